@@ -12,13 +12,13 @@
 
 enum {
     BINS = ESP_CALIBRATION_BINS,
-    PRIOR_TRIES = 4,  /* with which a prediction is believed before it has been tried */
-    REMEMBERED = 512, /* tries that a bin holds before old ones fade */
+    PRIOR_TRIES = 4,  /* tries that the prior counts as */
+    REMEMBERED = 512, /* tries in a bin before old ones decay */
     FILE_SIZE = 16384,
 };
 
 static const double MOST_BETA = 8, LEAST_BETA = 0.25, LONGEST_STEP = 0.25;
-static const double PRIOR_INFORMATION = 4, FADE = 1.0 / 4096; /* per node that was visited */
+static const double PRIOR_INFORMATION = 4, FADE = 1.0 / 4096; /* decay per visited node */
 
 /* ------------------------------------------------------------------ tallies */
 
@@ -57,7 +57,7 @@ double esp_tally_error(const struct esp_tally *t)
     return tried > 0 ? sum / tried : NAN;
 }
 
-/* Found over predicted, as if PRIOR_TRIES more had come out as predicted. */
+/* Found over predicted, after PRIOR_TRIES tries that came out as predicted. */
 static double ratio_of(const struct esp_tally *t, int bin)
 {
     double mean = t->tried[bin] > 0 ? t->predicted[bin] / t->tried[bin] : 1;
@@ -86,7 +86,7 @@ double esp_calibration_first(const struct esp_calibration *c, double q)
 
 double esp_calibration_drawn(const struct esp_calibration *c, double confidence, int draw)
 {
-    /* A draft that is sure is mostly right; what is left after a refusal, rarely. */
+    /* A confident draft is mostly right; what remains after a rejection rarely is. */
     int at = draw < ESP_CALIBRATION_DRAWS ? draw : ESP_CALIBRATION_DRAWS - 1;
     int bin = tenth_of(confidence);
     double prior = at == 0 ? 0.4 + 0.6 * confidence : 0.5 / (at + 1);
@@ -109,15 +109,15 @@ int esp_calibration_look(struct esp_calibration *c, struct esp_draft *d, double 
         return ESP_OK;
     for (int i = 0; i < c->rows; i++)
         which[i] = i;
-    /* The rule waits. */
+    /* The drafter waits for this. */
     return d->cache->ops->temper(d->q, which, c->rows, 1 / beta, c->mean_log, c->power_sum,
                                  ESP_LATER);
 }
 
-/* What the children of one node say about beta. */
+/* What the children of one node tell about beta. */
 struct evidence {
     double slope, information; /* so far, over all nodes */
-    double q, p;               /* that the children hold together */
+    double q, p;               /* sums over the children */
     double a;                  /* the sum of q s */
 };
 
@@ -136,7 +136,7 @@ static void count_child(struct esp_calibration *c, struct evidence *e,
     e->a += q * s;
 }
 
-/* The children of a visited node, of which the walk went on to `next`, -1: to none. */
+/* The children of a visited node. The walk continued to child `next`; -1: to none. */
 static void count_node(struct esp_calibration *c, const struct esp_draft *d,
                        const struct esp_tree *tree, int parent, int next, double beta,
                        struct evidence *e)
@@ -216,7 +216,7 @@ static bool read_real(const cJSON *o, const char *name, double low, double high,
     return true;
 }
 
-/* Takes what the file holds if it is about this key and makes sense. */
+/* Takes over the file if it is for this key and valid. */
 static void load(struct esp_calibration *c)
 {
     struct esp_calibration found = *c;

@@ -1,26 +1,28 @@
-/* calibration.h - the draft temperature, and how often drafted tokens are accepted: learned
- * from every iteration, kept per pair of models and temperature.
+/* calibration.h - learns the draft temperature and acceptance rates of drafted tokens online.
+ * Both are kept per model pair and temperature.
  *
- * A draft model is often sure to another degree than it is right. Tempering mends most of that
- * with one number (temperature scaling, Guo et al. 2017, here online): with beta = temperature
- * of the text / temperature of the draft, q_beta(x) is proportional to q(x)^beta. It leaves the
- * order of the tokens, and whatever draws from q_beta is judged with q_beta, so the text keeps
- * its law: beta depends on the past alone.
+ * Draft probabilities are usually miscalibrated: too sharp or too flat. One temperature per
+ * pair corrects most of this (temperature scaling, Guo et al. 2017). With beta = text
+ * temperature / draft temperature, q_beta(x) is proportional to q(x)^beta. Tempering never
+ * changes the ranking of tokens. It does not change the output distribution either: drafted
+ * tokens are sampled from q_beta and verified against the same q_beta, and beta depends only on
+ * past iterations.
  *
- * Beta maximises the likelihood of what became of the children of visited nodes. A node with
- * children c has the outcomes "the target takes c" and "it takes none of them"; with M = sum of
- * q_beta log q_beta, and s_c = log q_beta(c) - M the slope of log q_beta(c) in log beta,
+ * Beta maximises the likelihood of the outcomes at visited nodes. A node with children c has
+ * the outcomes "the target takes c" and "it takes none of them". Let M = sum of q_beta log
+ * q_beta, and s_c = log q_beta(c) - M, the slope of log q_beta(c) in log beta. Then
  *
  *     slope       g = sum p(c) s_c - p(none) A / q(none),   A = sum q(c) s_c
  *     information I = sum q(c) s_c^2 + A^2 / q(none)
  *
- * where p(c) is the target's probability (at temperature 0: 1 or 0), and each step is g / sum
- * of I (natural gradient), older information fading. Only tokens that drafters really draft
- * count, so a draft that is wrong about the tail of the vocabulary does not matter.
+ * where p(c) is the target's probability (at temperature 0: 1 or 0). Each step is g / sum of I
+ * (natural gradient); older information decays. Only tokens that drafters draft enter, so
+ * errors in the tail of the vocabulary do not matter.
  *
- * What is left after tempering is corrected by counts: the share of accepted children by their
- * q_beta (temperature 0), or by the draft's confidence and the place among the draws below one
- * node (above 0, where acceptance compares p and q, and no product of q tells it).
+ * Counts correct the error that tempering leaves. At temperature 0 they are the share of
+ * accepted children, by q_beta. Above 0, acceptance compares p with q and no product of q
+ * predicts it; there the counts go by the draft's confidence and by the index of the draw below
+ * its node.
  */
 #ifndef ESP_CALIBRATION_H
 #define ESP_CALIBRATION_H
@@ -29,7 +31,7 @@
 
 enum { ESP_CALIBRATION_BINS = 10, ESP_CALIBRATION_DRAWS = 4, ESP_CALIBRATION_ROWS = 8 };
 
-/* Predictions and outcomes, sorted by prediction; old ones fade. */
+/* Predictions and outcomes, binned by prediction; old ones decay. */
 struct esp_tally {
     double tried[ESP_CALIBRATION_BINS], predicted[ESP_CALIBRATION_BINS],
         found[ESP_CALIBRATION_BINS];
@@ -38,49 +40,48 @@ struct esp_tally {
 struct esp_calibration {
     double log_beta, information;
     struct esp_tally raw, tempered; /* q and q_beta, in tenths */
-    struct esp_tally likely; /* q_beta, in steps of its log odds; above 0 of first draws */
-    struct esp_tally drawn[ESP_CALIBRATION_DRAWS]; /* confidence of the parent, in tenths */
+    struct esp_tally likely; /* q_beta by its log odds; above temperature 0: first draws */
+    struct esp_tally drawn[ESP_CALIBRATION_DRAWS]; /* by the parent's confidence, in tenths */
     char key[384], file[64];                       /* as in rank_rates.h */
     bool learned;
 
-    /* Of the iteration that runs: rows of q that were looked at, by row. */
+    /* The running iteration: rows of q that were read, by row. */
     int rows;
     double mean_log[ESP_CALIBRATION_ROWS], power_sum[ESP_CALIBRATION_ROWS];
 };
 
-/* Turns to what is known for `key`, storing what was learned for another. An empty key has no
- * file, and there is none unless it is to be kept. */
+/* Switches to `key`: stores the current state under its own key, then loads that of `key`.
+ * Without `kept`, or with an empty key, no file is read or written. */
 void esp_calibration_turn(struct esp_calibration *calibration, const char *key, bool kept);
 
-/* Stores what is not yet in the file. Where that fails, the next run learns again. */
+/* Writes unsaved state to its file. If that fails, the next run learns again. */
 void esp_calibration_save(struct esp_calibration *calibration);
 
 double esp_calibration_beta(const struct esp_calibration *calibration);
 
-/* Looks at the rows of q of this iteration's first expanded nodes, before a rule changes them.
+/* Reads the rows of q of this iteration's first expanded nodes, before a drafter changes them.
  * `beta` is the one they were made with. */
 int esp_calibration_look(struct esp_calibration *calibration, struct esp_draft *draft,
                          double beta);
 
-/* Learns from a finished iteration. With `steps`, log_beta moves; without (the user named a
- * draft temperature), only the tallies do. */
+/* Learns from a finished iteration. `steps`: log_beta moves; otherwise (the user set a draft
+ * temperature) only the tallies do. */
 void esp_calibration_learn(struct esp_calibration *calibration, const struct esp_draft *draft,
                            const struct esp_iteration *iteration, double beta, bool steps);
 
-/* The share by which predictions are off, weighted by how often they were made: the sum over
- * bins of |found - predicted|, over all tries; NaN before the first one. */
+/* Expected calibration error: the sum over bins of |found - predicted| over all tries. NaN
+ * before the first one. */
 double esp_tally_error(const struct esp_tally *tally);
 
-/* How likely the target's first choice is a child with this q_beta. */
+/* Probability that a child with this q_beta is the target's first choice. */
 double esp_calibration_likely(const struct esp_calibration *calibration, double q);
 
-/* How likely the draw number `draw` (from 0) below a node of this confidence is accepted, if
- * those before it were not. */
+/* Probability that draw `draw` (from 0) below a node of this confidence is accepted, given that
+ * the draws before it were rejected. */
 double esp_calibration_drawn(const struct esp_calibration *calibration, double confidence,
                              int draw);
 
-/* How likely the first draw below a node is accepted, once it is known to be a token with this
- * q_beta. */
+/* Probability that the first draw below a node is accepted, given its q_beta. */
 double esp_calibration_first(const struct esp_calibration *calibration, double q);
 
 #endif

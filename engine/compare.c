@@ -35,7 +35,7 @@ void esp_compare_close(struct esp_compare *c)
     *c = (struct esp_compare){.difference = -1};
 }
 
-/* Makes the first `count` tokens of the text the text of the second session. */
+/* Replaces the second session's text by the first `count` tokens of the text. */
 static int follow(struct esp_compare *c, int count, char *err, size_t errlen)
 {
     struct esp_session *second = c->second;
@@ -67,7 +67,7 @@ bool esp_compare_turn(struct esp_compare *c)
     return second->length < first->length;
 }
 
-/* In a longer iteration what caches held before does not count: weights come from memory. */
+/* Longer iterations read weights from memory anyway, so cold caches do not matter. */
 static const double SHORT = 10e-3;
 
 static void warm(struct esp_session *s)
@@ -90,7 +90,7 @@ int esp_compare_step(struct esp_compare *c, char *err, size_t errlen)
 {
     const struct esp_session *first = c->first;
     struct esp_session *second = c->second;
-    /* Tokens behind the end of a sampled text are not counted. */
+    /* Tokens after the end of a sampled text are not counted. */
     bool ended = *first->end && first->set.sampling.temperature > 0;
     int status = follow(c, second->length, err, errlen);
     if (status < 0)

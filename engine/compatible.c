@@ -1,7 +1,7 @@
 /* compatible.c - decides which verifier is exact with which drafter; see compatible.h.
  *
- * It follows from two entries of their tables: how a drafter draws children (`draws`), and for
- * which draws a verifier is exact (`lossless`). At temperature 0 only the likeliest token has a
+ * Two entries of their tables decide: how a drafter draws children (`draws`), and the draws for
+ * which a verifier is exact (`lossless`). At temperature 0 only the likeliest token has a
  * probability above 0; there `greedy` is exact for every tree and is the only verifier.
  */
 #include "engine/compatible.h"
@@ -10,12 +10,12 @@
 
 #include "kernels/status.h"
 
-/* Whether speculation with these settings keeps what the model says; if not, why. */
+/* Does speculation with these settings keep the output distribution? If not, why? */
 enum fit {
     FIT_LOSSLESS,
     FIT_GREEDY, /* the verifier is for temperature 0, and the temperature is not 0 */
-    FIT_RANDOM, /* the verifier draws at random, and the temperature is 0 */
-    FIT_DRAWS,  /* the verifier is exact only for children drawn in another way */
+    FIT_RANDOM, /* the verifier needs random numbers, and the temperature is 0 */
+    FIT_DRAWS,  /* the verifier is exact only for other draws */
     FIT_PATHS,  /* the verifier is exact only for a single path */
 };
 
@@ -41,8 +41,8 @@ static enum fit fit_of(const struct esp_settings *set, const struct esp_verifier
     return FIT_LOSSLESS;
 }
 
-/* The default verifier: the one that the drafter names, or else the first exact one that is
- * preferred for its draws. */
+/* The default verifier: the drafter's own, or else the first exact one that is preferred for
+ * its draws. */
 static const struct esp_verifier_ops *pick(const struct esp_settings *set)
 {
     const char *name = set->drafter->verifier;
@@ -81,24 +81,22 @@ static int refuse(const struct esp_settings *set, enum fit fit, char *err, size_
     list_lossless(set, names, sizeof names);
     switch (fit) {
     case FIT_RANDOM:
-        return esp_fail(
-            err, errlen, ESP_E_ARGUMENT,
-            "verifier %s draws at random and needs a temperature above 0; at 0 use %s",
-            verifier, names);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "verifier %s needs a temperature above 0; at 0 use %s", verifier,
+                        names);
     case FIT_GREEDY:
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "verifier %s is for temperature 0; at %g with drafter %s use %s",
                         verifier, set->sampling.temperature, drafter, names);
     case FIT_PATHS:
-        return esp_fail(
-            err, errlen, ESP_E_ARGUMENT,
-            "verifier %s needs a single path and drafter %s branches here; that would "
-            "change what the model says; use %s, or %s:lossy=allow",
-            verifier, drafter, names, verifier);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "verifier %s needs a single path, but drafter %s branches: the output "
+                        "distribution would change. Use %s, or %s:lossy=allow",
+                        verifier, drafter, names, verifier);
     default:
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "verifier %s is not made for %s, which drafter %s gives; that would "
-                        "change what the model says; use %s, or %s:lossy=allow",
+                        "verifier %s is not exact with %s, which drafter %s makes: the output "
+                        "distribution would change. Use %s, or %s:lossy=allow",
                         verifier, draws_text(esp_draws_of(set)), drafter, names, verifier);
     }
 }
@@ -109,8 +107,7 @@ int esp_choose_verifier(struct esp_settings *set, char *err, size_t errlen)
         set->verifier = pick(set);
         if (!set->verifier)
             return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                            "no verifier keeps what the model says with drafter %s at "
-                            "temperature %g",
+                            "no verifier is exact with drafter %s at temperature %g",
                             set->drafter->name, set->sampling.temperature);
         esp_params_init(&set->verifier_params, set->verifier->params);
     }

@@ -1,4 +1,4 @@
-/* compatible.h - the one place that decides which verifier is exact with which drafter. */
+/* compatible.h - decides which verifier is exact with which drafter; nothing else does. */
 #ifndef ESP_COMPATIBLE_H
 #define ESP_COMPATIBLE_H
 

@@ -11,16 +11,16 @@
 
 enum { EXACT = 16, FILE_SIZE = 1 << 17, SHORTEST = 8 /* octave 0: below 2^8 tokens */ };
 
-/* What a row more costs where nobody has measured it, as a share of one row. */
+/* Assumed cost of one more row until it is measured, as a share of one row. */
 static const double NOMINAL_ROW = 1.0 / 16; /* of a pass, as on processors with tile units */
 static const double OPTIMISTIC = 0.03, HOPE = 0.7;
-/* Weight that is left after a sample of another class, and after one of plain decoding; samples
- * from which on no hope is needed; how many samples the line counts as. */
+/* Remaining weight after a sample of another class, and after one of plain decoding; samples
+ * from which on the estimate is no longer lowered; samples that the line counts as. */
 static const double LEFT = 0.998, LEFT_PLAIN = 0.9995, TRUSTED = 3, SCATTER = 4;
-/* Weight at most of what a file says: the machine may have been busy then. */
+/* Maximum weight of a class from a file: the machine may have been busy then. */
 static const double KEPT = 2;
 
-/* Classes: every number of rows up to 16, then four to an octave. */
+/* Classes: one per number of rows up to 16, then four per octave. */
 static int class_of(int rows)
 {
     if (rows <= EXACT)
@@ -57,7 +57,7 @@ static double quartile(const struct esp_cost_class *c)
     return sorted[(c->count - 1) / 4];
 }
 
-/* How far the lower quartile of a class may be off, by how far its samples lie apart. */
+/* Uncertainty of a class's lower quartile, from the spread of its samples. */
 static double doubt(const struct esp_cost_class *c)
 {
     double sorted[ESP_COST_SAMPLES];
@@ -67,20 +67,19 @@ static double doubt(const struct esp_cost_class *c)
     return (sorted[3 * (c->count - 1) / 4] - sorted[0]) / sqrt(c->count);
 }
 
-/* What a class counts for the line: a single sample may be a hiccup. Of plain decoding there is
- * more than one soon. */
+/* Weight of a class in the line. A single sample may have been interrupted. Plain decoding soon
+ * has more than one. */
 static double weight_of(const struct esp_cost_curve *curve, int class)
 {
     const struct esp_cost_class *c = &curve->class[class];
     return c->count == 0 ? 0 : class == 0 ? c->weight : fmax(c->weight - 1, 1e-3);
 }
 
-/* Draws the line that is closest to all classes, by their weights; where little is known, or it
- * is old, OPTIMISTIC pulls its slope down. Plain decoding is on it, too: while trees pay, it is
- * seldom timed. */
+/* Fits a line to all classes by their weights. If they are few or old, OPTIMISTIC pulls its
+ * slope down. The class of plain decoding is included: while trees pay, it is seldom timed. */
 static void draw_line(struct esp_cost_curve *curve)
 {
-    static const double pull = 2; /* as strong as a sample of three rows, half of a weight */
+    static const double pull = 2; /* weight of a sample of three rows, half of a weight */
     double weights = 0, x = 0, y = 0, squares = pull, products = 0;
     for (int i = 0; i < ESP_COST_CLASSES; i++) {
         const struct esp_cost_class *c = &curve->class[i];
@@ -106,15 +105,15 @@ static void draw_line(struct esp_cost_curve *curve)
     }
     const double optimistic = y * OPTIMISTIC / (1 + OPTIMISTIC * (x - 1));
     curve->slope = fmax((products + pull * optimistic) / squares, 0);
-    curve->slope =
-        fmin(curve->slope, y / x); /* a pass of one row takes as long as a row more */
+    curve->slope = fmin(curve->slope, y / x); /* one more row costs at most as much as a pass of
+                                                 one row */
     curve->one = y - curve->slope * (x - 1);
 }
 
-/* Seconds of a class that has samples. They are often scattered by more than a row costs, so
- * they are believed in part, and the line through all classes in part; the more, the further
- * they are from it beside how far they lie apart. Where there are few, the line is taken a
- * little lower, so that a size that was slow by chance is tried again if it may pay. */
+/* Estimated seconds of a class with samples. Samples often scatter by more than a row costs, so
+ * the estimate is a weighted mean of the class and the line: the farther the class is from the
+ * line, relative to its spread, the more it counts. With few samples the line is lowered a
+ * little, so that a size that was slow by chance is tried again if it may pay. */
 static double believed(const struct esp_cost_curve *curve, int class)
 {
     const struct esp_cost_class *c = &curve->class[class];
@@ -186,7 +185,7 @@ static double value_at(const struct esp_cost_curve *curve, int rows)
 
 /* ------------------------------------------------------------------ what callers ask */
 
-/* A curve that has nothing yet starts from what shorter texts took. */
+/* A curve without samples starts from the one of shorter texts. */
 static void begin_curve(struct esp_cost_curve *curves, int octave)
 {
     int from = octave;
@@ -197,7 +196,7 @@ static void begin_curve(struct esp_cost_curve *curves, int octave)
     if (curves[from].knots == 0)
         return;
     curves[octave] = curves[from];
-    for (int i = 0; i < ESP_COST_CLASSES; i++) { /* one sample, to be outweighed soon */
+    for (int i = 0; i < ESP_COST_CLASSES; i++) { /* one sample, soon outweighed */
         struct esp_cost_class *c = &curves[octave].class[i];
         if (c->count == 0)
             continue;
@@ -230,7 +229,7 @@ static double nominal(const struct esp_costs *costs, int rows)
     return 1 + costs->nominal_row * (rows - 1);
 }
 
-/* Is a pass one of the first, which do not count? */
+/* Is this one of the first passes, which are not counted? */
 static bool is_early(struct esp_costs *costs, double seconds)
 {
     const bool early = costs->warm < ESP_COST_WARM_UP;
@@ -285,7 +284,7 @@ double esp_costs_draft(const struct esp_costs *costs, int rows)
 
 /* ------------------------------------------------------------------ the file */
 
-static const double LONGEST = 1e4; /* seconds of a pass that are believed */
+static const double LONGEST = 1e4; /* maximum seconds of a pass */
 
 /* A curve is stored as class, seconds and weight of each class. */
 static void read_curve(const cJSON *array, struct esp_cost_curve *curve)
@@ -311,8 +310,8 @@ static void read_curve(const cJSON *array, struct esp_cost_curve *curve)
     fit(curve);
 }
 
-/* Reads the curves of the file, if it is about this key, into classes that were not sampled
- * since the last time: another session may have stored others. */
+/* Reads the file's curves, if it is for this key, into classes without samples since the last
+ * load: another session may have written others. */
 static void load(struct esp_costs *costs)
 {
     static const char *const names[] = {"draft", "verify"};

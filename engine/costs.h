@@ -1,20 +1,25 @@
-/* costs.h - what passes cost on this machine: measured while text is written, and kept.
+/* costs.h - the time that passes take on this machine, measured while text is written, and
+ * kept.
  *
- * Two curves, in seconds: a draft pass by the rows it computes (the pass, the draws and the
- * drafter's own work until the next pass), and the rest of an iteration by the rows that the
- * target verifies (the target's pass, the choice, the commit). Plain decoding is verify(1).
+ * Two curves, in seconds:
+ * - draft: a draft pass by its rows. It includes the draws and the drafter's own work until the
+ *   next pass.
+ * - verify: the rest of an iteration by the rows that the target verifies (target pass,
+ *   selection, commit). Plain decoding is verify(1).
  *
- * A class of row counts stands for a few samples, of which the lower quartile counts (nothing
- * makes a pass quicker than it is); they are drawn towards a line through all classes, pooled
- * until more rows never cost less, and interpolated between. Beyond what was measured a curve
- * goes on with a part of that line's slope, so that a size is tried if it may pay, and then is
- * known. Few or old samples count less, so that a size that was slow by chance is tried again.
+ * Row counts are grouped into classes. A class keeps its last samples and uses their lower
+ * quartile, because interruptions only ever make a pass slower. Three steps turn classes into a
+ * curve: shrink each towards a straight line fitted to all of them, pool neighbours until the
+ * curve never falls (isotonic regression), interpolate. Beyond the largest measured class a
+ * curve continues with a part of the line's slope, so that a size that may pay is tried and
+ * measured. Classes with few or old samples have a smaller weight, so that a size that was slow
+ * by chance is tried again.
  *
- * A program's first passes are slow (memory is touched for the first time, the processor speeds
- * up): those of the first ESP_COST_WARM_UP seconds do not count.
+ * A program's first passes are slow (first access to memory, processor clock ramping up).
+ * Passes of the first ESP_COST_WARM_UP seconds are not counted.
  *
- * A pass over a long text takes longer, so there is a pair of curves for each octave of the
- * text's length. Drafters see no clock: a test plants curves, and the same code runs on them.
+ * A pass over a long text takes longer, so each octave of text length has its own pair of
+ * curves. Drafters see no clock: a test plants curves, and the same code runs on them.
  */
 #ifndef ESP_COSTS_H
 #define ESP_COSTS_H
@@ -25,7 +30,7 @@ enum {
     ESP_COST_CLASSES = 48,
     ESP_COST_SAMPLES = 8,
     ESP_COST_OCTAVES = 12,
-    ESP_COST_PASSES = 64, /* draft passes of one iteration that are timed */
+    ESP_COST_PASSES = 64, /* timed draft passes of one iteration */
 };
 
 #define ESP_COST_WARM_UP 0.008
@@ -34,28 +39,28 @@ struct esp_cost_class {
     double sample[ESP_COST_SAMPLES]; /* a ring */
     int count, next;
     double weight;
-    bool fresh; /* sampled since the file was read */
+    bool fresh; /* has samples newer than the file */
 };
 
 struct esp_cost_curve {
     struct esp_cost_class class[ESP_COST_CLASSES];
-    /* Of the classes seen, in order: rows, and seconds that never fall. */
+    /* Knots, one per class with samples, in order: rows, and seconds that never fall. */
     int knots;
     double rows[ESP_COST_CLASSES], seconds[ESP_COST_CLASSES];
-    double one, slope; /* of a line through all classes: one row, and each row more */
+    double one, slope; /* line through all classes: a row, and each further row */
 };
 
 struct esp_costs {
     struct esp_cost_curve draft[ESP_COST_OCTAVES], verify[ESP_COST_OCTAVES];
-    int octave;      /* of the text that is being written */
-    double relative; /* a guess: a draft pass over a target pass, before one was measured */
-    bool nominal; /* curves are fixed, not measured, so that a given seed repeats its trees */
-    double nominal_row; /* what a further row then costs of a pass */
+    int octave;      /* of the current text length */
+    double relative; /* draft pass / target pass, assumed until a draft pass is measured */
+    bool nominal;    /* fixed curves, so that a seed repeats its trees */
+    double nominal_row; /* then the share of a pass that a further row costs */
     /* Planted by a test: seconds of a draft pass and of the rest of an iteration. NULL: none.
      */
     double (*planted_draft)(int rows);
     double (*planted_verify)(int rows);
-    double warm; /* seconds of passes that were timed, while those are not believed yet */
+    double warm; /* seconds of passes so far, until the warm-up ends */
     char key[384], file[64];
     bool learned;
 };
@@ -65,17 +70,17 @@ void esp_costs_turn(struct esp_costs *costs, const char *key);
 void esp_costs_save(struct esp_costs *costs);
 
 struct esp_nominal_costs;
-/* From now on these costs are believed, and none is measured; NULL: a sixteenth for a row. */
+/* Uses these costs from now on and measures none; NULL: a sixteenth for a row. */
 void esp_costs_nominal(struct esp_costs *costs, const struct esp_nominal_costs *given);
 
-/* The text has `length` tokens now. */
+/* Sets the length of the text, in tokens. */
 void esp_costs_at(struct esp_costs *costs, int length);
 
-/* A pass took so long. Nothing happens where curves are planted. */
+/* Records the time of a pass. Does nothing if curves are planted. */
 void esp_costs_draft_took(struct esp_costs *costs, int rows, double seconds);
 void esp_costs_verify_took(struct esp_costs *costs, int rows, double seconds);
 
-/* Seconds; 0 while nothing is known of the target. */
+/* Seconds; 0 before the target was measured. */
 double esp_costs_draft(const struct esp_costs *costs, int rows);
 double esp_costs_verify(const struct esp_costs *costs, int rows);
 

@@ -2,8 +2,7 @@
  * them.
  *
  * The two models must have the same tokenizer, because a draft tree consists of token ids.
- * Their logits may differ in width (models are padded differently); the width of the target is
- * used.
+ * Their logits may differ in width (padding); the target's width is used.
  */
 #include "engine/engine.h"
 
@@ -31,7 +30,7 @@ static const char *token_text(char text[64], const struct esp_tokenizer *tokeniz
     return text;
 }
 
-/* The chat template of the target, which a GGUF file has in itself. */
+/* The chat template of the target; a GGUF file contains its own. */
 static int open_chat(struct esp_engine *e, const char *path, char *err, size_t errlen)
 {
     const char *own = esp_model_chat_template(e->target);
@@ -67,11 +66,10 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
     }
     int status = esp_model_open(&e->target, target_path, err, errlen);
     if (status == ESP_OK && e->target->head)
-        status =
-            esp_fail(err, errlen, ESP_E_ARGUMENT,
-                     "%s is a draft head (%s), which needs a target: name the target model "
-                     "first, and the head as its draft",
-                     target_path, e->target->architecture);
+        status = esp_fail(err, errlen, ESP_E_ARGUMENT,
+                          "%s is a draft head (%s) and needs a target; name the target model "
+                          "first, and the head as its draft",
+                          target_path, e->target->architecture);
     if (status == ESP_OK && (o->width > 0 || o->layers > 0))
         status =
             esp_model_enlarge(e->target, o->width > 0 ? o->width : 1, o->layers, err, errlen);
@@ -90,10 +88,11 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
     if (status == ESP_OK)
         status = esp_tokenizer_open(&other, draft_path, err, errlen);
     if (status == ESP_OK && esp_tokenizer_hash(e->tokenizer) != esp_tokenizer_hash(other))
-        status = esp_fail(err, errlen, ESP_E_MISMATCH,
-                          "the draft %s has another vocabulary than the target %s; choose a "
-                          "draft with the same tokenizer",
-                          draft_path, target_path);
+        status =
+            esp_fail(err, errlen, ESP_E_MISMATCH,
+                     "the draft %s and the target %s have different vocabularies; choose a "
+                     "draft with the same tokenizer",
+                     draft_path, target_path);
     esp_tokenizer_close(other);
     return status;
 }
@@ -106,8 +105,8 @@ static int check_vocabulary(const struct esp_engine *e, const struct esp_model *
     if (tokens <= model->desc.vocabulary)
         return ESP_OK;
     return esp_fail(err, errlen, ESP_E_MISMATCH,
-                    "%s: tokenizer.json has tokens up to %d, the model only %d", model->path,
-                    tokens - 1, model->desc.vocabulary);
+                    "%s: tokenizer.json has tokens up to %d, but the model only %d",
+                    model->path, tokens - 1, model->desc.vocabulary);
 }
 
 static void close_device(struct esp_engine *e)
@@ -185,8 +184,8 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     return status;
 }
 
-/* With "auto", the CPU backend replaces a device that fails, is too small, or does not compute
- * what is asked for: heads that are too wide, say. */
+/* With "auto", the CPU backend replaces a device that fails, is too small, or does not support
+ * the model (heads that are too wide, say). */
 static int open_best_device(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                             size_t errlen)
 {
@@ -214,7 +213,7 @@ static uint64_t hash_bytes(const void *bytes, size_t length, uint64_t hash)
     return hash;
 }
 
-/* A model's sizes and two of its rows: another training leaves no number as it was. */
+/* Hash of a model's sizes and two of its rows: further training changes every number. */
 static uint64_t hash_model(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;

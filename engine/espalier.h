@@ -4,13 +4,13 @@
  * that computes them. An esp_session is one text being written: tokens, KV caches, drafter (it
  * grows the tree), verifier (it accepts tokens of the tree), sampling settings and statistics.
  * Every call to esp_session_step() runs one iteration: draft a tree of tokens, verify it with
- * one target pass, commit the accepted path and one more token. Events report what happened; a
+ * one target pass, commit the accepted path and one more token. Events report what happened. A
  * front end, a recording and an exporter get the same events.
  *
- * Functions return 0 or more on success and a negative enum esp_status on failure. Those that
- * take `err` write one sentence there that names the file or value at fault and how to mend it.
- * Nothing prints, nothing exits. An engine or a session may be used by one thread at a time;
- * different sessions of different engines are independent.
+ * Functions return 0 or more on success and a negative enum esp_status on failure. Those with
+ * `err` write one sentence there that names the file or value at fault and how to fix it.
+ * Nothing prints, nothing exits. Only one thread at a time may use an engine or its sessions;
+ * sessions of different engines are independent.
  */
 #ifndef ESPALIER_H
 #define ESPALIER_H
@@ -45,21 +45,21 @@ void esp_engine_close(struct esp_engine *engine);
 
 struct esp_model_info {
     const char *path, *name, *architecture, *dtype;
-    /* A draft head, of architecture "eagle" or "eagle3": its own tensors are counted below and
-     * nothing of its target's. */
+    /* A draft head, architecture "eagle" or "eagle3". The fields below count its own tensors
+     * only, not its target's. */
     bool head;
     int64_t parameters;
-    int64_t active;                        /* of them, those that a token is computed with */
+    int64_t active;                        /* parameters used per token */
     size_t bytes;                          /* of weights */
-    int experts, experts_used, expert_ffn; /* of a mixture: all, by a token; 0: none */
-    const char *expert_dtype;              /* of their matrices, or NULL */
+    int experts, experts_used, expert_ffn; /* of a mixture: all, per token; 0: none */
+    const char *expert_dtype;              /* of the experts' matrices, or NULL */
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
     int outputs; /* tokens of the vocabulary that can get a probability above 0 */
-    /* How many tensors of the folder the model does not use, such as layers beyond the number
-     * that config.json gives; and the name of one of them, or NULL. */
+    /* Tensors of the folder that the model does not use, such as layers beyond the number in
+     * config.json; and the name of one of them, or NULL. */
     int unused;
     const char *unused_name;
-    int ignored; /* tensors of what is no text, such as a vision tower */
+    int ignored; /* tensors of other modalities, such as a vision tower */
 };
 
 /* Return false if there is no such model. The text belongs to the engine. */
@@ -68,24 +68,24 @@ bool esp_engine_draft(const struct esp_engine *engine, struct esp_model_info *in
 const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" */
 /* E.g. "AVX-512, 2 threads", or "AVX-512, 2 threads, 5 of 16 layers in memory". */
 const char *esp_engine_device(const struct esp_engine *engine);
-/* How much of the target is read again for every pass, and how fast that was so far. False: all
- * of it is in memory. */
+/* How much of the target is read from disk on every pass, and how fast that was so far. False:
+ * all of it is in memory. */
 bool esp_engine_streamed(const struct esp_engine *engine, struct esp_streamed *streamed);
-/* With "auto": why a device that exists is not used; on a device with little memory: how long
- * texts may be; else "". */
+/* With "auto": why an existing device is not used. On a device with little memory: the maximum
+ * length of texts. Else "". */
 const char *esp_engine_notice(const struct esp_engine *engine);
-int esp_engine_context(const struct esp_engine *engine); /* tokens of a text at most */
+
 double esp_engine_load_seconds(const struct esp_engine *engine);
-/* The drafter specification that espalier.json of the target folder gives for this pair, for
- * greedy decoding or for sampling; NULL if there is none. */
+/* The drafter specification for this pair in espalier.json of the target folder, for greedy
+ * decoding or for sampling; NULL: none. */
 const char *esp_engine_preset(const struct esp_engine *engine, bool sampling);
-/* The chat format of the target's template (espalier list settings, chat); "" if it has no
- * template, as base models; NULL if it has one that is not known. */
+/* The chat format of the target's template (espalier list settings, chat). "": it has no
+ * template, like base models. NULL: its template is unknown. */
 const char *esp_engine_chat(const struct esp_engine *engine);
 
-/* Encodes `length` bytes of text (any bytes) into at most `capacity` tokens. Returns how many
- * the text has, which may be more than capacity: call again with more room; or a negative
- * status. */
+/* Encodes `length` bytes of text (any bytes) into at most `capacity` tokens. Returns the number
+ * of tokens in the text, which may exceed capacity (then call again with more room), or a
+ * negative status. */
 int esp_tokenize(const struct esp_engine *engine, const char *text, size_t length,
                  int32_t *tokens, int capacity);
 /* The bytes of one token, not NUL-terminated; may be part of a UTF-8 sequence. Special tokens
@@ -106,18 +106,17 @@ struct esp_session_options {
     const char *drafter;  /* "name:k=v,..."; NULL, "auto": the pair's preset, else dynatree */
     const char *verifier; /* NULL: greedy at temperature 0, else the best lossless one */
     struct esp_session_values values; /* zeros: all defaults; see espalier_settings.h */
-    /* Start from nothing that earlier sessions have learned about the draft's probabilities,
-     * and leave nothing to later ones, so that a seed gives the same text again. Drafter
-     * goodput then reckons with nominal costs of passes instead of measured ones: with these
-     * (copied), or, if this is NULL, with a sixteenth for a row and the draft's share of the
-     * target's parameters for a draft pass. */
+    /* Start without what earlier sessions learned about the draft's probabilities, and save
+     * nothing, so that a seed gives the same text again. Drafter goodput then uses nominal
+     * costs of passes, not measured ones: these (copied), or, if NULL, a sixteenth of a pass for
+     * a row and the draft's share of the target's parameters for a draft pass. */
     bool repeatable;
     const struct esp_nominal_costs *nominal;
     esp_observer *observer;
     void *user;
 };
 
-enum { ESP_SPEC_TEXT = 1024 }; /* bytes of "name:k=v,..." at most, NUL included */
+enum { ESP_SPEC_TEXT = 1024 }; /* maximum size of "name:k=v,...", NUL included */
 
 struct esp_session;
 
@@ -135,34 +134,35 @@ int esp_session_prompt(struct esp_session *session, const int32_t *tokens, int c
  * as esp_session_prompt() does. */
 int esp_session_prompt_text(struct esp_session *session, const char *text, size_t length,
                             int most, char *err, size_t errlen);
-/* Adds what a user says: in the chat format of the session's settings as the next turn of the
- * conversation, else as esp_session_prompt_text(). A turn adds text behind what is there and
- * changes none, so only that is computed. If there is no room, the oldest turns are dropped. */
+/* Adds a user's message: as the next turn of the conversation, in the chat format of the
+ * settings, or as esp_session_prompt_text() if there is none. A turn only appends text, so
+ * nothing is computed twice. If there is no room, the oldest turns are dropped. */
 int esp_session_say(struct esp_session *session, const char *text, size_t length, char *err,
                     size_t errlen);
-/* The name of that format; "" if text is raw. */
+/* The name of the chat format; "" if text is raw. */
 const char *esp_session_chat(const struct esp_session *session);
 /* Does this token end an answer or a text? */
 bool esp_session_is_end(const struct esp_session *session, int32_t token);
 /* Drops the oldest turns if there is no room for `tokens` more (and, in a conversation, for an
- * answer); 0: for what the last turn is continued by. Returns how many, or a negative status;
- * 0 also where that does not help. */
+ * answer). tokens = 0: room to continue the last turn. Returns the number of turns dropped,
+ * also 0 if dropping does not help, or a negative status. */
 int esp_session_make_room(struct esp_session *session, int tokens, char *err, size_t errlen);
-/* Gives the text of `from` to `to`, which has none: as it is, where both models have the same
- * tokens; or turn by turn, in the chat format of `to`. */
+/* Copies the text of `from` to `to`, which must be empty. _continue copies the tokens: both
+ * models must have the same vocabulary. _retell copies turn by turn, in the chat format of
+ * `to`. */
 int esp_session_continue(struct esp_session *to, const struct esp_session *from, char *err,
                          size_t errlen);
 int esp_session_retell(struct esp_session *to, const struct esp_session *from, char *err,
                        size_t errlen);
-/* Where the parts of a turn are in the text, in tokens. */
+/* Positions of the parts of a turn, in tokens. */
 struct esp_turn_places {
     int before; /* tokens of the text in front of the turn */
-    int said;   /* where what the user said begins, and where it ends: [said, said_end) */
+    int said;   /* the user's message is [said, said_end) */
     int said_end;
     int answer; /* where the answer begins */
 };
 
-/* Turn `index` of the text, from the oldest on; false past the last. */
+/* Turn `index` of the text, oldest first; false beyond the last. */
 bool esp_session_turn(const struct esp_session *session, int index,
                       struct esp_turn_places *turn);
 /* Allows `tokens` more tokens before the generation ends; a session starts with 0 allowed. */
@@ -179,40 +179,41 @@ const char *esp_session_end(const struct esp_session *session);
  */
 int esp_session_set(struct esp_session *session, const char *key, const char *value, char *err,
                     size_t errlen);
-/* Writes the current value; returns 0, or ESP_E_ARGUMENT if there is no such setting. Two more
- * keys can be read: "lossy", yes or no, and "notice", a sentence about a setting that could not
- * be followed because there is no room, or "". */
+/* Writes the current value. Returns 0, or ESP_E_ARGUMENT if there is no such setting. Two more
+ * keys can be read: "lossy", yes or no, and "notice", a sentence about a setting that was not
+ * followed for lack of room, or "". */
 int esp_session_get(const struct esp_session *session, const char *key, char *value,
                     size_t size);
-/* May the settings as they are, drafter and verifier or a window, change what the model says?
+/* Can the current settings (drafter and verifier, or a window) change the output distribution?
  */
 bool esp_session_is_lossy(const struct esp_session *session);
-/* May drafter and verifier alone, against plain decoding with the same window? */
+/* Can drafter and verifier change it, compared with plain decoding in the same window? */
 bool esp_session_rule_is_lossy(const struct esp_session *session);
-/* What settings mean in a context of so many tokens: the recent tokens that a token sees,
- * itself among them, and the first ones of the text besides; recent = 0: it sees all. */
+/* The attention window that the settings give in a context of this many tokens: a token sees
+ * the `recent` last tokens, itself included, and the `sinks` first ones. recent = 0: it sees
+ * all. */
 void esp_window_of(const struct esp_session_values *values, int context, int *recent,
                    int *sinks);
-/* Tokens that the text can have: those of the engine's context, or with a window any number. */
+/* Maximum number of tokens of the text: the engine's context, or any number with a window. */
 int esp_session_context(const struct esp_session *session);
-/* The options with which another session would begin with the settings that this one has now:
- * drafter and verifier only if they were chosen, not where they follow the models and the
- * temperature; neither observer nor user. The strings belong to the session and are valid until
- * a setting changes. */
+/* The options that open another session with this one's current settings. Drafter and verifier
+ * are set only if the user chose them, not if they follow from the models and the temperature.
+ * Observer and user are not set. The strings belong to the session and are valid until a
+ * setting changes. */
 void esp_session_current(const struct esp_session *session,
                          struct esp_session_options *options);
 /* Shortens the text to its first `count` tokens and ends the generation. Settings, learned
- * state, random numbers and statistics do not change. ESP_E_ARGUMENT if the text is shorter. */
+ * state, random numbers and statistics stay. ESP_E_ARGUMENT if the text is shorter. */
 int esp_session_rewind(struct esp_session *session, int count);
-/* From the next iteration on, evaluates the verifier's formulas at the nodes of every tree:
- * branching, acceptance_rate and ceiling of struct esp_node, for a front end that shows single
- * nodes. This copies rows of the vocabulary to the host and may take longer than a fast
- * iteration, so it is off at first. Its time counts for no stage. May be called by the
- * observer. */
+/* From the next iteration on, evaluates the verifier's formulas at the nodes of every tree
+ * (branching, acceptance_rate and ceiling of struct esp_node), for a front end that shows
+ * single nodes. This copies rows of the vocabulary to the host and may take longer than a fast
+ * iteration, so it is off by default. Its time is charged to no stage. The observer may call
+ * it. */
 void esp_session_explain(struct esp_session *session, bool on);
 /* Runs passes of both models that change nothing. After a pause the processor's caches are cold
- * and threads sleep; with these passes the next iteration takes as long as without a pause. May
- * be called by the observer between iterations (ESP_EVENT_ITERATION). */
+ * and threads sleep; after these passes the next iteration takes as long as without a pause.
+ * The observer may call it between iterations (ESP_EVENT_ITERATION). */
 void esp_session_warm(struct esp_session *session);
 /* Removes the text; settings and learned state stay. */
 void esp_session_clear(struct esp_session *session);

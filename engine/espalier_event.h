@@ -1,7 +1,7 @@
 /* espalier_event.h - plain data about what a session did: trees, iterations, events.
  *
  * Part of the public interface (espalier.h includes it). All code that shows, stores, replays
- * or exports a generation uses only these structs, so that it shows what was computed.
+ * or exports a generation uses only these structs. So it shows what was computed.
  */
 #ifndef ESPALIER_EVENT_H
 #define ESPALIER_EVENT_H
@@ -49,25 +49,25 @@ struct esp_node {
     int32_t token;
     int32_t parent; /* index of the parent in esp_tree.nodes; -1 for the root */
     int32_t depth;  /* root 0 */
-    int32_t rank;   /* place among its siblings in drawing order, from 0 */
+    int32_t rank;   /* index among its siblings in drawing order, from 0 */
     int32_t copies; /* how often an i.i.d. drafter drew it; otherwise 1 */
-    int32_t copied; /* tokens back in the text to where it was copied from; 0: drafted */
-    float q;        /* draft probability of this token at its parent; of a copied one, how
-                       often it followed there */
+    int32_t copied; /* distance in tokens to the text it was copied from; 0: drafted */
+    float q; /* draft probability given its parent; of a copied token, its relative frequency
+                there */
     float cumulative_log_q; /* summed log q from the root; root 0 */
-    float confidence;       /* highest q among the possible children; NaN if never expanded */
-    float value;            /* the drafter's own estimate (dyspec: v); NaN if it has none */
-    float p;                /* target probability at its parent; NaN if not computed */
-    float u;                /* the random number drawn when it was tested; NaN if none */
-    float acceptance;       /* probability with which it is accepted; NaN if not tested */
-    /* Probabilities by the verifier's formulas, before any number is drawn; NaN if they were
-     * not requested (esp_session_explain) or do not exist. */
-    float branching;       /* that the verifier, once at the parent, continues to this node */
-    float acceptance_rate; /* that it continues to a child of this node, averaged over draws */
+    float confidence; /* highest q among all candidates for a child; NaN if never expanded */
+    float value;      /* the drafter's own estimate (dyspec: v); NaN if it has none */
+    float p;          /* target probability given its parent; NaN if not computed */
+    float u;          /* the random number drawn when it was tested; NaN if none */
+    float acceptance; /* probability of acceptance; NaN if not tested */
+    /* Probabilities by the verifier's formulas, before any random number is drawn. NaN: not
+     * requested (esp_session_explain), or the verifier has no such formula. */
+    float branching;       /* from the parent the verifier continues to this node */
+    float acceptance_rate; /* from this node it continues to some child, averaged over draws */
     float ceiling;         /* alpha*: the largest acceptance rate of any lossless verifier */
     uint8_t verdict;       /* enum esp_verdict */
     uint8_t reason;        /* enum esp_reason */
-    bool drawn;            /* not tested; the token drawn from the residual is this one */
+    bool drawn;            /* not tested, but its token was drawn from the residual */
 };
 
 struct esp_tree {
@@ -95,16 +95,16 @@ const char *esp_stage_name(int stage);
 struct esp_gauge {
     const char *name; /* static text, e.g. "tauh" */
     double before, after;
-    double minimum, maximum; /* range it is clipped to */
+    double minimum, maximum; /* range of clipping */
 };
 
-/* A shape of tree that the drafter considered for this iteration: a path of `stem` tokens, then
+/* A tree shape that the drafter considered for this iteration: a path of `stem` tokens, then
  * `paths` paths of `branch` tokens. */
 struct esp_shape_choice {
     int paths, stem, branch;
-    double share;   /* of the drafter's preference, 0..1 */
-    double tokens;  /* expected to be committed */
-    double seconds; /* that its passes are expected to take */
+    double share;   /* share of the drafter's preference, 0..1 */
+    double tokens;  /* expected number of committed tokens */
+    double seconds; /* expected time of its passes */
 };
 
 enum { ESP_MAX_GAUGES = 12, ESP_MAX_NODES = 2048, ESP_MAX_CHOICES = 4 };
@@ -115,23 +115,23 @@ struct esp_iteration {
     struct esp_tree tree;
     const int32_t *path; /* (path_length) accepted nodes, root not included */
     int path_length;
-    int32_t bonus;            /* token taken from the target itself */
+    int32_t bonus;            /* token sampled from the target itself */
     float bonus_u;            /* the random number that drew it; NaN at temperature 0 */
     const int32_t *committed; /* (committed_count) tokens appended to the text */
     int committed_count;      /* path_length + 1, or less at the end of a generation */
-    bool ends_turn;           /* the last of them is a mark of the chat format that ends the
-                                 answer */
-    int deepest;              /* depth of the deepest verified node */
+    bool ends_turn; /* the last of them is a token of the chat format that ends the answer */
+    int deepest;    /* depth of the deepest verified node */
     int draft_passes, target_passes;
     int mask_blocks; /* non-empty 32x32 blocks of the tree attention mask */
     struct esp_gauge gauges[ESP_MAX_GAUGES];
     int gauge_count;
-    struct esp_shape_choice choices[ESP_MAX_CHOICES]; /* the one taken, then the next best */
+    struct esp_shape_choice choices[ESP_MAX_CHOICES]; /* the shape used, then the next best */
     int choice_count; /* 0: the drafter does not choose among shapes */
     double seconds[ESP_STAGES];
     double baseline; /* measured seconds of one plain decoding step; 0 if not measured */
     const char *drafter, *verifier;
-    bool lossy; /* these two may change what the model says, and the user allowed that */
+    bool lossy; /* drafter and verifier may change the output distribution, and the user allowed
+                   that */
 };
 
 enum esp_event_type {
@@ -142,11 +142,10 @@ enum esp_event_type {
     ESP_EVENT_SETTING,   /* a setting changed; takes effect from the next iteration on */
     ESP_EVENT_END,       /* the generation ended; `text` says why */
     ESP_EVENT_REWIND,    /* the text was shortened to its first `token_count` tokens */
-    ESP_EVENT_DROP,      /* `token_count` tokens from `token_start` on were taken out of it */
+    ESP_EVENT_DROP,      /* `token_count` tokens from `token_start` on were removed */
 };
 
-/* Everything an event points to belongs to the session and is valid only during the callback.
- */
+/* All pointers belong to the session and are valid only during the callback. */
 struct esp_event {
     int type;
     double time; /* seconds since the session was opened */
@@ -155,11 +154,10 @@ struct esp_event {
     const int32_t *tokens; /* prompt */
     int token_count;
     int token_start; /* drop */
-    /* Prompt: how many of its tokens, at its beginning and at its end, are marks of the chat
-     * format around what the user said. */
+    /* prompt: number of chat format tokens before and after the user's message */
     int marks, marks_after;
     const char *key, *text; /* setting: name and value */
-    bool lossy; /* setting: from now on drafter and verifier may change what the model says */
+    bool lossy;             /* setting: the output distribution may change from now on */
 };
 
 typedef void esp_observer(void *user, const struct esp_event *event);

@@ -1,12 +1,11 @@
 /* espalier_settings.h - the table of a session's settings, besides its drafter and verifier.
  *
- * A setting is one line of the table; libespalier, the flags of the program, `:set`, the
- * configuration file, recordings, comparisons and the manual all walk it. To add one, add its
- * line here and use its value where it takes effect.
+ * A setting is one line of the table. libespalier, the flags of the program, `:set`, the
+ * configuration file, recordings, comparisons and the manual all read the table. To add a
+ * setting, add its line here and use its value where it takes effect.
  *
- * The values are plain data: a copy is an assignment, and has the same texts. A struct of zeros
- * holds the defaults (0 is the default of every setting for which it is a value; elsewhere it
- * stands for the default).
+ * The values are plain data: a copy is an assignment, and shares the texts. A zeroed struct holds
+ * the defaults: if 0 is no valid value of a setting, it stands for the default.
  */
 #ifndef ESPALIER_SETTINGS_H
 #define ESPALIER_SETTINGS_H
@@ -62,9 +61,9 @@ enum esp_session_value {
         ESP_VALUES /* how many there are */
 };
 
-/* Values of draft_temp besides temperatures. */
+/* Values of draft_temp that are no temperatures. */
 enum { ESP_DRAFT_AUTO = 0, ESP_DRAFT_OFF = -1 };
-/* Those of window and sinks besides numbers of tokens. */
+/* Values of window and sinks that are no token counts. */
 enum { ESP_WINDOW_OFF = 0, ESP_WINDOW_ON = -1, ESP_SINKS_AUTO = 0, ESP_SINKS_NONE = -1 };
 
 /* Line `index` of the table; false past its end. */
@@ -77,10 +76,10 @@ int esp_value_parse(struct esp_session_values *values, int index, const char *ca
                     const char *text, char *err, size_t errlen);
 void esp_value_print(const struct esp_session_values *values, int index, char *text,
                      size_t size);
-/* Puts auto in the place of all texts: for a copy that others keep longer than their owner. */
+/* Sets all texts to auto, in a copy that outlives their owner. */
 void esp_values_forget_texts(struct esp_session_values *values);
-/* Puts the defaults in the place of zeros that stand for them. Returns 0, or ESP_E_ARGUMENT if
- * a value is out of its range. */
+/* Replaces zeros that stand for defaults. Returns 0, or ESP_E_ARGUMENT if a value is out of
+ * range. */
 int esp_values_check(struct esp_session_values *values, char *err, size_t errlen);
 
 #ifdef __cplusplus

@@ -26,17 +26,16 @@ struct esp_stats {
     double prefill_seconds, decode_seconds;
     double first_token_seconds; /* prefill and the first iteration */
     double stage_seconds[ESP_STAGES];
-    /* Of the draft stage: the draft model's passes. The rest of the stage builds the tree. On a
-     * device that works behind the host a pass may still run when the next part begins. */
+    /* Draft model passes within the draft stage; the rest of the stage builds the tree. On an
+     * asynchronous device a pass may still run when the next part begins. */
     double draft_pass_seconds;
     double baseline; /* seconds of one plain decoding step; 0 if not measured */
-    /* Seconds per token of the last iterations, measured like `baseline`, without interruptions
-     * by other programs: baseline / token_seconds is the speed-up by speculation. */
+    /* Seconds per token over the last iterations, measured like `baseline`, without
+     * interruptions by other programs. The speed-up is baseline / token_seconds. */
     double token_seconds;
     double draft_temp; /* the draft's logits are divided by this; 0: there is no draft model */
-    /* Expected calibration error of the draft's probabilities for drafted tokens against the
-     * target's, over the last iterations: untempered, and at draft_temp. NaN: not known.
-     */
+    /* Expected calibration error of draft probabilities against the target's, for the tokens
+     * drafted in the last iterations: untempered, and at draft_temp. NaN: not known. */
     double calibration_error_raw, calibration_error;
     size_t peak_bytes;   /* of the whole process on the host */
     size_t device_bytes; /* taken on the device since the engine was opened; 0: it has no memory

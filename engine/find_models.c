@@ -1,4 +1,4 @@
-/* find_models.c - looks through the places where models are kept; see find_models.h. */
+/* find_models.c - searches the places where models are stored; see find_models.h. */
 #include "engine/find_models.h"
 
 #include <ctype.h>
@@ -18,13 +18,13 @@
 #include "kernels/status.h"
 
 enum {
-    DEPTH = 4,       /* folders below a place that are looked into */
-    ENTRIES = 20000, /* of a folder that are looked at */
-    FOLDERS = 20000, /* that are looked into in all */
+    DEPTH = 4,       /* folder levels searched below a place */
+    ENTRIES = 20000, /* entries read per folder */
+    FOLDERS = 20000, /* folders searched in total */
     MANIFEST_LIMIT = 1 << 20,
 };
 
-/* What a search has found so far. */
+/* State of a search. */
 struct search {
     struct esp_found_models *found;
     struct esp_int_map visited; /* folders, by a hash of device and inode */
@@ -34,8 +34,8 @@ struct search {
 
 /* ------------------------------------------------------------------ folders */
 
-/* Notes a folder. Returns false if it was looked into before, or if there are too many: links
- * may lead round and round. */
+/* Marks a folder as visited. Returns false if it was visited before (links may form cycles), or
+ * if there are too many. */
 static bool visit(struct search *s, const char *path)
 {
     struct stat about;
@@ -59,7 +59,7 @@ static int is_shown(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* Calls `look` for the entries of a folder, in alphabetical order, until enough is found. */
+/* Calls `look` for the entries of a folder, in alphabetical order, until the list is full. */
 static void each_entry(struct search *s, const char *folder, const char *name,
                        void (*look)(struct search *, const char *path, const char *name,
                                     const struct dirent *entry))
@@ -126,7 +126,7 @@ static void read_family(struct esp_found_model *model)
     esp_json_close(&json);
 }
 
-/* Bytes of the weights of a folder; 0: it has none. */
+/* Size of the weights in a folder; 0: it has none. */
 static int64_t weights_of(const char *folder)
 {
     struct dirent **entries;
@@ -184,7 +184,7 @@ static void add_file(struct search *s, const char *path, const char *name)
 
 /* ------------------------------------------------------------------ into GGUF files */
 
-/* The type that most numbers of the tensors have. */
+/* The type of most numbers in the tensors. */
 static const char *most_common_type(const struct esp_gguf *g)
 {
     enum { TYPES = 64 };
@@ -247,7 +247,7 @@ void esp_found_model_look(struct esp_found_model *model)
 
 static void look_into(struct search *s, const char *folder, const char *name, int depth);
 
-/* How deep a path is below the place that is looked through: one per part of its name. */
+/* Depth of a path below the search's starting folder: one per part of its name. */
 static int depth_of(const char *name)
 {
     int depth = *name != '\0';
@@ -256,8 +256,9 @@ static int depth_of(const char *name)
     return depth;
 }
 
-/* Of thousands of entries each is asked for once at most, since that may take a millisecond:
- * its folder says what is neither a model nor a folder, and who opens it finds out the rest. */
+/* A folder may have thousands of entries, and stat() may take a millisecond. So each is called
+ * at most once: the directory entry tells what can be neither a model nor a folder, and opening
+ * it tells the rest. */
 static void look_at(struct search *s, const char *path, const char *above,
                     const struct dirent *entry)
 {
@@ -272,7 +273,7 @@ static void look_at(struct search *s, const char *path, const char *above,
         look_into(s, path, name, depth_of(name));
 }
 
-/* A folder is a model, or it holds some. */
+/* A folder is a model, or it contains some. */
 static void look_into(struct search *s, const char *folder, const char *name, int depth)
 {
     if (depth > DEPTH || s->failed)
@@ -291,7 +292,7 @@ static void look_through(struct search *s, const char *source, const char *folde
 
 /* ------------------------------------------------------------------ Hugging Face */
 
-/* Adds a snapshot of a repository: a model, or GGUF files with names of their own. */
+/* Adds a snapshot of a repository: a model, or GGUF files with their own names. */
 static bool add_snapshot(struct search *s, const char *snapshot, const char *name)
 {
     const int before = s->found->count;
@@ -300,7 +301,7 @@ static bool add_snapshot(struct search *s, const char *snapshot, const char *nam
     return s->found->count > before;
 }
 
-/* models--ORG--NAME/snapshots/COMMIT; refs/main names the commit that is the newest. */
+/* models--ORG--NAME/snapshots/COMMIT; refs/main names the newest commit. */
 static void look_at_repository(struct search *s, const char *path, const char *above,
                                const struct dirent *entry)
 {
@@ -341,7 +342,7 @@ static void look_at_repository(struct search *s, const char *path, const char *a
 
 /* ------------------------------------------------------------------ ollama */
 
-/* The blob of the layer that is the model: sha256:HEX is the file blobs/sha256-HEX. */
+/* The blob of the model's layer: sha256:HEX is the file blobs/sha256-HEX. */
 static bool blob_of(const cJSON *manifest, const char *models, char path[PATH_MAX])
 {
     const cJSON *layer;
@@ -360,7 +361,7 @@ static bool blob_of(const cJSON *manifest, const char *models, char path[PATH_MA
     return false;
 }
 
-/* manifests/HOST/NAMESPACE/NAME/TAG; "library" is the namespace that has no name. */
+/* manifests/HOST/NAMESPACE/NAME/TAG; namespace "library" is left out of names. */
 static void look_at_manifest(struct search *s, const char *path, const char *above,
                              const struct dirent *entry)
 {
@@ -483,8 +484,8 @@ static const char *short_name(const char *name)
     return slash ? slash + 1 : name;
 }
 
-/* How well a name fits a model: 3 its own, 2 its own but for upper and lower case, 1 the part
- * behind the last slash, 0 not at all. */
+/* How well a name fits a model: 3 equal, 2 equal except for case, 1 equal to the part after the
+ * last slash, 0 not. */
 static int match_of(const struct esp_found_model *model, const char *name)
 {
     return strcmp(model->name, name) == 0                   ? 3
@@ -502,10 +503,11 @@ static int refuse_name(const struct esp_found_models *found, const char *name, c
     for (int i = 0; i < found->count; i++)
         esp_suggestion_try(&suggestion, found->models[i].name);
     esp_suggestion_folders(&suggestion, name);
-    return esp_fail(err, errlen, ESP_E_FILE,
-                    "there is no model '%.100s'%s: no folder or file of this path, and none of "
-                    "this name in `espalier list models`",
-                    name, esp_suggestion_text(&suggestion, meant));
+    return esp_fail(
+        err, errlen, ESP_E_FILE,
+        "there is no model '%.100s'%s: it is neither a folder or file nor a name in "
+        "`espalier list models`",
+        name, esp_suggestion_text(&suggestion, meant));
 }
 
 int esp_model_path(char *path, size_t size, const char *name, char *err, size_t errlen)
@@ -516,10 +518,10 @@ int esp_model_path(char *path, size_t size, const char *name, char *err, size_t 
     if (stat(name, &about) == 0 || *name == '/' || *name == '.') {
         if (snprintf(path, size, "%s", name) >= (int)size)
             return esp_fail(err, errlen, ESP_E_FILE, "the path of the model is too long");
-        return ESP_OK; /* whoever opens it says what is wrong with it */
+        return ESP_OK; /* opening it reports what is wrong with it */
     }
     if (esp_find_models(&found) < 0)
-        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory to look for models");
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory to search for models");
     for (int i = 0; i < found.count; i++) {
         const int match = match_of(&found.models[i], name);
         if (match > best) {
@@ -535,7 +537,7 @@ int esp_model_path(char *path, size_t size, const char *name, char *err, size_t 
         status = refuse_name(&found, name, err, errlen);
     else if (status == ESP_OK && other >= 0)
         status = esp_fail(err, errlen, ESP_E_MISMATCH,
-                          "several models are called '%.60s': %.100s (%s) and %.100s (%s); "
+                          "several models have the name '%.60s': %.100s (%s) and %.100s (%s); "
                           "give the whole name or the path",
                           name, found.models[first].name, found.models[first].source,
                           found.models[other].name, found.models[other].source);
@@ -548,7 +550,7 @@ int esp_model_path(char *path, size_t size, const char *name, char *err, size_t 
 
 /* ------------------------------------------------------------------ pairs */
 
-/* Reads the vocabulary, unless it has been read. Returns false with a sentence. */
+/* Reads the vocabulary unless it was read before. Returns false with a sentence. */
 static bool read_vocabulary(struct esp_found_model *model, char *err, size_t errlen)
 {
     struct esp_tokenizer *tokenizer;

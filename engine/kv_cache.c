@@ -6,9 +6,9 @@
 
 #include "kernels/status.h"
 
-/* With a window: rows are dropped SLACK or more at a time, since the others must be moved; and
- * those of the last REWIND tokens stay complete, so that a text may lose its end without being
- * computed again. */
+/* With a window: SLACK or more rows are dropped at a time, since the others must be moved. Rows
+ * of the last REWIND tokens stay complete, so that the end of a text can be removed without
+ * computing it again. */
 enum { PREFILL_ROWS = 128, SLACK = 256, REWIND = 64 };
 
 static int round_up(int rows)

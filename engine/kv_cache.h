@@ -1,16 +1,16 @@
 /* kv_cache.h - the KV cache of one model, as a session uses it.
  *
- * Rows 0..length-1 hold the first `length` tokens of the text; those of a draft head the
- * `length` tokens behind the first one, in front of which there is no hidden state. The rows
- * behind them belong to the tree of the current iteration, in the order of its passes, until
- * esp_kv_cache_keep() makes the accepted ones part of the text or the next iteration overwrites
- * them.
+ * Rows 0..length-1 hold the first `length` tokens of the text. A draft head's cache holds the
+ * `length` tokens after the first one instead, because no hidden state precedes the first. The
+ * rows behind them belong to the tree of the current iteration, in the order of its passes.
+ * esp_kv_cache_keep() makes the accepted ones part of the text; the next iteration overwrites
+ * the others.
  *
- * With a window (struct esp_window) the cache need not hold the whole text: where there is no
- * room, the oldest rows that no later row sees are dropped. Rows that are still there move in
- * steps of ESP_WINDOW_STEP, and nothing that a row computes depends on when that happens. Keys
- * stay as they were rotated at their place in the whole text: only distances count, and the one
- * to the sinks is mended in the query (StreamingLLM rotates all keys anew at every token).
+ * With a window (struct esp_window) the cache may be smaller than the text. When there is no
+ * room, it drops the oldest rows that no later row sees. Remaining rows move in steps of
+ * ESP_WINDOW_STEP; results do not depend on when they move. Keys keep the rotation of their
+ * position in the whole text: only distances matter, and the query corrects the distance to the
+ * sinks (StreamingLLM instead rotates all keys again at every token).
  */
 #ifndef ESP_KV_CACHE_H
 #define ESP_KV_CACHE_H
@@ -22,8 +22,8 @@ struct esp_kv_cache {
     struct esp_weights *weights;
     struct esp_cache *cache;
     int vocabulary;           /* of the model */
-    int context;              /* tokens that the text may have */
-    int length;               /* tokens of the text that were computed */
+    int context;              /* maximum length of the text */
+    int length;               /* tokens of the text that are computed */
     int rows;                 /* of the cache */
     struct esp_window window; /* recent = 0: none, the cache holds the whole text */
     int max_batch;            /* rows per pass */
@@ -42,34 +42,32 @@ int esp_kv_cache_window_rows(const struct esp_window *window);
 int esp_kv_cache_open(struct esp_kv_cache *cache, const struct esp_backend_ops *ops,
                       struct esp_weights *weights, int vocabulary, int tokens, int tree_rows,
                       char *err, size_t errlen);
-/* The rows see this window of the text; the cache must be empty. Where a text of `context`
- * tokens has more rows than the cache, that has esp_kv_cache_window_rows() for text at least.
- */
+/* Sets the window; the cache must be empty. If a text of `context` tokens has more rows than
+ * the cache, the cache needs at least esp_kv_cache_window_rows() rows for text. */
 void esp_kv_cache_set_window(struct esp_kv_cache *cache, const struct esp_window *window,
                              int context);
 void esp_kv_cache_close(struct esp_kv_cache *cache);
 
 /* Makes room for `rows` rows behind the text. */
 int esp_kv_cache_make_room(struct esp_kv_cache *cache, int rows);
-/* The rows of the batch follow the text and `ahead` rows behind it: fills in first, prefix and
- * window. */
+/* Places a batch behind the text and `ahead` further rows: fills in first, prefix and window.
+ */
 void esp_kv_cache_place(const struct esp_kv_cache *cache, int ahead, struct esp_batch *batch);
-/* The text in the cache becomes its first `length` tokens; or nothing, if the row of the next
- * token sees some that have been dropped. Does nothing if it is no longer than that. */
+/* Shortens the text in the cache to its first `length` tokens. Empties the cache if the next
+ * token sees rows that have been dropped. Does nothing if the text is not longer. */
 void esp_kv_cache_cut(struct esp_kv_cache *cache, int length);
 
-/* Returns `count` tokens (at most max_batch) with token 0 in place of those that are not in
- * this model's vocabulary. They are valid until the next call. A draft model may have fewer
- * tokens than the target, whose logits are padded further; the replacement only makes drafts
- * worse. */
+/* Returns `count` tokens (at most max_batch), with token 0 instead of those outside of this
+ * model's vocabulary. Valid until the next call. A draft model may have fewer tokens than the
+ * target, if the target's logits have more padding. Replacing them only makes drafts worse. */
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tokens, int count);
 
-/* The list of rows that sends the last of `rows` rows to row 0 and the others nowhere; valid
+/* A row list for logits: sends the last of `rows` rows to row 0 and the others nowhere. Valid
  * until the next call. */
 const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 
-/* Runs batch->rows tokens of the text (at most max_batch) and appends them. The batch says what
- * comes out; tokens, positions and rows of the cache are filled in here. */
+/* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the
+ * outputs of the batch; this function sets tokens, positions and cache rows. */
 int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
                      struct esp_batch *batch);
 
@@ -79,8 +77,8 @@ int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
 int esp_kv_cache_append(struct esp_kv_cache *cache, const int32_t *tokens, int count,
                         struct esp_rows *logits, const struct esp_step *step);
 
-/* Rows `which` (ascending; row 0 is the first one behind the text) become the next tokens of
- * the text. */
+/* Makes rows `which` (ascending; row 0 is the first one behind the text) the next tokens of the
+ * text. */
 int esp_kv_cache_keep(struct esp_kv_cache *cache, const int32_t *which, int count);
 
 #endif

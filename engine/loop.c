@@ -1,17 +1,16 @@
-/* loop.c - one iteration of tree speculation: the only place that owns the order of its six
- * stages.
+/* loop.c - one iteration of tree speculation, and the order of its six stages.
  *
  *   1 draft    the drafter grows a tree below the root, layer by layer
  *   2 flatten  the nodes get rows, parents before children, and ancestor bitmasks
  *   3 verify   one target pass over root and nodes with tree attention
- *   4 select   the rule walks the tree: accepted path and bonus token
+ *   4 select   the verifier walks the tree: accepted path and bonus token
  *   5 commit   accepted key/value rows are moved into place, the rest is dropped
  *   6 adapt    the controller learns from the outcome
  *
- * The root is the last committed token. It is known to be right but has no row in the target
- * cache yet, so its row is computed together with the tree's, and one target pass per iteration
- * is enough. The papers' literal form, cache=rebuild, drops the rows and computes the committed
- * ones again (dynatree, app. D, line 6).
+ * The root is the last committed token. It has no row in the target cache yet, so its row is
+ * computed together with the tree's, and one target pass per iteration is enough. The papers'
+ * literal form, cache=rebuild, drops the rows and computes the committed ones again (dynatree,
+ * app. D, line 6).
  *
  * Invariant between iterations: the target cache holds the text without its last token; the
  * draft cache holds a prefix of the text.
@@ -22,11 +21,11 @@
 #include "engine/compatible.h"
 #include "kernels/status.h"
 
-/* On a device that works behind the host, a stage is over for the host when it has been asked
- * for. Once the chosen path has come back, everything before it has really happened: the
- * device's marks tell how long the first stages took, and when the choice began (for the host
- * at *start; it began the iteration at `begun`). An observer, who is no stage's, held the
- * device up as long as the host. */
+/* On an asynchronous device, submitting a stage returns before it has run. When the accepted
+ * path is back on the host, all earlier work is done, so the device's own time stamps give the
+ * times of the first stages and the start of select (*start on the host; the iteration began at
+ * `begun`). Time spent in the observer is charged to no stage: the device waited as long as the
+ * host. */
 static void read_marks(struct esp_session *s, double begun, double *start)
 {
     struct esp_backend *backend = s->engine->backend;
@@ -50,7 +49,7 @@ static void stage_done(struct esp_session *s, enum esp_stage stage, double *star
                             .stage = stage,
                             .iteration = &s->iteration,
                         });
-    *start = esp_clock(); /* an observer that waits, as in step mode, is nobody's stage */
+    *start = esp_clock(); /* time of a waiting observer (step mode) is charged to no stage */
     if (stage < ESP_STAGE_VERIFY)
         esp_session_mark(s, 2 * (int)stage + 2);
 }
@@ -66,7 +65,7 @@ static void layer_done(void *user)
     s->draft.watched += esp_clock() - start;
 }
 
-/* The choice of a token in plain decoding. It leaves the session's random numbers alone. */
+/* Selects a token as plain decoding does, without the session's random numbers. */
 static int choose_plainly(struct esp_session *s)
 {
     const double u = 0.5;
@@ -79,13 +78,14 @@ static int choose_plainly(struct esp_session *s)
                       : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value, ESP_NOW);
 }
 
-/* A pass over `rows` times the token at `position`, behind the text that the cache holds. The
- * next iteration writes other rows there, or the same one. */
+/* A pass over `rows` copies of the token at `position`, behind the text in the cache. The next
+ * iteration overwrites these rows, or writes the same one. */
 static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position, int rows,
                      struct esp_rows *logits)
 {
     const bool draft = c == &s->draft_cache;
-    const int32_t spare = s->draft.capacity; /* other rows of q may be looked back at */
+    const int32_t spare = s->draft.capacity; /* drafters that look back may need other rows of
+                                                q */
     const int32_t token = *esp_kv_cache_known(c, s->text + position, 1);
     int status = esp_kv_cache_make_room(c, rows);
     if (status < 0)
@@ -109,24 +109,24 @@ static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position
 void esp_session_warm(struct esp_session *s)
 {
     const struct esp_kv_cache *draft = &s->draft_cache;
-    const int nodes = s->iteration.tree.verified; /* the next tree will be about as large */
+    const int nodes = s->iteration.tree.verified; /* assume that the next tree has about this
+                                                     size */
     int32_t row = 0, token;
     if (s->length == 0)
         return;
     if (draft->cache && draft->length < s->length && draft->length < draft->context)
         pass_over(s, &s->draft_cache, draft->length, 1, s->q);
     if (pass_over(s, &s->target, s->length - 1, nodes > 1 ? nodes : 1, s->p) == ESP_OK)
-        s->ops->argmax(s->p, &row, 1, &token, ESP_NOW); /* waits for a device */
+        s->ops->argmax(s->p, &row, 1, &token, ESP_NOW); /* waits for the device */
 }
 
-/* Times plain decoding: a target pass over the root alone and the choice of a token. The pass
- * writes the root's row, which the verify pass will write again with the same values. It is
- * done in iterations 0 (after a pass that only warms up), 1, 2, 4, 8 ..., which gives a figure
- * at once, and then in one of ESP_BASELINE_EVERY. That takes at most 3 % of the time, for plain
- * decoding itself, and half as much where an iteration does the work of two. A pass over the
- * beginning is quicker than the text's average one, so samples are spread over the text as the
- * iterations are that they are compared with, and as many of both are kept as that takes.
- */
+/* Times plain decoding: a target pass over the root alone and the selection of a token. The
+ * pass writes the root's row, which the verify pass will write again with the same values. It
+ * runs in iterations 0 (after a warm-up pass), 1, 2, 4, 8 ..., for an early figure, and then
+ * once per ESP_BASELINE_EVERY. That takes at most 3 % of the time if an iteration takes as long
+ * as a plain step, half of that if it takes twice as long. Passes over the start of a text are
+ * faster than the average, so the samples are spread over the text like the iterations they are
+ * compared with, and enough of both are kept. */
 static int measure_baseline(struct esp_session *s)
 {
     int index = s->iteration.index, runs = index == 0 ? 2 : 1;
@@ -169,11 +169,11 @@ static int draft(struct esp_session *s, int remaining)
     esp_costs_at(&s->costs, d->seen);
     d->text = s->text;
     d->text_length = s->length;
-    d->max_depth = remaining - 1; /* the bonus token is the last that may be committed */
+    d->max_depth = remaining - 1; /* the bonus token is the last one that may be committed */
     if (drafter->needs_model && d->max_depth > s->draft_cache.context - s->length)
         d->max_depth = s->draft_cache.context - s->length;
     if (drafter->needs_model && d->features && s->length < 2)
-        d->max_depth = 0; /* no hidden state in front of the first token */
+        d->max_depth = 0; /* no hidden state precedes the first token */
     d->layer = s->observer ? layer_done : NULL;
     d->user = s;
     esp_tree_reset(&s->tree, s->text[s->length - 1]);
@@ -222,8 +222,8 @@ static int target_pass(struct esp_session *s)
     return s->ops->forward(s->target.cache, &batch);
 }
 
-/* What the target says where the path ends is kept for the next iteration, whose root comes
- * after it. At temperature 0 that is its distribution at the temperature `low`. */
+/* Keeps the target's distribution at the end of the path for the next iteration, with the root
+ * after it. At temperature 0 it is the distribution at temperature `low`. */
 static int look_back(struct esp_session *s)
 {
     static const struct esp_sampling low = {0.2, 1, 0};
@@ -264,8 +264,8 @@ static int select_path(struct esp_session *s)
     return status;
 }
 
-/* The tokens that join the text: the path, then the bonus token, up to the first token
- * that ends it and to the tokens still allowed. */
+/* Determines the tokens to commit: the path, then the bonus token, up to the first one that
+ * ends the text and within the tokens still allowed. */
 static int choose_committed(struct esp_session *s, int remaining)
 {
     const struct esp_verify *v = &s->verify;
@@ -302,7 +302,7 @@ static int commit(struct esp_session *s, int count)
     }
     if (status == ESP_OK && s->draft.expanded > 0)
         status = esp_draft_commit(&s->draft, v->path, count - 1, rebuild);
-    if (status < 0) { /* the text stays as it was, and its last token the root */
+    if (status < 0) { /* the text keeps its old length, and its last token stays the root */
         esp_kv_cache_cut(&s->target, s->length - 1);
         return status;
     }
@@ -318,7 +318,7 @@ static int commit(struct esp_session *s, int count)
     return status;
 }
 
-/* What passes took, and what became of the drafted tokens. */
+/* Records the times of passes and the outcome of the drafted tokens. */
 static void learn(struct esp_session *s)
 {
     const struct esp_draft *d = &s->draft;
@@ -334,8 +334,7 @@ static void learn(struct esp_session *s)
     esp_costs_verify_took(&s->costs, it->tree.verified, rest);
 }
 
-/* The draft's temperature, and how far the draft's probabilities are off without and with it.
- */
+/* The draft temperature, and the calibration error without and with it. */
 static int session_gauges(const struct esp_session *s, struct esp_gauge *g)
 {
     if (!s->set.drafter->needs_model)
@@ -443,7 +442,7 @@ static int finish(struct esp_session *s, const char *why)
     return 0;
 }
 
-/* A text that lost more of its end than a window's cache can take back has no rows. */
+/* If the end of a text was removed beyond what a window's cache can restore, it has no rows. */
 static int compute_again(struct esp_session *s)
 {
     const double start = esp_clock();

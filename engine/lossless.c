@@ -19,7 +19,7 @@ enum { SMALLEST_BIN = 5 }; /* tokens expected in a bin of `first` */
 struct scorer {
     struct esp_session *session;
     int start;                         /* tokens of the text that is continued */
-    struct esp_kv_cache target, draft; /* hold the text but for its last token */
+    struct esp_kv_cache target, draft; /* hold the text without its last token */
     bool has_draft, has_head;          /* has_head: the draft is a draft head */
     struct esp_features features;      /* for it */
     struct esp_rows *p, *q;            /* (tokens) */
@@ -125,7 +125,7 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
 
 /* ------------------------------------------------------------------ one continuation */
 
-/* Writes at least `tokens` tokens behind the text, unless it ends earlier. Returns their
+/* Appends at least `tokens` tokens to the text, unless it ends earlier. Returns their
  * number. */
 static int continue_text(struct scorer *s, int tokens, struct esp_lossless *result, char *err,
                          size_t errlen)
@@ -142,8 +142,8 @@ static int continue_text(struct scorer *s, int tokens, struct esp_lossless *resu
     return status < 0 ? status : written < tokens ? written : tokens;
 }
 
-/* Plain passes over the last token of the text and all but the last of the `count` written:
- * rows i of p and q become the distributions of the i-th token written. */
+/* Plain passes over the last token of the text and all but the last of the `count` new ones:
+ * rows i of p and q become the distributions of the i-th new token. */
 static int plain_pass(struct scorer *s, struct esp_kv_cache *cache, struct esp_rows *rows,
                       int count, const struct esp_sampling *sampling)
 {
@@ -171,8 +171,8 @@ static int plain_pass(struct scorer *s, struct esp_kv_cache *cache, struct esp_r
     return sampling->temperature > 0 ? ops->softmax(rows, s->rows, count, sampling) : ESP_OK;
 }
 
-/* The same with a draft head, which reads what the target's pass left; see target_features.h.
- */
+/* The same with a draft head, which reads the hidden states of the target's pass; see
+ * target_features.h. */
 static int head_pass(struct scorer *s, int count, const struct esp_sampling *sampling)
 {
     const struct esp_backend_ops *ops = s->session->ops;
@@ -277,7 +277,8 @@ static int score(struct scorer *s, int count, struct esp_lossless *result)
 
 /* ------------------------------------------------------------------ the tests */
 
-/* Tests the first tokens: those expected often enough have a bin each, the others share one. */
+/* Tests the first tokens: each one expected often enough has its own bin, the others share
+ * one. */
 static struct esp_chi_square test_first(struct scorer *s, int trials)
 {
     const int n = s->p->vocabulary;
@@ -296,7 +297,7 @@ static struct esp_chi_square test_first(struct scorer *s, int trials)
     if (bins == 0 || rest_p * trials >= SMALLEST_BIN) {
         s->first[bins] = rest;
         s->first_p[bins++] = rest_p;
-    } else { /* too few for a bin of their own: they are added to the last one */
+    } else { /* too few for a bin of their own: added to the last one */
         s->first[bins - 1] += rest;
         s->first_p[bins - 1] += rest_p;
     }
@@ -314,8 +315,8 @@ static void finish(struct scorer *s, int trials, struct esp_lossless *r)
         esp_chi_square_fit(s->serial, even, ESP_LOSSLESS_SIDE * ESP_LOSSLESS_SIDE);
     r->test[ESP_LOSSLESS_first] = test_first(s, trials);
     r->distance = esp_total_variation(r->ratio, even, ESP_LOSSLESS_BINS);
-    /* McDiarmid 1989: one token changes the distance by at most 1/n. On average, chance makes
-     * the measured distance larger than the true one. */
+    /* McDiarmid 1989: one token changes the distance by at most 1/n. By chance the measured
+     * distance is on average larger than the true one. */
     r->limit = r->distance + sqrt(log(1 / 0.01) / (2.0 * r->tokens));
 }
 
@@ -328,7 +329,7 @@ int esp_lossless_measure(struct esp_session *session, const struct esp_lossless_
         *err = '\0';
     if (session->length < 1 || plan->tokens >= session->context - session->length)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "%d tokens do not fit behind a text of %d in a context of %d",
+                        "%d tokens after a text of %d do not fit in a context of %d",
                         plan->tokens, session->length, session->context);
     int status = open_scorer(&s, plan->tokens, err, errlen), count = 0;
     for (int trial = 0; trial < plan->trials && status == ESP_OK; trial++) {

@@ -2,16 +2,16 @@
  *
  * A session writes many short continuations of its text. Then a plain pass of the target,
  * without a tree, computes the exact distribution p of every token written, given the tokens
- * before it. Order the vocabulary in some way, and let v be the sum of p over the tokens before
- * the one written, plus a random part of its own p. If speculation is exact, v is uniform on
+ * before it. Put the vocabulary in any order, and let v be the sum of p over the tokens before
+ * the written one, plus a random part of its own p. If speculation is exact, v is uniform on
  * [0, 1) and independent from token to token (Rosenblatt 1952). Chi-square tests look for
  * deviations:
  *
- *   ratio   v with the vocabulary in order of p/q. It shows wrong residuals and wrong
- *           acceptance, because they move probability between tokens of small and of large p/q
- *   rank    v in order of falling p. It shows a bias towards likely tokens
- *   serial  v (ratio) of a token and of the next one. It shows draws that depend on each other
- *   first   the counts of the tokens directly behind the text, compared with their exact p
+ *   ratio   v with the vocabulary in order of p/q. Shows wrong residuals and wrong acceptance,
+ *           because they move probability between tokens of small and of large p/q
+ *   rank    v in order of falling p. Shows a bias towards likely tokens
+ *   serial  v (ratio) of a token and of the next one. Shows draws that depend on each other
+ *   first   counts of the first token after the text, compared with its exact p
  *
  * At temperature 0 no test is needed: every token must be the likeliest one of the plain pass.
  */
@@ -34,24 +34,25 @@ enum { ESP_LOSSLESS_BINS = 16, ESP_LOSSLESS_SIDE = 4 /* serial: SIDE x SIDE bins
 
 struct esp_lossless_plan {
     int trials;                                        /* continuations */
-    int tokens;                                        /* of each */
+    int tokens;                                        /* per continuation */
     bool (*progress)(void *user, int done, int total); /* NULL: none; false: stop */
     void *user;
 };
 
 struct esp_lossless {
     int tokens, iterations;
-    int impossible; /* tokens of probability 0, or at temperature 0 not the likeliest */
+    int impossible; /* tokens of probability 0; at temperature 0, tokens that are not the
+                       likeliest */
     struct esp_chi_square test[ESP_LOSSLESS_TEST_COUNT];
     double ratio[ESP_LOSSLESS_BINS]; /* counts of v in order of p/q */
-    double distance; /* total variation between these and the uniform distribution */
-    double limit;    /* the true distance is below this with a confidence of 99 % */
+    double distance; /* total variation distance between these and the uniform distribution */
+    double limit;    /* upper bound of the true distance at 99 % confidence */
 };
 
 const char *esp_lossless_test_name(int test);
 
-/* Measures a session that has a prompt. Afterwards its text is the same, but its random numbers
- * and the state of its drafter are not. ESP_E_CANCELLED if `progress` returned false. */
+/* Measures a session that has a prompt. Its text stays; its random numbers and its drafter's
+ * state change. ESP_E_CANCELLED if `progress` returned false. */
 int esp_lossless_measure(struct esp_session *session, const struct esp_lossless_plan *plan,
                          struct esp_lossless *result, char *err, size_t errlen);
 

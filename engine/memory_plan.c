@@ -1,6 +1,6 @@
 /* memory_plan.c - adds up the memory that will be allocated; see memory_plan.h.
  *
- * The backend gives the sizes for the same arguments with which engine.c and session.c open
+ * The backend reports sizes for the same arguments with which engine.c and session.c open
  * weights, caches and rows. So the plan is exact except for the memory that the device keeps
  * for itself.
  */
@@ -14,11 +14,11 @@
 
 enum { LEAST_CONTEXT = 64 };
 
-static const char NO_LIMIT[] = "--backend cpu has no such limit";
+static const char NO_LIMIT[] = "Try --backend cpu";
 
-/* Memory of the device that is left for its own handles, workspaces and code, and within it
- * what the captured passes of a model may take where nothing else is left. How much these take,
- * only the driver knows; a pass that is not captured is slower, nothing else. */
+/* Device memory left for its own handles, workspaces and code; of it, the part that captured
+ * passes of a model may use if nothing else is left. Only the driver knows their size. A pass
+ * that is not captured is slower but gives the same result. */
 static const size_t RESERVE = (size_t)160 << 20, GRAPHS = (size_t)48 << 20;
 
 static size_t model_need(const struct esp_engine *e, const struct esp_model *model, int context,
@@ -39,16 +39,16 @@ static size_t session_need(const struct esp_engine *e, int context, int nodes)
            model_need(e, e->draft, context, nodes + 1);
 }
 
-/* Writes advice: "a context of 1024 tokens (--context) would fit". */
+/* Writes advice: "Try --context 1024". */
 static void suggest(const struct esp_engine *e, size_t left, char *text, size_t size)
 {
     int context = e->context;
     while (context >= LEAST_CONTEXT && session_need(e, context, e->max_nodes) > left)
         context /= 2;
     if (context >= LEAST_CONTEXT)
-        snprintf(text, size, "a context of %d tokens (--context) would fit", context);
+        snprintf(text, size, "Try --context %d", context);
     else if (session_need(e, LEAST_CONTEXT, LEAST_CONTEXT) <= left)
-        snprintf(text, size, "try smaller trees (--max-nodes) and a shorter --context");
+        snprintf(text, size, "Try smaller trees (--max-nodes) and a shorter --context");
     else
         snprintf(text, size, "%s", NO_LIMIT);
 }
@@ -61,7 +61,7 @@ static void write_size(size_t bytes, char *text, size_t size)
         snprintf(text, size, "%.2f GB", (double)bytes / 1e9);
 }
 
-/* Bytes that espalier may take on the device; SIZE_MAX: it does not say. */
+/* Bytes that espalier may use on the device; SIZE_MAX: unknown. */
 static size_t device_room(const struct esp_engine *e, size_t limit)
 {
     const size_t free = e->backend->ops->memory_free(e->backend);
@@ -85,7 +85,7 @@ void esp_memory_fit_context(struct esp_engine *e, size_t limit)
     if (weights + session_need(e, e->context, e->max_nodes) <= room || least < 1 ||
         weights + session_need(e, least * STEP, e->max_nodes) > room)
         return;
-    while (most - least > 1) { /* steps: `least` fits, `most` may not */
+    while (most - least > 1) { /* `least` fits, `most` may not */
         const int middle = (least + most) / 2;
         if (weights + session_need(e, middle * STEP, e->max_nodes) <= room)
             least = middle;
@@ -128,28 +128,28 @@ int esp_memory_plan(struct esp_engine *e, size_t limit, char *err, size_t errlen
         allow_graphs(e, room, weights + session);
         return ESP_OK;
     }
-    char advice[100], where[200], models[32], sessions[32], allowed[32];
+    char advice[100], where[200], models[32], sessions[32], allowed[32], needed[32];
     const bool chosen = limit > 0 && room == limit;
     write_size(weights, models, sizeof models);
     write_size(session, sessions, sizeof sessions);
     write_size(room, allowed, sizeof allowed);
+    write_size(weights + session, needed, sizeof needed);
     snprintf(advice, sizeof advice, "%s", NO_LIMIT);
     if (weights < room)
         suggest(e, room - weights, advice, sizeof advice);
     snprintf(where, sizeof where, "%s%s", chosen ? "allowed by --gpu-memory" : "free on ",
              chosen ? "" : ops->device(e->backend));
     return esp_fail(err, errlen, ESP_E_MEMORY,
-                    "the models need %s, even if layers of the target wait in the computer's "
-                    "memory, and a context of %d tokens with trees of %d nodes %s, but only %s "
-                    "are %s; %s",
-                    models, e->context, e->max_nodes, sessions, allowed, where, advice);
+                    "not enough GPU memory: %s needed, %s %s. (Models %s, with target layers "
+                    "offloaded; context of %d tokens and trees of %d nodes %s.) %s",
+                    needed, allowed, where, models, e->context, e->max_nodes, sessions, advice);
 }
 
 /* ------------------------------------------------------------------ a limit */
 
-/* A small embedding is kept beside the head that equals it. */
+/* A small embedding is kept in addition to the equal LM head. */
 static const size_t SMALL_EMBEDDING = (size_t)16 << 20;
-/* The program itself, trees, texts, threads and what is shown. */
+/* The program itself, trees, texts, threads and the display. */
 static const size_t PROGRAM = (size_t)32 << 20;
 
 static size_t draft_need(const struct esp_engine *e)

@@ -1,28 +1,30 @@
-/* memory_plan.h - checks that the models, a session and its trees fit on the device, or in a
- * limit that the user gave. */
+/* memory_plan.h - checks that models, session and trees fit on the device, or in the user's
+ * limit. */
 #ifndef ESP_MEMORY_PLAN_H
 #define ESP_MEMORY_PLAN_H
 
 #include "engine/engine.h"
 
-/* Adds up the memory of the device that an engine with open models and one session will take,
- * before anything is loaded. If less is free, or `limit` (0: none) allows less, the target's
- * limit is set, so that layers that do not fit are streamed. If even that is too much:
- * ESP_E_MEMORY and a sentence that says what would fit. */
+/* Adds up the device memory that an engine with open models and one session needs, before
+ * anything is loaded. If less is free, or `limit` (0: none) is less, it limits the target's
+ * weights, so that the other layers are streamed. If even that does not fit: ESP_E_MEMORY, and
+ * err says what would. */
 int esp_memory_plan(struct esp_engine *engine, size_t limit, char *err, size_t errlen);
 
-/* For a user who asked for no context, and a device whose memory (or `limit`, 0: none) has no
- * room for a session of the model's: shortens the engine's context to what fits beside whole
- * models, unless less than a quarter of it is left. To be called before esp_memory_plan(). */
+/* Shortens the engine's context to what fits beside whole models, if the device (or `limit`, 0:
+ * none) has no room for a session with the model's full context. Does nothing if less than a
+ * quarter would be left. Call it before esp_memory_plan(), and only if the user set no context.
+ */
 void esp_memory_fit_context(struct esp_engine *engine, size_t limit);
 
-/* Bytes of memory that this process has now; 0 where the system does not tell. */
+/* Bytes of memory that this process uses; 0: the system does not tell. */
 size_t esp_process_bytes(void);
 
-/* Tells the backend that the process is to take about `bytes` (0: any number), of which the
- * program, the tokenizer, the draft model and a session have their share. An older engine that
- * is still open is not counted: it is closed when this one has taken its place. To be called
- * before the weights are opened. ESP_E_UNSUPPORTED if the backend has a memory of its own. */
+/* Limits the process to about `bytes` (0: no limit). Program, tokenizer, draft model and a
+ * session are subtracted from it; the rest goes to the backend as the limit of the target's
+ * weights. An older engine that is still open is not counted, because it is closed once this
+ * one replaces it. Call it before the weights are opened. ESP_E_UNSUPPORTED if the backend has
+ * its own memory. */
 int esp_memory_set_limit(struct esp_engine *engine, size_t bytes, char *err, size_t errlen);
 
 #endif

@@ -1,15 +1,15 @@
-/* pace.c - the lower quartile of steps that do as much work; see pace.h.
+/* pace.c - the lower quartile of steps with the same work; see pace.h.
  *
- * If the quartile of the n steps of a class is m, they count as n m: where there is only one
- * class, as in plain decoding, that leaves the quartile; without hiccups, about the total. The
- * tokens that a step added count in full, however long it took.
+ * A class of n steps with the quartile m counts as n m. With a single class, as in plain
+ * decoding, the result is the quartile; without interruptions it is about the sum. Tokens added
+ * by a step count in full, however long it took.
  */
 #include "engine/pace.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Stages other than drafting and verifying are too short to be looked at one by one. */
+/* Stages other than drafting and verifying are too short to be measured separately. */
 static int part_of(enum esp_stage stage)
 {
     return stage == ESP_STAGE_DRAFT ? 0 : stage == ESP_STAGE_VERIFY ? 1 : 2;

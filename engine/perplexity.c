@@ -9,7 +9,7 @@
 
 enum { PIECE = 512, ROWS = 64 /* of one pass */ };
 
-static const double LEAST = 1e-38; /* a probability of 0 is one that float32 cannot hold */
+static const double LEAST = 1e-38; /* probabilities below float32 count as this */
 
 struct measuring {
     struct esp_engine *engine;
@@ -28,10 +28,10 @@ static int open_all(struct measuring *m, const char *text, size_t length, char *
     const struct esp_backend_ops *ops = e->backend->ops;
     m->count = esp_tokenize(e, text, length, NULL, 0);
     if (m->count < 0)
-        return esp_fail(err, errlen, m->count, "the text cannot be cut into tokens");
+        return esp_fail(err, errlen, m->count, "the text cannot be tokenized");
     if (m->count < 4)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "the text has %d tokens; at least 4 are needed, better thousands",
+                        "the text has %d tokens; it needs at least 4, better thousands",
                         m->count);
     m->piece = e->context < PIECE ? e->context : PIECE;
     m->piece = m->count < m->piece ? m->count : m->piece;
@@ -45,7 +45,8 @@ static int open_all(struct measuring *m, const char *text, size_t length, char *
                                        err, errlen);
 }
 
-/* Counts the tokens behind rows begin..end-1 of the piece, for which the pass gave logits. */
+/* Counts the tokens after rows begin..end-1 of the piece; the pass has computed their
+ * logits. */
 static int count_rows(struct measuring *m, const int32_t *piece, int begin, int end)
 {
     static const struct esp_sampling plain = {.temperature = 1, .top_p = 1};

@@ -5,18 +5,17 @@
 #include "engine/espalier.h"
 
 struct esp_perplexity {
-    double value; /* exp of the mean of -log p over the tokens that count */
+    double value; /* exp of the mean of -log p over the counted tokens */
     double error; /* standard error of `value` */
-    int tokens;   /* that count */
-    int piece;    /* tokens of a piece */
+    int tokens;   /* counted tokens */
+    int piece;    /* length of a piece in tokens */
 };
 
-/* Cuts the text into pieces of 512 tokens (or of the whole context, if that is shorter), each
- * read for itself, and counts the second half of each, so that every token that counts has at
- * least 256 before it. This is the measure that llama.cpp's tool of the same name prints. A
- * rest shorter than a piece does not count; a text that is no whole piece is one piece. If
- * every text begins with a token, it takes the place of the first of each piece. `progress` may
- * be NULL. */
+/* Splits the text into independent pieces of 512 tokens (or of the context, if that is shorter)
+ * and counts the second half of each, so that every counted token has at least 256 before it.
+ * The tool of llama.cpp with the same name prints this measure, too. An incomplete last piece
+ * is not counted; a text shorter than a piece is one piece. If the tokenizer has a
+ * begin-of-text token, that replaces the first token of each piece. `progress` may be NULL. */
 int esp_perplexity_measure(struct esp_engine *engine, const char *text, size_t length,
                            struct esp_perplexity *result, esp_progress *progress, void *user,
                            char *err, size_t errlen);

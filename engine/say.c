@@ -1,13 +1,13 @@
-/* say.c - turns of a conversation become text, and the oldest make room for new ones.
+/* say.c - adds turns of a conversation to the text, and drops the oldest ones to make room.
  *
- * A turn adds its tokens behind those that are there, so that the KV cache computes no row of a
- * conversation twice. The answer stays as the model wrote it, also where a template would write
- * an earlier answer otherwise (without its reasoning, or without blanks at its ends).
+ * A turn adds its tokens at the end, so no row of a conversation is computed twice. The answer
+ * stays as the model wrote it, even if a template would write an earlier answer differently
+ * (without its reasoning, or without blanks at its ends).
  *
- * When the context fills, the oldest turns are dropped: the tokens from where the user's first
- * words begin up to where those of a later turn begin. What remains is the same text as if the
- * conversation had begun with that turn, the system text included; its rows are computed anew,
- * since they stand at other positions.
+ * When the context is full, the oldest turns are dropped: the tokens from the first user
+ * message up to the message of a later turn. The rest is the text of a conversation that began
+ * with that turn, with the same system text. It is computed again, because its positions have
+ * changed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,15 +17,14 @@
 #include "engine/session.h"
 #include "kernels/status.h"
 
-/* An answer may have one of ROOM parts of the context; one of LEAST is better than to drop all
- * that was said. */
-enum { ROOM = 4, LEAST = 16, MARKUP = 32 /* tokens; more than the marks of a turn */ };
+/* An answer may have 1/ROOM of the context. An answer of LEAST tokens is better than to drop
+ * the whole conversation. */
+enum { ROOM = 4, LEAST = 16, MARKUP = 32 /* tokens; more than the markup of a turn */ };
 
 /* ------------------------------------------------------------------ room */
 
-/* How many of the oldest turns, of `most`, must go so that `tokens` more fit and half of the
- * context stays free; as many as there are if that is not enough for the latter. 0: they do not
- * fit even then. */
+/* How many of the `most` oldest turns to drop, so that `tokens` more fit and half of the
+ * context stays free, if possible. 0: they do not fit even then. */
 static int turns_to_drop(const struct esp_session *s, int most, int tokens)
 {
     const struct esp_conversation *c = &s->conversation;
@@ -42,7 +41,7 @@ static int turns_to_drop(const struct esp_session *s, int most, int tokens)
     return best;
 }
 
-/* Takes tokens out of the text: [start, end). */
+/* Removes tokens [start, end) from the text. */
 static int take_out(struct esp_session *s, int start, int end, char *err, size_t errlen)
 {
     const int left = s->length - (end - start);
@@ -56,7 +55,7 @@ static int take_out(struct esp_session *s, int start, int end, char *err, size_t
     if (status == ESP_OK)
         return ESP_OK;
     esp_session_rewind(s, start);
-    return esp_fail(err, errlen, status, "the text could not be computed again: %s",
+    return esp_fail(err, errlen, status, "prefill of the remaining text failed: %s",
                     esp_session_failure(s, status));
 }
 
@@ -88,17 +87,17 @@ int esp_session_make_room(struct esp_session *s, int tokens, char *err, size_t e
     const int context = s->context, left = context - s->length - tokens;
     if (left > (c->chat.format ? context / ROOM : 0))
         return 0;
-    /* The last turn is what goes on if nothing is added. */
+    /* Without new tokens, the last turn is continued and must stay. */
     const int count = turns_to_drop(s, tokens > 0 ? c->count : c->count - 1, tokens);
     if (count <= 0 || (count == c->count && left > context / LEAST))
-        return 0; /* if it does not fit, whoever adds it says so */
+        return 0; /* if it does not fit, adding it reports that */
     const int status = drop_oldest(s, count, err, errlen);
     return status < 0 ? status : count;
 }
 
 /* ------------------------------------------------------------------ saying something */
 
-/* Tokens of a text in the format. Returns how many there are; the caller frees them. */
+/* Tokenizes a text in the format. Returns the number of tokens; the caller frees them. */
 static int encode(const struct esp_session *s, const struct esp_chat_text *text, size_t length,
                   int32_t **tokens)
 {
@@ -116,8 +115,7 @@ static int encode(const struct esp_session *s, const struct esp_chat_text *text,
                                         count);
 }
 
-/* The text of a turn behind what is there. *start and *end become the bytes of what was said.
- */
+/* Writes a turn's text. *start and *end become the byte range of the user's message. */
 static int write_turn(const struct esp_session *s, struct esp_chat_text *out, const char *text,
                       size_t length, size_t *start, size_t *end)
 {
@@ -139,9 +137,9 @@ static int write_turn(const struct esp_session *s, struct esp_chat_text *out, co
     return ESP_OK;
 }
 
-/* If the text ends with a token that ends answers, the new tokens need not end it again.
- * Another end token than the format's own makes way for it. Returns how many of the new tokens
- * are there already. */
+/* If the text ends with a token that ends answers, the new tokens need not repeat it. An end
+ * token other than the format's is replaced. Returns how many of the new tokens are already in
+ * the text. */
 static int join(struct esp_session *s, const int32_t *tokens, int count)
 {
     const int32_t last = s->length > 0 ? s->text[s->length - 1] : -1;
@@ -186,8 +184,7 @@ int esp_session_say(struct esp_session *s, const char *text, size_t length, char
         return esp_session_prompt_text(s, text, length, 0, err, errlen);
     if (esp_session_is_far_too_long(s, text, length))
         return esp_fail(err, errlen, ESP_E_CONTEXT,
-                        "the prompt is far longer than the %d tokens of the context; give a "
-                        "shorter one",
+                        "the prompt is far longer than the context of %d tokens; shorten it",
                         s->context);
     const int tokens = esp_tokenize(s->engine, text, length, NULL, 0);
     if (tokens < 0)
@@ -219,7 +216,7 @@ static int add_bytes(struct esp_chat_text *out, const struct esp_session *s, int
     return out->failed ? ESP_E_MEMORY : (int)ESP_OK;
 }
 
-/* Writes one turn of `from` behind the text of `to`, its answer included. */
+/* Adds one turn of `from` to the text of `to`, its answer included. */
 static int retell(struct esp_session *to, const struct esp_session *from, int index, char *err,
                   size_t errlen)
 {
@@ -239,7 +236,7 @@ static int retell(struct esp_session *to, const struct esp_session *from, int in
         status = count < 0
                      ? count
                      : esp_session_append(to, tokens, count, false, 0, count, err, errlen);
-        if (status == ESP_OK) /* the answer is no turn of its own */
+        if (status == ESP_OK) /* an answer is not a turn of its own */
             to->conversation.turns[--to->conversation.count - 1] = kept;
     }
     free(tokens);

@@ -1,8 +1,8 @@
 /* session.c - one text being written: its memory, its settings, its prompt and its statistics.
  *
  * Settings are checked as a whole before any of them takes effect: a drafter, its parameters,
- * the verifier and the temperature must go together, or the old ones stay. All memory is taken
- * at open; iterations (loop.c) allocate nothing.
+ * the verifier and the temperature must fit together, or the old ones stay. All memory is
+ * allocated at open; iterations (loop.c) allocate nothing.
  */
 #include "engine/support/suggestion.h"
 #include "engine/compatible.h"
@@ -46,7 +46,7 @@ double esp_session_beta(const struct esp_session *s)
                      : esp_calibration_beta(&s->calibration);
 }
 
-/* Turns to what was learned about this pair at this temperature, and about this device. */
+/* Switches to the values learned for this pair at this temperature, and for this device. */
 static void turn_to_learned(struct esp_session *s)
 {
     const double temperature = s->set.sampling.temperature;
@@ -63,8 +63,7 @@ static void turn_to_learned(struct esp_session *s)
 
 /* ------------------------------------------------------------------ settings */
 
-/* Splits "name:k=v,..." and looks the name up by `find`; errors name the kind of thing it is.
- */
+/* Splits "name:k=v,..." and finds the name with `find`. Errors name the `kind`. */
 static int split_spec(const char *spec, char *name, size_t size, const char **list,
                       const char *kind, char *err, size_t errlen)
 {
@@ -114,9 +113,9 @@ static int choose_verifier(struct esp_settings *set, const char *spec, char *err
         return status;
     set->verifier_chosen = strcmp(name, "auto") != 0;
     if (!set->verifier_chosen && list)
-        return esp_fail(
-            err, errlen, ESP_E_ARGUMENT,
-            "verifier auto takes no parameters; name the verifier that '%.64s' is for", list);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "verifier auto takes no parameters; name the verifier of '%.64s'",
+                        list);
     if (!set->verifier_chosen)
         return ESP_OK;
     set->verifier = esp_verifier_find(name);
@@ -162,9 +161,9 @@ static bool same_params(const struct esp_params *a, const struct esp_params *b)
     return strcmp(one, other) == 0;
 }
 
-/* The pair's preset for this temperature, unless a rule was chosen that does not go with it.
- * *changed becomes -1 if the drafter stays and gets other parameters. If all stays as it was,
- * so does what the drafter has learned. */
+/* Applies the pair's preset for this temperature, unless the chosen verifier does not fit it.
+ * *changed becomes -1 if the drafter stays and gets other parameters. If nothing changes, the
+ * drafter keeps what it has learned. */
 static int choose_default(const struct esp_session *s, struct esp_settings *set, int *changed,
                           char *err, size_t errlen)
 {
@@ -199,7 +198,7 @@ static void close_drafter(struct esp_session *s)
     free(s->drafter_state);
 }
 
-/* Makes the texts of `values` the session's own, in the place of those that it has. */
+/* Copies the texts of `values` into the session and frees its old ones. */
 static int keep_texts(struct esp_session *s, struct esp_session_values *values, char *err,
                       size_t errlen)
 {
@@ -217,7 +216,7 @@ static int keep_texts(struct esp_session *s, struct esp_session_values *values, 
     return ESP_OK;
 }
 
-/* Makes checked settings current. The drafter's state is kept where it is the same drafter. */
+/* Makes checked settings current. If the drafter stays, so does its state. */
 static int apply_settings(struct esp_session *s, struct esp_settings *set, int changed,
                           char *err, size_t errlen)
 {
@@ -258,7 +257,7 @@ static int apply_settings(struct esp_session *s, struct esp_settings *set, int c
     return ESP_OK;
 }
 
-/* From here on the random numbers are those of a new session with this seed. */
+/* Restarts the random numbers as in a new session with this seed. */
 static void restart_random(struct esp_session *s)
 {
     s->draft_rng = (struct esp_rng){.seed = s->set.values.seed, .stream = ESP_RNG_DRAFT};
@@ -323,8 +322,8 @@ int esp_session_set(struct esp_session *s, const char *key, const char *value, c
     return ESP_OK;
 }
 
-/* A sentence if the drafter has one, or if more nodes were asked for than fit the memory, else
- * "". A default N says how many are used where there is room. */
+/* A sentence if the drafter has one, or if more nodes were asked for than fit in memory, else
+ * "". A default N is a limit only, so it needs no sentence. */
 static void note_drafter(const struct esp_session *s, char *text, size_t size)
 {
     const struct esp_params *params = &s->set.drafter_params;
@@ -333,8 +332,8 @@ static void note_drafter(const struct esp_session *s, char *text, size_t size)
     snprintf(text, size, "%s", own ? own : "");
     if (n >= 0 && esp_param(params, n) > most && esp_param(params, n) != params->table[n].value)
         snprintf(text, size,
-                 "%s: N=%g is more than there is memory for, so trees have %d nodes at most; "
-                 "start with --max-nodes %g for more",
+                 "%s: N=%g exceeds the memory for trees, so they have at most %d nodes; start "
+                 "with --max-nodes %g for more",
                  s->set.drafter->name, esp_param(params, n), most, esp_param(params, n));
 }
 
@@ -406,8 +405,8 @@ static int first_settings(struct esp_session *s, const struct esp_session_option
 
 /* ------------------------------------------------------------------ opening and closing */
 
-/* Parameters that a pass of the draft computes with, over those of the target. An LM head that
- * a draft head has from its target counts for both. */
+/* Parameters used in a pass of the draft over those of the target. A shared LM head counts for
+ * both. */
 static double relative_cost(const struct esp_engine *e)
 {
     const struct esp_model_desc *d = &e->draft->desc;
@@ -594,7 +593,7 @@ int esp_session_append(struct esp_session *s, const int32_t *tokens, int count, 
                                                                s->length});
     if (status < 0) {
         esp_session_shorten(s, before);
-        return esp_fail(err, errlen, status, "the prompt could not be computed: %s",
+        return esp_fail(err, errlen, status, "prefill of the prompt failed: %s",
                         esp_session_failure(s, status));
     }
     s->end = "";
@@ -619,9 +618,8 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
     return esp_session_append(s, tokens, count, true, 0, count, err, errlen);
 }
 
-/* Is a part of the text, as long as need be, far more than the context holds? That is known
- * long before megabytes are tokenized. What follows can change the tokens at the end of the
- * part, but not make them so much fewer. */
+/* A quick test with a part of the text, before megabytes are tokenized. Later text can change
+ * the tokens at the end of the part, but not reduce them by that much. */
 bool esp_session_is_far_too_long(const struct esp_session *s, const char *text, size_t length)
 {
     const int64_t far = FAR_TOO_LONG * (int64_t)s->context;
@@ -635,11 +633,10 @@ int esp_session_prompt_text(struct esp_session *s, const char *text, size_t leng
                             char *err, size_t errlen)
 {
     if (most == 0 && esp_session_is_far_too_long(s, text, length))
-        return esp_fail(
-            err, errlen, ESP_E_CONTEXT,
-            "the prompt has more than %d times the %d tokens of the context; give a "
-            "shorter one",
-            FAR_TOO_LONG, s->context);
+        return esp_fail(err, errlen, ESP_E_CONTEXT,
+                        "the prompt is more than %d times as long as the context of %d tokens; "
+                        "shorten it",
+                        FAR_TOO_LONG, s->context);
     int count = esp_tokenize(s->engine, text, length, NULL, 0);
     if (count < 0)
         return esp_fail(err, errlen, count, "the prompt cannot be tokenized: %s",

@@ -1,14 +1,14 @@
 /* session_caches.c - the KV caches of a session, which hold the whole text or a window of it.
  *
  * With a window ("StreamingLLM", Xiao et al. 2024) a text has no end: each token sees the first
- * few tokens of the text (the sinks) and the most recent ones. This changes what the model
- * says. But it is the token's place in the text that decides what it sees, never a tree, a
- * cache or a drafter: so every drafter writes what plain decoding writes with the same window.
- * Draft models have the same window as the target, or one as large as their own context allows.
+ * few tokens of the text (the sinks) and the most recent ones. This changes the output
+ * distribution. But only the position of a token decides what it sees, never a tree, a cache or
+ * a drafter. So every drafter gives the same output as plain decoding with the same window.
+ * Draft models have the target's window, or one as large as their own context allows.
  *
- * Differences to the paper: the window counts the token itself, so that `sinks` + `window`
- * positions are all that a model must have learned; tokens of a prompt have windows as those of
- * an answer; keys are not rotated anew with every token, see kv_cache.h.
+ * Differences from the paper: the window includes the token itself, so that `sinks` + `window`
+ * positions are all that a model must have learned; tokens of a prompt have windows, too; keys
+ * are not rotated again with every token, see kv_cache.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +16,9 @@
 #include "engine/session.h"
 #include "kernels/status.h"
 
-enum { SINKS = 4, RECENT = 1020 /* as the released StreamingLLM has it: a cache of 1024 */ };
+enum { SINKS = 4, RECENT = 1020 /* as in the released StreamingLLM: a cache of 1024 */ };
 
-/* A number of tokens that no text reaches. */
+/* More tokens than any text has. */
 enum { ENDLESS = 1 << 30 };
 
 bool esp_session_has_head(const struct esp_session *s)
@@ -46,15 +46,15 @@ int esp_session_prefill(struct esp_session *s)
                                      s->length - 1 - s->target.length, NULL, NULL);
     int draft_length = s->length - 1;
     if (draft_length > s->draft_cache.context)
-        draft_length = s->draft_cache.context; /* beyond it there is no drafting */
+        draft_length = s->draft_cache.context; /* no drafting beyond it */
     if (status == ESP_OK && s->set.drafter->needs_model && s->draft_cache.length < draft_length)
         status = esp_kv_cache_append(&s->draft_cache, text + s->draft_cache.length,
                                      draft_length - s->draft_cache.length, NULL, NULL);
     return status;
 }
 
-/* Rows of the last token that stays are computed anew: it is the next root. A draft head has no
- * row of the first token. */
+/* The row of the last remaining token is computed again: it is the next root. A draft head has
+ * no row for the first token. */
 void esp_session_shorten(struct esp_session *s, int count)
 {
     int computed = count > 0 ? count - 1 : 0;
@@ -71,7 +71,7 @@ void esp_session_shorten(struct esp_session *s, int count)
 
 /* ------------------------------------------------------------------ the window */
 
-/* Does the model learn each position by itself? */
+/* Does the model have learned positions? */
 static bool has_positions(const struct esp_model *model)
 {
     return model && model->desc.position_embedding.data;
@@ -102,19 +102,19 @@ int esp_session_choose_window(const struct esp_session *s,
         return s->length <= context
                    ? ESP_OK
                    : esp_fail(err, errlen, ESP_E_CONTEXT,
-                              "the text has %d tokens, which without a window the context of "
-                              "%d does not hold; clear the text first",
+                              "the text has %d tokens, but without a window the context holds "
+                              "%d; clear the text first",
                               s->length, context);
     }
     if (!s->ops->windows)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "backend %s does not compute windows yet; use --backend cpu, or "
+                        "backend %s does not support windows yet; use --backend cpu, or "
                         "window off",
                         s->ops->name);
     if (has_positions(s->engine->target) || has_positions(s->engine->draft))
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s has learned positions, which end with its context: it computes no "
-                        "windows",
+                        "%s has learned positions, which end with its context, so it cannot "
+                        "have a window",
                         has_positions(s->engine->target) ? s->engine->target->path
                                                          : s->engine->draft->path);
     if (room < 1)
@@ -122,15 +122,14 @@ int esp_session_choose_window(const struct esp_session *s,
                         "%d sinks leave no room for a window in a context of %d tokens", sinks,
                         context);
     if (recent > room)
-        return esp_fail(
-            err, errlen, ESP_E_ARGUMENT,
-            "a window of %d tokens with %d sinks does not fit into a context of %d: "
-            "the window may have %d",
-            recent, sinks, context, room);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "a window of %d tokens with %d sinks does not fit in a context of %d: "
+                        "the window may have %d",
+                        recent, sinks, context, room);
     return ESP_OK;
 }
 
-/* The same in a context of so many tokens. */
+/* The same in a context of this many tokens. */
 static struct esp_window within(const struct esp_window *window, int context)
 {
     struct esp_window w = *window;
@@ -155,7 +154,7 @@ static int open_cache(struct esp_session *s, struct esp_kv_cache *cache,
     return status;
 }
 
-/* Exchanges the caches that the session has for others. */
+/* Swaps the session's caches for others. */
 static void exchange(struct esp_session *s, struct esp_kv_cache caches[2])
 {
     const struct esp_kv_cache target = s->target, draft = s->draft_cache;
@@ -183,7 +182,7 @@ int esp_session_open_caches(struct esp_session *s, const struct esp_window *wind
         exchange(s, caches);
         status = s->length > 1 ? esp_session_prefill(s) : (int)ESP_OK;
         if (status < 0) {
-            esp_fail(err, errlen, status, "the text could not be computed again: %s",
+            esp_fail(err, errlen, status, "prefill of the text failed: %s",
                      esp_session_failure(s, status));
             exchange(s, caches);
         }

@@ -1,5 +1,5 @@
-/* target_features.c - keeps the hidden states for a draft head, and its cache up to date; see
- * features.h. */
+/* target_features.c - keeps the target's hidden states and the draft head's cache up to date;
+ * see target_features.h. */
 #include "engine/target_features.h"
 
 #include <stdlib.h>
@@ -71,7 +71,7 @@ void esp_features_cut(struct esp_features *f, int end)
         f->count = end > f->first ? end - f->first : 0;
 }
 
-/* Forgets the positions before `begin`. */
+/* Drops the positions before `begin`. */
 static void forget(struct esp_features *f, int begin)
 {
     const int gone = begin - f->first < f->count ? begin - f->first : f->count;
@@ -93,7 +93,7 @@ static int run_target(struct esp_features *f, struct esp_kv_cache *target, const
     return status;
 }
 
-/* Rows of the head for the features of the positions up to `end`, exclusive. */
+/* Computes rows of the head for the stored positions up to `end`, exclusive. */
 static int run_head(struct esp_features *f, struct esp_kv_cache *head, const int32_t *text,
                     int end)
 {
@@ -115,7 +115,7 @@ int esp_features_catch_up(struct esp_features *f, struct esp_kv_cache *target,
     int status = ESP_OK;
     if (last < 1)
         return ESP_OK;
-    esp_kv_cache_cut(head, last - 1); /* an iteration that failed had run the root already */
+    esp_kv_cache_cut(head, last - 1); /* a failed iteration has already computed the root */
     forget(f, head->length);
     if (head->length < target->length && !esp_features_find(f, head->length, target->length))
         esp_kv_cache_cut(target, head->length);

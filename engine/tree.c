@@ -7,8 +7,8 @@
 
 #include "kernels/status.h"
 
-/* A drafter tries more tokens than it keeps, and the tree also stores those that were cut. A
- * recording allows 4096 nodes in all. */
+/* A drafter tries more tokens than it keeps, and the tree also stores cut ones. A recording
+ * allows 4096 nodes in all. */
 enum { RECORD_PER_NODE = 3, RECORD_MINIMUM = 1024, RECORD_MAXIMUM = 4096 };
 
 int esp_tree_open(struct esp_tree_builder *b, int capacity, char *err, size_t errlen)
@@ -163,7 +163,7 @@ int esp_tree_draws(const struct esp_tree_builder *b, int parent, int32_t *nodes,
 int esp_tree_add_cut(struct esp_tree_builder *b, int parent, int32_t token, double q,
                      enum esp_reason reason)
 {
-    /* A cut node must not take the place of a node that may still be verified. */
+    /* A cut node must not use memory of a node that may still be verified. */
     if (b->tree.count + b->room >= b->record)
         return -1;
     int node = append(b, parent, token, q);

@@ -30,9 +30,9 @@ enum esp_order {
 
 struct esp_tree_builder {
     struct esp_tree tree;
-    int capacity; /* nodes that can be verified, not counting the root */
-    int room;     /* how many of these are still free */
-    int record;   /* nodes that can be stored, cut ones and the root included */
+    int capacity; /* maximum nodes to verify, without the root */
+    int room;     /* of these, still free */
+    int record;   /* maximum nodes to store, with cut ones and the root */
     int32_t *first_child, *last_child, *next_sibling; /* (record) node or -1 */
     int32_t *row;                                     /* (record) flattened row or -1 */
     int32_t *first_draw, *last_draw;                  /* (record) draw or -1 */

@@ -1,4 +1,4 @@
-/* tree_measure.c - target and draft beside each other in trees; see tree_measure.h. */
+/* tree_measure.c - compares target and draft in trees; see tree_measure.h. */
 #include "engine/tree_measure.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* backends.h - choosing a backend by name. */
+/* backends.h - opens a backend by name. */
 #ifndef ESP_BACKENDS_H
 #define ESP_BACKENDS_H
 
@@ -7,9 +7,9 @@
 /* All backends, NULL-terminated. "auto" tries them from the last to the first. */
 extern const struct esp_backend_ops *const esp_backends[];
 
-/* Opens a backend. name: the name of one, or "auto" or NULL for the last of the list that
- * opens; err then says why a device that exists could not be used, or is "". threads: see
- * esp_backend_ops.open. device: number of the backend's device, 0: the first. */
+/* Opens a backend. name: its name; "auto" or NULL: the last of the list that opens. err then
+ * says why an existing device could not be used, or is "". threads: see esp_backend_ops.open.
+ * device: number of the backend's device, 0: the first. */
 int esp_backend_open(struct esp_backend **backend, const char *name, int threads, int device,
                      char *err, size_t errlen);
 

@@ -1,5 +1,5 @@
-/* batch.h - what all backends do with a batch: check that a cache can take it, list the rows
- * whose logits are wanted, and compute its draft step. */
+/* batch.h - shared by all backends: checks that a batch fits a cache, lists the rows with
+ * wanted logits, and computes the batch's draft step. */
 #ifndef ESP_BATCH_H
 #define ESP_BATCH_H
 
@@ -9,16 +9,16 @@
 extern "C" {
 #endif
 
-/* Whether a cache of `rows` rows and at most `max_batch` rows per batch can take the batch.
- * Everything that indexes memory is checked. */
+/* Does the batch fit a cache of `rows` rows and at most `max_batch` rows per batch? Checks
+ * everything that indexes memory. */
 bool esp_batch_fits(const struct esp_batch *batch, const struct esp_cache *cache,
                     const struct esp_model_desc *desc, int rows, int max_batch);
 
-/* Lists the batch rows whose logits are wanted, and the rows of batch->logits they go to.
- * Returns how many there are. wanted, wanted_at: (batch->rows), or both NULL. */
+/* Lists the batch rows with wanted logits, and their rows in batch->logits. Returns how many
+ * there are. wanted, wanted_at: (batch->rows), or both NULL. */
 int esp_batch_wanted(const struct esp_batch *batch, int32_t *wanted, int32_t *wanted_at);
 
-/* Computes the batch's step by the operations softmax and top_k, on rows wanted_at (count) of
+/* Computes the batch's step with the operations softmax and top_k, on rows wanted_at (count) of
  * the logits. */
 int esp_batch_step(const struct esp_batch *batch, const int32_t *wanted_at, int count);
 

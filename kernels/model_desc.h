@@ -1,4 +1,4 @@
-/* model_desc.h - checks a described model and reads its tensors, for every backend. */
+/* model_desc.h - checks a model description and reads its tensors, for every backend. */
 #ifndef ESP_MODEL_DESC_H
 #define ESP_MODEL_DESC_H
 
@@ -8,20 +8,20 @@
 extern "C" {
 #endif
 
-/* Checks that the dimensions fit together and that every tensor is there in its shape. If not:
+/* Checks that the dimensions fit together and that every tensor exists in its shape. If not:
  * ESP_E_FORMAT and one sentence in err. */
 int esp_model_desc_check(const struct esp_model_desc *desc, char *err, size_t errlen);
 
-/* What a model has that not every backend computes ("norms of what attention adds"), or NULL. A
- * window of its layers is not among it. */
+/* A feature of the model that only some backends compute ("norms of what attention adds"), or
+ * NULL. Attention windows of single layers are not such a feature. */
 const char *esp_model_desc_special(const struct esp_model_desc *desc);
 #define ESP_SPECIAL_MIXTURE "a mixture of experts"
 
 /* Reads bytes offset..offset+size-1; see struct esp_tensor_file. */
 void esp_tensor_file_read(struct esp_tensor_file *file, size_t offset, void *to, size_t size);
 
-/* Copies rows row..row+count-1 as they are stored: (count, columns) of the tensor's dtype. A
- * failure to read them is noted in tensor->source. */
+/* Copies rows row..row+count-1 in stored form: (count, columns) of the tensor's dtype. A read
+ * failure is noted in tensor->source. */
 void esp_tensor_copy_rows(const struct esp_tensor *tensor, int row, int count, void *to);
 
 /* The same, converted to float: (count, columns), or one row of (columns). */

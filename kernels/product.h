@@ -1,12 +1,10 @@
-/* product.h - a matrix product in double precision on the processor, for training small
- * networks.
- */
+/* product.h - a matrix product in double precision on the CPU, for training small networks. */
 #ifndef ESP_PRODUCT_H
 #define ESP_PRODUCT_H
 
 #include <stddef.h>
 
-/* A matrix that is read in any order: element (i, j) is at[i * row + j * column]. */
+/* A matrix with any strides: element (i, j) is at[i * row + j * column]. */
 struct esp_strided {
     const double *at;
     size_t row, column;

@@ -1,9 +1,9 @@
 /* ratio.h - classes of tokens by the ratio of two probabilities, the same on every backend.
  *
- * Verifiers that prefer drafts of larger p/q need the vocabulary in that order, but only
- * coarsely: 64 classes per factor of two, between 2^-12 and 2^12, with everything beyond in the
- * end classes. The class is taken from the bits of the quotient in single precision, correctly
- * rounded, so that every backend finds the same class for the same two numbers.
+ * Some verifiers need the vocabulary sorted by p/q, but only coarsely: 64 classes per factor of
+ * two, from 2^-12 to 2^12; the end classes take everything beyond. The class comes from the
+ * bits of the correctly rounded quotient in single precision, so every backend finds the same
+ * class for the same two numbers.
  */
 #ifndef ESP_RATIO_H
 #define ESP_RATIO_H

@@ -1,4 +1,4 @@
-/* status.h - how every function reports success, failure and progress.
+/* status.h - how functions report success, failure and progress.
  *
  * Functions return 0 or more on success and a negative enum esp_status on failure. Those that
  * take `err` also write one sentence there, with esp_fail(). Part of the public interface.
@@ -38,8 +38,8 @@ const char *esp_status_message(int status);
 
 /* Writes one sentence to err (if errlen > 0) and returns `status`:
  *     return esp_fail(err, errlen, ESP_E_FILE, "cannot open %s: %s", path, strerror(errno));
- * Text from a file that ends up in the sentence is made safe for a terminal: control and format
- * characters and invalid UTF-8 become '?'. */
+ * Untrusted text in the sentence is made safe for a terminal: control and format characters and
+ * invalid UTF-8 become '?'. */
 int esp_fail(char *err, size_t errlen, int status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

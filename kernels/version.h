@@ -1,4 +1,5 @@
-/* version.h - the version of espalier: program, library and GPU backend belong together. */
+/* version.h - the version of espalier: program, library and GPU backend must have the same one.
+ */
 #ifndef ESP_VERSION_H
 #define ESP_VERSION_H
 

@@ -1,6 +1,8 @@
-/* ar.c - plain autoregressive decoding: the tree is its root, every iteration yields one token.
+/* ar.c - plain autoregressive decoding: the tree is only its root, and every iteration gives
+ * one token.
  *
- * This is what all other drafters are compared with, and what they must equal token for token.
+ * All other drafters are compared with this one, and their output must equal it token for
+ * token.
  */
 #include "engine/drafters/drafter.h"
 
@@ -22,7 +24,7 @@ const struct esp_drafter_ops esp_drafter_ar = {
     .name = "ar",
     .summary = "plain decoding, one token per target pass",
     .source = "the baseline",
-    .draws = ESP_DRAW_TOPK | ESP_DRAW_IID | ESP_DRAW_SWOR, /* an empty tree is any of them */
+    .draws = ESP_DRAW_TOPK | ESP_DRAW_IID | ESP_DRAW_SWOR, /* an empty tree fits all of them */
     .params = params,
     .single_path = single_path,
     .draft = draft,

@@ -1,12 +1,10 @@
-/* assisted.c - a chain whose length follows success (assisted generation of the Hugging Face
- * library).
+/* assisted.c - a chain with adaptive length (assisted generation of the Hugging Face library).
  *
- * K starts from its parameter; when all drafted tokens were accepted it grows by 2, else it
- * falls by 1. All drafted tokens: also where the chain ended early, as in the library since it
- * counts candidates; before, it took K accepted tokens to grow. The chain also ends behind a
- * token that the draft itself gave a probability below the confidence: that token is still
- * verified. The choice looks only at a token that is in the tree already, never at the one that
- * would come next, so sampled chains stay unbiased.
+ * K starts from its parameter. It grows by 2 when all drafted tokens were accepted, else it
+ * falls by 1. "All" includes a chain that ended early, as in the library since it counts
+ * candidates; before, it needed K accepted tokens. The chain also ends after a token with a
+ * draft probability below the confidence; that token is still verified. This test only reads
+ * tokens that are already in the tree, never the next one, so sampled chains stay unbiased.
  */
 #include "engine/drafters/drafter.h"
 
@@ -15,9 +13,9 @@ enum { K, CONFIDENCE, DRAWS };
 enum { LONGEST = 64, GROW = 2, SHRINK = 1 };
 
 static const struct esp_param params[] = {
-    [K] = {"K", ESP_INT, 1, LONGEST, 5, .help = "tokens per iteration to start with"},
+    [K] = {"K", ESP_INT, 1, LONGEST, 5, .help = "initial tokens per iteration"},
     [CONFIDENCE] = {"confidence", ESP_REAL, 0, 1, 0.4,
-                    .help = "stop behind a token less likely than this"},
+                    .help = "stop after a token less likely than this"},
     [DRAWS] = ESP_PARAM_DRAWS("iid"),
     {0},
 };
@@ -61,7 +59,7 @@ static void adapt(void *memory, const struct esp_params *values, const struct es
     struct state *s = memory;
     (void)values;
     if (it->deepest == 0)
-        return; /* nothing was drafted: nothing to learn */
+        return; /* nothing drafted, nothing to learn */
     s->k += it->path_length == it->deepest ? GROW : -SHRINK;
     s->k = s->k < 1 ? 1 : s->k > LONGEST ? LONGEST : s->k;
 }
@@ -76,7 +74,7 @@ static int gauges(const void *memory, const struct esp_params *values, struct es
 
 const struct esp_drafter_ops esp_drafter_assisted = {
     .name = "assisted",
-    .summary = "a chain that grows when all of it was accepted",
+    .summary = "a chain that grows after it was accepted as a whole",
     .source = "Hugging Face assisted generation",
     .differs = ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_IID,

@@ -1,9 +1,9 @@
-/* best.c - keeping the likeliest nodes of a search, and the search that looks for them.
+/* best.c - search for the likeliest nodes.
  *
- * Cumulative q never rises along a path. So the N likeliest nodes of any set that was reached
- * by expanding from the root form a tree, a node that fell out of them never comes back, and
- * what lies below it cannot come in: offering candidates in any order that puts parents first
- * keeps exactly the N likeliest (salf-talf, app. B, theorems 2 and 3).
+ * Cumulative q never rises along a path. So the N likeliest nodes of any set that was expanded
+ * from the root form a tree. A node that dropped out never returns, and no node below it can
+ * enter. Therefore offering candidates in any order with parents first keeps exactly the N
+ * likeliest (salf-talf, app. B, theorems 2 and 3).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ int esp_draft_candidates(struct esp_draft *d, const int32_t *nodes, int count, i
         for (int j = 0; j < k; j++) {
             size_t at = (size_t)i * (size_t)k + (size_t)j;
             if (!(d->top_q[at] > 0))
-                break; /* fewer tokens than asked for have any probability */
+                break; /* the other tokens have probability 0 */
             candidates[n] = (struct esp_candidate){
                 .parent = nodes[i],
                 .token = d->top_token[at],
@@ -47,7 +47,7 @@ void esp_candidates_sort(struct esp_candidate *candidates, int count)
     qsort(candidates, (size_t)count, sizeof *candidates, by_falling_q);
 }
 
-/* The least likely node that is not cut, of equal ones the last; 0 if there is none. */
+/* The least likely uncut node, the last one of ties; 0 if there is none. */
 static int32_t weakest(const struct esp_tree *tree)
 {
     int32_t least = 0;
@@ -86,7 +86,7 @@ int esp_draft_offer(struct esp_draft *d, const struct esp_candidate *c, int coun
 
 /* ------------------------------------------------------------------ best first, B at a time */
 
-/* The lowest cumulative q that a node needs so that its children may still come in. */
+/* The minimum cumulative q of a node with children that may still enter. */
 static float bar(const struct esp_draft *d, int budget)
 {
     if (d->tree->capacity - d->tree->room < budget)
@@ -94,8 +94,8 @@ static float bar(const struct esp_draft *d, int budget)
     return d->tree->tree.nodes[weakest(&d->tree->tree)].cumulative_log_q;
 }
 
-/* Of the nodes just taken, those to be expanded (lines 10-12 of the algorithm). *gain becomes
- * the sum of their probabilities; a node at the depth limit counts, but cannot be expanded. */
+/* Chooses which of the added nodes to expand (lines 10-12 of the algorithm). *gain becomes
+ * their summed probability; a node at the depth limit counts, but cannot be expanded. */
 static int choose(struct esp_draft *d, const int32_t *taken, int count, int budget,
                   double *gain, int32_t *nodes)
 {
@@ -120,8 +120,8 @@ static int choose(struct esp_draft *d, const int32_t *taken, int count, int budg
     return n;
 }
 
-/* Expands nodes and queues their children behind the `waiting` ones; returns how many wait
- * then. */
+/* Expands nodes and appends their children to the queue of `waiting` ones; returns its new
+ * length. */
 static int expand(struct esp_draft *d, const int32_t *nodes, int count, int budget, int waiting)
 {
     struct esp_candidate *queue = d->candidates;
@@ -138,8 +138,7 @@ static int expand(struct esp_draft *d, const int32_t *nodes, int count, int budg
     return total < budget ? total : budget;
 }
 
-/* Says of the nodes that would have been next, and records those that waited, why they were
- * left. */
+/* Sets the reason of the nodes that are not expanded, and records the queued ones as cut. */
 static void leave(struct esp_draft *d, const int32_t *nodes, int count, int waiting,
                   enum esp_reason reason)
 {
@@ -152,7 +151,8 @@ static void leave(struct esp_draft *d, const int32_t *nodes, int count, int wait
 
 int esp_draft_best(struct esp_draft *d, const struct esp_best_rule *rule)
 {
-    struct esp_candidate *queue = d->candidates; /* not yet in the tree, likeliest first */
+    struct esp_candidate *queue = d->candidates; /* candidates outside of the tree, likeliest
+                                                    first */
     int32_t *taken = d->scratch->end, *nodes = d->scratch->frontier;
     int budget = rule->budget < d->tree->room ? rule->budget : d->tree->room;
     int waiting = 0, count = 1, passes = 0, batch, kept;

@@ -1,8 +1,7 @@
 /* best_shape.c - the dynamic program over (nodes, depth, rank); see best_shape.h.
  *
- * With T(d, n) the most that a tree of n nodes can yield whose leaves are at most d below its
- * root, and C(d, k, n) the most that n nodes can yield as children of rank k and beyond of one
- * node:
+ * T(d, n) is the best yield of a tree of n nodes with leaves at most d below its root. C(d, k,
+ * n) is the best yield of n nodes as children of rank k and beyond of one node.
  *
  *     T(d, n)    = 1 + C(d, 0, n - 1)              T(0, n) = 1
  *     C(d, k, n) = max(0, max over 1 <= j <= n of rate[k] T(d - 1, j) + C(d, k + 1, n - j))

@@ -1,29 +1,29 @@
 /* best_shape.h - the tree shape with the most expected tokens, for fixed acceptance rates by
  * rank.
  *
- * If the k-th child of an accepted node is accepted with probability rate[k], whatever its
- * depth, the tokens that a tree yields are, on average, the sum over its nodes of the product
- * of the rates along their paths (the root counts 1, for the token that the target adds). The
- * best shape of at most n nodes under a depth limit is a dynamic program (Sequoia, Chen et al.
- * 2024, sec. 3.1).
+ * Assume that the k-th child of an accepted node is accepted with probability rate[k], at any
+ * depth. Then the expected number of tokens of a tree is a sum over its nodes: each adds the
+ * product of the rates along its path (the root adds 1, for the bonus token). The best shape of
+ * at most n nodes under a depth limit is a dynamic program (Sequoia, Chen et al. 2024, sec.
+ * 3.1).
  */
 #ifndef ESP_BEST_SHAPE_H
 #define ESP_BEST_SHAPE_H
 
 #include "engine/espalier.h"
 
-enum { ESP_SHAPE_RANKS = 16, ESP_SHAPE_DEPTH = 24 }; /* children per node and depth at most */
+enum { ESP_SHAPE_RANKS = 16, ESP_SHAPE_DEPTH = 24 }; /* maximum children, maximum depth */
 
-/* A tree in breadth-first order; node 0 is the root, a node's children follow each other. */
+/* A tree in breadth-first order. Node 0 is the root; the children of a node are consecutive. */
 struct esp_shape {
     int nodes; /* root included */
     int first_child[ESP_MAX_NODES + 1], children[ESP_MAX_NODES + 1], depth[ESP_MAX_NODES + 1];
     int size[ESP_MAX_NODES + 1]; /* nodes that the subtree was given */
 };
 
-/* Room for the dynamic program. */
+/* Memory of the dynamic program. */
 struct esp_shape_table {
-    /* (depth left, rank, nodes) nodes that the child of this rank gets; 0: no such child */
+    /* (depth left, rank, nodes) subtree size of the child of this rank; 0: no such child */
     uint16_t given[ESP_SHAPE_DEPTH + 1][ESP_SHAPE_RANKS][ESP_MAX_NODES + 1];
     double tree[2][ESP_MAX_NODES + 2];                   /* (depth parity, nodes) T */
     double rest[ESP_SHAPE_RANKS + 1][ESP_MAX_NODES + 1]; /* (rank, nodes) C of one depth */

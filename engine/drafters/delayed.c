@@ -1,8 +1,8 @@
 /* delayed.c - one sampled path of L1 tokens, then K independent paths of L2
  * (delayed-tree-expansion, def. 5.2).
  *
- * Near the root draft and target agree best, and more branches bring least; they are put where
- * the two begin to differ. With L1=0 this is `iid`.
+ * Draft and target agree best near the root, where more branches bring least. So branches start
+ * where the two begin to differ. With L1=0 this is `iid`.
  */
 #include "engine/drafters/drafter.h"
 
@@ -13,9 +13,9 @@ enum { K, L1, L2 };
 enum { LONGEST = 64 };
 
 static const struct esp_param params[] = {
-    [K] = {"K", ESP_INT, 1, ESP_MAX_TOP, 3, .help = "paths behind the branching point"},
+    [K] = {"K", ESP_INT, 1, ESP_MAX_TOP, 3, .help = "paths after the branching point"},
     [L1] = {"L1", ESP_INT, 0, LONGEST, 2, .help = "tokens before the branching point"},
-    [L2] = {"L2", ESP_INT, 0, LONGEST, 3, .help = "tokens of each path behind it"},
+    [L2] = {"L2", ESP_INT, 0, LONGEST, 3, .help = "tokens of each path after it"},
     {0},
 };
 
@@ -23,7 +23,7 @@ static int check(const struct esp_params *values, char *err, size_t errlen)
 {
     if (esp_param(values, L1) + esp_param(values, L2) < 1)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "delayed: L1 and L2 must not both be 0; nothing would be drafted");
+                        "delayed: L1 and L2 are both 0, so nothing would be drafted");
     return ESP_OK;
 }
 
@@ -46,8 +46,8 @@ const struct esp_drafter_ops esp_drafter_delayed = {
     .name = "delayed",
     .summary = "one sampled path that splits into K after L1 tokens",
     .source = "delayed-tree-expansion, def. 5.2",
-    .differs = "K, L1 and L2 are yours to choose; the paper's neural selector (sec. 6) chooses "
-               "them anew for every tree, and has to be trained for each pair and rule"
+    .differs = "you set K, L1 and L2; the paper's neural selector (sec. 6) chooses them for "
+               "every tree (here: drafter nde), and must be trained per pair and verifier"
                "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_IID,
     .needs_model = true,

@@ -1,24 +1,22 @@
-/* draft.c - the frontier: batched passes of the draft model over a growing tree, and draws from
- * them.
+/* draft.c - batched passes of the draft model over a growing tree, and draws from their
+ * results.
  *
  * The draft cache holds the text up to and including the root, then one row per expanded node
  * in the order of the passes: node u is row q_row[u] - 1 behind the text. A node sees the text
- * and its own ancestors; ancestors are always expanded in an earlier pass, so a pass is one
- * masked batch. The first pass of an iteration also catches up: tokens that were committed
- * without ever having been run through the draft model (bonus tokens, accepted leaves) run in
- * front of the root.
+ * and its own ancestors. Ancestors are always expanded in an earlier pass, so a pass is one
+ * masked batch. The first pass of an iteration also catches up: committed tokens that the draft
+ * model has not computed (bonus tokens, accepted leaves) run before the root.
  *
- * Each expanded node has random numbers of its own, one for each draw below it. So which draws
- * are made ahead of need, or in one call with others, changes no text: a seed gives the same
- * one on every backend, as far as their probabilities are the same.
+ * Each expanded node has its own random numbers, one for each draw below it. So draws may be
+ * made ahead or in one call with others without changing the text: a seed gives the same text
+ * on every backend, as far as the probabilities are the same.
  *
- * A draft head (target_features.h) reads a hidden state with each token: that of the target in
- * front of the text's tokens, the head's own of the parent in front of a node. So the rows of
- * its tree are worth nothing once the tokens are text: they are computed again from the
- * target's states with the next root.
+ * A draft head (target_features.h) reads a hidden state with each token: the target's for
+ * tokens of the text, its own at the parent for nodes. So its tree rows cannot be kept for
+ * committed tokens: they are computed again from the target's states with the next root.
  *
- * Row q_row[u] of q is the distribution that the children of u are drawn from, unchanged until
- * the iteration ends: a verifier finds there exactly what was sampled from.
+ * Row q_row[u] of q is the distribution from which the children of u are drawn. It does not
+ * change until the iteration ends, so a verifier finds exactly what was sampled from.
  */
 #include "engine/drafters/draft.h"
 
@@ -116,7 +114,7 @@ void esp_draft_begin(struct esp_draft *d)
         d->q_row[i] = -1;
 }
 
-/* Nothing is drawn yet below the node with this row of q, but it has its random numbers. */
+/* Resets the draws below the node with this row of q; it keeps its random numbers. */
 static void begin_draws(struct esp_draft *d, int row)
 {
     struct esp_node_draws *draws = &d->scratch->draws[row];
@@ -124,7 +122,7 @@ static void begin_draws(struct esp_draft *d, int row)
     draws->rng = esp_rng_split(d->rng);
 }
 
-/* A pass ends, and perhaps another begins. */
+/* Ends the timing of a pass, and may begin the next. */
 static void lap(struct esp_draft *d)
 {
     double now = esp_clock() - d->watched;
@@ -146,7 +144,7 @@ static void begin_pass(struct esp_draft *d, int rows)
         d->pass_rows[d->passes] = rows;
 }
 
-/* Tokens of the text that have rows in the draft's cache once it has caught up. */
+/* Rows of the text in the draft's cache after it has caught up. */
 static int text_rows(const struct esp_draft *d)
 {
     return d->features ? d->text_length - 1 : d->text_length;
@@ -179,12 +177,12 @@ static int run_root_of_head(struct esp_draft *d, const struct esp_step *step)
     return esp_kv_cache_run(c, d->text + c->length + 1, &batch);
 }
 
-/* The root: whatever of the text the draft model has not seen yet runs in front of it. */
+/* The root's pass, with all tokens before it that the draft model has not computed yet. */
 static int run_root(struct esp_draft *d, const struct esp_step *step)
 {
     if (d->expanded > 0)
         return ESP_E_ARGUMENT;
-    /* An iteration that failed may have run it already. */
+    /* A failed iteration may have computed it already. */
     esp_kv_cache_cut(d->cache, text_rows(d) - 1);
     d->q_row[0] = 0;
     begin_draws(d, 0);
@@ -251,7 +249,7 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count,
         int row = d->expanded - 1 + i, above = d->q_row[node->parent] - 1;
         uint64_t *mask = s->mask + (size_t)row * words;
         if (above >= d->expanded - 1 || above < -1)
-            return ESP_E_ARGUMENT; /* a drafter may not expand a node before its parent */
+            return ESP_E_ARGUMENT; /* a drafter must expand a node after its parent */
         if (above < 0)
             memset(mask, 0, bytes);
         else
@@ -290,7 +288,7 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count,
     return d->cache->ops->forward(d->cache->cache, &batch);
 }
 
-/* A vocabulary of fewer than k tokens gives the others probability 0. */
+/* If the vocabulary has fewer than k tokens, the other results get probability 0. */
 static void spread(struct esp_draft *d, int count, int have, int k)
 {
     for (int i = count - 1; i >= 0 && have < k; i--)
@@ -321,7 +319,8 @@ int esp_draft_expand(struct esp_draft *d, const int32_t *nodes, int count, int k
     int status = nodes[0] == 0 ? run_root(d, &step) : run_nodes(d, nodes, count, &step);
     d->model_seconds += esp_clock() - start;
     if (status == ESP_OK && nodes[0] == 0)
-        status = esp_kv_cache_make_room(d->cache, d->capacity - 1); /* rows stay from now on */
+        status = esp_kv_cache_make_room(d->cache, d->capacity - 1); /* rows stay in place from
+                                                                       now on */
     if (status < 0)
         return status;
     d->passes++;
@@ -353,8 +352,8 @@ static int list_children(const struct esp_tree_builder *b, int32_t node, int32_t
     return count;
 }
 
-/* Writes what must not be drawn again: `per` tokens for each parent, -1 where there are fewer.
- * Returns for how many of the parents there was room (at least one). */
+/* Writes the tokens that must not be drawn again: `per` for each parent, padded with -1.
+ * Returns the number of parents that fit (at least one). */
 static int exclude(struct esp_draft *d, const int32_t *parents, int count, int *per)
 {
     struct esp_draft_scratch *s = d->scratch;
@@ -374,8 +373,8 @@ static int exclude(struct esp_draft *d, const int32_t *parents, int count, int *
     return count;
 }
 
-/* `each` draws below each of the parents, without what is excluded. The results are s->drawn
- * and s->value (count, each). */
+/* Makes `each` draws below each parent, without excluded tokens. Results: s->drawn and s->value
+ * (count, each). */
 static int sample(struct esp_draft *d, const int32_t *parents, int count, int each, int per)
 {
     struct esp_draft_scratch *s = d->scratch;
@@ -393,8 +392,8 @@ static int sample(struct esp_draft *d, const int32_t *parents, int count, int ea
     return status;
 }
 
-/* Draws the next children of nodes that have used up theirs: one each where a call costs
- * nothing; where it is a wait, AHEAD or as many as there are already. */
+/* Draws the next children of nodes without any left: one each if a call costs nothing; if it
+ * waits for the device, AHEAD or as many as there are already. */
 static int draw_ahead(struct esp_draft *d, const int32_t *nodes, int count)
 {
     enum { AHEAD = 4 };
@@ -418,7 +417,8 @@ static int draw_ahead(struct esp_draft *d, const int32_t *nodes, int count)
     return ESP_OK;
 }
 
-/* The nodes that need draws now; where a call is a wait, also the others of the last pass. */
+/* Lists the nodes that need draws now; if a call waits for the device, also the others of the
+ * last pass. */
 static int list_lacking(struct esp_draft *d, const int32_t *parents, int count)
 {
     struct esp_draft_scratch *s = d->scratch;

@@ -4,10 +4,9 @@
 
 #include "engine/drafters/drafter.h"
 
-/* The draws below an expanded node: its own random numbers, in the order of its draws, and
- * children drawn without replacement that it does not have yet. Where every draw would be a
- * wait for the device, a few are made at a time; draw n below a node has the same number either
- * way. */
+/* The draws below an expanded node: its own random numbers, in drawing order, and children
+ * drawn ahead without replacement. Several are drawn in one call, because every call may wait
+ * for the device. Draw n below a node has the same number either way. */
 struct esp_node_draws {
     struct esp_rng rng;
     int32_t token[ESP_MAX_DRAWS]; /* -1: nothing is left */
@@ -15,7 +14,7 @@ struct esp_node_draws {
     int next, count;
 };
 
-/* Memory that drafting needs while it runs; rows = capacity + 1 of the tree. */
+/* Scratch memory of drafting; rows = capacity + 1 of the tree. */
 struct esp_draft_scratch {
     int words;                      /* per mask row */
     uint64_t *mask;                 /* (rows, words) by order of expansion */
@@ -28,7 +27,7 @@ struct esp_draft_scratch {
     int32_t *excluded;              /* (ESP_EXCLUDED * rows) tokens not to be drawn again */
     struct esp_node_draws *draws;   /* (rows) by row of q */
     int32_t *frontier, *next, *end; /* (rows) nodes */
-    int32_t *unsettled; /* (rows) nodes of the last pass if their confidence is still to come */
+    int32_t *unsettled; /* (rows) nodes of the last pass whose confidence is still due */
     int unsettled_count;
     int32_t *lacking; /* (rows) nodes */
     bool *listed;     /* (record) */
@@ -36,7 +35,7 @@ struct esp_draft_scratch {
 
 enum { ESP_EXCLUDED = 8 };
 
-/* `cache` may be NULL (no draft model). Takes all memory that drafting needs. */
+/* `cache` may be NULL (no draft model). Allocates all memory that drafting needs. */
 int esp_draft_open(struct esp_draft *draft, struct esp_kv_cache *cache, struct esp_rows *q,
                    struct esp_tree_builder *tree, char *err, size_t errlen);
 void esp_draft_close(struct esp_draft *draft);
@@ -44,11 +43,11 @@ void esp_draft_close(struct esp_draft *draft);
 /* Starts an iteration on a tree that holds only its root. */
 void esp_draft_begin(struct esp_draft *draft);
 
-/* Ends it: the last pass is timed. */
+/* Ends it and takes the time of the last pass. */
 void esp_draft_end(struct esp_draft *draft);
 
-/* Keeps the cache rows of the first `count` accepted nodes as far as the draft model has seen
- * them; with `rebuild` drops them, so that the next iteration runs them again. */
+/* Keeps the cache rows of the accepted nodes (the first `count`) that the draft model has
+ * computed. With `rebuild` it drops them, so that the next iteration computes them again. */
 int esp_draft_commit(struct esp_draft *draft, const int32_t *path, int count, bool rebuild);
 
 #endif

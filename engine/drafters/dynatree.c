@@ -1,7 +1,6 @@
 /* dynatree.c - confidence-aware adaptive trees (dynatree, sec. 3.3 and app. D).
  *
- * With P(u) the cumulative draft probability, d(u) the depth and c(u) = max q(.|u) the
- * confidence:
+ * P(u) is the cumulative draft probability, d(u) the depth, c(u) = max q(.|u) the confidence.
  *   depth     u is expanded iff d(u) < Dmax and P(u) >= rhostop
  *             and (d(u) < D0 or P(u) >= rhodeep);
  *   breadth   it gets Bmin children if c(u) >= tauh, Bmax if c(u) < taul, else Bmid;
@@ -9,18 +8,19 @@
  *             the tree;
  *   history   D0 and thresholds follow past acceptance (dynatree_history.h).
  *
- * Above temperature 0 the children are drawn without replacement instead of being the
- * likeliest, so that a rule for such draws is exact. Whether a node is expanded and how many
- * children it gets follows from tokens that are in the tree already, never from the one that
- * would come out; so a drawn node is never cut either, whatever its probability.
+ * Above temperature 0 the children are drawn without replacement, so that a verifier for such
+ * draws is exact. Whether a node is expanded and how many children it gets depends on tokens
+ * that are already in the tree, never on the one drawn next. For the same reason a drawn node
+ * is never cut, whatever its probability.
  *
- * The paper's a is the share of drafted tokens that were committed, which side branches keep
- * low however good the guesses are: no target would fit narrow and wide trees. It names D0 and
- * tauh (sec. 3.3) and taul (app. D, line 7); the released program moves rhodeep.
+ * The paper's a is the share of drafted tokens that were committed. Side branches keep it low
+ * however good the guesses are, so no target would fit both narrow and wide trees. The paper
+ * adapts D0 and tauh (sec. 3.3) and taul (app. D, line 7); the released program also moves
+ * rhodeep.
  *
- * D0 is kept as a real number and floored for use, so that its trace is smooth. The first three
- * parts can be switched off one by one (the ablation, sec. 4.5); with all off this is `fixed`
- * with D = D0 and B = Bmid.
+ * D0 is a real number, floored for use, so that its trace is smooth. The first three parts can
+ * be switched off one by one (the ablation, sec. 4.5); with all off this is `fixed` with D = D0
+ * and B = Bmid.
  */
 #include "engine/drafters/drafter.h"
 
@@ -58,28 +58,26 @@ enum {
 };
 
 static const struct esp_param params[] = {
-    [D0] = {"D0", ESP_REAL, 1, 63, 5, .help = "base depth, where the history starts from"},
-    [DMAX] = {"Dmax", ESP_INT, 2, 64, 8, .help = "no node is deeper"},
+    [D0] = {"D0", ESP_REAL, 1, 63, 5, .help = "base depth; history moves it from here"},
+    [DMAX] = {"Dmax", ESP_INT, 2, 64, 8, .help = "maximum depth"},
     [BMIN] = {"Bmin", ESP_INT, 1, ESP_MAX_TOP, 1, .help = "children of a confident node"},
-    [BMID] = {"Bmid", ESP_INT, 1, ESP_MAX_TOP, 2, .help = "children of a node in between"},
+    [BMID] = {"Bmid", ESP_INT, 1, ESP_MAX_TOP, 2, .help = "children of other nodes"},
     [BMAX] = {"Bmax", ESP_INT, 1, ESP_MAX_TOP, 3, .help = "children of an unsure node"},
-    [TAUH] = {"tauh", ESP_REAL, 0, 1, 0.9, .help = "confidence from which a node is confident"},
-    [TAUL] = {"taul", ESP_REAL, 0, 1, 0.4, .help = "confidence below which a node is unsure"},
-    [RHOSTOP] = {"rhostop", ESP_REAL, 0, 1, 0.1, .help = "paths less likely are not continued"},
-    [RHODEEP] = {"rhodeep", ESP_REAL, 0, 1, 0.5, .help = "paths this likely go deeper than D0"},
+    [TAUH] = {"tauh", ESP_REAL, 0, 1, 0.9, .help = "a node above this confidence is confident"},
+    [TAUL] = {"taul", ESP_REAL, 0, 1, 0.4, .help = "a node below this confidence is unsure"},
+    [RHOSTOP] = {"rhostop", ESP_REAL, 0, 1, 0.1, .help = "less likely paths are not continued"},
+    [RHODEEP] = {"rhodeep", ESP_REAL, 0, 1, 0.5, .help = "more likely paths go deeper than D0"},
     [TAU] = {"tau", ESP_REAL, 0, 1, 0.05, .help = "prune paths less likely than this"},
-    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 256, .help = "nodes at most"},
+    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 256, .help = "maximum number of nodes"},
     [W] = {"W", ESP_INT, 1, ESP_HISTORY_LONGEST, 10,
-           .help = "iterations (step: generations) the history looks back"},
-    [TARGET] = {"target", ESP_REAL, 0, 1, 0.7,
-                .help = "acceptance that step and proportional steer for"},
+           .help = "history: average over this many iterations (step: generations)"},
+    [TARGET] = {"target", ESP_REAL, 0, 1, 0.7, .help = "step, proportional: target acceptance"},
     [ETAD] = {"etaD", ESP_REAL, 0, 10, 0.5, .help = "proportional: step of D0"},
     [ETAH] = {"etah", ESP_REAL, 0, 1, 0.05, .help = "proportional: step of tauh"},
     [ETAR] = {"etar", ESP_REAL, 0, 1, 0.05, .help = "proportional: step of rhodeep"},
     [ETAP] = {"etap", ESP_REAL, 0, 10, 0.3, .help = "price: step of the depth"},
     [PRICE] = {"price", ESP_REAL, 0, 1, 0.4,
-               .help =
-                   "price: tokens that a layer must bring, the share of paths that reach it"},
+               .help = "price: share of paths that must reach the deepest layer"},
     [BREADTH] = {"breadth", ESP_FLAG, 0, 1, 1, .help = "children by confidence (off: Bmid)"},
     [DEPTH] = {"depth", ESP_FLAG, 0, 1, 1, .help = "depth by probability (off: D0)"},
     [HISTORY] = {"history", ESP_CHOICE, 0, 3, ESP_HISTORY_OFF,
@@ -96,7 +94,7 @@ struct state {
     struct esp_history history;
 };
 
-struct thresholds { /* what the layer rule needs */
+struct thresholds { /* for the layer rule */
     const struct esp_params *params;
     const struct esp_history *history;
 };
@@ -252,15 +250,14 @@ const struct esp_drafter_ops esp_drafter_dynatree = {
     .summary = "breadth and depth follow the draft's confidence and past acceptance",
     .source = "dynatree, sec. 3.3",
     .differs =
-        "a layer that does not fit N is treated as in fixed; above temperature 0 children "
-        "are drawn without replacement, which keeps the target's distribution, where the "
-        "paper is greedy; history=step is the released program's rule (once per "
-        "generation, fixed steps outside of a dead band), history=proportional the "
-        "printed one, with path length over depth for a, not accepted over drafted "
-        "tokens, which side branches keep low, with rhodeep adapted too, and taul (app. "
-        "D) not, so that thresholds keep their order, for which tauh too stays above "
-        "taul; W, target and the steps, for which the paper prints no values, are ours "
-        "but for W and target; prune=cut is the text, prune=stop the released program"
+        "a layer that exceeds N is treated as in fixed; above temperature 0 children are "
+        "drawn without replacement, which keeps the target's distribution (the paper is "
+        "greedy); history=step is the released program's rule (once per generation, fixed "
+        "steps outside of a dead band); history=proportional is the paper's, except that a "
+        "is path length / depth (accepted / drafted tokens stays low with side branches), "
+        "rhodeep is adapted too, and taul (app. D) is not, and tauh stays above taul, so "
+        "that thresholds keep their order; the paper prints no step sizes, so they are "
+        "ours; prune=cut is the paper's text, prune=stop the released program"
         "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .needs_model = true,

@@ -12,7 +12,7 @@ static double clip(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* What x makes of the plan. */
+/* Applies x to the plan. */
 static void apply_price(struct esp_history *h, const struct esp_history_plan *p)
 {
     h->d0 = clip(p->d0 + h->x, 1, p->dmax - 1);
@@ -67,7 +67,7 @@ static void learn_proportional(struct esp_history *h, const struct esp_history_p
     h->rhodeep = clip(h->rhodeep - p->step_rhodeep * off, p->rhostop, 1);
 }
 
-/* Is there a deepest node that x kept from growing? */
+/* Did x end the tree at its deepest node? */
 static bool ended_by_price(const struct esp_history *h, const struct esp_history_plan *p,
                            const struct esp_iteration *it)
 {

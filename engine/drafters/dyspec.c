@@ -1,20 +1,20 @@
-/* dyspec.c - a tree of N sampled nodes, always drawn where acceptance is likeliest (dyspec,
- * alg. 1).
+/* dyspec.c - a tree of N sampled nodes, each drawn where acceptance is likeliest (dyspec, alg.
+ * 1).
  *
- * v estimates the probability that verification comes to the next child of a node: that its
- * ancestors are accepted and its earlier siblings are not, with R, the draft distribution
- * without those siblings, for the acceptance rate. The largest v is popped, a child y is drawn
- * from R, and two take its place: the next sibling with v (1 - R[y]) and the first child of y
- * with v R[y]. v never rises, so the N largest are found.
+ * v estimates the probability that verification reaches the next child of a node: its ancestors
+ * are accepted and its earlier siblings rejected. R, the draft distribution without those
+ * siblings, serves as the acceptance rate. The largest v is popped and a child y is drawn from
+ * R. Two entries replace it: the next sibling with v (1 - R[y]) and the first child of y with v
+ * R[y]. v never rises, so the N largest are found.
  *
- * Draw before you look: whether a child is drawn depends on v alone, which earlier draws have
- * fixed, and never on the token that comes out; else the tree would favour some tokens and the
- * output would be biased.
+ * Draw before you look: whether a child is drawn depends only on v, which earlier draws
+ * determine, and never on the drawn token. Otherwise the tree would favour some tokens and bias
+ * the output.
  *
- * Passes: q of a node is only needed when its first child is about to be drawn. A pass then
- * computes it together with all nodes that will probably be popped too: those with a v above a
- * fraction of the last one of the previous iteration, and not behind more entries than there
- * are draws left. That changes which rows are computed when, not the tree.
+ * Passes: q of a node is needed when its first child is about to be drawn. A pass then also
+ * computes the nodes that will probably be popped: those with a v above a fraction of the last
+ * one of the previous iteration, and among the first entries, up to the number of draws left.
+ * This changes when rows are computed, not the tree.
  */
 #include "engine/drafters/drafter.h"
 
@@ -27,14 +27,14 @@ static const struct esp_param params[] = {
     {0},
 };
 
-/* The next draw below a node: its first child, or a sibling of those it has. */
+/* The next draw below a node: its first child or its next one. */
 struct entry {
     double v;
     int32_t parent;
 };
 
 struct state {
-    struct entry heap[ESP_MAX_NODES + 1]; /* largest v first; of equal ones the older node */
+    struct entry heap[ESP_MAX_NODES + 1]; /* largest v first; ties: the older node first */
     int count;
     double last; /* v of the last draw of the previous iteration, 0: none */
     int32_t nodes[ESP_MAX_NODES + 1];
@@ -49,7 +49,7 @@ static void push(struct state *s, double v, int32_t parent)
 {
     struct entry entry = {v, parent};
     if (!(v > 0))
-        return; /* nothing is left to draw from, or it can never be accepted */
+        return; /* nothing is left to draw, or it can never be accepted */
     int at = s->count++;
     for (; at > 0 && before(entry, s->heap[(at - 1) / 2]); at = (at - 1) / 2)
         s->heap[at] = s->heap[(at - 1) / 2];
@@ -70,7 +70,7 @@ static struct entry pop(struct state *s)
     return top;
 }
 
-/* Lists the nodes whose q is missing and probably needed: the top one, and others as said
+/* Lists the nodes that lack q and probably need it: the top one, and others as described
  * above. */
 static int list_missing(const struct esp_draft *d, struct state *s, int left)
 {
@@ -88,7 +88,7 @@ static int list_missing(const struct esp_draft *d, struct state *s, int left)
     return n;
 }
 
-/* Draws the child that the popped entry stands for and pushes what takes its place. */
+/* Draws the child of the popped entry and pushes the two entries that replace it. */
 static int draw(struct esp_draft *d, struct state *s, struct entry top)
 {
     int32_t child;
@@ -134,9 +134,9 @@ static int draft(struct esp_draft *d)
 
 const struct esp_drafter_ops esp_drafter_dyspec = {
     .name = "dyspec",
-    .summary = "N sampled nodes, always where acceptance is likeliest",
+    .summary = "N sampled nodes, each where acceptance is likeliest",
     .source = "dyspec, alg. 1",
-    .differs = "the draft computes several nodes in one pass; the tree is the same; "
+    .differs = "the draft computes several nodes per pass, with the same tree; "
                "--draft-temp 0.6 is sec. 5.1; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_SWOR,
     .needs_model = true,

@@ -1,19 +1,19 @@
 /* dyspec_layer.c - the tree of dyspec, layer by layer with a threshold (dyspec, alg. 2).
  *
  * v and R are those of dyspec.c. Below each node of a layer siblings are drawn while v is at
- * least the threshold; children whose own v is at least the threshold form the next layer. With
- * the v of dyspec's last draw for the threshold this would give the same tree, in one pass per
- * depth. The tree ends at a limit: where the draws of a round do not fit, those with the
- * largest v are made, and there is nothing left for the layers below them.
+ * least the threshold. Children with a v of at least the threshold form the next layer. If the
+ * threshold is the v of dyspec's last draw, the tree is the same, in one pass per depth. The
+ * size is limited: if the draws of a round do not fit, those with the largest v are made, and
+ * no layer follows.
  *
- * So the threshold that fits matters: 1/N, which bounds the number of nodes from below, fills
- * the tree with siblings in its first layers. threshold=0 finds it: the v of the N-th draw
- * changes little from tree to tree, so it is predicted from the trees before. A tree of n nodes
- * moves its logarithm by (n / N - 1) / 2, so N is what trees have on average; one has at most
- * twice as many (alg. 2 has no limit at all).
+ * So the right threshold matters: 1/N, a lower bound for the number of nodes, fills the tree
+ * with siblings in its first layers. threshold=0 predicts it from earlier trees, because the v
+ * of the N-th draw changes little from tree to tree. A tree of n nodes moves its logarithm by
+ * (n / N - 1) / 2, so trees have N nodes on average. A tree has at most twice as many (alg. 2
+ * has no limit).
  *
  * A round makes one draw below each node that still gets siblings. As in dyspec.c, whether to
- * draw depends on v alone, never on the token that comes out.
+ * draw depends only on v, never on the drawn token.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -22,14 +22,14 @@
 
 enum { THRESHOLD, N };
 
-/* The predicted threshold: at first, and its limits. All but MOST are for N = 1. */
+/* Initial value and limits of the predicted threshold. All but MOST are for N = 1. */
 static const double FIRST = 4, LEAST = 0.01, MOST = 0.5;
 
 static const struct esp_param params[] = {
     [THRESHOLD] = {"threshold", ESP_REAL, 0, 1, 0,
-                   .help = "draw while v is at least this; 0: so that trees have N nodes"},
+                   .help = "draw while v is at least this; 0: predicted, for trees of N nodes"},
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64,
-           .help = "nodes at most; on average, and at most twice as many, if threshold is 0"},
+           .help = "maximum number of nodes; threshold 0: mean number, maximum 2 N"},
     {0},
 };
 
@@ -39,8 +39,8 @@ struct entry {
 };
 
 struct state {
-    double threshold; /* of the next tree, if it is predicted */
-    int draws;        /* of the last */
+    double threshold; /* of the next tree, if predicted */
+    int draws;        /* of the last tree */
     struct entry active[ESP_MAX_NODES + 1], next[ESP_MAX_NODES + 1];
     int32_t nodes[ESP_MAX_NODES + 1], children[ESP_MAX_NODES + 1];
 };
@@ -53,8 +53,8 @@ static int by_falling_v(const void *a, const void *b)
     return x->node - y->node;
 }
 
-/* One draw below each active node. Keeps those active that get another one, and adds to the
- * next layer the children that will be expanded. */
+/* One draw below each active node. Nodes that get another draw stay active; children that will
+ * be expanded join the next layer. */
 static int draw_round(struct esp_draft *d, struct state *s, int *active, int *next,
                       double threshold)
 {
@@ -135,7 +135,7 @@ static void init(void *memory, const struct esp_params *values, int changed)
         s->threshold = fmin(FIRST / esp_param(values, N), MOST);
 }
 
-/* Where memory for trees is short, so are they, and the threshold stays within reason. */
+/* If memory for trees is short, trees are smaller, and the threshold stays within limits. */
 static void adapt(void *memory, const struct esp_params *values, const struct esp_iteration *it)
 {
     struct state *s = memory;
@@ -158,9 +158,9 @@ const struct esp_drafter_ops esp_drafter_dyspec_layer = {
     .summary = "sampled nodes layer by layer, while acceptance is likely enough",
     .source = "dyspec, alg. 2",
     .differs =
-        "trees have a limit, which alg. 2 has not: where the draws of a round do not fit "
-        "it, those with the largest v are made; threshold=0 predicts the threshold that "
-        "gives N nodes from the trees before, where the paper sets one by hand; "
+        "trees have a size limit, unlike in alg. 2: if a round exceeds it, the draws with "
+        "the largest v are made; threshold=0 predicts the threshold for N nodes from "
+        "earlier trees, while the paper sets it by hand; "
         "--draft-temp 0.6 is sec. 5.1; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_SWOR,
     .needs_model = true,

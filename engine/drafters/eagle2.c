@@ -2,11 +2,11 @@
  *
  * Phase 1 expands, depth by depth, the k nodes of the deepest layer with the highest cumulative
  * q, and gives each its k likeliest children. Phase 2 keeps the N nodes of highest cumulative q
- * for verification; as that never rises along a path they are a tree.
+ * for verification. They form a tree, because cumulative q never rises along a path.
  *
- * Here the two run together: the N best so far are kept at every depth. A node that is not
- * among them cannot have children that will be, so it is not expanded although it is in the
- * beam; the tree is the same and the draft computes fewer rows.
+ * Here both phases run together: the N best nodes so far are kept at every depth. If a node of
+ * the beam is not among them, neither are its children, so it is not expanded. The tree is the
+ * same, and the draft computes fewer rows.
  */
 #include "engine/drafters/drafter.h"
 
@@ -16,14 +16,14 @@ enum { BEAM, DEPTH, N };
 
 static const struct esp_param params[] = {
     [BEAM] = {"k", ESP_INT, 1, ESP_MAX_TOP, 10,
-              .help = "nodes expanded per depth, children each"},
+              .help = "nodes expanded per depth, and children of each"},
     [DEPTH] = {"depth", ESP_INT, 1, 64, 7, .help = "depth of the tree"},
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 60, .help = "nodes kept for verification"},
     {0},
 };
 
-/* Adds a layer's candidates; returns how many nodes of the beam are to be expanded next. Where
- * the record gets tight, beams of the depths still to come go first. */
+/* Adds a layer's candidates; returns how many nodes of the beam to expand next. If the record
+ * gets tight, it is kept for the beams of the depths to come. */
 static int add_layer(struct esp_draft *d, int beam, int found, int depths_left, int32_t *next)
 {
     const struct esp_tree_builder *b = d->tree;

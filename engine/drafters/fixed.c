@@ -1,9 +1,9 @@
 /* fixed.c - the fixed tree of the first DynaTree paper: top-B children everywhere, down to
  * depth D.
  *
- * Nodes whose cumulative draft probability is below tau are never expanded, and cut before
- * verification if prune=cut (dynatree-fixed-tree, sec. 3.3); N caps the tree. With tau=0 it is
- * the full B-ary tree up to N.
+ * Nodes with a cumulative draft probability below tau are never expanded, and with prune=cut
+ * they are not verified either (dynatree-fixed-tree, sec. 3.3). N caps the tree. With tau=0 it
+ * is the full B-ary tree up to N.
  */
 #include "engine/drafters/drafter.h"
 
@@ -15,7 +15,7 @@ static const struct esp_param params[] = {
     [D] = {"D", ESP_INT, 1, 64, 6, .help = "depth of the tree"},
     [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 2, .help = "children of every node"},
     [TAU] = {"tau", ESP_REAL, 0, 1, 0.05, .help = "prune paths less likely than this"},
-    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 256, .help = "nodes at most"},
+    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 256, .help = "maximum number of nodes"},
     [PRUNE] = ESP_PARAM_PRUNE,
     [ROOT] = ESP_PARAM_ROOT,
     [CACHE] = ESP_PARAM_CACHE,
@@ -56,10 +56,10 @@ const struct esp_drafter_ops esp_drafter_fixed = {
     .summary = "a tree of fixed depth and breadth, unlikely paths cut",
     .source = "dynatree-fixed-tree, sec. 3.3",
     .differs =
-        "where a layer does not fit N, its likeliest nodes are taken, not its first: "
-        "they are the likeliest to be accepted; prune=cut is sec. 3.3, prune=stop alg. 1 and "
-        "the released program, which verify leaves below tau without expanding them; "
-        "root=draft,cache=rebuild,prune=stop is alg. 1 but for the first"
+        "if a layer exceeds N, its likeliest nodes are kept, not its first; prune=cut is "
+        "sec. 3.3, prune=stop is alg. 1 and the released program, which verify leaves below "
+        "tau without expanding them; root=draft,cache=rebuild,prune=stop is alg. 1 except "
+        "for the choice of nodes"
         "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .needs_model = true,

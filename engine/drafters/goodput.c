@@ -47,67 +47,67 @@
 enum { N, RETRIEVAL };
 
 enum {
-    CHILDREN = 8, /* of a node, that are looked at */
+    CHILDREN = 8, /* children of a node that are considered */
     DEEPEST = 32,
-    WIDEST = 16, /* nodes expanded by one pass */
+    WIDEST = 16, /* maximum nodes expanded per pass */
     ENTRIES = 512,
     KINDS = 4, /* of nodes, by how likely they were below their parent; the root is one */
-    RANKS = 4, /* children that a node is expected to have */
+    RANKS = 4, /* expected children of a node */
     LOOK = 16, /* rows that may come as a class */
     SHORTEST_WAIT = 16,
     LONGEST_WAIT = 512,
     REFRESH = 128,     /* iterations between two that time plain decoding */
-    PROVEN_TREES = 32, /* that were verified before their mean says what drafting is worth, */
-    MANY_TREES = 256,  /* and of how many it is the mean */
+    PROVEN_TREES = 32, /* verified trees until their mean decides what drafting is worth, */
+    MANY_TREES = 256,  /* and trees in that mean */
 };
 
-/* In plain steps; a text starts with PROVEN where drafting paid in the texts before. */
+/* In plain steps. A text starts with PROVEN if drafting paid in earlier texts. */
 static const double SAVINGS = 8, START = 2, PROVEN = 4, ASIDE = 0.01;
-static const double RETRIEVED_PER_TOKEN = 2; /* guesses, of the match */
-/* How many of them are right, before any was tested. Above temperature 0 the text has to copy
- * itself first. */
+static const double RETRIEVED_PER_TOKEN = 2; /* guesses, per token of the match */
+/* Assumed share of correct guesses until some were tested. Above temperature 0 the text has to
+ * copy itself first. */
 static const double RIGHT = 0.5, RIGHT_DRAWN = 0;
-static const double FADE = 1.0 / 32; /* of the rate that becomes the price */
+static const double FADE = 1.0 / 32; /* decay of the rate that becomes the price */
 
 static const struct esp_param params[] = {
-    [N] = {"N", ESP_INT, 1, 256, 64, .help = "nodes at most"},
+    [N] = {"N", ESP_INT, 1, 256, 64, .help = "maximum number of nodes"},
     [RETRIEVAL] = {"retrieval", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
-                   .help = "trees of what followed the same words before"},
+                   .help = "also draft what followed the same tokens earlier in the text"},
     {0},
 };
 
-/* A child that is in the tree or may come into it. */
+/* A child that is in the tree or a candidate for it. */
 struct entry {
     double value; /* P */
-    double key;   /* of the order: P, and drawn ones first */
+    double key;   /* sort key: P, drawn ones first */
     double rate;  /* P over that of its parent */
     double q;
-    int32_t parent, token, node; /* node: -1 while it is not in the tree */
+    int32_t parent, token, node; /* node: -1 if not in the tree yet */
     int draw;
     bool expanded;
 };
 
 struct state {
-    double tokens, seconds; /* of late: their ratio is the price */
+    double tokens, seconds; /* over the last iterations: their ratio is the price */
     double expected[KINDS][RANKS], seen[KINDS];
     double shift;   /* of log odds: how much better than usual the draft is in this text */
     double account; /* in steps of plain decoding */
-    double worth;   /* what a tree of the draft model saved of late, in such steps */
+    double worth;   /* average saving of a tree of the draft model, in such steps */
     int trees;
     int wait, interval, since_plain;
     int length; /* of the text, last time */
     bool plain, probing, started;
     struct esp_retrieval retrieval;
     double retrieval_account; /* in steps of plain decoding */
-    double model_gain;        /* of a tree of the draft model above plain decoding, in tokens */
-    int guessed;              /* nodes of the retrieved tree of this iteration, if it pays, */
-    bool retrieved;           /* and whether it is the one that is verified */
+    double model_gain;        /* of the draft model's trees over plain decoding, in tokens */
+    int guessed;              /* nodes of this iteration's retrieved tree, if it pays, */
+    bool retrieved;           /* and whether that tree is verified */
 
-    /* Of the iteration that runs; costs in seconds. */
+    /* Of the running iteration; costs in seconds. */
     double verify[ESP_MAX_NODES / 8 + LOOK + 2]; /* by rows */
     double price, spent, row, layer, hope;
-    double stake;    /* that the tree may cost more than plain decoding */
-    double forgiven; /* what the account does not pay for */
+    double stake;    /* maximum extra cost of the tree over plain decoding */
+    double forgiven; /* cost that is not charged to the account */
     int budget, obtained;
     struct entry entry[ENTRIES]; /* likeliest first */
     int count;
@@ -142,7 +142,7 @@ static void read_costs(const struct esp_draft *d, struct state *s)
         s->price = s->tokens / s->seconds;
 }
 
-/* What a row costs, in tokens, behind a tree of n nodes: the class that costs least per row. */
+/* Cost of a row, in tokens, after a tree of n nodes: the class with the least cost per row. */
 static double row_price(const struct state *s, int n)
 {
     double least = INFINITY;
@@ -154,7 +154,7 @@ static double row_price(const struct state *s, int n)
     return s->price * least;
 }
 
-/* A rate as it is in this text. */
+/* A rate, adapted to this text. */
 static double shifted(const struct state *s, double rate)
 {
     if (!(rate > 0 && rate < 1))
@@ -167,7 +167,8 @@ static int kind_of(const struct entry *e)
     return e->rate < 0.5 ? 1 : e->rate < 0.9 ? 2 : 3;
 }
 
-/* What the children of a node of probability `value` will probably add, above their rows. */
+/* Expected gain of the children of a node of probability `value`, above the cost of their
+ * rows. */
 static double gain_of(const struct state *s, int kind, double value, double row)
 {
     double gain = 0;
@@ -183,14 +184,14 @@ static void insert(struct state *s, struct entry e)
     const struct entry *last = &s->entry[ENTRIES - 1];
     e.key = e.value;
     if (s->count == ENTRIES && (last->node >= 0 || last->key >= e.key))
-        return; /* the list is full: one so unlikely is not missed */
+        return; /* the list is full; one this unlikely is not missed */
     int at = s->count < ENTRIES ? s->count++ : ENTRIES - 1;
     for (; at > 0 && s->entry[at - 1].key < e.key; at--)
         s->entry[at] = s->entry[at - 1];
     s->entry[at] = e;
 }
 
-/* Lists the children of node `i` of those just expanded, which has probability `value`. */
+/* Lists the children of the just expanded node `i` of probability `value`. */
 static void list_children(const struct esp_draft *d, struct state *s, int i, int kind,
                           double value, double floor)
 {
@@ -224,7 +225,7 @@ static void list_children(const struct esp_draft *d, struct state *s, int i, int
     }
 }
 
-/* How many candidates make the most of their rows. Nodes that were drawn stay. */
+/* The number of candidates with the best gain over the cost of their rows. Drawn nodes stay. */
 static int count_worthy(const struct esp_draft *d, const struct state *s)
 {
     double sum = 0, best = -s->price * s->verify[1];
@@ -254,8 +255,8 @@ static void took(struct esp_draft *d, struct entry *e, int node)
     d->tree->tree.nodes[node].reason = ESP_REASON_LAYER;
 }
 
-/* A draw has come out: nodes below it are worth as much as this token is, however likely a draw
- * was to be accepted before. Nothing about its siblings follows from that. */
+/* After a draw, nodes below it are valued by the drawn token, not by the acceptance rate of the
+ * draw. The value of its siblings does not change. */
 static void drew(struct esp_draft *d, const struct state *s, struct entry *e, int node)
 {
     took(d, e, node);
@@ -280,7 +281,7 @@ static void sort(struct state *s)
     }
 }
 
-/* Draws what was chosen, in rounds of one child below each parent. */
+/* Draws the chosen children, in rounds of one child below each parent. */
 static int draw(struct esp_draft *d, struct state *s, int count)
 {
     struct entry *of[WIDEST * CHILDREN];
@@ -315,7 +316,7 @@ static int take(struct esp_draft *d, struct state *s, int count)
     return ESP_OK;
 }
 
-/* Which nodes the next pass expands, if there is to be one. */
+/* Chooses the nodes that the next pass expands, if any. */
 static int choose_layer(const struct esp_draft *d, struct state *s, int count)
 {
     double sum = 0, best = 0;
@@ -366,7 +367,7 @@ static int expand(struct esp_draft *d, struct state *s, int count)
     return status;
 }
 
-/* What fell behind leaves the tree; what was not taken is recorded. */
+/* Removes nodes that dropped out; records candidates that were not taken. */
 static void leave(struct esp_draft *d, struct state *s, int count)
 {
     enum { SHOWN = 16 };
@@ -386,7 +387,7 @@ static void leave(struct esp_draft *d, struct state *s, int count)
     s->row = row_price(s, count);
 }
 
-/* A new text starts with what may be lost on it. */
+/* Starts the account when the text is new. */
 static void look_at_text(const struct esp_draft *d, struct state *s)
 {
     bool pays = s->tokens * s->verify[1] > s->seconds;
@@ -423,7 +424,7 @@ static bool is_plain(const struct esp_draft *d, struct state *s)
 
 /* ------------------------------------------------------------------ retrieved trees */
 
-/* The guesses of an iteration, and P of each in `value`. */
+/* Finds this iteration's guesses; `value` becomes P of each. */
 static int retrieve(const struct esp_draft *d, struct state *s, double *value)
 {
     struct esp_retrieval *r = &s->retrieval;
@@ -445,8 +446,8 @@ static int retrieve(const struct esp_draft *d, struct state *s, double *value)
     return status;
 }
 
-/* How many guesses make the most of their rows, and what they are expected to gain above plain
- * decoding. They come in the order of their frequency, parents first. */
+/* The number of guesses with the best gain over the cost of their rows, and their expected gain
+ * over plain decoding. Guesses are sorted by frequency, parents first. */
 static int count_retrieved(const struct state *s, const double *value, double *gain)
 {
     double sum = 0;
@@ -493,7 +494,7 @@ static int draft_with_model(struct esp_draft *d, struct state *s)
         status = expand(d, s, width);
         count = count_worthy(d, s);
         if (s->probing && count == 0 && s->count > 0)
-            count = 1; /* a look at the text is one at what becomes of a draft */
+            count = 1; /* a probe verifies a node, to see how a draft does */
         if (status == ESP_OK)
             status = take(d, s, count);
         if (status == ESP_OK)
@@ -537,13 +538,13 @@ static int draft(struct esp_draft *d)
     return status;
 }
 
-/* At every node that the verifier came to: was one of its children accepted, and how likely was
+/* At every node that the verifier reached: was one of its children accepted, and how likely was
  * that? Texts differ: in a list or a refrain the draft is right far more often than it says. */
 static void learn_shift(struct state *s, const struct esp_iteration *it)
 {
     static const double step = 0.05, kept = 0.97, most = 2;
     const struct esp_tree *tree = &it->tree;
-    s->shift *= kept; /* also where nothing was drafted: or it would never be tried again */
+    s->shift *= kept; /* also without a draft: otherwise it would never be tried again */
     for (int i = 0; i <= it->path_length; i++) {
         int32_t parent = i == 0 ? 0 : it->path[i - 1];
         double above = i == 0 ? 1 : tree->nodes[parent].value, likely = 0;
@@ -569,7 +570,7 @@ static void adapt(void *memory, const struct esp_params *values, const struct es
     if (!(s->verify[1] > 0) || rows > s->budget + 1)
         return;
     double seconds = s->spent + s->verify[rows];
-    s->spent = 0; /* near the end of a text nothing is drafted at all */
+    s->spent = 0; /* near the end of a text nothing is drafted */
     s->tokens += tokens - FADE * s->tokens;
     s->seconds += seconds - FADE * s->seconds;
     if (s->plain) {
@@ -579,7 +580,7 @@ static void adapt(void *memory, const struct esp_params *values, const struct es
     const double saved = tokens - (seconds - s->forgiven) / s->verify[1];
     if (s->retrieved)
         s->retrieval_account = fmin(s->retrieval_account + saved, SAVINGS);
-    else if (s->guessed > 0) /* what it would have saved, so that a bad start is made good */
+    else if (s->guessed > 0) /* its possible saving, so that it recovers from a bad start */
         s->retrieval_account +=
             fmax(0, fmin(right - s->verify[s->guessed + 1] / s->verify[1] + 1,
                          SAVINGS - s->retrieval_account));
@@ -596,7 +597,7 @@ static void adapt(void *memory, const struct esp_params *values, const struct es
 static int gauges(const void *memory, const struct esp_params *values, struct esp_gauge *g)
 {
     const struct state *s = memory;
-    enum { HIGHEST = 10000 }; /* tokens per second, of a scale; the price may be above */
+    enum { HIGHEST = 10000 }; /* tokens per second, of a scale; the price may be higher */
     (void)values;
     g[0] = (struct esp_gauge){"price", .after = s->price, .maximum = HIGHEST};
     g[1] = (struct esp_gauge){"row", .after = s->row, .maximum = 1};
@@ -621,9 +622,9 @@ static unsigned draws_with(const struct esp_params *values, bool greedy)
 
 const struct esp_drafter_ops esp_drafter_goodput = {
     .name = "goodput",
-    .summary = "nodes and layers while they pay, by costs measured here; plain if none does",
+    .summary = "adds nodes and layers while they pay, by measured costs; else decodes plainly",
     .source = "Dinkelbach 1967; SmartSpec, Liu et al. 2024; SuffixDecoding, Oliaro et al. 2024",
-    .differs = "the price is that of this machine and text, not a parameter; trees, not chains"
+    .differs = "costs are measured on this machine and text, not set; trees, not chains"
                "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .verifier = "traversal",

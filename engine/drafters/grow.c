@@ -1,7 +1,7 @@
-/* grow.c - growing a tree layer by layer: by a rule over likely or drawn tokens, or along
+/* grow.c - grows a tree layer by layer: by a rule over likely or drawn tokens, or along
  * independent paths.
  *
- * Both take one draft pass per depth. What is left out stays in the record with its reason.
+ * Both take one draft pass per depth. Nodes that are left out are recorded with their reason.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static int by_drawing_order(const void *a, const void *b)
     return ((const struct esp_candidate *)a)->at - ((const struct esp_candidate *)b)->at;
 }
 
-/* How many children the rule gives to a node of the layer, whose confidence is known. */
+/* How many children the rule gives to a node of the layer with known confidence. */
 static int breadth_of(const struct esp_draft *d, const struct esp_layer_rule *rule, int32_t u)
 {
     if (u == 0 && rule->draft_root)
@@ -22,8 +22,8 @@ static int breadth_of(const struct esp_draft *d, const struct esp_layer_rule *ru
     return rule->breadth(rule->drafter, &d->tree->tree.nodes[u]);
 }
 
-/* Lists the children that the rule gives to the nodes of a layer; returns how many are not
- * cut. */
+/* Lists the children that the rule gives to the nodes of a layer; returns the number of uncut
+ * ones. */
 static int list_candidates(struct esp_draft *d, const struct esp_layer_rule *rule,
                            const int32_t *layer, int count, int *total)
 {
@@ -36,7 +36,7 @@ static int list_candidates(struct esp_draft *d, const struct esp_layer_rule *rul
             size_t at = (size_t)i * (size_t)rule->most + (size_t)j;
             struct esp_candidate *c = &d->candidates[n];
             if (!(d->top_q[at] > 0))
-                break; /* fewer tokens than asked for have any probability */
+                break; /* the other tokens have probability 0 */
             *c = (struct esp_candidate){
                 .parent = layer[i],
                 .token = d->top_token[at],
@@ -53,8 +53,8 @@ static int list_candidates(struct esp_draft *d, const struct esp_layer_rule *rul
     return kept;
 }
 
-/* Adds the layer's children to the tree: those that fit, likeliest first; the others are
- * recorded as cut. Returns the number added; they are the last nodes not cut. */
+/* Adds the layer's children to the tree: the likeliest that fit. The others are recorded as
+ * cut. Returns the number added; they are the last uncut nodes. */
 static int add_layer(struct esp_draft *d, const struct esp_layer_rule *rule, int room,
                      const int32_t *layer, int count, int32_t *added)
 {
@@ -82,7 +82,7 @@ static int add_layer(struct esp_draft *d, const struct esp_layer_rule *rule, int
     return n;
 }
 
-/* Of the nodes, those `most` that are likeliest, in their order; earlier ones of equal ones. */
+/* Keeps the `most` likeliest nodes, in their order; ties: the earlier ones. */
 static int keep_likeliest(const struct esp_draft *d, int32_t *nodes, int count, int most)
 {
     struct esp_candidate *c = d->candidates;
@@ -110,7 +110,7 @@ static int draw_layer(struct esp_draft *d, const struct esp_layer_rule *rule, in
     int n = 0;
     for (int round = 0; room > 0; round++) {
         int wanted = 0;
-        for (int i = 0; i < count; i++) /* confidence comes with the first draw */
+        for (int i = 0; i < count; i++) /* the first draw sets the confidence */
             if (round == 0 || round < breadth_of(d, rule, layer[i]))
                 parents[wanted++] = layer[i];
         if (wanted == 0)
@@ -176,8 +176,8 @@ int esp_draft_grow(struct esp_draft *d, const struct esp_layer_rule *rule)
 
 /* ------------------------------------------------------------------ independent paths */
 
-/* Which nodes the next draws are made below: every path that goes on names its node `width`
- * times, as far as `room` draws go. The others get their reason. */
+/* Lists the parents of the next draws: every path that continues names its node `width` times,
+ * as long as there is room. The others get their reason. */
 static int plan_draws(struct esp_draft *d, const struct esp_path_rule *rule, const int32_t *end,
                       int paths, int level, int room, int32_t *parents)
 {

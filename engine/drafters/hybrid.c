@@ -1,16 +1,16 @@
-/* hybrid.c - the draft model's likeliest nodes and what followed the same words before, in one
- * tree under one budget; where the text copies itself, without the draft model.
+/* hybrid.c - the draft model's likeliest nodes and retrieved guesses in one tree under one
+ * budget; for copied passages, the retrieved tree alone.
  *
- * Two sources of guesses: the draft model, whose tree is that of `salf`, and the text
- * (suffix_automaton.h). The retrieved tree costs no draft pass. How far it would have got is
- * known after every iteration, whichever tree was verified: the mean length of its path, by the
- * length of the match that it was made from, is learned as the text is written, and so is that
- * of the model's trees. A retrieved tree that is expected to get at least as far
- * as those is verified alone: a copied passage costs no draft pass.
+ * There are two sources of guesses: the draft model, with the tree of `salf`, and the text
+ * (suffix_automaton.h). The retrieved tree needs no draft pass. After every iteration it is
+ * known how far it would have got, whichever tree was verified. So its mean path length is
+ * learned online per match length, and likewise that of the model's trees. If the retrieved
+ * tree is expected to get at least as far as the model's, it is verified alone: a copied
+ * passage costs no draft pass.
  *
- * Otherwise the model's tree is grown, and the retrieved nodes join it: one that it has already
- * is shared, another must be among the N likeliest. Their q is the frequency times the rate at
- * which retrieved tokens were right.
+ * Otherwise the model's tree is grown and retrieved nodes join it. A node that it already has
+ * is shared; any other must be among the N likeliest. Their q is the frequency times the rate
+ * at which retrieved tokens were right.
  */
 #include "engine/drafters/drafter.h"
 
@@ -23,21 +23,19 @@ enum { N, B, TH, K, FACTOR, LEAST };
 /* Classes of matches: 1, 2, 3-4, 5-8, and more tokens. */
 enum { CLASSES = 5 };
 
-static const double FADE = 0.9; /* of what was learned, with each new sample */
+static const double FADE = 0.9; /* decay of the means per sample */
 
 static const struct esp_param params[] = {
-    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 8, .help = "nodes at most"},
-    [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 2,
-           .help = "nodes expanded by one pass; never more than N"},
+    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 8, .help = "maximum number of nodes"},
+    [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 2, .help = "nodes expanded per pass, at most N"},
     [TH] = {"th", ESP_REAL, 0, 1, 0.3, .help = "stop when B nodes together are less likely"},
-    [K] = {"K", ESP_INT, 1, 64, 24, .help = "depth of what is retrieved"},
-    [FACTOR] = {"factor", ESP_REAL, 0.25, 64, 2, .help = "nodes for each token that matches"},
-    [LEAST] = {"least", ESP_REAL, 0, 1, 0.1,
-               .help = "nothing is retrieved whose frequency is less than this"},
+    [K] = {"K", ESP_INT, 1, 64, 24, .help = "maximum depth of retrieved guesses"},
+    [FACTOR] = {"factor", ESP_REAL, 0.25, 64, 2, .help = "maximum nodes per matching token"},
+    [LEAST] = {"least", ESP_REAL, 0, 1, 0.1, .help = "minimum frequency of a retrieved guess"},
     {0},
 };
 
-/* A fading mean, 0 at first. */
+/* A decaying mean, 0 at first. */
 struct rate {
     double sum, weight;
 };
@@ -47,8 +45,8 @@ struct state {
     struct esp_guess guesses[ESP_GUESSES];
     int32_t node[ESP_GUESSES];   /* of the tree, or -1 */
     int count, match;            /* of this iteration */
-    bool alone;                  /* the model was not asked */
-    int joined;                  /* first node that is none of the model's */
+    bool alone;                  /* the draft model was not used */
+    int joined;                  /* first node that is not the model's */
     struct rate length[CLASSES]; /* of a retrieved tree's path, by match */
     struct rate right[CLASSES];  /* of retrieved tokens that were tested */
     struct rate model;           /* length of the path in the model's nodes */
@@ -87,7 +85,7 @@ static void retrieve(struct esp_draft *d, struct state *s)
     s->count = esp_suffix_guess(&s->suffix, &plan, s->guesses, &s->match);
 }
 
-/* Adds the retrieved nodes to what is there. */
+/* Adds the retrieved nodes to the tree. */
 static void join(struct esp_draft *d, struct state *s, int budget)
 {
     const double trust = s->alone ? 1 : mean(&s->right[class_of(s->match)], 0.5);
@@ -144,7 +142,7 @@ static int draft(struct esp_draft *d)
     return status;
 }
 
-/* How far the retrieved tree gets along the committed tokens. */
+/* Length of the retrieved tree's path along the committed tokens. */
 static int length_of(const struct state *s, const struct esp_iteration *it)
 {
     int length = 0;
@@ -201,9 +199,9 @@ const struct esp_drafter_ops esp_drafter_hybrid = {
     .summary = "the draft's likeliest nodes and copied passages in one tree",
     .source = "salf-talf, alg. 2; SuffixDecoding, Oliaro et al. 2024, sec. 4.3",
     .differs =
-        "SuffixDecoding takes the model's tree or the retrieved one by a threshold; here "
-        "they are one tree, and the retrieved one goes alone where it was found to get as "
-        "far"
+        "SuffixDecoding uses either the model's tree or the retrieved one, by a threshold; "
+        "here both form one tree, and the retrieved one is used alone if it was accepted as "
+        "far before"
         "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .needs_model = true,

@@ -1,7 +1,7 @@
 /* iid.c - K independent paths of length L from the root (delayed-tree-expansion, sec. 3.2).
  *
- * The tree that most multi-path verifiers are stated for. Paths that begin with the same
- * tokens share those nodes; how often each was drawn, and in which order, stays in the tree.
+ * Most multi-path verifiers are defined on this tree. Paths with a common beginning share
+ * nodes; the tree also stores how often and in which order each was drawn.
  */
 #include "engine/drafters/drafter.h"
 

@@ -1,15 +1,13 @@
-/* ngram.c - what followed the same words earlier in the text (prompt lookup); no draft model.
+/* ngram.c - what followed the same tokens earlier in the text (prompt lookup); no draft model.
  *
- * The last n tokens are looked for in the text, n from its parameter down to 1, until there is
- * a match; what followed each match, up to K tokens, is a guess. Several matches make a tree:
- * guesses that begin alike share nodes, and q of a token is the share of the matches at its
- * parent that go on with it, so a single guess has q = 1. Where not all fit into N, the nodes
- * that most matches agree on are taken, of equal ones those nearer to the root and of the
- * latest match.
+ * The last n tokens are searched in the text, with n from its parameter down to 1, until there
+ * is a match. Up to K tokens after each match are a guess. Several matches make a tree: guesses
+ * with a common beginning share nodes, and q of a token is its share of the matches at its
+ * parent (a single guess has q = 1). If not all nodes fit into N, those shared by most matches
+ * are used; ties: nearer to the root, then of the latest match.
  *
- * A match near the end of the text goes on with what was just guessed, so that a text which
- * repeats itself is continued for all K tokens. The tree is a function of the text: nothing is
- * sampled.
+ * A match near the end of the text continues with the guess itself, so that repetitive text is
+ * continued for all K tokens. The tree is a function of the text: nothing is sampled.
  */
 #include "engine/drafters/drafter.h"
 
@@ -20,22 +18,22 @@ enum { LONGEST, K, N };
 enum { MATCHES = 256, LOOK_BACK = 1 << 16 /* tokens of a text that may have no end */ };
 
 static const struct esp_param params[] = {
-    [LONGEST] = {"n", ESP_INT, 1, 16, 3, .help = "tokens that must match, at first"},
-    [K] = {"K", ESP_INT, 1, 64, 10, .help = "tokens that a match gives"},
-    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 32, .help = "nodes at most"},
+    [LONGEST] = {"n", ESP_INT, 1, 16, 3, .help = "longest match tried, in tokens"},
+    [K] = {"K", ESP_INT, 1, 64, 10, .help = "tokens copied per match"},
+    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 32, .help = "maximum number of nodes"},
     {0},
 };
 
-/* Matches that agree on all tokens so far and on the next: a possible node. */
+/* Matches that agree on all tokens so far and on the next one: a candidate node. */
 struct group {
     int first, count; /* in state.match */
     int32_t parent;
-    int depth; /* of the parent */
+    int depth; /* of its parent */
     float q;
 };
 
 struct state {
-    int match[MATCHES]; /* place in the text of the last token that matches, latest first */
+    int match[MATCHES];          /* position of the last matching token, latest match first */
     struct group group[MATCHES]; /* disjoint, so there are never more than matches */
     int groups;
 };
@@ -50,7 +48,7 @@ static int find_matches(struct state *s, const int32_t *text, int length, int n)
     return count;
 }
 
-/* The place in the text that a match is copied from at a depth, counted from 0. */
+/* The text position that a match is copied from at a depth, counted from 0. */
 static int source(const struct esp_draft *d, int match, int depth)
 {
     int at = match + 1 + depth;
@@ -83,7 +81,7 @@ static void split(const struct esp_draft *d, struct state *s, int first, int cou
     }
 }
 
-/* Takes the group with most matches out of the list, of equal ones the first. */
+/* Removes the group with most matches from the list; ties: the first. */
 static struct group take(struct state *s)
 {
     int best = 0;
@@ -131,9 +129,9 @@ static int draft(struct esp_draft *d)
 
 const struct esp_drafter_ops esp_drafter_ngram = {
     .name = "ngram",
-    .summary = "what followed the same words earlier in the text; needs no draft model",
+    .summary = "what followed the same tokens earlier in the text; needs no draft model",
     .source = "prompt lookup decoding",
-    .differs = "several matches make a tree; prompt lookup takes the first alone",
+    .differs = "several matches make a tree; prompt lookup uses only the first",
     .draws = ESP_DRAW_TOPK,
     .params = params,
     .state_size = sizeof(struct state),

@@ -1,8 +1,8 @@
 /* optimal.c - exactly the N likeliest nodes (SpecExec; salf-talf, app. B, theorem 3), up to
  * ESP_MAX_TOP children each.
  *
- * `salf` without its stop. The price is more draft passes: at most one per depth and one per B
- * nodes.
+ * This is `salf` without its stop. It needs more draft passes: at most one per depth and one
+ * per B nodes.
  */
 #include "engine/drafters/drafter.h"
 
@@ -10,8 +10,7 @@ enum { N, B };
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 60, .help = "nodes"},
-    [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 10,
-           .help = "nodes expanded by one pass; never more than N"},
+    [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 10, .help = "nodes expanded per pass, at most N"},
     {0},
 };
 
@@ -28,8 +27,8 @@ const struct esp_drafter_ops esp_drafter_optimal = {
     .name = "optimal",
     .summary = "the N likeliest nodes",
     .source = "SpecExec; salf-talf, app. B",
-    .differs = "N counts candidates (app. D), so not the root; of a node's children the 64 "
-               "likeliest are looked at, which matters only for N above 64"
+    .differs = "N counts candidates (app. D), so not the root; only the 64 likeliest children "
+               "of a node are considered, which matters only for N above 64"
                "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .needs_model = true,

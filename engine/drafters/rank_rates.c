@@ -1,4 +1,4 @@
-/* rank_rates.c - counting, fading and storing; see rank_rates.h. The file is untrusted. */
+/* rank_rates.c - counts, decays and stores; see rank_rates.h. The file is untrusted. */
 #include "engine/drafters/rank_rates.h"
 
 #include <cJSON.h>
@@ -49,8 +49,7 @@ static bool read_numbers(const cJSON *array, double *numbers)
     return true;
 }
 
-/* Takes the counts of the file if it is about this key and makes sense; else starts from
- * none. */
+/* Reads the counts of the file if it is for this key and valid; else starts with none. */
 static void load(struct esp_rank_rates *r)
 {
     char text[FILE_SIZE];

@@ -1,11 +1,10 @@
-/* rank_rates.h - how often the k-th child of an accepted node is accepted: measured and
- * remembered.
+/* rank_rates.h - measures how often the k-th child of an accepted node is accepted.
  *
- * Counts of children tried and accepted stand beside a prior of 16 trials with a rate of 0.6 /
- * (k + 1)^2 for k = 0, 1, ...: a first guess right 60 % of the time, falling by a power law as
- * Sequoia found (Chen et al. 2024), in all 0.95. Old counts fade, so that the rates follow a
- * change of subject. Counts for one key (a pair of models, temperature, kind of draw) are kept
- * in one file of the state folder.
+ * Counts of tried and accepted children are added to a prior of 16 trials with the rate 0.6 /
+ * (k + 1)^2 for k = 0, 1, ...: the first guess is right 60 % of the time, and the rates follow
+ * the power law that Sequoia found (Chen et al. 2024); they sum to 0.95. Old counts decay, so
+ * that the rates follow a change of subject. Each key (model pair, temperature, kind of draw)
+ * has its own counts, in one file of the state folder.
  */
 #ifndef ESP_RANK_RATES_H
 #define ESP_RANK_RATES_H
@@ -16,21 +15,21 @@ enum { ESP_RANKS = ESP_SHAPE_RANKS };
 
 struct esp_rank_rates {
     double tried[ESP_RANKS], accepted[ESP_RANKS];
-    char key[384], file[64]; /* what the counts are for, where they are kept; "": nowhere */
-    bool learned;            /* something that is not in the file */
+    char key[384], file[64]; /* key of the counts, and their file; "": none */
+    bool learned;            /* has counts that are not in the file */
 };
 
 double esp_rank_rate(const struct esp_rank_rates *rates, int rank);
 
-/* Counts a finished iteration: for every accepted node (the root is one), which child was
+/* Counts a finished iteration: for each accepted node and the root, which child was
  * accepted. */
 void esp_rank_rates_learn(struct esp_rank_rates *rates, const struct esp_iteration *iteration);
 
-/* Turns to the counts for `key`, if they are not the current ones: stores those and reads the
- * others. An empty key has no file. NULL: no counts, only the prior. */
+/* Switches to the counts for `key`: stores the current ones and reads the others. An empty key
+ * has no file. NULL: no counts, only the prior. */
 void esp_rank_rates_turn(struct esp_rank_rates *rates, const char *key);
 
-/* Stores what is not yet in the file. Where that fails, the next run learns again. */
+/* Writes unsaved counts to the file. If that fails, the next run learns again. */
 void esp_rank_rates_save(struct esp_rank_rates *rates);
 
 #endif

@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-static const double KEPT = 0.97; /* of what was learned, with each tested place */
+static const double KEPT = 0.97; /* decay per tested position */
 static const double WEIGHT = 2;  /* promised guesses that the prior counts as */
-static const double MOST = 0.98; /* no guess is surer */
+static const double MOST = 0.98; /* maximum rate */
 
 static int class_of(int match)
 {

@@ -1,11 +1,10 @@
-/* retrieval.h - guesses taken from the text itself, and how often they were right.
+/* retrieval.h - guesses copied from the text itself, and how often they are right.
  *
- * The guesses are those of suffix_automaton.h: what followed the same words before. Their
- * relative frequency says little about how likely they are: after one token that occurred twice
- * it is far too sure, after a match of ten tokens far too careful. So the rate at which guesses
- * were right, over what their frequencies promised, is learned per length of the match. It is
- * learned from every iteration, whether the guesses were verified or not: the committed tokens
- * say what would have become of them.
+ * suffix_automaton.h makes the guesses: what followed the same tokens before. Their relative
+ * frequency is badly calibrated: far too high after a match of one token that occurred twice,
+ * far too low after a match of ten tokens. So the ratio of correct guesses to the sum of their
+ * frequencies is learned per match length. Every iteration teaches it, whether the guesses were
+ * verified or not: the committed tokens show which were right.
  */
 #ifndef ESP_RETRIEVAL_H
 #define ESP_RETRIEVAL_H
@@ -15,24 +14,24 @@
 /* Lengths of matches: 1, 2, 3-4, 5-8, and more tokens. */
 enum { ESP_MATCH_CLASSES = 5 };
 
-/* Zeroed memory is one of the empty text that has learned nothing. */
+/* Zeroed memory is valid: an empty text, nothing learned. */
 struct esp_retrieval {
     struct esp_suffix suffix;
     struct esp_guess guesses[ESP_GUESSES]; /* of this iteration; parents before children */
     int count, match;                      /* match: tokens, 0: none */
-    double prior;                          /* the rate before anything is known */
-    double right[ESP_MATCH_CLASSES];       /* guesses that came true, fading */
-    double promised[ESP_MATCH_CLASSES];    /* and the sum of their q */
+    double prior;                          /* ratio assumed before any is learned */
+    double right[ESP_MATCH_CLASSES];       /* correct guesses, decaying */
+    double promised[ESP_MATCH_CLASSES];    /* sum of q over all guesses, decaying */
 };
 
-/* Finds the guesses for what follows the text. ESP_E_MEMORY: there are none then. */
+/* Finds guesses for what follows the text. On ESP_E_MEMORY there are none. */
 int esp_retrieval_find(struct esp_retrieval *r, const int32_t *text, int length,
                        const struct esp_guess_plan *plan);
 
-/* The probability that a guess is right where its parent was. */
+/* Probability that a guess is right if its parent was. */
 double esp_retrieval_rate(const struct esp_retrieval *r, const struct esp_guess *guess);
 
-/* Learns from what followed the text. Returns how many committed tokens were guessed. */
+/* Learns from the tokens that followed the text. Returns how many of them were guessed. */
 int esp_retrieval_learn(struct esp_retrieval *r, const int32_t *committed, int count);
 
 void esp_retrieval_close(struct esp_retrieval *r);

@@ -1,18 +1,17 @@
 /* salf.c - best first, stopping at low further gains (salf-talf, alg. 2).
  *
- * Each round takes the B likeliest nodes that wait, adds them to the tree and expands them in
- * one pass; their children wait in turn, the N best of them. Drafting stops when the nodes just
- * taken have a summed probability below th: the sum falls with every round (theorem 1), so no
- * later round would bring more. The last B nodes are verified but not expanded.
+ * Each round adds the B likeliest candidates to the tree and expands them in one pass. Their
+ * children become candidates; the N best are kept. Drafting stops when the nodes just added
+ * have a summed probability below th: the sum falls with every round (theorem 1), so no later
+ * round would bring more. The last B nodes are verified but not expanded.
  */
 #include "engine/drafters/drafter.h"
 
 enum { N, B, TH };
 
 static const struct esp_param params[] = {
-    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 60, .help = "nodes at most"},
-    [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 10,
-           .help = "nodes expanded by one pass; never more than N"},
+    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 60, .help = "maximum number of nodes"},
+    [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 10, .help = "nodes expanded per pass, at most N"},
     [TH] = {"th", ESP_REAL, 0, 1, 0.6, .help = "stop when B nodes together are less likely"},
     {0},
 };
@@ -31,10 +30,11 @@ const struct esp_drafter_ops esp_drafter_salf = {
     .name = "salf",
     .summary = "the likeliest nodes, until further drafting gains little",
     .source = "salf-talf, alg. 2",
-    .differs = "N counts candidates (app. D), so not the root; a round with nothing left to "
-               "expand ends it too, else th=0 would never end; of a node's children the 64 "
-               "likeliest are looked at, which matters only for N above 64"
-               "; " ESP_DIFFERS_TEMPERED,
+    .differs =
+        "N counts candidates (app. D), so not the root; it also stops if no node is left "
+        "to expand, else th=0 would never end; only the 64 likeliest children of a "
+        "node are considered, which matters only for N above 64"
+        "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .needs_model = true,
     .params = params,

@@ -1,11 +1,10 @@
-/* sequoia.c - the tree shape that measured acceptance rates call for (Sequoia, Chen et al.
- * 2024).
+/* sequoia.c - the best tree shape for measured acceptance rates (Sequoia, Chen et al. 2024).
  *
  * r_k is the rate at which the k-th child of an accepted node is accepted (rank_rates.h:
- * learned, with a prior). From these the shape with the most expected tokens follows by a
- * dynamic program (best_shape.h), made again when an r_k has moved by more than a tenth. The
- * shape is fixed before anything is drawn, and so independent of the tokens. Children are drawn
- * without replacement, or are the likeliest. learn=off keeps to the prior and touches no file.
+ * learned, with a prior). A dynamic program (best_shape.h) finds the shape with the most
+ * expected tokens. It runs again when an r_k has moved by more than a tenth. The shape is fixed
+ * before anything is drawn, so it is independent of the tokens. Children are drawn without
+ * replacement, or are the likeliest. learn=off uses only the prior and no file.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,22 +18,21 @@ static const double MOVED = 0.1;
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64, .help = "nodes"},
-    [DEPTH] = {"depth", ESP_INT, 1, ESP_SHAPE_DEPTH, 12, .help = "no node is deeper"},
-    [LEARN] = {"learn", ESP_FLAG, 0, 1, 1,
-               .help = "measure acceptance rates and remember them"},
+    [DEPTH] = {"depth", ESP_INT, 1, ESP_SHAPE_DEPTH, 12, .help = "maximum depth"},
+    [LEARN] = {"learn", ESP_FLAG, 0, 1, 1, .help = "measure acceptance rates and keep them"},
     [DRAWS] = ESP_PARAM_DRAWS("swor"),
     {0},
 };
 
 struct state {
     struct esp_rank_rates rates;
-    double planned[ESP_RANKS]; /* the rates that the shape was made for */
+    double planned[ESP_RANKS]; /* rates that the shape was made for */
     int planned_nodes, planned_depth;
     double expected; /* tokens per iteration */
     struct esp_shape shape;
     struct esp_shape_table table;
-    int32_t node[ESP_MAX_NODES + 1]; /* of the tree, for each of the shape; -1: not there */
-    /* Of the layer being grown: nodes of the shape, their nodes in the tree, drawn children. */
+    int32_t node[ESP_MAX_NODES + 1]; /* tree node of each node of the shape; -1: missing */
+    /* The layer being grown: nodes of the shape, their tree nodes, drawn children. */
     int32_t layer[ESP_MAX_NODES + 1], parents[ESP_MAX_NODES + 1], children[ESP_MAX_NODES + 1];
 };
 
@@ -48,7 +46,7 @@ static unsigned draws_with(const struct esp_params *values, bool greedy)
     return sampled(values, greedy) ? ESP_DRAW_SWOR : ESP_DRAW_TOPK;
 }
 
-/* Makes the shape that fits the settings and the rates. */
+/* Makes the best shape for the settings and the rates. */
 static void plan(struct state *s, const struct esp_draft *d)
 {
     char key[sizeof s->rates.key] = "";
@@ -70,8 +68,8 @@ static void plan(struct state *s, const struct esp_draft *d)
     s->expected = esp_shape_best(&s->shape, &s->table, s->planned, ESP_RANKS, nodes, depth);
 }
 
-/* Lists the nodes of a layer of the shape that are in the tree and get children, and the most
- * children that one of them gets. */
+/* Lists the nodes of a layer of the shape that are in the tree and get children. Also finds the
+ * largest number of children. */
 static int list_layer(struct state *s, const struct esp_draft *d, int first, int end, int *most)
 {
     int count = 0;
@@ -103,7 +101,7 @@ static void add_likeliest(struct esp_draft *d, struct state *s, int count, int m
         }
 }
 
-/* In rounds of one draw below each node that still gets children. */
+/* Adds drawn children in rounds of one draw below each node that still gets children. */
 static int add_drawn(struct esp_draft *d, struct state *s, int count, int most)
 {
     int status = ESP_OK;
@@ -175,9 +173,10 @@ const struct esp_drafter_ops esp_drafter_sequoia = {
     .name = "sequoia",
     .summary = "the shape with the most expected tokens, for measured acceptance rates",
     .source = "Chen et al. 2024",
-    .differs = "rates are measured while text is written, not beforehand, and N and depth are "
-               "yours to choose, not the hardware's"
-               "; " ESP_DIFFERS_TEMPERED,
+    .differs =
+        "rates are measured during generation, not beforehand; you set N and depth, while "
+        "Sequoia fits them to the hardware"
+        "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .needs_model = true,
     .params = params,

@@ -1,8 +1,8 @@
 /* specinfer.c - a static tree: every node at depth i gets expansion[i] children (SpecInfer,
  * Miao 2024).
  *
- * The children are the likeliest tokens, or independent samples. Sampled tokens that agree
- * share a node with as many copies, and that node gets the children of all of them.
+ * The children are the likeliest tokens, or independent samples. Equal samples share a node
+ * with as many copies, and that node gets the children of all of them.
  */
 #include "engine/drafters/drafter.h"
 
@@ -27,7 +27,7 @@ struct expansion {
     int levels;
 };
 
-/* Reads "1.1.3": the number of depths, or 0 if that is not what the text holds. */
+/* Reads "1.1.3". Returns the number of depths, or 0 if the text has another form. */
 static int read_expansion(const char *text, struct expansion *e)
 {
     e->levels = 0;
@@ -48,11 +48,10 @@ static int check(const struct esp_params *values, char *err, size_t errlen)
     struct expansion e;
     int64_t layer = 1, nodes = 0;
     if (read_expansion(values->text, &e) == 0)
-        return esp_fail(
-            err, errlen, ESP_E_ARGUMENT,
-            "specinfer: expansion takes numbers from 1 to %d with dots between them, "
-            "as in 1.1.3.1, not '%s'",
-            ESP_MAX_TOP, values->text);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "specinfer: expansion takes numbers from 1 to %d separated by dots, "
+                        "such as 1.1.3.1, not '%s'",
+                        ESP_MAX_TOP, values->text);
     for (int i = 0; i < e.levels && nodes <= ESP_MAX_NODES; i++)
         nodes += layer *= e.width[i];
     if (nodes > ESP_MAX_NODES)
@@ -120,7 +119,7 @@ const struct esp_drafter_ops esp_drafter_specinfer = {
     .name = "specinfer",
     .summary = "a static tree with a given number of children at each depth",
     .source = "Miao et al. 2024",
-    .differs = "one draft model grows the tree; SpecInfer can also merge those of several"
+    .differs = "one draft model grows the tree; SpecInfer can also merge trees of several"
                "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_IID,
     .needs_model = true,

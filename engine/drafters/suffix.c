@@ -1,10 +1,10 @@
-/* suffix.c - what followed the same words before, as a tree of the likeliest continuations
+/* suffix.c - what followed the same tokens before, as a tree of the likeliest continuations
  * (SuffixDecoding, Oliaro et al., arXiv 2411.04975); no draft model.
  *
- * Where `ngram` looks for the last few tokens, this finds the longest match and all shorter
- * ones (suffix_automaton.h), knows how often each continuation was used, and lets the length of
- * the match decide how much is guessed: at most `factor` nodes for each of its tokens. q is the
- * relative frequency. The tree is a function of the text: nothing is sampled.
+ * While `ngram` searches the last few tokens, this drafter finds the longest match and all
+ * shorter ones (suffix_automaton.h), with the frequency of each continuation. The match length
+ * limits the tree: at most `factor` nodes per matching token. q is the relative frequency. The
+ * tree is a function of the text: nothing is sampled.
  */
 #include "engine/drafters/drafter.h"
 
@@ -13,11 +13,10 @@
 enum { N, K, FACTOR, LEAST };
 
 static const struct esp_param params[] = {
-    [N] = {"N", ESP_INT, 1, ESP_GUESSES, 32, .help = "nodes at most"},
+    [N] = {"N", ESP_INT, 1, ESP_GUESSES, 32, .help = "maximum number of nodes"},
     [K] = {"K", ESP_INT, 1, 64, 24, .help = "depth of the tree"},
-    [FACTOR] = {"factor", ESP_REAL, 0.25, 64, 1, .help = "nodes for each token that matches"},
-    [LEAST] = {"least", ESP_REAL, 0, 1, 0.1,
-               .help = "no guess whose frequency is less than this"},
+    [FACTOR] = {"factor", ESP_REAL, 0.25, 64, 1, .help = "maximum nodes per matching token"},
+    [LEAST] = {"least", ESP_REAL, 0, 1, 0.1, .help = "minimum frequency of a guess"},
     {0},
 };
 
@@ -67,9 +66,9 @@ const struct esp_drafter_ops esp_drafter_suffix = {
     .name = "suffix",
     .summary = "likeliest continuations of all matches in the text; needs no draft model",
     .source = "SuffixDecoding, Oliaro et al. 2024",
-    .differs = "a suffix automaton of this text alone, not a tree of other outputs too; a path "
-               "that comes to the end of the text goes on with a shorter match, and guesses "
-               "below `least` are left out",
+    .differs = "a suffix automaton of this text only, not a suffix tree of other outputs as "
+               "well; a path that reaches the end of the text continues with a shorter match; "
+               "guesses below `least` are left out",
     .draws = ESP_DRAW_TOPK,
     .params = params,
     .state_size = sizeof(struct state),

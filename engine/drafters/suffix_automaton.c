@@ -1,7 +1,7 @@
 /* suffix_automaton.c - see suffix_automaton.h.
  *
- * Edges lie in a hash table by (state, token), and in a list per state for those who ask what
- * follows. A token adds at most two states; counts are kept up to date along the suffix links.
+ * Edges are in a hash table by (state, token), and in a list per state to enumerate
+ * continuations. A token adds at most two states; counts are updated along the suffix links.
  */
 #include "engine/drafters/suffix_automaton.h"
 
@@ -11,8 +11,8 @@
 /* ------------------------------------------------------------------ the automaton */
 
 enum { FIRST_ROOM = 512, LONGEST_LINKS = 64 };
-/* Of a longer text, MOST tokens at most and no fewer than half of them, its last ones: a text
- * may have no end, and one that repeats itself takes time for each place where it did. */
+/* Of a longer text, only the last MOST / 2 to MOST tokens are kept: a text may have no end, and
+ * a repetitive one takes time for each repetition. */
 enum { MOST = 1 << 14 };
 
 static size_t slot_of(const struct esp_suffix *s, int32_t state, int32_t token)
@@ -36,7 +36,7 @@ static int32_t find(const struct esp_suffix *s, int32_t state, int32_t token)
 static void add_edge(struct esp_suffix *s, int32_t from, int32_t token, int32_t to)
 {
     const int32_t e = s->edges++;
-    s->slot[slot_of(s, from, token)] = e; /* before there is such an edge: a free slot */
+    s->slot[slot_of(s, from, token)] = e; /* if there is no such edge yet: a free slot */
     s->edge[e] = (struct esp_suffix_edge){from, token, to, s->state[from].edges};
     s->state[from].edges = e;
 }
@@ -57,7 +57,8 @@ static void clear(struct esp_suffix *s)
         add_state(s, (struct esp_suffix_state){.link = -1});
 }
 
-/* Room for a text of so many tokens: 2n states, 3n edges, and twice as many slots. */
+/* Allocates room for a text of this many tokens: 2n states, 3n edges, and twice as many
+ * slots. */
 static int make_room(struct esp_suffix *s, int length)
 {
     int room = s->room > 0 ? s->room : FIRST_ROOM;
@@ -91,9 +92,8 @@ static int make_room(struct esp_suffix *s, int length)
     return ESP_OK;
 }
 
-/* The state that a new end of the text links to: that of the longest subsequence which ends
- * with `token` and has been there before. p is the first state on the way that has an edge
- * with it, or -1. */
+/* The suffix link of a new end of the text: the state of the longest substring that ends with
+ * `token` and occurred before. p is the first state on the way with such an edge, or -1. */
 static int32_t link_of(struct esp_suffix *s, int32_t p, int32_t token)
 {
     if (p < 0)
@@ -159,7 +159,7 @@ void esp_suffix_close(struct esp_suffix *s)
 
 /* ------------------------------------------------------------------ guesses */
 
-/* How many times something follows a state's subsequences. */
+/* How often anything follows a state's substrings. */
 static int32_t followed(const struct esp_suffix *s, int32_t state)
 {
     int32_t sum = 0;
@@ -168,7 +168,7 @@ static int32_t followed(const struct esp_suffix *s, int32_t state)
     return sum;
 }
 
-/* The state itself, or one of a shorter match that something follows; 0: there is none. */
+/* The state itself, or the longest shorter match with a continuation; 0: there is none. */
 static int32_t followed_state(const struct esp_suffix *s, int32_t state)
 {
     while (state > 0 && s->state[state].edges < 0)
@@ -176,7 +176,7 @@ static int32_t followed_state(const struct esp_suffix *s, int32_t state)
     return state;
 }
 
-/* A node that could be taken: the likeliest continuation of a node that is not yet. */
+/* A candidate: the likeliest continuation of a node that is not in the tree yet. */
 struct open {
     int32_t parent, edge;
     int32_t total; /* of the parent's continuations */
@@ -188,15 +188,14 @@ static int32_t count_of(const struct esp_suffix *s, int32_t edge)
     return s->state[s->edge[edge].to].count;
 }
 
-/* Does edge a come before b in the order in which a state's are taken: by falling count, of
- * equal ones that used last. */
+/* Does edge a come before b? Edges are sorted by falling count, then by the most recent use. */
 static bool sooner(const struct esp_suffix *s, int32_t a, int32_t b)
 {
     const struct esp_suffix_state *x = &s->state[s->edge[a].to], *y = &s->state[s->edge[b].to];
     return x->count != y->count ? x->count > y->count : x->end > y->end;
 }
 
-/* The edge of a state that comes next behind `after` (-1: the first), or -1. */
+/* The edge of a state after `after` (-1: the first), or -1. */
 static int32_t next_edge(const struct esp_suffix *s, int32_t state, int32_t after)
 {
     int32_t best = -1;
@@ -207,7 +206,7 @@ static int32_t next_edge(const struct esp_suffix *s, int32_t state, int32_t afte
 }
 
 /* Grows the tree of a match; returns the number of guesses. `open` has room for one entry more
- * than guesses. */
+ * than there are guesses. */
 static int grow(const struct esp_suffix *s, int32_t match, const struct esp_guess_plan *plan,
                 int most, struct esp_guess *g, double *sum)
 {
@@ -263,7 +262,7 @@ int esp_suffix_guess(const struct esp_suffix *s, const struct esp_guess_plan *pl
         int nodes = plan->nodes < ESP_GUESSES ? plan->nodes : ESP_GUESSES;
         double sum;
         nodes = most < nodes ? (int)most : nodes;
-        if (nodes <= best) /* no D is above 1: shorter matches cannot do better */
+        if (nodes <= best) /* every D is at most 1, so shorter matches cannot do better */
             break;
         if (s->state[state].edges < 0)
             continue;

@@ -1,12 +1,12 @@
 /* added_tokens.c - see added_tokens.h.
  *
- * The contents form a trie of bytes, stored in one hash table: (node, byte) -> child, and
- * (node, END) -> token. At each position the longest token is taken, and the search continues
- * behind it, even if the token is then dropped because it must be a single word. This, and the
- * effect of lstrip and rstrip on overlapping matches, follows the Hugging Face library
- * (AddedVocabulary::find_matches). As in that library, a token that is searched in normalized
- * text is normalized itself; with a normalizer that prepends a text, the token is found only
- * behind that text.
+ * The contents form a trie of bytes in one hash table: (node, byte) -> child, and (node, END)
+ * -> token. At each position the longest token is taken, and the search continues after it,
+ * even if the token is then dropped because it must be a single word. This, and the effect of
+ * lstrip and rstrip on overlapping matches, follows the Hugging Face library
+ * (AddedVocabulary::find_matches). As there, a token that is searched in normalized text is
+ * normalized itself. If the normalizer prepends a text, the token is found only after that
+ * text.
  */
 #include "engine/model/added_tokens.h"
 
@@ -41,9 +41,9 @@ static void insert(struct esp_added_tokens *added, const char *text, size_t leng
     esp_int_map_put(&added->trie, edge(node, END), (uint64_t)id);
 }
 
-/* Visits the tokens of the list that are searched in this kind of text. Before there is a trie,
- * it counts its edges (an upper bound) and notes whether a token must be a single word; then it
- * fills the trie. */
+/* Visits the tokens that are searched in this kind of text. Without a trie, it counts the
+ * trie's edges (an upper bound) and checks whether a token must be a single word. With a trie,
+ * it fills it. */
 static int visit(struct esp_added_tokens *added, const cJSON *json,
                  const struct esp_normalizer *normalizer, size_t *edges, bool *single_word)
 {
@@ -57,7 +57,7 @@ static int visit(struct esp_added_tokens *added, const cJSON *json,
         char *text = (char *)content;
         size_t length = strlen(content);
         if (*edges > TEXT_LIMIT)
-            break; /* a normalizer that lengthens texts could take very long otherwise */
+            break; /* a normalizer that lengthens texts could otherwise take very long */
         if (length == 0 || !(flags & ESP_TOKEN_NORMALIZED) != !normalizer)
             continue;
         if (normalizer && esp_normalize(normalizer, content, length, &text, &length) < 0)
@@ -84,8 +84,8 @@ int esp_added_tokens_init(struct esp_added_tokens *added,
         return ESP_OK;
     if (bytes > TEXT_LIMIT)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "added_tokens hold %zu bytes of text, more than %d are not supported",
-                        bytes, TEXT_LIMIT);
+                        "added_tokens hold %zu bytes of text; at most %d are supported", bytes,
+                        TEXT_LIMIT);
     if (status == ESP_OK && single_word) {
         status = esp_split_pattern_open(
             &added->word, "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}]", false, err,
@@ -110,7 +110,7 @@ void esp_added_tokens_free(struct esp_added_tokens *added)
 
 /* ------------------------------------------------------------------ finding */
 
-/* May a text become this token also where people wrote it? */
+/* May text written by a user become this token? */
 static bool is_harmless(const struct esp_token *token, const char *const *marks)
 {
     if (token->flags & ESP_TOKEN_SPECIAL)
@@ -122,10 +122,10 @@ static bool is_harmless(const struct esp_token *token, const char *const *marks)
     return true;
 }
 
-/* Does a literal part have a byte of [start, end)? */
+/* Does a literal part overlap bytes [start, end)? */
 static bool touches_literal(const struct esp_literals *literals, int32_t start, int32_t end)
 {
-    int32_t low = 0, high = literals->count; /* the first part that ends behind `start` */
+    int32_t low = 0, high = literals->count; /* the first part that ends after `start` */
     while (low < high) {
         const int32_t middle = low + (high - low) / 2;
         if (literals->items[middle].end > start)

@@ -14,17 +14,17 @@ struct esp_added_tokens {
     struct esp_split_pattern *word; /* matches a word character; NULL if no token needs it */
 };
 
-/* Collects added tokens from `json`, the list that the vocabulary was read with: with
- * `normalizer` NULL those that are searched in the original text, else those that are searched
- * in normalized text. The vocabulary must outlive this. Free it even if this fails. */
+/* Collects added tokens from `json`, the list from which the vocabulary was read. `normalizer`
+ * NULL: those that are searched in the original text; else those that are searched in
+ * normalized text. The vocabulary must outlive this. Free it even if this fails. */
 int esp_added_tokens_init(struct esp_added_tokens *added,
                           const struct esp_vocabulary *vocabulary, const cJSON *json,
                           const struct esp_normalizer *normalizer, char *err, size_t errlen);
 void esp_added_tokens_free(struct esp_added_tokens *added);
 
-/* Cuts `text` (valid UTF-8) into added tokens, tagged with their id, and the rest, tagged -1.
- * `literals` (NULL: there are none) are parts of a text in which this one begins at byte
- * `offset`. Returns 0 or a negative status. */
+/* Splits `text` (valid UTF-8) into added tokens, tagged with their id, and other spans, tagged
+ * -1. `literals` (NULL: none) are parts of a text in which this one begins at byte `offset`.
+ * Returns 0 or a negative status. */
 int esp_added_tokens_find(const struct esp_added_tokens *added, struct esp_matcher *matcher,
                           const char *text, int32_t length, const struct esp_literals *literals,
                           int32_t offset, struct esp_spans *spans);

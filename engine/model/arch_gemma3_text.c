@@ -1,9 +1,9 @@
 /* arch_gemma3_text.c - the Gemma 3 architecture (text): five of six layers see a window and
- * rotate by frequencies of their own; each head of query and key is normalised.
+ * have their own rotary frequencies; each head of query and key is normalised.
  *
- * Key names and fallbacks are those of Gemma3TextConfig in the transformers library, whose
- * release 5 moved the two bases of the rotation into rope_parameters.
- * Gemma Team, "Gemma 3 Technical Report", 2025, section 2.
+ * Key names and fallbacks are those of Gemma3TextConfig in the transformers library. Its
+ * release 5 moved the two rotary bases into rope_parameters. Gemma Team, "Gemma 3 Technical
+ * Report", 2025, section 2.
  */
 #include "engine/model/architecture.h"
 

@@ -1,8 +1,8 @@
 /* arch_gpt_oss.c - the gpt-oss architecture: every layer is a mixture of experts, every other
- * one sees a window, and each head has a logit of its own in the softmax of attention.
+ * layer has a window, and each head has an additional logit in the softmax of attention.
  *
  * Key names and fallbacks are those of GptOssConfig in the transformers library. The gate and
- * up matrices of an expert are the even and the odd rows of one tensor; its weights are MXFP4
+ * up matrices of an expert are the even and odd rows of one tensor. Its weights are MXFP4
  * (NAME_blocks and NAME_scales, which safetensors.c joins) or floats, then stored transposed.
  * OpenAI, "gpt-oss-120b & gpt-oss-20b Model Card", 2025, section 2.
  */

@@ -1,5 +1,5 @@
-/* arch_granite.c - the Granite architecture: Llama's family, with factors of the embedding, of
- * the scores, of what attention and MLP add, and of the logits.
+/* arch_granite.c - the Granite architecture: Llama's family, with factors of the embedding, the
+ * attention scores, the outputs of attention and MLP, and the logits.
  *
  * Key names and fallbacks are those of GraniteConfig in the transformers library.
  */

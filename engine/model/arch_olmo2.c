@@ -1,8 +1,8 @@
-/* arch_olmo2.c - the OLMo 2 architecture: Llama's layers with norms behind attention and MLP
- * instead of in front of them, and norms of all heads of query and key together.
+/* arch_olmo2.c - the OLMo 2 architecture: Llama's layers with norms after attention and MLP
+ * instead of before them, and norms over all heads of query and key together.
  *
- * Key names and fallbacks are those of Olmo2Config in the transformers library.
- * OLMo Team, "2 OLMo 2 Furious", 2025, section 2.1.
+ * Key names and fallbacks are those of Olmo2Config in the transformers library. OLMo Team, "2
+ * OLMo 2 Furious", 2025, section 2.1.
  */
 #include "engine/model/architecture.h"
 

@@ -1,8 +1,8 @@
-/* arch_smollm3.c - the SmolLM3 architecture: Llama's family, in which every fourth layer does
- * not rotate (NoPE).
+/* arch_smollm3.c - the SmolLM3 architecture: Llama's family, with no rotation in every fourth
+ * layer (NoPE).
  *
- * Key names and fallbacks are those of SmolLM3Config in the transformers library.
- * Yang et al., "Rope to Nope and Back Again", 2025.
+ * Key names and fallbacks are those of SmolLM3Config in the transformers library. Yang et al.,
+ * "Rope to Nope and Back Again", 2025.
  */
 #include "engine/model/architecture.h"
 

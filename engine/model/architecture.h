@@ -2,10 +2,9 @@
  *
  * An architecture is one file arch_NAME.c that fills a struct esp_architecture, and one line
  * X(NAME) in architectures.def, where NAME is the model_type of config.json. It names its
- * family and lists the config rules in which it differs. A family has three tables: which
- * config key gives which field of struct esp_config, which tensors the model has once, and
- * which tensors every layer has. Reading, range checks, shapes, errors and the rotary embedding
- * are shared.
+ * family and lists the config rules in which it differs. A family has three tables: the config
+ * key of each field of struct esp_config, the tensors that the model has once, and the tensors
+ * of every layer. Reading, range checks, shapes, errors and the rotary embedding are shared.
  */
 #ifndef ESP_ARCHITECTURE_H
 #define ESP_ARCHITECTURE_H
@@ -23,26 +22,27 @@
     X(int, kv_heads, 1, 4096)                                                                  \
     X(int, head_dim, 2, 4096)                                                                  \
     X(int, ffn, 1, 1 << 20)                                                                    \
-    X(int, experts, 1, 4096)      /* of a mixture */                                           \
-    X(int, experts_used, 1, 4096) /* by each token */                                          \
+    X(int, experts, 1, 4096)      /* experts of a mixture */                                   \
+    X(int, experts_used, 1, 4096) /* per token */                                              \
     X(int, expert_ffn, 1, 1 << 20)                                                             \
-    X(int, mixed_every, 1, 1000) /* of so many layers the last one is a mixture */             \
+    X(int, mixed_every, 1, 1000) /* of this many layers the last one is a mixture */           \
     X(int, vocabulary, 1, 2 << 20)                                                             \
     X(int, context, 1, 16 << 20)                                                               \
-    X(int, window, 1, 16 << 20)      /* positions that attention sees, its own included */     \
+    X(int, window, 1, 16 << 20)      /* positions in attention's window, the row's own         \
+                                        included */                                            \
     X(int, window_from, 0, 1000)     /* the first layer that may have the window */            \
-    X(int, full_every, 1, 1000)      /* of so many layers the last one has none */             \
-    X(int, unrotated_every, 1, 1000) /* of so many layers the last one does not rotate */      \
+    X(int, full_every, 1, 1000)      /* of this many layers the last one has no window */      \
+    X(int, unrotated_every, 1, 1000) /* of this many layers the last one has no RoPE */        \
     X(double, norm_epsilon, 0, 1)                                                              \
     X(double, swiglu_limit, 1e-3, 1e6) /* see struct esp_clamp */                              \
     X(double, swiglu_slope, 1e-3, 1e3)                                                         \
     X(double, rope_theta, 1, 1e15)                                                             \
-    X(double, rope_theta_local, 1, 1e15) /* of layers with a window, if it is another one */   \
+    X(double, rope_theta_local, 1, 1e15) /* of layers with a window, if different */           \
     X(double, rotary_fraction, 0, 1)     /* of head_dim that is rotated */                     \
     X(double, embedding_scale, 1e-6, 1e6)                                                      \
     X(double, residual_scale, 1e-6, 1e6)                                                       \
-    X(double, attention_scale, 1e-6, 1e6)   /* of the scores; else 1 / sqrt(head_dim) */       \
-    X(double, attention_divisor, 1e-6, 1e9) /* the scores are divided by its root */           \
+    X(double, attention_scale, 1e-6, 1e6) /* factor of the scores; else 1 / sqrt(head_dim) */  \
+    X(double, attention_divisor, 1e-6, 1e9) /* the scores are divided by its square root */    \
     X(double, logit_divisor, 1e-6, 1e6)                                                        \
     X(double, attention_cap, 1e-3, 1e6)                                                        \
     X(double, logit_cap, 1e-3, 1e6)                                                            \
@@ -53,7 +53,8 @@
     X(bool, output_bias, 0, 1)    /* of the attention's output */                              \
     X(bool, mlp_bias, 0, 1)                                                                    \
     X(bool, head_norm, 0, 1)      /* of each head of query and key */                          \
-    X(bool, root_embedding, 0, 1) /* the embedding is multiplied by the root of its width */   \
+    X(bool, root_embedding, 0, 1) /* the embedding is multiplied by the square root of its     \
+                                     width */                                                  \
     X(bool, tied, 0, 1)           /* the output head may be the embedding */
 
 struct esp_config {
@@ -62,8 +63,8 @@ struct esp_config {
 #undef X
     /* Not keys of their own; set by model.c, for draft heads by draft_head.c: */
     enum esp_reads reads;
-    int input, fc; /* hidden states read; columns of fc */
-    int attended;  /* what attention reads of each token */
+    int input, fc; /* width of the hidden states read; columns of fc */
+    int attended;  /* width of attention's input */
     int outputs;   /* rows of the head */
 };
 
@@ -76,10 +77,9 @@ enum esp_config_field {
 
 #define ESP_REQUIRED (-1.0) /* as a fallback: config.json must have the key */
 
-/* Where the value of one field comes from. A field without a rule is 0. kv_heads = 0 then
- * becomes heads, head_dim = 0 becomes hidden / heads, and ffn = 0 becomes 4 * hidden. Only with
- * `windowed` is there a window (see esp_config_layers).
- */
+/* How one field is read. A field without a rule is 0. Then kv_heads = 0 becomes heads, head_dim
+ * = 0 becomes hidden / heads, and ffn = 0 becomes 4 * hidden. There is a window only with
+ * `windowed` (see esp_config_layers). */
 struct esp_config_rule {
     enum esp_config_field field;
     const char *keys; /* "a|b.c": the first one in the file is used; "": the value is fixed;
@@ -129,9 +129,10 @@ struct esp_tensor_rule {
     enum esp_presence when; /* when the file has it */
     int part, parts; /* if parts > 0: the slot is part `part` of `parts` of every head, of
                         an expert of every group of `parts` rows */
-    bool stacked;    /* the tensor is those of all rules with its name, one below the other */
-    bool transposed; /* stored (columns, rows); stacked ones are then side by side */
-    float added;     /* to every number of a vector */
+    bool stacked;    /* the tensors of all rules with this name are stored in one, stacked by
+                        rows */
+    bool transposed; /* stored (columns, rows); stacked ones are side by side */
+    float added;     /* added to every number of a vector */
 };
 
 #define ESP_MODEL(field, name, rows, columns, when)                                            \
@@ -154,7 +155,7 @@ struct esp_tensor_rule {
         offsetof(struct esp_layer, field), name, ESP_##rows, ESP_##columns, ESP_##when, 0, 0,  \
             false, true, 0                                                                     \
     }
-/* Norms whose stored weights are one less than they count. */
+/* Norms with stored weights that are one less than the weights used. */
 #define ESP_MODEL_LESS_ONE(field, name, rows, when)                                            \
     {                                                                                          \
         offsetof(struct esp_model_desc, field), name, ESP_##rows, ESP_ONE, ESP_##when, 0, 0,   \
@@ -178,25 +179,25 @@ struct esp_tensor_rule {
 #define ESP_LAYER(field, name, rows, columns, when)                                            \
     ESP_LAYER_PART(field, name, rows, columns, when, 0, 0)
 
-/* What architectures of one descent share. */
+/* What related architectures share. */
 struct esp_family {
     const char *prefix;             /* of tensor names; a file with the bare model lacks it */
-    const char *layer_name;         /* what precedes the number of the layer in a tensor name */
+    const char *layer_name;         /* precedes the layer number in a tensor name */
     bool single_layer;              /* there is one layer, and no number */
     const char *activation_key;     /* of config.json; NULL: hidden_act */
-    const char *hidden_act;         /* its one value that is supported */
+    const char *hidden_act;         /* its only supported value */
     enum esp_activation activation; /* what hidden_act stands for */
     enum esp_norm norm;
     const struct esp_config_rule *config;
     const struct esp_tensor_rule *tensors;       /* of struct esp_model_desc */
     const struct esp_tensor_rule *layer_tensors; /* of struct esp_layer; names follow "N." */
     /* Of struct esp_expert, or NULL; names follow "N." expert_name "E.". One tensor (experts,
-     * rows, columns) may hold the matrices of all experts, or with experts_stacked always does;
-     * its name lacks "E.". */
+     * rows, columns) may hold the matrices of all experts (with experts_stacked it always
+     * does). Its name lacks "E.". */
     const struct esp_tensor_rule *expert_tensors;
     const char *expert_name;
     bool experts_stacked;
-    const char *gguf_norm2; /* what norm2 is called in GGUF files; NULL: "ffn_norm.weight" */
+    const char *gguf_norm2; /* name of norm2 in GGUF files; NULL: "ffn_norm.weight" */
 };
 
 /* A flag of config.json that must have this value, which is its fallback. */
@@ -218,8 +219,8 @@ struct esp_architecture {
 #undef X
 
 extern const struct esp_family esp_family_gemma;
-/* Llama and the architectures made after it; see family_llama.c. A family that differs from it
- * in one table uses the others. */
+/* Llama and its descendants; see family_llama.c. A family that differs from it in one table
+ * uses its other tables. */
 extern const struct esp_family esp_family_llama;
 extern const struct esp_config_rule esp_llama_config[];
 extern const struct esp_tensor_rule esp_llama_tensors[];
@@ -235,22 +236,20 @@ const struct esp_config_rule *esp_config_rule(const struct esp_architecture *arc
 int esp_config_read(struct esp_config *config, const struct esp_architecture *architecture,
                     const struct esp_json *json, char *err, size_t errlen);
 
-/* The first of `keys` that the file has, in a range; else *value keeps its fallback, unless
- * that is ESP_REQUIRED. */
+/* Reads the first of `keys` that the file has and checks its range. If there is none, *value
+ * keeps its fallback, or fails if that is ESP_REQUIRED. */
 int esp_config_number(double *value, double smallest, double largest, const char *keys,
                       const struct esp_json *json, char *err, size_t errlen);
 
 /* ------------------------------------------------------------------ layers.c */
 
-/* Whether a layer is a mixture of experts: by decoder_sparse_step and mlp_only_layers. */
+/* Is the layer a mixture of experts? By decoder_sparse_step and mlp_only_layers. */
 int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
                      const struct esp_json *json, char *err, size_t errlen);
 
-/* Gives every layer (config->layers) its window and its rotation. The file's layer_types names
- * the layers that have a window; without it, all do that `window_from` and `full_every` leave.
- * Its no_rope_layers has a 0 for layers that do not rotate; without it, `unrotated_every`
- * tells.
- */
+/* Sets window and rotation of every layer (config->layers). The file's layer_types names the
+ * layers with a window; without it, `window_from` and `full_every` do. The file's
+ * no_rope_layers has a 0 for layers without RoPE; without it, `unrotated_every` tells. */
 int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
                       const struct esp_json *json, char *err, size_t errlen);
 
@@ -260,9 +259,8 @@ int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
 #define ESP_ROPE_KEY(key)                                                                      \
     "rope_scaling." key "|rope_parameters." key "|rope_parameters.full_attention." key
 
-/* Reads how heads are rotated, RoPE scaling included. The caller frees it, also after a
- * failure.
- */
+/* Reads the rotary frequencies, RoPE scaling included. The caller frees them, also after a
+ * failure. */
 int esp_config_rotation(struct esp_rotation_tables *tables, const struct esp_config *config,
                         const struct esp_json *json, char *err, size_t errlen);
 

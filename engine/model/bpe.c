@@ -1,13 +1,13 @@
 /* bpe.c - see bpe.h.
  *
- * A word starts as one symbol per byte; with byte fallback, as one per character, or several
- * for a character that is no token. The adjacent pair with the lowest merge rank (the leftmost
- * of several) becomes one symbol, until no pair has a merge. Candidates wait in a heap ordered
- * by rank, then position; a merge adds at most two candidates and consumes one, so a word of n
- * bytes never has more than 2n. Candidates stay in the heap when a neighbour changes; a
- * candidate taken from the heap is dropped unless the pair now at its place still makes the
- * same token. This is the order of the Hugging Face library, also where two merges make the
- * same token. As in that library, bytes without a token are left out.
+ * A word starts as one symbol per byte. With byte fallback it starts as one per character, or
+ * several for a character that is no token. The adjacent pair with the lowest merge rank (ties:
+ * the leftmost) becomes one symbol, until no pair has a merge. Candidates are in a heap ordered
+ * by rank, then position. A merge adds at most two candidates and consumes one, so a word of n
+ * bytes never has more than 2n. When a neighbour changes, candidates stay in the heap; when one
+ * is popped, it is dropped unless the pair now at its position still makes the same token. The
+ * Hugging Face library has the same order, even if two merges make the same token. As there,
+ * bytes without a token are left out.
  */
 #include "engine/model/bpe.h"
 
@@ -30,7 +30,7 @@ struct esp_bpe_merge {
 
 /* ------------------------------------------------------------------ reading */
 
-/* Adds the merge of two tokens. `text` is scratch memory and is overwritten. */
+/* Adds the merge of two tokens. Overwrites `text`, scratch memory. */
 static int add_merge(struct esp_bpe *bpe, int rank, const char *left, size_t left_length,
                      const char *right, size_t right_length, char *text, char *err,
                      size_t errlen)
@@ -89,7 +89,7 @@ static int read_merge(struct esp_bpe *bpe, const cJSON *item, int *rank, char *t
                      errlen);
 }
 
-/* Room for the longest entry of model.merges. */
+/* Length of the longest entry of model.merges. */
 static size_t longest_merge(const cJSON *merges)
 {
     size_t longest = 0;
@@ -104,7 +104,7 @@ static size_t longest_merge(const cJSON *merges)
     return longest;
 }
 
-/* An empty text is how older files write "none". With byte fallback, the unknown token is never
+/* Older files write "none" as an empty text. With byte fallback, the unknown token is never
  * needed. */
 int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t errlen)
 {
@@ -120,7 +120,7 @@ int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t err
         if (item && !cJSON_IsNull(item) && !(value && !*value))
             return esp_fail(
                 err, errlen, ESP_E_UNSUPPORTED,
-                "model.%s is set: only byte-level BPE and BPE with byte fallback, which have "
+                "model.%s is set; only byte-level BPE and BPE with byte fallback, which have "
                 "none, are supported",
                 texts[i]);
     }
@@ -152,9 +152,9 @@ static int by_score(const void *a, const void *b)
     return (x->token > y->token) - (x->token < y->token);
 }
 
-/* Adds every pair of tokens that makes `id`, or only counts the places where it could be cut.
- * Each place is looked up by hashing the token, so a very long token, which no vocabulary in
- * use has, is left out: it could take minutes. */
+/* Adds every pair of tokens that makes `id`, or only counts the split points. Each one is found
+ * by hashing the token, so a very long token could take minutes; it is left out, and no known
+ * vocabulary has one. */
 static size_t add_pairs(struct esp_bpe *bpe, int32_t id, int32_t rank)
 {
     const struct esp_token *token = &bpe->vocabulary->tokens[id];
@@ -175,9 +175,9 @@ static size_t add_pairs(struct esp_bpe *bpe, int32_t id, int32_t rank)
     return places;
 }
 
-/* Reads the list of scores, one for each token: SentencePiece merges the pair whose token has
- * the highest score first, the leftmost of several. So the rank of a merge is the rank of its
- * token's score, and tokens of one score share a rank. */
+/* Reads the list of scores, one per token. SentencePiece first merges the pair that makes the
+ * token of the highest score, ties: the leftmost. So the rank of a merge is the rank of its
+ * token's score, and tokens of equal score share a rank. */
 static int read_scores(struct esp_bpe *bpe, const cJSON *scores, char *err, size_t errlen)
 {
     const struct esp_vocabulary *v = bpe->vocabulary;

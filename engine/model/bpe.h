@@ -10,7 +10,7 @@
 struct esp_bpe {
     const struct esp_vocabulary *vocabulary;
     struct esp_int_map merges; /* left << 32 | right -> rank << 32 | merged token */
-    bool ignore_merges; /* a word that is a token as a whole becomes that token at once */
+    bool ignore_merges;        /* a word that is itself a token is not split */
 };
 
 /* Memory used while encoding; all zero at first, kept from word to word, one per thread. */
@@ -21,19 +21,18 @@ struct esp_bpe_scratch {
     size_t capacity;
 };
 
-/* Refuses a `model` that is neither byte-level BPE nor BPE with byte fallback. *byte_fallback
- * becomes true for the latter. */
+/* Refuses a `model` that is neither byte-level BPE nor BPE with byte fallback. *byte_fallback:
+ * it is the latter. */
 int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t errlen);
-/* Reads a checked `model`, except its vocabulary, which was read before and must outlive this.
- * It has merges; or, made of a GGUF file, `scores`, one number for each token (with byte
- * fallback only). Free it even if reading fails. */
+/* Reads a checked `model` without its vocabulary, which was read before and must outlive this.
+ * It has merges; or, converted from a GGUF file with byte fallback, `scores`, one number per
+ * token. Free it even if reading fails. */
 int esp_bpe_read(struct esp_bpe *bpe, const struct esp_vocabulary *vocabulary,
                  const cJSON *model, char *err, size_t errlen);
 void esp_bpe_free(struct esp_bpe *bpe);
 
-/* Encodes a word of `length` >= 1 bytes, valid UTF-8, into scratch->tokens; bytes without a
- * token are left out. Returns how many there are, or ESP_E_MEMORY. Takes O(length log length).
- */
+/* Encodes a word of `length` >= 1 bytes, valid UTF-8, into scratch->tokens; skips bytes without
+ * a token. Returns their number, or ESP_E_MEMORY. Takes O(length log length). */
 int esp_bpe_encode(const struct esp_bpe *bpe, struct esp_bpe_scratch *scratch, const char *word,
                    int length);
 void esp_bpe_scratch_free(struct esp_bpe_scratch *scratch);

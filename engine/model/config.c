@@ -1,7 +1,7 @@
 /* config.c - reads config.json by the rules of an architecture; see architecture.h.
  *
- * Every number is checked against its range before anything is computed from it, and the
- * sentence of a failure names the key as it stands in the file.
+ * Every number is checked against its range before it is used. Error sentences name the key
+ * with the file's spelling.
  */
 #include "engine/model/architecture.h"
 
@@ -59,8 +59,8 @@ int esp_config_number(double *value, double smallest, double largest, const char
     return read_kind(value, KIND_double, smallest, largest, keys, json, err, errlen);
 }
 
-/* Quantized weights are refused: they are stored in other tensors than the tables name. Those
- * of MXFP4 get these names (esp_stored_join_scales). */
+/* Refuses quantized weights: they are in tensors with other names than in the tables. MXFP4 is
+ * supported, because esp_stored_join_scales renames its tensors. */
 static int check_weights(const struct esp_json *json, char *err, size_t errlen)
 {
     const char *key;
@@ -87,7 +87,7 @@ static int check_activation(const struct esp_architecture *architecture,
         (cJSON_IsString(item) && strcmp(item->valuestring, family->hidden_act) == 0))
         return 0;
     return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                    "%s: %s is %s, but %s models are computed with %s only", json->path, key,
+                    "%s: %s is %s, but for %s models only %s is supported", json->path, key,
                     cJSON_IsString(item) ? item->valuestring : "not text", architecture->name,
                     family->hidden_act);
 }
@@ -101,7 +101,7 @@ static int check_flags(const struct esp_architecture *architecture, const struct
         if (item && !cJSON_IsNull(item) &&
             !(flag->value ? cJSON_IsTrue(item) : cJSON_IsFalse(item)))
             return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                            "%s: %s models are computed only if %s is %s", json->path,
+                            "%s: %s models are supported only if %s is %s", json->path,
                             architecture->name, flag->key, flag->value ? "true" : "false");
     }
     return 0;
@@ -161,11 +161,11 @@ int esp_config_read(struct esp_config *config, const struct esp_architecture *ar
         config->kv_heads = config->heads;
     if (config->heads % config->kv_heads != 0)
         return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s: %d attention heads cannot share %d key/value heads evenly",
+                        "%s: %d attention heads are not a multiple of %d key/value heads",
                         json->path, config->heads, config->kv_heads);
     if (config->head_dim == 0 && config->hidden % config->heads != 0)
         return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s: a hidden size of %d cannot be divided among %d attention heads",
+                        "%s: the hidden size %d is not a multiple of %d attention heads",
                         json->path, config->hidden, config->heads);
     if (config->head_dim == 0)
         config->head_dim = config->hidden / config->heads;

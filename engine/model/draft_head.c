@@ -1,8 +1,8 @@
 /* draft_head.c - opens draft heads and joins them with their targets; see draft_head.h.
  *
- * Forms and order of computation are those of eagle/model/cnets1.py (EAGLE-1 and EAGLE-2) and
+ * Formats and order of computation follow eagle/model/cnets1.py (EAGLE-1 and EAGLE-2) and
  * eagle/model/cnets.py (EAGLE-3) of the authors' repository. The decoder layer is Llama's, so
- * the table of its tensors is family_llama.c's.
+ * its tensors have the table of family_llama.c.
  */
 #include "engine/model/draft_head.h"
 
@@ -13,7 +13,7 @@
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 
-enum { TARGET_STATES = 3 }; /* that an EAGLE-3 head reads */
+enum { TARGET_STATES = 3 }; /* of the target, read by an EAGLE-3 head */
 
 static const struct esp_tensor_rule eagle_tensors[] = {
     ESP_MODEL(fc, "fc.weight", HIDDEN, FC, ALWAYS),
@@ -63,7 +63,7 @@ const struct esp_family *esp_draft_head_family(enum esp_reads reads)
     return reads == ESP_READS_EAGLE3 ? &eagle3_family : &eagle_family;
 }
 
-/* A whole number of config.json from `least` to `most`; *value stays if it is not there. */
+/* A whole number of config.json from `least` to `most`; *value stays if the key is missing. */
 static int read_size(int *value, const char *key, int least, int most,
                      const struct esp_json *json, char *err, size_t errlen)
 {
@@ -87,11 +87,10 @@ int esp_draft_head_config(struct esp_config *c, enum esp_reads reads,
     const bool eagle3 = reads == ESP_READS_EAGLE3;
     int target = c->hidden, status = ESP_OK;
     if (architecture->family != &esp_family_llama)
-        return esp_fail(
-            err, errlen, ESP_E_UNSUPPORTED,
-            "%s: draft heads consist of Llama's layers, and model_type says so, not "
-            "%s",
-            json->path, architecture->name);
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "%s: a draft head needs a model_type with layers of Llama, not "
+                        "%s",
+                        json->path, architecture->name);
     c->reads = reads;
     c->attended = eagle3 ? 2 * c->hidden : c->hidden;
     if (eagle3) {
@@ -105,7 +104,7 @@ int esp_draft_head_config(struct esp_config *c, enum esp_reads reads,
     c->fc = eagle3 ? c->input : c->hidden + c->input;
     if (status == ESP_OK && eagle3 && c->input == c->hidden)
         status = esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                          "%s: hidden_size is three times target_hidden_size, so that hidden "
+                          "%s: hidden_size is three times target_hidden_size, so hidden "
                           "states of head and target cannot be told apart",
                           json->path);
     const char *layer = eagle3 ? "midlayer." : "layers.0.";
@@ -126,8 +125,8 @@ int esp_draft_head_config(struct esp_config *c, enum esp_reads reads,
 
 /* ------------------------------------------------------------------ reduced vocabulary */
 
-/* Tensor d2t holds, for each row of lm_head, how far its token lies behind the row. t2d, a flag
- * for each token, says the same. */
+/* Tensor d2t holds, for each row of lm_head, token minus row. t2d, a flag for each token, has
+ * the same information. */
 int esp_draft_head_outputs(struct esp_model *head, char *err, size_t errlen)
 {
     struct esp_model_desc *d = &head->desc;
@@ -141,7 +140,7 @@ int esp_draft_head_outputs(struct esp_model *head, char *err, size_t errlen)
         return ESP_OK;
     if (!map)
         return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s: tensor d2t of shape (%d) is missing, which says the tokens of the "
+                        "%s: tensor d2t of shape (%d) is missing; it lists the tokens of the "
                         "rows of lm_head.weight",
                         head->path, d->outputs);
     if (strcmp(map->type, "I64") != 0 || map->rank != 1 || map->shape[0] != d->outputs)
@@ -160,8 +159,8 @@ int esp_draft_head_outputs(struct esp_model *head, char *err, size_t errlen)
         const int least = i ? head->output_token[i - 1] + 1 : 0;
         if (offsets[i] < least - i || offsets[i] >= d->vocabulary - i)
             status = esp_fail(err, errlen, ESP_E_FORMAT,
-                              "%s: d2t puts row %d of lm_head.weight %lld tokens further, but "
-                              "its token must lie from %d to %d",
+                              "%s: d2t moves row %d of lm_head.weight by %lld tokens, but "
+                              "its token must be from %d to %d",
                               map->file, i, (long long)offsets[i], least, d->vocabulary - 1);
         else
             head->output_token[i] = i + (int32_t)offsets[i];
@@ -185,11 +184,10 @@ int esp_draft_head_join(struct esp_model *head, const struct esp_model *target, 
                         "%s has %d; name the target that it was trained for",
                         head->path, d->vocabulary, target->path, t->vocabulary);
     if (d->input != states * t->hidden)
-        return esp_fail(
-            err, errlen, ESP_E_MISMATCH,
-            "the draft head %s is for a target of hidden size %d, but that of %s is "
-            "%d; name the target that it was trained for",
-            head->path, d->input / states, target->path, t->hidden);
+        return esp_fail(err, errlen, ESP_E_MISMATCH,
+                        "the draft head %s is for a target of hidden size %d, but %s has "
+                        "%d; name the target that it was trained for",
+                        head->path, d->input / states, target->path, t->hidden);
     if (states > 1 && t->layers < TARGET_STATES)
         return esp_fail(
             err, errlen, ESP_E_MISMATCH,

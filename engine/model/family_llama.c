@@ -1,13 +1,13 @@
-/* family_llama.c - what Llama and the architectures made after it have in common.
+/* family_llama.c - what Llama and its descendants have in common.
  *
  * RMSNorm, grouped-query attention, SwiGLU and the tensor names of Llama. An architecture of
- * this family is a file arch_NAME.c with only its differences. A tensor that not every member
- * has (a bias, a norm of the heads) is in the table below, with the config field that asks for
- * it; of a mixture of experts, a family of its own names the experts' tensors.
+ * this family is a file arch_NAME.c with only its differences. A tensor that some members lack
+ * (a bias, a norm of the heads) is in the table below, with the config field that asks for it.
+ * A mixture of experts has a family of its own with the names of the experts' tensors.
  *
  * Touvron et al., "LLaMA: Open and Efficient Foundation Language Models", 2023. Since release 5
  * the transformers library writes the rotary settings as rope_parameters; before, rope_theta
- * was a key of its own.
+ * was a separate key.
  */
 #include "engine/model/architecture.h"
 

@@ -1,10 +1,9 @@
 /* gguf.c - reads the header of a GGUF file; see gguf.h.
  *
- * The length of the header is not written anywhere. So the first megabyte is read and parsed;
- * if the header turns out to be longer, twice as much is read and parsed again from the start.
- * The parser works on memory and knows three answers: done, more bytes are needed, and one
- * sentence on what is wrong. Values stay where they were read: a struct esp_gguf_value points
- * into the header.
+ * The file does not tell the length of its header. So a first part is read and parsed. If the
+ * header is longer, a larger part is read and parsed again from the start. The parser works on
+ * memory and has three results: done, more bytes needed, or an error sentence. Values are not
+ * copied: a struct esp_gguf_value points into the header.
  */
 #include "engine/model/gguf.h"
 
@@ -22,7 +21,7 @@
 
 enum {
     FIRST_READ = 1 << 16,     /* bytes: enough without a vocabulary */
-    MORE_READ = 4,            /* times as many, if they do not do */
+    MORE_READ = 4,            /* factor of the next part, if that was too small */
     HEADER_LIMIT = 256 << 20, /* bytes */
     VALUE_LIMIT = 1 << 16,
     TENSOR_LIMIT = 1 << 20,
@@ -70,9 +69,9 @@ const struct esp_gguf_type *esp_gguf_type_named(const char *name)
 
 struct parser {
     const unsigned char *bytes;
-    size_t at, size; /* what has been read of the file */
-    size_t whole;    /* bytes of the file */
-    bool more;       /* the parser came to the end of what has been read */
+    size_t at, size; /* part of the file that has been read */
+    size_t whole;    /* size of the file */
+    bool more;       /* the parser reached the end of that part */
     char *err;
     size_t errlen;
     const char *path;
@@ -85,11 +84,11 @@ static int wrong(struct parser *p, const char *what)
 
 static int cut(struct parser *p)
 {
-    return wrong(p, "the header goes beyond the end of the file, which may have been cut: get "
+    return wrong(p, "the header goes beyond the end of the file, which may be truncated: get "
                     "it again");
 }
 
-/* Skips `count` bytes, or says that they are not there (yet). */
+/* Skips `count` bytes, or reports that they are not there (yet). */
 static int skip(struct parser *p, uint64_t count)
 {
     if (count > p->whole - p->at)
@@ -136,12 +135,12 @@ static int kind_size(uint64_t kind)
     return kind < ESP_GGUF_KINDS ? sizes[kind] : 0;
 }
 
-/* Skips `count` elements. An array of arrays is skipped one level deep, which is all that is in
+/* Skips `count` elements. Supports arrays of arrays to one level, which is all that files
  * use. */
 static int skip_elements(struct parser *p, uint64_t kind, uint64_t count, bool nested)
 {
     if (kind >= ESP_GGUF_KINDS || (kind == ESP_GGUF_ARRAY && nested))
-        return wrong(p, "a value has a type that is not known");
+        return wrong(p, "a value has an unknown type");
     if (kind_size(kind) > 0) {
         uint64_t bytes;
         return __builtin_mul_overflow(count, (uint64_t)kind_size(kind), &bytes)
@@ -199,15 +198,15 @@ static int tensor_wrong(struct parser *p, const struct esp_gguf_tensor *tensor,
                     (int)tensor->name.length, tensor->name.bytes, what);
 }
 
-/* Reads one entry of the list of tensors. `offset` is relative to the data, which begin where
- * the header ends; that is known only later. */
+/* Reads one entry of the list of tensors. `offset` is relative to the data, which begin after
+ * the header; that place is known only later. */
 static int read_tensor(struct parser *p, struct esp_gguf_tensor *tensor)
 {
     uint64_t rank = 0, type = 0, offset = 0, shape[ESP_GGUF_RANK] = {0};
     int status = read_text(p, &tensor->name);
     if (status == 0 && (tensor->name.length == 0 || tensor->name.length > NAME_LIMIT ||
                         !esp_gguf_is_plain(tensor->name)))
-        return wrong(p, "the name of a tensor is empty, too long or no UTF-8 text");
+        return wrong(p, "the name of a tensor is empty, too long or not UTF-8 text");
     if (status == 0)
         status = read_number(p, 4, &rank);
     if (status == 0 && rank > ESP_GGUF_RANK)
@@ -225,7 +224,7 @@ static int read_tensor(struct parser *p, struct esp_gguf_tensor *tensor)
     int64_t elements = 1;
     if (!known)
         return esp_fail(p->err, p->errlen, ESP_E_UNSUPPORTED,
-                        "%s: tensor %.*s is stored as type %u, which is not known", p->path,
+                        "%s: tensor %.*s is stored as type %u, which is unknown", p->path,
                         (int)tensor->name.length, tensor->name.bytes, (unsigned)type);
     for (uint64_t i = 0; i < rank; i++) {
         tensor->shape[i] = (int64_t)shape[i];
@@ -235,13 +234,13 @@ static int read_tensor(struct parser *p, struct esp_gguf_tensor *tensor)
     }
     /* The bytes of a number take at most 8 times as many as there are numbers. */
     if (elements > INT64_MAX / 16 || (rank > 0 ? tensor->shape[0] : 1) % known->block != 0)
-        return tensor_wrong(p, tensor, "has rows that are not whole blocks of its type");
+        return tensor_wrong(p, tensor, "has rows with a part of a block of its type");
     tensor->rank = (int)rank;
     tensor->type = (uint32_t)type;
     tensor->bytes = (size_t)(elements / known->block) * (size_t)known->bytes;
     if (offset > p->whole || tensor->bytes > p->whole - offset)
         return tensor_wrong(p, tensor,
-                            "lies outside the file, which may have been cut: get it again");
+                            "lies outside the file, which may be truncated: get it again");
     tensor->offset = (size_t)offset;
     return 0;
 }
@@ -251,7 +250,7 @@ static int read_start(struct parser *p, uint64_t *tensors, uint64_t *values)
     uint64_t magic = 0, version = 0;
     if (p->whole < SMALLEST_FILE)
         return esp_fail(p->err, p->errlen, ESP_E_FORMAT,
-                        "%s is not a GGUF file, or was cut: it has %zu bytes", p->path,
+                        "%s is not a GGUF file, or is truncated: it has %zu bytes", p->path,
                         p->whole);
     int status = read_number(p, 4, &magic);
     if (status == 0)
@@ -303,7 +302,7 @@ static int place_tensors(struct esp_gguf *g, struct parser *p)
         if (t->bytes > 0 && (g->data > p->whole || t->offset > p->whole - g->data ||
                              t->bytes > p->whole - g->data - t->offset))
             return tensor_wrong(p, t,
-                                "lies outside the file, which may have been cut: get it again");
+                                "lies outside the file, which may be truncated: get it again");
         t->offset += g->data;
     }
     return 0;
@@ -468,7 +467,7 @@ bool esp_gguf_next_text(const struct esp_gguf_value *value, const unsigned char 
     const unsigned char *from = *at ? *at : value->bytes;
     if (value->kind != ESP_GGUF_TEXT || from >= value->bytes + value->size)
         return false;
-    text->length = (size_t)little(from, 8); /* was checked when the header was read */
+    text->length = (size_t)little(from, 8); /* checked when the header was read */
     text->bytes = (const char *)from + 8;
     *at = from + 8 + text->length;
     return true;

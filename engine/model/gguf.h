@@ -1,9 +1,9 @@
-/* gguf.h - reads the container GGUF: key-value metadata, a list of tensors, and their data.
+/* gguf.h - reads the GGUF container: key-value metadata, a list of tensors, and their data.
  *
  * Only the header is read and checked here; nothing in it is trusted. Every count, length and
- * offset is compared with the size of the file before it is used, and no more memory is taken
- * than the header has bytes. What keys and tensors mean is told by gguf_model.h (weights and
- * configuration) and gguf_tokenizer.h.
+ * offset is compared with the size of the file before it is used, and never is more memory
+ * allocated than the header has bytes. gguf_model.h (weights and configuration) and
+ * gguf_tokenizer.h interpret keys and tensors.
  *
  * The format: docs/gguf.md in the repository of ggml; versions 2 and 3, little-endian.
  */
@@ -45,10 +45,10 @@ struct esp_gguf_text {
 struct esp_gguf_value {
     struct esp_gguf_text key;
     enum esp_gguf_kind kind; /* of the value, or of each element of an array; ESP_GGUF_ARRAY:
-                                an array of arrays, whose elements cannot be read here */
+                                an array of arrays, which cannot be read here */
     bool array;
-    uint64_t count;             /* of elements; 1 if it is no array */
-    const unsigned char *bytes; /* the elements as the file has them */
+    uint64_t count;             /* number of elements; 1 if it is no array */
+    const unsigned char *bytes; /* the elements in the file's form */
     size_t size;                /* of these bytes */
 };
 
@@ -61,11 +61,11 @@ struct esp_gguf_tensor {
     size_t bytes;
 };
 
-/* A type of tensor data. `name` is that of struct esp_stored. */
+/* A type of tensor data. `name` as in struct esp_stored. */
 struct esp_gguf_type {
     const char *name;
     uint32_t number;
-    int block, bytes; /* so many numbers of a row take so many bytes */
+    int block, bytes; /* `block` numbers of a row take `bytes` bytes */
 };
 
 struct esp_gguf {
@@ -80,21 +80,21 @@ struct esp_gguf {
     size_t data; /* where the data begin in the file */
 };
 
-/* Whether a file begins as a GGUF file does. False if it cannot be read. */
+/* Does the file begin like a GGUF file? False if it cannot be read. */
 bool esp_gguf_is(const char *path);
 
-/* Opens the file as the next of `set` and reads its header. The text and values that it gives
- * are valid until esp_gguf_close(); the set may live longer. */
+/* Opens the file as the next of `set` and reads its header. Its texts and values are valid
+ * until esp_gguf_close(); the set may live longer. */
 int esp_gguf_open(struct esp_gguf *gguf, struct esp_stored_set *set, const char *path,
                   char *err, size_t errlen);
-/* The same; but of a file in parts the first part is opened, which has the keys of all,
- * whichever part `path` names. */
+/* The same for a file that may be split: opens the first part, which has the keys of all, for
+ * any part in `path`. */
 int esp_gguf_open_first(struct esp_gguf *gguf, struct esp_stored_set *set, const char *path,
                         char *err, size_t errlen);
 void esp_gguf_close(struct esp_gguf *gguf);
 
-/* The name of part `number` (from 1) of `count` if `path` is that of a part:
- * NAME-00001-of-00003.gguf. False if it is not, or too long. */
+/* If `path` is a part of a split file (NAME-00001-of-00003.gguf), writes the name of part
+ * `number` (from 1) of `count`. False if it is not, or if the name is too long. */
 bool esp_gguf_part(char part[PATH_MAX], const char *path, int number, int count);
 
 /* ------------------------------------------------------------------ values */
@@ -103,13 +103,13 @@ bool esp_gguf_part(char part[PATH_MAX], const char *path, int number, int count)
 const struct esp_gguf_value *esp_gguf_find(const struct esp_gguf *gguf, const char *key);
 /* Element `index` of numbers or flags as a number; NaN if they are neither. */
 double esp_gguf_number(const struct esp_gguf_value *value, uint64_t index);
-/* Walks the texts of an array, or of one text: *at starts as NULL. False at the end. */
+/* Iterates over the texts of an array, or one text: *at starts as NULL. False at the end. */
 bool esp_gguf_next_text(const struct esp_gguf_value *value, const unsigned char **at,
                         struct esp_gguf_text *text);
-/* A copy of a text with a NUL behind it, which the caller frees; NULL if the value (which may
- * be NULL) is no single text, or holds a NUL or what is not UTF-8. */
+/* A NUL-terminated copy of a text, which the caller frees. NULL if the value (which may be
+ * NULL) is no single text, holds a NUL or is not UTF-8. */
 char *esp_gguf_copy_text(const struct esp_gguf_value *value);
-/* Whether a text is valid UTF-8 without NUL. */
+/* Is the text valid UTF-8 without NUL? */
 bool esp_gguf_is_plain(struct esp_gguf_text text);
 
 /* ------------------------------------------------------------------ types */

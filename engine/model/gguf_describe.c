@@ -1,8 +1,8 @@
-/* gguf_describe.c - the keys of a GGUF file for a model; see gguf_describe.h.
+/* gguf_describe.c - the keys of a model's GGUF file; see gguf_describe.h.
  *
- * The names of keys, and what llama.cpp needs of them, are those of gguf_model.c and
- * gguf_tokenizer.c, which read them back. What GGUF cannot say of a tokenizer (single words,
- * spaces that an added token swallows) is lost.
+ * Key names, and what llama.cpp needs in them, are those of gguf_model.c and gguf_tokenizer.c,
+ * which read them back. Tokenizer properties without a GGUF key (single words, spaces that
+ * belong to an added token) are lost.
  */
 #include "engine/model/gguf_describe.h"
 
@@ -50,7 +50,7 @@ static const cJSON *find(const struct describing *d, const char *keys)
     return esp_json_find(d->config, keys, &name, &length);
 }
 
-/* The window that the architecture's models always have, as config.json says, or 0. */
+/* The window of this architecture's models from config.json, or 0. */
 static double window_of(const struct describing *d)
 {
     const struct esp_config_rule *always =
@@ -83,8 +83,7 @@ static void put_scales(const struct describing *d)
         put(d, "final_logit_softcapping", ESP_GGUF_F32, (double)m->logit_cap);
 }
 
-/* GGUF has no keys for lists of what layers are: a file stands for what config.json would mean
- * without them. */
+/* GGUF has no keys for per-layer lists, so config.json must mean the same without them. */
 static int check_layers(const struct describing *d)
 {
     static const char *const lost[] = {
@@ -110,8 +109,8 @@ static int check_layers(const struct describing *d)
     if (status == ESP_OK && !same)
         return esp_fail(
             d->err, d->errlen, ESP_E_UNSUPPORTED,
-            "%s: a GGUF file of a %s model cannot say which layers have a window or do not "
-            "rotate; who reads it takes the usual ones, and this model has others",
+            "%s: a GGUF file of a %s model cannot tell which layers have a window or do not "
+            "rotate; readers assume the usual ones, but this model has others",
             d->model->path, d->own->name);
     return status;
 }
@@ -170,8 +169,8 @@ static int put_experts(const struct describing *d)
     return ESP_OK;
 }
 
-/* YaRN with the scale that follows from its factor: what GGUF has keys for. llama.cpp rounds
- * the ends of the ramp, as most models want it; models of gpt-oss are read without. */
+/* GGUF has keys for YaRN with the scale that follows from its factor. llama.cpp rounds the ends
+ * of the ramp, like most models; for gpt-oss it does not. */
 static int put_yarn(const struct describing *d, double theta)
 {
     static const struct {
@@ -214,8 +213,8 @@ static bool is_yarn(const struct describing *d)
     return type && strcmp(type, "yarn") == 0;
 }
 
-/* What differs between the model's frequencies and those of its base: nothing, one factor for
- * all (linear scaling), or a factor for each (Llama 3). */
+/* Difference between the model's frequencies and those of its base: none, one factor for all
+ * (linear scaling), or one per frequency (Llama 3). */
 static int put_rotation(const struct describing *d, float **factors)
 {
     const struct esp_model_desc *m = &d->model->desc;
@@ -278,7 +277,7 @@ static int take_token(const struct describing *d, struct tokens *t, const cJSON 
     double id = cJSON_GetNumberValue(number);
     if (!(id >= 0 && id < t->count))
         return esp_fail(d->err, d->errlen, ESP_E_MISMATCH,
-                        "%s: tokenizer.json has the token %g, the model only %d",
+                        "%s: tokenizer.json has token %g, but the model only %d tokens",
                         d->model->path, id, t->count);
     t->texts[(int)id] = text;
     t->types[(int)id] = type;
@@ -397,8 +396,8 @@ static void put_tokens(const struct describing *d, const struct tokens *t)
     free(scores.data);
 }
 
-/* Whether llama.cpp's rules for Phi-3 apply to this vocabulary. It takes a model for a Phi-3 by
- * its name, and then cannot load it without these tokens. */
+/* Do llama.cpp's rules for Phi-3 apply to this vocabulary? It detects Phi-3 by the model's
+ * name, and then cannot load a model without these tokens. */
 static bool has_tokens_of_phi3(const struct tokens *t)
 {
     static const char *const needed[] = {"</s>", "<unk>", "<s>", "<|endoftext|>"};
@@ -427,7 +426,7 @@ static void put_name(const struct describing *d, const struct tokens *t)
     esp_gguf_put_text(d->header, "general.name", name);
 }
 
-/* Whether the file puts a space before a text: Prepend in the normalizer, or Metaspace. */
+/* Does the file prepend a space to a text? By Prepend in the normalizer, or by Metaspace. */
 static bool prepends(const cJSON *json)
 {
     const cJSON *item;
@@ -514,7 +513,7 @@ static int put_tokenizer(const struct describing *d)
 {
     struct esp_json json;
     struct esp_tokenizer *tokenizer;
-    /* Opening it checks it, so that its parts may be used below without looking again. */
+    /* Opening it checks it, so the code below may use its parts without checks. */
     int status = esp_tokenizer_open(&tokenizer, d->model->path, d->err, d->errlen);
     if (status < 0)
         return status;
@@ -529,7 +528,7 @@ static int put_tokenizer(const struct describing *d)
     return status;
 }
 
-/* The chat template of tokenizer_config.json, or of the file that newer folders have. */
+/* The chat template of tokenizer_config.json, or of the separate file in newer folders. */
 static int put_template(const struct describing *d)
 {
     static const char key[] = "tokenizer.chat_template";

@@ -1,9 +1,9 @@
-/* gguf_model.c - a GGUF file as a model folder; see gguf_model.h.
+/* gguf_model.c - reads a GGUF file like a model folder; see gguf_model.h.
  *
- * Names of keys and tensors are those of the gguf Python package. What llama.cpp's converter
- * changes on the way from a folder is undone where tensors are read: the rows of query and key
- * that stand in pairs (struct esp_tensor), and GPT-NeoX's fused matrix, whose parts follow one
- * another (struct esp_stored). Llama 3's scaling of frequencies is a tensor, rope_freqs.weight.
+ * Names of keys and tensors are those of the gguf Python package. llama.cpp's converter changes
+ * some tensors of a folder; reading undoes that: rows of query and key are in pairs (struct
+ * esp_tensor), and the parts of GPT-NeoX's fused matrix are consecutive (struct esp_stored).
+ * Llama 3's scaling of frequencies is a tensor, rope_freqs.weight.
  */
 #include "engine/model/gguf_model.h"
 
@@ -194,7 +194,7 @@ static const struct esp_gguf_value *find(const struct esp_gguf *g, const char *a
     return esp_gguf_find(g, name);
 }
 
-/* A key may hold one value for each layer; models whose layers differ are not supported. */
+/* A key may hold one value per layer; models with different layers are not supported. */
 static int add_key(cJSON *config, const struct esp_gguf *g, const char *architecture,
                    const struct esp_gguf_key *key, char *err, size_t errlen)
 {
@@ -230,8 +230,8 @@ static bool has_tensor(const struct esp_gguf *g, const char *name)
     return false;
 }
 
-/* What a folder says in config.json and a GGUF file shows by the tensors it has. A file in
- * parts has these in its first part. */
+/* Adds settings that a folder has in config.json and a GGUF file shows by its tensors. A split
+ * file has these in its first part. */
 static void add_presence(cJSON *config, const struct esp_gguf *g)
 {
     bool bias = has_tensor(g, "blk.0.attn_q.bias") || has_tensor(g, "blk.0.attn_qkv.bias");
@@ -314,9 +314,9 @@ static void add_scaling(cJSON *config, const struct esp_gguf *g, const char *arc
     free(type);
 }
 
-/* What the converter leaves out of Gemma's scores: they are divided by the root of a head's
- * width, but in the 27B models (of 46 and 62 layers) of what the hidden size is to a head.
- * espalier writes the factor. */
+/* The converter does not write Gemma's factor of the scores. They are divided by the square
+ * root of head_dim, but in the 27B models (of 46 and 62 layers) by the root of hidden size /
+ * heads. espalier writes the factor. */
 static void add_attention_divisor(cJSON *config, const struct esp_gguf *g,
                                   const char *architecture)
 {
@@ -358,8 +358,8 @@ static void add_token(cJSON *list, double number)
     cJSON_AddItemToArray(list, cJSON_CreateNumber(number));
 }
 
-/* The tokens that end a text: those that keys name, and control tokens that are known to end a
- * turn, since one key alone would let a conversation model run on. */
+/* The tokens that end a text: those named by keys, and control tokens known to end a turn. One
+ * key alone would let a chat model run on. */
 static void add_end_tokens(cJSON *config, const struct esp_gguf *g)
 {
     static const char *const keys[] = {"tokenizer.ggml.eos_token_id",
@@ -423,7 +423,7 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
                   cJSON_GetObjectItem(config, "sliding_window");
     cJSON_AddStringToObject(config, "model_type", window ? "mistral" : known->model_type);
     cJSON_AddBoolToObject(config, "norm_topk_prob", true);      /* as llama.cpp computes it */
-    cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* where there is no head */
+    cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* if there is no head */
     add_presence(config, g);
     add_scaling(config, g, architecture);
     add_attention_divisor(config, g, architecture);
@@ -453,15 +453,15 @@ int esp_gguf_config(cJSON **config, const struct esp_gguf *g, char *err, size_t 
 
 /* ------------------------------------------------------------------ tensors */
 
-/* The layer that the name "blk.N...." tells, or -1. */
+/* The layer number in the name "blk.N....", or -1. */
 static int layer_of(const char *stored)
 {
     int layer = -1, length = 0;
     return sscanf(stored, "blk.%9d.%n", &layer, &length) == 1 && length > 0 ? layer : -1;
 }
 
-/* Writes the name that a tensor has in a folder. False: the architecture has no such tensor,
- * and the name stays as it is. */
+/* Writes a tensor's name in a folder. False: the architecture has no such tensor, and the name
+ * stays. */
 static bool folder_name(char *name, size_t size, const struct esp_architecture *architecture,
                         const char *stored, const struct esp_tensor_rule **found)
 {
@@ -490,7 +490,7 @@ static bool folder_name(char *name, size_t size, const struct esp_architecture *
             continue;
         snprintf(name, size, "%s%d.%s%s", family->layer_name, layer, family->expert_name,
                  rule->name);
-        if (rule->parts > 0) /* a tensor of its own, with the number of the part */
+        if (rule->parts > 0) /* a separate tensor, with the number of the part */
             snprintf(name + strlen(name), size - strlen(name), ".%d", rule->part);
         return true;
     }
@@ -498,7 +498,7 @@ static bool folder_name(char *name, size_t size, const struct esp_architecture *
     return false;
 }
 
-/* Whether a tensor of a layer is one of query or key. */
+/* Is this tensor of a layer one of query or key? */
 static bool is_rotated(const struct esp_tensor_rule *rule)
 {
     return (rule->slot == offsetof(struct esp_layer, query) ||
@@ -575,8 +575,8 @@ int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *g,
         char path[PATH_MAX];
         if (!esp_gguf_part(path, g->path, i, (int)parts))
             return esp_fail(err, errlen, ESP_E_FILE,
-                            "%s is the first of %d parts, but is not named "
-                            "NAME-00001-of-%05d.gguf as they are",
+                            "%s is the first of %d parts, but its name is not "
+                            "NAME-00001-of-%05d.gguf",
                             g->path, (int)parts, (int)parts);
         status = add_part(set, path, i, (int)parts, architecture, paired, err, errlen);
     }
@@ -585,7 +585,7 @@ int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *g,
 
 /* ------------------------------------------------------------------ rotation */
 
-/* Factors that are part of the configuration already (add_factors). */
+/* Marks factors that are already part of the configuration (add_factors). */
 static void mark_used(struct esp_stored_set *set, const char *name)
 {
     struct esp_stored *stored = esp_stored_find(set, name);
@@ -620,7 +620,7 @@ int esp_gguf_rotary(float *inverse_frequency, int rotary, const struct esp_gguf 
                              &factor, sizeof factor);
         if (!(factor >= 1e-6f && factor <= 1e6f))
             return esp_fail(err, errlen, ESP_E_FORMAT,
-                            "%s: rope_freqs.weight has the factor %g, which is none", g->path,
+                            "%s: rope_freqs.weight has the invalid factor %g", g->path,
                             (double)factor);
         inverse_frequency[i] /= factor;
     }

@@ -1,8 +1,8 @@
-/* gguf_model.h - what the keys and tensors of a GGUF file mean for a model.
+/* gguf_model.h - interprets the keys and tensors of a GGUF file as a model.
  *
- * A GGUF file is read as if it were a model folder: its keys become the config.json that the
- * tables of the architectures expect, its tensors get the names that they have in a folder. So
- * whatever is checked of a folder is checked here, by the same code.
+ * A GGUF file is read like a model folder: its keys become the config.json that the tables of
+ * the architectures expect, and its tensors get their names in a folder. So the same code
+ * checks both.
  */
 #ifndef ESP_GGUF_MODEL_H
 #define ESP_GGUF_MODEL_H
@@ -12,7 +12,7 @@
 
 enum { ESP_GGUF_PARTS = 1000 }; /* of a split file, at most */
 
-/* An architecture's name in GGUF files and what goes with it. */
+/* An architecture's name in GGUF files and its conventions. */
 struct esp_gguf_architecture {
     const char *name, *model_type;
     bool paired; /* rows of query and key, see struct esp_tensor */
@@ -22,21 +22,21 @@ struct esp_gguf_architecture {
 const struct esp_gguf_architecture *esp_gguf_architecture_named(const char *name);
 const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_type);
 
-/* Writes the name that the tensor of a rule has in a GGUF file; `layer` is -1 outside the
- * layers. False if GGUF has no name for it. */
+/* Writes the tensor name of a rule in GGUF files; `layer` is -1 outside the layers. False if
+ * GGUF has no name for it. */
 bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_family *family,
                           const struct esp_tensor_rule *rule, int layer);
 
-/* The same of a tensor with the matrices, or biases, of all experts of a layer. */
+/* The same for a tensor with the matrices, or biases, of all experts of a layer. */
 void esp_gguf_expert_name(char *name, size_t size, const struct esp_tensor_rule *rule,
                           int layer);
 
-/* Which key of GGUF holds what a key of config.json does. */
+/* The GGUF key for a key of config.json. */
 struct esp_gguf_key {
     const char *gguf; /* after "ARCHITECTURE." */
     const char *config;
     bool required;
-    enum esp_gguf_kind kind; /* as the key is written */
+    enum esp_gguf_kind kind; /* type of the key when it is written */
 };
 extern const struct esp_gguf_key esp_gguf_keys[];
 extern const int esp_gguf_key_count;
@@ -44,13 +44,13 @@ extern const int esp_gguf_key_count;
 /* Makes the config.json of the file; the caller deletes it. */
 int esp_gguf_config(cJSON **config, const struct esp_gguf *gguf, char *err, size_t errlen);
 
-/* Adds the tensors of the file, and those of the other parts if it is the first of several, to
- * `set`, which the file belongs to. */
+/* Adds the tensors of the file to `set`, which owns the file, and those of all parts if it is
+ * the first of several. */
 int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *gguf,
                      const struct esp_architecture *architecture, char *err, size_t errlen);
 
-/* Divides frequencies by the factors that the file gives (Llama 3), and checks that as many
- * dimensions are rotated as the file says. */
+/* Divides the frequencies by the factors in the file (Llama 3). Checks the number of rotated
+ * dimensions that the file gives. */
 int esp_gguf_rotary(float *inverse_frequency, int rotary, const struct esp_gguf *gguf,
                     struct esp_stored_set *set, char *err, size_t errlen);
 

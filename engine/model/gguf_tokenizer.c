@@ -1,8 +1,8 @@
 /* gguf_tokenizer.c - see gguf_tokenizer.h.
  *
- * The patterns are those of the models' own tokenizer.json files; the names, and which of them
- * begin a text with a token, are llama.cpp's. NFC is what those files ask for, too, although
- * llama.cpp leaves it out: the models were trained with it.
+ * The patterns are from the models' own tokenizer.json files. The names, and which of them
+ * begin a text with a token, are from llama.cpp. Those files also ask for NFC; it is applied,
+ * although llama.cpp leaves it out, because the models were trained with it.
  */
 #include "engine/model/gguf_tokenizer.h"
 
@@ -17,7 +17,7 @@
 /* ------------------------------------------------------------------ splits */
 
 #define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-/* Words of Llama 3 and Qwen 2, which differ in how many digits stand together. */
+/* Words of Llama 3 and Qwen 2, which differ in the number of digits in a word. */
 #define WORDS(digits)                                                                          \
     CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits                                      \
                  "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
@@ -120,7 +120,7 @@ static void add_split(cJSON *list, const char *pattern)
     cJSON_AddItemToArray(list, step);
 }
 
-/* GPT-2's pattern, for where it is not the last step. */
+/* GPT-2's pattern, if it is not the last step. */
 #define GPT2_PATTERN                                                                           \
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
@@ -146,8 +146,8 @@ static const char *text_of(const cJSON *json, const char *name)
     return text ? text : "";
 }
 
-/* Writes the patterns of a pre_tokenizer one after another, "" for ByteLevel's own. Returns how
- * many, or -1 if it has a step that is none of these. */
+/* Writes the patterns of a pre_tokenizer, "" for ByteLevel's own. Returns their number, or -1
+ * if it has any other step. */
 static int list_patterns(const cJSON *step, const char *patterns[8], int count)
 {
     const char *type = text_of(step, "type");
@@ -233,7 +233,7 @@ static void add_added(struct reader *r, const char *content, double id, bool spe
     cJSON_AddItemToArray(r->added, token);
 }
 
-/* Converters fill a vocabulary up with such tokens, which have no text. */
+/* Converters pad a vocabulary with such tokens, which have no text. */
 static bool is_padding(const char *text, uint64_t id)
 {
     char padding[32];
@@ -259,10 +259,10 @@ static int read_tokens(struct reader *r)
     struct esp_gguf_text text;
     for (uint64_t id = 0; esp_gguf_next_text(r->tokens, &at, &text); id++) {
         if (text.length == 0)
-            continue; /* no text leads to it */
+            continue; /* no text becomes this token */
         char *copy = esp_gguf_is_plain(text) ? strndup(text.bytes, text.length) : NULL;
         if (!copy)
-            return esp_fail(r->err, r->errlen, ESP_E_FORMAT, "%s: token %llu is no UTF-8 text",
+            return esp_fail(r->err, r->errlen, ESP_E_FORMAT, "%s: token %llu is not UTF-8 text",
                             r->gguf->path, (unsigned long long)id);
         add_token(r, copy, id);
         free(copy);
@@ -278,7 +278,7 @@ static int read_merges(struct reader *r)
     while (esp_gguf_next_text(r->merges, &at, &text)) {
         char *copy = esp_gguf_is_plain(text) ? strndup(text.bytes, text.length) : NULL;
         if (!copy)
-            return wrong(r, "an entry of tokenizer.ggml.merges is no UTF-8 text");
+            return wrong(r, "an entry of tokenizer.ggml.merges is not UTF-8 text");
         cJSON_AddItemToArray(list, cJSON_CreateString(copy));
         free(copy);
     }
@@ -291,7 +291,7 @@ static int read_scores(struct reader *r)
     for (uint64_t id = 0; id < r->scores->count; id++) {
         double score = esp_gguf_number(r->scores, id);
         if (isnan(score))
-            return wrong(r, "tokenizer.ggml.scores holds what is no number");
+            return wrong(r, "an entry of tokenizer.ggml.scores is not a number");
         cJSON_AddItemToArray(list, cJSON_CreateNumber(score));
     }
     return 0;
@@ -319,7 +319,7 @@ static int set_splits(struct reader *r)
     return split->begins;
 }
 
-/* SentencePiece writes a space as U+2581, and one before a text unless it is told not to. */
+/* SentencePiece writes a space as U+2581, and prepends one to a text unless told not to. */
 static void set_spaces(struct reader *r)
 {
     cJSON *sequence = typed("Sequence");
@@ -336,7 +336,7 @@ static void set_spaces(struct reader *r)
     cJSON_AddItemToObject(r->json, "normalizer", sequence);
 }
 
-/* The token before every text, as the post_processor of a folder says it. */
+/* The token that begins every text, in the form of a folder's post_processor. */
 static void set_begin(struct reader *r)
 {
     const struct esp_gguf_value *value = esp_gguf_find(r->gguf, "tokenizer.ggml.bos_token_id");
@@ -373,13 +373,13 @@ static int read_all(struct reader *r, const char *kind)
                         "%s: tokenizer.ggml.model is %.40s; supported are gpt2 and llama",
                         g->path, kind);
     if (!r->tokens || !r->tokens->array || r->tokens->kind != ESP_GGUF_TEXT)
-        return wrong(r, "tokenizer.ggml.tokens is missing or no list of texts");
+        return wrong(r, "tokenizer.ggml.tokens is missing or not a list of texts");
     if (r->types && r->types->count != r->tokens->count)
-        return wrong(r, "tokenizer.ggml.token_type and tokens have not the same length");
+        return wrong(r, "tokenizer.ggml.token_type and tokens differ in length");
     if (r->fallback && (!r->scores || r->scores->count != r->tokens->count))
-        return wrong(r, "tokenizer.ggml.scores is missing or not as long as tokens");
+        return wrong(r, "tokenizer.ggml.scores is missing or differs from tokens in length");
     if (!r->fallback && (!r->merges || r->merges->kind != ESP_GGUF_TEXT))
-        return wrong(r, "tokenizer.ggml.merges is missing or no list of texts");
+        return wrong(r, "tokenizer.ggml.merges is missing or not a list of texts");
     cJSON_AddStringToObject(r->model, "type", "BPE");
     cJSON_AddBoolToObject(r->model, "byte_fallback", r->fallback);
     r->vocab = cJSON_AddObjectToObject(r->model, "vocab");

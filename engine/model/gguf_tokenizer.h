@@ -1,9 +1,9 @@
-/* gguf_tokenizer.h - the tokenizer of a GGUF file, as the tokenizer.json of a model folder.
+/* gguf_tokenizer.h - converts the tokenizer of a GGUF file to the tokenizer.json of a model
+ * folder.
  *
- * Two kinds are known. `gpt2` is byte-level BPE with merges; how text is split into words is
- * only named (tokenizer.ggml.pre), so the splits that the names stand for are listed here.
- * `llama` is SentencePiece's BPE with byte fallback, which has scores instead of merges
- * (bpe.h).
+ * Two kinds are known. `gpt2` is byte-level BPE with merges. The file only names the rule that
+ * splits text into words (tokenizer.ggml.pre), so the known rules are listed here. `llama` is
+ * the BPE of SentencePiece with byte fallback, which has scores instead of merges (bpe.h).
  */
 #ifndef ESP_GGUF_TOKENIZER_H
 #define ESP_GGUF_TOKENIZER_H
@@ -26,16 +26,16 @@ enum {
 struct esp_gguf_split {
     const char *name;        /* of tokenizer.ggml.pre */
     const char *patterns[8]; /* each splits the words of those before it; NULL-terminated. An
-                                empty pattern stands for GPT-2's, which ByteLevel brings. */
+                                empty pattern: the one of GPT-2, which ByteLevel includes. */
     bool compose;            /* text is normalised to NFC first */
-    bool ignore_merges;      /* a word that is a token is never split */
+    bool ignore_merges;      /* a word that is itself a token is not split */
     bool begins;             /* a text begins with the begin-of-text token */
 };
 
 /* NULL if there is none of that name. */
 const struct esp_gguf_split *esp_gguf_split_named(const char *name);
-/* The name for the splits of a tokenizer.json: its members pre_tokenizer, normalizer and
- * model.ignore_merges. NULL if no name stands for them. */
+/* The name for the splits of a tokenizer.json, by its members pre_tokenizer, normalizer and
+ * model.ignore_merges. NULL if there is none. */
 const char *esp_gguf_split_name(const cJSON *tokenizer);
 
 /* Makes the tokenizer.json of the file at `path`; the caller deletes it. */

@@ -4,7 +4,7 @@
 
 #include "engine/model/gguf.h"
 
-/* Bytes that grow. After a failure to get memory, `failed` is set and nothing more is added. */
+/* A growing byte buffer. If memory runs out, `failed` is set and nothing more is added. */
 struct esp_bytes {
     unsigned char *data; /* (size); free it */
     size_t size, room;
@@ -14,7 +14,7 @@ struct esp_bytes {
 struct esp_gguf_header {
     struct esp_bytes values, tensors;
     uint64_t value_count, tensor_count;
-    size_t data; /* bytes of the tensors announced so far, each aligned */
+    size_t data; /* size of the tensors announced so far, each aligned */
 };
 
 void esp_bytes_add(struct esp_bytes *bytes, const void *data, size_t size);
@@ -24,18 +24,18 @@ void esp_gguf_put_text(struct esp_gguf_header *header, const char *key, const ch
 /* A number or flag. */
 void esp_gguf_put(struct esp_gguf_header *header, const char *key, enum esp_gguf_kind kind,
                   double value);
-/* An array of `count` elements, which `elements` holds as the file has them. */
+/* An array of `count` elements; `elements` has the file's form. */
 void esp_gguf_put_array(struct esp_gguf_header *header, const char *key,
                         enum esp_gguf_kind kind, uint64_t count,
                         const struct esp_bytes *elements);
-/* A value as another file has it. */
+/* A value copied from another file. */
 void esp_gguf_put_value(struct esp_gguf_header *header, const struct esp_gguf_value *value);
-/* Announces the next tensor; its data follow those of the tensors before it, aligned. shape:
- * (rank), rows first. */
+/* Announces the next tensor. Its data follow the earlier tensors, aligned. shape: (rank), rows
+ * first. */
 void esp_gguf_put_tensor(struct esp_gguf_header *header, const char *name, const int64_t *shape,
                          int rank, uint32_t type, size_t size);
 
-/* The whole header with the padding up to the data; false if there is no memory. */
+/* The whole header, padded up to the data; false if there is no memory. */
 bool esp_gguf_header_bytes(const struct esp_gguf_header *header, struct esp_bytes *bytes);
 void esp_gguf_header_free(struct esp_gguf_header *header);
 

@@ -5,12 +5,12 @@
  * one, without the download of a large model. Every hidden dimension, head and MLP unit is
  * repeated `width` times, one copy after the other. The norm of a repeated vector is the
  * repeated norm. A product that adds up `width` equal copies gives the old result if its
- * weights are divided by `width`; `width` is a power of two, so that nothing is rounded. The
- * embedding is only repeated. Layers beyond the old ones are copies whose last products are
- * zero: they compute everything and add nothing. Of a mixture, the experts become larger, not
- * more: the router's logits stay the same.
+ * weights are divided by `width`. `width` is a power of two, so nothing is rounded. The
+ * embedding is only repeated. Added layers are copies with zeros as their last matrices: they
+ * compute everything and add nothing. Of a mixture, the experts become larger, not more: the
+ * router's logits stay the same.
  *
- * The architecture's tables say which tensors there are and what their dimensions mean.
+ * The architecture's tables list the tensors and the meaning of their dimensions.
  */
 #include "engine/model/inflate.h"
 
@@ -60,7 +60,7 @@ static int64_t columns_of(const struct esp_stored *t)
     return t->rank > 1 ? t->shape[1] : 1;
 }
 
-/* What becomes of a tensor. */
+/* How a tensor is enlarged. */
 struct growth {
     bool repeat_rows, repeat_columns, divide;
 };
@@ -82,7 +82,7 @@ static bool is_embedding(const struct esp_tensor_rule *rule)
 static int refuse_type(const char *type, const char *path, char *err, size_t errlen)
 {
     return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                    "%s holds %s; only F32 and BF16 can be divided without rounding", path,
+                    "%s holds %s; only F32 and BF16 can be enlarged without rounding", path,
                     type);
 }
 
@@ -124,8 +124,9 @@ static int add(struct inflation *n, const char *name, const char *from, struct g
     return ESP_OK;
 }
 
-/* Lists the tensors outside the layers. A head that was tied to the embedding gets a tensor of
- * its own, because the weights of the head are divided and those of the embedding are not. */
+/* Lists the tensors outside the layers. A head that was tied to the embedding becomes a
+ * separate tensor, because the weights of the head are divided and those of the embedding are
+ * not. */
 static int list_whole(struct inflation *n)
 {
     const char *embedding = NULL;
@@ -142,7 +143,7 @@ static int list_whole(struct inflation *n)
     return status;
 }
 
-/* Whether the tensor belongs to a product that a layer adds to the residual stream. */
+/* Does the tensor belong to a product that a layer adds to the residual stream? */
 static bool adds(const struct esp_tensor_rule *rule)
 {
     return rule->slot == offsetof(struct esp_layer, output) ||
@@ -410,7 +411,7 @@ static void remove_folder(const struct inflation *n)
     rmdir(n->folder);
 }
 
-/* Notes the folder and its files for signals, until it has its name. */
+/* Lists the folder and its files for signals, until it is renamed. */
 static void note_folder(const struct inflation *n, const char *to, int noted[FILES + 1])
 {
     char path[PATH_MAX + 32];
@@ -429,25 +430,25 @@ static int check(const struct inflation *n)
                         "a model can be made 1, 2, 4, ... 64 times as wide, not %d", n->width);
     if (n->layers < d->layers || n->layers > 1000)
         return esp_fail(n->err, n->errlen, ESP_E_ARGUMENT,
-                        "%s has %d layers; it can be given %d to 1000, not %d", n->model->path,
+                        "%s has %d layers; it can have %d to 1000, not %d", n->model->path,
                         d->layers, d->layers, n->layers);
     const char *special = esp_model_desc_special(d);
     const struct esp_family *family = n->architecture->family;
     const bool plain_mixture = family->expert_tensors && !family->experts_stacked;
     if (special && !(plain_mixture && strcmp(special, ESP_SPECIAL_MIXTURE) == 0))
         return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
-                        "%s is a model with %s; only models without can be made larger",
-                        n->model->path, special);
+                        "%s is a model with %s; it cannot be made larger", n->model->path,
+                        special);
     for (int i = 1; i < d->layers && n->layers > d->layers; i++)
         if (!d->layer[i].expert != !d->layer[0].expert)
             return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
                             "%s has experts in some layers only; it can be made wider, but not "
-                            "be given more layers",
+                            "deeper",
                             n->model->path);
     if ((int64_t)d->hidden * n->width > 65536 || (int64_t)d->heads * n->width > 4096 ||
         (int64_t)d->ffn * n->width > 1 << 20 || (int64_t)d->expert_ffn * n->width > 1 << 20)
         return esp_fail(n->err, n->errlen, ESP_E_ARGUMENT,
-                        "%s would become too wide to be opened again; take a smaller width",
+                        "%s would become too wide to open; choose a smaller width",
                         n->model->path);
     return ESP_OK;
 }
@@ -457,7 +458,7 @@ static int make_folder(struct inflation *n, const char *to)
     int noted[FILES + 1];
     int length = snprintf(n->folder, sizeof n->folder, "%s.part-%d", to, (int)getpid());
     if (access(to, F_OK) == 0)
-        return esp_fail(n->err, n->errlen, ESP_E_FILE, "%s is already there; name a new folder",
+        return esp_fail(n->err, n->errlen, ESP_E_FILE, "%s already exists; name a new folder",
                         to);
     if (length >= (int)sizeof n->folder)
         return esp_fail(n->err, n->errlen, ESP_E_FILE, "the name %.60s... is too long", to);
@@ -529,8 +530,7 @@ static int grow_whole(struct esp_model *model, const struct esp_architecture *ar
         status = grow(model, (struct esp_tensor *)((char *)d + r->slot),
                       growth_of(r, is_embedding(r)), width, false, err, errlen);
     if (tied)
-        d->head.data =
-            &d->head; /* its weights are divided now, those of the embedding are not */
+        d->head.data = &d->head; /* its weights are divided, those of the embedding are not */
     return status;
 }
 
@@ -604,7 +604,7 @@ int esp_model_enlarge(struct esp_model *model, int width, int layers, char *err,
                                 .errlen = errlen};
     const struct esp_architecture *architecture = n.architecture;
     char name[MOST_NAME];
-    /* Every model is once as wide as it is, also one that cannot be made larger. */
+    /* Width 1 changes nothing, so it is allowed for every model. */
     if (width == 1 && n.layers == model->desc.layers)
         return ESP_OK;
     int status = check(&n);

@@ -1,8 +1,7 @@
 /* json.c - reads the JSON files of a model folder; see json.h.
  *
- * The text is always parsed with its terminating NUL inside the length that cJSON is told,
- * since releases of cJSON before 1.7.18 look one byte past the end of a text that stops inside
- * an object.
+ * The length given to cJSON always includes the terminating NUL, because releases of cJSON
+ * before 1.7.18 read one byte past the end of a text that stops inside an object.
  */
 #include "engine/model/json.h"
 

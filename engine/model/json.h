@@ -1,8 +1,8 @@
-/* json.h - reads the JSON files of a model folder, none of which is trusted.
+/* json.h - reads the untrusted JSON files of a model folder.
  *
- * cJSON parses; this adds what every reader needs: a size limit, the path for error sentences,
- * the line of a mistake, and looking up a value by alternative dotted names. cJSON refuses to
- * nest deeper than its own limit, so no file can exhaust the stack.
+ * cJSON parses. This adds a size limit, the path for error sentences, the line of a syntax
+ * error, and looking up a value by alternative dotted names. cJSON limits nesting, so no file
+ * can exhaust the stack.
  */
 #ifndef ESP_JSON_H
 #define ESP_JSON_H
@@ -28,14 +28,14 @@ int esp_path_open(int *fd, size_t *size, const char *path, char *err, size_t err
  */
 int esp_file_open(int *fd, size_t *size, char path[PATH_MAX], const char *folder,
                   const char *name, char *err, size_t errlen);
-/* Reads the whole file, which may have at most `limit` bytes, and adds a NUL. The caller frees
- * *text, which is NULL on failure. */
+/* Reads the whole file, at most `limit` bytes, and adds a NUL. The caller frees *text, which is
+ * NULL on failure. */
 int esp_file_read(char **text, size_t *size, char path[PATH_MAX], const char *folder,
                   const char *name, size_t limit, char *err, size_t errlen);
 bool esp_file_exists(const char *folder, const char *name);
 
-/* Parses a text of `length` bytes with a NUL behind it; it must hold one object. `path` names
- * it in errors. */
+/* Parses a NUL-terminated text of `length` bytes, which must hold one object. `path` names it
+ * in errors. */
 int esp_json_parse(cJSON **root, const char *text, size_t length, const char *path, char *err,
                    size_t errlen);
 int esp_json_read(struct esp_json *json, const char *folder, const char *name, char *err,
@@ -43,7 +43,7 @@ int esp_json_read(struct esp_json *json, const char *folder, const char *name, c
 void esp_json_close(struct esp_json *json);
 
 /* Returns the value of the first of the names "a|b.c" that exists and is not null; NULL if
- * there is none. *name becomes that name, of *length bytes, or the first of the names if there
+ * there is none. *name becomes that name (of *length bytes), or the first of the names if there
  * is none. */
 const cJSON *esp_json_find(const cJSON *root, const char *names, const char **name,
                            int *length);

@@ -1,11 +1,10 @@
-/* layers.c - in what the layers of a model differ: windows and rotations; see architecture.h.
- */
+/* layers.c - per-layer differences: windows and rotations; see architecture.h. */
 #include <string.h>
 
 #include "engine/model/architecture.h"
 #include "kernels/status.h"
 
-/* The list `key` of the file, of one entry for each layer; *list = NULL: it has none. */
+/* The list `key` of the file, with one entry per layer; *list = NULL: there is none. */
 static int find_list(const cJSON **list, const char *key, const struct esp_config *config,
                      const struct esp_json *json, char *err, size_t errlen)
 {
@@ -21,7 +20,7 @@ static int find_list(const cJSON **list, const char *key, const struct esp_confi
     return 0;
 }
 
-/* Whether an entry of layer_types gives the layer a window: 1, 0, or a negative status. */
+/* Does an entry of layer_types give the layer a window? 1, 0, or a negative status. */
 static int windowed_type(const cJSON *item, const struct esp_json *json, char *err,
                          size_t errlen)
 {
@@ -44,7 +43,7 @@ static int rotates(const cJSON *item, const struct esp_json *json, char *err, si
                     json->path);
 }
 
-/* Where layers differ in both, those that do not rotate have the window. */
+/* If layers differ in both, those without rotation have the window. */
 static bool has_window(const struct esp_config *config, int layer, bool rotated)
 {
     if (config->unrotated_every > 0)
@@ -69,8 +68,8 @@ int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
         if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) ||
             !(item->valuedouble < config->layers))
             return esp_fail(err, errlen, ESP_E_FORMAT,
-                            "%s: mlp_only_layers must list numbers of layers, 0 to %d",
-                            json->path, config->layers - 1);
+                            "%s: mlp_only_layers must list layers from 0 to %d", json->path,
+                            config->layers - 1);
         if (item->valuedouble == layer)
             *mixed = false;
     }

@@ -1,11 +1,10 @@
 /* model.c - opens a model folder or a GGUF file: configuration, tensors, end tokens, preset;
  * see model.h.
  *
- * The steps are those of esp_model_open: (1) the architecture that config.json names, (2)
- * dimensions, (3) weight files, (4) a tensor for every slot of the architecture's table, with
- * exactly the shape that the dimensions demand, (5) end tokens and preset. After that every
- * slot of the description is filled or known to be absent, and every tensor lies inside its
- * file.
+ * Steps of esp_model_open: (1) the architecture named in config.json, (2) dimensions, (3)
+ * weight files, (4) a tensor for every slot of the architecture's table, with exactly the shape
+ * that the dimensions require, (5) end tokens and preset. Afterwards every slot of the
+ * description is filled or known to be absent, and every tensor lies inside its file.
  */
 #include "engine/support/suggestion.h"
 #include "engine/support/paths.h"
@@ -57,7 +56,7 @@ struct binding {
     const char *architecture; /* its name */
     const struct esp_family *family;
     const struct esp_config *config;
-    bool bare;  /* the file holds the bare model: its names lack the prefix */
+    bool bare;  /* the file has the bare model: its names lack the prefix */
     bool mixed; /* the layer is a mixture of experts */
 };
 
@@ -124,7 +123,7 @@ static const char *shape_text(char *text, size_t size, const int64_t *shape, int
     return text;
 }
 
-/* "F32, F16, ...": the types that a backend computes with. */
+/* "F32, F16, ...": the types that backends support. */
 static const char *type_names(char *text, size_t size)
 {
     size_t used = 0;
@@ -134,7 +133,7 @@ static const char *type_names(char *text, size_t size)
     return text;
 }
 
-/* Rows of the stored tensor that `rule` of `table` names; *before: those above the slot's. */
+/* Rows of the stored tensor of `rule` in `table`; *before: rows before the slot's. */
 static int64_t stored_rows(const struct esp_tensor_rule *table,
                            const struct esp_tensor_rule *rule, const struct esp_config *config,
                            int64_t *before)
@@ -151,7 +150,7 @@ static int64_t stored_rows(const struct esp_tensor_rule *table,
                : (int64_t)size_of(rule->rows, config) * (rule->parts > 0 ? rule->parts : 1);
 }
 
-/* Checks shape and type of a stored tensor, which is NULL if there is none. want: (rank). */
+/* Checks shape and type of a stored tensor (NULL: it is missing). want: (rank). */
 static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
                         const char *name, const int64_t *want, int rank, bool is_vector,
                         const struct binding *binding, char *err, size_t errlen)
@@ -164,7 +163,7 @@ static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
     if (stored->rank != rank || memcmp(stored->shape, want, (size_t)rank * sizeof *want) != 0)
         return esp_fail(
             err, errlen, ESP_E_FORMAT,
-            "%s: tensor %s has shape %s, but config.json asks for %s", stored->file, name,
+            "%s: tensor %s has shape %s, but config.json requires %s", stored->file, name,
             shape_text(found_text, sizeof found_text, stored->shape, stored->rank), want_text);
     *dtype = esp_dtype_find(stored->type);
     if (*dtype == ESP_DTYPE_COUNT)
@@ -173,13 +172,13 @@ static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
                         stored->type, type_names(names, sizeof names));
     if (esp_dtype_quantised(*dtype) && is_vector)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s: tensor %s, which is no matrix, is stored as %s; only F32, F16 and "
+                        "%s: tensor %s, not a matrix, is stored as %s; only F32, F16 and "
                         "BF16 are supported there",
                         stored->file, name, stored->type);
     return 0;
 }
 
-/* Fills `slot` from the stored tensor that `rule` of `table` names, checking type and shape. */
+/* Fills `slot` from the stored tensor of `rule` in `table`; checks type and shape. */
 static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
                        const struct esp_tensor_rule *table, const struct esp_tensor_rule *rule,
                        const char *name, char *err, size_t errlen)
@@ -223,7 +222,7 @@ static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
     return 0;
 }
 
-/* Fills the slots of one table; `base` is the struct they lie in. */
+/* Fills the slots of one table; `base` is the struct with the slots. */
 static int bind_table(const struct binding *binding, const struct esp_tensor_rule *rule,
                       void *base, int layer, char *err, size_t errlen)
 {
@@ -262,7 +261,7 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
     return status;
 }
 
-/* The matrix that `rule` names of all experts of a layer, from one tensor. */
+/* The matrix of `rule` for all experts of a layer, from one tensor. */
 static int bind_stack(struct esp_expert *expert, const struct binding *binding,
                       const struct esp_tensor_rule *rule, struct esp_stored *stored,
                       const char *name, char *err, size_t errlen)
@@ -282,8 +281,7 @@ static int bind_stack(struct esp_expert *expert, const struct binding *binding,
         check_stored(&dtype, stored, name, want, rank, rank == 2, binding, err, errlen);
     if (status < 0)
         return status;
-    /* Of one expert, with the parts that belong to other slots; without scales that lie apart.
-     */
+    /* Bytes of one expert, with the parts of other slots; without separate scales. */
     const size_t row_bytes = esp_dtype_row_bytes(dtype, columns);
     const size_t scales = stored->scale_source ? (size_t)(columns / esp_dtype_block(dtype)) : 0;
     const size_t bytes = (size_t)all * (row_bytes - scales);
@@ -321,7 +319,7 @@ static int bind_experts_matrix(const struct binding *binding, struct esp_layer *
     snprintf(name, sizeof name, "%s%d.%s%s", family->layer_name, number, family->expert_name,
              rule->name);
     struct esp_stored *stack = esp_stored_find(binding->model->files, name + prefix);
-    if (!stack && rule->parts > 0) { /* as GGUF files have it */
+    if (!stack && rule->parts > 0) { /* the form of GGUF files */
         char own[sizeof name + 16];
         snprintf(own, sizeof own, "%s.%d", name + prefix, rule->part);
         stack = esp_stored_find(binding->model->files, own);
@@ -399,8 +397,8 @@ static int read_token(int32_t *token, const cJSON *item, int vocabulary, const c
     return 0;
 }
 
-/* End tokens of one file, if they are not known yet. eos_token_id is a number or a list of
- * numbers. */
+/* Reads the end tokens of one file, unless they are known. eos_token_id is a number or a list
+ * of numbers. */
 static int read_end(struct esp_model *model, const struct esp_json *json, char *err,
                     size_t errlen)
 {
@@ -434,8 +432,8 @@ static int read_generation(struct esp_model *model, const struct esp_json *confi
     return status < 0 ? status : read_end(model, config, err, errlen);
 }
 
-/* Reads one member of espalier.json. This file is espalier's own, so an unknown key is a
- * mistake; if it were ignored, a misspelt preset would be missing without an error. */
+/* Reads one member of espalier.json. Unknown keys are refused: the file is espalier's own, and
+ * ignoring a misspelt preset would hide the mistake. */
 static int read_spec(struct esp_model *model, const cJSON *item, const char *path, char *err,
                      size_t errlen)
 {
@@ -530,7 +528,7 @@ void esp_model_set_context(struct esp_model *model, int context)
         use_rotation(model);
 }
 
-/* A whole model or a draft head: the tensors tell. */
+/* Is it a whole model or a draft head? The tensors tell. */
 static int recognize(struct esp_model *model, const struct esp_family **family,
                      struct esp_config *config, const struct esp_architecture *architecture,
                      const struct esp_json *json, char *err, size_t errlen)
@@ -607,7 +605,7 @@ static int open_folder(struct esp_model *model, char *err, size_t errlen)
     return status;
 }
 
-/* A preset beside the file comes before one in it. */
+/* A preset beside the file takes precedence over one inside. */
 static void read_texts(struct esp_model *model, const struct esp_gguf *gguf)
 {
     bool beside = model->preset || model->sampling_preset;
@@ -645,7 +643,7 @@ static int open_gguf(struct esp_model *model, char *err, size_t errlen)
     return status;
 }
 
-/* The last component of a path; for "", "." and ".." that of the folder they lead to. */
+/* The last component of a path; for "", "." and "..": of the folder that they lead to. */
 static char *folder_name(const char *path)
 {
     size_t end = strlen(path);
@@ -662,7 +660,7 @@ static char *folder_name(const char *path)
     return name;
 }
 
-/* Folders beside it, and models that come with the program, may be meant. */
+/* Suggests folders beside it, and models that come with the program. */
 static int refuse_path(const char *path, int error, char *err, size_t errlen)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

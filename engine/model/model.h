@@ -1,11 +1,11 @@
-/* model.h - a model folder in Hugging Face form, or a GGUF file, opened and checked.
+/* model.h - opens and checks a model: a folder in Hugging Face form, or a GGUF file.
  *
  * config.json names the architecture (architecture.h; architectures.def lists all of them).
  * model.safetensors, or the files that model.safetensors.index.json names, hold the weights,
- * which the backend reads. A GGUF file has all of it in one (gguf_model.h); of a file in parts,
- * NAME-00001-of-0000N.gguf, any part stands for the whole. Everything read is untrusted: sizes
- * are checked before they are multiplied or used, and a failure is one sentence that names the
- * file and the value.
+ * which the backend reads. A GGUF file contains all of this (gguf_model.h); any part of a split
+ * file, NAME-00001-of-0000N.gguf, stands for the whole. Everything read is untrusted: sizes are
+ * checked before they are multiplied or used, and a failure is one sentence that names the file
+ * and the value.
  */
 #ifndef ESP_MODEL_H
 #define ESP_MODEL_H
@@ -17,41 +17,41 @@ enum { ESP_MAX_END_TOKENS = 16 };
 /* Radians per position of each of the `rotary` / 2 pairs. */
 struct esp_rotation_tables {
     int rotary;
-    float scale;     /* of cosine and sine */
+    float scale;     /* factor of cosine and sine */
     float *global;   /* (rotary / 2) */
-    float *local;    /* of layers with a window, or NULL: as global */
-    float *extended; /* in place of `global` for contexts above `original`, or NULL */
+    float *local;    /* of layers with a window; NULL: the same as global */
+    float *extended; /* replaces `global` for contexts above `original`, or NULL */
     int original;
 };
 
 struct esp_model {
     char *path, *name;        /* folder or file as given; its last component */
-    const char *architecture; /* of a draft head "eagle" or "eagle3" */
+    const char *architecture; /* "eagle" or "eagle3" for a draft head */
     bool head;                /* a draft head (draft_head.h), not a whole model */
     const char *dtype; /* of the first layer's query matrix: "F32", "BF16", "Q4_K", ... */
     const char *expert_dtype; /* of the first expert, or NULL */
     struct esp_model_desc desc;
-    int64_t parameters; /* numbers in all tensors used; tied ones counted once */
-    int64_t idle;       /* of them, those of the experts that a token does not use */
-    size_t bytes;       /* of these tensors */
-    int ignored;        /* tensors that are of no text (multimodal.h) */
+    int64_t parameters;              /* numbers in all tensors used; tied ones counted once */
+    int64_t idle;                    /* of these, in experts that a token does not use */
+    size_t bytes;                    /* of these tensors */
+    int ignored;                     /* tensors of other modalities (multimodal.h) */
     int32_t end[ESP_MAX_END_TOKENS]; /* end-of-text tokens of generation_config.json or
                                         config.json */
     int end_count;
-    /* Drafter specifications "name:k=v,..." of espalier.json, or NULL: in general, and for
-     * temperatures above 0. */
+    /* Drafter specifications "name:k=v,..." of espalier.json, or NULL: the general one, and the
+     * one for temperatures above 0. */
     char *preset, *sampling_preset;
     char *chat_template; /* Jinja text that comes with the weights, or NULL */
     struct esp_stored_set *files;
     struct esp_rotation_tables rotation;
-    int32_t *output_token; /* of the description, or NULL */
+    int32_t *output_token; /* list of the description, or NULL */
 };
 
 /* Opens and checks a folder or a GGUF file; reads no weights yet. Close it after the weights
  * made from it. */
 int esp_model_open(struct esp_model **model, const char *path, char *err, size_t errlen);
 /* Chooses the frequencies for texts of at most `context` tokens (LongRoPE has two sets of them;
- * Ding et al., 2024). Before it is called they are those for the longest texts. */
+ * Ding et al., 2024). Before this call they are for the longest texts. */
 void esp_model_set_context(struct esp_model *model, int context);
 /* The key tokenizer.chat_template of a GGUF file: untrusted text, owned by the model. NULL if
  * there is none, and for a folder. */

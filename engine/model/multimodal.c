@@ -6,7 +6,8 @@
 
 #include "kernels/status.h"
 
-/* What the text part is if text_config does not name it: the fallback of the outer model. */
+/* The kind of language model if text_config does not name it: the fallback of the outer
+ * model. */
 static const struct {
     const char *type, *text;
 } known[] = {
@@ -16,8 +17,8 @@ static const struct {
     {"llava_next", "llama"},
 };
 
-/* What LLaVA's configurations leave out of their text part: the values of a 7B model, which the
- * transformers library then takes. */
+/* Values that LLaVA's configurations leave out for their language model: those of a 7B model,
+ * the fallbacks of the transformers library. */
 static const struct {
     const char *text, *key;
     int value;
@@ -57,8 +58,8 @@ int esp_multimodal_config(struct esp_json *json, char *err, size_t errlen)
     if (!cJSON_IsObject(inner)) {
         cJSON_Delete(inner);
         return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s: a %s model must have its text part as text_config", json->path,
-                        type);
+                        "%s: a %s model must have its language model as text_config",
+                        json->path, type);
     }
     if (!cJSON_GetObjectItemCaseSensitive(inner, "model_type"))
         cJSON_AddStringToObject(inner, "model_type", text);
@@ -70,8 +71,8 @@ int esp_multimodal_config(struct esp_json *json, char *err, size_t errlen)
             if (item)
                 cJSON_AddItemToObject(inner, shared[i], item);
         }
-    /* Both configurations may say that the head is the embedding, and not the same: what is
-     * stored decides. */
+    /* Both configurations may say whether the head is the embedding, and contradict each other.
+     * The stored tensors decide. */
     cJSON_DeleteItemFromObjectCaseSensitive(inner, "tie_word_embeddings");
     cJSON_AddBoolToObject(inner, "tie_word_embeddings", true);
     cJSON_Delete(json->root);
@@ -79,7 +80,7 @@ int esp_multimodal_config(struct esp_json *json, char *err, size_t errlen)
     return ESP_OK;
 }
 
-/* What the text part calls it, within `name`; NULL: it is of no text. */
+/* The language model's name for the tensor, within `name`; NULL: it is of another modality. */
 static const char *text_name(char *name)
 {
     static const char outer[] = "language_model.", inner[] = "model.language_model.";

@@ -1,10 +1,9 @@
-/* multimodal.h - the text part of a model folder that also holds a model of pictures.
+/* multimodal.h - finds the language model in the folder of a vision-language model.
  *
- * Such a folder is that of a language model with another one around it: its config.json has
- * that of the text part as text_config, and its tensors are called language_model.NAME (or
- * model.language_model.NAME behind which lies the name without "model."). The vision tower and
- * what projects its output are ignored. Text without pictures is computed as by the text part
- * alone.
+ * Such a folder wraps a language model: its config.json has the language model's as
+ * text_config, and its tensors are called language_model.NAME (or model.language_model.NAME,
+ * where NAME lacks "model."). The vision tower and its projector are ignored. For text without
+ * pictures, the language model alone gives the same result.
  */
 #ifndef ESP_MULTIMODAL_H
 #define ESP_MULTIMODAL_H
@@ -12,12 +11,12 @@
 #include "engine/model/json.h"
 #include "engine/model/stored.h"
 
-/* Makes json->root the configuration of the text part, if model_type is that of a model whose
- * text part is computed as a model of its own. */
+/* Replaces json->root by the configuration of the language model, if model_type is a supported
+ * vision-language model. */
 int esp_multimodal_config(struct esp_json *json, char *err, size_t errlen);
 
-/* Gives the tensors of the text part the names that they have in a model of its own and leaves
- * out the others, which *ignored counts. Nothing happens to a set without a text part. */
+/* Renames the tensors of the language model to their names in a folder of its own, and removes
+ * the others, which *ignored counts. Does nothing to a set without a language model inside. */
 int esp_multimodal_tensors(struct esp_stored_set *set, int *ignored, char *err, size_t errlen);
 
 #endif

@@ -11,7 +11,7 @@ enum kind { NFC, PREPEND, REPLACE };
 
 enum {
     TEXT_LIMIT = 1 << 30,    /* bytes that a text may have after any step */
-    CONTENT_LIMIT = 1 << 10, /* bytes that a step may put in */
+    CONTENT_LIMIT = 1 << 10, /* bytes that a step may insert */
 };
 
 /* ------------------------------------------------------------------ reading */
@@ -25,7 +25,7 @@ static int add_step(struct esp_normalizer *normalizer, enum kind kind, const cha
                         ESP_NORMALIZER_LIMIT);
     if (strlen(content) > CONTENT_LIMIT)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "normalizer puts in a text of more than %d bytes, which is not "
+                        "normalizer inserts a text of more than %d bytes, which is not "
                         "supported",
                         CONTENT_LIMIT);
     struct esp_normalizer_step *step = &normalizer->steps[normalizer->count++];
@@ -103,7 +103,7 @@ void esp_normalizer_free(struct esp_normalizer *normalizer)
 
 static int compose(const char *text, size_t length, char **out, size_t *out_length)
 {
-    /* Characters below U+0300 (lead byte 0xCC) are not changed by NFC as long as only such
+    /* NFC does not change characters below U+0300 (lead byte 0xCC) as long as only such
      * characters follow. */
     size_t i = 0;
     while (i < length && (unsigned char)text[i] < 0xCC)

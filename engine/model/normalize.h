@@ -1,5 +1,5 @@
-/* normalize.h - the `normalizer` of a tokenizer.json: Unicode normalization form C, and the two
- * steps with which SentencePiece tokenizers make spaces visible (Prepend and Replace). */
+/* normalize.h - the `normalizer` of a tokenizer.json: Unicode normalization form C, and the
+ * steps by which SentencePiece tokenizers make spaces visible (Prepend and Replace). */
 #ifndef ESP_NORMALIZE_H
 #define ESP_NORMALIZE_H
 

@@ -1,7 +1,7 @@
 /* preset.c - writes espalier.json; see preset.h.
  *
- * model.c reads it. What is there is parsed first, so that a file that is no JSON, or that is
- * something else, is refused and not written over.
+ * model.c reads it. An existing file is parsed first, so that a file of another kind is refused
+ * and not replaced.
  */
 #include "engine/model/preset.h"
 
@@ -68,7 +68,7 @@ int esp_preset_write(const char *target, const char *drafter, const char *sampli
         text = cJSON_Print(json.root);
     size_t length = text ? strlen(text) : 0;
     if (text) {
-        text[length] = '\n'; /* in place of the NUL: the file ends with a whole line */
+        text[length] = '\n'; /* replaces the NUL: the file ends with a newline */
         status = esp_write_file(json.path, text, length + 1, true, err, errlen);
     } else {
         status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", json.path);

@@ -1,10 +1,10 @@
 /* pretokenize.c - see pretokenize.h.
  *
- * Every step is a split: a pattern that is found in each word of the step before, and a
- * behaviour that says what becomes of matches and of the text between them (Hugging Face
+ * Every step is a split: a pattern that is searched in each word of the previous step, and a
+ * behaviour that decides what happens to matches and to the text between them (Hugging Face
  * `SplitDelimiterBehavior`). Digits and GPT-2's pattern are splits as well. Text is split into
  * words before bytes are mapped to the byte alphabet, so ByteLevel, which maps them, must be
- * the last step. So must Metaspace, which writes spaces as SentencePiece does (U+2581).
+ * the last step. So must Metaspace, which writes spaces like SentencePiece (U+2581).
  */
 #include "engine/model/pretokenize.h"
 
@@ -198,8 +198,8 @@ void esp_pretokenizer_free(struct esp_pretokenizer *p)
 
 /* ------------------------------------------------------------------ cutting */
 
-/* Cuts text[0, length) into matches (tag 1) and what lies between them (tag 0), in order. Like
- * the Rust binding of Oniguruma, an empty match right after a match does not count. */
+/* Splits text[0, length) into matches (tag 1) and the text between them (tag 0), in order. Like
+ * in the Rust binding of Oniguruma, an empty match right after a match is ignored. */
 static int find_parts(const struct esp_split *split, struct esp_matcher *matcher,
                       const char *text, int32_t length, struct esp_spans *parts)
 {
@@ -230,8 +230,8 @@ static int find_parts(const struct esp_split *split, struct esp_matcher *matcher
     return ESP_OK;
 }
 
-/* Joins and drops parts in place, as the behaviour demands. With `step` 1 a part is joined to
- * the one before it; with -1, from the last to the first, to the one after it. */
+/* Joins and drops parts in place, by the behaviour. `step` 1: a part is joined to the previous
+ * one; -1: from the last to the first, to the next one. */
 static void join(struct esp_spans *parts, int behavior)
 {
     int32_t kept = 0, previous = 0, count = parts->count;
@@ -281,8 +281,8 @@ static int apply(const struct esp_split *split, struct esp_matcher *matcher, con
     return ESP_OK;
 }
 
-/* Copies the words to scratch->spaced, with spaces written as the last step demands, and with a
- * space in front of words that need one. */
+/* Copies the words to scratch->spaced, with spaces in the form of the last step, and with a
+ * space before words that need one. */
 static int space_words(const struct esp_pretokenizer *p, const char *text, bool first,
                        struct esp_pretokenize_scratch *scratch)
 {

@@ -22,9 +22,9 @@ struct esp_pretokenizer {
         bool invert;
     } splits[ESP_SPLIT_LIMIT];
     int count;
-    /* The last step, ByteLevel or Metaspace: the index of its first split (-1: there is no such
-     * step), how it writes a space, and which words without a space in front get one: none, the
-     * first of a text, or all. */
+    /* The last step, ByteLevel or Metaspace: the index of its first split (-1: no such step),
+     * how it writes a space, and which words without a leading space get one: none, the first
+     * of a text, or all. */
     int last_step;
     const char *space;
     enum esp_prefix { ESP_PREFIX_NEVER, ESP_PREFIX_FIRST, ESP_PREFIX_ALWAYS } prefix;
@@ -38,14 +38,13 @@ void esp_pretokenizer_free(struct esp_pretokenizer *pretokenizer);
 /* Memory used while cutting; all zero at first. */
 struct esp_pretokenize_scratch {
     struct esp_spans words, next, parts;
-    char *spaced; /* (spaced_size) the text with spaces put in or written otherwise */
+    char *spaced; /* (spaced_size) the text after adding or rewriting spaces */
     size_t spaced_size;
 };
 
-/* Splits *text (valid UTF-8, not empty) into scratch->words, none of which is empty. `first`:
- * this is the beginning of a text. If spaces had to be added or written otherwise, *text
- * becomes the changed text, in scratch memory. Returns 0 or a negative status, see
- * esp_matcher_find(). */
+/* Splits *text (valid UTF-8, not empty) into non-empty scratch->words. `first`: it begins a
+ * text. If spaces were added or rewritten, *text becomes the changed text, in scratch memory.
+ * Returns 0 or a negative status, see esp_matcher_find(). */
 int esp_pretokenize(const struct esp_pretokenizer *pretokenizer, struct esp_matcher *matcher,
                     const char **text, int32_t length, bool first,
                     struct esp_pretokenize_scratch *scratch);

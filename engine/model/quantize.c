@@ -1,15 +1,15 @@
 /* quantize.c - writes a model as a GGUF file in another type; see quantize.h.
  *
- * 1. The model is opened and checked as for running it, whatever container it is in. 2. Every
- * filled slot of its description becomes a tensor of the plan, with a name, a type and an order
- * of rows. 3. The header is made of the plan and of the keys. 4. The tensors are read, rounded
- * and written one after the other; what rounding changes is summed up on the way. 5. The file
- * gets its name.
+ * 1. The model is opened and checked like a model that is run, in any format. 2. Every filled
+ * slot of its description becomes a tensor of the plan, with a name, a type and an order of
+ * rows. 3. The header is made from the plan and the keys. 4. The tensors are read, rounded and
+ * written in order; the rounding errors are summed up. 5. The file is renamed to its final
+ * name.
  *
- * Some matrices cost little and are felt much, so the mixes of 4 and 5 bits keep more bits for
+ * Some matrices are small but matter much, so the mixes of 4 and 5 bits keep more bits for
  * them: the head, and value and down in the first and last eighth of the layers and in every
- * third between. These are the mixes that are known as Q4_K_M and Q5_K_M. The experts of a
- * mixture are most of its weights, and all of one kind go into one tensor.
+ * third between. These are the mixes known as Q4_K_M and Q5_K_M. The experts of a mixture are
+ * most of its weights, and all matrices of one kind become one tensor.
  */
 #include "engine/model/quantize.h"
 
@@ -29,8 +29,8 @@
 
 enum { CHUNK = 8 << 20 /* bytes written at once */, MOST_FUSED = 3, PARTS = 64 };
 
-/* A type that can be asked for: what most matrices get, what the important ones and those of
- * experts get, and its number in general.file_type. */
+/* A requested type: the types of most matrices, of important ones and of experts, and its
+ * number in general.file_type. */
 static const struct mix {
     const char *name;
     enum esp_dtype most, important, experts, important_experts;
@@ -54,8 +54,8 @@ const char *esp_quantize_types(void)
     return "q8_0, q6_k, q5_k, q4_k, q4_0, mxfp4, bf16, f16, f32";
 }
 
-/* One tensor of the new file. A fused one is made of several slots, one after the other, and
- * that of experts of the same slot of all. */
+/* One tensor of the new file. A fused one consists of several slots in order; one of experts
+ * has the same slot of all experts. */
 struct planned {
     char name[128];
     const struct esp_tensor *fused[MOST_FUSED];
@@ -63,7 +63,7 @@ struct planned {
     int part_count;
     enum esp_dtype dtype;
     bool vector;
-    int paired; /* rows of a head, if they are to be in pairs */
+    int paired; /* rows of a head, if they are stored in pairs */
 };
 
 struct quantizing {
@@ -116,7 +116,8 @@ static size_t size_of(const struct planned *p)
     return (size_t)rows_of(p) * esp_dtype_row_bytes(p->dtype, columns_of(p));
 }
 
-/* Rows that are no whole blocks get a type with smaller ones that keeps at least as much. */
+/* Rows that are not a multiple of the block get a type with smaller blocks and at least the
+ * same precision. */
 static enum esp_dtype fitting(enum esp_dtype dtype, int columns)
 {
     if (columns % esp_dtype_block(dtype) != 0)
@@ -124,7 +125,7 @@ static enum esp_dtype fitting(enum esp_dtype dtype, int columns)
     return columns % esp_dtype_block(dtype) != 0 ? ESP_F16 : dtype;
 }
 
-/* Of the layers whose value and down get more bits. */
+/* Do value and down of this layer get more bits? */
 static bool is_important_layer(const struct quantizing *q, int layer)
 {
     const int layers = q->model->desc.layers, eighth = layers / 8;
@@ -150,7 +151,7 @@ static bool is_rotated(const struct esp_tensor_rule *rule)
            rule->slot == offsetof(struct esp_layer, key_bias);
 }
 
-/* The rule of the first part of the tensor that `rule` names. */
+/* The rule of the first part of the tensor of `rule`. */
 static const struct esp_tensor_rule *first_of(const struct esp_tensor_rule *rules,
                                               const struct esp_tensor_rule *rule)
 {
@@ -164,13 +165,13 @@ static bool is_positions(const struct esp_tensor_rule *rule, int layer)
     return layer < 0 && rule->slot == offsetof(struct esp_model_desc, position_embedding);
 }
 
-/* A router is small, and who gets a token depends on it. */
+/* A router is small, and it decides which experts compute. */
 static bool is_router(const struct esp_tensor_rule *rule, int layer)
 {
     return layer >= 0 && rule->slot == offsetof(struct esp_layer, router);
 }
 
-/* Plans the tensors of one table; `base` is the struct that its slots lie in. */
+/* Plans the tensors of one table; `base` is the struct with its slots. */
 static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
                       const void *base, int layer)
 {
@@ -252,7 +253,7 @@ static int plan(struct quantizing *q)
 
 /* ------------------------------------------------------------------ the header */
 
-/* Factors of a GGUF source lie in its tensor. */
+/* A GGUF source stores the factors in a tensor. */
 static int find_factors(struct quantizing *q)
 {
     const struct esp_stored *stored = esp_stored_find(q->model->files, "rope_freqs.weight");
@@ -306,7 +307,7 @@ static int make_header(struct quantizing *q, struct esp_bytes *bytes)
 
 /* ------------------------------------------------------------------ the tensors */
 
-/* Some rows of a tensor, cut into parts for the threads. */
+/* Some rows of a tensor, divided into parts for the threads. */
 struct chunk {
     const struct planned *planned;
     int first, rows, parts;
@@ -316,7 +317,7 @@ struct chunk {
     bool infinite[PARTS];
 };
 
-/* The row of the model that is row `row` of the file. */
+/* Reads the model's row for row `row` of the file. */
 static void read_row(const struct planned *p, int row, float *out)
 {
     if (p->paired > 0) {
@@ -450,7 +451,7 @@ static int write_tensors(struct quantizing *q, const struct esp_writing *w)
 
 /* ------------------------------------------------------------------ the tokenizer */
 
-/* All texts of the vocabulary, one after the other; the caller frees them. */
+/* All texts of the vocabulary, concatenated; the caller frees them. */
 static char *all_texts(const struct esp_tokenizer *t, size_t *length)
 {
     char *text = NULL;
@@ -490,7 +491,7 @@ static void compare_tokens(const struct esp_tokenizer *a, const struct esp_token
     free(tokens);
 }
 
-/* Reads back what was written, and counts the tokens of a text that are others. */
+/* Reads back the written tokenizer, and counts the tokens of a text that differ. */
 static int check_tokenizer(const struct quantizing *q, const char *path)
 {
     struct esp_tokenizer *before, *after;
@@ -543,8 +544,8 @@ static bool same_name(const char *a, const char *b)
     return !*a && !*b;
 }
 
-/* A file of architecture "llama" may have the key of a window (Mistral's), which llama.cpp does
- * not read for it. */
+/* A file of architecture "llama" may have a window (Mistral's), but llama.cpp ignores that key
+ * there. */
 static int ignored_window(const struct quantizing *q)
 {
     const struct esp_gguf_architecture *own =

@@ -1,9 +1,9 @@
 /* safetensors.c - reads and checks safetensors files; see safetensors.h.
  *
  * Every number in a file is checked against the size of the file before it is used: the length
- * of the header; for each tensor that its numbers are whole, and that shape times element size
- * is exactly its range of bytes; and that all ranges together fill the data part without gaps
- * or overlaps. A file that was cut, or to which something was appended, fails the last check.
+ * of the header; for each tensor, that its numbers are whole and that shape times element size
+ * equals its range of bytes; and that all ranges together fill the data part without gaps or
+ * overlaps. A file that was truncated or extended fails the last check.
  */
 #include "engine/model/safetensors.h"
 
@@ -64,7 +64,7 @@ static int read_shape(struct esp_stored *tensor, const cJSON *shape, int64_t *el
     return 0;
 }
 
-/* Fills `tensor` from a header entry. Returns NULL, or what is wrong with the entry. */
+/* Fills `tensor` from a header entry. Returns NULL, or an error text. */
 static const char *read_entry(struct esp_stored *tensor, const cJSON *entry, size_t data_size)
 {
     const cJSON *type = cJSON_GetObjectItemCaseSensitive(entry, "dtype");
@@ -80,7 +80,7 @@ static const char *read_entry(struct esp_stored *tensor, const cJSON *entry, siz
     if (cJSON_GetArraySize(offsets) != 2 || begin < 0 || end < begin)
         return "has bad data_offsets";
     if ((uint64_t)end > data_size)
-        return "lies outside the file, which may have been cut: get it again";
+        return "lies outside the file, which may be truncated: get it again";
     if (__builtin_mul_overflow(elements, (int64_t)type_bits(tensor->type), &bits) || bits % 8 ||
         bits / 8 != end - begin)
         return "has data_offsets that do not fit its shape and dtype";
@@ -106,7 +106,7 @@ static int check_tiling(struct esp_stored *tensors, size_t count, size_t data_si
     for (size_t i = 0; i < count; end = tensors[i++].end)
         if (tensors[i].begin != end)
             return esp_fail(err, errlen, ESP_E_FORMAT,
-                            "%s: tensor %s starts at byte %zu of the data instead of %zu", path,
+                            "%s: tensor %s starts at byte %zu of the data, not at %zu", path,
                             tensors[i].name, tensors[i].begin, end);
     if (end != data_size)
         return esp_fail(err, errlen, ESP_E_FORMAT, "%s has %zu bytes of data, its tensors %zu",
@@ -150,10 +150,11 @@ static int read_shard(struct esp_stored_set *set, struct esp_shard *shard, char 
     for (int i = LENGTH_BYTES - 1; i >= 0; i--)
         length = length << 8 | bytes[i];
     if (length > ESP_JSON_LIMIT || length > shard->size - LENGTH_BYTES)
-        return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s is not a safetensors file, or was cut: its header has %llu bytes, "
-                        "the file %zu",
-                        shard->path, (unsigned long long)length, shard->size);
+        return esp_fail(
+            err, errlen, ESP_E_FORMAT,
+            "%s is not a safetensors file, or is truncated: its header has %llu bytes, "
+            "the file %zu",
+            shard->path, (unsigned long long)length, shard->size);
     char *text = malloc(length + 1);
     if (!text)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", shard->path);
@@ -223,8 +224,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Lists the distinct file names of weight_map, sorted; the text belongs to the index. A name
- * must not lead out of the folder. Returns how many there are, or a negative status. */
+/* Lists the distinct file names of weight_map, sorted; the index owns the text. A name must not
+ * lead out of the folder. Returns their number, or a negative status. */
 static int shard_names(const struct esp_json *index, const char ***names, char *err,
                        size_t errlen)
 {
@@ -249,8 +250,9 @@ static int shard_names(const struct esp_json *index, const char ***names, char *
         if (i == 0 || strcmp((*names)[i], (*names)[distinct - 1]) != 0)
             (*names)[distinct++] = (*names)[i];
     if (distinct > MAX_FILES)
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED, "%s names %d files; %d is the most",
-                        index->path, distinct, MAX_FILES);
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "%s names %d files; at most %d are supported", index->path, distinct,
+                        MAX_FILES);
     return distinct;
 }
 

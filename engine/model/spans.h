@@ -16,8 +16,8 @@ struct esp_spans {
     int32_t count, capacity;
 };
 
-/* Parts of a text that people wrote: no special token is found in them, and no token whose text
- * is one of `marks` (ends with NULL; may be NULL). */
+/* Parts of a text that were written by users: no special token is found in them, and no token
+ * with a text in `marks` (ends with NULL; may be NULL). */
 struct esp_literals {
     const struct esp_span *items; /* (count) ascending */
     int32_t count;

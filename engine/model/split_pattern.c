@@ -52,12 +52,12 @@ struct esp_matcher {
 /* ------------------------------------------------------------------ translation */
 
 struct translation {
-    const char *p; /* what is left of the pattern */
+    const char *p; /* the rest of the pattern */
     FILE *out;
-    bool group_start;    /* nothing of this group or alternative was read yet */
-    int depth;           /* of groups, 1 outside of all */
-    int caseless;        /* depth of the group that (?i) holds for; 0: none */
-    const char *refused; /* what is not supported; NULL so far */
+    bool group_start;    /* at the start of a group or alternative */
+    int depth;           /* of groups; 1 outside of all groups */
+    int caseless;        /* depth of the group in which (?i) holds; 0: none */
+    const char *refused; /* unsupported syntax; NULL so far */
 };
 
 static bool refuse(struct translation *t, const char *what)
@@ -81,8 +81,7 @@ static bool copy(struct translation *t, size_t count)
     return true;
 }
 
-/* Translates from \p or \P on: general categories and properties stay, other names are scripts.
- */
+/* Translates from \p or \P on: categories and properties stay, other names are scripts. */
 static bool translate_property(struct translation *t)
 {
     bool negated = *t->p++ == 'P';
@@ -163,7 +162,7 @@ static bool translate_escape(struct translation *t, bool in_class)
         {'R', "\\R", NULL},
     };
     char c = *t->p;
-    /* Oniguruma adds the other case of every character in the class, PCRE2 does not. */
+    /* Oniguruma adds the other case of every character in the class; PCRE2 does not. */
     if (in_class && t->caseless && (c == 'p' || c == 'P' || c == 'w'))
         return refuse(t, "a property in a class under (?i)");
     if (c == 'p' || c == 'P')
@@ -240,10 +239,10 @@ static bool translate_group(struct translation *t)
     if (letters == 0 || (last != ':' && last != ')'))
         return refuse(t,
                       "a group other than (...), (?:), (?=), (?!), (?>), (?<=), (?<!), (?i:)");
-    /* In Ruby a lone (?i) opens a group that ends with the one it is in, alternatives included.
-     */
+    /* In Ruby a lone (?i) opens a group that ends with the enclosing one, alternatives
+     * included. */
     if (last == ')' && !t->group_start)
-        return refuse(t, "an option that does not stand at the start of a group");
+        return refuse(t, "an option that is not at the start of a group");
     if (!t->caseless && memchr(t->p + 2, 'i', letters))
         t->caseless = last == ':' ? t->depth + 1 : t->depth;
     for (size_t i = 0; i < letters + 3; i++)
@@ -273,8 +272,8 @@ static bool translate_brace(struct translation *t)
     return copy(t, length + 1);
 }
 
-/* Returns the pattern in PCRE2's syntax, which the caller frees. NULL if there is no memory, or
- * if t->refused was set. */
+/* Returns the pattern in PCRE2's syntax, which the caller frees. NULL if there is no memory or
+ * t->refused is set. */
 static char *translate(struct translation *t)
 {
     char *text = NULL;
@@ -336,10 +335,9 @@ int esp_split_pattern_open(struct esp_split_pattern **pattern, const char *text,
                            char *err, size_t errlen)
 {
     if (strlen(text) > PATTERN_LIMIT)
-        return esp_fail(
-            err, errlen, ESP_E_UNSUPPORTED,
-            "the pattern \"%.80s...\" has %zu bytes, more than %d are not supported", text,
-            strlen(text), PATTERN_LIMIT);
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "the pattern \"%.80s...\" has %zu bytes; at most %d are supported",
+                        text, strlen(text), PATTERN_LIMIT);
     pcre2_code *code = NULL;
     int status;
     if (literal) {
@@ -421,8 +419,8 @@ static bool out_of_time(struct esp_matcher *matcher)
 int esp_matcher_find(struct esp_matcher *matcher, const struct esp_split_pattern *pattern,
                      const char *text, size_t length, size_t from, size_t *start, size_t *end)
 {
-    /* The limit grows with the length, because a greedy run of white space may be given back
-     * character by character. */
+    /* The limit grows with the length, because a greedy run of white space may backtrack one
+     * character at a time. */
     size_t limit = 10000 + 2 * length;
     pcre2_set_match_limit(matcher->context, limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX);
     while (from <= length) {

@@ -84,7 +84,7 @@ int esp_stored_finish(struct esp_stored_set *set, char *err, size_t errlen)
         qsort(set->tensors, set->count, sizeof *set->tensors, by_name);
     for (size_t i = 1; i < set->count; i++)
         if (by_name(&set->tensors[i - 1], &set->tensors[i]) == 0)
-            return esp_fail(err, errlen, ESP_E_FORMAT, "%s: tensor %s is there twice",
+            return esp_fail(err, errlen, ESP_E_FORMAT, "%s has tensor %s twice",
                             set->tensors[i].file, set->tensors[i].name);
     return 0;
 }
@@ -121,7 +121,7 @@ int esp_stored_release(struct esp_stored_set *set, char *err, size_t errlen)
             continue;
         if (status == 0 && !as_it_was(shard))
             status = esp_fail(err, errlen, ESP_E_FILE,
-                              "%s changed while it was read, or could not be read to its end: "
+                              "%s changed while it was read, or its end could not be read: "
                               "load it again when it is complete",
                               shard->path);
         close(shard->source.fd);
@@ -142,7 +142,7 @@ struct esp_stored *esp_stored_find(const struct esp_stored_set *set, const char 
 
 static const char BLOCKS[] = "_blocks", SCALES[] = "_scales";
 
-/* Whether `scales` has a byte for each 16 of `blocks`. */
+/* Does `scales` have a byte for each 16 of `blocks`? */
 static bool go_together(const struct esp_stored *blocks, const struct esp_stored *scales)
 {
     const int rank = blocks->rank - 1;
@@ -170,7 +170,7 @@ int esp_stored_join_scales(struct esp_stored_set *set, char *err, size_t errlen)
         t->shape[--t->rank - 1] *= 32;
         t->scale_source = scales->source;
         t->scale_offset = scales->offset;
-        scales->used = true; /* to be left out */
+        scales->used = true; /* excluded from the list */
     }
     for (size_t i = 0; i < set->count; i++) {
         struct esp_stored *t = &set->tensors[i];

@@ -1,13 +1,11 @@
-/* stored.h - the tensors that a model's files hold, and their places in these files.
+/* stored.h - the tensors in a model's files, and their places in these files.
  *
- * A reader of a format (safetensors.h, gguf.h) fills a set; model.c looks tensors up in it by
- * the names that the architecture's tables use. The type, shape and place of every tensor are
- * checked by the reader, so that a caller may read all of a tensor with the functions of
- * model_desc.h.
+ * A reader of a format (safetensors.h, gguf.h) fills a set. model.c looks tensors up in it by
+ * the names in the architecture's tables. The reader checks type, shape and place of every
+ * tensor, so a caller may read the whole tensor with the functions of model_desc.h.
  *
- * Files are read and not mapped, because reading a mapped file that was cut meanwhile ends the
- * program (SIGBUS). A change of a file while the weights are read is found when the files are
- * released.
+ * Files are read, not mapped: if a mapped file is truncated, reading it kills the program
+ * (SIGBUS). If a file changes while weights are read, releasing the files reports it.
  */
 #ifndef ESP_STORED_H
 #define ESP_STORED_H
@@ -21,21 +19,20 @@ enum { ESP_MAX_RANK = 8 };
 
 struct esp_stored {
     char *name;
-    char type[16]; /* as the file has it: "F32", "BF16", "I64", "Q4_K", ... */
+    char type[16]; /* in the file's own words: "F32", "BF16", "I64", "Q4_K", ... */
     int rank;
     int64_t shape[ESP_MAX_RANK]; /* rows first */
     size_t begin, end;           /* bytes within the data part */
     struct esp_tensor_file *source;
     size_t offset;    /* of the first byte in that file */
     const char *file; /* path, for error sentences */
-    bool used;        /* the model has a slot for it; set by model.c */
-    /* How a GGUF file has it. `converted`: the parts of a fused matrix follow one another
-     * instead of being interleaved head by head, no matrix is transposed, and what is to be
-     * added to norms is. `paired`: the rows of each head are in pairs, see struct esp_tensor.
-     */
+    bool used;        /* the model uses it; set by model.c */
+    /* Layout in a GGUF file. `converted`: the parts of a fused matrix are consecutive, not
+     * interleaved head by head; no matrix is transposed; norms include their added number.
+     * `paired`: the rows of each head are in pairs, see struct esp_tensor. */
     bool converted, paired;
-    /* MXFP4 of a folder: the scales (rows, blocks), a byte each, lie in this file; else NULL.
-     * See struct esp_tensor. */
+    /* MXFP4 of a folder: file of the scales (rows, blocks), a byte each; else NULL. See struct
+     * esp_tensor. */
     struct esp_tensor_file *scale_source;
     size_t scale_offset;
 };
@@ -57,39 +54,39 @@ struct esp_stored_set {
 
 /* ------------------------------------------------------------------ for readers */
 
-/* Opens the file at `path` as the next of the set, to which it belongs even if a later step
+/* Opens the file at `path` as the next of the set. The set owns it even if a later step
  * fails. */
 int esp_stored_open_file(struct esp_stored_set *set, const char *path, struct esp_shard **shard,
                          char *err, size_t errlen);
-/* Closes and forgets the file that was opened last, of which there is no tensor yet. */
+/* Closes and removes the last opened file, which must have no tensors yet. */
 void esp_stored_drop_file(struct esp_stored_set *set);
-/* Makes room for `more` tensors, so that the next so many calls of esp_stored_add() need none.
+/* Makes room for `more` tensors, so that as many calls of esp_stored_add() need no memory.
  * False: there is no memory. */
 bool esp_stored_reserve(struct esp_stored_set *set, size_t more);
-/* A new tensor of that file, all zero but for name, source and file. NULL: there is no memory.
- * The pointer is valid until the next reserve. */
+/* A new tensor of that file, zeroed except name, source and file. NULL: there is no memory. The
+ * pointer is valid until the next reserve. */
 struct esp_stored *esp_stored_add(struct esp_stored_set *set, struct esp_shard *shard,
                                   const char *name);
-/* Makes one tensor NAME of type MXFP4 of each two bytes tensors NAME_blocks (..., blocks, 16)
- * and NAME_scales (..., blocks), as Hugging Face stores that type. After esp_stored_finish().
- */
+/* Joins each two bytes tensors NAME_blocks (..., blocks, 16) and NAME_scales (..., blocks), the
+ * form of MXFP4 in Hugging Face folders, into one tensor NAME of type MXFP4. Call it after
+ * esp_stored_finish(). */
 int esp_stored_join_scales(struct esp_stored_set *set, char *err, size_t errlen);
-/* Sorts the tensors; fails if a name is there twice. */
+/* Sorts the tensors; fails on duplicate names. */
 int esp_stored_finish(struct esp_stored_set *set, char *err, size_t errlen);
 
 /* ------------------------------------------------------------------ for everyone */
 
 void esp_stored_close(struct esp_stored_set *set);
 
-/* Closes the files, after all weights have been read. ESP_E_FILE if a file changed meanwhile or
- * could not be read, so that the weights must not be used. */
+/* Closes the files after all weights have been read. ESP_E_FILE: a file changed meanwhile or
+ * could not be read, so the weights must not be used. */
 int esp_stored_release(struct esp_stored_set *set, char *err, size_t errlen);
 
 /* NULL if there is no tensor of that name. */
 struct esp_stored *esp_stored_find(const struct esp_stored_set *set, const char *name);
-/* How many tensors are not marked as used; *first becomes the name of one of them. */
+/* Number of unused tensors; *first becomes the name of one of them. */
 int esp_stored_unused(const struct esp_stored_set *set, const char **first);
-/* Whether the name of any tensor starts with `prefix`. */
+/* Does the name of any tensor start with `prefix`? */
 bool esp_stored_has_prefix(const struct esp_stored_set *set, const char *prefix);
 
 #endif

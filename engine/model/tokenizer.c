@@ -1,27 +1,27 @@
 /* tokenizer.c - see tokenizer.h.
  *
- * Encoding goes through the stages of the Hugging Face library, in its order, and gives its
+ * Encoding follows the stages of the Hugging Face library, in its order, and gives the same
  * ids:
- *   1. text that is not UTF-8 is set apart: each byte that is part of no valid character
- *      becomes the token of that byte; the valid stretches between are encoded each on its own;
- *   2. added tokens that are looked for in the text as it is are cut out;
- *   3. what is left is normalised (not at all, to NFC, or spaces are made visible);
- *   4. added tokens that are looked for in normalised text are cut out;
- *   5. what is left is cut into words by the patterns of the pre-tokenizer;
+ *   1. text that is not UTF-8 is separated: each byte outside of valid characters becomes the
+ *      token of that byte; the valid parts are encoded separately;
+ *   2. added tokens that are searched in the original text are taken out;
+ *   3. the rest is normalised (not at all, to NFC, or spaces are made visible);
+ *   4. added tokens that are searched in normalised text are taken out;
+ *   5. the rest is split into words by the patterns of the pre-tokenizer;
  *   6. each word is encoded by BPE.
  *
  * The file's post_processor, truncation and padding are not used here: they add or remove
  * tokens around a text. If the post_processor begins a text with a special token,
  * esp_tokenizer_prefix() returns it, and the caller puts it before a new text.
  *
- * Some settings lose information, here as in that library: add_prefix_space, Prepend and
- * Metaspace add spaces; Prepend and Metaspace decode a U+2581 of the text as a space; lstrip
- * and rstrip of added tokens and the Split behaviour Removed drop text; and a byte without a
- * token is dropped (Pythia's vocabulary has none for the bytes that UTF-8 never uses, SmolLM's
- * none for some control characters).
+ * Some settings lose information, as in that library: add_prefix_space, Prepend and Metaspace
+ * add spaces; Prepend and Metaspace decode a U+2581 of the text as a space; lstrip and rstrip
+ * of added tokens and the Split behaviour Removed drop text; and a byte without a token is
+ * dropped (Pythia's vocabulary has none for the bytes that UTF-8 never uses, SmolLM's none for
+ * some control characters).
  *
- * Everything but the scratch memory in struct encoding is written once, at open; encoding is
- * therefore thread-safe.
+ * Everything except the scratch memory in struct encoding is written once, at open, so encoding
+ * is thread-safe.
  */
 #include "engine/model/tokenizer.h"
 
@@ -95,7 +95,7 @@ static int read_json(cJSON **json, char path[PATH_MAX], const char *folder, char
     return status;
 }
 
-/* True if the decoder, alone or in a Sequence, only writes the bytes of the tokens. */
+/* Does the decoder, alone or in a Sequence, only write the bytes of the tokens? */
 static bool decodes_bytes(const cJSON *decoder, bool byte_fallback, const char **other)
 {
     static const char *const known[] = {"ByteLevel", "ByteFallback", "Fuse",
@@ -118,7 +118,7 @@ static bool decodes_bytes(const cJSON *decoder, bool byte_fallback, const char *
     return false;
 }
 
-/* Refuses other decoders, since this tokenizer always decodes a token to its bytes, also if
+/* Refuses other decoders, since this tokenizer always decodes a token to its bytes, even if
  * they are only a part of a character. */
 static int check_decoder(const cJSON *decoder, bool byte_fallback, char *err, size_t errlen)
 {
@@ -297,7 +297,7 @@ static void put(struct encoding *e, int32_t token)
     e->count++;
 }
 
-/* Stages 5 and 6. `first`: the text begins here, likewise below. */
+/* Stages 5 and 6. `first`: the text begins here, also in the functions below. */
 static int encode_rest(struct encoding *e, const char *text, int32_t length, bool first)
 {
     const struct esp_tokenizer *t = e->tokenizer;
@@ -312,8 +312,8 @@ static int encode_rest(struct encoding *e, const char *text, int32_t length, boo
     return status;
 }
 
-/* Where byte `at` of a piece is in its normalized text; where characters were combined over it,
- * a few bytes off, which no token is shorter than. */
+/* Position of byte `at` of a piece in its normalized text. If characters were combined across
+ * it, the result is a few bytes off; no token is that short. */
 static int normalized_at(const struct encoding *e, const char *piece, int32_t at)
 {
     char *text = (char *)piece;
@@ -326,7 +326,7 @@ static int normalized_at(const struct encoding *e, const char *piece, int32_t at
     return (int)length;
 }
 
-/* Adds the literal parts of a piece that begins at byte `offset`, as bytes of its normalized
+/* Adds the literal parts of a piece that begins at byte `offset`, in bytes of its normalized
  * text. */
 static int normalize_literals(const struct encoding *e, const char *piece, int32_t piece_length,
                               int32_t offset, struct esp_spans *spans)

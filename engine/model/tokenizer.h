@@ -1,12 +1,16 @@
-/* tokenizer.h - text to tokens and back, from a Hugging Face tokenizer.json or a GGUF file.
+/* tokenizer.h - converts text to tokens and back, by a Hugging Face tokenizer.json or a GGUF
+ * file.
  *
- * Byte-level BPE as used by GPT-2, GPT-NeoX, Llama 3, Qwen and the built-in pair: added tokens
- * are cut out first, the rest is normalised (none or NFC), split by a pattern (the GPT-2 one or
- * the `Split` patterns of the file), mapped to byte characters and merged. And BPE with byte
- * fallback, as the SentencePiece tokenizers of Llama 2, TinyLlama and Mistral are written: a
- * space becomes U+2581, characters are merged, and those that are no token fall back to their
- * bytes. Any bytes can be encoded, and decoding gives the same bytes back (after NFC, where the
- * file asks for it), unless the file itself asks for a loss; tokenizer.c lists those cases.
+ * Two kinds of BPE:
+ * - Byte-level, as in GPT-2, GPT-NeoX, Llama 3, Qwen and the built-in pair. Added tokens are
+ *   found first. The rest is normalised (none or NFC), split by a pattern (of GPT-2, or the
+ *   file's `Split` patterns), mapped to byte characters and merged.
+ * - With byte fallback, as in the SentencePiece tokenizers of Llama 2, TinyLlama and Mistral. A
+ *   space becomes U+2581, characters are merged, and characters that are no token become their
+ *   bytes.
+ *
+ * Any bytes can be encoded. Decoding returns the same bytes (after NFC, if the file asks for
+ * it), unless the file itself asks for a loss; tokenizer.c lists those cases.
  */
 #ifndef ESP_TOKENIZER_H
 #define ESP_TOKENIZER_H
@@ -16,8 +20,8 @@
 
 struct esp_tokenizer;
 
-/* Reads `folder`/tokenizer.json, or the GGUF file that `folder` is. The file is untrusted:
- * anything unexpected is a failure with one sentence in err. */
+/* Reads `folder`/tokenizer.json, or the GGUF file `folder`. The file is untrusted: anything
+ * unexpected is a failure with one sentence in err. */
 int esp_tokenizer_open(struct esp_tokenizer **tokenizer, const char *folder, char *err,
                        size_t errlen);
 void esp_tokenizer_close(struct esp_tokenizer *tokenizer);
@@ -25,26 +29,27 @@ void esp_tokenizer_close(struct esp_tokenizer *tokenizer);
 /* Highest token id + 1. */
 int esp_tokenizer_size(const struct esp_tokenizer *tokenizer);
 
-/* Encodes `length` bytes and writes at most `capacity` tokens. Returns how many the text has,
- * or a negative status: ESP_E_ARGUMENT for a text of more than 256 MiB, ESP_E_UNSUPPORTED if a
- * pattern of the file takes too long on it, ESP_E_MEMORY. Bytes that are not UTF-8 are encoded
- * byte by byte. No tokens are added around the text (no begin-of-text token). Thread-safe. */
+/* Encodes `length` bytes and writes at most `capacity` tokens. Returns the number of tokens in
+ * the text, or a negative status: ESP_E_ARGUMENT for a text of more than 256 MiB,
+ * ESP_E_UNSUPPORTED if a pattern of the file takes too long on it, ESP_E_MEMORY. Bytes that are
+ * not UTF-8 are encoded byte by byte. No tokens are added around the text (no begin-of-text
+ * token). Thread-safe. */
 int esp_tokenizer_encode(const struct esp_tokenizer *tokenizer, const char *text, size_t length,
                          int32_t *tokens, int capacity);
-/* The same for a text of which people wrote the parts `literals`. */
+/* The same for a text in which users wrote the parts `literals`. */
 int esp_tokenizer_encode_literal(const struct esp_tokenizer *tokenizer, const char *text,
                                  size_t length, const struct esp_literals *literals,
                                  int32_t *tokens, int capacity);
 
 /* The bytes of a token (not NUL-terminated, owned by the tokenizer), NULL if there is no such
- * token. The bytes of an added token, special or not, are those of its content. */
+ * token. An added token, special or not, has the bytes of its content. */
 const char *esp_tokenizer_bytes(const struct esp_tokenizer *tokenizer, int32_t token,
                                 size_t *length);
 /* The id of an added token or vocabulary entry with exactly these bytes, or -1. */
 int32_t esp_tokenizer_find(const struct esp_tokenizer *tokenizer, const char *bytes,
                            size_t length);
 bool esp_tokenizer_is_special(const struct esp_tokenizer *tokenizer, int32_t token);
-/* The special token that belongs before every new text (Llama 3: <|begin_of_text|>), or -1. */
+/* The special token that begins every text (Llama 3: <|begin_of_text|>), or -1. */
 int32_t esp_tokenizer_prefix(const struct esp_tokenizer *tokenizer);
 /* Hash (FNV-1a, 64 bit) over all (id, bytes) pairs: equal for tokenizers that can share a tree.
  */

@@ -1,9 +1,9 @@
 /* torch_file.c - reads the dictionary of tensors of pytorch_model.bin; see torch_file.h.
  *
- * The stack machine is that of Python's pickle (pickletools.py lists its instructions). A value
- * here is one of the few kinds that a dictionary of tensors is made of; OTHER stands for all
- * that does not matter, such as metadata. Every instruction adds at most one value, so memory
- * is bounded by the size of the pickle.
+ * The stack machine is the one of Python's pickle (pickletools.py lists its instructions). A
+ * value here is one of the few kinds that a dictionary of tensors needs; OTHER stands for the
+ * rest, such as metadata. Every instruction adds at most one value, so the size of the pickle
+ * bounds the memory.
  */
 #include "engine/model/torch_file.h"
 
@@ -77,7 +77,7 @@ static int push(struct machine *m, struct value value)
     return ESP_OK;
 }
 
-/* The values above the last mark, which goes with them; NULL if there is no mark. */
+/* Pops the values above the last mark, and the mark; NULL if there is no mark. */
 static struct value *pop_mark(struct machine *m, size_t *count)
 {
     for (size_t i = m->depth; i > 0; i--)
@@ -157,7 +157,7 @@ static int read_storage(struct machine *m)
     int type = 0;
     if (tuple->items != 5 || !is_text(&item[0], STRING, "storage") || item[1].kind != GLOBAL ||
         item[2].kind != STRING || item[4].kind != INTEGER)
-        return refuse(m, "refers to something that is no storage of a tensor");
+        return refuse(m, "refers to something other than a storage of a tensor");
     while (type < STORAGES && !is_text(&item[1], GLOBAL, storages[type].global))
         type++;
     if (type == STORAGES)
@@ -177,7 +177,7 @@ static int read_storage(struct machine *m)
                                   .first = (size_t)(entry - m->zip->entries)});
 }
 
-/* (storage, offset, sizes, strides, ...), whose numbers must lie one behind the other. */
+/* (storage, offset, sizes, strides, ...); the tensor must be contiguous. */
 static int build_tensor(struct machine *m, const struct value *arguments)
 {
     const struct value *item = m->items + arguments->first;
@@ -194,14 +194,14 @@ static int build_tensor(struct machine *m, const struct value *arguments)
         if (sizes[i].kind != INTEGER || strides[i].kind != INTEGER || sizes[i].number < 0)
             return refuse(m, "builds a tensor in an unknown way");
         if (sizes[i].number != 1 && strides[i].number != elements)
-            return refuse(m, "has a tensor whose numbers do not lie one behind the other");
+            return refuse(m, "has a tensor that is not contiguous");
         t->shape[i] = sizes[i].number;
         if (__builtin_mul_overflow(elements, sizes[i].number, &elements))
             return refuse(m, "has a tensor that is too large");
     }
     if (item[1].number < 0 || item[1].number > item[0].number ||
         elements > item[0].number - item[1].number)
-        return refuse(m, "has a tensor that reaches beyond its storage");
+        return refuse(m, "has a tensor that goes beyond its storage");
     const size_t bytes = type_bytes(t->type);
     t->begin = (size_t)item[1].number * bytes;
     t->end = t->begin + (size_t)elements * bytes;
@@ -209,7 +209,7 @@ static int build_tensor(struct machine *m, const struct value *arguments)
     return push(m, (struct value){.kind = TENSOR, .first = m->tensor_count++});
 }
 
-/* Calls of what is known build a tensor or a dictionary; others give nothing that matters. */
+/* Calls of known functions build a tensor or a dictionary; others give OTHER. */
 static int reduce(struct machine *m)
 {
     if (m->depth < 2 || m->stack[m->depth - 1].kind != TUPLE)
@@ -224,14 +224,14 @@ static int reduce(struct machine *m)
     return push(m, (struct value){.kind = is_dictionary ? DICTIONARY : OTHER});
 }
 
-/* Tensors with a name are what the file is about. A tensor may have several names, but a few
- * bytes that repeat a long one must not take memory without end. */
+/* Stores a tensor under its name. A tensor may have several names, but a few bytes that repeat
+ * a long one must not take unlimited memory. */
 static int set_item(struct machine *m, const struct value *key, const struct value *item)
 {
     if (key->kind != STRING || item->kind != TENSOR)
         return ESP_OK;
     if (key->number > NAME_LIMIT)
-        return refuse(m, "has a tensor whose name is too long");
+        return refuse(m, "has a tensor with a name that is too long");
     if (m->named_count++ == m->tensor_room)
         return refuse(m, "names more tensors than it can hold");
     char *name = memchr(key->text, '\0', (size_t)key->number)
@@ -412,7 +412,7 @@ static int read_pickle(struct machine *m, struct esp_tensor_file *file)
         pickle ? esp_zip_find(m->zip, pickle->name, pickle->length - strlen("data.pkl"),
                               "byteorder", strlen("byteorder"))
                : NULL;
-    if (order && order->size != strlen("little")) /* the other one is big */
+    if (order && order->size != strlen("little")) /* else big-endian */
         return esp_fail(m->err, m->errlen, ESP_E_UNSUPPORTED,
                         "%s was written by a big-endian machine; save the weights as "
                         "model.safetensors",
@@ -430,7 +430,7 @@ static int read_pickle(struct machine *m, struct esp_tensor_file *file)
     m->stack = calloc(m->room + 1, sizeof *m->stack);
     m->items = calloc(m->room + 1, sizeof *m->items);
     m->memo = calloc(m->room + 1, sizeof *m->memo);
-    m->tensor_room = m->room / 16 + 1; /* each takes more bytes of the pickle than that */
+    m->tensor_room = m->room / 16 + 1; /* each takes more bytes of the pickle */
     m->tensors = calloc(m->tensor_room, sizeof *m->tensors);
     int status;
     if (!code || !m->stack || !m->items || !m->memo || !m->tensors) {

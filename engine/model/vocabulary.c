@@ -1,9 +1,9 @@
 /* vocabulary.c - see vocabulary.h.
  *
- * The file is not trusted. Ids must be whole numbers below ID_LIMIT and used once; gaps are
+ * The file is untrusted. Ids must be whole numbers below ID_LIMIT and used once. Gaps are
  * allowed, because models pad their vocabulary. An added token may repeat an entry of the
- * vocabulary, but then under the same id and with the same bytes: the Hugging Face library
- * would quietly renumber it, which the model's weights cannot follow.
+ * vocabulary, but only with the same id and the same bytes: the Hugging Face library would
+ * silently renumber it, and the model's weights would not match.
  */
 #include "engine/model/vocabulary.h"
 
@@ -150,7 +150,7 @@ static int check_id(const cJSON *number, const char *text, char *err, size_t err
     return (int)id;
 }
 
-/* Checks ids and texts and makes room for all tokens. */
+/* Checks ids and texts and allocates room for all tokens. */
 static int allocate(struct esp_vocabulary *v, const cJSON *vocab, const cJSON *added, char *err,
                     size_t errlen)
 {
@@ -182,8 +182,7 @@ static int allocate(struct esp_vocabulary *v, const cJSON *vocab, const cJSON *a
     }
     if (count > TOKEN_LIMIT)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "there are %zu tokens, more than %d are not supported", count,
-                        TOKEN_LIMIT);
+                        "there are %zu tokens; at most %d are supported", count, TOKEN_LIMIT);
     v->slot_mask = 1023;
     while (v->slot_mask < 2 * count)
         v->slot_mask = 2 * v->slot_mask + 1;
@@ -244,7 +243,7 @@ static int add_entry(struct esp_vocabulary *v, const cJSON *item, uint32_t flags
         if (!v->byte_fallback &&
             ((size_t)token->length != length || memcmp(token->bytes, text, length) != 0))
             return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                            "the added token \"%.40s\" spells other bytes in the vocabulary, "
+                            "the added token \"%.40s\" has other bytes in the vocabulary, "
                             "which is not supported",
                             text);
         token->flags |= flags;
@@ -292,7 +291,7 @@ static int add_byte(struct esp_vocabulary *v, const cJSON *item, char *err, size
     return 1;
 }
 
-/* With byte fallback the tokens of bytes were found by their texts already. */
+/* With byte fallback, the tokens of bytes were already found by their texts. */
 static int find_bytes(struct esp_vocabulary *v, char *err, size_t errlen)
 {
     for (int i = 0; i < 256; i++) {

@@ -1,14 +1,13 @@
-/* vocabulary.h - the tokens of a tokenizer.json: ids, bytes, flags, and the way back from bytes
- * to ids.
+/* vocabulary.h - the tokens of a tokenizer.json: ids, bytes, flags, and lookup by bytes.
  *
  * A byte-level vocabulary writes every byte as one printable character (GPT-2's alphabet:
  * '!'..'~' and most of Latin-1 stand for themselves, the other 68 bytes are U+0100..U+0143; a
- * space is U+0120). A token whose text has only such characters is "spelled" and stands for the
- * bytes it spells; any other text stands for its own UTF-8 bytes and can only be reached as an
- * added token. Spelled and plain tokens may have the same bytes, so looking up asks which of
- * the two is meant.
+ * space is U+0120). A token with only such characters is "spelled" and stands for the bytes it
+ * spells. Any other token is plain: it stands for its own UTF-8 bytes and can only be found as
+ * an added token. Spelled and plain tokens may have the same bytes, so every lookup says which
+ * kind it wants.
  *
- * A vocabulary with byte fallback (SentencePiece's) writes a space as U+2581 and every other
+ * A vocabulary with byte fallback (SentencePiece) writes a space as U+2581 and every other
  * character as itself; those are its spelled tokens. For each byte it has one more token, of
  * the form "<0x0A>", for characters that are no token.
  */
@@ -26,9 +25,9 @@ enum {
     ESP_TOKEN_SPELLED = 1,
     ESP_TOKEN_ADDED = 2,
     ESP_TOKEN_SPECIAL = 4,
-    ESP_TOKEN_NORMALIZED = 8,   /* added token: looked for after normalization */
-    ESP_TOKEN_SINGLE_WORD = 16, /* ... only where no word character touches it */
-    ESP_TOKEN_LSTRIP = 32,      /* ... and swallows the white space before it */
+    ESP_TOKEN_NORMALIZED = 8,   /* added token: searched after normalization */
+    ESP_TOKEN_SINGLE_WORD = 16, /* ... only if no word character touches it */
+    ESP_TOKEN_LSTRIP = 32,      /* ... includes the white space before it */
     ESP_TOKEN_RSTRIP = 64,      /* ... after it */
 };
 
@@ -51,9 +50,8 @@ struct esp_vocabulary {
 
 #define ESP_SPACE_MARK "\xE2\x96\x81" /* U+2581 */
 
-/* Reads `model.vocab` and `added_tokens` (may be NULL). Every printable ASCII character has a
- * token afterwards, with byte fallback every byte; else other bytes may have none. Free it even
- * if reading fails. */
+/* Reads `model.vocab` and `added_tokens` (may be NULL). Every printable ASCII character must
+ * have a token, with byte fallback every byte. Free it even if reading fails. */
 int esp_vocabulary_read(struct esp_vocabulary *vocabulary, const cJSON *vocab,
                         const cJSON *added, bool byte_fallback, char *err, size_t errlen);
 void esp_vocabulary_free(struct esp_vocabulary *vocabulary);
@@ -61,7 +59,7 @@ void esp_vocabulary_free(struct esp_vocabulary *vocabulary);
 /* The token with these bytes, spelled or plain; -1 if there is none. */
 int32_t esp_vocabulary_find(const struct esp_vocabulary *vocabulary, bool spelled,
                             const char *bytes, size_t length);
-/* The token with this text, as the file writes it. `text` (valid UTF-8) is overwritten. */
+/* The token with this text, in the file's spelling. Overwrites `text` (valid UTF-8). */
 int32_t esp_vocabulary_find_text(const struct esp_vocabulary *vocabulary, char *text,
                                  size_t length);
 

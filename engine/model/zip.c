@@ -9,11 +9,11 @@
 
 enum {
     END = 22,        /* bytes of the end record */
-    COMMENT = 65535, /* behind it at most */
-    LOCATOR = 20,    /* in front of it, in large archives */
-    LARGE_END = 56,  /* which tells where this is */
-    ENTRY = 46,      /* of an entry of the directory, without its texts */
-    LOCAL = 30,      /* of a header in front of contents, likewise */
+    COMMENT = 65535, /* maximum size after it */
+    LOCATOR = 20,    /* before it, in large archives */
+    LARGE_END = 56,  /* found by the locator */
+    ENTRY = 46,      /* an entry of the directory, without its texts */
+    LOCAL = 30,      /* a header before contents, without its texts */
     DIRECTORY_LIMIT = 64 << 20
 };
 
@@ -30,7 +30,7 @@ static int damaged(const char *path, const char *what, char *err, size_t errlen)
     return esp_fail(err, errlen, ESP_E_FORMAT, "%s is a damaged zip archive: %s", path, what);
 }
 
-/* Where the directory lies, and how many entries it has. */
+/* Position of the directory, and its number of entries. */
 struct place {
     uint64_t offset, size, count;
 };
@@ -65,16 +65,16 @@ static int find_directory(struct place *place, struct esp_tensor_file *file, siz
         at--;
     int status = ESP_OK;
     if (at == 0) {
-        status = esp_fail(
-            err, errlen, ESP_E_FORMAT,
-            "%s is not a zip archive as PyTorch has written since 1.6, or was cut", path);
+        status =
+            esp_fail(err, errlen, ESP_E_FORMAT,
+                     "%s is not a zip archive of PyTorch 1.6 or later, or is truncated", path);
     } else {
         const char *end = bytes + at - 1;
         *place = (struct place){number(end + 16, 4), number(end + 12, 4), number(end + 10, 2)};
         if ((place->offset == UINT32_MAX || place->size == UINT32_MAX ||
              place->count == UINT16_MAX) &&
             find_large(place, file, size, size - tail + at - 1) < 0)
-            status = damaged(path, "its directory is not found", err, errlen);
+            status = damaged(path, "it has no directory", err, errlen);
     }
     free(bytes);
     if (status == ESP_OK && (place->size > DIRECTORY_LIMIT || place->offset > size ||
@@ -104,8 +104,8 @@ static int read_large(const char *extra, size_t length, uint64_t *value[3])
     return 0;
 }
 
-/* Reads one entry at `at`; returns NULL, or what is wrong. *next becomes where the next one is.
- */
+/* Reads one entry at `at`; returns NULL, or an error text. *next becomes the position of the
+ * next one. */
 static const char *read_entry(struct esp_zip_entry *entry, const char *directory, size_t length,
                               size_t at, size_t *next, struct esp_tensor_file *file,
                               size_t file_size)
@@ -113,16 +113,16 @@ static const char *read_entry(struct esp_zip_entry *entry, const char *directory
     char local[LOCAL];
     const char *head = directory + at;
     if (length - at < ENTRY || memcmp(head, "PK\1\2", 4) != 0)
-        return "its directory is cut";
+        return "its directory is truncated";
     const size_t name = (size_t)number(head + 28, 2), extra = (size_t)number(head + 30, 2);
     const size_t texts = name + extra + (size_t)number(head + 32, 2);
     if (texts > length - at - ENTRY)
-        return "its directory is cut";
+        return "its directory is truncated";
     uint64_t packed = number(head + 20, 4), size = number(head + 24, 4),
              start = number(head + 42, 4);
     uint64_t *large[3] = {&size, &packed, &start};
     if (read_large(head + ENTRY + name, extra, large) < 0)
-        return "a size of its directory is cut";
+        return "a size in its directory is truncated";
     if (number(head + 10, 2) != 0 || packed != size)
         return "a part is compressed";
     if (file_size < LOCAL || start > file_size - LOCAL)

@@ -1,9 +1,8 @@
-/* zip.h - finds the files inside a zip archive that are stored as they are, without
- * compression.
+/* zip.h - finds uncompressed files inside a zip archive.
  *
  * PyTorch writes its weights that way (torch_file.h). The format: APPNOTE.TXT of PKWARE,
  * sections 4.3.7, 4.3.12 to 4.3.16 and 4.5.3 (sizes of more than 32 bits). An archive is
- * untrusted: whatever is found lies inside the file.
+ * untrusted: every entry found is inside the file.
  */
 #ifndef ESP_ZIP_H
 #define ESP_ZIP_H
@@ -22,12 +21,12 @@ struct esp_zip {
     char *directory;
 };
 
-/* Reads the list of a file of `size` bytes; `path` is for sentences. */
+/* Reads the directory of a file of `size` bytes; `path` is used in error sentences. */
 int esp_zip_open(struct esp_zip *zip, struct esp_tensor_file *file, size_t size,
                  const char *path, char *err, size_t errlen);
 void esp_zip_close(struct esp_zip *zip);
 
-/* NULL if there is none of that name, given in two parts. */
+/* Finds an entry by its name, given in two parts. NULL if there is none. */
 const struct esp_zip_entry *esp_zip_find(const struct esp_zip *zip, const char *folder,
                                          size_t folder_length, const char *name,
                                          size_t name_length);

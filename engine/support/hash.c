@@ -12,7 +12,7 @@
 static struct esp_hash_key process_key;
 static pthread_once_t drawn = PTHREAD_ONCE_INIT;
 
-/* Draws the key without waiting. If the system has no random numbers yet, the key is made of
+/* Draws the key without blocking. If the system has no random numbers yet, the key is made of
  * the clock, the process id and an address. */
 static void draw_key(void)
 {

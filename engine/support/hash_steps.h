@@ -1,5 +1,4 @@
-/* hash_steps.h - the steps of the hash of hash.h, for the two files that take them one by one.
- */
+/* hash_steps.h - the single rounds of the hash of hash.h, for the two files that need them. */
 #ifndef ESP_HASH_STEPS_H
 #define ESP_HASH_STEPS_H
 
@@ -51,8 +50,7 @@ static inline uint64_t esp_hash_end(struct esp_hash_state v)
     return v.a ^ v.b ^ v.c ^ v.d;
 }
 
-/* The hash of a number: of its one word, without the length, which is the same for all numbers.
- */
+/* The hash of one word. Its length is left out, because it is the same for all numbers. */
 static inline uint64_t esp_hash_number(struct esp_hash_key key, uint64_t number)
 {
     return esp_hash_end(esp_hash_word(esp_hash_begin(key), number));

@@ -1,7 +1,7 @@
 /* int_map.h - a hash table from 64-bit keys to 64-bit values.
  *
- * Open addressing with linear probing, at most half full; it grows by doubling. Keys come from
- * files: hash.h says why none can be chosen to collide. Reading is thread-safe.
+ * Open addressing with linear probing, at most half full; it grows by doubling. Keys are
+ * untrusted; hash.h says why nobody can make them collide. Reading is thread-safe.
  */
 #ifndef ESP_INT_MAP_H
 #define ESP_INT_MAP_H
@@ -14,7 +14,7 @@
 
 #define ESP_INT_MAP_NONE UINT64_MAX /* neither a key nor a value */
 
-/* A map whose bytes are all zero is empty. */
+/* A zeroed map is empty. */
 struct esp_int_map {
     struct esp_int_entry {
         uint64_t key, value;
@@ -30,8 +30,8 @@ void esp_int_map_free(struct esp_int_map *map);
 
 /* The value, or ESP_INT_MAP_NONE. */
 uint64_t esp_int_map_get(const struct esp_int_map *map, uint64_t key);
-/* Adds a key, or replaces its value. False if there is no memory for another key; that cannot
- * happen while there are no more keys than esp_int_map_init() made room for. */
+/* Adds a key, or replaces its value. False if there is no memory, which cannot happen up to the
+ * number of keys given to esp_int_map_init(). */
 bool esp_int_map_put(struct esp_int_map *map, uint64_t key, uint64_t value);
 
 #endif

@@ -13,11 +13,11 @@ int esp_open_regular(const char *path, int flags, mode_t mode, const char **wron
     int file = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);
     *wrong = NULL;
     if (file < 0 && errno == ENXIO) /* a pipe that nobody reads, or a socket */
-        *wrong = "it is no regular file";
+        *wrong = "it is not a regular file";
     else if (file < 0 || fstat(file, &about) < 0)
         *wrong = strerror(errno);
     else if (!S_ISREG(about.st_mode))
-        *wrong = "it is no regular file";
+        *wrong = "it is not a regular file";
     if (*wrong && file >= 0)
         close(file);
     return *wrong ? -1 : file;

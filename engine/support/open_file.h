@@ -1,12 +1,12 @@
-/* open_file.h - opens files of unknown origin without waiting for them. */
+/* open_file.h - opens untrusted files without blocking on them. */
 #ifndef ESP_OPEN_FILE_H
 #define ESP_OPEN_FILE_H
 
 #include <sys/types.h>
 
-/* Like open(), but only for regular files, because opening or reading a pipe could wait for
- * ever. Returns the file descriptor, or -1 and in `wrong` the reason as the end of a sentence
- * (static text). */
+/* Like open(), but refuses all but regular files: opening or reading a pipe could block
+ * forever. Returns the file descriptor, or -1 with the reason in `wrong`, as the end of a
+ * sentence (static text). */
 int esp_open_regular(const char *path, int flags, mode_t mode, const char **wrong);
 
 #endif

@@ -1,8 +1,8 @@
 /* part_file.c - a table of names that a signal handler can read; see part_file.h.
  *
- * An entry belongs to whoever took its state from FREE or from NOTED, and is only read or
- * written by its owner. So a handler never sees half a name, also one that interrupts this code
- * or runs in another thread.
+ * The state of an entry changes atomically; only the code that took it from FREE or NOTED reads
+ * or writes the entry. So a handler never sees half a name, even if it interrupts this code or
+ * runs in another thread.
  */
 #include "engine/support/part_file.h"
 

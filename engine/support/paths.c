@@ -1,9 +1,9 @@
-/* paths.c - finds the data that comes with the program, and the user's; see paths.h.
+/* paths.c - finds the program's data folders and the user's; see paths.h.
  *
- * A program that was built but not installed lies somewhere below the source tree
+ * A program that was built but not installed is somewhere below the source tree
  * (build/espalier, build/tests/unit/model), an installed one in PREFIX/bin or, as a library,
- * PREFIX/lib. Both are found by walking up a few folders from the file that runs, so that a
- * tree or a prefix may be moved.
+ * PREFIX/lib. Both are found by walking up a few folders from the running file, so a tree or a
+ * prefix may be moved.
  */
 #include "engine/support/paths.h"
 
@@ -28,7 +28,7 @@ static bool found(char *path, size_t size, const char *base, const char *below,
     return n >= 0 && (size_t)n < size && access(path, R_OK) == 0;
 }
 
-/* In the source tree models lie with the engine, lessons, recordings and suites with the
+/* In the source tree, models are in the engine; lessons, recordings and suites are in the
  * sessions. */
 static const char *tree_of(const char *kind)
 {
@@ -37,7 +37,7 @@ static const char *tree_of(const char *kind)
     return sessions ? "sessions/" : strcmp(kind, "models") == 0 ? "engine/" : "";
 }
 
-/* Looks in the folder of `file` and in its parents. */
+/* Searches the folder of `file` and its parents. */
 static bool found_above(char *path, size_t size, const char *file, const char *kind,
                         const char *name)
 {

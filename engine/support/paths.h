@@ -1,5 +1,4 @@
-/* paths.h - the folders of models and themes that come with the program, and of the user's
- * files. */
+/* paths.h - the program's data folders (models, themes, ...) and the user's folders. */
 #ifndef ESP_PATHS_H
 #define ESP_PATHS_H
 

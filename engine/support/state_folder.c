@@ -19,7 +19,8 @@ static int find_path(char path[PATH_MAX], const char *name)
     return esp_user_path(path, PATH_MAX, ESP_USER_STATE, name);
 }
 
-/* Reads at most `size` bytes and returns how many; `size` means that the file is too long. */
+/* Reads at most `size` bytes and returns their number; `size` means that the file is too
+ * long. */
 static size_t read_all(int file, char *text, size_t size)
 {
     size_t length = 0;

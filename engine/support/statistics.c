@@ -1,8 +1,8 @@
 /* statistics.c - chi-square tests; see statistics.h.
  *
  * The tail is the regularised incomplete gamma function Q(k/2, x/2): a power series for the
- * lower part where x < k + 2, a continued fraction (Lentz) for the upper part elsewhere; both
- * converge quickly there (Abramowitz and Stegun 6.5.29 and 6.5.31).
+ * lower part if x < k + 2, else a continued fraction (Lentz) for the upper part. Both converge
+ * quickly there (Abramowitz and Stegun 6.5.29 and 6.5.31).
  */
 #include "engine/support/statistics.h"
 

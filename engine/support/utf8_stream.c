@@ -1,8 +1,7 @@
 /* utf8_stream.c - see utf8_stream.h.
  *
- * Bytes go one at a time through `pending`, so that it does not matter where tokens end.
- * Invariant between bytes: pending holds the beginning of a character that the next byte may
- * complete.
+ * Bytes go one at a time through `pending`, so it does not matter where tokens end. Invariant
+ * between bytes: pending holds the beginning of a character that the next byte may complete.
  */
 #include "engine/support/utf8_stream.h"
 
@@ -16,8 +15,8 @@ int esp_utf8_sequence(const char *bytes, size_t length)
     if (s[0] < 0xC2 || s[0] > 0xF4)
         return -1;
     int size = s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
-    /* The second byte's range keeps out overlong forms, surrogates and what is above U+10FFFF
-     * (Unicode standard, table 3-7). */
+    /* The second byte's range excludes overlong forms, surrogates and code points above
+     * U+10FFFF (Unicode standard, table 3-7). */
     unsigned char low = s[0] == 0xE0 ? 0xA0 : s[0] == 0xF0 ? 0x90 : 0x80;
     unsigned char high = s[0] == 0xED ? 0x9F : s[0] == 0xF4 ? 0x8F : 0xBF;
     for (int i = 1; i < size; i++) {
@@ -53,7 +52,7 @@ size_t esp_utf8_stream_push(struct esp_utf8_stream *stream, const char *bytes, s
             stream->held += n;
             if (stream->held == 0)
                 continue;
-            /* The byte that broke the sequence starts anew; it is the only one left. */
+            /* The byte that broke the sequence starts a new one; it is the only one left. */
             stream->pending[0] = bytes[i];
             n = esp_utf8_sequence(stream->pending, 1);
             if (n < 0) {

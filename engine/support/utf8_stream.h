@@ -26,16 +26,14 @@ struct esp_utf8_stream {
     char pending[4]; /* (held) a well-formed beginning of a character */
 };
 
-/* Bytes that `out` must have room for in a push of `length` bytes, and in a flush (length 0).
- */
+/* Bytes of room that `out` needs for a push of `length` bytes, or for a flush (length 0). */
 #define ESP_UTF8_ROOM(length) (3 * ((size_t)(length) + 3))
 
-/* Takes `length` bytes and writes all text that is complete by now. Returns its number of
- * bytes. */
+/* Takes `length` bytes and writes all complete text. Returns its number of bytes. */
 size_t esp_utf8_stream_push(struct esp_utf8_stream *stream, const char *bytes, size_t length,
                             char *out);
-/* Writes what was held back (as U+FFFD in text mode); the stream is empty and may be used
- * again. */
+/* Writes the held bytes (as U+FFFD in text mode). The stream is empty then and may be
+ * reused. */
 size_t esp_utf8_stream_flush(struct esp_utf8_stream *stream, char *out);
 
 /* Classifies the first bytes of `bytes` (length >= 1). Returns n > 0 for a character of n

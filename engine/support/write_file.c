@@ -29,9 +29,9 @@ bool esp_write_all(int file, const char *bytes, size_t length)
     return true;
 }
 
-/* Makes the file beside the one to be written, and notes it. Its permissions follow the umask,
- * which mkstemp() ignores and which a thread cannot read without changing it for all threads.
- * Returns the file descriptor, or -1 on failure. */
+/* Creates the temporary file in the same folder, and lists it for signals. Its permissions
+ * follow the umask, which mkstemp() ignores and a thread cannot read without changing it for
+ * all threads. Returns the file descriptor, or -1 on failure. */
 static int make_beside(struct esp_writing *w, mode_t mode)
 {
     enum { TRIES = 100 };
@@ -55,8 +55,8 @@ static int make_beside(struct esp_writing *w, mode_t mode)
     return file;
 }
 
-/* Gives a file the owner and the permissions of the one whose place it takes, as far as this
- * user may; it was made with fewer. What the old group may do is for no other group. */
+/* Gives a file the owner and permissions of the file it replaces, as far as this user may. It
+ * was created with fewer. Permissions of the old group are given to no other group. */
 static void take_permissions(int file, const struct stat *old)
 {
     mode_t mode = old->st_mode & 0777;
@@ -66,7 +66,7 @@ static void take_permissions(int file, const struct stat *old)
     fchmod(file, mode);
 }
 
-/* Renames a file; without `over`, only if nothing has the new name. */
+/* Renames a file; without `over`, only if the new name is free. */
 static bool take_name(const char *from, const char *path, bool over)
 {
     if (over)
@@ -90,11 +90,10 @@ int esp_write_begin(struct esp_writing *w, const char *path, bool over, char *er
     bool there = stat(path, &status) == 0;
     if (there && !S_ISREG(status.st_mode))
         return esp_fail(err, errlen, ESP_E_FILE,
-                        "%.300s is no regular file; choose another name", path);
+                        "%.300s is not a regular file; choose another name", path);
     if (there && !over)
         return esp_fail(err, errlen, ESP_E_FILE,
-                        "%.300s is there already; choose another name, or add a ! to write "
-                        "over it",
+                        "%.300s already exists; choose another name, or add a ! to replace it",
                         path);
     w->over = over;
     snprintf(w->path, sizeof w->path, "%s", path);

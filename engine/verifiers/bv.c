@@ -1,10 +1,10 @@
-/* bv.c - block verification: a path is accepted up to a length (Sun et al. 2024).
+/* bv.c - block verification: accepts a prefix of one path (Sun et al. 2024).
  *
  * Along the path x_1..x_L, w_0 = 1 and w_i = min(1, w_(i-1) p(x_i) / q(x_i)). Length i < L is
  * kept with probability h_i = S / (S + 1 - w_i), S = sum of (w_i p - q)+ after x_i, and h_L =
  * w_L; tau is the largest length kept. The next token comes from p if tau = L, else from
- * norm((w_tau p - q)+). The lengths are tested from L down, so that the first one kept is tau.
- * Where a node has several children, the path follows the first one.
+ * norm((w_tau p - q)+). The lengths are tested from L down, so the first one kept is tau. If a
+ * node has several children, the path follows the first one.
  */
 #include "engine/verifiers/verifier.h"
 
@@ -49,13 +49,13 @@ static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
 
 const struct esp_verifier_ops esp_verifier_bv = {
     .name = "bv",
-    .summary = "block verification: how much of one path is kept, decided for the whole path",
+    .summary = "block verification: accepts a prefix of one path, decided for the whole path",
     .source = "Sun et al. 2024; delayed-tree-expansion, sec. 3.1",
     .lossless = ESP_DRAW_IID,
     .single_path = true,
     .formula = "S/(S + 1 - w)",
-    .where = "w = min(1, w' p/q) = min(1, $v x $p/$q) = $w, w' that of its parent, S the "
-             "sum of (w p - q)+ after it; the path's last token: w",
+    .where = "w = min(1, w' p/q) = min(1, $v x $p/$q) = $w, w' of its parent, S the sum "
+             "of (w p - q)+ after it; at the path's last token: w",
     .params = params,
     .select = select_path,
 };

@@ -1,9 +1,9 @@
-/* ceiling.h - the highest acceptance rate that a lossless verifier can have at one node. */
+/* ceiling.h - the highest acceptance rate of any lossless verifier at one node. */
 #ifndef ESP_CEILING_H
 #define ESP_CEILING_H
 
 /* alpha*: the largest probability with which a token that follows p can be one of k independent
- * draws from q (n tokens each). NaN if there is no memory. */
+ * draws from q. p, q: (n). NaN if there is no memory. */
 double esp_acceptance_ceiling(const double *p, const double *q, int n, int k);
 
 #endif

@@ -1,15 +1,15 @@
 /* formulas.c - evaluates a verifier's formulas at the nodes of a tree.
  *
- * A verifier decides at random, once per iteration; the display also shows how probable its
- * decisions were. So before it runs, while the rows still hold p and q unchanged, its formulas
- * (verifier.h) are evaluated at every node that has children. They need whole rows on the host,
- * which no verifier needs. That is why they are evaluated only on request, and only for as many
- * nodes, in flattened order, as MOST_VALUES allows.
+ * A verifier decides at random, once per iteration; the display also shows the probabilities of
+ * its decisions. So its formulas (verifier.h) are evaluated before it runs, while the rows
+ * still hold p and q unchanged, at every node with children. They need whole rows on the host,
+ * which no verifier needs. So they are evaluated only on request, and only for as many nodes,
+ * in flattened order, as MOST_VALUES allows.
  *
  * Acceptance rate and ceiling average over independent draws of the children
- * (delayed-tree-expansion, def. 5.1). Where the children are the likeliest tokens, only the
+ * (delayed-tree-expansion, def. 5.1). If the children are the likeliest tokens, only the
  * verifier is random: the rate is the sum of the branching probabilities, and the ceiling is
- * the probability that p gives to the children together.
+ * the summed p of the children.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -35,8 +35,8 @@ static int read_row(const struct esp_verify *v, struct esp_rows *rows, int which
     return status;
 }
 
-/* Sets the branching probability of each child. Returns their sum, a child that was drawn
- * repeatedly counted once. */
+/* Sets the branching probability of each child. Returns their sum; a child drawn repeatedly
+ * counts once. */
 static double set_branching(struct esp_verify *v, const struct esp_verifier_ops *ops,
                             const struct arrays *a, const int32_t *draws, int count)
 {

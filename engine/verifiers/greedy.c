@@ -1,8 +1,8 @@
-/* greedy.c - temperature 0: the longest path that equals the target's own choices.
+/* greedy.c - temperature 0: the longest path that equals the target's own tokens.
  *
- * From the root, follow the child whose token is the target's argmax after the node, as long as
- * there is one; the argmax after the last accepted node is the bonus token (dynatree, sec.
- * 3.5). With any tree the text equals that of plain decoding, token for token.
+ * From the root, follow the child that is the target's argmax after the node, as long as there
+ * is one. The argmax after the last accepted node is the bonus token (dynatree, sec. 3.5). With
+ * any tree the text equals the one of plain decoding, token for token.
  */
 #include "engine/verifiers/verifier.h"
 
@@ -13,8 +13,8 @@ static int select_path(struct esp_verify *v)
     int32_t *argmax = v->next;
     for (int i = 0; i < tree->verified; i++)
         v->which[i] = i;
-    /* The probabilities that the display shows are requested next, so that the host waits for
-     * the device once for both. */
+    /* The display's probabilities are requested next, so that the host waits for the device
+     * once for both. */
     int status = v->ops->argmax(v->p, v->which, tree->verified, argmax,
                                 tree->count > 1 ? ESP_LATER : ESP_NOW);
     if (status == ESP_OK)

@@ -35,7 +35,7 @@ enum { CLASSES = ESP_RATIO_CLASSES };
 
 struct plan {
     int count;             /* classes that q can reach */
-    int16_t at[CLASSES];   /* which of them a ratio class is, from 1; 0: none */
+    int16_t at[CLASSES];   /* index of a ratio class among them, from 1; 0: none */
     double Q[CLASSES + 1]; /* (count + 1) cumulative; F and G over them */
     double F[CLASSES + 1], G[CLASSES + 1];
     double factor[CLASSES]; /* r(x) = factor[ratio class of x] q(x) */
@@ -100,15 +100,15 @@ static void make_plan(struct plan *plan, const double *p_mass, const double *q_m
 }
 
 /* The part of the order that the tournament has narrowed down to: classes a + 1..b, reached
- * with probability `left`. Within it G = left * (distribution still to be reached) + (constant
- * + slope Q). */
+ * with probability `left`. Within it G = left * (remaining distribution) + (constant + slope
+ * Q). */
 struct stretch {
     int a, b;
     double left, constant, slope;
 };
 
-/* Narrows the stretch at the cuts that are certain, then finds the likeliest other cut. Returns
- * the probability of that cut, 0 if there can be none. `top`: class of the highest draft. */
+/* Narrows the stretch at the certain cuts, then finds the likeliest other cut. Returns its
+ * probability, 0 if there is none. `top`: class of the highest draft. */
 static double find_cut(const struct plan *plan, struct stretch *s, int top, int *cut)
 {
     const double *Q = plan->Q, *F = plan->F;
@@ -124,7 +124,7 @@ static double find_cut(const struct plan *plan, struct stretch *s, int top, int 
         *cut = i;
         if (most < 1 - 1e-13)
             continue;
-        most = 1 - 1e-13; /* lets further certain cuts be found */
+        most = 1 - 1e-13; /* to find further certain cuts */
         if (i < top)
             s->a = i;
         else if (s->b == b)
@@ -269,8 +269,8 @@ const struct esp_verifier_ops esp_verifier_khisti = {
     .name = "khisti",
     .summary = "a tournament picks a draft that nearly follows the target, then tests it",
     .source = "Khisti et al. 2025; delayed-tree-expansion, app. B.5",
-    .differs = "the distribution r is optimal up to the width of the classes of p/q, in closed "
-               "form, where the paper solves a truncated linear program",
+    .differs = "r is optimal up to the width of the classes of p/q, in closed form; the paper "
+               "solves a truncated linear program",
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p/r)",
     .numbers = "min(1, $p/$r)",

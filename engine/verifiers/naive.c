@@ -1,9 +1,9 @@
 /* naive.c - speculative sampling along one path (Leviathan et al. 2023, Chen et al. 2023).
  *
- * Every token x is kept with probability min(1, p(x) / q(x)). The first refusal ends the path,
- * and the next token is drawn from norm((p - q)+). With one child per node, that draw can never
- * give the refused child, so the decision is that of `naivetree`. The name says that the tree
- * is one path (delayed-tree-expansion, sec. 3.1).
+ * Every token x is kept with probability min(1, p(x) / q(x)). The first rejection ends the
+ * path, and the next token is drawn from norm((p - q)+). With one child per node, that draw
+ * never gives the rejected child, so this is `naivetree`. The name says that the tree is one
+ * path (delayed-tree-expansion, sec. 3.1).
  */
 #include "engine/verifiers/naivetree.h"
 

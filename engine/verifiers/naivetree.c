@@ -1,4 +1,4 @@
-/* naivetree.c - test the first draft; after a refusal, the token drawn may be another draft.
+/* naivetree.c - test the first draft; after a rejection, the token drawn may be another draft.
  *
  * The first child x is kept with probability min(1, p(x) / q(x)). Otherwise the token is drawn
  * from norm((p - q)+), and if it is one of the other children, the walk continues at that child
@@ -53,7 +53,7 @@ static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
 
 const struct esp_verifier_ops esp_verifier_naivetree = {
     .name = "naivetree",
-    .summary = "test the first draft; after a refusal, the token drawn may be another draft",
+    .summary = "test the first draft; after a rejection, the token drawn may be another draft",
     .source = "delayed-tree-expansion, app. B.2",
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p/q)",

@@ -1,10 +1,10 @@
-/* specinfer.c - recursive rejection: after a refusal, the next draft is tested against the
+/* specinfer.c - recursive rejection: after a rejection, the next draft is tested against the
  * residual.
  *
- * A draft x, chosen uniformly among those not tested yet, is kept with probability
- * min(1, p(x) / q(x)). Otherwise p becomes norm((p - q)+) and the next draft is tested. If all
- * are refused, the token is drawn from the last residual (Miao et al. 2024;
- * delayed-tree-expansion, alg. 4). One random number picks the draft and tests it.
+ * A draft x, chosen uniformly among the untested ones, is kept with probability min(1, p(x) /
+ * q(x)). Otherwise p becomes norm((p - q)+) and the next draft is tested. If all are rejected,
+ * the token is drawn from the last residual (Miao et al. 2024; delayed-tree-expansion, alg. 4).
+ * One random number picks the draft and tests it.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static double refuse(double *p, const double *q, int n)
     return sum;
 }
 
-/* Alg. 9. missed[x]: probability that x is none of the refused drafts. */
+/* Alg. 9. missed[x]: probability that x is none of the rejected drafts. */
 static double acceptance_rate(const double *target, const double *q, int n, int k)
 {
     double *p = malloc(2 * (size_t)n * sizeof *p), *missed = p + n, refused = 1;
@@ -76,9 +76,8 @@ static double acceptance_rate(const double *target, const double *q, int n, int 
 
 enum { MOST_SUBSETS = 16 };
 
-/* Alg. 14, forwards: reach[S] is the probability that the set S of drafts is still untested at
- * some time. The residual depends on the size of S alone, so the sets are visited by falling
- * size. */
+/* Alg. 14, forwards: reach[S] is the probability that the set S of drafts is untested at some
+ * time. The residual depends only on the size of S, so the sets are visited by falling size. */
 static int branching(const double *target, const double *q, int n, const int32_t *children,
                      int k, double *branch)
 {
@@ -121,12 +120,12 @@ static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
 
 const struct esp_verifier_ops esp_verifier_specinfer = {
     .name = "specinfer",
-    .summary = "test the drafts in random order, each against the residual of those before it",
+    .summary = "test the drafts in random order, each against the residual of the ones before",
     .source = "Miao et al. 2024; delayed-tree-expansion, app. B.4",
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p'/q)",
     .numbers = "min(1, $l/$q)",
-    .where = "p' is the residual of p after the drafts refused before",
+    .where = "p' is the residual of p after the drafts rejected before",
     .params = params,
     .solve = solve,
     .acceptance_rate = acceptance_rate,

@@ -1,12 +1,12 @@
-/* spectr.c - K-SEQ: the same test for every draft, made stricter by a factor rho.
+/* spectr.c - K-SEQ: the same test for every draft, stricter by a factor rho.
  *
  * Sun et al. 2023. Draft x is kept with probability min(1, p(x) / (rho q(x))). Let beta(rho) be
- * the sum of min(p / rho, q). One of k drafts is kept with probability 1 - (1 - beta)^k. No
- * token is then kept more often than p allows if that is at most rho beta; the smallest such
- * rho in [1, k] accepts most. If no draft is kept, the token is drawn from the residual (p -
- * gamma min(p / rho, q))+ with gamma = (1 - (1 - beta)^k) / beta (delayed-tree-expansion, eqs.
- * 6 and 7, alg. 3). A larger rho is exact as well, so the search may stop early if it returns
- * the upper end of its interval.
+ * the sum of min(p / rho, q). One of k drafts is kept with probability 1 - (1 - beta)^k. If
+ * that is at most rho beta, no token is kept more often than p allows; the smallest such rho in
+ * [1, k] accepts most. If no draft is kept, the token is drawn from the residual (p - gamma
+ * min(p / rho, q))+ with gamma = (1 - (1 - beta)^k) / beta (delayed-tree-expansion, eqs. 6 and
+ * 7, alg. 3). A larger rho is exact as well, so the search may stop early if it returns the
+ * upper end of its interval.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -133,7 +133,7 @@ static double left_sum(const struct k_seq *s, const double *p, const double *q, 
     return sum;
 }
 
-/* Alg. 8. A refused draft follows (q - p / rho)+ / (1 - beta). */
+/* Alg. 8. A rejected draft follows (q - p / rho)+ / (1 - beta). */
 static double acceptance_rate(const double *p, const double *q, int n, int k)
 {
     struct arrays arrays = {p, q, n};
@@ -175,7 +175,7 @@ static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
 
 const struct esp_verifier_ops esp_verifier_spectr = {
     .name = "spectr",
-    .summary = "test all drafts alike, made stricter by a common factor (K-SEQ)",
+    .summary = "test drafts in turn against p / rho, with one factor rho for all (K-SEQ)",
     .source = "Sun et al. 2023; delayed-tree-expansion, app. B.3",
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p/(rho q))",

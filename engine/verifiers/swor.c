@@ -1,10 +1,10 @@
 /* swor.c - children drawn without replacement (dyspec, alg. 3; Sequoia, Chen et al. 2024).
  *
- * Recursive rejection in which the draft's distribution shrinks with every refusal. At first
- * P = p and Q = q. Child s, in drawing order, is kept with probability min(1, P(s) / Q(s)).
- * Otherwise P becomes norm((P - Q)+) and s is removed from Q, which is then the distribution
- * that the next child was drawn from. If no child is kept, the token is drawn from P. The tests
- * end at a child with Q(s) = 0, since it cannot have been drawn from Q.
+ * Recursive rejection with a draft distribution that shrinks at every rejection. At first P = p
+ * and Q = q. Child s, in drawing order, is kept with probability min(1, P(s) / Q(s)). Otherwise
+ * P becomes norm((P - Q)+) and s is removed from Q; the next child was drawn from this Q. If no
+ * child is kept, the token is drawn from P. The tests end at a child with Q(s) = 0, since it
+ * cannot have been drawn from Q.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -32,8 +32,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *tok
     return esp_residual_draw(v, site->node, &left, token);
 }
 
-/* The children are tested one after the other; given the children, the probabilities are exact.
- */
+/* The children are tested in order; given the children, the probabilities are exact. */
 static int branching(const double *target, const double *draft, int n, const int32_t *children,
                      int k, double *branch)
 {
@@ -69,13 +68,12 @@ const struct esp_verifier_ops esp_verifier_swor = {
     .summary = "test children drawn without replacement, each against the residual",
     .source = "dyspec, alg. 3; Sequoia",
     .differs =
-        "the tests end where nothing is left of q, as in dyspec, app. A.3, where Sequoia "
-        "goes on",
+        "the tests end if nothing is left of q, as in dyspec, app. A.3; Sequoia continues",
     .lossless = ESP_DRAW_SWOR,
     .preferred = ESP_DRAW_SWOR,
     .formula = "min(1, P/Q)",
     .numbers = "min(1, $L/$Q)",
-    .where = "P and Q are the residuals of p and q after the siblings refused before",
+    .where = "P and Q are the residuals of p and q after the siblings rejected before",
     .params = params,
     .solve = solve,
     .branching = branching,

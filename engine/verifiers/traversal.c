@@ -22,7 +22,7 @@ static void enter(struct esp_verify *v, int node, double weight)
     v->next[node] = v->q_row[node] >= 0 ? v->tree->first_draw[node] : -1;
 }
 
-/* The next child of `node` to be tested, in drawing order; -1 if all have been. */
+/* The next child of `node` to test, in drawing order; -1 if all were tested. */
 static int next_child(struct esp_verify *v, int node)
 {
     const struct esp_tree_builder *b = v->tree;
@@ -83,12 +83,12 @@ const struct esp_verifier_ops esp_verifier_traversal = {
     .name = "traversal",
     .summary = "from the leaves up: test whole paths before shorter ones",
     .source = "Weng et al. 2025; delayed-tree-expansion, sec. 3.2",
-    .differs = "a token drawn again is tested beside its first instance as a leaf of its "
-               "own, so that independent draws need no copies of whole subtrees",
+    .differs = "a token drawn again is tested as a leaf of its own beside its first instance, "
+               "so that independent draws need no copies of subtrees",
     .lossless = ESP_DRAW_IID | ESP_DRAW_SWOR,
     .preferred = ESP_DRAW_IID,
     .formula = "w",
-    .where = "min(1, w' p'/q) with w' and p' of its parent; once its children are refused, "
+    .where = "min(1, w' p'/q) with w' and p' of its parent; once its children are rejected, "
              "S/(S + 1 - w) with S the sum of (w p' - q)+ after it",
     .params = params,
     .select = select_path,

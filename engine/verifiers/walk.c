@@ -1,17 +1,17 @@
 /* walk.c - what verifiers share: probabilities of the drafted tokens, the walk down the tree,
  * residuals and the bonus token; see verifier.h.
  *
- * The target's rows of nodes with children are turned into probabilities together, in one call.
- * A leaf's row is turned only if the bonus token is drawn from it. The same sampling settings
- * make p and q.
+ * The target's rows of nodes with children become probabilities together, in one call. A leaf's
+ * row does so only if the bonus token is drawn from it. The same sampling settings make p and
+ * q.
  *
  * Why the walk is exact: the token that `solve` returns follows p at its node, given everything
  * above, whether it is one of the children or not (delayed-tree-expansion, sec. 3.2). So the
- * walk may stop where it is not, or where there are no children.
+ * walk may stop at a token that is no child, or at a node without children.
  *
- * Children of a node whose q is not known were not drawn (retrieval.h finds such), so no verifier
- * tests them: it takes the node for a leaf, and the token after it follows p. If it is one of the
- * children by chance, that is followed, and what comes after it is drawn from p in turn.
+ * Children of a node without q were not drawn (retrieval.h finds such). No verifier tests them:
+ * it takes the node for a leaf, and the token after it follows p. If that token happens to be
+ * one of the children, the walk continues there, and the next token is drawn from p again.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -62,8 +62,8 @@ void esp_verify_close(struct esp_verify *v)
 
 /* ------------------------------------------------------------------ probabilities */
 
-/* A node's token is looked up in the row of its parent, row_of[parent]; -1: there is none.
- * Returns for how many nodes there is one. */
+/* A node's token is looked up in its parent's row, row_of[parent]; -1: no row. Returns the
+ * number of nodes with one. */
 static int count_known(const struct esp_verify *v, const int32_t *row_of)
 {
     const struct esp_tree *tree = &v->tree->tree;
@@ -73,8 +73,8 @@ static int count_known(const struct esp_verify *v, const int32_t *row_of)
     return n;
 }
 
-/* Looks up the tokens of these nodes, in ascending order of the nodes: value number n of `of`
- * is that of the n-th of them, until spread() puts it in its place. */
+/* Looks up the tokens of these nodes, in ascending order: value n of `of` belongs to the n-th
+ * of them, until spread() moves it. */
 static int look_up(struct esp_verify *v, struct esp_rows *rows, const int32_t *row_of,
                    double *of, enum esp_delivery when)
 {
@@ -90,9 +90,8 @@ static int look_up(struct esp_verify *v, struct esp_rows *rows, const int32_t *r
     return n ? v->ops->gather(rows, v->which, v->token, n, of, when) : ESP_OK;
 }
 
-/* Moves the values from where look_up() left them to their nodes, in place. It goes from the
- * last node to the first, since a value never lies behind its node. Nodes without a row get
- * NaN. */
+/* Moves the values from where look_up() left them to their nodes, in place. Runs from the last
+ * node to the first, since a value is never behind its node. Nodes without a row get NaN. */
 static void spread(const struct esp_verify *v, const int32_t *row_of, double *of)
 {
     const struct esp_tree *tree = &v->tree->tree;
@@ -110,7 +109,7 @@ int esp_verify_probabilities(struct esp_verify *v, const struct esp_sampling *sa
         if (v->tree->first_child[tree->order[i]] >= 0)
             v->which[rows++] = i;
     int status = rows ? v->ops->softmax(v->p, v->which, rows, sampling) : ESP_OK;
-    const bool both = with_q && count_known(v, v->q_row) > 0; /* then one wait for both */
+    const bool both = with_q && count_known(v, v->q_row) > 0; /* then one wait serves both */
     if (status == ESP_OK)
         status = look_up(v, v->p, v->tree->row, v->p_of, both ? ESP_LATER : ESP_NOW);
     if (status == ESP_OK && with_q)
@@ -133,12 +132,12 @@ void esp_verify_record(struct esp_verify *v, int node, double acceptance, double
     struct esp_node *record = &v->tree->tree.nodes[node];
     record->acceptance = (float)acceptance;
     record->u = (float)u;
-    if (accepted && record->u >= record->acceptance) /* both were rounded to single precision */
+    if (accepted && record->u >= record->acceptance) /* rounded to single precision */
         record->u = nextafterf(record->acceptance, 0);
     record->verdict = accepted ? ESP_ACCEPTED : ESP_REJECTED;
 }
 
-/* Child `node` is the token that was drawn, of probability `value`. */
+/* Records that child `node`, of probability `value`, was drawn. */
 static void record_draw(struct esp_verify *v, int node, double value, double u)
 {
     struct esp_node *record = &v->tree->tree.nodes[node];

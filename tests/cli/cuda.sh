@@ -115,7 +115,7 @@ check "and it is said why, in one line" test \
 ESPALIER_EMU_LT=0 $run --backend cuda >"$work/out" 2>"$work/err"
 check "it works without cuBLASLt" cmp -s "$work/out" "$work/plain"
 check "too little memory is told, with what would fit" env ESPALIER_EMU_MEMORY=182000000 sh -c \
-    '. tests/shell.sh; fails 1 "a context of .* tokens (--context) would fit" "$@"' sh \
+    '. tests/shell.sh; fails 1 "not enough GPU memory: .* Try --context [0-9]" "$@"' sh \
     $ESPALIER generate -p Once -n 4 --backend cuda --max-nodes 64 --context 768
 ESPALIER_EMU_MEMORY=187000000 $ESPALIER generate -p Once -n 4 --backend cuda --max-nodes 64 --drafter linear \
     >"$work/out" 2>"$work/err"
@@ -157,7 +157,7 @@ check "a GPU that is too small by itself does the same" grep -q '[0-4] of 6 laye
 $(ESPALIER_EMU_MEMORY=178000000 $run --backend cuda --exact --record "$work/r" >"$work/out" && head -n 1 "$work/r")
 EOT
 check "with the same text" cmp -s "$work/out" "$work/plain"
-check "too small a limit is told" fails 1 "are allowed by --gpu-memory" $run --backend cuda --gpu-memory 2M
+check "too small a limit is told" fails 1 "not enough GPU memory: .* allowed by --gpu-memory" $run --backend cuda --gpu-memory 2M
 check "the processor has no such memory" fails 1 "the limit for it is --memory" $run --backend cpu --gpu-memory 10M
 check "a GPU has a limit of its own" fails 1 "is --gpu-memory" $run --backend cuda --memory 10M
 check "a limit is a size" fails 1 "gpu-memory takes a size" $run --gpu-memory much

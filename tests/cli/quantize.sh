@@ -40,7 +40,7 @@ mkdir "$work/phi3-mine" && cp $draft/* "$work/phi3-mine"
 check "llama.cpp would look for tokens of Phi-3 by this name" sh -c "$q '$work/phi3-mine' '$work/phi.gguf' --type q8_0 >/dev/null &&
     grep -aq phi_3-mine '$work/phi.gguf'"
 check "a folder without a tokenizer" fails 1 "tokenizer.json" $q "$work/bad" "$work/x.gguf" --type q8_0
-check "a device is no file to write" fails 1 "no regular file" $q $target /dev/full --type q8_0 --force
+check "a device is no file to write" fails 1 "not a regular file" $q $target /dev/full --type q8_0 --force
 full() { (ulimit -f 1000; trap '' XFSZ; exec $q $target "$work/x.gguf" --type q8_0); }
 check "a full disk" fails 1 "cannot be written" full
 check "with the reason" grep -q "File too large" "$work/err"

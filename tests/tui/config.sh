@@ -104,7 +104,7 @@ check "a NUL byte, which would hide what stands behind it" refused 'temp 1\ntop_
     'settings, line 2: there is a NUL byte'
 export ESPALIER_SCRIPT=/dev/null
 check "a file that is not there" fails 1 'none cannot be read' $ESPALIER --config "$work/none"
-check "a folder" fails 1 'it is no regular file' $ESPALIER --config "$work"
+check "a folder" fails 1 'it is not a regular file' $ESPALIER --config "$work"
 unset ESPALIER_SCRIPT
 configured 'temp -3' ''
 check "what the engine refuses is named with its line" dumped 'line 1: temp takes a number from 0 to 100'

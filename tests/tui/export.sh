@@ -31,7 +31,7 @@ key Tab
 $dump-2
 type :export $work/tree.gif
 key Enter" --prompt "Once upon a time" -n 20
-check "a file that is there stays" dumped "is there already"
+check "a file that is there stays" dumped "already exists"
 cp "$work/screen-2" "$work/screen" && check "paths are completed" dumped "^> :export $work/tree.txt"
 
 play "size 120x20

@@ -43,10 +43,10 @@ check "a history that becomes a pipe" pipe_later
 rm "$history"
 
 mkfifo "$config"
-check "a pipe as the configuration" refuses 'config cannot be read: it is no regular file'
-check "a pipe as another configuration" refuses 'config cannot be read: it is no regular file' \
+check "a pipe as the configuration" refuses 'config cannot be read: it is not a regular file'
+check "a pipe as another configuration" refuses 'config cannot be read: it is not a regular file' \
     --config "$config"
 rm "$config"
 mkfifo "$work/config/espalier/themes/mine.theme"
-check "a pipe as the theme" refuses 'mine.theme cannot be read: it is no regular file' --theme mine
+check "a pipe as the theme" refuses 'mine.theme cannot be read: it is not a regular file' --theme mine
 finish

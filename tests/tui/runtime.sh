@@ -414,9 +414,9 @@ dump $work/nowhere" -n 20
 printf '%s' "$prompt" >"$work/want"
 $ESPALIER generate -p "$prompt" -n 20 >>"$work/want"
 check "the text is written to a file" cmp "$work/want" "$work/text"
-check "a file is not written over" dumped 'is there already'
+check "a file is not written over" dumped 'already exists'
 check "unless that is asked for" grep -q "bytes written to" "$work/over"
-check "a folder is no file" grep -q "is no regular file" "$work/folder"
+check "a folder is no file" grep -q "is not a regular file" "$work/folder"
 check "a folder that is not there is named" grep -q "no/where cannot be written: No such" "$work/nowhere"
 check "nothing is left beside it" [ "$(ls "$work" | grep -c '^text')" = 1 ]
 check "it can be read as the umask says" [ "$(stat -c %a "$work/text")" = "$(printf %o $((0666 & ~$(umask))))" ]

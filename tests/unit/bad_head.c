@@ -157,7 +157,7 @@ TEST(what_a_pickle_must_not_do_is_refused)
     check_pickle(__LINE__, "BFloat16Storage", "BFloat17Storage", 15, "unknown type");
     check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\0storagf", 12, "no storage");
     check_pickle(__LINE__, "}q", "iq", 2, "weights do not need"); /* INST: makes an object */
-    check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\7storage", 12, "is cut");
+    check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\7storage", 12, "is truncated");
 }
 
 /* ------------------------------------------------------------------ made by hand */
@@ -277,7 +277,7 @@ static void check_map(int line, int row, int64_t value)
     memcpy(bytes.data + at, &value, sizeof value);
     folder_write("model.safetensors", bytes.data, bytes.size);
     free(bytes.data);
-    check_refused(line, ESP_E_FORMAT, "d2t", "must lie from");
+    check_refused(line, ESP_E_FORMAT, "d2t", "must be from");
 }
 
 TEST(a_map_of_tokens_that_leads_astray_is_refused)

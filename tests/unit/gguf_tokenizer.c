@@ -165,7 +165,7 @@ TEST(bad_tokenizers_are_refused)
     esp_gguf_put_text(&h, "tokenizer.ggml.model", "gpt2");
     put_texts(&h, "tokenizer.ggml.tokens", broken, 2);
     put_texts(&h, "tokenizer.ggml.merges", merges, 1);
-    REFUSED(&h, "token 1 is no UTF-8 text");
+    REFUSED(&h, "token 1 is not UTF-8 text");
     esp_gguf_put_text(&h, "tokenizer.ggml.model", "llama");
     put_texts(&h, "tokenizer.ggml.tokens", tokens, 3);
     REFUSED(&h, "tokenizer.ggml.scores is missing");

@@ -92,7 +92,7 @@ TEST(what_is_no_text_is_told)
     snprintf(pipe, sizeof pipe, "%s/pipe", folder);
     CHECK(mkfifo(pipe, 0600) == 0);
     CHECK(esp_theme_load(&theme, folder, err, sizeof err) == ESP_E_FILE);
-    CHECK(strstr(err, "it is no regular file"), "%s", err);
+    CHECK(strstr(err, "it is not a regular file"), "%s", err);
     CHECK(esp_theme_load(&theme, pipe, err, sizeof err) == ESP_E_FILE, "a pipe is waited for");
     unlink(pipe);
     rmdir(folder);

@@ -70,7 +70,7 @@ TEST(a_file_takes_the_place_of_another_only_if_it_may)
     CHECK(write_text("three", true) == 0 && holds("three"), "%s", err);
     CHECK(files() == 1);
     CHECK(esp_write_file(folder, "x", 1, true, err, sizeof err) == ESP_E_FILE &&
-              strstr(err, "no regular file"),
+              strstr(err, "not a regular file"),
           "%s", err);
     CHECK(esp_write_file("/nowhere/file", "x", 1, true, err, sizeof err) == ESP_E_FILE &&
               strstr(err, "/nowhere/file"),
