@@ -84,7 +84,7 @@ wait" -n 8 && grep -q "$4" "$work/screen-asked"
 }
 for keep in n Esc Enter F1 '"'; do
     check ":clear asks, and $keep keeps the text" asks 'text   1[0-9] tokens\|help' "$keep" 'type :clear
-key Enter' 'Forget the text, 1[0-9] tokens? y: yes, any other key: no'
+key Enter' 'Clear the text (1[0-9] tokens)? y: yes, any other key: no'
 done
 check "y forgets it" asks 'Type the beginning of a text' y 'type :clear
 key Enter' 'y: yes'
@@ -98,10 +98,10 @@ check "nor does :clear where there is nothing" play_and_see '^ F1 help' 'type :c
 key Enter
 wait'
 check "M-e asks, and y takes the prompt back" asks '^> Once upon a time' y 'key M-e' \
-    'Take the last prompt back and forget the 8 tokens that follow it? y: yes'
+    'Take back the last prompt and delete the 8 tokens after it? y: yes'
 check "n keeps it" asks 'text   1[0-9] tokens' n 'key M-e' 'y: yes'
 check ":regenerate asks, and y writes anew" asks 'temperature 0' y 'type :regenerate
-key Enter' 'Forget the last 8 tokens and write others? y: yes'
+key Enter' 'Delete the last 8 tokens and generate others? y: yes'
 check "n keeps the answer" asks '^ F1 help' n 'type :regenerate
 key Enter' 'y: yes'
 check "a question that is too long for the footer is read in full" play_and_see 'any other key: no' 'size 40x20

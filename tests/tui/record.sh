@@ -113,7 +113,7 @@ wait
 key F9
 wait
 " -n 10
-check "in step mode it says when" dumped "when this iteration has ended"
+check "in step mode it says when" dumped "takes effect after this iteration"
 check "and does so" grep -q '"type":"marker","text":"in the middle"' "$file"
 
 mkfifo "$work/pipe"

@@ -87,12 +87,12 @@ check "5: \`Ctrl-J\` begins a new line" see '^  and a queen'
 keys C-x C-e
 check "5: \`Ctrl-X Ctrl-E\` opens the editor" see '^> from the editor'
 keys C-u ':clear' Enter
-check "11: \`:clear\` asks" see 'Forget the text, [0-9]* tokens? y: yes'
+check "11: \`:clear\` asks" see 'Clear the text ([0-9]* tokens)? y: yes'
 keys n
-check "11: and n keeps it" gone 'Forget the text'
+check "11: and n keeps it" gone 'Clear the text'
 check "11: the text" see '^┌ text   [0-9]* tokens'
 keys ':clear' Enter
-check "11: again" see 'Forget the text'
+check "11: again" see 'Clear the text'
 keys y
 check "5: the built-in models have read fairy tales alone" see 'fairy tales alone: they continue a tale'
 check "5: a long text" answer ':n 700' 'n = 700'
@@ -232,7 +232,7 @@ check "10: and says so" see 'a page of [0-9]* iteration'
 
 # 11. The last prompt.
 keys M-e
-check "11: \`M-e\` takes the last prompt back, after a question" see 'Take the last prompt back'
+check "11: \`M-e\` takes the last prompt back, after a question" see 'Take back the last prompt'
 keys y
 check "11: to change and send it again" see '^> There was once a queen'
 keys ' and a fox' Enter

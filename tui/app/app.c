@@ -142,7 +142,7 @@ static void find(struct esp_app *app, int pane, int step)
         esp_app_say(app, true, "not found: '%s' is not in the %s%s%s", what, where,
                     is_name ? "; the command is :" : "", is_name ? what : "");
     else
-        esp_app_say(app, false, "'%s' in the %s: %d of %d%s; n the next, N the one before",
+        esp_app_say(app, false, "'%s' in the %s: %d of %d%s; n: next, N: previous",
                     what, where, found.index, found.count, round);
 }
 

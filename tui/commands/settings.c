@@ -78,7 +78,7 @@ static void get_pace(const struct esp_control *control, char *value, size_t size
         snprintf(value, size, "full");
 }
 
-/* Which of two words a value is: sets `second`. */
+/* Sets `second` if the value is the second of two words. */
 static int choose(bool *second, const char *key, const char *first_word,
                   const char *second_word, const char *value, char *err, size_t errlen)
 {
@@ -112,7 +112,7 @@ static void get_tree(const struct esp_control *control, char *value, size_t size
     snprintf(value, size, "%s", control->ui.look.grows_right ? "right" : "indented");
 }
 
-/* Names of panes, separated by commas, or "none". */
+/* Parses names of panes, separated by commas, or "none". */
 static int set_hidden(struct esp_control *control, const char *value, char *err, size_t errlen)
 {
     bool hidden[ESP_PANES] = {false};
@@ -127,8 +127,7 @@ static int set_hidden(struct esp_control *control, const char *value, char *err,
         hidden[pane] = true;
     }
     if (hidden[ESP_PANE_text] && hidden[ESP_PANE_tree])
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "text and tree cannot both be hidden: one of them is to be seen");
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "text and tree cannot both be hidden");
     memcpy(control->ui.layout.hidden, hidden, sizeof hidden);
     return ESP_OK;
 }
@@ -202,7 +201,7 @@ static void get_idle(const struct esp_control *control, char *value, size_t size
 
 /* ------------------------------------------------------------------ of the models */
 
-/* Takes the next word off `text`; backslashes keep blanks in it. */
+/* Takes the next word from `text`; a backslash escapes a blank. */
 static bool next_word(const char **text, char *word, size_t size)
 {
     size_t used = 0;
@@ -255,7 +254,7 @@ static int set_model(struct esp_control *control, const char *value, char *err, 
     return ESP_OK;
 }
 
-/* A path that holds in other folders, too; blanks in it get a backslash. */
+/* Appends an absolute path; blanks get a backslash. */
 static size_t add_path(char *value, size_t size, size_t used, const char *folder)
 {
     char whole[PATH_MAX];
@@ -319,7 +318,7 @@ static void complete_backend(const char *before, const char *word, struct esp_ch
 {
     struct esp_item item;
     (void)before;
-    esp_choices_offer(choices, word, "auto", "the fastest there is");
+    esp_choices_offer(choices, word, "auto", "the fastest available one");
     for (int i = 0; esp_item(ESP_BACKENDS, i, &item); i++)
         esp_choices_offer(choices, word, item.name, item.summary);
 }
@@ -338,8 +337,8 @@ static int set_threads(struct esp_control *control, const char *value, char *err
         sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : (int)threads;
     if (threads > cores) {
         threads = cores;
-        esp_answer(control, "%d processor%s: as many threads; more would only take turns",
-                   cores, cores == 1 ? " is free" : "s are free");
+        esp_answer(control, "limited to %d thread%s, one per free processor", cores,
+                   cores == 1 ? "" : "s");
     }
     control->options.engine.threads = (int)threads;
     if (control->worker)
@@ -422,11 +421,11 @@ static void get_drafter(const struct esp_control *control, char *value, size_t s
 static void complete_drafter(const char *before, const char *word, struct esp_choices *choices)
 {
     if (!*before)
-        esp_choices_offer(choices, word, "auto", "what suits the models");
+        esp_choices_offer(choices, word, "auto", "the default of these models");
     esp_complete_spec(ESP_DRAFTERS, before, word, choices);
 }
 
-/* A text of several lines is for --system alone: a line of the configuration has one. */
+/* Empty for a text of several lines: a line of the configuration file cannot hold it. */
 static void get_system(const struct esp_control *control, char *value, size_t size)
 {
     const char *system = control->state.loaded.system;
@@ -437,7 +436,7 @@ static void get_system(const struct esp_control *control, char *value, size_t si
 static void complete_system(const char *before, const char *word, struct esp_choices *choices)
 {
     if (!*before)
-        esp_choices_offer(choices, word, "auto", "what the model's template writes by itself");
+        esp_choices_offer(choices, word, "auto", "the default of the model's chat template");
 }
 
 static void get_verifier(const struct esp_control *control, char *value, size_t size)
@@ -448,41 +447,41 @@ static void get_verifier(const struct esp_control *control, char *value, size_t 
 static void complete_verifier(const char *before, const char *word, struct esp_choices *choices)
 {
     if (!*before)
-        esp_choices_offer(choices, word, "auto", "the best that changes nothing");
+        esp_choices_offer(choices, word, "auto", "the best lossless one");
     esp_complete_spec(ESP_VERIFIERS, before, word, choices);
 }
 
 /* ------------------------------------------------------------------ the table */
 
 static const struct esp_setting settings[] = {
-    {"model", "TARGET [DRAFT]", "target and draft: names of models, folders or GGUF files",
+    {"model", "TARGET [DRAFT]", "target and draft model: names, folders or GGUF files",
      ESP_SETTING_MODELS, set_model, get_model, complete_model},
-    {"backend", "auto|NAME", "what computes", ESP_SETTING_MODELS, set_backend, get_backend,
+    {"backend", "auto|NAME", "compute backend", ESP_SETTING_MODELS, set_backend, get_backend,
      complete_backend},
-    {"threads", "NUMBER", "processor threads, one per core at most; 0: one per core",
+    {"threads", "NUMBER", "CPU threads, at most one per core; 0: one per core",
      ESP_SETTING_MODELS, set_threads, get_threads, NULL},
     {"memory", "SIZE",
-     "about 600M, 2G ...: what does not fit is read for every pass; 0: all fits",
+     "memory limit (600M, 2G); layers that do not fit are read from disk on every pass; 0: no "
+     "limit",
      ESP_SETTING_MODELS, set_memory, get_memory, NULL},
     {"gpu-memory", "SIZE",
-     "the same of a GPU's memory: what does not fit is copied there for every pass; 0: what is "
-     "free",
+     "GPU memory limit; layers that do not fit are copied to the GPU on every pass; 0: all "
+     "free memory",
      ESP_SETTING_MODELS, set_gpu_memory, get_gpu_memory, NULL},
-    {"device", "NUMBER", "which GPU, numbered from 0", ESP_SETTING_MODELS, set_device,
+    {"device", "NUMBER", "number of the GPU, from 0", ESP_SETTING_MODELS, set_device,
      get_device, NULL},
     {"drafter", "NAME[:key=value,...]", "how trees are drafted", ESP_SETTING_SESSION, NULL,
      get_drafter, complete_drafter},
     {"verifier", "NAME[:key=value,...]", "the rule that accepts tokens", ESP_SETTING_SESSION,
      NULL, get_verifier, complete_verifier},
-    {"system", "TEXT|auto", "system text of the next conversation", ESP_SETTING_SESSION, NULL,
+    {"system", "TEXT|auto", "system prompt of the next conversation", ESP_SETTING_SESSION, NULL,
      get_system, complete_system},
     {"n", "NUMBER", "new tokens per prompt", ESP_SETTING_PROMPT, set_n, get_n, NULL},
 #define X(kind, field, name, minimum, maximum, value, values, help)                            \
     {name, values, help, ESP_SETTING_SESSION, NULL, NULL, NULL},
     ESP_SESSION_SETTINGS(X)
 #undef X
-        {"pace", "NUMBER|full",
-         "iterations per second at most: slower, so that an eye can follow, or full: faster",
+        {"pace", "NUMBER|full", "iterations per second: slower, to follow by eye; full: faster",
          ESP_SETTING_PROMPT, set_pace, get_pace, NULL},
     {"theme", "NAME|FILE", "the colours", ESP_SETTING_INTERFACE, set_theme, get_theme,
      complete_theme},
@@ -490,14 +489,14 @@ static const struct esp_setting settings[] = {
      set_layout, get_layout, NULL},
     {"tree", "indented|right", "how trees are drawn: as indented rows, or growing to the right",
      ESP_SETTING_INTERFACE, set_tree, get_tree, NULL},
-    {"hidden", "PANE,...|none", "panes that are not shown", ESP_SETTING_INTERFACE, set_hidden,
-     get_hidden, complete_hidden},
+    {"hidden", "PANE,...|none", "panes to hide", ESP_SETTING_INTERFACE, set_hidden, get_hidden,
+     complete_hidden},
     {"mouse", "on|off", "click to focus, wheel to scroll", ESP_SETTING_INTERFACE, set_mouse,
      get_mouse, NULL},
     {"speed", "NUMBER|recorded",
-     "of a replay: 0.25 to 16 times what an eye can follow, or as it was", ESP_SETTING_REPLAY,
-     set_speed, get_speed, NULL},
-    {"idle", "SECONDS", "of a replay: the longest pause that is played; 0: any",
+     "speed of a replay: 0.25 to 16 times a pace to follow by eye, or as recorded",
+     ESP_SETTING_REPLAY, set_speed, get_speed, NULL},
+    {"idle", "SECONDS", "longest pause of a replay, in seconds; 0: no limit",
      ESP_SETTING_REPLAY, set_idle, get_idle, NULL},
 };
 
@@ -517,7 +516,7 @@ enum esp_place esp_setting_place(const struct esp_setting *setting)
                                                   : ESP_IN_LIVE;
 }
 
-/* Does the engine's thread answer, later? */
+/* Whether the engine thread answers later. */
 static bool waits(const struct esp_setting *setting)
 {
     return setting->kind == ESP_SETTING_MODELS || setting->kind == ESP_SETTING_SESSION;
@@ -567,7 +566,7 @@ static bool is_drafter_parameter(const char *key)
     return false;
 }
 
-/* Is it a setting, or a parameter, that has a meaning here? A file is for both places. */
+/* Checks that it is a setting or a parameter and allowed here. A file is for both places. */
 static int check_key(const struct esp_control *control, int index, const char *key,
                      bool of_file, char *err, size_t errlen)
 {
@@ -583,9 +582,9 @@ static int check_key(const struct esp_control *control, int index, const char *k
     }
     enum esp_place in = index < 0 ? ESP_IN_LIVE : esp_setting_place(&settings[index]);
     if (!of_file && !esp_control_is_in(control, in))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "%s needs %s", key,
-                        control->player ? "models, and a replay has none"
-                                        : "a recording that is replayed");
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "%s %s", key,
+                        control->player ? "needs models, and a replay has none"
+                                        : "works only in a replay");
     return ESP_OK;
 }
 
@@ -599,7 +598,7 @@ int esp_setting_change(struct esp_control *control, const char *key, const char 
     if (control->player && (index < 0 || esp_setting_place(&settings[index]) == ESP_IN_LIVE))
         return 0;
     control->chosen[index < 0 ? esp_setting_find("drafter", 7) : index] =
-        index < 0 || strcmp(value, "auto") != 0; /* that is what nobody's choice gives */
+        index < 0 || strcmp(value, "auto") != 0; /* auto counts as not chosen */
     control->changed = true;
     if (index >= 0 && settings[index].set)
         return settings[index].set(control, value, err, errlen);
@@ -607,7 +606,7 @@ int esp_setting_change(struct esp_control *control, const char *key, const char 
     return ESP_OK;
 }
 
-/* Says what a setting is; of a parameter, the engine's thread does. */
+/* Reports a setting. The engine thread reports parameters. */
 static int say_value(struct esp_control *control, int index, const char *key)
 {
     char now[1200];
@@ -634,7 +633,7 @@ int esp_setting_type(struct esp_control *control, const char *key, const char *v
 
 /* ------------------------------------------------------------------ completion */
 
-/* The name of the drafter, for its parameters. */
+/* The name of the drafter without its parameters. */
 static void drafter_name(const struct esp_control *control, char *name, size_t size)
 {
     const char *drafter = control->state.loaded.drafter;

@@ -46,8 +46,8 @@ int esp_setting_change(struct esp_control *control, const char *key, const char 
  * reply holds the current one. */
 int esp_setting_type(struct esp_control *control, const char *key, const char *value);
 
-/* Completes "KEY" and "KEY=VALUE"; and a value (`before` may hold its
- * beginning). */
+/* Completes "KEY" and "KEY=VALUE"; or a value, with its beginning in
+ * `before`. */
 void esp_setting_complete(const struct esp_control *control, const char *before,
                           const char *word, struct esp_choices *choices);
 void esp_setting_complete_value(const struct esp_control *control, const char *key,
