@@ -104,7 +104,7 @@ check ":regenerate asks, and y writes anew" asks 'temperature 0' y 'type :regene
 key Enter' 'Delete the last 8 tokens and generate others? y: yes'
 check "n keeps the answer" asks '^ F1 help' n 'type :regenerate
 key Enter' 'y: yes'
-check "a question that is too long for the footer is read in full" play_and_see 'any other key: no' 'size 40x20
+check "a question that is too long for the footer is read in full" play_and_see 'other key: no' 'size 40x20
 type Once upon a time
 key Enter
 wait
