@@ -42,7 +42,7 @@ chmod +x "$work/editor"
 open 120x36
 keys "$start" Enter
 run race --seed 1 --pass 5
-check "1: one side decodes plainly" see 'ar: plain decoding, a token a pass'
+check "1: one side decodes plainly" see 'ar: plain decoding, one token per pass'
 check "1: at the end it is said how many times as fast the trees were" see 'identical, [0-9.]* times as fast'
 check "1: to the end of a sentence" see '[.!?]"'
 keys Space
@@ -245,10 +245,10 @@ check "11: \`:copy\` hands it to the clipboard" answer ':copy' 'handed to the cl
 # 12. The menu, help, keys of one's own.
 keys F7 picture
 check "12: \`F7\` finds what one wants: \`picture\`" see ':export'
-check "12: Esc leaves it" escapes 'what can be done'
+check "12: Esc leaves it" escapes 'everything you can do'
 keys F7 faster
 check "12: \`faster\`" see '│ F6 '
-check "12: Esc again" escapes 'what can be done'
+check "12: Esc again" escapes 'everything you can do'
 keys F1
 check "12: \`F1\` lists keys and commands" see '^│ *Keys'
 keys q
