@@ -270,7 +270,7 @@ for pair in 'picture :export' 'svg :export' 'slide :export' 'zoom F8' 'exit :qui
 type ${pair% *}"
 done
 
-check "a newcomer is told what the small models know" play_and_see 'read fairy tales alone' ''
+check "a newcomer is told what the small models know" play_and_see 'only read fairy tales' ''
 play "size 100x30
 wait
 type Once upon a time
@@ -313,7 +313,7 @@ type :editor
 key Enter'
 check "if it fails, the line stays" edits '^> one' false 'type one
 key C-x C-e'
-check "and it is said" dumped 'the editor failed, and the line is as it was'
+check "and it is said" dumped 'the editor failed, and the line is unchanged'
 check "no file stays behind" [ -z "$(ls "$work" | grep '^espalier-')" ]
 
 check "a command that was meant is named" play_and_see "no command ':drafer' (did you mean drafter?)" 'type :drafer

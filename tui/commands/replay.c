@@ -141,8 +141,8 @@ int esp_replay_find(struct esp_control *control, int direction)
         snprintf(where, sizeof where, "iteration %d", iteration);
     return esp_answer(control, "'%s' in %s%s; n: next, N: previous", what, where,
                       !round          ? ""
-                      : direction > 0 ? ", from the start again"
-                                      : ", from the end");
+                      : direction > 0 ? ", continued from the start"
+                                      : ", continued from the end");
 }
 
 /* ------------------------------------------------------------------ speed */

@@ -231,7 +231,7 @@ int esp_cast_make(const struct esp_cast_options *options, char **bytes, size_t *
         *bytes = NULL;
     }
     if (status < 0 && errlen > 0 && !*err)
-        esp_fail(err, errlen, status, "cannot write the replay: %s",
+        esp_fail(err, errlen, status, "the replay cannot be written: %s",
                  esp_status_message(status));
     return status;
 }

@@ -29,7 +29,7 @@ void esp_mailbox_close(struct esp_mailbox *mailbox)
     pthread_mutex_destroy(&mailbox->lock);
 }
 
-/* Ends a change that the engine's thread may be waiting for. */
+/* Wakes the engine thread after a change. */
 static void announce(struct esp_mailbox *mailbox)
 {
     pthread_cond_broadcast(&mailbox->changed);
@@ -38,7 +38,7 @@ static void announce(struct esp_mailbox *mailbox)
 
 /* ------------------------------------------------------------------ the interface's side */
 
-/* A string of a command: where it hangs, and its bytes without a NUL. */
+/* A string of a command: the place of its pointer, and its length without the NUL. */
 struct string {
     const char **at;
     size_t length;
@@ -46,7 +46,7 @@ struct string {
 
 enum { MOST_STRINGS = 3 };
 
-/* Adds a string, if there is one. */
+/* Adds a string, if it is not NULL. */
 static int add(struct string *strings, int count, const char **at)
 {
     if (*at)
@@ -54,7 +54,7 @@ static int add(struct string *strings, int count, const char **at)
     return count;
 }
 
-/* All strings of a command; returns how many. */
+/* Finds all strings of a command; returns their number. */
 static int strings_of(struct esp_message *posted, struct string strings[MOST_STRINGS])
 {
     int count = 0;
@@ -95,7 +95,7 @@ static int strings_of(struct esp_message *posted, struct string strings[MOST_STR
     return count;
 }
 
-/* The copy's strings lie behind it in one piece of memory. */
+/* Copies a command and its strings into one piece of memory. */
 static struct esp_message *copy_of(const struct esp_message *command)
 {
     struct esp_message from = *command, *copy;
@@ -279,7 +279,8 @@ static bool earlier(const struct timespec *a, const struct timespec *b)
     return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
 }
 
-/* The end of the last iteration, and then `share` of what an iteration takes at the pace. */
+/* The time of the next iteration: the end of the last one plus `share` of the time per
+ * iteration. */
 static struct timespec next_due(const struct esp_mailbox *mailbox, double share)
 {
     struct timespec due = mailbox->iterated;

@@ -1,4 +1,4 @@
-/* models.c - opening models and handing settings and text over; see models.h. */
+/* models.c - opens models, and moves settings and text; see models.h. */
 #include "tui/worker/models.h"
 
 #include <stdio.h>
@@ -17,8 +17,7 @@ static int own(const char **string)
     return *string ? ESP_OK : ESP_E_MEMORY;
 }
 
-/* Copies all strings, so that esp_models_close() can free what there is even after a failure.
- */
+/* Copies all strings, so that esp_models_close() can free them even after a failure. */
 static int own_strings(struct esp_engine_options *options)
 {
     int target = own(&options->target), draft = own(&options->draft),
@@ -76,11 +75,11 @@ void esp_models_options(struct esp_engine_options *options, const struct esp_mod
         options->target = change->target;
         options->draft = change->draft;
         options->context = options->width = options->layers =
-            0; /* were said of another model */
+            0; /* they belong to another model */
         break;
     case ESP_CHANGE_BACKEND:
         options->backend = change->backend;
-        options->device = 0; /* was said of another backend */
+        options->device = 0; /* it belongs to another backend */
         break;
     case ESP_CHANGE_DEVICE:
         options->device = change->device;
@@ -112,7 +111,7 @@ int esp_models_follow(struct esp_models *next, const struct esp_models *pair,
     if (status == ESP_OK)
         status = open_session(next, &settings, err, errlen);
     if (status < 0 && next->engine && (settings.drafter || settings.verifier)) {
-        snprintf(note, size, "; drafter and verifier are its own: %s", err);
+        snprintf(note, size, "; drafter and verifier are now its defaults: %s", err);
         settings.drafter = settings.verifier = NULL;
         status = open_session(next, &settings, err, errlen);
     }
@@ -135,7 +134,7 @@ bool esp_models_shares_tokens(const struct esp_models *from, const struct esp_mo
     return true;
 }
 
-/* The bytes of the text, without special tokens; the caller frees them. */
+/* The bytes of the text without special tokens; the caller frees them. */
 static char *text_of(const struct esp_models *pair, size_t *length)
 {
     int count;
