@@ -94,7 +94,7 @@ check "11: the text" see '^┌ text   [0-9]* tokens'
 keys ':clear' Enter
 check "11: again" see 'Clear the text'
 keys y
-check "5: the built-in models have only read fairy tales" see 'have only read fairy tales: they continue a tale'
+check "5: the built-in models have only read fairy tales" see 'The built-in models have only read fairy tales: they'
 check "5: a long text" answer ':n 700' 'n = 700'
 keys 'There was once a king' Enter
 check "5: Enter sends the prompt" see '│ There was once a king'
@@ -102,7 +102,7 @@ check "5: while it is written, the footer says how it stops" see 'C-c stop'
 keys Escape
 check "5: \`Esc\` stops a generation" see 'stopped'
 keys ':clear!' Enter
-check "5: :clear! does not ask" see 'have only read fairy tales: they continue a tale'
+check "5: :clear! does not ask" see 'The built-in models have only read fairy tales: they'
 check "5: a short one" answer ':n 40' 'n = 40'
 
 # 6. A comparison.

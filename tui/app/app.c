@@ -205,8 +205,7 @@ static void submit(void *user, const char *line)
     esp_look_hold(&app->control.ui.look, &app->control.state, -1);
 }
 
-/* Completes "/NAME VALUE" as ":NAME VALUE" if NAME is a setting; slash and name are one word.
- */
+/* Completes "/NAME VALUE" as ":NAME VALUE" if NAME is a setting; "/NAME" is one word. */
 static void complete_slash(struct esp_app *app, const char *before, const char *word,
                            struct esp_choices *choices)
 {

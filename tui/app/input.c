@@ -417,8 +417,7 @@ static void feed(struct esp_input *input, int key)
     mend_line();
 }
 
-/* Ends an unfinished operation: a search (its match stays), a number, or the first of two keys.
- */
+/* Ends a search (its match stays), a number, or a sequence of keys. */
 static void end_begun(struct esp_input *input)
 {
     if (RL_ISSTATE(RL_STATE_NSEARCH | RL_STATE_NUMERICARG | RL_STATE_MULTIKEY |

@@ -18,8 +18,7 @@ int esp_screen_open(struct esp_screen **screen, struct esp_terminal *terminal, c
                     size_t errlen);
 void esp_screen_close(struct esp_screen *screen);
 
-/* Sets the theme, with the nearest colours of the terminal; `colours` false: without colours.
- */
+/* Sets the theme, with the nearest colours of the terminal, or none. */
 void esp_screen_theme(struct esp_screen *screen, const struct esp_theme *theme, bool colours);
 /* Gets the size of the terminal and tells ncurses. */
 void esp_screen_size(struct esp_screen *screen, int *width, int *height);

@@ -76,8 +76,7 @@ void esp_complete_spec(enum esp_list list, const char *before, const char *word,
 
 /* ------------------------------------------------------------------ paths */
 
-/* Where the last word of `before` starts: after the last blank without a backslash before it.
- */
+/* The start of the last word of `before`: after the last blank without a backslash. */
 static const char *path_start(const char *before)
 {
     const char *start = before;

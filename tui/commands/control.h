@@ -105,8 +105,7 @@ int esp_answer(struct esp_control *control, const char *format, ...)
 int esp_refuse(struct esp_control *control, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Asks before an action that cannot be undone: y runs `line`, any other key cancels. Returns 0.
- */
+/* Asks before an irreversible action: y runs `line`, any other key cancels. Returns 0. */
 int esp_ask(struct esp_control *control, const char *line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

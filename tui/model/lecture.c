@@ -144,8 +144,7 @@ static int stage_named(const char *name)
     return -1;
 }
 
-/* Writes "path RUN[N]", "bonus RUN[N]", "root RUN[N]", "explain RUN[N] STAGE" or an expression.
- */
+/* "path RUN[N]", "bonus RUN[N]", "root RUN[N]", "explain RUN[N] STAGE" or an expression. */
 static int write_value(const struct esp_lecture *lecture, const char *what, char *out,
                        size_t size, char *err, size_t errlen)
 {

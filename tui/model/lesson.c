@@ -299,7 +299,7 @@ int esp_lesson_run_find(const struct esp_lesson *lesson, const char *name, size_
     return -1;
 }
 
-/* ------------------------------------------------------------------ the lessons there are */
+/* ------------------------------------------------------------------ bundled lessons */
 
 bool esp_lesson_list(int index, char *name, size_t size, char *title, size_t title_size)
 {

@@ -84,8 +84,7 @@ int esp_player_find(struct esp_player *player, const char *text, int direction);
 /* Starts or pauses. At the end of the recording it starts from the beginning. `now`: seconds of
  * any monotonic clock. */
 int esp_player_play(struct esp_player *player, bool on, double now, char *err, size_t errlen);
-/* Applies the events that are due. Returns 1 if there were any, 0 if not, or a negative status.
- */
+/* Applies due events. Returns 1 if there were any, 0 if not, or a negative status. */
 int esp_player_advance(struct esp_player *player, double now, char *err, size_t errlen);
 /* Seconds until the next event is due; negative: paused. */
 double esp_player_wait(const struct esp_player *player, double now);

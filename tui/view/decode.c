@@ -79,8 +79,7 @@ static const char *read_number(const char *at, const char *end, int *number)
     return at;
 }
 
-/* Parses "button;column;row" before the final letter at `end`. Releases and drags are ignored.
- */
+/* Parses "button;column;row" before the final letter at `end`; ignores releases and drags. */
 static void report_mouse(const struct esp_decoder *decoder, const char *at, const char *end)
 {
     enum { DRAG = 32, MODIFIERS = 4 + 8 + 16 };

@@ -108,8 +108,7 @@ static void draw_picture(struct esp_canvas *canvas, struct esp_lecture *lecture,
 
 /* ------------------------------------------------------------------ words */
 
-/* Draws paragraphs with empty lines between them. Changes the text. Returns the row after them.
- */
+/* Draws paragraphs separated by empty lines. Changes the text. Returns the next row. */
 static int draw_paragraphs(struct esp_canvas *canvas, int y, int style, char *text)
 {
     char *rest = NULL;

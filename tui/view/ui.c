@@ -37,8 +37,7 @@ static int name_length(const char *spec)
     return (int)strcspn(spec, ":");
 }
 
-/* Draws the value of speculation, in the longest of three forms that fits before column `end`.
- */
+/* Draws the value of speculation, in the longest form that fits before column `end`. */
 static int draw_speed(struct esp_canvas *canvas, int end, const struct esp_state *state)
 {
     struct esp_figures figures = esp_state_figures(state);

@@ -98,8 +98,7 @@ int esp_decode_run(struct esp_run *run, struct esp_engine *engine,
     return status;
 }
 
-/* ------------------------------------------------------------------ a target that takes long
- */
+/* ------------------------------------------------------------------ enlarged targets */
 
 /* Seconds of a plain decoding pass: the median of a few. */
 static int time_pass(struct esp_engine *engine, double *seconds, char *err, size_t errlen)

@@ -36,7 +36,7 @@ static void announce(struct esp_mailbox *mailbox)
     pthread_mutex_unlock(&mailbox->lock);
 }
 
-/* ------------------------------------------------------------------ the interface's side */
+/* ------------------------------------------------------------------ for the UI thread */
 
 /* A string of a command: the place of its pointer, and its length without the NUL. */
 struct string {
@@ -196,7 +196,7 @@ bool esp_mailbox_settled(struct esp_mailbox *mailbox)
     return settled;
 }
 
-/* ------------------------------------------------------------------ the engine's side */
+/* ------------------------------------------------------------------ for the engine thread */
 
 struct esp_message *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, bool *stop,
                                      bool *quit)

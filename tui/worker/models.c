@@ -111,7 +111,7 @@ int esp_models_follow(struct esp_models *next, const struct esp_models *pair,
     if (status == ESP_OK)
         status = open_session(next, &settings, err, errlen);
     if (status < 0 && next->engine && (settings.drafter || settings.verifier)) {
-        snprintf(note, size, "; drafter and verifier are now its defaults: %s", err);
+        snprintf(note, size, "; drafter and verifier were reset to the defaults: %s", err);
         settings.drafter = settings.verifier = NULL;
         status = open_session(next, &settings, err, errlen);
     }

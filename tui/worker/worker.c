@@ -142,7 +142,7 @@ bool esp_worker_close(struct esp_worker *worker)
     return true;
 }
 
-/* ------------------------------------------------------------------ the interface's side */
+/* ------------------------------------------------------------------ for the UI thread */
 
 int esp_worker_wake_fd(const struct esp_worker *worker)
 {

@@ -18,7 +18,7 @@ struct learn_page {
     bool drawn;                  /* the drawing is final until a key is pressed */
 };
 
-/* ------------------------------------------------------------------ in the engine's thread */
+/* ------------------------------------------------------------------ in the engine thread */
 
 struct decoding {
     struct esp_lecture *lecture;

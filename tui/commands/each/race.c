@@ -11,7 +11,7 @@
 
 static const double PASS = 0.1; /* seconds per pass of the enlarged target */
 
-/* ------------------------------------------------------------------ in the engine's thread */
+/* ------------------------------------------------------------------ in the engine thread */
 
 struct racers {
     struct esp_race *race;
