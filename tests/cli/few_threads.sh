@@ -60,7 +60,7 @@ check "it says nothing of it" test ! -s "$work/err"
 ESPALIER="env FEW_THREADS=0 LD_PRELOAD=$work/few.so $ESPALIER_SAVED"
 printf 'wait\n' >"$work/script"
 check "without the engine's thread the interface ends with a sentence" \
-    fails 1 "the engine's thread could not be started" env ESPALIER_SCRIPT="$work/script" $ESPALIER
+    fails 1 "cannot start the engine thread" env ESPALIER_SCRIPT="$work/script" $ESPALIER
 
 # The system's own limit counts the user's threads, but not the superuser's.
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && command -v prlimit >/dev/null; then

@@ -103,7 +103,7 @@ $dump
 key F1 F1
 dump $work/footer" -n 30 --target engine/models/fairytale-target --draft engine/models/fairytale-draft
 check "a lesson opens while a text is written" grep -q '^ A tree of guesses' "$work/lesson"
-check "the text was stopped" dumped 'the text was stopped; Enter goes on with it'
+check "the generation was stopped" dumped 'generation stopped; Enter continues it'
 check "and is there again" dumped '^│ Once upon a time'
 check "nothing runs" sh -c "! grep -q 'C-c stop' '$work/footer'"
 play "size 100x24

@@ -16,9 +16,9 @@ $race --drafter dynatree:N=8 --with dyspec -p "Once more" >"$work/out"
 check "any drafter races any other" grep -q '^left   dynatree' "$work/out"
 $race --with iid --temp 1 >"$work/out"
 check "drawn texts are not called identical" sh -c \
-    "! grep -q '^identical' '$work/out' && grep -q 'a text of its own' '$work/out'"
+    "! grep -q '^identical' '$work/out' && grep -q 'the texts differ' '$work/out'"
 $ESPALIER race --pass 12 --with linear:K=2 -n 4 >"$work/out"
-check "the built-in target is made larger" grep -q '^fairytale-target x.*, .* ms a pass <- fairytale-draft;' "$work/out"
+check "the built-in target is made larger" grep -q '^fairytale-target x.*, .* ms per pass <- fairytale-draft;' "$work/out"
 
 # Its own prompts: continued by so many tokens that end with a sentence, without repeating themselves.
 for seed in 0 1 2; do

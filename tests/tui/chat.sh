@@ -54,7 +54,7 @@ check "a turn can be taken back" sh -c "! grep -q '^│ > And the queen' '$work/
 check "to be changed" shown "$work/edited" '^> And the queen?'
 check "and sent again" shown "$work/fox" '^│ > And the fox?'
 check "the turn before it stays" shown "$work/fox" '^│ > Who was the king?'
-check "a system text is for the next conversation" shown "$work/system" ':clear begins another'
+check "a system text is for the next conversation" shown "$work/system" ':clear starts another'
 
 $ESPALIER replay "$work/chat.esp.jsonl" --plain >"$work/plain" 2>&1
 tail -30 "$work/plain" >"$work/last"
@@ -76,7 +76,7 @@ $dump" $models -n 6 --seed 3
 check "a chat is greeted as one" shown "$work/greeting" 'Ask something and press Enter'
 check "and not as a text" sh -c "! grep -q 'beginning of a text\|^│ prompt' '$work/greeting'"
 check "an answer that stopped at n says how it goes on" shown "$work/stopped" \
-    'the answer stopped after 6 tokens (:n); Enter goes on with it'
+    'the answer stopped after 6 tokens (:n); Enter continues it'
 tokens_of() { sed -n 's/^┌ text   \([0-9]*\) tokens.*/\1/p' "$1"; }
 check "and so it does" test "$(tokens_of "$work/screen")" -eq $(($(tokens_of "$work/stopped") + 6))
 check "in the same turn" test "$(grep -c '^│ > ' "$work/screen")" -eq 1
@@ -141,7 +141,7 @@ type :chat nonsense
 key Enter
 wait
 dump $work/wrong" $models -n 8
-check "there is nothing to write again" shown "$work/nothing" 'no answer to write again'
+check "there is nothing to write again" shown "$work/nothing" 'no answer to regenerate'
 check "text can be raw" dumped '^│ Once upon a time'
 check "a format that there is not is refused" shown "$work/wrong" 'chat takes auto, none, chatml'
 finish

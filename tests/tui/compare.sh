@@ -153,7 +153,7 @@ wait
 key Space Space
 wait
 $dump"
-check "step mode explains what happens" dumped "runs after the other one's iteration"
+check "step mode explains what happens" dumped "runs after the iteration of the other one"
 play "$begin
 size 20x5
 $dump

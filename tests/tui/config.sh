@@ -101,7 +101,7 @@ check "a setting without a value" refused 'theme' "line 1: write a setting and i
 check "a value that is none" refused 'layout round' "line 1: layout takes beside or stacked"
 check "a line without end" refused "theme $(head -c 5000 /dev/zero | tr '\0' x)" 'line 1: the line is too long'
 check "a NUL byte, which would hide what stands behind it" refused 'temp 1\ntop_k 4\0 seed 3' \
-    'settings, line 2: there is a NUL byte'
+    'settings, line 2: it contains a NUL byte'
 export ESPALIER_SCRIPT=/dev/null
 check "a file that is not there" fails 1 'none cannot be read' $ESPALIER --config "$work/none"
 check "a folder" fails 1 'it is not a regular file' $ESPALIER --config "$work"

@@ -88,12 +88,12 @@ key Enter
 $dump-3" >"$work/script"
 ESPALIER_SCRIPT="$work/script" timeout 60 $ESPALIER replay sessions/samples/dynatree-adapting.esp.jsonl >/dev/null 2>&1
 check "in the controller pane it begins a chart of the thresholds" dumped '^> :export thresholds *$'
-cp "$work/screen-2" "$work/screen" && check "which is written" dumped "a chart of the thresholds written to $work/chart.svg"
+cp "$work/screen-2" "$work/screen" && check "which is written" dumped "chart of the thresholds written to $work/chart.svg"
 check "with the look that was asked for" sh -c "grep -q 'fill=\"#10151d\"' '$work/chart.svg' &&
     grep -q 'viewBox=\"0 0 831' '$work/chart.svg' && ! grep -q 'drafter ' '$work/chart.svg'"
 $ESPALIER export sessions/samples/dynatree-adapting.esp.jsonl --chart acceptance | cmp -s - "$work/depths.svg"
 check "a replay draws the chart that the command line draws" [ $? -eq 0 ]
-cp "$work/screen-3" "$work/screen" && check "charts are SVG" dumped 'does not end in .svg, as charts do'
+cp "$work/screen-3" "$work/screen" && check "charts are SVG" dumped 'a chart needs a name that ends in .svg'
 
 if ! [ -x "$BUILD/espalier-dot" ]; then
     echo "  $BUILD/espalier-dot is not there: pictures are not tested"

@@ -83,7 +83,7 @@ wait" -n 8 && grep -q "$4" "$work/screen-asked"
 }
 for keep in n Esc Enter F1 '"'; do
     check ":clear asks, and $keep keeps the text" asks 'text   1[0-9] tokens\|help' "$keep" 'type :clear
-key Enter' 'Forget the text, 1[0-9] tokens? y: yes, any other key: no'
+key Enter' 'Clear the text (1[0-9] tokens)? y: yes, any other key: no'
 done
 check "y forgets it" asks 'Type the beginning of a text' y 'type :clear
 key Enter' 'y: yes'
@@ -97,13 +97,13 @@ check "nor does :clear where there is nothing" play_and_see '^ F1 help' 'type :c
 key Enter
 wait'
 check "M-e asks, and y takes the prompt back" asks '^> Once upon a time' y 'key M-e' \
-    'Take the last prompt back and forget the 8 tokens that follow it? y: yes'
+    'Take back the last prompt and delete the 8 tokens after it? y: yes'
 check "n keeps it" asks 'text   1[0-9] tokens' n 'key M-e' 'y: yes'
 check ":regenerate asks, and y writes anew" asks 'temperature 0' y 'type :regenerate
-key Enter' 'Forget the last 8 tokens and write others? y: yes'
+key Enter' 'Delete the last 8 tokens and generate others? y: yes'
 check "n keeps the answer" asks '^ F1 help' n 'type :regenerate
 key Enter' 'y: yes'
-check "a question that is too long for the footer is read in full" play_and_see 'any other key: no' 'size 40x20
+check "a question that is too long for the footer is read in full" play_and_see 'other key: no' 'size 40x20
 type Once upon a time
 key Enter
 wait
@@ -269,7 +269,7 @@ for pair in 'picture :export' 'svg :export' 'slide :export' 'zoom F8' 'exit :qui
 type ${pair% *}"
 done
 
-check "a newcomer is told what the small models know" play_and_see 'read fairy tales alone' ''
+check "a newcomer is told what the small models know" play_and_see 'only read fairy tales' ''
 play "size 100x30
 wait
 type Once upon a time
@@ -312,7 +312,7 @@ type :editor
 key Enter'
 check "if it fails, the line stays" edits '^> one' false 'type one
 key C-x C-e'
-check "and it is said" dumped 'the editor failed, and the line is as it was'
+check "and it is said" dumped 'the editor failed, and the line is unchanged'
 check "no file stays behind" [ -z "$(ls "$work" | grep '^espalier-')" ]
 
 check "a command that was meant is named" play_and_see "no command ':drafer' (did you mean drafter?)" 'type :drafer

@@ -43,7 +43,7 @@ key M-m
 $dump.2" -n 10
 check "the end is told" dumped "recorded to "
 check "the sign is gone" sh -c "! grep -q '● rec' $work/screen"
-check "a mark needs a recording" grep -q "nothing is recorded" "$work/screen.2"
+check "a mark needs a recording" grep -q "nothing is being recorded" "$work/screen.2"
 check "what happened is in the file, in order" test \
     "$(types "$file")" = "prompt marker setting end rewind clear prompt end "
 check "a recording begun later has the text so far" test \
@@ -113,7 +113,7 @@ wait
 key F9
 wait
 " -n 10
-check "in step mode it says when" dumped "when this iteration has ended"
+check "in step mode it says when" dumped "the marker is set after this iteration"
 check "and does so" grep -q '"type":"marker","text":"in the middle"' "$file"
 
 mkfifo "$work/pipe"

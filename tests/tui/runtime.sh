@@ -340,8 +340,8 @@ wait
 key M-e
 dump $work/cleared" -n 12
 check "models with other tokens take the text over" dumped '^│ Once upon a time'
-check "and it is said that it has other tokens" dumped 'its tokens are others now'
-check "its prompts cannot be taken back, and why" grep -q 'from before the models changed' "$work/edit"
+check "and it is said that it has other tokens" dumped 'was kept and tokenized again'
+check "its prompts cannot be taken back, and why" grep -q 'tokenized again for other models' "$work/edit"
 check "after :clear there are none" grep -q 'no prompt to take back' "$work/cleared"
 
 play "size 100x24
@@ -433,5 +433,5 @@ wait
 type :hidden text,tree
 key Enter
 $dump"
-check "not all panes" dumped 'one of them is to be seen'
+check "not all panes" dumped 'text and tree cannot both be hidden'
 finish

@@ -95,7 +95,7 @@ $dump-5" --drafter dynatree
 check ":set KEY says what a parameter is" dumped '^ tauh = [.0-9]'
 check "that there is no such setting" grep -q "^ there is no setting 'nonsense'" "$work/screen-2"
 check "that a name is not clear" grep -q "^ several commands begin with ':c'" "$work/screen-3"
-check "that a setting is that of a replay" grep -q 'speed needs a recording' "$work/screen-4"
+check "that a setting is that of a replay" grep -q 'speed works only in a replay' "$work/screen-4"
 check "that a parameter is another drafter's" grep -q "has no parameter 'K'" "$work/screen-5"
 play "size 100x40
 wait
@@ -187,7 +187,7 @@ key Enter'
 check "what is not there is said" dumped "not found: 'Sons' is not in the text"
 found 'type /s
 key Enter n N N'
-check "N goes back, round to the end" dumped "'s' in the text: \([0-9]*\) of \1, from the end"
+check "N goes back, round to the end" dumped "'s' in the text: \([0-9]*\) of \1, continued from the end"
 found 'key Tab Tab < < < < /
 type a
 key Enter'

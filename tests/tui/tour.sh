@@ -42,7 +42,7 @@ chmod +x "$work/editor"
 open 120x36
 keys "$start" Enter
 run race --seed 1 --pass 5
-check "1: one side decodes plainly" see 'ar: plain decoding, a token a pass'
+check "1: one side decodes plainly" see 'ar: plain decoding, one token per pass'
 check "1: at the end it is said how many times as fast the trees were" see 'identical, [0-9.]* times as fast'
 check "1: to the end of a sentence" see '[.!?]"'
 keys Space
@@ -87,14 +87,14 @@ check "5: \`Ctrl-J\` begins a new line" see '^  and a queen'
 keys C-x C-e
 check "5: \`Ctrl-X Ctrl-E\` opens the editor" see '^> from the editor'
 keys C-u ':clear' Enter
-check "11: \`:clear\` asks" see 'Forget the text, [0-9]* tokens? y: yes'
+check "11: \`:clear\` asks" see 'Clear the text ([0-9]* tokens)? y: yes'
 keys n
-check "11: and n keeps it" gone 'Forget the text'
+check "11: and n keeps it" gone 'Clear the text'
 check "11: the text" see '^┌ text   [0-9]* tokens'
 keys ':clear' Enter
-check "11: again" see 'Forget the text'
+check "11: again" see 'Clear the text'
 keys y
-check "5: the built-in models have read fairy tales alone" see 'fairy tales alone: they continue a tale'
+check "5: the built-in models have only read fairy tales" see 'The built-in models have only read fairy tales: they'
 check "5: a long text" answer ':n 700' 'n = 700'
 keys 'There was once a king' Enter
 check "5: Enter sends the prompt" see '│ There was once a king'
@@ -102,7 +102,7 @@ check "5: while it is written, the footer says how it stops" see 'C-c stop'
 keys Escape
 check "5: \`Esc\` stops a generation" see 'stopped'
 keys ':clear!' Enter
-check "5: :clear! does not ask" see 'fairy tales alone: they continue a tale'
+check "5: :clear! does not ask" see 'The built-in models have only read fairy tales: they'
 check "5: a short one" answer ':n 40' 'n = 40'
 
 # 6. A comparison.
@@ -210,7 +210,7 @@ check "9: which ask before they show" see 'Which branch will be accepted'
 check "9: Esc leaves the lesson" escapes 'Which branch'
 check "9: and the list" escapes '^ 8  '
 check "9: a text that is being written stops for them, and stays" see '^│ There was once a queen'
-check "9: which is said" see 'the text was stopped; Enter goes on'
+check "9: which is said" see 'generation stopped; Enter continues'
 
 # 10. Recordings and pictures.
 check "10: a short text" answer ':n 30' 'n = 30'
@@ -233,7 +233,7 @@ check "10: and says so" see 'a page of [0-9]* iteration'
 
 # 11. The last prompt.
 keys M-e
-check "11: \`M-e\` takes the last prompt back, after a question" see 'Take the last prompt back'
+check "11: \`M-e\` takes the last prompt back, after a question" see 'Take back the last prompt'
 keys y
 check "11: to change and send it again" see '^> There was once a queen'
 keys ' and a fox' Enter
@@ -246,10 +246,10 @@ check "11: \`:copy\` hands it to the clipboard" answer ':copy' 'handed to the cl
 # 12. The menu, help, keys of one's own.
 keys F7 picture
 check "12: \`F7\` finds what one wants: \`picture\`" see ':export'
-check "12: Esc leaves it" escapes 'what can be done'
+check "12: Esc leaves it" escapes 'everything you can do'
 keys F7 faster
 check "12: \`faster\`" see '│ F6 '
-check "12: Esc again" escapes 'what can be done'
+check "12: Esc again" escapes 'everything you can do'
 keys F1
 check "12: \`F1\` lists keys and commands" see '^│ *Keys'
 keys q

@@ -65,11 +65,11 @@ TEST(errors_name_the_line)
 {
     wrong("text =\nking = red\n", "line 2: there is no style 'king'");
     wrong("text red\n", "line 1: write 'style = colour'");
-    wrong("\n\ntext = #12345\n", "line 3: '#12345' is no colour");
-    wrong("text = #1234567\n", "'#1234567' is no colour");
-    wrong("text = #12345g\n", "'#12345g' is no colour");
-    wrong("text = pink\n", "'pink' is no colour");
-    wrong("text = bright-\n", "'bright-' is no colour");
+    wrong("\n\ntext = #12345\n", "line 3: '#12345' is neither a colour");
+    wrong("text = #1234567\n", "'#1234567' is neither a colour");
+    wrong("text = #12345g\n", "'#12345g' is neither a colour");
+    wrong("text = pink\n", "'pink' is neither a colour");
+    wrong("text = bright-\n", "'bright-' is neither a colour");
     char text[5000];
     memset(text, 'x', sizeof text);
     text[sizeof text - 1] = '\0';
@@ -87,7 +87,7 @@ TEST(what_is_no_text_is_told)
     struct esp_theme theme;
     char err[256], folder[] = P_tmpdir "/espalier-theme-XXXXXX", pipe[64];
     CHECK(load_bytes(&theme, hidden, sizeof hidden - 1, err) == ESP_E_FORMAT);
-    CHECK(strstr(err, "line 2: there is a NUL byte"), "%s", err);
+    CHECK(strstr(err, "line 2: it contains a NUL byte"), "%s", err);
     CHECK(mkdtemp(folder));
     snprintf(pipe, sizeof pipe, "%s/pipe", folder);
     CHECK(mkfifo(pipe, 0600) == 0);

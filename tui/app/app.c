@@ -1,4 +1,5 @@
-/* app.c - keys to actions, lines to commands and prompts, reports to the state; see app.h. */
+/* app.c - turns keys into actions, lines into commands and prompts, reports into state; see
+ * app.h. */
 #include "tui/app/app.h"
 #include "tui/app/editor.h"
 
@@ -23,7 +24,7 @@
 #include "tui/commands/settings.h"
 #include "tui/view/input_box.h"
 
-enum { NEW_TOKENS = 256, PACE = 12 /* iterations a second that an eye can follow */ };
+enum { NEW_TOKENS = 256, PACE = 12 /* iterations per second, to follow by eye */ };
 
 /* ------------------------------------------------------------------ lines */
 
@@ -38,7 +39,7 @@ void esp_app_say(struct esp_app *app, bool error, const char *format, ...)
     app->control.changed = true;
 }
 
-/* Shows what a command, a setting or a key answered, if it did. */
+/* Shows the reply of a command, a setting or a key. */
 static void show_reply(struct esp_app *app, int status)
 {
     struct esp_control *control = &app->control;
@@ -52,7 +53,7 @@ static void run_line(struct esp_app *app, const char *line)
     show_reply(app, esp_command_run(&app->control, line));
 }
 
-/* Measures how many iterations run in a second, once a second. */
+/* Measures the iterations per second, once a second. */
 static void measure_rate(struct esp_app *app)
 {
     const struct esp_iteration *it = esp_state_kept(&app->control.state, 0);
@@ -74,7 +75,7 @@ static bool is_command_line(const char *line)
     return line[0] == ':' || line[0] == '/';
 }
 
-/* Begins a command line. A prompt that stands there comes back after it. */
+/* Starts a command line. The current prompt returns after it. */
 static void begin_command(struct esp_app *app, const char *line)
 {
     const char *typed = esp_input_text(app->input);
@@ -86,7 +87,7 @@ static void begin_command(struct esp_app *app, const char *line)
     esp_input_replace(app->input, line);
 }
 
-/* Where a command line stood, the prompt that it took the place of stands again. */
+/* Ends the command line and restores the prompt. */
 static void end_command(struct esp_app *app)
 {
     esp_input_replace(app->input, app->prompt ? app->prompt : "");
@@ -94,8 +95,7 @@ static void end_command(struct esp_app *app)
     app->prompt = NULL;
 }
 
-/* Puts a line into the input line. What was typed there goes to the history, where Up finds it.
- */
+/* Puts a line into the input line. The previous text goes to the history, where Up finds it. */
 static void put_line(struct esp_app *app, const char *line)
 {
     char *typed = strdup(esp_input_text(app->input));
@@ -105,7 +105,7 @@ static void put_line(struct esp_app *app, const char *line)
     esp_input_replace(app->input, line);
 }
 
-/* Readline empties its line after it passed one on; only then can another be put there. */
+/* Takes the line after submission. Readline empties its line only then. */
 static void take_line(struct esp_app *app)
 {
     struct esp_control *control = &app->control;
@@ -120,7 +120,7 @@ static void take_line(struct esp_app *app)
     control->line = NULL;
 }
 
-/* Goes to the next place where the text to find occurs, and says which of how many it is. */
+/* Goes to the next match, and reports its number and the total. */
 static void find(struct esp_app *app, int pane, int step)
 {
     const char *what = app->control.ui.look.search;
@@ -137,16 +137,16 @@ static void find(struct esp_app *app, int pane, int step)
     const char *where = esp_panes[app->control.ui.layout.current]->name, *round = "";
     const bool is_name = esp_command_is(&app->control, what);
     if (found.round && found.count > 1)
-        round = step > 0 ? ", from the start again" : ", from the end";
+        round = step > 0 ? ", continued from the start" : ", continued from the end";
     if (found.count == 0)
         esp_app_say(app, true, "not found: '%s' is not in the %s%s%s", what, where,
                     is_name ? "; the command is :" : "", is_name ? what : "");
     else
-        esp_app_say(app, false, "'%s' in the %s: %d of %d%s; n the next, N the one before",
-                    what, where, found.index, found.count, round);
+        esp_app_say(app, false, "'%s' in the %s: %d of %d%s; n: next, N: previous", what, where,
+                    found.index, found.count, round);
 }
 
-/* A line "/TEXT" begins a search; "/" alone ends it, and nothing is marked any more. */
+/* A line "/TEXT" starts a search; "/" alone ends it and removes the marks. */
 static void search(struct esp_app *app, const char *what)
 {
     struct esp_look *look = &app->control.ui.look;
@@ -156,8 +156,8 @@ static void search(struct esp_app *app, const char *what)
         find(app, app->searched < 0 ? ESP_PANE_text : app->searched, 1);
 }
 
-/* A line "/NAME VALUE" with the name of a setting means ":NAME VALUE"; any other "/TEXT"
- * searches. No command is run by a slash: the word may well be one of the text. */
+/* "/NAME VALUE" with the name of a setting means ":NAME VALUE"; any other "/TEXT" searches. A
+ * slash never runs a command: the word may be one of the text. */
 static bool is_slash_setting(const struct esp_app *app, const char *line)
 {
     return line[0] == '/' && app->searched < 0 && esp_command_sets(&app->control, line + 1);
@@ -205,8 +205,7 @@ static void submit(void *user, const char *line)
     esp_look_hold(&app->control.ui.look, &app->control.state, -1);
 }
 
-/* "/NAME VALUE" is completed as ":NAME VALUE" where NAME is a setting; the name is one word
- * together with the slash. */
+/* Completes "/NAME VALUE" as ":NAME VALUE" if NAME is a setting; "/NAME" is one word. */
 static void complete_slash(struct esp_app *app, const char *before, const char *word,
                            struct esp_choices *choices)
 {
@@ -240,8 +239,7 @@ static void complete(void *user, const char *before, const char *word,
         complete_slash(app, before, word, choices);
 }
 
-/* Runs a command. One that ends with a blank is only put into the input line, for the user to
- * go on. */
+/* Runs a command. A line that ends with a blank is put on the input line instead. */
 static void run_command(struct esp_app *app, const char *line)
 {
     if (!strchr(" =", line[strlen(line) - 1])) {
@@ -256,7 +254,7 @@ static void run_command(struct esp_app *app, const char *line)
 
 /* ------------------------------------------------------------------ keys */
 
-/* A page that the program was opened for takes it along. */
+/* Leaves a page, and the program if it was started for the page. */
 static void leave_page(struct esp_app *app)
 {
     const struct esp_interface_options *options = &app->control.options;
@@ -292,7 +290,7 @@ void esp_app_interrupt(struct esp_app *app)
     esp_app_say(app, false, "C-c again leaves");
 }
 
-/* Escape: ends what the input line has begun, else a command line, else the zoom, else the
+/* Escape: ends an operation of the input line, else a command line, else the zoom, else the
  * generation. */
 static void cancel(struct esp_app *app)
 {
@@ -310,8 +308,8 @@ static void cancel(struct esp_app *app)
     }
 }
 
-/* y runs what a question waits for. Returns whether the key was meant for the question; any
- * other key than these leaves it, too, and does what it always does. */
+/* y runs the command of a question. Returns whether the key belonged to the question. Any other
+ * key cancels the question and has its usual effect. */
 static bool answer_question(struct esp_app *app, int key)
 {
     struct esp_control *control = &app->control;
@@ -339,8 +337,7 @@ static void new_line(struct esp_app *app)
     take_line(app);
 }
 
-/* Up and Down go through the rows of an input line that has several, before they go to another
- * line of the history. */
+/* Up and Down move between the rows of the input line before they move in the history. */
 static bool move_in_line(struct esp_app *app, int key)
 {
     struct esp_ui *ui = &app->control.ui;
@@ -354,8 +351,7 @@ static bool move_in_line(struct esp_app *app, int key)
     return point >= 0;
 }
 
-/* Loads the theme that was asked for, which must exist, or else the one that suits the
- * background. */
+/* Loads the given theme, which must exist, or else the one for the background. */
 static int first_theme(struct esp_app *app, const char *name, char *err, size_t errlen)
 {
     const char *colours = getenv("COLORFGBG"),
@@ -393,11 +389,10 @@ static void step(struct esp_app *app)
     if (esp_state_is_busy(&app->control.state))
         esp_mailbox_step(esp_worker_mailbox(app->control.worker));
     else
-        esp_app_say(app, false, "submit a prompt first; an empty line goes on writing");
+        esp_app_say(app, false, "submit a prompt first; an empty line continues the text");
 }
 
-/* q: leaves help, the pane or the zoom; the program only where there is nothing else to leave.
- */
+/* q: leaves help, the pane or the zoom; the program only if there is nothing else to leave. */
 static void go_back(struct esp_app *app)
 {
     struct esp_ui *ui = &app->control.ui;
@@ -472,7 +467,7 @@ static void act(struct esp_app *app, int action, int key)
             esp_app_say(app, true,
                         app->control.ui.layout.focused && !app->control.ui.help
                             ? "text and tree cannot both be hidden"
-                            : "Tab focuses a pane, and x hides it then");
+                            : "focus a pane with Tab, then hide it with x");
         break;
     default:
         esp_ui_act(&app->control.ui, &app->control.state, action, app->canvas.width,
@@ -481,7 +476,7 @@ static void act(struct esp_app *app, int action, int key)
     }
 }
 
-/* Does what a key is bound to. */
+/* Executes a binding. */
 static void obey(struct esp_app *app, const struct esp_binding *binding, int key)
 {
     if (binding->command)
@@ -495,8 +490,7 @@ static void obey(struct esp_app *app, const struct esp_binding *binding, int key
     take_line(app);
 }
 
-/* Carries out the selected item of the palette; a key among them works wherever the focus is.
- */
+/* Executes the selected item of the palette. A key works there with any focus. */
 static void choose(struct esp_app *app)
 {
     const struct esp_palette_item item = *esp_palette_selected(&app->control.ui.palette);
@@ -531,7 +525,7 @@ static void palette_key(struct esp_app *app, int key)
     }
 }
 
-/* Keys that mean the same on every page are obeyed here. */
+/* Handles the keys that mean the same on every page. */
 static void page_key(struct esp_app *app, int key)
 {
     const struct esp_binding *binding =
@@ -587,7 +581,7 @@ void esp_app_key(struct esp_app *app, int key)
     take_line(app);
 }
 
-/* A click in the palette chooses; one outside of it leaves it. */
+/* A click in the palette chooses an item; one outside closes it. */
 static void click_palette(struct esp_app *app, struct esp_mouse mouse)
 {
     struct esp_palette *palette = &app->control.ui.palette;
@@ -647,7 +641,7 @@ int esp_app_wake_fd(const struct esp_app *app)
     return app->control.player ? -1 : esp_worker_wake_fd(app->control.worker);
 }
 
-/* Milliseconds until the page must be drawn anew; -1: never. */
+/* Milliseconds until the page must be drawn again; -1: never. */
 static int page_due(const struct esp_app *app)
 {
     const struct esp_page *page = &app->control.page;
@@ -658,7 +652,7 @@ static int page_due(const struct esp_app *app)
 
 int esp_app_due(const struct esp_app *app)
 {
-    enum { LOOK_MS = 30 }; /* between checks whether a picture is drawn */
+    enum { LOOK_MS = 30 }; /* interval of checks for a finished export */
     int due = app->control.player ? esp_replay_wait(&app->control) : -1;
     if (app->control.page.ops)
         due = page_due(app);
@@ -677,11 +671,11 @@ bool esp_app_settled(struct esp_app *app)
                                 : esp_worker_settled(app->control.worker));
 }
 
-/* Other models were loaded, and the screen shows their tokens now. */
+/* Other models were loaded, and the screen shows their tokens. */
 static void see_models(struct esp_app *app)
 {
     esp_look_hold(&app->control.ui.look, &app->control.state, -1);
-    if (app->control.export) /* a page may take token texts from the models before */
+    if (app->control.export) /* a page may read token texts of the old models */
         show_reply(app, esp_control_end_export(&app->control));
     if (app->control.state.loaded.anew)
         esp_prompts_retokenized(&app->control);
@@ -724,7 +718,7 @@ void esp_app_receive(struct esp_app *app)
     take_line(app);
     esp_ui_compare(&app->control.ui, app->control.state.compared != NULL);
     if (!waited && app->control.state.phase == ESP_PHASE_WAITING)
-        app->control.ui.stepping = true; /* a breakpoint, if the user did not ask for it */
+        app->control.ui.stepping = true; /* a breakpoint, unless the user asked for it */
     if (app->control.state.message_count != app->seen_messages) {
         app->seen_messages = app->control.state.message_count;
         esp_app_say(app, app->control.state.message_is_error, "%s", app->control.state.message);
@@ -794,8 +788,8 @@ static int open_parts(struct esp_app *app, bool live, char *err, size_t errlen)
     return 0;
 }
 
-/* Reads the configuration, and starts the engine's thread with what it and the command line
- * say, or opens the recording. */
+/* Reads the configuration. Then starts the engine thread with it and the command line, or opens
+ * the recording. */
 static int open_settings(struct esp_app *app, bool live, char *err, size_t errlen)
 {
     const struct esp_interface_options *options = &app->control.options;
@@ -867,7 +861,7 @@ int esp_app_open(struct esp_app *app, const struct esp_interface_options *option
 bool esp_app_close(struct esp_app *app)
 {
     esp_control_page(&app->control, NULL, NULL);
-    if (app->control.export) { /* a page may take token texts from the models */
+    if (app->control.export) { /* a page may read token texts of the models */
         show_reply(app, esp_control_end_export(&app->control));
         if (app->control.ui.message_is_error)
             esp_complain("%s", app->message);

@@ -1,6 +1,6 @@
-/* editor.c - a file for the editor, and what it left there; see editor.h.
+/* editor.c - passes a file to the editor and reads it back; see editor.h.
  *
- * While it runs, C-c is the editor's, and C-z stops both, as it would any two programs of one
+ * While the editor runs, C-c goes to it, and C-z stops both, like any two programs of one
  * process group. SIGTERM and SIGHUP are passed on to it (terminal.h).
  */
 #include "tui/app/editor.h"
@@ -20,7 +20,7 @@
 
 enum { LONGEST = 1 << 20 };
 
-/* The shell splits what the variable holds into a program and its arguments. */
+/* The shell splits the variable into a program and its arguments. */
 static void become_editor(const char *path)
 {
     signal(SIGINT, SIG_DFL);
@@ -47,7 +47,7 @@ static int run(const char *path, char *err, size_t errlen)
     pid_t ended = child;
     esp_root.editor = child > 0 ? child : 0;
     if (esp_root.ending && child > 0)
-        kill(child, esp_root.ending); /* it came just before */
+        kill(child, esp_root.ending); /* the signal came just before */
     while (child > 0 && waitid(P_PID, (id_t)child, &about, WEXITED | WNOWAIT) < 0 &&
            errno == EINTR)
         continue;
@@ -58,12 +58,10 @@ static int run(const char *path, char *err, size_t errlen)
     sigaction(SIGQUIT, &before[1], NULL);
     sigaction(SIGTSTP, &before[2], NULL);
     if (child < 0 || ended < 0)
-        return esp_fail(err, errlen, ESP_E_FILE, "the editor cannot be run: %s",
-                        strerror(errno));
+        return esp_fail(err, errlen, ESP_E_FILE, "cannot run the editor: %s", strerror(errno));
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return esp_fail(
-            err, errlen, ESP_E_FILE,
-            "the editor failed, and the line is as it was; EDITOR names the program");
+        return esp_fail(err, errlen, ESP_E_FILE,
+                        "the editor failed, and the line is unchanged; EDITOR sets the editor");
     return ESP_OK;
 }
 
@@ -79,8 +77,7 @@ static int read_back(const char *path, char **text, char *err, size_t errlen)
         free(bytes);
         return esp_fail(
             err, errlen, ESP_E_FILE,
-            "what the editor left is no text of at most %d bytes; the line is as it "
-            "was",
+            "the editor's file is not a text of at most %d bytes; the line is unchanged",
             LONGEST);
     }
     if (length > 0 && bytes[length - 1] == '\n')
@@ -100,8 +97,8 @@ int esp_editor_run(const char *line, char **text, char *err, size_t errlen)
         return esp_fail(err, errlen, ESP_E_FILE, "the path in TMPDIR is too long");
     const int file = mkstemps(path, (int)strlen(".txt"));
     if (file < 0)
-        return esp_fail(err, errlen, ESP_E_FILE, "no file for the editor: %s: %s", path,
-                        strerror(errno));
+        return esp_fail(err, errlen, ESP_E_FILE, "cannot make a file for the editor: %s: %s",
+                        path, strerror(errno));
     const int noted = esp_part_file_begin(path, "");
     int status = ESP_OK;
     if (!esp_write_all(file, line, strlen(line)) || !esp_write_all(file, "\n", 1))

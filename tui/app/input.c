@@ -1,10 +1,9 @@
 /* input.c - readline in callback mode without a terminal; see input.h.
  *
- * Readline asks for its bytes (rl_getc_function), calls back when a line is done, and wants to
- * draw (rl_redisplay_function). The bytes come from a queue that a key fills, drawing does
- * nothing, and its own streams lead to /dev/null; its terminal set-up and signal handlers are
- * switched off. If it asks for more bytes than a key gave, it gets C-g, which ends what it was
- * reading.
+ * Readline asks for bytes (rl_getc_function), calls back when a line is done, and wants to draw
+ * (rl_redisplay_function). The bytes come from a queue that each key fills. Drawing does
+ * nothing, its streams lead to /dev/null, and its terminal set-up and signal handlers are off.
+ * If it asks for more bytes than a key has, it gets C-g, which ends the operation.
  */
 #include "tui/app/input.h"
 
@@ -27,7 +26,7 @@
 #include "engine/support/write_file.h"
 
 enum { HISTORY_LINES = 1000, LONGEST_REMEMBERED = 1 << 16, ABORT = 7 };
-/* The largest number in front of a key that is obeyed; readline would take a million. */
+/* The largest repeat count for a key; readline would accept a million. */
 enum { MOST_REPEATS = 999 };
 
 struct esp_input {
@@ -36,9 +35,9 @@ struct esp_input {
     char queue[16];
     int queued, taken;
     struct esp_choices choices;
-    int next_choice; /* of an enumeration that readline makes */
+    int next_choice; /* of the enumeration that readline makes */
     bool show_choices;
-    char *history_path; /* NULL: history is not kept */
+    char *history_path; /* NULL: the history is not saved */
 };
 
 /* ------------------------------------------------------------------ choices */
@@ -109,7 +108,7 @@ static void line_done(char *line)
 
 /* ------------------------------------------------------------------ safe history */
 
-/* What goes to another line of the history. */
+/* Functions that move to another line of the history. */
 #define MOVES(X)                                                                               \
     X(rl_get_previous_history)                                                                 \
     X(rl_get_next_history)                                                                     \
@@ -131,9 +130,9 @@ static void line_done(char *line)
     X(rl_vi_search_again)                                                                      \
     X(rl_vi_fetch_history)
 
-/* Readline 8.2 keeps the undo list of a line it leaves in several places, and uses it in one
- * after it was freed in another. So a line is left without one: undo goes back to where it was
- * entered. */
+/* Readline 8.2 keeps the undo list of a line that it leaves in several places, and uses it in
+ * one after freeing it in another. So the undo list is dropped when a line is left: undo
+ * returns to the line as it was entered. */
 #define X(function)                                                                            \
     static int safe_##function(int count, int key)                                             \
     {                                                                                          \
@@ -145,8 +144,8 @@ MOVES(X)
 
 static int read_bindings(int count, int key);
 
-/* Readline 8.2 reads a null pointer where a keyboard macro that is played while it is recorded
- * ends with a number in front of it, so none is recorded. */
+/* Readline 8.2 dereferences a null pointer if a keyboard macro is played while it is recorded
+ * and ends with a number. So no macro is recorded. */
 static int refuse(int count, int key)
 {
     (void)count;
@@ -154,7 +153,7 @@ static int refuse(int count, int key)
     return rl_ding();
 }
 
-/* Wraps these functions for all keys that call them, by default or by the user's inputrc. */
+/* Wraps these functions for all keys bound to them, by default or in the user's inputrc. */
 static void bind_safely(void)
 {
     static const struct {
@@ -225,8 +224,8 @@ static void set_up_readline(struct esp_input *input)
 
 /* ------------------------------------------------------------------ history */
 
-/* Makes the file if there is none. False if the path leads to anything else, such as a pipe, on
- * which readline would wait forever; then history is not kept. */
+/* Creates the file if there is none. False: the path leads to something else, such as a pipe,
+ * on which readline would block forever; then the history is not saved. */
 static bool history_is_file(struct esp_input *input)
 {
     const char *wrong;
@@ -257,11 +256,11 @@ static void forget_invalid_lines(void)
     }
 }
 
-/* Without a place to keep it, history lasts as long as the session. */
+/* Opens the history. Without a file it lasts for the session. */
 static void open_history(struct esp_input *input)
 {
     stifle_history(HISTORY_LINES);
-    history_comment_char = '#'; /* time stamps tell where an entry of several lines ends */
+    history_comment_char = '#'; /* time stamps separate entries of several lines */
     history_write_timestamps = 1;
     history_multiline_entries = 1;
     char path[PATH_MAX];
@@ -274,7 +273,7 @@ static void open_history(struct esp_input *input)
         return;
     read_history(input->history_path);
     forget_invalid_lines();
-    using_history(); /* the next line comes after the last one */
+    using_history(); /* the next line is added after the last one */
 }
 
 void esp_input_remember(struct esp_input *input, const char *line)
@@ -332,7 +331,7 @@ void esp_input_close(struct esp_input *input)
 
 /* ------------------------------------------------------------------ editing */
 
-/* The bytes a terminal would send for a key; readline's default bindings know them. */
+/* The bytes that a terminal sends for a key; readline's default bindings know them. */
 static int key_bytes(int key, char bytes[16])
 {
     static const struct {
@@ -357,8 +356,8 @@ static int key_bytes(int key, char bytes[16])
     return length + (int)utf8proc_encode_char(key, (utf8proc_uint8_t *)bytes + length);
 }
 
-/* Copies text without NUL and carriage return; what is no UTF-8 becomes U+FFFD. Returns how
- * many bytes that gave. `to` has room for three times as many. */
+/* Copies text without NUL and carriage return; invalid UTF-8 becomes U+FFFD. Returns the number
+ * of bytes. `to` has room for three times as many. */
 static size_t clean(char *to, const char *bytes, size_t length)
 {
     size_t kept = 0;
@@ -376,8 +375,8 @@ static size_t clean(char *to, const char *bytes, size_t length)
     return kept;
 }
 
-/* Replaces the line by one edit that can be undone: readline reverts an edited line of the
- * history by its undo list, and reads past the line if the list does not fit it. */
+/* Replaces the line in one edit that can be undone. Readline reverts an edited history line
+ * with its undo list, and reads past the line if the list does not match it. */
 static void replace(const char *line)
 {
     rl_begin_undo_group();
@@ -387,8 +386,8 @@ static void replace(const char *line)
     rl_end_undo_group();
 }
 
-/* Readline's vi keys may leave half a character, or a NUL, and some of them never return on
- * such a line. */
+/* Readline's vi keys may leave half a character or a NUL, and some of them never return on such
+ * a line. */
 static void mend_line(void)
 {
     const size_t length = (size_t)rl_end;
@@ -418,8 +417,7 @@ static void feed(struct esp_input *input, int key)
     mend_line();
 }
 
-/* Ends what keys have begun: a search (the line it found stays), a number, or the first of two
- * keys. */
+/* Ends a search (its match stays), a number, or a sequence of keys. */
 static void end_begun(struct esp_input *input)
 {
     if (RL_ISSTATE(RL_STATE_NSEARCH | RL_STATE_NUMERICARG | RL_STATE_MULTIKEY |
@@ -428,8 +426,8 @@ static void end_begun(struct esp_input *input)
     rl_callback_sigcleanup();
 }
 
-/* Whether a key begins a sequence. Readline 8.2 looks it up inside of a search, and reads a
- * null pointer where the sequence does not belong to the search. */
+/* Whether a key starts a sequence. Readline 8.2 looks it up within a search, and dereferences a
+ * null pointer if the sequence does not belong to the search. */
 static bool begins_sequence(int key)
 {
     char bytes[16];
@@ -438,9 +436,8 @@ static bool begins_sequence(int key)
            rl_get_keymap()[(unsigned char)bytes[0]].type == ISKMAP;
 }
 
-/* decode.c has told Escape alone from Meta already. Readline would take it for the first half
- * of a Meta key together with the next key; only vi's insert mode and a search know it by
- * itself. */
+/* decode.c has already separated Escape from Meta. Readline would combine it with the next key
+ * to a Meta key; only vi's insert mode and a search handle Escape alone. */
 static bool escape(struct esp_input *input)
 {
     const bool vi = rl_editing_mode == 0;
@@ -472,12 +469,12 @@ void esp_input_key(struct esp_input *input, int key)
     input->show_choices = false;
     if ((RL_ISSTATE(RL_STATE_ISEARCH) && begins_sequence(key)) ||
         (RL_ISSTATE(RL_STATE_NUMERICARG) && (key == ESP_KEY_ENTER || key == '\n')))
-        end_begun(input); /* behind a number, readline takes a line only with the next key */
+        end_begun(input); /* after a number, readline takes a line only with the next key */
     if (key == ESP_KEY_ESCAPE) {
         escape(input);
         return;
     }
-    if (rl_editing_mode == 0 && key & ESP_KEY_META) { /* to vi these are two keys */
+    if (rl_editing_mode == 0 && key & ESP_KEY_META) { /* for vi these are two keys */
         escape(input);
         key &= ~ESP_KEY_META;
     }

@@ -1,8 +1,7 @@
-/* input.h - the input line: GNU readline edits it, but has no access to the terminal.
+/* input.h - the input line, edited by GNU readline without access to the terminal.
  *
- * Keys are handed over one by one; readline changes its line, and the line is drawn with
- * everything else. History is kept in $XDG_STATE_HOME/espalier/history, readable by its owner
- * alone.
+ * Readline gets the keys one by one and changes its line; the interface draws the line. The
+ * history is in $XDG_STATE_HOME/espalier/history, readable only by its owner.
  */
 #ifndef ESP_INPUT_H
 #define ESP_INPUT_H
@@ -25,28 +24,28 @@ struct esp_input_hooks {
                      struct esp_choices *choices);
 };
 
-/* Returns 0 or ESP_E_MEMORY. There can be one at a time: readline has only one line. */
+/* Returns 0 or ESP_E_MEMORY. Only one can exist at a time: readline has one line. */
 int esp_input_open(struct esp_input **input, const struct esp_input_hooks *hooks, bool history);
 void esp_input_close(struct esp_input *input);
 
 void esp_input_key(struct esp_input *input, int key);
-/* Escape: false if nothing that it would end has begun (a search, a number, vi's insertion). */
+/* Handles Escape. False: there was nothing to end (a search, a number, vi's insert mode). */
 bool esp_input_escape(struct esp_input *input);
 /* Moves the cursor to a byte of the line. */
 void esp_input_go(struct esp_input *input, size_t point);
 /* Inserts text as one edit; newlines stay part of the line. */
 void esp_input_paste(struct esp_input *input, const char *bytes, size_t length);
 void esp_input_replace(struct esp_input *input, const char *line);
-/* Lists what the word at the cursor can be. */
+/* Lists the completions of the word at the cursor. */
 void esp_input_list(struct esp_input *input);
 void esp_input_unlist(struct esp_input *input);
 bool esp_input_is_empty(const struct esp_input *input);
-/* The line; it holds until the next key. */
+/* The line; valid until the next key. */
 const char *esp_input_text(const struct esp_input *input);
-/* Keeps a line that was submitted in the history. */
+/* Adds a submitted line to the history. */
 void esp_input_remember(struct esp_input *input, const char *line);
 
-/* Lets the screen show the line, its cursor and the choices. */
+/* Passes the line, its cursor and the completions to the screen. */
 void esp_input_show(const struct esp_input *input, struct esp_ui *ui);
 
 #endif

@@ -1,10 +1,10 @@
-/* interface.c - the interface on a terminal: opens everything, runs the event loop, and leaves.
+/* interface.c - the interface on a terminal: start, event loop, end.
  *
- * 1. Terminal: modes are saved, signals caught.
- * 2. Screen: the first frame comes before any model is loaded.
- * 3. Loop: keys, signals, what the engine reports; at most 30 frames a second, but the effect
- *    of a key is shown at once.
- * 4. The terminal is restored, then the engine's thread ends.
+ * - Terminal: saves the modes, catches signals.
+ * - Screen: shows the first frame before any model is loaded.
+ * - Loop: keys, signals, reports of the engine. At most 30 frames a second, but the effect of a
+ *   key is shown immediately.
+ * - End: restores the terminal, then ends the engine thread.
  */
 #include "tui/app/interface.h"
 
@@ -28,8 +28,7 @@
 #include "tui/app/script.h"
 
 enum { FRAME_MS = 33, ESCAPE_MS = 25 };
-/* How long pieces of an answer of the terminal may be apart, and how old it may be to matter.
- */
+/* Longest time between pieces of a terminal's answer, and its greatest useful age. */
 enum { PIECES_MS = 300, ANSWER_MS = 1000 };
 
 struct session {
@@ -38,8 +37,8 @@ struct session {
     struct esp_screen *screen;
     struct esp_decoder decoder;
     bool key_pressed;
-    int64_t painted, heard; /* when: ms. heard: from the keyboard */
-    int64_t asked;          /* for the background */
+    int64_t painted, heard; /* times in ms; heard: from the keyboard */
+    int64_t asked;          /* for the background colour */
 };
 
 static int64_t now_ms(void)
@@ -47,8 +46,8 @@ static int64_t now_ms(void)
     return (int64_t)(esp_clock() * 1e3);
 }
 
-/* Where the environment names no character set at all, UTF-8 is likelier than ASCII. Returns
- * whether characters beyond ASCII can be shown. */
+/* If the environment names no character set, UTF-8 is more likely than ASCII. Returns whether
+ * characters beyond ASCII can be shown. */
 static bool choose_character_set(void)
 {
     const char *all = getenv("LC_ALL"), *type = getenv("LC_CTYPE"), *lang = getenv("LANG");
@@ -107,7 +106,7 @@ static void resize(struct session *session)
     esp_app_resize(&session->app, width, height);
 }
 
-/* After a stop: the size of the window may have changed without a signal. */
+/* After a stop the window may have another size, without a signal. */
 static void take_again(struct session *session)
 {
     esp_screen_enter(session->screen);
@@ -196,13 +195,13 @@ static int sooner(int wait, int other)
     return wait < 0 || other < wait ? other : wait;
 }
 
-/* When what is pending is taken as it is. */
+/* The time when pending bytes are taken as single keys. */
 static int64_t silence_ends(const struct session *session)
 {
     return session->heard + (esp_decode_answers(&session->decoder) ? PIECES_MS : ESCAPE_MS);
 }
 
-/* Milliseconds until something must be done even if no event comes; -1: never. */
+/* Milliseconds until something must be done without an event; -1: never. */
 static int patience(const struct session *session)
 {
     int wait = esp_app_due(&session->app);
@@ -258,7 +257,7 @@ static void run(struct session *session)
     }
 }
 
-/* The glyphs that the terminal can show. */
+/* Chooses the glyphs that the terminal can show. */
 static void choose_glyphs(struct session *session, bool utf8)
 {
     struct esp_canvas *canvas = &session->app.canvas;
@@ -268,7 +267,7 @@ static void choose_glyphs(struct session *session, bool utf8)
         canvas->glyphs = &esp_glyphs_ascii;
     else if (type && strcmp(type, "linux") == 0 && canvas->glyphs == &esp_glyphs_full)
         canvas->glyphs =
-            &esp_glyphs_plain; /* the console's fonts have little more than boxes */
+            &esp_glyphs_plain; /* the fonts of the console have little more than boxes */
 }
 
 static int exit_code(void)
@@ -276,7 +275,7 @@ static int exit_code(void)
     return esp_root.ending ? 128 + esp_root.ending : 0;
 }
 
-/* Runs the session, from taking the terminal over to giving it back. */
+/* Runs the session from taking over the terminal to restoring it. */
 static int on_terminal(struct session *session, const struct esp_interface_options *options,
                        bool utf8, char *err, size_t errlen)
 {
@@ -300,7 +299,7 @@ static int on_terminal(struct session *session, const struct esp_interface_optio
         esp_screen_close(session->screen);
     esp_terminal_close(&session->terminal);
     if (!esp_app_close(&session->app))
-        _exit(status < 0 ? 1 : exit_code()); /* what the engine still uses must stay */
+        _exit(status < 0 ? 1 : exit_code()); /* memory that the engine still uses must stay */
     return status;
 }
 

@@ -1,11 +1,11 @@
-/* interface.h - the terminal interface, as the command line opens it. */
+/* interface.h - opens the terminal interface. */
 #ifndef ESP_INTERFACE_H
 #define ESP_INTERFACE_H
 
 #include "tui/commands/control.h"
 
-/* Runs until the user leaves and returns the exit code. With ESPALIER_SCRIPT in the environment
- * it opens no terminal but obeys the script of that name (script.h). */
+/* Runs until the user leaves. Returns the exit code. If the environment variable
+ * ESPALIER_SCRIPT names a script, it runs that without a terminal (script.h). */
 int interface_main(const struct esp_interface_options *options);
 
 #endif

@@ -1,5 +1,5 @@
-/* root.h - the one mutable global: signal handlers and readline's callbacks get no argument, so
- * they find their data here. */
+/* root.h - the only mutable global. Signal handlers and readline's callbacks get no argument
+ * and find their data here. */
 #ifndef ESP_ROOT_H
 #define ESP_ROOT_H
 
@@ -10,7 +10,7 @@ struct esp_root {
     struct esp_terminal *terminal;
     struct esp_input *input;
     volatile sig_atomic_t ending; /* the signal that ends the program, or 0 */
-    volatile pid_t editor;        /* that has the terminal, or 0 */
+    volatile pid_t editor;        /* the running editor, or 0 */
 };
 
 extern struct esp_root esp_root;

@@ -1,8 +1,7 @@
 /* screen.c - canvas to ncurses; see screen.h.
  *
- * A copy of the last canvas is kept and only cells that differ are handed to ncurses, so
- * that a frame in which nothing changes costs almost nothing. Each style that has colours has a
- * pair of its own.
+ * It keeps a copy of the last canvas and passes only changed cells to ncurses, so a frame
+ * without changes costs almost nothing. Each style with colours has its own colour pair.
  */
 #include "tui/app/screen.h"
 
@@ -25,21 +24,21 @@ struct esp_screen {
     struct esp_canvas shown; /* what the terminal shows */
     bool everything;         /* `shown` may be wrong: send every cell */
     attr_t attributes[ESP_STYLE_COUNT];
-    int pair[ESP_STYLE_COUNT]; /* of colours; 0: the terminal's own, on which every attribute
-                                  can be shown */
+    int pair[ESP_STYLE_COUNT]; /* of colours; 0: the terminal's default, which shows every
+                                  attribute */
     bool has_colours;
     bool true_colours;      /* the terminal shows 24-bit colours */
-    bool direct;            /* and the theme is shown in them, past ncurses */
-    struct esp_theme theme; /* while `direct` */
+    bool direct;            /* and the theme uses them, bypassing ncurses */
+    struct esp_theme theme; /* used while `direct` */
     bool taken;             /* modes beyond those of ncurses are on */
     bool mouse;             /* mouse reports are on */
 };
 
 static const char cursor_on[] = "\033[?25h", cursor_off[] = "\033[?25l";
 static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
-/* Without mouse reports, some terminals send the keys of the cursor for the wheel, which would
- * go through the history. What the terminal did before is saved and comes back; one that cannot
- * save it did so. */
+/* Without mouse reports, some terminals send cursor keys for the wheel, which would scroll the
+ * history. The terminal's mode is saved and restored; a terminal that cannot save it has it on.
+ */
 static const char wheel_off[] = "\033[?1007s\033[?1007l", wheel_on[] = "\033[?1007h\033[?1007r";
 static const char mouse_on[] = "\033[?1000h\033[?1006h", mouse_off[] = "\033[?1006l\033[?1000l";
 
@@ -70,13 +69,13 @@ static void prepare_restore(struct esp_terminal *terminal)
     esp_terminal_restore_with(terminal, text);
 }
 
-/* An error means that the terminal is gone; then nothing is left to do. */
+/* An error means that the terminal is gone; nothing is left to do. */
 static void send(const char *text)
 {
     (void)!esp_write_all(STDOUT_FILENO, text, strlen(text));
 }
 
-/* COLORTERM is inherited by what runs inside of GNU screen, which knows no such colours. */
+/* Programs inside of GNU screen inherit COLORTERM, but it has no such colours. */
 static bool has_true_colours(void)
 {
     const char *says = getenv("COLORTERM"), *type = getenv("TERM");
@@ -99,11 +98,10 @@ int esp_screen_open(struct esp_screen **opened, struct esp_terminal *terminal, c
     const char *move = screen->curses ? tigetstr("cup") : NULL;
     if (!move || move == (const char *)-1) {
         esp_screen_close(screen);
-        return esp_fail(
-            err, errlen, ESP_E_UNSUPPORTED,
-            "a terminal of type '%s' is not known or cannot show the interface; set "
-            "TERM, or use espalier generate",
-            type ? type : "");
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "the terminal type '%s' is unknown or cannot show the interface; set "
+                        "TERM, or use espalier generate",
+                        type ? type : "");
     }
     raw();
     noecho();
@@ -213,7 +211,7 @@ void esp_screen_size(struct esp_screen *screen, int *width, int *height)
     *height = LINES;
 }
 
-/* Four characters for three bytes; returns how many characters that makes. */
+/* Writes four characters for three bytes; returns the number of characters. */
 static size_t base64(const unsigned char *bytes, size_t length, char *text)
 {
     static const char digits[] =
@@ -259,8 +257,8 @@ bool esp_screen_ask_background(struct esp_screen *screen)
     return true;
 }
 
-/* The characters of a cell. Where the C library disagrees about the width, a question mark
- * keeps the columns in place. */
+/* The characters of a cell. If the C library has another width for them, a question mark keeps
+ * the columns aligned. */
 static void cell_characters(const char *text, int width, wchar_t characters[CCHARW_MAX + 1])
 {
     size_t count = mbstowcs(characters, text, CCHARW_MAX);

@@ -1,4 +1,4 @@
-/* script.c - the interface driven by a file; see script.h. */
+/* script.c - runs the interface from a file; see script.h. */
 #include "tui/app/script.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "tui/commands/catalogue.h"
 #include "viz/safe.h"
 
-enum { PATIENCE = 120 /* seconds that `wait` waits at most */ };
+enum { PATIENCE = 120 /* limit of `wait`, in seconds */ };
 
 struct script {
     struct esp_app app;
@@ -20,7 +20,7 @@ struct script {
     int line;
 };
 
-/* What a runner does after a key. */
+/* The work of a runner after a key. */
 static void serve(struct script *script)
 {
     if (script->app.control.edit)

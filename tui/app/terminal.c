@@ -29,8 +29,8 @@ bool esp_terminal_is_ours(void)
 /* The functions up to on_signal() are async-signal-safe. */
 
 /* Writes all bytes in one call if the terminal takes them: another thread may be writing a
- * frame, and its bytes must not come into the middle of ours. A terminal that nobody reads from
- * takes nothing, and must not be waited for. */
+ * frame, and its bytes must not mix with ours. A terminal that nobody reads takes nothing; it
+ * is not waited for. */
 static void write_if_read(const char *bytes, size_t count)
 {
     enum { TRIES = 30, MILLISECONDS = 10 };
@@ -93,8 +93,8 @@ static void on_alarm(int number)
     _exit(128 + esp_root.ending);
 }
 
-/* From here on the program must not stop any more, as it would by C-z, or if it touched the
- * terminal in the background. */
+/* From here on the program must not stop, neither by C-z nor because it uses the terminal in
+ * the background. */
 static void begin_to_end(int number)
 {
     esp_root.ending = number;
@@ -120,7 +120,7 @@ static void on_signal(int number)
             begin_to_end(number);
     }
     if (write(terminal->signals[1], &byte, 1) < 0) {
-        /* The pipe is full: the event loop has plenty of signals to read already. */
+        /* A full pipe is no problem: the event loop has enough signals to read. */
     }
     errno = error;
 }
@@ -139,11 +139,12 @@ int esp_terminal_open(struct esp_terminal *terminal, char *err, size_t errlen)
     *terminal = (struct esp_terminal){.signals = {-1, -1}};
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) ||
         tcgetattr(STDIN_FILENO, &terminal->saved) < 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "the interface needs a terminal; for pipes and files there is "
-                        "espalier generate");
+        return esp_fail(
+            err, errlen, ESP_E_ARGUMENT,
+            "the interface needs a terminal; for pipes and files use espalier generate");
     if (pipe2(terminal->signals, O_CLOEXEC | O_NONBLOCK) < 0)
-        return esp_fail(err, errlen, ESP_E_FILE, "no pipe for signals: %s", strerror(errno));
+        return esp_fail(err, errlen, ESP_E_FILE, "cannot make a pipe for signals: %s",
+                        strerror(errno));
     esp_root.terminal = terminal;
     for (int i = 0; i < ASKING; i++)
         handle(asking[i], on_signal, SA_RESTART);
@@ -168,7 +169,8 @@ void esp_terminal_close(struct esp_terminal *terminal)
     for (int i = 0; i < CRASHES; i++)
         handle(crashes[i], SIG_DFL, 0);
     if (esp_root.ending)
-        signal(SIGTSTP, SIG_IGN); /* C-z has its meaning again, and would stop what ends */
+        signal(SIGTSTP, SIG_IGN); /* C-z has its default meaning again, and would stop the
+                                     program while it ends */
     esp_root.terminal = NULL;
     close(terminal->signals[0]);
     close(terminal->signals[1]);

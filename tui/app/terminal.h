@@ -1,17 +1,15 @@
-/* terminal.h - restores the terminal in all cases; turns signals into bytes on a
- * pipe.
+/* terminal.h - restores the terminal in all cases; turns signals into bytes in a pipe.
  *
  * Signals that ask for something (interrupt, terminate, hang up, suspend, continue, resize)
- * become bytes in a pipe that the event loop polls. Signals of a crash restore the terminal on
- * the spot, with async-signal-safe calls and a string prepared beforehand, and then kill the
- * program as they would have.
+ * become bytes in a pipe that the event loop polls. Signals of a crash restore the terminal in
+ * the handler, with async-signal-safe calls and a prepared string, and then kill the program as
+ * usual.
  *
- * SIGTERM and SIGHUP end the program within three seconds, whatever it waits for: a long pass
- * of the engine, models that are loaded, a helper, an editor, a pipe or a terminal that nobody
- * reads. When they are over, SIGALRM restores the terminal and ends the program on the spot,
- * also where this file has been closed already; a second SIGTERM does so at once. An
- * editor that has the terminal gets the signal, too, and is killed in the end. A recording has
- * all its lines by then, since none waits in memory.
+ * SIGTERM and SIGHUP end the program within three seconds, even during a long pass, while
+ * models load, or while it waits for a helper, an editor, a pipe or a terminal that nobody
+ * reads. After three seconds SIGALRM restores the terminal and ends the program, even after
+ * esp_terminal_close(). A second SIGTERM does so immediately. A running editor also gets the
+ * signal and is killed at the end. Recordings are complete: no line waits in memory.
  */
 #ifndef ESP_TERMINAL_H
 #define ESP_TERMINAL_H
@@ -23,20 +21,20 @@
 struct esp_terminal {
     struct termios saved;
     int signals[2];    /* pipe: [0] to poll and read signal numbers from */
-    char restore[256]; /* what gives the screen back */
+    char restore[256]; /* bytes that restore the screen */
     size_t restore_count;
 };
 
-/* Fails with ESP_E_ARGUMENT if standard input and output are no terminal. */
+/* ESP_E_ARGUMENT: standard input or output is no terminal. */
 int esp_terminal_open(struct esp_terminal *terminal, char *err, size_t errlen);
-/* Gives back modes and signal handlers. */
+/* Restores modes and signal handlers. */
 void esp_terminal_close(struct esp_terminal *terminal);
-/* What to write to the terminal on a crash. */
+/* Sets the bytes to write to the terminal on a crash. */
 void esp_terminal_restore_with(struct esp_terminal *terminal, const char *text);
-/* Stops the program as C-z does (`group`: with everything in its process group), until it
- * continues. If a signal ends it, the terminal is not taken again. */
+/* Suspends the program as C-z does (`group`: its whole process group) until it continues. If a
+ * signal ends it, the terminal is not taken back. */
 void esp_terminal_suspend(struct esp_terminal *terminal, int group);
-/* False: the program is in the background, and the terminal is somebody else's to change. */
+/* False: the program is in the background and must not change the terminal. */
 bool esp_terminal_is_ours(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* bindings.c - the user's table of keys; see bindings.h. */
+/* bindings.c - the user's key bindings; see bindings.h. */
 #include "tui/commands/bindings.h"
 
 #include <stdio.h>

@@ -39,7 +39,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct lines *lines, const
     add_line(lines, length < 0 ? NULL : line);
 }
 
-/* The key of a binding and those of the next ones that carry no help of their own. */
+/* The key of a binding, and the following keys without help of their own. */
 static const char *keys_of(const struct esp_binding *binding, char *keys, size_t size)
 {
     size_t used = (size_t)snprintf(keys, size, "%s", binding->key);
@@ -50,7 +50,7 @@ static const char *keys_of(const struct esp_binding *binding, char *keys, size_t
 
 static const char replay_heading[] = "In a replay";
 
-/* Is it the first of those that hold only in a replay? They stand together in the table. */
+/* Whether it is the first binding for replays only. The table groups them. */
 static bool begins_replay(const struct esp_binding *binding)
 {
     return binding->when == ESP_WHEN_REPLAY && binding[-1].when != ESP_WHEN_REPLAY;
@@ -61,7 +61,7 @@ static bool is_of(enum esp_place place, bool replay)
     return place == ESP_IN_BOTH || (place == ESP_IN_REPLAY) == replay;
 }
 
-/* The keys that hold only in a replay, or those that hold there too, or all others. */
+/* Adds the keys for replays only, or those that work there too, or all others. */
 static void add_keys(struct lines *lines, bool of_replay, bool replay)
 {
     char keys[64];
@@ -111,12 +111,11 @@ char **esp_catalogue_help(bool replay)
     static const char *const prompts[] = {
         "",
         "Prompts",
-        "  Enter submits the line and continues the text; an empty line goes on writing.",
-        "  A prompt starts a new paragraph; one that starts with a space goes on in the line.",
-        "  A line that starts with : is a command. One that starts with / looks for a text, "
-        "but "
-        "/SETTING VALUE means :SETTING VALUE.",
-        "  C-j or M-Enter begins a new line; C-x C-e opens your editor; Esc stops the "
+        "  Enter submits the line as a prompt; on an empty line it continues the text.",
+        "  A prompt starts a new paragraph; with a leading space it continues the line.",
+        "  A line that starts with : is a command, one with / a search; /SETTING VALUE means "
+        ":SETTING VALUE.",
+        "  C-j or M-Enter starts a new line; C-x C-e opens your editor; Esc stops the "
         "generation.",
         "  Editing keys are those of GNU readline (~/.inputrc); Up and Down recall earlier "
         "lines.",
@@ -131,8 +130,9 @@ char **esp_catalogue_help(bool replay)
         "  bold with a mark: accepted      dim with a cross: rejected      dashed: cut, not "
         "verified",
         "In a comparison",
-        "  two trees from one place of the text; under the text, the iterations of each",
-        "  Left Right: to where one of the two starts      PgUp PgDn: to where both do",
+        "  two trees from the same place in the text; below the text, the iterations of each",
+        "  Left Right: to the next start of either one      PgUp PgDn: to the next start of "
+        "both",
         "",
         NULL,
     };
@@ -164,7 +164,7 @@ void esp_catalogue_free(char **lines)
 
 /* ------------------------------------------------------------------ the manual */
 
-/* A backslash begins an escape, and a full stop at the start of a line a macro. */
+/* Escapes a backslash, and a full stop at the start of a line (a macro). */
 static void print_text(FILE *file, const char *text)
 {
     if (*text == '.')
@@ -174,7 +174,7 @@ static void print_text(FILE *file, const char *text)
     fputc('\n', file);
 }
 
-/* Keys of one line, "Up Down" as "Up , Down"; punctuation is kept from being a delimiter. */
+/* Prints "Up Down" as "Up , Down"; escapes punctuation, which would be a delimiter. */
 static void print_keys(FILE *file, char *keys)
 {
     char *rest = NULL;
@@ -189,7 +189,7 @@ static void print_keys(FILE *file, char *keys)
 void esp_catalogue_mdoc(FILE *file)
 {
     char keys[64], action[32];
-    fputs(".Sh KEYS\nIn parentheses, the name of the action, for\n.Ic :bind .\n.Bl -tag -width "
+    fputs(".Sh KEYS\nThe name in parentheses is the action, for\n.Ic :bind .\n.Bl -tag -width "
           "Ds\n",
           file);
     for (const struct esp_binding *b = esp_bindings; b->key; b++) {
@@ -210,9 +210,9 @@ void esp_catalogue_mdoc(FILE *file)
                 command->usage);
         print_text(file, command->summary);
     }
-    fputs(".El\n.Sh SETTINGS\nA setting is changed by its name\n.Pq Ql :temp 0.8\nor with\n"
-          ".Ic :set .\nSo are the parameters of the current drafter, but only with\n"
-          ".Ic :set .\n.Bl -tag -width Ds\n",
+    fputs(".El\n.Sh SETTINGS\nChange a setting by its name\n.Pq Ql :temp 0.8\nor with\n.Ic "
+          ":set .\nParameters of the current drafter can only be changed with\n.Ic :set .\n.Bl "
+          "-tag -width Ds\n",
           file);
     for (int i = 0; esp_setting(i); i++) {
         const struct esp_setting *setting = esp_setting(i);

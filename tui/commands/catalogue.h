@@ -1,7 +1,7 @@
-/* catalogue.h - all keys, commands and settings, as the help pane and the manual list them.
+/* catalogue.h - lists all keys, commands and settings, for the help pane and the manual.
  *
- * Both are made from the tables that the program obeys (keys.def, commands.def, settings.c), so
- * that neither can lack one.
+ * Both come from the tables that the program uses (keys.def, commands.def, settings.c), so they
+ * are complete.
  */
 #ifndef ESP_CATALOGUE_H
 #define ESP_CATALOGUE_H
@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Lines of the help pane, of what holds in a live session or in a replay; NULL at the end. NULL
- * if memory is short. Headings start in column 0. */
+/* Lines of the help pane for a live session or a replay, NULL at the end. Headings start in
+ * column 0. NULL: no memory. */
 char **esp_catalogue_help(bool replay);
 void esp_catalogue_free(char **lines);
 

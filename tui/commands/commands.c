@@ -24,15 +24,15 @@ const struct esp_command_ops *esp_command(int index)
     return index >= 0 && index < COMMANDS ? commands[index] : NULL;
 }
 
-/* What a name stands for: a command, or a setting that it is the name of. */
+/* The meaning of a name: a command or a setting. */
 struct meaning {
-    const struct esp_command_ops *command; /* or NULL */
-    const struct esp_setting *setting;     /* or NULL */
-    bool several;                          /* it could be more than one; then both are NULL */
+    const struct esp_command_ops *command;
+    const struct esp_setting *setting;
+    bool several; /* ambiguous; command and setting are NULL */
 };
 
 /* The command or setting of this name; else the only command, else the only setting, that
- * starts so and has a meaning here. */
+ * starts with it and is allowed here. */
 static struct meaning find(const struct esp_control *control, const char *name, size_t length)
 {
     struct meaning found = {.several = false};
@@ -66,7 +66,7 @@ static const char *split(const char *line, const char **name, size_t *length)
     return *name + *length + strspn(*name + *length, " =");
 }
 
-/* Whether this is the whole name of a setting that has a meaning here. */
+/* Whether this is the full name of a setting that is allowed here. */
 static bool is_setting(const struct esp_control *control, const char *name, size_t length)
 {
     const int setting = esp_setting_find(name, length);
@@ -120,9 +120,9 @@ int esp_command_run(struct esp_control *control, const char *line)
     enum esp_place in =
         meaning.command ? meaning.command->in : esp_setting_place(meaning.setting);
     if (!esp_control_is_in(control, in))
-        return esp_refuse(control, "%.*s needs %s", (int)length, name,
-                          control->player ? "models, and a replay has none"
-                                          : "a recording that is replayed");
+        return esp_refuse(control, "%.*s %s", (int)length, name,
+                          control->player ? "needs models, and a replay has none"
+                                          : "works only in a replay");
     char *copy = strdup(arguments);
     if (!copy)
         return esp_refuse(control, "no memory for this command");

@@ -37,7 +37,7 @@ void esp_complete_value(const struct esp_param_info *param, const char *word,
                        choices);
 }
 
-/* The parameter that "...,key=" at the end of `before` names. */
+/* The parameter in the "...,key=" at the end of `before`. */
 static bool named_param(enum esp_list list, const char *item, const char *before,
                         struct esp_param_info *param)
 {
@@ -76,8 +76,7 @@ void esp_complete_spec(enum esp_list list, const char *before, const char *word,
 
 /* ------------------------------------------------------------------ paths */
 
-/* Where the word that ends with `word` starts in `before`: after the last blank that no
- * backslash is in front of. */
+/* The start of the last word of `before`: after the last blank without a backslash. */
 static const char *path_start(const char *before)
 {
     const char *start = before;
@@ -105,7 +104,7 @@ static bool is_gguf(const char *name)
     return length > 5 && strcmp(name + length - 5, ".gguf") == 0;
 }
 
-/* Adds an entry of a folder, as it goes on after the word's own beginning. */
+/* Adds an entry of a folder as a continuation of the word. */
 static void offer_entry(const char *folder, const char *name, const char *typed, size_t skip,
                         const char *word, bool models, struct esp_choices *choices)
 {
@@ -158,7 +157,7 @@ void esp_complete_path(const char *before, const char *word, bool models,
           by_text);
 }
 
-/* Can a name be typed as a word of the input line? */
+/* Whether a name can be typed as one word. */
 static bool is_word(const char *name)
 {
     for (; *name; name++)
@@ -167,11 +166,11 @@ static bool is_word(const char *name)
     return true;
 }
 
-/* What is said of a model in a list of choices. */
+/* Describes a model in a list of completions. */
 static void describe_model(struct esp_found_model *model, struct esp_found_model *target,
                            int *checked, char *text, size_t size)
 {
-    enum { CHECKED = 12 }; /* vocabularies: reading one may take a tenth of a second */
+    enum { CHECKED = 12 }; /* limit of vocabularies to read; one may take 0.1 s */
     char why[300] = "";
     bool fits = false;
     if (target && (model->bytes >= target->bytes || (*checked)++ < CHECKED))

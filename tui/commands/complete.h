@@ -1,4 +1,4 @@
-/* complete.h - what words on the input line can be: entries of lists, values, paths. */
+/* complete.h - completion of words on the input line: list entries, values, paths. */
 #ifndef ESP_COMPLETE_H
 #define ESP_COMPLETE_H
 
@@ -8,20 +8,21 @@
 /* Adds `text` if it starts with `word`. */
 void esp_choices_offer(struct esp_choices *choices, const char *word, const char *text,
                        const char *summary);
-/* The lower-case words of "a|b|NUMBER". */
+/* Offers the lower-case words of "a|b|NUMBER". */
 void esp_complete_words(const char *words, const char *word, struct esp_choices *choices);
-/* "name:key=value,..." for a list of drafters or verifiers. */
+/* Completes "name:key=value,..." from a list of drafters or verifiers. */
 void esp_complete_spec(enum esp_list list, const char *before, const char *word,
                        struct esp_choices *choices);
-/* The value of a parameter that is a choice or a flag. */
+/* Completes the value of a parameter that is a choice or a flag. */
 void esp_complete_value(const struct esp_param_info *param, const char *word,
                         struct esp_choices *choices);
-/* A path as it was typed: '~' resolved, backslashes in front of blanks taken off. */
+/* Resolves '~' and escaped blanks in a typed path. */
 void esp_typed_path(char *path, size_t size, const char *typed);
-/* A path, of which `before` may hold the beginning. `models`: only folders and GGUF files. */
+/* Completes a path; `before` may hold its beginning. `models`: only folders and GGUF files. */
 void esp_complete_path(const char *before, const char *word, bool models,
                        struct esp_choices *choices);
-/* Names of the models that there are; with a target, how they fit as its draft. */
+/* Completes the name of a model. With a target, the summaries tell how well each fits as its
+ * draft. */
 void esp_complete_model(const char *target, const char *word, struct esp_choices *choices);
 
 #endif

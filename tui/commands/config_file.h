@@ -1,14 +1,13 @@
-/* config_file.h - the configuration file: settings (settings.h) that hold from the start.
+/* config_file.h - the configuration file: settings (settings.h) that apply at the start.
  *
  *     # comment
  *     theme light
  *     drafter dynatree:tauh=0.8
  *     hidden controller,stats
  *
- * One setting per line: its key, blanks (or '='), its value. The file is
- * $XDG_CONFIG_HOME/espalier/config, ~/.config if that variable is not set; it need not be
- * there. What the command line says goes before what the file says. It is written only when
- * asked to, by ":config save", as a whole or not at all (config_settings.h).
+ * One setting per line: key, blanks or '=', value. The file is $XDG_CONFIG_HOME/espalier/config
+ * (default: ~/.config/espalier/config); it may be missing. Flags of the command line override
+ * it. Only ":config save" writes it, completely or not at all (config_settings.h).
  */
 #ifndef ESP_CONFIG_FILE_H
 #define ESP_CONFIG_FILE_H
@@ -18,18 +17,18 @@
 
 struct esp_configuration_line {
     char *key, *value;
-    int number; /* of the line */
+    int number; /* line number */
 };
 
 struct esp_configuration {
-    char path[1024]; /* "": there is no place for one */
+    char path[1024]; /* "": no folder for it is known */
     struct esp_configuration_line *lines;
     int count;
 };
 
-/* Reads `path`, which must be there; NULL: the user's file, if it is there. Without `lines`
- * finds only where it is to be written. Returns 0 or ESP_E_FILE, ESP_E_FORMAT with a sentence
- * that names file and line. */
+/* Reads `path`, which must exist, or if NULL the user's file, which may be missing. Without
+ * `lines` it only sets the path for writing. Returns 0, or ESP_E_FILE or ESP_E_FORMAT with a
+ * message that names file and line. */
 int esp_configuration_read(struct esp_configuration *config, const char *path, bool lines,
                            char *err, size_t errlen);
 void esp_configuration_free(struct esp_configuration *config);

@@ -39,8 +39,8 @@ int esp_configuration_apply(const struct esp_configuration *config, struct esp_c
 
 /* ------------------------------------------------------------------ writing */
 
-/* Does the file say it? What the user never chose follows the program and the models; the
- * looks of the interface are remembered as they are. */
+/* Whether the setting goes into the file. Settings of the interface always do. Others only if
+ * the user chose them: their defaults depend on program and models. */
 static bool is_written(const struct esp_control *control, int index)
 {
     const struct esp_setting *setting = esp_setting(index);

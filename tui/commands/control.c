@@ -1,4 +1,4 @@
-/* control.c - answers, and what several commands and keys ask for; see control.h. */
+/* control.c - replies, and functions shared by commands and keys; see control.h. */
 #include "tui/commands/control.h"
 
 #include <limits.h>
@@ -81,7 +81,7 @@ int esp_control_copy(struct esp_control *control, const char *bytes, size_t leng
     if (!control->clipboard)
         return esp_refuse(control, "no memory for the clipboard");
     memcpy(control->clipboard, bytes, length);
-    return esp_answer(control, "%zu bytes handed to the clipboard, if the terminal takes them",
+    return esp_answer(control, "%zu bytes copied to the clipboard, if the terminal supports it",
                       length);
 }
 
@@ -111,7 +111,7 @@ void esp_control_stop(struct esp_control *control)
     if (esp_control_stop_engine(control))
         esp_answer(control, "the prompt was withdrawn; Enter sends it again");
     else
-        esp_answer(control, "the text was stopped; Enter goes on with it");
+        esp_answer(control, "generation stopped; Enter continues it");
 }
 
 void esp_control_page(struct esp_control *control, const struct esp_page_ops *ops, void *data)

@@ -1,11 +1,11 @@
-/* learn_page.h - lessons in place of the panes (tui/model/lecture.h). */
+/* learn_page.h - the page of lessons (tui/model/lecture.h). */
 #ifndef ESP_LEARN_PAGE_H
 #define ESP_LEARN_PAGE_H
 
 #include "tui/commands/control.h"
 
-/* Opens a lesson by its name, its number or its path; "": the list of lessons. Returns 0 or a
- * negative status with a reply. */
+/* Opens a lesson by name, number or path; "": the list of lessons. Returns 0 or a negative
+ * status with a reply. */
 int esp_learn_page_open(struct esp_control *control, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
-/* palette_items.c - collects the palette's items from the tables; see palette_items.h.
+/* palette_items.c - fills the palette from the tables; see palette_items.h.
  *
- * A line that ends with a blank or '=' is begun, and the user goes on; any other is run.
+ * A line that ends with a blank or '=' goes to the input line, to be completed. Others run.
  */
 #include "tui/commands/palette_items.h"
 
@@ -96,8 +96,7 @@ static void add_keys(struct esp_control *control)
             esp_palette_add(&control->ui.palette, "key", b->key, b->help, b);
 }
 
-/* "verifier greedy is for temperature 0" without "verifier greedy is", which stands beside it.
- */
+/* Shortens "verifier greedy is for temperature 0": the list already shows "verifier greedy". */
 static const char *without_name(const char *why, const char *kind, const char *name)
 {
     char start[128];
@@ -120,10 +119,10 @@ void esp_palette_menu(struct esp_control *control, enum esp_list list)
         drafters ? "drafter: how trees are drafted" : "verifier: the rule that accepts tokens";
     palette->skipped = (int)strlen(key) + 2;
     add(control, key,
-        drafters ? "what suits the models" : "the best that goes with the drafter", ":%s auto",
-        key);
+        drafters ? "the default of these models" : "the best lossless one for the drafter",
+        ":%s auto", key);
     for (int i = 0; esp_item(list, i, &item); i++) {
-        /* A verifier that nobody chose follows the drafter. */
+        /* A verifier that the user did not choose follows the drafter. */
         const char *with = !drafters                   ? item.name
                            : control->chosen[verifier] ? loaded->verifier
                                                        : NULL;

@@ -1,5 +1,5 @@
-/* palette_items.h - what the palette offers: every command, drafter, verifier, setting,
- * parameter, model, backend, theme and key that has a meaning now. */
+/* palette_items.h - fills the palette: all commands, drafters, verifiers, settings, parameters,
+ * models, backends, themes and keys that are allowed now. */
 #ifndef ESP_PALETTE_ITEMS_H
 #define ESP_PALETTE_ITEMS_H
 
@@ -8,8 +8,8 @@
 /* Opens the palette with all of them. */
 void esp_palette_fill(struct esp_control *control);
 
-/* Opens it with the drafters or the verifiers alone: the one in use is marked, and those that
- * do not go with the other settings are refused with the reason. */
+/* Opens it with only the drafters or only the verifiers. The current one is marked. Those that
+ * do not work with the other settings are refused, with the reason. */
 void esp_palette_menu(struct esp_control *control, enum esp_list list);
 
 #endif

@@ -1,7 +1,7 @@
 /* prompts.c - see prompts.h.
  *
- * A prompt is known by the number of tokens in front of it. Between asking for the text to be
- * taken back and seeing that it was, that number is control->kept, not the length of the text.
+ * A prompt is identified by the number of tokens before it. Between the request to shorten the
+ * text and its completion, that number is control->kept, not the length of the text.
  */
 #include "tui/commands/prompts.h"
 
@@ -14,11 +14,11 @@ const char *esp_prompts_refusal(const struct esp_control *control)
     if (phase == ESP_PHASE_FAILED)
         return "no models are loaded; :model loads some";
     if (esp_state_is_busy(&control->state) && control->kept < 0)
-        return "the text is still being written; C-c stops it";
+        return "the text is being generated; C-c stops it";
     if (phase == ESP_PHASE_LOADING && control->turn_count > 0 && control->state.span_count == 0)
-        return "one prompt waits for the models already";
+        return "a prompt already waits for the models";
     if (phase == ESP_PHASE_LOADING && control->state.ready)
-        return "other models are being loaded; C-c stops that";
+        return "other models are being loaded; C-c cancels";
     return NULL;
 }
 
@@ -32,7 +32,7 @@ void esp_prompts_send(struct esp_control *control, const char *line)
         control->turns = grown;
         grown[control->turn_count++] = turn;
     } else {
-        free(turn.text); /* nothing to edit: an empty line goes on writing */
+        free(turn.text); /* nothing to edit: an empty line continues the text */
     }
     ESP_WORKER_POST(control->worker, PROMPT, .text = {line}, .length = strlen(line));
 }
@@ -41,7 +41,7 @@ void esp_prompts_refused(struct esp_control *control)
 {
     if (control->turn_count == 0 ||
         control->state.span_count > control->turns[control->turn_count - 1].before)
-        return; /* it has been taken back meanwhile */
+        return; /* it was taken back meanwhile */
     char *text = control->turns[--control->turn_count].text;
     esp_control_line(control, text, true);
     free(text);
@@ -56,11 +56,11 @@ int esp_prompts_answer(const struct esp_control *control)
 int esp_prompts_edit(struct esp_control *control)
 {
     if (control->turn_count == 0)
-        return esp_refuse(
-            control, control->retokenized
-                         ? "prompts from before the models changed cannot be taken back: the "
-                           "text has other tokens now; :clear begins a new one"
-                         : "there is no prompt to take back");
+        return esp_refuse(control,
+                          control->retokenized
+                              ? "cannot take back earlier prompts: the text was tokenized "
+                                "again for other models; :clear starts a new one"
+                              : "there is no prompt to take back");
     struct esp_turn *turn = &control->turns[--control->turn_count];
     ESP_WORKER_POST(control->worker, REWIND, .number = {turn->before});
     control->kept = turn->before;
@@ -77,9 +77,9 @@ int esp_prompts_regenerate(struct esp_control *control)
     const struct esp_state *state = &control->state;
     const int answer = esp_state_answer(state);
     if (control->kept >= 0)
-        return esp_refuse(control, "the text is just being taken back");
+        return esp_refuse(control, "the text is still being shortened");
     if (!state->ready || state->span_count == 0)
-        return esp_refuse(control, "there is no answer to write again");
+        return esp_refuse(control, "there is no answer to regenerate");
     if (answer < state->span_count) {
         ESP_WORKER_POST(control->worker, REWIND, .number = {answer});
         control->kept = answer;
@@ -88,7 +88,7 @@ int esp_prompts_regenerate(struct esp_control *control)
     control->ui.view[ESP_PANE_text].anchor = -1;
     ESP_WORKER_POST(control->worker, PROMPT, .text = {""});
     if (state->loaded.values.temperature == 0)
-        return esp_answer(control, "at temperature 0 the same is written; :temp 0.8 draws");
+        return esp_answer(control, "temperature 0 gives the same answer again; try :temp 0.8");
     return ESP_OK;
 }
 
@@ -98,7 +98,7 @@ void esp_prompts_taken_out(struct esp_control *control, int start, int count)
     const bool all = start + count >= control->state.span_count;
     while (gone < control->turn_count && control->turns[gone].before < start + count)
         gone++;
-    if (!all && gone > 0) /* of the last of them only what stood in front of its text */
+    if (!all && gone > 0) /* the last prompt keeps the rest of its text */
         control->turns[--gone].before = control->turns[0].before;
     for (int i = 0; i < gone; i++)
         free(control->turns[i].text);

@@ -1,4 +1,4 @@
-/* replay.c - moves a player and keeps the screen with it; see replay.h. */
+/* replay.c - moves a player and updates the screen; see replay.h. */
 #include "tui/commands/replay.h"
 
 #include <math.h>
@@ -10,11 +10,11 @@
 #include "kernels/status.h"
 #include "viz/search.h"
 
-static const double ANEW = 1.5; /* seconds after which a digit begins another number */
+static const double ANEW = 1.5; /* seconds after which a digit starts a new number */
 
 /* ------------------------------------------------------------------ moving */
 
-/* After a jump: a tree that was held is that of another iteration now. */
+/* After a jump, a held tree belongs to another iteration. */
 static int follow(struct esp_control *control, int status, const char *err)
 {
     int stages;
@@ -26,8 +26,8 @@ static int follow(struct esp_control *control, int status, const char *err)
     return status < 0 ? esp_refuse(control, "%s", err) : ESP_OK;
 }
 
-/* A jump while it plays goes on playing from there; at the end there is nothing left to play,
- * and to play would begin anew. */
+/* Continues to play after a jump. At the end it does not: playing would start from the
+ * beginning. */
 static void play_on(struct esp_control *control)
 {
     char err[512];
@@ -82,7 +82,7 @@ int esp_replay_play(struct esp_control *control, bool on)
     return anew || status < 0 ? follow(control, status, err) : ESP_OK;
 }
 
-/* A step, of an iteration or less, also pauses: one wants to look. */
+/* Moves by an iteration or a step, and pauses: the user wants to look. */
 static int move(struct esp_control *control, int direction, bool whole)
 {
     char err[512];
@@ -102,7 +102,7 @@ static int go_to_marker(struct esp_control *control, int direction)
     if (at < 0 && control->player->marker_count == 0)
         return esp_refuse(control, "the recording has no markers");
     if (at < 0)
-        return esp_refuse(control, "there is no marker %s this",
+        return esp_refuse(control, "there is no marker %s this position",
                           direction > 0 ? "after" : "before");
     int status = seek(control, at);
     if (status == ESP_OK &&
@@ -112,7 +112,7 @@ static int go_to_marker(struct esp_control *control, int direction)
     return status;
 }
 
-/* The last place in the text where what is looked for occurs is marked. */
+/* Marks the last match in the text. */
 static void mark_match(struct esp_control *control)
 {
     const struct esp_state *state = &control->state;
@@ -139,10 +139,10 @@ int esp_replay_find(struct esp_control *control, int direction)
     char where[32] = "the prompt";
     if (iteration >= 0)
         snprintf(where, sizeof where, "iteration %d", iteration);
-    return esp_answer(control, "'%s' in %s%s; n the next, N the one before", what, where,
+    return esp_answer(control, "'%s' in %s%s; n: next, N: previous", what, where,
                       !round          ? ""
-                      : direction > 0 ? ", from the start again"
-                                      : ", from the end");
+                      : direction > 0 ? ", continued from the start"
+                                      : ", continued from the end");
 }
 
 /* ------------------------------------------------------------------ speed */
@@ -155,11 +155,11 @@ int esp_replay_speed(struct esp_control *control, double speed)
     player->speed = control->options.speed = speed;
     play_on(control);
     if (speed > 0)
-        return esp_answer(control, "speed %gx; F6 plays it as it was recorded", speed);
-    return esp_answer(control, "as it was recorded; F6 plays it for an eye to follow");
+        return esp_answer(control, "speed %gx; F6: as recorded", speed);
+    return esp_answer(control, "speed as recorded; F6: slower, to follow by eye");
 }
 
-/* The next power of two. */
+/* Changes the speed to the next power of two. */
 static int change_speed(struct esp_control *control, double factor)
 {
     double speed = control->player->speed > 0 ? control->player->speed * factor : 1;
@@ -172,13 +172,13 @@ int esp_replay_idle(struct esp_control *control, double seconds)
     control->player->idle = seconds;
     play_on(control);
     if (seconds > 0)
-        return esp_answer(control, "no pause is longer than %g s", seconds);
-    return esp_answer(control, "pauses are as long as they were");
+        return esp_answer(control, "pauses are limited to %g s", seconds);
+    return esp_answer(control, "pauses are not limited");
 }
 
 /* ------------------------------------------------------------------ keys */
 
-/* A digit goes to its tenth; several make the number that g goes to. */
+/* Goes to the tenth of a single digit. Several digits make the number for g. */
 static int type_digit(struct esp_control *control, int key)
 {
     double now = esp_clock();

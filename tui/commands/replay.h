@@ -1,38 +1,37 @@
-/* replay.h - the interface on a recording: keys and commands that move a player (player.h).
+/* replay.h - replays a recording: keys and commands that move a player (player.h).
  *
- * The control has a player instead of a worker; everything else, panes above all, is as in a
- * live session. Where the input line stands, a line says where in the recording one is.
+ * The control has a player instead of a worker. Panes and everything else work as in a live
+ * session. A line with the position in the recording replaces the input line.
  */
 #ifndef ESP_REPLAY_H
 #define ESP_REPLAY_H
 
 #include "tui/commands/control.h"
 
-/* Opens the recording that the options name. */
+/* Opens the recording of the options. */
 int esp_replay_open(struct esp_control *control, char *err, size_t errlen);
 void esp_replay_close(struct esp_control *control);
 
 enum { ESP_REPLAY_IGNORES = 1 };
 
-/* Obeys an action. Returns 0 or a negative status; or ESP_REPLAY_IGNORES: it is the same as in
- * a live session. */
+/* Handles an action. Returns 0 or a negative status, or ESP_REPLAY_IGNORES: it works as in a
+ * live session. */
 int esp_replay_act(struct esp_control *control, int action, int key);
-/* Goes to the next place (direction 1; -1: the one before) of the recorded text where what is
- * looked for occurs. */
+/* Goes to the next (direction 1) or previous (-1) match in the recorded text. */
 int esp_replay_find(struct esp_control *control, int direction);
 
-/* What commands and keys ask for; the reply says what happened. */
+/* Commands and keys; each sets the reply. */
 int esp_replay_play(struct esp_control *control, bool on);
-/* To an iteration by its number, or to "start" or "end". */
+/* Goes to an iteration by number, or to "start" or "end". */
 int esp_replay_seek(struct esp_control *control, const char *where);
-/* Right after so many iterations. */
+/* Goes to the position after `iterations` iterations. */
 int esp_replay_go(struct esp_control *control, int iterations);
 int esp_replay_speed(struct esp_control *control, double speed);
 int esp_replay_idle(struct esp_control *control, double seconds);
 
-/* Applies what is due. */
+/* Applies the events that are due. */
 int esp_replay_receive(struct esp_control *control);
-/* Milliseconds until something is due; -1: nothing plays. */
+/* Milliseconds until the next event is due; -1: paused. */
 int esp_replay_wait(const struct esp_control *control);
 
 #endif

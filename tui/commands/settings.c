@@ -65,7 +65,7 @@ static void get_pace(const struct esp_control *control, char *value, size_t size
         snprintf(value, size, "full");
 }
 
-/* Names of panes, separated by commas, or "none". */
+/* Parses names of panes, separated by commas, or "none". */
 static int set_hidden(struct esp_control *control, const char *value, char *err, size_t errlen)
 {
     bool hidden[ESP_PANES] = {false};
@@ -80,8 +80,7 @@ static int set_hidden(struct esp_control *control, const char *value, char *err,
         hidden[pane] = true;
     }
     if (hidden[ESP_PANE_text] && hidden[ESP_PANE_tree])
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "text and tree cannot both be hidden: one of them is to be seen");
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "text and tree cannot both be hidden");
     memcpy(control->ui.layout.hidden, hidden, sizeof hidden);
     return ESP_OK;
 }
@@ -132,7 +131,7 @@ static void limit_pauses(struct esp_control *control)
 
 /* ------------------------------------------------------------------ of the models */
 
-/* Takes the next word off `text`; backslashes keep blanks in it. */
+/* Takes the next word from `text`; a backslash escapes a blank. */
 static bool next_word(const char **text, char *word, size_t size)
 {
     size_t used = 0;
@@ -228,7 +227,7 @@ static int set_model(struct esp_control *control, const char *value, char *err, 
     return ESP_OK;
 }
 
-/* A path that holds in other folders, too; blanks in it get a backslash. */
+/* Appends an absolute path; blanks get a backslash. */
 static size_t add_path(char *value, size_t size, size_t used, const char *folder)
 {
     char whole[PATH_MAX];
@@ -287,7 +286,7 @@ static void complete_backend(const char *before, const char *word, struct esp_ch
 {
     struct esp_item item;
     (void)before;
-    esp_choices_offer(choices, word, "auto", "the fastest there is");
+    esp_choices_offer(choices, word, "auto", "the fastest available one");
     for (int i = 0; esp_item(ESP_BACKENDS, i, &item); i++)
         esp_choices_offer(choices, word, item.name, item.summary);
 }
@@ -302,7 +301,7 @@ static void get_drafter(const struct esp_control *control, char *value, size_t s
 static void complete_drafter(const char *before, const char *word, struct esp_choices *choices)
 {
     if (!*before)
-        esp_choices_offer(choices, word, "auto", "what suits the models");
+        esp_choices_offer(choices, word, "auto", "the default of these models");
     esp_complete_spec(ESP_DRAFTERS, before, word, choices);
 }
 
@@ -314,7 +313,7 @@ static void get_verifier(const struct esp_control *control, char *value, size_t 
 static void complete_verifier(const char *before, const char *word, struct esp_choices *choices)
 {
     if (!*before)
-        esp_choices_offer(choices, word, "auto", "the best that changes nothing");
+        esp_choices_offer(choices, word, "auto", "the best lossless one");
     esp_complete_spec(ESP_VERIFIERS, before, word, choices);
 }
 
@@ -327,9 +326,9 @@ static void complete_verifier(const char *before, const char *word, struct esp_c
               .offset = offsetof(struct esp_control, member)}
 
 static const struct esp_setting settings[] = {
-    {"model", "TARGET [DRAFT]", "target and draft: names of models, folders or GGUF files",
+    {"model", "TARGET [DRAFT]", "target and draft model: names, folders or GGUF files",
      ESP_SETTING_MODELS, .set = set_model, .get = get_model, .complete = complete_model},
-    {"backend", "auto|NAME", "what computes", ESP_SETTING_MODELS, .set = set_backend,
+    {"backend", "auto|NAME", "compute backend", ESP_SETTING_MODELS, .set = set_backend,
      .get = get_backend, .complete = complete_backend},
 #define X(group, kind_of, member, name, minimum, maximum, value, words, help)                  \
     {name, words, help, .kind = ESP_SETTING_MODELS},
@@ -346,7 +345,7 @@ static const struct esp_setting settings[] = {
     ESP_SESSION_SETTINGS(X)
 #undef X
         {"pace", "NUMBER|full",
-         "iterations per second at most: slower, so that an eye can follow, or full: faster",
+         "iterations per second: slower, to follow by eye; full: faster",
          ESP_SETTING_PROMPT, .set = set_pace, .get = get_pace},
     {"theme", "NAME|FILE", "the colours", ESP_SETTING_INTERFACE, .set = set_theme,
      .get = get_theme, .complete = complete_theme},
@@ -354,14 +353,14 @@ static const struct esp_setting settings[] = {
      FIELD(either, ui.layout.stacked, 0, 1)},
     {"tree", "indented|right", "how trees are drawn: as indented rows, or growing to the right",
      ESP_SETTING_INTERFACE, FIELD(either, ui.look.grows_right, 0, 1)},
-    {"hidden", "PANE,...|none", "panes that are not shown", ESP_SETTING_INTERFACE,
+    {"hidden", "PANE,...|none", "panes to hide", ESP_SETTING_INTERFACE,
      .set = set_hidden, .get = get_hidden, .complete = complete_hidden},
     {"mouse", "on|off", "click to focus, wheel to scroll", ESP_SETTING_INTERFACE,
      FIELD(flag, mouse, 0, 1)},
     {"speed", "NUMBER|recorded",
-     "of a replay: 0.25 to 16 times what an eye can follow, or as it was", ESP_SETTING_REPLAY,
+     "speed of a replay: 0.25 to 16 times a pace to follow by eye, or as recorded", ESP_SETTING_REPLAY,
      .set = set_speed, .get = get_speed},
-    {"idle", "SECONDS", "of a replay: the longest pause that is played; 0: any",
+    {"idle", "SECONDS", "longest pause of a replay, in seconds; 0: no limit",
      ESP_SETTING_REPLAY, FIELD(real, options.idle, 0, ESP_IDLE_MOST), .changed = limit_pauses},
 };
 
@@ -381,7 +380,7 @@ enum esp_place esp_setting_place(const struct esp_setting *setting)
                                                   : ESP_IN_LIVE;
 }
 
-/* Does the engine's thread answer, later? */
+/* Whether the engine thread answers later. */
 static bool waits(const struct esp_setting *setting)
 {
     return setting->kind == ESP_SETTING_MODELS || setting->kind == ESP_SETTING_SESSION;
@@ -464,7 +463,7 @@ static bool is_drafter_parameter(const char *key)
     return false;
 }
 
-/* Is it a setting, or a parameter, that has a meaning here? A file is for both places. */
+/* Checks that it is a setting or a parameter and allowed here. A file is for both places. */
 static int check_key(const struct esp_control *control, int index, const char *key,
                      bool of_file, char *err, size_t errlen)
 {
@@ -480,9 +479,9 @@ static int check_key(const struct esp_control *control, int index, const char *k
     }
     enum esp_place in = index < 0 ? ESP_IN_LIVE : esp_setting_place(&settings[index]);
     if (!of_file && !esp_control_is_in(control, in))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "%s needs %s", key,
-                        control->player ? "models, and a replay has none"
-                                        : "a recording that is replayed");
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "%s %s", key,
+                        control->player ? "needs models, and a replay has none"
+                                        : "works only in a replay");
     return ESP_OK;
 }
 
@@ -496,7 +495,7 @@ int esp_setting_change(struct esp_control *control, const char *key, const char 
     if (control->player && (index < 0 || esp_setting_place(&settings[index]) == ESP_IN_LIVE))
         return 0;
     control->chosen[index < 0 ? esp_setting_find("drafter", 7) : index] =
-        index < 0 || strcmp(value, "auto") != 0; /* that is what nobody's choice gives */
+        index < 0 || strcmp(value, "auto") != 0; /* auto counts as not chosen */
     control->changed = true;
     if (index >= 0 && settings[index].set)
         return settings[index].set(control, value, err, errlen);
@@ -512,7 +511,7 @@ int esp_setting_change(struct esp_control *control, const char *key, const char 
     return ESP_OK;
 }
 
-/* Says what a setting is; of a parameter, the engine's thread does. */
+/* Reports a setting. The engine thread reports parameters. */
 static int say_value(struct esp_control *control, int index, const char *key)
 {
     char now[1200];
@@ -539,7 +538,7 @@ int esp_setting_type(struct esp_control *control, const char *key, const char *v
 
 /* ------------------------------------------------------------------ completion */
 
-/* The name of the drafter, for its parameters. */
+/* The name of the drafter without its parameters. */
 static void drafter_name(const struct esp_control *control, char *name, size_t size)
 {
     const char *drafter = control->state.loaded.drafter;

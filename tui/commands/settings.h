@@ -1,8 +1,8 @@
-/* settings.h - everything that `:set` and the configuration file can change.
+/* settings.h - the settings: for `:set` and the configuration file.
  *
- * A setting is one entry of the table in settings.c, which feeds `:set`, the commands named
+ * A setting is one entry of the table in settings.c. The table feeds `:set`, commands named
  * like settings (":temp 0.8"), the configuration file, completion, help and the manual.
- * Parameters of the drafter, which are the engine's to list, can be set in the same places.
+ * Parameters of the drafter can be set in the same places; the engine lists them.
  */
 #ifndef ESP_SETTINGS_H
 #define ESP_SETTINGS_H
@@ -10,23 +10,23 @@
 #include "tui/commands/control.h"
 
 enum esp_setting_kind {
-    ESP_SETTING_INTERFACE, /* takes effect at once */
-    ESP_SETTING_PROMPT,    /* likewise, but says how a live session writes */
-    ESP_SETTING_REPLAY,    /* likewise, but says how a recording plays */
-    ESP_SETTING_MODELS,    /* before anything is loaded: what is loaded; later, loads anew */
-    ESP_SETTING_SESSION,   /* the engine's thread sets it, and says what is wrong with it */
+    ESP_SETTING_INTERFACE, /* the screen; takes effect immediately */
+    ESP_SETTING_PROMPT,    /* likewise, for prompts of a live session */
+    ESP_SETTING_REPLAY,    /* likewise, for the playback of a recording */
+    ESP_SETTING_MODELS,    /* the models to load; a change later loads them again */
+    ESP_SETTING_SESSION,   /* set by the engine thread, which also reports errors */
 };
 
 struct esp_setting {
     const char *key, *values, *summary; /* values: "on|off", or words like NUMBER */
     enum esp_setting_kind kind;
-    /* Returns 0 or a negative status with a sentence. NULL: a field, the option of the engine
-     * with this name, or the session does it. */
+    /* Returns 0 or a negative status with a message. NULL: sets the field, the option of the
+     * engine with this name, or the session's value `key`. */
     int (*set)(struct esp_control *control, const char *value, char *err, size_t errlen);
-    /* Writes the value as it could be set. NULL: that of the field, of the engine's options or
-     * of the session. */
+    /* Writes the value in the form in which it is set. NULL: the field's, the engine option's or
+     * the session's value. */
     void (*get)(const struct esp_control *control, char *value, size_t size);
-    /* Adds what the word after `before` can be. NULL: the lower-case words of `values`. */
+    /* Adds completions of `word`. NULL: the lower-case words of `values`. */
     void (*complete)(const char *before, const char *word, struct esp_choices *choices);
     /* Where set and get are NULL: the field of struct esp_control that it is, and what to do
      * when it has changed, or NULL. Offset 0: it is none. */
@@ -41,17 +41,17 @@ enum esp_place esp_setting_place(const struct esp_setting *setting);
 int esp_setting_find(const char *key, size_t length);
 void esp_setting_get(const struct esp_control *control, int index, char *value, size_t size);
 
-/* Changes a setting, or a parameter of the drafter. `origin` is "FILE, line N: " where a file
- * says so, and stands before what is wrong; NULL: the user does, and is told what it is now.
- * Returns 0 (also where the engine's thread has yet to look at it) or a negative status. */
+/* Changes a setting or a parameter of the drafter. `origin`: "FILE, line N: " for a file, the
+ * prefix of an error; NULL: the user typed it and is told the new value. Returns 0 (also if the
+ * engine thread still has to check it) or a negative status. */
 int esp_setting_change(struct esp_control *control, const char *key, const char *value,
                        const char *origin, char *err, size_t errlen);
-/* The same for the user: the reply says what is wrong or what it is now. No value: what it is.
- */
+/* The same for a typed line: the reply holds the error or the new value. Without a value, the
+ * reply holds the current one. */
 int esp_setting_type(struct esp_control *control, const char *key, const char *value);
 
-/* Completes "KEY" and "KEY=VALUE"; and the value of a setting, of which `before` may hold the
- * beginning. */
+/* Completes "KEY" and "KEY=VALUE"; or a value, with its beginning in
+ * `before`. */
 void esp_setting_complete(const struct esp_control *control, const char *before,
                           const char *word, struct esp_choices *choices);
 void esp_setting_complete_value(const struct esp_control *control, const char *key,

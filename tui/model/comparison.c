@@ -1,14 +1,15 @@
-/* comparison.c - places where two sessions meet; see comparison.h.
+/* comparison.c - pairs iterations of two sessions; see comparison.h.
  *
- * After a rewind, the iterations that wrote the removed text are still kept. They are told by
- * their position: an iteration that does not start before every newer one was overwritten.
+ * After a rewind, the iterations that wrote the removed text are still kept. They are
+ * recognised by their position: an iteration that does not start before every newer one was
+ * overwritten.
  */
 #include "tui/model/comparison.h"
 
 #include <limits.h>
 
 /* The next older iteration that was not overwritten, or NULL. `back` (0 at first) and `before`
- * (INT_MAX at first) say how far the caller has come. */
+ * (INT_MAX at first) are the caller's progress. */
 static const struct esp_iteration *next_kept(const struct esp_state *state, int *back,
                                              int *before)
 {
@@ -54,7 +55,7 @@ static bool has_drafted(const struct esp_comparison *both)
 
 struct esp_comparison esp_comparison_newest(const struct esp_state *state)
 {
-    enum { BACK = 8 }; /* places to go back for a tree */
+    enum { BACK = 8 }; /* shared starts to go back for a tree */
     const struct esp_iteration *newest = esp_state_kept(state, 0);
     struct esp_comparison found = {.place = INT_MAX}, both;
     if (state->has_partial)

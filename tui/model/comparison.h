@@ -1,9 +1,10 @@
-/* comparison.h - which iterations of two sessions on one text belong beside each other.
+/* comparison.h - pairs the iterations of two sessions that decode the same text.
  *
- * Both go over the same text in lock step (engine/compare.h), each in iterations of its own
- * length. A place is a number of tokens; an iteration starts at the place where its context
- * ends and covers the tokens it commits. Two iterations belong together if they cover the same
- * place; those that start there have the same context, and their trees can be compared.
+ * Both sessions run in lock step (engine/compare.h), but their iterations commit different
+ * numbers of tokens. A place is a position in the text, in tokens. An iteration starts where
+ * its context ends and covers the tokens that it commits. Two iterations are a pair if they
+ * cover the same place. If both start there, they have the same context and their trees are
+ * comparable.
  */
 #ifndef ESP_COMPARISON_H
 #define ESP_COMPARISON_H
@@ -11,23 +12,22 @@
 #include "tui/model/state.h"
 
 struct esp_comparison {
-    const struct esp_iteration *it[2]; /* of the first and of the second; NULL: not there */
-    int place;                         /* -1: there is nothing at all */
-    bool same;                         /* both start there */
+    const struct esp_iteration *it[2]; /* of the first and the second session; NULL: none */
+    int place;                         /* -1: no iteration at all */
+    bool same;                         /* both start at `place` */
 };
 
-/* The iteration that covers a place; the newest, if it was written more than once. NULL: it is
- * not there any more, or not yet. */
+/* The newest iteration that covers a place; NULL: none is kept. */
 const struct esp_iteration *esp_iteration_covering(const struct esp_state *state, int place);
 
-/* The two that cover a place. */
+/* The two iterations that cover a place. */
 struct esp_comparison esp_comparison_at(const struct esp_state *state, int place);
-/* The newest place where both start, or one shortly before it where one of them drafted
- * something, as nothing is drafted for the last token of a text. If there is no such place, or
- * if an iteration is stopped in step mode: the place where the newest of the first starts. */
+/* The newest place where both start. If neither drafted anything there (as for the last token
+ * of a text), a place shortly before it where one did. Without such a place, or during an
+ * iteration in step mode: the start of the first session's newest iteration. */
 struct esp_comparison esp_comparison_newest(const struct esp_state *state);
-/* The place before (step -1) or after (1) `place` where one of the two starts, with `both`
- * where both do; the first must cover it. -1: none. */
+/* The previous (step -1) or next (1) place where one of the two starts, or with `both` where
+ * both do. The first session must cover it. -1: none. */
 int esp_comparison_step(const struct esp_state *state, int place, int step, bool both);
 
 #endif

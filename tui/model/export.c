@@ -39,7 +39,7 @@ int esp_export_of_path(const char *path)
 
 /* ------------------------------------------------------------------ text */
 
-/* A name from a recording may hold anything, also lines that look like ours. */
+/* Writes a name safely: in a recording it may hold anything, also lines like ours. */
 static void put_name(FILE *file, const char *name)
 {
     struct esp_safe_unit shown;
@@ -104,7 +104,7 @@ static int make_text(const struct esp_export_options *options, char **bytes, siz
 
 /* ------------------------------------------------------------------ JSON and pictures */
 
-/* The line of a file may hold anything. */
+/* Copies the iteration's line. In a file it may hold anything. */
 static int copy_line(const struct esp_export_options *options, char **bytes, size_t *length)
 {
     FILE *file = open_memstream(bytes, length);
@@ -115,7 +115,7 @@ static int copy_line(const struct esp_export_options *options, char **bytes, siz
     return fclose(file) == 0 ? (int)ESP_OK : (int)ESP_E_MEMORY;
 }
 
-/* The line of the iteration, newline included. */
+/* Writes the line of the iteration, with a newline. */
 static int make_line(const struct esp_export_options *options, char **bytes, size_t *length)
 {
     const struct esp_event event = {
@@ -197,7 +197,7 @@ static int make_figure(const struct esp_export_options *options, char **bytes, s
     return status;
 }
 
-/* The order of rows that was set last before an event. */
+/* The last setting of the order of rows before an event. */
 static int find_order(struct esp_recording *recording, int event, char order[24], char *err,
                       size_t errlen)
 {
@@ -217,7 +217,7 @@ static int find_order(struct esp_recording *recording, int event, char order[24]
     return ESP_OK;
 }
 
-/* When each draft pass ended. */
+/* The end times of the draft passes. */
 static int find_passes(struct esp_recording *recording, int event,
                        struct esp_export_facts *facts, char *err, size_t errlen)
 {
@@ -240,7 +240,7 @@ static int find_passes(struct esp_recording *recording, int event,
     return ESP_OK;
 }
 
-/* The text before. */
+/* The text before the iteration. */
 static int find_text(struct esp_recording *recording, int event, struct esp_export_facts *facts)
 {
     const struct esp_text_token *tokens;

@@ -1,9 +1,8 @@
-/* export.h - one iteration as a file: a picture, a text or a line of JSON.
+/* export.h - exports one iteration: as a picture, a text or a line of JSON.
  *
- * A page plays several iterations: web_page.h makes it.
- * The command line exports iterations of a recording, the interface the one it shows; both come
- * here. Text is what the tree pane draws, JSON is the line that a recording has, pictures come
- * from espalier-dot (viz/dot_helper.h).
+ * The command line exports iterations of a recording, the interface the one it shows. Text is
+ * drawn by the tree pane, JSON is the iteration's line in a recording, pictures come from
+ * espalier-dot (viz/dot_helper.h). HTML pages hold several iterations; web_page.h makes them.
  */
 #ifndef ESP_EXPORT_H
 #define ESP_EXPORT_H
@@ -31,9 +30,9 @@ enum esp_export_format {
         ESP_EXPORT_FORMATS
 };
 
-/* The format of this name, which is how its files end ("svg"); -1: there is none. */
+/* The format with this name, which is also its file extension ("svg"); -1: none. */
 int esp_export_find(const char *name);
-/* The format that the ending of a path names (.tex: tikz); -1: none. */
+/* The format for the extension of a path (.tex: tikz); -1: none. */
 int esp_export_of_path(const char *path);
 
 struct esp_export_options {
@@ -42,18 +41,18 @@ struct esp_export_options {
     double time;      /* of the iteration, in seconds since the session's start */
     const char *line; /* its line in a recording, without newline; NULL: make one */
     size_t line_length;
-    const char *models; /* "target <- draft", for captions; NULL: not known */
+    const char *models; /* "target <- draft", for captions; NULL: unknown */
     int format;
-    const char *theme; /* of a picture: "light" (NULL) or "dark" */
-    int nodes;         /* of a picture: nodes at most; 0: all, -1: as fit on a slide */
-    int caption;       /* of a picture: enum esp_caption */
-    double aspect;     /* of a picture: width by height; 0: as it comes */
-    bool ascii;        /* of a text: nothing beyond ASCII */
-    int figure;        /* enum esp_figure_kind; _NONE: the tree, as espalier-dot draws it */
-    const struct esp_export_facts *facts; /* for figures; NULL: none are known */
+    const char *theme; /* pictures: "light" (NULL) or "dark" */
+    int nodes;         /* pictures: maximum of nodes; 0: all, -1: as many as fit a slide */
+    int caption;       /* pictures: enum esp_caption */
+    double aspect;     /* pictures: width / height; 0: any */
+    bool ascii;        /* text: ASCII only */
+    int figure;        /* enum esp_figure_kind; _NONE: the tree, drawn by espalier-dot */
+    const struct esp_export_facts *facts; /* for figures; NULL: none */
 };
 
-/* What a figure shows of a recording besides the iteration. */
+/* Data of the recording that figures need besides the iteration. */
 struct esp_export_facts {
     int32_t *text; /* (text_count) tokens before it */
     int text_count;
@@ -62,21 +61,22 @@ struct esp_export_facts {
     char order[24];
 };
 
-/* Collects them for the iteration that is event `event`. It may read other events. Returns 0 or
- * a negative status with a sentence; esp_export_facts_free releases them. */
+/* Collects them for the iteration at event `event`. Returns 0 or a negative status with a
+ * message. Free them with esp_export_facts_free(). */
 int esp_export_facts(struct esp_recording *recording, int event, struct esp_export_facts *facts,
                      char *err, size_t errlen);
 void esp_export_facts_free(struct esp_export_facts *facts);
 
-/* Writes a drawing as svg, tikz, or through espalier-dot as png or pdf; it must have been drawn
- * for that. The caller frees *bytes. Returns 0 or a negative status with a sentence. */
+/* Converts a drawing to svg or tikz, or through espalier-dot to png or pdf. It must have been
+ * drawn for that format. The caller frees *bytes. Returns 0 or a negative status with a
+ * message. */
 int esp_export_drawing(const struct esp_drawing *drawing, int format, char **bytes,
                        size_t *length, char *err, size_t errlen);
-/* Whether drawings have this format. */
+/* Whether a drawing can have this format. */
 bool esp_export_draws(int format);
 
-/* Makes the whole file in memory; the caller frees *bytes. Returns 0 or a negative status with
- * a sentence. The format is none of web_page.h's. */
+/* Makes the whole file in memory; the caller frees *bytes. The format must not be HTML. Returns
+ * 0 or a negative status with a message. */
 int esp_export(const struct esp_export_options *options, char **bytes, size_t *length,
                char *err, size_t errlen);
 

@@ -1,4 +1,4 @@
-/* export_chart.h - charts (viz/svg_chart.h) of a recording or of a live session. */
+/* export_chart.h - exports charts (viz/svg_chart.h) of a recording or a live session. */
 #ifndef ESP_EXPORT_CHART_H
 #define ESP_EXPORT_CHART_H
 
@@ -6,14 +6,14 @@
 #include "tui/model/state.h"
 #include "viz/svg_chart.h"
 
-/* Of iterations first..last of a recording, counted through the whole of it from 0, in a format
- * that drawings have (export.h). The caller frees *bytes. Returns 0 or a negative status with a
- * sentence. */
+/* Charts iterations first..last of a recording, counted from 0 over the whole recording. The
+ * format must be one of drawings (export.h). The caller frees *bytes. Returns 0 or a negative
+ * status with a message. */
 int esp_export_chart(struct esp_recording *recording, int first, int last,
                      const struct esp_svg_chart_options *options, int format, char **bytes,
                      size_t *length, char *err, size_t errlen);
 
-/* The same of the iterations that a live session keeps. */
+/* The same for the iterations that a live session keeps. */
 int esp_export_chart_of_state(const struct esp_state *state,
                               const struct esp_svg_chart_options *options, int format,
                               char **bytes, size_t *length, char *err, size_t errlen);

@@ -1,10 +1,9 @@
 /* export_job.c - a thread around esp_export() and esp_web_page(); see export_job.h.
  *
- * The iteration and the models may be freed while a picture is drawn. So the calling thread
- * first turns the iteration into a line of a recording, and the picture is made from that line
- * alone. A page of a recording is made by a reader of its own; one of a live session from a
- * copy of the iterations that are kept, and token texts of the models. The calling thread
- * writes the file.
+ * The iteration and the models may be freed during the export. So the calling thread first
+ * writes the iteration as a line of a recording, and the picture is made from that line alone.
+ * A page of a recording uses its own reader. A page of a live session uses a copy of the kept
+ * iterations and the token texts of the models. The calling thread writes the file.
  */
 #include "tui/model/export_job.h"
 
@@ -80,13 +79,12 @@ static void destroy(struct esp_export_job *job)
     free(job);
 }
 
-/* Starts the thread of a job that is complete, or frees it where `status` says that it is not.
- */
+/* Starts the thread of a complete job, or frees the job if `status` is negative. */
 static int start(struct esp_export_job **started, struct esp_export_job *job, int status,
                  char *err, size_t errlen)
 {
     if (status == ESP_OK && (status = esp_quiet_thread(&job->thread, run, job)) < 0)
-        esp_fail(err, errlen, status, "no thread for the export");
+        esp_fail(err, errlen, status, "could not start a thread for the export");
     if (status < 0)
         destroy(job);
     else

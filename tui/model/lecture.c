@@ -15,7 +15,7 @@
 
 /* ------------------------------------------------------------------ opening */
 
-/* A recording beside the lesson goes before one of the program's. */
+/* A recording beside the lesson takes precedence over a bundled one. */
 static int find_recording(const struct esp_lecture *lecture, const char *name,
                           char path[PATH_MAX], char *err, size_t errlen)
 {
@@ -123,7 +123,7 @@ static void write_number(double value, bool percent, char *out, size_t size)
         snprintf(out, size, "%s", esp_number(text, value, 3));
 }
 
-/* The tokens of the accepted path, in quotes. */
+/* Writes the tokens of the accepted path, in quotes. */
 static void write_path(const struct esp_iteration *it, const struct esp_tokens *tokens,
                        char *out, size_t size)
 {
@@ -180,7 +180,7 @@ static int write_value(const struct esp_lecture *lecture, const char *what, char
     return status;
 }
 
-/* Returns 0, or what is wrong with an expression. */
+/* Replaces the expressions. Returns 0, or a negative status with the error. */
 static int expand(const struct esp_lecture *lecture, const char *text, char *out, size_t size,
                   char *err, size_t errlen)
 {
@@ -244,7 +244,7 @@ int esp_lecture_check(struct esp_lecture *lecture, char *err, size_t errlen)
         const int run = esp_lesson_run_find(&lecture->lesson, page->run, strlen(page->run));
         if (status == ESP_OK && run >= 0 &&
             (page->iteration < 0 || page->iteration >= lecture->runs[run].step_count)) {
-            snprintf(what, sizeof what, "it shows iteration %d, and the run has %d",
+            snprintf(what, sizeof what, "it shows iteration %d, but the run has only %d",
                      page->iteration, lecture->runs[run].step_count);
             status = ESP_E_FORMAT;
         }
@@ -295,7 +295,7 @@ bool esp_lecture_turn(struct esp_lecture *lecture, int step)
 
 /* ------------------------------------------------------------------ questions */
 
-/* The node that is the `index`-th child of the root; -1: there is none. */
+/* Child `index` of the root; -1: none. */
 static int branch(const struct esp_iteration *it, int index)
 {
     for (int i = 1; it && i < it->tree.count; i++)
@@ -332,7 +332,7 @@ void esp_lecture_choice(struct esp_lecture *lecture, int choice, char *text, siz
     } else {
         const struct esp_tokens tokens = esp_run_tokens(esp_lecture_run(lecture));
         const struct esp_node *node = &it->tree.nodes[branch(it, choice)];
-        snprintf(text, size, "%s, to which the draft gives %s",
+        snprintf(text, size, "%s, draft probability %s",
                  esp_quote_token(quoted, &tokens, node->token),
                  esp_probability(probability, node->q));
     }

@@ -129,7 +129,7 @@ static char next(struct parse *p)
 
 static double comparison(struct parse *p);
 
-/* The step that "[N]" names, from *at on; NULL: there is none. Moves behind it. */
+/* The step of "[N]" at *at; moves *at after it. NULL: none. */
 static const struct esp_run_step *step_at(const struct esp_run *run, const char **at)
 {
     char *end;
@@ -246,7 +246,7 @@ int esp_lecture_value(const struct esp_lecture *lecture, const char *expression,
     struct parse p = {.lecture = lecture, .at = expression, .err = err, .errlen = errlen};
     *value = comparison(&p);
     if (!p.failed && next(&p))
-        fail(&p, "this belongs to no expression:", p.at);
+        fail(&p, "this is not part of an expression:", p.at);
     return p.failed ? ESP_E_FORMAT : ESP_OK;
 }
 

@@ -1,7 +1,7 @@
 /* lesson.c - reads lessons; see lesson.h.
  *
  * A line that starts with a full stop is an instruction, all others are text. Text belongs to
- * the page, or to its answer after ".answer".
+ * the page, or after ".answer" to its answer.
  */
 #include "tui/model/lesson.h"
 
@@ -72,7 +72,7 @@ static int add_page(struct reading *r)
 {
     struct esp_lesson *lesson = r->lesson;
     if (lesson->page_count == ESP_LESSON_PAGES)
-        return wrong(r, "a lesson has %d pages at most", ESP_LESSON_PAGES);
+        return wrong(r, "a lesson has at most %d pages", ESP_LESSON_PAGES);
     struct esp_lesson_page *grown =
         realloc(lesson->pages, ((size_t)lesson->page_count + 1) * sizeof *grown);
     if (!grown)
@@ -92,11 +92,11 @@ static int add_run(struct reading *r, const char *rest, bool recorded)
         return wrong(r, recorded ? "write .record NAME FILE" : "write .run NAME DRAFTER");
     if (recorded && strchr(value, '/'))
         return wrong(r,
-                     "a recording lies beside the lesson or with those of the program, so it "
-                     "has no folder: %.100s",
+                     "a recording must lie beside the lesson or be a bundled one; its name has "
+                     "no folder: %.100s",
                      value);
     if (lesson->run_count == ESP_LESSON_RUNS)
-        return wrong(r, "a lesson has %d runs at most", ESP_LESSON_RUNS);
+        return wrong(r, "a lesson has at most %d runs", ESP_LESSON_RUNS);
     if (esp_lesson_run_find(lesson, name, strlen(name)) >= 0)
         return wrong(r, "there are two runs named %s", name);
     struct esp_lesson_run *run = &lesson->runs[lesson->run_count++];
@@ -124,7 +124,7 @@ static int show(const struct reading *r, struct esp_lesson_page *page, const cha
         if (strcmp(kind, kinds[i]) == 0)
             page->picture = i;
     if (page->picture == ESP_PICTURE_NONE)
-        return wrong(r, "there is no picture '%s'; there are tree, mask, text and gauge", kind);
+        return wrong(r, "there is no picture '%s'; choose tree, mask, text or gauge", kind);
     const size_t length = strcspn(what, "[");
     if (length >= sizeof page->run || esp_lesson_run_find(r->lesson, what, length) < 0)
         return wrong(r, "there is no run '%s'", what);
@@ -142,9 +142,9 @@ static int add_choice(const struct reading *r, struct esp_lesson_page *page, cha
 {
     char *bar = strrchr(rest, '|');
     if (!page->question)
-        return wrong(r, ".choice comes after .ask");
+        return wrong(r, ".choice must follow .ask");
     if (page->choice_count == ESP_LESSON_CHOICES)
-        return wrong(r, "a question has %d choices at most", ESP_LESSON_CHOICES);
+        return wrong(r, "a question has at most %d choices", ESP_LESSON_CHOICES);
     struct esp_lesson_choice *choice = &page->choices[page->choice_count++];
     *choice = (struct esp_lesson_choice){.text = NULL};
     if (bar)
@@ -161,11 +161,11 @@ static int set_number(const struct reading *r, const char *rest, double most, do
     char *end;
     *value = strtod(rest, &end);
     if (end == rest || *end || !(*value > 0 && *value <= most))
-        return wrong(r, "a number from 0 to %g must stand here, not '%.40s'", most, rest);
+        return wrong(r, "write a number from 0 to %g, not '%.40s'", most, rest);
     return ESP_OK;
 }
 
-/* Instructions in front of the first page. */
+/* Handles the instructions before the first page. */
 static int obey_head(struct reading *r, const char *name, char *rest)
 {
     double value;
@@ -186,7 +186,7 @@ static int obey_head(struct reading *r, const char *name, char *rest)
             r->lesson->pass = value / 1e3;
         return status;
     }
-    return wrong(r, "there is no instruction .%.40s here; the first page begins with .page",
+    return wrong(r, "there is no instruction .%.40s here; start the first page with .page",
                  name);
 }
 
@@ -206,11 +206,11 @@ static int obey_page(struct reading *r, struct esp_lesson_page *page, const char
         page->branches = true;
         return page->question && page->picture == ESP_PICTURE_TREE
                    ? (int)ESP_OK
-                   : wrong(r, ".branches comes after .ask, on a page that shows a tree");
+                   : wrong(r, ".branches must follow .ask, on a page that shows a tree");
     }
     if (strcmp(name, "answer") == 0) {
         r->answering = true;
-        return page->question ? (int)ESP_OK : wrong(r, ".answer comes after .ask");
+        return page->question ? (int)ESP_OK : wrong(r, ".answer must follow .ask");
     }
     return wrong(r, "there is no instruction .%.40s", name);
 }
@@ -225,7 +225,7 @@ static int take_line(void *user, char *line, int number, char *err, size_t errle
     if (*line != '.') {
         char **text = page ? (r->answering ? &page->answer : &page->text) : NULL;
         if (!text)
-            return wrong(r, "text belongs to a page, which begins with .page");
+            return wrong(r, "text belongs to a page; start one with .page");
         const size_t used = *text ? strlen(*text) : 0;
         return append(r, text, used && (*text)[used - 1] != '\n' ? " " : "", line);
     }
@@ -299,7 +299,7 @@ int esp_lesson_run_find(const struct esp_lesson *lesson, const char *name, size_
     return -1;
 }
 
-/* ------------------------------------------------------------------ the lessons there are */
+/* ------------------------------------------------------------------ bundled lessons */
 
 bool esp_lesson_list(int index, char *name, size_t size, char *title, size_t title_size)
 {
@@ -335,7 +335,6 @@ int esp_lesson_find(char path[PATH_MAX], const char *name, char *err, size_t err
         }
     return esp_fail(
         err, errlen, ESP_E_FILE,
-        "there is no lesson '%.60s'; espalier learn lists them, and a file is named "
-        "by its path",
+        "there is no lesson '%.60s'; list them with espalier learn, or give the path of a file",
         name);
 }

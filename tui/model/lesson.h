@@ -1,8 +1,8 @@
-/* lesson.h - a lesson as its file says it: pages of text, something to look at, a question.
+/* lesson.h - reads a lesson file: pages with text, a picture and a question.
  *
- * sessions/lessons/README.md describes the file. Numbers in a lesson are not written down: they
- * are expressions over the runs that it names (tui/model/lecture.h), so that a lesson stays
- * right when models or machines change.
+ * sessions/lessons/README.md describes the format. A lesson contains no fixed numbers. Its
+ * numbers are expressions over its runs (tui/model/lecture.h), so they stay correct on other
+ * models and machines.
  */
 #ifndef ESP_LESSON_H
 #define ESP_LESSON_H
@@ -18,7 +18,7 @@ enum {
     ESP_LESSON_NAME = 24,
 };
 
-/* What a run comes from: a recording, or a drafter that decodes now. */
+/* The source of a run: a recording, or a drafter that decodes now. */
 struct esp_lesson_run {
     char name[ESP_LESSON_NAME];
     char *recording; /* file name, or NULL */
@@ -35,15 +35,15 @@ enum esp_lesson_picture {
 
 struct esp_lesson_choice {
     char *text;
-    char *condition; /* right where this is true; NULL: where no other one is */
+    char *condition; /* correct if this is true; NULL: if no other choice is */
 };
 
 struct esp_lesson_page {
     char *text;                /* paragraphs, a newline before each but the first */
     int picture;               /* enum esp_lesson_picture */
-    char run[ESP_LESSON_NAME]; /* that it shows */
+    char run[ESP_LESSON_NAME]; /* run of the picture */
     int iteration;             /* of the run */
-    int stages;                /* of it that are shown until the question is answered */
+    int stages;                /* shown before the question is answered */
     char gauge[32];
     char *question; /* NULL: none */
     struct esp_lesson_choice choices[ESP_LESSON_CHOICES];
@@ -55,27 +55,26 @@ struct esp_lesson_page {
 struct esp_lesson {
     char path[PATH_MAX];
     char *title;
-    char *prompt; /* of runs that decode; NULL: the program's */
-    int tokens;   /* that they write */
-    double pass;  /* seconds that a pass of the target is made to take; 0: as it is */
+    char *prompt; /* for decoded runs; NULL: the program's */
+    int tokens;   /* new tokens of decoded runs */
+    double pass;  /* seconds per target pass, by enlarging the target; 0: unchanged */
     struct esp_lesson_run runs[ESP_LESSON_RUNS];
     int run_count;
     struct esp_lesson_page *pages; /* (page_count) */
     int page_count;
 };
 
-/* Reads and checks a lesson. Returns 0 or a negative status with a sentence that names file and
- * line; then there is nothing to free. */
+/* Reads and checks a lesson. Returns 0, or a negative status with a message that names file and
+ * line; then nothing is to be freed. */
 int esp_lesson_read(struct esp_lesson *lesson, const char *path, char *err, size_t errlen);
 void esp_lesson_free(struct esp_lesson *lesson);
 
-/* Finds a lesson: a path ("./mine.lesson"), its name, the start of it ("3"). */
+/* Finds a lesson by path ("./mine.lesson"), name, or start of the name ("3"). */
 int esp_lesson_find(char path[PATH_MAX], const char *name, char *err, size_t errlen);
-/* Writes the name of the `index`-th lesson that comes with the program and its title; false
- * past the last one. */
+/* Writes name and title of bundled lesson `index`; false past the last one. */
 bool esp_lesson_list(int index, char *name, size_t size, char *title, size_t title_size);
 
-/* The run of this name; -1: none. */
+/* The index of a run by name; -1: none. */
 int esp_lesson_run_find(const struct esp_lesson *lesson, const char *name, size_t length);
 
 #endif

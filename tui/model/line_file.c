@@ -1,8 +1,7 @@
-/* line_file.c - a text file as lines; see line_file.h.
+/* line_file.c - reads a text file line by line; see line_file.h.
  *
- * The path may lead to anything. A pipe is refused, so that nothing waits for it; a folder is
- * an error and not an empty file; and a NUL byte is an error, as a C string would end at it in
- * the middle of a line.
+ * The path may be anything. A pipe is refused: reading it could block. A folder is an error,
+ * not an empty file. A NUL byte is an error: a C string would end there.
  */
 #include "tui/model/line_file.h"
 
@@ -38,7 +37,7 @@ static int read_lines(FILE *file, const char *path, esp_take_line *take, void *u
          number++) {
         if (strlen(line) < (size_t)length)
             status = esp_fail(err, errlen, ESP_E_FORMAT,
-                              "%s, line %d: there is a NUL byte in it; the file must be text",
+                              "%s, line %d: it contains a NUL byte; the file must be text",
                               path, number);
         else if (length > LONGEST_LINE)
             status = esp_fail(err, errlen, ESP_E_FORMAT, "%s, line %d: the line is too long",

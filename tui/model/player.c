@@ -1,8 +1,8 @@
-/* player.c - positions in a recording and how to get there; see player.h.
+/* player.c - positions in a recording, and moving between them; see player.h.
  *
- * What the worker adds to the session's events (the phases, worker.c) is added here too, from
- * what the events imply: a prompt is read, then written on; an iteration means that a text is
- * being written; the end of a generation leaves the session idle.
+ * Live, the worker adds phases to the session's events (worker.c). Here they follow from the
+ * events: a prompt is processed, then continued; an iteration means that a text is generated;
+ * the end of a generation makes the session idle.
  */
 #include "tui/model/player.h"
 
@@ -15,9 +15,9 @@
 #include "kernels/status.h"
 
 enum {
-    AT_ONCE = 64, /* events that are applied in one go while playing */
-    PACE = 12,    /* iterations a second that an eye can follow */
-    LATE = 1,     /* seconds of delay that are made up for; more are skipped */
+    AT_ONCE = 64, /* events applied in one call while playing */
+    PACE = 12,    /* iterations per second, to follow by eye */
+    LATE = 1,     /* seconds of delay that are caught up; more are skipped */
 };
 
 static int event_count(const struct esp_player *player)
@@ -67,7 +67,7 @@ static int apply_iteration(struct esp_player *player, const struct esp_event *ev
     return status < 0 ? status : apply(player, event);
 }
 
-/* Applies a recorded event with the phases around it. */
+/* Applies a recorded event with its phases. */
 static int apply_recorded(struct esp_player *player, const struct esp_event *event)
 {
     int status;
@@ -124,7 +124,7 @@ static void hide_step(struct esp_player *player)
     player->state->phase = player->phase;
 }
 
-/* Shows the first `step` steps of the next event, which is an iteration. */
+/* Shows the first `step` steps of the next iteration. */
 static int show_step(struct esp_player *player, int step, char *err, size_t errlen)
 {
     const struct esp_event *event;
@@ -172,7 +172,7 @@ static int show_header(struct esp_player *player)
     return esp_state_apply(player->state, snapshot);
 }
 
-/* The first of the events that must be applied one by one to come to `at`. */
+/* The first event that must be applied one by one to reach `at`. */
 static int first_event(const struct esp_player *player, int at)
 {
     const struct esp_recording *recording = player->recording;
@@ -305,7 +305,8 @@ int esp_player_go(struct esp_player *player, int count, char *err, size_t errlen
 int esp_player_move(struct esp_player *player, int direction, char *err, size_t errlen)
 {
     int now = esp_player_iteration(player);
-    bool inside = player->step > 0; /* the next iteration: going back leads to its start */
+    bool inside =
+        player->step > 0; /* within the next iteration: going back leads to its start */
     return esp_player_go(player, now + (direction > 0 ? 1 : inside ? 0 : -1), err, errlen);
 }
 
@@ -354,7 +355,7 @@ int esp_player_marker(const struct esp_player *player, int direction)
 
 /* ------------------------------------------------------------------ time */
 
-/* Seconds between the event that was applied last and the next one, as they are played. */
+/* Seconds between the last applied event and the next, as played. */
 static double gap(const struct esp_player *player)
 {
     struct esp_recording_entry entry = esp_recording_entry(player->recording, player->at);
@@ -377,7 +378,7 @@ int esp_speed_parse(const char *text, double *speed, char *err, size_t errlen)
         *speed = number;
     else
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "speed is a number from %g to %g, or recorded, not '%.40s'",
+                        "speed takes a number from %g to %g, or recorded, not '%.40s'",
                         ESP_SPEED_LEAST, ESP_SPEED_MOST, text);
     return 0;
 }

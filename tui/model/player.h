@@ -1,15 +1,14 @@
 /* player.h - plays a recording into a state (state.h), forward, backward and at any speed.
  *
- * Recorded events go through the same functions as live ones (snapshot.h, state.h), so that
- * what is drawn is what was drawn live. A position is the number of events that were applied
- * and, of the iteration that comes next, how many of its steps (draft passes, then the six
- * stages) are shown, as step mode shows them.
+ * Recorded events go through the same functions as live ones (snapshot.h, state.h), so the
+ * screen looks the same. A position has two parts: the number of applied events, and the number
+ * of steps of the next iteration that are shown (draft passes, then the six stages), as in step
+ * mode.
  *
- * The state depends on the position alone, not on the way to it. Forward, events are applied
- * one by one. Backward or far away, the state is rebuilt: text and baseline come from
- * the recording's index, settings from the events that changed them, and only the last
- * iterations, as many as a state shows, are read again. So a jump costs the same wherever it
- * leads.
+ * The state depends only on the position, not on the way to it. Forward, events are applied one
+ * by one. For other jumps the state is rebuilt: text and baseline come from the recording's
+ * index, settings from the events that changed them, and only as many of the last iterations
+ * are read as a state keeps. Every jump costs the same.
  */
 #ifndef ESP_PLAYER_H
 #define ESP_PLAYER_H
@@ -20,21 +19,21 @@
 struct esp_player {
     struct esp_recording *recording;
     struct esp_state *state;
-    struct esp_snapshot snapshot; /* its buffers are used again */
-    int at;                       /* events that were applied */
-    int step, steps; /* of the next iteration, if step > 0: how many are shown, of how many */
-    int phase;       /* of the state, without the step */
+    struct esp_snapshot snapshot; /* reused buffers */
+    int at;                       /* applied events */
+    int step, steps; /* of the next iteration, if step > 0: shown steps, all steps */
+    int phase;       /* of the state, ignoring the step */
     bool stepped;    /* the recorded session was in step mode */
 
-    int *markers; /* (marker_count) their events */
+    int *markers; /* (marker_count) event numbers */
     int marker_count;
 
     bool playing;
-    /* 0: exactly as recorded. Else 0.25..16: this many times the pace of the recording, held to
-     * what an eye can follow (12 iterations a second) */
+    /* 0: as recorded. Else a factor 0.25..16 on the recording's pace, which is limited to 12
+     * iterations per second for the eye. */
     double speed;
-    double idle; /* the longest pause that is played, in seconds; 0: any */
-    double due;  /* when the next event is applied, in the caller's time */
+    double idle; /* longest pause, in seconds; 0: unlimited */
+    double due;  /* time of the next event, on the caller's clock */
 };
 
 #define ESP_SPEED_LEAST 0.25
@@ -42,54 +41,52 @@ struct esp_player {
 #define ESP_IDLE_DEFAULT 2.0
 #define ESP_IDLE_MOST 86400.0
 
-/* Reads "2", "0.5x" or "recorded". Returns 0, or ESP_E_ARGUMENT with a sentence. */
+/* Parses "2", "0.5x" or "recorded". Returns 0 or ESP_E_ARGUMENT with a message. */
 int esp_speed_parse(const char *text, double *speed, char *err, size_t errlen);
 
-/* Opens a recording; the state, which is empty, shows what was there before its first
- * iteration, and takes token texts from the recording. Nothing plays yet. After a failure there
- * is nothing to close. */
+/* Opens a recording, paused before its first iteration. `state` must be empty; its token texts
+ * come from the recording. After a failure nothing is to be closed. */
 int esp_player_open(struct esp_player *player, const char *path, struct esp_state *state,
                     char *err, size_t errlen);
 void esp_player_close(struct esp_player *player);
 
 /* ------------------------------------------------------------------ position */
 
-/* How many iterations were applied, and how many there are. */
+/* The number of applied iterations, and of all. */
 int esp_player_iteration(const struct esp_player *player);
 int esp_player_iterations(const struct esp_player *player);
 bool esp_player_is_at_end(const struct esp_player *player);
-/* Recorded seconds, from the session's start to the last applied event, and to the last of all.
- */
+/* Recorded seconds from the session's start to the last applied event, and to the last one. */
 double esp_player_time(const struct esp_player *player);
 double esp_player_duration(const struct esp_player *player);
 
-/* All of these stop at the first and last position there is; they return 0 or a negative status
- * with a sentence, and the state then shows the position that `at` and `step` say. */
+/* These functions stop at the first and the last position. They return 0 or a negative status
+ * with a message; the state then shows the position `at`, `step`. */
 
-/* After `at` events, and `step` steps of the iteration that is next. */
+/* To the position after `at` events and `step` steps of the next iteration. */
 int esp_player_seek(struct esp_player *player, int at, int step, char *err, size_t errlen);
-/* Right after `count` iterations; after all of them, the end of the recording. */
+/* To the position after `count` iterations; after all of them, to the end of the recording. */
 int esp_player_go(struct esp_player *player, int count, char *err, size_t errlen);
-/* To the iteration before (direction -1) or after (1). */
+/* To the previous (direction -1) or next (1) iteration. */
 int esp_player_move(struct esp_player *player, int direction, char *err, size_t errlen);
-/* The same by draft passes and stages. */
+/* The same by one step (draft pass or stage). */
 int esp_player_step(struct esp_player *player, int direction, char *err, size_t errlen);
 
-/* The number of events up to and with the next marker in this direction; -1: there is none. */
+/* The number of events up to and including the next marker in this direction; -1: none. */
 int esp_player_marker(const struct esp_player *player, int direction);
-/* The position (events) at which `text` (search.h) next occurs in the text that was written,
- * looking on from here (1) or back (-1), and round the end; -1: nowhere, -2: it could not be
- * read. The player does not move. */
+/* The position (in events) of the next match of `text` (search.h) in the written text, forward
+ * (1) or backward (-1), wrapping around. -1: no match, -2: read error. Does not move the
+ * player. */
 int esp_player_find(struct esp_player *player, const char *text, int direction);
 
 /* ------------------------------------------------------------------ time */
 
-/* `now` is any clock in seconds that does not go back. At the end, playing starts from the
- * beginning. */
+/* Starts or pauses. At the end of the recording it starts from the beginning. `now`: seconds of
+ * any monotonic clock. */
 int esp_player_play(struct esp_player *player, bool on, double now, char *err, size_t errlen);
-/* Applies what is due; returns 1 if something was, else 0, or a negative status. */
+/* Applies due events. Returns 1 if there were any, 0 if not, or a negative status. */
 int esp_player_advance(struct esp_player *player, double now, char *err, size_t errlen);
-/* Seconds until something is due; negative: nothing plays. */
+/* Seconds until the next event is due; negative: paused. */
 double esp_player_wait(const struct esp_player *player, double now);
 
 #endif

@@ -1,7 +1,7 @@
 /* player_find.c - searches the whole text of a recorded session; see player.h.
  *
- * The recording's index is enough: it knows what each event added to the text. The file is not
- * read again, and the state stays as it is.
+ * It uses only the recording's index, which knows the text that each event added. It reads no
+ * file and does not change the state.
  */
 #include "tui/model/player.h"
 
@@ -10,11 +10,11 @@
 
 #include "viz/search.h"
 
-/* The end of the text that was looked at, so that a match may run over several events. */
+/* The end of the visited text, since a match may span several events. */
 struct tail {
     const char *wanted;
-    size_t length; /* of it */
-    char *bytes;   /* (count) the last length - 1 bytes at most, then those of an event */
+    size_t length; /* of the search text */
+    char *bytes;   /* (count) at most the last length - 1 bytes, then those of an event */
     size_t count, capacity;
 };
 
@@ -47,7 +47,7 @@ static int add_tokens(struct esp_player *player, struct tail *tail,
     return status;
 }
 
-/* Looks at what event `event` added to the text. Returns 1 if a match ends there. */
+/* Visits the text that event `event` added. Returns 1 if a match ends there. */
 static int look_at(struct esp_player *player, struct tail *tail, int event)
 {
     const struct esp_text_token *tokens;
@@ -73,7 +73,7 @@ int esp_player_find(struct esp_player *player, const char *text, int direction)
 {
     struct tail tail = {.wanted = text, .length = strlen(text)};
     int events = esp_recording_events(player->recording), found = 0;
-    int here = -1, beyond = -1; /* on the side where to look, and round the end */
+    int here = -1, beyond = -1; /* matches in search direction, and after wrapping around */
     for (int i = 0; tail.length > 0 && i < events && found >= 0; i++) {
         found = look_at(player, &tail, i);
         if (found != 1)

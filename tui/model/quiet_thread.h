@@ -1,15 +1,15 @@
-/* quiet_thread.h - a thread that leaves signals to the interface's thread.
+/* quiet_thread.h - starts threads that leave signals to the UI thread.
  *
- * It blocks all signals but those of a crash. The kernel sends those to the thread that
- * crashed; if they were blocked there, the program would end before the handler that gives the
- * terminal back (terminal.h) could run. */
+ * They block all signals except those of a crash. The kernel sends those to the crashing
+ * thread. If it blocked them, the program would die before the handler restores the terminal
+ * (terminal.h). */
 #ifndef ESP_QUIET_THREAD_H
 #define ESP_QUIET_THREAD_H
 
 #include <pthread.h>
 
-/* Starts a thread as pthread_create() does. Threads that it starts are quiet, too. Returns 0 or
- * ESP_E_MEMORY. */
+/* Starts a thread like pthread_create(). The threads that it starts inherit the mask. Returns 0
+ * or ESP_E_MEMORY. */
 int esp_quiet_thread(pthread_t *thread, void *(*run)(void *user), void *user);
 
 #endif

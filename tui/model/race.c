@@ -74,7 +74,7 @@ void esp_race_begin(struct esp_race *race)
     pthread_mutex_unlock(&race->lock);
 }
 
-/* Seconds until both sides have come to their ends; negative: one still decodes. */
+/* Seconds until both sides have finished; negative: one still decodes. */
 static double end_of(struct esp_race *race)
 {
     double end = 0;
@@ -172,23 +172,21 @@ bool esp_race_verdict(struct esp_race *race, char *text, size_t size)
         snprintf(speed, sizeof speed, "%.2f times as fast", times);
     else
         snprintf(speed, sizeof speed,
-                 "%.2f times as fast: slower, as its passes cost more than "
-                 "they bring",
+                 "%.2f times as fast: slower, because its passes cost more than they save",
                  times);
     if (!esp_race_check(race, &compared, &differs)) {
         snprintf(text, size,
-                 "not comparable: the two began with different prompts (the right "
-                 "one wrote %.2f times as many tokens per second)",
+                 "not comparable: the prompts differ (the right side wrote %.2f times as many "
+                 "tokens per second)",
                  times);
         return true;
     }
     const bool whole = compared == esp_run_written(&race->side[0]) &&
                        compared == esp_run_written(&race->side[1]);
     if (differs > 0 && drawn)
-        snprintf(text, size, "%s; each drew a text of its own, as they may above temperature 0",
-                 speed);
+        snprintf(text, size, "%s; the texts differ, as they may above temperature 0", speed);
     else if (differs > 0)
-        snprintf(text, size, "NOT identical: token %d differs, so no speed is compared",
+        snprintf(text, size, "NOT identical: token %d differs, so the speeds are not compared",
                  differs);
     else if (whole)
         snprintf(text, size, "identical, %s", speed);

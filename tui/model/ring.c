@@ -1,9 +1,8 @@
 /* ring.c - a bounded single-producer, single-consumer ring that merges instead of blocking; see
  * ring.h.
  *
- * `written` and `read` only ever grow; their difference is the number of snapshots in the ring.
- * Each is stored by one thread alone, with release order, once that thread is done with the
- * slot.
+ * `written` and `read` only grow; their difference is the number of snapshots in the ring. Each
+ * has one writer thread, which stores it with release order when it is done with the slot.
  */
 #include "tui/model/ring.h"
 
@@ -11,15 +10,15 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { RESERVED = 4 }; /* slots that iterations leave to other snapshots */
+enum { RESERVED = 4 }; /* slots that iterations must leave free */
 
 struct esp_ring {
     struct esp_snapshot *slot; /* (slots) */
     unsigned slots;
     atomic_uint written, read;
     atomic_bool left;
-    /* Merged iterations for which there was no room: of the session, and of the one that it is
-     * compared with. Only the writer uses them. */
+    /* Merged iterations that found no slot: of the session, and of the compared one. Only the
+     * writer uses them. */
     struct esp_snapshot pending[2];
     bool has_pending[2];
 };
@@ -86,7 +85,7 @@ static bool wait_for_room(struct esp_ring *ring)
     return true;
 }
 
-/* Publishes a pending snapshot: its buffers and those of a free slot change places. */
+/* Publishes a pending snapshot by swapping its buffers with those of a free slot. */
 static void flush(struct esp_ring *ring, int which)
 {
     struct esp_snapshot *slot = next_slot(ring), empty = *slot;

@@ -1,11 +1,12 @@
-/* ring.h - snapshots on their way from the engine's thread to the interface's.
+/* ring.h - a ring buffer of snapshots from the engine thread to the UI thread.
  *
- * One thread writes, one reads. The slots are allocated once, with room for the largest tree.
- * The writer never waits for a reader that is merely slow: when the ring is full, iterations
- * are merged into one pending snapshot, which goes out with the next one that finds room, and
- * partial trees (layer and stage events) are dropped, as the next one supersedes them. A few
- * slots are kept for everything else (end of generation, settings, errors), which must neither
- * be lost nor reordered. The writer waits only if those slots are taken, too.
+ * One writer, one reader. All slots are allocated at the start, with room for the largest tree.
+ * A slow reader does not block the writer. When the ring is full:
+ *
+ * - Iterations are merged into one pending snapshot, which is written when a slot is free.
+ * - Partial trees (layer and stage events) are dropped; the next one replaces them.
+ * - Everything else (end of generation, settings, errors) uses reserved slots. It is never lost
+ *   or reordered. The writer waits only when these are full, too.
  */
 #ifndef ESP_RING_H
 #define ESP_RING_H
@@ -14,23 +15,27 @@
 
 struct esp_ring;
 
-/* Room for `slots` snapshots of trees of `nodes` nodes. Returns 0 or ESP_E_MEMORY. */
+/* Makes a ring of `slots` snapshots with trees of up to `nodes` nodes. Returns 0 or
+ * ESP_E_MEMORY. */
 int esp_ring_open(struct esp_ring **ring, int slots, int nodes);
 void esp_ring_close(struct esp_ring *ring);
 
-/* The writer's side. */
+/* ---- writer */
+
 int esp_ring_write_event(struct esp_ring *ring, const struct esp_event *event);
-/* The same for an iteration of the session that is compared with; merged only with its own. */
+/* The same for an iteration of the compared session, which is merged only with its own kind. */
 int esp_ring_write_second(struct esp_ring *ring, const struct esp_event *event);
-/* A slot for a snapshot that is no event, zeroed but for its buffers: fill it, then publish.
- * NULL if the reader has left. */
+/* A slot for a snapshot that is not an event, zeroed except for its buffers. Fill it, then
+ * publish. NULL: the reader has left. */
 struct esp_snapshot *esp_ring_write(struct esp_ring *ring, int type);
 void esp_ring_publish(struct esp_ring *ring);
 
-/* The reader's side: the oldest snapshot, or NULL; pop gives its slot back. */
+/* ---- reader */
+
+/* The oldest snapshot, or NULL; pop frees its slot. */
 const struct esp_snapshot *esp_ring_front(struct esp_ring *ring);
 void esp_ring_pop(struct esp_ring *ring);
-/* The reader will not read any more: a waiting writer gives up. */
+/* The reader stops reading; a waiting writer gives up. */
 void esp_ring_leave(struct esp_ring *ring);
 
 #endif

@@ -44,7 +44,7 @@ static int add_token(struct esp_run *run, int32_t token, int kind,
     return ESP_OK;
 }
 
-/* Names of gauges may belong to a recording, and tokens of the tree to a model. */
+/* Copies names and texts that belong to a recording or a model. */
 static int own_texts(struct esp_run *run, struct esp_iteration *it,
                      const struct esp_tokens *tokens)
 {
@@ -144,7 +144,7 @@ int esp_run_read(struct esp_run *run, const char *path, char *err, size_t errlen
     run->complete = true;
     if (status == ESP_OK && run->step_count == 0)
         status = esp_fail(err, errlen, ESP_E_FORMAT,
-                          "%s holds no iterations; record a generation first", path);
+                          "%s has no iterations; record a generation first", path);
     return status;
 }
 

@@ -1,4 +1,4 @@
-/* snapshot.c - copies events out of the engine's thread; see snapshot.h. */
+/* snapshot.c - copies events in the engine thread; see snapshot.h. */
 #include "tui/model/snapshot.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static int append(struct esp_snapshot *snapshot, const int32_t *tokens, int coun
     return 0;
 }
 
-/* Adds tokens as those of an event: `kind` says of what kind each is. */
+/* Appends the tokens of an event; `kind`: the kind of each token. */
 static int append_event(struct esp_snapshot *snapshot, const struct esp_event *event,
                         const int32_t *tokens, int count)
 {

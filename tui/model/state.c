@@ -1,4 +1,4 @@
-/* state.c - applies snapshots to what is shown; see state.h. */
+/* state.c - applies snapshots to the state; see state.h. */
 #include "tui/model/state.h"
 
 #include <math.h>
@@ -75,8 +75,8 @@ static void add_bytes(struct esp_state *state, const char *bytes, size_t length)
     state->byte_count += length;
 }
 
-/* What stands between the turns of a conversation, in the place of the chat format's marks: an
- * empty line, and a sign in front of what the user says. It belongs to the last mark. */
+/* The separator between turns of a conversation, shown instead of the marks of the chat format:
+ * an empty line, and a sign before the user's text. It belongs to the last mark. */
 static const char *separator(const struct esp_state *state, int kind)
 {
     const int last = state->span_count - 1;
@@ -134,12 +134,12 @@ size_t esp_state_last_answer(const struct esp_state *state)
 
 int esp_state_shown(int iterations)
 {
-    const int half = ESP_SUMMARIES / 2; /* are dropped when there is no room */
+    const int half = ESP_SUMMARIES / 2; /* dropped when there is no room */
     return iterations <= ESP_SUMMARIES ? iterations
                                        : half + 1 + (iterations - ESP_SUMMARIES - 1) % half;
 }
 
-/* ESP_NO_COURSE: it has no values so far. */
+/* The index of a course; ESP_NO_COURSE: it has no values yet. */
 static int find_course(const struct esp_state *state, const char *owner, const char *symbol)
 {
     for (int i = 0; i < state->course_count; i++)
@@ -245,8 +245,8 @@ const struct esp_iteration *esp_state_kept(const struct esp_state *state, int ba
     return &state->kept[(state->kept_next + ESP_KEPT - 1 - back) % ESP_KEPT].it;
 }
 
-/* The newest iteration; but once a text has ended, which is often with a single token for which
- * nothing was drafted, the last tree is better to look at. */
+/* The newest iteration. After the end of a text it is the last one with a tree: often the very
+ * last iteration is a single token without drafts. */
 static const struct esp_iteration *newest(const struct esp_state *state)
 {
     const struct esp_iteration *it = esp_state_kept(state, 0),
@@ -386,7 +386,7 @@ static void set_message(struct esp_state *state, const struct esp_snapshot *snap
     state->message_count++;
 }
 
-/* The sums of a comparison start from 0 again. */
+/* Restarts the totals of a comparison from 0. */
 static void restart_totals(struct esp_state *state)
 {
     state->since = state->timed = (struct esp_totals){.iterations = 0};
@@ -422,7 +422,7 @@ static void forget_iterations(struct esp_state *state)
     restart_totals(state);
 }
 
-/* A comparison begins, with the choices of the second session, or ends. */
+/* Begins a comparison with the second session's configuration, or ends it. */
 static int set_second(struct esp_state *state, const struct esp_setup *loaded)
 {
     if (!loaded->drafter[0]) {
@@ -443,7 +443,7 @@ static void rewind_text(struct esp_state *state, int kept)
 {
     if (kept < 0 || kept >= state->span_count)
         return;
-    /* The separator behind a mark is written again with what follows. */
+    /* The separator after a mark is written again with the next text. */
     const bool mark = kept > 0 && state->spans[kept - 1].kind == ESP_TEXT_MARK;
     state->byte_count = state->spans[kept - mark].start;
     state->span_count = kept;
@@ -451,8 +451,8 @@ static void rewind_text(struct esp_state *state, int kept)
     state->ended[0] = '\0';
 }
 
-/* Tokens were taken out of the text; those behind them are added again, with the separators
- * that belong there now. */
+/* Removes tokens from the text. The tokens after them are added again, with the separators that
+ * now belong there. */
 static int drop_text(struct esp_state *state, int start, int count)
 {
     const int rest = state->span_count - start - count;

@@ -1,7 +1,7 @@
 /* web_page.c - writes the page of a recording; see web_page.h.
  *
- * Iterations are written one behind the other into memory, while the strings they name are
- * collected (web_strings.h); the page is put together at the end.
+ * Iterations are written into memory one after the other, while their strings are collected
+ * (web_strings.h). The page is assembled at the end.
  */
 #include "tui/model/web_page.h"
 
@@ -25,7 +25,7 @@
 enum { SENTENCE = 1024, GAUGES = 256, SHOWN_STAGES = 5 };
 
 struct gauge {
-    int owner, symbol, name, meaning; /* strings */
+    int owner, symbol, name, meaning; /* string indices */
     int goal;                         /* a gauge, or -1 */
 };
 
@@ -37,12 +37,12 @@ struct web_page {
     size_t event_length;
     struct gauge gauges[GAUGES];
     int gauge_count;
-    struct esp_utf8_stream stream; /* of the text: a character may be of several tokens */
+    struct esp_utf8_stream stream; /* of the text: a character may span several tokens */
     char *piece;                   /* (piece_capacity) text of a token */
     size_t piece_capacity;
     int iterations, earlier;
-    int changes; /* written of what comes before the next iteration */
-    bool failed; /* no memory */
+    int changes; /* changes written before the next iteration */
+    bool failed; /* out of memory */
 };
 
 /* ------------------------------------------------------------------ strings */
@@ -53,13 +53,13 @@ static int name_of(struct web_page *page, const char *text)
                                ESP_SAFE_ESCAPED);
 }
 
-/* A sentence of viz/explain.h: the tokens in it are quoted and escaped already. */
+/* The index of a sentence of viz/explain.h, with its tokens quoted and escaped. */
 static int sentence_of(struct web_page *page, const char *sentence)
 {
     return esp_web_strings_add(&page->strings, sentence, strlen(sentence), 0);
 }
 
-/* A token as it stands in a tree, in quotes. */
+/* The index of a token as a tree shows it, in quotes. */
 static int token_of(struct web_page *page, int32_t token)
 {
     enum { MOST = 200 };
@@ -79,7 +79,7 @@ static int token_of(struct web_page *page, int32_t token)
 
 /* ------------------------------------------------------------------ numbers */
 
-/* A number in four digits, which is more than anything shows. */
+/* Writes a number with four digits; nothing shows more. */
 static void put_number(FILE *file, double value)
 {
     if (!isfinite(value))
@@ -90,7 +90,7 @@ static void put_number(FILE *file, double value)
 
 /* ------------------------------------------------------------------ text */
 
-/* The string of a token of the text: what is complete of the characters by then. */
+/* The index of a text token: the characters that are complete by then. */
 static int piece_of(struct web_page *page, int32_t token)
 {
     size_t length = 0;
@@ -118,7 +118,7 @@ static void put_text(struct web_page *page, const struct esp_text_token *tokens,
     putc(']', page->events);
 }
 
-/* Begins what stands in front of the next iteration, or goes on with it. */
+/* Starts or continues the changes before the next iteration. */
 static void begin_change(struct web_page *page)
 {
     if (page->changes++ == 0)
@@ -127,7 +127,7 @@ static void begin_change(struct web_page *page)
         putc(',', page->events);
 }
 
-/* Text that was there or came, after the first `keep` tokens of what there was; -1: all. */
+/* Adds text after the first `keep` tokens of the text so far; -1: after all. */
 static void add_text(struct web_page *page, int keep, const struct esp_text_token *tokens,
                      int count)
 {
@@ -160,8 +160,8 @@ static int falling(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Gives each node that is shown its number in the page, the others -1; returns how many are
- * shown. Of a large tree they are the likeliest, and their ancestors and the accepted path. */
+/* Numbers the nodes that the page shows, the others get -1; returns their number. Of a large
+ * tree it shows the most probable nodes, their ancestors and the accepted path. */
 static int number_nodes(const struct esp_tree *tree, int *number)
 {
     float least = -INFINITY;
@@ -236,7 +236,7 @@ static int put_tree(struct web_page *page, const struct esp_iteration *it)
 
 /* ------------------------------------------------------------------ a controller */
 
-/* The index of a gauge of the same owner and words, or GAUGES if there are too many. */
+/* The index of a gauge with the same owner and words; GAUGES if there are too many. */
 static int gauge_of(struct web_page *page, const struct esp_iteration *it, const char *symbol)
 {
     char name[64];
@@ -353,7 +353,7 @@ static void close_page(struct web_page *page)
     free(page->piece);
 }
 
-/* The size of the page by now, roughly. */
+/* Whether the page so far is about too large. */
 static bool is_too_large(struct web_page *page)
 {
     return (size_t)ftell(page->events) + page->strings.length > ESP_WEB_BYTES - (1 << 20);
@@ -362,13 +362,13 @@ static bool is_too_large(struct web_page *page)
 static int too_large(char *err, size_t errlen)
 {
     return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                    "the page would be larger than %d MB; choose fewer iterations, as "
+                    "the page would be larger than %d MB; choose fewer iterations, such as "
                     "--iteration 0-999",
                     ESP_WEB_BYTES >> 20);
 }
 
 struct about {
-    int program, target, draft, device, started; /* strings */
+    int program, target, draft, device, started; /* string indices */
 };
 
 static void put_data(FILE *file, const struct web_page *page, const struct about *about)
@@ -400,7 +400,8 @@ static void put_data(FILE *file, const struct web_page *page, const struct about
     fputs("]}\n", file);
 }
 
-/* What only this page may run: nothing but its own script and style, known by their digests. */
+/* Writes the content security policy: only the page's own script and style may run, identified
+ * by their hashes. */
 static void put_policy(FILE *file)
 {
     fprintf(
@@ -410,7 +411,7 @@ static void put_policy(FILE *file)
         esp_page_script_hash, esp_page_style_hash);
 }
 
-/* Copies page.html, and puts each part where its mark stands. */
+/* Copies page.html and replaces each mark by its part. */
 static void put_page(FILE *file, const struct web_page *page, const struct about *about)
 {
     for (const char *at = esp_page_html, *mark; *at; at = mark) {
@@ -450,8 +451,8 @@ static int put_together(struct web_page *page, const struct about *about, char *
 
 /* ------------------------------------------------------------------ of a recording */
 
-/* What an event does to the text: how much of it stays and what follows. `length` is that of
- * the text before it, and becomes that after it. */
+/* What an event does to the text: the tokens that stay, and the added ones. `length`: the
+ * length of the text before it; becomes the length after it. */
 static int add_event_text(struct web_page *page, struct esp_recording *recording, int event,
                           int *length)
 {
@@ -487,7 +488,7 @@ static void add_event_note(struct web_page *page, const struct esp_event *event)
         add_note(page, "a new text");
         break;
     case ESP_EVENT_REWIND:
-        add_note(page, "a part of the text was taken back");
+        add_note(page, "part of the text was taken back");
         break;
     case ESP_EVENT_DROP:
         add_note(page, "the oldest turns were dropped");
@@ -536,7 +537,7 @@ static int add_events(struct web_page *page, struct esp_recording *recording, in
     return status;
 }
 
-/* The bytes of the page, if `status` says that all went well until here; closes it. */
+/* Returns the bytes of the page if `status` is OK so far; closes it. */
 static int finish_page(struct web_page *page, const struct about *about, int status,
                        char **bytes, size_t *length, char *err, size_t errlen)
 {
@@ -548,7 +549,8 @@ static int finish_page(struct web_page *page, const struct about *about, int sta
         *bytes = NULL;
     }
     if (status < 0 && !*err)
-        esp_fail(err, errlen, status, "no page: %s", esp_status_message(status));
+        esp_fail(err, errlen, status, "the page cannot be written: %s",
+                 esp_status_message(status));
     return status;
 }
 
@@ -571,7 +573,7 @@ int esp_web_page(struct esp_recording *recording, int first, int last, char **by
 
 /* ------------------------------------------------------------------ of a live session */
 
-/* Whether what an iteration committed stands in the text where it says. */
+/* Whether the tokens that an iteration committed are in the text at its position. */
 static bool is_in_text(const struct esp_state *state, const struct esp_iteration *it)
 {
     if (it->position < 0 || it->committed_count > state->span_count - it->position)
@@ -582,7 +584,7 @@ static bool is_in_text(const struct esp_state *state, const struct esp_iteration
     return true;
 }
 
-/* How many of the newest iterations stand in the text one behind the other. */
+/* The number of newest iterations that follow each other in the text. */
 static int count_kept(const struct esp_state *state)
 {
     int count = 0, end = state->span_count;
@@ -595,7 +597,7 @@ static int count_kept(const struct esp_state *state)
     return count;
 }
 
-/* Tokens of the text from `start` to `end`. The caller frees them; NULL: no memory. */
+/* The tokens of the text from `start` to `end`. The caller frees them; NULL: no memory. */
 static struct esp_text_token *copy_spans(const struct esp_state *state, int start, int end)
 {
     struct esp_text_token *tokens = malloc((size_t)(end - start + 1) * sizeof *tokens);

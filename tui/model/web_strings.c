@@ -49,7 +49,7 @@ static void put_json(struct esp_web_strings *s, const char *bytes, size_t length
     put(s, "\"", 1);
 }
 
-/* The place in the table of a string: the one where it stands, or a free one. */
+/* The slot of a string in the table: its own, or a free one. */
 static size_t place_of(const struct esp_web_strings *s, const char *bytes, size_t length)
 {
     const size_t mask = s->table_size - 1;
@@ -91,7 +91,7 @@ static bool has_room(struct esp_web_strings *s)
     return true;
 }
 
-/* It is written behind the others, and taken back if it is there already. */
+/* Appends the string, and takes it back if it already exists. */
 int esp_web_strings_add(struct esp_web_strings *s, const char *bytes, size_t length, int flags)
 {
     const size_t start = s->length;

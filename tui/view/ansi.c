@@ -36,16 +36,16 @@ static void put_style(FILE *file, const struct esp_appearance *look)
     putc('m', file);
 }
 
-/* Whether terminals agree that the character takes one column: up to U+02FF, and from U+2000 to
- * U+28FF, where punctuation, arrows, frames and bars are. */
+/* Whether terminals agree that the character takes one column: up to U+02FF, and U+2000 to
+ * U+28FF (punctuation, arrows, frames, bars). */
 static bool has_sure_width(const char *text)
 {
     const unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
     return first < 0xcc || (first == 0xe2 && second <= 0xa3);
 }
 
-/* Moves the cursor to column x of row y. Over a few cells in the style that is on, it writes
- * them again, which takes no more bytes. */
+/* Moves the cursor to column x of row y. Over a few cells in the current style it writes them
+ * again instead, which takes no more bytes. */
 static void move_to(FILE *file, const struct esp_canvas *canvas, int from, int x, int y,
                     int style)
 {
@@ -72,12 +72,12 @@ int esp_ansi_update(FILE *file, struct esp_canvas *shown, const struct esp_canva
         put_style(file, &theme->style[ESP_STYLE_TEXT]);
         fputs("\033[H\033[2J", file);
         memset(shown->cells,
-               0xff, /* like no cell: all are drawn, blanks for their background */
+               0xff, /* differs from every cell: all are drawn, blanks for their background */
                (size_t)shown->width * (size_t)shown->height * sizeof *shown->cells);
     }
     for (int y = 0; y < rows && y < canvas->height; y++) {
         size_t row = (size_t)y * (size_t)canvas->width;
-        int at = -1; /* column of the cursor, if it is in this row */
+        int at = -1; /* column of the cursor if it is in this row */
         for (int x = 0; x < canvas->width; x++) {
             const struct esp_cell *cell = &canvas->cells[row + (size_t)x];
             struct esp_cell *before = &shown->cells[row + (size_t)x];

@@ -1,9 +1,9 @@
-/* ansi.h - what changed on a canvas, as the bytes that make a terminal show it.
+/* ansi.h - writes the changes of a canvas as ANSI escape sequences.
  *
- * For terminals with 24-bit colours, which terminfo seldom describes, and for players of
- * recorded terminals, which do not use terminfo. The sequences are those that all of them take
- * (cursor position, colours of 24 bits, bold, dim, italic, underline, reverse). The canvas
- * holds safe text only, so what comes out is exactly these sequences and text.
+ * For 24-bit terminals, which terminfo seldom describes, and for asciicast players, which do
+ * not use terminfo. It uses only sequences that all of them support: cursor position, 24-bit
+ * colours, bold, dim, italic, underline, reverse. The canvas holds safe text only, so the
+ * output contains nothing else.
  */
 #ifndef ESP_ANSI_H
 #define ESP_ANSI_H
@@ -11,9 +11,9 @@
 #include "viz/canvas.h"
 #include "tui/view/theme.h"
 
-/* Writes what makes a screen that shows the first `rows` rows of `shown` show those of
- * `canvas`, and copies them to `shown`. If the sizes differ, the screen is cleared first.
- * Returns 0 or ESP_E_MEMORY. */
+/* Writes the bytes that turn the first `rows` rows of `shown` into those of `canvas`, and
+ * copies them to `shown`. If the sizes differ, the screen is cleared first. Returns 0 or
+ * ESP_E_MEMORY. */
 int esp_ansi_update(FILE *file, struct esp_canvas *shown, const struct esp_canvas *canvas,
                     int rows, const struct esp_theme *theme);
 

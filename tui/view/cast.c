@@ -15,11 +15,11 @@
 enum {
     WIDTH = 120,
     HEIGHT = 36,
-    KEYS = 1 /* the last row, with key hints that a file has no use for */
+    KEYS = 1 /* the last row: key hints, useless in a file */
 };
 
-static const double frame = 1.0 / 30; /* seconds between two frames at least */
-static const double hold = 1.5;       /* seconds that the last frame stays */
+static const double frame = 1.0 / 30; /* minimum of seconds between two frames */
+static const double hold = 1.5;       /* seconds of the last frame */
 
 struct cast {
     const struct esp_cast_options *options;
@@ -29,7 +29,7 @@ struct cast {
     struct esp_canvas canvas, shown;
     int width, height;
     FILE *file;
-    struct esp_line line; /* its buffer is used again */
+    struct esp_line line; /* reused buffer */
 };
 
 static void choose_size(struct cast *cast)
@@ -55,7 +55,7 @@ static void put_line(struct cast *cast)
     cast->line.comma = false;
 }
 
-/* Writes a text of the recording, which a player may show outside of the screen. */
+/* Writes a text of the recording; a player may show it outside of the screen. */
 static void put_text(struct cast *cast, const char *name, const char *text)
 {
     char *shown = NULL;
@@ -73,7 +73,7 @@ static void put_text(struct cast *cast, const char *name, const char *text)
     free(shown);
 }
 
-/* The colours that stand for those which a theme leaves to the terminal. */
+/* Colours for the styles that use the terminal's own. */
 static void put_terminal(struct cast *cast)
 {
     static const char palette[] =
@@ -114,7 +114,7 @@ static void put_event(struct cast *cast, double time, const char *kind, const ch
     fputs("]\n", cast->file);
 }
 
-/* Draws, and writes `before` and then the cells that changed. */
+/* Draws, and writes `before` and the changed cells. */
 static int put_frame(struct cast *cast, double time, const char *before)
 {
     char *text = NULL;
@@ -134,7 +134,7 @@ static int put_frame(struct cast *cast, double time, const char *before)
     return status;
 }
 
-/* The markers among the events from `from` on that were applied. */
+/* Writes the markers among the applied events from `from` on. */
 static int put_markers(struct cast *cast, double time, int from, char *err, size_t errlen)
 {
     struct esp_recording *recording = cast->player.recording;
@@ -155,7 +155,7 @@ static int put_markers(struct cast *cast, double time, int from, char *err, size
 
 /* ------------------------------------------------------------------ playing */
 
-/* Plays on a clock of its own, which jumps to the next event, by a frame's length at least. */
+/* Plays on its own clock, which jumps to the next event, at least by a frame. */
 static int play(struct cast *cast, char *err, size_t errlen)
 {
     struct esp_player *player = &cast->player;

@@ -1,10 +1,9 @@
-/* cast.h - a replay as an asciicast (version 2), a file that players of recorded terminals
- * show.
+/* cast.h - writes a replay as an asciicast (version 2), the file format of asciinema.
  *
- * The frames are those of `espalier replay`: the same player paces them, on a clock that is not
- * waited for, and the same functions draw them. Only what changed from frame to frame is in the
- * file. Markers of the recording become markers of the asciicast. The same recording and
- * options give the same bytes.
+ * The frames are those of `espalier replay`: the same player times them, without waiting, and
+ * the same functions draw them. The file holds only the changes between frames. Markers of the
+ * recording become markers of the asciicast. The same recording and options give the same
+ * bytes.
  */
 #ifndef ESP_CAST_H
 #define ESP_CAST_H
@@ -17,13 +16,13 @@
 struct esp_cast_options {
     const char *recording; /* path */
     int width, height;     /* 0: as recorded, or 120 x 36 */
-    double speed, idle;    /* as those of struct esp_player */
+    double speed, idle;    /* as in struct esp_player */
     const struct esp_theme *theme;
     bool ascii;
 };
 
 /* Makes the whole file in memory; the caller frees *bytes. Returns 0 or a negative status with
- * a sentence. */
+ * a message. */
 int esp_cast_make(const struct esp_cast_options *options, char **bytes, size_t *length,
                   char *err, size_t errlen);
 

@@ -1,4 +1,4 @@
-/* choices.h - what the word at the cursor of the input line can be. */
+/* choices.h - completions of the word at the cursor. */
 #ifndef ESP_CHOICES_H
 #define ESP_CHOICES_H
 
@@ -8,16 +8,15 @@ struct esp_choice {
     const char *text, *summary; /* summary may be NULL */
 };
 
-/* Completions of a word; the texts are owned. */
+/* Owns the texts. */
 struct esp_choices {
     struct esp_choice choice[ESP_MOST_CHOICES];
     int count;
-    char append; /* what follows a word that is complete; '\0': nothing */
+    char append; /* character after a completed word; '\0': none */
 };
 
-/* Copies the texts; what no longer fits is left out. */
+/* Copies the texts. A full list takes no more. */
 void esp_choices_add(struct esp_choices *choices, const char *text, const char *summary);
-/* Empties the list. */
 void esp_choices_clear(struct esp_choices *choices);
 
 #endif

@@ -20,10 +20,10 @@
 
 enum { MOST_PASTED = 64 << 20 };
 
-/* The result of looking at pending bytes: how many belong to the key, 0 if more must come. */
+/* A match at the pending bytes: its length, 0 if more bytes must come. */
 struct match {
     size_t taken;
-    int key; /* 0: a sequence to drop */
+    int key; /* 0: drop the sequence */
 };
 
 static int final_key(char final)
@@ -67,7 +67,7 @@ static int numbered_key(int number)
     return number >= 0 && number < (int)(sizeof keys / sizeof *keys) ? keys[number] : 0;
 }
 
-/* Reads a number of digits before `end`; returns where it ends. -1: there is none, or it is
+/* Reads a number of digits before `end`; returns its end, or -1 if there is none or it is
  * larger than any that terminals send. */
 static const char *read_number(const char *at, const char *end, int *number)
 {
@@ -79,8 +79,7 @@ static const char *read_number(const char *at, const char *end, int *number)
     return at;
 }
 
-/* "button;column;row" before the final letter at `end`; releases and drags are of no interest.
- */
+/* Parses "button;column;row" before the final letter at `end`; ignores releases and drags. */
 static void report_mouse(const struct esp_decoder *decoder, const char *at, const char *end)
 {
     enum { DRAG = 32, MODIFIERS = 4 + 8 + 16 };
@@ -124,8 +123,8 @@ static struct match match_csi(struct esp_decoder *decoder, const char *bytes, si
     return (struct match){end + 1, final_key(bytes[end])};
 }
 
-/* The two highest digits of a part of "RRRR/GGGG/BBBB", which has one to four; moves on to the
- * next part. -1: it has none. */
+/* The two highest digits of a part of "RRRR/GGGG/BBBB" (one to four digits each); moves to the
+ * next part. -1: none. */
 static int read_part(const char **at)
 {
     char digits[5] = "";
@@ -138,7 +137,7 @@ static int read_part(const char **at)
     return (value * 255 + most / 2) / most;
 }
 
-/* The answer to OSC 11. What turns out to be none was typed: Meta and ]. */
+/* Matches the answer to OSC 11. If it is none, the user typed Meta and ]. */
 static struct match match_answer(struct esp_decoder *decoder, const char *bytes, size_t count)
 {
     static const char start[] = "\033]11;rgb:";
@@ -223,8 +222,8 @@ static void keep(struct esp_decoder *decoder, const char *bytes, size_t count)
     decoder->paste_count = needed;
 }
 
-/* Takes bytes up to the end of the paste; returns how many. The end mark may come in pieces:
- * what may be the start of it is left for the next time. */
+/* Takes bytes up to the end of the paste; returns their number. The end mark may arrive in
+ * pieces: a possible start of it stays for the next call. */
 static size_t take_paste(struct esp_decoder *decoder, const char *bytes, size_t count)
 {
     static const char mark[] = "\033[201~";
@@ -247,7 +246,7 @@ static size_t take_paste(struct esp_decoder *decoder, const char *bytes, size_t 
 
 /* ------------------------------------------------------------------ the interface */
 
-/* Consumes what is complete; returns how many bytes that was. */
+/* Consumes complete keys; returns the number of bytes. */
 static size_t consume(struct esp_decoder *decoder, const char *bytes, size_t count)
 {
     size_t at = 0;
@@ -271,7 +270,7 @@ static size_t consume(struct esp_decoder *decoder, const char *bytes, size_t cou
 
 void esp_decode(struct esp_decoder *decoder, const char *bytes, size_t count)
 {
-    /* Complete what is pending byte by byte, then go through the block itself. */
+    /* Complete the pending bytes one by one, then process the block. */
     while (decoder->pending_count > 0 && count > 0) {
         decoder->pending[decoder->pending_count++] = *bytes++;
         count--;
@@ -307,7 +306,7 @@ void esp_decode_flush(struct esp_decoder *decoder)
     if (decoder->pasting)
         return;
     decoder->pending_count = 0;
-    if (escape && count > 2 && second == ']') { /* the beginning of an answer, but typed */
+    if (escape && count > 2 && second == ']') { /* starts like an answer, but was typed */
         decoder->key(decoder->user, ']' | ESP_KEY_META);
         for (size_t i = 2; i < count; i++)
             decoder->key(decoder->user, (unsigned char)decoder->pending[i]);
@@ -315,7 +314,7 @@ void esp_decode_flush(struct esp_decoder *decoder)
     }
     if (escape && count == 1)
         decoder->key(decoder->user, ESP_KEY_ESCAPE);
-    else if (escape && count == 2) /* half a character is none */
+    else if (escape && count == 2) /* incomplete character */
         decoder->key(decoder->user, (second < 0x80 ? second : 0xfffd) | ESP_KEY_META);
 }
 

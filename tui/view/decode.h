@@ -1,8 +1,8 @@
-/* decode.h - the bytes a terminal sends, as keys and pastes.
+/* decode.h - decodes terminal input into keys, pastes and mouse events.
  *
- * Knows UTF-8, the escape sequences that xterm and its kin, tmux, screen, rxvt and the Linux
- * console send, and bracketed paste. Sequences it does not know are dropped whole. Reading the
- * bytes without ncurses lets a paste of megabytes come in by the block instead of by the byte.
+ * Handles UTF-8, bracketed paste and the escape sequences of xterm and its relatives, tmux,
+ * screen, rxvt and the Linux console. Unknown sequences are dropped whole. It bypasses ncurses
+ * because ncurses would read a paste of megabytes byte by byte.
  */
 #ifndef ESP_DECODE_H
 #define ESP_DECODE_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 struct esp_decoder {
-    char pending[64]; /* the start of a key whose rest has not come yet */
+    char pending[64]; /* start of an incomplete sequence */
     size_t pending_count;
     bool pasting;
     char *paste;
@@ -19,20 +19,21 @@ struct esp_decoder {
     void *user;
     void (*key)(void *user, int key);
     void (*pasted)(void *user, const char *bytes, size_t count);
-    /* An answer to "what is your background" (OSC 11) is awaited; then its colour goes to
+    /* The terminal was asked for its background colour (OSC 11). The answer goes to
      * background(), as 0xRRGGBB. */
     bool asked;
     void (*background)(void *user, int rgb);
-    /* A button or the wheel, at a cell counted from 0 (mouse.h). May be NULL. */
+    /* A button or the wheel (mouse.h); cells count from 0. May be NULL. */
     void (*mouse)(void *user, int button, int x, int y);
 };
 
 void esp_decode(struct esp_decoder *decoder, const char *bytes, size_t count);
-/* Whether a key has begun and its rest has not come: after a short silence it was Escape. */
+/* Whether a sequence is incomplete. If nothing follows for a short time, it was Escape. */
 bool esp_decode_waits(const struct esp_decoder *decoder);
-/* To be called after that silence: takes what is pending as it is. */
+/* Call it after that time: takes the pending bytes as single keys. */
 void esp_decode_flush(struct esp_decoder *decoder);
-/* Whether what is pending may be that answer, which may come in pieces with longer pauses. */
+/* Whether the pending bytes may be the answer to OSC 11. It can arrive in pieces with longer
+ * pauses. */
 bool esp_decode_answers(const struct esp_decoder *decoder);
 void esp_decode_free(struct esp_decoder *decoder);
 

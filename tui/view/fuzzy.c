@@ -1,8 +1,8 @@
-/* fuzzy.c - the best way to find a query's letters in a text; see fuzzy.h.
+/* fuzzy.c - finds the best match of a query's letters in a text; see fuzzy.h.
  *
- * best[j] is the best score of a match of the query so far whose last letter is text[j]: one
- * row per letter of the query, each from the row before (dynamic programming, query x text
- * steps). Both are cut at MOST bytes.
+ * best[j] is the best score of a match of the query so far with its last letter at text[j].
+ * Dynamic programming: one row per letter of the query, each from the row before. Both texts
+ * are cut at MOST bytes.
  */
 #include "tui/view/fuzzy.h"
 
@@ -17,7 +17,7 @@ static int lower(char c)
     return tolower((unsigned char)c);
 }
 
-/* What it is worth to find a letter at this place by itself. */
+/* The value of a match at this place by itself. */
 static int worth(const char *text, int at)
 {
     if (at == 0)
@@ -25,11 +25,11 @@ static int worth(const char *text, int at)
     return isalnum((unsigned char)text[at - 1]) ? LETTER : LETTER + STARTS_WORD;
 }
 
-/* One more letter of the query: the row before, in best[], becomes the row of this letter. */
+/* Adds a letter of the query: best[] changes from the previous row to this letter's row. */
 static void find_letter(char letter, const char *text, int length, bool first, int best[MOST])
 {
-    int before = first ? 0 : NONE; /* the best of the row before, left of j */
-    int diagonal = NONE;           /* that at j - 1 */
+    int before = first ? 0 : NONE; /* best of the previous row left of j */
+    int diagonal = NONE;           /* the previous row at j - 1 */
     for (int j = 0; j < length; j++) {
         const int above = first ? NONE : best[j];
         best[j] = NONE;
@@ -56,6 +56,6 @@ int esp_fuzzy_score(const char *query, const char *text)
         result = best[j] > result ? best[j] : result;
     if (result == NONE)
         return -1;
-    result = 4 * result - length; /* of two texts that match alike the shorter one */
+    result = 4 * result - length; /* the shorter of two equal matches wins */
     return result > 0 ? result : 0;
 }

@@ -1,10 +1,10 @@
-/* fuzzy.h - how well a text matches letters typed in a hurry. */
+/* fuzzy.h - fuzzy matching for the palette. */
 #ifndef ESP_FUZZY_H
 #define ESP_FUZZY_H
 
-/* The letters of `query` must occur in `text` in order, in either case; blanks in the query are
- * skipped. Higher is better: letters that follow each other, that start a word or the text,
- * and little else in the text. -1: no match. An empty query matches everything with 0. */
+/* Scores `text` against `query`; higher is better, -1: no match. The letters of the query must
+ * occur in order. Case and blanks in the query are ignored. Adjacent letters, starts of words
+ * and short texts score higher. An empty query scores 0. */
 int esp_fuzzy_score(const char *query, const char *text);
 
 #endif

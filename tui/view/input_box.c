@@ -1,8 +1,7 @@
-/* input_box.c - walks through the units of the line and says in which row and column each
- * stands; see input_box.h.
+/* input_box.c - walks through the units of the line and computes row and column of each; see
+ * input_box.h.
  *
- * Of a very long line only a part around the cursor is looked at, which bounds the work for a
- * frame.
+ * Of a very long line it visits only a part around the cursor. That bounds the work per frame.
  */
 #include "tui/view/input_box.h"
 
@@ -12,18 +11,18 @@
 
 enum { INDENT = 2, LONG = 1 << 14, MOST_ROWS = 8 };
 
-/* A place between two units. */
+/* A position between two units. */
 struct walk {
     const struct esp_input_line *line;
     int width, flags;
-    size_t at, end; /* of the part that is looked at */
-    int x, row;     /* where the unit at `at` stands */
+    size_t at, end; /* of the visited part */
+    int x, row;     /* position of the unit at `at` */
     size_t taken;   /* its bytes; 0: the end */
     struct esp_safe_unit unit;
 };
 
-/* Looks at the unit at `at`, and breaks the row in front of it if it does not fit. At the end
- * there is room for the cursor. */
+/* Reads the unit at `at`, and breaks the row before it if it does not fit. At the end it leaves
+ * room for the cursor. */
 static void look(struct walk *w)
 {
     const bool end = w->at >= w->end, newline = !end && w->line->line[w->at] == '\n';

@@ -1,14 +1,15 @@
-/* keys.h - keys, and what they do: keys.def is the one table that says so.
+/* keys.h - keys and their bindings. keys.def is the only table of them.
  *
- * The table feeds the key handling, the footer, the help and the manual. Panes never see keys:
- * a key becomes an action, and those that concern a pane are handed to it as a request.
+ * The table feeds key handling, footer, help and manual. Panes never see keys: a key becomes an
+ * action, and a pane gets its actions through `request`.
  */
 #ifndef ESP_KEYS_H
 #define ESP_KEYS_H
 
 #include <stdbool.h>
 
-/* A key is a Unicode character (controls too), one of these, or either with ESP_KEY_META. */
+/* A key is a Unicode character (control characters included) or one of these, with or without
+ * ESP_KEY_META. */
 enum {
     ESP_KEY_FIRST = 0x110000,
     ESP_KEY_UP = ESP_KEY_FIRST,
@@ -35,11 +36,10 @@ enum {
     ESP_WHEN_ALWAYS,
     ESP_WHEN_PANE,   /* a pane has the focus */
     ESP_WHEN_EMPTY,  /* the input line is empty, or a pane has the focus */
-    ESP_WHEN_STEP,   /* likewise, and only in step mode */
-    ESP_WHEN_LIVE,   /* always, but not in a replay */
-    ESP_WHEN_REPLAY, /* as EMPTY, and only in a replay, where all keys of a pane are valid, too
-                      */
-    ESP_WHEN_BUSY,   /* always; but the footer shows it only while a text is being written */
+    ESP_WHEN_STEP,   /* as EMPTY, in step mode */
+    ESP_WHEN_LIVE,   /* outside of a replay */
+    ESP_WHEN_REPLAY, /* as EMPTY, in a replay; keys of panes are valid there, too */
+    ESP_WHEN_BUSY,   /* always; the footer shows it only during generation */
 };
 
 enum esp_action {
@@ -56,25 +56,25 @@ enum esp_action {
     ESP_ACTIONS
 };
 
-/* "full-speed", as keys are bound to it; returns text. */
+/* The name by which keys are bound to an action ("full-speed"); returns text. */
 const char *esp_action_name(int action, char text[32]);
-/* -1: there is no such action. */
+/* -1: no such action. */
 int esp_action_find(const char *name);
 
 struct esp_binding {
-    int action, when; /* NONE: `command`, or else the input line takes the key */
+    int action, when; /* NONE: runs `command`; without one the input line takes the key */
     const char *key, *label, *help;
     const char *command; /* NULL: none */
 };
 
 extern const struct esp_binding esp_bindings[]; /* ends with key = NULL */
 
-/* What decides which bindings are valid now. */
+/* Decides which bindings are valid now. */
 struct esp_key_when {
     bool pane;   /* a pane has the focus */
     bool empty;  /* the input line is empty */
     bool step;   /* step mode is on */
-    bool replay; /* of a recording */
+    bool replay; /* a recording is replayed */
 };
 
 /* Keys that the user bound. */
@@ -83,14 +83,14 @@ struct esp_own_keys {
     int count;
 };
 
-/* What a key is bound to, by the user or else by the table; NULL: nothing, it goes to the input
- * line. `own` may be NULL. */
+/* The binding of a key: the user's (`own`, may be NULL), else the table's. NULL: none, the key
+ * goes to the input line. */
 const struct esp_binding *esp_key_binding(int key, struct esp_key_when when,
                                           const struct esp_own_keys *own);
 /* The user's binding of a key, or NULL. */
 const struct esp_binding *esp_own_key(const struct esp_own_keys *own, int key);
 
-/* "F2", "Tab", "C-c", "M-f", "a" to a key and back. -1 if there is no such key. */
+/* Converts a name ("F2", "Tab", "C-c", "M-f", "a") to a key and back. -1: no such key. */
 int esp_key_parse(const char *name);
 const char *esp_key_name(int key, char name[16]);
 

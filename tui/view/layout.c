@@ -1,9 +1,9 @@
 /* layout.c - rectangles of the panes; see layout.h.
  *
- * The body is a left column (text, under it the controller where there is room), a right column
- * (tree, under it the node inspector) and rows of full width below. Each list below gives a
- * region from top to bottom; the first pane of a column takes the height that the others leave.
- * A pane that has the focus but no place in the lists gets the whole body.
+ * The body has a left column (text, and below it the controller if there is room), a right
+ * column (tree, and below it the node pane) and rows of full width below. Each list gives a
+ * region from top to bottom; the first pane of a column takes the remaining height. A focused
+ * pane without a place in the lists gets the whole body.
  */
 #include "tui/view/layout.h"
 
@@ -13,7 +13,7 @@ enum { LEAST_WIDTH = 20, LEAST_HEIGHT = 5, LEAST_ROWS = 4, TALL = 44, LARGE = 56
 
 struct pane_place {
     int pane;
-    int rows; /* inside the frame; 0: what is left */
+    int rows; /* inside the frame; 0: the rest */
 };
 
 struct region {
@@ -37,14 +37,14 @@ static const struct pane_plan wide = {
     .bottom = {{{ESP_PANE_stats, 2}}, 1},
 };
 
-/* From TALL rows on, below the wide plan. */
+/* From TALL rows on: added to the wide plan. */
 static const struct pane_plan tall = {
     .left = {{{ESP_PANE_text, 0}, {ESP_PANE_controller, 6}}, 2},
     .right = {{{ESP_PANE_tree, 0}, {ESP_PANE_node, 6}}, 2},
     .bottom = {{{ESP_PANE_timeline, 7}, {ESP_PANE_stats, 2}}, 2},
 };
 
-/* From LARGE rows on: room for all that the node inspector knows. */
+/* From LARGE rows on: room for the whole node pane. */
 static const struct pane_plan large = {
     .left = {{{ESP_PANE_text, 0}, {ESP_PANE_controller, 5}}, 2},
     .right = {{{ESP_PANE_tree, 0}, {ESP_PANE_node, 16}}, 2},
@@ -61,7 +61,7 @@ static struct region visible(const struct region *region,
     return kept;
 }
 
-/* Cuts panes of fixed height off the bottom of `area`, as long as `least` rows stay inside. */
+/* Cuts panes of fixed height off the bottom of `area` while at least `least` rows remain. */
 static struct esp_rect cut(struct esp_layout *layout, struct esp_rect area,
                            const struct region *region, int from, int least)
 {

@@ -1,7 +1,7 @@
 /* lesson_view.c - see lesson_view.h.
  *
- * Text, question and answer stand above the picture; on a wide screen beside it. What is higher
- * than the screen is scrolled (viz/scrolled.h).
+ * Text, question and answer stand above the picture, or beside it on a wide screen. A page
+ * higher than the screen scrolls (viz/scrolled.h).
  */
 #include "tui/view/lesson_view.h"
 
@@ -17,12 +17,12 @@
 #include "viz/wrap.h"
 
 enum { WIDE = 116, LEAST_PICTURE = 3 };
-/* Rows of a picture below the text: where fewer are left, it is scrolled to. */
+/* Rows of a picture below the text; with fewer left, the page scrolls. */
 enum { FAIR_PICTURE = 6, LOW_PICTURE = 10, LONGEST_WORDS = 300 };
 
 /* ------------------------------------------------------------------ pictures */
 
-/* Takes away what the target and the verifier have said. */
+/* Removes the results of target and verifier. */
 static void forget_outcome(struct esp_iteration_copy *copy)
 {
     copy->it.path_length = 0;
@@ -55,7 +55,7 @@ static void draw_tree(struct esp_canvas *canvas, struct esp_lecture *lecture, in
     esp_iteration_free(&copy);
 }
 
-/* A value of the controller over the iterations of the run. */
+/* Draws a controller value over the iterations of the run. */
 static void draw_gauge(struct esp_canvas *canvas, struct esp_lecture *lecture, int width)
 {
     enum { MOST = 512 };
@@ -97,7 +97,7 @@ static void draw_picture(struct esp_canvas *canvas, struct esp_lecture *lecture,
         esp_run_text_draw(canvas, 0, rect.height, run, run->token_count);
         break;
     case ESP_PICTURE_GAUGE:
-        if (!esp_lecture_asks(lecture)) /* it would be the answer */
+        if (!esp_lecture_asks(lecture)) /* it would give the answer away */
             draw_gauge(canvas, lecture, rect.width);
         break;
     default:
@@ -108,7 +108,7 @@ static void draw_picture(struct esp_canvas *canvas, struct esp_lecture *lecture,
 
 /* ------------------------------------------------------------------ words */
 
-/* Paragraphs; an empty line between two. Changes the text. Returns the row after them. */
+/* Draws paragraphs separated by empty lines. Changes the text. Returns the next row. */
 static int draw_paragraphs(struct esp_canvas *canvas, int y, int style, char *text)
 {
     char *rest = NULL;
@@ -147,7 +147,7 @@ static int draw_choices(struct esp_canvas *canvas, struct esp_lecture *lecture, 
     return y;
 }
 
-/* Text, question, choices, answer; returns the row after them. */
+/* Draws text, question, choices, answer; returns the row after them. */
 static int draw_words(struct esp_canvas *canvas, struct esp_lecture *lecture)
 {
     const struct esp_lesson_page *page = esp_lecture_page(lecture);
@@ -179,7 +179,7 @@ static int draw_key(struct esp_canvas *canvas, int x, int y, const char *key, co
     return esp_draw(canvas, x, y, ESP_STYLE_LABEL, label) + 3;
 }
 
-/* The same if there is room for it and for "Esc leave" behind it. */
+/* The same if it fits together with "Esc leave" after it. */
 static int offer_key(struct esp_canvas *canvas, int x, int y, const char *key,
                      const char *label)
 {
@@ -222,7 +222,7 @@ static void draw_head(struct esp_canvas *canvas, const struct esp_lecture *lectu
     esp_draw_bytes(canvas, 1, 0, end - 3, ESP_STYLE_TITLE, 0, title, strlen(title));
 }
 
-/* The page in the view of the canvas: words and picture, as far as they are scrolled. */
+/* Draws the page into the view of the canvas: words and picture, scrolled. */
 static void draw_page(struct esp_canvas *canvas, struct esp_lecture *lecture, bool may_be_wide,
                       int height)
 {
@@ -287,7 +287,7 @@ void esp_lesson_draw_list(struct esp_canvas *canvas, int selected)
     }
     if (y == 2)
         esp_draw(canvas, 1, y, ESP_STYLE_ERROR,
-                 "no lessons were found; ESPALIER_DATA may name their folder");
+                 "no lessons found; set ESPALIER_DATA to their folder");
     char digits[16];
     snprintf(digits, sizeof digits, "1 to %d", y - 2 < 9 ? y - 2 : 9);
     int x = 1;

@@ -1,7 +1,7 @@
-/* page.h - something that takes the whole screen for a while: a race, a lesson.
+/* page.h - a view that fills the screen for a while: a race, a lesson.
  *
- * A page draws itself and obeys keys; the app shows it in place of the panes and takes it away
- * when it is left. To add one: a file in commands/each that opens it.
+ * A page draws itself and handles keys. The app shows it instead of the panes until it closes.
+ * To add one: a file in commands/each that opens it.
  */
 #ifndef ESP_PAGE_H
 #define ESP_PAGE_H
@@ -12,17 +12,17 @@
 
 struct esp_page_ops {
     void (*draw)(void *page, struct esp_canvas *canvas);
-    /* Obeys a key (keys.h). False: the page is to be left. */
+    /* Handles a key (keys.h). False: close the page. */
     bool (*key)(void *page, int key);
-    /* Milliseconds until it looks different by itself; -1: never. */
+    /* Milliseconds until the next redraw; -1: none is needed. */
     int (*due)(void *page);
-    /* Will nothing more happen without a key? */
+    /* Whether nothing changes without a key. */
     bool (*settled)(void *page);
     void (*close)(void *page);
 };
 
 struct esp_page {
-    const struct esp_page_ops *ops; /* NULL: there is none */
+    const struct esp_page_ops *ops; /* NULL: no page */
     void *data;
 };
 

@@ -11,7 +11,7 @@
 #include "viz/safe.h"
 #include "viz/wrap.h"
 
-enum { WIDEST = 100, PAGE = 8, DETAILS = 4 /* rows below a menu, a blank one among them */ };
+enum { WIDEST = 100, PAGE = 8, DETAILS = 4 /* rows below a menu, one of them blank */ };
 
 void esp_palette_open(struct esp_palette *palette)
 {
@@ -62,7 +62,7 @@ void esp_palette_mark(struct esp_palette *palette, bool current, bool refused)
 
 /* ------------------------------------------------------------------ filtering */
 
-/* Whether every word of the query stands somewhere in what is said of the item. */
+/* Whether every word of the query occurs in the item's texts. */
 static bool has_words(const struct esp_palette_item *item, const char *query)
 {
     char words[sizeof((struct esp_palette *)0)->query], *rest = NULL;
@@ -74,7 +74,7 @@ static bool has_words(const struct esp_palette_item *item, const char *query)
     return true;
 }
 
-/* The summary of an item counts, too, but less than its name. */
+/* The summary counts too, but less than the name. */
 static int score_of(const struct esp_palette_item *item, const char *query)
 {
     enum { NAMED = 10000 };
@@ -92,7 +92,7 @@ void esp_palette_filter(struct esp_palette *palette)
         int score = score_of(&palette->items[i], palette->query), at = palette->shown_count;
         if (score < 0)
             continue;
-        for (; at > 0 && scores[at - 1] < score; at--) { /* equal ones stay in their order */
+        for (; at > 0 && scores[at - 1] < score; at--) { /* equal scores keep their order */
             scores[at] = scores[at - 1];
             palette->shown[at] = palette->shown[at - 1];
         }
@@ -135,7 +135,7 @@ static void type(struct esp_palette *palette, int key)
     esp_palette_filter(palette);
 }
 
-/* Takes the last character off. */
+/* Deletes the last character. */
 static void erase(struct esp_palette *palette)
 {
     size_t used = strlen(palette->query);
@@ -196,7 +196,7 @@ enum esp_palette_answer esp_palette_key(struct esp_palette *palette, int key)
 
 /* ------------------------------------------------------------------ drawing */
 
-/* Columns in front of the texts of a menu, for the mark. */
+/* Columns before the texts of a menu, for the mark. */
 static int indent_of(const struct esp_palette *palette)
 {
     return palette->title ? 2 : 0;
@@ -207,7 +207,7 @@ static bool has_details(const struct esp_palette *palette, struct esp_rect frame
     return palette->title && frame.height >= 6 + DETAILS;
 }
 
-/* What stands on the right of an item: of a menu, which are the items that it marks. */
+/* The text on the right of an item: its kind; in a menu, whether it is current or refused. */
 static const char *mark_of(const struct esp_palette *palette,
                            const struct esp_palette_item *item)
 {
@@ -237,7 +237,7 @@ static void draw_item(struct esp_canvas *canvas, int y, const struct esp_palette
         esp_draw_restyle(canvas, (struct esp_rect){1, y, width - 2, 1}, ESP_STYLE_SELECTION);
 }
 
-/* The column of the summaries: behind the longest text, within reason. */
+/* The column of the summaries: after the longest text, up to a limit. */
 static int summary_column(const struct esp_palette *palette, int first, int rows)
 {
     int widest = 0;
@@ -260,8 +260,9 @@ static void draw_hints(struct esp_canvas *canvas, int y)
     }
 }
 
-/* Where the palette is drawn on a screen of this size; width 0: nowhere. A menu is as high as
- * what it offers; the selected item's reason or summary stands below it in full. */
+/* The area of the palette on a screen of this size; width 0: none. A menu is as high as its
+ * items. The summary of the selected item, or the reason why it is refused, stands below in
+ * full. */
 static struct esp_rect frame_of(const struct esp_palette *palette, int width, int height)
 {
     const int wide = width - 4 < WIDEST ? width - 4 : WIDEST, most = height - 5;
@@ -272,7 +273,7 @@ static struct esp_rect frame_of(const struct esp_palette *palette, int width, in
     return (struct esp_rect){(width - wide) / 2, 2, wide, high};
 }
 
-/* How many rows there are for items, and which of the shown ones is the first. */
+/* The number of rows for items, and the first shown item. */
 static int rows_of(const struct esp_palette *palette, struct esp_rect frame, int *first)
 {
     int rows = frame.height - 3 - (has_details(palette, frame) ? DETAILS : 0);
@@ -294,7 +295,7 @@ int esp_palette_at(const struct esp_palette *palette, int width, int height, int
                                                       : ESP_PALETTE_NOTHING;
 }
 
-/* The summary of the selected item, which its row may have no room for. */
+/* Draws the summary of the selected item, which may not fit its row. */
 static void draw_details(struct esp_canvas *canvas, const struct esp_palette *palette, int y)
 {
     const struct esp_palette_item *item = esp_palette_selected(palette);
@@ -318,7 +319,7 @@ void esp_palette_draw(struct esp_canvas *canvas, const struct esp_palette *palet
     esp_draw_fill(canvas, all, ESP_STYLE_TEXT);
     esp_draw_frame(canvas, all, ESP_STYLE_FRAME_FOCUS);
     esp_drawf(canvas, 2, 0, ESP_STYLE_SELECTION, " %s ",
-              palette->title ? palette->title : "what can be done");
+              palette->title ? palette->title : "everything you can do");
     draw_hints(canvas, height - 1);
     int x = esp_draw(canvas, 2, 1, ESP_STYLE_KEY, "> ");
     x = esp_draw_bytes(canvas, x, 1, width - x - 2, ESP_STYLE_TEXT, 0, palette->query,

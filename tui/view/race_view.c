@@ -1,10 +1,10 @@
 /* race_view.c - see race_view.h.
  *
- *     row 0            what races, on which models
+ *     row 0            the two drafters and their models
  *     two frames       drafter; text so far; the tree of the last iteration; figures
- *     below            how far each is, the verdict or what is being prepared, keys
+ *     below            progress of each side, the verdict or the current step, keys
  *
- * Where the screen is narrow, the two stand above each other; where it is low, trees go first.
+ * On a narrow screen the sides are stacked. On a low screen the trees are left out first.
  */
 #include "tui/view/race_view.h"
 
@@ -26,10 +26,10 @@ enum {
     LEAST_FRAME = 5
 };
 
-/* What of a side there is to see at this time. */
+/* The visible part of a side at this time. */
 struct view {
     int steps, tokens, written, all;
-    double seconds; /* of its own clock when it came to its end, or now */
+    double seconds; /* on its own clock, at its end or now */
     bool over;
 };
 
@@ -51,7 +51,7 @@ static void draw_tree(struct esp_canvas *canvas, struct esp_run *run, const stru
     struct esp_tree_rows rows;
     if (v->steps == 0 || height < 3)
         return;
-    /* Nothing is drafted for the last token, so at the end the tree before it stays. */
+    /* Nothing is drafted for the last token, so at the end the previous tree stays. */
     const int last = v->steps - 1;
     const bool bare = v->over && last > 0 && run->steps[last].copy.it.tree.count < 2;
     const struct esp_iteration *it = &run->steps[last - bare].copy.it;
@@ -81,7 +81,7 @@ static void draw_figures(struct esp_canvas *canvas, const struct view *v, int y)
                    v->over ? ESP_STYLE_GOOD : ESP_STYLE_VALUE, 0, text, strlen(text));
 }
 
-/* Where there is no room for a frame: the name and the figures, and below them the text. */
+/* Without room for a frame: name and figures, and below them the text. */
 static void draw_low_side(struct esp_canvas *canvas, struct esp_run *run, const struct view *v,
                           struct esp_rect rect)
 {
@@ -109,7 +109,7 @@ static void draw_side(struct esp_canvas *canvas, struct esp_run *run, double clo
         return;
     }
     snprintf(title, sizeof title, " %.*s%s ", (int)(strcspn(run->drafter, ":") % 40),
-             run->drafter, plain ? ": plain decoding, a token a pass" : "");
+             run->drafter, plain ? ": plain decoding, one token per pass" : "");
     esp_draw_frame(canvas, rect, ESP_STYLE_FRAME);
     if (run->drafter[0])
         esp_draw_bytes(canvas, rect.x + 1, rect.y, rect.width - 2, ESP_STYLE_TITLE, 0, title,
@@ -158,9 +158,9 @@ static void draw_below(struct esp_canvas *canvas, struct esp_race *race, const s
     } else {
         draw_progress(canvas, 0, width, v, tokens);
         snprintf(text, sizeof text, "%s",
-                 race->recorded
-                     ? "both by the times that they recorded, without pauses"
-                     : "left: decodes now; right: decoded alone just before, by its own clock");
+                 race->recorded ? "both sides at their recorded times, without pauses"
+                                : "left: decodes now; right: decoded before, alone, and is "
+                                  "shown by its own clock");
     }
     struct esp_view lines =
         esp_canvas_enter(canvas, (struct esp_rect){1, 2, width - 2, BELOW - 3});

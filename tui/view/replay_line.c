@@ -1,8 +1,8 @@
-/* replay_line.c - the position in a recording, shown where a live session has its input line.
+/* replay_line.c - the position in a recording, in place of the input line.
  *
  *     paused   iter 41/319, step 3 of 9   1x   0:12 / 1:04   ████████▌     |
  *
- * The bar is the share of iterations; markers are drawn into it, unless there are too many.
+ * The bar is the share of iterations. Markers are drawn into it unless there are too many.
  */
 #include "tui/view/replay_line.h"
 
@@ -13,7 +13,7 @@
 
 enum { LEAST_BAR = 8, NARROW = 50 };
 
-/* "0.4", "1:04", "2:00:00"; all of a recording look alike. */
+/* "0.4", "1:04", "2:00:00"; the duration decides the form. */
 static const char *clock_text(char text[16], double seconds, double duration)
 {
     int s = seconds < 1e6 ? (int)seconds : 1000000;
@@ -68,7 +68,7 @@ static void draw_progress(struct esp_canvas *canvas, int x, int width,
     }
 }
 
-/* Draws a text if all of it fits; returns the column after it. */
+/* Draws a text if it fits completely; returns the column after it. */
 static int draw_part(struct esp_canvas *canvas, int x, int style, const char *text)
 {
     if (!*text || x + (int)strlen(text) > canvas->view.rect.width)

@@ -1,11 +1,11 @@
-/* replay_line.h - the line that shows the position in a recording. */
+/* replay_line.h - draws the position in a recording. */
 #ifndef ESP_REPLAY_LINE_H
 #define ESP_REPLAY_LINE_H
 
 #include "viz/canvas.h"
 #include "tui/model/player.h"
 
-/* Fills the view, which is one line. `typed`: digits of a number that is being typed, or "". */
+/* Fills the view, one line. `typed`: the digits typed so far, or "". */
 void esp_replay_line_draw(struct esp_canvas *canvas, const struct esp_player *player,
                           const char *typed);
 

@@ -10,7 +10,7 @@ static const int styles[] = {[ESP_TEXT_PROMPT] = ESP_STYLE_PROMPT,
                              [ESP_TEXT_DRAFTED] = ESP_STYLE_DRAFTED,
                              [ESP_TEXT_BONUS] = ESP_STYLE_BONUS};
 
-/* The bytes of the tokens, and the style of each. NULL: no memory. */
+/* Joins the bytes of the tokens and sets the style of each byte. NULL: no memory. */
 static char *join(struct esp_run *run, int tokens, unsigned char **style, size_t *count)
 {
     size_t total = 0, length;

@@ -1,4 +1,4 @@
-/* theme.c - reads themes, and finds colours for terminals that have fewer; see theme.h. */
+/* theme.c - reads themes, and maps colours to terminals with fewer; see theme.h. */
 #include "tui/view/theme.h"
 
 #include <stdbool.h>
@@ -62,7 +62,7 @@ static int attribute(const char *word)
     return -1;
 }
 
-/* Reads the right side of a line; returns the word that is wrong, or NULL. */
+/* Parses the right side of a line; returns the wrong word, or NULL. */
 static const char *read_appearance(char *words, struct esp_appearance *look)
 {
     char *rest = NULL;
@@ -104,15 +104,14 @@ static int read_line(void *user, char *line, int number, char *err, size_t errle
                         reading->path, number, line);
     const char *wrong = read_appearance(value, &reading->theme.style[style]);
     if (wrong)
-        return esp_fail(
-            err, errlen, ESP_E_FORMAT,
-            "%s, line %d: '%.40s' is no colour (#RRGGBB or a name like bright-red) and "
-            "no attribute",
-            reading->path, number, wrong);
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s, line %d: '%.40s' is neither a colour (#RRGGBB or a name like "
+                        "bright-red) nor an attribute",
+                        reading->path, number, wrong);
     return 0;
 }
 
-/* Gives each style the colours of `text` where it names none. */
+/* Fills missing colours of each style from `text`. */
 static void inherit(struct esp_theme *theme)
 {
     const struct esp_appearance *text = &theme->style[ESP_STYLE_TEXT];
@@ -127,7 +126,7 @@ static void inherit(struct esp_theme *theme)
 
 /* ------------------------------------------------------------------ finding */
 
-/* The path of the user's theme of this name, else of the program's. */
+/* The path of the user's theme with this name, else of the program's. */
 static int find_by_name(const char *name, char *path, size_t size)
 {
     char folder[512], file_name[64];
@@ -148,8 +147,8 @@ static int refuse_name(const char *name, char *err, size_t errlen)
     for (int i = 0; esp_theme_list(i, theme, sizeof theme) == 0; i++)
         esp_suggestion_try(&guess, theme);
     return esp_fail(err, errlen, ESP_E_FILE,
-                    "there is no theme '%.60s'%s; espalier list themes shows those there are",
-                    name, esp_suggestion_text(&guess, meant));
+                    "there is no theme '%.60s'%s; espalier list themes lists them", name,
+                    esp_suggestion_text(&guess, meant));
 }
 
 int esp_theme_load(struct esp_theme *theme, const char *name, char *err, size_t errlen)
@@ -170,7 +169,7 @@ int esp_theme_load(struct esp_theme *theme, const char *name, char *err, size_t 
     return 0;
 }
 
-/* Themes of the program, then those of the user that have other names. */
+/* Lists the program's themes, then those of the user with other names. */
 int esp_theme_list(int index, char *name, size_t size)
 {
     char folder[512], file_name[300], path[640];
@@ -198,7 +197,7 @@ static int distance(int32_t a, int32_t b)
     return 3 * red * red + 4 * green * green + 2 * blue * blue; /* the eye sees green best */
 }
 
-/* xterm's colours from 16 on: a cube of 6 x 6 x 6, and 24 greys. */
+/* xterm's colours from 16 on: a cube of 6 x 6 x 6 colours, then 24 greys. */
 static int32_t xterm_colour(int index)
 {
     static const int level[6] = {0, 95, 135, 175, 215, 255};
@@ -219,12 +218,11 @@ static int nearest_of_256(int32_t rgb)
     return best;
 }
 
-/* The user may have changed the shades of the terminal's own eight or sixteen colours, so only
- * the hue is kept: in their numbers red is 1, green 2 and blue 4, and a bright colour is 8
- * more. */
+/* Keeps only the hue, since the user may have changed the shades of the 8 or 16 colours. In
+ * colour numbers red is 1, green 2, blue 4, and bright adds 8. */
 static int nearest_of_16(int32_t rgb, int colours)
 {
-    enum { GREY = 40 /* red, green and blue of a grey differ by less */ };
+    enum { GREY = 40 /* a colour whose parts differ by less is a grey */ };
     const int part[3] = {rgb >> 16 & 255, rgb >> 8 & 255, rgb & 255};
     int least = 255, most = 0, hue = 0;
     for (int i = 0; i < 3; i++) {
@@ -248,7 +246,7 @@ int esp_colour_near(int32_t rgb, int colours)
     if (rgb >= ESP_COLOUR_NAMED)
         return colours >= 16 ? rgb - ESP_COLOUR_NAMED : (rgb - ESP_COLOUR_NAMED) % 8;
     if (colours >= 1 << 24)
-        return rgb < 8 ? 16 : rgb; /* such terminals take 0..7 as the named ones */
+        return rgb < 8 ? 16 : rgb; /* such terminals use 0..7 for the named colours */
     return colours >= 256 ? nearest_of_256(rgb) : nearest_of_16(rgb, colours);
 }
 

@@ -1,4 +1,4 @@
-/* theme.h - how each style looks: read from themes/NAME.theme.
+/* theme.h - themes: the appearance of each style, read from themes/NAME.theme.
  *
  * A theme is a text file with one style per line:
  *
@@ -7,11 +7,15 @@
  *     selection = black on bright-yellow
  *     text =
  *
- * On the right stand, in any order, attributes (bold dim underline reverse italic, or plain for
- * none), a colour, and after `on` the colour behind. A colour is #RRGGBB or one of the
- * terminal's own sixteen by name; what is not named is the terminal's default. Naming
- * attributes replaces those that the style has by itself (style.h); naming none keeps them. A
- * style that a theme leaves out looks like `text`.
+ * The right side gives, in any order:
+ *
+ * - attributes: bold, dim, underline, reverse, italic, or plain for none;
+ * - the foreground colour;
+ * - the background colour, after `on`.
+ *
+ * A colour is #RRGGBB or the name of one of the terminal's 16 colours. A missing colour is the
+ * terminal's default. Without attributes, a style keeps its default ones (style.h). A style
+ * that the theme does not list looks like `text`.
  */
 #ifndef ESP_THEME_H
 #define ESP_THEME_H
@@ -23,7 +27,7 @@
 
 enum {
     ESP_COLOUR_DEFAULT = -1,
-    ESP_COLOUR_NAMED = 0x1000000, /* plus 0..15: one of the terminal's own; below: 0xRRGGBB */
+    ESP_COLOUR_NAMED = 0x1000000, /* plus 0..15: a terminal colour; below: 0xRRGGBB */
 };
 
 struct esp_appearance {
@@ -36,25 +40,29 @@ struct esp_theme {
     struct esp_appearance style[ESP_STYLE_COUNT];
 };
 
-/* The terminal's own colours: styles differ by their attributes only. */
+/* The terminal's default colours: styles differ by their attributes only. */
 void esp_theme_plain(struct esp_theme *theme);
 
-/* Reads a theme: a file of the user's ($XDG_CONFIG_HOME/espalier/themes/NAME.theme) or of the
- * program's, or, if the name holds a '/', that file. Returns 0; ESP_E_FILE or ESP_E_FORMAT with
- * a sentence that names file, line and what is wrong, and then the theme is as before. */
+/* Reads a theme. A name with a '/' is a path. Other names are looked up in
+ * $XDG_CONFIG_HOME/espalier/themes/NAME.theme, then in the program's themes. Returns 0, or
+ * ESP_E_FILE or ESP_E_FORMAT with a message that names file and line; then the theme is
+ * unchanged. */
 int esp_theme_load(struct esp_theme *theme, const char *name, char *err, size_t errlen);
 
-/* The name of theme `index` of all that can be loaded by name; ESP_E_FILE past the end. */
+/* The name of theme `index` among the user's and the program's; ESP_E_FILE past the end. */
 int esp_theme_list(int index, char *name, size_t size);
 
-/* The colour number of a terminal that has `colours` of them (8, 16, 256 or 2^24) that comes
- * nearest; -1 stays -1, and so does everything where there are fewer than 8. */
+/* The nearest colour of a terminal with `colours` colours (8, 16, 256 or 2^24). -1 stays -1;
+ * with fewer than 8 colours every colour becomes -1. */
 int esp_colour_near(int32_t colour, int colours);
-/* How a style looks on such a terminal: numbers of colours, and attributes. On the terminal's
- * own background, a grey that would become black or white becomes the terminal's default
- * instead, as either of the two might be unreadable there. A style that loses a colour gets its
- * default attributes (style.h) in addition, so that it still differs from others. A colour that
- * would become that of its background becomes that of `text`. */
+/* The appearance of a style on such a terminal, with colour numbers. Three rules keep it
+ * readable:
+ *
+ * - On the terminal's own background, a grey never becomes black or white but the default
+ *   colour.
+ * - A style that loses a colour also gets its default attributes (style.h), to differ from
+ *   others.
+ * - A foreground that would equal its background becomes the foreground of `text`. */
 struct esp_appearance esp_appearance_near(const struct esp_theme *theme, int style,
                                           int colours);
 

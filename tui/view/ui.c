@@ -37,7 +37,7 @@ static int name_length(const char *spec)
     return (int)strcspn(spec, ":");
 }
 
-/* What speculation is worth, in the longest of three forms that fits before column `end`. */
+/* Draws the value of speculation, in the longest form that fits before column `end`. */
 static int draw_speed(struct esp_canvas *canvas, int end, const struct esp_state *state)
 {
     struct esp_figures figures = esp_state_figures(state);
@@ -46,13 +46,13 @@ static int draw_speed(struct esp_canvas *canvas, int end, const struct esp_state
         return end;
     esp_state_worth(&figures, esp_state_baseline(state), text);
     const bool wins = esp_state_wins(&figures);
-    enum { LEAST = 40, MODELS = 80 }; /* for what else a header says */
+    enum { LEAST = 40, MODELS = 80 }; /* columns for the rest of the header */
     int form = wins || (int)strlen(text[0]) > end - MODELS;
     form += form == 1 && (int)strlen(text[1]) > end - LEAST;
     return esp_draw_right(canvas, end, 0, wins ? ESP_STYLE_GOOD : ESP_STYLE_BAD, text[form]);
 }
 
-/* How far models are loaded: the first ones, or those that replace them. */
+/* Draws the progress of loading. */
 static int draw_loading(struct esp_canvas *canvas, int end, const struct esp_state *state)
 {
     enum { BAR = 12 };
@@ -86,7 +86,7 @@ static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_ui *u
         snprintf(text, sizeof text, "reading the prompt");
         break;
     case ESP_PHASE_GENERATING:
-        /* A machine may be slower than the pace that was asked for. */
+        /* The machine may be slower than the pace. */
         if (ui->pace > 0 && ui->rate > 0 && ui->rate < 0.9 * ui->pace)
             snprintf(text, sizeof text, "%s iter %d, at %.2g/s of %g/s",
                      canvas->glyphs->running, index, ui->rate, ui->pace);
@@ -114,7 +114,7 @@ static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_ui *u
             snprintf(text, sizeof text, "%s", state->ended[0] ? state->ended : "ready");
         break;
     }
-    enum { NAME = 10 }; /* of the program, with a blank at each side */
+    enum { NAME = 10 }; /* of the program's name, with a blank on each side */
     if (end - esp_safe_width(text, strlen(text), 0) < NAME)
         return end;
     return esp_draw_right(canvas, end, 0, style, text);
@@ -142,7 +142,7 @@ static void draw_header(struct esp_canvas *canvas, const struct esp_ui *ui,
     snprintf(setup, sizeof setup, "%.*s, %.*s, %s", name_length(loaded->drafter),
              loaded->drafter, name_length(loaded->verifier), loaded->verifier, loaded->backend);
     int models_width = esp_safe_width(models, strlen(models), 0);
-    /* A GPU by its name, its memory and its driver, where there is room. */
+    /* The name, memory and driver of a GPU, if there is room. */
     int more = 2 + (int)strlen(loaded->device);
     if (strcmp(loaded->backend, "cuda") == 0 &&
         x + models_width + 3 + (int)strlen(setup) + more <= end)
@@ -155,7 +155,7 @@ static void draw_header(struct esp_canvas *canvas, const struct esp_ui *ui,
         esp_draw(canvas, x, 0, ESP_STYLE_STATUS, setup);
 }
 
-/* Whether an action would change something; tried on a copy. */
+/* Whether an action would change something: tries it on a copy. */
 static bool obeys(const struct esp_canvas *canvas, const struct esp_ui *ui,
                   const struct esp_state *state, int action)
 {
@@ -163,7 +163,7 @@ static bool obeys(const struct esp_canvas *canvas, const struct esp_ui *ui,
     return esp_ui_act(&copy, state, action, canvas->width, canvas->height);
 }
 
-/* Whether the footer shows the key: whether it does something now. */
+/* Whether the footer shows the key: it does something now. */
 static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
                      const struct esp_state *state, const struct esp_binding *b)
 {
@@ -192,7 +192,7 @@ static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
     }
 }
 
-/* The order in the footer: first how to go on or to stop, then what the focused pane can do. */
+/* The order in the footer: keys to continue or stop, then those of the focused pane. */
 static int urgency_of(const struct esp_binding *b)
 {
     if (b->when == ESP_WHEN_STEP || b->when == ESP_WHEN_REPLAY ||
@@ -201,7 +201,7 @@ static int urgency_of(const struct esp_binding *b)
     return b->when == ESP_WHEN_PANE;
 }
 
-/* A hint of the footer, "Up Down move": its binding, its text, and where it stands. */
+/* A hint of the footer, "Up Down move": binding, text, position. */
 struct hint {
     const struct esp_binding *binding;
     char keys[32];
@@ -228,8 +228,8 @@ static struct hint hint_of(const struct esp_ui *ui, const struct esp_binding *b)
     return hint;
 }
 
-/* The hints that a footer has room for; returns how many. The key of the menu, where everything
- * else can be found, always has a place. */
+/* Chooses the hints that fit the footer; returns their number. The menu key always has a place:
+ * the menu shows everything else. */
 static int place_hints(const struct esp_canvas *canvas, const struct esp_ui *ui,
                        const struct esp_state *state, struct hint hints[MOST_HINTS])
 {
@@ -298,7 +298,7 @@ const struct esp_binding *esp_ui_hint_at(const struct esp_canvas *canvas,
         const int at = x - hints[i].x, first = (int)strlen(hints[i].binding->key);
         if (at < 0 || at >= hints[i].width)
             continue;
-        /* Of "Up Down move", a click on the second key means that one. */
+        /* A click on the second key of "Up Down move" means that key. */
         return at > first && at < (int)strlen(hints[i].keys) ? hints[i].binding + 1
                                                              : hints[i].binding;
     }
@@ -316,7 +316,7 @@ static void draw_input(struct esp_canvas *canvas, const struct esp_ui *ui)
         esp_input_box_draw(canvas, &line, !ui->layout.focused);
 }
 
-/* The completions, in a frame right above the input line. */
+/* Draws the completions, in a frame above the input line. */
 static void draw_choices(struct esp_canvas *canvas, const struct esp_ui *ui,
                          const struct esp_layout *layout)
 {
@@ -348,7 +348,7 @@ static void draw_choices(struct esp_canvas *canvas, const struct esp_ui *ui,
     esp_canvas_leave(canvas, whole);
 }
 
-/* A message that is too long for the footer, in a frame right above the input line. */
+/* Draws a message that is too long for the footer, in a frame above the input line. */
 static void draw_long_message(struct esp_canvas *canvas, const struct esp_ui *ui,
                               const struct esp_layout *layout)
 {
@@ -405,8 +405,7 @@ static void draw_frames(struct esp_canvas *canvas, const struct esp_ui *ui,
     }
 }
 
-/* The panes in the order in which they get the focus; a comparison comes first. Returns how
- * many. */
+/* The panes in focus order; the compare pane comes first. Returns their number. */
 static int pane_order(const struct esp_ui *ui, int order[ESP_PANES])
 {
     int count = 0;
@@ -418,8 +417,8 @@ static int pane_order(const struct esp_ui *ui, int order[ESP_PANES])
     return count;
 }
 
-/* The first tab of a strip of `width` columns that is too narrow for all: from there on, the
- * one of the current pane can be seen. */
+/* The first tab of a row of `width` columns that is too narrow for all; it keeps the current
+ * pane's tab visible. */
 static int first_tab(const struct esp_ui *ui, const int order[], int count, int width)
 {
     int first = 0, end = 0;
@@ -513,7 +512,7 @@ void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
 
 /* ------------------------------------------------------------------ actions */
 
-/* The next pane that can have the focus in direction `step`; after the last the input line. */
+/* Moves the focus to the next pane in direction `step`; after the last, to the input line. */
 static void move_focus(struct esp_ui *ui, int step)
 {
     int order[ESP_PANES], count = pane_order(ui, order), at = step > 0 ? -1 : count;

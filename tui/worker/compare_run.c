@@ -1,4 +1,4 @@
-/* compare_run.c - opens, runs and ends the session that is compared with; see compare_run.h. */
+/* compare_run.c - opens, runs and ends the compared session; see compare_run.h. */
 #include "tui/worker/compare_run.h"
 
 #include <stdarg.h>
@@ -22,7 +22,7 @@ __attribute__((format(printf, 3, 4))) static void tell(struct esp_compare_run *s
     s->wake(s->user, false);
 }
 
-/* What is compared with now; empty names: nothing. */
+/* Reports the current configuration; empty names: none. */
 static void tell_choice(struct esp_compare_run *s)
 {
     struct esp_snapshot *snapshot = esp_ring_write(s->ring, ESP_SNAPSHOT_COMPARE);
@@ -66,7 +66,7 @@ static void give_up(struct esp_compare_run *s, const char *why)
     tell(s, ESP_SNAPSHOT_ERROR, "%.400s; the comparison has ended", why);
 }
 
-/* Opens what is named, and only then closes what was there. */
+/* Opens the named configuration, then closes the old one. */
 static int open_choice(struct esp_compare_run *s, struct esp_session *first, char *err,
                        size_t errlen)
 {
@@ -85,7 +85,7 @@ static int open_choice(struct esp_compare_run *s, struct esp_session *first, cha
     return status;
 }
 
-/* Keeps the names; false if they are longer than any that can be opened. */
+/* Keeps the names. False: they are too long for anything that can be opened. */
 static bool keep_choice(struct esp_compare_run *s, const char *drafter, const char *verifier)
 {
     return snprintf(s->drafter, sizeof s->drafter, "%s", drafter) < (int)sizeof s->drafter &&
@@ -103,17 +103,18 @@ void esp_compare_run_choose(struct esp_compare_run *s, struct esp_session *first
         bool had = s->compare.second != NULL;
         esp_compare_run_end(s);
         tell(s, ESP_SNAPSHOT_MESSAGE,
-             had ? "the comparison has ended" : "nothing was compared; :compare ar begins");
+             had ? "the comparison has ended"
+                 : "there is no comparison; :compare ar starts one");
         return;
     }
     if (keep_choice(s, drafter, verifier))
         status = open_choice(s, first, err, sizeof err);
     else
-        snprintf(err, sizeof err, "the name of the choice is too long");
+        snprintf(err, sizeof err, "the name is too long");
     if (status < 0) {
         *s = before;
         tell(s, ESP_SNAPSHOT_ERROR, "%s%s",
-             status == ESP_E_MEMORY ? "a second choice needs caches of its own: " : "", err);
+             status == ESP_E_MEMORY ? "a second session needs its own caches: " : "", err);
     }
 }
 
@@ -145,7 +146,7 @@ void esp_compare_run_set(struct esp_compare_run *s, const char *key, const char 
         tell_choice(s);
 }
 
-/* At temperature 0 both must write the same: if they do not, it has to be known. */
+/* At temperature 0 both texts must be identical; a difference must be reported. */
 static void check_texts(struct esp_compare_run *s)
 {
     struct esp_session_options now;
@@ -155,7 +156,8 @@ static void check_texts(struct esp_compare_run *s)
     if (now.values.temperature > 0)
         return;
     s->differed = true;
-    tell(s, ESP_SNAPSHOT_ERROR, "at token %d the second choice would have gone another way",
+    tell(s, ESP_SNAPSHOT_ERROR,
+         "at token %d the second session would have chosen another token",
          s->compare.difference);
 }
 

@@ -33,7 +33,7 @@ static void on_event(void *user, const struct esp_event *event)
     pthread_mutex_unlock(&d->run->lock);
 }
 
-/* Writes up to `tokens` tokens to a prompt. */
+/* Writes up to `tokens` tokens after a prompt. */
 static int write_text(struct esp_session *session, const char *prompt, int tokens,
                       const struct esp_decode_options *o, bool practice, char *err,
                       size_t errlen)
@@ -90,7 +90,7 @@ int esp_decode_run(struct esp_run *run, struct esp_engine *engine,
     if (status == ESP_OK)
         status = write_text(session, o->prompt, o->tokens, o, false, err, errlen);
     if (status == ESP_OK && d.status < 0)
-        status = esp_fail(err, errlen, d.status, "no memory for what was decoded");
+        status = esp_fail(err, errlen, d.status, "no memory for the decoded text");
     pthread_mutex_lock(&run->lock);
     run->complete = true;
     pthread_mutex_unlock(&run->lock);
@@ -98,10 +98,9 @@ int esp_decode_run(struct esp_run *run, struct esp_engine *engine,
     return status;
 }
 
-/* ------------------------------------------------------------------ a target that takes long
- */
+/* ------------------------------------------------------------------ enlarged targets */
 
-/* Seconds of a pass of plain decoding: the median of a few. */
+/* Seconds of a plain decoding pass: the median of a few. */
 static int time_pass(struct esp_engine *engine, double *seconds, char *err, size_t errlen)
 {
     enum { PASSES = 6 };
@@ -124,7 +123,7 @@ static int time_pass(struct esp_engine *engine, double *seconds, char *err, size
     return status;
 }
 
-/* Bytes of weights that may be taken: a quarter of what is free, and not more than 4 GB. */
+/* Bytes of weights that may be used: a quarter of the free memory, at most 4 GB. */
 static double room(void)
 {
     const double free_pages = (double)sysconf(_SC_AVPHYS_PAGES),
@@ -133,7 +132,7 @@ static double room(void)
     return quarter < 4e9 ? quarter : 4e9;
 }
 
-/* Opens the engine and times it; an engine that was there is closed before. */
+/* Opens the engine and times a pass; closes the previous engine first. */
 static int try_size(struct esp_engine **engine, struct esp_engine_options *o, double *took,
                     char *err, size_t errlen)
 {
@@ -148,24 +147,23 @@ int esp_engine_open_slow(struct esp_engine **engine, const struct esp_engine_opt
     struct esp_engine_options o = *options;
     struct esp_model_info info;
     *engine = NULL;
-    o.width =
-        4; /* no cache holds the built-in target then: larger ones take longer in proportion */
+    o.width = 4; /* then no cache holds the built-in target: time grows in proportion to size */
     o.layers = 0;
     o.progress = NULL;
     int status = try_size(engine, &o, took, err, errlen), least = 0;
     for (int tries = 0; tries < 2 && status == ESP_OK; tries++) {
         esp_engine_target(*engine, &info);
         if (tries == 0)
-            least = info.layers; /* of the model as it is: it cannot have fewer */
+            least = info.layers; /* of the unchanged model: the minimum */
         const double layer = *took / info.layers, bytes = (double)info.bytes / info.layers;
         const bool wider = o.width < 8 && seconds / *took > 4;
-        const double times = wider ? 4 : 1; /* as many weights in a layer */
+        const double times = wider ? 4 : 1; /* weights in a layer */
         double layers = seconds / (times * layer);
         if (layers * times * bytes > room())
             layers = room() / (times * bytes);
         int count = (int)layers < least ? least : (int)layers > 1000 ? 1000 : (int)layers;
         if (count > least + 4)
-            count -= count % 4; /* few sizes, so that what is learned of one is found again */
+            count -= count % 4; /* few sizes, so that learned costs are found again */
         const double off = *took / seconds;
         if (!wider && (count == info.layers || (tries > 0 && off > 0.6 && off < 1.7)))
             break;

@@ -15,7 +15,7 @@ static bool goes_on(void *user, bool practice, double share)
     return !atomic_load(&lecture->stopped);
 }
 
-/* What a lesson that names no prompt decodes. */
+/* The prompt of lessons without one. */
 static const char tale[] =
     "There was once upon a time a fisherman who lived with his wife in a "
     "little hut close by the sea.";
@@ -41,7 +41,7 @@ static int decode(struct esp_lecture *lecture, int index, struct esp_engine *eng
         .goes_on = goes_on,
         .user = lecture};
     char doing[160];
-    snprintf(doing, sizeof doing, "%s decodes %d tokens now, for this lesson",
+    snprintf(doing, sizeof doing, "%s decodes %d tokens for this lesson",
              lesson->runs[index].drafter, lesson->tokens);
     esp_lecture_say(lecture, 0, doing);
     return esp_decode_run(&lecture->runs[index], engine, &options, err, errlen);

@@ -29,14 +29,14 @@ void esp_mailbox_close(struct esp_mailbox *mailbox)
     pthread_mutex_destroy(&mailbox->lock);
 }
 
-/* Ends a change that the engine's thread may be waiting for. */
+/* Wakes the engine thread after a change. */
 static void announce(struct esp_mailbox *mailbox)
 {
     pthread_cond_broadcast(&mailbox->changed);
     pthread_mutex_unlock(&mailbox->lock);
 }
 
-/* ------------------------------------------------------------------ the interface's side */
+/* ------------------------------------------------------------------ for the UI thread */
 
 /* Bytes of a text without its NUL. */
 static size_t length_of(const struct esp_message *command, int i)
@@ -46,7 +46,7 @@ static size_t length_of(const struct esp_message *command, int i)
     return command->text[i] ? strlen(command->text[i]) : 0;
 }
 
-/* The copy's texts lie behind it in one piece of memory. */
+/* Copies a command and its texts into one piece of memory. */
 static struct esp_message *copy_of(const struct esp_message *command)
 {
     size_t size = sizeof *command;
@@ -149,7 +149,7 @@ bool esp_mailbox_settled(struct esp_mailbox *mailbox)
     return settled;
 }
 
-/* ------------------------------------------------------------------ the engine's side */
+/* ------------------------------------------------------------------ for the engine thread */
 
 struct esp_message *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, bool *stop,
                                      bool *quit)
@@ -232,7 +232,8 @@ static bool earlier(const struct timespec *a, const struct timespec *b)
     return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
 }
 
-/* The end of the last iteration, and then `share` of what an iteration takes at the pace. */
+/* The time of the next iteration: the end of the last one plus `share` of the time per
+ * iteration. */
 static struct timespec next_due(const struct esp_mailbox *mailbox, double share)
 {
     struct timespec due = mailbox->iterated;

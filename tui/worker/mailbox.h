@@ -1,8 +1,8 @@
-/* mailbox.h - what the interface's thread asks of the engine's thread.
+/* mailbox.h - a queue of commands from the UI thread to the engine thread.
  *
- * Commands wait in order and are taken between iterations; stop, quit, step mode and the pace
- * act at once. Posting never waits; the engine's thread waits here when it has nothing to do,
- * in step mode, and where the pace holds it back.
+ * The engine takes commands between iterations, in order. Stop, quit, step mode and pace take
+ * effect immediately. Posting never blocks. The engine blocks here when it is idle, in step
+ * mode, and to keep the pace.
  */
 #ifndef ESP_MAILBOX_H
 #define ESP_MAILBOX_H
@@ -30,11 +30,11 @@ enum esp_command_type {
     ESP_COMMAND_JOB,     /* job */
 };
 
-/* Work that needs the engine's thread and is no part of its text: a race, the runs of a lesson.
- * `models` are those that are loaded, if any are. */
+/* Other work for the engine thread: a race, the runs of a lesson. `models`: the loaded ones, if
+ * any. */
 struct esp_job {
     void (*run)(void *user, struct esp_models *models);
-    void (*release)(void *user); /* after it, or in its place if the thread ends before */
+    void (*release)(void *user); /* called after run, or alone if the thread ends first */
     void *user;
 };
 
@@ -51,11 +51,11 @@ struct esp_message {
     struct esp_job job;
 };
 
-/* Where a generation goes into step mode by itself. */
+/* Iterations after which the engine enters step mode by itself. */
 struct esp_breakpoints {
-    int path;       /* after an iteration that accepts a path longer than this; 0: never */
-    bool rejected;  /* after one that accepts nothing that was drafted */
-    bool threshold; /* after one that moves a threshold */
+    int path;       /* its accepted path is longer than this; 0: off */
+    bool rejected;  /* it accepted no drafted token */
+    bool threshold; /* it moved a threshold */
 };
 
 struct esp_mailbox {
@@ -64,49 +64,48 @@ struct esp_mailbox {
     struct esp_message *first, **last;
     bool stop, quit, stepping;
     int steps;   /* stages that may run without waiting */
-    double pace; /* iterations per second, or 0 */
+    double pace; /* limit in iterations per second; 0: none */
     struct esp_breakpoints breakpoints;
-    bool working;             /* the engine's thread does not wait for a command or a step */
+    bool working;             /* the engine thread waits neither for a command nor for a step */
     bool busy;                /* it does not wait for a command */
-    struct timespec iterated; /* when the last iteration ended, pauses included; its own */
+    struct timespec iterated; /* end of the last iteration and its pause; engine thread only */
 };
 
 void esp_mailbox_open(struct esp_mailbox *mailbox);
 void esp_mailbox_close(struct esp_mailbox *mailbox);
 
-/* ---- the interface's side */
+/* ---- for the UI thread */
 
-/* Posts a copy, strings included. Without memory for it, the command is lost. */
+/* Posts a copy, strings included. If memory is short, the command is lost. */
 void esp_mailbox_post(struct esp_mailbox *mailbox, const struct esp_message *command);
-/* Ends the generation that runs and withdraws prompts that wait. Returns the last of these (the
- * caller frees it), or NULL. */
+/* Stops the generation and removes waiting prompts. Returns the last of these (the caller frees
+ * it), or NULL. */
 char *esp_mailbox_stop(struct esp_mailbox *mailbox);
 void esp_mailbox_quit(struct esp_mailbox *mailbox);
 void esp_mailbox_pace(struct esp_mailbox *mailbox, double iterations);
 void esp_mailbox_break(struct esp_mailbox *mailbox, struct esp_breakpoints breakpoints);
 void esp_mailbox_step_mode(struct esp_mailbox *mailbox, bool on);
 void esp_mailbox_step(struct esp_mailbox *mailbox);
-/* Is everything done that was asked for (in step mode: done up to the next stop)? */
+/* Whether all commands are done; in step mode: up to the next stop. */
 bool esp_mailbox_settled(struct esp_mailbox *mailbox);
 
-/* ---- the engine's side */
+/* ---- for the engine thread */
 
-/* The next command, which the caller frees together with its strings by free(), or NULL if none
- * waits; with `wait`, waits for one. Says whether the generation is to stop and whether the
- * thread is to end. */
+/* Takes the next command; one free() frees it with its strings. NULL: none. `wait`: blocks
+ * until there is one. Sets *stop to end the generation, *quit to end the thread. */
 struct esp_message *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, bool *stop,
                                      bool *quit);
 bool esp_mailbox_quits(struct esp_mailbox *mailbox);
-/* Is what the thread does now to be given up? */
+/* Whether the current work must be abandoned. */
 bool esp_mailbox_stops(struct esp_mailbox *mailbox);
 bool esp_mailbox_steps(struct esp_mailbox *mailbox);
-/* Can somebody follow single iterations: in step mode, or at a pace? */
+/* Whether the user can follow single iterations: in step mode or with a pace. */
 bool esp_mailbox_watched(struct esp_mailbox *mailbox);
 struct esp_breakpoints esp_mailbox_breakpoints(struct esp_mailbox *mailbox);
-/* In step mode: waits until told to go on. */
+/* In step mode: waits for the next step. */
 void esp_mailbox_wait_step(struct esp_mailbox *mailbox);
-/* Waits until the pace allows the next iteration, or something else is to do. The wait is
- * `share` (above 0, at most 1) of what one iteration takes at the pace. */
+/* Waits until the pace allows the next iteration or other work arrives. It waits the fraction
+ * `share` (above 0, at most 1) of the time per iteration. */
 void esp_mailbox_wait_pace(struct esp_mailbox *mailbox, double share);
 
 #endif

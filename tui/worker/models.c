@@ -1,4 +1,4 @@
-/* models.c - opening models and handing settings and text over; see models.h. */
+/* models.c - opens models, and moves settings and text; see models.h. */
 #include "tui/worker/models.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static const char **text(struct esp_engine_options *options, int i)
     return esp_value_text(esp_engine_option(i), options);
 }
 
-/* Copies all texts, so that esp_models_close() can free what there is even after a failure. */
+/* Copies all texts, so that esp_models_close() can free them even after a failure. */
 static int own_texts(struct esp_engine_options *options)
 {
     int status = ESP_OK;
@@ -78,7 +78,7 @@ int esp_models_options(struct esp_engine_options *options, const struct esp_mode
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "an engine has no option '%s'", key);
     if (option == esp_engine_option(ESP_OPTION_OF_target)) {
         options->draft = draft;
-        options->context = options->width = options->layers = 0; /* of another model */
+        options->context = options->width = options->layers = 0; /* they belong to another model */
     }
     if (option == esp_engine_option(ESP_OPTION_OF_backend))
         options->device = 0; /* was said of another backend */
@@ -100,7 +100,7 @@ int esp_models_follow(struct esp_models *next, const struct esp_models *pair,
     if (status == ESP_OK)
         status = open_session(next, &settings, err, errlen);
     if (status < 0 && next->engine && (settings.drafter || settings.verifier)) {
-        snprintf(note, size, "; drafter and verifier are its own: %s", err);
+        snprintf(note, size, "; drafter and verifier were reset to the defaults: %s", err);
         settings.drafter = settings.verifier = NULL;
         status = open_session(next, &settings, err, errlen);
     }
@@ -123,7 +123,7 @@ bool esp_models_shares_tokens(const struct esp_models *from, const struct esp_mo
     return true;
 }
 
-/* The bytes of the text, without special tokens; the caller frees them. */
+/* The bytes of the text without special tokens; the caller frees them. */
 static char *text_of(const struct esp_models *pair, size_t *length)
 {
     int count;

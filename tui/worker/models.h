@@ -1,9 +1,8 @@
-/* models.h - the models that are loaded and the session that writes with them; and how others
- * take their place.
+/* models.h - the loaded models and their session, and how to replace them.
  *
- * Belongs to the engine's thread (worker.h). Another pair is opened beside the one that is
- * there, which stays if that fails. The text goes on: where the new models have the same tokens
- * it stays as it is, else it is tokenized anew.
+ * Belongs to the engine thread (worker.h). A new pair is opened beside the old one; if that
+ * fails, the old pair stays. The text is kept. If the new models have other tokens, it is
+ * tokenized again.
  */
 #ifndef ESP_MODELS_H
 #define ESP_MODELS_H
@@ -12,34 +11,33 @@
 
 struct esp_models {
     struct esp_engine_options options; /* its strings are owned */
-    struct esp_engine *engine;         /* NULL: nothing is loaded */
+    struct esp_engine *engine;         /* NULL: no models */
     struct esp_session *session;
 };
 
-/* Opens a pair; all strings are copied. On failure it is empty but for its options. */
+/* Opens a pair; all strings are copied. After a failure it holds only its options. */
 int esp_models_open(struct esp_models *pair, const struct esp_engine_options *options,
                     const struct esp_session_options *session, char *err, size_t errlen);
 void esp_models_close(struct esp_models *pair);
 
-/* Makes `options` those of `pair` with one changed, by its name (espalier_options.h), as text.
- * With "target", `draft` is the other model. The strings are those of the pair and of the
+/* Sets `options` to those of `pair` with one changed, by its name (espalier_options.h), as text.
+ * With "target", `draft` is the other model. It borrows the strings of the pair and of the
  * caller. Returns 0, or a negative status if there is no such option or value. */
 int esp_models_options(struct esp_engine_options *options, const struct esp_models *pair,
                        const char *key, const char *value, const char *draft, char *err,
                        size_t errlen);
 
-/* Opens `next` with these options and the settings of `pair`'s session. Where the drafter or
- * the verifier that was chosen does not go with the new models, theirs are taken, and `note`
- * says so. */
+/* Opens `next` with these options and the settings of `pair`'s session. A drafter or verifier
+ * that does not work with the new models is replaced by their default, and `note` says so. */
 int esp_models_follow(struct esp_models *next, const struct esp_models *pair,
                       const struct esp_engine_options *options,
                       const struct esp_session_options *session, char *note, size_t size,
                       char *err, size_t errlen);
 
-/* Do all tokens of `from`'s text mean the same to `to`'s models? */
+/* Whether all tokens of `from`'s text are the same tokens in `to`'s models. */
 bool esp_models_shares_tokens(const struct esp_models *from, const struct esp_models *to);
-/* Gives `from`'s text to `to`'s session. Returns 0 or a negative status; then it has no text.
- */
+/* Moves `from`'s text to `to`'s session. Returns 0, or a negative status; then `to` has no
+ * text. */
 int esp_models_hand_over(const struct esp_models *from, struct esp_models *to, char *err,
                          size_t errlen);
 

@@ -6,11 +6,9 @@
 
 #include "tui/worker/decode_run.h"
 
-/* What races without a prompt decode. tests/race_prompts finds such; tests/cli/race.sh sees to
- * it that the built-in target continues each by so many tokens that end with a sentence,
- * without repeating itself: drafts of a text that goes round in circles would look better than
- * they are.
- */
+/* The bundled prompts of races. tests/race_prompts finds candidates. tests/cli/race.sh checks
+ * that the built-in target continues each one by this number of tokens to the end of a
+ * sentence, without repeating itself: a repetitive text would make drafts look too good. */
 static const struct {
     const char *prompt;
     int tokens;
@@ -25,7 +23,7 @@ static const struct {
      151},
 };
 
-enum { TALES = sizeof tales / sizeof *tales, TOKENS = 64 /* after a prompt of the user's */ };
+enum { TALES = sizeof tales / sizeof *tales, TOKENS = 64 /* after a prompt of the user */ };
 
 enum { PRACTICE = 40, PLAIN_PRACTICE = 4 };
 
@@ -40,10 +38,10 @@ static bool goes_on(void *user, bool practice, double share)
     struct racing *r = user;
     if (r->side == 1 && !practice)
         esp_race_say(r->race, ESP_RACE_PREPARES, 0.4 + 0.6 * share,
-                     "decoding the right side alone, so that it has the processors for itself");
+                     "decoding the right side alone, so that it does not share the processors");
     else if (r->side == 1)
         esp_race_say(r->race, ESP_RACE_PREPARES, 0.2 + 0.2 * share,
-                     "%s learns on another text what passes cost here", r->name);
+                     "%s measures the cost of passes on another text", r->name);
     else if (!practice && share == 0)
         esp_race_begin(r->race);
     return !atomic_load(&r->race->stopped);
@@ -65,7 +63,7 @@ static void name_pair(struct esp_race *race, const struct esp_engine *engine, do
     esp_engine_target(engine, &target);
     esp_engine_draft(engine, &draft);
     if (took > 0)
-        snprintf(pass, sizeof pass, ", %.*f ms a pass", took < 0.01 ? 1 : 0, 1e3 * took);
+        snprintf(pass, sizeof pass, ", %.*f ms per pass", took < 0.01 ? 1 : 0, 1e3 * took);
     pthread_mutex_lock(&race->lock);
     snprintf(race->pair, sizeof race->pair, "%.80s%s%s%.60s", target.name, pass,
              *draft.name ? " <- " : "", draft.name);

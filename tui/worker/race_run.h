@@ -4,20 +4,20 @@
 
 #include "tui/model/race.h"
 
-/* What races. Strings are needed only during the call that takes it. */
+/* The configuration of a race. Strings are needed only during the call. */
 struct esp_race_choice {
     struct esp_engine_options engine;
-    double pass; /* make the target so large that a pass takes so many seconds; 0: as it is */
+    double pass; /* enlarge the target until a pass takes this many seconds; 0: leave it */
     struct esp_session_options
-        session; /* of both sides: its drafter and verifier are not used */
-    const char *drafter[2], *verifier[2]; /* left and right; drafter NULL: ar, the pair's */
-    const char
-        *prompt; /* NULL: one of those that come with the program, by the session's seed */
-    int tokens;  /* 0: 64; of a prompt of the program's, up to the end of a sentence */
+        session; /* for both sides; its drafter and verifier are unused */
+    const char *drafter[2],
+        *verifier[2];   /* left, right; drafter NULL: ar, the pair's default */
+    const char *prompt; /* NULL: a bundled one, chosen by the session's seed */
+    int tokens;         /* 0: 64; with a bundled prompt up to the end of a sentence */
 };
 
-/* Runs the race, with `engine` if it is to be as it is, else with one that it opens. What goes
- * wrong is said in the race. Returns whether both sides came to their ends. */
+/* Runs the race with `engine`, or with its own if the target is enlarged. Errors are reported
+ * in the race. Returns whether both sides finished. */
 bool esp_race_run(struct esp_race *race, const struct esp_race_choice *choice,
                   struct esp_engine *engine);
 

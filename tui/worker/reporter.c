@@ -10,7 +10,8 @@
 
 enum {
     SLOTS = 64,
-    WAKE_MS = 30, /* between wake-ups for iterations: the screen is not drawn more often */
+    WAKE_MS =
+        30, /* minimum between wake-ups for iterations: the screen is not drawn more often */
 };
 
 int esp_reporter_open(struct esp_reporter *report)
@@ -108,8 +109,9 @@ void esp_reporter_loaded(struct esp_reporter *report, const struct esp_models *p
 void esp_reporter_rest(struct esp_reporter *report)
 {
     uint64_t count;
-    /* An exchange rather than a store: it reads what esp_reporter_wake() wrote, so that what
-     * was published before is seen after it. A store could pass the reads that follow. */
+    /* An exchange, not a store: it reads the value that esp_reporter_wake() wrote, so
+     * everything published before that is visible afterwards. Later reads could pass a store.
+     */
     if (read(report->wake, &count, sizeof count) > 0)
         atomic_exchange(&report->awake, false);
 }

@@ -23,7 +23,7 @@ static bool record_prompt(struct esp_session_recording *record, const int32_t *t
     return end <= start || esp_session_recording_event(record, &prompt, err, errlen);
 }
 
-/* What there is of a text, as prompts: of each turn what was said, and the answer. */
+/* Records the text so far as prompts: for each turn the user's text and the answer. */
 static bool record_text(struct esp_session_recording *record, const struct esp_session *session,
                         char *err, size_t errlen)
 {
@@ -33,7 +33,7 @@ static bool record_text(struct esp_session_recording *record, const struct esp_s
     const bool chat = *esp_session_chat(session);
     bool recorded = true;
     for (int i = 0; chat && recorded && esp_session_turn(session, i, &turn); i++) {
-        /* The answer before this turn, and the mark that ended it, if it did. */
+        /* The answer before this turn, and the mark at its end, if any. */
         const bool ended =
             turn.before > done && esp_session_is_end(session, text[turn.before - 1]);
         recorded = record_prompt(record, text, done, turn.before, done, turn.before - ended,

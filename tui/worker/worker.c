@@ -1,8 +1,8 @@
-/* worker.c - the engine's thread: its start, its loop and its end; see worker.h.
+/* worker.c - the engine thread: start, loop, end; see worker.h.
  *
- * The loop takes a command where there is one, else runs an iteration where a text is being
- * written, else waits. An event is recorded before it is shown, so that what was seen is what a
- * replay shows. The functions at the foot run in the interface's thread.
+ * The loop takes a command if there is one, else runs an iteration if a text is being
+ * generated, else waits. An event is recorded before it is shown, so a replay shows what the
+ * user saw. The functions at the end of the file run in the UI thread.
  */
 #include "tui/worker/worker_parts.h"
 
@@ -18,7 +18,7 @@ enum { PATIENCE = 3 /* seconds to wait for the thread at the end */ };
 
 /* ------------------------------------------------------------------ the thread */
 
-/* The generation was ended by the user, or by a failure. */
+/* Ends the generation after a failure or a request of the user. */
 static void end_generation(struct esp_worker *worker)
 {
     if (worker->record.recorder)
@@ -26,7 +26,7 @@ static void end_generation(struct esp_worker *worker)
     esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
 }
 
-/* One iteration; returns whether the generation goes on. */
+/* Runs one iteration; returns whether the generation continues. */
 static bool iterate(struct esp_worker *worker)
 {
     char err[256] = "";
@@ -109,7 +109,7 @@ int esp_worker_open(struct esp_worker **opened, const struct esp_engine_options 
 {
     struct esp_worker *worker = calloc(1, sizeof *worker);
     *opened = NULL;
-    snprintf(err, errlen, "the engine's thread could not be started: out of memory");
+    snprintf(err, errlen, "cannot start the engine thread: out of memory");
     if (!worker)
         return ESP_E_MEMORY;
     worker->engine_options = *engine;
@@ -134,7 +134,7 @@ bool esp_worker_close(struct esp_worker *worker)
     struct timespec until;
     esp_mailbox_quit(&worker->mailbox);
     esp_ring_leave(worker->report.ring);
-    clock_gettime(CLOCK_REALTIME, &until); /* of a join by another clock TSan knows nothing */
+    clock_gettime(CLOCK_REALTIME, &until); /* TSan does not know a join with another clock */
     until.tv_sec += PATIENCE;
     if (pthread_timedjoin_np(worker->thread, NULL, &until) != 0)
         return false;
@@ -142,7 +142,7 @@ bool esp_worker_close(struct esp_worker *worker)
     return true;
 }
 
-/* ------------------------------------------------------------------ the interface's side */
+/* ------------------------------------------------------------------ for the UI thread */
 
 int esp_worker_wake_fd(const struct esp_worker *worker)
 {

@@ -1,13 +1,13 @@
-/* worker.h - the thread that owns the engine.
+/* worker.h - the engine thread.
  *
  * It loads the models, opens the session and runs iterations. Commands go in through a mailbox
- * and take effect between iterations, in the order they were posted; what happens comes out
- * through a ring of snapshots (ring.h). Posting never waits. In step mode the thread stops
- * after every draft layer and every stage until it is told to step.
+ * and are taken between iterations, in order. Events come out through a ring of snapshots
+ * (ring.h). Posting never blocks. In step mode the thread stops after every draft layer and
+ * every stage and waits for a step.
  *
- * Other models can be loaded while it runs (models.h). The interface may ask for the texts of
- * the tokens of those before until it has seen the READY snapshot of the new ones and says so
- * (esp_worker_seen); only then are they closed.
+ * Other models can be loaded while it runs (models.h). The UI thread may still read token texts
+ * of the old models until it has applied the READY snapshot of the new ones. It reports that
+ * with esp_worker_seen(); then the old models are closed.
  */
 #ifndef ESP_WORKER_H
 #define ESP_WORKER_H
@@ -18,17 +18,17 @@
 
 struct esp_worker;
 
-/* Starts the thread, which starts to load. The options' strings must outlive it; their progress
- * and observer are ignored. `tokens`: how many a prompt may be continued by. */
+/* Starts the thread, which loads the models. The options' strings must outlive it; their
+ * progress and observer are ignored. `tokens`: limit of new tokens per prompt. */
 int esp_worker_open(struct esp_worker **worker, const struct esp_engine_options *engine,
                     const struct esp_session_options *session, int tokens, char *err,
                     size_t errlen);
-/* Ends the thread. If it does not come to an end within some seconds (a long prompt on a slow
- * machine), gives up and returns false: its memory then stays with it. */
+/* Ends the thread. False: it did not end within a few seconds (a long prompt on a slow machine)
+ * and still uses its memory. */
 bool esp_worker_close(struct esp_worker *worker);
 
-/* Becomes readable when there are snapshots; esp_worker_rest() before reading the ring makes it
- * unreadable until the next one. */
+/* Readable when there are snapshots. Call esp_worker_rest() before reading the ring; it makes
+ * the descriptor unreadable until the next snapshot. */
 int esp_worker_wake_fd(const struct esp_worker *worker);
 void esp_worker_rest(struct esp_worker *worker);
 struct esp_ring *esp_worker_ring(struct esp_worker *worker);
@@ -38,15 +38,15 @@ void esp_worker_post(struct esp_worker *worker, const struct esp_message *comman
 /* The same with the command's own members: ESP_WORKER_POST(worker, MARK, .text = {text}). */
 #define ESP_WORKER_POST(worker, name, ...)                                                     \
     esp_worker_post(worker, &(struct esp_message){.type = ESP_COMMAND_##name, __VA_ARGS__})
-/* Posts a setting. `origin` stands before what is wrong with it, and keeps quiet what is right
- * (settings.h); NULL: the user is told what it is now. */
+/* `origin`: prefix of error messages; success is then silent (settings.h). NULL: the user is
+ * told the new value. */
 void esp_worker_set(struct esp_worker *worker, const char *key, const char *value,
                     const char *origin);
-/* For what acts at once: stop, step mode, pace (mailbox.h). */
+/* For the immediate commands: stop, step mode, pace (mailbox.h). */
 struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker);
 
-/* Is there nothing left to do: no command waiting, no generation running (or, in step mode, the
- * engine waiting for a step), every snapshot read? For scripts. */
+/* For scripts: whether no command waits, no generation runs (in step mode: the engine waits for
+ * a step) and all snapshots are read. */
 bool esp_worker_settled(struct esp_worker *worker);
 
 #endif

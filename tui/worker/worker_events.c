@@ -1,7 +1,7 @@
-/* worker_events.c - what the engine's thread reports: events of its session, and progress.
+/* worker_events.c - reports of the engine thread: events of its session, and progress.
  *
- * An event is recorded before it is shown, so that a replay shows what was seen. Between
- * iterations the thread waits here: for a step, or for the pace.
+ * An event is recorded before it is shown, so a replay shows what the user saw. Between
+ * iterations the thread waits here, for a step or for the pace.
  */
 #include "viz/gauges.h"
 #include "tui/worker/worker_parts.h"
@@ -12,7 +12,7 @@
 
 #include "kernels/clock.h"
 
-static const double WARM = 8e-3; /* seconds in which processors come up to speed */
+static const double WARM = 8e-3; /* seconds until processors reach full speed */
 
 /* Tokens per iteration, at least 1. */
 static double stride(const struct esp_session *session)
@@ -22,8 +22,8 @@ static double stride(const struct esp_session *session)
     return fmax(stats.tokens_per_iteration, 1);
 }
 
-/* Of the time of one iteration at the pace: where two choices are compared, half of it is the
- * second's, for as many of its iterations as write the same tokens. */
+/* The share of the time per iteration at the pace. In a comparison, half of it is for the
+ * second session, shared by its iterations for the same tokens. */
 static double share_of_pace(const struct esp_worker *worker, bool second)
 {
     const struct esp_session *other = worker->second.compare.second;
@@ -32,9 +32,9 @@ static double share_of_pace(const struct esp_worker *worker, bool second)
     return second ? fmin(0.5 * stride(other) / stride(worker->pair.session), 1) : 0.5;
 }
 
-/* After a pause caches are cold and processors slow, and the iteration would take several times
- * as long as without. Where it is short beside the pause, passes that nobody counts go before
- * it, so that the times shown are those at full speed. */
+/* Waits for the pace. After a pause caches are cold and processors slow, and an iteration would
+ * take several times as long. If iterations are short compared to the pause, uncounted passes
+ * run before the iteration, so that it runs and is shown at full speed. */
 static void keep_pace(struct esp_worker *worker, bool second)
 {
     struct esp_stats stats;
@@ -49,7 +49,7 @@ static void keep_pace(struct esp_worker *worker, bool second)
         esp_session_warm(worker->pair.session);
 }
 
-/* Goes into step mode where a breakpoint says so. */
+/* Enters step mode if a breakpoint applies. */
 static void check_breakpoints(struct esp_worker *worker, const struct esp_iteration *it)
 {
     const struct esp_breakpoints breakpoints = esp_mailbox_breakpoints(&worker->mailbox);
@@ -65,7 +65,7 @@ static void check_breakpoints(struct esp_worker *worker, const struct esp_iterat
     if (!*text || esp_mailbox_steps(&worker->mailbox))
         return;
     esp_mailbox_step_mode(&worker->mailbox, true);
-    strcat(text, "; Space goes on step by step, F5 runs on");
+    strcat(text, "; Space runs the next stage, F5 runs on");
     esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
     esp_reporter_phase(&worker->report, ESP_PHASE_WAITING, "", 0);
     esp_mailbox_wait_step(&worker->mailbox);
@@ -87,7 +87,7 @@ void esp_worker_note(struct esp_worker *worker, const struct esp_event *event)
         esp_worker_not_recording(worker, ESP_SNAPSHOT_ERROR, err);
 }
 
-/* Partial trees are sent only in step mode: nobody could see them otherwise. */
+/* Partial trees are sent only in step mode: otherwise nobody could see them. */
 void esp_worker_observe(void *user, const struct esp_event *event)
 {
     struct esp_worker *worker = user;
@@ -104,7 +104,7 @@ void esp_worker_observe(void *user, const struct esp_event *event)
     int phase = stepping ? ESP_PHASE_WAITING : ESP_PHASE_GENERATING;
     if ((partial || iteration) && worker->report.phase != phase)
         esp_reporter_phase(&worker->report, phase, "", 0);
-    /* What a stage takes with a halt after it is no measure of what it takes without. */
+    /* A stage with a stop after it takes another time than without: no times are kept. */
     struct esp_iteration untimed;
     struct esp_event shown = *event;
     if (partial && event->iteration) {
@@ -127,8 +127,8 @@ void esp_worker_observe(void *user, const struct esp_event *event)
         keep_pace(worker, false);
 }
 
-/* The second waits, too: after a pause an iteration takes longer, and that must not always be
- * the same one's. */
+/* The second session waits, too: an iteration after a pause takes longer, and that must not
+ * always be the same session's. */
 void esp_worker_wake_for_second(void *user, bool iteration)
 {
     struct esp_worker *worker = user;

@@ -1,8 +1,8 @@
-/* worker_run.c - commands of the interface, done in the engine's thread; see worker_parts.h.
+/* worker_run.c - executes commands in the engine thread; see worker_parts.h.
  *
- * They run between iterations, in the order they were posted. A command that fails says so and
- * leaves everything as it was: a setting keeps its value, and models that were there stay until
- * others have been loaded beside them.
+ * Commands run between iterations, in order. A command that fails reports it and changes
+ * nothing: a setting keeps its value, and old models stay until others have been loaded beside
+ * them.
  */
 #include "tui/worker/worker_parts.h"
 
@@ -12,15 +12,14 @@
 
 #include "kernels/status.h"
 
-/* Models that others took the place of, whose tokens may still be on the screen. */
+/* Replaced models; their tokens may still be on the screen. */
 struct retired {
     struct retired *next;
     struct esp_models pair;
     int serial;
 };
 
-/* The text joined to what is there: a prompt that does not start with a blank starts a
- * paragraph. */
+/* Joins a prompt to the text: a prompt that does not start with a blank starts a paragraph. */
 static char *joined(struct esp_worker *worker, const char *prompt, size_t prompt_length,
                     size_t *length)
 {
@@ -43,8 +42,8 @@ static char *joined(struct esp_worker *worker, const char *prompt, size_t prompt
     return text;
 }
 
-/* Drops the oldest turns where there is no room for `tokens` more, and says so. Returns a
- * negative status, or 0. */
+/* Drops the oldest turns if there is no room for `tokens` more, and reports it. Returns 0 or a
+ * negative status. */
 static int make_room(struct esp_worker *worker, int tokens, char *err, size_t errlen)
 {
     char text[128];
@@ -62,7 +61,7 @@ static int make_room(struct esp_worker *worker, int tokens, char *err, size_t er
 
 void esp_worker_tell_end(struct esp_worker *worker)
 {
-    enum { FULL = 75 /* per cent, from where on turns are dropped */ };
+    enum { FULL = 75 /* per cent of the context; beyond, the next prompt drops turns */ };
     char limit[120] = "", full[160] = "", text[300];
     int count;
     const struct esp_session *session = worker->pair.session;
@@ -73,11 +72,10 @@ void esp_worker_tell_end(struct esp_worker *worker)
         return;
     if (strcmp(esp_session_end(session), "length") == 0)
         snprintf(limit, sizeof limit,
-                 "the answer stopped after %d tokens (:n); Enter goes on with it",
-                 worker->limit);
+                 "the answer stopped after %d tokens (:n); Enter continues it", worker->limit);
     if (share >= FULL)
         snprintf(full, sizeof full,
-                 "%d %% of the context's %d tokens are used: the next prompt drops the oldest "
+                 "%d %% of the context of %d tokens are used: the next prompt drops the oldest "
                  "turns",
                  share, context);
     snprintf(text, sizeof text, "%s%s%s", limit, *limit && *full ? "; " : "", full);
@@ -90,16 +88,15 @@ void esp_worker_warn_of_template(struct esp_worker *worker)
     char chosen[32] = "";
     esp_session_get(worker->pair.session, "chat", chosen, sizeof chosen);
     if (!esp_engine_chat(worker->pair.engine) && strcmp(chosen, "auto") == 0)
-        esp_reporter_tell(
-            &worker->report, ESP_SNAPSHOT_MESSAGE,
-            "the model's chat template is not one that espalier knows: text is raw; "
-            ":chat chooses a format");
+        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE,
+                          "the model has an unknown chat template, so its text is raw; choose "
+                          "a format with :chat");
 }
 
 static int prefill(struct esp_worker *worker, const char *prompt, size_t prompt_length,
                    char *err, size_t errlen)
 {
-    enum { MARKS = 32 }; /* tokens, more than the marks of a turn */
+    enum { MARKS = 32 }; /* tokens; more than the marks of a turn */
     struct esp_session *session = worker->pair.session;
     const bool chat = *esp_session_chat(session);
     size_t length;
@@ -118,7 +115,7 @@ static int prefill(struct esp_worker *worker, const char *prompt, size_t prompt_
     return status;
 }
 
-/* Is there room for more of the last turn, perhaps without older ones? */
+/* Whether there is room for more of the last turn, perhaps without older ones. */
 static bool can_go_on(struct esp_worker *worker)
 {
     char err[256] = "";
@@ -131,12 +128,12 @@ static bool can_go_on(struct esp_worker *worker)
     if (count < esp_session_context(worker->pair.session))
         return true;
     esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR,
-                      "the context is full; :clear begins a new text, :edit takes the last "
-                      "prompt back; a new prompt drops the oldest turns");
+                      "the context is full; :clear starts a new text, :edit takes back the "
+                      "last prompt; a new prompt drops the oldest turns");
     return false;
 }
 
-/* Returns whether a generation has begun. */
+/* Returns whether a generation has started. */
 static bool run_prompt(struct esp_worker *worker, const char *prompt, size_t length)
 {
     char err[256] = "";
@@ -165,7 +162,7 @@ static bool run_prompt(struct esp_worker *worker, const char *prompt, size_t len
     return true;
 }
 
-/* What a parameter of the drafter is now. */
+/* Reports the value of a parameter of the drafter. */
 static void run_ask(struct esp_worker *worker, const char *key)
 {
     char now[256], text[600];
@@ -173,7 +170,7 @@ static void run_ask(struct esp_worker *worker, const char *key)
     if (there)
         snprintf(text, sizeof text, "%s = %s", key, now);
     else
-        snprintf(text, sizeof text, "the drafter that is chosen has no parameter '%s'", key);
+        snprintf(text, sizeof text, "the current drafter has no parameter '%s'", key);
     esp_reporter_tell(&worker->report, there ? ESP_SNAPSHOT_MESSAGE : ESP_SNAPSHOT_ERROR, text);
 }
 
@@ -193,7 +190,8 @@ static void run_set(struct esp_worker *worker, const char *key, const char *valu
     esp_reporter_loaded(&worker->report, &worker->pair, worker->serial, false);
     esp_session_get(worker->pair.session, "notice", note, sizeof note);
     if (strcmp(key, "system") == 0 && count > 0)
-        snprintf(note, sizeof note, "this conversation keeps its own; :clear begins another");
+        snprintf(note, sizeof note,
+                 "this conversation keeps its own; :clear starts another one");
     snprintf(text, sizeof text, "%s = %s%s%s", key, now, *note ? "; " : "", note);
     if (!origin)
         esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
@@ -220,7 +218,7 @@ static void run_record(struct esp_worker *worker, const struct esp_recording_req
     }
     if (worker->record.recorder) {
         esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR,
-                          "one recording is going on; :record ends it");
+                          "already recording; :record ends it");
         return;
     }
     if (esp_session_recording_start(&worker->record, &worker->pair, request, err, sizeof err) <
@@ -235,14 +233,14 @@ static void run_record(struct esp_worker *worker, const struct esp_recording_req
 
 /* ------------------------------------------------------------------ other models */
 
-/* Keeps a pair until the interface has seen the one that took its place, just now. */
+/* Keeps a replaced pair until the UI thread has seen the new one. */
 static void retire(struct esp_worker *worker, struct esp_models *pair)
 {
     struct retired *retired = malloc(sizeof *retired);
     esp_session_close(pair->session);
     pair->session = NULL;
     if (!retired)
-        return; /* it stays for good: better than under the interface's feet */
+        return; /* leaked: better than freed while the UI thread uses it */
     *retired = (struct retired){worker->retired, *pair, worker->serial - 1};
     worker->retired = retired;
 }
@@ -261,7 +259,7 @@ void esp_worker_close_retired(struct esp_worker *worker, int serial)
     }
 }
 
-/* Puts a pair in the place of the one that is there, and hands it the text. */
+/* Replaces the current pair and moves its text. */
 static void take_over(struct esp_worker *worker, struct esp_models *next, const char *note)
 {
     char err[256] = "", text[1024];
@@ -288,8 +286,8 @@ static void take_over(struct esp_worker *worker, struct esp_models *next, const 
     snprintf(text, sizeof text, "%.60s, draft%s %.60s, on %.60s%s%s%s", target.name,
              draft.head ? " head" : "", draft.name, esp_engine_device(worker->pair.engine),
              note,
-             status < 0 ? "; the text was forgotten: "
-             : anew     ? "; the text stays, but its tokens are others now"
+             status < 0 ? "; the text was cleared: "
+             : anew     ? "; the text was kept and tokenized again"
                         : "",
              err);
     esp_reporter_tell(&worker->report, status < 0 ? ESP_SNAPSHOT_ERROR : ESP_SNAPSHOT_MESSAGE,
@@ -298,8 +296,8 @@ static void take_over(struct esp_worker *worker, struct esp_models *next, const 
         esp_compare_run_again(&worker->second, worker->pair.session);
 }
 
-/* Loads other models beside those that are there; they stay if that fails. `change`: key, value
- * and draft. */
+/* Loads other models beside the current ones, which stay if that fails. `change`: key, value and
+ * draft. */
 static void run_load(struct esp_worker *worker, const char *const change[3])
 {
     char err[512] = "", note[300], text[600];
@@ -319,7 +317,7 @@ static void run_load(struct esp_worker *worker, const char *const change[3])
         take_over(worker, &next, note);
     } else if (had) {
         snprintf(text, sizeof text, "%s; the loaded models stay in use",
-                 status == ESP_E_CANCELLED ? "loading was stopped" : err);
+                 status == ESP_E_CANCELLED ? "loading was cancelled" : err);
         esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR, text);
     }
     esp_reporter_phase(&worker->report, status < 0 && !had ? ESP_PHASE_FAILED : ESP_PHASE_IDLE,

@@ -18,7 +18,7 @@ static int run(struct esp_control *control, const char *arguments)
         return esp_refuse(control, "%s", err);
     const struct esp_binding *last = own->count ? &own->binding[own->count - 1] : NULL;
     if (!last || strstr(arguments, " default"))
-        return esp_answer(control, "the key does what it does by default");
+        return esp_answer(control, "the key has its default action again");
     return esp_answer(control, "%s: %s", last->key, esp_bindings_text(last, text, sizeof text));
 }
 
@@ -32,7 +32,7 @@ static void complete(const struct esp_control *control, const char *before, cons
     for (int i = 1; i < ESP_ACTIONS; i++)
         esp_choices_offer(choices, word, esp_action_name(i, action), NULL);
     esp_choices_offer(choices, word, "none", "the input line gets the key");
-    esp_choices_offer(choices, word, "default", "what it does by itself");
+    esp_choices_offer(choices, word, "default", "its default action");
 }
 
 const struct esp_command_ops esp_command_bind = {

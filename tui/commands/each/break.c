@@ -1,4 +1,4 @@
-/* break.c - ":break rejected" goes into step mode when that happens. */
+/* break.c - ":break rejected" enters step mode after such an iteration. */
 #include "tui/commands/command.h"
 
 #include <stdlib.h>
@@ -33,8 +33,8 @@ static void complete(const struct esp_control *control, const char *before, cons
     (void)control;
     if (*before)
         return;
-    esp_choices_offer(choices, word, "path", "a path of more than so many tokens is accepted");
-    esp_choices_offer(choices, word, "rejected", "nothing that was drafted is accepted");
+    esp_choices_offer(choices, word, "path", "a path longer than NUMBER tokens is accepted");
+    esp_choices_offer(choices, word, "rejected", "no drafted token is accepted");
     esp_choices_offer(choices, word, "threshold", "the controller moves a threshold");
     esp_choices_offer(choices, word, "off", "never");
 }
@@ -42,7 +42,7 @@ static void complete(const struct esp_control *control, const char *before, cons
 const struct esp_command_ops esp_command_break = {
     .name = "break",
     .usage = "path N|rejected|threshold|off",
-    .summary = "go into step mode when this happens",
+    .summary = "enter step mode when this happens",
     .run = run,
     .complete = complete,
 };

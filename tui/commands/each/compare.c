@@ -1,4 +1,4 @@
-/* compare.c - ":compare ar" runs a second choice of drafter and verifier over the text. */
+/* compare.c - ":compare ar" runs a second drafter and verifier over the text. */
 #include "tui/commands/command.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ static int run(struct esp_control *control, const char *arguments)
         return esp_answer(control, "compared with %s, %s; :compare off ends it",
                           second->loaded.drafter, second->loaded.verifier);
     if (!*arguments)
-        return esp_answer(control, "name what to compare with: :compare ar is plain decoding");
+        return esp_answer(control, "name a drafter: :compare ar compares with plain decoding");
     return choose(control, arguments);
 }
 
@@ -47,7 +47,7 @@ static void complete(const struct esp_control *control, const char *before, cons
 const struct esp_command_ops esp_command_compare = {
     .name = "compare",
     .usage = "DRAFTER [VERIFIER]|off",
-    .summary = "run a second choice over the same text, side by side",
+    .summary = "run a second drafter over the same text, side by side",
     .run = run,
     .complete = complete,
 };

@@ -1,4 +1,4 @@
-/* config.c - ":config save" remembers the settings for the next time. */
+/* config.c - ":config save" saves the settings for the next start. */
 #include "tui/commands/config_settings.h"
 
 #include <stdio.h>
@@ -10,8 +10,9 @@ static int run(struct esp_control *control, const char *arguments)
 {
     char err[512];
     if (!*control->config.path)
-        return esp_refuse(control, "there is no home folder for a configuration; --config FILE "
-                                   "names one");
+        return esp_refuse(
+            control,
+            "there is no home folder for the configuration file; name it with --config FILE");
     if (strcmp(arguments, "save") != 0) {
         esp_answer(control, ":config save writes the settings to %s", control->config.path);
         return *arguments ? ESP_E_ARGUMENT : ESP_OK;
@@ -26,13 +27,13 @@ static void complete(const struct esp_control *control, const char *before, cons
 {
     (void)control;
     if (!*before)
-        esp_choices_offer(choices, word, "save", "remember the settings for the next time");
+        esp_choices_offer(choices, word, "save", "save the settings for the next start");
 }
 
 const struct esp_command_ops esp_command_config = {
     .name = "config",
     .usage = "save",
-    .summary = "write the settings to the configuration file, for the next time",
+    .summary = "save the settings to the configuration file, for the next start",
     .run = run,
     .complete = complete,
 };

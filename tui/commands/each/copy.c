@@ -1,13 +1,13 @@
-/* copy.c - ":copy" hands the text to the terminal's clipboard (escape sequence OSC 52).
+/* copy.c - ":copy" copies the text to the terminal's clipboard (escape sequence OSC 52).
  *
- * Whether a terminal takes it cannot be asked; those that do not know the sequence drop it.
- * Many take no more than some tens of kilobytes.
+ * A terminal that does not know the sequence ignores it and does not say so. Many limit it to
+ * some tens of kilobytes.
  */
 #include "tui/commands/command.h"
 
 #include <string.h>
 
-enum { MOST = 74994 /* bytes of the sequence that xterm and others take */ };
+enum { MOST = 74994 /* limit of the sequence in xterm and others, in bytes */ };
 
 static int run(struct esp_control *control, const char *arguments)
 {
@@ -15,14 +15,14 @@ static int run(struct esp_control *control, const char *arguments)
     const bool last = strcmp(arguments, "last") == 0;
     if (!last && *arguments)
         return esp_refuse(control,
-                          "write :copy, or :copy last for what followed the last prompt");
+                          "write :copy, or :copy last for the text after the last prompt");
     size_t start = last ? esp_state_last_answer(state) : 0, length = state->byte_count - start;
     if (length == 0)
         return esp_refuse(control, "there is no text to copy");
     if (length > MOST / 4 * 3)
         return esp_refuse(control,
-                          "%zu bytes are more than clipboards of terminals take; "
-                          ":save FILE writes them",
+                          "%zu bytes are too many for the clipboard of a terminal; write them "
+                          "with :save FILE",
                           length);
     return esp_control_copy(control, state->bytes + start, length);
 }
@@ -32,7 +32,7 @@ static void complete(const struct esp_control *control, const char *before, cons
 {
     (void)control;
     if (!*before)
-        esp_choices_offer(choices, word, "last", "what followed the last prompt");
+        esp_choices_offer(choices, word, "last", "the text after the last prompt");
 }
 
 const struct esp_command_ops esp_command_copy = {

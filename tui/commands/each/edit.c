@@ -1,5 +1,5 @@
-/* edit.c - ":edit" takes the text back to where it was before the last prompt, and the prompt
- * back to the input line. It asks first if an answer is lost; ":edit!" asks nothing. */
+/* edit.c - ":edit" takes back the last prompt and the text after it; the prompt returns to the
+ * input line. It asks before it deletes an answer; ":edit!" does not. */
 #include "tui/commands/command.h"
 #include "tui/commands/prompts.h"
 
@@ -8,8 +8,8 @@ static int run(struct esp_control *control, const char *arguments)
     const int answer = esp_prompts_answer(control);
     if (control->turn_count > 0 && answer > 0 && *arguments != '!')
         return esp_ask(control, ":edit!",
-                       "Take the last prompt back and forget the %d tokens that follow it? "
-                       "y: yes, any other key: no",
+                       "Take back the last prompt and delete the %d tokens after it? y: yes, "
+                       "any other key: no",
                        answer);
     return esp_prompts_edit(control);
 }
@@ -17,6 +17,6 @@ static int run(struct esp_control *control, const char *arguments)
 const struct esp_command_ops esp_command_edit = {
     .name = "edit",
     .usage = "",
-    .summary = "take the last prompt and what followed it back, to change and send it again",
+    .summary = "take back the last prompt and the text after it, to change and send it again",
     .run = run,
 };

@@ -1,4 +1,4 @@
-/* editor.c - ":editor" opens the user's editor on the prompt; so does C-x C-e. */
+/* editor.c - ":editor" or C-x C-e opens the user's editor on the prompt. */
 #include "tui/commands/command.h"
 
 static int run(struct esp_control *control, const char *arguments)
@@ -12,6 +12,6 @@ static int run(struct esp_control *control, const char *arguments)
 const struct esp_command_ops esp_command_editor = {
     .name = "editor",
     .usage = "",
-    .summary = "change the prompt in an editor, that of VISUAL or EDITOR (also: C-x C-e)",
+    .summary = "edit the prompt in your editor, $VISUAL or $EDITOR (also: C-x C-e)",
     .run = run,
 };

@@ -1,8 +1,10 @@
-/* export.c - ":export tree.svg" writes the tree that is shown as a picture or as text;
- * ":export! tree.svg" also over a file that is there, ":export tree.svg dark 16:9 short" in
- * dark colours, in the shape of a slide and with few words. ":export thresholds chart.svg"
- * draws a chart of the whole replay, or of a live session the last iterations; ":export
- * page.html" writes a page that plays them.
+/* export.c - exports what is shown:
+ *
+ *     :export tree.svg                  the tree, as a picture or text
+ *     :export! tree.svg                 the same, overwriting a file
+ *     :export tree.svg dark 16:9 short  in dark colours, in a slide's shape, with few words
+ *     :export thresholds chart.svg      a chart of the replay or of a live session's last part
+ *     :export page.html                 a page that plays all kept iterations
  */
 #include "tui/model/export.h"
 
@@ -14,7 +16,7 @@
 #include "tui/model/export_chart.h"
 #include "engine/support/write_file.h"
 
-/* What words behind the file's name say about a picture. */
+/* Options of a picture, from the words after the file name. */
 struct look {
     const char *theme;
     double aspect;
@@ -35,7 +37,7 @@ static bool read_word(struct look *look, const char *word)
     return theme || aspect > 0 || caption >= 0;
 }
 
-/* Takes such words off the end of what was typed. */
+/* Takes such words off the end of the typed line. */
 static struct look take_look(char *typed)
 {
     struct look look = {.caption = ESP_CAPTION_FULL};
@@ -49,7 +51,7 @@ static struct look take_look(char *typed)
     }
 }
 
-/* Takes the name of a chart off the start of what was typed; returns it, or -1. */
+/* Takes the name of a chart off the start of the typed line; returns it, or -1. */
 static int take_chart(char *typed)
 {
     const size_t length = strcspn(typed, " ");
@@ -94,8 +96,8 @@ static int make_page(struct esp_control *control, const char *path, bool over)
     const struct esp_player *player = control->player;
     char err[512];
     if (player ? esp_player_iterations(player) == 0 : !esp_state_kept(&control->state, 0))
-        return esp_refuse(control, player ? "this recording holds no iteration"
-                                          : "there is no tree yet");
+        return esp_refuse(control,
+                          player ? "this recording has no iterations" : "there is no tree yet");
     esp_control_end_export(control); /* one at a time */
     control->reply[0] = '\0';
     if (esp_export_job_start_page(&control->export, player ? player->recording : NULL,
@@ -125,7 +127,7 @@ static int write_chart(struct esp_control *control, int kind, const struct look 
                                                   .aspect = look->aspect,
                                                   .caption = look->caption};
     if (esp_export_of_path(path) != ESP_EXPORT_SVG)
-        return esp_refuse(control, "%s does not end in .svg, as charts do", path);
+        return esp_refuse(control, "a chart needs a name that ends in .svg, not %s", path);
     int status =
         player ? esp_export_chart(player->recording, 0, esp_player_iterations(player) - 1,
                                   &options, ESP_EXPORT_SVG, &bytes, &length, err, sizeof err)
@@ -136,8 +138,7 @@ static int write_chart(struct esp_control *control, int kind, const struct look 
     free(bytes);
     if (status < 0)
         return esp_refuse(control, "%s", err);
-    return esp_answer(control, "a chart of the %s written to %s", esp_svg_chart_name(kind),
-                      path);
+    return esp_answer(control, "chart of the %s written to %s", esp_svg_chart_name(kind), path);
 }
 
 static int write_tree(struct esp_control *control, const struct look *look, const char *named,
@@ -188,7 +189,7 @@ static int run(struct esp_control *control, const char *arguments)
     return write_chart(control, chart, &look, path, over);
 }
 
-/* A key saves what the focused pane shows. */
+/* The arguments for a key: what the focused pane shows. */
 static const char *begin(const struct esp_control *control)
 {
     const struct esp_layout_options *layout = &control->ui.layout;
@@ -220,10 +221,9 @@ const struct esp_command_ops esp_command_export = {
     .name = "export",
     .usage = "[thresholds|acceptance|stages] [FILE.svg|png|pdf|tikz|dot|txt|html] [dark] "
              "[16:9] [short|none]",
-    .summary =
-        "save the tree that is shown, or a chart, as a picture for a slide (SVG, PNG, PDF) "
-        "or as text, or all trees as a page (HTML); short and none leave out words around it; "
-        ":export! FILE writes over a file",
+    .summary = "save the shown tree or a chart as a picture for a slide (SVG, PNG, PDF) or as "
+               "text, or all trees as a page (HTML); short and none shorten the caption; "
+               ":export! FILE overwrites a file",
     .in = ESP_IN_BOTH,
     .run = run,
     .complete = complete,

@@ -1,5 +1,4 @@
-/* learn.c - ":learn" walks through a lesson: it shows, asks, and answers with its own numbers.
- */
+/* learn.c - ":learn" runs a lesson: it shows, asks, and answers with its own numbers. */
 #include "tui/commands/command.h"
 
 #include <stdio.h>
@@ -15,11 +14,11 @@ struct learn_page {
     struct esp_control *control;
     struct esp_lecture *lecture; /* NULL: the list of lessons */
     int selected;                /* in the list */
-    bool listed;                 /* the lesson was begun in the list, and goes back to it */
-    bool drawn;                  /* as it will look until a key is pressed */
+    bool listed;                 /* started from the list; the end returns there */
+    bool drawn;                  /* the drawing is final until a key is pressed */
 };
 
-/* ------------------------------------------------------------------ in the engine's thread */
+/* ------------------------------------------------------------------ in the engine thread */
 
 struct decoding {
     struct esp_lecture *lecture;
@@ -89,7 +88,7 @@ static int begin(struct learn_page *page, const char *name, char *err, size_t er
     if (!page->control->worker) {
         leave_lecture(page);
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "this lesson decodes something, which a replay cannot");
+                        "this lesson decodes a text, and a replay has no models");
     }
     struct decoding *d = malloc(sizeof *d);
     if (!d) {
@@ -102,7 +101,7 @@ static int begin(struct learn_page *page, const char *name, char *err, size_t er
     return ESP_OK;
 }
 
-/* Selects a lesson of the list, if it is there; its name goes to `name`. */
+/* Selects a lesson of the list, if it exists; writes its name to `name`. */
 static bool select_lesson(struct learn_page *page, int lesson, char name[256])
 {
     char title[200];
@@ -112,7 +111,7 @@ static bool select_lesson(struct learn_page *page, int lesson, char name[256])
     return true;
 }
 
-/* In the list: arrows choose a lesson and Space or Enter begins it; so does its digit. */
+/* Keys in the list: arrows select a lesson, Space or Enter starts it, a digit does both. */
 static bool list_key(struct learn_page *page, int pressed)
 {
     char name[256], err[512];
@@ -130,7 +129,7 @@ static bool list_key(struct learn_page *page, int pressed)
     return true;
 }
 
-/* Behind the last page of a lesson: the list, with the lesson after it selected. */
+/* After the last page: shows the list with the next lesson selected. */
 static void end_lecture(struct learn_page *page)
 {
     char name[256], title[200];
@@ -143,7 +142,7 @@ static void end_lecture(struct learn_page *page)
     leave_lecture(page);
 }
 
-/* Up and Down scroll a row; Space goes on to what is below the screen before it turns. */
+/* Up and Down scroll by a row. Space scrolls to the end of the page before it turns. */
 static bool scrolls(struct esp_lecture *lecture, int pressed)
 {
     int step = 0;
@@ -229,7 +228,7 @@ static void complete(const struct esp_control *control, const char *before, cons
 const struct esp_command_ops esp_command_learn = {
     .name = "learn",
     .usage = "[LESSON|FILE]",
-    .summary = "a short lesson that lets you predict before it shows; alone: the list",
+    .summary = "a short lesson: predict, then see the answer; without a name: the list",
     .in = ESP_IN_BOTH,
     .run = run,
     .complete = complete,

@@ -1,4 +1,4 @@
-/* race.c - ":race" shows two ways to decode the same text, side by side at their true speed. */
+/* race.c - ":race" shows two drafters decode the same text, side by side at true speed. */
 #include "tui/commands/command.h"
 
 #include <stdio.h>
@@ -9,9 +9,9 @@
 #include "tui/view/keys.h"
 #include "tui/view/race_view.h"
 
-static const double PASS = 0.1; /* seconds of one of the target, which is made so large */
+static const double PASS = 0.1; /* seconds per pass of the enlarged target */
 
-/* ------------------------------------------------------------------ in the engine's thread */
+/* ------------------------------------------------------------------ in the engine thread */
 
 struct racers {
     struct esp_race *race;
@@ -36,7 +36,7 @@ static void release(void *user)
 
 struct race_page {
     struct esp_race *race;
-    bool drawn; /* as it will look until a key is pressed */
+    bool drawn; /* the drawing is final until a key is pressed */
 };
 
 static bool settled(void *user)
@@ -77,7 +77,7 @@ static void close_race(void *user)
 
 static const struct esp_page_ops page_ops = {draw, key, due, settled, close_race};
 
-/* Takes the caller's hold of the race. */
+/* Takes over the caller's reference to the race. */
 static int show(struct esp_control *control, struct esp_race *race)
 {
     struct race_page *page = calloc(1, sizeof *page);
@@ -139,7 +139,7 @@ static int run(struct esp_control *control, const char *arguments)
     choice.session.values.seed = control->state.loaded.values.seed + (uint64_t)control->races++;
     if (choice.engine.target || choice.engine.width > 0 || choice.engine.layers > 0 ||
         control->state.loaded.serial > 1)
-        choice.pass = 0; /* the user's models race as they are */
+        choice.pass = 0; /* the user's models race unchanged */
     else
         choice.engine.backend = "cpu";
     esp_control_stop(control);
@@ -157,7 +157,8 @@ static void complete(const struct esp_control *control, const char *before, cons
 const struct esp_command_ops esp_command_race = {
     .name = "race",
     .usage = "[[LEFT] RIGHT]",
-    .summary = "two drafters decode one text at true speed; plain decoding against trees",
+    .summary = "two drafters decode the same text at true speed; default: plain decoding "
+               "against trees",
     .run = run,
     .complete = complete,
 };

@@ -1,11 +1,11 @@
-/* record.c - ":record FILE" records the session from here on; ":record" again ends it. */
+/* record.c - ":record FILE" records the session from here on; ":record" ends the recording. */
 #include "tui/commands/command.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-/* A name that is not there yet, unless two recordings begin in one second. */
+/* A name from the time: new unless two recordings start within one second. */
 static void name_of_now(char *path, size_t size)
 {
     time_t now = time(NULL);
@@ -15,11 +15,11 @@ static void name_of_now(char *path, size_t size)
         snprintf(path, size, "espalier.esp.jsonl");
 }
 
-/* In step mode the engine's thread waits in the middle of an iteration. */
+/* In step mode the engine thread waits within an iteration. */
 static void say_when(struct esp_control *control)
 {
     if (control->state.phase == ESP_PHASE_WAITING)
-        esp_answer(control, "when this iteration has ended");
+        esp_answer(control, "takes effect after this iteration");
 }
 
 static int run(struct esp_control *control, const char *arguments)
@@ -52,7 +52,8 @@ static void complete(const struct esp_control *control, const char *before, cons
 const struct esp_command_ops esp_command_record = {
     .name = "record",
     .usage = "[FILE]",
-    .summary = "record the session to a file, or end that; :record! FILE overwrites",
+    .summary =
+        "record the session to a file, or end the recording; :record! FILE overwrites a file",
     .run = run,
     .complete = complete,
 };

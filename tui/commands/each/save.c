@@ -1,5 +1,4 @@
-/* save.c - ":save FILE" writes the text to a file; ":save! FILE" also over one that is there.
- */
+/* save.c - ":save FILE" writes the text to a file; ":save! FILE" overwrites one. */
 #include "tui/commands/command.h"
 
 #include <string.h>
@@ -13,7 +12,7 @@ static int run(struct esp_control *control, const char *arguments)
     arguments += over;
     arguments += strspn(arguments, " ");
     if (!*arguments)
-        return esp_refuse(control, "write :save FILE, or :save! FILE to write over one");
+        return esp_refuse(control, "write :save FILE, or :save! FILE to overwrite a file");
     esp_typed_path(path, sizeof path, arguments);
     if (esp_write_file(path, control->state.bytes, control->state.byte_count, over, err,
                        sizeof err) < 0)
@@ -31,7 +30,7 @@ static void complete(const struct esp_control *control, const char *before, cons
 const struct esp_command_ops esp_command_save = {
     .name = "save",
     .usage = "FILE",
-    .summary = "write the text to a file; :save! FILE writes over one that is there",
+    .summary = "write the text to a file; :save! FILE overwrites a file",
     .in = ESP_IN_BOTH,
     .run = run,
     .complete = complete,

@@ -1,4 +1,4 @@
-/* seek.c - ":seek 41", ":seek start", ":seek end": where to look at a recording. */
+/* seek.c - ":seek 41", ":seek start", ":seek end": goes to a position in a recording. */
 #include "tui/commands/command.h"
 #include "tui/commands/replay.h"
 
@@ -14,7 +14,7 @@ static void complete(const struct esp_control *control, const char *before, cons
     if (*before)
         return;
     esp_choices_offer(choices, word, "start", "before the first iteration");
-    esp_choices_offer(choices, word, "end", "of the recording");
+    esp_choices_offer(choices, word, "end", "the end of the recording");
 }
 
 const struct esp_command_ops esp_command_seek = {

@@ -19,7 +19,7 @@ static int run(struct esp_control *control, const char *arguments)
 const struct esp_command_ops esp_command_set = {
     .name = "set",
     .usage = "KEY=VALUE",
-    .summary = "change a setting or a parameter of the drafter; a key alone: what it is",
+    .summary = "change a setting or a parameter of the drafter; a key alone shows its value",
     .in = ESP_IN_BOTH,
     .run = run,
     .complete = esp_setting_complete,

@@ -1,4 +1,4 @@
-/* accepted.c - the accepted pane: which drafts were accepted, as bars.
+/* accepted.c - the accepted pane: which drafted tokens were accepted, as bars.
  *
  *     length of the accepted path          acceptance by depth
  *         0 ████████▎     13 %  of 59          1 █████████▋  86 %  of 59
@@ -6,8 +6,8 @@
  *
  *     acceptance by child                  acceptance by draft probability
  *
- * The tables of `espalier stats` (acceptance.h) over the iterations that are kept, as far as
- * they follow the last change of a setting. As many columns as fit.
+ * The tables of `espalier stats` (acceptance.h), over the kept iterations since the last change
+ * of a setting. It shows as many columns as fit.
  */
 #include "tui/view/pane.h"
 
@@ -27,7 +27,7 @@ struct table {
     } row[MOST_ROWS];
 };
 
-/* Counts the newest iterations; a count of 0: there are none. */
+/* Counts the newest iterations; a count of 0: none. */
 static struct esp_acceptance count_kept(const struct esp_state *state)
 {
     struct esp_acceptance a = {.iterations = 0};
@@ -111,15 +111,16 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
     (void)look;
     (void)view;
     if (a.drafted == 0) {
-        esp_draw(canvas, 0, 0, ESP_STYLE_LABEL,
-                 "Which drafts were accepted, by depth and probability, is counted here.");
+        esp_draw(
+            canvas, 0, 0, ESP_STYLE_LABEL,
+            "The acceptance of drafted tokens, by depth and probability, is counted here.");
         return;
     }
     columns = columns < 1 ? 1 : columns > TABLES ? TABLES : columns;
     fill_tables(tables, &a);
     const int each = (width + GAP) / columns - GAP;
     for (int i = 0; i < TABLES; i++) {
-        int column = 0; /* the one that ends highest */
+        int column = 0; /* the one with the highest end */
         for (int j = 1; j < columns; j++)
             column = below[j] < below[column] ? j : column;
         draw_table(canvas, column * (each + GAP), below[column], each, &tables[i]);
@@ -129,7 +130,7 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
 
 const struct esp_pane_ops esp_pane_accepted = {
     .name = "accepted",
-    .summary = "which drafts were accepted: by path length, depth, child and probability",
+    .summary = "accepted tokens: by path length, depth, child and probability",
     .title = title,
     .draw = draw,
 };

@@ -1,10 +1,10 @@
-/* compare.c - the compare pane: two choices of drafter and verifier over one text.
+/* compare.c - the compare pane: two configurations of drafter and verifier over one text.
  *
- * Left and right the trees of two iterations that cover the same place of the text; below, the
- * text with the iterations of both under it, and the figures. As long as it follows, it shows
- * the newest place where both start, so that the two trees grew from the same context. Left and
- * Right go to the places before and after where one of the two starts, Page Up and Page Down to
- * those where both do.
+ * On the left and right are the trees of two iterations that cover the same place in the text.
+ * Below are the text with the iterations of both, and the figures. While following, it shows
+ * the newest place where both start, so both trees have the same context. Left and Right go to
+ * the previous and next place where one of the two starts, Page Up and Page Down to those where
+ * both do.
  */
 #include <string.h>
 
@@ -33,7 +33,7 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
     if (!state->compared)
         snprintf(text, size, "compare");
     else if (strcmp(state->loaded.verifier, "greedy") == 0)
-        snprintf(text, size, "compare%s   two choices, one text", held);
+        snprintf(text, size, "compare%s   two configurations, one text", held);
     else
         snprintf(text, size, "compare%s   the first writes the text, the second drafts along",
                  held);
@@ -41,8 +41,8 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
 
 /* ------------------------------------------------------------------ trees */
 
-/* "iter 41 from token 124: 5 of 19 accepted, 6 tokens". If it starts later than the other: by
- * how many tokens. A narrow pane shows less. */
+/* Draws "iter 41 from token 124: 5 of 19 accepted, 6 tokens", and for the later start by how
+ * many tokens. A narrow pane shows less. */
 static void draw_summary(struct esp_canvas *canvas, int y, const struct esp_iteration *it,
                          const struct esp_iteration *other, int stages)
 {
@@ -83,7 +83,7 @@ static void draw_tree(struct esp_canvas *canvas, const struct esp_state *state,
     esp_tree_rows_free(&rows);
 }
 
-/* One of the two: its drafter and verifier, its iteration, its tree. */
+/* Draws one side: drafter and verifier, iteration, tree. */
 static void draw_side(struct esp_canvas *canvas, const struct esp_state *state,
                       const struct esp_comparison *both, int side, struct esp_rect rect)
 {
@@ -103,12 +103,11 @@ static void draw_side(struct esp_canvas *canvas, const struct esp_state *state,
         draw_tree(canvas, state, it, stages, rect.height - 2);
     } else {
         esp_draw_paragraph(canvas, 1, ESP_STYLE_LABEL,
-                           state->has_partial ? "runs after the other one's iteration"
-                           : state->compared->kept_count ? "its tree is not kept any more"
+                           state->has_partial ? "runs after the iteration of the other one"
+                           : state->compared->kept_count ? "its tree is no longer kept"
                            : esp_state_is_busy(state)
-                               ? "it is about to begin"
-                               : "begins with the next prompt, or with an "
-                                 "empty line");
+                               ? "about to begin"
+                               : "begins with the next prompt, or with an empty line");
     }
     esp_canvas_leave(canvas, whole);
 }
@@ -131,8 +130,8 @@ static void draw_trees(struct esp_canvas *canvas, const struct esp_state *state,
                  canvas->glyphs->lines[ESP_LINE_UP | ESP_LINE_DOWN]);
 }
 
-/* In step mode, sentences below the trees about what the first has just done. Returns the rows
- * left for the trees. */
+/* In step mode, draws sentences about the first session's last stage below the trees. Returns
+ * the rows left for the trees. */
 static int draw_sentences(struct esp_canvas *canvas, const struct esp_state *state, int height)
 {
     char text[768];

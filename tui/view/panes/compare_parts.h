@@ -1,4 +1,4 @@
-/* compare_parts.h - the two lower parts of the compare pane. */
+/* compare_parts.h - the lower parts of the compare pane: text ruler and totals. */
 #ifndef ESP_COMPARE_PARTS_H
 #define ESP_COMPARE_PARTS_H
 
@@ -8,16 +8,16 @@
 
 enum { ESP_RULER_ROWS = 3, ESP_COMPARE_NAME = 96 };
 
-/* The names of the two, as short as tells them apart. */
+/* The shortest names that tell the two sessions apart. */
 void esp_compare_names(const struct esp_state *state, char names[2][ESP_COMPARE_NAME]);
 
-/* One row of text and under it, for each of the two, the iterations it was written in. */
+/* One row of text, and below it one row per session: the iterations that wrote it. */
 void esp_draw_ruler(struct esp_canvas *canvas, const struct esp_state *state,
                     const struct esp_comparison *both, bool held, int y);
 
-/* Rows that the totals take at this width. */
+/* Rows that the totals need at this width. */
 int esp_compare_totals_height(const struct esp_state *state, int width);
-/* A table of the figures of both, and who is ahead in words. */
+/* A table of both sessions' figures, and a sentence: which one is ahead. */
 void esp_draw_compare_totals(struct esp_canvas *canvas, const struct esp_state *state, int y);
 
 #endif

@@ -1,12 +1,12 @@
-/* compare_ruler.c - one text, cut into the iterations of two sessions.
+/* compare_ruler.c - the text, divided into the iterations of two sessions.
  *
  *     text      the old king said to his son, who
  *     dynatree  └────────────┘└──────┘└─────────
  *     linear    └──┘└───┘└───────┘└──────┘└─────
  *
- * Each bracket is an iteration; what it covers beyond the accepted path, the target's own
- * token, is drawn thinner. The two that the trees above belong to are marked. The row follows
- * the end of the text, or shows the place that is looked at.
+ * Each bracket is an iteration. The part beyond the accepted path, the target's own token, is
+ * drawn thinner. The iterations of the two trees above are marked. The row follows the end of
+ * the text or shows the selected place.
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@
 
 enum { MOST = 512, LONGEST_NAME = 24 };
 
-/* Tokens first..first+count-1 of the text; token i stands in columns x[i]..x[i+1]-1. */
+/* Tokens first..first+count-1 of the text; token i covers columns x[i]..x[i+1]-1. */
 struct window {
     int first, count;
     int x[MOST + 1];
@@ -29,7 +29,7 @@ static int token_width(const struct esp_state *state, int place, int flags)
     return esp_safe_width(state->bytes + start, end - start, flags);
 }
 
-/* The window ends at the end of the text or a third of the width behind `place`. */
+/* The window ends at the end of the text, or a third of the width after `place`. */
 static void choose(struct window *w, const struct esp_state *state, int place, int width,
                    int flags)
 {
@@ -71,7 +71,7 @@ static void draw_text(struct esp_canvas *canvas, const struct esp_state *state,
     }
 }
 
-/* The column where a place begins, held inside the window. */
+/* The column of a place, clamped to the window. */
 static int column(const struct window *w, int place)
 {
     int i = place - w->first;
@@ -83,7 +83,7 @@ static void draw_bracket(struct esp_canvas *canvas, const struct window *w,
 {
     int behind = it->position + it->committed_count;
     int start = column(w, it->position), end = column(w, behind);
-    int own = column(w, it->position + it->path_length); /* the target's token begins */
+    int own = column(w, it->position + it->path_length); /* start of the target's token */
     bool starts = it->position >= w->first, ends = behind <= w->first + w->count;
     for (int x = start; x < end; x++) {
         int line = x == start && starts ? ESP_LINE_UP : ESP_LINE_LEFT;
@@ -95,8 +95,7 @@ static void draw_bracket(struct esp_canvas *canvas, const struct window *w,
     }
 }
 
-/* Iterations from the left of the window to its right; places that are not covered stay free.
- */
+/* Draws the iterations from left to right; places that none covers stay free. */
 static void draw_cuts(struct esp_canvas *canvas, const struct esp_state *state,
                       const struct window *w, const struct esp_iteration *marked, int left,
                       int y)

@@ -1,7 +1,7 @@
-/* compare_totals.c - the figures of two sessions on one text, one row each, and in words.
+/* compare_totals.c - the figures of two sessions over one text, one row each, and in words.
  *
- * They are sums since the comparison began or a setting changed. Counts are of all iterations,
- * times of those that ran outside of step mode. The better of two numbers is marked.
+ * They are sums since the comparison began or a setting changed. Counts cover all iterations,
+ * times only those outside of step mode. The better of two numbers is marked.
  */
 #include <math.h>
 #include <string.h>
@@ -14,8 +14,8 @@ struct figures {
     double tokens, iterations, accepted, draft, verify, speed, plain;
 };
 
-/* Columns from left to right. Where there is no room for all, those of the highest rank are
- * left out first. */
+/* Columns from left to right. If they do not all fit, those of the highest rank are left out
+ * first. */
 static const struct {
     const char *label, *wide; /* in a wide pane */
     int width, wide_width, rank, decimals;
@@ -39,7 +39,7 @@ static int width_of(int column, int width)
     return width >= WIDE ? columns[column].wide_width : columns[column].width;
 }
 
-/* Seconds per token of the two, since the comparison began. */
+/* Seconds per token of both, since the comparison began. */
 static void paces(const struct esp_state *state, double pace[2])
 {
     pace[0] = esp_state_pace(state, state->since.iterations);
@@ -59,7 +59,7 @@ static struct figures figures_of(const struct esp_state *state, double baseline,
                         .plain = NAN};
     if (baseline > 0 && pace > 0)
         f.plain = baseline / pace;
-    return f; /* figures without data are 0/0 = NaN */
+    return f; /* figures without data: 0/0 = NaN */
 }
 
 static struct esp_contender contender(const struct esp_state *state, double pace)
@@ -78,7 +78,7 @@ void esp_compare_names(const struct esp_state *state, char names[2][ESP_COMPARE_
     esp_contender_name(names[1], ESP_COMPARE_NAME, &other, &one);
 }
 
-/* Which columns are shown beside a name, and how much room is left for that. */
+/* Chooses the columns, and returns the width left for a name. */
 static int choose(bool shown[COLUMNS], int width)
 {
     int room = width - LEAST_NAME;

@@ -1,5 +1,5 @@
-/* controller.c - the controller pane: the values that adapt, before and after this iteration,
- * and their course.
+/* controller.c - the controller pane: the adaptive values, before and after this iteration, and
+ * their history.
  *
  *     upper confidence (tauh)   .90 → .87   .87 to .94   ▇▇▆▆▆▅▅▅▅▄
  *     accepted share            .71 → .74   .58 to .81   ▃▅▄▆▇▅▆▆▅▆
@@ -7,13 +7,16 @@
  *
  *     K 2, L1 3, L2 4     .41   3.12 tokens in 2.3 ms
  *
- * Where a drafter chose among shapes of trees: those, the one taken first, with their shares
- * and what each was expected to bring. Then one line per value that moves, with its course over
- * the last iterations and the range of what is shown of it, then those that stand still. A low
- * pane has all values in one row; a high one, as when it is zoomed, has a chart of each that
- * moves, with the line it is steered to, and sentences that say what it does and why it moved.
- * Where a drafter has no controller, the share of the drafted depth that was accepted is all
- * there is to show.
+ * From top to bottom:
+ *
+ * - the tree shapes that the drafter chose from, the chosen one first, with their probabilities
+ *   and expected results;
+ * - the values that move, one line each, with range and history;
+ * - the values that do not move.
+ *
+ * A low pane shows all values in one row. A high one (zoomed) shows a chart of each moving
+ * value with its goal, and sentences: what it does and why it moved. For a drafter without a
+ * controller the pane shows the accepted share of the drafted depth.
  */
 #include "tui/view/pane.h"
 
@@ -28,7 +31,7 @@
 
 enum { HIGH = 12 /* rows of a pane with charts */ };
 
-/* How much of the drafted depth was accepted, oldest first; returns how many there are. */
+/* The accepted share of the drafted depth, oldest first; returns the number of values. */
 static int path_shares(const struct esp_state *state, float values[ESP_SUMMARIES])
 {
     int count = 0;
@@ -52,7 +55,7 @@ static int draw_change(struct esp_canvas *canvas, int x, int y, const struct esp
     return esp_draw(canvas, x, y, ESP_STYLE_VALUE, after);
 }
 
-/* The columns that draw_change() takes. */
+/* The width of draw_change(). */
 static int change_width(const struct esp_gauge *gauge)
 {
     char before[16], after[16];
@@ -76,7 +79,7 @@ static bool moves(const struct esp_state *state, const struct esp_iteration *it,
     return axis.high > axis.low || it->gauges[gauge].before != it->gauges[gauge].after;
 }
 
-/* The last of `count` values, and what their range is: ".0016 to .10 ▇▆▅". */
+/* Draws the last of `count` values with their range: ".0016 to .10 ▇▆▅". */
 static void draw_spark(struct esp_canvas *canvas, int x, int y, const float *values, int count)
 {
     enum { RANGE = 13, LEAST = 8 /* columns */ };
@@ -94,7 +97,7 @@ static void draw_spark(struct esp_canvas *canvas, int x, int y, const float *val
     esp_draw_spark(canvas, x, y, width, ESP_STYLE_SPARK, values, count, &axis);
 }
 
-/* Values that stand still, in rows from `y` on. */
+/* Draws the values that do not move, from row `y` on. */
 static void draw_still(struct esp_canvas *canvas, const struct esp_state *state,
                        const struct esp_iteration *it, int y)
 {
@@ -113,12 +116,12 @@ static void draw_still(struct esp_canvas *canvas, const struct esp_state *state,
     }
 }
 
-/* The widest name of a value that moves, and where its numbers start: with its symbol, if there
- * is room. */
+/* The width of the widest name of a moving value, with its symbol if there is room: the numbers
+ * start there. */
 static int name_column(const struct esp_canvas *canvas, const struct esp_state *state,
                        const struct esp_iteration *it, bool *full)
 {
-    enum { LEAST = 46 /* columns of numbers, a range and a course */ };
+    enum { LEAST = 46 /* columns of numbers, range and history */ };
     int widest[2] = {0, 0};
     for (int i = 0; i < it->gauge_count; i++) {
         char text[64];
@@ -133,7 +136,8 @@ static int name_column(const struct esp_canvas *canvas, const struct esp_state *
     return widest[*full] + 2;
 }
 
-/* What a drafter chose from, a line each, the one taken first. Returns how many lines. */
+/* Draws the tree shapes that a drafter chose from, the chosen one first. Returns the number of
+ * lines. */
 static int draw_choices(struct esp_canvas *canvas, const struct esp_iteration *it)
 {
     enum { SHARE = 20, BRINGS = 26 };
@@ -151,7 +155,7 @@ static int draw_choices(struct esp_canvas *canvas, const struct esp_iteration *i
     return it->choice_count;
 }
 
-/* One value per line. */
+/* Draws one value per line. */
 static void draw_lines(struct esp_canvas *canvas, const struct esp_state *state,
                        const struct esp_iteration *it)
 {
@@ -175,7 +179,7 @@ static void draw_lines(struct esp_canvas *canvas, const struct esp_state *state,
     draw_still(canvas, state, it, y);
 }
 
-/* All values in one row, those that move first. */
+/* Draws all values in one row, moving ones first. */
 static void draw_row(struct esp_canvas *canvas, const struct esp_state *state,
                      const struct esp_iteration *it)
 {
@@ -200,7 +204,7 @@ static void draw_row(struct esp_canvas *canvas, const struct esp_state *state,
 
 /* ------------------------------------------------------------------ charts */
 
-/* What stands above a chart: name, change, what it does and why it moved; returns its rows. */
+/* Draws the heading of a chart: name, change, effect, reason; returns its rows. */
 static int draw_heading(struct esp_canvas *canvas, const struct esp_iteration *it, int gauge,
                         int y)
 {
@@ -213,8 +217,8 @@ static int draw_heading(struct esp_canvas *canvas, const struct esp_iteration *i
     return *text ? esp_draw_paragraph(canvas, y + 1, ESP_STYLE_LABEL, text) - y : 1;
 }
 
-/* A chart of `rows` rows with its scale on the left and, if it is steered to one, a goal. The
- * scale is the range of the values that are shown. */
+/* Draws a chart of `rows` rows with its scale on the left and its goal, if any. The scale is
+ * the range of the shown values. */
 static void draw_chart(struct esp_canvas *canvas, const struct esp_state *state,
                        const struct esp_iteration *it, int gauge, int y, int rows)
 {
@@ -249,7 +253,7 @@ static void draw_chart(struct esp_canvas *canvas, const struct esp_state *state,
     esp_draw_right(canvas, canvas->view.rect.width, row, ESP_STYLE_WARN, text);
 }
 
-/* The rows that the heading of a value takes. */
+/* The rows of a value's heading. */
 static int heading_rows(const struct esp_iteration *it, int gauge, int width)
 {
     char why[200], text[400];
@@ -259,7 +263,7 @@ static int heading_rows(const struct esp_iteration *it, int gauge, int width)
     return 1 + (*text ? esp_paragraph_height(text, width) : 0);
 }
 
-/* A value on one line, with what it does. */
+/* Draws a value and its effect on one line. */
 static void draw_short(struct esp_canvas *canvas, const struct esp_iteration *it, int gauge,
                        int y)
 {
@@ -273,8 +277,8 @@ static void draw_short(struct esp_canvas *canvas, const struct esp_iteration *it
         esp_draw_bytes(canvas, x, y, width - x, ESP_STYLE_LABEL, 0, meaning, strlen(meaning));
 }
 
-/* How many of the `moving` values that stand first in `order` get a chart, the others of
- * `count` a line; `rows`: of a chart, `gap`: between two. */
+/* How many of the `moving` values (first in `order`) get a chart; the others of the `count`
+ * values get a line. `rows`: per chart, `gap`: between charts. */
 static int share_rows(const struct esp_iteration *it, const int *order, int moving, int count,
                       const struct esp_rect *room, int *rows, int *gap)
 {
@@ -282,7 +286,7 @@ static int share_rows(const struct esp_iteration *it, const int *order, int movi
     int charts = moving;
     *rows = 0;
     for (*gap = 1; charts > 0; *gap ? *gap = 0 : charts--) {
-        /* Values that stand still may fall off the end, those that move may not. */
+        /* Values that do not move may be left out, moving ones may not. */
         int needed = *gap ? count - charts : moving - charts;
         for (int i = 0; i < charts; i++)
             needed += heading_rows(it, order[i], room->width) + *gap;
@@ -294,8 +298,7 @@ static int share_rows(const struct esp_iteration *it, const int *order, int movi
     return charts;
 }
 
-/* Charts of the values that move, as large as there is room; then a line for each of those that
- * there is no room for, and of those that stand still. */
+/* Draws charts of the moving values, as large as possible, then a line for each other value. */
 static void draw_charts(struct esp_canvas *canvas, const struct esp_state *state,
                         const struct esp_iteration *it)
 {
@@ -316,7 +319,7 @@ static void draw_charts(struct esp_canvas *canvas, const struct esp_state *state
         draw_short(canvas, it, order[i], y++);
 }
 
-/* Of a drafter without a controller. */
+/* For a drafter without a controller. */
 static void draw_path_share(struct esp_canvas *canvas, const struct esp_state *state)
 {
     static const char label[] = "accepted path / drafted depth";
@@ -349,6 +352,6 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
 
 const struct esp_pane_ops esp_pane_controller = {
     .name = "controller",
-    .summary = "thresholds of an adaptive drafter, and how well the draft does",
+    .summary = "thresholds of an adaptive drafter, and the acceptance of the draft",
     .draw = draw,
 };

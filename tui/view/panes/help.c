@@ -1,7 +1,7 @@
-/* help.c - the help pane: lines that are made from the tables of keys and commands.
+/* help.c - the help pane: lines from the tables of keys and commands.
  *
- * A line that starts in column 0 is a heading; other lines are a name, blanks and an
- * explanation. In a narrow pane the explanation is wrapped beside the name, or below it.
+ * A line that starts in column 0 is a heading. Other lines have a name, blanks and an
+ * explanation. A narrow pane wraps the explanation beside the name or below it.
  */
 #include "tui/view/pane.h"
 
@@ -10,11 +10,11 @@
 #include "viz/safe.h"
 #include "viz/wrap.h"
 
-/* A line as it stands at some width: `name` bytes of it in its first row, the rest as a
- * paragraph from `column` on. */
+/* The layout of a line: `name` bytes in the first row, the rest as a paragraph from `column`
+ * on. */
 struct placed {
     int name, column, rows;
-    bool below; /* the paragraph begins in the second row */
+    bool below; /* the paragraph starts in the second row */
 };
 
 static struct placed place(const char *line, int width)
@@ -39,7 +39,7 @@ static int row_count(const struct esp_look *look, int width)
     return count;
 }
 
-/* The row at the top: after the pane grew there may be no more to scroll. */
+/* The top row; after the pane has grown, there may be less to scroll. */
 static int top_row(const struct esp_look *look, const struct esp_pane_view *view, int width,
                    int height)
 {

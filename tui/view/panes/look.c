@@ -1,4 +1,4 @@
-/* look.c - which iteration and which node the user looks at; see pane.h. */
+/* look.c - the selected iteration and node; see pane.h. */
 #include "tui/view/pane.h"
 
 #include <string.h>

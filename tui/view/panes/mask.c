@@ -38,8 +38,8 @@ static bool request(struct esp_pane_view *view, struct esp_look *look,
 {
     const bool grows_right = look->grows_right;
     if (action == ESP_ACTION_TOGGLE)
-        return false;          /* every row is shown */
-    look->grows_right = false; /* here the nodes stand below each other */
+        return false;          /* all rows are visible */
+    look->grows_right = false; /* here the nodes are stacked */
     bool obeyed = esp_pane_tree.request(view, look, state, action, width, height);
     look->grows_right = grows_right;
     return obeyed;

@@ -1,18 +1,17 @@
-/* node.c - the node inspector: everything that is known about one node of the tree.
+/* node.c - the node pane: everything about one node of the tree.
  *
  *     draft (q) .71  target (p) .83  path (P) .25  confidence .38  depth 3, child 1 of 2
  *     accepted: the random number .31 (u) is below its chance of 1.0
  *     token 318, bytes 20 6b 69 6e 67
  *     accepted with probability min(1, p/q) = 1.0, u = .31
- *     below: a child is accepted .62, at most .70 (alpha*), with these children .58
+ *     below: acceptance of a child .62, at most .70 (alpha*), with these children .58
  *
- *     siblings: by the draft (q), by the target (p), → accepted how likely
+ *     siblings: draft (q), target (p), → chance of acceptance
  *     > " king"   draft ███████▎ .71  target ████████▍ .83  → .83
  *       " woman"  draft █▏       .12  target ▌         .06  → .06
  *
- * Without a cursor in the tree it looks at the node where the verifier stopped. A low pane has
- * the numbers, the sentence and the siblings; a high one shows the children too, and a low one
- * can be scrolled to them.
+ * Without a cursor in the tree it shows the node where the verifier stopped. A low pane has the
+ * numbers, the sentence and the siblings, and scrolls to the children; a high one shows all.
  */
 #include "tui/view/pane.h"
 
@@ -60,8 +59,7 @@ static int child_count(const struct esp_iteration *it, int parent)
     return count;
 }
 
-/* A number and what it is; its symbol stands in brackets where there is room for all of them.
- */
+/* A number with its name; the symbols are shown in brackets if all of them fit. */
 struct figure {
     const char *name, *symbol;
     char text[48];
@@ -91,7 +89,7 @@ static int figures_of(const struct esp_iteration *it, int node,
         count++;
     }
     for (int i = 0; node > 0 && i < 3; i++) {
-        if (i != 1 && !isfinite(shares[i].value)) /* no draft gave it one */
+        if (i != 1 && !isfinite(shares[i].value)) /* the draft gave it no probability */
             continue;
         figures[count] = (struct figure){shares[i].name, shares[i].symbol, "", ESP_STYLE_VALUE};
         esp_probability_exact(figures[count++].text, shares[i].value);
@@ -110,14 +108,14 @@ static int figures_of(const struct esp_iteration *it, int node,
     return count;
 }
 
-/* The columns of a figure, with or without its symbol. */
+/* The width of a figure, with or without its symbol. */
 static int width_of(const struct figure *figure, bool symbol)
 {
     return (int)(strlen(figure->name) + 1 + strlen(figure->text)) +
            (symbol && figure->symbol ? (int)strlen(figure->symbol) + 3 : 0);
 }
 
-/* Goes on in the next row where one does not fit; returns the row after the last. */
+/* Draws the numbers, wrapping to the next row; returns the row after the last. */
 static int draw_numbers(struct esp_canvas *canvas, const struct esp_iteration *it, int node)
 {
     struct figure figures[MOST_FIGURES];
@@ -154,7 +152,7 @@ static int draw_bytes_of(struct esp_canvas *canvas, const struct esp_state *stat
     return y + 1;
 }
 
-/* What the verifier's formulas say about what is below the node; "" if nothing. */
+/* The verifier's formulas for the children of the node; "" if there are none. */
 static void say_below(char *text, size_t size, const struct esp_iteration *it, int node)
 {
     const struct esp_node *n = &it->tree.nodes[node];
@@ -162,12 +160,13 @@ static void say_below(char *text, size_t size, const struct esp_iteration *it, i
     char number[8];
     text[0] = '\0';
     if (isfinite(rate))
-        esp_say(text, size, "below: a child is accepted %s", esp_probability(number, rate));
+        esp_say(text, size, "below: acceptance of a child %s", esp_probability(number, rate));
     else if (isfinite(these))
-        esp_say(text, size, "below: one of these children is accepted %s",
+        esp_say(text, size, "below: acceptance of one of these children %s",
                 esp_probability(number, these));
     else if (isfinite(n->ceiling))
-        esp_say(text, size, "below: %s judges whole paths; a child is accepted", it->verifier);
+        esp_say(text, size, "below: %s judges whole paths; acceptance of a child",
+                it->verifier);
     if (isfinite(n->ceiling))
         esp_say(text, size,
                 isfinite(rate) || isfinite(these) ? ", at most %s (alpha*)"
@@ -180,7 +179,7 @@ static void say_below(char *text, size_t size, const struct esp_iteration *it, i
         esp_say(text, size, "; this tree gives %.2f tokens on average", tokens);
 }
 
-/* Lines that only a high pane has; returns the next row. */
+/* Draws the lines that only a high pane has; returns the next row. */
 static int draw_details(struct esp_canvas *canvas, const struct esp_state *state,
                         const struct esp_iteration *it, int node, int y)
 {
@@ -206,7 +205,7 @@ static int draw_details(struct esp_canvas *canvas, const struct esp_state *state
 
 /* ------------------------------------------------------------------ siblings and children */
 
-/* A bar on a scale from 0 to 1, and its number. */
+/* Draws a bar on a scale from 0 to 1, and its number. */
 static int draw_share(struct esp_canvas *canvas, int x, int y, const char *label, int style,
                       double value, int bar)
 {
@@ -215,9 +214,9 @@ static int draw_share(struct esp_canvas *canvas, int x, int y, const char *label
     return esp_draw_probability(canvas, x + bar + 1, y, ESP_STYLE_VALUE, value) + 2;
 }
 
-/* What the rows of one family share. */
+/* Layout of the rows of one family. */
 struct family {
-    int parent, marked; /* marked: the node looked at, or -1 */
+    int parent, marked; /* marked: the shown node, or -1 */
     int label, bar;     /* columns */
     bool branching;
 };
@@ -260,9 +259,9 @@ static void draw_member(struct esp_canvas *canvas, const struct esp_state *state
     esp_draw_probability(canvas, x, y, ESP_STYLE_VALUE, n->branching);
 }
 
-/* Children of one node by rank, in at most `rows` rows: what the draft thought of each, what
- * the target thinks, how likely the verifier accepts it. Those for which there is no room are
- * counted, in the last row or, if there is one only, at its end. Returns the next row. */
+/* Draws the children of a node by rank, in at most `rows` rows: draft and target probability,
+ * chance of acceptance. Further children are counted, in the last row or, with a single row, at
+ * its end. Returns the next row. */
 static int draw_family(struct esp_canvas *canvas, const struct esp_state *state,
                        const struct esp_iteration *it, int parent, int marked, int y, int rows)
 {
@@ -294,7 +293,7 @@ static int draw_family(struct esp_canvas *canvas, const struct esp_state *state,
     return last;
 }
 
-/* In a high pane: siblings and children, each below a heading. */
+/* In a high pane: draws siblings and children, each below a heading. */
 static void draw_families(struct esp_canvas *canvas, const struct esp_state *state,
                           const struct esp_iteration *it, int node, int y)
 {
@@ -304,9 +303,8 @@ static void draw_families(struct esp_canvas *canvas, const struct esp_state *sta
         int rows = children > 0 && siblings + children + 3 > left ? (left - 3) / 2 : left - 1;
         bool branching = isfinite(it->tree.nodes[node].branching);
         esp_drawf(canvas, 0, y, ESP_STYLE_LABEL,
-                  branching
-                      ? "siblings: by the draft (q), by the target (p), %s accepted how likely"
-                      : "siblings: by the draft (q), by the target (p)",
+                  branching ? "siblings: draft (q), target (p), %s chance of acceptance"
+                            : "siblings: draft (q), target (p)",
                   canvas->glyphs->arrow);
         y = draw_family(canvas, state, it, parent, node, y + 1, rows > 1 ? rows : 1) + 1;
     }
@@ -316,7 +314,7 @@ static void draw_families(struct esp_canvas *canvas, const struct esp_state *sta
     }
 }
 
-/* Sentence, siblings, and what is below if there is a row left. */
+/* Draws the sentence, the siblings, and the children if a row is left. */
 static void draw_low(struct esp_canvas *canvas, const struct esp_state *state,
                      const struct esp_iteration *it, int node, const char *sentence, int y)
 {
@@ -338,8 +336,8 @@ static void draw_high(struct esp_canvas *canvas, const struct esp_state *state,
     draw_families(canvas, state, it, node, draw_details(canvas, state, it, node, y));
 }
 
-/* Everything about a node, in as many rows as that takes; the caller closes the page. Returns
- * how many. */
+/* Draws everything about a node, in as many rows as needed; the caller closes the page. Returns
+ * the number of rows. */
 static int draw_page(struct esp_canvas *page, const struct esp_canvas *like,
                      const struct esp_state *state, const struct esp_look *look, int width)
 {
@@ -388,7 +386,7 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
         draw_high(canvas, state, it, node, text);
 }
 
-/* Up and Down go through what a pane that is too low leaves out. */
+/* Up and Down scroll a pane that is too low. */
 static bool request(struct esp_pane_view *view, struct esp_look *look,
                     const struct esp_state *state, int action, int width, int height)
 {
@@ -428,7 +426,7 @@ static bool request(struct esp_pane_view *view, struct esp_look *look,
 
 const struct esp_pane_ops esp_pane_node = {
     .name = "node",
-    .summary = "one node: its probabilities, its siblings, what became of it and why",
+    .summary = "one node: its probabilities, its siblings, its outcome and the reason",
     .title = title,
     .draw = draw,
     .request = request,

@@ -1,8 +1,7 @@
-/* stats.c - the stats pane: what speculation is worth, and where the time of an iteration goes.
+/* stats.c - the stats pane: the value of speculation, and the time of each stage.
  *
- * The comparison with plain decoding is said in words, above all when speculation loses.
- * Figures are those of the last iterations since a setting changed, so that the effect of a
- * change shows.
+ * The comparison with plain decoding is in words, above all when speculation loses. The figures
+ * cover the last iterations since a setting changed, so the effect of a change is visible.
  */
 #include "tui/view/pane.h"
 
@@ -20,7 +19,7 @@ static int draw_figure(struct esp_canvas *canvas, int x, const char *value, cons
     return esp_draw(canvas, x, 0, ESP_STYLE_LABEL, label) + 3;
 }
 
-/* Speed, tokens per iteration, acceptance; returns the column after them. */
+/* Draws speed, tokens per iteration, acceptance; returns the column after them. */
 static int draw_figures(struct esp_canvas *canvas, const struct esp_figures *figures)
 {
     char number[16];
@@ -34,7 +33,7 @@ static int draw_figures(struct esp_canvas *canvas, const struct esp_figures *fig
                        wide ? " of nodes accepted" : " accepted");
 }
 
-/* What speculation is worth, in words: the longest form that fits. */
+/* Draws the value of speculation in words: the longest form that fits. */
 static void draw_words(struct esp_canvas *canvas, int x, const struct esp_state *state,
                        const struct esp_figures *figures)
 {
@@ -50,7 +49,7 @@ static void draw_words(struct esp_canvas *canvas, int x, const struct esp_state 
         }
 }
 
-/* "draft ████▌    0.90": bars to scale with each other, in places that do not move. */
+/* Draws "draft ████▌ 0.90": bars on a common scale, at fixed places. */
 static void draw_stages(struct esp_canvas *canvas, int y, const struct esp_figures *figures)
 {
     const double *seconds = figures->seconds;
@@ -81,7 +80,7 @@ static void draw_stages(struct esp_canvas *canvas, int y, const struct esp_figur
     }
 }
 
-/* The same below each other, where a row has no room for it. */
+/* Draws the same lines stacked, when a row has no room for them. */
 static void draw_column(struct esp_canvas *canvas, const struct esp_state *state,
                         const struct esp_figures *figures)
 {
@@ -121,7 +120,7 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
     (void)view;
     if (figures.iterations == 0) {
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL,
-                 "After an iteration: its speed and where the time went.");
+                 "After an iteration: its speed and the time of each stage.");
         return;
     }
     if (canvas->view.rect.width < NARROW && canvas->view.rect.height >= LEAST_COLUMN) {
@@ -138,6 +137,6 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
 
 const struct esp_pane_ops esp_pane_stats = {
     .name = "stats",
-    .summary = "speed, acceptance, time per stage, and the speed of plain decoding beside it",
+    .summary = "speed, acceptance, time per stage, compared with plain decoding",
     .draw = draw,
 };

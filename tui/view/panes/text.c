@@ -1,10 +1,9 @@
-/* text.c - the text pane: what was written, wrapped, each token in the style of where it came
- * from.
+/* text.c - the text pane: the text, wrapped, each token in the style of its origin.
  *
- * The text may be long, so only the lines that can be seen are worked out: from the end (or
- * from the line the user scrolled to) back, paragraph by paragraph. Past every PIECE bytes the
- * next space ends a paragraph too, which bounds the work per frame. Lines are named by the byte
- * they start at, so that a scrolled view stays where it is while text is added.
+ * The text may be long, so only the visible lines are laid out: backward from the end (or from
+ * the line the user scrolled to), paragraph by paragraph. Every PIECE bytes the next space also
+ * ends a paragraph, which bounds the work per frame. Lines are identified by their first byte,
+ * so a scrolled view stays in place while text is added.
  */
 #include "tui/view/pane.h"
 
@@ -19,7 +18,7 @@ enum { PIECE = 32768, WORD = 256, REMEMBERED = 1024 };
 
 /* ------------------------------------------------------------------ lines */
 
-/* Where piece `index` of the text starts: after the first blank past index * PIECE. */
+/* Start of piece `index` of the text: after the first blank past index * PIECE. */
 static size_t piece_start(const struct esp_wrap *w, size_t index)
 {
     size_t raw = index * PIECE, at = raw;
@@ -31,7 +30,7 @@ static size_t piece_start(const struct esp_wrap *w, size_t index)
     return raw;
 }
 
-/* Start of the paragraph that byte `at` - 1 belongs to; at > 0. */
+/* Start of the paragraph of byte `at` - 1; at > 0. */
 static size_t paragraph_before(const struct esp_wrap *w, size_t at)
 {
     size_t index = (at - 1) / PIECE, least = piece_start(w, index), start = at - 1;
@@ -51,7 +50,7 @@ static size_t paragraph_end(const struct esp_wrap *w, size_t at)
     return newline ? (size_t)(newline - w->bytes) + 1 : most;
 }
 
-/* The start of the line `lines` above the one that starts at byte `at`. */
+/* The start of the line `lines` lines above the one that starts at byte `at`. */
 static size_t lines_above(const struct esp_wrap *w, size_t at, int lines)
 {
     size_t starts[REMEMBERED];
@@ -100,13 +99,13 @@ static int span_at(const struct esp_state *state, size_t byte)
     return low;
 }
 
-/* Where the text to find occurs, while the bytes are visited in order. */
+/* The matches of the search, while the bytes are visited in order. */
 struct matches {
     const struct esp_wrap *w;
     const char *what;
     size_t length, end;
     long at;      /* the match at the byte, else the next one; -1: none */
-    long current; /* the match that was found last; -1: none */
+    long current; /* the last found match; -1: none */
 };
 
 static struct matches matches_in(const struct esp_wrap *w, const struct esp_look *look,
@@ -128,8 +127,8 @@ static int style_at(struct matches *m, size_t byte, int style)
     return m->at == m->current ? ESP_STYLE_SELECTION : ESP_STYLE_MATCH;
 }
 
-/* Draws [at, end) from column 0 on; returns the column after it. Blanks that end a full line
- * are not drawn, so that no underline hangs over. */
+/* Draws [at, end) from column 0 on; returns the column after it. Blanks at the end of a full
+ * line are not drawn: their underline would stick out. */
 static int draw_line(struct esp_canvas *canvas, const struct esp_state *state,
                      const struct esp_look *look, const struct esp_wrap *w, size_t at,
                      size_t end, int y)
@@ -180,10 +179,9 @@ static void draw_welcome(struct esp_canvas *canvas, const struct esp_state *stat
     /* The built-in pair. */
     const bool small = strncmp(state->loaded.target, "fairytale-", 10) == 0;
     const bool chat = *state->loaded.chat;
-    const char *tales = small && !chat
-                            ? "The small models that come with the program have read fairy "
-                              "tales alone: they continue a tale, and answer no questions."
-                            : "";
+    const char *tales = small && !chat ? "The built-in models have only read fairy tales: they "
+                                         "continue a tale and answer no questions."
+                                       : "";
     const char *const lines[] = {
         chat ? "Ask something and press Enter: the model answers."
              : "Type the beginning of a text and press Enter.",
@@ -262,7 +260,7 @@ static bool request(struct esp_pane_view *view, struct esp_look *look,
     return true;
 }
 
-/* The start of the line that a byte is in. */
+/* The start of the line of a byte. */
 static size_t line_of(const struct esp_wrap *w, size_t byte)
 {
     size_t start = paragraph_before(w, byte + 1), end;
@@ -271,7 +269,7 @@ static size_t line_of(const struct esp_wrap *w, size_t byte)
     return start;
 }
 
-/* Scrolls a byte into the pane, a third down from its top, unless it is shown already. */
+/* Scrolls a byte into the pane, a third below its top, unless it is visible. */
 static void bring_up(struct esp_pane_view *view, const struct esp_wrap *w, size_t byte,
                      int height)
 {
@@ -279,7 +277,8 @@ static void bring_up(struct esp_pane_view *view, const struct esp_wrap *w, size_
     top = view->anchor < 0 || (size_t)view->anchor > bottom ? bottom : (size_t)view->anchor;
     if (line < top || lines_above(w, line, height - 1) > top)
         top = lines_above(w, line, height / 3);
-    view->anchor = (long)(top < bottom ? top : bottom); /* it stays while text is added */
+    view->anchor =
+        (long)(top < bottom ? top : bottom); /* it stays in place while text is added */
 }
 
 static struct esp_search_result find(struct esp_pane_view *view, struct esp_look *look,
@@ -344,13 +343,13 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
         add(text, size, part);
     add(text, size, state->loaded.chat);
     snprintf(part, sizeof part, "seed %" PRIu64, values->seed);
-    if (values->temperature > 0) /* otherwise nothing is drawn */
+    if (values->temperature > 0) /* otherwise nothing is sampled */
         add(text, size, part);
 }
 
 const struct esp_pane_ops esp_pane_text = {
     .name = "text",
-    .summary = "what was written; drafted and accepted tokens are underlined",
+    .summary = "the text; drafted and accepted tokens are underlined",
     .title = title,
     .draw = draw,
     .request = request,

@@ -4,8 +4,8 @@
  *     nodes    drafted: accepted, seen by the target, cut before
  *     ms       time: draft, verify, the rest
  *
- * Each is a stack of parts drawn over one or more rows. The Left and Right keys hold an
- * iteration, which is then marked below; its numbers stand on the right.
+ * Each is a stack of parts over one or more rows. Left and Right hold an iteration: it is
+ * marked, and its numbers are shown on the right.
  */
 #include "tui/view/pane.h"
 
@@ -58,7 +58,7 @@ static double total_of(const struct esp_iteration_summary *summary, int series)
     return parts[0].value + parts[1].value + parts[2].value;
 }
 
-/* The next of 1, 2, 5, 10, 20, ... so that the scale seldom changes. */
+/* The next of 1, 2, 5, 10, 20, ...: the scale seldom changes. */
 static double round_up(double value)
 {
     double scale = pow(10, floor(log10(value)));
@@ -66,7 +66,7 @@ static double round_up(double value)
     return scale * (digits <= 1 ? 1 : digits <= 2 ? 2 : digits <= 5 ? 5 : 10);
 }
 
-/* A stack over `rows` rows that end above row `bottom`; `most` fills them. */
+/* Draws a stack over `rows` rows that end above row `bottom`; `most` fills them. */
 static void draw_stack(struct esp_canvas *canvas, int x, int bottom, int rows,
                        const struct part parts[PARTS], double most)
 {
@@ -131,8 +131,8 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
     snprintf(text, size, "timeline   one column per iteration");
 }
 
-/* What the parts of the stacks are, each behind a cell of its colour and shade: of each series
- * beside it where its rows are enough, else of all of them in row `y`. */
+/* Draws the legend of the stacks, with a cell of each colour and shade: beside each series if
+ * it has enough rows, else for all in row `y`. */
 static void draw_legend(struct esp_canvas *canvas, int rows, int gap, int y, int end)
 {
     static const struct {
@@ -226,7 +226,7 @@ static bool request(struct esp_pane_view *view, struct esp_look *look,
     }
 }
 
-/* Holds the iteration whose column was clicked on. */
+/* Holds the iteration of the clicked column. */
 static bool click(struct esp_pane_view *view, struct esp_look *look,
                   const struct esp_state *state, struct esp_rect inside, int x, int y)
 {

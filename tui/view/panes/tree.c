@@ -1,9 +1,9 @@
 /* tree.c - the tree pane: the draft tree of an iteration, as indented rows (viz/tree_view.h) or
  * growing to the right (viz/tree_right.h).
  *
- * As long as it follows the newest iteration it shows what fits, folding the rest. Moving the
- * cursor holds the iteration: it stays while others come, nothing is folded but what the user
- * folds, and the node inspector shows the node at the cursor.
+ * While it follows the newest iteration it shows as much as fits and folds the rest. Moving the
+ * cursor holds the iteration: it stays while others come, only the user folds nodes, and the
+ * node pane shows the node at the cursor.
  */
 #include "tui/view/pane.h"
 
@@ -15,13 +15,13 @@
 #include "viz/tree_right.h"
 #include "viz/wrap.h"
 
-/* Whether it is the iteration in which step mode has stopped. */
+/* Whether step mode has stopped within this iteration. */
 static bool is_partial(const struct esp_state *state, const struct esp_iteration *it)
 {
     return it == &state->partial.it;
 }
 
-/* Appends a part of the title if there is room for all of it. */
+/* Appends a part of the title if it fits. */
 __attribute__((format(printf, 3, 4))) static void add(char *text, size_t size,
                                                       const char *format, ...)
 {
@@ -74,14 +74,14 @@ static int deepest(const struct esp_iteration *it)
     return depth;
 }
 
-/* The depth of the nodes that the last draft pass added, while step mode shows it; else 0. */
+/* The depth of the nodes of the last draft pass, while step mode shows it; else 0. */
 static int new_depth(const struct esp_state *state, const struct esp_iteration *it)
 {
     bool layer = is_partial(state, it) && state->partial_type == ESP_EVENT_LAYER;
     return layer ? deepest(it) : 0;
 }
 
-/* A tree ready to be drawn: its rows, and where they stand if it grows to the right. */
+/* A tree ready to be drawn: its rows, and their positions if it grows to the right. */
 struct shown_tree {
     struct esp_tree_rows rows;
     struct esp_tree_right right;
@@ -106,8 +106,8 @@ static int build(struct shown_tree *d, const struct esp_iteration *it,
     return status;
 }
 
-/* A tree that grows to the right needs fewer rows of the screen than it has rows: as many are
- * shown as fit its height. */
+/* A tree that grows to the right needs fewer screen rows than it has rows: shows as many as
+ * fit. */
 static int fit(struct shown_tree *d, const struct esp_iteration *it,
                struct esp_tree_choice *choice, int width, int height, bool ascii)
 {
@@ -139,7 +139,7 @@ static int cursor_row(const struct esp_tree_rows *rows, const struct esp_look *l
     return -1;
 }
 
-/* Prepares the drawing of an iteration; a tree that is held is not folded to fit. */
+/* Prepares the drawing of an iteration. A held tree is not folded to fit. */
 static int open_drawing(struct shown_tree *d, const struct esp_state *state,
                         const struct esp_iteration *it, int stages, const struct esp_look *look,
                         int width, int height, bool ascii)
@@ -163,7 +163,7 @@ static int open_drawing(struct shown_tree *d, const struct esp_state *state,
     return status;
 }
 
-/* The cursor, or the end of the accepted path, stands in the middle where it can. */
+/* Centres the cursor. Without one, the end of the accepted path is near the bottom. */
 static int first_row(const struct esp_tree_rows *rows, int cursor, int height)
 {
     int most = rows->count > height ? rows->count - height : 0;
@@ -171,8 +171,8 @@ static int first_row(const struct esp_tree_rows *rows, int cursor, int height)
     return first < 0 ? 0 : first > most ? most : first;
 }
 
-/* The row that must be seen: the cursor's, one of the newest, or the end of what is accepted
- * and the token after it. */
+/* The row that must be visible: the cursor's, one of the newest, or the end of the accepted
+ * path with the token after it. */
 static int telling_row(const struct shown_tree *d)
 {
     int row = d->look.cursor >= 0 ? d->look.cursor : d->rows.path_end;
@@ -183,7 +183,7 @@ static int telling_row(const struct shown_tree *d)
     return row;
 }
 
-/* Where a view of `size` starts in a drawing of `whole`, so that from..to is in it. */
+/* Where a view of `size` starts in a drawing of `whole` so that it contains from..to. */
 static int start_of(int from, int to, int size, int whole)
 {
     int start = whole <= size ? 0 : (from + to - size) / 2;
@@ -191,7 +191,7 @@ static int start_of(int from, int to, int size, int whole)
     return start < 0 ? 0 : start;
 }
 
-/* The nodes up to a row; -1: all. */
+/* The number of nodes up to a row; -1: all. */
 static int nodes_to(const struct esp_tree_rows *rows, int row)
 {
     int count = 0;
@@ -200,7 +200,7 @@ static int nodes_to(const struct esp_tree_rows *rows, int row)
     return count;
 }
 
-/* Is nothing drawn in the last `columns` of a row? */
+/* Whether the last `columns` of a row are empty. */
 static bool is_free(const struct esp_canvas *canvas, int y, int columns)
 {
     const struct esp_rect *rect = &canvas->view.rect;
@@ -214,9 +214,9 @@ static bool is_free(const struct esp_canvas *canvas, int y, int columns)
     return true;
 }
 
-/* At the right end of the first row: which node of how many the cursor is at, and how many rows
- * are above; of the last row: how many are below, and whether there is more beside. Where the
- * first row is full and the last is not, all stands there. */
+/* Draws the position at the right end of the first and last row. First row: the number of the
+ * cursor's node, and the rows above. Last row: the rows below, and whether there is more
+ * beside. If the first row is full and the last is not, all goes there. */
 static void draw_place(struct esp_canvas *canvas, const struct shown_tree *d, int x, int y)
 {
     const int width = canvas->view.rect.width, height = canvas->view.rect.height;
@@ -261,9 +261,9 @@ static void draw_tree(struct esp_canvas *canvas, struct shown_tree *d,
     draw_place(canvas, d, x, y);
 }
 
-/* Sentences at the foot of the pane, if there is room: in step mode about what just happened,
- * else about the node at the cursor, where no other pane tells. Returns the rows left for the
- * tree. */
+/* Draws sentences at the bottom of the pane, if there is room: in step mode about the last
+ * stage, else about the node at the cursor, unless the node pane does. Returns the rows left
+ * for the tree. */
 static int tree_height(const struct esp_state *state, const struct esp_iteration *it,
                        int stages, const struct esp_look *look, int width, int height,
                        char *text, size_t size)
@@ -316,8 +316,8 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
 
 /* ------------------------------------------------------------------ the cursor */
 
-/* The row `steps` nodes further on (or back); among nodes of one depth only, or all (-1). The
- * last there is, if there are not as many. */
+/* The row `steps` nodes forward (or back), among nodes of one depth or all (-1); the last one
+ * if there are fewer. */
 static int step_row(const struct esp_tree_rows *rows, int at, int steps, int depth)
 {
     int last = at, direction = steps > 0 ? 1 : -1;
@@ -331,7 +331,7 @@ static int step_row(const struct esp_tree_rows *rows, int at, int steps, int dep
     return last;
 }
 
-/* The accepted child of a row, else its first; -1: none is shown. */
+/* The row of the accepted child, else of the first; -1: none is visible. */
 static int child_row(const struct esp_tree_rows *rows, const struct esp_iteration *it, int at)
 {
     int first = -1;
@@ -345,8 +345,8 @@ static int child_row(const struct esp_tree_rows *rows, const struct esp_iteratio
     return first;
 }
 
-/* Where the cursor goes: up and down from row to row, or, in a tree that grows to the right,
- * among the nodes of the same depth; left to the parent, right to a child. */
+/* The cursor's next row. Up and Down: the neighbouring row, or in a tree that grows to the
+ * right a node of the same depth. Left: the parent. Right: a child. */
 static int next_row(const struct shown_tree *d, const struct esp_iteration *it, int action,
                     int height)
 {
@@ -431,8 +431,7 @@ static void unfold_to(struct esp_look *look, const struct esp_tree *tree, int no
             look->collapsed[up] = false;
 }
 
-/* The next row after `at` (step 1) or the last before it whose token holds the text to find.
- * The search wraps around the ends. */
+/* The next match after row `at` (step 1) or the last one before it, wrapping around. */
 static struct esp_search_result find_row(const struct esp_tree_rows *rows,
                                          const struct esp_iteration *it,
                                          const struct esp_tree_look *look, int at, int step,
@@ -487,7 +486,7 @@ static struct esp_search_result find(struct esp_pane_view *view, struct esp_look
     return found;
 }
 
-/* The row that is drawn at a cell, or -1. */
+/* The row at a cell, or -1. */
 static int row_at(const struct shown_tree *d, int width, int height, int x, int y)
 {
     if (!d->grows_right) {
@@ -504,7 +503,7 @@ static int row_at(const struct shown_tree *d, int width, int height, int x, int 
     return -1;
 }
 
-/* The cursor goes to the node that was clicked on, and holds the iteration. */
+/* Moves the cursor to the clicked node and holds the iteration. */
 static bool click(struct esp_pane_view *view, struct esp_look *look,
                   const struct esp_state *state, struct esp_rect inside, int x, int y)
 {
@@ -534,7 +533,7 @@ static bool click(struct esp_pane_view *view, struct esp_look *look,
 
 const struct esp_pane_ops esp_pane_tree = {
     .name = "tree",
-    .summary = "the draft tree of an iteration: what was guessed, accepted, rejected and cut",
+    .summary = "the draft tree of an iteration: accepted, rejected and cut nodes",
     .title = title,
     .draw = draw,
     .request = request,
