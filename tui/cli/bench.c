@@ -247,7 +247,7 @@ const struct cli_command cli_bench = {
     .name = "bench",
     .arguments = "-f FILE [D[+V] ...] | --suite NAME [ROW ...]",
     .summary = "choices measured on the same prompts, as the papers' tables",
-    .flags = "prompt file tokens prompt-tokens suite counts check prompts output resume force "
+    .flags = "prompt file tokens prompt-tokens suite counts check prompts output format resume force "
              "warmup target "
              "draft settings backend threads memory gpu-memory device "
              "exact width layers max-nodes context json",

@@ -124,13 +124,15 @@ static int write_chart(struct esp_control *control, int kind, const struct look 
                                                   .models = name_models(control, models),
                                                   .aspect = look->aspect,
                                                   .caption = look->caption};
-    if (esp_export_of_path(path) != ESP_EXPORT_SVG)
-        return esp_refuse(control, "%s does not end in .svg, as charts do", path);
-    int status =
-        player ? esp_export_chart(player->recording, 0, esp_player_iterations(player) - 1,
-                                  &options, ESP_EXPORT_SVG, &bytes, &length, err, sizeof err)
-               : esp_export_chart_of_state(&control->state, &options, ESP_EXPORT_SVG, &bytes,
-                                           &length, err, sizeof err);
+    const int format = esp_export_of_path(path);
+    if (!esp_export_draws(format))
+        return esp_refuse(control, "%s does not end in .svg, .png, .pdf or .tikz, as charts do",
+                          path);
+    int status = player
+                     ? esp_export_chart(player->recording, 0, esp_player_iterations(player) - 1,
+                                        &options, format, &bytes, &length, err, sizeof err)
+                     : esp_export_chart_of_state(&control->state, &options, format, &bytes,
+                                                 &length, err, sizeof err);
     if (status == 0)
         status = esp_write_file(path, bytes, length, over, err, sizeof err);
     free(bytes);
