@@ -53,8 +53,8 @@ static struct look take_look(char *typed)
 static int take_chart(char *typed)
 {
     const size_t length = strcspn(typed, " ");
-    for (int i = 0; i < ESP_SVG_CHART_KINDS; i++) {
-        const char *name = esp_svg_chart_name(i);
+    for (int i = 0; i < ESP_COURSE_CHART_KINDS; i++) {
+        const char *name = esp_course_chart_name(i);
         if (strlen(name) != length || strncmp(typed, name, length) != 0)
             continue;
         const char *rest = typed + length + strspn(typed + length, " ");
@@ -119,11 +119,11 @@ static int write_chart(struct esp_control *control, int kind, const struct look 
     const struct esp_player *player = control->player;
     char err[512], models[256], *bytes;
     size_t length;
-    const struct esp_svg_chart_options options = {.kind = kind,
-                                                  .theme = look->theme,
-                                                  .models = name_models(control, models),
-                                                  .aspect = look->aspect,
-                                                  .caption = look->caption};
+    const struct esp_course_chart_options options = {.kind = kind,
+                                                     .theme = look->theme,
+                                                     .models = name_models(control, models),
+                                                     .aspect = look->aspect,
+                                                     .caption = look->caption};
     const int format = esp_export_of_path(path);
     if (!esp_export_draws(format))
         return esp_refuse(control, "%s does not end in .svg, .png, .pdf or .tikz, as charts do",
@@ -138,7 +138,7 @@ static int write_chart(struct esp_control *control, int kind, const struct look 
     free(bytes);
     if (status < 0)
         return esp_refuse(control, "%s", err);
-    return esp_answer(control, "a chart of the %s written to %s", esp_svg_chart_name(kind),
+    return esp_answer(control, "a chart of the %s written to %s", esp_course_chart_name(kind),
                       path);
 }
 
@@ -186,7 +186,7 @@ static int run(struct esp_control *control, const char *arguments)
     if (chart < 0)
         return write_tree(control, &look, path, over);
     if (!*path)
-        snprintf(path, sizeof path, "%s.svg", esp_svg_chart_name(chart));
+        snprintf(path, sizeof path, "%s.svg", esp_course_chart_name(chart));
     return write_chart(control, chart, &look, path, over);
 }
 
@@ -213,8 +213,8 @@ static void complete(const struct esp_control *control, const char *before, cons
                      struct esp_choices *choices)
 {
     (void)control;
-    for (int i = 0; !*before && i < ESP_SVG_CHART_KINDS; i++)
-        esp_choices_offer(choices, word, esp_svg_chart_name(i), "a chart of it");
+    for (int i = 0; !*before && i < ESP_COURSE_CHART_KINDS; i++)
+        esp_choices_offer(choices, word, esp_course_chart_name(i), "a chart of it");
     esp_complete_path(before, word, false, choices);
 }
 
