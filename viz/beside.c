@@ -23,12 +23,6 @@ struct panel {
     double x, top, bottom, scale; /* points of a unit */
 };
 
-static void put(struct esp_drawing *d, double x, double y, int size, int anchor, int flags,
-                const char *colour, const char *text)
-{
-    esp_drawing_text(d, x, y, size, anchor, flags, colour, text);
-}
-
 static double row_height(const struct esp_beside *b)
 {
     return BAR * (b->here_count > 1 ? b->here_count : 1) + GAP;
@@ -53,14 +47,15 @@ static void draw_bar(const struct panel *p, double y, double value, const struct
         esp_drawing_rect(p->d, pen, p->x, y + 1, wide, BAR - 2, 0);
         snprintf(number, sizeof number, "%.2f", value);
     }
-    put(p->d, p->x + wide + 4, y + BAR - 2, SMALL, ESP_ANCHOR_START, 0, p->colours->text,
-        number);
+    esp_drawing_text(p->d, p->x + wide + 4, y + BAR - 2, SMALL, ESP_ANCHOR_START, 0,
+                     p->colours->text, number);
 }
 
 static void draw_frame(const struct panel *p, const char *name)
 {
     const double level = p->x + p->b->reference * p->scale;
-    put(p->d, p->x, p->top - 8, TEXT, ESP_ANCHOR_START, ESP_TEXT_BOLD, p->colours->text, name);
+    esp_drawing_text(p->d, p->x, p->top - 8, TEXT, ESP_ANCHOR_START, ESP_TEXT_BOLD,
+                     p->colours->text, name);
     esp_drawing_line(p->d, &(struct esp_pen){.stroke = p->colours->frame}, p->x, p->top, p->x,
                      p->bottom);
     if (p->b->reference > 0)
@@ -95,8 +90,8 @@ static void draw_rows(const struct panel *paper, const struct panel *here)
     for (int i = 0; i < b->rows; i++) {
         const double y = paper->top + GAP / 2.0 + i * high, middle = y + (high - GAP) / 2;
         const struct esp_pen pen = pen_of(paper, 0, 0);
-        put(paper->d, paper->x - 8, middle + TEXT / 2.0 - 2, TEXT, ESP_ANCHOR_END, 0,
-            paper->colours->text, b->row[i].label);
+        esp_drawing_text(paper->d, paper->x - 8, middle + TEXT / 2.0 - 2, TEXT, ESP_ANCHOR_END,
+                         0, paper->colours->text, b->row[i].label);
         draw_bar(paper, middle - BAR / 2.0, b->row[i].paper, &pen);
         for (int j = 0; j < b->here_count; j++) {
             const struct esp_pen way = pen_of(here, j, b->here_count);
@@ -108,7 +103,7 @@ static void draw_rows(const struct panel *paper, const struct panel *here)
 /* A line of words; returns where the next one begins. */
 static double say(const struct panel *p, double y, const char *text)
 {
-    put(p->d, EDGE, y, SMALL, ESP_ANCHOR_START, 0, p->colours->label, text);
+    esp_drawing_text(p->d, EDGE, y, SMALL, ESP_ANCHOR_START, 0, p->colours->label, text);
     p->d->width = fmax(p->d->width, 2 * EDGE + esp_drawing_width(text, SMALL, 0));
     return y + SMALL + 5;
 }
@@ -121,8 +116,8 @@ static double draw_legend(const struct panel *here, double y)
     for (int j = 0; j < b->here_count; j++) {
         const struct esp_pen pen = pen_of(here, j, b->here_count);
         esp_drawing_rect(here->d, &pen, here->x, y - BAR + 3, 22, BAR - 2, 0);
-        put(here->d, here->x + 30, y, SMALL, ESP_ANCHOR_START, 0, here->colours->text,
-            b->here[j]);
+        esp_drawing_text(here->d, here->x + 30, y, SMALL, ESP_ANCHOR_START, 0,
+                         here->colours->text, b->here[j]);
         here->d->width =
             fmax(here->d->width, here->x + 30 + EDGE + esp_drawing_width(b->here[j], SMALL, 0));
         y += SMALL + 6;
@@ -153,10 +148,10 @@ void esp_beside_draw(const struct esp_beside *b, const struct esp_colours *colou
     here.x += PANEL + BETWEEN;
     d->background = colours->background;
     snprintf(d->title, sizeof d->title, "%s", b->title);
-    put(d, EDGE, EDGE + TITLE - 3, TITLE, ESP_ANCHOR_START, ESP_TEXT_BOLD, colours->text,
-        b->title);
-    put(d, EDGE, EDGE + TITLE + TEXT + 4, TEXT, ESP_ANCHOR_START, 0, colours->label,
-        b->measure);
+    esp_drawing_text(d, EDGE, EDGE + TITLE - 3, TITLE, ESP_ANCHOR_START, ESP_TEXT_BOLD,
+                     colours->text, b->title);
+    esp_drawing_text(d, EDGE, EDGE + TITLE + TEXT + 4, TEXT, ESP_ANCHOR_START, 0,
+                     colours->label, b->measure);
     d->width =
         fmax(here.x + PANEL + EDGE, 2 * EDGE + 1.1 * esp_drawing_width(b->title, TITLE, 0));
     draw_frame(&paper, "the paper");

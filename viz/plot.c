@@ -1,9 +1,9 @@
-/* plot.c - lines or bars as SVG; see plot.h.
+/* plot.c - draws lines or bars; see plot.h. Lengths are in points.
  *
  * Series are told apart by more than colour. The colours are those of Okabe and Ito, which
  * people who see few colours tell apart; each has a mark of its own. After as many series as
- * there are colours, marks are hollow and lines dashed, and bars have a pattern. What the
- * others are compared with is a dark line without marks, also among bars.
+ * there are colours, marks are hollow and lines dashed, and bars are ruled. What the others are
+ * compared with is a dark line without marks, also among bars.
  *
  * Error bars lie over bars and below lines' marks. Those of the series of a line plot stand
  * beside each other, so that they can be told apart where points meet.
@@ -11,8 +11,7 @@
 #include "viz/plot.h"
 
 #include <math.h>
-
-#include "viz/safe.h"
+#include <stdio.h>
 
 enum {
     LEFT = 64,
@@ -22,7 +21,10 @@ enum {
     BELOW = 56,
     LINE = 18,
     TICKS = 5,
-    SAMPLE = 28
+    SAMPLE = 28,
+    TEXT = 12,
+    TITLE = 14,
+    RULES = 4 /* between the lines over a bar */
 };
 
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
@@ -31,24 +33,50 @@ static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7"
 enum { COLOURS = sizeof colours / sizeof *colours };
 
 /* Of the first series of each colour, the second, and so on. */
-static const char *const dashes[] = {"", "7 4", "2 3", "6 3 2 3"};
-static const char *const patterns[] = {"", "stripes", "dots", "rows"};
+static const char *const dashes[] = {NULL, "7 4", "2 3", "6 3 2 3"};
 enum { ROUNDS = sizeof dashes / sizeof *dashes };
+enum { ROWS = 1, COLUMNS = 2 }; /* how bars of a round are ruled: not, in rows, columns, both */
 
 /* Lines that others are compared with. */
-static const char *const reference_dashes[] = {"9 5", "3 3", "12 3 3 3", "1 5"};
+static const char *const reference_dashes[ROUNDS] = {"9 5", "3 3", "12 3 3 3", "1 5"};
+
+static const char dark[] = "#222222", paper[] = "#ffffff", grid[] = "#dddddd";
 
 struct scale {
     double low, high, step;
 };
 
+struct plot {
+    const struct esp_plot *p;
+    struct esp_drawing *d;
+    struct scale x, y;
+};
+
 /* ------------------------------------------------------------------ text */
 
-static void label(FILE *file, double x, double y, const char *more, const char *text)
+static void label(const struct plot *plot, double x, double y, int anchor, const char *text)
 {
-    fprintf(file, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, more);
-    esp_safe_xml(file, text, 0);
-    fputs("</text>\n", file);
+    esp_drawing_text(plot->d, x, y, TEXT, anchor, 0, dark, text);
+}
+
+static double width_of(const char *text)
+{
+    return esp_drawing_width(text, TEXT, 0);
+}
+
+/* The widest of the names below the picture. */
+static double widest_name(const struct esp_plot *p)
+{
+    double wide = 0;
+    for (int i = 0; i < p->name_count; i++)
+        wide = fmax(wide, width_of(p->names[i]));
+    return wide;
+}
+
+/* Names that would run into each other are written upwards. */
+static bool names_upwards(const struct esp_plot *p)
+{
+    return p->names && widest_name(p) + 8 > (double)WIDE / p->name_count;
 }
 
 /* ------------------------------------------------------------------ scales */
@@ -107,35 +135,58 @@ static void find_scales(const struct esp_plot *p, struct scale *x, struct scale 
         *x = (struct scale){-0.5, (p->name_count > 0 ? p->name_count : 1) - 0.5, 1};
 }
 
-/* ------------------------------------------------------------------ parts */
+/* ------------------------------------------------------------------ axes */
 
-static void draw_axes(const struct esp_plot *p, const struct scale *x, const struct scale *y,
-                      FILE *file)
+static void number_at(const struct plot *plot, const struct scale *s, double value, double x,
+                      double y, int anchor)
 {
     char text[32];
+    snprintf(text, sizeof text, "%.4g", fabs(value) < s->step / 2 ? 0 : value);
+    label(plot, x, y, anchor, text);
+}
+
+static void draw_names(const struct plot *plot)
+{
+    const struct esp_plot *p = plot->p;
+    const bool upwards = names_upwards(p);
+    for (int i = 0; i < p->name_count; i++) {
+        const double x = across(&plot->x, i);
+        if (upwards)
+            esp_drawing_text(plot->d, x + 4, TOP + HIGH + 8, TEXT, ESP_ANCHOR_END,
+                             ESP_TEXT_UPWARDS, dark, p->names[i]);
+        else
+            label(plot, x, TOP + HIGH + 18, ESP_ANCHOR_MIDDLE, p->names[i]);
+    }
+}
+
+static void draw_axes(const struct plot *plot)
+{
+    const struct scale *x = &plot->x, *y = &plot->y;
+    const struct esp_pen line = {.stroke = grid}, frame = {.stroke = dark};
+    const double foot = TOP + HIGH, end = LEFT + WIDE;
     for (int i = 0; y->low + i * y->step <= y->high + y->step / 2; i++) {
         const double value = y->low + i * y->step, at = up(y, value);
-        fprintf(file, "<path d=\"M%d %.1fH%d\" stroke=\"#ddd\"/>\n", LEFT, at, LEFT + WIDE);
-        snprintf(text, sizeof text, "%.4g", fabs(value) < y->step / 2 ? 0 : value);
-        label(file, LEFT - 8, at + 4, "text-anchor=\"end\"", text);
+        esp_drawing_line(plot->d, &line, LEFT, at, end, at);
+        number_at(plot, y, value, LEFT - 8, at + 4, ESP_ANCHOR_END);
     }
-    for (int i = 0; !p->names && x->low + i * x->step <= x->high + x->step / 2; i++) {
+    for (int i = 0; !plot->p->names && x->low + i * x->step <= x->high + x->step / 2; i++) {
         const double value = x->low + i * x->step;
-        snprintf(text, sizeof text, "%.4g", fabs(value) < x->step / 2 ? 0 : value);
-        label(file, across(x, value), TOP + HIGH + 18, "text-anchor=\"middle\"", text);
+        number_at(plot, x, value, across(x, value), foot + 18, ESP_ANCHOR_MIDDLE);
     }
-    for (int i = 0; p->names && i < p->name_count; i++)
-        label(file, across(x, i), TOP + HIGH + 18, "text-anchor=\"middle\"", p->names[i]);
-    fprintf(file, "<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"#333\"/>\n", LEFT, TOP,
-            TOP + HIGH, LEFT + WIDE);
-    label(file, LEFT + WIDE / 2.0, TOP + HIGH + 42, "text-anchor=\"middle\"", p->x_label);
-    label(file, LEFT, TOP - 10, "", p->y_label);
+    if (plot->p->names)
+        draw_names(plot);
+    esp_drawing_path(plot->d, &frame, (const double[]){LEFT, TOP, LEFT, foot, end, foot}, 3,
+                     false);
+    label(plot, LEFT, TOP - 10, ESP_ANCHOR_START, plot->p->y_label);
 }
+
+/* ------------------------------------------------------------------ series */
 
 /* The style of a series: its place among those that are no reference, or among those that are.
  */
 struct look {
-    const char *colour, *dash, *pattern;
+    const char *colour, *dash;
+    int ruled; /* a bar: ROWS, COLUMNS */
     int shape; /* of the mark; -1: none */
     bool hollow;
 };
@@ -146,104 +197,116 @@ static struct look look_of(const struct esp_plot *p, int index)
     for (int i = 0; i < index; i++)
         place += p->series[i].reference == p->series[index].reference;
     if (p->series[index].reference)
-        return (struct look){"#222222", reference_dashes[place % ROUNDS], "", -1, false};
+        return (struct look){dark, reference_dashes[place % ROUNDS], 0, -1, false};
     const int round = place / COLOURS % ROUNDS;
-    return (struct look){colours[place % COLOURS], dashes[round], patterns[round],
-                         place % COLOURS, round > 0};
+    return (struct look){colours[place % COLOURS], dashes[round], round, place % COLOURS,
+                         round > 0};
 }
 
-static void draw_mark(double x, double y, const struct look *look, FILE *file)
+static struct esp_pen line_pen(const struct look *look)
 {
-    static const char *const shapes[COLOURS] = {
-        "m-4 -4h8v8h-8z",        "m0 -5l5 9h-10z",
-        "m0 -5l5 5l-5 5l-5 -5z", "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
-        "m0 5l5 -9h-10z",        "m-5 -2h3v-3h4v3h3v4h-3v3h-4v-3h-3z",
-        "m5 0l-9 5v-10z",        "m0 -6l2 4l4 2l-4 2l-2 4l-2 -4l-4 -2l4 -2z",
+    return (struct esp_pen){NULL, look->colour, 2, look->dash,
+                            look->shape < 0 ? "reference" : NULL};
+}
+
+static void draw_mark(const struct plot *plot, double x, double y, const struct look *look)
+{
+    enum { CORNERS = 12 };
+    /* Corners around the middle; the first of them is a circle. */
+    static const struct {
+        int count;
+        signed char at[CORNERS][2];
+    } shapes[COLOURS] = {
+        {0, {{0, 0}}},
+        {4, {{-4, -4}, {4, -4}, {4, 4}, {-4, 4}}},
+        {3, {{0, -5}, {5, 4}, {-5, 4}}},
+        {4, {{0, -5}, {5, 0}, {0, 5}, {-5, 0}}},
+        {3, {{0, 5}, {5, -4}, {-5, -4}}},
+        {12,
+         {{-5, -2},
+          {-2, -2},
+          {-2, -5},
+          {2, -5},
+          {2, -2},
+          {5, -2},
+          {5, 2},
+          {2, 2},
+          {2, 5},
+          {-2, 5},
+          {-2, 2},
+          {-5, 2}}},
+        {3, {{5, 0}, {-4, 5}, {-4, -5}}},
+        {8, {{0, -6}, {2, -2}, {6, 0}, {2, 2}, {0, 6}, {-2, 2}, {-6, 0}, {-2, -2}}},
     };
+    const struct esp_pen pen = {look->hollow ? paper : look->colour, look->colour, 1.5, NULL,
+                                NULL};
+    double points[2 * CORNERS];
     if (look->shape < 0)
         return;
-    fprintf(file, "<path d=\"M%.1f %.1f%s\" fill=\"%s\"", x, y, shapes[look->shape],
-            look->hollow ? "#fff" : look->colour);
-    if (look->hollow)
-        fprintf(file, " stroke=\"%s\" stroke-width=\"1.5\"", look->colour);
-    fputs("/>\n", file);
-}
-
-static void end_line(const struct look *look, FILE *file)
-{
-    fprintf(file, "\" stroke=\"%s\" stroke-width=\"2\"", look->colour);
-    if (*look->dash)
-        fprintf(file, " stroke-dasharray=\"%s\"", look->dash);
-    fputs(look->shape < 0 ? " class=\"reference\"/>\n" : "/>\n", file);
+    const int count = shapes[look->shape].count;
+    for (int i = 0; i < count; i++) {
+        points[2 * i] = x + shapes[look->shape].at[i][0];
+        points[2 * i + 1] = y + shapes[look->shape].at[i][1];
+    }
+    if (count > 0)
+        esp_drawing_path(plot->d, &pen, points, count, true);
+    else
+        esp_drawing_circle(plot->d, &pen, x, y, 4);
 }
 
 /* Down to 0 at most, where the picture of positive values ends. */
-static void draw_error(double x, double value, double error, const struct scale *y,
-                       const char *colour, FILE *file)
+static void draw_error(const struct plot *plot, double x, double value, double error,
+                       const char *colour)
 {
     enum { CAP = 3 };
-    const double top = up(y, value + error), bottom = up(y, fmax(value - error, y->low));
+    const struct esp_pen pen = {.stroke = colour, .kind = "error"};
+    const double top = up(&plot->y, value + error),
+                 bottom = up(&plot->y, fmax(value - error, plot->y.low));
     if (error > 0)
-        fprintf(file,
-                "<path class=\"error\" fill=\"none\" d=\"M%.1f %.1fh%dm-%d 0V%.1fm-%d 0h%d\" "
-                "stroke=\"%s\"/>\n",
-                x - CAP, top, 2 * CAP, CAP, bottom, CAP, 2 * CAP, colour);
+        esp_drawing_path(plot->d, &pen,
+                         (const double[]){x - CAP, top, x + CAP, top, x, top, x, bottom,
+                                          x - CAP, bottom, x + CAP, bottom},
+                         6, false);
 }
 
-/* A value that holds for all x. */
-static void draw_level(double at, const struct look *look, FILE *file)
+/* A line with marks at its points. */
+static void draw_marked(const struct plot *plot, const double *points, int count,
+                        const struct look *look)
 {
-    fprintf(file, "<path fill=\"none\" d=\"M%d %.1fH%d", LEFT, at, LEFT + WIDE);
-    end_line(look, file);
-    draw_mark(LEFT, at, look, file);
-    draw_mark(LEFT + WIDE, at, look, file);
+    const struct esp_pen pen = line_pen(look);
+    esp_drawing_path(plot->d, &pen, points, count, false);
+    for (int i = 0; i < count; i++)
+        draw_mark(plot, points[2 * i], points[2 * i + 1], look);
 }
 
-static void draw_line(const struct esp_plot_series *s, const struct look *look, double aside,
-                      const struct scale *x, const struct scale *y, FILE *file)
+/* Long series lose the points beyond, which no plot of a suite has. */
+static void draw_line(const struct plot *plot, int index, const struct look *look)
 {
-    bool begun = false;
-    for (int i = 0; i < s->count; i++) {
+    enum { POINTS = 256 };
+    const struct esp_plot_series *s = &plot->p->series[index];
+    const double aside = 2.0 * (index % 5 - 2);
+    double points[2 * POINTS] = {0};
+    int count = 0;
+    for (int i = 0; i < s->count && count < POINTS; i++) {
         if (!isfinite(s->y[i]) || !isfinite(s->x[i]))
             continue;
-        fprintf(file, "%s%.1f %.1f", begun ? "L" : "<path fill=\"none\" d=\"M",
-                across(x, s->x[i]), up(y, s->y[i]));
-        begun = true;
+        const double x = across(&plot->x, s->x[i]);
+        draw_error(plot, x + aside, s->y[i], error_of(s, i), look->colour);
+        points[2 * count] = x;
+        points[2 * count++ + 1] = up(&plot->y, s->y[i]);
     }
-    if (begun)
-        end_line(look, file);
-    for (int i = 0; i < s->count; i++)
-        if (isfinite(s->y[i]) && isfinite(s->x[i]))
-            draw_error(across(x, s->x[i]) + aside, s->y[i], error_of(s, i), y, look->colour,
-                       file);
-    for (int i = 0; i < s->count; i++)
-        if (isfinite(s->y[i]) && isfinite(s->x[i]))
-            draw_mark(across(x, s->x[i]), up(y, s->y[i]), look, file);
+    draw_marked(plot, points, count, look);
 }
 
-/* Patterns that are laid over bars. */
-static void define_patterns(FILE *file)
+static void draw_bar(const struct plot *plot, double x, double y, double wide, double high,
+                     const struct look *look)
 {
-    static const char *const paths[ROUNDS] = {"", "M0 0l6 6M-1 5l2 2M5 -1l2 2",
-                                              "M2 3a1 1 0 1 0 2 0a1 1 0 1 0 -2 0", "M0 3h6"};
-    fputs("<defs>\n", file);
-    for (int i = 1; i < ROUNDS; i++)
-        fprintf(file,
-                "<pattern id=\"%s\" width=\"6\" height=\"6\" "
-                "patternUnits=\"userSpaceOnUse\"><path d=\"%s\" stroke=\"#fff\" "
-                "stroke-width=\"2\" fill=\"none\"/></pattern>\n",
-                patterns[i], paths[i]);
-    fputs("</defs>\n", file);
-}
-
-static void draw_bar(double x, double y, double wide, double high, const struct look *look,
-                     FILE *file)
-{
-    static const char *const rect =
-        "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s%s%s\"/>\n";
-    fprintf(file, rect, x, y, wide, high, look->colour, "", "");
-    if (*look->pattern)
-        fprintf(file, rect, x, y, wide, high, "url(#", look->pattern, ")");
+    const struct esp_pen fill = {.fill = look->colour}, rule = {.stroke = paper};
+    esp_drawing_rect(plot->d, &fill, x, y, wide, high, 0);
+    for (double at = y + RULES; look->ruled & ROWS && at < y + high; at += RULES)
+        esp_drawing_line(plot->d, &rule, x, at, x + wide, at);
+    for (double at = x + RULES; look->ruled & COLUMNS && at < x + wide; at += RULES)
+        esp_drawing_line(plot->d, &rule, at, y, at, y + high);
 }
 
 /* How many series have bars, and how many of those come before one. */
@@ -256,59 +319,58 @@ static int count_bars(const struct esp_plot *p, int before)
 }
 
 /* A bar over each name; of what others are compared with, a line over the whole group. */
-static void draw_bars(const struct esp_plot *p, int index, const struct scale *x,
-                      const struct scale *y, FILE *file)
+static void draw_bars(const struct plot *plot, int index, const struct look *look)
 {
-    const struct esp_plot_series *s = &p->series[index];
-    const struct look look = look_of(p, index);
+    const struct esp_plot_series *s = &plot->p->series[index];
+    const struct scale *x = &plot->x, *y = &plot->y;
+    const struct esp_pen pen = line_pen(look);
     const double group = 0.8 * (across(x, 1) - across(x, 0)),
-                 wide = group / fmax(count_bars(p, p->series_count), 1);
+                 wide = group / fmax(count_bars(plot->p, plot->p->series_count), 1);
     for (int i = 0; i < s->count; i++) {
         if (!isfinite(s->y[i]) || !isfinite(s->x[i]))
             continue;
-        const double from = across(x, s->x[i]) - group / 2;
-        const double top = up(y, s->y[i] > 0 ? s->y[i] : 0),
-                     foot = up(y, s->y[i] > 0 ? 0 : s->y[i]);
+        const double from = across(x, s->x[i]) - group / 2, at = up(y, s->y[i]);
+        const double top = fmin(at, up(y, 0)), foot = fmax(at, up(y, 0));
         if (s->reference) {
-            fprintf(file, "<path fill=\"none\" d=\"M%.1f %.1fh%.1f", from, up(y, s->y[i]),
-                    group);
-            end_line(&look, file);
+            esp_drawing_line(plot->d, &pen, from, at, from + group, at);
         } else {
-            const double x_bar = from + count_bars(p, index) * wide;
-            draw_bar(x_bar, top, wide * 0.9, foot - top, &look, file);
-            draw_error(x_bar + wide * 0.45, s->y[i], error_of(s, i), y, "#222222", file);
+            const double x_bar = from + count_bars(plot->p, index) * wide;
+            draw_bar(plot, x_bar, top, wide * 0.9, foot - top, look);
+            draw_error(plot, x_bar + wide * 0.45, s->y[i], error_of(s, i), dark);
         }
     }
 }
 
-static void draw_series(const struct esp_plot *p, int index, const struct scale *x,
-                        const struct scale *y, FILE *file)
+static void draw_series(const struct plot *plot, int index)
 {
-    const struct esp_plot_series *s = &p->series[index];
-    const struct look look = look_of(p, index);
+    const struct esp_plot_series *s = &plot->p->series[index];
+    const struct look look = look_of(plot->p, index);
     for (int i = 0; i < s->count; i++)
-        if (isfinite(s->y[i]) && !isfinite(s->x[i])) {
-            draw_level(up(y, s->y[i]), &look, file);
-            draw_error(LEFT + WIDE + 4 + 2 * (index % 5), s->y[i], error_of(s, i), y,
-                       look.colour, file);
+        if (isfinite(s->y[i]) && !isfinite(s->x[i])) { /* it holds for all x */
+            const double at = up(&plot->y, s->y[i]);
+            draw_marked(plot, (const double[]){LEFT, at, LEFT + WIDE, at}, 2, &look);
+            draw_error(plot, LEFT + WIDE + 4 + 2 * (index % 5), s->y[i], error_of(s, i),
+                       look.colour);
         }
-    if (p->names)
-        draw_bars(p, index, x, y, file);
+    if (plot->p->names)
+        draw_bars(plot, index, &look);
     else
-        draw_line(s, &look, 2.0 * (index % 5 - 2), x, y, file);
+        draw_line(plot, index, &look);
 }
 
-static void draw_entry(const struct esp_plot *p, int index, double x, double y, FILE *file)
+/* ------------------------------------------------------------------ legend */
+
+static void draw_entry(const struct plot *plot, int index, double x, double y)
 {
-    const struct look look = look_of(p, index);
-    if (p->names && !p->series[index].reference) {
-        draw_bar(x + SAMPLE / 2.0 - 6, y - 6, 12, 12, &look, file);
+    const struct look look = look_of(plot->p, index);
+    const struct esp_pen pen = line_pen(&look);
+    if (plot->p->names && !plot->p->series[index].reference) {
+        draw_bar(plot, x + SAMPLE / 2.0 - 6, y - 6, 12, 12, &look);
     } else {
-        fprintf(file, "<path fill=\"none\" d=\"M%.1f %.1fh%d", x, y, SAMPLE);
-        end_line(&look, file);
-        draw_mark(x + SAMPLE / 2.0, y, &look, file);
+        esp_drawing_line(plot->d, &pen, x, y, x + SAMPLE, y);
+        draw_mark(plot, x + SAMPLE / 2.0, y, &look);
     }
-    label(file, x + SAMPLE + 6, y + 4, "", p->series[index].label);
+    label(plot, x + SAMPLE + 6, y + 4, ESP_ANCHOR_START, plot->p->series[index].label);
 }
 
 static bool has_errors(const struct esp_plot *p)
@@ -320,32 +382,40 @@ static bool has_errors(const struct esp_plot *p)
     return false;
 }
 
-void esp_plot_write(const struct esp_plot *p, FILE *file)
+/* Right of the picture; returns how far down it goes. */
+static double draw_legend(const struct plot *plot)
 {
-    struct scale x, y;
-    const int right = LEFT + WIDE + 24, wide = right + 320;
-    const bool errors = has_errors(p) && p->error_label;
-    const int legend = TOP + (p->series_count + 1 + errors) * LINE, plain = TOP + HIGH + BELOW;
-    find_scales(p, &x, &y);
-    fprintf(file,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
-            "font-family=\"sans-serif\" font-size=\"12\" fill=\"#222\">\n"
-            "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
-            wide, legend > plain ? legend : plain);
-    label(file, wide / 2.0, 20, "text-anchor=\"middle\" font-size=\"14\" font-weight=\"bold\"",
-          p->title);
-    if (p->names)
-        define_patterns(file);
-    draw_axes(p, &x, &y, file);
-    for (int i = 0; i < p->series_count; i++) {
-        draw_series(p, i, &x, &y, file);
-        draw_entry(p, i, right, TOP + 6 + i * LINE, file);
+    const struct esp_plot *p = plot->p;
+    const double right = LEFT + WIDE + 24;
+    double at = TOP + 6, wide = 0;
+    for (int i = 0; i < p->series_count; i++, at += LINE) {
+        draw_entry(plot, i, right, at);
+        wide = fmax(wide, width_of(p->series[i].label));
     }
-    if (errors) {
-        const double at = TOP + 6 + p->series_count * LINE;
-        const struct scale points = {0, HIGH, 1}; /* one unit is one point */
-        draw_error(right + SAMPLE / 2.0, TOP + HIGH - at, 6, &points, "#222222", file);
-        label(file, right + SAMPLE + 6, at + 4, "", p->error_label);
+    if (has_errors(p) && p->error_label) {
+        const struct plot points = {p, plot->d, plot->x, {0, HIGH, 1}}; /* a unit is a point */
+        draw_error(&points, right + SAMPLE / 2.0, TOP + HIGH - at, 6, dark);
+        label(plot, right + SAMPLE + 6, at + 4, ESP_ANCHOR_START, p->error_label);
+        wide = fmax(wide, width_of(p->error_label));
+        at += LINE;
     }
-    fputs("</svg>\n", file);
+    plot->d->width =
+        fmax(right + SAMPLE + 6 + wide + 16, 1.1 * esp_drawing_width(p->title, TITLE, 0) + 32);
+    return at;
+}
+
+void esp_plot_draw(const struct esp_plot *p, struct esp_drawing *d)
+{
+    struct plot plot = {.p = p, .d = d};
+    const double names = names_upwards(p) ? widest_name(p) : 0;
+    find_scales(p, &plot.x, &plot.y);
+    d->background = paper;
+    snprintf(d->title, sizeof d->title, "%s", p->title);
+    draw_axes(&plot);
+    label(&plot, LEFT + WIDE / 2.0, TOP + HIGH + 42 + names, ESP_ANCHOR_MIDDLE, p->x_label);
+    for (int i = 0; i < p->series_count; i++)
+        draw_series(&plot, i);
+    d->height = fmax(draw_legend(&plot), TOP + HIGH + BELOW + names);
+    esp_drawing_text(d, d->width / 2, 16, TITLE, ESP_ANCHOR_MIDDLE, ESP_TEXT_BOLD, dark,
+                     p->title);
 }

@@ -1,9 +1,8 @@
-/* plot.h - lines or bars as an SVG picture, for figures of experiments. */
+/* plot.h - lines or bars as a drawing, for figures of experiments. */
 #ifndef ESP_PLOT_H
 #define ESP_PLOT_H
 
-#include <stdbool.h>
-#include <stdio.h>
+#include "viz/drawing.h"
 
 struct esp_plot_series {
     const char *label;
@@ -27,7 +26,7 @@ struct esp_plot {
     const char *error_label; /* what error bars are */
 };
 
-/* Writes one self-contained SVG document, dark on white. Texts may hold anything. */
-void esp_plot_write(const struct esp_plot *plot, FILE *file);
+/* Fills an empty drawing, dark on white. Texts may hold anything. */
+void esp_plot_draw(const struct esp_plot *plot, struct esp_drawing *drawing);
 
 #endif

@@ -31,13 +31,20 @@ check "a choice follows what varies" sh -c "awk -F, '/^tree,,0,1,/ { nodes[\$5] 
     END { exit !(nodes[1] > 0 && nodes[2] > nodes[1]) }' '$work/dir/s.csv'"
 check "JSON has all rows" test "$(grep -c '"tokens_per_iteration"' "$work/dir/s.json")" = 10
 check "a pivot has temperatures side by side" grep -q '| temp 0 | temp 0.8 |' "$work/table"
-check "the plot is a picture" sh -c "grep -q '^<svg ' '$work/dir/s.svg' && grep -q '</svg>' '$work/dir/s.svg'"
+check "the plot is a picture" xmllint --noout "$work/dir/s.svg"
 # It has the same value with every B: a line for each temperature, and its sample.
 check "plain decoding is a reference line" sh -c \
     "grep -q '>plain decoding, temp 0, top_p 1<' '$work/dir/s.svg' && test \$(grep -c 'class=\"reference\"' '$work/dir/s.svg') = 4"
 # Plain decoding has one token per iteration whatever the prompt; trees differ.
 check "what differs between prompts has error bars" sh -c \
     "grep -q '>deviation over the prompts<' '$work/dir/s.svg' && grep -q 'class=\"error\"' '$work/dir/s.svg'"
+$suite "$work/s.suite" -o "$work/dir" --resume --format tikz >/dev/null
+check "plots are for LaTeX, too" grep -q 'begin{tikzpicture}' "$work/dir/s.tikz"
+if [ -x "$BUILD/espalier-dot" ]; then
+    $suite "$work/s.suite" -o "$work/dir" --resume --format png >/dev/null
+    check "and PNG" [ "$(head -c 8 "$work/dir/s.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
+fi
+check "a format that plots have not" fails 1 "svg, png, pdf and tikz, not 'txt'" $suite "$work/s.suite" --format txt
 check "with its title as text" grep -q 'A title &lt;with&gt; &amp; marks' "$work/dir/s.svg"
 
 # Resumed: half of the runs are there, and the last line is cut.

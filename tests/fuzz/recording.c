@@ -109,8 +109,8 @@ static void draw_all(struct esp_recording *recording)
                  err);
     fuzz_require_safe(bytes, size, "a page");
     free(bytes);
-    for (int kind = 0; kind < ESP_SVG_CHART_KINDS; kind++) {
-        const struct esp_svg_chart_options options = {.kind = kind};
+    for (int kind = 0; kind < ESP_COURSE_CHART_KINDS; kind++) {
+        const struct esp_course_chart_options options = {.kind = kind};
         if (esp_export_chart(recording, 0, last, &options, ESP_EXPORT_SVG, &bytes, &size, err,
                              sizeof err) == 0)
             fuzz_require_safe(bytes, size, "a chart");

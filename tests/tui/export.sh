@@ -83,9 +83,12 @@ key Enter
 $dump-2
 type :export acceptance $work/depths.svg
 key Enter
-type :export stages $work/stages.png
+type :export stages $work/stages.txt
 key Enter
-$dump-3" >"$work/script"
+$dump-3
+type :export stages $work/stages.tikz
+key Enter
+$dump-4" >"$work/script"
 ESPALIER_SCRIPT="$work/script" timeout 60 $ESPALIER replay sessions/samples/dynatree-adapting.esp.jsonl >/dev/null 2>&1
 check "in the controller pane it begins a chart of the thresholds" dumped '^> :export thresholds *$'
 cp "$work/screen-2" "$work/screen" && check "which is written" dumped "chart of the thresholds written to $work/chart.svg"
@@ -93,7 +96,8 @@ check "with the look that was asked for" sh -c "grep -q 'fill=\"#10151d\"' '$wor
     grep -q 'viewBox=\"0 0 831' '$work/chart.svg' && ! grep -q 'drafter ' '$work/chart.svg'"
 $ESPALIER export sessions/samples/dynatree-adapting.esp.jsonl --chart acceptance | cmp -s - "$work/depths.svg"
 check "a replay draws the chart that the command line draws" [ $? -eq 0 ]
-cp "$work/screen-3" "$work/screen" && check "charts are SVG" dumped 'a chart needs a name that ends in .svg'
+cp "$work/screen-3" "$work/screen" && check "charts are no text" dumped 'does not end in .svg, .png, .pdf or .tikz, as charts do'
+check "for LaTeX they are drawn" grep -q 'begin{tikzpicture}' "$work/stages.tikz"
 
 if ! [ -x "$BUILD/espalier-dot" ]; then
     echo "  $BUILD/espalier-dot is not there: pictures are not tested"

@@ -1,6 +1,6 @@
 /* The chart of thresholds over a change of drafter: a curve for each value of each drafter, in
  * the iterations in which it was there, between the ends of its axis. */
-#include "viz/svg_chart.h"
+#include "viz/course_chart.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -40,12 +40,12 @@ static void run(const char *const *drafters, int count)
 
 static char *draw(void)
 {
-    const struct esp_svg_chart_options options = {
-        .kind = ESP_SVG_CHART_THRESHOLDS, .theme = "light", .caption = ESP_CAPTION_FULL};
+    const struct esp_course_chart_options options = {
+        .kind = ESP_COURSE_CHART_THRESHOLDS, .theme = "light", .caption = ESP_CAPTION_FULL};
     char *svg, err[256] = "";
     size_t length;
     struct esp_drawing drawing = {.count = 0};
-    CHECK(esp_svg_chart_draw(&course, &options, &drawing, err, sizeof err) == 0, "%s", err);
+    CHECK(esp_course_chart_draw(&course, &options, &drawing, err, sizeof err) == 0, "%s", err);
     CHECK(esp_drawing_write(&drawing, ESP_DRAWING_SVG, &svg, &length) == 0);
     esp_drawing_free(&drawing);
     return svg;

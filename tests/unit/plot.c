@@ -8,9 +8,9 @@
 
 #include "tests/check.h"
 
-enum { SERIES = 20, PLAIN = 5 /* one of them */, POINTS = 3 };
+enum { SERIES = 20, PLAIN = 5 /* one of them */, POINTS = 3, SAMPLE = 600 };
 
-static char *draw(bool bars, bool level)
+static void draw(struct esp_drawing *drawing, bool bars, bool level)
 {
     static const char *const names[POINTS] = {"a", "b", "c"};
     static double x[SERIES][POINTS], y[SERIES][POINTS];
@@ -26,107 +26,109 @@ static char *draw(bool bars, bool level)
     }
     const struct esp_plot plot = {"Title", "x",    "y",    bars ? names : NULL,
                                   POINTS,  series, SERIES, NULL};
-    char *text = NULL;
-    size_t size;
-    FILE *file = open_memstream(&text, &size);
-    CHECK(file);
-    esp_plot_write(&plot, file);
-    CHECK(fclose(file) == 0);
-    return text;
+    memset(drawing, 0, sizeof *drawing);
+    esp_plot_draw(&plot, drawing);
+    CHECK(!drawing->failed);
 }
 
-static const char *line_before(const char *svg, const char *line)
+static int find_text(const struct esp_drawing *d, const char *text)
 {
-    for (line--; line > svg && line[-1] != '\n';)
-        line--;
-    return line;
+    for (size_t i = 0; i < d->count; i++)
+        if (d->shapes[i].type == ESP_SHAPE_TEXT &&
+            strcmp(d->bytes + d->shapes[i].start, text) == 0)
+            return (int)i;
+    return -1;
 }
 
-static bool has(const char *line, const char *text)
+static int count_kind(const struct esp_drawing *d, const char *kind)
 {
-    const char *at = strstr(line, text);
-    return at && at < strchr(line, '\n');
+    int count = 0;
+    for (size_t i = 0; i < d->count; i++)
+        count += d->shapes[i].kind && strcmp(d->shapes[i].kind, kind) == 0;
+    return count;
 }
 
-/* The sample of a series in the legend, without places: the bars of 12 by 12 points before its
- * label, or the line of 28 points with its mark. */
-static void sample_of(const char *svg, int index, char sample[400])
+static void add_shape(const struct esp_drawing *d, const struct esp_drawing_shape *shape,
+                      double left, double top, char sample[SAMPLE])
+{
+    size_t used = strlen(sample);
+    used += (size_t)snprintf(sample + used, SAMPLE - used, "%d %s %s %s %s %g %g;", shape->type,
+                             shape->fill, shape->stroke, shape->dashes ? shape->dashes : "",
+                             shape->kind ? shape->kind : "", shape->width, shape->height);
+    for (size_t i = 0; i < shape->count && used < SAMPLE - 32; i++) {
+        const double *at = d->points + 2 * (shape->start + i);
+        used += (size_t)snprintf(sample + used, SAMPLE - used, " %.1f,%.1f", at[0] - left,
+                                 at[1] - top);
+    }
+}
+
+/* The sample of a series in the legend, which is drawn before its label: all shapes left of it
+ * on its line, relative to it. */
+static void sample_of(const struct esp_drawing *d, int index, char sample[SAMPLE])
 {
     char label[32];
-    size_t used = 0;
-    snprintf(label, sizeof label, index == PLAIN ? ">plain decoding<" : ">series %d<", index);
-    const char *end = strstr(svg, label);
-    CHECK(end && !strstr(end + 1, label), "%s", label);
-    while (end[-1] != '\n')
-        end--;
-    const char *from = line_before(svg, end);
-    if (has(from, "width=\"12.0\""))
-        while (has(line_before(svg, from), "width=\"12.0\""))
-            from = line_before(svg, from);
-    else if (!has(from, "h28"))
-        from = line_before(svg, from);
-    CHECK(has(from, "h28") || has(from, "width=\"12.0\""), "%.80s", from);
-    for (bool place = false; from < end && used < 399; from++) {
-        place = place
-                    ? *from != '"' && *from != 'h' && *from != 'm'
-                    : strncmp(from - 1, "\"M", 2) == 0 || strncmp(from - 3, " x=\"", 4) == 0 ||
-                          strncmp(from - 3, " y=\"", 4) == 0;
-        if (!place)
-            sample[used++] = *from;
+    snprintf(label, sizeof label, index == PLAIN ? "plain decoding" : "series %d", index);
+    const int end = find_text(d, label);
+    CHECK(end > 0, "%s", label);
+    int from = end;
+    while (d->shapes[from - 1].type != ESP_SHAPE_TEXT && from > end - 6)
+        from--;
+    const double left = d->shapes[end].x, top = d->shapes[end].y;
+    sample[0] = '\0';
+    for (int i = from; i < end; i++) {
+        const struct esp_drawing_shape *s = &d->shapes[i];
+        const double y = s->type == ESP_SHAPE_PATH ? d->points[2 * s->start + 1] : s->y;
+        const double x = s->type == ESP_SHAPE_PATH ? d->points[2 * s->start] : s->x;
+        if (x > left - 40 && fabs(y - top) < 14)
+            add_shape(d, s, left, top, sample);
     }
-    sample[used] = '\0';
+    CHECK(*sample, "%s has a sample", label);
 }
 
-static void check_apart(const char *svg)
+static void check_apart(const struct esp_drawing *d)
 {
-    char a[400], b[400];
+    char a[SAMPLE], b[SAMPLE];
     for (int i = 0; i < SERIES; i++) {
-        sample_of(svg, i, a);
-        CHECK((strstr(a, "class=\"reference\"") != NULL) == (i == PLAIN), "%d: %s", i, a);
+        sample_of(d, i, a);
+        CHECK((strstr(a, "reference") != NULL) == (i == PLAIN), "%d: %s", i, a);
         for (int j = 0; j < i; j++) {
-            sample_of(svg, j, b);
+            sample_of(d, j, b);
             CHECK(strcmp(a, b) != 0, "%d and %d look alike: %s", i, j, a);
         }
     }
 }
 
-static int count(const char *svg, const char *what)
-{
-    int n = 0;
-    for (const char *at = svg; (at = strstr(at, what)); at++)
-        n++;
-    return n;
-}
-
 TEST(twenty_lines_can_be_told_apart)
 {
-    char *svg = draw(false, false);
-    check_apart(svg);
-    CHECK(count(svg, "class=\"reference\"") == 2, "a line and its sample");
-    free(svg);
+    struct esp_drawing d;
+    draw(&d, false, false);
+    check_apart(&d);
+    CHECK(count_kind(&d, "reference") == 2, "a line and its sample");
+    esp_drawing_free(&d);
 }
 
 TEST(twenty_kinds_of_bars_can_be_told_apart)
 {
-    char *svg = draw(true, false);
-    check_apart(svg);
-    CHECK(count(svg, "class=\"reference\"") == POINTS + 1, "a line over each group");
-    free(svg);
+    struct esp_drawing d;
+    draw(&d, true, false);
+    check_apart(&d);
+    CHECK(count_kind(&d, "reference") == POINTS + 1, "a line over each group");
+    esp_drawing_free(&d);
 }
 
 /* What holds for all x is a level line from one end to the other. */
 TEST(a_value_for_all_x_is_a_level_line)
 {
     for (int bars = 0; bars < 2; bars++) {
-        char *svg = draw(bars, true);
-        const char *at = strstr(svg, "class=\"reference\"");
-        while (at > svg && *at != '<')
-            at--;
-        double x, y, to;
-        CHECK(sscanf(at, "<path fill=\"none\" d=\"M%lf %lfH%lf\"", &x, &y, &to) == 3, "%.60s",
-              at);
-        CHECK(to - x > 400);
-        free(svg);
+        struct esp_drawing d;
+        size_t i = 0;
+        draw(&d, bars, true);
+        while (!d.shapes[i].kind || strcmp(d.shapes[i].kind, "reference") != 0)
+            CHECK(++i < d.count);
+        const double *at = d.points + 2 * d.shapes[i].start;
+        CHECK(at[2] - at[0] > 400 && at[1] == at[3], "%g, %g to %g, %g", at[0], at[1], at[2],
+              at[3]);
+        esp_drawing_free(&d);
     }
 }
 
@@ -139,22 +141,41 @@ TEST(deviations_are_error_bars)
     for (int bars = 0; bars < 2; bars++) {
         const struct esp_plot plot = {"Title", "x",     "y", bars ? names : NULL,
                                       3,       &series, 1,   "deviation"};
-        char *svg = NULL;
-        size_t size;
-        FILE *file = open_memstream(&svg, &size);
-        double at, top, bottom[2];
-        CHECK(file);
-        esp_plot_write(&plot, file);
-        CHECK(fclose(file) == 0);
-        CHECK(count(svg, "class=\"error\"") == 3, "two bars and their sample");
-        CHECK(count(svg, ">deviation<") == 1);
-        const char *first = strstr(svg, "class=\"error\""),
-                   *second = strstr(first + 1, "class=");
-        static const char form[] = "class=\"error\" fill=\"none\" d=\"M%lf %lfh6m-3 0V%lf";
-        CHECK(sscanf(first, form, &at, &top, &bottom[0]) == 3);
-        CHECK(bottom[0] - top > 119 && bottom[0] - top < 121, "2 of 5 units in 300 points");
-        CHECK(sscanf(second, form, &at, &top, &bottom[1]) == 3);
+        struct esp_drawing d = {.count = 0};
+        double top[3], bottom[3];
+        int count = 0;
+        esp_plot_draw(&plot, &d);
+        CHECK(count_kind(&d, "error") == 3, "two bars and their sample");
+        CHECK(find_text(&d, "deviation") > 0);
+        for (size_t i = 0; i < d.count && count < 3; i++)
+            if (d.shapes[i].kind && strcmp(d.shapes[i].kind, "error") == 0) {
+                top[count] = d.points[2 * d.shapes[i].start + 1];
+                bottom[count++] = d.points[2 * d.shapes[i].start + 7];
+            }
+        CHECK(bottom[0] - top[0] > 119 && bottom[0] - top[0] < 121,
+              "2 of 5 units in 300 points");
         CHECK(bottom[1] > 339 && bottom[1] < 341, "%g: the foot of the picture", bottom[1]);
-        free(svg);
+        esp_drawing_free(&d);
     }
+}
+
+/* Long names stand upright, and nothing is beyond the edges. */
+TEST(long_names_do_not_run_into_each_other)
+{
+    static const char *const names[] = {"a name that is longer than its place",
+                                        "another name that is longer than its place", "c"};
+    static const char *const label = "a label of more than a hundred characters, which is "
+                                     "longer than there used to be room for, and then some";
+    const double x[] = {0, 1, 2}, y[] = {4, 4, 1};
+    const struct esp_plot_series series = {label, 3, x, y, NULL, false};
+    const struct esp_plot plot = {"Title", "x", "y", names, 3, &series, 1, NULL};
+    struct esp_drawing d = {.count = 0};
+    esp_plot_draw(&plot, &d);
+    const struct esp_drawing_shape *name = &d.shapes[find_text(&d, names[1])];
+    CHECK(name->flags & ESP_TEXT_UPWARDS && name->y + name->width < d.height);
+    const struct esp_drawing_shape *axis = &d.shapes[find_text(&d, "x")];
+    CHECK(axis->y > name->y + name->width, "the axis is named below");
+    const struct esp_drawing_shape *entry = &d.shapes[find_text(&d, label)];
+    CHECK(entry->x + entry->width < d.width);
+    esp_drawing_free(&d);
 }

@@ -48,6 +48,7 @@ enum cli_group {
     CLI_GROUP_SPEED,
     CLI_GROUP_PLAIN,
     CLI_GROUP_EXPORT,
+    CLI_GROUP_FORMAT,
     CLI_GROUP_OUTPUT
 };
 

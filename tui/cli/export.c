@@ -139,7 +139,7 @@ static int read_look(struct job *job, char *err, size_t errlen)
 static int read_chart(struct job *job, char *err, size_t errlen)
 {
     const char *chart = job->o->chart;
-    job->chart = chart ? esp_svg_chart_find(chart) : -1;
+    job->chart = chart ? esp_course_chart_find(chart) : -1;
     if (chart && job->chart < 0)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "--chart takes thresholds, acceptance or stages, not '%.40s'", chart);
@@ -330,11 +330,11 @@ static int export_page(const struct job *job, char *err, size_t errlen)
 
 static int export_chart(const struct job *job, char *err, size_t errlen)
 {
-    const struct esp_svg_chart_options options = {.kind = job->chart,
-                                                  .theme = job->o->theme,
-                                                  .models = job->models,
-                                                  .aspect = job->aspect,
-                                                  .caption = job->caption};
+    const struct esp_course_chart_options options = {.kind = job->chart,
+                                                     .theme = job->o->theme,
+                                                     .models = job->models,
+                                                     .aspect = job->aspect,
+                                                     .caption = job->caption};
     char *bytes = NULL;
     size_t length = 0;
     int status = esp_export_chart(job->recording, job->first, job->last, &options, job->format,
@@ -419,7 +419,7 @@ const struct cli_command cli_export = {
     .arguments = "FILE --iteration N|A-B [--figure NAME] | --html | --chart NAME",
     .summary =
         "trees of a recording as pictures, text or JSON; a page or an asciicast that plays it",
-    .flags = CLI(EXPORT) | CLI(OUTPUT) | CLI(LOOKS) | CLI(FORCE) | CLI(SPEED),
+    .flags = CLI(EXPORT) | CLI(FORMAT) | CLI(OUTPUT) | CLI(LOOKS) | CLI(FORCE) | CLI(SPEED),
     .least = 1,
     .most = 1,
     .details =

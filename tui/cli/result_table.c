@@ -393,7 +393,7 @@ static double place(const struct cli_table *t, int row, int x, const char *refer
 }
 
 void cli_table_plot(const struct cli_table *t, const char *title, const char *x_name,
-                    const char *y_name, const char *reference, FILE *file)
+                    const char *y_name, const char *reference, struct esp_drawing *drawing)
 {
     const int x = cli_table_find(t, x_name), y = cli_table_find(t, y_name);
     struct plotted *p = calloc(1, sizeof *p);
@@ -424,17 +424,16 @@ void cli_table_plot(const struct cli_table *t, const char *title, const char *x_
             }
         p->count++;
     }
-    if (p && x >= 0 && y >= 0) {
-        const struct esp_plot plot = {title,
-                                      t->column[x].heading,
-                                      t->column[y].heading,
-                                      p->names_count ? p->names : NULL,
-                                      p->names_count,
-                                      p->series,
-                                      p->count,
-                                      "deviation over the prompts"};
-        esp_plot_write(&plot, file);
-    }
+    const struct esp_plot plot = {.title = title,
+                                  .x_label = x >= 0 ? t->column[x].heading : x_name,
+                                  .y_label = y >= 0 ? t->column[y].heading : y_name,
+                                  .names = p && p->names_count ? p->names : NULL,
+                                  .name_count = p ? p->names_count : 0,
+                                  .series = p ? p->series : NULL,
+                                  .series_count = p ? p->count : 0,
+                                  .error_label = "deviation over the prompts"};
+    esp_plot_draw(&plot, drawing);
+    drawing->failed = drawing->failed || !p;
     if (p) {
         free(p->names);
         free(p->x);

@@ -1,10 +1,12 @@
-/* result_table.h - a table of words and numbers, written as Markdown, CSV, JSON or a plot. */
+/* result_table.h - a table of words and numbers, written as Markdown, CSV or JSON, or drawn. */
 #ifndef ESP_CLI_RESULT_TABLE_H
 #define ESP_CLI_RESULT_TABLE_H
 
 #include <cJSON.h>
 #include <stdbool.h>
 #include <stdio.h>
+
+#include "viz/drawing.h"
 
 enum { TABLE_COLUMNS = 48 };
 
@@ -48,10 +50,10 @@ void cli_table_pivot(const struct cli_table *table, const char *across, const ch
  * all that it takes. False: no memory. */
 bool cli_table_part(struct cli_table *part, const struct cli_table *table, const char *where);
 cJSON *cli_table_json(const struct cli_table *table);
-/* An SVG picture: column y over column x, a line (or bars, where x is no number) for each of
- * the other keys' values, with the spread of y as error bars. Rows with the word `reference`
- * (or NULL) as a key are what the others are compared with. */
+/* Fills an empty drawing: column y over column x, a line (or bars, where x is no number) for
+ * each of the other keys' values, with the spread of y as error bars. Rows with the word
+ * `reference` (or NULL) as a key are what the others are compared with. */
 void cli_table_plot(const struct cli_table *table, const char *title, const char *x,
-                    const char *y, const char *reference, FILE *file);
+                    const char *y, const char *reference, struct esp_drawing *drawing);
 
 #endif

@@ -24,6 +24,7 @@
 #include "tui/cli/cli.h"
 #include "tui/cli/prompt.h"
 #include "tui/cli/suite.h"
+#include "tui/model/export.h"
 #include "viz/safe.h"
 
 enum { TOGETHER = 24, LONGEST = 1 << 20 }; /* sessions that are open at once; bytes of a line */
@@ -379,39 +380,54 @@ static cJSON *results_json(const struct running *r, const struct cli_table *t)
     return o;
 }
 
-enum form { MARKDOWN, CSV, JSON, PLOT };
+enum form { MARKDOWN, CSV, JSON };
 
-/* Writes one form of the results; `plot` is which plot. */
-static int write_form(const struct running *r, const struct cli_table *t, enum form form,
-                      int plot)
+/* Plot `plot` in the format that was asked for. */
+static int write_plot(const struct running *r, const struct cli_table *t, int plot)
 {
-    static const char *const endings[] = {".md", ".csv", ".json", ".svg"};
-    char path[PATH_MAX], ending[SUITE_WORD], *text = NULL;
+    const char *name = r->o->format ? r->o->format : "svg";
+    const int format = esp_export_find(name);
+    struct esp_drawing drawing = {.latex = format == ESP_EXPORT_TIKZ};
+    char path[PATH_MAX], ending[SUITE_WORD], *bytes = NULL;
+    size_t length = 0;
+    if (r->suite.plots > 1)
+        snprintf(ending, sizeof ending, "-%d.%s", plot + 1, name);
+    else
+        snprintf(ending, sizeof ending, ".%s", name);
+    name_file(r, ending, path);
+    cli_table_plot(t, r->suite.title, r->suite.plot[plot].across, r->suite.plot[plot].column,
+                   SUITE_PLAIN, &drawing);
+    int status = esp_export_drawing(&drawing, format, &bytes, &length, r->err, r->errlen);
+    if (status == ESP_OK)
+        status = esp_write_file(path, bytes, length, true, r->err, r->errlen);
+    esp_drawing_free(&drawing);
+    free(bytes);
+    return status;
+}
+
+static int write_form(const struct running *r, const struct cli_table *t, enum form form)
+{
+    static const char *const endings[] = {".md", ".csv", ".json"};
+    char path[PATH_MAX], *text = NULL;
     size_t length = 0;
     FILE *file = open_memstream(&text, &length);
     cJSON *o = NULL;
     if (!file)
         return esp_fail(r->err, r->errlen, ESP_E_MEMORY, "no memory for the results");
-    snprintf(ending, sizeof ending, "%s", endings[form]);
     if (form == MARKDOWN)
         print_markdown(r, t, file);
     else if (form == CSV)
         cli_table_csv(t, file);
-    else if (form == JSON) {
+    else {
         char *json = cJSON_Print(o = results_json(r, t));
         if (json)
             esp_safe_json(file, json, strlen(json));
         fputc('\n', file);
         free(json);
-    } else {
-        if (r->suite.plots > 1)
-            snprintf(ending, sizeof ending, "-%d.svg", plot + 1);
-        cli_table_plot(t, r->suite.title, r->suite.plot[plot].across,
-                       r->suite.plot[plot].column, SUITE_PLAIN, file);
     }
     cJSON_Delete(o);
     fclose(file);
-    name_file(r, ending, path);
+    name_file(r, endings[form], path);
     int status = esp_write_file(path, text, length, true, r->err, r->errlen);
     free(text);
     return status;
@@ -423,10 +439,10 @@ static int write_results(struct running *r)
     int status = cli_suite_table(&t, &r->plan);
     if (status == ESP_OK && r->o->output) {
         for (enum form form = MARKDOWN; form <= JSON && status == ESP_OK; form++)
-            status = write_form(r, &t, form, 0);
+            status = write_form(r, &t, form);
         for (int i = 0; i < r->suite.plots && status == ESP_OK; i++)
             if (cli_table_find(&t, r->suite.plot[i].column) >= 0)
-                status = write_form(r, &t, PLOT, i);
+                status = write_plot(r, &t, i);
     }
     if (status == ESP_OK && r->o->check && !cli_interrupted)
         r->differ = cli_suite_compare(r->committed, &t, r->o->argument_count == 0);
@@ -527,9 +543,20 @@ static int read_prompts(struct running *r)
     return status;
 }
 
+static int check_format(const struct running *r)
+{
+    const char *format = r->o->format;
+    if (!format || esp_export_draws(esp_export_find(format)))
+        return ESP_OK;
+    return esp_fail(r->err, r->errlen, ESP_E_ARGUMENT,
+                    "plots have the formats svg, png, pdf and tikz, not '%.40s'", format);
+}
+
 static int run_suite(struct running *r)
 {
-    int status = cli_suite_read(&r->suite, r->o->suite, r->err, r->errlen);
+    int status = check_format(r);
+    if (status == ESP_OK)
+        status = cli_suite_read(&r->suite, r->o->suite, r->err, r->errlen);
     r->own.engine.max_nodes =
         r->o->engine.max_nodes ? r->o->engine.max_nodes : r->suite.max_nodes;
     if (status == ESP_OK)

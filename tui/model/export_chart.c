@@ -5,7 +5,7 @@
 #include "tui/model/export.h"
 
 static int draw(struct esp_course *course, int status,
-                const struct esp_svg_chart_options *options, int format, char **bytes,
+                const struct esp_course_chart_options *options, int format, char **bytes,
                 size_t *length, char *err, size_t errlen)
 {
     struct esp_drawing drawing = {.latex = format == ESP_EXPORT_TIKZ};
@@ -13,7 +13,7 @@ static int draw(struct esp_course *course, int status,
     if (status == ESP_E_MEMORY)
         esp_fail(err, errlen, status, "no memory for the chart");
     if (status == ESP_OK)
-        status = esp_svg_chart_draw(course, options, &drawing, err, errlen);
+        status = esp_course_chart_draw(course, options, &drawing, err, errlen);
     if (status == ESP_OK)
         status = esp_export_drawing(&drawing, format, bytes, length, err, errlen);
     esp_drawing_free(&drawing);
@@ -22,7 +22,7 @@ static int draw(struct esp_course *course, int status,
 }
 
 int esp_export_chart(struct esp_recording *recording, int first, int last,
-                     const struct esp_svg_chart_options *options, int format, char **bytes,
+                     const struct esp_course_chart_options *options, int format, char **bytes,
                      size_t *length, char *err, size_t errlen)
 {
     struct esp_course course = {.count = 0};
@@ -38,7 +38,7 @@ int esp_export_chart(struct esp_recording *recording, int first, int last,
 }
 
 int esp_export_chart_of_state(const struct esp_state *state,
-                              const struct esp_svg_chart_options *options, int format,
+                              const struct esp_course_chart_options *options, int format,
                               char **bytes, size_t *length, char *err, size_t errlen)
 {
     struct esp_course course = {.count = 0};

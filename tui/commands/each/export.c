@@ -55,8 +55,8 @@ static struct look take_look(char *typed)
 static int take_chart(char *typed)
 {
     const size_t length = strcspn(typed, " ");
-    for (int i = 0; i < ESP_SVG_CHART_KINDS; i++) {
-        const char *name = esp_svg_chart_name(i);
+    for (int i = 0; i < ESP_COURSE_CHART_KINDS; i++) {
+        const char *name = esp_course_chart_name(i);
         if (strlen(name) != length || strncmp(typed, name, length) != 0)
             continue;
         const char *rest = typed + length + strspn(typed + length, " ");
@@ -121,24 +121,27 @@ static int write_chart(struct esp_control *control, int kind, const struct look 
     const struct esp_player *player = control->player;
     char err[512], models[256], *bytes;
     size_t length;
-    const struct esp_svg_chart_options options = {.kind = kind,
-                                                  .theme = look->theme,
-                                                  .models = name_models(control, models),
-                                                  .aspect = look->aspect,
-                                                  .caption = look->caption};
-    if (esp_export_of_path(path) != ESP_EXPORT_SVG)
-        return esp_refuse(control, "a chart needs a name that ends in .svg, not %s", path);
-    int status =
-        player ? esp_export_chart(player->recording, 0, esp_player_iterations(player) - 1,
-                                  &options, ESP_EXPORT_SVG, &bytes, &length, err, sizeof err)
-               : esp_export_chart_of_state(&control->state, &options, ESP_EXPORT_SVG, &bytes,
-                                           &length, err, sizeof err);
+    const struct esp_course_chart_options options = {.kind = kind,
+                                                     .theme = look->theme,
+                                                     .models = name_models(control, models),
+                                                     .aspect = look->aspect,
+                                                     .caption = look->caption};
+    const int format = esp_export_of_path(path);
+    if (!esp_export_draws(format))
+        return esp_refuse(control, "%s does not end in .svg, .png, .pdf or .tikz, as charts do",
+                          path);
+    int status = player
+                     ? esp_export_chart(player->recording, 0, esp_player_iterations(player) - 1,
+                                        &options, format, &bytes, &length, err, sizeof err)
+                     : esp_export_chart_of_state(&control->state, &options, format, &bytes,
+                                                 &length, err, sizeof err);
     if (status == 0)
         status = esp_write_file(path, bytes, length, over, err, sizeof err);
     free(bytes);
     if (status < 0)
         return esp_refuse(control, "%s", err);
-    return esp_answer(control, "chart of the %s written to %s", esp_svg_chart_name(kind), path);
+    return esp_answer(control, "chart of the %s written to %s", esp_course_chart_name(kind),
+                      path);
 }
 
 static int write_tree(struct esp_control *control, const struct look *look, const char *named,
@@ -185,7 +188,7 @@ static int run(struct esp_control *control, const char *arguments)
     if (chart < 0)
         return write_tree(control, &look, path, over);
     if (!*path)
-        snprintf(path, sizeof path, "%s.svg", esp_svg_chart_name(chart));
+        snprintf(path, sizeof path, "%s.svg", esp_course_chart_name(chart));
     return write_chart(control, chart, &look, path, over);
 }
 
@@ -212,8 +215,8 @@ static void complete(const struct esp_control *control, const char *before, cons
                      struct esp_choices *choices)
 {
     (void)control;
-    for (int i = 0; !*before && i < ESP_SVG_CHART_KINDS; i++)
-        esp_choices_offer(choices, word, esp_svg_chart_name(i), "a chart of it");
+    for (int i = 0; !*before && i < ESP_COURSE_CHART_KINDS; i++)
+        esp_choices_offer(choices, word, esp_course_chart_name(i), "a chart of it");
     esp_complete_path(before, word, false, choices);
 }
 

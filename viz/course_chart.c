@@ -1,10 +1,10 @@
-/* svg_chart.c - draws a course as a chart; see svg_chart.h.
+/* course_chart.c - draws a course as a chart; see course_chart.h.
  *
  * Lengths are in points. A chart of any shape has the area of 960 x 540, or more with many
  * panels. Texts are placed by their ends and by generous estimates of their widths, because the
  * program that shows them may have another font.
  */
-#include "viz/svg_chart.h"
+#include "viz/course_chart.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -28,14 +28,14 @@ enum { MOST_POINTS = 1000, MOST_COLUMNS = 200 };
 
 static const char *const names[] = {
 #define X(name, text) text,
-    ESP_SVG_CHARTS(X)
+    ESP_COURSE_CHARTS(X)
 #undef X
 };
 
 struct chart {
     struct esp_drawing *file;
     const struct esp_course *course;
-    const struct esp_svg_chart_options *options;
+    const struct esp_course_chart_options *options;
     const struct esp_colours *colours;
     double width, height;
     double top; /* where the next thing may begin */
@@ -45,15 +45,15 @@ struct box {
     double x, y, width, height;
 };
 
-int esp_svg_chart_find(const char *name)
+int esp_course_chart_find(const char *name)
 {
-    for (int i = 0; i < ESP_SVG_CHART_KINDS; i++)
+    for (int i = 0; i < ESP_COURSE_CHART_KINDS; i++)
         if (strcmp(names[i], name) == 0)
             return i;
     return -1;
 }
 
-const char *esp_svg_chart_name(int kind)
+const char *esp_course_chart_name(int kind)
 {
     return names[kind];
 }
@@ -282,7 +282,7 @@ static int draw_thresholds(struct chart *d, char *err, size_t errlen)
 static double area_of(const struct esp_course *course, int kind)
 {
     int panels[ESP_COURSE_GAUGES];
-    const int count = kind == ESP_SVG_CHART_THRESHOLDS ? list_panels(course, panels) : 0;
+    const int count = kind == ESP_COURSE_CHART_THRESHOLDS ? list_panels(course, panels) : 0;
     return count > PANELS ? (double)AREA * count / PANELS : AREA;
 }
 
@@ -477,9 +477,9 @@ static int draw_stages(struct chart *d, char *err, size_t errlen)
 
 /* ------------------------------------------------------------------ the whole */
 
-int esp_svg_chart_draw(const struct esp_course *course,
-                       const struct esp_svg_chart_options *options, struct esp_drawing *drawing,
-                       char *err, size_t errlen)
+int esp_course_chart_draw(const struct esp_course *course,
+                          const struct esp_course_chart_options *options,
+                          struct esp_drawing *drawing, char *err, size_t errlen)
 {
     const double aspect = options->aspect > 0 ? options->aspect : 16.0 / 9;
     struct chart d = {.file = drawing,
@@ -496,9 +496,10 @@ int esp_svg_chart_draw(const struct esp_course *course,
     drawing->background = d.colours->background;
     snprintf(drawing->title, sizeof drawing->title, "%s of %d iterations", names[options->kind],
              course->count);
-    int status = options->kind == ESP_SVG_CHART_THRESHOLDS   ? draw_thresholds(&d, err, errlen)
-                 : options->kind == ESP_SVG_CHART_ACCEPTANCE ? draw_acceptance(&d, err, errlen)
-                                                             : draw_stages(&d, err, errlen);
+    int status = options->kind == ESP_COURSE_CHART_THRESHOLDS ? draw_thresholds(&d, err, errlen)
+                 : options->kind == ESP_COURSE_CHART_ACCEPTANCE
+                     ? draw_acceptance(&d, err, errlen)
+                     : draw_stages(&d, err, errlen);
     if (status == ESP_OK && drawing->failed)
         status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the chart");
     return status;

@@ -1,4 +1,4 @@
-/* svg_chart.h - charts of a session, for slides.
+/* course_chart.h - charts of a session, for slides.
  *
  *     thresholds   the values of the controller over the iterations; each value that moves has
  *                  a panel with its own scale and its goal
@@ -9,31 +9,31 @@
  *
  * No meaning depends on colour alone. The same course gives the same drawing.
  */
-#ifndef ESP_SVG_CHART_H
-#define ESP_SVG_CHART_H
+#ifndef ESP_COURSE_CHART_H
+#define ESP_COURSE_CHART_H
 
 #include "viz/course.h"
 #include "viz/drawing.h"
 #include "viz/picture_options.h"
 
 /* X(identifier, name) */
-#define ESP_SVG_CHARTS(X)                                                                      \
+#define ESP_COURSE_CHARTS(X)                                                                   \
     X(THRESHOLDS, "thresholds")                                                                \
     X(ACCEPTANCE, "acceptance")                                                                \
     X(STAGES, "stages")
 
-enum esp_svg_chart_kind {
-#define X(name, text) ESP_SVG_CHART_##name,
-    ESP_SVG_CHARTS(X)
+enum esp_course_chart_kind {
+#define X(name, text) ESP_COURSE_CHART_##name,
+    ESP_COURSE_CHARTS(X)
 #undef X
-        ESP_SVG_CHART_KINDS
+        ESP_COURSE_CHART_KINDS
 };
 
 /* The chart of this name, or -1. */
-int esp_svg_chart_find(const char *name);
-const char *esp_svg_chart_name(int kind);
+int esp_course_chart_find(const char *name);
+const char *esp_course_chart_name(int kind);
 
-struct esp_svg_chart_options {
+struct esp_course_chart_options {
     int kind;
     const char *theme;  /* "light" (NULL) or "dark" */
     const char *models; /* for the caption; NULL: none */
@@ -41,10 +41,10 @@ struct esp_svg_chart_options {
     int caption;        /* enum esp_caption */
 };
 
-/* Fills an empty drawing. Returns 0, or a negative status with a sentence, for example if there
- * is nothing to draw. */
-int esp_svg_chart_draw(const struct esp_course *course,
-                       const struct esp_svg_chart_options *options, struct esp_drawing *drawing,
-                       char *err, size_t errlen);
+/* Fills an empty drawing. Returns 0, or a negative status with a sentence, as when there is
+ * nothing to draw. */
+int esp_course_chart_draw(const struct esp_course *course,
+                          const struct esp_course_chart_options *options,
+                          struct esp_drawing *drawing, char *err, size_t errlen);
 
 #endif
