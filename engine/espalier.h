@@ -76,6 +76,8 @@ bool esp_engine_streamed(const struct esp_engine *engine, struct esp_streamed *s
 const char *esp_engine_notice(const struct esp_engine *engine);
 
 double esp_engine_load_seconds(const struct esp_engine *engine);
+/* Maximum number of tokens of a text. */
+int esp_engine_context(const struct esp_engine *engine);
 /* The drafter specification for this pair in espalier.json of the target folder, for greedy
  * decoding or for sampling; NULL: none. */
 const char *esp_engine_preset(const struct esp_engine *engine, bool sampling);
