@@ -74,10 +74,10 @@ static int read_selector(struct esp_selector *selector, const struct esp_engine 
                          const char *rule, enum esp_goal goal,
                          const struct esp_selector_shape *shape, char *why, size_t size)
 {
+    const char *path = e->target->path ? e->target->path : "";
     char built_in[4096], ignored[512];
-    int status = esp_selector_read(selector, e->target->path ? e->target->path : "", rule, goal,
-                                   e->sources, shape, why, size);
-    if (status == ESP_E_FILE && esp_gguf_is(e->target->path) &&
+    int status = esp_selector_read(selector, path, rule, goal, e->sources, shape, why, size);
+    if (status == ESP_E_FILE && esp_gguf_is(path) &&
         esp_find_data(built_in, sizeof built_in, "models", "fairytale-target") == ESP_OK &&
         esp_selector_read(selector, built_in, rule, goal, e->sources, shape, ignored,
                           sizeof ignored) == ESP_OK)

@@ -5,7 +5,7 @@
  * (delayed-tree-expansion, sec. 4.1). Every ESP_SAMPLE_EVERY tokens is a root. There every
  * action is valued with ESP_SAMPLE_TREES independent trees (sec. 5); the trees of different
  * actions share their draws (struct esp_rollouts in tree_value.h). Draft and target have the
- * setting's temperature and top-p, as drafter nde has them (its untempered_from).
+ * setting's temperature and top-p, as drafter nde has them (its least_draft_temp).
  *
  * Pieces are independent: number i depends on the seed and on i alone. So samples can be made
  * in several runs.

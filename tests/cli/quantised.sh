@@ -2,7 +2,7 @@
 # Quantised files of the built-in pair: every drafter writes the text that plain decoding writes.
 . tests/shell.sh
 models="--target $work/t.gguf --draft $work/d.gguf"
-text() { $ESPALIER generate -p "Once upon a time" -n 24 --temp 0 --drafter "$@" $models; }
+text() { $ESPALIER generate -p "Once upon a time" -n 24 --temp 0 --drafter "$@" $models 2>"$work/err"; }
 
 for type in q8_0 q4_k; do
     $ESPALIER quantize engine/models/fairytale-target "$work/t.gguf" --type $type --force >/dev/null
