@@ -62,15 +62,16 @@ ISA_FLAGS_amx      = $(ISA_FLAGS_vnni) -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-
 # The tile unit's instructions in C, for the tests: few processors have that unit.
 ISA_FLAGS_tiles    = $(ISA_FLAGS_avx2) -DESP_AMX -DESP_BASE=avx2 -include tests/emu/tiles.h
 
-# What is installed with the library. Other programs, tui/, viz/ and sessions/ among them, include no
-# other header of engine/ and kernels/; the shared library exports what these declare.
-PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_settings.h espalier_chat.h compare.h \
+# What is installed with the library, for programs of others.
+PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_settings.h espalier_options.h espalier_value.h espalier_chat.h compare.h \
                       find_models.h lossless.h pace.h perplexity.h tree_measure.h) \
                   $(addprefix engine/model/,inflate.h preset.h quantize.h) \
                   $(addprefix engine/train/,train_draft.h train_selector.h) \
-                  $(addprefix engine/support/,byte_size.h suggestion.h hash.h int_map.h open_file.h part_file.h paths.h statistics.h \
-                      utf8_stream.h write_file.h) \
-                  $(addprefix kernels/,clock.h status.h streamed.h version.h)
+                  engine/support/statistics.h $(addprefix kernels/,clock.h status.h streamed.h version.h)
+# What tui/, viz/ and sessions/ include besides. They include no other header of engine/ and kernels/; the shared
+# library exports what these and the installed ones declare.
+SHARED_HEADERS := $(addprefix engine/support/,byte_size.h suggestion.h hash.h int_map.h open_file.h part_file.h paths.h \
+                      utf8_stream.h write_file.h)
 
 # Every .c file of a folder and of the folders below it.
 sources = $(shell find $(1) -name '*.c' | LC_ALL=C sort)
@@ -82,8 +83,7 @@ ISA_SRC  := $(call sources,kernels/cpu/isa)
 NO_LIB   := engine/example.c $(if $(AMX),,kernels/cpu/amx.c) $(ISA_SRC)
 LIB_OBJ  := $(call obj,$(filter-out $(NO_LIB),$(call sources,kernels engine))) \
             $(foreach isa,$(ISAS),$(patsubst %.c,$(ISA_BUILD)/obj/%.$(isa).o,$(ISA_SRC))) \
-            $(foreach isa,$(VNNI),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o)) \
-            $(foreach isa,$(AMX),$(ISA_BUILD)/obj/kernels/cpu/isa/blocks.$(isa).o)
+            $(foreach isa,$(VNNI) $(AMX),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
 # What needs no terminal is in every program and in the tests; tui/app and tui/cli only in the first.
 DRAW_OBJ := $(call obj,$(filter-out viz/dot/%,$(call sources,viz sessions)))
 # The page of a recording, as strings in the program.
@@ -118,7 +118,7 @@ CUDA_BUILD ?= $(BUILD)
 .SECONDARY:
 
 .PHONY: fuzz fuzz-tests
-.PHONY: print-public-headers
+.PHONY: print-public-headers print-shared-headers test
 .PHONY: all cuda cuda-kit check-cuda check-arm arm-tests bench-cuda bench-cpu bench-attention bench-counted demo race check asan headless install uninstall clean help deps deps-check deps-arm tests pages
 
 # ---------------------------------------------------------------- what is shown
@@ -151,6 +151,7 @@ help:
 	@echo 'make check        all tests; CI=true: whole, and under sanitizers'
 	@echo '                  CI=true: more repetitions, larger sizes, the emulated GPU under sanitizers, and nvcc'
 	@echo '                  QUICK=1: the short ones alone; V=1 shows the commands of any target'
+	@echo 'make test T=NAME  one test by its name, such as rows or options; QUICK=1: its short form'
 	@echo 'make cuda         $(BUILD)/libespalier-cuda.so, the GPU backend (needs nvcc; part of make);'
 	@echo '                  NVCC12=/path/to/nvcc of CUDA 12: libespalier-cuda12.so, too, for drivers before 580'
 	@echo 'make asan         only the sanitizer pass'
@@ -187,7 +188,7 @@ $(foreach isa,$(ISAS) $(VNNI) $(AMX),$(eval $(call isa_rule,$(isa))))
 $(sort $(BUILD)/obj/kernels/cpu/%.o $(ISA_BUILD)/obj/kernels/cpu/%.o): DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa))
 $(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_amx) -DESP_ISA=amx
 # For the tests: amx.c and its products over emulated tiles, and a cpu.c that offers them.
-TILES_OBJ := $(foreach isa,$(AMX),$(addprefix $(BUILD)/tests/obj/kernels/cpu/,amx.o isa/blocks.o cpu.o))
+TILES_OBJ := $(foreach isa,$(AMX),$(addprefix $(BUILD)/tests/obj/kernels/cpu/,amx.o isa/blocks.o isa/table.o cpu.o))
 $(BUILD)/tests/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa)) -DESP_HAVE_tiles
 $(BUILD)/tests/obj/kernels/cpu/amx.o $(BUILD)/tests/obj/kernels/cpu/isa/%.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_tiles) -DESP_ISA=tiles
 $(BUILD)/tests/obj/%.o: %.c
@@ -217,7 +218,7 @@ $(BUILD)/libespalier.a: $(LIB_OBJ)
 	@rm -f $@
 	$(call say,AR,$@)$(AR) rcs $@ $^
 
-$(BUILD)/libespalier.map: $(PUBLIC_HEADERS)
+$(BUILD)/libespalier.map: $(PUBLIC_HEADERS) $(SHARED_HEADERS)
 	@mkdir -p $(@D)
 	@{ echo '{ global:'; cat $^ | grep -v -e typedef -e 'static inline' | grep -o '\<esp_[a-z0-9_]*(' | \
 	    sort -u | tr '(' ';'; echo 'local: *; };'; } >$@
@@ -266,6 +267,9 @@ tests: $(TEST_BIN) $(BUILD)/emu/libespalier-cuda.so
 
 print-public-headers:
 	@printf '%s\n' $(PUBLIC_HEADERS)
+
+print-shared-headers:
+	@printf '%s\n' $(SHARED_HEADERS)
 
 # Pages that list what tables hold are printed by the program; tests hold the two together. So is the picture of
 # the README, a screen as it really was (needs python3).
@@ -443,6 +447,15 @@ CHECK_FUZZ  = $(FUZZ_BIN)
 CHECK_CUDA := NVCC= NVCC12=
 endif
 CHECK_SCRIPTS := $(filter-out tests/tui/races.sh,$(TEST_SCRIPTS)) $(CHECK_TSAN)
+
+# T=NAME: one test, a program or a script, built first; whole unless QUICK=1. Several may have a name.
+TEST_NAMED = $(filter %/$(T),$(TEST_BIN) $(FUZZ_BIN)) $(filter %/$(T).sh,$(TEST_SCRIPTS))
+
+test:
+	@$(if $(T),,echo 'espalier: make test T=NAME: which test? It is a file of tests/' >&2 && exit 1)
+	@$(if $(strip $(TEST_NAMED)),,echo 'espalier: tests/ has no test $(T)' >&2 && exit 1)
+	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/espalier $(BUILD)/emu/libespalier-cuda.so $(filter $(BUILD)/%,$(TEST_NAMED))
+	@$(TEST_ENV) tests/run $(if $(filter 1,$(QUICK)),--quick,--whole) $(TEST_NAMED)
 
 # QUICK=1: the short tests alone, without sanitizers, for use while writing code.
 LONG_BIN  = %/terminal %/cursor %/unsafe_text %/shutdown %/bad_tokenizer %/bad_recording %/cuda_failures %/inflate %/pictures \

@@ -54,7 +54,6 @@ void esp_conversation_cut(struct esp_conversation *c, int count)
 void esp_conversation_close(struct esp_conversation *c)
 {
     free(c->turns);
-    free(c->system);
     *c = (struct esp_conversation){.turns = NULL};
 }
 

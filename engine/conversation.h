@@ -16,7 +16,6 @@ enum { ESP_CHAT_ENDS = 8 };
 struct esp_conversation {
     struct esp_turn_places *turns; /* (count) */
     int count, capacity;
-    char *system;                /* the user's system text; NULL: none is given */
     struct esp_chat chat;        /* as the setting `chat` and the model have it; strings are the
                                     engine's */
     int32_t ends[ESP_CHAT_ENDS]; /* (end_count) tokens that end an answer in this format */

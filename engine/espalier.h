@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "engine/espalier_event.h"
+#include "engine/espalier_options.h"
 #include "engine/espalier_settings.h"
 #include "kernels/status.h"
 #include "kernels/streamed.h"
@@ -31,36 +32,10 @@ extern "C" {
 
 /* ------------------------------------------------------------------ engine */
 
-struct esp_engine_options {
-    const char *target;  /* model folder; NULL: the built-in pair */
-    const char *draft;   /* likewise; NULL: the built-in one if target is NULL, or none */
-    const char *backend; /* "auto" (NULL), "cpu" or "cuda" */
-    int threads;         /* 0: one per core, which is also the most */
-    int device;          /* which GPU, numbered from 0 */
-    /* The same bits for any size of tree, which the CPU always gives; and activations of 16
-     * bits beside weights of fewer than 8, where the CPU takes 8. Slower. */
-    bool exact;
-    int max_nodes; /* largest tree, 1..ESP_MAX_NODES; 0: 256 */
-    int context;   /* most tokens of a text; 0: as many as the target allows */
-    /* 0, or about how many bytes the process may take with one session: layers of the target
-     * that do not fit are read from its files for every pass (CPU only). The files must stay as
-     * they are. ESP_E_MEMORY if it is too little, and the sentence says what is enough. */
-    size_t memory;
-    /* 0, or about how many bytes of a GPU's memory models and one session may take. Layers of
-     * the target that do not fit, in this or in what is free there, are kept in the computer's
-     * memory and copied to the GPU for every pass. ESP_E_MEMORY as above. */
-    size_t gpu_memory;
-    /* Make the target larger in memory, as esp_model_inflate() does: it says the same and costs
-     * as much as a model of its size. 0: as it is. */
-    int width, layers;
-    esp_progress *progress;
-    void *user;
-};
-
 struct esp_engine;
 
-/* Loads the models and opens the device. The options (NULL: all defaults) and the memory they
- * point to are not used after the return. On failure *engine is NULL. */
+/* Loads the models and opens the device. The options (espalier_options.h; NULL: all defaults)
+ * and the memory they point to are not used after the return. On failure *engine is NULL. */
 int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options *options,
                     char *err, size_t errlen);
 /* The engine's sessions must be closed before. NULL is allowed. */
@@ -130,9 +105,6 @@ struct esp_nominal_costs {
 struct esp_session_options {
     const char *drafter;  /* "name:k=v,..."; NULL, "auto": the pair's preset, else dynatree */
     const char *verifier; /* NULL: greedy at temperature 0, else the best lossless one */
-    /* System text of conversations; NULL, "auto": what the model's template writes without one.
-     */
-    const char *system;
     struct esp_session_values values; /* zeros: all defaults; see espalier_settings.h */
     /* Start from nothing that earlier sessions have learned about the draft's probabilities,
      * and leave nothing to later ones, so that a seed gives the same text again. Drafter
@@ -201,7 +173,7 @@ int esp_session_step(struct esp_session *session, char *err, size_t errlen);
 /* Why the last generation ended: "end of text", "end of turn", "length", "context full"; ""
  * while it runs. */
 const char *esp_session_end(const struct esp_session *session);
-/* Changes a setting: drafter, verifier, system, one of espalier_settings.h, or a parameter of
+/* Changes a setting: drafter, verifier, one of espalier_settings.h, or a parameter of
  * the current drafter by its name. Takes effect at the next iteration; on failure nothing
  * changes.
  */

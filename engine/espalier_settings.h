@@ -4,18 +4,15 @@
  * configuration file, recordings, comparisons and the manual all walk it. To add one, add its
  * line here and use its value where it takes effect.
  *
- * The values are plain data: a copy is an assignment. A struct of zeros holds the defaults (0
- * is the default of every setting for which it is a value; elsewhere it stands for the
- * default).
+ * The values are plain data: a copy is an assignment, and has the same texts. A struct of zeros
+ * holds the defaults (0 is the default of every setting for which it is a value; elsewhere it
+ * stands for the default).
  */
 #ifndef ESPALIER_SETTINGS_H
 #define ESPALIER_SETTINGS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "engine/espalier_chat.h"
+#include "engine/espalier_value.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,10 +20,7 @@ extern "C" {
 
 /* X(kind, field, name, minimum, maximum, default, values, help)
  *
- * kind    real; share (a real number above the minimum); whole (up to 2^31 - 1); seed (up to
- *         2^64 - 1); choice (counts its words from 0); flag
- * values  how a value is written: NUMBER, or words. A word beside NUMBER stands for 0, the next
- *         one for -1, and so on; they are no numbers that the range holds. */
+ * as in struct esp_value_info. */
 #define ESP_SESSION_SETTINGS(X)                                                                \
     X(real, temperature, "temp", 0, 100, 0, "NUMBER",                                          \
       "temperature; 0: the likeliest token always")                                            \
@@ -50,15 +44,9 @@ extern "C" {
       "tokens see the sinks and this many last tokens only: a text without end, but other "    \
       "text; on: 1020")                                                                        \
     X(whole, sinks, "sinks", 1, 1 << 20, 0, "auto|none|NUMBER",                                \
-      "first tokens of the text that all tokens see in spite of a window; auto: 4")
-
-/* Types of C by kind. */
-#define ESP_VALUE_real double
-#define ESP_VALUE_share double
-#define ESP_VALUE_whole int
-#define ESP_VALUE_seed uint64_t
-#define ESP_VALUE_choice int
-#define ESP_VALUE_flag bool
+      "first tokens of the text that all tokens see in spite of a window; auto: 4")            \
+    X(text, system, "system", 0, 0, 0, "auto|TEXT",                                            \
+      "system text of conversations; auto: that of the model's template; it may be empty")
 
 struct esp_session_values {
 #define X(kind, field, name, minimum, maximum, value, values, help) ESP_VALUE_##kind field;
@@ -79,23 +67,18 @@ enum { ESP_DRAFT_AUTO = 0, ESP_DRAFT_OFF = -1 };
 /* Those of window and sinks besides numbers of tokens. */
 enum { ESP_WINDOW_OFF = 0, ESP_WINDOW_ON = -1, ESP_SINKS_AUTO = 0, ESP_SINKS_NONE = -1 };
 
-struct esp_value_info {
-    const char *name, *kind, *values, *help;
-    double minimum, maximum, value; /* its range, if it is a number, and its default */
-};
-
 /* Line `index` of the table; false past its end. */
 bool esp_value_info(int index, struct esp_value_info *info);
 /* The index of the setting with this name, or -1. */
 int esp_value_find(const char *name);
 
-/* Reads value `index` from text. `called` is its name in the sentence that says what is wrong,
- * as "--top-p". Returns 0 or ESP_E_ARGUMENT; then nothing has changed. */
+/* Read and write value `index`; see esp_value_read(). */
 int esp_value_parse(struct esp_session_values *values, int index, const char *called,
                     const char *text, char *err, size_t errlen);
-/* Writes value `index` as esp_value_parse() reads it: 24 bytes hold any number. */
 void esp_value_print(const struct esp_session_values *values, int index, char *text,
                      size_t size);
+/* Puts auto in the place of all texts: for a copy that others keep longer than their owner. */
+void esp_values_forget_texts(struct esp_session_values *values);
 /* Puts the defaults in the place of zeros that stand for them. Returns 0, or ESP_E_ARGUMENT if
  * a value is out of its range. */
 int esp_values_check(struct esp_session_values *values, char *err, size_t errlen);

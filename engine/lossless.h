@@ -8,10 +8,10 @@
  * deviations:
  *
  *   ratio   v with the vocabulary in order of p/q. It shows wrong residuals and wrong
- * acceptance, because they move probability between tokens of small and of large p/q rank    v
- * in order of falling p. It shows a bias towards likely tokens serial  v (ratio) of a token and
- * of the next one. It shows draws that depend on each other first   the counts of the tokens
- * directly behind the text, compared with their exact p
+ *           acceptance, because they move probability between tokens of small and of large p/q
+ *   rank    v in order of falling p. It shows a bias towards likely tokens
+ *   serial  v (ratio) of a token and of the next one. It shows draws that depend on each other
+ *   first   the counts of the tokens directly behind the text, compared with their exact p
  *
  * At temperature 0 no test is needed: every token must be the likeliest one of the plain pass.
  */

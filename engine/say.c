@@ -122,14 +122,15 @@ static int write_turn(const struct esp_session *s, struct esp_chat_text *out, co
                       size_t length, size_t *start, size_t *end)
 {
     const struct esp_conversation *c = &s->conversation;
+    const char *system = s->set.values.system;
     const bool first = s->length == 0;
     if (first)
-        esp_chat_begin(out, &c->chat, c->system);
+        esp_chat_begin(out, &c->chat, system);
     else
         esp_chat_close(out, &c->chat);
     const int32_t before = out->said.count;
     const size_t written = out->length;
-    esp_chat_turn(out, &c->chat, first, c->system, text, length);
+    esp_chat_turn(out, &c->chat, first, system, text, length);
     if (out->failed)
         return ESP_E_MEMORY;
     const bool empty = out->said.count == before;

@@ -195,8 +195,26 @@ static void close_drafter(struct esp_session *s)
     free(s->drafter_state);
 }
 
+/* Makes the texts of `values` the session's own, in the place of those that it has. */
+static int keep_texts(struct esp_session *s, struct esp_session_values *values, char *err,
+                      size_t errlen)
+{
+    struct esp_value_info info;
+    for (int i = 0; esp_value_info(i, &info); i++) {
+        const char **text = esp_value_text(&info, values);
+        const char **old = esp_value_text(&info, &s->set.values);
+        if (!text || *text == *old)
+            continue;
+        if (*text && !(*text = strdup(*text)))
+            return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %s", info.name);
+        free((char *)*old);
+        *old = *text;
+    }
+    return ESP_OK;
+}
+
 /* Makes checked settings current. The drafter's state is kept where it is the same drafter. */
-static int apply_settings(struct esp_session *s, const struct esp_settings *set, int changed,
+static int apply_settings(struct esp_session *s, struct esp_settings *set, int changed,
                           char *err, size_t errlen)
 {
     const bool same = set->drafter == s->set.drafter;
@@ -212,6 +230,8 @@ static int apply_settings(struct esp_session *s, const struct esp_settings *set,
         status = set->drafter->bind(state, s->engine, set->verifier->name, err, errlen);
     if (status == ESP_OK)
         status = esp_session_open_caches(s, &window, err, errlen);
+    if (status == ESP_OK)
+        status = keep_texts(s, &set->values, err, errlen);
     if (status < 0 && !same)
         free(state);
     if (status < 0)
@@ -269,35 +289,11 @@ static int change(struct esp_settings *set, const char *key, const char *value, 
     return *changed < 0 ? *changed : (int)ESP_OK;
 }
 
-/* The system text of conversations that begin from now on; "auto": the template's own. */
-static int choose_system(struct esp_session *s, const char *value, char *err, size_t errlen)
-{
-    char *copy = value && strcmp(value, "auto") != 0 ? strdup(value) : NULL;
-    if (!copy && value && strcmp(value, "auto") != 0)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the system text");
-    free(s->conversation.system);
-    s->conversation.system = copy;
-    return ESP_OK;
-}
-
-static int set_system(struct esp_session *s, const char *value, char *err, size_t errlen)
-{
-    int status = choose_system(s, value, err, errlen);
-    if (status == ESP_OK)
-        esp_session_emit(s, (struct esp_event){.type = ESP_EVENT_SETTING,
-                                               .key = "system",
-                                               .text = value,
-                                               .lossy = esp_session_is_lossy(s)});
-    return status;
-}
-
 int esp_session_set(struct esp_session *s, const char *key, const char *value, char *err,
                     size_t errlen)
 {
     struct esp_settings set = s->set;
     int changed;
-    if (strcmp(key, "system") == 0)
-        return set_system(s, value, err, errlen);
     int status = change(&set, key, value, &changed, err, errlen);
     if (status == ESP_OK && !set.drafter_chosen)
         status = choose_default(s, &set, &changed, err, errlen);
@@ -310,7 +306,10 @@ int esp_session_set(struct esp_session *s, const char *key, const char *value, c
     if (strcmp(key, "seed") == 0)
         restart_random(s);
     char now[ESP_SPEC_TEXT];
-    if (esp_session_get(s, key, now, sizeof now) == ESP_OK)
+    struct esp_value_info info;
+    const bool is_text =
+        esp_value_info(esp_value_find(key), &info) && info.kind == ESP_KIND_text;
+    if (!is_text && esp_session_get(s, key, now, sizeof now) == ESP_OK)
         value = now;
     esp_session_emit(s, (struct esp_event){.type = ESP_EVENT_SETTING,
                                            .key = key,
@@ -344,8 +343,6 @@ int esp_session_get(const struct esp_session *s, const char *key, char *value, s
         snprintf(value, size, "%s", s->verifier_spec);
     else if (index >= 0)
         esp_value_print(&set->values, index, value, size);
-    else if (strcmp(key, "system") == 0)
-        snprintf(value, size, "%s", s->conversation.system ? s->conversation.system : "auto");
     else if (strcmp(key, "lossy") == 0)
         snprintf(value, size, "%s", esp_session_is_lossy(s) ? "yes" : "no");
     else if (strcmp(key, "notice") == 0)
@@ -377,7 +374,6 @@ void esp_session_current(const struct esp_session *s, struct esp_session_options
     *options = (struct esp_session_options){
         .drafter = s->set.drafter_chosen ? s->drafter_spec : NULL,
         .verifier = s->set.verifier_chosen ? s->verifier_spec : NULL,
-        .system = s->conversation.system,
         .values = s->set.values,
     };
 }
@@ -388,8 +384,6 @@ static int first_settings(struct esp_session *s, const struct esp_session_option
     struct esp_settings set = {.values = o->values};
     int changed = -1, status = esp_values_check(&set.values, err, errlen);
     set.sampling = sampling_of(&set.values);
-    if (status == ESP_OK)
-        status = choose_system(s, o->system, err, errlen);
     if (status == ESP_OK && o->verifier)
         status = choose_verifier(&set, o->verifier, err, errlen);
     set.drafter_chosen = o->drafter && strcmp(o->drafter, "auto") != 0;
@@ -513,6 +507,7 @@ int esp_session_open(struct esp_session **session, struct esp_engine *engine,
 
 void esp_session_close(struct esp_session *s)
 {
+    struct esp_session_values none = {.system = NULL};
     if (!s)
         return;
     esp_calibration_save(&s->calibration);
@@ -536,6 +531,7 @@ void esp_session_close(struct esp_session *s)
     esp_tree_close(&s->tree);
     close_drafter(s);
     esp_conversation_close(&s->conversation);
+    keep_texts(s, &none, NULL, 0);
     free(s->text);
     free(s->positions);
     free(s->tokens);

@@ -5,10 +5,11 @@
  *   Q4_0    d, 16 bytes: q 0-15 in the low halves, 16-31 in the high     x = d (q - 8)
  *   Q5_0    d, 32 fifth bits, 16 bytes as Q4_0                           x = d (q - 16)
  *   IQ4_NL  d, 16 bytes as Q4_0                                          x = d table[q]
- *   MXFP4   a byte e, 16 bytes as Q4_0                                   x = 2^(e - 128)
- * table[q] Q4_K    d, dmin, 12 bytes of scales, 128 bytes                       x = d s q -
- * dmin m Q5_K    d, dmin, 12 bytes of scales, 32 bytes of fifth bits, 128     the same Q6_K 128
- * bytes of low halves, 64 of upper two bits, 16 signed bytes of scales, d x = d s (q - 32)
+ *   MXFP4   a byte e, 16 bytes as Q4_0                         x = 2^(e - 128) table[q]
+ *   Q4_K    d, dmin, 12 bytes of scales, 128 bytes                       x = d s q - dmin m
+ *   Q5_K    d, dmin, 12 bytes of scales, 32 bytes of fifth bits, 128     the same
+ *   Q6_K    128 bytes of low halves, 64 of upper two bits, 16 signed
+ *           bytes of scales, d                                           x = d s (q - 32)
  * MXFP4 is the format of that name of the OCP Microscaling Formats (2023): its table is that of
  * E2M1 floats, doubled; in GGUF the scale 2^127 stands for e = 255, too.
  * Q4_K and Q5_K have a scale s and a minimum m of six bits for each 32 of their 256 numbers,
@@ -21,14 +22,16 @@
 #include <math.h>
 #include <string.h>
 
-enum { SMALL = 32, LARGE = 256 };
+enum { SMALL = 32, LARGE = 256, FIELDS = 5 };
 
 static const struct {
     const char *name;
     int numbers;
     size_t bytes;
+    struct esp_dtype_field field[FIELDS + 1];
 } types[] = {
-#define X(name, numbers, bytes) [ESP_##name] = {#name, numbers, bytes},
+#define X(name, gguf, numbers, bytes, ...)                                                     \
+    [ESP_##name] = {#name, numbers, bytes, {__VA_ARGS__}},
     ESP_DTYPES(X)
 #undef X
 };
@@ -59,6 +62,11 @@ int esp_dtype_block(enum esp_dtype dtype)
 size_t esp_dtype_block_bytes(enum esp_dtype dtype)
 {
     return types[dtype].bytes;
+}
+
+const struct esp_dtype_field *esp_dtype_fields(enum esp_dtype dtype)
+{
+    return types[dtype].field;
 }
 
 size_t esp_dtype_row_bytes(enum esp_dtype dtype, int columns)
@@ -230,41 +238,88 @@ static void store_integers(enum esp_dtype dtype, uint8_t *block, const uint8_t *
 
 /* ------------------------------------------------------------------ to floats */
 
-static void read_block(enum esp_dtype dtype, const uint8_t *block, float *out)
+static void read_Q8_0(const uint8_t *block, float *out)
 {
-    const float d = load_half(block + (dtype == ESP_Q6_K ? 208 : 0));
-    uint8_t q[LARGE];
-    if (dtype == ESP_Q8_0) {
-        for (int i = 0; i < SMALL; i++)
-            out[i] = d * (float)(int8_t)block[2 + i];
-        return;
-    }
+    const float d = load_half(block);
+    for (int i = 0; i < SMALL; i++)
+        out[i] = d * (float)(int8_t)block[2 + i];
+}
+
+/* d (q - middle) */
+static void read_around(enum esp_dtype dtype, int middle, const uint8_t *block, float *out)
+{
+    const float d = load_half(block);
+    uint8_t q[SMALL];
     load_integers(dtype, block, q);
-    if (dtype == ESP_MXFP4) {
-        for (int i = 0; i < SMALL; i++)
-            out[i] = half_power(block[0]) * (float)doubled[q[i]];
-    } else if (dtype == ESP_Q4_0 || dtype == ESP_Q5_0) {
-        const int middle = dtype == ESP_Q4_0 ? 8 : 16;
-        for (int i = 0; i < SMALL; i++)
-            out[i] = d * (float)(q[i] - middle);
-    } else if (dtype == ESP_IQ4_NL) {
-        for (int i = 0; i < SMALL; i++)
-            out[i] = d * (float)nonlinear[q[i]];
-    } else if (dtype == ESP_Q6_K) {
-        for (int i = 0; i < LARGE; i++)
-            out[i] = d * (float)(int8_t)block[192 + i / 16] * (float)(q[i] - 32);
-    } else {
-        const float dmin = load_half(block + 2);
-        for (int i = 0; i < LARGE; i++) {
-            int scale, minimum;
-            load_scale(block + 4, i / 32, &scale, &minimum);
-            out[i] = d * (float)scale * (float)q[i] - dmin * (float)minimum;
-        }
+    for (int i = 0; i < SMALL; i++)
+        out[i] = d * (float)(q[i] - middle);
+}
+
+static void read_Q4_0(const uint8_t *block, float *out)
+{
+    read_around(ESP_Q4_0, 8, block, out);
+}
+
+static void read_Q5_0(const uint8_t *block, float *out)
+{
+    read_around(ESP_Q5_0, 16, block, out);
+}
+
+static void read_IQ4_NL(const uint8_t *block, float *out)
+{
+    const float d = load_half(block);
+    uint8_t q[SMALL];
+    load_integers(ESP_IQ4_NL, block, q);
+    for (int i = 0; i < SMALL; i++)
+        out[i] = d * (float)nonlinear[q[i]];
+}
+
+static void read_MXFP4(const uint8_t *block, float *out)
+{
+    uint8_t q[SMALL];
+    load_integers(ESP_MXFP4, block, q);
+    for (int i = 0; i < SMALL; i++)
+        out[i] = half_power(block[0]) * (float)doubled[q[i]];
+}
+
+static void read_above(enum esp_dtype dtype, const uint8_t *block, float *out)
+{
+    const float d = load_half(block), dmin = load_half(block + 2);
+    uint8_t q[LARGE];
+    load_integers(dtype, block, q);
+    for (int i = 0; i < LARGE; i++) {
+        int scale, minimum;
+        load_scale(block + 4, i / 32, &scale, &minimum);
+        out[i] = d * (float)scale * (float)q[i] - dmin * (float)minimum;
     }
+}
+
+static void read_Q4_K(const uint8_t *block, float *out)
+{
+    read_above(ESP_Q4_K, block, out);
+}
+
+static void read_Q5_K(const uint8_t *block, float *out)
+{
+    read_above(ESP_Q5_K, block, out);
+}
+
+static void read_Q6_K(const uint8_t *block, float *out)
+{
+    const float d = load_half(block + 208);
+    uint8_t q[LARGE];
+    load_integers(ESP_Q6_K, block, q);
+    for (int i = 0; i < LARGE; i++)
+        out[i] = d * (float)(int8_t)block[192 + i / 16] * (float)(q[i] - 32);
 }
 
 void esp_dequantise(enum esp_dtype dtype, const void *stored, int n, float *out)
 {
+    static void (*const read[])(const uint8_t *, float *) = {
+#define X(name, ...) [ESP_##name] = read_##name,
+        ESP_BLOCK_TYPES(X)
+#undef X
+    };
     const uint8_t *p = stored;
     if (dtype == ESP_F32) {
         memcpy(out, stored, (size_t)n * sizeof *out);
@@ -279,7 +334,7 @@ void esp_dequantise(enum esp_dtype dtype, const void *stored, int n, float *out)
             out[i] = float_from_bits((uint32_t)load_16(p + 2 * i) << 16);
     else
         for (int i = 0; i < n; i += numbers, p += types[dtype].bytes)
-            read_block(dtype, p, out + i);
+            read[dtype](p, out + i);
 }
 
 /* ------------------------------------------------------------------ from floats */
@@ -405,7 +460,7 @@ static float inverse_of(float x)
     return x == 0.0f ? 0.0f : 1.0f / x;
 }
 
-static void write_q8(const float *x, uint8_t *block)
+static void write_Q8_0(const float *x, uint8_t *block)
 {
     float largest = 0.0f;
     for (int i = 0; i < SMALL; i++)
@@ -435,6 +490,21 @@ static void write_small(enum esp_dtype dtype, const float *x, uint8_t *block)
     store_integers(dtype, block, q);
 }
 
+static void write_Q4_0(const float *x, uint8_t *block)
+{
+    write_small(ESP_Q4_0, x, block);
+}
+
+static void write_Q5_0(const float *x, uint8_t *block)
+{
+    write_small(ESP_Q5_0, x, block);
+}
+
+static void write_IQ4_NL(const float *x, uint8_t *block)
+{
+    write_small(ESP_IQ4_NL, x, block);
+}
+
 /* The q whose float is nearest to x, of two as near the one that ends in zero. */
 static uint8_t nearest_doubled(float x)
 {
@@ -460,7 +530,7 @@ static float try_power(const float *x, const float *weight, uint8_t e, uint8_t *
 }
 
 /* Of the powers of two near the one that just holds the largest number. */
-static void write_mxfp4(const float *x, uint8_t *block)
+static void write_MXFP4(const float *x, uint8_t *block)
 {
     enum { LEAST = 1, MOST = 254 };
     float weight[SMALL], largest = 0.0f, least = INFINITY;
@@ -507,7 +577,17 @@ static void write_with_minima(enum esp_dtype dtype, const float *x, uint8_t *blo
     store_integers(dtype, block, q);
 }
 
-static void write_q6(const float *x, uint8_t *block)
+static void write_Q4_K(const float *x, uint8_t *block)
+{
+    write_with_minima(ESP_Q4_K, x, block);
+}
+
+static void write_Q5_K(const float *x, uint8_t *block)
+{
+    write_with_minima(ESP_Q5_K, x, block);
+}
+
+static void write_Q6_K(const float *x, uint8_t *block)
 {
     float scale[16], largest = 0.0f;
     uint8_t q[LARGE];
@@ -527,22 +607,13 @@ static void write_q6(const float *x, uint8_t *block)
     store_integers(ESP_Q6_K, block, q);
 }
 
-static void write_block(enum esp_dtype dtype, const float *x, uint8_t *block)
-{
-    if (dtype == ESP_Q8_0)
-        write_q8(x, block);
-    else if (dtype == ESP_Q6_K)
-        write_q6(x, block);
-    else if (dtype == ESP_Q4_K || dtype == ESP_Q5_K)
-        write_with_minima(dtype, x, block);
-    else if (dtype == ESP_MXFP4)
-        write_mxfp4(x, block);
-    else
-        write_small(dtype, x, block);
-}
-
 void esp_quantise(enum esp_dtype dtype, const float *x, int n, void *stored)
 {
+    static void (*const write[])(const float *, uint8_t *) = {
+#define X(name, ...) [ESP_##name] = write_##name,
+        ESP_BLOCK_TYPES(X)
+#undef X
+    };
     uint8_t *p = stored;
     if (dtype == ESP_F32) {
         memcpy(stored, x, (size_t)n * sizeof *x);
@@ -556,6 +627,6 @@ void esp_quantise(enum esp_dtype dtype, const float *x, int n, void *stored)
             uint16_t bits = float_to_bf16(x[i]);
             memcpy(p, &bits, sizeof bits);
         } else {
-            write_block(dtype, x + i, p);
+            write[dtype](x + i, p);
         }
 }

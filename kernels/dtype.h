@@ -3,7 +3,9 @@
  * A quantised row is a row of blocks. A block of 32 or 256 numbers holds their integers and the
  * scales (and, in Q4_K and Q5_K, the minima) that make them numbers again. The layouts are
  * those of GGUF files; dtype.c describes each. A tensor of a quantised type has a number of
- * columns that is a multiple of the block.
+ * columns that is a multiple of the block. A function that takes a dtype takes one of the list:
+ * whoever reads one from a file asks esp_dtype_find(), and whoever takes a model from others
+ * esp_model_desc_check(); both refuse what is not in it.
  */
 #ifndef ESP_DTYPE_H
 #define ESP_DTYPE_H
@@ -16,27 +18,54 @@
 extern "C" {
 #endif
 
-/* X(name, numbers in a block, bytes of a block) */
-#define ESP_DTYPES(X)                                                                          \
-    X(F32, 1, 4)                                                                               \
-    X(F16, 1, 2)                                                                               \
-    X(BF16, 1, 2)                                                                              \
-    X(Q8_0, 32, 34)                                                                            \
-    X(Q4_0, 32, 18)                                                                            \
-    X(Q5_0, 32, 22)                                                                            \
-    X(IQ4_NL, 32, 18)                                                                          \
-    X(MXFP4, 32, 17)                                                                           \
-    X(Q4_K, 256, 144)                                                                          \
-    X(Q5_K, 256, 176)                                                                          \
-    X(Q6_K, 256, 210)
+/* What a field of a block holds. */
+enum esp_field_kind {
+    ESP_SCALES,  /* scales, minima, single bits */
+    ESP_JOINED,  /* the same; a GPU keeps it and the field before it as one */
+    ESP_WEIGHTS, /* bytes that become weights */
+};
+
+/* `count` pieces of `size` bytes (1, 2 or 4), from byte `from` of a block on. */
+struct esp_dtype_field {
+    uint8_t from, size, count, kind;
+};
+
+/* X(name, number of the type in GGUF files, numbers in a block, bytes of a block, fields in the
+ * order in which the CPU packs them). This is all that is said of where a block keeps what:
+ * cpu/pack.c, cuda/blocks.h and engine/model/gguf.c read it. */
+// clang-format off
+#define ESP_FLOAT_TYPES(X)                                                                     \
+    X(F32, 0, 1, 4, {0, 4, 1, ESP_WEIGHTS})                                                    \
+    X(F16, 1, 1, 2, {0, 2, 1, ESP_WEIGHTS})                                                    \
+    X(BF16, 30, 1, 2, {0, 2, 1, ESP_WEIGHTS})
+#define ESP_BLOCK_TYPES(X)                                                                     \
+    X(Q8_0, 8, 32, 34, {0, 2, 1, ESP_SCALES}, {2, 4, 8, ESP_WEIGHTS})                          \
+    X(Q4_0, 2, 32, 18, {0, 2, 1, ESP_SCALES}, {2, 4, 4, ESP_WEIGHTS})                          \
+    X(Q5_0, 6, 32, 22, {0, 2, 1, ESP_SCALES}, {2, 4, 1, ESP_SCALES}, {6, 4, 4, ESP_WEIGHTS})   \
+    X(IQ4_NL, 20, 32, 18, {0, 2, 1, ESP_SCALES}, {2, 4, 4, ESP_WEIGHTS})                       \
+    X(MXFP4, 39, 32, 17, {0, 1, 1, ESP_SCALES}, {1, 4, 4, ESP_WEIGHTS})                        \
+    X(Q4_K, 12, 256, 144, {0, 2, 1, ESP_SCALES}, {2, 2, 1, ESP_JOINED}, {4, 4, 3, ESP_JOINED}, \
+      {16, 4, 32, ESP_WEIGHTS})                                                                \
+    X(Q5_K, 13, 256, 176, {0, 2, 1, ESP_SCALES}, {2, 2, 1, ESP_JOINED}, {4, 4, 3, ESP_JOINED}, \
+      {16, 4, 8, ESP_WEIGHTS}, {48, 4, 32, ESP_WEIGHTS})                                       \
+    X(Q6_K, 14, 256, 210, {208, 2, 1, ESP_SCALES}, {192, 4, 4, ESP_SCALES},                    \
+      {128, 4, 16, ESP_WEIGHTS}, {0, 4, 32, ESP_WEIGHTS})
+// clang-format on
+#define ESP_DTYPES(X) ESP_FLOAT_TYPES(X) ESP_BLOCK_TYPES(X)
 
 enum esp_dtype {
-#define X(name, numbers, bytes) ESP_##name,
+#define X(name, ...) ESP_##name,
     ESP_DTYPES(X)
 #undef X
         ESP_DTYPE_COUNT
 };
-enum { ESP_DTYPE_BLOCK_BYTES = 210 }; /* of the largest block */
+
+union esp_dtype_largest {
+#define X(name, gguf, numbers, bytes, ...) char name[bytes];
+    ESP_DTYPES(X)
+#undef X
+};
+enum { ESP_DTYPE_BLOCK_BYTES = sizeof(union esp_dtype_largest) }; /* of the largest block */
 
 const char *esp_dtype_name(enum esp_dtype dtype); /* "Q4_K" */
 /* ESP_DTYPE_COUNT: there is none of this name. */
@@ -44,6 +73,8 @@ enum esp_dtype esp_dtype_find(const char *name);
 bool esp_dtype_quantised(enum esp_dtype dtype);
 int esp_dtype_block(enum esp_dtype dtype); /* numbers in a block; 1 for floats */
 size_t esp_dtype_block_bytes(enum esp_dtype dtype);
+/* The fields of a block; one whose count is 0 follows the last. */
+const struct esp_dtype_field *esp_dtype_fields(enum esp_dtype dtype);
 /* Bytes of a row of `columns` numbers, a multiple of the block. */
 size_t esp_dtype_row_bytes(enum esp_dtype dtype, int columns);
 

@@ -199,10 +199,6 @@ struct esp_model_desc {
 
 /* ------------------------------------------------------------------ one forward pass */
 
-/* Row i of the batch holds tokens[i] at positions[i]. Its key and value are written to cache
- * row first + i. It sees the cache rows 0..prefix-1, and row prefix + j if bit j of its mask is
- * set. Its own row must be among them, and no row after it. mask = NULL: row i sees all rows up
- * to and including its own. The rows seen must be in ascending order of position. */
 /* Hidden states that a pass hands out. State i of a model, 0 <= i <= layers, is the residual
  * stream in front of layer i; state `layers` is that behind the last layer, before the final
  * norm. State ESP_STATE_NORMED is the one behind the final norm, of which logits are made. */
@@ -233,6 +229,10 @@ struct esp_window {
 
 enum { ESP_WINDOW_STEP = 16 };
 
+/* Row i of the batch holds tokens[i] at positions[i]. Its key and value are written to cache
+ * row first + i. It sees the cache rows 0..prefix-1, and row prefix + j if bit j of its mask is
+ * set. Its own row must be among them, and no row after it. mask = NULL: row i sees all rows up
+ * to and including its own. The rows seen must be in ascending order of position. */
 struct esp_batch {
     int rows;
     const int32_t *tokens;    /* (rows) */
@@ -390,65 +390,9 @@ struct esp_backend_ops {
      * i. */
     int (*keep)(struct esp_cache *cache, int first, const int32_t *which, int count);
 
-    /* Below, `which` (count) names rows of the matrix. */
-
-    /* Index of the largest value (the lowest such index). ESP_E_NUMERIC if a value is NaN or
-     * +-Inf. */
-    int (*argmax)(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids,
-                  enum esp_delivery when);
-    /* The k largest values, descending; equal values by ascending index. ids, values: (count,
-     * k). k is at most the vocabulary. ESP_E_NUMERIC if a value is NaN. */
-    int (*top_k)(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
-                 float *values, enum esp_delivery when);
-    /* Logits to probabilities, in place: divide by the temperature, keep the top_k largest,
-     * softmax, keep the smallest set of largest probabilities whose sum reaches top_p,
-     * normalise. ESP_E_NUMERIC if a logit is NaN or +Inf, or all are -Inf; an asynchronous
-     * backend may report that with the next call that gives values. */
-    int (*softmax)(struct esp_rows *rows, const int32_t *which, int count,
-                   const struct esp_sampling *sampling);
-    /* values[i] = rows[which[i]][tokens[i]] */
-    int (*gather)(struct esp_rows *rows, const int32_t *which, const int32_t *tokens, int count,
-                  double *values, enum esp_delivery when);
-
-    /* Distribution arithmetic of drafters and verifiers, on rows that hold probabilities.
-     * Values stay float32, sums are double. */
-
-    /* Draws `draws` (1..ESP_MAX_DRAWS) tokens from row which[i] without replacement, never one
-     * of its excluded tokens (excluded + i * per; entries of -1 are skipped; per = 0: none). A
-     * draw inverts the cumulative sum in index order at u in [0, 1). values: the tokens'
-     * probabilities in the row, which does not change. A token of probability 0 is never drawn.
-     * If no token is left to draw, the token is -1 and the value 0. u, tokens, values: (count,
-     * draws). */
-    int (*sample)(struct esp_rows *rows, const int32_t *which, const double *u, int count,
-                  int draws, const int32_t *excluded, int per, int32_t *tokens, double *values,
-                  enum esp_delivery when);
-    /* f(x) = max(0, a p(x) + b q(x) + c min(d p(x), q(x))). *sum (which may be NULL) becomes
-     * the sum of f over all tokens. If `to` is not NULL and the sum is above 0, row `to_row` of
-     * it becomes f / sum; it may be the row of p or q itself. */
-    int (*combine)(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
-                   const struct esp_combination *f, struct esp_rows *to, int to_row,
-                   double *sum);
-    /* Sets one token's probability to 0 and normalises the rest. *left, if not NULL, becomes
-     * the sum of the rest before normalising; if it is 0 (or rounds to 0) the row becomes all
-     * zero. */
-    int (*remove)(struct esp_rows *rows, int row, int32_t token, double *left);
-    /* Sums from which the effect of another temperature on rows of probabilities x follows:
-     * mean_log[i] = sum of x log x, power_sum[i] = sum of x^power, over all x > 0. power > 0.
-     * Float accuracy. */
-    int (*temper)(struct esp_rows *rows, const int32_t *which, int count, double power,
-                  double *mean_log, double *power_sum, enum esp_delivery when);
-
-    /* The sums of p and of q over each class of p/q (ESP_RATIO_CLASSES each), see ratio.h. */
-    int (*ratio_masses)(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
-                        double *p_mass, double *q_mass);
-    /* Like combine, with f(x) = max(0, p(x) - factor[class of p(x)/q(x)] q(x)). */
-    int (*ratio_residual)(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
-                          const double *factor, struct esp_rows *to, int to_row, double *sum);
-
-    /* Copies a row to the host / from the host: (vocabulary) floats. For tests and inspection.
-     */
-    int (*read_row)(struct esp_rows *rows, int which, float *values);
-    int (*write_row)(struct esp_rows *rows, int which, const float *values);
+#define X(name, ...) int (*name)(__VA_ARGS__);
+#include "kernels/row_ops.def"
+#undef X
 };
 
 /* Operations are called through backend->ops. A backend that is loaded when it is opened has

@@ -284,6 +284,10 @@ static int check(const struct checker *c, const struct esp_tensor *t, const char
         snprintf(where, sizeof where, " of layer %d", c->layer);
     if (!t->data)
         return esp_fail(c->err, c->errlen, ESP_E_FORMAT, "the model has no %s%s", name, where);
+    if (!known)
+        return esp_fail(c->err, c->errlen, ESP_E_UNSUPPORTED,
+                        "%s%s is of type number %d, which is not known", name, where,
+                        (int)t->dtype);
     if (fits)
         return esp_fail(c->err, c->errlen, ESP_E_FORMAT,
                         "%s%s has %d columns, which blocks of %d (%s) do not divide", name,

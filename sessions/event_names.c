@@ -62,6 +62,9 @@ int esp_event_type_of(const char *name)
 
 bool esp_has_own_place(int setting)
 {
+    struct esp_value_info info;
+    if (esp_value_info(setting, &info) && info.kind == ESP_KIND_text)
+        return true;
     switch (setting) {
     case ESP_VALUE_OF_temperature:
     case ESP_VALUE_OF_top_p:

@@ -14,7 +14,8 @@ const char *esp_event_type_name(int type);
 int esp_event_type_of(const char *name);
 
 /* Has this setting (of espalier_settings.h) a place of its own in a header? Those of the first
- * recordings have; all others are members of `settings`. */
+ * recordings have, and texts, which stand in the prompts; all others are members of `settings`.
+ */
 bool esp_has_own_place(int setting);
 
 #endif

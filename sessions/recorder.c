@@ -84,6 +84,7 @@ void esp_recording_describe(struct esp_recording_header *h, const struct esp_eng
     esp_session_get(session, "verifier", h->verifier, sizeof h->verifier);
     esp_session_current(session, &now);
     h->values = now.values;
+    esp_values_forget_texts(&h->values);
     h->lossy = esp_session_is_lossy(session);
     snprintf(h->backend, sizeof h->backend, "%s", esp_engine_backend(engine));
     snprintf(h->device, sizeof h->device, "%s", esp_engine_device(engine));

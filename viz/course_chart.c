@@ -1,9 +1,8 @@
 /* course_chart.c - draws a course as a chart; see course_chart.h.
  *
  * Lengths are in points; a chart of any shape has the area of one of 960 x 540, more if it has
- * many panels. Texts are
- * placed by their ends and by generous estimates of their widths, for the program that shows
- * them may have another font.
+ * many panels. Texts are placed by their ends and by generous estimates of their widths, for
+ * the program that shows them may have another font.
  */
 #include "viz/course_chart.h"
 

@@ -17,7 +17,8 @@
  *          put aside then, for the next look. So speculation never costs more than a few steps
  *          of a text, one percent, and what it had saved, whatever the draft is worth. A draft
  *          whose trees have saved time on the average reads at the next look what was written
- * without it, at no charge: its reading costs more than a percent, and would never be paid.
+ *          without it, at no charge: its reading costs more than a percent, and would never be
+ *          paid.
  *
  * P is the product along the path of what calibration.h says of the draft's probabilities, with
  * log odds shifted by how the draft did in the last thirty iterations or so of this text. At

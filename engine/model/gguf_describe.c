@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "engine/model/gguf_model.h"
@@ -396,6 +397,36 @@ static void put_tokens(const struct describing *d, const struct tokens *t)
     free(scores.data);
 }
 
+/* Whether llama.cpp's rules for Phi-3 apply to this vocabulary. It takes a model for a Phi-3 by
+ * its name, and then cannot load it without these tokens. */
+static bool has_tokens_of_phi3(const struct tokens *t)
+{
+    static const char *const needed[] = {"</s>", "<unk>", "<s>", "<|endoftext|>"};
+    size_t found = 0;
+    for (int i = 0; i < t->count; i++)
+        for (size_t k = 0; t->texts[i] && k < sizeof needed / sizeof *needed; k++)
+            found += strcmp(t->texts[i], needed[k]) == 0;
+    return found == sizeof needed / sizeof *needed;
+}
+
+/* The model's name; without the tokens of Phi-3, "phi3" and "phi-3" become "phi_3", "phi_-3".
+ */
+static void put_name(const struct describing *d, const struct tokens *t)
+{
+    const char *from = d->model->name;
+    const bool as_it_is = has_tokens_of_phi3(t);
+    char name[512], *to = name;
+    while (*from && to < name + sizeof name - sizeof "phi_") {
+        const bool phi =
+            strncasecmp(from, "phi3", 4) == 0 || strncasecmp(from, "phi-3", 5) == 0;
+        const int count = phi && !as_it_is ? 3 : 1;
+        to += sprintf(to, "%.*s%s", count, from, count == 3 ? "_" : "");
+        from += count;
+    }
+    *to = '\0';
+    esp_gguf_put_text(d->header, "general.name", name);
+}
+
 /* Whether the file puts a space before a text: Prepend in the normalizer, or Metaspace. */
 static bool prepends(const cJSON *json)
 {
@@ -441,6 +472,7 @@ static int put_vocabulary(const struct describing *d, const cJSON *json)
         esp_gguf_put_text(d->header, "tokenizer.ggml.model", t.fallback ? "llama" : "gpt2");
         esp_gguf_put_text(d->header, "tokenizer.ggml.pre", split);
         put_tokens(d, &t);
+        put_name(d, &t);
         if (t.fallback)
             esp_gguf_put(d->header, "tokenizer.ggml.add_space_prefix", ESP_GGUF_BOOL,
                          prepends(cJSON_GetObjectItemCaseSensitive(json, "normalizer")) ||
@@ -544,7 +576,6 @@ static int describe_folder(struct describing *d, float **factors)
     }
     d->config = json.root;
     esp_gguf_put_text(d->header, "general.architecture", d->own->name);
-    esp_gguf_put_text(d->header, "general.name", m->name);
     put_dimensions(d);
     status = check_layers(d);
     if (status == ESP_OK)

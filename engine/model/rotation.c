@@ -5,10 +5,11 @@
  * becomes a visible difference in an angle.
  *
  *   linear    positions are divided by a factor (Chen et al. 2023)
- *   dynamic   scales only positions beyond max_position_embeddings; the context ends there, so
- * it needs no code llama3    long wavelengths are stretched (Llama 3.1) yarn      low
- * frequencies are stretched, and cosine and sine scaled (Peng et al. 2023) longrope  a factor
- * for each frequency, in two sets (Ding et al. 2024)
+ *   dynamic   scales only positions beyond max_position_embeddings; the context ends there,
+ *             so it needs no code
+ *   llama3    long wavelengths are stretched (Llama 3.1)
+ *   yarn      low frequencies are stretched, and cosine and sine scaled (Peng et al. 2023)
+ *   longrope  a factor for each frequency, in two sets (Ding et al. 2024)
  */
 #include <math.h>
 #include <stdlib.h>

@@ -116,7 +116,7 @@ static int read_parameter(const struct esp_stored_set *set, const struct esp_par
                           float *to, const char *folder, char *err, size_t errlen)
 {
     static const char *const types[] = {
-#define X(name, numbers, bytes) #name,
+#define X(name, ...) #name,
         ESP_DTYPES(X)
 #undef X
     };
@@ -191,7 +191,7 @@ static void write_numbers(char *to, const float *from, size_t count, enum esp_dt
 static char *header_of(const struct esp_parameters *p, enum esp_dtype dtype, size_t *data)
 {
     static const char *const types[] = {
-#define X(name, numbers, bytes) #name,
+#define X(name, ...) #name,
         ESP_DTYPES(X)
 #undef X
     };

@@ -43,7 +43,7 @@ static inline char *group_of(const struct esp_vectors *v, int row)
     return (char *)v->parts + (size_t)(PARTS * row / TILE_ROWS) * group_bytes(v);
 }
 
-static void split(const struct esp_vectors *v, int row, int begin, int end)
+void OWN(split)(const struct esp_vectors *v, int row, int begin, int end)
 {
     const float *x = v->x + (size_t)row * v->stride;
     uint16_t *line = (uint16_t *)(void *)group_of(v, row) + PARTS * row % TILE_ROWS * BLOCK;
@@ -172,10 +172,10 @@ static void many_rows(const struct esp_packed *w, int panel, const struct esp_ma
     }
 }
 
-static void matmul(const struct esp_packed *w, int begin, int end, const struct esp_matmul *p)
+void OWN(matmul)(const struct esp_packed *w, int begin, int end, const struct esp_matmul *p)
 {
     if (!w->pairs) {
-        esp_matmul_panels(w, begin, end, p);
+        ISA(matmul)(w, begin, end, p);
         return;
     }
     const int blocks = (w->columns + BLOCK - 1) / BLOCK;
@@ -188,32 +188,3 @@ static void matmul(const struct esp_packed *w, int begin, int end, const struct 
             many_rows(w, panel, p, blocks);
     _tile_release();
 }
-
-const struct esp_cpu_isa ESP_ISA_NAME(esp_cpu_isa) = {
-#ifdef __AMX_TILE__
-    .name = "AMX",
-#else
-    .name = "emulated AMX",
-#endif
-    .pairs = true,
-    .split = split,
-    .cut = esp_cut_vector,
-    .matmul = matmul,
-    .matmul_blocks = esp_matmul_blocks,
-    .attention = esp_attention_queries,
-    .norm = esp_norm_vector,
-    .rmsnorm_head = esp_rmsnorm_head,
-    .rope = esp_rope_head,
-    .scale = esp_scale_vector,
-    .cap = esp_cap_vector,
-    .activation = esp_activation_vector,
-    .argmax = esp_row_argmax,
-    .top_k = esp_row_top_k,
-    .softmax = esp_row_softmax,
-    .sample = esp_row_sample,
-    .combine = esp_row_combine,
-    .remove = esp_row_remove,
-    .temper = esp_row_temper,
-    .product = esp_product_tile,
-    .gradients = &SHARED(esp_cpu_gradients),
-};

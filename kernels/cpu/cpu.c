@@ -218,16 +218,7 @@ const struct esp_backend_ops esp_backend_cpu = {
     .rows_close = esp_cpu_rows_close,
     .forward = esp_cpu_forward,
     .keep = esp_cpu_keep,
-    .argmax = esp_cpu_argmax,
-    .top_k = esp_cpu_top_k,
-    .softmax = esp_cpu_softmax,
-    .gather = esp_cpu_gather,
-    .sample = esp_cpu_sample,
-    .combine = esp_cpu_combine,
-    .remove = esp_cpu_remove,
-    .temper = esp_cpu_temper,
-    .ratio_masses = esp_cpu_ratio_masses,
-    .ratio_residual = esp_cpu_ratio_residual,
-    .read_row = esp_cpu_read,
-    .write_row = esp_cpu_write,
+#define X(name, ...) .name = esp_cpu_##name,
+#include "kernels/row_ops.def"
+#undef X
 };

@@ -1,11 +1,10 @@
 /* cpu.h - what the files of the CPU backend share.
  *
  * cpu.c opens the backend and picks an instruction set, weights.c loads a model, pack.c packs
- * its matrices, cache.c
- * holds keys and values, forward.c runs a batch through the model on the threads of pool.c,
- * rows.c answers questions about logits. The arithmetic lies behind struct esp_cpu_isa. The
- * structs begin with the public ones of kernels.h, so that a pointer to one is a pointer to the
- * other.
+ * its matrices, cache.c holds keys and values, forward.c runs a batch through the model on the
+ * threads of pool.c, rows.c answers questions about logits. The arithmetic lies behind struct
+ * esp_cpu_isa. The structs begin with the public ones of kernels.h, so that a pointer to one is
+ * a pointer to the other.
  */
 #ifndef ESP_CPU_H
 #define ESP_CPU_H
@@ -179,28 +178,8 @@ int esp_cpu_rows_open(struct esp_rows **rows, struct esp_backend *backend, int c
                       int vocabulary, char *err, size_t errlen);
 void esp_cpu_rows_close(struct esp_rows *rows);
 size_t esp_cpu_rows_need(int capacity, int vocabulary);
-int esp_cpu_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids,
-                   enum esp_delivery when);
-int esp_cpu_top_k(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
-                  float *values, enum esp_delivery when);
-int esp_cpu_softmax(struct esp_rows *rows, const int32_t *which, int count,
-                    const struct esp_sampling *sampling);
-int esp_cpu_gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens,
-                   int count, double *values, enum esp_delivery when);
-int esp_cpu_sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
-                   int draws, const int32_t *excluded, int per, int32_t *tokens, double *values,
-                   enum esp_delivery when);
-int esp_cpu_combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
-                    const struct esp_combination *f, struct esp_rows *to, int to_row,
-                    double *sum);
-int esp_cpu_remove(struct esp_rows *rows, int which, int32_t token, double *left);
-int esp_cpu_temper(struct esp_rows *rows, const int32_t *which, int count, double power,
-                   double *mean_log, double *power_sum, enum esp_delivery when);
-int esp_cpu_ratio_masses(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
-                         double *p_mass, double *q_mass);
-int esp_cpu_ratio_residual(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
-                           const double *factor, struct esp_rows *to, int to_row, double *sum);
-int esp_cpu_read(struct esp_rows *rows, int which, float *values);
-int esp_cpu_write(struct esp_rows *rows, int which, const float *values);
+#define X(name, ...) int esp_cpu_##name(__VA_ARGS__);
+#include "kernels/row_ops.def"
+#undef X
 
 #endif

@@ -103,46 +103,9 @@ struct esp_cpu_isa {
 
     /* Cuts columns begin..end-1 of vector `row` up for products. NULL: they take them whole. */
     void (*split)(const struct esp_vectors *vectors, int row, int begin, int end);
-    /* Makes integers of columns begin..end-1 of vector `row`, multiples of ESP_CUT_COLUMNS. */
-    void (*cut)(const struct esp_vectors *vectors, int row, int begin, int end);
-    /* Panels begin..end-1 of the product of weights that are floats, or quantised blocks. */
-    void (*matmul)(const struct esp_packed *w, int begin, int end, const struct esp_matmul *p);
-    void (*matmul_blocks)(const struct esp_packed *w, int begin, int end,
-                          const struct esp_matmul *p);
-    void (*attention)(const struct esp_attention *a);
-
-    /* RMSNorm or LayerNorm of x (n) with `weight` and `bias` (NULL: none), all padded. */
-    void (*norm)(float *out, const float *x, int n, const float *weight, const float *bias,
-                 enum esp_norm kind, float epsilon);
-    /* RMSNorm of one head (n), in place; nothing is padded. */
-    void (*rmsnorm_head)(float *x, int n, const float *weight, float epsilon);
-    /* Rotates pairs (i, i + half) of x by angles given as (half) cosines and sines. */
-    void (*rope)(float *x, int half, const float *cosine, const float *sine);
-    void (*scale)(float *x, int n, float factor);
-    /* x = cap * tanh(x / cap) */
-    void (*cap)(float *x, int n, float cap);
-    /* out = the activation of gate (NULL where it has none) and up; n is a multiple of 16.
-     * clamp may be NULL for kinds that have no limits. */
-    void (*activation)(float *out, const float *gate, const float *up, int n,
-                       enum esp_activation kind, const struct esp_clamp *clamp);
-
-    /* On one row of n values; see esp_backend_ops. scratch: room for 2 * n 32-bit words. */
-    int (*argmax)(const float *x, int n, int32_t *id);
-    int (*top_k)(const float *x, int n, int k, int32_t *ids, float *values);
-    int (*softmax)(float *x, int n, const struct esp_sampling *sampling, void *scratch);
-    /* x is changed for a moment and then as before. */
-    void (*sample)(float *x, int n, double u, const int32_t *excluded, int per, int32_t *token,
-                   double *value, void *scratch);
-    /* out may be NULL, p or q. Returns the sum. */
-    double (*combine)(float *out, const float *p, const float *q, int n,
-                      const struct esp_combination *f);
-    double (*remove)(float *x, int n, int32_t token);
-    void (*temper)(const float *x, int n, double power, double *mean_log, double *power_sum);
-
-    /* c (4, 8), of rows `stride` apart, += a (4, k) panel (k, 8); element (i, j) of a is
-     * a[i * row + j * column]. */
-    void (*product)(double *c, size_t stride, const double *a, size_t row, size_t column,
-                    const double *panel, int k);
+#define X(place, result, name, ...) result (*name)(__VA_ARGS__);
+#include "kernels/cpu/isa/isa_ops.def"
+#undef X
 
     const struct esp_cpu_gradients *gradients; /* of training; see gradients.h */
 };

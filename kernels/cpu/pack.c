@@ -6,8 +6,8 @@
  *   BF16          (column, 16) words of 32 bits: rows j and j + 16
  *   BF16, pairs   (32 columns, half, pair of columns, 16) words: see amx.c
  *   blocks        (block, field): the fields of the format one after the other, those
- *                 of 1 or 2 bytes as (field, 32), those of 4 as (half, word, 16); no bit is
- * moved
+ *                 of 1 or 2 bytes as (field, 32), those of 4 as (half, word, 16); no bit
+ *                 is moved
  *
  * Four words of four rows are turned at once: streamed weights are packed for every pass.
  */
@@ -16,24 +16,7 @@
 
 #include <string.h>
 
-enum { TILE_COLUMNS = 64, FIELDS = 5 };
-
-/* A run of `count` fields of `size` bytes, at byte `offset` of a stored block. */
-struct field {
-    uint8_t offset, size, count;
-};
-
-/* In the order in which a panel has them. */
-static const struct field fields[ESP_DTYPE_COUNT][FIELDS] = {
-    [ESP_Q8_0] = {{0, 2, 1}, {2, 4, 8}},
-    [ESP_Q4_0] = {{0, 2, 1}, {2, 4, 4}},
-    [ESP_Q5_0] = {{0, 2, 1}, {2, 4, 1}, {6, 4, 4}},
-    [ESP_IQ4_NL] = {{0, 2, 1}, {2, 4, 4}},
-    [ESP_MXFP4] = {{0, 1, 1}, {1, 4, 4}},
-    [ESP_Q4_K] = {{0, 2, 1}, {2, 2, 1}, {4, 4, 3}, {16, 4, 32}},
-    [ESP_Q5_K] = {{0, 2, 1}, {2, 2, 1}, {4, 4, 3}, {16, 4, 8}, {48, 4, 32}},
-    [ESP_Q6_K] = {{208, 2, 1}, {192, 4, 4}, {128, 4, 16}, {0, 4, 32}},
-};
+enum { TILE_COLUMNS = 64 };
 
 size_t esp_cpu_panel_bytes(const struct esp_packed *w)
 {
@@ -206,10 +189,10 @@ static void place_words(char *out, const char *row, size_t stride, int rows, int
             memcpy(out + 4 * j, row + (size_t)j * stride, 4);
 }
 
-static char *place_field(char *out, const struct field *f, const struct source *s,
+static char *place_field(char *out, const struct esp_dtype_field *f, const struct source *s,
                          const char *block)
 {
-    block += f->offset;
+    block += f->from;
     if (f->size == 4)
         for (int half = 0; half < 2; half++) {
             const int first = half * ESP_LANES;
@@ -239,8 +222,8 @@ static void pack_blocks(const struct esp_packed *w, const struct source *s, char
     if (s->count < ESP_PANEL)
         memset(out, 0, esp_cpu_panel_bytes(w));
     for (int b = 0; b < blocks; b++)
-        for (int f = 0; f < FIELDS && fields[w->dtype][f].count; f++)
-            out = place_field(out, &fields[w->dtype][f], s, s->rows + (size_t)b * bytes);
+        for (const struct esp_dtype_field *f = esp_dtype_fields(w->dtype); f->count; f++)
+            out = place_field(out, f, s, s->rows + (size_t)b * bytes);
 }
 
 /* ------------------------------------------------------------------ both */
@@ -306,11 +289,11 @@ static size_t place_of(const struct esp_packed *w, size_t j, size_t c)
 static const char *take_block(enum esp_dtype dtype, const char *packed, int j, char *block)
 {
     const int half = j / ESP_LANES, lane = j % ESP_LANES;
-    for (const struct field *f = fields[dtype]; f < fields[dtype] + FIELDS && f->count; f++) {
+    for (const struct esp_dtype_field *f = esp_dtype_fields(dtype); f->count; f++) {
         for (int k = 0; k < f->count; k++) {
             const int at =
                 f->size < 4 ? k * ESP_PANEL + j : (half * f->count + k) * ESP_LANES + lane;
-            memcpy(block + f->offset + k * f->size, packed + at * f->size, f->size);
+            memcpy(block + f->from + k * f->size, packed + at * f->size, f->size);
         }
         packed += f->count * f->size * ESP_PANEL;
     }

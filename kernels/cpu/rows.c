@@ -261,7 +261,7 @@ int esp_cpu_temper(struct esp_rows *rows, const int32_t *which, int count, doubl
     return 0;
 }
 
-int esp_cpu_read(struct esp_rows *rows, int which, float *values)
+int esp_cpu_read_row(struct esp_rows *rows, int which, float *values)
 {
     const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
     if (which < 0 || which >= rows->capacity)
@@ -270,7 +270,7 @@ int esp_cpu_read(struct esp_rows *rows, int which, float *values)
     return 0;
 }
 
-int esp_cpu_write(struct esp_rows *rows, int which, const float *values)
+int esp_cpu_write_row(struct esp_rows *rows, int which, const float *values)
 {
     const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
     if (which < 0 || which >= rows->capacity)

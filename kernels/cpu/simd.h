@@ -25,9 +25,6 @@
 #define ESP_SIMD_tiles 2 /* ESP_AMX with emulated tiles */
 #define ESP_SIMD ESP_PASTE(ESP_SIMD_, ESP_ISA)
 
-/* ESP_ISA_NAME(matmul) is matmul_avx2 in the AVX2 build: no two builds share a symbol. */
-#define ESP_ISA_NAME(name) ESP_PASTE(ESP_PASTE(name, _), ESP_ISA)
-
 /* Inlined whatever it costs, for speed. A V16_VALUE has no pointers, so the address sanitizer
  * has nothing to check in it. What reads and writes memory is not inlined where that sanitizer
  * checks it: it would take minutes to compile.

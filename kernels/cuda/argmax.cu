@@ -57,8 +57,7 @@ static __global__ void __launch_bounds__(THREADS)
         ids[blockIdx.x] = esp_rank_index(best);
 }
 
-int esp_cuda_launch_argmax(struct esp_cuda_rows *r, const int32_t *which, int count,
-                           int32_t *ids)
+static int launch(struct esp_cuda_rows *r, const int32_t *which, int count, int32_t *ids)
 {
     struct esp_cuda_backend *b = esp_cuda_of(&r->base);
     const int n = r->base.vocabulary, most = (n + PART_LEAST - 1) / PART_LEAST;
@@ -72,4 +71,15 @@ int esp_cuda_launch_argmax(struct esp_cuda_rows *r, const int32_t *which, int co
                which, esp_cuda_work<uint64_t>(r), r->scratch->counter, ids, b->numeric);
     ESP_CUDA_LAUNCHED(b, "argmax");
     return ESP_OK;
+}
+
+int esp_cuda_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids,
+                    enum esp_delivery when)
+{
+    const int32_t *asked;
+    const int status = esp_cuda_ask(rows, which, count, esp_cuda_room<int32_t>(count), &asked);
+    if (!asked)
+        return status;
+    int32_t *found = esp_cuda_promise(rows, count, ids);
+    return esp_cuda_finish(rows, launch(esp_cuda_rows_of(rows), asked, count, found), when);
 }

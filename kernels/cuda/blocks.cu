@@ -30,11 +30,14 @@ enum { WARPS = 8, THREADS = WARPS * ESP_WARP, COLUMNS = 8, SUBS = 8 };
 
 void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, char *tile)
 {
-    const struct esp_block_layout layout = esp_block_layout_of(dtype);
     const size_t block = esp_dtype_block_bytes(dtype);
     const size_t row_bytes = esp_dtype_row_bytes(dtype, columns);
-    for (size_t at = 0; at < row_bytes; at += block)
-        for (const struct esp_block_field &field : layout.field) {
+    int fields = 0;
+    while (esp_dtype_fields(dtype)[fields].count)
+        fields++;
+    for (size_t at = 0; at < row_bytes; at += block) {
+        struct esp_block_field field;
+        for (int end = fields; esp_block_field_before(dtype, &end, &field);) {
             const int step = field.chunk ? 4 : field.bytes;
             for (int output = 0; output < ESP_CUDA_TILE; output++)
                 for (int byte = 0; byte < field.bytes; byte += step)
@@ -42,6 +45,7 @@ void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, cha
                            rows + output * row_bytes + at + field.from + byte, step);
             tile += ESP_CUDA_TILE * field.bytes;
         }
+    }
 }
 
 /* ------------------------------------------------------------------ activations */
@@ -172,12 +176,44 @@ static __device__ __forceinline__ void k_scales(uint4 head, int i, float *scale,
 /* How integers become numbers: less an offset; above a minimum; with two scales, less 32. */
 enum form { LESS, MINIMUM, TWO_SCALES };
 
-/* A format: how a lane unpacks 32 columns, number `sub` of a unit, which lies in shared memory.
- * BYTES of a unit; UNITS of them are copied at a time. */
+/* A byte of a field that begins at `from` in a unit. */
+static __device__ __forceinline__ uint32_t byte_of(const char *unit, int from, int chunk,
+                                                   int bytes, int output, int byte)
+{
+    return (uint8_t)unit[from + esp_block_at(chunk, bytes, output, byte)];
+}
+
+/* Number i of an output's block: its half byte where a block of 32 begins with those, and where
+ * one of Q4_K or Q5_K does. */
+static __device__ __forceinline__ uint32_t small_half(const char *unit, int output, int i)
+{
+    return byte_of(unit, 0, 16, 16, output, i % 16) >> i / 16 * 4 & 15;
+}
+
+static __device__ __forceinline__ uint32_t k_half(const char *unit, int output, int i)
+{
+    return byte_of(unit, 0, 32, 128, output, i / 64 * 32 + i % 32) >> i / 32 % 2 * 4 & 15;
+}
+
+/* BYTES of a unit, of SUBS times 32 columns; UNITS of them are copied at a time. */
+template <enum esp_dtype D> struct unit_of;
+#define X(name, gguf, numbers, bytes, ...)                                                     \
+    template <> struct unit_of<ESP_##name> {                                                   \
+        enum {                                                                                 \
+            SUBS = numbers / ESP_BLOCK_COLUMNS,                                                \
+            UNITS = SUBS == 1 ? 4 : 1,                                                         \
+            BYTES = ESP_CUDA_TILE * (bytes)                                                    \
+        };                                                                                     \
+    };
+ESP_BLOCK_TYPES(X)
+#undef X
+
+/* A format. unpack(): a lane unpacks 32 columns, number `sub` of a unit, which lies in shared
+ * memory. number(): number `i` of an output's block, as esp_dequantise() computes it. */
 template <enum esp_dtype D> struct format;
 
-template <> struct format<ESP_Q8_0> {
-    enum { SUBS = 1, UNITS = 4, BYTES = 544, OFFSET = 0 };
+template <> struct format<ESP_Q8_0> : unit_of<ESP_Q8_0> {
+    enum { OFFSET = 0 };
     static constexpr enum form FORM = LESS;
     static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
                                                   int)
@@ -190,10 +226,15 @@ template <> struct format<ESP_Q8_0> {
         for (int i = 0; i < 2; i++)
             u->scale[i] = half_at(unit + 512, lane / 4 + 8 * i);
     }
+    static __device__ float number(const char *unit, int output, int i)
+    {
+        return __fmul_rn(half_at(unit + 512, output),
+                         (float)(int8_t)byte_of(unit, 0, 32, 32, output, i));
+    }
 };
 
-template <> struct format<ESP_Q4_0> {
-    enum { SUBS = 1, UNITS = 4, BYTES = 288, OFFSET = 8 };
+template <> struct format<ESP_Q4_0> : unit_of<ESP_Q4_0> {
+    enum { OFFSET = 8 };
     static constexpr enum form FORM = LESS;
     static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
                                                   int)
@@ -202,10 +243,15 @@ template <> struct format<ESP_Q4_0> {
         for (int i = 0; i < 2; i++)
             u->scale[i] = half_at(unit + 256, lane / 4 + 8 * i);
     }
+    static __device__ float number(const char *unit, int output, int i)
+    {
+        const int q = (int)small_half(unit, output, i) - 8;
+        return __fmul_rn(half_at(unit + 256, output), (float)q);
+    }
 };
 
-template <> struct format<ESP_IQ4_NL> {
-    enum { SUBS = 1, UNITS = 4, BYTES = 288, OFFSET = 0 };
+template <> struct format<ESP_IQ4_NL> : unit_of<ESP_IQ4_NL> {
+    enum { OFFSET = 0 };
     static constexpr enum form FORM = LESS;
     static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
                                                   int sub)
@@ -215,10 +261,15 @@ template <> struct format<ESP_IQ4_NL> {
         for (int i = 0; i < 4; i++)
             u->a[i] = look_up(table_of(ESP_IQ4_NL), u->a[i]);
     }
+    static __device__ float number(const char *unit, int output, int i)
+    {
+        const uint32_t q = look_up(table_of(ESP_IQ4_NL), small_half(unit, output, i));
+        return __fmul_rn(half_at(unit + 256, output), (float)(int8_t)(q & 255));
+    }
 };
 
-template <> struct format<ESP_MXFP4> {
-    enum { SUBS = 1, UNITS = 4, BYTES = 272, OFFSET = 0 };
+template <> struct format<ESP_MXFP4> : unit_of<ESP_MXFP4> {
+    enum { OFFSET = 0 };
     static constexpr enum form FORM = LESS;
     static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
                                                   int)
@@ -230,10 +281,15 @@ template <> struct format<ESP_MXFP4> {
         for (int i = 0; i < 2; i++)
             u->scale[i] = half_power(unit + 256, lane / 4 + 8 * i);
     }
+    static __device__ float number(const char *unit, int output, int i)
+    {
+        const uint32_t q = look_up(table_of(ESP_MXFP4), small_half(unit, output, i));
+        return __fmul_rn(half_power(unit + 256, output), (float)(int8_t)(q & 255));
+    }
 };
 
-template <> struct format<ESP_Q5_0> {
-    enum { SUBS = 1, UNITS = 4, BYTES = 352, OFFSET = 16 };
+template <> struct format<ESP_Q5_0> : unit_of<ESP_Q5_0> {
+    enum { OFFSET = 16 };
     static constexpr enum form FORM = LESS;
     static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
                                                   int)
@@ -248,10 +304,16 @@ template <> struct format<ESP_Q5_0> {
             u->scale[i] = half_at(unit + 320, output);
         }
     }
+    static __device__ float number(const char *unit, int output, int i)
+    {
+        const uint32_t fifth = byte_of(unit, 256, 0, 4, output, i / 8) >> i % 8 & 1;
+        const int q = (int)(small_half(unit, output, i) | fifth << 4) - 16;
+        return __fmul_rn(half_at(unit + 320, output), (float)q);
+    }
 };
 
-template <> struct format<ESP_Q4_K> {
-    enum { SUBS = 8, UNITS = 1, BYTES = 2304, OFFSET = 0 };
+template <> struct format<ESP_Q4_K> : unit_of<ESP_Q4_K> {
+    enum { OFFSET = 0 };
     static constexpr enum form FORM = MINIMUM;
     static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
                                                   int sub)
@@ -262,10 +324,16 @@ template <> struct format<ESP_Q4_K> {
             k_scales(reinterpret_cast<const uint4 *>(unit + 2048)[lane / 4 + 8 * i], sub,
                      &u->scale[i], &u->more[i]);
     }
+    static __device__ float number(const char *unit, int output, int i)
+    {
+        float scale, minimum;
+        k_scales(reinterpret_cast<const uint4 *>(unit + 2048)[output], i / 32, &scale, &minimum);
+        return __fsub_rn(__fmul_rn(scale, (float)k_half(unit, output, i)), minimum);
+    }
 };
 
-template <> struct format<ESP_Q5_K> {
-    enum { SUBS = 8, UNITS = 1, BYTES = 2816, OFFSET = 0 };
+template <> struct format<ESP_Q5_K> : unit_of<ESP_Q5_K> {
+    enum { OFFSET = 0 };
     static constexpr enum form FORM = MINIMUM;
     static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
                                                   int sub)
@@ -277,10 +345,18 @@ template <> struct format<ESP_Q5_K> {
             k_scales(reinterpret_cast<const uint4 *>(unit + 2560)[lane / 4 + 8 * i], sub,
                      &u->scale[i], &u->more[i]);
     }
+    static __device__ float number(const char *unit, int output, int i)
+    {
+        float scale, minimum;
+        k_scales(reinterpret_cast<const uint4 *>(unit + 2560)[output], i / 32, &scale, &minimum);
+        const uint32_t fifth = byte_of(unit, 2048, 32, 32, output, i % 32) >> i / 32 & 1;
+        const uint32_t q = k_half(unit, output, i) | fifth << 4;
+        return __fsub_rn(__fmul_rn(scale, (float)q), minimum);
+    }
 };
 
-template <> struct format<ESP_Q6_K> {
-    enum { SUBS = 8, UNITS = 1, BYTES = 3360, OFFSET = 32 };
+template <> struct format<ESP_Q6_K> : unit_of<ESP_Q6_K> {
+    enum { OFFSET = 32 };
     static constexpr enum form FORM = TWO_SCALES;
     static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
                                                   int sub)
@@ -295,6 +371,16 @@ template <> struct format<ESP_Q6_K> {
             u->scale[i] = __fmul_rn(d, (float)scales[2 * sub]);
             u->more[i] = __fmul_rn(d, (float)scales[2 * sub + 1]);
         }
+    }
+    static __device__ float number(const char *unit, int output, int i)
+    {
+        const int sub = i / 32, k = i % 32, from = 64 * (sub / 4) + 32 * (sub % 2) + k;
+        const uint32_t low = byte_of(unit, 0, 32, 128, output, from) >> sub / 2 % 2 * 4 & 15;
+        const uint32_t high =
+            byte_of(unit, 2048, 32, 64, output, sub / 4 * 32 + k) >> sub % 4 * 2 & 3;
+        const float s = (float)(int8_t)byte_of(unit, 3072, 0, 16, output, i / 16);
+        return __fmul_rn(__fmul_rn(half_at(unit + 3328, output), s),
+                         (float)((int)(low | high << 4) - 32));
     }
 };
 
@@ -536,22 +622,13 @@ template <enum esp_dtype D> static const struct variant *variants_of()
 static const struct variant *variants(enum esp_dtype dtype)
 {
     switch (dtype) {
-    case ESP_Q8_0:
-        return variants_of<ESP_Q8_0>();
-    case ESP_Q4_0:
-        return variants_of<ESP_Q4_0>();
-    case ESP_Q5_0:
-        return variants_of<ESP_Q5_0>();
-    case ESP_IQ4_NL:
-        return variants_of<ESP_IQ4_NL>();
-    case ESP_MXFP4:
-        return variants_of<ESP_MXFP4>();
-    case ESP_Q4_K:
-        return variants_of<ESP_Q4_K>();
-    case ESP_Q5_K:
-        return variants_of<ESP_Q5_K>();
+#define X(name, ...)                                                                           \
+    case ESP_##name:                                                                           \
+        return variants_of<ESP_##name>();
+        ESP_BLOCK_TYPES(X)
+#undef X
     default:
-        return variants_of<ESP_Q6_K>();
+        return NULL; /* esp_model_desc_check() lets no other through */
     }
 }
 
@@ -703,48 +780,17 @@ struct embedding_args {
     int units, numbers; /* units of a tile; columns of a unit */
 };
 
-/* A byte of a field that begins at `from` in a unit. */
-static __device__ __forceinline__ uint32_t byte_of(const char *unit, int from, int chunk,
-                                                   int bytes, int output, int byte)
-{
-    return (uint8_t)unit[from + esp_block_at(chunk, bytes, output, byte)];
-}
-
-/* Number `i` of an output's block, as esp_dequantise() computes it. */
 static __device__ float read_number(enum esp_dtype dtype, const char *unit, int output, int i)
 {
-    if (dtype == ESP_Q8_0)
-        return __fmul_rn(half_at(unit + 512, output),
-                         (float)(int8_t)byte_of(unit, 0, 32, 32, output, i));
-    if (dtype == ESP_Q4_0 || dtype == ESP_Q5_0 || dtype == ESP_IQ4_NL || dtype == ESP_MXFP4) {
-        uint32_t q = byte_of(unit, 0, 16, 16, output, i % 16) >> i / 16 * 4 & 15;
-        if (dtype == ESP_IQ4_NL || dtype == ESP_MXFP4)
-            return __fmul_rn(dtype == ESP_MXFP4 ? half_power(unit + 256, output)
-                                                : half_at(unit + 256, output),
-                             (float)(int8_t)(look_up(table_of(dtype), q) & 255));
-        if (dtype == ESP_Q4_0)
-            return __fmul_rn(half_at(unit + 256, output), (float)((int)q - 8));
-        q |= (byte_of(unit, 256, 0, 4, output, i / 8) >> i % 8 & 1) << 4;
-        return __fmul_rn(half_at(unit + 320, output), (float)((int)q - 16));
+    switch (dtype) {
+#define X(name, ...)                                                                           \
+    case ESP_##name:                                                                           \
+        return format<ESP_##name>::number(unit, output, i);
+        ESP_BLOCK_TYPES(X)
+#undef X
+    default:
+        return __uint_as_float(0x7fc00000u); /* no number */
     }
-    const int sub = i / 32, k = i % 32;
-    if (dtype == ESP_Q6_K) {
-        const int from = 64 * (sub / 4) + 32 * (sub % 2) + k;
-        const uint32_t low = byte_of(unit, 0, 32, 128, output, from) >> sub / 2 % 2 * 4 & 15;
-        const uint32_t high =
-            byte_of(unit, 2048, 32, 64, output, sub / 4 * 32 + k) >> sub % 4 * 2 & 3;
-        const float s = (float)(int8_t)byte_of(unit, 3072, 0, 16, output, i / 16);
-        return __fmul_rn(__fmul_rn(half_at(unit + 3328, output), s),
-                         (float)((int)(low | high << 4) - 32));
-    }
-    const bool five = dtype == ESP_Q5_K;
-    float scale, minimum;
-    k_scales(reinterpret_cast<const uint4 *>(unit + (five ? 2560 : 2048))[output], sub, &scale,
-             &minimum);
-    uint32_t q = byte_of(unit, 0, 32, 128, output, sub / 2 * 32 + k) >> sub % 2 * 4 & 15;
-    if (five)
-        q |= (byte_of(unit, 2048, 32, 32, output, k) >> sub & 1) << 4;
-    return __fsub_rn(__fmul_rn(scale, (float)q), minimum);
 }
 
 static __global__ void embed_blocks_kernel(struct esp_cuda_arrays at, struct embedding_args a,

@@ -14,36 +14,29 @@
 
 #include "kernels/cuda/cuda.h"
 
-enum { ESP_BLOCK_COLUMNS = 32, ESP_BLOCK_FIELDS = 4 };
+enum { ESP_BLOCK_COLUMNS = 32 };
 
 struct esp_block_field {
     int from, bytes; /* in a block of the file */
     int chunk;       /* 16 or 32: words; 0: plain */
 };
 
-struct esp_block_layout {
-    struct esp_block_field field[ESP_BLOCK_FIELDS]; /* in the order in which a unit has them */
-};
-
-static inline struct esp_block_layout esp_block_layout_of(enum esp_dtype dtype)
+/* A unit has the fields of the CPU's panel (dtype.h) in reverse, joined ones as one. This is
+ * the one that ends before *end, which moves to its first; false: there are none. */
+static inline bool esp_block_field_before(enum esp_dtype dtype, int *end,
+                                          struct esp_block_field *field)
 {
-    switch (dtype) {
-    case ESP_Q8_0:
-        return {{{2, 32, 32}, {0, 2, 0}}};
-    case ESP_Q4_0:
-    case ESP_IQ4_NL:
-        return {{{2, 16, 16}, {0, 2, 0}}};
-    case ESP_MXFP4:
-        return {{{1, 16, 16}, {0, 1, 0}}};
-    case ESP_Q5_0:
-        return {{{6, 16, 16}, {2, 4, 0}, {0, 2, 0}}};
-    case ESP_Q4_K:
-        return {{{16, 128, 32}, {0, 16, 0}}};
-    case ESP_Q5_K:
-        return {{{48, 128, 32}, {16, 32, 32}, {0, 16, 0}}};
-    default: /* ESP_Q6_K */
-        return {{{0, 128, 32}, {128, 64, 32}, {192, 16, 0}, {208, 2, 0}}};
-    }
+    const struct esp_dtype_field *fields = esp_dtype_fields(dtype);
+    int last = *end - 1, first = last;
+    if (last < 0)
+        return false;
+    while (fields[first].kind == ESP_JOINED)
+        first--;
+    field->from = fields[first].from;
+    field->bytes = fields[last].from + fields[last].size * fields[last].count - field->from;
+    field->chunk = fields[last].kind != ESP_WEIGHTS ? 0 : field->bytes < 32 ? 16 : 32;
+    *end = first;
+    return true;
 }
 
 /* Where byte `byte` of a field lies in the unit, behind the field's beginning. */

@@ -2,9 +2,9 @@
  *
  * plugin.cu opens a device and holds the table of operations, weights.cu copies a model to it,
  * cache.cu holds keys and values and plans memory, forward.cu runs a batch through the model by
- * the launchers below, rows.cu computes on logits and probabilities. Each .cu file holds one
- * operation: the kernel and its launcher. The structs begin with the public ones of kernels.h,
- * so that a pointer to one is a pointer to the other.
+ * the launchers below, rows.h has what operations on logits and probabilities share. Each .cu
+ * file holds one operation: the kernel and what starts it. The structs begin with the public
+ * ones of kernels.h, so that a pointer to one is a pointer to the other.
  *
  * A backend does everything on one stream, in order. Calls that give values with ESP_NOW wait
  * for the stream once, at their end; forward(), keep() and softmax() do not wait. So a value
@@ -494,8 +494,7 @@ int esp_cuda_blocks_prepare(struct esp_cuda_backend *backend);
 /* blocks.cu: of weights with blocks. multiply() runs `count` products that read the same
  * activations, with matrices of any type; no activation. Their order of sums does not depend on
  * the rows either. activate() makes c->active of c->up (gate, then up), activate_pairs()
- * c->pair_active of c->pair_up, embed() writes the
- * rows of a quantised embedding to c->x. */
+ * c->pair_active of c->pair_up, embed() writes the rows of a quantised embedding to c->x. */
 enum { ESP_CUDA_CUT_BYTES = 16, ESP_CUDA_CUT_WORD_BYTES = 64 };
 template <typename T>
 void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
@@ -569,28 +568,8 @@ bool esp_cuda_step_fits(const struct esp_rows *logits, const struct esp_model_de
 int esp_cuda_step_begin(struct esp_rows *logits, const struct esp_step *step, int count,
                         struct esp_cuda_step *made);
 int esp_cuda_step_end(struct esp_rows *logits, enum esp_delivery when);
-int esp_cuda_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids,
-                    enum esp_delivery when);
-int esp_cuda_top_k(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
-                   float *values, enum esp_delivery when);
-int esp_cuda_softmax(struct esp_rows *rows, const int32_t *which, int count,
-                     const struct esp_sampling *sampling);
-int esp_cuda_gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens,
-                    int count, double *values, enum esp_delivery when);
-int esp_cuda_sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
-                    int draws, const int32_t *excluded, int per, int32_t *tokens,
-                    double *values, enum esp_delivery when);
-int esp_cuda_combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
-                     const struct esp_combination *f, struct esp_rows *to, int to_row,
-                     double *sum);
-int esp_cuda_remove(struct esp_rows *rows, int row, int32_t token, double *left);
-int esp_cuda_temper(struct esp_rows *rows, const int32_t *which, int count, double power,
-                    double *mean_log, double *power_sum, enum esp_delivery when);
-int esp_cuda_ratio_masses(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
-                          double *p_mass, double *q_mass);
-int esp_cuda_ratio_residual(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
-                            const double *factor, struct esp_rows *to, int to_row, double *sum);
-int esp_cuda_read_row(struct esp_rows *rows, int which, float *values);
-int esp_cuda_write_row(struct esp_rows *rows, int which, const float *values);
+#define X(name, ...) int esp_cuda_##name(__VA_ARGS__);
+#include "kernels/row_ops.def"
+#undef X
 
 #endif

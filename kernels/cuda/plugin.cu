@@ -294,18 +294,9 @@ static struct esp_backend_ops make_ops(void)
     ops.rows_close = esp_cuda_rows_close;
     ops.forward = esp_cuda_forward;
     ops.keep = esp_cuda_keep;
-    ops.argmax = esp_cuda_argmax;
-    ops.top_k = esp_cuda_top_k;
-    ops.softmax = esp_cuda_softmax;
-    ops.gather = esp_cuda_gather;
-    ops.sample = esp_cuda_sample;
-    ops.combine = esp_cuda_combine;
-    ops.remove = esp_cuda_remove;
-    ops.temper = esp_cuda_temper;
-    ops.ratio_masses = esp_cuda_ratio_masses;
-    ops.ratio_residual = esp_cuda_ratio_residual;
-    ops.read_row = esp_cuda_read_row;
-    ops.write_row = esp_cuda_write_row;
+#define X(name, ...) ops.name = esp_cuda_##name;
+#include "kernels/row_ops.def"
+#undef X
     return ops;
 }
 

@@ -75,8 +75,8 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-int esp_cuda_launch_masses(struct esp_cuda_rows *r, const float *p, const float *q,
-                           double *p_mass, double *q_mass)
+static int launch(struct esp_cuda_rows *r, const float *p, const float *q,
+                         double *p_mass, double *q_mass)
 {
     struct esp_cuda_backend *b = esp_cuda_of(&r->base);
     const int n = r->base.vocabulary, parts = (n + ESP_PART - 1) / ESP_PART;
@@ -86,9 +86,37 @@ int esp_cuda_launch_masses(struct esp_cuda_rows *r, const float *p, const float 
     return ESP_OK;
 }
 
-int esp_cuda_launch_residual(struct esp_cuda_rows *r, const float *p, const float *q,
-                             const double *factor, float *to, double *sum)
+int esp_cuda_ratio_masses(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
+                          double *p_mass, double *q_mass)
 {
-    const struct residual function = {p, q, factor};
-    return esp_launch_total(r, function, to, sum, "ratio_residual");
+    if (!esp_cuda_rows_fit(p, p_row, q, q_row, NULL, 0))
+        return esp_cuda_refuse(p);
+    const int status = esp_cuda_begin(p, 2 * esp_cuda_room<double>(ESP_RATIO_CLASSES));
+    if (status < 0)
+        return status;
+    double *of_p = esp_cuda_promise(p, ESP_RATIO_CLASSES, p_mass);
+    double *of_q = esp_cuda_promise(p, ESP_RATIO_CLASSES, q_mass);
+    return esp_cuda_finish(p,
+                           launch(esp_cuda_rows_of(p), esp_cuda_row(p, p_row),
+                                  esp_cuda_row(q, q_row), of_p, of_q),
+                           ESP_NOW);
+}
+
+int esp_cuda_ratio_residual(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
+                            const double *factor, struct esp_rows *to, int to_row, double *sum)
+{
+    const double *factors = NULL;
+    if (!esp_cuda_rows_fit(p, p_row, q, q_row, to, to_row))
+        return esp_cuda_refuse(p);
+    int status = esp_cuda_begin(p, esp_cuda_room<double>(ESP_RATIO_CLASSES) +
+                                       esp_cuda_room<double>(1));
+    if (status == ESP_OK)
+        status = esp_cuda_put(p, factor, ESP_RATIO_CLASSES, &factors);
+    if (status < 0)
+        return status;
+    const struct residual function = {esp_cuda_row(p, p_row), esp_cuda_row(q, q_row), factors};
+    float *out = to ? esp_cuda_row(to, to_row) : NULL;
+    status = esp_launch_total(esp_cuda_rows_of(p), function, out,
+                              esp_cuda_promise(p, 1, sum), "ratio_residual");
+    return sum ? esp_cuda_finish(p, status, ESP_NOW) : status;
 }

@@ -18,8 +18,16 @@ struct without {
 
 } // namespace
 
-int esp_cuda_launch_remove(struct esp_cuda_rows *r, float *row, int32_t token, double *left)
+int esp_cuda_remove(struct esp_rows *rows, int which, int32_t token, double *left)
 {
+    if (!esp_cuda_rows_exist(rows, &which, 1) || token < 0 || token >= rows->vocabulary)
+        return esp_cuda_refuse(rows);
+    int status = esp_cuda_begin(rows, esp_cuda_room<double>(1));
+    if (status < 0)
+        return status;
+    float *row = esp_cuda_row(rows, which);
     const struct without function = {row, token};
-    return esp_launch_total(r, function, row, left, "remove");
+    status = esp_launch_total(esp_cuda_rows_of(rows), function, row,
+                              esp_cuda_promise(rows, 1, left), "remove");
+    return left ? esp_cuda_finish(rows, status, ESP_NOW) : status;
 }

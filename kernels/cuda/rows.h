@@ -1,9 +1,9 @@
-/* rows.h - rows over the vocabulary on the device: the launchers behind rows.cu, and what their
- * kernels share.
+/* rows.h - rows over the vocabulary on the device: what the operations of kernels/row_ops.def
+ * share.
  *
- * A launcher starts one operation on arguments and results that lie where kernels can reach
- * them (on the device or in pinned memory) and does not wait. rows.cu checks arguments, moves
- * them and waits; launchers can also be captured in a graph.
+ * The file of an operation holds its kernel and its function esp_cuda_NAME(), which checks the
+ * arguments as cpu/rows.c does, puts them where kernels can read them (on the device or in
+ * pinned memory), launches, and waits if values are wanted now.
  *
  * Results must not depend on how a row was divided among blocks. Comparisons are exact: a value
  * and its index become one integer, a rank (rank.h), and the smallest of a set is the same in
@@ -41,28 +41,69 @@ size_t esp_cuda_top_k_work(int n);
 /* The factor of softmax.h for a temperature. */
 float esp_cuda_softmax_factor(double temperature);
 
-int esp_cuda_launch_argmax(struct esp_cuda_rows *r, const int32_t *which, int count,
-                           int32_t *ids);
-int esp_cuda_launch_top_k(struct esp_cuda_rows *r, const int32_t *which, int count, int k,
-                          int32_t *ids, float *values);
-int esp_cuda_launch_softmax(struct esp_cuda_rows *r, const int32_t *which, int count,
-                            const struct esp_sampling *sampling);
-int esp_cuda_launch_gather(struct esp_cuda_rows *r, const int32_t *which, const int32_t *tokens,
-                           int count, double *values);
-int esp_cuda_launch_sample(struct esp_cuda_rows *r, const int32_t *which, const double *u,
-                           int count, int draws, const int32_t *excluded, int per,
-                           int32_t *tokens, double *values);
+/* Whether temperature, top_k and top_p can be used. */
+bool esp_cuda_softmax_is_sensible(const struct esp_sampling *sampling);
 
-int esp_cuda_launch_temper(struct esp_cuda_rows *r, const int32_t *which, int count,
-                           double power, double *mean_log, double *power_sum);
+/* ------------------------------------------------------------------ a call */
 
-/* One row each; `to` may be NULL. */
-int esp_cuda_launch_combine(struct esp_cuda_rows *r, const float *p, const float *q,
-                            const struct esp_combination *f, float *to, double *sum);
-int esp_cuda_launch_remove(struct esp_cuda_rows *r, float *row, int32_t token, double *left);
-int esp_cuda_launch_masses(struct esp_cuda_rows *r, const float *p, const float *q,
-                           double *p_mass, double *q_mass);
-int esp_cuda_launch_residual(struct esp_cuda_rows *r, const float *p, const float *q,
-                             const double *factor, float *to, double *sum);
+static inline struct esp_cuda_rows *esp_cuda_rows_of(struct esp_rows *rows)
+{
+    return reinterpret_cast<struct esp_cuda_rows *>(rows);
+}
+
+static inline float *esp_cuda_row(struct esp_rows *rows, int which)
+{
+    return esp_cuda_rows_of(rows)->data + (size_t)which * esp_cuda_rows_of(rows)->stride;
+}
+
+int esp_cuda_transfer_open(struct esp_cuda_backend *b, struct esp_cuda_transfer *t,
+                           size_t bytes);
+void esp_cuda_transfer_close(struct esp_cuda_transfer *t);
+
+/* A call with wrong arguments returns this: it fails like any other, and all answers that are
+ * due are discarded. */
+int esp_cuda_refuse(struct esp_rows *rows);
+bool esp_cuda_rows_exist(const struct esp_rows *rows, const int32_t *which, int count);
+/* Whether both rows and, if there is a `to`, its row exist and have the same vocabulary. */
+bool esp_cuda_rows_fit(const struct esp_rows *p, int p_row, const struct esp_rows *q, int q_row,
+                       const struct esp_rows *to, int to_row);
+
+/* Bytes that `count` arguments or results take. */
+template <typename T> static inline size_t esp_cuda_room(size_t count)
+{
+    return (count * sizeof(T) + 15) / 16 * 16;
+}
+
+/* The start of a call: makes `bytes` of room for its arguments and results. */
+int esp_cuda_begin(struct esp_rows *rows, size_t bytes);
+/* The same for a call about rows `which`, with `bytes` for all but these, which are put to
+ * *asked. That is NULL if `which` is wrong, there is no room, or there are none: the call then
+ * returns the status. */
+int esp_cuda_ask(struct esp_rows *rows, const int32_t *which, int count, size_t bytes,
+                 const int32_t **asked);
+void *esp_cuda_take_pinned(struct esp_rows *rows, size_t bytes);
+
+/* Copies arguments to where kernels read them. */
+int esp_cuda_put_bytes(struct esp_rows *rows, const void *from, size_t bytes, const void **to);
+template <typename T>
+static inline int esp_cuda_put(struct esp_rows *rows, const T *from, size_t count, const T **to)
+{
+    const void *put = NULL;
+    const int status = esp_cuda_put_bytes(rows, from, count * sizeof(T), &put);
+    *to = static_cast<const T *>(put);
+    return status;
+}
+
+/* Memory in which a kernel leaves an answer for `to`; NULL: nobody wants it. */
+void *esp_cuda_promise_bytes(struct esp_rows *rows, void *to, size_t bytes);
+template <typename T>
+static inline T *esp_cuda_promise(struct esp_rows *rows, size_t count, T *to)
+{
+    return static_cast<T *>(esp_cuda_promise_bytes(rows, to, count * sizeof(T)));
+}
+
+/* The end of a call that gives values: with ESP_NOW, waits for them and returns ESP_E_NUMERIC
+ * if a value was not a number. */
+int esp_cuda_finish(struct esp_rows *rows, int status, enum esp_delivery when);
 
 #endif

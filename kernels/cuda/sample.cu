@@ -1,6 +1,6 @@
 /* sample.cu - draws tokens by inverting the cumulative sum of rows; a block draws all of a row.
  *
- * The same additions in the same order as esp_row_sample() of the CPU backend, so that the same
+ * The same additions in the same order as `sample` of the CPU backend, so that the same
  * row and number draw the same token: sums over chunks of 256 tokens in all threads, their
  * running totals in one, the chunk in which they pass u * total in all, and a walk over that
  * chunk in one. Chunks that hold excluded tokens are marked and look every token up. A drawn
@@ -151,9 +151,8 @@ int esp_cuda_sample_prepare(struct esp_cuda_backend *b)
     return ESP_OK;
 }
 
-int esp_cuda_launch_sample(struct esp_cuda_rows *r, const int32_t *which, const double *u,
-                           int count, int draws, const int32_t *excluded, int per,
-                           int32_t *tokens, double *values)
+static int launch(struct esp_cuda_rows *r, const int32_t *which, const double *u, int count,
+                  int draws, const int32_t *excluded, int per, int32_t *tokens, double *values)
 {
     struct esp_cuda_backend *b = esp_cuda_of(&r->base);
     const int n = r->base.vocabulary;
@@ -161,4 +160,36 @@ int esp_cuda_launch_sample(struct esp_cuda_rows *r, const int32_t *which, const 
                u, draws, excluded, per, tokens, values);
     ESP_CUDA_LAUNCHED(b, "sample");
     return ESP_OK;
+}
+
+int esp_cuda_sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
+                    int draws, const int32_t *excluded, int per, int32_t *tokens,
+                    double *values, enum esp_delivery when)
+{
+    const int32_t *asked, *without = NULL;
+    const double *at = NULL;
+    if (per < 0 || draws < 1 || draws > ESP_MAX_DRAWS || count < 0)
+        return esp_cuda_refuse(rows);
+    const size_t drawn = (size_t)count * (size_t)draws, gone = (size_t)count * (size_t)per;
+    for (size_t i = 0; i < drawn; i++)
+        if (!(u[i] >= 0.0 && u[i] < 1.0))
+            return esp_cuda_refuse(rows);
+    for (size_t i = 0; i < gone; i++)
+        if (excluded[i] >= rows->vocabulary)
+            return esp_cuda_refuse(rows);
+    int status = esp_cuda_ask(rows, which, count,
+                              2 * esp_cuda_room<double>(drawn) + esp_cuda_room<int32_t>(drawn) +
+                                  esp_cuda_room<int32_t>(gone),
+                              &asked);
+    if (!asked)
+        return status;
+    status = esp_cuda_put(rows, u, drawn, &at);
+    if (status == ESP_OK)
+        status = esp_cuda_put(rows, excluded, gone, &without);
+    if (status < 0)
+        return status;
+    int32_t *token = esp_cuda_promise(rows, drawn, tokens);
+    double *value = esp_cuda_promise(rows, drawn, values);
+    status = launch(esp_cuda_rows_of(rows), asked, at, count, draws, without, per, token, value);
+    return esp_cuda_finish(rows, status, when);
 }

@@ -6,6 +6,8 @@
  */
 #include "kernels/cuda/softmax.h"
 
+#include <cmath>
+
 enum { MOST_THREADS = 1024, LEAST_THREADS = 64 };
 
 namespace
@@ -85,8 +87,8 @@ static struct plan plan_for(const struct esp_cuda_backend *b, int n)
     return plan;
 }
 
-int esp_cuda_launch_softmax(struct esp_cuda_rows *r, const int32_t *which, int count,
-                            const struct esp_sampling *sampling)
+static int launch(struct esp_cuda_rows *r, const int32_t *which, int count,
+                  const struct esp_sampling *sampling)
 {
     struct esp_cuda_backend *b = esp_cuda_of(&r->base);
     const struct esp_softmax_given given = {{r->data, r->stride, which, count,
@@ -101,6 +103,22 @@ int esp_cuda_launch_softmax(struct esp_cuda_rows *r, const int32_t *which, int c
                given, plan.room, plan.held);
     ESP_CUDA_LAUNCHED(b, "softmax");
     return ESP_OK;
+}
+
+bool esp_cuda_softmax_is_sensible(const struct esp_sampling *sampling)
+{
+    return sampling->temperature > 0.0 && std::isfinite(sampling->temperature) &&
+           sampling->top_p >= 0.0 && sampling->top_k >= 0;
+}
+
+int esp_cuda_softmax(struct esp_rows *rows, const int32_t *which, int count,
+                     const struct esp_sampling *sampling)
+{
+    const int32_t *asked;
+    if (!esp_cuda_softmax_is_sensible(sampling))
+        return esp_cuda_refuse(rows);
+    const int status = esp_cuda_ask(rows, which, count, 0, &asked);
+    return asked ? launch(esp_cuda_rows_of(rows), asked, count, sampling) : status;
 }
 
 void esp_cuda_step_softmax(struct esp_cuda_cache *c, int rows)

@@ -7,6 +7,8 @@
  */
 #include "kernels/cuda/rows.h"
 
+#include <cmath>
+
 enum { THREADS = 512, WARPS = THREADS / 32 };
 
 static __device__ double sum_of_warp(double x)
@@ -48,12 +50,28 @@ static __global__ void __launch_bounds__(THREADS)
     power_sum[blockIdx.x] = total;
 }
 
-int esp_cuda_launch_temper(struct esp_cuda_rows *r, const int32_t *which, int count,
-                           double power, double *mean_log, double *power_sum)
+static int launch(struct esp_cuda_rows *r, const int32_t *which, int count, double power,
+                  double *mean_log, double *power_sum)
 {
     struct esp_cuda_backend *b = esp_cuda_of(&r->base);
     ESP_LAUNCH(temper, count, THREADS, 2 * WARPS * sizeof(double), b->stream, r->data,
                r->stride, which, r->base.vocabulary, (float)power, mean_log, power_sum);
     ESP_CUDA_LAUNCHED(b, "temper");
     return ESP_OK;
+}
+
+int esp_cuda_temper(struct esp_rows *rows, const int32_t *which, int count, double power,
+                    double *mean_log, double *power_sum, enum esp_delivery when)
+{
+    const int32_t *asked;
+    if (!(power > 0.0) || !std::isfinite(power))
+        return esp_cuda_refuse(rows);
+    const int status =
+        esp_cuda_ask(rows, which, count, 2 * esp_cuda_room<double>(count), &asked);
+    if (!asked)
+        return status;
+    double *means = esp_cuda_promise(rows, count, mean_log);
+    double *sums = esp_cuda_promise(rows, count, power_sum);
+    return esp_cuda_finish(
+        rows, launch(esp_cuda_rows_of(rows), asked, count, power, means, sums), when);
 }

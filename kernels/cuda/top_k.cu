@@ -18,6 +18,7 @@ enum {
     THREADS = 256,
     EACH = ESP_PART / THREADS, /* ranks in the registers of a thread */
     MOST_K = 64,
+    TOP_K_PIECE = 1 << 20, /* bytes of results at a time, if k is larger */
     CANDIDATES = MOST_K * EACH,
     SORTERS = 1024,
     SORTED_IN_ROOM = 2048, /* ranks that are sorted in shared memory */
@@ -319,10 +320,42 @@ size_t esp_cuda_top_k_work(int n)
     return sorted > found ? sorted : found;
 }
 
-int esp_cuda_launch_top_k(struct esp_cuda_rows *r, const int32_t *which, int count, int k,
-                          int32_t *ids, float *values)
+static int launch(struct esp_cuda_rows *r, const int32_t *which, int count, int k, int32_t *ids,
+                  float *values)
 {
     const struct answer a = {k, ids, values};
     const int most = esp_cuda_top_k_at_once(r->base.vocabulary, k);
     return most > 0 ? launch_few(r, which, count, a, most) : launch_many(r, which, count, a);
+}
+
+static int top_k_piece(struct esp_rows *rows, const int32_t *which, int count, int k,
+                       int32_t *ids, float *values, enum esp_delivery when)
+{
+    const size_t all = (size_t)count * (size_t)k;
+    const int32_t *asked;
+    const int status = esp_cuda_ask(
+        rows, which, count, esp_cuda_room<int32_t>(all) + esp_cuda_room<float>(all), &asked);
+    if (!asked)
+        return status;
+    int32_t *best = esp_cuda_promise(rows, all, ids);
+    float *value = esp_cuda_promise(rows, all, values);
+    return esp_cuda_finish(rows, launch(esp_cuda_rows_of(rows), asked, count, k, best, value),
+                           when);
+}
+
+int esp_cuda_top_k(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
+                   float *values, enum esp_delivery when)
+{
+    if (k < 1 || k > rows->vocabulary || !esp_cuda_rows_exist(rows, which, count))
+        return esp_cuda_refuse(rows);
+    const int usual = rows->capacity > count ? rows->capacity : count;
+    const int fit = TOP_K_PIECE / (k * (int)(sizeof *ids + sizeof *values));
+    const int most = k <= 64 ? usual : fit > 1 ? fit : 1;
+    int status = ESP_OK;
+    for (int done = 0, now; done < count && status == ESP_OK; done += now) {
+        const size_t at = (size_t)done * (size_t)k;
+        now = count - done < most ? count - done : most;
+        status = top_k_piece(rows, which + done, now, k, ids + at, values + at, when);
+    }
+    return status;
 }

@@ -1,6 +1,6 @@
 /* total.h - the sum of a function over the vocabulary, and the function divided by that sum.
  *
- * Sums are added in double in the order of esp_row_sum() in cpu/isa/distribution.c: 16 lanes
+ * Sums are added in double in the order of row_sum() in cpu/isa/distribution.c: 16 lanes
  * over chunks of 256 values, the lanes of a chunk as a tree, the chunks one after another. Half
  * a warp sums a chunk, a block sixteen of them at a time, and the last block adds the chunks.
  * So the sum does not depend on the launch, and softmax, remove and draws give the CPU's bits.

@@ -76,7 +76,7 @@ printf '\033[31mred\007' >"$work/name"
 check "a name cannot act on the terminal" fails 1 "?\[31m" $ESPALIER generate -p a \
     --target "$(cat "$work/name")"
 check "nor can a command" fails 2 "command '^\[\[31mred^G'" $ESPALIER "$(cat "$work/name")"
-check "nor can a number" fails 1 "not '^\[\[31mred^G'" $ESPALIER generate -n "$(cat "$work/name")"
+check "nor can a number" fails 1 "not '?\[31mred?'" $ESPALIER generate -n "$(cat "$work/name")"
 
 for words in --help "list drafters" inspect "inspect --json" "check --drafter ar --trials 1" \
     "generate -p a -n 2"; do

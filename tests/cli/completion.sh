@@ -32,6 +32,8 @@ check "backends" completes "auto cpu cuda" check --backend ""
 check "lists" completes "verifiers" list v
 check "words of a setting" completes "bfs dfs hpd" generate -p x --order ""
 check "words of one that can be a number" completes "auto off" generate -p x --draft-temp ""
+check "words of a flag" completes "thresholds acceptance stages" export x --chart ""
+check "options of an engine" completes "auto" generate --context ""
 check "after a flag that takes no value, more flags" completes "--baseline" generate -p x --baseline --base
 check "drafters to measure" completes "eagle2" bench linear ea
 check "lessons" completes "3-a-tree" learn 3

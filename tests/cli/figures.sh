@@ -2,7 +2,12 @@
 # tests/figures/run: all the papers' tables and figures, on a few tokens.
 . tests/shell.sh
 count=$(ls sessions/suites/*.suite | wc -l)
-ESPALIER=$ESPALIER BUILD=$BUILD MAKE=$MAKE tests/figures/run --short "$work/figures" >"$work/said" 2>"$work/err"
+# The built-in draft model stands in for every head.
+mkdir "$work/heads"
+for head in $(sed -n 's/^vary *draft //p' sessions/suites/*.suite); do
+    ln -sfn "$PWD/engine/models/fairytale-draft" "$work/heads/$head"
+done
+HEADS=$work/heads ESPALIER=$ESPALIER BUILD=$BUILD MAKE=$MAKE tests/figures/run --short "$work/figures" >"$work/said" 2>"$work/err"
 check "it succeeds and complains of nothing" test $? -eq 0 -a ! -s "$work/err"
 [ -s "$work/err" ] && head -n 3 "$work/err"
 check "there is a table of every suite" test "$(ls "$work"/figures/*.md | wc -l)" = "$count"

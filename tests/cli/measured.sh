@@ -14,6 +14,11 @@ for suite in $suites; do
         grep -qx "$(printf %.2f "$number")" "$work/shown" || echo "$number"
     done >"$work/missing"
     check "$suite is shown as it is committed" test -s "$work/shown" -a ! -s "$work/missing"
+    # And the other way: every number of the page is one of the file's.
+    sed -n 's/.*":[^0-9-]*\(-\{0,1\}[0-9][0-9.e-]*\)"\{0,1\},\{0,1\}$/\1/p' "$results/$suite.json" |
+        awk 'NR == FNR { for (digits = 0; digits < 4; digits++) have[sprintf("%." digits "f", $1)]; have[$1]; next }
+            /^-?[0-9.]+$/ && !($1 in have)' - "$work/shown" >"$work/invented"
+    check "$suite shows nothing else" test ! -s "$work/invented"
     check "$suite names its models" grep -q '"hash":	"[0-9a-f]' "$results/$suite.json"
 done
 # The summary: every line names a command, and one that there is.

@@ -36,6 +36,9 @@ check "an unknown type" fails 1 "there are q8_0, q6_k" $q $target "$work/x.gguf"
 check "no type" fails 2 "name a type" $q $target "$work/x.gguf"
 check "a source that is none" fails 1 "none" $q "$work/none" "$work/x.gguf" --type q8_0
 mkdir "$work/bad" && cp $draft/* "$work/bad" && rm "$work/bad/tokenizer.json"
+mkdir "$work/phi3-mine" && cp $draft/* "$work/phi3-mine"
+check "llama.cpp would look for tokens of Phi-3 by this name" sh -c "$q '$work/phi3-mine' '$work/phi.gguf' --type q8_0 >/dev/null &&
+    grep -aq phi_3-mine '$work/phi.gguf'"
 check "a folder without a tokenizer" fails 1 "tokenizer.json" $q "$work/bad" "$work/x.gguf" --type q8_0
 check "a device is no file to write" fails 1 "no regular file" $q $target /dev/full --type q8_0 --force
 full() { (ulimit -f 1000; trap '' XFSZ; exec $q $target "$work/x.gguf" --type q8_0); }

@@ -29,7 +29,7 @@ for setting in $settings; do
     check "the manual has $flag" grep -q "^[.]It Fl $(echo "$flag" | cut -c2-)\( \|\$\)" man/espalier.1
     check "the manual of the interface has $setting" grep -q "^[.]It Cm $setting Ar" man/espalier-interface.7
     [ "$setting" = baseline ] || for command in "" bench check compare; do
-        [ "$command" != "" ] && [ "$setting" = chat ] && continue # they measure raw text
+        [ "$command" != "" ] && { [ "$setting" = chat ] || [ "$setting" = system ]; } && continue # they measure raw text
         check "so has ${command:-the interface} $flag" has_flag "$command" "$setting"
     done
     arguments="$arguments $flag"

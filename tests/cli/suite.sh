@@ -78,6 +78,33 @@ SUITE
 $suite "$work/s.suite" -o "$work/mixed" >/dev/null
 check "a name and a setting may vary together" test "$(grep -c '^plain decoding' "$work/mixed/s.csv")" = 2
 
+# Settings of one choice, a number of prompts, a part of the table, drafts by name.
+mkdir "$work/drafts"
+ln -s "$PWD/engine/models/fairytale-draft" "$work/drafts/one"
+ln -s "$PWD/engine/models/fairytale-draft" "$work/drafts/other"
+write <<'SUITE'
+prompts two.jsonl 1
+max_nodes 300
+set     tokens 40
+chain   off
+vary    draft one other
+vary    B 1 2
+choice  fixed:D=2,B=$B as tree
+choice  dyspec:N=300 as large
+choice  linear:K=2 with window=16,tokens=30 as windowed
+columns tokens_made most_nodes
+pivot   draft tokens_made choice=windowed
+pivot   B tokens_made choice=tree draft=one
+SUITE
+$suite "$work/s.suite" --draft "$work/drafts" -o "$work/own" >"$work/table" 2>"$work/err"
+check "a choice with its own settings" test $? -eq 0 -a ! -s "$work/err"
+check "they are its own alone" sh -c "grep -q '^windowed,one,,30.0,' '$work/own/s.csv' && grep -q '^tree,one,1,40.0,' '$work/own/s.csv'"
+check "one prompt of two" grep -q 'Suite s, 1 prompt[.]' "$work/table"
+check "trees as large as the suite wants" grep -q '^large,one,,40.0,300$' "$work/own/s.csv"
+check "a pivot of a part leaves out what is the same there" grep -qx '| draft one | draft other |' "$work/table"
+check "and names the part" grep -q '^tokens made, choice=tree, draft=one:' "$work/table"
+check "every draft is noted with its hash" test "$(grep -c '"hash":' "$work/own/s.json")" = 3
+check "no folder of drafts" fails 1 "name the folder with --draft that has 'one' in it" $suite "$work/s.suite"
 # Passes that cost what is said: nothing is timed. A pass over n rows costs 1 + (n - 1) row_cost.
 write <<'SUITE'
 prompts two.jsonl
@@ -206,7 +233,7 @@ check "it ends as interrupted" grep -qx 130 "$work/code"
 check "and says how to go on" grep -q "interrupted after .* --resume goes on" "$work/err"
 check "with a table of what is done" grep -q "it was interrupted" "$work/cut/s.md"
 
-for measure in ranks rules guesses memory; do
+for measure in ranks shares steps rules guesses memory; do
     write <<SUITE
 prompts two.jsonl
 measure $measure
@@ -221,6 +248,9 @@ SUITE
     check "runs that are read back give the same table" cmp "$work/before" "$work/$measure/s.csv"
 done
 check "nodes by rank are all nodes" sh -c "awk -F, 'NR > 1 { n += \$3 } END { exit !(n > 99 && n < 101) }' '$work/ranks/s.csv'"
+check "drafts by probability lie in their tenth" sh -c "awk -F, 'NR > 1 && \$3 > 0 { n++; bad = bad || \$4 < \$2 - 1e-3 || \$4 > \$2 + 0.101 }
+    END { exit bad || n < 2 }' '$work/shares/s.csv'"
+check "every step accepts at most its nodes" sh -c "awk -F, 'NR > 1 { n++; bad = bad || \$4 > \$3 } END { exit bad || n < 2 }' '$work/steps/s.csv'"
 # distance, then nss, naivetree, spectr, specinfer, khisti, ceiling.
 check "no rule is above the ceiling" sh -c "awk -F, 'NR > 1 { for (i = 5; i < NF; i++) if (\$i > \$NF + 1e-3) bad = 1 }
     END { exit bad || NR < 3 }' '$work/rules/s.csv'"
@@ -240,6 +270,11 @@ wrong "a column that is none" "columns speed fast" "line 3: there is no such col
 wrong "a measure that is none" "measure luck" "measure takes one of runs memory"
 wrong "values that do not fit their keys" "vary temp,top_p 1" "a value for every key"
 wrong "a setting that is none" "set luck 3" "no setting 'luck'"
+wrong "a choice's own setting that is none" "choice ar with luck=3 as x" "no setting 'luck'"
+wrong "a choice's own setting without a value" "choice ar with temp as x" "with takes KEY=VALUE"
+wrong "a condition that is none" "pivot temp nodes hot" "there may only be KEY=VALUE"
+wrong "a number of prompts that is none" "prompts two.jsonl many" "and perhaps how many"
+wrong "a tree that is too large" "max_nodes 5000" "max_nodes takes a number up to 2048"
 wrong "a value that is none" "set temp hot" "temp takes a number"
 wrong "a cost that is none" "set row_cost -1" "row_cost takes a share of a pass"
 wrong "half of the costs" "set row_cost 0.1" "row_cost and draft_cost are given together"

@@ -3,7 +3,7 @@
  *
  *     make bench-attention [BENCH='256 512']
  *
- * The arguments are sizes of trees (none: 64, 256, 512, 1024). A tree is random: each node's
+ * The arguments are sizes of trees (none: 64, 256, 512, 1024, 2048). A tree is random: each node's
  * parent is any node before it, as likely as the others. Prints CSV: nodes, prefix, order,
  * non-empty 32x32 blocks of the mask (of the tree alone, and with the prefix), and microseconds
  * of one head of 128 dimensions on one thread.
@@ -16,7 +16,7 @@
 #include "kernels/clock.h"
 #include "kernels/cpu/cpu.h"
 
-enum { HEAD_DIM = 128, MASK_BLOCK = 32, TREES = 4, ROUNDS = 5, MOST_NODES = ESP_MAX_NODES - 1 };
+enum { HEAD_DIM = 128, MASK_BLOCK = 32, TREES = 4, ROUNDS = 5, MOST_NODES = ESP_MAX_NODES };
 
 static const char *const orders[] = {
 #define X(name) #name,
@@ -156,7 +156,7 @@ static void measure(const struct esp_cpu_isa *isa, int nodes, int prefix, enum e
 
 int main(int argc, char **argv)
 {
-    static const int sizes[] = {64, 256, 512, 1024}, prefixes[] = {0, 256, 1024};
+    static const int sizes[] = {64, 256, 512, 1024, 2048}, prefixes[] = {0, 256, 1024};
     const int count = argc > 1 ? argc - 1 : (int)(sizeof sizes / sizeof *sizes);
     struct esp_backend *backend;
     char err[200];

@@ -6,9 +6,8 @@
  * that an 8B model needs no file and little memory of the host. A pass costs what one of the
  * real model costs. Printed as tables in Markdown: passes by rows and by context, with the
  * share of the measured read rate that reading the weights takes; the kernels of a pass, one by
- * one, likewise; steps of a draft model;
- * quantised weights; and a target of which only half fits on the device, so that the others
- * are copied for every pass. Before its passes are timed, every model is checked in exact mode:
+ * one, likewise; steps of a draft model; quantised weights; and a target of which only half
+ * fits on the device, so that the others are copied for every pass. Before its passes are timed, every model is checked in exact mode:
  * each row of a pass has the bits that it has by itself. --try takes small shapes, to see that
  * this program works.
  *

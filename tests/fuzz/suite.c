@@ -41,8 +41,12 @@ static void write_forms(const struct cli_suite *suite, const struct cli_table *t
     FUZZ_REQUIRE(file, "there is memory");
     cli_table_markdown(table, file);
     cli_table_csv(table, file);
-    for (int i = 0; i < suite->pivots; i++)
-        cli_table_pivot(table, suite->pivot[i].across, suite->pivot[i].column, file);
+    for (int i = 0; i < suite->pivots; i++) {
+        struct cli_table part;
+        FUZZ_REQUIRE(cli_table_part(&part, table, suite->pivot[i].where), "there is memory");
+        cli_table_pivot(&part, suite->pivot[i].across, suite->pivot[i].column, file);
+        free(part.cell);
+    }
     fclose(file);
     require_shown(text, length, "a table");
     free(text);
@@ -61,8 +65,7 @@ static void write_forms(const struct cli_suite *suite, const struct cli_table *t
 
 static void lay_out(struct cli_suite *suite, struct cli_prompts *prompts, const cJSON *figures)
 {
-    static const struct cli_options options = {
-        .tokens = 16, .prompt_tokens = 1 << 20, .given = ""};
+    static const struct cli_options options = {.tokens = 16, .prompt_tokens = 1 << 20};
     struct cli_suite_plan plan;
     struct cli_table table;
     char err[1024] = "";

@@ -201,6 +201,7 @@ check "8: the demo's temperature again" answer ':temp 0.6' 'temp = 0.6'
 
 # 9. \`:learn\`
 keys ':clear!' Enter 'There was once a queen' Enter
+check "9: a prompt is sent" see '^│ There was once a queen'
 check "9: a text is written" see 'C-c stop'
 keys ':learn' Enter
 check "9: \`:learn\` has eight lessons" see '^ 8  '

@@ -45,7 +45,7 @@ static struct esp_session *open_chat(int context, int choice, const char *system
     drops = 0;
     struct esp_session_options options = {.drafter = "fixed:D=3,B=2",
                                           .observer = observe,
-                                          .system = system,
+                                          .values.system = system,
                                           .values.chat = choice};
     CHECK(esp_session_open(&session, &toy.engine, &options, err, sizeof err) == ESP_OK, "%s",
           err);

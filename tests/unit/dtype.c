@@ -198,6 +198,24 @@ TEST(rows_of_a_tensor_are_read_from_blocks)
     }
 }
 
+TEST(fields_cover_a_block_once)
+{
+    for (int t = 0; t < ESP_DTYPE_COUNT; t++) {
+        const enum esp_dtype dtype = (enum esp_dtype)t;
+        int covered[ESP_DTYPE_BLOCK_BYTES] = {0};
+        const int bytes = (int)esp_dtype_block_bytes(dtype);
+        for (const struct esp_dtype_field *f = esp_dtype_fields(dtype); f->count; f++) {
+            CHECK(f->size == 1 || f->size == 2 || f->size == 4, "%s", esp_dtype_name(dtype));
+            CHECK(f->from + f->size * f->count <= bytes, "%s", esp_dtype_name(dtype));
+            for (int i = 0; i < f->size * f->count; i++)
+                covered[f->from + i]++;
+        }
+        for (int i = 0; i < bytes; i++)
+            CHECK(covered[i] == 1, "%s: byte %d is in %d fields", esp_dtype_name(dtype), i,
+                  covered[i]);
+    }
+}
+
 TEST(names_are_found)
 {
     for (int t = 0; t < ESP_DTYPE_COUNT; t++)

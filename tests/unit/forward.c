@@ -424,6 +424,44 @@ EACH_BACKEND(weights_report_progress_and_faults)
     close_setup(&s);
 }
 
+EACH_BACKEND(a_type_that_is_not_known_is_refused)
+{
+    static const int unknown[] = {ESP_DTYPE_COUNT, ESP_DTYPE_COUNT + 1, 255, -1};
+    struct setup s;
+    open_setup(&s, &shapes[0], backend, 70);
+    struct esp_model_desc wrong = s.model.desc;
+    struct esp_layer layers[2];
+    CHECK(wrong.layers == 2);
+    memcpy(layers, wrong.layer, sizeof layers);
+    wrong.layer = layers;
+    const struct {
+        struct esp_tensor *tensor;
+        const char *name;
+    } places[] = {
+        {&wrong.embedding, "the embedding"},
+        {&wrong.head, "the head matrix"},
+        {&wrong.norm_final, "a norm weight"},
+        {&layers[0].query, "the query matrix"},
+        {&layers[1].value, "the value matrix of layer 1"},
+        {&layers[1].down, "the down matrix"},
+        {&layers[0].norm1, "a norm weight of layer 0"},
+    };
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        for (size_t j = 0; j < sizeof unknown / sizeof *unknown; j++) {
+            const enum esp_dtype before = places[i].tensor->dtype;
+            struct esp_weights *none;
+            char err[200] = "";
+            places[i].tensor->dtype = (enum esp_dtype)unknown[j];
+            CHECK(backend->ops->weights_open(&none, s.backend, &wrong, NULL, NULL, err,
+                                             sizeof err) == ESP_E_UNSUPPORTED,
+                  "%s: %s", places[i].name, err);
+            CHECK(none == NULL && strstr(err, places[i].name) && strstr(err, "not known"), "%s",
+                  err);
+            places[i].tensor->dtype = before;
+        }
+    close_setup(&s);
+}
+
 TEST(what_the_processor_lacks_is_refused)
 {
     struct esp_backend *backend;

@@ -284,7 +284,7 @@ void esp_app_interrupt(struct esp_app *app)
     if (app->control.worker &&
         (esp_state_is_busy(&app->control.state) ||
          (app->control.state.phase == ESP_PHASE_LOADING && app->control.state.ready))) {
-        esp_mailbox_stop(esp_worker_mailbox(app->control.worker));
+        esp_control_stop_engine(&app->control);
         esp_app_say(app, false, "stopped; C-c again leaves");
         return;
     }
@@ -305,7 +305,7 @@ static void cancel(struct esp_app *app)
     } else if (app->control.ui.layout.zoomed) {
         app->control.ui.layout.zoomed = false;
     } else if (app->control.worker && esp_state_is_busy(&app->control.state)) {
-        esp_mailbox_stop(esp_worker_mailbox(app->control.worker));
+        esp_control_stop_engine(&app->control);
         esp_app_say(app, false, "stopped");
     }
 }
@@ -800,8 +800,7 @@ static int open_settings(struct esp_app *app, bool live, char *err, size_t errle
 {
     const struct esp_interface_options *options = &app->control.options;
     for (int i = 0; esp_setting(i); i++)
-        app->control.given[i] = app->control.chosen[i] =
-            options->given && esp_setting_is_given(i, options->given);
+        app->control.chosen[i] = options->given[i];
     int status = first_theme(app, options->theme, err, errlen);
     if (status == 0 && (live || options->config))
         status = esp_configuration_read(&app->control.config, options->config,
@@ -882,6 +881,8 @@ bool esp_app_close(struct esp_app *app)
     esp_bindings_free(&app->control);
     esp_prompts_forget(&app->control);
     free(app->prompt);
+    for (int i = 0; i < ESP_MOST_SETTINGS; i++)
+        free(app->control.said[i]);
     free(app->control.line);
     free(app->control.clipboard);
     esp_canvas_close(&app->canvas);

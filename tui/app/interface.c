@@ -3,7 +3,7 @@
  * 1. Terminal: modes are saved, signals caught.
  * 2. Screen: the first frame comes before any model is loaded.
  * 3. Loop: keys, signals, what the engine reports; at most 30 frames a second, but the effect
- * of a key is shown at once.
+ *    of a key is shown at once.
  * 4. The terminal is restored, then the engine's thread ends.
  */
 #include "tui/app/interface.h"

@@ -247,11 +247,10 @@ const struct cli_command cli_bench = {
     .name = "bench",
     .arguments = "-f FILE [D[+V] ...] | --suite NAME [ROW ...]",
     .summary = "choices measured on the same prompts, as the papers' tables",
-    .flags = "prompt file tokens prompt-tokens suite counts check prompts output format resume force "
-             "warmup target "
-             "draft settings backend threads memory gpu-memory device "
-             "exact width layers max-nodes context json",
-    .chooses = "baseline chat",
+    .flags = CLI(PROMPT) | CLI(FILE) | CLI(TOKENS) | CLI(PROMPT_TOKENS) | CLI(SUITE) |
+             CLI(FORMAT) | CLI(OUTPUT) | CLI(RESUME) | CLI(FORCE) | CLI_SESSION | CLI(SIZE) |
+             CLI(JSON),
+    .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat) | CLI_SETTING(system),
     .most = MOST_CHOICES,
     .details =
         "Every line of the file is a prompt, or a JSON object {\"prompt\": .., \"category\": "

@@ -312,11 +312,8 @@ const struct cli_command cli_check = {
     .name = "check",
     .arguments = "[--drafter D] [--verifier V]",
     .summary = "prove that speculation changes nothing, on the loaded models",
-    .flags = "prompt target draft drafter verifier trials settings backend threads memory "
-             "gpu-memory "
-             "device exact "
-             "max-nodes context json",
-    .chooses = "baseline chat",
+    .flags = CLI(PROMPT) | CLI(DRAFTER) | CLI(VERIFIER) | CLI(CHECK) | CLI_SESSION | CLI(JSON),
+    .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat) | CLI_SETTING(system),
     .details = "Without a drafter or verifier, all pairs that keep what the model says are "
                "checked, at\ntemperature 1 unless told otherwise. Exit code 1: a pair changes "
                "what the model says.",

@@ -36,8 +36,13 @@ void cli_add_series(cJSON *to, const char *name, const struct cli_series *s)
 static void on_event(void *user, const struct esp_event *event)
 {
     struct cli_choice *choice = user;
-    if (choice->counting && event->type == ESP_EVENT_ITERATION)
-        esp_acceptance_add(&choice->acceptance, event->iteration);
+    const struct esp_iteration *it = event->iteration;
+    if (!choice->counting || event->type != ESP_EVENT_ITERATION)
+        return;
+    esp_acceptance_add(&choice->acceptance, it);
+    const int step[] = {it->tree.verified > 0 ? it->tree.verified - 1 : 0, it->path_length};
+    if (choice->steps)
+        cJSON_AddItemToArray(choice->steps, cJSON_CreateIntArray(step, 2));
 }
 
 int cli_choice_open(struct cli_choice *choice, const char *spec, struct esp_engine *engine,

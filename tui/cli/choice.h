@@ -27,6 +27,7 @@ struct cli_choice {
     struct esp_session *session; /* NULL: closed */
     bool counting;               /* do iterations go to `acceptance`? */
     struct esp_acceptance acceptance;
+    cJSON *steps; /* [nodes, accepted] of every iteration is added to it; NULL: nowhere */
     /* Speed in tokens per second, times in ms, tokens and iterations of a continuation. */
     struct cli_series speed, first_token, token, tokens, iterations;
     double latest; /* speed of the last run that was counted; 0: it gave no token */

@@ -11,58 +11,89 @@
 
 enum { EXIT_DONE = 0, EXIT_BAD = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
-/* Everything that flags can say; each command names the flags it takes. */
+/* What flags are about: a command takes whole groups of them. */
+enum cli_group {
+    CLI_GROUP_ALL, /* every command has these */
+    CLI_GROUP_PROMPT,
+    CLI_GROUP_FILE,
+    CLI_GROUP_TOKENS,
+    CLI_GROUP_MODELS,
+    CLI_GROUP_DRAFTER,
+    CLI_GROUP_VERIFIER,
+    CLI_GROUP_WITH,
+    CLI_GROUP_SETTINGS, /* of a session, but those that the command chooses */
+    CLI_GROUP_DEVICE,
+    CLI_GROUP_MEMORY,
+    CLI_GROUP_PRECISION,
+    CLI_GROUP_NODES,
+    CLI_GROUP_CONTEXT,
+    CLI_GROUP_SIZE,
+    CLI_GROUP_CHECK,
+    CLI_GROUP_PROMPT_TOKENS,
+    CLI_GROUP_SUITE,
+    CLI_GROUP_TUNE,
+    CLI_GROUP_TYPE,
+    CLI_GROUP_PERPLEXITY,
+    CLI_GROUP_PASS,
+    CLI_GROUP_TRAIN,
+    CLI_GROUP_RESUME,
+    CLI_GROUP_JSON,
+    CLI_GROUP_STATS,
+    CLI_GROUP_RECORD,
+    CLI_GROUP_FORCE,
+    CLI_GROUP_LIST,
+    CLI_GROUP_LOOKS,
+    CLI_GROUP_CONFIG,
+    CLI_GROUP_SPEED,
+    CLI_GROUP_PLAIN,
+    CLI_GROUP_EXPORT,
+    CLI_GROUP_FORMAT,
+    CLI_GROUP_OUTPUT,
+};
+
+#define CLI(group) (UINT64_C(1) << CLI_GROUP_##group)
+/* What an engine is opened with, whatever it is for; and more, where it writes a text. */
+#define CLI_ENGINE (CLI(MODELS) | CLI(DEVICE) | CLI(MEMORY) | CLI(PRECISION))
+#define CLI_SESSION (CLI_ENGINE | CLI(NODES) | CLI(CONTEXT) | CLI(SETTINGS))
+
+/* Indices of the flags. */
+enum cli_flag_index {
+#define FLAG(group, letter, kind, field, ...) CLI_FLAG_##field,
+#define CHOICE(group, field, ...) CLI_FLAG_##field,
+#define ENGINE(group, kind, field, ...) CLI_FLAG_##field,
+#define SETTING(kind, field, ...) CLI_FLAG_##field,
+#include "tui/cli/flags.def"
+    CLI_FLAGS /* how many there are */
+};
+
+/* Everything that flags can say; flags.def explains it. */
 struct cli_options {
     struct esp_engine_options engine;
     struct esp_session_options session;
+#define FLAG(group, letter, kind, field, ...) ESP_VALUE_##kind field;
+#define CHOICE(group, field, ...)
+#define ENGINE(group, kind, field, ...)
+#define SETTING(kind, field, ...)
+#include "tui/cli/flags.def"
+    bool given[CLI_FLAGS];                  /* the flags that were given */
     char target[PATH_MAX], draft[PATH_MAX]; /* where the named models are */
-    const char *prompt, *prompt_file;       /* "-": stdin */
-    int tokens;                             /* -n */
-    int trials;
-    int warmup;                     /* rounds of a bench that are not counted */
-    double seconds;                 /* that a tuning takes */
-    bool write;                     /* its preset, to a file */
-    int prompt_tokens;              /* of each of its prompts at most */
-    double pass;                    /* ms that one of a race's target takes; 0: as it is */
-    const char *type;               /* of the file that quantize writes */
-    const char *perplexity;         /* FILE that inspect measures */
-    const char *text, *loss, *goal; /* of a training */
-    int pieces, epochs, batch, length;
-    double rate;
-    bool resume;
-    const char *suite; /* of a bench */
-    bool counts, check; /* of a suite: only what does not depend on the machine; compare that */
-    int most_prompts;
-    bool json, stats, mdoc, ascii, explain;
-    const char *theme, *config;
-    bool no_config;
-    char given[512];    /* names of the flags that were given, a space before and after each */
-    double speed, idle; /* of a replay (player.h) */
-    bool plain;
-    const char *iteration, *format, *output, *asciicast; /* of an export */
-    bool html;
-    const char *chart, *figure, *aspect, *caption;
-    int nodes, columns, rows;
-    const char *with, *with_verifier; /* the second choice to compare */
-    const char *record;               /* file to record to */
-    bool force;                       /* overwrite it */
-    const char **arguments;           /* what is not a flag */
+    const char **arguments;                 /* what is not a flag */
     int argument_count;
 };
 
 struct cli_command {
     const char *name, *arguments, *summary;
-    const char *flags; /* names of the long flags it takes, space-separated; "settings" stands
-                          for those of a session */
-    const char
-        *chooses;      /* settings that it chooses itself, so that they are no flags; or NULL */
-    int least, most;   /* number of arguments */
-    bool names_models; /* its arguments are a target and a draft, besides "-" */
-    bool draws_seed;   /* where --seed is not given, instead of 0, so that texts differ */
-    double temperature;                      /* where --temp is not given */
-    const char *details;                     /* more help, or NULL */
+    uint64_t flags;      /* the groups that it takes: CLI(PROMPT) | ... */
+    uint64_t chooses;    /* settings that it chooses itself, so that they are no flags */
+    int least, most;     /* number of arguments */
+    bool names_models;   /* its arguments are a target and a draft, besides "-" */
+    bool draws_seed;     /* where --seed is not given, instead of 0, so that texts differ */
+    double temperature;  /* where --temp is not given */
+    const char *details; /* more help, or NULL */
     int (*run)(struct cli_options *options); /* an exit code */
 };
+
+#define CLI_SETTING(field) (UINT64_C(1) << ESP_VALUE_OF_##field)
 
 extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
 
@@ -71,7 +102,24 @@ extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
 int cli_parse(struct cli_options *options, const struct cli_command *command, int argc,
               char **argv);
 
+struct cli_flag {
+    struct esp_value_info info; /* of struct cli_options */
+    uint64_t group;
+    char letter; /* or 0 */
+};
+
+extern const struct cli_flag cli_flags[CLI_FLAGS];
+
+/* The flag with this name (- or _ in it), or NULL; and was it given? */
+const struct esp_value_info *cli_flag(const char *name);
+bool cli_is_given(const struct cli_options *options, const char *name);
+
 void cli_help(const struct cli_command *command); /* NULL: the program's own */
+
+struct esp_interface_options;
+/* Opens the interface with these options and what the flags say of models and looks. Returns
+ * the exit code. */
+int cli_open_interface(struct esp_interface_options *with, const struct cli_options *options);
 
 /* From now on Ctrl-C, SIGTERM and SIGHUP remove the files that are half written
  * (engine/support/part_file.h), say so, and end the program. */

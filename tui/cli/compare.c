@@ -208,10 +208,9 @@ const struct cli_command cli_compare = {
     .name = "compare",
     .arguments = "--with NAME -p TEXT | -f FILE | -",
     .summary = "two drafters or verifiers over one text, side by side",
-    .flags =
-        "prompt file tokens target draft drafter verifier with with-verifier settings backend "
-        "threads memory gpu-memory device exact width layers max-nodes context json",
-    .chooses = "baseline chat",
+    .flags = CLI(PROMPT) | CLI(FILE) | CLI(TOKENS) | CLI(DRAFTER) | CLI(VERIFIER) | CLI(WITH) |
+             CLI_SESSION | CLI(SIZE) | CLI(JSON),
+    .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat) | CLI_SETTING(system),
     .details = "Both run in lock step on one text, each with its own caches and its own clock. "
                "At\ntemperature 0 their texts must be identical; exit code 1: they differ. "
                "Above it, the\ntext is that of the first; the second drafts and verifies along "

@@ -3,10 +3,9 @@
 
 _espalier_names() { "$1" list "$2" 2>/dev/null | awk '/^[a-z]/ { print $1 }'; }
 
-# The words that the setting of a flag can be.
+# The words that a flag can take: what --help shows behind it in small letters.
 _espalier_values() {
-    "$1" list settings 2>/dev/null | awk -v flag="$2" '{ name = "--" $1; gsub("_", "-", name) }
-        name == flag && $2 != "on|off" { gsub("NUMBER|[|]", " ", $2); print $2 }'
+    "$1" $2 --help 2>/dev/null | sed -n "s/^ *\(-., \)\{0,1\}$3 \([^ ]*\) .*/\2/p" | tr '|' '\n' | grep -v '[A-Z]'
 }
 
 # Names of models, and paths: a model may be named by either.
@@ -27,12 +26,7 @@ _espalier() {
     --suite) words="list $("$program" bench --suite list 2>/dev/null | awk '{ print $1 }') $(compgen -f -- "$current")" ;;
     --backend) words="auto $(_espalier_names "$program" backends)" ;;
     --theme) words=$(_espalier_names "$program" themes) ;;
-    --format) words='dot svg png pdf tikz txt json html' ;;
-    --chart) words='thresholds acceptance stages' ;;
-    --figure) words='mask timeline iteration tree' ;;
     --aspect) words='16:9 4:3 1:1' ;;
-    --caption) words='full short none' ;;
-    --type) words='q8_0 q6_k q5_k q4_k q4_0 mxfp4 bf16 f16 f32' ;;
     list) words='drafters verifiers backends losses themes models settings' ;;
     *)
         if [[ $current == -* ]]; then
@@ -47,7 +41,7 @@ _espalier() {
         ;;
     esac
     if [ -z "$words" ] && [[ ${COMP_WORDS[COMP_CWORD - 1]} == --* ]]; then
-        words=$(_espalier_values "$program" "${COMP_WORDS[COMP_CWORD - 1]}")
+        words=$(_espalier_values "$program" "$command" "${COMP_WORDS[COMP_CWORD - 1]}")
     fi
     if [ -n "$words" ]; then
         COMPREPLY=($(compgen -W "$words" -- "$current"))

@@ -266,12 +266,27 @@ static int export_one(const struct job *job, int iteration, char *err, size_t er
 
 /* ------------------------------------------------------------------ the whole replay */
 
+/* Columns and rows as they are given; 0: as recorded. */
+static int read_size(const char *text, int *columns, int *rows, char *err, size_t errlen)
+{
+    int end = 0;
+    *columns = *rows = 0;
+    if (!text || (sscanf(text, "%dx%d%n", columns, rows, &end) == 2 && !text[end] &&
+                  *columns >= 20 && *columns <= 500 && *rows >= 5 && *rows <= 200))
+        return ESP_OK;
+    return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                    "--size takes WxH, from 20x5 to 500x200, not '%.80s'", text);
+}
+
 static int export_replay(const struct cli_options *o, char *err, size_t errlen)
 {
     struct esp_theme theme;
+    int columns, rows;
+    if (read_size(o->size, &columns, &rows, err, errlen) < 0)
+        return ESP_E_ARGUMENT;
     const struct esp_cast_options options = {.recording = o->arguments[0],
-                                             .width = o->columns,
-                                             .height = o->rows,
+                                             .width = columns,
+                                             .height = rows,
                                              .speed = o->speed,
                                              .idle = o->idle,
                                              .theme = &theme,
@@ -404,8 +419,7 @@ const struct cli_command cli_export = {
     .arguments = "FILE --iteration N|A-B [--figure NAME] | --html | --chart NAME",
     .summary =
         "trees of a recording as pictures, text or JSON; a page or an asciicast that plays it",
-    .flags = "iteration figure html chart format output theme aspect caption nodes ascii force "
-             "asciicast speed idle size",
+    .flags = CLI(EXPORT) | CLI(FORMAT) | CLI(OUTPUT) | CLI(LOOKS) | CLI(FORCE) | CLI(SPEED),
     .least = 1,
     .most = 1,
     .details =

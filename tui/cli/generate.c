@@ -272,9 +272,8 @@ const struct cli_command cli_generate = {
     .name = "generate",
     .arguments = "[TARGET [DRAFT]] -p TEXT | -f FILE | -",
     .summary = "stream a continuation to standard output",
-    .flags = "prompt file tokens target draft drafter verifier settings system backend threads "
-             "memory gpu-memory "
-             "device exact width layers max-nodes context json stats record explain force",
+    .flags = CLI(PROMPT) | CLI(FILE) | CLI(TOKENS) | CLI(DRAFTER) | CLI(VERIFIER) |
+             CLI_SESSION | CLI(SIZE) | CLI(JSON) | CLI(STATS) | CLI(RECORD) | CLI(FORCE),
     .most = 3,
     .names_models = true,
     .draws_seed = true,

@@ -189,9 +189,7 @@ const struct cli_command cli_inspect = {
     .name = "inspect",
     .arguments = "[TARGET [DRAFT]]",
     .summary = "what a model holds and whether a pair fits",
-    .flags =
-        "target draft backend threads memory gpu-memory device exact max-nodes context json "
-        "perplexity",
+    .flags = CLI_ENGINE | CLI(NODES) | CLI(CONTEXT) | CLI(JSON) | CLI(PERPLEXITY),
     .most = 2,
     .names_models = true,
     .run = run,

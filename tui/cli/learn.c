@@ -91,26 +91,19 @@ static int run_plain(const struct cli_options *o)
 static int run(struct cli_options *o)
 {
     const char *script = getenv("ESPALIER_SCRIPT");
-    const struct esp_interface_options options = {
-        .engine = o->engine,
-        .ascii = o->ascii,
-        .theme = o->theme,
-        .config = o->config,
-        .no_config = o->no_config,
-        .given = o->given,
+    struct esp_interface_options options = {
         .lesson = o->argument_count > 0 ? o->arguments[0] : "",
     };
     if (o->plain || (!isatty(STDOUT_FILENO) && !(script && *script)))
         return run_plain(o);
-    return interface_main(&options);
+    return cli_open_interface(&options, o);
 }
 
 const struct cli_command cli_learn = {
     .name = "learn",
     .arguments = "[LESSON|FILE]",
     .summary = "short lessons that let you predict before they show",
-    .flags = "target draft backend threads memory gpu-memory device plain ascii theme config "
-             "no-config",
+    .flags = CLI(MODELS) | CLI(DEVICE) | CLI(MEMORY) | CLI(PLAIN) | CLI(LOOKS) | CLI(CONFIG),
     .details =
         "Without an argument the list of lessons. A lesson is a text file that can be copied "
         "and\nchanged (sessions/lessons/README.md): name it by its path. Without a terminal "

@@ -146,14 +146,15 @@ static void print_settings(void)
         printf("%-14s %-18s %s\n", info.name, info.values, info.help);
 }
 
-/* "auto|off|NUMBER" as the argument of a flag: words as they are typed, NUMBER for a number. */
+/* "auto|off|NUMBER" as the argument of a flag: words as they are typed, NUMBER or TEXT for one.
+ */
 static void print_argument(const char *values)
 {
     const char *between = " ";
     for (size_t n; *values; values += n + (values[n] == '|')) {
         n = strcspn(values, "|");
-        if (strncmp(values, "NUMBER", n) == 0)
-            printf("%sAr number", between);
+        if (isupper((unsigned char)*values))
+            printf("%sAr %s", between, *values == 'N' ? "number" : "text");
         else
             printf("%sCm %.*s", between, (int)n, values);
         between = " | ";
@@ -168,7 +169,7 @@ static void print_settings_mdoc(void)
         fputs(".It Fl -", stdout);
         for (const char *c = info.name; *c; c++)
             putchar(*c == '_' ? '-' : *c);
-        if (strcmp(info.kind, "flag") != 0)
+        if (info.kind != ESP_KIND_flag)
             print_argument(info.values);
         const char first[] = {(char)toupper((unsigned char)*info.help), '\0'};
         putchar('\n');
@@ -404,7 +405,7 @@ const struct cli_command cli_list = {
     .name = "list",
     .arguments = "drafters|verifiers|backends|losses|themes|models [TARGET]|settings",
     .summary = "what there is to choose from",
-    .flags = "json mdoc",
+    .flags = CLI(JSON) | CLI(LIST),
     .least = 1,
     .most = 2,
     .run = run,

@@ -76,8 +76,7 @@ int cli_take_models(struct cli_options *o)
         *models[taken++] = argument;
     }
     o->argument_count = left;
-    if (taken > 0)
-        snprintf(o->given + strlen(o->given), sizeof o->given - strlen(o->given), " target ");
+    o->given[CLI_FLAG_target] = o->engine.target != NULL;
     return -1;
 }
 

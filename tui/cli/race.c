@@ -157,13 +157,7 @@ static int run(struct cli_options *o)
                                      .verifier = {o->session.verifier, o->with_verifier},
                                      .prompt = o->prompt,
                                      .tokens = o->tokens};
-    struct esp_interface_options options = {.ascii = o->ascii,
-                                            .theme = o->theme,
-                                            .config = o->config,
-                                            .no_config = o->no_config,
-                                            .given = o->given,
-                                            .engine = o->engine,
-                                            .race = &choice};
+    struct esp_interface_options options = {.race = &choice};
     const char *script = getenv("ESPALIER_SCRIPT");
     const bool own = o->engine.target || o->engine.width > 0 || o->engine.layers > 0;
     if (o->argument_count == 1) {
@@ -174,25 +168,25 @@ static int run(struct cli_options *o)
         options.race_recordings[i] = o->arguments[i];
     if (o->argument_count == 2)
         options.recording = o->arguments[0];
-    if (choice.pass == 0 && !own && !strstr(o->given, " pass "))
+    if (choice.pass == 0 && !own && !o->given[CLI_FLAG_pass])
         choice.pass = 0.1;
     if (!choice.engine.backend && choice.pass > 0)
         choice.engine.backend = "cpu"; /* no GPU is kept busy so long by what memory holds */
-    if (!strstr(o->given, " tokens "))
+    if (!o->given[CLI_FLAG_tokens])
         choice.tokens = 0;
     if (o->json || o->plain || (!isatty(STDOUT_FILENO) && !(script && *script)))
         return run_plain(&options, o->json);
-    return interface_main(&options);
+    return cli_open_interface(&options, o);
 }
 
 const struct cli_command cli_race = {
     .name = "race",
     .arguments = "[FILE FILE]",
     .summary = "two ways to decode one text, side by side at their true speed",
-    .flags = "prompt tokens target draft drafter verifier with with-verifier settings backend "
-             "threads memory gpu-memory device exact width layers pass json plain ascii theme "
-             "config no-config",
-    .chooses = "baseline",
+    .flags = CLI(PROMPT) | CLI(TOKENS) | CLI(DRAFTER) | CLI(VERIFIER) | CLI(WITH) | CLI_ENGINE |
+             CLI(SETTINGS) | CLI(SIZE) | CLI(PASS) | CLI(JSON) | CLI(PLAIN) | CLI(LOOKS) |
+             CLI(CONFIG),
+    .chooses = CLI_SETTING(baseline) | CLI_SETTING(system),
     .draws_seed = true,
     .details =
         "Plain decoding on the left, trees on the right; --drafter and --with name others. "

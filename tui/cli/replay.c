@@ -121,20 +121,15 @@ static int run(struct cli_options *o)
         .recording = o->arguments[0],
         .speed = o->speed,
         .idle = o->idle,
-        .ascii = o->ascii,
-        .theme = o->theme,
-        .config = o->config,
-        .no_config = o->no_config,
-        .given = o->given,
     };
-    return o->plain ? replay_plain(o) : interface_main(&options);
+    return o->plain ? replay_plain(o) : cli_open_interface(&options, o);
 }
 
 const struct cli_command cli_replay = {
     .name = "replay",
     .arguments = "FILE [--plain]",
     .summary = "play a recorded session; no model is loaded",
-    .flags = "speed idle plain ascii theme config no-config",
+    .flags = CLI(SPEED) | CLI(PLAIN) | CLI(LOOKS) | CLI(CONFIG),
     .least = 1,
     .most = 1,
     .details = "Space pauses, < and > go by iterations, comma and full stop by stages, 0 to "

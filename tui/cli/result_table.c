@@ -276,6 +276,49 @@ void cli_table_pivot(const struct cli_table *t, const char *across, const char *
     }
 }
 
+/* Does a row have the value of column `key` that the condition names? */
+static bool meets(const struct cli_table *t, int row, int key, const char *value, size_t length)
+{
+    char text[CELL];
+    const char *has = shown(t, row, key, "", text);
+    return strlen(has) == length && memcmp(has, value, length) == 0;
+}
+
+static bool is_used(const struct cli_table *t, int column)
+{
+    char text[CELL];
+    for (int row = 0; row < t->rows; row++)
+        if (*shown(t, row, column, "", text))
+            return true;
+    return false;
+}
+
+bool cli_table_part(struct cli_table *part, const struct cli_table *t, const char *where)
+{
+    const size_t width = (size_t)t->columns;
+    *part = *t;
+    part->cell = calloc((size_t)t->rows * width + 1, sizeof *part->cell);
+    if (!part->cell)
+        return false;
+    memcpy(part->cell, t->cell, (size_t)t->rows * width * sizeof *part->cell);
+    for (const char *at = where; *(at += strspn(at, " \t")); at += strcspn(at, " \t")) {
+        const char *equals = at + strcspn(at, "= \t"), *value = equals + (*equals == '=');
+        char name[CELL];
+        snprintf(name, sizeof name, "%.*s", (int)(equals - at), at);
+        const int key = cli_table_find(t, name), rows = part->rows;
+        part->rows = 0;
+        for (int row = 0; key >= 0 && row < rows; row++)
+            if (meets(part, row, key, value, strcspn(value, " \t")))
+                memmove(part->cell + (size_t)part->rows++ * width,
+                        part->cell + (size_t)row * width, width * sizeof *part->cell);
+        if (key >= 0)
+            part->column[key].key = false;
+    }
+    for (int i = 0; i < part->columns && *where; i++)
+        part->column[i].key = part->column[i].key && is_used(part, i);
+    return true;
+}
+
 /* ------------------------------------------------------------------ plots */
 
 /* The key of a row that is this word, or -1. */

@@ -45,6 +45,10 @@ void cli_table_markdown(const struct cli_table *table, FILE *file);
 /* The values of one column, those of `across` side by side; the other keys are the lines. */
 void cli_table_pivot(const struct cli_table *table, const char *across, const char *column,
                      FILE *file);
+/* The rows whose key has a value, by conditions "KEY=VALUE ...". Those keys, and such as none
+ * of the rows has, are none any more. `part` refers to the table's cells; free(part->cell) is
+ * all that it takes. False: no memory. */
+bool cli_table_part(struct cli_table *part, const struct cli_table *table, const char *where);
 cJSON *cli_table_json(const struct cli_table *table);
 /* Fills an empty drawing: column y over column x, a line (or bars, where x is no number) for
  * each of the other keys' values, with the spread of y as error bars. Rows with the word

@@ -63,15 +63,29 @@ static void add_setting(cJSON *o, const struct esp_session *session, const char 
         cJSON_AddStringToObject(o, key, value);
 }
 
+/* A text that is given, or NULL. */
+static const char *text_of(const struct esp_value_info *info,
+                           const struct esp_session_values *values)
+{
+    struct esp_session_values copy = *values;
+    const char **text = esp_value_text(info, &copy);
+    return text ? *text : NULL;
+}
+
 void cli_json_setting(cJSON *o, const char *name, const struct esp_session_values *values,
                       int index)
 {
     struct esp_value_info info;
     char text[64], *end;
     esp_value_info(index, &info);
+    const char *given = text_of(&info, values);
+    if (given) {
+        cJSON_AddStringToObject(o, name, given);
+        return;
+    }
     esp_value_print(values, index, text, sizeof text);
     const bool is_number = isfinite(strtod(text, &end)) && end != text && !*end;
-    if (strcmp(info.kind, "flag") == 0)
+    if (info.kind == ESP_KIND_flag)
         cJSON_AddBoolToObject(o, name, strcmp(text, "on") == 0);
     else if (is_number)
         cJSON_AddRawToObject(o, name, text); /* as it is: a seed may have 64 bits */
@@ -84,7 +98,8 @@ void cli_json_settings(cJSON *to, const struct esp_session_values *values)
     struct esp_value_info info;
     cJSON *o = cJSON_AddObjectToObject(to, "settings");
     for (int i = 0; esp_value_info(i, &info); i++)
-        cli_json_setting(o, info.name, values, i);
+        if (info.kind != ESP_KIND_text || text_of(&info, values))
+            cli_json_setting(o, info.name, values, i);
 }
 
 void cli_json_choice(cJSON *o, const struct esp_session *session)

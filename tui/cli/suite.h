@@ -46,12 +46,14 @@ struct cli_vary {
 struct cli_suite_choice {
     char spec[SUITE_WORD]; /* with {..} for several, and $KEY for what varies */
     char label[SUITE_WORD];
-    bool best; /* only the best of several is shown */
+    char with[SUITE_WORD]; /* settings of its own, "KEY=VALUE,.."; or "" */
+    bool best;             /* only the best of several is shown */
 };
 
 struct cli_suite {
     char name[SUITE_WORD], path[PATH_MAX], prompts[PATH_MAX];
     char title[SUITE_WORD], source[SUITE_WORD], target[PATH_MAX];
+    int most_prompts, max_nodes; /* 0: all prompts; the engine's default */
     const struct cli_suite_measure *measure;
     struct cli_vary vary[SUITE_VARIES];
     int varies;
@@ -65,6 +67,7 @@ struct cli_suite {
     int columns;
     struct {
         char across[SUITE_WORD], column[SUITE_WORD];
+        char where[SUITE_WORD]; /* of a pivot: "KEY=VALUE .." of its rows; "": all */
     } pivot[SUITE_SHOWN], plot[SUITE_SHOWN]; /* of a plot: its x and y */
     int pivots, plots;
     char best_by[SUITE_WORD]; /* the column that says which of a grid is the best */
@@ -79,7 +82,9 @@ int cli_suite_read(struct cli_suite *suite, const char *name, char *err, size_t 
 /* A choice of drafter and verifier with all that a run depends on. */
 struct cli_case {
     char spec[SUITE_WORD];
-    int settings; /* cases of equal settings have the same number */
+    const char *with;       /* of its choice */
+    char draft[SUITE_WORD]; /* a folder in that of --draft; "": what --draft names */
+    int settings;           /* cases of equal settings have the same number */
     int tokens, prompt_tokens;
     struct esp_nominal_costs costs; /* NaN: espalier's own, or the drafter does not ask */
     struct esp_session_values values;

@@ -124,6 +124,22 @@ static void add_settings(cJSON *to, const struct cli_suite_plan *plan)
         }
 }
 
+/* The models of a key `draft` that varies. */
+static void add_drafts(cJSON *to, const struct cli_options *o, const struct cli_suite *s)
+{
+    cJSON *drafts = NULL;
+    for (int i = 0; i < s->varies; i++)
+        for (int j = 0; j < s->vary[i].keys; j++)
+            for (int k = 0; strcmp(s->vary[i].key[j], "draft") == 0 && k < s->vary[i].count;
+                 k++) {
+                const char *name = s->vary[i].value[k][j];
+                char path[PATH_MAX];
+                snprintf(path, sizeof path, "%s/%s", o->engine.draft, name);
+                drafts = drafts ? drafts : cJSON_AddObjectToObject(to, "drafts");
+                add_model(drafts, name, path, NULL);
+            }
+}
+
 cJSON *cli_suite_made(const struct cli_options *o, const struct cli_suite_plan *plan,
                       const struct esp_engine *engine)
 {
@@ -143,6 +159,7 @@ cJSON *cli_suite_made(const struct cli_options *o, const struct cli_suite_plan *
     cJSON_AddNumberToObject(made, "layers", o->engine.layers);
     cJSON_AddNumberToObject(made, "warmup", o->warmup);
     add_settings(made, plan);
+    add_drafts(made, o, s);
     return made;
 }
 
@@ -151,9 +168,9 @@ cJSON *cli_suite_made(const struct cli_options *o, const struct cli_suite_plan *
 /* The name of something that a run depends on and that is not the same; NULL: all is. */
 static const char *other(const cJSON *committed, const cJSON *made)
 {
-    static const char *const same[] = {"target",     "draft",  "width",         "layers",
-                                       "prompts",    "tokens", "prompt_tokens", "row_cost",
-                                       "draft_cost", "warmup"};
+    static const char *const same[] = {"target",   "draft",      "drafts", "width",
+                                       "layers",   "prompts",    "tokens", "prompt_tokens",
+                                       "row_cost", "draft_cost", "warmup"};
     const cJSON *settings = cJSON_GetObjectItemCaseSensitive(committed, "settings"), *now;
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         const cJSON *a = cJSON_GetObjectItemCaseSensitive(committed, same[i]);

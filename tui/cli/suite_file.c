@@ -35,6 +35,15 @@ static bool next_word(char **text, char word[SUITE_WORD])
     return true;
 }
 
+/* Takes the next word off *text if it is this one. */
+static bool is_word(char **text, const char *wanted)
+{
+    char *rest = *text, word[SUITE_WORD];
+    const bool same = next_word(&rest, word) && strcmp(word, wanted) == 0;
+    *text = same ? rest : *text;
+    return same;
+}
+
 static bool is_end(const char *text)
 {
     return text[strspn(text, " \t")] == '\0';
@@ -75,15 +84,37 @@ static int take_source(struct reading *r, char *text)
     return take_text(r, r->suite->source, sizeof r->suite->source, text);
 }
 
+/* Takes a whole number from 1 on off *text, the last word of the line. */
+static bool last_number(char **text, int *number)
+{
+    char word[SUITE_WORD], *end;
+    if (!next_word(text, word) || !is_end(*text))
+        return false;
+    const long value = strtol(word, &end, 10);
+    *number = (int)value;
+    return end != word && !*end && value >= 1 && value <= 1 << 24;
+}
+
 /* A file beside the suite, or one of the suites' folder. */
 static int take_prompts(struct reading *r, char *text)
 {
     const char *slash = strrchr(r->path, '/');
-    const int length = *text == '/' || !slash ? 0 : (int)(slash - r->path) + 1;
+    char file[SUITE_WORD];
+    if (!next_word(&text, file) ||
+        (!is_end(text) && !last_number(&text, &r->suite->most_prompts)))
+        return wrong(r, "prompts takes a FILE, and perhaps how many of them");
+    const int length = *file == '/' || !slash ? 0 : (int)(slash - r->path) + 1;
     const int n =
-        snprintf(r->suite->prompts, sizeof r->suite->prompts, "%.*s%s", length, r->path, text);
-    return *text && n < (int)sizeof r->suite->prompts ? (int)ESP_OK
-                                                      : wrong(r, "prompts takes a FILE");
+        snprintf(r->suite->prompts, sizeof r->suite->prompts, "%.*s%s", length, r->path, file);
+    return n < (int)sizeof r->suite->prompts ? (int)ESP_OK
+                                             : wrong(r, "the name of the prompts is too long");
+}
+
+static int take_max_nodes(struct reading *r, char *text)
+{
+    return last_number(&text, &r->suite->max_nodes) && r->suite->max_nodes <= ESP_MAX_NODES
+               ? (int)ESP_OK
+               : wrong(r, "max_nodes takes a number up to 2048");
 }
 
 static int take_target(struct reading *r, char *text)
@@ -142,15 +173,16 @@ static int add_choice(struct reading *r, char *text, bool best)
 {
     struct cli_suite *s = r->suite;
     struct cli_suite_choice *c = &s->choice[s->choices];
-    char word[SUITE_WORD];
     if (s->choices == SUITE_CHOICES)
         return wrong(r, "there are too many choices");
     if (!next_word(&text, c->spec))
         return wrong(r, "there must be a drafter, or drafter+verifier, and perhaps: as NAME");
     strcpy(c->label, best ? "" : c->spec);
+    if (is_word(&text, "with") && !next_word(&text, c->with))
+        return wrong(r, "with takes KEY=VALUE, or several with commas between them");
     if (!is_end(text)) {
-        if (!next_word(&text, word) || strcmp(word, "as") != 0)
-            return wrong(r, "behind the choice there may only be: as NAME");
+        if (!is_word(&text, "as"))
+            return wrong(r, "behind the choice there may only be: with KEY=VALUE,.. as NAME");
         text += strspn(text, " \t");
         int status = take_text(r, c->label, sizeof c->label, text);
         if (status < 0)
@@ -201,10 +233,13 @@ static int take_pivot(struct reading *r, char *text)
     if (s->pivots == SUITE_SHOWN)
         return wrong(r, "there are too many pivots");
     if (!next_word(&text, s->pivot[s->pivots].across) ||
-        !next_word(&text, s->pivot[s->pivots].column) || !is_end(text))
-        return wrong(r, "pivot takes KEY COLUMN");
-    s->pivots++;
-    return ESP_OK;
+        !next_word(&text, s->pivot[s->pivots].column))
+        return wrong(r, "pivot takes KEY COLUMN, and perhaps KEY=VALUE ...");
+    for (char word[SUITE_WORD], *rest = text; !is_end(rest);)
+        if (!next_word(&rest, word) || !strchr(word, '='))
+            return wrong(r, "behind a pivot's column there may only be KEY=VALUE ...");
+    return is_end(text) ? (s->pivots++, (int)ESP_OK)
+                        : take_text(r, s->pivot[s->pivots++].where, SUITE_WORD, text);
 }
 
 static int take_plot(struct reading *r, char *text)
@@ -235,11 +270,14 @@ static const struct {
     const char *name;
     int (*take)(struct reading *r, char *text);
 } lines[] = {
-    {"title", take_title},     {"source", take_source}, {"prompts", take_prompts},
-    {"measure", take_measure}, {"set", take_set},       {"vary", take_vary},
-    {"choice", take_choice},   {"best", take_best},     {"best_by", take_best_by},
-    {"columns", take_columns}, {"pivot", take_pivot},   {"plot", take_plot},
-    {"by", take_by},           {"chain", take_chain},   {"target", take_target},
+    {"title", take_title},     {"source", take_source},
+    {"prompts", take_prompts}, {"measure", take_measure},
+    {"set", take_set},         {"vary", take_vary},
+    {"choice", take_choice},   {"best", take_best},
+    {"best_by", take_best_by}, {"columns", take_columns},
+    {"pivot", take_pivot},     {"plot", take_plot},
+    {"by", take_by},           {"chain", take_chain},
+    {"target", take_target},   {"max_nodes", take_max_nodes},
 };
 
 static int take_line(void *user, char *line, int number, char *err, size_t errlen)

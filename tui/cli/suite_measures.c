@@ -13,7 +13,7 @@
 #include "tui/cli/cli.h"
 #include "tui/cli/suite.h"
 
-enum { DRAWS = 4, BINS = 10, READ = 4096 };
+enum { DRAWS = 4, BINS = 10, STEPS = 256, READ = 4096 };
 
 static void add(cJSON *o, const char *name, double value)
 {
@@ -56,6 +56,19 @@ static void add_ranks(cJSON *o, const struct esp_acceptance *a)
     }
 }
 
+/* [[tried, accepted, with q, q, with p, p], ..] by the draft's probability. */
+static void add_shares(cJSON *o, const struct esp_acceptance *a)
+{
+    cJSON *shares = cJSON_AddArrayToObject(o, "shares");
+    for (int i = 0; i < ESP_ACCEPT_BINS; i++) {
+        const struct esp_trial_counts *s = &a->share[i];
+        const double counts[] = {(double)s->tried,  (double)s->accepted,
+                                 (double)s->with_q, s->q,
+                                 (double)s->with_p, s->p};
+        cJSON_AddItemToArray(shares, cJSON_CreateDoubleArray(counts, 6));
+    }
+}
+
 static cJSON *figures_of(const struct cli_choice *choice)
 {
     struct esp_stats s;
@@ -76,6 +89,9 @@ static cJSON *figures_of(const struct cli_choice *choice)
     add(o, "decode", s.decode_seconds);
     add_stages(o, &s);
     add_ranks(o, a);
+    add_shares(o, a);
+    if (choice->steps)
+        cJSON_AddItemToObject(o, "steps", cJSON_Duplicate(choice->steps, true));
     return o;
 }
 
@@ -129,6 +145,74 @@ static bool fill_by_rank(struct cli_table *t, const struct cli_suite_plan *plan)
                 cell[1].number = 100 * counts[rank][0] / all;
                 cell[2].number = 100 * counts[rank][2] / counts[rank][1];
             }
+        }
+    }
+    return good;
+}
+
+/* ------------------------------------------------------------------ drafts by probability */
+
+/* A line for each tenth of the draft's probability: the means of q and of the target's p, and
+ * how often such a draft is accepted where it is tried (dyspec, fig. 2). */
+static bool fill_by_share(struct cli_table *t, const struct cli_suite_plan *plan)
+{
+    bool good = cli_suite_keys(t, plan) && cli_table_column(t, "from", "from", 1, true) &&
+                cli_table_column(t, "tried", "tried", 0, false) &&
+                cli_table_column(t, "draft", "draft's probability", 3, false) &&
+                cli_table_column(t, "target", "target's probability", 3, false) &&
+                cli_table_column(t, "accepted", "accepted %", 1, false);
+    for (int row = 0; good && row < plan->rows; row++) {
+        const struct cli_case *c = cli_suite_best(plan, row, "");
+        for (int bin = 0; good && c && bin < ESP_ACCEPT_BINS; bin++) {
+            double sum[6] = {0};
+            struct cli_cell *cell;
+            for (int i = 0; i < plan->prompts->count; i++) {
+                const cJSON *s = part(cli_suite_figures(plan, c, i, ""), "shares", bin);
+                for (int j = 0; s && j < 6; j++)
+                    sum[j] += sum_of(s, j);
+            }
+            if ((good = cli_suite_begin_row(t, plan, row, "", &cell))) {
+                cell[0].number = (double)bin / ESP_ACCEPT_BINS;
+                cell[1].number = sum[0];
+                cell[2].number = sum[3] / sum[2];
+                cell[3].number = sum[5] / sum[4];
+                cell[4].number = 100 * sum[1] / sum[0];
+            }
+        }
+    }
+    return good;
+}
+
+/* ------------------------------------------------------------------ one iteration after
+ * another */
+
+/* A run that keeps [nodes, accepted] of every iteration. */
+static int measure_steps(const struct cli_options *o, const struct cli_case *c,
+                         struct cli_choice *choice, const struct cli_prompt *prompt,
+                         cJSON **figures, char *err, size_t errlen)
+{
+    choice->steps = cJSON_CreateArray();
+    int status = measure_run(o, c, choice, prompt, figures, err, errlen);
+    cJSON_Delete(choice->steps);
+    choice->steps = NULL;
+    return status;
+}
+
+/* A line for each of the first STEPS iterations of the first prompt: how large its tree was,
+ * and how much of it was accepted (dyspec, fig. 5). */
+static bool fill_by_step(struct cli_table *t, const struct cli_suite_plan *plan)
+{
+    bool good = cli_suite_keys(t, plan) && cli_table_column(t, "step", "step", 0, true) &&
+                cli_table_column(t, "nodes", "nodes", 0, false) &&
+                cli_table_column(t, "accepted", "accepted", 0, false);
+    for (int row = 0; good && row < plan->rows; row++) {
+        const struct cli_case *c = cli_suite_best(plan, row, "");
+        const cJSON *step;
+        for (int i = 0; good && c && i < STEPS && (step = part(c->run[0], "steps", i)); i++) {
+            struct cli_cell *cell;
+            good = cli_suite_begin_row(t, plan, row, "", &cell);
+            for (int j = 0; good && j < 3; j++)
+                cell[j].number = j == 0 ? i + 1 : sum_of(step, j - 1);
         }
     }
     return good;
@@ -394,6 +478,8 @@ const struct cli_suite_measure cli_suite_measures[] = {
     {"runs", false, true, measure_run, NULL},
     {"memory", true, true, measure_memory, NULL},
     {"ranks", false, false, measure_run, fill_by_rank},
+    {"shares", false, false, measure_run, fill_by_share},
+    {"steps", false, false, measure_steps, fill_by_step},
     {"rules", false, false, measure_nodes, fill_by_depth},
     {"guesses", false, false, measure_nodes, fill_guesses},
     {NULL, false, false, NULL, NULL},

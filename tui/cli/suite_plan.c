@@ -36,7 +36,7 @@ static bool is_cost(const char *key)
 static bool is_setting(const char *key)
 {
     return strcmp(key, "tokens") == 0 || strcmp(key, "prompt_tokens") == 0 ||
-           esp_value_find(key) >= 0;
+           strcmp(key, "draft") == 0 || esp_value_find(key) >= 0;
 }
 
 static bool has(const struct cli_vary *v, bool (*is)(const char *key))
@@ -60,23 +60,10 @@ static int too_long(const struct planning *p)
 
 /* ------------------------------------------------------------------ flags */
 
+/* Was a key given as a flag? --draft names the folder of the drafts that vary. */
 static bool was_given(const struct cli_options *o, const char *key)
 {
-    char name[SUITE_WORD + 2];
-    snprintf(name, sizeof name, " %s ", key);
-    for (char *c = name; *c; c++)
-        *c = *c == '_' ? '-' : *c;
-    return strstr(o->given, name) != NULL;
-}
-
-static void print_given(const struct cli_options *o, const char *key, char text[SUITE_WORD])
-{
-    if (strcmp(key, "tokens") == 0)
-        snprintf(text, SUITE_WORD, "%d", o->tokens);
-    else if (strcmp(key, "prompt_tokens") == 0)
-        snprintf(text, SUITE_WORD, "%d", o->prompt_tokens);
-    else
-        esp_value_print(&o->session.values, esp_value_find(key), text, SUITE_WORD);
+    return strcmp(key, "draft") != 0 && is_setting(key) && cli_is_given(o, key);
 }
 
 /* A varied key that was given as a flag has that value alone. */
@@ -84,21 +71,20 @@ static void follow_flags(struct cli_suite *s, const struct cli_options *o)
 {
     for (int i = 0; i < s->varies; i++)
         for (int j = 0; j < s->vary[i].keys; j++) {
-            if (!is_setting(s->vary[i].key[j]) || !was_given(o, s->vary[i].key[j]))
+            if (!was_given(o, s->vary[i].key[j]))
                 continue;
             s->vary[i].count = 1;
-            print_given(o, s->vary[i].key[j], s->vary[i].value[0][j]);
+            esp_value_write(cli_flag(s->vary[i].key[j]), o, s->vary[i].value[0][j], SUITE_WORD);
         }
     for (int i = 0; i < s->sets; i++)
-        if (is_setting(s->set[i].key) && was_given(o, s->set[i].key))
-            print_given(o, s->set[i].key, s->set[i].value);
+        if (was_given(o, s->set[i].key))
+            esp_value_write(cli_flag(s->set[i].key), o, s->set[i].value, SUITE_WORD);
 }
 
 /* ------------------------------------------------------------------ settings */
 
-static int set(struct planning *p, const char *key, const char *value)
+static int set(const struct planning *p, struct cli_case *c, const char *key, const char *value)
 {
-    struct cli_case *c = &p->settings;
     const bool tokens = strcmp(key, "tokens") == 0;
     char *end, called[2 * SUITE_WORD];
     if (tokens || strcmp(key, "prompt_tokens") == 0) {
@@ -110,6 +96,15 @@ static int set(struct planning *p, const char *key, const char *value)
         *(tokens ? &c->tokens : &c->prompt_tokens) = (int)number;
         return ESP_OK;
     }
+    if (strcmp(key, "draft") == 0) {
+        snprintf(c->draft, sizeof c->draft, "%s", value);
+        return p->options->engine.draft
+                   ? (int)ESP_OK
+                   : esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,
+                              "%s is of drafts of your own: name the folder with --draft that "
+                              "has '%s' in it",
+                              p->suite->name, value);
+    }
     if (is_cost(key)) {
         const double share = strtod(value, &end);
         if (*end || end == value || !(share >= 0 && share <= MOST_COST))
@@ -120,11 +115,10 @@ static int set(struct planning *p, const char *key, const char *value)
         return ESP_OK;
     }
     if (esp_value_find(key) < 0)
-        return esp_fail(
-            p->err, p->errlen, ESP_E_ARGUMENT,
-            "%s: there is no setting '%s': it may be tokens, prompt_tokens, row_cost, "
-            "draft_cost or one of `espalier list settings`",
-            p->suite->path, key);
+        return esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,
+                        "%s: there is no setting '%s': it may be tokens, prompt_tokens, draft, "
+                        "row_cost, draft_cost or one of `espalier list settings`",
+                        p->suite->path, key);
     snprintf(called, sizeof called, "%s: %s", p->suite->name, key);
     return esp_value_parse(&c->values, esp_value_find(key), called, value, p->err, p->errlen);
 }
@@ -140,12 +134,12 @@ static int apply_values(struct planning *p)
                                     .costs = {NAN, NAN},
                                     .values = p->options->session.values};
     for (int i = 0; i < s->sets && status == ESP_OK; i++)
-        status = set(p, s->set[i].key, s->set[i].value);
+        status = set(p, &p->settings, s->set[i].key, s->set[i].value);
     for (int i = 0; i < s->varies; i++) {
         const struct cli_vary *v = &s->vary[i];
         for (int j = 0; j < v->keys && status == ESP_OK; j++)
             if (is_setting(v->key[j]) || is_cost(v->key[j]))
-                status = set(p, v->key[j], v->value[p->value[i]][j]);
+                status = set(p, &p->settings, v->key[j], v->value[p->value[i]][j]);
         if (!has(v, is_setting) && !has(v, is_cost))
             continue;
         number = number * v->count + p->value[i];
@@ -195,6 +189,25 @@ static int substitute(const struct planning *p, const char *spec, char out[SUITE
     return ESP_OK;
 }
 
+/* The settings that a choice has of its own. */
+static int set_own(const struct planning *p, struct cli_case *c, const char *with)
+{
+    char text[SUITE_WORD];
+    int status = ESP_OK;
+    snprintf(text, sizeof text, "%s", with);
+    for (char *key = text, *next; key && *key && status == ESP_OK; key = next) {
+        char *value = strchr(key, '=');
+        if ((next = strchr(key, ',')))
+            *next++ = '\0';
+        if (!value || (next && value >= next))
+            return esp_fail(p->err, p->errlen, ESP_E_FORMAT,
+                            "%s: with takes KEY=VALUE, not '%s'", p->suite->path, key);
+        *value++ = '\0';
+        status = set(p, c, key, value);
+    }
+    return status;
+}
+
 static int check_case(const struct planning *p, const char *spec)
 {
     char drafter[SUITE_WORD], why[512];
@@ -224,11 +237,13 @@ static bool weighs_costs(const char *spec)
 static int add_case(struct planning *p, const char *spec)
 {
     struct cli_suite_plan *plan = p->plan;
+    const char *with = p->suite->choice[p->row->choice].with;
     const bool costs = weighs_costs(spec);
     const int settings = costs ? p->settings.settings : p->without_costs;
     int at = 0;
     while (at < plan->count &&
-           (plan->cases[at].settings != settings || strcmp(plan->cases[at].spec, spec) != 0))
+           (plan->cases[at].settings != settings || strcmp(plan->cases[at].with, with) != 0 ||
+            strcmp(plan->cases[at].spec, spec) != 0))
         at++;
     if (at == SUITE_GRID || plan->candidates == SUITE_GRID)
         return esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,
@@ -242,7 +257,11 @@ static int add_case(struct planning *p, const char *spec)
         plan->cases[at].settings = settings;
         if (!costs)
             plan->cases[at].costs = (struct esp_nominal_costs){NAN, NAN};
+        plan->cases[at].with = with;
         strcpy(plan->cases[at].spec, spec);
+        status = set_own(p, &plan->cases[at], with);
+        if (status < 0)
+            return status;
         plan->cases[at].run = calloc((size_t)plan->prompts->count, sizeof(cJSON *));
         if (!plan->cases[at].run)
             return no_memory(p);

@@ -31,6 +31,8 @@ enum { TOGETHER = 24, LONGEST = 1 << 20 }; /* sessions that are open at once; by
 
 struct running {
     const struct cli_options *o;
+    struct cli_options own; /* the same with what the suite and a case want of the engine */
+    char draft[PATH_MAX];   /* of the engine, where cases name one */
     struct cli_suite suite;
     struct cli_prompts prompts;
     struct cli_suite_plan plan;
@@ -230,7 +232,7 @@ static int run_case(struct running *r, struct cli_case *c, struct cli_choice *ch
                     int prompt)
 {
     tell(r, "", c->spec);
-    int status = r->suite.measure->run(r->o, c, choice, &r->prompts.prompt[prompt],
+    int status = r->suite.measure->run(&r->own, c, choice, &r->prompts.prompt[prompt],
                                        &c->run[prompt], r->err, r->errlen);
     if (status < 0 || !c->run[prompt])
         return status;
@@ -246,11 +248,27 @@ static bool is_missing(const struct running *r, const struct cli_case *c)
     return false;
 }
 
+/* Opens the engine with the draft of a case, unless it is open with that. */
+static int open_engine(struct running *r, const struct cli_case *c)
+{
+    char path[PATH_MAX] = "";
+    if (*c->draft)
+        snprintf(path, sizeof path, "%s/%s", r->o->engine.draft, c->draft);
+    if (r->engine && strcmp(path, r->draft) == 0)
+        return ESP_OK;
+    esp_engine_close(r->engine);
+    r->engine = NULL;
+    strcpy(r->draft, path);
+    r->own.engine.draft = *path ? r->draft : r->o->engine.draft;
+    return cli_open_engine(&r->engine, &r->own, r->err, r->errlen);
+}
+
 static int open_cases(struct running *r, struct cli_case **c, struct cli_choice *choice,
                       int count)
 {
-    int status = ESP_OK;
-    for (int i = 0; i < count && status == ESP_OK && !r->suite.measure->alone; i++) {
+    const bool alone = r->suite.measure->alone;
+    int status = alone ? (int)ESP_OK : open_engine(r, c[0]);
+    for (int i = 0; i < count && status == ESP_OK && !alone; i++) {
         struct esp_session_options session = r->o->session;
         session.values = c[i]->values;
         session.repeatable = true;
@@ -308,6 +326,35 @@ static int run_all(struct running *r)
 
 /* ------------------------------------------------------------------ results */
 
+/* Conditions that name a value; those that want none go without saying. */
+static void print_where(const char *where, FILE *file)
+{
+    char word[SUITE_WORD];
+    int used;
+    for (; sscanf(where, "%255s%n", word, &used) == 1; where += used)
+        if (word[strlen(word) - 1] != '=') {
+            fputs(", ", file);
+            cli_markdown_text(file, word);
+        }
+}
+
+static void print_pivot(const struct cli_table *t, const char *across, const char *name,
+                        const char *where, FILE *file)
+{
+    const int column = cli_table_find(t, name);
+    struct cli_table part;
+    if (column < 0 || !cli_table_part(&part, t, where))
+        return;
+    if (part.rows > 0) {
+        cli_markdown_text(file, t->column[column].heading);
+        print_where(where, file);
+        fputs(":\n\n", file);
+        cli_table_pivot(&part, across, name, file);
+        fputc('\n', file);
+    }
+    free(part.cell);
+}
+
 static void print_markdown(const struct running *r, const struct cli_table *t, FILE *file)
 {
     const struct cli_suite *s = &r->suite;
@@ -319,15 +366,8 @@ static void print_markdown(const struct running *r, const struct cli_table *t, F
     cli_markdown_text(file, s->name);
     fprintf(file, ", %d prompt%s%s.\n\n", r->prompts.count, r->prompts.count == 1 ? "" : "s",
             r->done < r->all ? "; it was interrupted, and some runs are missing" : "");
-    for (int i = 0; i < s->pivots; i++) {
-        const int column = cli_table_find(t, s->pivot[i].column);
-        if (column < 0)
-            continue;
-        cli_markdown_text(file, t->column[column].heading);
-        fputs(":\n\n", file);
-        cli_table_pivot(t, s->pivot[i].across, s->pivot[i].column, file);
-        fputc('\n', file);
-    }
+    for (int i = 0; i < s->pivots; i++)
+        print_pivot(t, s->pivot[i].across, s->pivot[i].column, s->pivot[i].where, file);
     cli_table_markdown(t, file);
 }
 
@@ -466,8 +506,8 @@ static void count_alone(struct cli_suite *s)
 static int add_baseline(struct running *r)
 {
     static const struct cli_suite_choice added[] = {
-        {"ar", SUITE_PLAIN, false},
-        {"linear:K={1..8}", SUITE_CHAIN, true},
+        {.spec = "ar", .label = SUITE_PLAIN},
+        {.spec = "linear:K={1..8}", .label = SUITE_CHAIN, .best = true},
     };
     struct cli_suite *s = &r->suite;
     const int count = !s->measure->baseline ? 0 : s->no_chain ? 1 : 2;
@@ -498,6 +538,8 @@ static int read_prompts(struct running *r)
     free(text);
     if (status == ESP_OK)
         cli_prompts_keep(&r->prompts, r->o->most_prompts);
+    if (status == ESP_OK && r->suite.most_prompts > 0)
+        cli_prompts_keep(&r->prompts, r->suite.most_prompts);
     return status;
 }
 
@@ -515,6 +557,8 @@ static int run_suite(struct running *r)
     int status = check_format(r);
     if (status == ESP_OK)
         status = cli_suite_read(&r->suite, r->o->suite, r->err, r->errlen);
+    r->own.engine.max_nodes =
+        r->o->engine.max_nodes ? r->o->engine.max_nodes : r->suite.max_nodes;
     if (status == ESP_OK)
         status = read_prompts(r);
     if (status == ESP_OK)
@@ -531,8 +575,6 @@ static int run_suite(struct running *r)
         status = open_journal(r);
     r->all = r->plan.count * r->prompts.count;
     r->done = r->kept;
-    if (status == ESP_OK && r->done < r->all && !r->suite.measure->alone)
-        status = cli_open_engine(&r->engine, r->o, r->err, r->errlen);
     if (status < 0)
         return status;
     cli_catch_interrupt();
@@ -552,6 +594,7 @@ int cli_suite_run(const struct cli_options *o)
         return cli_suite_list();
     }
     r->o = o;
+    r->own = *o;
     r->journal = -1;
     r->err = err;
     r->errlen = sizeof err;

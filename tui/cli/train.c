@@ -29,10 +29,11 @@ const struct cli_command cli_train = {
     .name = "train",
     .arguments = "head|draft|text|selector --text FILE... -o DIR",
     .summary = "train a draft head, a draft model or a selector, or make text for it",
-    .flags =
-        "target draft verifier text loss pieces epochs goal rate batch length tokens output "
-        "resume force settings backend threads device context json",
-    .chooses = "temp draft-temp top-p top-k order baseline",
+    .flags = CLI(MODELS) | CLI(VERIFIER) | CLI(TRAIN) | CLI(TOKENS) | CLI(OUTPUT) |
+             CLI(RESUME) | CLI(FORCE) | CLI(SETTINGS) | CLI(DEVICE) | CLI(CONTEXT) | CLI(JSON),
+    .chooses = CLI_SETTING(temperature) | CLI_SETTING(draft_temp) | CLI_SETTING(top_p) |
+               CLI_SETTING(top_k) | CLI_SETTING(order) | CLI_SETTING(baseline) |
+               CLI_SETTING(system),
     .least = 1,
     .most = 64,
     .details =

@@ -162,7 +162,7 @@ int cli_train_text(struct cli_options *o)
         return cli_fail("name the file that is to be made with -o FILE");
     if (!o->text)
         return cli_fail("there is no text to begin with: give --text FILE");
-    w.wanted = strstr(o->given, " tokens ") ? o->tokens : 100000;
+    w.wanted = o->given[CLI_FLAG_tokens] ? o->tokens : 100000;
     if (cli_open_engine(&w.engine, o, err, sizeof err) < 0)
         return cli_fail(err);
     int code = read_file(&w, o->text);

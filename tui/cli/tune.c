@@ -108,7 +108,7 @@ static int run_contest(struct tuning *t, double temperature, double seconds, cha
     struct esp_session_options session = t->o->session;
     session.values.temperature = temperature;
     *contest = (struct cli_contest){
-        .tokens = strstr(t->o->given, " tokens ") ? t->o->tokens : 0,
+        .tokens = t->o->given[CLI_FLAG_tokens] ? t->o->tokens : 0,
         .prompt_tokens = t->o->prompt_tokens,
         .prompts = &t->prompts,
         .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
@@ -336,10 +336,9 @@ const struct cli_command cli_tune = {
     .name = "tune",
     .arguments = "[-p TEXT | -f FILE | -] [--write]",
     .summary = "find the fastest drafter for a pair, and make it the preset",
-    .flags = "prompt file tokens prompt-tokens seconds write target draft settings backend "
-             "threads memory gpu-memory "
-             "device exact max-nodes context json",
-    .chooses = "baseline chat",
+    .flags = CLI(PROMPT) | CLI(FILE) | CLI(TOKENS) | CLI(PROMPT_TOKENS) | CLI(TUNE) |
+             CLI_SESSION | CLI(JSON),
+    .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat) | CLI_SETTING(system),
     .most = 1,
     .temperature = SAMPLING,
     .details =

@@ -27,7 +27,7 @@ int esp_configuration_apply(const struct esp_configuration *config, struct esp_c
         }
         int index = esp_setting_find(line->key, strlen(line->key));
         bool of_models = index >= 0 && esp_setting(index)->kind == ESP_SETTING_MODELS;
-        if (of_models != models || (index >= 0 && control->given[index]))
+        if (of_models != models || (index >= 0 && control->options.given[index]))
             continue;
         int status =
             esp_setting_change(control, line->key, line->value, origin, wrong, sizeof wrong);

@@ -92,14 +92,26 @@ void esp_control_line(struct esp_control *control, const char *line, bool if_emp
     control->line_if_empty = if_empty;
 }
 
+bool esp_control_stop_engine(struct esp_control *control)
+{
+    char *prompt = esp_mailbox_stop(esp_worker_mailbox(control->worker));
+    const bool withdrawn = prompt && *prompt;
+    if (withdrawn)
+        esp_control_line(control, prompt, true);
+    free(prompt);
+    return withdrawn;
+}
+
 void esp_control_stop(struct esp_control *control)
 {
     if (control->player)
         control->player->playing = false;
     if (!control->worker || !esp_state_is_busy(&control->state))
         return;
-    esp_mailbox_stop(esp_worker_mailbox(control->worker));
-    esp_answer(control, "the text was stopped; Enter goes on with it");
+    if (esp_control_stop_engine(control))
+        esp_answer(control, "the prompt was withdrawn; Enter sends it again");
+    else
+        esp_answer(control, "the text was stopped; Enter goes on with it");
 }
 
 void esp_control_page(struct esp_control *control, const struct esp_page_ops *ops, void *data)

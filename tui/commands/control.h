@@ -30,7 +30,7 @@ struct esp_interface_options {
     const char *theme;  /* name of a theme; NULL: the default */
     const char *config; /* file to read settings from; NULL: the user's */
     bool no_config;     /* read none */
-    const char *given;  /* names of the flags that go before the file, as in cli.h; or NULL */
+    bool given[ESP_MOST_SETTINGS]; /* settings of which a flag goes before the file */
     /* A recording to be replayed; then no model is loaded. NULL: a live session. Speed and the
      * longest pause are those of player.h. */
     const char *recording;
@@ -74,8 +74,8 @@ struct esp_control {
     struct esp_interface_options options;
     char target[1200], draft[1200], backend[32]; /* strings of the options */
     struct esp_configuration config;
-    bool given[ESP_MOST_SETTINGS];  /* on the command line */
     bool chosen[ESP_MOST_SETTINGS]; /* by the user, anywhere; the rest are defaults */
+    char *said[ESP_MOST_SETTINGS];  /* texts of the session, as they were set last */
     int tokens;                     /* a prompt may be continued by */
     int races;                      /* that were run: each has another seed */
     double pace; /* what ESP_ACTION_FULL_SPEED comes back to; in a replay a speed */
@@ -123,6 +123,9 @@ int esp_control_theme(struct esp_control *control, const char *name, char *err, 
 int esp_control_copy(struct esp_control *control, const char *bytes, size_t length);
 /* Hands a line to the input line. */
 void esp_control_line(struct esp_control *control, const char *line, bool if_empty);
+/* Stops the generation. A prompt that the engine had not begun to read comes back into the input
+ * line, if that is empty; then returns true. */
+bool esp_control_stop_engine(struct esp_control *control);
 /* Before a page is shown: stops the text that is being written, which stays, or pauses the
  * replay. */
 void esp_control_stop(struct esp_control *control);

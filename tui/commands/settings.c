@@ -11,7 +11,6 @@
 #include "tui/commands/complete.h"
 #include "kernels/status.h"
 #include "engine/find_models.h"
-#include "engine/support/byte_size.h"
 #include "engine/support/suggestion.h"
 #include "tui/commands/replay.h"
 
@@ -229,6 +228,49 @@ static int model_path(const char *word, char *path, size_t size, char *err, size
     return ESP_OK;
 }
 
+/* As many threads as there are processors, at most: more would only take turns. */
+static void limit_threads(struct esp_control *control, int *threads)
+{
+    cpu_set_t cpus;
+    const int cores =
+        sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : *threads;
+    if (*threads <= cores)
+        return;
+    *threads = cores;
+    esp_answer(control, "%d processor%s: as many threads; more would only take turns", cores,
+               cores == 1 ? " is free" : "s are free");
+}
+
+/* An option of the engine: before anything is loaded what is loaded, later loads anew. 0 is
+ * auto, as in the options. The options keep a text that is given. */
+static int set_option(struct esp_control *control, const char *key, const char *value,
+                      char *err, size_t errlen)
+{
+    struct esp_engine_options *options = &control->options.engine;
+    const struct esp_value_info *option = esp_engine_option_find(key);
+    const bool zero =
+        strcmp(value, "0") == 0 && strncmp(option->values, "auto|", strlen("auto|")) == 0;
+    char now[64];
+    int status = esp_value_read(option, options, key, zero ? "auto" : value, err, errlen);
+    if (status < 0)
+        return status;
+    if (option == esp_engine_option(ESP_OPTION_OF_threads))
+        limit_threads(control, &options->threads);
+    esp_value_write(option, options, now, sizeof now);
+    if (control->worker)
+        esp_worker_load(control->worker, &(struct esp_models_change){key, now, NULL});
+    return ESP_OK;
+}
+
+static void get_option(const struct esp_control *control, const char *key, char *value,
+                       size_t size)
+{
+    const struct esp_value_info *option = esp_engine_option_find(key);
+    struct esp_engine_options now = control->options.engine;
+    esp_value_check(option, &now, value, size);
+    esp_value_write(option, &now, value, size);
+}
+
 static int set_model(struct esp_control *control, const char *value, char *err, size_t errlen)
 {
     char word[1024], folder[2][1200] = {"", ""};
@@ -248,10 +290,8 @@ static int set_model(struct esp_control *control, const char *value, char *err, 
         control->options.engine.draft = *control->draft ? control->draft : NULL;
         return ESP_OK;
     }
-    esp_worker_load(control->worker,
-                    &(struct esp_models_change){.part = ESP_CHANGE_MODELS,
-                                                .target = folder[0],
-                                                .draft = *folder[1] ? folder[1] : NULL});
+    esp_worker_load(control->worker, &(struct esp_models_change){
+                                         "target", folder[0], *folder[1] ? folder[1] : NULL});
     return ESP_OK;
 }
 
@@ -301,12 +341,7 @@ static int set_backend(struct esp_control *control, const char *value, char *err
                         "there is no backend '%.40s'; see espalier list backends", value);
     snprintf(control->backend, sizeof control->backend, "%s", value);
     control->options.engine.device = 0;
-    if (control->worker)
-        esp_worker_load(control->worker, &(struct esp_models_change){.part = ESP_CHANGE_BACKEND,
-                                                                     .backend = value});
-    else
-        control->options.engine.backend = control->backend;
-    return ESP_OK;
+    return set_option(control, "backend", control->backend, err, errlen);
 }
 
 static void get_backend(const struct esp_control *control, char *value, size_t size)
@@ -324,94 +359,6 @@ static void complete_backend(const char *before, const char *word, struct esp_ch
         esp_choices_offer(choices, word, item.name, item.summary);
 }
 
-static int set_threads(struct esp_control *control, const char *value, char *err, size_t errlen)
-{
-    char *end;
-    long threads = strtol(value, &end, 10);
-    if (end == value || *end || threads < 0 || threads > 1024)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "threads takes a whole number from 1 to 1024, or 0 for one per core, "
-                        "not '%.40s'",
-                        value);
-    cpu_set_t cpus;
-    const int cores =
-        sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : (int)threads;
-    if (threads > cores) {
-        threads = cores;
-        esp_answer(control, "%d processor%s: as many threads; more would only take turns",
-                   cores, cores == 1 ? " is free" : "s are free");
-    }
-    control->options.engine.threads = (int)threads;
-    if (control->worker)
-        esp_worker_load(control->worker, &(struct esp_models_change){.part = ESP_CHANGE_THREADS,
-                                                                     .threads = (int)threads});
-    return ESP_OK;
-}
-
-static void get_threads(const struct esp_control *control, char *value, size_t size)
-{
-    snprintf(value, size, "%d", control->options.engine.threads);
-}
-
-static int set_device(struct esp_control *control, const char *value, char *err, size_t errlen)
-{
-    char *end;
-    long device = strtol(value, &end, 10);
-    if (end == value || *end || device < 0 || device > 1023)
-        return esp_fail(
-            err, errlen, ESP_E_ARGUMENT,
-            "device takes the number of a GPU, from 0 on, not '%.40s'; see espalier "
-            "list backends",
-            value);
-    control->options.engine.device = (int)device;
-    if (control->worker)
-        esp_worker_load(control->worker, &(struct esp_models_change){.part = ESP_CHANGE_DEVICE,
-                                                                     .device = (int)device});
-    return ESP_OK;
-}
-
-static void get_device(const struct esp_control *control, char *value, size_t size)
-{
-    snprintf(value, size, "%d", control->options.engine.device);
-}
-
-static int set_limit(struct esp_control *control, const char *name, const char *value,
-                     size_t *limit, enum esp_models_part part, char *err, size_t errlen)
-{
-    size_t memory;
-    int status = esp_byte_size_parse(&memory, name, value, err, errlen);
-    if (status < 0)
-        return status;
-    *limit = memory;
-    if (control->worker)
-        esp_worker_load(control->worker,
-                        &(struct esp_models_change){.part = part, .memory = memory});
-    return ESP_OK;
-}
-
-static int set_memory(struct esp_control *control, const char *value, char *err, size_t errlen)
-{
-    return set_limit(control, "memory", value, &control->options.engine.memory,
-                     ESP_CHANGE_MEMORY, err, errlen);
-}
-
-static void get_memory(const struct esp_control *control, char *value, size_t size)
-{
-    esp_byte_size_text(control->options.engine.memory, value, size);
-}
-
-static int set_gpu_memory(struct esp_control *control, const char *value, char *err,
-                          size_t errlen)
-{
-    return set_limit(control, "gpu-memory", value, &control->options.engine.gpu_memory,
-                     ESP_CHANGE_GPU_MEMORY, err, errlen);
-}
-
-static void get_gpu_memory(const struct esp_control *control, char *value, size_t size)
-{
-    esp_byte_size_text(control->options.engine.gpu_memory, value, size);
-}
-
 /* ------------------------------------------------------------------ of the session */
 
 static void get_drafter(const struct esp_control *control, char *value, size_t size)
@@ -424,20 +371,6 @@ static void complete_drafter(const char *before, const char *word, struct esp_ch
     if (!*before)
         esp_choices_offer(choices, word, "auto", "what suits the models");
     esp_complete_spec(ESP_DRAFTERS, before, word, choices);
-}
-
-/* A text of several lines is for --system alone: a line of the configuration has one. */
-static void get_system(const struct esp_control *control, char *value, size_t size)
-{
-    const char *system = control->state.loaded.system;
-    const bool whole = strlen(system) + 1 < sizeof control->state.loaded.system;
-    snprintf(value, size, "%s", whole && !strchr(system, '\n') ? system : "");
-}
-
-static void complete_system(const char *before, const char *word, struct esp_choices *choices)
-{
-    if (!*before)
-        esp_choices_offer(choices, word, "auto", "what the model's template writes by itself");
 }
 
 static void get_verifier(const struct esp_control *control, char *value, size_t size)
@@ -459,23 +392,14 @@ static const struct esp_setting settings[] = {
      ESP_SETTING_MODELS, set_model, get_model, complete_model},
     {"backend", "auto|NAME", "what computes", ESP_SETTING_MODELS, set_backend, get_backend,
      complete_backend},
-    {"threads", "NUMBER", "processor threads, one per core at most; 0: one per core",
-     ESP_SETTING_MODELS, set_threads, get_threads, NULL},
-    {"memory", "SIZE",
-     "about 600M, 2G ...: what does not fit is read for every pass; 0: all fits",
-     ESP_SETTING_MODELS, set_memory, get_memory, NULL},
-    {"gpu-memory", "SIZE",
-     "the same of a GPU's memory: what does not fit is copied there for every pass; 0: what is "
-     "free",
-     ESP_SETTING_MODELS, set_gpu_memory, get_gpu_memory, NULL},
-    {"device", "NUMBER", "which GPU, numbered from 0", ESP_SETTING_MODELS, set_device,
-     get_device, NULL},
-    {"drafter", "NAME[:key=value,...]", "how trees are drafted", ESP_SETTING_SESSION, NULL,
-     get_drafter, complete_drafter},
+#define X(group, kind, field, name, minimum, maximum, value, values, help)                     \
+    {name, values, help, ESP_SETTING_MODELS, NULL, NULL, NULL},
+    ESP_ENGINE_VALUES(X)
+#undef X
+        {"drafter", "NAME[:key=value,...]", "how trees are drafted", ESP_SETTING_SESSION, NULL,
+         get_drafter, complete_drafter},
     {"verifier", "NAME[:key=value,...]", "the rule that accepts tokens", ESP_SETTING_SESSION,
      NULL, get_verifier, complete_verifier},
-    {"system", "TEXT|auto", "system text of the next conversation", ESP_SETTING_SESSION, NULL,
-     get_system, complete_system},
     {"n", "NUMBER", "new tokens per prompt", ESP_SETTING_PROMPT, set_n, get_n, NULL},
 #define X(kind, field, name, minimum, maximum, value, values, help)                            \
     {name, values, help, ESP_SETTING_SESSION, NULL, NULL, NULL},
@@ -531,17 +455,25 @@ int esp_setting_find(const char *key, size_t length)
     return -1;
 }
 
-bool esp_setting_is_given(int index, const char *given)
+/* A text as it was given: "" if a line of the configuration cannot have it. */
+static void get_text(const struct esp_control *control, int index, char *value, size_t size)
 {
-    const char *key = settings[index].key;
-    char flag[32];
-    if (strcmp(key, "model") == 0)
-        return strstr(given, " target ") || strstr(given, " draft ");
-    snprintf(flag, sizeof flag, " %s ", strcmp(key, "n") == 0 ? "tokens" : key);
-    for (char *c = flag; *c; c++)
-        if (*c == '_')
-            *c = '-';
-    return strstr(given, flag) != NULL;
+    struct esp_session_values given = control->options.session.values;
+    struct esp_value_info info;
+    esp_value_info(esp_value_find(settings[index].key), &info);
+    if (control->said[index])
+        *esp_value_text(&info, &given) = control->said[index];
+    esp_value_write(&info, &given, value, size);
+    const char *text = *esp_value_text(&info, &given);
+    if (text && (strlen(text) >= size || strchr(text, '\n')))
+        *value = '\0';
+}
+
+static bool is_text(int index)
+{
+    struct esp_value_info info;
+    return index >= 0 && esp_value_info(esp_value_find(settings[index].key), &info) &&
+           info.kind == ESP_KIND_text;
 }
 
 void esp_setting_get(const struct esp_control *control, int index, char *value, size_t size)
@@ -549,6 +481,10 @@ void esp_setting_get(const struct esp_control *control, int index, char *value, 
     *value = '\0';
     if (settings[index].get)
         settings[index].get(control, value, size);
+    else if (settings[index].kind == ESP_SETTING_MODELS)
+        get_option(control, settings[index].key, value, size);
+    else if (is_text(index))
+        get_text(control, index, value, size);
     else if (control->state.ready)
         esp_value_print(&control->state.loaded.values, esp_value_find(settings[index].key),
                         value, size);
@@ -603,6 +539,12 @@ int esp_setting_change(struct esp_control *control, const char *key, const char 
     control->changed = true;
     if (index >= 0 && settings[index].set)
         return settings[index].set(control, value, err, errlen);
+    if (index >= 0 && settings[index].kind == ESP_SETTING_MODELS)
+        return set_option(control, key, value, err, errlen);
+    if (is_text(index)) {
+        free(control->said[index]);
+        control->said[index] = strdup(value);
+    }
     esp_worker_set(control->worker, key, value, origin);
     return ESP_OK;
 }

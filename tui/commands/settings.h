@@ -20,9 +20,11 @@ enum esp_setting_kind {
 struct esp_setting {
     const char *key, *values, *summary; /* values: "on|off", or words like NUMBER */
     enum esp_setting_kind kind;
-    /* Returns 0 or a negative status with a sentence. NULL: the session does it. */
+    /* Returns 0 or a negative status with a sentence. NULL: the option of the engine with this
+     * name, or the session does it. */
     int (*set)(struct esp_control *control, const char *value, char *err, size_t errlen);
-    /* Writes the value as it could be set. NULL: a value of the session, by its name. */
+    /* Writes the value as it could be set. NULL: that of the engine's options or of the session
+     * with this name. */
     void (*get)(const struct esp_control *control, char *value, size_t size);
     /* Adds what the word after `before` can be. NULL: the lower-case words of `values`. */
     void (*complete)(const char *before, const char *word, struct esp_choices *choices);
@@ -33,8 +35,6 @@ const struct esp_setting *esp_setting(int index);
 enum esp_place esp_setting_place(const struct esp_setting *setting);
 /* The index of the setting with this name, -1: none. */
 int esp_setting_find(const char *key, size_t length);
-/* Is a flag that says the same among `given` (interface.h)? */
-bool esp_setting_is_given(int index, const char *given);
 void esp_setting_get(const struct esp_control *control, int index, char *value, size_t size);
 
 /* Changes a setting, or a parameter of the drafter. `origin` is "FILE, line N: " where a file

@@ -52,9 +52,9 @@ struct esp_setup {
     char target[96], draft[96], backend[32], device[96], drafter[256], verifier[96];
     char target_folder[512], draft_folder[512];
     int context;                /* tokens that a text can have; 0: not known */
-    char system[512], chat[16]; /* system text or "auto"; format of conversations or "" */
+    char chat[16];              /* format of conversations or "" */
     bool lossy;                 /* the settings may change what the model says */
-    struct esp_session_values values;
+    struct esp_session_values values; /* without texts */
     int serial;               /* counts the pairs that were loaded; 0: none, or a recording */
     bool anew;                /* the text was tokenized again for them */
     struct esp_tokens tokens; /* texts of their tokens; none: keep those from before */

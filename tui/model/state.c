@@ -406,8 +406,7 @@ static void set_setting(struct esp_state *state, const struct esp_snapshot *snap
         snprintf(state->loaded.drafter, sizeof state->loaded.drafter, "%.255s", value);
     if (strcmp(key, "verifier") == 0)
         snprintf(state->loaded.verifier, sizeof state->loaded.verifier, "%.95s", value);
-    if (strcmp(key, "system") == 0)
-        snprintf(state->loaded.system, sizeof state->loaded.system, "%s", value);
+    esp_values_forget_texts(&state->loaded.values);
     state->since_setting = 0;
     restart_totals(state);
 }

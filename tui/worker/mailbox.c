@@ -75,9 +75,9 @@ static int strings_of(struct esp_message *posted, struct string strings[MOST_STR
         count = add(strings, count, &posted->compare.verifier);
         break;
     case ESP_COMMAND_LOAD:
-        count = add(strings, count, &posted->load.target);
+        count = add(strings, count, &posted->load.key);
+        count = add(strings, count, &posted->load.value);
         count = add(strings, count, &posted->load.draft);
-        count = add(strings, count, &posted->load.backend);
         break;
     case ESP_COMMAND_RECORD:
         count = add(strings, count, &posted->record.path);
@@ -133,8 +133,9 @@ void esp_mailbox_post(struct esp_mailbox *mailbox, const struct esp_message *com
     announce(mailbox);
 }
 
-void esp_mailbox_stop(struct esp_mailbox *mailbox)
+char *esp_mailbox_stop(struct esp_mailbox *mailbox)
 {
+    char *prompt = NULL;
     pthread_mutex_lock(&mailbox->lock);
     struct esp_message **at = &mailbox->first;
     mailbox->stop = mailbox->busy;
@@ -142,6 +143,8 @@ void esp_mailbox_stop(struct esp_mailbox *mailbox)
         struct esp_message *posted = *at;
         if (posted->type == ESP_COMMAND_PROMPT) {
             *at = posted->next;
+            free(prompt);
+            prompt = strndup(posted->prompt.text, posted->prompt.length);
             free(posted);
         } else {
             at = &posted->next;
@@ -149,6 +152,7 @@ void esp_mailbox_stop(struct esp_mailbox *mailbox)
     }
     mailbox->last = at;
     announce(mailbox);
+    return prompt;
 }
 
 void esp_mailbox_quit(struct esp_mailbox *mailbox)

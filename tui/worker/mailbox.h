@@ -90,8 +90,9 @@ void esp_mailbox_close(struct esp_mailbox *mailbox);
 
 /* Posts a copy, strings included. Without memory for it, the command is lost. */
 void esp_mailbox_post(struct esp_mailbox *mailbox, const struct esp_message *command);
-/* Ends the generation that runs and withdraws commands that would start one. */
-void esp_mailbox_stop(struct esp_mailbox *mailbox);
+/* Ends the generation that runs and withdraws prompts that wait. Returns the last of these (the
+ * caller frees it), or NULL. */
+char *esp_mailbox_stop(struct esp_mailbox *mailbox);
 void esp_mailbox_quit(struct esp_mailbox *mailbox);
 void esp_mailbox_pace(struct esp_mailbox *mailbox, double iterations);
 void esp_mailbox_break(struct esp_mailbox *mailbox, struct esp_breakpoints breakpoints);

@@ -9,28 +9,29 @@
 
 /* ------------------------------------------------------------------ opening and closing */
 
-static int own(const char **string)
+/* The text of option `i`; NULL: it has none. */
+static const char **text(struct esp_engine_options *options, int i)
 {
-    if (!*string)
-        return ESP_OK;
-    *string = strdup(*string);
-    return *string ? ESP_OK : ESP_E_MEMORY;
+    return esp_value_text(esp_engine_option(i), options);
 }
 
-/* Copies all strings, so that esp_models_close() can free what there is even after a failure.
- */
-static int own_strings(struct esp_engine_options *options)
+/* Copies all texts, so that esp_models_close() can free what there is even after a failure. */
+static int own_texts(struct esp_engine_options *options)
 {
-    int target = own(&options->target), draft = own(&options->draft),
-        backend = own(&options->backend);
-    return target < 0 || draft < 0 || backend < 0 ? ESP_E_MEMORY : ESP_OK;
+    int status = ESP_OK;
+    for (int i = 0; esp_engine_option(i); i++) {
+        const char **own = text(options, i);
+        if (own && *own && !(*own = strdup(*own)))
+            status = ESP_E_MEMORY;
+    }
+    return status;
 }
 
 static int open_engine(struct esp_models *pair, const struct esp_engine_options *options,
                        char *err, size_t errlen)
 {
     *pair = (struct esp_models){.options = *options};
-    int status = own_strings(&pair->options);
+    int status = own_texts(&pair->options);
     if (status < 0)
         return esp_fail(err, errlen, status, "no memory for the models");
     return esp_engine_open(&pair->engine, &pair->options, err, errlen);
@@ -59,42 +60,29 @@ void esp_models_close(struct esp_models *pair)
 {
     esp_session_close(pair->session);
     esp_engine_close(pair->engine);
-    free((char *)pair->options.target);
-    free((char *)pair->options.draft);
-    free((char *)pair->options.backend);
+    for (int i = 0; esp_engine_option(i); i++)
+        if (text(&pair->options, i))
+            free((char *)*text(&pair->options, i));
     *pair = (struct esp_models){.engine = NULL};
 }
 
 /* ------------------------------------------------------------------ another pair */
 
-void esp_models_options(struct esp_engine_options *options, const struct esp_models *pair,
-                        const struct esp_models_change *change)
+int esp_models_options(struct esp_engine_options *options, const struct esp_models *pair,
+                       const struct esp_models_change *change, char *err, size_t errlen)
 {
+    const struct esp_value_info *option = esp_engine_option_find(change->key);
     *options = pair->options;
-    switch (change->part) {
-    case ESP_CHANGE_MODELS:
-        options->target = change->target;
+    if (!option)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "an engine has no option '%s'",
+                        change->key);
+    if (option == esp_engine_option(ESP_OPTION_OF_target)) {
         options->draft = change->draft;
-        options->context = options->width = options->layers =
-            0; /* were said of another model */
-        break;
-    case ESP_CHANGE_BACKEND:
-        options->backend = change->backend;
-        options->device = 0; /* was said of another backend */
-        break;
-    case ESP_CHANGE_DEVICE:
-        options->device = change->device;
-        break;
-    case ESP_CHANGE_THREADS:
-        options->threads = change->threads;
-        break;
-    case ESP_CHANGE_MEMORY:
-        options->memory = change->memory;
-        break;
-    case ESP_CHANGE_GPU_MEMORY:
-        options->gpu_memory = change->memory;
-        break;
+        options->context = options->width = options->layers = 0; /* of another model */
     }
+    if (option == esp_engine_option(ESP_OPTION_OF_backend))
+        options->device = 0; /* was said of another backend */
+    return esp_value_read(option, options, change->key, change->value, err, errlen);
 }
 
 int esp_models_follow(struct esp_models *next, const struct esp_models *pair,

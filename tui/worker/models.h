@@ -16,21 +16,11 @@ struct esp_models {
     struct esp_session *session;
 };
 
-/* What of the options is to be another. Strings are needed only during the call that takes it.
- */
+/* An option that is to be another (espalier_options.h), as text. Strings are needed only during
+ * the call that takes it. */
 struct esp_models_change {
-    enum esp_models_part {
-        ESP_CHANGE_MODELS,
-        ESP_CHANGE_BACKEND,
-        ESP_CHANGE_DEVICE,
-        ESP_CHANGE_THREADS,
-        ESP_CHANGE_MEMORY,
-        ESP_CHANGE_GPU_MEMORY,
-    } part;
-    const char *target, *draft; /* models: folders; NULL: as in struct esp_engine_options */
-    const char *backend;
-    int device, threads;
-    size_t memory;
+    const char *key, *value;
+    const char *draft; /* with "target": the draft, as in struct esp_engine_options */
 };
 
 /* Opens a pair; all strings are copied. On failure it is empty but for its options. */
@@ -38,10 +28,10 @@ int esp_models_open(struct esp_models *pair, const struct esp_engine_options *op
                     const struct esp_session_options *session, char *err, size_t errlen);
 void esp_models_close(struct esp_models *pair);
 
-/* Makes `options` those of `pair` with one part changed. The strings are those of the pair and
- * of the change. */
-void esp_models_options(struct esp_engine_options *options, const struct esp_models *pair,
-                        const struct esp_models_change *change);
+/* Makes `options` those of `pair` with one changed. The strings are those of the pair and of
+ * the change. Returns 0, or a negative status if there is no such option or value. */
+int esp_models_options(struct esp_engine_options *options, const struct esp_models *pair,
+                       const struct esp_models_change *change, char *err, size_t errlen);
 
 /* Opens `next` with these options and the settings of `pair`'s session. Where the drafter or
  * the verifier that was chosen does not go with the new models, theirs are taken, and `note`

@@ -95,10 +95,10 @@ void esp_reporter_loaded(struct esp_reporter *report, const struct esp_models *p
     snprintf(loaded->device, sizeof loaded->device, "%s", esp_engine_device(pair->engine));
     esp_session_get(pair->session, "drafter", loaded->drafter, sizeof loaded->drafter);
     esp_session_get(pair->session, "verifier", loaded->verifier, sizeof loaded->verifier);
-    esp_session_get(pair->session, "system", loaded->system, sizeof loaded->system);
     snprintf(loaded->chat, sizeof loaded->chat, "%s", esp_session_chat(pair->session));
     esp_session_current(pair->session, &now);
     loaded->values = now.values;
+    esp_values_forget_texts(&loaded->values);
     loaded->context = esp_engine_context(pair->engine);
     loaded->lossy = esp_session_is_lossy(pair->session);
     esp_ring_publish(report->ring);

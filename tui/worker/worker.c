@@ -198,19 +198,19 @@ void esp_worker_mark(struct esp_worker *worker, const char *text)
 
 void esp_worker_clear(struct esp_worker *worker)
 {
-    esp_mailbox_stop(&worker->mailbox);
+    free(esp_mailbox_stop(&worker->mailbox));
     post(worker, (struct esp_message){.type = ESP_COMMAND_CLEAR});
 }
 
 void esp_worker_rewind(struct esp_worker *worker, int count)
 {
-    esp_mailbox_stop(&worker->mailbox);
+    free(esp_mailbox_stop(&worker->mailbox));
     post(worker, (struct esp_message){.type = ESP_COMMAND_REWIND, .rewind = count});
 }
 
 void esp_worker_load(struct esp_worker *worker, const struct esp_models_change *change)
 {
-    esp_mailbox_stop(&worker->mailbox);
+    free(esp_mailbox_stop(&worker->mailbox));
     post(worker, (struct esp_message){.type = ESP_COMMAND_LOAD, .load = *change});
 }
 

@@ -305,12 +305,13 @@ static void run_load(struct esp_worker *worker, const struct esp_models_change *
     struct esp_models next;
     struct esp_engine_options options;
     const bool had = worker->pair.session != NULL;
-    esp_models_options(&options, &worker->pair, change);
+    int status = esp_models_options(&options, &worker->pair, change, err, sizeof err);
     options.progress = esp_worker_progress;
     options.user = worker;
     worker->progress = 0;
     esp_reporter_phase(&worker->report, ESP_PHASE_LOADING, "the models", 0);
-    int status = esp_models_follow(&next, &worker->pair, &options, &worker->session_options,
+    if (status == ESP_OK)
+        status = esp_models_follow(&next, &worker->pair, &options, &worker->session_options,
                                    note, sizeof note, err, sizeof err);
     if (status == ESP_OK) {
         take_over(worker, &next, note);

@@ -139,7 +139,7 @@ static float softmax_scores(const struct esp_attention *a, int query)
     for (int i = 0; i < extras; i++)
         score[contiguous + i] = score[a->extra[query][i]];
     if (a->cap > 0)
-        esp_cap_vector(score, n, a->cap);
+        ISA(cap)(score, n, a->cap);
     for (int i = a->sinks; i < a->from[query]; i++)
         score[i] = -INFINITY;
     for (int i = n; i % ESP_LANES; i++)
@@ -241,7 +241,7 @@ V16 void value_rows(const struct esp_attention *a, const float *normaliser, int 
         value_tile(a, normaliser, query, m, vector, 1);
 }
 
-void esp_attention_queries(const struct esp_attention *a)
+void ISA(attention)(const struct esp_attention *a)
 {
     float normaliser[ESP_QUERIES];
     for (int query = 0, m; query < a->queries; query += m) {

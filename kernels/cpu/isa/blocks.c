@@ -1,9 +1,9 @@
 /* blocks.c - the matrix product on quantised blocks, which are never expanded in memory.
  *
- * The activations of 32 columns become integers with one scale (esp_cut_vector): of 16 bits,
- * with a power of two as their scale, so that at most 2^-15 of the largest of them is lost; or
- * of 8 bits (esp_vectors.bytes), with a 127th of the largest as their scale, which takes half
- * the work and loses little beside what weights of 4 to 6 bits have lost. The weights of 32
+ * The activations of 32 columns become integers with one scale (`cut`): of 16 bits, with a
+ * power of two as their scale, so that at most 2^-15 of the largest of them is lost; or of 8
+ * bits (esp_vectors.bytes), with a 127th of the largest as their scale, which takes half the
+ * work and loses little beside what weights of 4 to 6 bits have lost. The weights of 32
  * columns are small integers with one scale, or with two for 16 columns each. So the dot
  * product of a block is an exact integer, whatever the order and the instruction set. Then
  *
@@ -127,7 +127,7 @@ V16 void cut_block_to_bytes(struct esp_cut *out, const float *x)
     store_totals(out, q, scale);
 }
 
-void esp_cut_vector(const struct esp_vectors *v, int row, int begin, int end)
+void OWN(cut)(const struct esp_vectors *v, int row, int begin, int end)
 {
     for (int c = begin; c < end; c += ESP_CUT_COLUMNS) {
         struct esp_cut *out = esp_cut_at(v, row, c / ESP_CUT_COLUMNS);
@@ -357,6 +357,13 @@ V16 void add_block(const struct unpacked *u, const enum form form, const struct 
 
 /* ------------------------------------------------------------------ the formats */
 
+/* Bytes of a panel's block. */
+enum {
+#define X(type, gguf, numbers, bytes, ...) PANEL_##type = ESP_PANEL * (bytes),
+    ESP_BLOCK_TYPES(X)
+#undef X
+};
+
 V16 const char *words(const char *p, const int before, const int count, int half)
 {
     return p + before + half * count * LINE;
@@ -378,10 +385,10 @@ V16 struct v16 halves(const char *p, const int field, int half)
     return v16_load_f16((const uint16_t *)(const void *)(p + field * LINE + half * HALF));
 }
 
-V16 void q8_0(const struct tile *t, const char *p, int block, const struct way way)
+V16 void block_Q8_0(const struct tile *t, const char *p, int block, const struct way way)
 {
     struct unpacked u;
-    call_ahead(p, 1088);
+    call_ahead(p, PANEL_Q8_0);
     UNROLL for (int half = 0; half < 2; half++)
     {
         const char *bytes = words(p, LINE, 8, half);
@@ -414,18 +421,18 @@ V16 void load_scaled_nibbles(struct unpacked *u, const char *p, const int before
     UNROLL for (int half = 0; half < 2; half++) u->scale[half] = halves(p, 0, half);
 }
 
-V16 void q4_0(const struct tile *t, const char *p, int block, const struct way way)
+V16 void block_Q4_0(const struct tile *t, const char *p, int block, const struct way way)
 {
     struct unpacked u;
-    call_ahead(p, 576);
+    call_ahead(p, PANEL_Q4_0);
     load_scaled_nibbles(&u, p, LINE);
     add_block(&u, LESS_8, t, block, way);
 }
 
-V16 void q5_0(const struct tile *t, const char *p, int block, const struct way way)
+V16 void block_Q5_0(const struct tile *t, const char *p, int block, const struct way way)
 {
     struct unpacked u;
-    call_ahead(p, 704);
+    call_ahead(p, PANEL_Q5_0);
     load_scaled_nibbles(&u, p, 3 * LINE);
     UNROLL for (int half = 0; half < 2; half++)
     {
@@ -436,12 +443,12 @@ V16 void q5_0(const struct tile *t, const char *p, int block, const struct way w
     add_block(&u, LESS_16, t, block, way);
 }
 
-V16 void iq4_nl(const struct tile *t, const char *p, int block, const struct way way)
+V16 void block_IQ4_NL(const struct tile *t, const char *p, int block, const struct way way)
 {
     static const uint8_t table[16] = {1,   24,  45,  63,  79,  93,  106, 118,
                                       129, 141, 153, 166, 181, 197, 217, 241}; /* + 128 */
     struct unpacked u;
-    call_ahead(p, 576);
+    call_ahead(p, PANEL_IQ4_NL);
     load_scaled_nibbles(&u, p, LINE);
     UNROLL for (int half = 0; half < 2; half++)
     {
@@ -451,12 +458,12 @@ V16 void iq4_nl(const struct tile *t, const char *p, int block, const struct way
 }
 
 /* A scale is the byte of an exponent. */
-V16 void mxfp4(const struct tile *t, const char *p, int block, const struct way way)
+V16 void block_MXFP4(const struct tile *t, const char *p, int block, const struct way way)
 {
     static const uint8_t table[16] = {16, 17, 18, 19, 20, 22, 24, 28,
                                       16, 15, 14, 13, 12, 10, 8,  4}; /* + 16 */
     struct unpacked u;
-    call_ahead(p, 544);
+    call_ahead(p, PANEL_MXFP4);
     load_nibbles(&u, p, HALF);
     UNROLL for (int half = 0; half < 2; half++)
     {
@@ -502,25 +509,25 @@ V16 void load_k(struct unpacked *u, const struct k_scales s[2], const char *p, c
     }
 }
 
-V16 void q4_k(const struct tile *t, const char *p, int block, const struct way way)
+V16 void block_Q4_K(const struct tile *t, const char *p, int block, const struct way way)
 {
     const struct k_scales s[2] = {load_k_scales(p, 0), load_k_scales(p, 1)};
     FOR_EIGHT(i, 2)
     {
         struct unpacked u;
-        call_ahead(p + i * 576, 576);
+        call_ahead(p + i * (PANEL_Q4_K / 8), PANEL_Q4_K / 8);
         load_k(&u, s, p, 8 * LINE, i);
         add_block(&u, MINIMUM, t, block + i, way);
     }
 }
 
-V16 void q5_k(const struct tile *t, const char *p, int block, const struct way way)
+V16 void block_Q5_K(const struct tile *t, const char *p, int block, const struct way way)
 {
     const struct k_scales s[2] = {load_k_scales(p, 0), load_k_scales(p, 1)};
     FOR_EIGHT(i, 2)
     {
         struct unpacked u;
-        call_ahead(p + i * 704, 704);
+        call_ahead(p + i * (PANEL_Q5_K / 8), PANEL_Q5_K / 8);
         load_k(&u, s, p, 24 * LINE, i);
         UNROLL for (int half = 0; half < 2; half++)
         {
@@ -532,12 +539,12 @@ V16 void q5_k(const struct tile *t, const char *p, int block, const struct way w
     }
 }
 
-V16 void q6_k(const struct tile *t, const char *p, int block, const struct way way)
+V16 void block_Q6_K(const struct tile *t, const char *p, int block, const struct way way)
 {
     FOR_EIGHT(i, 4)
     {
         struct unpacked u;
-        call_ahead(p + i * 840, 840);
+        call_ahead(p + i * (PANEL_Q6_K / 8), PANEL_Q6_K / 8);
         UNROLL for (int half = 0; half < 2; half++)
         {
             const struct v16 d = halves(p, 0, half);
@@ -559,22 +566,11 @@ V16 void q6_k(const struct tile *t, const char *p, int block, const struct way w
 V16 void block_of(const enum esp_dtype dtype, const struct tile *t, const char *p, int block,
                   const struct way way)
 {
-    if (dtype == ESP_Q8_0)
-        q8_0(t, p, block, way);
-    else if (dtype == ESP_Q4_0)
-        q4_0(t, p, block, way);
-    else if (dtype == ESP_Q5_0)
-        q5_0(t, p, block, way);
-    else if (dtype == ESP_IQ4_NL)
-        iq4_nl(t, p, block, way);
-    else if (dtype == ESP_MXFP4)
-        mxfp4(t, p, block, way);
-    else if (dtype == ESP_Q4_K)
-        q4_k(t, p, block, way);
-    else if (dtype == ESP_Q5_K)
-        q5_k(t, p, block, way);
-    else
-        q6_k(t, p, block, way);
+#define X(type, ...)                                                                           \
+    if (dtype == ESP_##type)                                                                   \
+        block_##type(t, p, block, way);
+    ESP_BLOCK_TYPES(X)
+#undef X
 }
 
 V16 void finish(const struct esp_matmul *p, int row, int rows, int panel, const float *sum)
@@ -607,31 +603,30 @@ V16 void panel_by_tile(const enum esp_dtype dtype, const int numbers, const int 
 }
 
 /* Functions of their own, so that the compiler keeps a block's weights in registers. */
-#define PANEL(type, name, numbers, bytes, ...)                                                 \
+#define PANEL(type, name, numbers, ...)                                                        \
     static __attribute__((noinline)) void type##_##name(                                       \
         const struct esp_packed *w, int panel, const struct esp_matmul *p, int row, int rows)  \
     {                                                                                          \
-        if (numbers > 1)                                                                       \
-            panel_by_tile(ESP_##type, numbers, (bytes)*ESP_PANEL, w, panel, p, row, rows,      \
-                          (struct way){__VA_ARGS__});                                          \
+        panel_by_tile(ESP_##type, numbers, PANEL_##type, w, panel, p, row, rows,               \
+                      (struct way){__VA_ARGS__});                                              \
     }
 #ifdef ESP_AMX
 
 /* From so many rows on the tile unit is used: estimated from the instructions of a block. */
 enum { ENOUGH = 8 };
 
-#define X(type, numbers, bytes)                                                                \
-    PANEL(type, rows, numbers, bytes, 0, false)                                                \
-    PANEL(type, rows_of_bytes, numbers, bytes, 0, true)
-ESP_DTYPES(X)
+#define X(type, gguf, numbers, ...)                                                            \
+    PANEL(type, rows, numbers, 0, false)                                                       \
+    PANEL(type, rows_of_bytes, numbers, 0, true)
+ESP_BLOCK_TYPES(X)
 #undef X
 
-void esp_matmul_blocks(const struct esp_packed *w, int begin, int end,
-                       const struct esp_matmul *p)
+void OWN(matmul_blocks)(const struct esp_packed *w, int begin, int end,
+                        const struct esp_matmul *p)
 {
     typedef void panel_fn(const struct esp_packed *, int, const struct esp_matmul *, int, int);
-#define X(type, numbers, bytes) [ESP_##type] = {type##_rows, type##_rows_of_bytes},
-    static panel_fn *const panels[ESP_DTYPE_COUNT][2] = {ESP_DTYPES(X)};
+#define X(type, gguf, numbers, ...) [ESP_##type] = {type##_rows, type##_rows_of_bytes},
+    static panel_fn *const panels[ESP_DTYPE_COUNT][2] = {ESP_BLOCK_TYPES(X)};
 #undef X
 #ifdef ESP_VNNI
     if (p->rows < ENOUGH) {
@@ -654,21 +649,21 @@ void esp_matmul_blocks(const struct esp_packed *w, int begin, int end,
 
 #else
 
-#define X(type, numbers, bytes)                                                                \
-    PANEL(type, row, numbers, bytes, 1, false)                                                 \
-    PANEL(type, rows, numbers, bytes, ESP_ROWS / 2, false)                                     \
-    PANEL(type, row_of_bytes, numbers, bytes, 1, true)                                         \
-    PANEL(type, rows_of_bytes, numbers, bytes, ESP_ROWS, true)
-ESP_DTYPES(X)
+#define X(type, gguf, numbers, ...)                                                            \
+    PANEL(type, row, numbers, 1, false)                                                        \
+    PANEL(type, rows, numbers, ESP_ROWS / 2, false)                                            \
+    PANEL(type, row_of_bytes, numbers, 1, true)                                                \
+    PANEL(type, rows_of_bytes, numbers, ESP_ROWS, true)
+ESP_BLOCK_TYPES(X)
 #undef X
 
-void esp_matmul_blocks(const struct esp_packed *w, int begin, int end,
-                       const struct esp_matmul *p)
+void OWN(matmul_blocks)(const struct esp_packed *w, int begin, int end,
+                        const struct esp_matmul *p)
 {
     typedef void panel_fn(const struct esp_packed *, int, const struct esp_matmul *, int, int);
-#define X(type, numbers, bytes)                                                                \
+#define X(type, gguf, numbers, ...)                                                            \
     [ESP_##type] = {type##_row, type##_rows, type##_row_of_bytes, type##_rows_of_bytes},
-    static panel_fn *const panels[ESP_DTYPE_COUNT][4] = {ESP_DTYPES(X)};
+    static panel_fn *const panels[ESP_DTYPE_COUNT][4] = {ESP_BLOCK_TYPES(X)};
 #undef X
     panel_fn *const *ways = panels[w->dtype] + 2 * p->in.bytes;
     const int most = p->in.together;

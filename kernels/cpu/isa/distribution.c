@@ -29,7 +29,7 @@ static int chunk_size(int at, int n)
     return n - at < CHUNK ? n - at : CHUNK;
 }
 
-double esp_row_sum(const float *x, int n)
+double ISA(row_sum)(const float *x, int n)
 {
     double sum = 0.0;
     for (int at = 0; at < n; at += CHUNK)
@@ -64,8 +64,8 @@ static int32_t invert(const float *x, int n, double target)
     return token;
 }
 
-void esp_row_sample(float *x, int n, double u, const int32_t *excluded, int per, int32_t *token,
-                    double *value, void *scratch)
+void ISA(sample)(float *x, int n, double u, const int32_t *excluded, int per, int32_t *token,
+                 double *value, void *scratch)
 {
     struct {
         int32_t id;
@@ -80,7 +80,7 @@ void esp_row_sample(float *x, int n, double u, const int32_t *excluded, int per,
         hidden[count++].value = x[id];
         x[id] = 0.0f;
     }
-    double total = esp_row_sum(x, n);
+    double total = ISA(row_sum)(x, n);
     *token = total > 0.0 ? invert(x, n, u * total) : -1;
     for (int i = 0; i < count; i++)
         x[hidden[i].id] = hidden[i].value;
@@ -94,8 +94,8 @@ V16 double combined(const struct esp_combination *f, double p, double q)
     return value > 0.0 ? value : 0.0;
 }
 
-double esp_row_combine(float *out, const float *p, const float *q, int n,
-                       const struct esp_combination *f)
+double ISA(combine)(float *out, const float *p, const float *q, int n,
+                    const struct esp_combination *f)
 {
     const struct esp_combination k = *f;
     double lane[ESP_LANES] = {0}, sum = 0.0;
@@ -115,10 +115,10 @@ double esp_row_combine(float *out, const float *p, const float *q, int n,
     return sum;
 }
 
-double esp_row_remove(float *x, int n, int32_t token)
+double ISA(remove)(float *x, int n, int32_t token)
 {
     x[token] = 0.0f;
-    double left = esp_row_sum(x, n), inverse = left > 0.0 ? 1.0 / left : 0.0;
+    double left = ISA(row_sum)(x, n), inverse = left > 0.0 ? 1.0 / left : 0.0;
     for (int i = 0; i < n; i++)
         x[i] = (float)(x[i] * inverse);
     return left;

@@ -122,7 +122,7 @@ static void rows_of_c(const struct esp_gemm *g, int column, int n, int depth, in
     }
 }
 
-void esp_gemm_whole(const struct esp_gemm *g, float *scratch)
+void ISA(gemm_whole)(const struct esp_gemm *g, float *scratch)
 {
     float *a = scratch, *b = scratch + (size_t)ESP_GEMM_ROWS * ESP_GEMM_DEPTH;
     for (int column = 0; column < g->n; column += ESP_GEMM_COLUMNS) {

@@ -61,7 +61,7 @@ static void against_keys(const struct esp_tree_attention *a, const float *x, con
     const size_t width = (size_t)a->keys + (size_t)a->extras;
     const struct esp_gemm g = {a->rows, a->keys, a->head_dim,  x,        a->q_stride, 1,
                                y,       1,       a->kv_stride, products, width,       false};
-    esp_gemm_whole(&g, a->scratch);
+    ISA(gemm_whole)(&g, a->scratch);
     for (int row = 0; row < a->rows; row++)
         for (int i = 0; i < a->extras; i++) {
             int32_t at = extra_of(a, row, i);
@@ -79,7 +79,7 @@ static void weighted_sum(const struct esp_tree_attention *a, const float *weight
     const size_t width = (size_t)a->keys + (size_t)a->extras;
     const struct esp_gemm g = {a->rows, a->head_dim,  a->keys, weights, width,       1,
                                y,       a->kv_stride, 1,       to,      a->q_stride, false};
-    esp_gemm_whole(&g, a->scratch);
+    ISA(gemm_whole)(&g, a->scratch);
     for (int row = 0; row < a->rows; row++)
         for (int i = 0; i < a->extras; i++) {
             int32_t at = extra_of(a, row, i);
@@ -96,7 +96,7 @@ static void spread(const struct esp_tree_attention *a, const float *weights, con
     const size_t width = (size_t)a->keys + (size_t)a->extras;
     const struct esp_gemm g = {a->keys,     a->head_dim, a->rows, weights,      1,   width, x,
                                a->q_stride, 1,           y,       a->kv_stride, true};
-    esp_gemm_whole(&g, a->scratch);
+    ISA(gemm_whole)(&g, a->scratch);
     for (int row = 0; row < a->rows; row++)
         for (int i = 0; i < a->extras; i++) {
             int32_t at = extra_of(a, row, i);
@@ -289,13 +289,13 @@ static int soft_loss(float *draft, float *target, int n, const struct esp_soft_l
     struct v16 finite = v16_set(0.0f);
     for (size_t i = 0; i < count; i += ESP_LANES)
         finite = v16_fma(load(draft, i, count, 0.0f), v16_set(0.0f), finite);
-    if (v16_equal(finite, finite) != 0xffff || esp_row_argmax(target, n, &likeliest) < 0)
+    if (v16_equal(finite, finite) != 0xffff || ISA(argmax)(target, n, &likeliest) < 0)
         return ESP_E_NUMERIC;
     const float highest = target[likeliest], matched = draft[likeliest];
     double total = 0.0, mean = 0.0, distilled = 0.0, distilled_cross = 0.0;
     const int top = how->distil > 0.0f ? (how->top < n ? how->top : n) : 0;
     if (top > 0)
-        esp_row_top_k(target, n, top, ids, values);
+        ISA(top_k)(target, n, top, ids, values);
     /* The target's probabilities; its entropy by log p = x - highest - log total. */
     struct v16 sum = v16_set(0.0f), weighted = sum;
     for (size_t i = 0; i < count; i += ESP_LANES) {
@@ -306,7 +306,7 @@ static int soft_loss(float *draft, float *target, int n, const struct esp_soft_l
     }
     total = v16_sum(sum);
     mean = v16_sum(weighted) / total - log(total);
-    if (esp_row_softmax(target, n, &plain, NULL) < 0)
+    if (ISA(softmax)(target, n, &plain, NULL) < 0)
         return ESP_E_NUMERIC;
     for (int i = 0; i < top; i++) {
         distilled += target[ids[i]];
@@ -393,8 +393,8 @@ static void adamw(float *w, const float *dw, float *m, float *v, size_t n,
     }
 }
 
-const struct esp_cpu_gradients ESP_ISA_NAME(esp_cpu_gradients) = {
-    .gemm = esp_gemm_whole,
+const struct esp_cpu_gradients ISA(cpu_gradients) = {
+    .gemm = ISA(gemm_whole),
     .attention = attention,
     .attention_backward = attention_backward,
     .rmsnorm = rmsnorm,
@@ -403,7 +403,7 @@ const struct esp_cpu_gradients ESP_ISA_NAME(esp_cpu_gradients) = {
     .column_sums = column_sums,
     .swiglu = swiglu,
     .swiglu_backward = swiglu_backward,
-    .rope = esp_rope_head,
+    .rope = ISA(rope),
     .soft_loss = soft_loss,
     .regression = regression,
     .square_sum = square_sum,

@@ -144,8 +144,7 @@ V16 void panels(const struct esp_packed *w, const enum esp_dtype dtype, int begi
     }
 }
 
-void esp_matmul_panels(const struct esp_packed *w, int begin, int end,
-                       const struct esp_matmul *p)
+void ISA(matmul)(const struct esp_packed *w, int begin, int end, const struct esp_matmul *p)
 {
     if (w->dtype == ESP_BF16)
         panels(w, ESP_BF16, begin, end, p);

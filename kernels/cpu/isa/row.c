@@ -39,7 +39,7 @@ static float highest(const float *x, int n)
     return v16_highest(v16_max(a, b));
 }
 
-int esp_row_argmax(const float *x, int n, int32_t *id)
+int ISA(argmax)(const float *x, int n, int32_t *id)
 {
     struct v16 zero = v16_set(0.0f), finite = zero; /* NaN once a value is not finite */
     for (int i = 0; i < n; i += ESP_LANES)
@@ -80,7 +80,7 @@ static void sift(float *values, int32_t *ids, int count, int at, float value, in
     ids[at] = id;
 }
 
-int esp_row_top_k(const float *x, int n, int k, int32_t *ids, float *values)
+int ISA(top_k)(const float *x, int n, int k, int32_t *ids, float *values)
 {
     for (int i = 0; i < k; i++) {
         if (isnan(x[i]))
@@ -205,10 +205,10 @@ static double keep_mass(float *x, int n, double top_p, double total, struct entr
     }
     struct entry last = select_mass(entries, count, top_p * total);
     drop_below(x, n, last.value, last.id, 0.0f);
-    return esp_row_sum(x, n);
+    return ISA(row_sum)(x, n);
 }
 
-int esp_row_softmax(float *x, int n, const struct esp_sampling *sampling, void *scratch)
+int ISA(softmax)(float *x, int n, const struct esp_sampling *sampling, void *scratch)
 {
     float top = highest(x, n);
     if (!isfinite(top))
@@ -217,13 +217,13 @@ int esp_row_softmax(float *x, int n, const struct esp_sampling *sampling, void *
     if (k > 0 && k < n) {
         int32_t *ids = scratch;
         float *values = (float *)scratch + k;
-        int status = esp_row_top_k(x, n, k, ids, values);
+        int status = ISA(top_k)(x, n, k, ids, values);
         if (status < 0)
             return status;
         drop_below(x, n, values[k - 1], ids[k - 1], -INFINITY);
     }
     exponentials(x, n, top, sampling->temperature);
-    double total = esp_row_sum(x, n); /* NaN where a logit is */
+    double total = ISA(row_sum)(x, n); /* NaN where a logit is */
     if (isnan(total))
         return ESP_E_NUMERIC;
     if (sampling->top_p < 1.0)

@@ -1,7 +1,11 @@
 /* table.c - what this instruction set offers the backend; see isa.h. */
 #include "kernels/cpu/isa/parts.h"
 
-#ifdef ESP_VNNI
+#ifdef __AMX_TILE__
+#define NAME "AMX"
+#elif defined ESP_AMX
+#define NAME "emulated AMX"
+#elif defined ESP_VNNI
 #define NAME "AVX-512 VNNI"
 #elif ESP_SIMD == 3
 #define NAME "AVX-512"
@@ -11,25 +15,14 @@
 #define NAME "portable C"
 #endif
 
-const struct esp_cpu_isa ESP_ISA_NAME(esp_cpu_isa) = {
+const struct esp_cpu_isa OWN(cpu_isa) = {
     .name = NAME,
-    .cut = esp_cut_vector,
-    .matmul = esp_matmul_panels,
-    .matmul_blocks = esp_matmul_blocks,
-    .attention = esp_attention_queries,
-    .norm = esp_norm_vector,
-    .rmsnorm_head = esp_rmsnorm_head,
-    .rope = esp_rope_head,
-    .scale = esp_scale_vector,
-    .cap = esp_cap_vector,
-    .activation = esp_activation_vector,
-    .argmax = esp_row_argmax,
-    .top_k = esp_row_top_k,
-    .softmax = esp_row_softmax,
-    .sample = esp_row_sample,
-    .combine = esp_row_combine,
-    .remove = esp_row_remove,
-    .temper = esp_row_temper,
-    .product = esp_product_tile,
-    .gradients = &SHARED(esp_cpu_gradients),
+#ifdef ESP_AMX
+    .pairs = true,
+    .split = OWN(split),
+#endif
+#define X(place, result, name, ...) .name = place(name),
+#include "kernels/cpu/isa/isa_ops.def"
+#undef X
+    .gradients = &ISA(cpu_gradients),
 };

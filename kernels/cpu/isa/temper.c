@@ -61,7 +61,7 @@ static inline void add(struct lanes *sum, int lane, float x, float power)
     sum->power[lane] += x >= LEAST ? raised : 0.0f;
 }
 
-void esp_row_temper(const float *x, int n, double power, double *mean_log, double *power_sum)
+void ISA(temper)(const float *x, int n, double power, double *mean_log, double *power_sum)
 {
     const float exponent = (float)power;
     struct lanes sum = {{0}, {0}};

@@ -9,8 +9,8 @@ typedef double eight __attribute__((vector_size(64)));
 
 enum { ROWS = 4, COLUMNS = 8 };
 
-void esp_product_tile(double *c, size_t stride, const double *a, size_t row, size_t column,
-                      const double *panel, int k)
+void ISA(product)(double *c, size_t stride, const double *a, size_t row, size_t column,
+                  const double *panel, int k)
 {
     eight sum[ROWS];
     memset(sum, 0, sizeof sum);

@@ -43,8 +43,8 @@ static void layernorm(float *out, const float *x, int n, const float *weight, co
     }
 }
 
-void esp_norm_vector(float *out, const float *x, int n, const float *weight, const float *bias,
-                     enum esp_norm kind, float epsilon)
+void ISA(norm)(float *out, const float *x, int n, const float *weight, const float *bias,
+               enum esp_norm kind, float epsilon)
 {
     if (kind == ESP_NORM_RMS)
         rmsnorm(out, x, n, weight, epsilon);
@@ -52,7 +52,7 @@ void esp_norm_vector(float *out, const float *x, int n, const float *weight, con
         layernorm(out, x, n, weight, bias, epsilon);
 }
 
-void esp_rmsnorm_head(float *x, int n, const float *weight, float epsilon)
+void ISA(rmsnorm_head)(float *x, int n, const float *weight, float epsilon)
 {
     struct v16 sum = v16_set(0.0f);
     for (int i = 0; i < n; i += ESP_LANES) {
@@ -67,7 +67,7 @@ void esp_rmsnorm_head(float *x, int n, const float *weight, float epsilon)
     }
 }
 
-void esp_rope_head(float *x, int half, const float *cosine, const float *sine)
+void ISA(rope)(float *x, int half, const float *cosine, const float *sine)
 {
     for (int i = 0; i < half; i += ESP_LANES) {
         int n = half - i < ESP_LANES ? half - i : ESP_LANES;
@@ -79,14 +79,14 @@ void esp_rope_head(float *x, int half, const float *cosine, const float *sine)
     }
 }
 
-void esp_scale_vector(float *x, int n, float factor)
+void ISA(scale)(float *x, int n, float factor)
 {
     for (int i = 0; i < n; i++)
         x[i] *= factor;
 }
 
 /* 1 - 2 / (1 + exp 2y) */
-void esp_cap_vector(float *x, int n, float cap)
+void ISA(cap)(float *x, int n, float cap)
 {
     const struct v16 one = v16_set(1.0f), twice = v16_set(2.0f / cap), scale = v16_set(cap);
     for (int i = 0; i < n; i += ESP_LANES) {
@@ -129,8 +129,8 @@ V16 struct v16 swiglu_clamped(struct v16 gate, struct v16 up, const struct esp_c
     return v16_mul(v16_div(gate, v16_add(one, decay)), v16_add(up, one));
 }
 
-void esp_activation_vector(float *out, const float *gate, const float *up, int n,
-                           enum esp_activation kind, const struct esp_clamp *clamp)
+void ISA(activation)(float *out, const float *gate, const float *up, int n,
+                     enum esp_activation kind, const struct esp_clamp *clamp)
 {
     for (int i = 0; i < n; i += ESP_LANES) {
         struct v16 value = v16_load(up + i);

@@ -1,0 +1,96 @@
+/* espalier_options.h - the table of an engine's options.
+ *
+ * An option is one line of the table; struct esp_engine_options, the flags of the program,
+ * `:set`, the configuration file, changes of a loaded pair and the manual all walk it. To add
+ * one, add its line here and use its value where it takes effect.
+ *
+ * A struct of zeros holds the defaults.
+ */
+#ifndef ESPALIER_OPTIONS_H
+#define ESPALIER_OPTIONS_H
+
+#include "engine/espalier_event.h"
+#include "engine/espalier_value.h"
+#include "kernels/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(group, kind, field, name, minimum, maximum, default, values, help)
+ *
+ * group  what it is about; commands of the program take groups of options
+ * The others are those of struct esp_value_info. */
+
+/* Models are folders or files. target NULL: the built-in pair. draft NULL: the built-in one if
+ * target is NULL, or none. */
+#define ESP_ENGINE_MODELS(X)                                                                   \
+    X(MODELS, text, target, "target", 0, 0, 0, "MODEL",                                        \
+      "target: a folder, a GGUF file or a name of `espalier list models` (default: the "       \
+      "built-in pair)")                                                                        \
+    X(MODELS, text, draft, "draft", 0, 0, 0, "MODEL",                                          \
+      "draft, likewise: a model of the target's vocabulary, or an EAGLE head for it")
+
+#define ESP_ENGINE_BACKEND(X)                                                                  \
+    X(DEVICE, text, backend, "backend", 0, 0, 0, "auto|NAME",                                  \
+      "what computes: auto, or one of `espalier list backends`")
+
+/* memory: about what the process may take with one session; on the CPU only. The target's files
+ * must stay as they are. gpu-memory: the same of what models and one session take of a GPU;
+ * layers of the target that do not fit wait in the computer's memory, also those that do not
+ * fit in what is free. ESP_E_MEMORY: it is too little, and the sentence says what is enough.
+ *
+ * exact: the same bits for any size of tree, which the CPU always gives. Slower.
+ *
+ * width, layers: as esp_model_inflate() does, in memory: the target says the same. */
+#define ESP_ENGINE_VALUES(X)                                                                   \
+    X(DEVICE, whole, threads, "threads", 1, 1024, 0, "auto|NUMBER",                            \
+      "processor threads; auto: one per core, which is also the most")                         \
+    X(MEMORY, size, memory, "memory", 0, 0, 0, "SIZE",                                         \
+      "limit memory (600M, 2G): layers that do not fit are read from disk on every pass; 0: "  \
+      "no limit")                                                                              \
+    X(MEMORY, size, gpu_memory, "gpu-memory", 0, 0, 0, "SIZE",                                 \
+      "limit a GPU's memory: layers that do not fit are copied to it on every pass; 0: what "  \
+      "is free")                                                                               \
+    X(DEVICE, whole, device, "device", 0, 1023, 0, "NUMBER", "which GPU, numbered from 0")     \
+    X(PRECISION, flag, exact, "exact", 0, 1, 0, "on|off",                                      \
+      "on a GPU the same sums for every size of tree; on the processor 16 bits of "            \
+      "activations, not 8, beside weights of 4 to 6 bits")                                     \
+    X(NODES, whole, max_nodes, "max-nodes", 1, ESP_MAX_NODES, 256, "NUMBER",                   \
+      "memory for trees of so many nodes; 256 if not given")                                   \
+    X(CONTEXT, whole, context, "context", 2, 1 << 24, 0, "auto|NUMBER",                        \
+      "tokens of context; auto: as many as the target and the memory allow")                   \
+    X(SIZE, whole, width, "width", 1, 64, 0, "auto|NUMBER",                                    \
+      "make the target so many times as wide: 1, 2, 4, ... 64; auto: as it is")                \
+    X(SIZE, whole, layers, "layers", 1, 1000, 0, "auto|NUMBER",                                \
+      "give the target so many layers in all; auto: as many as it has")
+
+#define ESP_ENGINE_OPTIONS(X) ESP_ENGINE_MODELS(X) ESP_ENGINE_BACKEND(X) ESP_ENGINE_VALUES(X)
+
+struct esp_engine_options {
+#define X(group, kind, field, name, minimum, maximum, value, values, help)                     \
+    ESP_VALUE_##kind field;
+    ESP_ENGINE_OPTIONS(X)
+#undef X
+    esp_progress *progress;
+    void *user;
+};
+
+/* Indices of the table's lines. */
+enum esp_engine_option {
+#define X(group, kind, field, name, minimum, maximum, value, values, help)                     \
+    ESP_OPTION_OF_##field,
+    ESP_ENGINE_OPTIONS(X)
+#undef X
+        ESP_OPTIONS /* how many there are */
+};
+
+/* Line `index` of the table; NULL past its end. */
+const struct esp_value_info *esp_engine_option(int index);
+/* The line of the option with this name, or NULL. */
+const struct esp_value_info *esp_engine_option_find(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
