@@ -248,7 +248,8 @@ const struct cli_command cli_bench = {
     .arguments = "-f FILE [D[+V] ...] | --suite NAME [ROW ...]",
     .summary = "choices measured on the same prompts, as the papers' tables",
     .flags = CLI(PROMPT) | CLI(FILE) | CLI(TOKENS) | CLI(PROMPT_TOKENS) | CLI(SUITE) |
-             CLI(OUTPUT) | CLI(FORMAT) | CLI(RESUME) | CLI(FORCE) | CLI_SESSION | CLI(SIZE) | CLI(JSON),
+             CLI(FORMAT) | CLI(OUTPUT) | CLI(RESUME) | CLI(FORCE) | CLI_SESSION | CLI(SIZE) |
+             CLI(JSON),
     .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat) | CLI_SETTING(system),
     .most = MOST_CHOICES,
     .details =

@@ -49,7 +49,7 @@ enum cli_group {
     CLI_GROUP_PLAIN,
     CLI_GROUP_EXPORT,
     CLI_GROUP_FORMAT,
-    CLI_GROUP_OUTPUT
+    CLI_GROUP_OUTPUT,
 };
 
 #define CLI(group) (UINT64_C(1) << CLI_GROUP_##group)
