@@ -25,7 +25,7 @@ enum {
     TILE_FLOATS = 256,
     BLOCK = 32,
     PARTS = 2,
-    TWO_TILES = 2 * TILE_ROWS / PARTS, /* vectors whose parts are two tiles */
+    TWO_TILES = 2 * TILE_ROWS / PARTS, /* vectors with two tiles of parts */
     AHEAD = 8192
 };
 

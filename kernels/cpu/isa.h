@@ -155,8 +155,7 @@ struct esp_cpu_isa {
 extern const struct esp_cpu_isa esp_cpu_isa_generic, esp_cpu_isa_avx2, esp_cpu_isa_avx512,
     esp_cpu_isa_vnni, esp_cpu_isa_amx, esp_cpu_isa_tiles;
 
-/* The cut `count` places behind x. Those of bytes are shorter: each is one line of the cache.
- */
+/* The cut `count` places after x. Cuts of bytes are shorter: each is one cache line. */
 static inline struct esp_cut *esp_cut_skip(const struct esp_cut *x, size_t count, bool bytes)
 {
     const size_t size = sizeof *x - (bytes ? ESP_CUT_COLUMNS : 0);
