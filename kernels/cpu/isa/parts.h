@@ -1,6 +1,6 @@
-/* parts.h - the functions of kernels/cpu/isa that table.c gathers, under their names in this
- * build. ESP_BASE names the instruction set whose functions an extension of it shares (VNNI and
- * AMX: AVX-512). */
+/* parts.h - the functions of kernels/cpu/isa that table.c collects, under their names in this
+ * build. If an instruction set extends another, ESP_BASE names the one it shares functions with
+ * (VNNI and AMX: AVX-512). */
 #ifndef ESP_CPU_ISA_PARTS_H
 #define ESP_CPU_ISA_PARTS_H
 
