@@ -50,7 +50,7 @@ struct esp_calibration {
     double mean_log[ESP_CALIBRATION_ROWS], power_sum[ESP_CALIBRATION_ROWS];
 };
 
-/* Switches to `key`: stores the current state under its own key, then loads that of `key`.
+/* Switches to `key`: stores the current state under its old key, then loads the one of `key`.
  * Without `kept`, or with an empty key, no file is read or written. */
 void esp_calibration_turn(struct esp_calibration *calibration, const char *key, bool kept);
 

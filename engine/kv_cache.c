@@ -73,7 +73,7 @@ void esp_kv_cache_set_window(struct esp_kv_cache *c, const struct esp_window *wi
     c->context = context;
 }
 
-/* The first token behind the sinks that has a row. */
+/* The first token after the sinks that has a row. */
 static int first_kept(const struct esp_kv_cache *c)
 {
     return round_up(c->window.sinks) + c->window.dropped;

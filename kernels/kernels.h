@@ -54,28 +54,28 @@ struct esp_tensor {
      * together, are stored next to each other, as in GGUF files of Llama. Row i < paired / 2 of
      * a head is its stored row 2 i, row i + paired / 2 its stored row 2 i + 1. */
     int paired;
-    /* 0, or: the matrix is stored transposed (floats only), with so many numbers in a stored
-     * row, so that element (r, c) is number c * transposed + r. block = stride = rows; or
-     * block = 1, and it is number c * transposed + r * stride. */
+    /* 0, or: the matrix is stored transposed (floats only), with `transposed` numbers in a
+     * stored row: element (r, c) is number c * transposed + r. block = stride = rows; or block
+     * = 1, and it is number c * transposed + r * stride. */
     int transposed;
-    /* NULL; or the matrix is of MXFP4 in the form in which Hugging Face stores it: a block is
-     * 16 bytes, numbers 2 i and 2 i + 1 of it in the low and the high half of byte i, and the
-     * scales, a byte for each block in the same order, lie apart, at `scales`, or with a source
-     * at scale_offset of scale_source. Rows that are read are those of GGUF. block = stride =
-     * rows, or block = 1. */
+    /* NULL; or the matrix is MXFP4 in the form of Hugging Face folders: a block is 16 bytes,
+     * with numbers 2 i and 2 i + 1 in the low and high half of byte i. The scales, a byte per
+     * block in the same order, are separate: at `scales`, or with a source at scale_offset of
+     * scale_source. Rows that are read have the form of GGUF. block = stride = rows, or block =
+     * 1. */
     const void *scales;
     struct esp_tensor_file *scale_source;
     size_t scale_offset;
-    float added; /* to every number of a vector: Gemma stores the weights of its norms less 1 */
+    float added; /* added to every number of a vector: Gemma stores norm weights minus 1 */
     struct esp_tensor_file *source; /* NULL: in memory, at `data` */
     size_t offset;                  /* of the first row in that file */
-    /* Larger than what is stored (F32 and BF16 only; engine/model/inflate.h): row r is stored
-     * row r % stored_rows, repeated until it has `columns`, divided by the power of two
-     * `divisor`; or zeros if that is 0. stored_rows = 0: as it is stored. */
+    /* Larger than the stored tensor (F32 and BF16 only; engine/model/inflate.h): row r is
+     * stored row r % stored_rows, repeated to `columns`, divided by the power of two `divisor`;
+     * divisor 0: zeros. stored_rows = 0: not enlarged. */
     int stored_rows, stored_columns, divisor;
 };
 
-/* By which frequencies a layer rotates: those of the model, its local ones, or none. */
+/* The rotary frequencies of a layer: the model's, its local ones, or none. */
 enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE };
 
 struct esp_expert {
@@ -91,8 +91,8 @@ struct esp_layer {
     /* RMSNorm of each head (head_dim, 1), or of all heads together (heads * head_dim, 1) and
      * (kv_heads * head_dim, 1) */
     struct esp_tensor query_norm, key_norm;
-    /* (heads, 1) a score of each query head that takes part in the softmax and adds no value,
-     * as if of one more row (Xiao et al. 2024, section 3.3); or none */
+    /* (heads, 1) a score of each query head that takes part in the softmax and has no value,
+     * like one more row (Xiao et al. 2024, section 3.3); or none */
     struct esp_tensor sink_logit;
     struct esp_tensor output, output_bias;          /* (hidden, heads * head_dim) */
     struct esp_tensor norm2, norm2_bias;            /* (hidden, 1) before the MLP */
@@ -100,19 +100,21 @@ struct esp_layer {
     struct esp_tensor down, down_bias;              /* (hidden, ffn) */
     /* biases: (out, 1) */
 
-    /* (hidden, 1) RMSNorm of what attention and MLP add to the residual stream, or none. A
-     * layer that has them may lack norm1 and norm2, which are then the identity. */
+    /* (hidden, 1) RMSNorm of the outputs of attention and MLP, before they are added to the
+     * residual stream; or none. A layer with them may lack norm1 and norm2, which are then the
+     * identity. */
     struct esp_tensor norm_attended, norm_mlp;
 
-    /* A mixture of experts in place of gate, up and down, or `router` without data: the router
-     * (experts, hidden) chooses the `experts_used` experts of the highest probabilities, whose
-     * outputs are added, weighted by these. expert: (experts) of the three matrices. */
+    /* A mixture of experts instead of gate, up and down (no mixture: `router` without data).
+     * The router (experts, hidden) chooses the `experts_used` experts with the highest
+     * probabilities, and their outputs are added with these as weights. expert: (experts) of
+     * the three matrices. */
     struct esp_tensor router, router_bias;
     struct esp_expert *expert;
 
-    /* Of the rows that a row of a batch sees, attention takes the last `window` ones, the row's
-     * own included; 0: all. As these rows are at consecutive positions, it sees the positions
-     * above its own - window. */
+    /* Attention sees the last `window` of the rows that a row of a batch sees, its own
+     * included; 0: all. As these rows are at consecutive positions, it sees the positions above
+     * its own - window. */
     int window;
     enum esp_rotation rotation;
 };
@@ -145,8 +147,8 @@ struct esp_clamp {
  *     2025, section 3.1). */
 enum esp_reads { ESP_READS_TOKENS, ESP_READS_EAGLE, ESP_READS_EAGLE3 };
 
-/* A limit for the memory that weights take. `others` of the `bytes` go to what the caller will
- * open beside them. */
+/* A memory limit for weights. Of `bytes`, the caller needs `others` for what it opens
+ * besides. */
 struct esp_memory_limit {
     size_t bytes, others; /* bytes = 0: no limit */
 };
@@ -169,10 +171,10 @@ struct esp_model_desc {
     const float *inverse_frequency; /* (rotary / 2) radians per position, scaling included */
     const float *local_inverse_frequency; /* the same of ESP_ROTATION_LOCAL, or NULL */
     float rotary_scale;                   /* of cosine and sine, or 0: 1 */
-    /* Factors of the embedding, of what attention and MLP add to the residual stream, and of
-     * the logits; 0 stands for 1. Factor of attention's scores, or 0: 1 / sqrt(head_dim). */
+    /* Factors of the embedding, of the outputs of attention and MLP, and of the logits; 0
+     * stands for 1. Factor of attention's scores; 0: 1 / sqrt(head_dim). */
     float embedding_scale, residual_scale, logit_scale, attention_scale;
-    /* Attention's scores and logits x become cap * tanh(x / cap); 0: they do not. */
+    /* Caps of attention's scores and of the logits: x becomes cap * tanh(x / cap); 0: none. */
     float attention_cap, logit_cap;
     /* (positions, hidden), added to the embedding, or none. There are `context` rows or more.
      */
@@ -183,15 +185,15 @@ struct esp_model_desc {
      * token of each row of `head`; NULL: outputs = vocabulary, row i is token i. */
     int outputs;
     const int32_t *output_token;
-    /* NULL, or weights on the same backend that outlive these: if the embedding or the head is
-     * the very same tensor there, it is shared, not copied. */
+    /* NULL, or weights on the same backend that outlive these: if their embedding or head is
+     * the same tensor, it is shared, not copied. */
     struct esp_weights *lender;
-    /* Where the backend has weights_streamed(), layers that do not fit are brought for every
-     * pass: by a backend with memory of its own from the host's memory, by others from their
-     * files, which must stay as they are. */
+    /* If the backend has weights_streamed(), layers that do not fit are loaded in every pass:
+     * from host memory if the backend has its own memory, else from their files, which must not
+     * change. */
     struct esp_memory_limit limit;
-    /* What the captured passes of a cache may take of a device's memory, beyond cache_need; 0:
-     * all that is left. A backend captures as many as fit. */
+    /* Device memory for the captured passes of a cache, beyond cache_need; 0: all that is left.
+     * A backend captures as many as fit. */
     size_t graph_bytes;
     struct esp_tensor norm_final, norm_final_bias; /* (hidden, 1) */
     struct esp_layer *layer;                       /* (layers) */
@@ -207,23 +209,23 @@ enum { ESP_STATE_NORMED = -1, ESP_MAX_STATES = 4 };
 struct esp_states {
     int count;
     int state[ESP_MAX_STATES]; /* the first `count` of them, in the order they are stored */
-    /* (capacity, count * hidden), made by rows_open() with count * hidden as its vocabulary,
-     * and owned by the caller, who reads it with read_row() or hands it to another pass as
+    /* (capacity, count * hidden), made by rows_open() with count * hidden as its vocabulary.
+     * The caller owns it, and reads it with read_row() or passes it to another pass as
      * input. */
     struct esp_rows *to;
     const int32_t *row; /* (rows) row of `to` for batch row i, -1: none; NULL: i */
 };
 
 /* A window of the text ("StreamingLLM", Xiao et al. 2024, section 3.2). The row at position t
- * sees the first `sinks` tokens and the last `recent` ones, itself among them: positions
- * 0..sinks-1 and t-recent+1..t. As soon as that leaves a gap, the row computes as if there were
- * none: it is at position sinks + recent - 1 for the sinks, and at its own distance for the
- * others, so that no distance is ever larger than those in a text of sinks + recent tokens. It
- * follows from t alone what a row sees, never from what else is in the cache. */
+ * sees the first `sinks` tokens and the last `recent` ones, itself included: positions
+ * 0..sinks-1 and t-recent+1..t. If that leaves a gap, the row computes as if there were none:
+ * at position sinks + recent - 1 for the sinks, at its own distance for the others. So no
+ * distance is larger than in a text of sinks + recent tokens. Only t decides what a row sees,
+ * never other rows of the cache. */
 struct esp_window {
     int sinks, recent; /* 0 or more; 1 or more */
-    /* Tokens behind the sinks that have no row any more: cache row r >= sinks has position r +
-     * dropped. A multiple of ESP_WINDOW_STEP. */
+    /* Tokens after the sinks without a row: cache row r >= sinks has position r + dropped. A
+     * multiple of ESP_WINDOW_STEP. */
     int dropped;
 };
 
@@ -243,18 +245,18 @@ struct esp_batch {
     /* What the rows see of the rows above, or NULL: all. Only where the backend has `windows`.
      */
     const struct esp_window *window;
-    /* Where logits go, or NULL. If it has more columns than the model has tokens, the others
-     * get -1e30, which is probability 0. If it has fewer, the rest of the logits is dropped. */
+    /* Logits go here, or NULL. If it has more columns than the model has tokens, the others get
+     * -1e30, which is probability 0. If it has fewer, the remaining logits are dropped. */
     struct esp_rows *logits;
     const int32_t *logits_row; /* (rows) row of `logits` for batch row i, -1: none; NULL: i */
     /* Softmax and top-k of those rows in the same call, which makes the pass a draft step; or
      * NULL. */
     const struct esp_step *step;
-    /* Hidden states to hand out, or NULL. ESP_E_UNSUPPORTED where a backend cannot. */
+    /* Hidden states to return, or NULL. ESP_E_UNSUPPORTED if the backend cannot. */
     const struct esp_states *states;
     /* The hidden states that a draft head reads: (capacity, desc->input), for EAGLE-3 also
      * (capacity, desc->hidden); NULL for a model that reads tokens only. It may be the matrix
-     * that states go to: all input is read first. */
+     * that the states are written to: all input is read first. */
     struct esp_rows *input;
     const int32_t *input_row; /* (rows) row of `input` for batch row i; NULL: i */
 };
@@ -289,12 +291,12 @@ struct esp_combination {
     double a, b, c, d;
 };
 
-/* What kernels of one kind take in a pass, all together. */
+/* Time of all kernels of one kind in a pass. */
 struct esp_kernel_time {
-    const char *name; /* of what they compute */
+    const char *name; /* of the computation */
     int count;
     double seconds;
-    double bytes; /* of weights, keys and values that they read; 0: not known */
+    double bytes; /* weights, keys and values read; 0: unknown */
 };
 
 /* ------------------------------------------------------------------ the backend */
@@ -318,10 +320,10 @@ enum { ESP_MARKS = 128, ESP_MAX_DRAWS = 16 };
 
 struct esp_backend_ops {
     const char *name, *summary;
-    /* True: calls only queue work for a device, and every call with ESP_NOW waits for it. Few
-     * calls that each ask for many values are then best. */
+    /* True: calls only queue work for a device, and every call with ESP_NOW waits for it. Then
+     * use few calls that each ask for many values. */
     bool asynchronous;
-    bool gives_states; /* passes can hand out hidden states (esp_batch.states) */
+    bool gives_states; /* passes can return hidden states (esp_batch.states) */
     bool windows;      /* passes can see a window of the text (esp_batch.window) */
 
     /* threads = 0: one per core. Fails with ESP_E_UNSUPPORTED if there is no such device here,
@@ -338,28 +340,28 @@ struct esp_backend_ops {
 
     /* One sentence about the last call that failed on the device, or "". */
     const char *(*failure)(const struct esp_backend *backend);
-    /* To be called before weights are opened. Asks for the promise above to the last bit, which
-     * the CPU always keeps; elsewhere the order of a sum may depend on the size of the batch.
-     * And for products that lose as little as they can: without it, the CPU cuts activations to
-     * 8 bits instead of 16 where some weights have fewer than 8. NULL: nothing changes. */
+    /* Call it before weights are opened. Asks for two things. The promise above to the last
+     * bit, which the CPU always keeps; elsewhere the order of a sum may depend on the size of
+     * the batch. And precise products: without it, the CPU rounds activations to 8 bits instead
+     * of 16 if some weights have fewer than 8. NULL: nothing changes. */
     void (*set_exact)(struct esp_backend *backend, bool exact);
-    /* Of a memory of its own: bytes that are free, and bytes that weights (with a limit: the
-     * most that fits in it, or the least that is possible), a cache or rows will take. */
+    /* For a backend with its own memory: free bytes, and the bytes that weights (with a limit:
+     * the most that fits in it, or the minimum), a cache or rows will take. */
     size_t (*memory_free)(const struct esp_backend *backend);
     size_t (*weights_need)(const struct esp_model_desc *desc);
     size_t (*cache_need)(const struct esp_model_desc *desc, int rows, int max_batch);
     size_t (*rows_need)(int capacity, int vocabulary);
-    /* Timing on a device: the host's clock cannot time calls that do not wait. mark() queues a
-     * note of the device's time in slot 0..ESP_MARKS-1; between() waits for the later of two
-     * marks and gives the seconds from one to the other. */
+    /* Timing on a device, because the host's clock cannot time asynchronous calls. mark()
+     * queues a time stamp of the device in slot 0..ESP_MARKS-1; between() waits for the later
+     * of two marks and returns the seconds between them. */
     void (*mark)(struct esp_backend *backend, int slot);
     double (*between)(struct esp_backend *backend, int from, int to);
-    /* Measures at how many bytes per second the device reads a block of this size; 0 if there
-     * is no memory for the block. */
+    /* Measures the device's read bandwidth, in bytes per second, for a block of this size; 0 if
+     * there is no memory for the block. */
     double (*read_rate)(struct esp_backend *backend, size_t bytes);
     /* Runs a pass (without a draft step) twice, and times the kernels of the second one on the
-     * device: at most `most` kinds of them, in the order in which they come. Returns how many
-     * there are, or a failure. */
+     * device: at most `most` kinds, in order of execution. Returns their number, or a
+     * failure. */
     int (*time_kernels)(struct esp_cache *cache, const struct esp_batch *batch,
                         struct esp_kernel_time *kernel, int most);
 

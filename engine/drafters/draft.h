@@ -27,7 +27,7 @@ struct esp_draft_scratch {
     int32_t *excluded;              /* (ESP_EXCLUDED * rows) tokens not to be drawn again */
     struct esp_node_draws *draws;   /* (rows) by row of q */
     int32_t *frontier, *next, *end; /* (rows) nodes */
-    int32_t *unsettled; /* (rows) nodes of the last pass whose confidence is still due */
+    int32_t *unsettled; /* (rows) nodes of the last pass with a confidence that is still due */
     int unsettled_count;
     int32_t *lacking; /* (rows) nodes */
     bool *listed;     /* (record) */

@@ -80,7 +80,7 @@ static const struct esp_param params[] = {
 struct entry {
     double value; /* P */
     double key;   /* sort key: P, drawn ones first */
-    double rate;  /* P over that of its parent */
+    double rate;  /* P over the parent's P */
     double q;
     int32_t parent, token, node; /* node: -1 if not in the tree yet */
     int draw;

@@ -234,7 +234,7 @@ static int read_tensor(struct parser *p, struct esp_gguf_tensor *tensor)
     }
     /* The bytes of a number take at most 8 times as many as there are numbers. */
     if (elements > INT64_MAX / 16 || (rank > 0 ? tensor->shape[0] : 1) % known->block != 0)
-        return tensor_wrong(p, tensor, "has rows with a part of a block of its type");
+        return tensor_wrong(p, tensor, "has rows that are not a multiple of its block");
     tensor->rank = (int)rank;
     tensor->type = (uint32_t)type;
     tensor->bytes = (size_t)(elements / known->block) * (size_t)known->bytes;

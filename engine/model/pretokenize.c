@@ -50,7 +50,7 @@ static int read_flag(const cJSON *json, const char *name, int fallback, char *er
         return fallback;
     if (!cJSON_IsBool(flag))
         return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "pre_tokenizer has a step whose \"%s\" is not true or false", name);
+                        "pre_tokenizer has a step with \"%s\" that is not true or false", name);
     return cJSON_IsTrue(flag);
 }
 
@@ -64,14 +64,14 @@ static int read_split(struct esp_pretokenizer *p, const cJSON *json, char *err, 
     if (!regex == !string)
         return esp_fail(
             err, errlen, ESP_E_FORMAT,
-            "pre_tokenizer has a Split whose pattern is neither a Regex nor a String");
+            "pre_tokenizer has a Split with a pattern that is neither Regex nor String");
     const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "behavior"));
     int behavior = 0, count = sizeof behavior_names / sizeof *behavior_names;
     while (behavior < count && !(name && strcmp(name, behavior_names[behavior]) == 0))
         behavior++;
     if (behavior == count)
         return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "pre_tokenizer has a Split whose behavior \"%.40s\" is not Removed, "
+                        "pre_tokenizer has a Split with behavior \"%.40s\", not Removed, "
                         "Isolated, MergedWithPrevious, MergedWithNext or Contiguous",
                         name ? name : "");
     int invert = read_flag(json, "invert", -1, err, errlen);
@@ -102,8 +102,9 @@ static int read_metaspace(struct esp_pretokenizer *p, const cJSON *json, char *e
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, "prepend_scheme");
     const char *scheme = cJSON_GetStringValue(item);
     if (!mark || strcmp(mark, ESP_SPACE_MARK) != 0)
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "pre_tokenizer has a Metaspace whose \"replacement\" is not U+2581");
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "pre_tokenizer has a Metaspace with a \"replacement\" other than U+2581");
     /* Older files have add_prefix_space instead. */
     int before = read_flag(json, "add_prefix_space", true, err, errlen);
     int split = read_flag(json, "split", true, err, errlen);
@@ -117,9 +118,10 @@ static int read_metaspace(struct esp_pretokenizer *p, const cJSON *json, char *e
         while (i < 3 && !(scheme && strcmp(scheme, schemes[i]) == 0))
             i++;
         if (i == 3)
-            return esp_fail(err, errlen, ESP_E_FORMAT,
-                            "pre_tokenizer has a Metaspace whose \"prepend_scheme\" is not "
-                            "never, first or always");
+            return esp_fail(
+                err, errlen, ESP_E_FORMAT,
+                "pre_tokenizer has a Metaspace with a \"prepend_scheme\" other than "
+                "never, first or always");
         p->prefix = (enum esp_prefix)i;
     }
     return split ? add_split(p, ESP_SPACE_MARK, true, MERGED_WITH_NEXT, false, err, errlen)

@@ -311,7 +311,7 @@ static int make_header(struct quantizing *q, struct esp_bytes *bytes)
 struct chunk {
     const struct planned *planned;
     int first, rows, parts;
-    unsigned char *out; /* (rows) as they are stored */
+    unsigned char *out; /* (rows) in stored form */
     float *room;        /* (threads, 2, columns) */
     double lost[PARTS], all[PARTS];
     bool infinite[PARTS];

@@ -104,7 +104,7 @@ static int push_text(struct machine *m, enum kind kind, uint64_t length)
 {
     const char *text = length <= m->size ? take(m, (size_t)length) : NULL;
     return text ? push(m, (struct value){.kind = kind, .text = text, .number = (int64_t)length})
-                : refuse(m, "is cut");
+                : refuse(m, "is truncated");
 }
 
 /* Two lines: module and name. */
@@ -114,7 +114,7 @@ static int push_global(struct machine *m)
     for (int line = 0; line < 2; line++) {
         end = memchr(end, '\n', m->size - (size_t)(end - m->code));
         if (!end)
-            return refuse(m, "is cut");
+            return refuse(m, "is truncated");
         end++;
     }
     m->at = (size_t)(end - m->code);
@@ -282,7 +282,7 @@ static int step_number(struct machine *m, char code, int bytes)
 {
     uint64_t n;
     if (!take_number(m, bytes, &n))
-        return refuse(m, "is cut");
+        return refuse(m, "is truncated");
     switch (code) {
     case 'K': /* BININT1, BININT2, BININT */
     case 'M':
@@ -328,7 +328,7 @@ static int step(struct machine *m, char code)
     case '\x89':
         return push(m, (struct value){.kind = OTHER});
     case 'G': /* BINFLOAT */
-        return take(m, 8) ? push(m, (struct value){.kind = OTHER}) : refuse(m, "is cut");
+        return take(m, 8) ? push(m, (struct value){.kind = OTHER}) : refuse(m, "is truncated");
     case 'c':
         return push_global(m);
     case 'Q':
@@ -378,7 +378,7 @@ static int run(struct machine *m)
         const char *code = take(m, 1);
         size_t i = 0;
         if (!code)
-            return refuse(m, "is cut");
+            return refuse(m, "is truncated");
         if (*code == '.')
             break;
         while (i < sizeof numbered / sizeof *numbered && numbered[i].code != *code)

@@ -1,22 +1,21 @@
-/* amx.c - matrix products on Intel's tile unit (AMX), for BF16 weights; all else is AVX-512's
+/* amx.c - matrix products on Intel's tile unit (AMX), for BF16 weights. The rest is AVX-512
  * with VNNI, which every processor with AMX has.
  *
  * The unit multiplies BF16 by BF16 and adds in float32, sixteen times as fast as AVX-512
- * multiplies float32. The weights are BF16 as they are. An activation is cut into two BF16
- * parts, x = high + low, each rounded to nearest: what is lost is below 2^-18 of x, which is
- * what adding a thousand products in float32 loses too. A batch of n vectors becomes a batch of
- * 2 n rows, and an output is the sum of its two rows. Small batches then cost little more than
- * one vector, which is what verifying a tree in one pass wants. Vectors are cut up once, where
- * they are made, for all products that read them.
+ * multiplies float32. Weights stay BF16. An activation is split into two BF16 parts, x = high +
+ * low, each rounded to nearest. The error is below 2^-18 of x, as much as adding a thousand
+ * products in float32 loses. A batch of n vectors becomes a batch of 2 n rows, and an output is
+ * the sum of its two rows. Small batches then take little longer than one vector, which suits
+ * verifying a tree in one pass. Vectors are split once, when they are computed, for all
+ * products that read them.
  *
- * A row of a tile never meets another row, so results do not depend on the batch here either;
- * but the order of the sums is the unit's own, so they differ in the last bits from the other
- * instruction sets'.
+ * Rows of a tile are independent, so results do not depend on the batch here either. But the
+ * unit has its own order of sums, so the last bits differ from other instruction sets.
  *
  * Products with quantised blocks are in isa/blocks.c.
  *
  * Weights are packed in tiles (esp_packed.pairs): per panel and 32 inputs, two tiles of 16
- * outputs; a tile is (16 pairs of inputs, 16 outputs, 2). Parts lie in tiles too (esp_vectors):
+ * outputs; a tile is (16 pairs of inputs, 16 outputs, 2). Parts are in tiles too (esp_vectors):
  * per 16 parts and 32 inputs, (16 parts, 32 inputs); part k of vector i is number 2 i + k.
  */
 #include "kernels/cpu/isa/parts.h"
@@ -26,12 +25,12 @@ enum {
     TILE_FLOATS = 256,
     BLOCK = 32,
     PARTS = 2,
-    TWO_TILES = 2 * TILE_ROWS / PARTS, /* vectors whose parts are two tiles */
+    TWO_TILES = 2 * TILE_ROWS / PARTS, /* vectors with two tiles of parts */
     AHEAD = 8192
 };
 
-/* Parts lie in groups of 16, a group as wide as a vector of the buffer: what reads a group of
- * rows that are narrower than that must step as split() did. */
+/* Parts are in groups of 16, as wide as a vector of the buffer. Code that reads narrower rows
+ * must step like split(). */
 static inline size_t group_bytes(const struct esp_vectors *v)
 {
     return v->stride / BLOCK * TILE_BYTES;
@@ -57,7 +56,7 @@ void OWN(split)(const struct esp_vectors *v, int row, int begin, int end)
     }
 }
 
-/* The weights stream past once; the next ones are called for while these are multiplied. */
+/* The weights are read once; the next ones are prefetched while these are multiplied. */
 static inline void prefetch(const char *b)
 {
     for (int line = 0; line < 2 * TILE_BYTES; line += ROW_BYTES)
@@ -120,8 +119,8 @@ static void store_sums(float *sums, size_t half)
     _tile_stored(3, sums + half + TILE_FLOATS, ROW_BYTES);
 }
 
-/* Sixteen outputs, number `half` of a panel, of `rows` vectors from `row` on: bias and all
- * parts. */
+/* Computes sixteen outputs, half `half` of a panel, of `rows` vectors from `row` on: bias and
+ * all parts. */
 static void finish(const struct esp_packed *w, const struct esp_matmul *p, int panel, int half,
                    int row, int rows, const float *sums)
 {

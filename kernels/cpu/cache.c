@@ -1,7 +1,7 @@
-/* cache.c - keys and values of a text, and the room a forward pass works in.
+/* cache.c - keys and values of a text, and the buffers of a forward pass.
  *
- * Keys lie in blocks of 16 rows with head_dim outside and the rows inside, values row by row;
- * see attention.c for why. Both are float32. All memory a forward pass needs is taken here,
+ * Keys are in blocks of 16 rows with head_dim outside and the rows inside, values row by row;
+ * see attention.c for why. Both are float32. All memory of a forward pass is allocated here,
  * once.
  */
 #include "kernels/cpu/cpu.h"
@@ -18,7 +18,7 @@ struct buffer {
 
 enum { BUFFERS = 35 };
 
-/* Do attention and MLP compute what they add before they add it? */
+/* Are the outputs of attention and MLP stored before they are added? */
 static bool has_branch(const struct esp_model_desc *d)
 {
     bool any = d->residual_scale != 0 || d->experts > 0;
@@ -152,7 +152,7 @@ void esp_cpu_cache_close(struct esp_cache *cache)
     free(c);
 }
 
-/* At most: room for activations in every form is counted. */
+/* An upper bound: counts buffers for activations in every form. */
 size_t esp_cpu_cache_need(const struct esp_model_desc *desc, int rows, int max_batch)
 {
     struct esp_cpu_backend cpu = {.threads = esp_pool_cores()};
@@ -182,8 +182,8 @@ static void move_row(const struct esp_cpu_cache *c, size_t head_dim, float *k, f
     memcpy(v + to * c->v_stride, v + from * c->v_stride, head_dim * sizeof *v);
 }
 
-/* How many of the rows that `which` begins with, `count` at most, are whole blocks one after
- * the other that are to become whole blocks from row `to` on. */
+/* How many of the first rows in `which`, at most `count`, are consecutive whole blocks that
+ * become whole blocks from row `to` on. */
 static int whole_blocks(const int32_t *which, int count, int to)
 {
     int run = 0;
@@ -194,7 +194,7 @@ static int whole_blocks(const int32_t *which, int count, int to)
     return run / ESP_LANES * ESP_LANES;
 }
 
-/* Moved in order, no row is overwritten that is still to be moved: which[i] >= first + i. */
+/* In this order no row is overwritten before it was moved: which[i] >= first + i. */
 int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;

@@ -1,8 +1,7 @@
-/* cpu.c - the CPU backend: what the processor can do, memory, and the table of operations.
+/* cpu.c - the CPU backend: detects the processor, and has the table of operations.
  *
- * The instruction set is chosen once, when a backend opens. All but AMX (amx.c) give the same
- * bits, so that between them the choice shows in the time and in the device line and nowhere
- * else.
+ * The instruction set is chosen once, when a backend opens. All except AMX (amx.c) give the
+ * same bits, so the choice among them changes only the speed and the device line.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -21,8 +20,8 @@ enum { MAX_THREADS = 1024 };
 
 /* ------------------------------------------------------------------ the processor */
 
-/* Which names __builtin_cpu_supports() knows depends on the compiler; where some do not know
- * one, the processor itself is asked. */
+/* Compilers know different names for __builtin_cpu_supports(); for a name that some lack, the
+ * processor is asked. */
 
 #ifdef ESP_HAVE_avx2
 static bool has_avx2(void)
@@ -58,7 +57,7 @@ static bool has_amx(void)
     /* BF16, tiles, bytes */
     const bool tiles = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 13) == 13;
     const bool bf16 = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & bit_AVX512BF16);
-    /* The system lets a process use the tiles once it has asked. */
+    /* The system lets a process use the tiles after a request. */
     return tiles && bf16 && has_vnni() &&
            syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
@@ -74,7 +73,7 @@ static const struct {
     const char *name;
     const struct esp_cpu_isa *isa;
     bool (*here)(void);
-    bool by_name; /* never chosen by itself */
+    bool by_name; /* used only by name */
 } isas[] = {
 #ifdef ESP_HAVE_amx
     {"amx", &esp_cpu_isa_amx, has_amx, false},
@@ -112,7 +111,7 @@ static const struct esp_cpu_isa *choose(const char *name)
     return NULL;
 }
 
-/* Says which instruction sets there are. */
+/* Refuses a name and lists the instruction sets. */
 static int refuse(const char *name, char *err, size_t errlen)
 {
     char names[100] = "";
@@ -164,7 +163,7 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
     return 0;
 }
 
-/* More threads than cores would only take turns. */
+/* More threads than cores would only compete for them. */
 static int open_best(struct esp_backend **backend, int threads, char *err, size_t errlen)
 {
     const int cores = esp_pool_cores();

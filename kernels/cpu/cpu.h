@@ -1,4 +1,4 @@
-/* cpu.h - what the files of the CPU backend share.
+/* cpu.h - shared by the files of the CPU backend.
  *
  * cpu.c opens the backend and picks an instruction set, weights.c loads a model, pack.c packs
  * its matrices, cache.c holds keys and values, forward.c runs a batch through the model on the
@@ -21,7 +21,7 @@ struct esp_cpu_backend {
     struct esp_pool *pool;
     bool exact;            /* asked for by set_exact() */
     int threads;           /* of the pool */
-    double worth_a_thread; /* a pass is divided among one thread for so many multiply-adds */
+    double worth_a_thread; /* multiply-adds of a pass per thread */
     char device[64];
     char failure[400]; /* of the last pass that failed, or "" */
 };
@@ -51,11 +51,11 @@ struct esp_cpu_weights {
     struct esp_tensor embedding;
     struct esp_tensor position_embedding; /* a copy, or no data */
     const struct esp_packed *embedding_head;
-    bool split, cut, cut_bytes; /* some product reads vectors split; as integers; of 8 bits */
+    bool split, cut, cut_bytes;    /* products need vectors split; as integers; of 8 bits */
     double work_layers, work_head; /* multiply-adds for one row */
     void *memory;
     size_t bytes;
-    /* With a limit of the memory; else NULL. */
+    /* With a memory limit; else NULL. */
     struct esp_cpu_stream *stream;
     char *packing; /* (threads, packing_bytes) for esp_cpu_pack_stored() */
     size_t packing_bytes;
@@ -70,14 +70,14 @@ struct esp_cpu_cache {
     float *v;        /* (layer, kv_head, block * 16, v_stride) */
     size_t bytes;
 
-    /* What a forward pass works in; every width is padded to ESP_PANEL. */
+    /* Buffers of a forward pass; every width is padded to ESP_PANEL. */
     size_t hidden, q_width, kv_width, ffn; /* padded widths */
     float *x;                              /* (max_batch, hidden) the residual stream */
     float *q;                              /* (max_batch, q_width) */
     float *for_sinks;                      /* (max_batch, q_width) see struct esp_attention */
     float *key, *value;                    /* (max_batch, kv_width) */
     float *gate;                           /* (max_batch, ffn) */
-    float *branch; /* (max_batch, hidden) what is to be added to x; or NULL */
+    float *branch; /* (max_batch, hidden) what will be added to x; or NULL */
     /* (1 or 2 sets of frequencies, max_batch + 1, rotary / 2), see row_for_sinks() */
     float *cosine, *sine;
     struct esp_vectors normed;   /* (max_batch, hidden) */
@@ -88,13 +88,13 @@ struct esp_cpu_cache {
     int32_t *chosen;              /* (max_batch, experts_used) experts of a row */
     int32_t *choosers;            /* (max_batch) rows that chose an expert */
     struct esp_vectors expert_in; /* (max_batch, hidden) these rows */
-    float *expert_out;            /* (max_batch, hidden) what the expert makes of them */
+    float *expert_out;            /* (max_batch, hidden) the expert's output for them */
     struct esp_vectors
         joined;     /* (max_batch, widest) what is joined side by side for a matmul */
     float *scores;  /* (threads, ESP_QUERIES, blocks * 16) */
     int32_t *extra; /* (threads, ESP_QUERIES, rows) */
     int32_t *wanted, *wanted_at; /* (max_batch) rows with logits; their rows there */
-    int32_t *going;              /* (max_batch) rows that go through the whole last layer */
+    int32_t *going;              /* (max_batch) rows computed through the whole last layer */
 };
 
 struct esp_cpu_rows {
@@ -104,21 +104,21 @@ struct esp_cpu_rows {
     void *scratch; /* (threads, 2 * vocabulary) 32-bit words */
 };
 
-/* Opens a backend that uses this instruction set (a name below); NULL: the best there is.
- * ESP_E_DEVICE if the processor does not have it. threads = 0: one per core; any number of them
- * is started here, however few cores there are. (esp_backend_cpu.open() takes the instruction
- * set from the environment: ESPALIER_ISA.) */
+/* Opens a backend with this instruction set (a name below); NULL: the best one. ESP_E_DEVICE if
+ * the processor lacks it. threads = 0: one per core; any other number of threads is started,
+ * however few cores there are. (esp_backend_cpu.open() takes the instruction set from the
+ * environment: ESPALIER_ISA.) */
 int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
                  size_t errlen);
 
-/* Name i of the instruction sets that this build and this processor have, NULL behind the last:
- * "amx", "vnni", "avx512", "avx2", "generic", and in the tests' build "tiles". */
+/* Name i of the instruction sets of this build and processor, NULL after the last: "amx",
+ * "vnni", "avx512", "avx2", "generic", and in the tests' build "tiles". */
 const char *esp_cpu_isa_name(int i);
 
-/* The best instruction set here of those that give the same bits. */
+/* The best available instruction set among those with the same bits. */
 const struct esp_cpu_isa *esp_cpu_vectors(void);
 
-/* Zeroed, aligned to a cache line; NULL if there is not so much or the product overflows. */
+/* Zeroed, aligned to a cache line; NULL if memory runs out or the product overflows. */
 void *esp_cpu_alloc(size_t count, size_t size);
 void esp_cpu_free(void *memory);
 
@@ -135,16 +135,16 @@ static inline void esp_cpu_share(int total, int part, int parts, int *begin, int
     *end = (int)((int64_t)total * (part + 1) / parts);
 }
 
-/* Into how many parts a step of `units` equal pieces is divided for `threads` threads: two for
- * each, so that threads that are free early take some of those of others. */
+/* Number of parts of a step with `units` equal pieces for `threads` threads: two per thread, so
+ * that threads that finish early take some from others. */
 static inline int esp_cpu_parts(int units, int threads)
 {
     int most = threads > 1 ? 2 * threads : 1;
     return units < most ? units : most;
 }
 
-/* Packs rows 32 panel.. of a matrix from `rows`, as stored, one after the other. w->data has
- * room for esp_cpu_panel_bytes() for each panel. */
+/* Packs rows 32 panel.. of a matrix from `rows`, in stored form, consecutive. w->data has room
+ * for esp_cpu_panel_bytes() per panel. */
 void esp_cpu_pack(const struct esp_packed *w, int panel, const void *rows);
 size_t esp_cpu_panel_bytes(const struct esp_packed *w);
 /* Makes *part the panels begin..begin+count-1 of a streamed matrix, count at most
@@ -155,7 +155,7 @@ size_t esp_cpu_stored_room(const struct esp_packed *w);
 /* One row as floats (columns). */
 void esp_cpu_packed_row(const struct esp_packed *w, int row, float *out);
 
-/* Large pages save the product most of its address translation misses. */
+/* Requests large pages: they save the product most of its TLB misses. */
 void esp_cpu_use_huge_pages(char *memory, size_t bytes);
 void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *out);
 int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backend,

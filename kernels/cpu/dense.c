@@ -1,7 +1,7 @@
 /* dense.c - a small matrix in the form of the CPU backend's products, used alone; see dense.h.
  *
- * BF16 halves what is read for each product, which is what it costs: such a network is called
- * once in a while, when larger weights have just gone through the caches.
+ * Reading the weights dominates the time, because such a network runs rarely and larger weights
+ * have just gone through the caches. BF16 halves it.
  */
 #include "kernels/dense.h"
 

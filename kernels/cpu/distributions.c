@@ -1,9 +1,8 @@
-/* distributions.c - two rows compared by the ratio of their probabilities, class by class.
+/* distributions.c - compares two rows by the ratio of their probabilities, class by class.
  *
- * What ratio.h defines, in plain C: a class is found by one division and the bits of its
- * result, and everything is added in double in the order of the tokens, so there is nothing
- * here that could depend on the instruction set. A rule asks this once per visited node, not
- * once per token.
+ * Implements ratio.h in plain C: one division and the bits of its result give the class, and
+ * sums are in double in the order of the tokens, so nothing depends on the instruction set. A
+ * verifier asks for this once per visited node, not once per token.
  */
 #include "kernels/cpu/cpu.h"
 

@@ -1,18 +1,19 @@
 /* forward.c - one batch through the model.
  *
- * A pass is a row of steps. The caller goes through them, and the threads of the pool share the
- * parts of each: a matmul is divided by panels of outputs, attention by key/value heads and
- * queries. A small pass is divided among few threads or none: to share a step takes half a
- * microsecond.
+ * A pass is a sequence of steps. The caller runs through them, and the threads of the pool
+ * share the parts of each: a matmul is divided by panels of outputs, attention by key/value
+ * heads and queries. A small pass is divided among few threads or none, because sharing a step
+ * takes half a microsecond.
  *
  * The steps of a layer, numbered below: 1 norm, 2 queries, keys and values, 3 rotation and
  * cache, 4 attention, 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
- * added (to both, a norm or a factor may be applied first). A mixture of experts has in place
- * of 7 and 8 a router and, for each expert that rows chose, gate, up and down for these rows.
- * In the last layer, from step 4 on, only the rows go on whose logits are wanted, or hidden
- * states of behind that layer.
+ * added (before 5 and 8 add, a norm or a factor may be applied). In a mixture of experts, 7 and
+ * 8 are a router and, for each expert that rows chose, gate, up and down for these rows. In the
+ * last layer, from step 4 on, only rows with wanted logits, or with wanted hidden states after
+ * that layer, are computed.
  *
- * Invariant: how rows and parts are divided decides who computes a number, never how.
+ * Invariant: how rows and parts are divided decides which thread computes a number, never its
+ * value.
  */
 #include "kernels/batch.h"
 #include "kernels/cpu/pass.h"
@@ -23,7 +24,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A part of a matmul: this many panels at least, which fill the registers with one row. */
+/* Minimum panels of a part of a matmul; with one row they fill the registers. */
 enum { PANELS_TOGETHER = 4 };
 
 /* ------------------------------------------------------------------ pieces */
@@ -35,7 +36,7 @@ static void join(const struct esp_cpu_pass *p, int row, int begin, int end, cons
     memcpy(to, values, (size_t)(end - begin) * sizeof *to);
 }
 
-/* A joined vector is whole, with `width` columns; matmul reads zeros behind them. */
+/* Completes a joined vector of `width` columns; matmul reads zeros after them. */
 static void join_end(const struct esp_cpu_pass *p, int row, int width)
 {
     const int end = (int)esp_cpu_pad(width, ESP_PANEL);
@@ -58,10 +59,9 @@ static void add_position(const struct esp_cpu_pass *p, int row, float *x)
         x[i] += position[i];
 }
 
-/* Cosines and sines of a row's position, by one set of frequencies. The product of a float is
- * off by 1e-3 at position 10,000, as it is for everybody who computes RoPE in floats; in a text
- * without end it would grow further. Positions behind a window that is full are multiplied as
- * doubles (`far`). */
+/* Cosines and sines of a row's position, by one set of frequencies. A float product is off by
+ * 1e-3 at position 10,000, like in every RoPE with floats; in an endless text the error would
+ * grow. So positions after a full window are multiplied as doubles (`far`). */
 static void turn(const struct esp_cpu_pass *p, int row, int set, int position, bool far)
 {
     const float *frequency = set ? p->d->local_inverse_frequency : p->d->inverse_frequency;
@@ -75,7 +75,7 @@ static void turn(const struct esp_cpu_pass *p, int row, int set, int position, b
     }
 }
 
-/* Row `row` of the residual stream, or what fc makes it of. */
+/* Row `row` of the residual stream, or fc applied to it. */
 static void read_row(const struct esp_cpu_pass *p, int row)
 {
     const struct esp_cpu_rows *input = (const struct esp_cpu_rows *)p->batch->input;
@@ -143,7 +143,7 @@ static void norm_part(void *arg, int part, int thread)
     }
 }
 
-/* The rows of the residual stream, normalised if there is a weight, go to `out`. */
+/* Writes the rows of the residual stream to `out`, normalised if there is a weight. */
 static void norm(struct esp_cpu_pass *p, const struct esp_vectors *out, const float *weight,
                  const float *bias)
 {
@@ -151,8 +151,7 @@ static void norm(struct esp_cpu_pass *p, const struct esp_vectors *out, const fl
     esp_cpu_run_rows(p, p->rows, p->c->hidden, norm_part, &step);
 }
 
-/* What the attention of EAGLE-3 reads: the embedding and the residual stream, both normalised.
- */
+/* Input of EAGLE-3's attention: the embedding and the residual stream, both normalised. */
 static void join_part(void *step, int part, int thread)
 {
     const struct esp_cpu_pass *p = step;
@@ -174,7 +173,7 @@ static void join_part(void *step, int part, int thread)
     }
 }
 
-/* Products of the same rows, whose panels count as one row of panels. */
+/* Products of the same rows; their panels are numbered consecutively. */
 struct matmul_step {
     struct esp_cpu_pass *p;
     int count, panels; /* panels: in all */
@@ -191,8 +190,8 @@ static void multiply_packed(const struct esp_cpu_pass *p, const struct esp_packe
         p->isa->matmul(w, begin, end, product);
 }
 
-/* Panels begin..end-1. Those of a streamed layer are packed on the way, few at a time, so that
- * they are still in the cache. */
+/* Panels begin..end-1. Panels of a streamed layer are packed on the way, a few at a time, so
+ * that they are still in the cache. */
 static void multiply(const struct esp_cpu_pass *p, const struct esp_packed *w, int begin,
                      int end, const struct esp_matmul *product, int thread)
 {
@@ -302,7 +301,7 @@ static void add(struct esp_cpu_pass *p, const struct esp_packed *w, struct esp_v
 
 /* ------------------------------------------------------------------ the pass */
 
-/* Of the rows of the residual stream, moves row `from` to the front, to row `to`. */
+/* Moves row `from` of the residual stream forward to row `to`. */
 static void move_row(const struct esp_cpu_pass *p, int from, int to)
 {
     const size_t width = p->c->hidden;
@@ -313,14 +312,14 @@ static void move_row(const struct esp_cpu_pass *p, int from, int to)
 
 /* ------------------------------------------------------------------ hidden states */
 
-/* The row of the states that batch row `row` goes to, or -1. */
+/* The row of batch row `row` in the states, or -1. */
 static int states_row(const struct esp_cpu_pass *p, int row)
 {
     const struct esp_states *s = p->batch->states;
     return !s ? -1 : s->row ? s->row[row] : row;
 }
 
-/* Copies the rows `from` (p->rows, hidden) to where state `state` is asked for. */
+/* Copies the rows `from` (p->rows, hidden) to the requested place of state `state`. */
 static void hand_out(const struct esp_cpu_pass *p, int state, const float *from)
 {
     const struct esp_states *s = p->batch->states;
@@ -398,8 +397,8 @@ static void mlp(struct esp_cpu_pass *p, const struct esp_packed *gate,
 
 /* ------------------------------------------------------------------ experts */
 
-/* Chooses the experts of the highest logits of a row, the best one first, of equal ones that of
- * the lower number; their logits become weights. */
+/* Chooses a row's experts with the highest logits, best first, ties: the lower number. Their
+ * logits become weights. */
 static void choose(const struct esp_cpu_pass *p, int row)
 {
     const struct esp_model_desc *d = p->d;
@@ -484,7 +483,7 @@ static int list_choosers(const struct esp_cpu_pass *p, int expert)
     return count;
 }
 
-/* What an expert makes of its rows is added to theirs, the experts one after the other. */
+/* Adds an expert's output to its rows; the experts run one after the other. */
 static void run_expert(struct esp_cpu_pass *p, const struct esp_cpu_expert *expert, int number)
 {
     struct esp_cpu_cache *c = p->c;
@@ -524,7 +523,7 @@ static void add_experts(struct esp_cpu_pass *p, const struct esp_cpu_layer *laye
     esp_cpu_run_rows(p, p->rows, c->hidden, add_part, &step);
 }
 
-/* From here on so many rows go on. */
+/* Sets the number of rows that continue. */
 static void set_rows(struct esp_cpu_pass *p, int rows)
 {
     p->rows = rows;
@@ -551,7 +550,7 @@ static void run_layer(struct esp_cpu_pass *p)
         move_row(p, p->going[i], i);
     if (p->rows == 0)
         return;
-    if (parallel) /* 6 before 5: the MLP reads x as the layer found it */
+    if (parallel) /* 6 before 5: the MLP reads the layer's input x */
         norm(p, &c->normed, layer->norm2, layer->norm2_bias);
     add(p, &layer->output, c->attended, layer->norm_attended); /* 5 */
     if (!parallel)
@@ -564,7 +563,7 @@ static void run_layer(struct esp_cpu_pass *p)
     add(p, &layer->down, c->up, layer->norm_mlp); /* 8 */
 }
 
-/* Of the rows that went through the last layer, those with logits go on. */
+/* After the last layer, only rows with logits continue. */
 static void keep_wanted(struct esp_cpu_pass *p)
 {
     for (int i = 0, from = 0; i < p->wanted; i++, from++) {
@@ -575,8 +574,8 @@ static void keep_wanted(struct esp_cpu_pass *p)
     p->rows = p->wanted;
 }
 
-/* Logits of some tokens only, side by side, go to the tokens' places: the last one first, so
- * that none is overwritten. */
+/* Moves logits of selected tokens, stored side by side, to the tokens' places: the last one
+ * first, so that none is overwritten. */
 static void spread_part(void *step, int part, int thread)
 {
     const struct esp_cpu_pass *p = step;
@@ -644,7 +643,7 @@ static int threads_for(const struct esp_cpu_backend *cpu, double work)
     return work < 2 * cpu->worth_a_thread ? 1 : (int)(work / cpu->worth_a_thread);
 }
 
-/* All layers, of which those that are streamed are held in memory while they are computed. */
+/* Runs all layers. Streamed layers are held in memory while they are computed. */
 static int run_layers(struct esp_cpu_pass *p)
 {
     struct esp_cpu_stream *stream = p->w->stream;

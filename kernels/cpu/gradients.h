@@ -1,10 +1,10 @@
-/* gradients.h - the arithmetic of training on the CPU: matrix products of any layout, and the
- * forward and backward passes of what lies between them.
+/* gradients.h - the arithmetic of training on the CPU: matrix products of any layout, and
+ * forward and backward passes of the operations between them.
  *
- * A table for each instruction set, like isa.h, which names it. Every function runs in the
- * calling thread on its share of the work and allocates nothing. Rows need no padding. The
- * order of every sum depends on the sizes of the whole operation alone, not on how it is
- * divided among threads, so that training gives the same bits for any number of them.
+ * One table per instruction set, like isa.h, which names it. Every function runs in the calling
+ * thread on its share of the work and allocates nothing. Rows need no padding. The order of
+ * every sum depends only on the sizes of the whole operation, not on its division among
+ * threads, so training gives the same bits for any number of them.
  *
  * Names: `dx` is the gradient of the loss by x.
  */
@@ -14,8 +14,8 @@
 #include "kernels/kernels.h"
 
 /* C (m, n) = A (m, k) B (k, n), or C += A B. Element (i, j) of A is a[i * a_row + j *
- * a_column], so that a transposed matrix is one with the two strides exchanged. A part of the
- * product is computed with pointers to a part of A, B and C; only k must stay whole. */
+ * a_column]; for a transposed matrix the two strides are exchanged. A part of the product is
+ * computed with pointers to parts of A, B and C; only k must stay whole. */
 struct esp_gemm {
     int m, n, k;
     const float *a;
@@ -34,9 +34,9 @@ enum {
     ESP_GEMM_SCRATCH = (ESP_GEMM_ROWS + ESP_GEMM_COLUMNS) * ESP_GEMM_DEPTH, /* floats */
 };
 
-/* Some queries of one head. Query i sees rows 0..seen[i]-1 of its text, and then the rows that
- * extra (rows, extras) lists for it: its ancestors in a tree and itself; -1: no more. Row
- * numbers count from the row to which k and v point. */
+/* Some queries of one head. Query i sees rows 0..seen[i]-1 of its text, and then the rows
+ * listed for it in extra (rows, extras; -1: no more): its ancestors in a tree and itself. Row
+ * numbers count from the row at k and v. */
 struct esp_tree_attention {
     int rows, head_dim;
     int keys; /* the largest of seen */
@@ -53,8 +53,8 @@ struct esp_tree_attention {
     float *scratch;      /* esp_tree_attention_scratch() floats */
 };
 
-/* How the draft's distribution q is held against the target's p. The loss of a row is
- * -sum t(x) log q(x) with t = cls p, plus distil p for the `top` largest of p. */
+/* The loss of the draft's distribution q against the target's p. For a row it is -sum t(x) log
+ * q(x), with t = cls p, plus distil p for the `top` largest of p. */
 struct esp_soft_loss {
     float cls, distil;
     int top;      /* at most ESP_SOFT_TOP */
@@ -82,7 +82,7 @@ struct esp_cpu_gradients {
     void (*attention)(const struct esp_tree_attention *a);
     void (*attention_backward)(const struct esp_tree_attention *a);
 
-    /* RMSNorm of one row; returns the factor 1 / rms(x), which the backward pass wants back. */
+    /* RMSNorm of one row; returns the factor 1 / rms(x) for the backward pass. */
     float (*rmsnorm)(float *out, const float *x, const float *weight, int n, float epsilon);
     /* dx += */
     void (*rmsnorm_backward)(float *dx, const float *x, const float *weight, const float *dy,

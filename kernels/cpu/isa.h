@@ -1,8 +1,8 @@
 /* isa.h - the arithmetic of the CPU backend: one table of functions per instruction set.
  *
- * kernels/cpu/isa is compiled once for each instruction set (see simd.h); cpu.c picks a table
- * when a backend opens. All tables but AMX's give the same bits. Nothing here allocates, starts
- * threads or checks its arguments: forward.c and rows.c do that, and hand every function its
+ * kernels/cpu/isa is compiled once per instruction set (see simd.h); cpu.c picks a table when a
+ * backend opens. All tables except AMX's give the same bits. Nothing here allocates, starts
+ * threads or checks its arguments: forward.c and rows.c do that, and give every function its
  * share of the work.
  *
  * Vectors of activations are padded with zeros to a multiple of ESP_PANEL, so that whole
@@ -50,15 +50,15 @@ struct esp_cut {
     int16_t x[ESP_CUT_COLUMNS];
 };
 
-/* Vectors of activations, padded, and the same as split() and cut() left them, for products
- * that want them so. */
+/* Vectors of activations, padded, and the outputs of split() and cut() for products that need
+ * them. */
 struct esp_vectors {
     float *x;            /* (rows, stride) */
     size_t stride;       /* a multiple of ESP_PANEL */
     void *parts;         /* esp_parts_bytes(rows, stride), zeroed once */
     struct esp_cut *cut; /* esp_cut_count(rows, stride), see esp_cut_at() */
-    int together;        /* rows of cut that lie together */
-    bool bytes;          /* cut() makes integers of 8 bits, not of 16 */
+    int together;        /* rows of cut that are adjacent */
+    bool bytes;          /* cut() makes integers of 8 bits instead of 16 */
 };
 
 /* y[i] = W x[i] + bias for `rows` vectors, or y[i] += that. Row i of y is y_row[i] if given. */
@@ -72,10 +72,10 @@ struct esp_matmul {
 };
 
 /* Up to ESP_QUERIES queries that read the same key/value head. Query i sees cache rows
- * 0..contiguous[i]-1 and then extra[i][0..extras[i]-1], ascending; the place in that sequence,
- * not the cache row, decides the order of every sum. Places sinks..from[i]-1 of it are outside
- * of its window: they count nothing, and what is in them must be finite. Where query i has
- * for_sinks[i], that is what it asks places 0..sinks-1 with. */
+ * 0..contiguous[i]-1 and then extra[i][0..extras[i]-1], ascending. The index in that sequence,
+ * not the cache row, decides the order of every sum. Indices sinks..from[i]-1 are outside of
+ * its window: they are ignored, but must be finite. If query i has for_sinks[i], that replaces
+ * it for indices 0..sinks-1. */
 struct esp_attention {
     int head_dim, queries;
     int blocks;     /* key blocks that hold all rows seen */
@@ -88,7 +88,8 @@ struct esp_attention {
     const int32_t *extra[ESP_QUERIES];
     int sinks, from[ESP_QUERIES];        /* from[i] <= sinks: it sees all */
     const float *for_sinks[ESP_QUERIES]; /* (head_dim) as q, or NULL */
-    /* A score of each query that is of no row: it takes part in the softmax; NULL: none. */
+    /* An additional score per query that belongs to no row but takes part in the softmax; NULL:
+     * none. */
     const float *sink_logit[ESP_QUERIES];
     float cap;     /* scores x become cap * tanh(x / cap); 0: they stay */
     float *scores; /* (queries, scores_stride), scratch for blocks * 16 each */
@@ -98,10 +99,11 @@ struct esp_attention {
 struct esp_cpu_gradients;
 
 struct esp_cpu_isa {
-    const char *name; /* as people know it: "AVX-512" */
+    const char *name; /* for users: "AVX-512" */
     bool pairs;       /* wants BF16 matrices packed for tiles */
 
-    /* Cuts columns begin..end-1 of vector `row` up for products. NULL: they take them whole. */
+    /* Splits columns begin..end-1 of vector `row` for products. NULL: products take whole
+     * vectors. */
     void (*split)(const struct esp_vectors *vectors, int row, int begin, int end);
 #define X(place, result, name, ...) result (*name)(__VA_ARGS__);
 #include "kernels/cpu/isa/isa_ops.def"
@@ -110,20 +112,19 @@ struct esp_cpu_isa {
     const struct esp_cpu_gradients *gradients; /* of training; see gradients.h */
 };
 
-/* Only those that this build has are defined; amx (amx.c) rests on vnni. tiles is amx with the
- * tile unit's instructions in C (tests/emu/tiles.h); only the tests' build has it. */
+/* Only those of this build are defined. amx (amx.c) uses vnni. tiles is amx with the tile
+ * unit's instructions in C (tests/emu/tiles.h); only the tests' build has it. */
 extern const struct esp_cpu_isa esp_cpu_isa_generic, esp_cpu_isa_avx2, esp_cpu_isa_avx512,
     esp_cpu_isa_vnni, esp_cpu_isa_amx, esp_cpu_isa_tiles;
 
-/* The cut `count` places behind x. Those of bytes are shorter: each is one line of the cache.
- */
+/* The cut `count` places after x. Cuts of bytes are shorter: each is one cache line. */
 static inline struct esp_cut *esp_cut_skip(const struct esp_cut *x, size_t count, bool bytes)
 {
     const size_t size = sizeof *x - (bytes ? ESP_CUT_COLUMNS : 0);
     return (struct esp_cut *)(void *)((char *)(void *)x + count * size);
 }
 
-/* Up to ESP_TOGETHER rows lie together, (block, row); `together` is the same for all rows. */
+/* Up to ESP_TOGETHER rows are adjacent, (block, row); `together` is the same for all rows. */
 static inline struct esp_cut *esp_cut_at(const struct esp_vectors *v, int row, int block)
 {
     const size_t blocks = v->stride / ESP_CUT_COLUMNS, t = (size_t)v->together;
@@ -131,7 +132,7 @@ static inline struct esp_cut *esp_cut_at(const struct esp_vectors *v, int row, i
     return esp_cut_skip(v->cut, first + (size_t)block * t + (size_t)row % t, v->bytes);
 }
 
-/* How many together for a batch of `rows`, and how much room all then need. */
+/* Adjacent rows for a batch of `rows`, and the room of all of them. */
 static inline int esp_cut_together(int rows)
 {
     return rows < ESP_TOGETHER ? rows : ESP_TOGETHER;

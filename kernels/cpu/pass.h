@@ -1,4 +1,4 @@
-/* pass.h - what the steps of a pass share; see forward.c. */
+/* pass.h - shared by the steps of a pass; see forward.c. */
 #ifndef ESP_CPU_PASS_H
 #define ESP_CPU_PASS_H
 
@@ -14,36 +14,37 @@ struct esp_cpu_pass {
     const struct esp_batch *batch;
     int threads;
     int wanted; /* rows with logits */
-    int last;   /* rows that go through the whole last layer */
+    int last;   /* rows computed through the whole last layer */
 
-    /* Of the step that is running: */
+    /* Of the current step: */
     int parts;
     int layer;
-    int rows;             /* that go on */
+    int rows;             /* rows that continue */
     const int32_t *going; /* their numbers in the batch; NULL: all */
 };
 
-/* What a thread does of a step: its part `part` of pass->parts. */
+/* Runs part `part` of pass->parts on a thread. */
 typedef void esp_cpu_part(void *step, int part, int thread);
 
-/* Runs a step of `units` pieces that are worth a thread each. */
+/* Runs a step of `units` pieces, each enough work for a thread. */
 void esp_cpu_run_step(struct esp_cpu_pass *p, int units, esp_cpu_part *run, void *step);
-/* The same for rows of `width` values each, on which little is done. */
+/* The same for rows of `width` values each, with little work per value. */
 void esp_cpu_run_rows(struct esp_cpu_pass *p, int rows, size_t width, esp_cpu_part *run,
                       void *step);
 
-/* Columns begin..end-1 of a vector, multiples of ESP_CUT_COLUMNS or all of them, are done. */
+/* Columns begin..end-1 of a vector, multiples of ESP_CUT_COLUMNS or all of them, are
+ * complete. */
 void esp_cpu_prepare(const struct esp_cpu_pass *p, const struct esp_vectors *v, int row,
                      int begin, int end);
 
-/* Does the window leave a gap in what this row sees? */
+/* Is there a gap between the sinks and the window of this row? */
 static inline bool esp_cpu_has_gap(const struct esp_cpu_pass *p, int row)
 {
     const struct esp_window *w = p->batch->window;
     return w && p->batch->positions[row] >= w->sinks + w->recent;
 }
 
-/* Where the angles are of the rows that have a gap, as the sinks see them. */
+/* Index of the angles that rows with a gap use for the sinks. */
 static inline int esp_cpu_row_for_sinks(const struct esp_cpu_pass *p)
 {
     return p->c->max_batch;

@@ -1,12 +1,11 @@
-/* pass_attention.c - see pass_attention.h: queries and keys are rotated, keys and values
- * join the cache, and attention reads it. isa/attention.c computes a tile of it.
- */
+/* pass_attention.c - see pass_attention.h: rotates queries and keys, appends keys and values to
+ * the cache, and computes attention. isa/attention.c computes one tile of it. */
 #include "kernels/cpu/pass_attention.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Is the norm of query or key one of all heads together? */
+/* Is the norm of query or key over all heads together? */
 static bool of_all_heads(const struct esp_cpu_pass *p, const struct esp_tensor *norm)
 {
     return norm->data && norm->rows != p->d->head_dim;
@@ -32,7 +31,7 @@ static void norm_heads_part(void *arg, int part, int thread)
     }
 }
 
-/* Normalises a head, if the model does so, and rotates it. */
+/* Normalises a head, if the model has such a norm, and rotates it. */
 static void prepare_head(const struct esp_cpu_pass *p, float *head,
                          const struct esp_tensor *norm, const float *weight, int row)
 {
@@ -50,7 +49,7 @@ static float attention_scale(const struct esp_model_desc *d)
     return d->attention_scale != 0 ? d->attention_scale : 1.0f / sqrtf((float)d->head_dim);
 }
 
-/* Rotates row `row` of the queries and keys of one key/value head; key and value join the
+/* Rotates row `row` of the queries and keys of one key/value head; appends key and value to the
  * cache. */
 static void append(const struct esp_cpu_pass *p, int kv_head, int row)
 {
@@ -96,8 +95,8 @@ static int list_seen(const struct esp_batch *b, int row, int32_t *seen)
     return count;
 }
 
-/* How many sinks this layer's rows see: none where its own window is smaller than the text's.
- */
+/* The number of sinks that this layer's rows see: 0 if its own window is smaller than the
+ * text's. */
 static int sinks_of(const struct esp_cpu_pass *p)
 {
     const struct esp_window *w = p->batch->window;
@@ -105,7 +104,7 @@ static int sinks_of(const struct esp_cpu_pass *p)
     return w && (own == 0 || own >= w->sinks + w->recent) ? w->sinks : 0;
 }
 
-/* Query i, of batch row `row`, sees what the windows of layer and text leave it. offset: of its
+/* Limits what query i of batch row `row` sees by the windows of layer and text. offset: of its
  * head. */
 static void set_windows(const struct esp_cpu_pass *p, struct esp_attention *a, int i, int row,
                         size_t offset)
@@ -235,7 +234,7 @@ static void heads_part(void *step, int part, int thread)
     }
 }
 
-/* Integers of what step 4 gave, where heads share blocks. */
+/* Integers of step 4's output, if heads share blocks. */
 static void cut_part(void *step, int part, int thread)
 {
     const struct esp_cpu_pass *p = step;
@@ -246,7 +245,7 @@ static void cut_part(void *step, int part, int thread)
         p->isa->cut(&p->c->attended, i, 0, (int)p->c->q_width);
 }
 
-/* Nobody has to wait between them if the key/value heads divide evenly. */
+/* If the threads divide the key/value heads evenly, no thread has to wait between the steps. */
 void esp_cpu_attention(struct esp_cpu_pass *p)
 {
     const int kv_heads = p->d->kv_heads;

@@ -4,9 +4,9 @@
 
 #include "kernels/cpu/pass.h"
 
-/* Steps 3 and 4 of the pass's layer (forward.c numbers them): reads queries, keys and values of
- * all rows of the batch, writes what the rows that go on attend to into the cache's `attended`.
- */
+/* Steps 3 and 4 of a layer (forward.c numbers them): reads queries, keys and values of all rows
+ * of the batch, and writes the attention of the rows that continue into the cache's
+ * `attended`. */
 void esp_cpu_attention(struct esp_cpu_pass *p);
 
 #endif

@@ -1,22 +1,21 @@
 /* pool.c - a thread pool: helper threads that share the parts of a step with their caller.
  *
- * A step is a number of parts that may run in any order on any thread. Each thread has a share
- * of them, always the same one for the same number of parts, so that the weights it reads stay
- * in the cache of its core from pass to pass. A thread that is done with its share takes parts
- * of the others. So a helper that the system has put aside for another program delays a step
- * only if it was put aside in the middle of a part: the caller runs all parts that no helper
- * has begun. When the caller still has to wait long for a part, the pool is left alone for four
- * times as long as it waited. That bounds what a crowded machine can cost.
+ * A step has a number of parts that may run in any order on any thread. Each thread has a share
+ * of them, always the same one for the same number of parts, so the weights it reads stay in
+ * its core's cache from pass to pass. A thread that finishes its share takes parts of the
+ * others. The caller runs all parts that no helper has begun. So a helper preempted by another
+ * program delays a step only if it was preempted within a part. If the caller still waits long
+ * for a part, it does not use the pool for four times as long. That limits the cost of a busy
+ * machine.
  *
- * A helper offers its core to other programs now and then, always between two parts. Otherwise
- * the system would take it in the middle of one.
+ * A working helper yields its core now and then, always between two parts. Otherwise the system
+ * would preempt it within one.
  *
- * Helpers that have nothing to do spin for two milliseconds, which is longer than the pause
- * between two passes at full speed, and then sleep. A step wakes sleepers and does not wait for
- * them.
+ * Idle helpers spin for two milliseconds, longer than the pause between two passes at full
+ * speed, and then sleep. A step wakes sleepers and does not wait for them.
  *
- * Invariant: the caller overwrites a step only after every part of it is done, so whoever has
- * taken a part may read the step.
+ * Invariant: the caller overwrites a step only after all its parts are done, so a thread that
+ * has taken a part may read the step.
  */
 #include "kernels/cpu/pool.h"
 
@@ -31,13 +30,13 @@
 #include <unistd.h>
 
 enum { LINE = 64, SPINS = 100, REST_FACTOR = 4 };
-static const double KEEP_SECONDS = 1e-4;  /* before a helper without work offers its core */
-static const double SPIN_SECONDS = 2e-3;  /* before a helper sleeps */
-static const double YIELD_SECONDS = 1e-3; /* before a helper at work offers its core */
+static const double KEEP_SECONDS = 1e-4;  /* until an idle helper yields its core */
+static const double SPIN_SECONDS = 2e-3;  /* until an idle helper sleeps */
+static const double YIELD_SECONDS = 1e-3; /* until a working helper yields its core */
 static const double LONG_WAIT = 2e-4;     /* for a part that a helper has begun */
 static const double LONGEST_REST = 0.5;
 
-/* The share of one thread: where it ends (16 bits), the next part of it (16). */
+/* One thread's share: its end (16 bits), its next part (16). */
 struct share {
     _Alignas(LINE) atomic_uint_least32_t ticket;
 };
@@ -56,7 +55,7 @@ struct esp_pool {
     _Alignas(LINE) atomic_int done; /* parts of this step, by helpers */
 
     _Alignas(LINE) atomic_flag busy; /* a caller is in esp_pool_run() */
-    double resting_until;            /* on the monotonic clock; 0: not resting */
+    double resting_until;            /* monotonic time; 0: not resting */
     atomic_int sleepers;
     atomic_bool quit;
     pthread_mutex_t lock; /* for sleeping and waking */
@@ -96,8 +95,8 @@ static bool left_over(uint32_t ticket)
     return next_of(ticket) < end_of(ticket);
 }
 
-/* Runs what is left of a share; returns how many parts. They may be parts of a newer step than
- * the one that the thread was called for. */
+/* Runs the rest of a share; returns the number of parts run. They may belong to a newer step
+ * than the thread was called for. */
 static int run_share(struct esp_pool *pool, struct share *share, int thread)
 {
     int count = 0;
@@ -113,7 +112,7 @@ static int run_share(struct esp_pool *pool, struct share *share, int thread)
 
 /* ------------------------------------------------------------------ helpers */
 
-/* Runs parts until all are taken, of the own share first. */
+/* Runs parts until all are taken, starting with its own share. */
 static void run_parts(const struct helper *helper)
 {
     struct esp_pool *pool = helper->pool;
@@ -125,7 +124,7 @@ static void run_parts(const struct helper *helper)
     }
 }
 
-/* Whether something of the helper's share is left. */
+/* Is anything left of the helper's share? */
 static bool has_work(const struct helper *helper)
 {
     return left_over(atomic_load(&helper->pool->share[helper->index].ticket));
@@ -183,7 +182,7 @@ int esp_pool_cores(void)
     return cores > 1 ? (int)cores : 1;
 }
 
-/* Helpers take no signals that are meant for the program; faults are their own. */
+/* Helpers block signals that are meant for the program, except faults. */
 static void block_signals(sigset_t *before)
 {
     const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -275,8 +274,8 @@ static bool resting(struct esp_pool *pool)
     return pool->resting_until > 0;
 }
 
-/* A helper counts itself as a sleeper and then looks at its share; here the shares change and
- * then sleepers are counted. One of the two sees the other. */
+/* A helper counts itself as a sleeper and then reads its share. Here the shares change first
+ * and then sleepers are counted. So one of the two always sees the other. */
 static void publish(struct esp_pool *pool, int parts,
                     void (*run)(void *arg, int part, int thread), void *arg)
 {
@@ -292,14 +291,14 @@ static void publish(struct esp_pool *pool, int parts,
         wake_all(pool);
 }
 
-/* Whether helpers have done `parts` parts. */
+/* Have helpers finished `parts` parts? */
 static bool done(struct esp_pool *pool, int parts)
 {
     return atomic_load_explicit(&pool->done, memory_order_acquire) == parts;
 }
 
-/* Waits for the parts that helpers have begun, `parts` in all. The caller has run `count` parts
- * since `began`. */
+/* Waits until helpers have finished `parts` parts. The caller has run `count` parts since
+ * `began`. */
 static void wait_for_helpers(struct esp_pool *pool, int parts, int count, double began)
 {
     for (int i = 0; i < SPINS; i++) {

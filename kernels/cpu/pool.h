@@ -6,23 +6,24 @@ struct esp_pool;
 
 enum { ESP_POOL_MAX_PARTS = 16384 };
 
-/* Processors that this process may run on, at least 1. */
+/* Number of CPUs that this process may run on, at least 1. */
 int esp_pool_cores(void);
 
-/* A pool of `threads` >= 1 threads, the caller of esp_pool_run() included. Where the system
+/* A pool of `threads` >= 1 threads, including the caller of esp_pool_run(). If the system
  * refuses to start that many, the pool has fewer. NULL: out of memory. */
 struct esp_pool *esp_pool_open(int threads);
 
 /* NULL is allowed. No step may be running. */
 void esp_pool_close(struct esp_pool *pool);
 
-/* How many threads it has, the caller included. */
+/* Number of threads, including the caller. */
 int esp_pool_threads(const struct esp_pool *pool);
 
 /* Calls run(arg, part, thread) once for each part 0..parts-1 (at most ESP_POOL_MAX_PARTS), and
- * returns when all are done. `thread` is 0..threads-1, and no two parts run at once with the
- * same one. The caller works on parts too, as thread 0; without a pool (NULL), and while
- * another thread uses the pool, it does all of them. Must not be called from within a part. */
+ * returns when all are done. `thread` is 0..threads-1; two parts with the same `thread` never
+ * run at the same time. The caller works on parts too, as thread 0; without a pool (NULL), or
+ * while another thread uses the pool, it does all of them. Do not call it from within a
+ * part. */
 void esp_pool_run(struct esp_pool *pool, int parts,
                   void (*run)(void *arg, int part, int thread), void *arg);
 

@@ -1,5 +1,4 @@
-/* product.c - tiles of 4 rows by 8 columns over panels of b that lie side by side in memory;
- * see kernels/product.h. */
+/* product.c - tiles of 4 rows by 8 columns over packed panels of b; see kernels/product.h. */
 #include "kernels/product.h"
 
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 
 enum { ROWS = 4, COLUMNS = 8 };
 
-/* What is left at the edges. */
+/* The remaining edges. */
 static void plain(double *c, const struct esp_strided *a, const double *b, int row, int rows,
                   int column, int columns, int n, int k)
 {

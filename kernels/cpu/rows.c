@@ -1,7 +1,7 @@
-/* rows.c - matrices of rows over the vocabulary, and what callers ask about them.
+/* rows.c - matrices of rows over the vocabulary, and the operations on them.
  *
- * Everything is checked here; the arithmetic on one row is behind struct esp_cpu_isa. Rows are
- * shared out over the threads, a row is never split.
+ * Everything is checked here; struct esp_cpu_isa has the arithmetic on one row. Rows are
+ * distributed over the threads; a row is never split.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -83,7 +83,7 @@ static bool rows_exist(const struct esp_cpu_rows *r, const int32_t *which, int c
 
 /* ------------------------------------------------------------------ one answer per row */
 
-/* One request; `sampling` says softmax, k > 0 says top_k, else it is argmax. */
+/* One request: softmax if `sampling` is set, top_k if k > 0, else argmax. */
 struct request {
     const struct esp_cpu_rows *r;
     const int32_t *which;
@@ -131,7 +131,7 @@ static int answer_all(struct request *q)
     return atomic_load(&q->status);
 }
 
-/* The CPU computes at once: values are there at the return, whenever they are wanted. */
+/* The CPU computes immediately: all values are there when a call returns. */
 
 int esp_cpu_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids,
                    enum esp_delivery when)
@@ -185,7 +185,7 @@ int esp_cpu_gather(struct esp_rows *rows, const int32_t *which, const int32_t *t
 
 /* ------------------------------------------------------------------ distributions */
 
-/* Draws from x (n), which is the same afterwards. */
+/* Draws from x (n), which is unchanged afterwards. */
 static void draw(const struct esp_cpu_rows *r, float *x, const double *u, int draws,
                  const int32_t *excluded, int per, int32_t *tokens, double *values)
 {

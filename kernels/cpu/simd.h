@@ -392,8 +392,8 @@ V16 void v16_load_bf16_pair(const uint32_t *p, struct v16 *low, struct v16 *high
     }
 }
 
-/* A half's exponent and fraction, moved to a float's place, are 2^112 too small; that also
- * turns subnormals right. Infinity and NaN need the top exponent put back. */
+/* A half's exponent and fraction in a float's place are too small by 2^112; multiplying
+ * corrects subnormals as well. Infinity and NaN need the top exponent restored. */
 V16 struct v16 v16_load_f16(const uint16_t *p)
 {
     struct v16 out;
@@ -421,8 +421,8 @@ V16_VALUE float v16_sum(struct v16 a)
 
 /* v16_scale(a, n + V16_ROUND) is a * 2^n for integers -126 <= n <= 128; NaN in a stays NaN. */
 
-/* Rounds the first n lanes to BF16, stores them and gives what each has lost. As AVX-512 BF16
- * rounds: to nearest, ties to even; what is below a normal number becomes 0. */
+/* Rounds the first n lanes to BF16, stores them and returns the rounding errors. Rounds like
+ * AVX-512 BF16: to nearest, ties to even; subnormals become 0. */
 V16 struct v16 v16_store_bf16(uint16_t *p, int n, struct v16 a)
 {
 #ifdef __AVX512BF16__
@@ -461,8 +461,8 @@ V16_VALUE float v16_highest(struct v16 a)
     return highest;
 }
 
-/* e^x within 1 unit in the last place; below e^-87 (1.6e-38) it is 0, because subnormal results
- * cost the processor a hundred times as much. x = n ln 2 + r, |r| <= ln 2 / 2; e^r - 1 - r =
+/* e^x within 1 unit in the last place. Below e^-87 (1.6e-38) it is 0, because subnormal results
+ * take the processor a hundred times as long. x = n ln 2 + r, |r| <= ln 2 / 2; e^r - 1 - r =
  * r^2 times a polynomial fitted for least relative error. */
 V16_VALUE struct v16 v16_exp(struct v16 x)
 {

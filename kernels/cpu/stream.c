@@ -1,19 +1,19 @@
 /* stream.c - reads the matrices of streamed layers for every pass; see stream.h.
  *
- * The order of reading is always the same: the streamed layers from the first to the last, and
- * again. So the thread needs no requests: it reads on as soon as one of the buffers is free.
- * Layer number n of that endless sequence goes to buffer n % BUFFERS. Two counters say where
- * both sides are: layers 0..read-1 of the sequence have been read, 0..used-1 are not needed any
- * more, and read - used is at most BUFFERS.
+ * The order of reading is fixed: the streamed layers from the first to the last, and again. So
+ * the thread needs no requests: it reads on as soon as a buffer is free. Layer n of that
+ * endless sequence goes to buffer n % BUFFERS. Two counters hold the state: layers 0..read-1 of
+ * the sequence have been read, 0..used-1 are no longer needed, and read - used is at most
+ * BUFFERS.
  *
- * The matrices of a layer mostly lie side by side in the file, so that a layer is one range or
- * a few of them, each read in large pieces. O_DIRECT reads past the page cache: that of a model
- * larger than memory would always hold the wrong layers, and would displace what else is there.
- * Where a file system refuses it, ranges are read as usual and then dropped from the cache.
+ * The matrices of a layer are mostly adjacent in the file, so a layer is one range or a few,
+ * each read in large pieces. O_DIRECT bypasses the page cache: for a model larger than memory
+ * it would always hold the wrong layers and displace other data. If a file system refuses
+ * O_DIRECT, ranges are read normally and then dropped from the page cache.
  *
- * Which layers stay in memory is the same for every pass. A cache of those used last would miss
- * every time, because a pass comes back to a layer only after all others. They are spread
- * evenly among the streamed ones: the disk goes on reading while they are computed.
+ * The same layers stay in memory for every pass. An LRU cache would miss every time, because a
+ * pass returns to a layer only after all others. Resident layers are spread evenly among the
+ * streamed ones: the disk reads on while they are computed.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* O_DIRECT */
@@ -36,31 +36,31 @@
 enum { BUFFERS = 2, PAGE = 4096, PIECE = 16 << 20, GAP = 1 << 16 };
 
 struct file {
-    struct esp_tensor_file *source; /* to be opened again */
+    struct esp_tensor_file *source; /* reopened by its path */
     int fd;
     bool direct;
-    struct stat about; /* when it was opened */
+    struct stat about; /* at opening */
     char path[256];    /* for the error sentence */
 };
 
 struct matrix {
     struct esp_tensor stored; /* data: in a buffer while the layer is held */
-    struct matrix *scales_of; /* NULL; or these are the scales of that matrix */
+    struct matrix *scales_of; /* NULL; or the matrix that these scales belong to */
     int file;
     size_t begin, end; /* in the file */
     size_t at;         /* in the buffer */
 };
 
-/* Bytes of a file that are read at once: whole pages. */
+/* A range of a file for one read: whole pages. */
 struct range {
     int file;
     size_t begin, end;
-    size_t needed; /* of them; a file need not end with a page */
+    size_t needed; /* of these; a file may end within a page */
     size_t at;     /* in the buffer */
 };
 
 struct layer {
-    struct matrix **matrix; /* (matrices) by their places in the files, once planned */
+    struct matrix **matrix; /* (matrices) sorted by place in the files, after planning */
     struct range *range;    /* (ranges) */
     int matrices, ranges;
     size_t bytes;
@@ -123,13 +123,13 @@ static int find_file(struct esp_cpu_stream *s, struct esp_tensor_file *source)
     return s->files++;
 }
 
-/* Of a row whose scales lie apart: a byte for each block. */
+/* Bytes of a row's separate scales: one per block. */
 static size_t scale_bytes(const struct esp_tensor *t)
 {
     return (size_t)(t->columns / esp_dtype_block(t->dtype));
 }
 
-/* Bytes from the first stored row to the last one, without scales that lie apart. */
+/* Bytes from the first stored row to the last one, without separate scales. */
 static size_t stored_bytes(const struct esp_tensor *t)
 {
     const size_t last = (size_t)t->rows - 1, block = (size_t)t->block;
@@ -141,7 +141,7 @@ static size_t stored_bytes(const struct esp_tensor *t)
     return (at + 1) * (t->scales ? bytes - scale_bytes(t) : bytes);
 }
 
-/* A matrix, or the scales of one, becomes the next one of the layer. */
+/* Adds a matrix, or the scales of one, to the layer. */
 static struct matrix *add_matrix(struct esp_cpu_stream *s, struct layer *l,
                                  const struct esp_tensor *tensor,
                                  struct esp_tensor_file *source)
@@ -202,7 +202,7 @@ static int by_place(const void *a, const void *b)
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* Joins the matrices of a layer to ranges. */
+/* Merges the matrices of a layer into ranges. */
 static bool plan_layer(struct layer *l)
 {
     l->range = calloc((size_t)l->matrices + 1, sizeof *l->range);
@@ -342,7 +342,7 @@ static bool read_range(struct esp_cpu_stream *s, const struct range *r, char *bu
     return as_it_was(file) || fail(s, file, 0);
 }
 
-/* Reads the next layer; there is a free buffer. */
+/* Reads the next layer; a buffer must be free. */
 static void read_next(struct esp_cpu_stream *s)
 {
     const struct layer *l = &s->layer[s->order[s->read % s->streamed]];
@@ -386,13 +386,13 @@ int esp_cpu_stream_start(struct esp_cpu_stream *s, char *err, size_t errlen)
                             "not enough memory for two layers of %.1f MB", (double)bytes / 1e6);
         s->buffer[i] = memory;
         esp_cpu_use_huge_pages(memory, bytes);
-        memset(memory, 0, bytes); /* or the first reads would wait for pages */
+        memset(memory, 0, bytes); /* otherwise the first reads would wait for page faults */
     }
     for (int i = 0; i < s->files; i++)
         if (!open_file(&s->file[i]))
             return esp_fail(err, errlen, ESP_E_FILE, "%s: cannot be opened again: %s",
                             s->file[i].path, strerror(errno));
-    sigset_t all, before; /* signals are for the program's own threads */
+    sigset_t all, before; /* the program's own threads handle signals */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     s->threaded = pthread_create(&s->thread, NULL, read_on, s) == 0;

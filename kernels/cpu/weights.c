@@ -1,12 +1,12 @@
-/* weights.c - a model's matrices, loaded and packed for the matrix product.
+/* weights.c - loads and packs a model's matrices for the matrix product.
  *
- * The file keeps a matrix row by row; the product wants the weights of 32 outputs side by side
+ * The file stores a matrix row by row; the product wants the weights of 32 outputs side by side
  * (pack.c). Everything goes into one block of memory in the order in which a forward pass reads
- * it: one walk over the model measures the block, a second one fills it. The threads read 32
- * rows each and pack them while the caches hold them, so that loading takes little more than
- * reading, and no memory but the weights'. Matrices keep their dtype; norm weights and biases
- * become float32. After that nothing depends on the file, unless there is a limit: then the
- * matrices of some layers are not loaded but read again for every pass (stream.c).
+ * it. One walk over the model measures the block, a second one fills it. The threads read 32
+ * rows each and pack them while they are in the caches, so loading takes little longer than
+ * reading, and no memory besides the weights. Matrices keep their dtype; norm weights and
+ * biases become float32. Afterwards nothing depends on the file, unless there is a memory
+ * limit: then some layers are not loaded but read again for every pass (stream.c).
  */
 #include "kernels/cpu/cpu.h"
 
@@ -30,15 +30,15 @@ struct packer {
     int threads;
     bool pairs;                            /* the instruction set wants them */
     bool any_pairs, any_blocks, any_small; /* any_small: of fewer than 8 bits */
-    char *stored; /* (threads, room) bytes for rows as they are stored */
+    char *stored;                          /* (threads, room) bytes for rows in stored form */
     size_t room;
-    /* With a limit: the layer, or -1; the matrices of all layers are being told to the stream;
-     * the room that the streamed ones need. */
+    /* With a limit: the current layer, or -1; whether matrices are being registered with the
+     * stream; room that the streamed ones need. */
     struct esp_cpu_stream *stream;
     int layer;
     bool telling;
     size_t packing_bytes;
-    int together; /* panels that are read together of a matrix that is stored transposed */
+    int together; /* panels read together of a transposed matrix */
     char *err;
     size_t errlen;
 };
@@ -107,8 +107,8 @@ static bool same(const struct esp_tensor *a, const struct esp_tensor *b)
            a->stored_columns == b->stored_columns && a->divisor == b->divisor;
 }
 
-/* A large matrix that is also the head's is not kept twice: its rows are gathered from the
- * head's panels, where they lie in many places. */
+/* A large embedding that is also the head is not stored twice: its rows are gathered from the
+ * head's panels, where they are in many places. */
 static void pack_embedding(struct packer *p, struct esp_tensor *out, const struct esp_tensor *t,
                            const struct esp_tensor *head)
 {
@@ -209,7 +209,7 @@ static int pack_layer(struct packer *p, struct esp_cpu_layer *out, const struct 
     return pack_matrix(p, &out->down, &in->down, &in->down_bias);
 }
 
-/* The embedding and the head, unless they are the lender's. */
+/* The embedding and the head, unless the lender has them. */
 static int pack_ends(struct packer *p, struct esp_cpu_weights *w)
 {
     const struct esp_model_desc *d = w->desc;
@@ -276,7 +276,7 @@ static size_t in_mebibytes(size_t bytes)
     return (bytes >> 20) + 1;
 }
 
-/* Finds the fewest layers that must be streamed so that all others fit. p has been measured
+/* Finds the smallest number of layers to stream, so that the others fit. p has been measured
  * with all of them in memory. */
 static int fit(struct packer *p, struct esp_cpu_weights *w)
 {
@@ -311,7 +311,7 @@ static int fit(struct packer *p, struct esp_cpu_weights *w)
     return status;
 }
 
-/* After the weights were read. */
+/* Call it after the weights were read. */
 static int start_stream(struct packer *p, struct esp_cpu_weights *w)
 {
     if (!w->stream)
@@ -343,7 +343,7 @@ static void count_work(struct esp_cpu_weights *w)
     w->work_head = (double)d->outputs * d->hidden;
 }
 
-/* Room for the rows of the widest panel. */
+/* Memory for the rows of the widest panel. */
 static size_t panel_room(const struct esp_model_desc *d)
 {
     int widest = d->hidden > d->ffn ? d->hidden : d->ffn;
@@ -354,8 +354,8 @@ static size_t panel_room(const struct esp_model_desc *d)
     return (size_t)widest * ESP_PANEL * sizeof(float);
 }
 
-/* Of a row that is stored transposed, its numbers lie far apart: the more rows are read at a
- * time, the longer are the pieces. */
+/* A row of a transposed matrix is scattered over the file: the more rows are read at once, the
+ * longer the contiguous pieces. */
 static int panels_together(const struct esp_model_desc *d)
 {
     enum { MOST = 16 };

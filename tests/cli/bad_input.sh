@@ -21,7 +21,7 @@ check "an unknown architecture" fails 1 "mamba" $gen --target "$work/arch"
 copy vocab && sed -i 's/"Ġthe":/"Ġthx":/' "$work/vocab/tokenizer.json"
 check "a tokenizer that does not hold together" fails 1 "tokenizer.json" $gen --target "$work/vocab"
 copy other && sed -i 's/"<|endoftext|>"/"<|end|>"/g' "$work/other/tokenizer.json"
-check "a draft with another vocabulary" fails 1 "vocabulary" \
+check "a draft with another vocabulary" fails 1 "different vocabularies" \
     $gen --target "$target" --draft "$work/other"
 copy json && printf '{"model_type": ' >"$work/json/config.json"
 check "a config that is not JSON" fails 1 "config.json" $gen --target "$work/json"
@@ -34,7 +34,7 @@ check "a GGUF file with escape codes in a text" fails 1 'is a?\[31m' $gen --targ
 check "a file that is no model" fails 1 "neither a folder nor a GGUF" $gen --target "$target/config.json"
 
 yes 'There was a king, who had 3 sons.' | head -c 10000000 >"$work/long"
-check "a prompt of 10 MB" fails 1 "more than 4 times the 768 tokens" $ESPALIER generate -f "$work/long" -n 4
+check "a prompt of 10 MB" fails 1 "more than 4 times as long as the context of 768 tokens" $ESPALIER generate -f "$work/long" -n 4
 from_pipe() {
     cat "$work/long" | (ulimit -t 3; exec $ESPALIER generate - -n 4) 2>"$work/err"
     [ $? -eq 1 ] && grep -q "more than 4 times" "$work/err"
@@ -54,7 +54,7 @@ check "a temperature below 0" fails 1 "temp" $gen --temp -1
 check "top-p above 1" fails 1 "top-p" $gen --top-p 1.5
 check "top-p of 0" fails 1 "top-p takes a number above 0" $gen --top-p 0
 check "more nodes than there is memory for" sh -c "$gen -n 2 --drafter dyspec:N=300 2>&1 |
-    grep -q 'trees have 256 nodes at most; start with --max-nodes 300'"
+    grep -q 'they have at most 256 nodes; start with --max-nodes 300'"
 check "fewer nodes than by default" sh -c "! $gen -n 2 --max-nodes 20 --drafter dyspec 2>&1 | grep -q nodes"
 check "fewer nodes than are expanded at once" sh -c "$gen -n 2 --drafter optimal:N=7 >/dev/null"
 check "a seed that is no number" fails 1 "seed" $gen --seed x

@@ -68,7 +68,7 @@ TEST(a_config_that_does_not_fit_the_head_is_named)
     copy_head("eagle");
     folder_edit("config.json", "hidden_act", NULL, "\"gelu\"");
     folder_edit("config.json", "model_type", NULL, "\"gpt_neox\"");
-    check_refused(__LINE__, ESP_E_UNSUPPORTED, "config.json", "Llama's layers");
+    check_refused(__LINE__, ESP_E_UNSUPPORTED, "config.json", "layers of Llama");
 }
 
 /* The first occurrence of `from` in a file becomes `to`, which is as long. */
@@ -155,7 +155,7 @@ static void check_pickle(int line, const char *from, const char *to, size_t leng
 TEST(what_a_pickle_must_not_do_is_refused)
 {
     check_pickle(__LINE__, "BFloat16Storage", "BFloat17Storage", 15, "unknown type");
-    check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\0storagf", 12, "no storage");
+    check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\0storagf", 12, "other than a storage");
     check_pickle(__LINE__, "}q", "iq", 2, "weights do not need"); /* INST: makes an object */
     check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\7storage", 12, "is truncated");
 }
@@ -247,7 +247,7 @@ TEST(a_name_that_is_repeated_takes_no_memory_without_end)
 {
     check_sentence(__LINE__, open_names(4, 1), ESP_E_FORMAT, "is missing", "tensor");
     check_sentence(__LINE__, open_names(1 << 20, 2), ESP_E_FORMAT, "pytorch_model.bin",
-                   "name is too long");
+                   "with a name that is too long");
     check_sentence(__LINE__, open_names(200, 1 << 16), ESP_E_FORMAT, "pytorch_model.bin",
                    "more tensors than");
 }

@@ -309,12 +309,12 @@ TEST(counts_lengths_and_offsets_are_checked)
         put(&m, ESP_GGUF_ARRAY, 4);
         put(&m, 1, 8);
     }
-    REFUSED(&m, "type that is not known");
+    REFUSED(&m, "has an unknown type");
     begin(&m, 0, 1);
     put_text(&m, "a");
     put(&m, 99, 4);
     put(&m, 0, 8);
-    REFUSED(&m, "type that is not known");
+    REFUSED(&m, "has an unknown type");
     begin(&m, 0, 1);
     put_key(&m, "general.alignment", ESP_GGUF_U32, 3);
     REFUSED(&m, "power of two");
@@ -327,7 +327,7 @@ TEST(counts_lengths_and_offsets_are_checked)
     REFUSED(&m, "bad shape");
     begin(&m, 1, 0);
     put_tensor(&m, "t", 33, 1, 8, 0);
-    REFUSED(&m, "whole blocks");
+    REFUSED(&m, "not a multiple of its block");
     begin(&m, 1, 0);
     put_tensor(&m, "t", 32, 1, 0, UINT64_MAX - 64);
     REFUSED(&m, "outside the file");

@@ -379,7 +379,7 @@ TEST(what_does_not_go_is_refused)
     struct drafting toy;
     drafting_open(&toy, &(struct drafting_setup){.drafter = "ar"});
     toy.ops.windows = false;
-    refused(toy.session, "window", "20", "does not compute windows yet");
+    refused(toy.session, "window", "20", "does not support windows yet");
     drafting_close(&toy);
 }
 

@@ -1,19 +1,19 @@
 /* attention.c - a few queries against one key/value head of the cache.
  *
- * Keys lie in blocks of 16 positions with the positions side by side, so that a score is one
- * chain of multiply-adds over head_dim in its own lane. Blocks of which no query of a tile sees
- * a row are skipped, which in a large tree are many of those behind the prefix, and most where
- * the nodes of a subtree lie together (dyspec, app. C). Then each query's visible scores are
- * moved together into the order it sees them (logical order), and from there on only that order
- * counts: the softmax sums in 16 lanes by logical index, values are added in two chains, even
- * and odd logical index. What a query gets is therefore the same whether its ancestors lie side
- * by side or scattered among the branches of a tree.
+ * Keys are in blocks of 16 positions with the positions side by side, so a score is one chain
+ * of multiply-adds over head_dim in its own lane. Blocks without a row for any query of a tile
+ * are skipped: in a large tree many of those after the prefix, and most if the nodes of a
+ * subtree are adjacent (dyspec, app. C). Then each query's visible scores are moved into the
+ * order in which it sees them (logical order), and only that order matters from there on: the
+ * softmax sums in 16 lanes by logical index, values are added in two chains, even and odd
+ * logical index. So a query gives the same result whether its ancestors are adjacent or
+ * scattered among the branches of a tree.
  *
- * With a window, places outside of it get the weight 0, which changes no sum. A place is then
- * still the row's number in the text but for a multiple of 16, so the order of the sums is the
- * same whatever has been dropped from the cache.
+ * With a window, rows outside of it get the weight 0, which changes no sum. An index is then
+ * still the row's number in the text, up to a multiple of 16, so the order of the sums does not
+ * depend on the rows dropped from the cache.
  *
- * Several queries share one walk over the keys and values where they can: the heads of a group
+ * Several queries share one walk over the keys and values if they can: the heads of a group
  * (grouped-query attention, Ainslie et al. 2023) and neighbouring rows of a batch.
  */
 #include "kernels/cpu/isa/parts.h"
@@ -69,7 +69,7 @@ static int sink_blocks(const struct esp_attention *a)
     return blocks < a->blocks ? blocks : a->blocks;
 }
 
-/* The first place behind the sinks that one of m queries sees. */
+/* The first index after the sinks that one of m queries sees. */
 static int first_seen(const struct esp_attention *a, int query, int m)
 {
     int from = a->from[query];
@@ -111,7 +111,7 @@ V16 void score_rows(const struct esp_attention *a, int query, const int m)
         score_tile(a, query, m, block + i, 1);
 }
 
-/* The sinks once more, with what this query asks them with. */
+/* The scores of the sinks again, with this query's vector for them. */
 V16 void score_sinks(const struct esp_attention *a, int query)
 {
     float *score = a->scores + (size_t)query * a->scores_stride;

@@ -10,16 +10,16 @@
  *     sum <- fma(integer, scale of the weights * scale of the activations, sum)
  *     sum <- fma(minimum of the weights, -total of the activations, sum)    Q4_K, Q5_K
  *
- * in float32, block after block, started from the bias: the same bits on every instruction set,
- * and for a row in any batch.
+ * in float32, block after block, starting from the bias: the same bits on every instruction
+ * set, and for a row in any batch.
  *
- * Weights are unsigned bytes here; where they are signed in the format, the activations' total
- * times the offset is subtracted from the integer. Sixteen outputs go together. The bytes of a
- * block are unpacked once into registers and serve up to ESP_TOGETHER rows.
+ * Weights are unsigned bytes here; if the format has signed ones, the activations' total times
+ * the offset is subtracted from the integer. Sixteen outputs are computed together. The bytes
+ * of a block are unpacked once into registers and used for up to ESP_TOGETHER rows.
  *
- * With ESP_AMX the integers of many rows come from the tile unit: a block's bytes are as they
- * are what it multiplies by, and the activations of its rows lie one line apart. VNNI's
- * functions multiply few rows.
+ * With ESP_AMX the tile unit computes the integers of many rows: a block's unpacked bytes are
+ * one operand, and the activations of its rows are one line apart. VNNI's functions multiply
+ * few rows.
  *
  * Packed (see kernels/cpu/pack.c): for each panel of 32 outputs and each block, the fields of
  * the format, side by side for the 32 outputs: fields of 1 or 2 bytes as (field, 32), 4-byte
@@ -33,9 +33,8 @@
 
 enum { NEAR = 1024, FAR = 8192, LINE = 64, HALF = 32 };
 
-/* Eight parts of a block. What is done with a part depends on its place among `some` of them:
- * so many are written out, as more than the loops need fall out of the cache of instructions.
- */
+/* Eight parts of a block. The treatment of a part depends on its index modulo `some`: only so
+ * many are unrolled, because more would not fit in the instruction cache. */
 #define FOR_EIGHT(i, some)                                                                     \
     _Pragma("GCC unroll 1") for (int first_ = 0; first_ < 8; first_ += some)                   \
         UNROLL for (int i = first_; i < first_ + some; i++)
@@ -157,8 +156,7 @@ struct tile {
     float *sum; /* (rows, 2, 16) */
 };
 
-/* By how many rows a block is multiplied at once (0: by all), and whether activations have 8
- * bits. */
+/* Rows that a block is multiplied by at once (0: all), and whether activations have 8 bits. */
 struct way {
     int rows;
     bool bytes;
@@ -175,7 +173,7 @@ V16 int32_t before_products(const struct esp_cut *x, const enum form form, const
                                : x->second_less_32;
 }
 
-/* The 32 sums of a row go on by what columns that share a scale give. */
+/* Adds the products of columns with a common scale to a row's 32 sums. */
 V16 void add_dots(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                   const struct s16 dot[2], float *sum, const int from)
 {
@@ -198,8 +196,8 @@ V16 int tile_height(int rows)
     return rows > TILE_ROWS ? (rows + 1) / 2 : rows;
 }
 
-/* Columns that share a scale, by up to a tile of rows; the weights are in tiles 6 and 7. A tile
- * may have a row more than `rows`, which is another block's and not used. */
+/* Columns with a common scale, by up to a tile of rows; the weights are in tiles 6 and 7. A
+ * tile may have one row more than `rows`, which belongs to another block and is ignored. */
 V16 void add_tile(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                   float *sum, const int rows, const bool bytes, const int from)
 {
@@ -282,10 +280,10 @@ V16 void add_rows(const struct unpacked *u, const enum form form, const struct e
     }
 }
 
-/* Rows that are left of a tile whose number of rows is no multiple. Functions of their own, so
- * that the loop over all other rows keeps its weights in registers. Without VNNI a product
- * needs too many registers of its own for that where columns have two scales: all rows are
- * left. So are they with the tile unit, which wants the weights in memory. */
+/* The remaining rows of a tile. Separate functions, so that the loop over all other rows keeps
+ * its weights in registers. Without VNNI, products of two scales need too many registers for
+ * that, so all rows are remaining rows. The same with the tile unit, which needs the weights in
+ * memory. */
 #if defined ESP_AMX
 #define ALL_LEFT(form) true
 #elif defined ESP_VNNI
@@ -369,8 +367,8 @@ V16 const char *words(const char *p, const int before, const int count, int half
     return p + before + half * count * LINE;
 }
 
-/* A part of a panel is used: calls for as many bytes that lie FAR ahead of it into the second
- * level's cache, and for those NEAR ahead into the first. */
+/* Prefetches as many bytes as a used part of a panel: those FAR ahead into the second level's
+ * cache, those NEAR ahead into the first. */
 V16 void call_ahead(const char *part, const int bytes)
 {
     _Pragma("GCC unroll 18") for (int line = 0; line < bytes; line += LINE)
@@ -612,7 +610,7 @@ V16 void panel_by_tile(const enum esp_dtype dtype, const int numbers, const int 
     }
 #ifdef ESP_AMX
 
-/* From so many rows on the tile unit is used: estimated from the instructions of a block. */
+/* Minimum rows for the tile unit, estimated from the instructions of a block. */
 enum { ENOUGH = 8 };
 
 #define X(type, gguf, numbers, ...)                                                            \

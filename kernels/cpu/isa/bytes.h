@@ -22,7 +22,7 @@
 /* Four columns make a group. */
 enum {
     GROUPS = ESP_CUT_COLUMNS / 4,
-    ESP_ROWS = 4, /* rows that s8_dots() and s16_dots() take at most */
+    ESP_ROWS = 4, /* maximum rows of s8_dots() and s16_dots() */
 };
 
 #if ESP_SIMD == 1
@@ -82,7 +82,7 @@ V16_VALUE struct b64 b64_or(struct b64 a, struct b64 b)
     return (struct b64){_mm512_or_si512(a.v, b.v)};
 }
 
-/* Bit 4 of every byte of `a` is set where bit `which` of that of `bits` is. */
+/* Sets bit 4 of every byte of `a` if bit `which` of the same byte of `bits` is set. */
 V16 struct b64 b64_set_fifth(struct b64 a, struct b64 bits, int which)
 {
     const __mmask64 set = _mm512_test_epi8_mask(bits.v, _mm512_set1_epi8((char)(1 << which)));

@@ -1,9 +1,9 @@
 /* distribution.c - arithmetic on rows of probabilities, for drafters and verifiers.
  *
- * Verifiers draw from distributions and from what is left of them (residuals). A row
- * keeps float32 values; everything that is added up is added in double, in 16 lanes over chunks
- * of 256 values, so that an inversion of the cumulative sum can skip whole chunks and still end
- * where a walk over single tokens would (but for the rounding of a double).
+ * Verifiers draw from distributions and from residuals. Rows hold float32 values. Sums are in
+ * double, in 16 lanes over chunks of 256 values, so an inversion of the cumulative sum can skip
+ * whole chunks and still end at the same token as a walk over single tokens (up to the rounding
+ * of a double).
  */
 #include "kernels/cpu/isa/parts.h"
 

@@ -1,13 +1,13 @@
-/* matmul.c - the matrix product of weights that are floats, where nearly all of the time goes.
+/* matmul.c - the matrix product with float weights, which takes nearly all of the time.
  *
- * One output is one chain of fused multiply-adds over the inputs in order, started from the
- * bias. A register tile holds `rows` x `panels` x 32 such chains and walks the inputs once; the
- * tile's shape is chosen for speed only, since no chain knows about the others. That, and
- * nothing else, is why a row's result does not depend on its batch.
+ * One output is one chain of fused multiply-adds over the inputs in order, starting from the
+ * bias. A register tile holds `rows` x `panels` x 32 such chains and walks the inputs once. The
+ * tile's shape only affects speed, because chains are independent. For the same reason a row's
+ * result does not depend on its batch.
  *
- * With one row the weights stream through once and memory sets the speed; several panels at a
- * time keep enough independent chains in flight to hide the latency of the multiply-add. With
- * many rows a panel stays in the nearest cache while all row tiles pass over it.
+ * With one row the weights are read once and memory sets the speed; several panels at a time
+ * keep enough independent chains in flight to hide the latency of the multiply-add. With many
+ * rows a panel stays in the nearest cache while all row tiles pass over it.
  */
 #include "kernels/cpu/isa/parts.h"
 

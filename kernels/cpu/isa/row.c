@@ -1,12 +1,12 @@
-/* row.c - what is asked of one row over the vocabulary: its largest entries, its probabilities.
+/* row.c - operations on one row over the vocabulary: its largest entries, its probabilities.
  *
- * The largest entries are found by one pass that compares 16 values at a time with the worst
- * entry kept so far; after the first few hundred values almost nothing passes, so the pass runs
- * at the speed of a comparison. Equal values rank by ascending index everywhere, so that every
- * backend agrees on every result.
+ * One pass finds the largest entries: it compares 16 values at a time with the worst entry kept
+ * so far. After a few hundred values almost none exceeds it, so the pass runs at the speed of a
+ * comparison. Equal values rank by ascending index everywhere, so that every backend agrees on
+ * every result.
  *
- * Top-p ("nucleus") sampling, Holtzman et al. 2020, needs the values in order only up to where
- * their sum reaches p: a quickselect by mass finds that place without sorting.
+ * Top-p ("nucleus") sampling, Holtzman et al. 2020, needs the values in order only up to the
+ * point where their sum reaches p: a quickselect by mass finds that point without sorting.
  */
 #include "kernels/cpu/isa/parts.h"
 
@@ -27,7 +27,7 @@ V16 void store_tail(float *x, int i, int n, struct v16 value)
         v16_store(x + i, value);
 }
 
-/* Where some values are NaN, any of the values. */
+/* If some values are NaN, any of the values. */
 static float highest(const float *x, int n)
 {
     struct v16 a = v16_set(-INFINITY), b = a;
@@ -189,8 +189,8 @@ static struct entry select_mass(struct entry *entries, int count, double mass)
     return last;
 }
 
-/* Zeroes what top-p leaves out and returns the sum of the rest. Entries below `least` cannot be
- * needed: all of them together hold less than half of the mass that may go. */
+/* Zeroes the entries outside of top-p and returns the sum of the rest. Entries below `least`
+ * cannot be needed: together they hold less than half of the mass that may go. */
 static double keep_mass(float *x, int n, double top_p, double total, struct entry *entries)
 {
     struct v16 least = v16_set((float)(0.5 * (1.0 - top_p) * total / n));

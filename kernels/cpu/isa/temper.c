@@ -1,12 +1,12 @@
-/* temper.c - what tempering needs to know of a distribution: its mean log probability, and what
- * its values sum to when each is raised to a power.
+/* temper.c - sums over a distribution for tempering: its mean log probability, and the sum of
+ * its values raised to a power.
  *
  * Plain loops over sixteen lanes, which the compiler turns into the instructions of each set.
  * Every operation is one IEEE operation per lane and the lanes are added in a fixed order, so
- * that all builds give the same bits. Logarithm: x = m 2^e with m in [sqrt(1/2), sqrt(2)),
- * log m = 2 atanh((m - 1) / (m + 1)) as a series, error below 1e-7. Exponential: the series of
- * 2^f for f in [-1/2, 1/2], error below 2e-7. Values too small for a normal float count as 0:
- * a vocabulary of them would add less than 1e-30.
+ * that all builds give the same bits. Logarithm: x = m 2^e with m in [sqrt(1/2), sqrt(2)), log
+ * m = 2 atanh((m - 1) / (m + 1)) as a series, error below 1e-7. Exponential: the series of 2^f
+ * for f in [-1/2, 1/2], error below 2e-7. Values too small for a normal float count as 0: a
+ * vocabulary of them would add less than 1e-30.
  */
 #include "kernels/cpu/isa/parts.h"
 

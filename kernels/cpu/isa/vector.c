@@ -1,10 +1,10 @@
-/* vector.c - what happens to one row of activations between the matrix products: normalisation,
+/* vector.c - operations on one row of activations between the matrix products: normalisation,
  * rotary position embedding, scaling and the MLP's activation function.
  *
  * Sums run in 16 lanes, lane i over elements i, i + 16, ..., and the lanes are added in one
  * fixed order at the end. RMSNorm: Zhang and Sennrich 2019; LayerNorm: Ba et al. 2016; rotary
- * embedding: Su et al. 2021, with the halves of the rotated part paired as Hugging Face does;
- * SwiGLU: Shazeer 2020.
+ * embedding: Su et al. 2021, with the halves of the rotated part paired as in Hugging Face's
+ * code; SwiGLU: Shazeer 2020.
  */
 #include "kernels/cpu/isa/parts.h"
 
