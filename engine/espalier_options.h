@@ -33,12 +33,12 @@ extern "C" {
 
 #define ESP_ENGINE_BACKEND(X)                                                                  \
     X(DEVICE, text, backend, "backend", 0, 0, 0, "auto|NAME",                                  \
-      "what computes: auto, or one of `espalier list backends`")
+      "compute backend: auto, or one of `espalier list backends`")
 
-/* memory: about what the process may take with one session; on the CPU only. The target's files
- * must stay as they are. gpu-memory: the same of what models and one session take of a GPU;
- * layers of the target that do not fit wait in the computer's memory, also those that do not
- * fit in what is free. ESP_E_MEMORY: it is too little, and the sentence says what is enough.
+/* memory: the approximate limit of the process with one session, on the CPU only. The target's
+ * files must not change meanwhile. gpu-memory: the limit of models and one session on a GPU;
+ * layers of the target that do not fit, in it or in the free memory, stay in the computer's
+ * memory. ESP_E_MEMORY: too little, and the message says how much is enough.
  *
  * exact: the same bits for any size of tree, which the CPU always gives. Slower.
  *

@@ -243,7 +243,7 @@ void esp_value_write(const struct esp_value_info *line, const void *in, char *te
     }
 }
 
-/* ------------------------------------------------------------------ values as they are given
+/* ------------------------------------------------------------------ values as given
  */
 
 /* Kinds of which any value will do. */

@@ -1,37 +1,36 @@
-/* goodput.c - the tree whose every node and every layer pays for itself.
+/* goodput.c - a tree in which every node and every layer pays for itself.
  *
- * Goodput is committed tokens per second (SmartSpec's word). A tree is expected to give E = 1 +
- * the sum of P(u) over its nodes, P(u) the probability that u is accepted, and takes T = the
- * draft passes + verify(rows), both from curves measured on this machine (costs.h). To make E /
- * T as large as can be, take a price, lambda = tokens per second of late, and make E - lambda T
- * as large as can be (Dinkelbach 1967):
+ * Goodput is committed tokens per second (the term of SmartSpec). The expected tokens of a tree
+ * are E = 1 + the sum of P(u) over its nodes, where P(u) is the probability that u is accepted.
+ * Its time is T = the draft passes + verify(rows), both from curves measured on this machine
+ * (costs.h). The tree with the largest E / T also has the largest E - lambda T, where lambda is
+ * the recent number of tokens per second (Dinkelbach 1967). This decides three things:
  *
- *   row    of all candidates, likeliest first, as many are taken as make the sum of P minus
- *          lambda verify(n + 1) largest: rows that come in classes are paid for by the class;
- *   layer  a further pass over w nodes runs iff what their children will probably add, each
- *          above the price of its row, is more than lambda draft(w);
- *   plain  what a tree saved against plain decoding goes to an account, up to SAVINGS steps,
- *          and what it cost more is taken from it. A tree may cost no more than the account
- *          holds; when that is not enough for a look at the text (the draft catches up, one
- *          node), nothing is drafted for a while: 16, 32, ... 512 tokens. One step in 100 is
- *          put aside then, for the next look. So speculation never costs more than a few steps
- *          of a text, one percent, and what it had saved, whatever the draft is worth. A draft
- *          whose trees have saved time on the average reads at the next look what was written
- *          without it, at no charge: its reading costs more than a percent, and would never be
- *          paid.
+ *   row    Candidates are taken in the order of P, as many as maximise the sum of P minus
+ *          lambda verify(n + 1). Rows that cost the same as a class are paid for as a class.
+ *   layer  Another draft pass over w nodes runs if the expected gain of their children, minus
+ *          the price of their rows, exceeds lambda draft(w).
+ *   plain  Time saved over plain decoding goes to an account, up to SAVINGS steps; time lost is
+ *          taken from it. A tree may cost no more than the account holds. If that is too little
+ *          for one look at the text (the draft catches up and drafts one node), nothing is
+ *          drafted for 16, 32, ... 512 tokens, while one step in 100 is saved for the next
+ *          look. So speculation costs at most a few steps of a text, one percent, and its own
+ *          savings, however bad the draft is. If the trees of a draft have saved time on
+ *          average, catching up at the next look is free; it costs more than a percent, so it
+ *          would never be paid for.
  *
- * P is the product along the path of what calibration.h says of the draft's probabilities, with
- * log odds shifted by how the draft did in the last thirty iterations or so of this text. At
+ * P is the product along the path of calibrated draft probabilities (calibration.h). Their log
+ * odds are shifted by the draft's success in the last thirty iterations or so of this text. At
  * temperature 0 children are the likeliest tokens. Above it they are drawn without replacement:
- * how many, and which node is expanded, follows from P alone, and P of a child is fixed before
- * it is drawn (P of the parent, its confidence, and how many were drawn there before), so the
- * tree never favours a token and rules for such draws are exact.
+ * P alone decides how many, and which node is expanded. P of a child is fixed before it is drawn
+ * (from P of the parent, its confidence, and the number of earlier draws there), so the tree
+ * never favours a token, and verifiers for such draws are exact.
  *
- * There is a second tree to choose from, what followed the same words before (retrieval.h). It
- * takes no draft pass, only rows. It is verified instead of the draft model's where its rows
- * are expected to gain more than such trees gained of late, also while the draft model is not
- * asked at all. Nothing of it is drawn: above temperature 0 the target draws as it does without
- * a tree, and goes on where the tree has that token. It has an account of its own.
+ * The other tree to choose from is retrieved: the tokens that followed the same words before
+ * (retrieval.h). It takes rows but no draft pass. It replaces the draft model's tree if its rows
+ * are expected to gain more than such trees gained recently, also while nothing is drafted.
+ * Above temperature 0 the target draws as it does without a tree, and follows the tree where it
+ * has that token. This tree has its own account.
  *
  * There is no clock in here and nothing to tune: costs come from d->costs.
  */

@@ -4,7 +4,7 @@
  * One argmax per iteration over the selector's logits, from what is known at the root: hidden
  * states of both models, how far apart they were at the token before the root, how sure the
  * draft is now. All of it is the past and the draft's own distribution at the root, never a
- * number of the verifier, so the text keeps its law. The first pass of the draft covers the
+ * number of the verifier, so the output distribution does not change. The first pass of the draft covers the
  * root; it is made in any case, since the choice depends on its outcome. What the draft said
  * before the root is kept from the last tree; only where that ended in a leaf, which the draft
  * has yet to see, the pass covers that token, too.

@@ -11,7 +11,7 @@
 bool esp_place_beside(const char *target, const char *file, char folder[4096], char name[4096]);
 
 /* Sets members of that file: "drafter", and "sampling_drafter" for temperatures above 0; NULL
- * keeps one. All other members stay. The file is written as a whole or not at all. Returns 0,
+ * keeps one. All other members stay. The file is written whole, or the old one stays. Returns 0,
  * or a negative status with a sentence that names the file. */
 int esp_preset_write(const char *target, const char *drafter, const char *sampling_drafter,
                      char *err, size_t errlen);

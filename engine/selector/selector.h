@@ -75,7 +75,7 @@ int esp_selector_read(struct esp_selector *selector, const char *target, const c
                       enum esp_goal goal, uint64_t sources,
                       const struct esp_selector_shape *shape, char *err, size_t errlen);
 
-/* Writes a file as a whole or not at all. */
+/* Writes a file whole, or leaves the old one. */
 int esp_selector_write(const struct esp_selector *selector, const char *path, char *err,
                        size_t errlen);
 

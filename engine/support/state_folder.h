@@ -1,7 +1,7 @@
 /* state_folder.h - files for learned values, in $XDG_STATE_HOME/espalier.
  *
  * (Without that variable: ~/.local/state/espalier, by the XDG base directory specification.) A
- * file is replaced as a whole or not at all: it is written under another name, then renamed.
+ * file is never half-written: it is written under another name, then renamed.
  * Contents are untrusted; the caller checks what it reads.
  */
 #ifndef ESP_STATE_FOLDER_H

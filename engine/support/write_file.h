@@ -1,4 +1,4 @@
-/* write_file.h - writes a file as a whole or not at all.
+/* write_file.h - writes a file whole, or leaves the old one.
  *
  * The bytes go to another file in the same folder, which is then renamed. So neither a reader
  * nor a crash ever sees half a file. A replaced file keeps its owner, group and permissions, as

@@ -100,7 +100,7 @@ static __device__ __forceinline__ int esp_cuda_fresh_from(const struct esp_cuda_
     return a.fresh ? at.pass->first : INT_MAX;
 }
 
-/* Keys and values of cache rows start..stop-1, as far as they are fresh, to rows of `stride`
+/* Keys and values of cache rows start..stop-1, those that are fresh, to rows of `stride`
  * and `width` in shared memory; row `start` comes first. The block's warps divide them. */
 template <typename T>
 static __device__ void

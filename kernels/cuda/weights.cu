@@ -42,7 +42,7 @@ struct loader {
     float *wide; /* a row as floats */
     struct turned turned[2]; /* gate and up take turns */
     int turned_last;
-    char *tile_rows; /* 16 rows of a quantised matrix, as they are stored */
+    char *tile_rows; /* 16 rows of a quantised matrix, in stored form */
     cudaEvent_t sent[2];
     int current;
     size_t filled, done;

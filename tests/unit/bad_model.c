@@ -180,7 +180,7 @@ TEST(bad_mixtures_of_experts_are_refused)
     BAD_CONFIG("qwen3-moe", "num_experts_per_tok", NULL, "0", ESP_E_FORMAT, "per_tok is 0");
     BAD_CONFIG("qwen3-moe", "moe_intermediate_size", NULL, "21", ESP_E_FORMAT, "(21, 32)");
     BAD_CONFIG("qwen3-moe", "decoder_sparse_step", NULL, "0", ESP_E_FORMAT, "sparse_step is 0");
-    BAD_CONFIG("qwen3-moe", "mlp_only_layers", NULL, "[2]", ESP_E_FORMAT, "layers, 0 to 1");
+    BAD_CONFIG("qwen3-moe", "mlp_only_layers", NULL, "[2]", ESP_E_FORMAT, "layers from 0 to 1");
     BAD_CONFIG("qwen3-moe", "mlp_only_layers", NULL, "[0, 0, 0]", ESP_E_FORMAT, "2 layers");
     BAD_CONFIG("qwen3-moe", "mlp_only_layers", NULL, "1", ESP_E_FORMAT, "2 layers");
     folder_copy("qwen3-moe");
@@ -322,10 +322,10 @@ TEST(bad_tensor_entries_are_refused)
 TEST(tensors_that_do_not_fit_the_configuration_are_named)
 {
     BAD_HEADER(QUERY, "shape", "[16, 64]", ESP_E_FORMAT,
-               QUERY " has shape (16, 64), but config.json asks for (32, 32)");
+               QUERY " has shape (16, 64), but config.json requires (32, 32)");
     BAD_HEADER(QUERY, "shape", "[1024]", ESP_E_FORMAT, "has shape (1024)");
     BAD_HEADER("model.norm.weight", "shape", "[32, 1]", ESP_E_FORMAT,
-               "has shape (32, 1), but config.json asks for (32)");
+               "has shape (32, 1), but config.json requires (32)");
     folder_copy("llama-mha");
     folder_edit("config.json", "num_hidden_layers", NULL, "3");
     REFUSED(ESP_E_FORMAT, folder_path(),
@@ -399,10 +399,10 @@ TEST(cut_files_are_refused)
     for (size_t size = 0; size < bytes.size; size += size < data ? 37 : 1009) {
         CHECK(truncate(folder_file("model.safetensors"), 0) == 0);
         folder_write("model.safetensors", bytes.data, size);
-        REFUSED(ESP_E_FORMAT, "model.safetensors", size < 8 ? "bytes" : "cut");
+        REFUSED(ESP_E_FORMAT, "model.safetensors", size < 8 ? "bytes" : "truncated");
     }
     folder_write("model.safetensors", bytes.data, bytes.size - 1);
-    REFUSED(ESP_E_FORMAT, "model.safetensors", "cut");
+    REFUSED(ESP_E_FORMAT, "model.safetensors", "truncated");
     free(bytes.data);
 }
 
@@ -444,7 +444,7 @@ TEST(shards_are_checked)
     folder_copy("llama-gqa");
     struct folder_bytes bytes = folder_read(folder_file("model-00002-of-00003.safetensors"));
     folder_write("model-00002-of-00003.safetensors", bytes.data, bytes.size - 5);
-    REFUSED(ESP_E_FORMAT, "model-00002-of-00003.safetensors", "cut");
+    REFUSED(ESP_E_FORMAT, "model-00002-of-00003.safetensors", "truncated");
     folder_write("model-00003-of-00003.safetensors", bytes.data, bytes.size);
     folder_write("model-00002-of-00003.safetensors", bytes.data, bytes.size);
     REFUSED(ESP_E_FORMAT, "of-00003.safetensors", "twice");

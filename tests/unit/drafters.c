@@ -303,7 +303,7 @@ TEST(parameters_are_checked_against_each_other)
 {
     static const char *const wrong[][2] = {
         {"salf:B=65", "B takes 1 to 64"},
-        {"delayed:L1=0,L2=0", "both be 0"},
+        {"delayed:L1=0,L2=0", "are both 0"},
         {"specinfer:expansion=", "dots"},
         {"specinfer:expansion=1..2", "dots"},
         {"specinfer:expansion=1.2.", "dots"},

@@ -215,7 +215,7 @@ static void check_shown(void *user, const struct esp_event *event)
             continue;
         esp_formula_text(text, sizeof text, event->iteration, u);
         if (bv && deepest) { /* nothing hangs below it, so h is w itself */
-            const char *weight = strstr(text, ", w' that");
+            const char *weight = strstr(text, ", w' of");
             while (weight && weight > text && *--weight != '=')
                 continue;
             CHECK(weight && sscanf(weight, "= %lf", &shown) == 1, "%s", text);

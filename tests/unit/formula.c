@@ -56,7 +56,7 @@ TEST(formulas_are_filled_in)
         {"swor",
          "accepted with probability min(1, P/Q) = min(1, .24/.40) = .60, u = .31; P and Q"},
         {"bv", "accepted with probability S/(S + 1 - w) = .60, u = .31; w = min(1, w' p/q) = "
-               "min(1, 1.0 x .40/.20) = 1.0, w' that of its parent"},
+               "min(1, 1.0 x .40/.20) = 1.0, w' of its parent"},
         {"traversal", "accepted with probability w = .60, u = .31; min(1, w' p'/q)"},
         {"unheard-of", "accepted with probability .60, u = .31"},
     };

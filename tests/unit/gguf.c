@@ -338,7 +338,7 @@ TEST(counts_lengths_and_offsets_are_checked)
     REFUSED(&m, "aligned");
     begin(&m, 1, 0);
     put_tensor(&m, "t", 32, 1, 0, 0);
-    REFUSED(&m, "cut");
+    REFUSED(&m, "truncated");
     begin(&m, 1, 0);
     put_tensor(&m, "", 32, 1, 0, 0);
     REFUSED(&m, "name of a tensor");

@@ -266,7 +266,7 @@ static int export_one(const struct job *job, int iteration, char *err, size_t er
 
 /* ------------------------------------------------------------------ the whole replay */
 
-/* Columns and rows as they are given; 0: as recorded. */
+/* Columns and rows; 0: as recorded. */
 static int read_size(const char *text, int *columns, int *rows, char *err, size_t errlen)
 {
     int end = 0;

@@ -165,9 +165,7 @@ static void print_stats(const struct output *out, const struct esp_session *sess
                 streamed.resident, streamed.layers, 1e-6 * (double)streamed.pass_bytes,
                 s.device_bytes > 0 ? "copied" : "read", 1e-6 * cli_read_rate(&streamed));
     if (s.draft_temp > 0 && isfinite(s.calibration_error))
-        fprintf(stderr,
-                "draft temperature    %.3g; its probabilities are off by %.3f of late, as they "
-                "are by %.3f\n",
+        fprintf(stderr, "draft temperature    %.3g; calibration error %.3f (%.3f without it)\n",
                 s.draft_temp, s.calibration_error, s.calibration_error_raw);
     if (s.baseline > 0)
         fprintf(stderr,

@@ -146,7 +146,7 @@ static void print_settings(void)
         printf("%-14s %-18s %s\n", info.name, info.values, info.help);
 }
 
-/* "auto|off|NUMBER" as the argument of a flag: words as they are typed, NUMBER or TEXT for one.
+/* "auto|off|NUMBER" as the argument of a flag: words literally, NUMBER or TEXT for a value.
  */
 static void print_argument(const char *values)
 {
