@@ -1,20 +1,20 @@
 /* nde.c - `delayed` with K, L1 and L2 chosen for each tree by a trained selector
  * (delayed-tree-expansion, sec. 6).
  *
- * One argmax per iteration over the selector's logits, from what is known at the root: hidden
- * states of both models, how far apart they were at the token before the root, how sure the
- * draft is now. All of it is the past and the draft's own distribution at the root, never a
- * number of the verifier, so the output distribution does not change. The first pass of the draft covers the
- * root; it is made in any case, since the choice depends on its outcome. What the draft said
- * before the root is kept from the last tree; only where that ended in a leaf, which the draft
- * has yet to see, the pass covers that token, too.
+ * Each iteration takes the argmax of the selector's logits. Its input is known at the root: the
+ * hidden states of both models, the distance of their distributions one token earlier, and the
+ * draft's confidence. All of this is the past and the draft's own distribution at the root,
+ * never the verifier's random number, so the output distribution does not change. The draft's
+ * first pass covers the root, because the choice depends on it. The draft's output before the
+ * root is kept from the last tree; if that tree ended in a leaf that the draft has not read, the
+ * pass covers that token, too.
  *
- * Right after a prompt nothing is known of the target, and the static action that was best in
- * training is taken.
+ * Right after a prompt the target has said nothing yet, so the static action that was best in
+ * training is used.
  *
- * A selector knows the models by their vocabulary and norms, and sees a target that was made
- * wider as it was before, so it also goes with quantised models and with --width. The costs
- * that it learned from are others then; a note says so.
+ * A selector identifies the models by their vocabulary and norms, and sees a widened target in
+ * its original size. So it also works with quantised models and with --width. A note says that
+ * their costs are not those of its training.
  */
 #include "engine/drafters/drafter.h"
 

@@ -241,7 +241,7 @@ check "11: and so it is sent" see '^│ There was once a queen and a fox'
 check "11: and continued" see 'limit reached'
 check "11: \`:save FILE\` writes the text" answer ':save text' 'bytes written to'
 check "11: to the file" grep -q 'There was once a queen and a fox' "$work/text"
-check "11: \`:copy\` hands it to the clipboard" answer ':copy' 'handed to the clipboard'
+check "11: \`:copy\` copies it" answer ':copy' 'copied to the clipboard'
 
 # 12. The menu, help, keys of one's own.
 keys F7 picture

@@ -96,12 +96,16 @@ static void add_keys(struct esp_control *control)
             esp_palette_add(&control->ui.palette, "key", b->key, b->help, b);
 }
 
-/* Shortens "verifier greedy is for temperature 0": the list already shows "verifier greedy". */
+/* Shortens "verifier greedy is for temperature 0" and "verifier nss needs a temperature": the list
+ * already shows "verifier greedy". */
 static const char *without_name(const char *why, const char *kind, const char *name)
 {
     char start[128];
-    const int length = snprintf(start, sizeof start, "%s %s is ", kind, name);
-    return strncmp(why, start, (size_t)length) == 0 ? why + length : why;
+    const int length = snprintf(start, sizeof start, "%s %s ", kind, name);
+    if (strncmp(why, start, (size_t)length) != 0)
+        return why;
+    why += length;
+    return strncmp(why, "is ", 3) == 0 ? why + 3 : why;
 }
 
 void esp_palette_menu(struct esp_control *control, enum esp_list list)
