@@ -14,7 +14,7 @@ check "a pair that changes the text fails" test $? -eq 1
 check "and is called lossy" grep -q 'DIFFERS LOSSY$' "$work/out"
 
 check "a refused pair is an error that names what would work" \
-    fails 1 'use nss' $ok --drafter dynatree:draws=topk --verifier traversal
+    fails 1 'Use nss' $ok --drafter dynatree:draws=topk --verifier traversal
 check "a wrong number is too" fails 1 trials $ESPALIER check --trials 0
 
 $ok --drafter dyspec --json >"$work/json"

@@ -201,7 +201,7 @@ key Enter' -n 4
 check "F2 is a menu that marks the drafter" play_and_see '✓ dynatree .* now' 'key F2' --drafter dynatree
 check "the arrows choose" play_and_see 'drafter = goodput' 'key F2 Down Enter
 wait' --drafter dynatree
-check "F3 refuses with the reason" play_and_see 'verifier nss needs a temperature above 0; at 0 use greedy' 'key F3 Down Enter
+check "F3 refuses with the reason" play_and_see 'needs a temperature above 0; at 0 use greedy' 'key F3 Down Enter
 wait' --temp 0
 check "and what is refused is not chosen" play_and_see 'dynatree, greedy, cpu' 'key F3 Down Enter Esc
 wait' --drafter dynatree --temp 0

@@ -46,7 +46,7 @@ type :set
 key Space Tab
 $dump" --drafter dynatree
 check "settings are completed" dumped '│ temp '
-check "parameters of the drafter are completed" dumped '│ tauh '
+check "parameters of the drafter are completed" dumped '│ D0 '
 play "size 100x40
 wait
 type :drafter dynatree:br
