@@ -40,7 +40,8 @@ check "the example builds with pkg-config" ${CC:-cc} -std=c11 -Wall -Werror \
 check "and generates text with the shared library" sh -c \
     "LD_LIBRARY_PATH=$prefix/lib $work/example 'Once upon a time' | wc -c | grep -q '[0-9][0-9]'"
 nm -D --defined-only "$prefix/lib/libespalier.so" | awk '$2 == "T" { print $3 }' | sort >"$work/exported"
-find "$prefix/include" -name '*.h' -exec grep -hv -e typedef -e 'static inline' {} + | grep -o '\<esp_[a-z0-9_]*(' | tr -d '(' | sort -u >"$work/declared"
+shared=$($MAKE -s --no-print-directory print-shared-headers)
+grep -hv -e typedef -e 'static inline' $(find "$prefix/include" -name '*.h') $shared | grep -o '\<esp_[a-z0-9_]*(' | tr -d '(' | sort -u >"$work/declared"
 check "the shared library exports what the headers declare" diff "$work/declared" "$work/exported"
 $MAKE --no-print-directory "$BUILD/shared/espalier" >"$work/log" 2>&1
 check "the program also links against the shared library" \

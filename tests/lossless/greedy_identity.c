@@ -191,9 +191,10 @@ EACH_ISA(every_drafter_equals_plain_decoding_with_each_instruction_set)
     const struct esp_engine_options options = {.backend = "cpu", .threads = 1};
     open_engines(&options, WORKERS);
     prompts = 2;
-    new_tokens = TOKENS / (check_quick() ? 16 : 8);
+    new_tokens = TOKENS / 16;
     printf("    on %s\n", esp_engine_device(engines[0]));
-    check_drafters(1);
+    /* The test above runs all drafters on the best set; the full check has up to five more. */
+    check_drafters(check_quick() ? 1 : 2);
     close_engines();
 }
 
