@@ -491,7 +491,7 @@ ARM_HERE   = $(eval ARM_HERE := $(shell tests/arm/root $(ARM_ROOT) $(ARM_CC) && 
 ARM_NOT   := $(addprefix %/,terminal cursor unsafe_text shutdown pictures cuda_blocks cuda_failures cuda_streamed \
                  cuda_variants rows_agree tree_attention windows_agree lossless/chi_square lossless/greedy_identity)
 ARM_LONG  := $(addprefix %/,train draft_heads drafters_drawn inflate player suffix batch_invariant input bad_tokenizer \
-                 bad_recording recording calibration drafters window chi_square_toy selector)
+                 bad_recording recording calibration drafters window chi_square_toy selector tree_value decisions)
 ARM_BIN   := $(filter-out $(ARM_NOT) $(BUILD)/tests/emu/% $(if $(filter 1,$(QUICK)),$(ARM_LONG)),$(TEST_BIN))
 ARM_BIN   := $(ARM_BIN:$(BUILD)/%=$(ARM)/%)
 # Of the program itself; the interface and pictures need what a headless one lacks.

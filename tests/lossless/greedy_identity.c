@@ -194,7 +194,7 @@ EACH_ISA(every_drafter_equals_plain_decoding_with_each_instruction_set)
     new_tokens = TOKENS / 16;
     printf("    on %s\n", esp_engine_device(engines[0]));
     /* The test above runs all drafters on the best set; the full check has up to five more. */
-    check_drafters(check_quick() ? 1 : 2);
+    check_drafters(check_quick() ? 1 : 3);
     close_engines();
 }
 
@@ -209,7 +209,8 @@ TEST(every_drafter_equals_plain_decoding_on_cuda)
         prompts = 1;
         new_tokens = check_quick() ? EMULATED_TOKENS / 2 : EMULATED_TOKENS;
     }
-    /* The emulator is slow: the short pass takes a fifth of them, the long one all. */
-    check_drafters(check_quick() && !real ? 5 : 1);
+    /* The emulator is slow: the short pass takes a fifth of them, the long one half; cuda_variants
+     * compares every kernel there with plain decoding. */
+    check_drafters(real ? 1 : check_quick() ? 5 : 2);
     close_engines();
 }
