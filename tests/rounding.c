@@ -27,7 +27,7 @@ static float draw(float x, int column)
     return (float)(int32_t)(bits ^ bits >> 16) * 0x1p-31f;
 }
 
-/* A copy of the activations that a product reads, each off by a part of itself, or of the
+/* Copies the activations of a product and adds noise: a random share of each value, or of the
  * largest of the 32 that share a scale. */
 static float *with_noise(const struct esp_matmul *p, int columns, double part, bool shared)
 {

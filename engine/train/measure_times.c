@@ -1,8 +1,8 @@
 /* measure_times.c - measures the times of passes on this machine; see pass_times.h.
  *
- * The selector's own time is measured with random weights, over distributions and states. All
- * passes are timed in turn, round after round, and the quickest time of each counts: so a
- * machine that is slower for some seconds does not make one number of rows look expensive.
+ * The selector itself is timed, too, with random weights on random distributions and states. All
+ * passes are timed in turn, round after round, and the fastest time of each counts. So a machine
+ * that slows down for some seconds does not make one number of rows look expensive.
  *
  * A pass includes its follow-up in an iteration: the draft's is followed by softmax and a draw
  * below each row, the target's by softmax. The content of the cache does not affect the time,

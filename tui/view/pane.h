@@ -35,6 +35,10 @@ void esp_look_hold(struct esp_look *look, const struct esp_state *state, int ind
 /* Holds the iteration before or after the shown one. Past the newest it follows again. */
 void esp_look_step(struct esp_look *look, const struct esp_state *state, int step);
 
+/* Scrolls by rows, by pages of `page` rows (1 at least), or to an end; `scroll` stays in
+ * 0..most. False: the action does not scroll. */
+bool esp_pane_scroll(struct esp_pane_view *view, int action, int page, int most);
+
 /* One match of a search. */
 struct esp_search_result {
     int index, count; /* match `index` (from 1) of `count`; count 0: no match */

@@ -1,6 +1,6 @@
 /* page_parts.h - the files of this folder as strings in the program; embed.sh makes them.
  *
- * page.html is the page, with a placeholder @NAME@ for each of the other parts.
+ * page.html is the page; @NAME@ in it stands for the part of that name.
  */
 #ifndef ESP_PAGE_PARTS_H
 #define ESP_PAGE_PARTS_H

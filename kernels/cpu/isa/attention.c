@@ -3,8 +3,8 @@
  * Keys are in blocks of 16 positions with the positions side by side, so a score is one chain
  * of multiply-adds over head_dim in its own lane. Blocks without a row for any query of a tile
  * are skipped: in a large tree many of those after the prefix, and most if the nodes of a
- * subtree are adjacent (dyspec, app. C). Then each query's visible scores are moved into the
- * order in which it sees them (logical order), and only that order matters from there on: the
+ * subtree are adjacent (dyspec, app. C). Then each query's visible scores are sorted
+ * by their position in its own context (logical order). Only that order matters afterwards: the
  * softmax sums in 16 lanes by logical index, values are added in two chains, even and odd
  * logical index. So a query gives the same result whether its ancestors are adjacent or
  * scattered among the branches of a tree.

@@ -69,32 +69,8 @@ static bool request(struct esp_pane_view *view, struct esp_look *look,
                     const struct esp_state *state, int action, int width, int height)
 {
     (void)state;
-    int most = row_count(look, width) - height, scroll = top_row(look, view, width, height);
-    switch (action) {
-    case ESP_ACTION_UP:
-        scroll--;
-        break;
-    case ESP_ACTION_DOWN:
-        scroll++;
-        break;
-    case ESP_ACTION_PAGE_UP:
-        scroll -= height - 1;
-        break;
-    case ESP_ACTION_PAGE_DOWN:
-        scroll += height - 1;
-        break;
-    case ESP_ACTION_FIRST:
-        scroll = 0;
-        break;
-    case ESP_ACTION_LAST:
-        scroll = most;
-        break;
-    default:
-        return false;
-    }
-    scroll = scroll > most ? most : scroll;
-    view->scroll = scroll < 0 ? 0 : scroll;
-    return true;
+    view->scroll = top_row(look, view, width, height);
+    return esp_pane_scroll(view, action, height - 1, row_count(look, width) - height);
 }
 
 const struct esp_pane_ops esp_pane_help = {

@@ -28,3 +28,35 @@ void esp_look_step(struct esp_look *look, const struct esp_state *state, int ste
     else if (it)
         esp_look_hold(look, state, it->index);
 }
+
+bool esp_pane_scroll(struct esp_pane_view *view, int action, int page, int most)
+{
+    most = most > 0 ? most : 0;
+    page = page > 1 ? page : 1;
+    int scroll = view->scroll < most ? view->scroll : most;
+    switch (action) {
+    case ESP_ACTION_UP:
+        scroll--;
+        break;
+    case ESP_ACTION_DOWN:
+        scroll++;
+        break;
+    case ESP_ACTION_PAGE_UP:
+        scroll -= page;
+        break;
+    case ESP_ACTION_PAGE_DOWN:
+        scroll += page;
+        break;
+    case ESP_ACTION_FIRST:
+        scroll = 0;
+        break;
+    case ESP_ACTION_LAST:
+        scroll = most;
+        break;
+    default:
+        return false;
+    }
+    scroll = scroll < most ? scroll : most;
+    view->scroll = scroll > 0 ? scroll : 0;
+    return true;
+}

@@ -392,36 +392,9 @@ static bool request(struct esp_pane_view *view, struct esp_look *look,
 {
     struct esp_canvas page = {.width = 0};
     const struct esp_canvas like = {.glyphs = &esp_glyphs_full};
-    const int page_rows = height > 2 ? height - 1 : 1;
-    int scroll = view->scroll;
     const int most = draw_page(&page, &like, state, look, width) - height;
     esp_canvas_close(&page);
-    scroll = scroll < most ? scroll : most > 0 ? most : 0;
-    switch (action) {
-    case ESP_ACTION_UP:
-        scroll--;
-        break;
-    case ESP_ACTION_DOWN:
-        scroll++;
-        break;
-    case ESP_ACTION_PAGE_UP:
-        scroll -= page_rows;
-        break;
-    case ESP_ACTION_PAGE_DOWN:
-        scroll += page_rows;
-        break;
-    case ESP_ACTION_FIRST:
-        scroll = 0;
-        break;
-    case ESP_ACTION_LAST:
-        scroll = most;
-        break;
-    default:
-        return false;
-    }
-    scroll = scroll < most ? scroll : most;
-    view->scroll = scroll > 0 ? scroll : 0;
-    return most > 0;
+    return esp_pane_scroll(view, action, height - 1, most) && most > 0;
 }
 
 const struct esp_pane_ops esp_pane_node = {
