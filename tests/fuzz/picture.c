@@ -72,7 +72,7 @@ static void draw(const struct esp_recorded_event *recorded, struct esp_texts *te
     if (look.caption < 0)
         look.caption = ESP_CAPTION_FULL;
     agseterrf(ignore);
-    Agraph_t *graph = esp_picture(&recorded->iteration, &tokens, &look);
+    Agraph_t *graph = esp_picture(&recorded->iteration.it, &tokens, &look);
     FUZZ_REQUIRE(graph, "there is memory");
     if (strcmp(format, "svg") == 0 && agnnodes(graph) <= MOST_DRAWN)
         write_svg(graph, look.aspect);
@@ -83,7 +83,7 @@ static void draw(const struct esp_recorded_event *recorded, struct esp_texts *te
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
-    struct esp_recorded_event recorded = {.node_capacity = 0};
+    struct esp_recorded_event recorded = {.texts = {NULL}};
     struct esp_texts texts = {.name_count = 0};
     char how[64], err[512];
     const uint8_t *newline = memchr(bytes, '\n', length);

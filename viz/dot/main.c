@@ -293,7 +293,7 @@ static int convert(const struct picture_request *request)
 int main(int argc, char **argv)
 {
     struct picture_request request;
-    struct esp_recorded_event recorded = {.node_capacity = 0};
+    struct esp_recorded_event recorded = {.texts = {NULL}};
     struct esp_texts texts = {.count = 0};
     char err[512] = "";
     setlocale(LC_CTYPE, "C.UTF-8");
@@ -308,7 +308,7 @@ int main(int argc, char **argv)
         return BAD;
     }
     struct esp_tokens tokens = {esp_texts_find, &texts};
-    Agraph_t *graph = esp_picture(&recorded.iteration, &tokens, &request.look);
+    Agraph_t *graph = esp_picture(&recorded.iteration.it, &tokens, &request.look);
     if (!graph)
         return fail("no memory for the picture");
     code = strcmp(request.format, "dot") == 0
