@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "viz/say.h"
+#include "viz/tree_view.h"
+
 enum { CELLS = 76, LINES_BEFORE = 3, LONGEST = 40, TEXT = 10, PITCH = 17 };
 
 static const char blank[] = "\u2423"; /* as esp_drawing_cells() writes it */
@@ -20,9 +23,9 @@ static double cell(void)
 
 static bool ends_line(const struct esp_figure *f, int32_t token)
 {
-    size_t length = 0;
-    const char *bytes = f->tokens.text ? f->tokens.text(f->tokens.user, token, &length) : NULL;
-    return bytes && length > 0 && bytes[length - 1] == '\n';
+    size_t length;
+    const char *bytes = esp_token_bytes_of(&f->tokens, token, &length);
+    return length > 0 && bytes[length - 1] == '\n';
 }
 
 /* Where a token is from: the text before, the draft, or the target itself. */
@@ -95,13 +98,15 @@ static double draw_words(const struct esp_figure *f, struct esp_drawing *d, doub
     return at.y + PITCH;
 }
 
-int esp_figure_iteration(const struct esp_figure *f, struct esp_drawing *d)
+int esp_figure_iteration(const struct esp_figure *f, struct esp_drawing *d, char *err,
+                         size_t errlen)
 {
+    (void)err, (void)errlen;
     enum { MOST = 24 };
     const struct esp_iteration *it = f->iteration;
     char title[96], words[160];
     snprintf(title, sizeof title, "Iteration %d: %d token%s from one tree", it->index,
-             it->committed_count, it->committed_count == 1 ? "" : "s");
+             it->committed_count, esp_plural(it->committed_count));
     snprintf(words, sizeof words,
              "underlined: drafted and accepted (%d of %d); framed: from the target itself",
              it->path_length, it->tree.verified - 1);

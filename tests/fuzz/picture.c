@@ -10,8 +10,7 @@
 
 #include <gvc.h>
 
-#include "viz/dot/curves.h"
-#include "viz/dot/frame.h"
+#include "viz/dot/arrange.h"
 #include "sessions/event_json.h"
 #include "tests/fuzz/support/fuzz.h"
 
@@ -48,8 +47,8 @@ static void write_svg(Agraph_t *graph, double aspect)
     unsigned size = 0;
     if (!context)
         context = gvContext();
-    FUZZ_REQUIRE(context && esp_frame_layout(context, graph, aspect), "a tree can be laid out");
-    esp_curves_bend(graph);
+    FUZZ_REQUIRE(context && esp_arrange(context, graph, aspect), "a tree can be laid out");
+    esp_arrange_bend(graph);
     FUZZ_REQUIRE(gvRenderData(context, graph, "svg", &text, &size) == 0, "it can be drawn");
     require_text(text, size);
     gvFreeRenderData(text);
