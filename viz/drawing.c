@@ -8,8 +8,8 @@
 #include "kernels/status.h"
 #include "viz/safe.h"
 
-/* Of the size of the text. Fonts differ; that of a proportional one is a generous estimate. */
-static const double cell_width = 0.602, usual_width = 0.62;
+/* A generous estimate for a proportional font, by the size of the text. */
+static const double usual_width = 0.62;
 
 static const char visible_space[] = "\u2423", ellipsis[] = "\u2026";
 
@@ -72,7 +72,7 @@ void esp_drawing_text(struct esp_drawing *d, double x, double y, int size, int a
 
 double esp_drawing_width(const char *text, int size, int flags)
 {
-    return (flags & ESP_TEXT_MONO ? cell_width : usual_width) * size *
+    return (flags & ESP_TEXT_MONO ? ESP_MONO_CELL : usual_width) * size *
            esp_safe_width(text, strlen(text), 0);
 }
 

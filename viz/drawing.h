@@ -22,6 +22,9 @@ enum {
     ESP_TEXT_UPWARDS = 4 /* runs from below to above */
 };
 
+/* The width of a cell of mono by the size of the text; fonts differ. */
+#define ESP_MONO_CELL 0.602
+
 /* How a shape is filled and outlined. */
 struct esp_pen {
     const char *fill;   /* NULL: not */

@@ -10,16 +10,13 @@ enum { CELLS = 76, LINES_BEFORE = 3, LONGEST = 40, TEXT = 10, PITCH = 17 };
 
 static const char blank[] = "\u2423"; /* as esp_drawing_cells() writes it */
 
+static const double cell = TEXT * ESP_MONO_CELL;
+
 /* A place in lines of cells. */
 struct cursor {
     int column;
     double y;
 };
-
-static double cell(void)
-{
-    return esp_drawing_width("x", TEXT, ESP_TEXT_MONO);
-}
 
 static bool ends_line(const struct esp_figure *f, int32_t token)
 {
@@ -49,7 +46,7 @@ static void put_token(const struct esp_figure *f, struct esp_drawing *d, struct 
     const int blanks = (int)((size_t)(word - text) / (sizeof blank - 1)),
               indent = at->column > 0 || !*word ? blanks : 0;
     cells -= blanks - indent;
-    const double x = FIGURE_EDGE + at->column * cell(), wide = cells * cell();
+    const double x = FIGURE_EDGE + at->column * cell, wide = cells * cell;
     if (from == TARGET) {
         const struct esp_pen frame = {.stroke = colours->bonus, .width = 1};
         esp_drawing_rect(d, &frame, x + 0.5, at->y - 9, wide - 1, 12.5, 2);
@@ -58,7 +55,7 @@ static void put_token(const struct esp_figure *f, struct esp_drawing *d, struct 
         const struct esp_pen line = {.stroke = colours->accepted, .width = 1.8};
         esp_drawing_line(d, &line, x + 0.8, at->y + 3.2, x + wide - 0.8, at->y + 3.2);
     }
-    esp_drawing_text(d, x + indent * cell(), at->y, TEXT, ESP_ANCHOR_START,
+    esp_drawing_text(d, x + indent * cell, at->y, TEXT, ESP_ANCHOR_START,
                      ESP_TEXT_MONO | (from == BEFORE ? 0 : ESP_TEXT_BOLD), styles[from], word);
     at->column += cells;
     if (ends_line(f, token))
@@ -89,7 +86,7 @@ static double draw_words(const struct esp_figure *f, struct esp_drawing *d, doub
 {
     const struct esp_iteration *it = f->iteration;
     struct cursor at = {.y = y + TEXT};
-    const double right = 2 * FIGURE_EDGE + CELLS * cell();
+    const double right = 2 * FIGURE_EDGE + CELLS * cell;
     d->width = right > d->width ? right : d->width;
     for (int i = first_shown(f, d); i < f->text_count; i++)
         put_token(f, d, &at, f->text[i], BEFORE);

@@ -139,8 +139,7 @@ static void draw_key(const struct picture *p, int used, int all)
 static void draw(struct picture *p)
 {
     const struct esp_figure *f = p->f;
-    const double label =
-        p->labelled ? LABEL_CELLS * esp_drawing_width("x", FIGURE_SMALL, ESP_TEXT_MONO) : 0;
+    const double label = p->labelled ? LABEL_CELLS * (FIGURE_SMALL * ESP_MONO_CELL) : 0;
     char title[96], words[160];
     int all;
     p->d->width = 0;

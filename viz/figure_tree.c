@@ -13,6 +13,7 @@
 #include "viz/tree_view.h"
 
 enum { TOKEN = 9, NUMBERS = 7, MOST_CELLS = 16, GAP = 5, PITCH = 32, HIGH = 26 };
+static const double cell = TOKEN * ESP_MONO_CELL;
 
 struct placed {
     const struct esp_figure *f;
@@ -46,14 +47,8 @@ static int words_of(const struct placed *p, int index, char token[256], char num
     else if (row->depth > 0)
         snprintf(numbers, 64, isfinite(node->p) ? "q %s p %s" : "q %s",
                  esp_probability(q, node->q), esp_probability(t, node->p));
-    const double least = esp_drawing_width(numbers, NUMBERS, ESP_TEXT_MONO) /
-                         esp_drawing_width("x", TOKEN, ESP_TEXT_MONO);
+    const double least = esp_drawing_width(numbers, NUMBERS, ESP_TEXT_MONO) / cell;
     return cells > least ? cells : (int)ceil(least);
-}
-
-static double cell(void)
-{
-    return esp_drawing_width("x", TOKEN, ESP_TEXT_MONO);
 }
 
 static void draw_edge(const struct placed *p, int index)
@@ -72,7 +67,7 @@ static void draw_edge(const struct placed *p, int index)
                                                                        : colours->edge,
                                 .width = isfinite(q) ? 0.6 + 4.4 * fmin(fmax(q, 0), 1) : 0.8,
                                 .dashes = cut || row->kind == ESP_ROW_FOLD ? "3 2" : NULL};
-    const double x = p->x + (from->x + from->width) * cell(), end = p->x + to->x * cell(),
+    const double x = p->x + (from->x + from->width) * cell, end = p->x + to->x * cell,
                  y = p->y + from->y * PITCH + HIGH / 2.0,
                  down = p->y + to->y * PITCH + HIGH / 2.0, bend = (end - x) / 3;
     const double points[] = {x, y, x + bend, y, end - bend, down, end, down};
@@ -113,20 +108,20 @@ static void draw_node(const struct placed *p, int index)
     const struct esp_tree_row *row = &p->rows->row[index];
     const struct esp_node *node = &p->f->iteration->tree.nodes[row->node];
     const struct esp_colours *colours = p->f->colours;
-    const double x = p->x + p->box[index].x * cell(), y = p->y + p->box[index].y * PITCH,
-                 wide = p->box[index].width * cell();
+    const double x = p->x + p->box[index].x * cell, y = p->y + p->box[index].y * PITCH,
+                 wide = p->box[index].width * cell;
     const bool accepted =
         row->kind == ESP_ROW_NODE && row->depth > 0 && node->verdict == ESP_ACCEPTED;
     char token[256], numbers[64];
     words_of(p, index, token, numbers);
     const bool one = !*numbers;
     draw_frame(p, index, x, y, wide);
-    esp_drawing_text(p->d, x + cell(), y + (one ? 16 : 12), TOKEN, ESP_ANCHOR_START,
+    esp_drawing_text(p->d, x + cell, y + (one ? 16 : 12), TOKEN, ESP_ANCHOR_START,
                      ESP_TEXT_MONO | (accepted || row->depth == 0 ? ESP_TEXT_BOLD : 0),
                      row->kind == ESP_ROW_FOLD ? colours->label : colours->text, token);
-    esp_drawing_text(p->d, x + cell(), y + 21.5, NUMBERS, ESP_ANCHOR_START, ESP_TEXT_MONO,
+    esp_drawing_text(p->d, x + cell, y + 21.5, NUMBERS, ESP_ANCHOR_START, ESP_TEXT_MONO,
                      colours->number, numbers);
-    const double at = x + wide - 1.5 * cell();
+    const double at = x + wide - 1.5 * cell;
     if (row->kind == ESP_ROW_BONUS)
         esp_figure_mark(p->d, ESP_MARK_PLUS, colours->bonus, at, y + 12, 6);
     else if (accepted)
@@ -185,7 +180,7 @@ static int draw(struct placed *p)
             draw_edge(p, i);
         for (int i = 0; i < p->rows->count; i++)
             draw_node(p, i);
-        const double right = p->x + width * cell() + FIGURE_EDGE;
+        const double right = p->x + width * cell + FIGURE_EDGE;
         p->d->width = right > p->d->width ? right : p->d->width;
         p->y += height * PITCH;
     }
