@@ -11,35 +11,35 @@
 #include <stddef.h>
 
 enum esp_member_kind {
-    ESP_FIELD_END, /* of a table */
+    ESP_FIELD_END, /* ends a table */
     ESP_FIELD_INTEGER,
     ESP_FIELD_LARGE, /* int64_t */
-    ESP_FIELD_FLOAT, /* not written if it is not finite; so is a double */
+    ESP_FIELD_FLOAT, /* a number that is not finite is left out */
     ESP_FIELD_DOUBLE,
     ESP_FIELD_FLAG,     /* bool */
-    ESP_FIELD_TEXT,     /* char[size]; only shown, so it may be truncated */
-    ESP_FIELD_KEPT,     /* const char *, as long as the event is there */
-    ESP_FIELD_GAUGE,    /* the name of a gauge: const char *, as long as the recording */
+    ESP_FIELD_TEXT,     /* char[size]; it is only shown, so it may be truncated */
+    ESP_FIELD_KEPT,     /* const char *, a text that is valid as long as the event */
+    ESP_FIELD_GAUGE,    /* const char *, a name that is valid as long as the recording */
     ESP_FIELD_VERDICT,  /* uint8_t, enum esp_verdict */
     ESP_FIELD_REASON,   /* uint8_t, enum esp_reason */
-    ESP_FIELD_SETTING,  /* number `low` of struct esp_session_values, as `:set` takes it */
-    ESP_FIELD_SETTINGS, /* all that are not members of the header itself */
-    ESP_FIELD_OPEN,     /* up to CLOSE, the members of an object in the object */
+    ESP_FIELD_SETTING,  /* setting number `low` of struct esp_session_values */
+    ESP_FIELD_SETTINGS, /* an object with all settings that have no place of their own */
+    ESP_FIELD_OPEN,     /* begins an object; its members are the rows up to CLOSE */
     ESP_FIELD_CLOSE,
-    ESP_FIELD_MODEL,  /* members `of`; left out if the first one is "" */
-    ESP_FIELD_ARRAY,  /* at most `high` structs with members `of`; left out if there are none */
-    ESP_FIELD_NODES,  /* the same, but a pointer to them; read first */
-    ESP_FIELD_TOKEN,  /* the members of a token, in the same object */
-    ESP_FIELD_TOKENS, /* a pointer to tokens */
+    ESP_FIELD_MODEL,  /* a struct with members `of`; left out if its first member is "" */
+    ESP_FIELD_ARRAY,  /* at most `high` structs with members `of`; left out if empty */
+    ESP_FIELD_NODES,  /* a pointer to such structs; read before all other members */
+    ESP_FIELD_TOKEN,  /* an id; its members are those of the object around it */
+    ESP_FIELD_TOKENS, /* a pointer to ids of tokens */
     ESP_FIELD_PLACES, /* a pointer to indices of nodes */
-    ESP_FIELD_PARENT, /* of a node, with the depth that follows */
-    ESP_FIELD_LAYERS, /* of the tree; in no struct */
+    ESP_FIELD_PARENT, /* parent and depth of a node */
+    ESP_FIELD_LAYERS, /* the layers of the tree, which are in no struct */
 };
 
 /* When a member is written, and whether a line must have it. */
 enum {
     ESP_FIELD_ALWAYS = 1,   /* written even if it has the value `missing` */
-    ESP_FIELD_REQUIRED = 3, /* the same, and every line must have it */
+    ESP_FIELD_REQUIRED = 3, /* also, a line without it is refused */
     ESP_FIELD_FORMULA = 4,  /* left out of lines that would be too long */
 };
 
