@@ -8,6 +8,7 @@
 #ifndef ESP_EVENT_JSON_H
 #define ESP_EVENT_JSON_H
 
+#include "sessions/iteration_copy.h"
 #include "sessions/json_line.h"
 #include "sessions/layers.h"
 #include "sessions/recording.h"
@@ -30,12 +31,9 @@ int esp_event_to_json(struct esp_line *line, const struct esp_event *event,
 /* An event and all it points to. Zeroed: empty. Its memory is reused. */
 struct esp_recorded_event {
     struct esp_event event;
-    struct esp_iteration iteration; /* event.iteration points here */
+    struct esp_iteration_copy iteration; /* event.iteration points here; a prompt to its ids */
     struct esp_layers layers;
-    struct esp_node *nodes;
-    int32_t *ids; /* order, path and committed of an iteration, or a prompt */
-    int node_capacity, id_capacity;
-    char *key, *text;
+    char *texts[2]; /* of the event */
 };
 
 /* Reads one line (no newline, at most ESP_RECORDING_LINE bytes) and checks it. Adds token texts

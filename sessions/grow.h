@@ -7,22 +7,28 @@
 
 #include "engine/espalier.h"
 
-/* Makes room for one more entry. `array` points to a pointer to entries of `size` bytes, of
- * which `count` are used. Returns 0, or ESP_E_MEMORY and changes nothing. */
-static inline int esp_grow(void *array, int count, int *capacity, size_t size)
+/* Makes room for `wanted` entries. `array` points to a pointer to entries of `size` bytes.
+ * Returns 0, or ESP_E_MEMORY and changes nothing. */
+static inline int esp_reserve(void *array, int wanted, int *capacity, size_t size)
 {
     void *grown, **place = array;
-    if (count < *capacity)
+    if (wanted <= *capacity)
         return ESP_OK;
-    if (count > INT_MAX / 2)
-        return ESP_E_MEMORY;
-    int wanted = count > 0 ? 2 * count : 64;
     grown = realloc(*place, (size_t)wanted * size);
     if (!grown)
         return ESP_E_MEMORY;
     *place = grown;
     *capacity = wanted;
     return ESP_OK;
+}
+
+/* The same for one more entry than `count`, with some to spare. */
+static inline int esp_grow(void *array, int count, int *capacity, size_t size)
+{
+    if (count < *capacity)
+        return ESP_OK;
+    return count > INT_MAX / 2 ? ESP_E_MEMORY
+                               : esp_reserve(array, count > 0 ? 2 * count : 64, capacity, size);
 }
 
 #endif

@@ -5,30 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes room for one id more than needed, so that the array exists even if it is empty. */
-static int reserve(struct esp_iteration_copy *copy, int nodes, int ids)
-{
-    ids++;
-    if (nodes > copy->node_capacity) {
-        struct esp_node *grown = realloc(copy->nodes, (size_t)nodes * sizeof *grown);
-        if (!grown)
-            return ESP_E_MEMORY;
-        copy->nodes = grown;
-        copy->node_capacity = nodes;
-    }
-    if (ids > copy->id_capacity) {
-        int32_t *grown = realloc(copy->ids, (size_t)ids * sizeof *grown);
-        if (!grown)
-            return ESP_E_MEMORY;
-        copy->ids = grown;
-        copy->id_capacity = ids;
-    }
-    return 0;
-}
+#include "sessions/grow.h"
 
-int esp_iteration_reserve(struct esp_iteration_copy *copy, int nodes)
+/* The array of ids is there even if it is empty. */
+int esp_iteration_reserve(struct esp_iteration_copy *copy, int nodes, int ids)
 {
-    return reserve(copy, nodes, 3 * nodes);
+    int status = esp_reserve(&copy->nodes, nodes, &copy->node_capacity, sizeof *copy->nodes);
+    return status < 0 ? status
+                      : esp_reserve(&copy->ids, ids + 1, &copy->id_capacity, sizeof *copy->ids);
 }
 
 /* Copies `count` ids to `to` and returns the place after them. */
@@ -51,7 +35,7 @@ int esp_iteration_copy(struct esp_iteration_copy *copy, const struct esp_iterati
     int verified = tree->order ? tree->verified : 0;
     int path = from->path ? from->path_length : 0;
     int committed = from->committed ? from->committed_count : 0;
-    int status = reserve(copy, tree->count, verified + path + committed);
+    int status = esp_iteration_reserve(copy, tree->count, verified + path + committed);
     if (status < 0)
         return status;
     copy->it = *from;

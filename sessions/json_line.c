@@ -177,21 +177,14 @@ static void put_character(struct esp_line *line, const char *bytes, size_t lengt
         put(line, bytes, length);
         return;
     }
-    switch (*bytes) {
-    case '\n':
-        put(line, "\\n", 2);
-        break;
-    case '\t':
-        put(line, "\\t", 2);
-        break;
-    default:
-        if (c < 0x10000)
-            snprintf(escape, sizeof escape, "\\u%04x", (unsigned)c);
-        else
-            snprintf(escape, sizeof escape, "\\u%04x\\u%04x",
-                     0xd800 + ((unsigned)(c - 0x10000) >> 10), 0xdc00 + ((unsigned)c & 0x3ff));
-        put_text(line, escape);
-    }
+    if (*bytes == '\n' || *bytes == '\t')
+        snprintf(escape, sizeof escape, *bytes == '\n' ? "\\n" : "\\t");
+    else if (c < 0x10000)
+        snprintf(escape, sizeof escape, "\\u%04x", (unsigned)c);
+    else
+        snprintf(escape, sizeof escape, "\\u%04x\\u%04x",
+                 0xd800 + ((unsigned)(c - 0x10000) >> 10), 0xdc00 + ((unsigned)c & 0x3ff));
+    put_text(line, escape);
 }
 
 bool esp_line_string(struct esp_line *line, const char *name, const char *bytes, size_t length)

@@ -14,7 +14,8 @@
 struct esp_growth {
     int32_t copies;
     float confidence;
-    uint8_t cut, reason;
+    bool cut;
+    uint8_t reason;
 };
 
 /* A node that differs between the end of a pass and the end of the next one (for the last pass:

@@ -171,33 +171,25 @@ void esp_recorder_event(struct esp_recorder *r, const struct esp_event *given)
 {
     struct esp_event event = *given;
     int status = ESP_OK;
-    if (*r->trouble)
+    if (*r->trouble || given->type == ESP_EVENT_STAGE)
         return;
     event.time = now(r);
-    switch (event.type) {
-    case ESP_EVENT_LAYER:
+    if (event.type == ESP_EVENT_LAYER) {
         status = esp_layers_note(&r->layers, &event);
-        break;
-    case ESP_EVENT_STAGE:
-        break;
-    case ESP_EVENT_ITERATION:
-        status = esp_layers_finish(&r->layers, event.iteration);
+    } else {
+        const bool tree = event.type == ESP_EVENT_ITERATION;
+        if (tree)
+            status = esp_layers_finish(&r->layers, event.iteration);
         if (status == ESP_OK)
-            status = esp_event_to_json(&r->line, &event, &r->layers, &r->tokens);
-        esp_layers_begin(&r->layers);
-        break;
-    default:
-        status = esp_event_to_json(&r->line, &event, NULL, &r->tokens);
-        break;
+            status = esp_event_to_json(&r->line, &event, tree ? &r->layers : NULL, &r->tokens);
+        if (tree)
+            esp_layers_begin(&r->layers);
+        r->generating = tree || (r->generating && event.type != ESP_EVENT_END);
     }
     if (status < 0)
         suspend(r, esp_status_message(status));
     else if (r->line.length > 0)
         write_line(r);
-    if (event.type == ESP_EVENT_ITERATION)
-        r->generating = true;
-    else if (event.type != ESP_EVENT_LAYER && event.type != ESP_EVENT_STAGE)
-        r->generating = r->generating && event.type != ESP_EVENT_END;
 }
 
 void esp_recorder_end(struct esp_recorder *r, const char *why)
@@ -310,7 +302,7 @@ int esp_recorder_open(struct esp_recorder **recorder, const struct esp_recorder_
     if (status == ESP_OK)
         write_header(r, header);
     if (*r->trouble)
-        status = esp_fail(err, errlen, ESP_E_FILE, "cannot write %s: %s", r->path, r->why);
+        status = refuse(r, r->why, err, errlen);
     if (status < 0) {
         if (made)
             unlink(r->path);
@@ -329,8 +321,7 @@ int esp_recorder_close(struct esp_recorder *r, char *err, size_t errlen)
     if (*r->trouble)
         status = esp_fail(err, errlen, ESP_E_FILE, "%s", r->trouble);
     else if (close(r->fd) < 0)
-        status =
-            esp_fail(err, errlen, ESP_E_FILE, "cannot write %s: %s", r->path, strerror(errno));
+        status = refuse(r, strerror(errno), err, errlen);
     if (!*r->trouble)
         r->fd = -1;
     destroy(r);

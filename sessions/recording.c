@@ -57,9 +57,7 @@ struct esp_recording {
     char *line;                         /* (ESP_RECORDING_LINE + 1) the one read last */
     struct esp_recorded_event recorded; /* its event */
     bool has_iteration;                 /* that event is an iteration */
-    struct esp_iteration stepped;       /* of esp_recording_step() */
-    struct esp_node *stepped_nodes;
-    int stepped_capacity;
+    struct esp_iteration_copy stepped;  /* of esp_recording_step() */
     struct esp_event event;
 };
 
@@ -298,7 +296,7 @@ void esp_recording_close(struct esp_recording *r)
         close(r->fd);
     esp_texts_free(&r->texts);
     esp_recorded_event_free(&r->recorded);
-    free(r->stepped_nodes);
+    esp_iteration_free(&r->stepped);
     free(r->entries);
     free(r->iterations);
     free(r->tokens);
@@ -352,12 +350,7 @@ int esp_recording_iteration_event(const struct esp_recording *r, int iteration)
 int esp_recording_text(struct esp_recording *r, int event, const struct esp_text_token **tokens)
 {
     int count = event < 0 ? 0 : r->entries[event].text, left = count;
-    if (count > r->text_capacity) {
-        free(r->text);
-        r->text = malloc((size_t)count * sizeof *r->text);
-        r->text_capacity = r->text ? count : 0;
-    }
-    if (count > r->text_capacity)
+    if (esp_reserve(&r->text, count, &r->text_capacity, sizeof *r->text) < 0)
         return ESP_E_MEMORY;
     for (; left > 0; event--) {
         const struct index_entry *e = &r->entries[event];
@@ -438,40 +431,25 @@ int esp_recording_steps(const struct esp_recording *r)
     return r->has_iteration ? r->recorded.layers.count + ESP_STAGES : 0;
 }
 
-/* Copies the nodes of the finished iteration, which a step then changes. */
-static bool copy_nodes(struct esp_recording *r)
-{
-    const struct esp_tree *tree = &r->recorded.iteration.tree;
-    if (tree->count > r->stepped_capacity) {
-        free(r->stepped_nodes);
-        r->stepped_nodes = malloc((size_t)tree->count * sizeof *tree->nodes);
-        r->stepped_capacity = r->stepped_nodes ? tree->count : 0;
-    }
-    if (!r->stepped_nodes)
-        return false;
-    memcpy(r->stepped_nodes, tree->nodes, (size_t)tree->count * sizeof *tree->nodes);
-    return true;
-}
-
 const struct esp_event *esp_recording_step(struct esp_recording *r, int step)
 {
     const struct esp_layers *layers = &r->recorded.layers;
     int stage = step - layers->count;
-    if (step < 0 || step >= esp_recording_steps(r) || !copy_nodes(r))
+    struct esp_iteration *it = &r->stepped.it;
+    if (step < 0 || step >= esp_recording_steps(r) ||
+        esp_iteration_copy(&r->stepped, &r->recorded.iteration.it) < 0)
         return NULL;
-    r->stepped = r->recorded.iteration;
-    r->stepped.tree.nodes = r->stepped_nodes;
-    r->event = (struct esp_event){.iteration = &r->stepped, .time = r->recorded.event.time};
+    r->event = (struct esp_event){.iteration = it, .time = r->recorded.event.time};
     if (stage < 0) {
         r->event.type = ESP_EVENT_LAYER;
         r->event.time = layers->layers[step].time;
-        esp_iteration_at_layer(&r->stepped, layers, step);
+        esp_iteration_at_layer(it, layers, step);
     } else {
         r->event.type = ESP_EVENT_STAGE;
         r->event.stage = stage;
         for (int later = stage + 1; later < ESP_STAGES; later++)
-            r->event.time -= r->stepped.seconds[later];
-        esp_iteration_at_stage(&r->stepped, (enum esp_stage)stage);
+            r->event.time -= it->seconds[later];
+        esp_iteration_at_stage(it, (enum esp_stage)stage);
     }
     return &r->event;
 }

@@ -152,14 +152,8 @@ int esp_draw_bytes(struct esp_canvas *canvas, int x, int y, int room, int style,
 
 int esp_draw(struct esp_canvas *canvas, int x, int y, int style, const char *text)
 {
-    struct esp_safe_unit shown;
-    size_t length = strlen(text);
-    int flags = canvas->ascii_text ? ESP_SAFE_ASCII : 0;
-    for (size_t i = 0; i < length;) {
-        i += esp_safe_next(text + i, length - i, flags, &shown);
-        x = put_shown(canvas, x, y, style, &shown);
-    }
-    return x;
+    enum { ROOM = 1 << 24 };
+    return esp_draw_bytes(canvas, x, y, ROOM, style, 0, text, strlen(text));
 }
 
 int esp_drawf(struct esp_canvas *canvas, int x, int y, int style, const char *format, ...)

@@ -124,6 +124,17 @@ void esp_axis_ends(const struct esp_axis *axis, char low[16], char high[16])
     }
 }
 
+double esp_axis_step(double raw)
+{
+    const double power = pow(10, floor(log10(raw))), lead = raw / power;
+    return power * (lead <= 1 ? 1 : lead <= 2 ? 2 : lead <= 5 ? 5 : 10);
+}
+
+double esp_measured(double seconds)
+{
+    return isfinite(seconds) && seconds > 0 ? seconds : 0;
+}
+
 int esp_draw_columns(struct esp_canvas *canvas, struct esp_rect rect, int style,
                      const float *values, int count, const struct esp_axis *axis)
 {

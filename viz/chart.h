@@ -39,6 +39,11 @@ bool esp_axis_is_log(const struct esp_axis *axis);
 /* Its ends as numbers, with enough digits to tell them apart. */
 void esp_axis_ends(const struct esp_axis *axis, char low[16], char high[16]);
 
+/* The step of 1, 2 or 5 times a power of ten that is not below `raw`. */
+double esp_axis_step(double raw);
+/* A time, or 0 if it was not measured. */
+double esp_measured(double seconds);
+
 /* The last `rect.width` of `count` values, oldest first, as columns over the rows of `rect`.
  * Few values get wider columns; a value that is not finite leaves a gap. Returns the number of
  * columns drawn. */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/espalier_event.h"
+
 static const struct esp_colours sets[] = {
     {
         .name = "light",
@@ -48,6 +50,15 @@ const struct esp_colours *esp_colours_find(const char *name)
         if (strcmp(sets[i].name, name) == 0)
             return &sets[i];
     return NULL;
+}
+
+const char *esp_colours_verdict(const struct esp_colours *colours, int verdict)
+{
+    const char *const of[] = {[ESP_UNVISITED] = colours->frame,
+                              [ESP_ACCEPTED] = colours->accepted,
+                              [ESP_REJECTED] = colours->rejected,
+                              [ESP_CUT] = colours->cut};
+    return of[verdict & 3];
 }
 
 void esp_colours_shade(const struct esp_colours *colours, double confidence, char colour[8])

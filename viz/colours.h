@@ -20,6 +20,9 @@ struct esp_colours {
 /* The set of this name, or NULL. */
 const struct esp_colours *esp_colours_find(const char *name);
 
+/* The colour of a node's frame by its verdict (enum esp_verdict). */
+const char *esp_colours_verdict(const struct esp_colours *colours, int verdict);
+
 /* Writes the fill of a node with this confidence; NaN counts as 0. */
 void esp_colours_shade(const struct esp_colours *colours, double confidence, char colour[8]);
 

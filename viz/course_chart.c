@@ -66,6 +66,18 @@ static void draw_text(struct chart *d, double x, double y, int size, int anchor,
     esp_drawing_text(d->file, x, y, size, anchor, bold ? ESP_TEXT_BOLD : 0, colour, text);
 }
 
+/* Small words in the colour of labels. */
+__attribute__((format(printf, 5, 6))) static void
+draw_small(struct chart *d, double x, double y, int anchor, const char *format, ...)
+{
+    char text[64];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    draw_text(d, x, y, SMALL, anchor, d->colours->label, false, text);
+}
+
 static void draw_line(struct chart *d, double x1, double y1, double x2, double y2,
                       const char *colour)
 {
@@ -133,15 +145,12 @@ static double across(const struct esp_course *course, struct box box, int i)
 /* The first and the last iteration below a chart. */
 static void draw_iterations(struct chart *d, struct box box)
 {
-    const struct esp_course *course = d->course;
+    const struct esp_course_point *points = d->course->points;
     const double y = box.y + box.height + SMALL + 4;
-    char text[32];
-    snprintf(text, sizeof text, "%d", course->points[0].index);
-    draw_text(d, box.x, y, SMALL, ESP_ANCHOR_START, d->colours->label, false, text);
-    draw_text(d, box.x + box.width / 2, y, SMALL, ESP_ANCHOR_MIDDLE, d->colours->label, false,
-              "iteration");
-    snprintf(text, sizeof text, "%d", course->points[course->count - 1].index);
-    draw_text(d, box.x + box.width, y, SMALL, ESP_ANCHOR_END, d->colours->label, false, text);
+    draw_small(d, box.x, y, ESP_ANCHOR_START, "%d", points[0].index);
+    draw_small(d, box.x + box.width / 2, y, ESP_ANCHOR_MIDDLE, "iteration");
+    draw_small(d, box.x + box.width, y, ESP_ANCHOR_END, "%d",
+               points[d->course->count - 1].index);
 }
 
 /* ------------------------------------------------------------------ thresholds */
@@ -227,13 +236,10 @@ static void draw_panel(struct chart *d, struct box box, int gauge)
     draw_line(d, plot.x, plot.y, plot.x, plot.y + plot.height, d->colours->frame);
     draw_line(d, plot.x, plot.y + plot.height, plot.x + plot.width, plot.y + plot.height,
               d->colours->frame);
-    draw_text(d, plot.x - 5, plot.y + SMALL - 1, SMALL, ESP_ANCHOR_END, d->colours->label,
-              false, high);
-    draw_text(d, plot.x - 5, plot.y + plot.height, SMALL, ESP_ANCHOR_END, d->colours->label,
-              false, low);
+    draw_small(d, plot.x - 5, plot.y + SMALL - 1, ESP_ANCHOR_END, "%s", high);
+    draw_small(d, plot.x - 5, plot.y + plot.height, ESP_ANCHOR_END, "%s", low);
     if (esp_axis_is_log(&axis))
-        draw_text(d, plot.x - 5, plot.y + (plot.height + SMALL) / 2, SMALL, ESP_ANCHOR_END,
-                  d->colours->label, false, "log");
+        draw_small(d, plot.x - 5, plot.y + (plot.height + SMALL) / 2, ESP_ANCHOR_END, "log");
     if (goal >= 0)
         draw_course(d, plot, goal, &axis, d->colours->rejected, "6 4");
     draw_course(d, plot, gauge, &axis, d->colours->course, NULL);
@@ -295,8 +301,8 @@ static void draw_scale(struct chart *d, struct box plot)
         char number[16];
         draw_line(d, plot.x, y, plot.x + plot.width, y,
                   i ? d->colours->edge : d->colours->frame);
-        draw_text(d, plot.x - 6, y + 4, SMALL, ESP_ANCHOR_END, d->colours->label, false,
-                  i ? esp_number(number, i / 4.0, 2) : "0");
+        draw_small(d, plot.x - 6, y + 4, ESP_ANCHOR_END, "%s",
+                   i ? esp_number(number, i / 4.0, 2) : "0");
     }
 }
 
@@ -318,9 +324,9 @@ static void draw_depth(struct chart *d, struct box plot, double wide, int depth)
     snprintf(text, sizeof text, "%d", depth + 1);
     draw_text(d, x, plot.y + plot.height + LINE + 4, LINE, ESP_ANCHOR_MIDDLE, d->colours->text,
               true, text);
-    snprintf(text, sizeof text, "%lld tried", (long long)at->tried);
-    draw_text(d, x, plot.y + plot.height + 2 * LINE + 7, SMALL, ESP_ANCHOR_MIDDLE,
-              d->colours->label, false, wide > 60 ? text : "");
+    if (wide > 60)
+        draw_small(d, x, plot.y + plot.height + 2 * LINE + 7, ESP_ANCHOR_MIDDLE, "%lld tried",
+                   (long long)at->tried);
 }
 
 static int draw_acceptance(struct chart *d, char *err, size_t errlen)
@@ -360,11 +366,6 @@ struct column {
     double seconds[ESP_STAGES], all, plain;
 };
 
-static double sane(double seconds)
-{
-    return isfinite(seconds) && seconds > 0 ? seconds : 0;
-}
-
 static int make_columns(const struct esp_course *course, struct column columns[MOST_COLUMNS])
 {
     const int each = 1 + (course->count - 1) / MOST_COLUMNS;
@@ -376,8 +377,8 @@ static int make_columns(const struct esp_course *course, struct column columns[M
         for (int i = first; i < end; i++) {
             const struct esp_course_point *p = &course->points[i];
             for (int s = 0; s < ESP_STAGES; s++)
-                c->seconds[s] += sane(p->seconds[s]) / (end - first);
-            c->plain += sane(p->baseline) * p->committed / (end - first);
+                c->seconds[s] += esp_measured(p->seconds[s]) / (end - first);
+            c->plain += esp_measured(p->baseline) * p->committed / (end - first);
         }
         for (int s = 0; s < ESP_STAGES; s++)
             c->all += c->seconds[s];
@@ -431,7 +432,7 @@ static double draw_stage_legend(struct chart *d, double x, double y)
     for (int s = 0; s < ESP_STAGES; s++) {
         double all = 0;
         for (int i = 0; i < course->count; i++)
-            all += sane(course->points[i].seconds[s]) / course->count;
+            all += esp_measured(course->points[i].seconds[s]) / course->count;
         snprintf(text, sizeof text, "%s %s ms", esp_stage_name(s),
                  esp_number(number, 1e3 * all, 2));
         if (x > start && x + 18 + width_of(text, LINE) > d->width - EDGE) {
@@ -449,7 +450,7 @@ static int draw_stages(struct chart *d, char *err, size_t errlen)
     const int count = make_columns(d->course, columns);
     const bool words = d->options->caption != ESP_CAPTION_NONE;
     bool cut;
-    char text[64], number[16];
+    char number[16];
     const double scale = find_scale(columns, count, &cut);
     if (!(scale > 0))
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "no times were measured there");
@@ -462,11 +463,9 @@ static int draw_stages(struct chart *d, char *err, size_t errlen)
     draw_line(d, plot.x, plot.y + plot.height, plot.x + plot.width, plot.y + plot.height,
               d->colours->frame);
     draw_line(d, plot.x, plot.y, plot.x, plot.y + plot.height, d->colours->frame);
-    snprintf(text, sizeof text, "%s ms", esp_number(number, 1e3 * scale, 2));
-    draw_text(d, plot.x - 6, plot.y + SMALL - 1, SMALL, ESP_ANCHOR_END, d->colours->label,
-              false, text);
-    draw_text(d, plot.x - 6, plot.y + plot.height, SMALL, ESP_ANCHOR_END, d->colours->label,
-              false, "0");
+    draw_small(d, plot.x - 6, plot.y + SMALL - 1, ESP_ANCHOR_END, "%s ms",
+               esp_number(number, 1e3 * scale, 2));
+    draw_small(d, plot.x - 6, plot.y + plot.height, ESP_ANCHOR_END, "0");
     const double each = plot.width / count;
     for (int i = 0; i < count; i++)
         draw_column(d, (struct box){plot.x + each * (i + 0.1), plot.y, 0.8 * each, plot.height},
@@ -481,6 +480,8 @@ int esp_course_chart_draw(const struct esp_course *course,
                           const struct esp_course_chart_options *options,
                           struct esp_drawing *drawing, char *err, size_t errlen)
 {
+    static int (*const draw[])(struct chart *, char *, size_t) = {
+        draw_thresholds, draw_acceptance, draw_stages}; /* in the order of the kinds */
     const double aspect = options->aspect > 0 ? options->aspect : 16.0 / 9;
     struct chart d = {.file = drawing,
                       .course = course,
@@ -496,10 +497,7 @@ int esp_course_chart_draw(const struct esp_course *course,
     drawing->background = d.colours->background;
     snprintf(drawing->title, sizeof drawing->title, "%s of %d iterations", names[options->kind],
              course->count);
-    int status = options->kind == ESP_COURSE_CHART_THRESHOLDS ? draw_thresholds(&d, err, errlen)
-                 : options->kind == ESP_COURSE_CHART_ACCEPTANCE
-                     ? draw_acceptance(&d, err, errlen)
-                     : draw_stages(&d, err, errlen);
+    int status = draw[options->kind](&d, err, errlen);
     if (status == ESP_OK && drawing->failed)
         status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the chart");
     return status;

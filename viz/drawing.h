@@ -1,7 +1,7 @@
-/* drawing.h - a figure as a list of lines, shapes and texts, and the files that it becomes.
+/* drawing.h - a figure of lines, shapes and texts, as SVG or as TikZ.
  *
- * A figure is drawn once; drawing_svg.c and drawing_tikz.c write the list. (PNG and PDF come
- * from the SVG, by espalier-dot.) Lengths are in points, from the top left. Colours are
+ * Every shape is written at once, by drawing_svg.c or drawing_tikz.c. (PNG and PDF come from
+ * the SVG, by espalier-dot.) Lengths are in points, from the top left. Colours are
  * "#rrggbb".
  *
  * Texts may hold anything: what a file of that kind must not hold gets a visible stand-in
@@ -22,6 +22,9 @@ enum {
     ESP_TEXT_UPWARDS = 4 /* runs from below to above */
 };
 
+/* The width of a cell of mono by the size of the text; fonts differ. */
+#define ESP_MONO_CELL 0.602
+
 /* How a shape is filled and outlined. */
 struct esp_pen {
     const char *fill;   /* NULL: not */
@@ -31,32 +34,23 @@ struct esp_pen {
     const char *kind;   /* what the shape means, as a class in SVG; NULL: nothing */
 };
 
-struct esp_drawing_shape {
-    enum { ESP_SHAPE_PATH, ESP_SHAPE_RECT, ESP_SHAPE_CIRCLE, ESP_SHAPE_TEXT } type;
-    char fill[8], stroke[8]; /* "": not */
-    double line;             /* width of the line */
-    const char *dashes, *kind;
-    double x, y;          /* of a rectangle's corner, a circle's middle, a text's baseline */
-    double width, height; /* of a rectangle; of a circle, its radius; of text in mono */
-    double round;         /* radius of a rectangle's corners */
-    size_t start, count;  /* of a path's points, or of a text's bytes */
-    bool closed;          /* path */
-    int size, anchor, flags;
-};
+static inline double esp_pen_width(const struct esp_pen *pen)
+{
+    return pen->width > 0 ? pen->width : 1;
+}
 
-/* Zeroed: empty. Colours and texts are copied, dashes and kinds are static text. */
+/* Zeroed: an empty SVG. The background is set before the first shape, the size at last. */
 struct esp_drawing {
     double width, height;
     const char *background;
-    char title[128];                  /* what the file is, in a word or two */
-    bool latex;                       /* is to become TikZ: texts hold what LaTeX can print */
-    struct esp_drawing_shape *shapes; /* (count) in the order in which they are drawn */
-    size_t count, capacity;
-    double *points; /* (2 * point_count) x, y */
-    size_t point_count, point_capacity;
-    char *bytes; /* (byte_count) of texts, each with its NUL */
-    size_t byte_count, byte_capacity;
-    bool failed; /* there was no memory; what was added since is not there */
+    char title[128]; /* what the file is, in a word or two */
+    bool latex;      /* it becomes TikZ: texts hold what LaTeX can print */
+    FILE *body;      /* the shapes so far, in `bytes`; NULL: none */
+    char *bytes;
+    size_t length;
+    bool failed;         /* there was no memory; what was added since is not there */
+    char defined[64][8]; /* TikZ: the colours that were defined last */
+    size_t defined_count;
 };
 
 void esp_drawing_free(struct esp_drawing *drawing);
@@ -82,16 +76,27 @@ double esp_drawing_width(const char *text, int size, int flags);
 int esp_drawing_cells(const struct esp_drawing *drawing, char *text, size_t size,
                       const char *bytes, size_t length, int columns);
 
-enum esp_drawing_format { ESP_DRAWING_SVG, ESP_DRAWING_TIKZ };
+/* A kind of file: what stands before the shapes, each shape, and what stands after them. */
+struct esp_drawing_backend {
+    void (*begin)(const struct esp_drawing *drawing, FILE *file);
+    void (*path)(struct esp_drawing *drawing, const struct esp_pen *pen, const double *points,
+                 int count, bool closed);
+    void (*rect)(struct esp_drawing *drawing, const struct esp_pen *pen, double x, double y,
+                 double width, double height, double round);
+    void (*circle)(struct esp_drawing *drawing, const struct esp_pen *pen, double x, double y,
+                   double radius);
+    void (*text)(struct esp_drawing *drawing, double x, double y, double width, int size,
+                 int anchor, int flags, const char *colour, const char *text);
+    const char *end;
+};
 
-void esp_drawing_svg(const struct esp_drawing *drawing, FILE *file);
-/* For \input in a document that loads tikz and is made by pdflatex. */
-void esp_drawing_tikz(const struct esp_drawing *drawing, FILE *file);
+/* TikZ is for \input in a document that loads tikz and is made by pdflatex. */
+extern const struct esp_drawing_backend esp_drawing_svg, esp_drawing_tikz;
+
 /* Whether LaTeX prints a character (of Unicode) as it is. */
 bool esp_latex_prints(int character);
 
 /* The whole file in memory; the caller frees *bytes. Returns 0 or ESP_E_MEMORY. */
-int esp_drawing_write(const struct esp_drawing *drawing, int format, char **bytes,
-                      size_t *length);
+int esp_drawing_write(const struct esp_drawing *drawing, char **bytes, size_t *length);
 
 #endif

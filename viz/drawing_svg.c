@@ -3,49 +3,7 @@
 
 #include "viz/safe.h"
 
-static void put_pen(const struct esp_drawing_shape *shape, FILE *file)
-{
-    fprintf(file, " fill=\"%s\"", *shape->fill ? shape->fill : "none");
-    if (*shape->stroke)
-        fprintf(file, " stroke=\"%s\" stroke-width=\"%.4g\"", shape->stroke, shape->line);
-    if (*shape->stroke && shape->dashes)
-        fprintf(file, " stroke-dasharray=\"%s\"", shape->dashes);
-    if (shape->kind)
-        fprintf(file, " class=\"%s\"", shape->kind);
-    fputs("/>\n", file);
-}
-
-static void put_path(const struct esp_drawing *d, const struct esp_drawing_shape *shape,
-                     FILE *file)
-{
-    fputs("<path d=\"", file);
-    for (size_t i = 0; i < shape->count; i++) {
-        const double *point = d->points + 2 * (shape->start + i);
-        fprintf(file, "%c%.2f %.2f", i ? 'L' : 'M', point[0], point[1]);
-    }
-    fputs(shape->closed ? "z\"" : "\"", file);
-    put_pen(shape, file);
-}
-
-static void put_text(const struct esp_drawing *d, const struct esp_drawing_shape *shape,
-                     FILE *file)
-{
-    static const char *const anchors[] = {"start", "middle", "end"};
-    fprintf(file, "<text x=\"%.2f\" y=\"%.2f\" font-size=\"%d\" text-anchor=\"%s\" fill=\"%s\"",
-            shape->x, shape->y, shape->size, anchors[shape->anchor], shape->fill);
-    if (shape->flags & ESP_TEXT_BOLD)
-        fputs(" font-weight=\"bold\"", file);
-    if (shape->flags & ESP_TEXT_MONO)
-        fprintf(file, " class=\"mono\" textLength=\"%.2f\" lengthAdjust=\"spacingAndGlyphs\"",
-                shape->width);
-    if (shape->flags & ESP_TEXT_UPWARDS)
-        fprintf(file, " transform=\"rotate(-90 %.2f %.2f)\"", shape->x, shape->y);
-    putc('>', file);
-    esp_safe_xml(file, d->bytes + shape->start, 0);
-    fputs("</text>\n", file);
-}
-
-void esp_drawing_svg(const struct esp_drawing *d, FILE *file)
+static void begin(const struct esp_drawing *d, FILE *file)
 {
     fprintf(file,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
@@ -58,27 +16,65 @@ void esp_drawing_svg(const struct esp_drawing *d, FILE *file)
             "</title>\n<style>.mono{font-family:DejaVu Sans Mono,Menlo,Consolas,monospace}"
             "</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"%s\"/>\n",
             d->background);
-    for (size_t i = 0; i < d->count; i++) {
-        const struct esp_drawing_shape *shape = &d->shapes[i];
-        switch (shape->type) {
-        case ESP_SHAPE_PATH:
-            put_path(d, shape, file);
-            break;
-        case ESP_SHAPE_RECT:
-            fprintf(file, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"",
-                    shape->x, shape->y, shape->width, shape->height);
-            if (shape->round > 0)
-                fprintf(file, " rx=\"%.1f\"", shape->round);
-            put_pen(shape, file);
-            break;
-        case ESP_SHAPE_CIRCLE:
-            fprintf(file, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"%.2f\"", shape->x, shape->y,
-                    shape->width);
-            put_pen(shape, file);
-            break;
-        default:
-            put_text(d, shape, file);
-        }
-    }
-    fputs("</svg>\n", file);
 }
+
+static void put_pen(const struct esp_pen *pen, FILE *file)
+{
+    fprintf(file, " fill=\"%s\"", pen->fill ? pen->fill : "none");
+    if (pen->stroke)
+        fprintf(file, " stroke=\"%s\" stroke-width=\"%.4g\"", pen->stroke, esp_pen_width(pen));
+    if (pen->stroke && pen->dashes)
+        fprintf(file, " stroke-dasharray=\"%s\"", pen->dashes);
+    if (pen->kind)
+        fprintf(file, " class=\"%s\"", pen->kind);
+    fputs("/>\n", file);
+}
+
+static void put_path(struct esp_drawing *d, const struct esp_pen *pen, const double *points,
+                     int count, bool closed)
+{
+    fputs("<path d=\"", d->body);
+    for (int i = 0; i < count; i++)
+        fprintf(d->body, "%c%.2f %.2f", i ? 'L' : 'M', points[2 * i], points[2 * i + 1]);
+    fputs(closed ? "z\"" : "\"", d->body);
+    put_pen(pen, d->body);
+}
+
+static void put_rect(struct esp_drawing *d, const struct esp_pen *pen, double x, double y,
+                     double width, double height, double round)
+{
+    fprintf(d->body, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"", x, y, width,
+            height);
+    if (round > 0)
+        fprintf(d->body, " rx=\"%.1f\"", round);
+    put_pen(pen, d->body);
+}
+
+static void put_circle(struct esp_drawing *d, const struct esp_pen *pen, double x, double y,
+                       double radius)
+{
+    fprintf(d->body, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"%.2f\"", x, y, radius);
+    put_pen(pen, d->body);
+}
+
+static void put_text(struct esp_drawing *d, double x, double y, double width, int size,
+                     int anchor, int flags, const char *colour, const char *text)
+{
+    static const char *const anchors[] = {"start", "middle", "end"};
+    FILE *file = d->body;
+    fprintf(file, "<text x=\"%.2f\" y=\"%.2f\" font-size=\"%d\" text-anchor=\"%s\" fill=\"%s\"",
+            x, y, size, anchors[anchor], colour);
+    if (flags & ESP_TEXT_BOLD)
+        fputs(" font-weight=\"bold\"", file);
+    if (flags & ESP_TEXT_MONO)
+        fprintf(file, " class=\"mono\" textLength=\"%.2f\" lengthAdjust=\"spacingAndGlyphs\"",
+                width);
+    if (flags & ESP_TEXT_UPWARDS)
+        fprintf(file, " transform=\"rotate(-90 %.2f %.2f)\"", x, y);
+    putc('>', file);
+    esp_safe_xml(file, text, 0);
+    fputs("</text>\n", file);
+}
+
+const struct esp_drawing_backend esp_drawing_svg = {begin,      put_path, put_rect,
+                                                    put_circle, put_text, "</svg>\n"};

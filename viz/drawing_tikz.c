@@ -132,25 +132,26 @@ static void put_text(const char *text, FILE *file)
 
 /* ------------------------------------------------------------------ shapes */
 
-enum { DEFINED = 64 };
-
-/* The colours that were defined last. */
-struct colours {
-    char defined[DEFINED][8];
-    size_t count;
-};
-
-/* Defines "#1a7f3c" as esp1a7f3c, which is how it is called from here on. */
-static void define(struct colours *colours, const char *colour, FILE *file)
+static void put_colour(const char *colour, FILE *file)
 {
-    for (size_t i = 0; i < colours->count && i < DEFINED; i++)
-        if (strcmp(colours->defined[i], colour) == 0)
-            return;
-    snprintf(colours->defined[colours->count++ % DEFINED], 8, "%s", colour);
     fprintf(file, "\\definecolor{esp%s}{HTML}{", colour + 1);
     for (const char *c = colour + 1; *c; c++)
         putc(*c >= 'a' && *c <= 'f' ? *c - 'a' + 'A' : *c, file);
     fputs("}\n", file);
+}
+
+/* Defines "#1a7f3c" as esp1a7f3c, which is how it is called from here on. The background is
+ * the first one that is defined. */
+static void define(struct esp_drawing *d, const char *colour)
+{
+    enum { DEFINED = sizeof d->defined / sizeof *d->defined };
+    if (d->defined_count == 0)
+        snprintf(d->defined[d->defined_count++], 8, "%s", d->background);
+    for (size_t i = 0; i < d->defined_count && i < DEFINED; i++)
+        if (strcmp(d->defined[i], colour) == 0)
+            return;
+    snprintf(d->defined[d->defined_count++ % DEFINED], 8, "%s", colour);
+    put_colour(colour, d->body);
 }
 
 /* "6 4" as "on 6bp off 4bp". */
@@ -165,90 +166,81 @@ static void put_dashes(const char *dashes, FILE *file)
     }
 }
 
-static void begin_shape(const struct esp_drawing_shape *shape, FILE *file)
+static FILE *begin_shape(struct esp_drawing *d, const struct esp_pen *pen, double round)
 {
+    FILE *file = d->body;
+    if (pen->fill)
+        define(d, pen->fill);
+    if (pen->stroke)
+        define(d, pen->stroke);
     fputs("\\path[", file);
-    if (*shape->fill)
-        fprintf(file, "fill=esp%s", shape->fill + 1);
-    if (*shape->stroke)
-        fprintf(file, "%sdraw=esp%s,line width=%.4gbp", *shape->fill ? "," : "",
-                shape->stroke + 1, shape->line);
-    if (*shape->stroke && shape->dashes)
-        put_dashes(shape->dashes, file);
-    if (shape->round > 0)
-        fprintf(file, ",rounded corners=%.1fbp", shape->round);
+    if (pen->fill)
+        fprintf(file, "fill=esp%s", pen->fill + 1);
+    if (pen->stroke)
+        fprintf(file, "%sdraw=esp%s,line width=%.4gbp", pen->fill ? "," : "", pen->stroke + 1,
+                esp_pen_width(pen));
+    if (pen->stroke && pen->dashes)
+        put_dashes(pen->dashes, file);
+    if (round > 0)
+        fprintf(file, ",rounded corners=%.1fbp", round);
     fputs("] ", file);
+    return file;
 }
 
-static void put_label(const struct esp_drawing *d, const struct esp_drawing_shape *shape,
-                      FILE *file)
+static void put_path(struct esp_drawing *d, const struct esp_pen *pen, const double *points,
+                     int count, bool closed)
+{
+    FILE *file = begin_shape(d, pen, 0);
+    for (int i = 0; i < count; i++)
+        fprintf(file, "%s(%.2f,%.2f)", i ? "--" : "", points[2 * i], points[2 * i + 1]);
+    fputs(closed ? "--cycle;\n" : ";\n", file);
+}
+
+static void put_rect(struct esp_drawing *d, const struct esp_pen *pen, double x, double y,
+                     double width, double height, double round)
+{
+    fprintf(begin_shape(d, pen, round), "(%.2f,%.2f) rectangle (%.2f,%.2f);\n", x, y, x + width,
+            y + height);
+}
+
+static void put_circle(struct esp_drawing *d, const struct esp_pen *pen, double x, double y,
+                       double radius)
+{
+    fprintf(begin_shape(d, pen, 0), "(%.2f,%.2f) circle[radius=%.2fbp];\n", x, y, radius);
+}
+
+static void put_label(struct esp_drawing *d, double x, double y, double width, int size,
+                      int anchor, int flags, const char *colour, const char *text)
 {
     static const char *const anchors[] = {"base west", "base", "base east"};
-    const bool mono = shape->flags & ESP_TEXT_MONO;
-    fprintf(file, "\\node[inner sep=0pt,outer sep=0pt,anchor=%s,text=esp%s",
-            anchors[shape->anchor], shape->fill + 1);
-    if (shape->flags & ESP_TEXT_UPWARDS)
+    const bool mono = flags & ESP_TEXT_MONO;
+    FILE *file = d->body;
+    define(d, colour);
+    fprintf(file, "\\node[inner sep=0pt,outer sep=0pt,anchor=%s,text=esp%s", anchors[anchor],
+            colour + 1);
+    if (flags & ESP_TEXT_UPWARDS)
         fputs(",rotate=90", file);
-    fprintf(file, "] at (%.2f,%.2f) {\\fontsize{%d}{%d}\\selectfont%s%s ", shape->x, shape->y,
-            shape->size, shape->size * 6 / 5, mono ? "\\ttfamily" : "\\sffamily",
-            shape->flags & ESP_TEXT_BOLD ? "\\bfseries" : "");
+    fprintf(file, "] at (%.2f,%.2f) {\\fontsize{%d}{%d}\\selectfont%s%s ", x, y, size,
+            size * 6 / 5, mono ? "\\ttfamily" : "\\sffamily",
+            flags & ESP_TEXT_BOLD ? "\\bfseries" : "");
     if (mono)
-        fprintf(file, "\\resizebox{%.2fbp}{!}{", shape->width);
-    put_text(d->bytes + shape->start, file);
+        fprintf(file, "\\resizebox{%.2fbp}{!}{", width);
+    put_text(text, file);
     fputs(mono ? "}};\n" : "};\n", file);
 }
 
-static void put_path(const struct esp_drawing *d, const struct esp_drawing_shape *shape,
-                     FILE *file)
+static void begin(const struct esp_drawing *d, FILE *file)
 {
-    begin_shape(shape, file);
-    for (size_t i = 0; i < shape->count; i++) {
-        const double *point = d->points + 2 * (shape->start + i);
-        fprintf(file, "%s(%.2f,%.2f)", i ? "--" : "", point[0], point[1]);
-    }
-    fputs(shape->closed ? "--cycle;\n" : ";\n", file);
-}
-
-static void put_shape(const struct esp_drawing *d, const struct esp_drawing_shape *shape,
-                      FILE *file)
-{
-    switch (shape->type) {
-    case ESP_SHAPE_PATH:
-        put_path(d, shape, file);
-        break;
-    case ESP_SHAPE_RECT:
-        begin_shape(shape, file);
-        fprintf(file, "(%.2f,%.2f) rectangle (%.2f,%.2f);\n", shape->x, shape->y,
-                shape->x + shape->width, shape->y + shape->height);
-        break;
-    case ESP_SHAPE_CIRCLE:
-        begin_shape(shape, file);
-        fprintf(file, "(%.2f,%.2f) circle[radius=%.2fbp];\n", shape->x, shape->y, shape->width);
-        break;
-    default:
-        put_label(d, shape, file);
-    }
-}
-
-void esp_drawing_tikz(const struct esp_drawing *d, FILE *file)
-{
-    struct colours colours = {.count = 0};
     fprintf(file,
             "%% A figure of espalier, %.0f x %.0f bp: \\usepackage{tikz}, then \\input this "
             "file.\n"
             "\\begingroup\n"
             "\\begin{tikzpicture}[x=1bp,y=-1bp]\n",
             d->width, d->height);
-    define(&colours, d->background, file);
+    put_colour(d->background, file);
     fprintf(file, "\\path[fill=esp%s] (0,0) rectangle (%.2f,%.2f);\n", d->background + 1,
             d->width, d->height);
-    for (size_t i = 0; i < d->count; i++) {
-        const struct esp_drawing_shape *shape = &d->shapes[i];
-        if (*shape->fill)
-            define(&colours, shape->fill, file);
-        if (*shape->stroke)
-            define(&colours, shape->stroke, file);
-        put_shape(d, shape, file);
-    }
-    fputs("\\end{tikzpicture}%\n\\endgroup\n", file);
 }
+
+const struct esp_drawing_backend esp_drawing_tikz = {
+    begin, put_path, put_rect, put_circle, put_label, "\\end{tikzpicture}%\n\\endgroup\n"};

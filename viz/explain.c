@@ -2,11 +2,13 @@
 #include "viz/explain.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "viz/chart.h"
 #include "viz/decision.h"
+#include "viz/formula.h"
 #include "viz/gauges.h"
 #include "viz/safe.h"
 #include "viz/say.h"
@@ -14,11 +16,11 @@
 const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int32_t token)
 {
     enum { SIZE = 48 };
-    size_t length = 0, used = 1;
-    const char *bytes = tokens->text ? tokens->text(tokens->user, token, &length) : NULL;
+    size_t length, used = 1;
+    const char *bytes = esp_token_bytes_of(tokens, token, &length);
     struct esp_safe_unit shown;
     text[0] = '"';
-    for (size_t i = 0; bytes && i < length;) {
+    for (size_t i = 0; i < length;) {
         i += esp_safe_next(bytes + i, length - i, ESP_SAFE_QUOTED, &shown);
         size_t more = strlen(shown.text);
         if (used + more + 5 > SIZE) {
@@ -33,33 +35,56 @@ const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int3
     return text;
 }
 
-static const struct esp_gauge *gauge(const struct esp_iteration *it, const char *name)
+/* A text that sentences are added to, and what they are about. */
+struct talk {
+    char *text;
+    size_t size;
+    const struct esp_iteration *it;
+    const struct esp_tokens *tokens;
+    int nodes; /* drafted ones that the target computed */
+    char quoted[48];
+};
+
+__attribute__((format(printf, 2, 3))) static void say(struct talk *t, const char *format, ...)
 {
-    for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++)
-        if (strcmp(it->gauges[i].name, name) == 0)
-            return &it->gauges[i];
-    return NULL;
+    const size_t used = strlen(t->text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(t->text + used, t->size - used, format, args);
+    va_end(args);
+}
+
+/* Valid until the next call. */
+static const char *quote(struct talk *t, int32_t token)
+{
+    return esp_quote_token(t->quoted, t->tokens, token);
+}
+
+static const char *quote_node(struct talk *t, int node)
+{
+    return quote(t, t->it->tree.nodes[node].token);
 }
 
 /* Why drafting a node, or below it, did not pay, with the numbers of a cost-aware drafter. */
-static bool explain_price(char *text, size_t size, const struct esp_iteration *it,
-                          const struct esp_node *n)
+bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it, int node)
 {
-    const struct esp_gauge *row = gauge(it, "row"), *layer = gauge(it, "layer");
+    const struct esp_gauge *row = esp_gauge_find(it, "row"),
+                           *layer = esp_gauge_find(it, "layer");
+    const struct esp_node *n = &it->tree.nodes[node];
+    const bool valued = isfinite(n->value) && row;
     char p[16], price[16];
     text[0] = '\0';
-    if (isfinite(n->value))
-        esp_probability_exact(p, n->value);
-    if (n->reason == ESP_REASON_PRICE && isfinite(n->value) && row)
+    esp_probability_exact(p, n->value);
+    if (n->reason == ESP_REASON_PRICE && valued)
         snprintf(text, size, "accepted with probability %s, but a row costs %s of a token", p,
                  esp_probability_exact(price, row->after));
-    else if (n->reason == ESP_REASON_LAYER && isfinite(n->value) && layer && row)
+    else if (n->reason == ESP_REASON_LAYER && valued && layer)
         snprintf(
             text, size,
             "accepted with probability %s, but nodes below it would gain less than they cost: "
             "a draft pass %.2g of a token, each row %.2g",
             p, layer->after, row->after);
-    else if (n->reason == ESP_REASON_RETRIEVED && isfinite(n->value) && row)
+    else if (n->reason == ESP_REASON_RETRIEVED && valued)
         snprintf(text, size,
                  "it followed the same words before, and is accepted with probability %s; more "
                  "guesses would gain less than their rows cost, %.2g of a token each",
@@ -69,159 +94,143 @@ static bool explain_price(char *text, size_t size, const struct esp_iteration *i
     return *text != '\0';
 }
 
-bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it, int node)
-{
-    return explain_price(text, size, it, &it->tree.nodes[node]);
-}
-
 /* The two numbers of a test, with enough digits to tell them apart. */
-static void say_test(char *text, size_t size, const struct esp_decision *d, bool accepted)
+static void say_test(struct talk *t, const struct esp_decision *d, bool accepted)
 {
     char u[16], chance[16];
     esp_probabilities_apart(u, d->u, chance, d->chance);
-    esp_say(text, size, "the random number %s (u) is %s its chance of %s", u,
-            accepted           ? "below"
-            : d->u > d->chance ? "above"
-                               : "not below",
-            chance);
+    say(t, "the random number %s (u) is %s its chance of %s", u,
+        accepted           ? "below"
+        : d->u > d->chance ? "above"
+                           : "not below",
+        chance);
 }
 
-static void explain_accepted(char *text, size_t size, const struct esp_iteration *it,
-                             const struct esp_decision *d, const struct esp_tokens *tokens)
+static void explain_accepted(struct talk *t, const struct esp_decision *d)
 {
-    char quoted[48], chance[16];
+    char chance[16];
     esp_probability_exact(chance, d->chance);
-    esp_say(text, size, "accepted");
+    say(t, "accepted");
     switch (d->kind) {
     case ESP_DECISION_CHOICE:
-        esp_say(text, size, ": it is the target's first choice");
+        say(t, ": it is the target's first choice");
         break;
     case ESP_DECISION_TEST:
-        esp_say(text, size, ": ");
-        say_test(text, size, d, true);
+        say(t, ": ");
+        say_test(t, d, true);
         break;
     case ESP_DECISION_DRAW:
-        esp_say(text, size,
-                d->whole ? ": the target drew this token at random; its chance was %s (p)"
-                         : ": the target drew this token at random from what rejected guesses "
-                           "left; its chance there was %s",
-                chance);
+        say(t,
+            d->whole ? ": the target drew this token at random; its chance was %s (p)"
+                     : ": the target drew this token at random from what rejected guesses "
+                       "left; its chance there was %s",
+            chance);
         break;
     case ESP_DECISION_PATH:
-        esp_say(text, size, " with the path to %s: there ",
-                esp_quote_token(quoted, tokens, it->tree.nodes[d->node].token));
-        say_test(text, size, d, true);
+        say(t, " with the path to %s: there ", quote_node(t, d->node));
+        say_test(t, d, true);
         break;
     }
 }
 
 /* The token that the target drew instead of this one. */
-static void say_miss(char *text, size_t size, const struct esp_decision *d, const char *drawn)
+static void say_miss(struct talk *t, const struct esp_decision *d)
 {
     char chance[16];
-    esp_say(text, size, ": the target drew %s at random", drawn);
+    say(t, ": the target drew %s at random", quote(t, d->token));
     if (!d->whole)
-        esp_say(text, size, " from what rejected guesses left");
+        say(t, " from what rejected guesses left");
     else if (isfinite(d->chance))
-        esp_say(text, size, "; the chance of this one was %s (p)",
-                esp_probability_exact(chance, d->chance));
+        say(t, "; the chance of this one was %s (p)", esp_probability_exact(chance, d->chance));
 }
 
-static void explain_rejected(char *text, size_t size, const struct esp_node *n,
-                             const struct esp_decision *d, const struct esp_tokens *tokens)
+static void explain_rejected(struct talk *t, const struct esp_node *n,
+                             const struct esp_decision *d)
 {
-    char quoted[48];
-    const bool again = d->token == n->token;
-    esp_quote_token(quoted, tokens, d->token);
-    esp_say(text, size, "rejected");
+    static const char again[] = "; then the target drew the same token";
+    say(t, "rejected");
     switch (d->kind) {
     case ESP_DECISION_CHOICE:
-        esp_say(text, size, ": the target's first choice is %s",
-                d->token >= 0 ? quoted : "another token");
+        say(t, ": the target's first choice is %s",
+            d->token >= 0 ? quote(t, d->token) : "another token");
         break;
     case ESP_DECISION_TEST:
-        esp_say(text, size, ": ");
-        say_test(text, size, d, false);
-        if (d->token >= 0)
-            esp_say(text, size,
-                    again ? "; then the target drew the same token" : "; next is %s", quoted);
+        say(t, ": ");
+        say_test(t, d, false);
+        if (d->token == n->token)
+            say(t, "%s", again);
+        else if (d->token >= 0)
+            say(t, "; next is %s", quote(t, d->token));
         break;
     case ESP_DECISION_MISS:
-        if (again)
-            esp_say(text, size, " without a test; then the target drew the same token");
+        if (d->token == n->token)
+            say(t, " without a test%s", again);
         else
-            say_miss(text, size, d, quoted);
+            say_miss(t, d);
         break;
     }
 }
 
 /* The verifier's decision on a node. */
-static void explain_decision(char *text, size_t size, const struct esp_iteration *it, int node,
-                             const struct esp_tokens *tokens)
+static void explain_decision(struct talk *t, int node)
 {
-    const struct esp_node *n = &it->tree.nodes[node];
+    const struct esp_node *n = &t->it->tree.nodes[node];
     struct esp_decision d;
-    char quoted[48] = "";
-    esp_decision_of(&d, it, node);
-    if (d.node >= 0)
-        esp_quote_token(quoted, tokens, it->tree.nodes[d.node].token);
+    esp_decision_of(&d, t->it, node);
     if (n->verdict == ESP_ACCEPTED)
-        explain_accepted(text, size, it, &d, tokens);
+        explain_accepted(t, &d);
     else if (n->verdict == ESP_REJECTED)
-        explain_rejected(text, size, n, &d, tokens);
+        explain_rejected(t, n, &d);
     else if (d.kind == ESP_DECISION_ANCESTOR)
-        esp_say(text, size, "not reached: %s above it was not accepted", quoted);
+        say(t, "not reached: %s above it was not accepted", quote_node(t, d.node));
     else if (d.kind == ESP_DECISION_SIBLING)
-        esp_say(text, size, "not tested: %s was accepted", quoted);
+        say(t, "not tested: %s was accepted", quote_node(t, d.node));
     else
-        esp_say(text, size, "not reached by the verifier");
+        say(t, "not reached by the verifier");
 }
 
-static void explain_root(char *text, size_t size, const struct esp_node *root)
+static void explain_root(struct talk *t, const struct esp_node *root)
 {
-    esp_say(text, size, "committed: the last token of the text");
-    if (root->reason == ESP_REASON_PLAIN)
-        esp_say(text, size, ". Drafting does not pay now");
-    else if (root->reason == ESP_REASON_RETRIEVED)
-        esp_say(text, size,
-                ". The tree is what followed the same words before; the draft model did not "
-                "run");
-    else
-        esp_say(text, size, ", where this tree starts");
+    say(t, "committed: the last token of the text%s",
+        root->reason == ESP_REASON_PLAIN ? ". Drafting does not pay now"
+        : root->reason == ESP_REASON_RETRIEVED
+            ? ". The tree is what followed the same words before; the draft model did not run"
+            : ", where this tree starts");
 }
 
-static void explain_cut(char *text, size_t size, const struct esp_iteration *it, int node)
+static void explain_cut(struct talk *t, int node)
 {
-    const struct esp_node *n = &it->tree.nodes[node];
-    const double path = esp_path_probability(it, node);
+    const struct esp_node *n = &t->it->tree.nodes[node];
+    const double path = esp_path_probability(t->it, node);
     char p[16], why[128];
-    if (explain_price(why, sizeof why, it, n)) {
-        esp_say(text, size, "not drafted: %s", why);
+    if (esp_explain_refusal(why, sizeof why, t->it, node)) {
+        say(t, "not drafted: %s", why);
         return;
     }
-    esp_say(text, size, "cut before the target saw it%s%s", n->reason ? ": " : "",
-            esp_reason_text(n->reason));
+    say(t, "cut before the target saw it%s%s", n->reason ? ": " : "",
+        esp_reason_text(n->reason));
     if (isfinite(path))
-        esp_say(text, size, "; its path has %s (P)", esp_probability_exact(p, path));
+        say(t, "; its path has %s (P)", esp_probability_exact(p, path));
 }
 
 void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, int stages,
                       int node, const struct esp_tokens *tokens)
 {
+    struct talk t = {text, size, it, tokens, 0, ""};
     const struct esp_node *n = &it->tree.nodes[node];
     const bool copied = esp_is_copied(it, node);
     char source[64];
     text[0] = '\0';
     if (node == 0)
-        explain_root(text, size, n);
+        explain_root(&t, n);
     else if (n->verdict == ESP_CUT)
-        explain_cut(text, size, it, node);
+        explain_cut(&t, node);
     else if (stages <= ESP_STAGE_SELECT)
-        esp_say(text, size, "%sno decision yet", copied ? "" : "drafted: ");
+        say(&t, "%sno decision yet", copied ? "" : "drafted: ");
     else
-        explain_decision(text, size, it, node, tokens);
+        explain_decision(&t, node);
     if (copied)
-        esp_say(text, size, "; %s", esp_copied_text(source, it, node));
+        say(&t, "; %s", esp_copied_text(source, it, node));
 }
 
 int esp_telling_node(const struct esp_iteration *it)
@@ -240,44 +249,32 @@ int esp_telling_node(const struct esp_iteration *it)
 
 /* ------------------------------------------------------------------ step mode */
 
-static const char *plural(int count)
-{
-    return count == 1 ? "" : "s";
-}
-
 /* Explains the number of a node's children by the draft's confidence there. */
-static void say_breadth(char *text, size_t size, const struct esp_iteration *it, int node,
-                        int children, const struct esp_tokens *tokens)
+static void say_breadth(struct talk *t, int node, int children)
 {
-    const struct esp_gauge *high = gauge(it, "tauh"), *low = gauge(it, "taul");
-    const struct esp_node *n = &it->tree.nodes[node];
-    char quoted[48];
+    const struct esp_gauge *high = esp_gauge_find(t->it, "tauh"),
+                           *low = esp_gauge_find(t->it, "taul");
+    const struct esp_node *n = &t->it->tree.nodes[node];
+    const double upper = high ? 100 * high->before : 0, lower = low ? 100 * low->before : 0;
     if (!isfinite(n->confidence))
         return;
-    esp_say(text, size, " After %s its best guess is %.0f %% sure",
-            esp_quote_token(quoted, tokens, n->token), 100 * (double)n->confidence);
+    say(t, " After %s its best guess is %.0f %% sure", quote_node(t, node),
+        100 * (double)n->confidence);
     if (high && n->confidence >= high->before)
-        esp_say(text, size, ", at least the upper confidence of %.0f %% (tauh)",
-                100 * high->before);
+        say(t, ", at least the upper confidence of %.0f %% (tauh)", upper);
     else if (low && n->confidence < low->before)
-        esp_say(text, size, ", below the lower confidence of %.0f %% (taul)",
-                100 * low->before);
+        say(t, ", below the lower confidence of %.0f %% (taul)", lower);
     else if (high && low)
-        esp_say(text, size, ", between the confidences of %.0f %% (taul) and %.0f %% (tauh)",
-                100 * low->before, 100 * high->before);
-    esp_say(text, size, high && low ? ", so it tries %d child%s." : ". It has %d child%s.",
-            children, children == 1 ? "" : "ren");
+        say(t, ", between the confidences of %.0f %% (taul) and %.0f %% (tauh)", lower, upper);
+    say(t, high && low ? ", so it tries %d child%s." : ". It has %d child%s.", children,
+        children == 1 ? "" : "ren");
 }
 
-/* The draws of the entry for "name" or "name:parameters"; "" if there is none. */
+/* The draws of an entry of a list; "" if there is none. */
 static const char *draws_of(enum esp_list list, const char *spec)
 {
     struct esp_item item;
-    const size_t length = spec ? strcspn(spec, ":") : 0;
-    for (int i = 0; esp_item(list, i, &item); i++)
-        if (strlen(item.name) == length && strncmp(item.name, spec, length) == 0)
-            return item.draws ? item.draws : "";
-    return "";
+    return esp_item_of(list, spec, &item) && item.draws ? item.draws : "";
 }
 
 /* Whether children were certainly drawn at random from the draft's distribution: above
@@ -290,10 +287,9 @@ static bool draws_at_random(const struct esp_iteration *it)
            (!strstr(drafter, "topk") || (*verifier && !strstr(verifier, "topk")));
 }
 
-static void explain_layer(char *text, size_t size, const struct esp_iteration *it,
-                          const struct esp_tokens *tokens)
+static void explain_layer(struct talk *t)
 {
-    const struct esp_tree *tree = &it->tree;
+    const struct esp_tree *tree = &t->it->tree;
     int depth = 0, added = 0, best = -1, children = 0;
     for (int i = 1; i < tree->count; i++)
         depth = tree->nodes[i].depth > depth ? tree->nodes[i].depth : depth;
@@ -308,11 +304,10 @@ static void explain_layer(char *text, size_t size, const struct esp_iteration *i
     }
     for (int i = 1; i < tree->count; i++)
         children += tree->nodes[i].parent == best;
-    esp_say(text, size, "Draft pass %d: the draft model adds %d token%s at depth %d%s.",
-            it->draft_passes, added, plural(added), depth,
-            draws_at_random(it) ? ", drawn at random" : "");
+    say(t, "Draft pass %d: the draft model adds %d token%s at depth %d%s.", t->it->draft_passes,
+        added, esp_plural(added), depth, draws_at_random(t->it) ? ", drawn at random" : "");
     if (best >= 0)
-        say_breadth(text, size, it, best, children, tokens);
+        say_breadth(t, best, children);
 }
 
 const char *esp_shape_text(char text[48], const struct esp_shape_choice *c)
@@ -328,29 +323,28 @@ const char *esp_shape_text(char text[48], const struct esp_shape_choice *c)
     return text;
 }
 
-static void say_brings(char *text, size_t size, const struct esp_shape_choice *c)
+static void say_brings(struct talk *t, const struct esp_shape_choice *c)
 {
     if (isfinite(c->tokens) && isfinite(c->seconds))
-        esp_say(text, size, "%.2f tokens in %.2g ms", c->tokens, 1e3 * c->seconds);
+        say(t, "%.2f tokens in %.2g ms", c->tokens, 1e3 * c->seconds);
     else
-        esp_say(text, size, "an amount that is not known yet");
+        say(t, "an amount that is not known yet");
 }
 
 /* The chosen shape, and the next best one. */
-static void say_choice(char *text, size_t size, const struct esp_iteration *it)
+static void say_choice(struct talk *t)
 {
+    const struct esp_shape_choice *taken = &t->it->choices[0], *next = &t->it->choices[1];
     char shape[48];
-    if (it->choice_count < 1)
+    if (t->it->choice_count < 1)
         return;
-    const struct esp_shape_choice *taken = &it->choices[0], *next = &it->choices[1];
-    esp_say(text, size, " The selector took %s: it expects it to bring ",
-            esp_shape_text(shape, taken));
-    say_brings(text, size, taken);
-    if (it->choice_count > 1) {
-        esp_say(text, size, "; next best was %s, with ", esp_shape_text(shape, next));
-        say_brings(text, size, next);
+    say(t, " The selector took %s: it expects it to bring ", esp_shape_text(shape, taken));
+    say_brings(t, taken);
+    if (t->it->choice_count > 1) {
+        say(t, "; next best was %s, with ", esp_shape_text(shape, next));
+        say_brings(t, next);
     }
-    esp_say(text, size, ".");
+    say(t, ".");
 }
 
 static int count_copied(const struct esp_iteration *it)
@@ -361,53 +355,51 @@ static int count_copied(const struct esp_iteration *it)
     return count;
 }
 
-static void say_drafted(char *text, size_t size, const struct esp_iteration *it)
+static void say_drafted(struct talk *t)
 {
-    const int nodes = it->tree.count - 1, copied = count_copied(it);
+    const int nodes = t->it->tree.count - 1, copied = count_copied(t->it),
+              passes = t->it->draft_passes;
     if (nodes == 0)
-        esp_say(text, size, "Nothing is drafted%s%s.",
-                it->tree.nodes[0].reason == ESP_REASON_PLAIN ? ": it does not pay now" : "",
-                it->draft_passes > 0 ? ", though the draft model ran" : "");
+        say(t, "Nothing is drafted%s%s.",
+            t->it->tree.nodes[0].reason == ESP_REASON_PLAIN ? ": it does not pay now" : "",
+            passes > 0 ? ", though the draft model ran" : "");
     else if (copied == nodes)
-        esp_say(text, size,
-                "The tree is copied: %d node%s that followed the same words earlier in the "
-                "text.%s",
-                nodes, plural(nodes),
-                it->draft_passes == 0 ? " The draft model did not run." : "");
+        say(t,
+            "The tree is copied: %d node%s that followed the same words earlier in the text.%s",
+            nodes, esp_plural(nodes), passes == 0 ? " The draft model did not run." : "");
     else
-        esp_say(text, size, "The tree is drafted: %d node%s in %d pass%s of the draft model.",
-                nodes, plural(nodes), it->draft_passes, it->draft_passes == 1 ? "" : "es");
+        say(t, "The tree is drafted: %d node%s in %d pass%s of the draft model.", nodes,
+            esp_plural(nodes), passes, passes == 1 ? "" : "es");
     if (copied > 0 && copied < nodes)
-        esp_say(text, size, " %d of them %s copied from the text instead.", copied,
-                copied == 1 ? "is" : "are");
+        say(t, " %d of them %s copied from the text instead.", copied,
+            copied == 1 ? "is" : "are");
 }
 
 /* An example of a cut node, with its probability and the reason. */
-static void say_cut(char *text, size_t size, const struct esp_iteration *it, int cut,
-                    int example, const struct esp_tokens *tokens)
+static void say_cut(struct talk *t, int cut, int example)
 {
-    const struct esp_node *n = &it->tree.nodes[example];
-    const double path = esp_path_probability(it, example);
-    char quoted[48], why[128];
-    esp_quote_token(quoted, tokens, n->token);
-    esp_say(text, size, " %d %s cut before the target sees %s", cut, cut == 1 ? "is" : "are",
-            cut == 1 ? "it" : "them");
+    const struct esp_node *n = &t->it->tree.nodes[example];
+    const double path = esp_path_probability(t->it, example);
+    char why[128];
+    say(t,
+        cut == 1 ? " %d is cut before the target sees it"
+                 : " %d are cut before the target sees them",
+        cut);
     if (isfinite(path))
-        esp_say(text, size, ": the path to %s, for one, is %.2g %% likely (P)", quoted,
-                100 * path);
+        say(t, ": the path to %s, for one, is %.2g %% likely (P)", quote(t, n->token),
+            100 * path);
     else
-        esp_say(text, size, ": %s, for one", quoted);
-    if (explain_price(why, sizeof why, it, n))
-        esp_say(text, size, " (%s)", why);
+        say(t, ": %s, for one", quote(t, n->token));
+    if (esp_explain_refusal(why, sizeof why, t->it, example))
+        say(t, " (%s)", why);
     else if (n->reason)
-        esp_say(text, size, " (%s)", esp_reason_text(n->reason));
-    esp_say(text, size, ".");
+        say(t, " (%s)", esp_reason_text(n->reason));
+    say(t, ".");
 }
 
-static void explain_draft(char *text, size_t size, const struct esp_iteration *it,
-                          const struct esp_tokens *tokens)
+static void explain_draft(struct talk *t)
 {
-    const struct esp_tree *tree = &it->tree;
+    const struct esp_tree *tree = &t->it->tree;
     int cut = 0, example = 0;
     for (int i = 1; i < tree->count; i++) {
         if (tree->nodes[i].verdict != ESP_CUT)
@@ -415,140 +407,134 @@ static void explain_draft(char *text, size_t size, const struct esp_iteration *i
         cut++;
         example = i;
     }
-    say_drafted(text, size, it);
-    say_choice(text, size, it);
+    say_drafted(t);
+    say_choice(t);
     if (cut > 0)
-        say_cut(text, size, it, cut, example, tokens);
-    else if (it->choice_count == 0 && tree->count > 1)
-        esp_say(text, size, " Nothing is cut.");
+        say_cut(t, cut, example);
+    else if (t->it->choice_count == 0 && tree->count > 1)
+        say(t, " Nothing is cut.");
 }
 
-static void explain_select(char *text, size_t size, const struct esp_iteration *it,
-                           const struct esp_tokens *tokens)
+static void say_path(struct talk *t)
 {
     enum { MOST = 4 };
-    char quoted[48];
-    int length = it->path_length;
-    if (it->tree.count < 2) {
-        esp_say(text, size, "Nothing was drafted.");
-    } else if (length == 0) {
-        esp_say(text, size, "The target agrees with nothing that was drafted.");
-    } else {
-        esp_say(text, size, "The target agrees with");
-        for (int i = 0; i < length && i < MOST; i++)
-            esp_say(text, size, "%s %s",
-                    i == 0            ? ""
-                    : i == length - 1 ? " and"
-                                      : ",",
-                    esp_quote_token(quoted, tokens, it->tree.nodes[it->path[i]].token));
-        if (length > MOST)
-            esp_say(text, size, " and %d more", length - MOST);
-        esp_say(text, size, ": %d token%s accepted.", length, plural(length));
-    }
-    int stop = esp_telling_node(it);
-    if (stop > 0 && it->tree.nodes[stop].verdict == ESP_REJECTED)
-        esp_say(text, size,
-                esp_is_copied(it, stop) ? " The next copied token was %s;"
-                                        : " The draft's next guess was %s;",
-                esp_quote_token(quoted, tokens, it->tree.nodes[stop].token));
-    else if (it->tree.count > 1)
-        esp_say(text, size, " There the tree ends;");
-    esp_say(text, size, it->tree.count > 1 ? " the target" : " The target");
-    esp_say(text, size, " adds %s of its own%s.", esp_quote_token(quoted, tokens, it->bonus),
-            esp_is_sampled(it) ? ", drawn at random" : "");
+    const int length = t->it->path_length;
+    say(t, "The target agrees with");
+    for (int i = 0; i < length && i < MOST; i++)
+        say(t, "%s %s",
+            i == 0            ? ""
+            : i == length - 1 ? " and"
+                              : ",",
+            quote_node(t, t->it->path[i]));
+    if (length > MOST)
+        say(t, " and %d more", length - MOST);
+    say(t, ": %d token%s accepted.", length, esp_plural(length));
 }
 
-static void explain_adapt(char *text, size_t size, const struct esp_iteration *it)
+static void explain_select(struct talk *t)
+{
+    const bool drafted = t->it->tree.count > 1;
+    const int stop = esp_telling_node(t->it);
+    if (!drafted)
+        say(t, "Nothing was drafted.");
+    else if (t->it->path_length == 0)
+        say(t, "The target agrees with nothing that was drafted.");
+    else
+        say_path(t);
+    if (stop > 0 && t->it->tree.nodes[stop].verdict == ESP_REJECTED)
+        say(t,
+            esp_is_copied(t->it, stop) ? " The next copied token was %s;"
+                                       : " The draft's next guess was %s;",
+            quote_node(t, stop));
+    else if (drafted)
+        say(t, " There the tree ends;");
+    say(t, " %s target adds %s of its own%s.", drafted ? "the" : "The", quote(t, t->it->bonus),
+        esp_is_sampled(t->it) ? ", drawn at random" : "");
+}
+
+static void explain_adapt(struct talk *t)
 {
     enum { MOST = 2 /* values that are named */ };
+    const struct esp_iteration *it = t->it;
     int moved = 0;
     char before[16], after[16], name[64];
-    const struct esp_gauge *hope = gauge(it, "expected"), *got = gauge(it, "obtained");
+    const struct esp_gauge *hope = esp_gauge_find(it, "expected"),
+                           *got = esp_gauge_find(it, "obtained"),
+                           *depth = esp_gauge_find(it, "D0");
     if (hope && got)
-        esp_say(text, size, "%.2f tokens were expected, %.0f came. ", hope->after, got->after);
+        say(t, "%.2f tokens were expected, %.0f came. ", hope->after, got->after);
     if (it->deepest > 0)
-        esp_say(text, size, "%d of %d %s levels were accepted.", it->path_length, it->deepest,
-                count_copied(it) == it->tree.count - 1 ? "copied" : "drafted");
+        say(t, "%d of %d %s levels were accepted.", it->path_length, it->deepest,
+            count_copied(it) == it->tree.count - 1 ? "copied" : "drafted");
     for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++) {
         const struct esp_gauge *g = &it->gauges[i];
         if (g->before == g->after || g == hope || g == got)
             continue;
         if (moved++ < MOST)
-            esp_say(text, size, "%s %s goes from %s to %s", moved > 1 ? ", the" : " The",
-                    esp_gauge_full_name(name, it, g->name), esp_number(before, g->before, 3),
-                    esp_number(after, g->after, 3));
+            say(t, "%s %s goes from %s to %s", moved > 1 ? ", the" : " The",
+                esp_gauge_full_name(name, it, g->name), esp_number(before, g->before, 3),
+                esp_number(after, g->after, 3));
     }
     if (moved > MOST)
-        esp_say(text, size, ", and %d more move", moved - MOST);
-    const struct esp_gauge *depth = gauge(it, "D0");
+        say(t, ", and %d more move", moved - MOST);
     if (moved > 0 && depth && depth->after != depth->before)
-        esp_say(text, size, ": the next tree may be %s.",
-                depth->after > depth->before ? "deeper" : "less deep");
-    else if (moved > 0)
-        esp_say(text, size, ".");
+        say(t, ": the next tree may be %s.",
+            depth->after > depth->before ? "deeper" : "less deep");
     else
-        esp_say(text, size,
-                it->gauge_count > 0 ? " No threshold moves." : " This drafter does not adapt.");
+        say(t, moved > 0             ? "."
+               : it->gauge_count > 0 ? " No threshold moves."
+                                     : " This drafter does not adapt.");
 }
 
-static void explain_commit(char *text, size_t size, const struct esp_iteration *it, int dropped)
+static void explain_commit(struct talk *t)
 {
-    const bool one = it->committed_count == 1;
-    esp_say(text, size, "%d token%s the text. The KV cache keeps %s", it->committed_count,
-            one ? " joins" : "s join",
-            one ? "its row where it is" : "their rows where they are");
+    const int committed = t->it->committed_count, dropped = t->nodes - t->it->path_length;
+    say(t,
+        committed == 1
+            ? "%d token joins the text. The KV cache keeps its row where it is"
+            : "%d tokens join the text. The KV cache keeps their rows where they are",
+        committed);
     if (dropped > 0)
-        esp_say(text, size, " and drops %s of the other %d node%s",
-                dropped == 1 ? "that" : "those", dropped, plural(dropped));
-    esp_say(text, size, ".");
+        say(t, " and drops %s of the other %d node%s", dropped == 1 ? "that" : "those", dropped,
+            esp_plural(dropped));
+    say(t, ".");
 }
 
-static void explain_stage(char *text, size_t size, const struct esp_iteration *it, int stage,
-                          const struct esp_tokens *tokens)
+static void explain_verify(struct talk *t)
 {
-    int nodes =
-        it->tree.verified > 0 ? it->tree.verified - 1 : 0; /* a recording may hold anything */
-    int dropped = nodes > it->path_length ? nodes - it->path_length : 0;
-    switch (stage) {
-    case ESP_STAGE_DRAFT:
-        explain_draft(text, size, it, tokens);
-        break;
-    case ESP_STAGE_FLATTEN:
-        esp_say(
-            text, size,
-            "The root and %d node%s are put in one row, parents first. A mask lets each see "
-            "only its own ancestors, so that one pass can check every path at once.",
-            nodes, plural(nodes));
-        break;
-    case ESP_STAGE_VERIFY:
-        esp_say(text, size, "The target computed the root and %d node%s in one pass", nodes,
-                plural(nodes));
-        if (it->seconds[ESP_STAGE_VERIFY] > 0)
-            esp_say(text, size, " of %.2g ms.", 1e3 * it->seconds[ESP_STAGE_VERIFY]);
-        else
-            esp_say(text, size, ". Plain decoding takes a pass for every token.");
-        if (it->baseline > 0 && it->seconds[ESP_STAGE_VERIFY] > 0)
-            esp_say(text, size, " Plain decoding takes a pass of %.2g ms for every token.",
-                    1e3 * it->baseline);
-        break;
-    case ESP_STAGE_SELECT:
-        explain_select(text, size, it, tokens);
-        break;
-    case ESP_STAGE_COMMIT:
-        explain_commit(text, size, it, dropped);
-        break;
-    default:
-        explain_adapt(text, size, it);
-        break;
-    }
+    const double pass = 1e3 * t->it->seconds[ESP_STAGE_VERIFY];
+    say(t, "The target computed the root and %d node%s in one pass", t->nodes,
+        esp_plural(t->nodes));
+    if (pass > 0)
+        say(t, " of %.2g ms.", pass);
+    else
+        say(t, ". Plain decoding takes a pass for every token.");
+    if (t->it->baseline > 0 && pass > 0)
+        say(t, " Plain decoding takes a pass of %.2g ms for every token.",
+            1e3 * t->it->baseline);
+}
+
+static void explain_flatten(struct talk *t)
+{
+    say(t,
+        "The root and %d node%s are put in one row, parents first. A mask lets each see only "
+        "its own ancestors, so that one pass can check every path at once.",
+        t->nodes, esp_plural(t->nodes));
 }
 
 void esp_explain_stop(char *text, size_t size, const struct esp_iteration *it, int type,
                       int stages, const struct esp_tokens *tokens)
 {
+    static void (*const of_stage[ESP_STAGES])(struct talk *) = {
+        [ESP_STAGE_DRAFT] = explain_draft,   [ESP_STAGE_FLATTEN] = explain_flatten,
+        [ESP_STAGE_VERIFY] = explain_verify, [ESP_STAGE_SELECT] = explain_select,
+        [ESP_STAGE_COMMIT] = explain_commit, [ESP_STAGE_ADAPT] = explain_adapt,
+    };
+    const int rows = it->tree.verified; /* a recording may hold anything */
+    struct talk t = {text, size, it, tokens, rows > 0 ? rows - 1 : 0, ""};
     text[0] = '\0';
     if (type == ESP_EVENT_LAYER)
-        explain_layer(text, size, it, tokens);
+        explain_layer(&t);
     else
-        explain_stage(text, size, it, stages - 1, tokens);
+        of_stage[stages > 0 ? stages - 1 : ESP_STAGE_ADAPT](&t);
 }

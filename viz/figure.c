@@ -19,27 +19,21 @@ int esp_figure_find(const char *name)
     return -1;
 }
 
+static int (*const figures[])(const struct esp_figure *, struct esp_drawing *, char *,
+                              size_t) = {[ESP_FIGURE_NONE] = esp_figure_of_tree,
+                                         [ESP_FIGURE_MASK] = esp_figure_mask,
+                                         [ESP_FIGURE_TIMELINE] = esp_figure_timeline,
+                                         [ESP_FIGURE_ITERATION] = esp_figure_iteration,
+                                         [ESP_FIGURE_TREE] = esp_figure_of_tree};
+
 int esp_figure_draw(const struct esp_figure *f, struct esp_drawing *d, char *err, size_t errlen)
 {
-    int status = ESP_OK;
     d->background = f->colours->background;
     snprintf(d->title, sizeof d->title, "%s of iteration %d", names[f->kind],
              f->iteration->index);
     if (errlen > 0)
         *err = '\0';
-    switch (f->kind) {
-    case ESP_FIGURE_MASK:
-        status = esp_figure_mask(f, d, err, errlen);
-        break;
-    case ESP_FIGURE_TIMELINE:
-        status = esp_figure_timeline(f, d, err, errlen);
-        break;
-    case ESP_FIGURE_ITERATION:
-        status = esp_figure_iteration(f, d);
-        break;
-    default:
-        status = esp_figure_of_tree(f, d);
-    }
+    int status = figures[f->kind](f, d, err, errlen);
     if (d->failed)
         status = ESP_E_MEMORY;
     if (status < 0 && errlen > 0 && !*err)

@@ -3,9 +3,14 @@
 
 #include <string.h>
 
+#include "viz/say.h"
+#include "viz/tree_view.h"
+
 enum { CELLS = 76, LINES_BEFORE = 3, LONGEST = 40, TEXT = 10, PITCH = 17 };
 
 static const char blank[] = "\u2423"; /* as esp_drawing_cells() writes it */
+
+static const double cell = TEXT * ESP_MONO_CELL;
 
 /* A place in lines of cells. */
 struct cursor {
@@ -13,16 +18,11 @@ struct cursor {
     double y;
 };
 
-static double cell(void)
-{
-    return esp_drawing_width("x", TEXT, ESP_TEXT_MONO);
-}
-
 static bool ends_line(const struct esp_figure *f, int32_t token)
 {
-    size_t length = 0;
-    const char *bytes = f->tokens.text ? f->tokens.text(f->tokens.user, token, &length) : NULL;
-    return bytes && length > 0 && bytes[length - 1] == '\n';
+    size_t length;
+    const char *bytes = esp_token_bytes_of(&f->tokens, token, &length);
+    return length > 0 && bytes[length - 1] == '\n';
 }
 
 /* Where a token is from: the text before, the draft, or the target itself. */
@@ -46,7 +46,7 @@ static void put_token(const struct esp_figure *f, struct esp_drawing *d, struct 
     const int blanks = (int)((size_t)(word - text) / (sizeof blank - 1)),
               indent = at->column > 0 || !*word ? blanks : 0;
     cells -= blanks - indent;
-    const double x = FIGURE_EDGE + at->column * cell(), wide = cells * cell();
+    const double x = FIGURE_EDGE + at->column * cell, wide = cells * cell;
     if (from == TARGET) {
         const struct esp_pen frame = {.stroke = colours->bonus, .width = 1};
         esp_drawing_rect(d, &frame, x + 0.5, at->y - 9, wide - 1, 12.5, 2);
@@ -55,7 +55,7 @@ static void put_token(const struct esp_figure *f, struct esp_drawing *d, struct 
         const struct esp_pen line = {.stroke = colours->accepted, .width = 1.8};
         esp_drawing_line(d, &line, x + 0.8, at->y + 3.2, x + wide - 0.8, at->y + 3.2);
     }
-    esp_drawing_text(d, x + indent * cell(), at->y, TEXT, ESP_ANCHOR_START,
+    esp_drawing_text(d, x + indent * cell, at->y, TEXT, ESP_ANCHOR_START,
                      ESP_TEXT_MONO | (from == BEFORE ? 0 : ESP_TEXT_BOLD), styles[from], word);
     at->column += cells;
     if (ends_line(f, token))
@@ -86,7 +86,7 @@ static double draw_words(const struct esp_figure *f, struct esp_drawing *d, doub
 {
     const struct esp_iteration *it = f->iteration;
     struct cursor at = {.y = y + TEXT};
-    const double right = 2 * FIGURE_EDGE + CELLS * cell();
+    const double right = 2 * FIGURE_EDGE + CELLS * cell;
     d->width = right > d->width ? right : d->width;
     for (int i = first_shown(f, d); i < f->text_count; i++)
         put_token(f, d, &at, f->text[i], BEFORE);
@@ -95,13 +95,15 @@ static double draw_words(const struct esp_figure *f, struct esp_drawing *d, doub
     return at.y + PITCH;
 }
 
-int esp_figure_iteration(const struct esp_figure *f, struct esp_drawing *d)
+int esp_figure_iteration(const struct esp_figure *f, struct esp_drawing *d, char *err,
+                         size_t errlen)
 {
+    (void)err, (void)errlen;
     enum { MOST = 24 };
     const struct esp_iteration *it = f->iteration;
     char title[96], words[160];
     snprintf(title, sizeof title, "Iteration %d: %d token%s from one tree", it->index,
-             it->committed_count, it->committed_count == 1 ? "" : "s");
+             it->committed_count, esp_plural(it->committed_count));
     snprintf(words, sizeof words,
              "underlined: drafted and accepted (%d of %d); framed: from the target itself",
              it->path_length, it->tree.verified - 1);

@@ -105,16 +105,21 @@ static void draw_prefix(const struct picture *p)
     const double x = p->x - PREFIX - 4;
     const struct esp_pen all = {.fill = colours->course},
                          gap = {.stroke = colours->background, .width = 5};
-    char text[32];
     esp_drawing_rect(p->d, &all, x, p->y, PREFIX, side(p), 0);
     esp_drawing_line(p->d, &gap, x + PREFIX / 2.0 + 3, p->y - 1, x + PREFIX / 2.0 - 3,
                      p->y + side(p) + 1);
     const int before = p->f->iteration->position - 1; /* the root is a row */
-    snprintf(text, sizeof text, "%d tokens", before > 0 ? before : 0);
-    esp_drawing_text(p->d, x + PREFIX / 2.0, p->y - 14, FIGURE_SMALL, ESP_ANCHOR_MIDDLE, 0,
-                     colours->label, "the text");
-    esp_drawing_text(p->d, x + PREFIX / 2.0, p->y - 5, FIGURE_SMALL, ESP_ANCHOR_MIDDLE, 0,
-                     colours->label, text);
+    esp_figure_small(p->f, p->d, x + PREFIX / 2.0, p->y - 14, ESP_ANCHOR_MIDDLE, "the text");
+    esp_figure_small(p->f, p->d, x + PREFIX / 2.0, p->y - 5, ESP_ANCHOR_MIDDLE, "%d tokens",
+                     before > 0 ? before : 0);
+}
+
+/* A sample of cells, with what they are. */
+static void draw_sample(const struct picture *p, const struct esp_pen *pen, double x, double y,
+                        const char *text)
+{
+    esp_drawing_rect(p->d, pen, x, y - 8, 9, 9, 0);
+    esp_figure_small(p->f, p->d, x + 14, y, ESP_ANCHOR_START, "%s", text);
 }
 
 static void draw_key(const struct picture *p, int used, int all)
@@ -122,28 +127,19 @@ static void draw_key(const struct picture *p, int used, int all)
     const struct esp_colours *colours = p->f->colours;
     const struct esp_pen own = {.fill = colours->text}, ancestor = {.fill = colours->course},
                          frame = {.stroke = colours->accepted, .width = 1.6};
-    double x = FIGURE_EDGE, y = p->y + side(p) + 20;
+    const double x = FIGURE_EDGE, y = p->y + side(p) + 20;
     char text[96];
-    esp_drawing_rect(p->d, &own, x, y - 8, 9, 9, 0);
-    esp_drawing_text(p->d, x + 14, y, FIGURE_SMALL, ESP_ANCHOR_START, 0, colours->label,
-                     "the row itself");
-    x += 90;
-    esp_drawing_rect(p->d, &ancestor, x, y - 8, 9, 9, 0);
-    esp_drawing_text(p->d, x + 14, y, FIGURE_SMALL, ESP_ANCHOR_START, 0, colours->label,
-                     "seen: its ancestors");
-    x = FIGURE_EDGE;
-    y += 15;
     snprintf(text, sizeof text, "block of 32 x 32 that is not empty: %d of %d", used, all);
-    esp_drawing_rect(p->d, &frame, x, y - 8, 9, 9, 0);
-    esp_drawing_text(p->d, x + 14, y, FIGURE_SMALL, ESP_ANCHOR_START, 0, colours->label, text);
-    p->d->height = y + FIGURE_EDGE;
+    draw_sample(p, &own, x, y, "the row itself");
+    draw_sample(p, &ancestor, x + 90, y, "seen: its ancestors");
+    draw_sample(p, &frame, x, y + 15, text);
+    p->d->height = y + 15 + FIGURE_EDGE;
 }
 
 static void draw(struct picture *p)
 {
     const struct esp_figure *f = p->f;
-    const double label =
-        p->labelled ? LABEL_CELLS * esp_drawing_width("x", FIGURE_SMALL, ESP_TEXT_MONO) : 0;
+    const double label = p->labelled ? LABEL_CELLS * (FIGURE_SMALL * ESP_MONO_CELL) : 0;
     char title[96], words[160];
     int all;
     p->d->width = 0;

@@ -1,6 +1,10 @@
 /* figure_parts.c - captions, tokens and marks of figures; see figure_parts.h. */
 #include "viz/figure_parts.h"
 
+#include <stdarg.h>
+
+#include "viz/tree_view.h"
+
 double esp_figure_caption(const struct esp_figure *f, struct esp_drawing *d, const char *title,
                           const char *words)
 {
@@ -18,11 +22,22 @@ double esp_figure_caption(const struct esp_figure *f, struct esp_drawing *d, con
     return y + 12;
 }
 
+void esp_figure_small(const struct esp_figure *f, struct esp_drawing *d, double x, double y,
+                      int anchor, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    esp_drawing_text(d, x, y, FIGURE_SMALL, anchor, 0, f->colours->label, text);
+}
+
 int esp_figure_token(const struct esp_figure *f, const struct esp_drawing *d, int32_t token,
                      char text[256], int columns)
 {
-    size_t length = 0;
-    const char *bytes = f->tokens.text ? f->tokens.text(f->tokens.user, token, &length) : NULL;
+    size_t length;
+    const char *bytes = esp_token_bytes_of(&f->tokens, token, &length);
     return esp_drawing_cells(d, text, 256, bytes, length, columns);
 }
 

@@ -11,6 +11,11 @@ enum { FIGURE_EDGE = 14, FIGURE_TITLE = 14, FIGURE_LINE = 10, FIGURE_SMALL = 8 }
 double esp_figure_caption(const struct esp_figure *figure, struct esp_drawing *drawing,
                           const char *title, const char *words);
 
+/* Small words: printf() with their place, in the colour of labels. */
+void esp_figure_small(const struct esp_figure *figure, struct esp_drawing *drawing, double x,
+                      double y, int anchor, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+
 /* A token in at most `columns` cells; returns the cells it takes. */
 int esp_figure_token(const struct esp_figure *figure, const struct esp_drawing *drawing,
                      int32_t token, char text[256], int columns);
@@ -25,9 +30,11 @@ void esp_figure_mark(struct esp_drawing *drawing, int mark, const char *colour, 
 int esp_figure_tree(const struct esp_figure *figure, struct esp_drawing *drawing, double x,
                     double y, int most);
 
-/* The figures. Return 0 or a negative status; with `err`, with a sentence. */
-int esp_figure_of_tree(const struct esp_figure *figure, struct esp_drawing *drawing);
-int esp_figure_iteration(const struct esp_figure *figure, struct esp_drawing *drawing);
+/* The figures. Return 0 or a negative status, some with a sentence. */
+int esp_figure_of_tree(const struct esp_figure *figure, struct esp_drawing *drawing, char *err,
+                       size_t errlen);
+int esp_figure_iteration(const struct esp_figure *figure, struct esp_drawing *drawing,
+                         char *err, size_t errlen);
 int esp_figure_mask(const struct esp_figure *figure, struct esp_drawing *drawing, char *err,
                     size_t errlen);
 int esp_figure_timeline(const struct esp_figure *figure, struct esp_drawing *drawing, char *err,

@@ -5,13 +5,9 @@
 
 #include "kernels/status.h"
 #include "viz/chart.h"
+#include "viz/say.h"
 
 enum { LANE = 20, BAR = 12, NAMES = 86, TIME = 330, NUMBERS = 96 };
-
-static double sane(double seconds)
-{
-    return isfinite(seconds) && seconds > 0 ? seconds : 0;
-}
 
 struct line {
     const struct esp_figure *f;
@@ -49,7 +45,7 @@ static void draw_stages(struct line *l)
     char name[48];
     double reached = 0;
     for (int s = 0; s < ESP_STAGES; s++) {
-        const double seconds = sane(it->seconds[s]);
+        const double seconds = esp_measured(it->seconds[s]);
         snprintf(name, sizeof name, "%s", esp_stage_name(s));
         if (s == ESP_STAGE_DRAFT && it->draft_passes > 1)
             snprintf(name, sizeof name, "draft, %d passes", it->draft_passes);
@@ -66,45 +62,36 @@ static void draw_axis(const struct line *l, double top, double all)
 {
     const struct esp_colours *colours = l->f->colours;
     const struct esp_pen axis = {.stroke = colours->frame, .width = 0.8};
-    const double raw = 1e3 * all / 5, power = pow(10, floor(log10(raw))), lead = raw / power,
-                 step = power * (lead <= 1   ? 1
-                                 : lead <= 2 ? 2
-                                 : lead <= 5 ? 5
-                                             : 10);
-    char text[32];
+    const double step = esp_axis_step(1e3 * all / 5);
     esp_drawing_line(l->d, &axis, l->x, l->y, l->x + TIME, l->y);
     esp_drawing_line(l->d, &axis, l->x, top, l->x, l->y);
     for (int i = 0; i * step <= 1e3 * all * 1.0001; i++) {
         const double x = l->x + i * step / 1e3 * l->scale;
         esp_drawing_line(l->d, &axis, x, l->y, x, l->y + 3);
-        snprintf(text, sizeof text, "%.4g", i * step);
-        esp_drawing_text(l->d, x, l->y + 13, FIGURE_SMALL, ESP_ANCHOR_MIDDLE, 0, colours->label,
-                         text);
+        esp_figure_small(l->f, l->d, x, l->y + 13, ESP_ANCHOR_MIDDLE, "%.4g", i * step);
     }
-    esp_drawing_text(l->d, l->x + TIME + 8, l->y + 13, FIGURE_SMALL, ESP_ANCHOR_START, 0,
-                     colours->label, "ms");
+    esp_figure_small(l->f, l->d, l->x + TIME + 8, l->y + 13, ESP_ANCHOR_START, "ms");
 }
 
 int esp_figure_timeline(const struct esp_figure *f, struct esp_drawing *d, char *err,
                         size_t errlen)
 {
     const struct esp_iteration *it = f->iteration;
-    const double step = sane(it->baseline), plain = step * it->committed_count;
+    const double step = esp_measured(it->baseline), plain = step * it->committed_count;
     char title[96], words[160], number[2][16];
     double all = 0;
     for (int s = 0; s < ESP_STAGES; s++)
-        all += sane(it->seconds[s]);
+        all += esp_measured(it->seconds[s]);
     const double longest = fmax(all, plain);
     if (!(longest > 1e-9 && longest < 1e6)) /* a file may say anything */
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "no times were measured there");
     snprintf(title, sizeof title, "The time of iteration %d", it->index);
-    int used =
-        snprintf(words, sizeof words, "%d token%s in %s ms", it->committed_count,
-                 it->committed_count == 1 ? "" : "s", esp_number(number[0], 1e3 * all, 3));
+    snprintf(words, sizeof words, "%d token%s in %s ms", it->committed_count,
+             esp_plural(it->committed_count), esp_number(number[0], 1e3 * all, 3));
     if (plain > 0 && all > 0)
-        snprintf(words + used, sizeof words - (size_t)used,
-                 "; plain decoding takes %s ms for as many: %s times as long",
-                 esp_number(number[0], 1e3 * plain, 3), esp_number(number[1], plain / all, 3));
+        esp_say(words, sizeof words,
+                "; plain decoding takes %s ms for as many: %s times as long",
+                esp_number(number[0], 1e3 * plain, 3), esp_number(number[1], plain / all, 3));
     struct line l = {f, d, FIGURE_EDGE + NAMES, 0, TIME / longest};
     d->width = FIGURE_EDGE + NAMES + TIME + NUMBERS;
     l.y = esp_figure_caption(f, d, title, words);

@@ -13,6 +13,7 @@
 #include "viz/tree_view.h"
 
 enum { TOKEN = 9, NUMBERS = 7, MOST_CELLS = 16, GAP = 5, PITCH = 32, HIGH = 26 };
+static const double cell = TOKEN * ESP_MONO_CELL;
 
 struct placed {
     const struct esp_figure *f;
@@ -46,14 +47,8 @@ static int words_of(const struct placed *p, int index, char token[256], char num
     else if (row->depth > 0)
         snprintf(numbers, 64, isfinite(node->p) ? "q %s p %s" : "q %s",
                  esp_probability(q, node->q), esp_probability(t, node->p));
-    const double least = esp_drawing_width(numbers, NUMBERS, ESP_TEXT_MONO) /
-                         esp_drawing_width("x", TOKEN, ESP_TEXT_MONO);
+    const double least = esp_drawing_width(numbers, NUMBERS, ESP_TEXT_MONO) / cell;
     return cells > least ? cells : (int)ceil(least);
-}
-
-static double cell(void)
-{
-    return esp_drawing_width("x", TOKEN, ESP_TEXT_MONO);
 }
 
 static void draw_edge(const struct placed *p, int index)
@@ -65,18 +60,28 @@ static void draw_edge(const struct placed *p, int index)
     const struct esp_node *node = &it->tree.nodes[row->node];
     const bool real = row->kind == ESP_ROW_NODE;
     const double q = real ? esp_draft_probability(it, row->node) : NAN;
-    const bool cut = real && node->verdict == ESP_CUT;
-    const struct esp_pen pen = {.stroke = real && node->verdict == ESP_ACCEPTED
-                                              ? colours->accepted
+    const bool cut = real && node->verdict == ESP_CUT,
+               accepted = real && node->verdict == ESP_ACCEPTED;
+    const struct esp_pen pen = {.stroke = accepted                     ? colours->accepted
                                           : row->kind == ESP_ROW_BONUS ? colours->bonus
                                                                        : colours->edge,
                                 .width = isfinite(q) ? 0.6 + 4.4 * fmin(fmax(q, 0), 1) : 0.8,
                                 .dashes = cut || row->kind == ESP_ROW_FOLD ? "3 2" : NULL};
-    const double x = p->x + (from->x + from->width) * cell(), end = p->x + to->x * cell(),
+    const double x = p->x + (from->x + from->width) * cell, end = p->x + to->x * cell,
                  y = p->y + from->y * PITCH + HIGH / 2.0,
                  down = p->y + to->y * PITCH + HIGH / 2.0, bend = (end - x) / 3;
     const double points[] = {x, y, x + bend, y, end - bend, down, end, down};
     esp_drawing_path(p->d, &pen, points, 4, false);
+}
+
+/* The frame of a node with this verdict. */
+static struct esp_pen frame_of(const struct esp_colours *colours, int verdict)
+{
+    static const double widths[] = {
+        [ESP_UNVISITED] = 0.8, [ESP_ACCEPTED] = 2.4, [ESP_REJECTED] = 1.4, [ESP_CUT] = 0.8};
+    return (struct esp_pen){.stroke = esp_colours_verdict(colours, verdict),
+                            .width = widths[verdict & 3],
+                            .dashes = verdict == ESP_CUT ? "3 2" : NULL};
 }
 
 static void draw_frame(const struct placed *p, int index, double x, double y, double wide)
@@ -84,24 +89,16 @@ static void draw_frame(const struct placed *p, int index, double x, double y, do
     const struct esp_tree_row *row = &p->rows->row[index];
     const struct esp_node *node = &p->f->iteration->tree.nodes[row->node];
     const struct esp_colours *colours = p->f->colours;
+    const bool root = row->depth == 0 && node->verdict == ESP_ACCEPTED;
+    struct esp_pen pen = frame_of(colours, root ? ESP_UNVISITED : node->verdict);
     char shade[8];
-    struct esp_pen pen = {.stroke = colours->frame, .width = 0.8};
     if (row->kind == ESP_ROW_FOLD)
         return;
     esp_colours_shade(colours, (double)node->confidence, shade);
-    pen.fill = row->kind == ESP_ROW_BONUS ? colours->background : shade;
+    pen.fill = shade;
     if (row->kind == ESP_ROW_BONUS) {
-        pen.stroke = colours->bonus;
+        pen = (struct esp_pen){colours->background, colours->bonus, 0.8, NULL, NULL};
         esp_drawing_rect(p->d, &pen, x - 2, y - 2, wide + 4, HIGH + 4, 5);
-    } else if (node->verdict == ESP_ACCEPTED && row->depth > 0) {
-        pen.stroke = colours->accepted;
-        pen.width = 2.4;
-    } else if (node->verdict == ESP_REJECTED) {
-        pen.stroke = colours->rejected;
-        pen.width = 1.4;
-    } else if (node->verdict == ESP_CUT) {
-        pen.stroke = colours->cut;
-        pen.dashes = "3 2";
     }
     esp_drawing_rect(p->d, &pen, x, y, wide, HIGH, 4);
 }
@@ -111,20 +108,20 @@ static void draw_node(const struct placed *p, int index)
     const struct esp_tree_row *row = &p->rows->row[index];
     const struct esp_node *node = &p->f->iteration->tree.nodes[row->node];
     const struct esp_colours *colours = p->f->colours;
-    const double x = p->x + p->box[index].x * cell(), y = p->y + p->box[index].y * PITCH,
-                 wide = p->box[index].width * cell();
+    const double x = p->x + p->box[index].x * cell, y = p->y + p->box[index].y * PITCH,
+                 wide = p->box[index].width * cell;
     const bool accepted =
         row->kind == ESP_ROW_NODE && row->depth > 0 && node->verdict == ESP_ACCEPTED;
     char token[256], numbers[64];
     words_of(p, index, token, numbers);
     const bool one = !*numbers;
     draw_frame(p, index, x, y, wide);
-    esp_drawing_text(p->d, x + cell(), y + (one ? 16 : 12), TOKEN, ESP_ANCHOR_START,
+    esp_drawing_text(p->d, x + cell, y + (one ? 16 : 12), TOKEN, ESP_ANCHOR_START,
                      ESP_TEXT_MONO | (accepted || row->depth == 0 ? ESP_TEXT_BOLD : 0),
                      row->kind == ESP_ROW_FOLD ? colours->label : colours->text, token);
-    esp_drawing_text(p->d, x + cell(), y + 21.5, NUMBERS, ESP_ANCHOR_START, ESP_TEXT_MONO,
+    esp_drawing_text(p->d, x + cell, y + 21.5, NUMBERS, ESP_ANCHOR_START, ESP_TEXT_MONO,
                      colours->number, numbers);
-    const double at = x + wide - 1.5 * cell();
+    const double at = x + wide - 1.5 * cell;
     if (row->kind == ESP_ROW_BONUS)
         esp_figure_mark(p->d, ESP_MARK_PLUS, colours->bonus, at, y + 12, 6);
     else if (accepted)
@@ -139,10 +136,10 @@ static double draw_key(const struct esp_figure *f, struct esp_drawing *d, double
     static const char *const words[] = {"accepted", "rejected", "not tested",
                                         "cut: the target never saw it", "the target's own"};
     const struct esp_colours *colours = f->colours;
-    const struct esp_pen pens[] = {{.stroke = colours->accepted, .width = 2.4},
-                                   {.stroke = colours->rejected, .width = 1.4},
-                                   {.stroke = colours->frame, .width = 0.8},
-                                   {.stroke = colours->cut, .width = 0.8, .dashes = "3 2"},
+    const struct esp_pen pens[] = {frame_of(colours, ESP_ACCEPTED),
+                                   frame_of(colours, ESP_REJECTED),
+                                   frame_of(colours, ESP_UNVISITED),
+                                   frame_of(colours, ESP_CUT),
                                    {.stroke = colours->bonus, .width = 0.8}};
     double x = FIGURE_EDGE;
     y += 8;
@@ -156,13 +153,12 @@ static double draw_key(const struct esp_figure *f, struct esp_drawing *d, double
             esp_drawing_rect(d, &pens[i], x - 2, y - 10, 20, 14, 4);
             esp_figure_mark(d, ESP_MARK_PLUS, colours->bonus, x + 5, y, 6);
         }
-        esp_drawing_text(d, x + 22, y, FIGURE_SMALL, ESP_ANCHOR_START, 0, colours->label,
-                         words[i]);
+        esp_figure_small(f, d, x + 22, y, ESP_ANCHOR_START, "%s", words[i]);
         x += 22 + esp_drawing_width(words[i], FIGURE_SMALL, 0) + 12;
     }
     d->width = x + 2 > d->width ? x + 2 : d->width;
     y += 15;
-    esp_drawing_text(d, FIGURE_EDGE, y, FIGURE_SMALL, ESP_ANCHOR_START, 0, colours->label,
+    esp_figure_small(f, d, FIGURE_EDGE, y, ESP_ANCHOR_START,
                      "q: the draft's probability (width of the edge); p: the target's; shade: "
                      "how sure the draft is there");
     return y + 4;
@@ -184,7 +180,7 @@ static int draw(struct placed *p)
             draw_edge(p, i);
         for (int i = 0; i < p->rows->count; i++)
             draw_node(p, i);
-        const double right = p->x + width * cell() + FIGURE_EDGE;
+        const double right = p->x + width * cell + FIGURE_EDGE;
         p->d->width = right > p->d->width ? right : p->d->width;
         p->y += height * PITCH;
     }
@@ -209,8 +205,10 @@ int esp_figure_tree(const struct esp_figure *f, struct esp_drawing *d, double x,
     return status;
 }
 
-int esp_figure_of_tree(const struct esp_figure *f, struct esp_drawing *d)
+int esp_figure_of_tree(const struct esp_figure *f, struct esp_drawing *d, char *err,
+                       size_t errlen)
 {
+    (void)err, (void)errlen;
     enum { MOST = 48 };
     const struct esp_iteration *it = f->iteration;
     char title[96], words[160];

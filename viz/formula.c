@@ -2,18 +2,17 @@
 #include "viz/formula.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "viz/chart.h"
 #include "viz/decision.h"
+#include "viz/say.h"
 
-/* The entry of the list of verifiers for "name" or "name:parameters". */
-static bool find_verifier(const char *verifier, struct esp_item *item)
+bool esp_item_of(enum esp_list list, const char *spec, struct esp_item *item)
 {
-    size_t length = verifier ? strcspn(verifier, ":") : 0;
-    for (int i = 0; esp_item(ESP_VERIFIERS, i, item); i++)
-        if (strlen(item->name) == length && strncmp(item->name, verifier, length) == 0)
+    size_t length = spec ? strcspn(spec, ":") : 0;
+    for (int i = 0; esp_item(list, i, item); i++)
+        if (strlen(item->name) == length && strncmp(item->name, spec, length) == 0)
             return true;
     return false;
 }
@@ -41,76 +40,61 @@ static double q_left(const struct esp_tree *tree, int node)
 static double number_of(char letter, const struct esp_tree *tree, int node)
 {
     const struct esp_node *n = &tree->nodes[node];
-    const double a = n->acceptance;
+    const double a = n->acceptance,
+                 q = letter == 'Q' || letter == 'L' ? q_left(tree, node) : (double)n->q;
     switch (letter) {
     case 'p':
         return n->p;
     case 'q':
-        return n->q;
-    case 'l':
-        return a * n->q;
     case 'Q':
-        return q_left(tree, node);
+        return q;
+    case 'l':
     case 'L':
-        return a * q_left(tree, node);
+        return a * q;
     case 'k':
-        return n->p / (a * n->q);
+        return n->p / (a * q);
     case 'r':
         return n->p / a;
-    case 'v':
-        return weight_of(tree, n->parent);
-    default: /* 'w' */
-        return weight_of(tree, node);
+    default: /* 'v', 'w' */
+        return weight_of(tree, letter == 'v' ? n->parent : node);
     }
 }
 
+/* A text that grows. */
 struct text {
     char *to;
-    size_t used, size;
+    size_t size;
 };
 
-static void add(struct text *text, const char *part, size_t length)
+static const char *number_text(char number[16], double value)
 {
-    if (length > text->size - 1 - text->used)
-        length = text->size - 1 - text->used;
-    memcpy(text->to + text->used, part, length);
-    text->used += length;
-    text->to[text->used] = '\0';
+    return value > 1.05 ? esp_number(number, value, 3) : esp_probability_exact(number, value);
 }
 
-static void say(struct text *text, const char *part)
-{
-    add(text, part, strlen(part));
-}
-
-static void say_number(struct text *text, double value)
+/* Letters after '$' become numbers of the node. */
+static void fill(const struct text *text, const char *template, const struct esp_tree *tree,
+                 int node)
 {
     char number[16];
-    say(text,
-        value > 1.05 ? esp_number(number, value, 3) : esp_probability_exact(number, value));
-}
-
-static void fill(struct text *text, const char *template, const struct esp_tree *tree, int node)
-{
     while (*template) {
-        size_t plain = strcspn(template, "$");
-        add(text, template, plain);
+        const size_t plain = strcspn(template, "$");
+        esp_say(text->to, text->size, "%.*s", (int)plain, template);
         template += plain;
         if (template[0] == '$' && template[1]) {
-            say_number(text, number_of(template[1], tree, node));
+            esp_say(text->to, text->size, "%s",
+                    number_text(number, number_of(template[1], tree, node)));
             template += 2;
         }
     }
 }
 
-static void say_drawn(struct text *text, const struct esp_decision *d)
+static void say_drawn(const struct text *text, const struct esp_decision *d)
 {
-    say(text, d->whole ? "the token drawn from p is this one: p = "
-                       : "drawn from the residual of p after rejected drafts: its share is ");
-    say_number(text, d->chance);
-    say(text, "; u = ");
-    say_number(text, d->u);
-    say(text, " drew it");
+    char chance[16], u[16];
+    esp_say(text->to, text->size, "%s%s; u = %s drew it",
+            d->whole ? "the token drawn from p is this one: p = "
+                     : "drawn from the residual of p after rejected drafts: its share is ",
+            number_text(chance, d->chance), number_text(u, d->u));
 }
 
 /* Whether all numbers of the formula are known. Most are computed from the acceptance, which
@@ -126,27 +110,21 @@ static bool is_known(const char *numbers, double acceptance)
 }
 
 /* `item`: the verifier's, or NULL. */
-static void say_tested(struct text *text, const struct esp_item *item,
+static void say_tested(const struct text *text, const struct esp_item *item,
                        const struct esp_tree *tree, int node)
 {
     const struct esp_node *n = &tree->nodes[node];
     const double a = n->acceptance;
     char chance[16], u[16];
     esp_probabilities_apart(chance, a, u, n->u);
-    say(text, "accepted with probability ");
-    if (item) {
-        say(text, item->formula);
-        if (is_known(item->numbers, a)) {
-            say(text, " = ");
-            fill(text, item->numbers, tree, node);
-        }
-        say(text, " = ");
+    esp_say(text->to, text->size, "accepted with probability %s", item ? item->formula : "");
+    if (item && is_known(item->numbers, a)) {
+        esp_say(text->to, text->size, " = ");
+        fill(text, item->numbers, tree, node);
     }
-    say(text, chance);
-    say(text, ", u = ");
-    say(text, u);
+    esp_say(text->to, text->size, "%s%s, u = %s", item ? " = " : "", chance, u);
     if (item && item->where) {
-        say(text, "; ");
+        esp_say(text->to, text->size, "; ");
         fill(text, item->where, tree, node);
     }
 }
@@ -154,17 +132,17 @@ static void say_tested(struct text *text, const struct esp_item *item,
 void esp_formula_text(char *to, size_t size, const struct esp_iteration *it, int node)
 {
     const struct esp_node *n = &it->tree.nodes[node];
-    struct text text = {to, 0, size};
+    const struct text text = {to, size};
     struct esp_item item;
     struct esp_decision decision;
-    const bool known = find_verifier(it->verifier, &item) && item.formula;
+    const bool known = esp_item_of(ESP_VERIFIERS, it->verifier, &item) && item.formula;
     to[0] = '\0';
     esp_decision_of(&decision, it, node);
     if (node == 0 || !isfinite(n->acceptance))
         return;
     if (known && !isfinite(n->u)) { /* the verifier leaves nothing to chance */
-        say(&text, n->verdict == ESP_ACCEPTED ? "accepted if " : "rejected unless ");
-        say(&text, item.formula);
+        esp_say(to, size, "%s %s",
+                n->verdict == ESP_ACCEPTED ? "accepted if" : "rejected unless", item.formula);
     } else if (decision.kind == ESP_DECISION_DRAW) {
         say_drawn(&text, &decision);
     } else {

@@ -16,6 +16,9 @@
 
 #include "engine/espalier.h"
 
+/* The entry of a list for "name" or "name:parameters". Returns false if there is none. */
+bool esp_item_of(enum esp_list list, const char *spec, struct esp_item *item);
+
 /* "" if the node was neither tested nor drawn. */
 void esp_formula_text(char *text, size_t size, const struct esp_iteration *it, int node);
 

@@ -86,7 +86,7 @@ static const struct entry *find(const char *symbol)
     return NULL;
 }
 
-static const struct esp_gauge *value_of(const struct esp_iteration *it, const char *symbol)
+const struct esp_gauge *esp_gauge_find(const struct esp_iteration *it, const char *symbol)
 {
     for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++)
         if (strcmp(it->gauges[i].name, symbol) == 0)
@@ -98,8 +98,8 @@ static const struct esp_gauge *value_of(const struct esp_iteration *it, const ch
 static const struct entry *entry_of(const struct esp_iteration *it, const char *symbol)
 {
     if (strcmp(symbol, "price") == 0)
-        return value_of(it, "reached") ? &price_of_layer : &price_of_time;
-    if (strcmp(symbol, "K") == 0 && value_of(it, "L1"))
+        return esp_gauge_find(it, "reached") ? &price_of_layer : &price_of_time;
+    if (strcmp(symbol, "K") == 0 && esp_gauge_find(it, "L1"))
         return &paths_of_shape;
     return find(symbol);
 }
@@ -139,13 +139,13 @@ const char *esp_gauge_owner(const struct esp_iteration *it, const char *symbol)
 const struct esp_gauge *esp_gauge_goal(const struct esp_iteration *it, const char *symbol)
 {
     const struct entry *entry = entry_of(it, symbol);
-    return entry && entry->goal ? value_of(it, entry->goal) : NULL;
+    return entry && entry->goal ? esp_gauge_find(it, entry->goal) : NULL;
 }
 
 /* ", as the accepted share .74 is above the goal .70": for a controller with a goal. */
 static void say_share(char *text, size_t size, const struct esp_iteration *it, int direction)
 {
-    const struct esp_gauge *share = value_of(it, "acceptance");
+    const struct esp_gauge *share = esp_gauge_find(it, "acceptance");
     const struct esp_gauge *goal = share ? esp_gauge_goal(it, "acceptance") : NULL;
     char a[16], b[16];
     if (!goal || !((share->after - goal->after) * direction > 0))
@@ -173,7 +173,7 @@ static void say_levels(char *text, size_t size, const struct esp_iteration *it, 
  * that fit no rule. */
 static void say_cause(char *text, size_t size, const struct esp_iteration *it, int direction)
 {
-    if (value_of(it, "acceptance"))
+    if (esp_gauge_find(it, "acceptance"))
         say_share(text, size, it, direction);
     else
         say_levels(text, size, it, direction);

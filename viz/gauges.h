@@ -8,6 +8,8 @@
 
 #include "engine/espalier.h"
 
+/* The value of this symbol, or NULL. */
+const struct esp_gauge *esp_gauge_find(const struct esp_iteration *it, const char *symbol);
 /* "upper confidence"; the symbol of a value that is not in the table. */
 const char *esp_gauge_name(const struct esp_iteration *it, const char *symbol);
 /* "upper confidence (tauh)"; returns text. */

@@ -9,6 +9,13 @@
         " ", "│", "│", "│", "─", "┘", "┐", "┤", "─", "└", "┌", "├", "─", "┴", "┬", "┼",        \
     }
 
+/* What two sets have in common: ASCII. */
+#define ASCII                                                                                  \
+    .eighths = {" ", " ", " ", " ", "=", "=", "=", "=", "="},                                  \
+    .sparks = {"_", "_", ".", ".", "-", "-", "=", "="}, .shades = {"#", "=", "-"},             \
+    .accepted = "*", .rejected = "x", .arrow = ">", .more = {"^", "v", "<", ">"},              \
+    .ellipsis = "~", .running = "*", .cursor = "_"
+
 const struct esp_glyphs esp_glyphs_full = {
     .name = "full",
     .lines = BOX,
@@ -31,34 +38,16 @@ const struct esp_glyphs esp_glyphs_plain = {
     .name = "plain",
     .lines = BOX,
     .dash = "·",
-    .eighths = {" ", " ", " ", " ", "=", "=", "=", "=", "="},
-    .sparks = {"_", "_", ".", ".", "-", "-", "=", "="},
-    .shades = {"#", "=", "-"},
-    .accepted = "*",
-    .rejected = "x",
-    .arrow = ">",
-    .more = {"^", "v", "<", ">"},
-    .ellipsis = "~",
     .dot = "·",
-    .running = "*",
-    .cursor = "_",
+    ASCII,
 };
 
 const struct esp_glyphs esp_glyphs_ascii = {
     .name = "ascii",
     .lines = {" ", "|", "|", "|", "-", "+", "+", "+", "-", "+", "+", "+", "-", "+", "+", "+"},
     .dash = ".",
-    .eighths = {" ", " ", " ", " ", "=", "=", "=", "=", "="},
-    .sparks = {"_", "_", ".", ".", "-", "-", "=", "="},
-    .shades = {"#", "=", "-"},
-    .accepted = "*",
-    .rejected = "x",
-    .arrow = ">",
-    .more = {"^", "v", "<", ">"},
-    .ellipsis = "~",
     .dot = ".",
-    .running = "*",
-    .cursor = "_",
+    ASCII,
 };
 
 const struct esp_glyphs *esp_glyphs_find(const char *name)

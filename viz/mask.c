@@ -17,15 +17,10 @@ bool esp_mask_open(struct esp_mask *mask, const struct esp_tree *tree)
         return false;
     }
     for (int i = 0; i < rows; i++) {
-        int parent = tree->nodes[tree->order[i]].parent;
         bool *row = mask->sees + (size_t)i * (size_t)rows;
         row_of[tree->order[i]] = i;
-        row[i] = true;
-        if (parent < 0)
-            continue;
-        const bool *above = mask->sees + (size_t)row_of[parent] * (size_t)rows;
-        for (int j = 0; j < i; j++)
-            row[j] = above[j];
+        for (int at = tree->order[i]; at >= 0; at = tree->nodes[at].parent)
+            row[row_of[at]] = true;
     }
     free(row_of);
     return true;

@@ -24,31 +24,23 @@ static void draw_labelled(struct esp_canvas *canvas, const struct esp_mask *mask
     }
 }
 
-static void draw_blocks(struct esp_canvas *canvas, const struct esp_mask *mask)
-{
-    for (int y = 0; 2 * y < mask->rows; y++)
-        for (int x = 0; x < mask->rows; x++) {
-            int half = esp_mask_sees(mask, 2 * y, x) + 2 * esp_mask_sees(mask, 2 * y + 1, x);
-            if (half)
-                esp_draw_repeat(canvas, x, y, 1, ESP_STYLE_BAR_DRAFT,
-                                canvas->glyphs->halves[half]);
-        }
-}
-
-static void draw_braille(struct esp_canvas *canvas, const struct esp_mask *mask)
+/* Cells of `wide` x `high` entries; those that are seen add their `bits` to a pattern. */
+static void draw_packed(struct esp_canvas *canvas, const struct esp_mask *mask, int wide,
+                        int high)
 {
     static const int bits[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
-    for (int y = 0; 4 * y < mask->rows; y++)
-        for (int x = 0; 2 * x < mask->rows; x++) {
-            utf8proc_uint8_t text[5] = "";
+    for (int y = 0; high * y < mask->rows; y++)
+        for (int x = 0; wide * x < mask->rows; x++) {
+            utf8proc_uint8_t braille[5] = "";
             int pattern = 0;
-            for (int dy = 0; dy < 4; dy++)
-                for (int dx = 0; dx < 2; dx++)
-                    if (esp_mask_sees(mask, 4 * y + dy, 2 * x + dx))
-                        pattern |= bits[dy][dx];
-            utf8proc_encode_char(0x2800 + pattern, text);
+            for (int i = 0; i < wide * high; i++)
+                if (esp_mask_sees(mask, high * y + i / wide, wide * x + i % wide))
+                    pattern |= bits[i / wide][i % wide];
+            utf8proc_encode_char(0x2800 + pattern, braille);
             if (pattern)
-                esp_draw_repeat(canvas, x, y, 1, ESP_STYLE_BAR_DRAFT, (const char *)text);
+                esp_draw_repeat(canvas, x, y, 1, ESP_STYLE_BAR_DRAFT,
+                                high == 2 ? canvas->glyphs->halves[pattern]
+                                          : (const char *)braille);
         }
 }
 
@@ -91,9 +83,9 @@ void esp_mask_draw(struct esp_canvas *canvas, const struct esp_iteration *it,
         draw_characters(canvas, &mask);
         note_rest(canvas, &mask, height, width);
     } else if ((rows + 1) / 2 <= height && rows <= width) {
-        draw_blocks(canvas, &mask);
+        draw_packed(canvas, &mask, 1, 2);
     } else {
-        draw_braille(canvas, &mask);
+        draw_packed(canvas, &mask, 2, 4);
         note_rest(canvas, &mask, 4 * height, 2 * width);
     }
     esp_mask_close(&mask);

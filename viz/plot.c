@@ -13,6 +13,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "viz/chart.h"
+
 enum {
     LEFT = 64,
     TOP = 40,
@@ -96,16 +98,14 @@ static void include(struct scale *s, double value)
     s->high = value > s->high ? value : s->high;
 }
 
-/* Steps of 1, 2 or 5 times a power of ten; the ends lie on steps. */
+/* The ends lie on steps. */
 static void round_scale(struct scale *s)
 {
     if (!(s->low <= s->high))
         s->low = 0, s->high = 1;
     if (s->low == s->high)
         s->high += s->high > 0 ? s->high : 1;
-    const double raw = (s->high - s->low) / TICKS, power = pow(10, floor(log10(raw)));
-    const double lead = raw / power;
-    s->step = power * (lead <= 1 ? 1 : lead <= 2 ? 2 : lead <= 5 ? 5 : 10);
+    s->step = esp_axis_step((s->high - s->low) / TICKS);
     s->low = floor(s->low / s->step + 1e-9) * s->step;
     s->high = ceil(s->high / s->step - 1e-9) * s->step;
 }
@@ -212,31 +212,20 @@ static struct esp_pen line_pen(const struct look *look)
 static void draw_mark(const struct plot *plot, double x, double y, const struct look *look)
 {
     enum { CORNERS = 12 };
-    /* Corners around the middle; the first of them is a circle. */
+    /* Corners around the middle, x and y; the first of them is a circle. */
     static const struct {
         int count;
-        signed char at[CORNERS][2];
+        signed char at[2 * CORNERS];
     } shapes[COLOURS] = {
-        {0, {{0, 0}}},
-        {4, {{-4, -4}, {4, -4}, {4, 4}, {-4, 4}}},
-        {3, {{0, -5}, {5, 4}, {-5, 4}}},
-        {4, {{0, -5}, {5, 0}, {0, 5}, {-5, 0}}},
-        {3, {{0, 5}, {5, -4}, {-5, -4}}},
+        {0, {0}},
+        {4, {-4, -4, 4, -4, 4, 4, -4, 4}},
+        {3, {0, -5, 5, 4, -5, 4}},
+        {4, {0, -5, 5, 0, 0, 5, -5, 0}},
+        {3, {0, 5, 5, -4, -5, -4}},
         {12,
-         {{-5, -2},
-          {-2, -2},
-          {-2, -5},
-          {2, -5},
-          {2, -2},
-          {5, -2},
-          {5, 2},
-          {2, 2},
-          {2, 5},
-          {-2, 5},
-          {-2, 2},
-          {-5, 2}}},
-        {3, {{5, 0}, {-4, 5}, {-4, -5}}},
-        {8, {{0, -6}, {2, -2}, {6, 0}, {2, 2}, {0, 6}, {-2, 2}, {-6, 0}, {-2, -2}}},
+         {-5, -2, -2, -2, -2, -5, 2, -5, 2, -2, 5, -2, 5, 2, 2, 2, 2, 5, -2, 5, -2, 2, -5, 2}},
+        {3, {5, 0, -4, 5, -4, -5}},
+        {8, {0, -6, 2, -2, 6, 0, 2, 2, 0, 6, -2, 2, -6, 0, -2, -2}},
     };
     const struct esp_pen pen = {look->hollow ? paper : look->colour, look->colour, 1.5, NULL,
                                 NULL};
@@ -245,8 +234,8 @@ static void draw_mark(const struct plot *plot, double x, double y, const struct 
         return;
     const int count = shapes[look->shape].count;
     for (int i = 0; i < count; i++) {
-        points[2 * i] = x + shapes[look->shape].at[i][0];
-        points[2 * i + 1] = y + shapes[look->shape].at[i][1];
+        points[2 * i] = x + shapes[look->shape].at[2 * i];
+        points[2 * i + 1] = y + shapes[look->shape].at[2 * i + 1];
     }
     if (count > 0)
         esp_drawing_path(plot->d, &pen, points, count, true);

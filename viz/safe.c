@@ -142,11 +142,12 @@ int esp_safe_width(const char *bytes, size_t length, int flags)
     return width;
 }
 
-void esp_safe_write(FILE *file, const char *bytes, size_t length)
+/* `lines`: newlines and tabs stay. */
+static void write_units(FILE *file, const char *bytes, size_t length, bool lines)
 {
     struct esp_safe_unit shown;
     for (size_t i = 0; i < length;) {
-        if (bytes[i] == '\n' || bytes[i] == '\t') {
+        if (lines && (bytes[i] == '\n' || bytes[i] == '\t')) {
             putc(bytes[i++], file);
         } else {
             i += esp_safe_next(bytes + i, length - i, 0, &shown);
@@ -155,13 +156,9 @@ void esp_safe_write(FILE *file, const char *bytes, size_t length)
     }
 }
 
-static void write_units(FILE *file, const char *bytes, size_t length)
+void esp_safe_write(FILE *file, const char *bytes, size_t length)
 {
-    struct esp_safe_unit shown;
-    for (size_t i = 0; i < length;) {
-        i += esp_safe_next(bytes + i, length - i, 0, &shown);
-        fputs(shown.text, file);
-    }
+    write_units(file, bytes, length, true);
 }
 
 /* Formats twice, the second time with other bytes for newlines and tabs of the format. So
@@ -180,7 +177,7 @@ void esp_safe_print(FILE *file, const char *format, ...)
     va_end(args);
     for (int i = 0, start = 0; made && i <= length; i++)
         if (i == length || text[i] != other[i]) {
-            write_units(file, text + start, (size_t)(i - start));
+            write_units(file, text + start, (size_t)(i - start), false);
             if (i < length)
                 putc(text[i], file);
             start = i + 1;
@@ -200,7 +197,7 @@ void esp_complain(const char *format, ...)
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
     fputs("espalier: ", stderr);
-    write_units(stderr, sentence, strlen(sentence));
+    write_units(stderr, sentence, strlen(sentence), false);
     fputc('\n', stderr);
 }
 

@@ -4,6 +4,12 @@
 
 #include <stddef.h>
 
+/* The ending of a noun. */
+static inline const char *esp_plural(int count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* Appends to a sentence; truncates it at `size`. */
 __attribute__((format(printf, 3, 4))) void esp_say(char *text, size_t size, const char *format,
                                                    ...);

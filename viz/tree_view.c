@@ -12,6 +12,7 @@
 
 #include "viz/chart.h"
 #include "viz/safe.h"
+#include "viz/say.h"
 #include "viz/search.h"
 
 struct building {
@@ -204,14 +205,12 @@ int esp_tree_rows_build(struct esp_tree_rows *rows, const struct esp_iteration *
     struct building b = {.it = it, .choice = choice, .bonus_node = -1};
     if (choice->stages > ESP_STAGE_SELECT)
         b.bonus_node = it->path_length > 0 ? it->path[it->path_length - 1] : 0;
-    b.first = calloc(count + 2, sizeof *b.first);
-    b.child = calloc(count, sizeof *b.child);
-    b.hidden = calloc(count, sizeof *b.hidden);
+    b.first = calloc(3 * count + 2, sizeof *b.first);
     b.shown = calloc(count, sizeof *b.shown);
-    int status = b.first && b.child && b.hidden && b.shown ? build(&b, rows) : ESP_E_MEMORY;
+    b.child = b.first ? b.first + count + 2 : NULL;
+    b.hidden = b.first ? b.child + count : NULL;
+    int status = b.first && b.shown ? build(&b, rows) : ESP_E_MEMORY;
     free(b.first);
-    free(b.child);
-    free(b.hidden);
     free(b.shown);
     return status;
 }
@@ -239,7 +238,7 @@ const char *esp_copied_text(char text[64], const struct esp_iteration *it, int n
 {
     const int back = it->tree.nodes[node].copied;
     if (back > 0)
-        snprintf(text, 64, "copied from the text, %d token%s back", back, back == 1 ? "" : "s");
+        snprintf(text, 64, "copied from the text, %d token%s back", back, esp_plural(back));
     else /* a recording may lack the distance */
         snprintf(text, 64, "copied from the text");
     return text;
@@ -271,7 +270,7 @@ int32_t esp_target_choice(const struct esp_iteration *it, int node)
 
 /* ------------------------------------------------------------------ drawing */
 
-static const char *token_bytes(const struct esp_tokens *tokens, int32_t token, size_t *length)
+const char *esp_token_bytes_of(const struct esp_tokens *tokens, int32_t token, size_t *length)
 {
     const char *bytes = tokens->text ? tokens->text(tokens->user, token, length) : NULL;
     if (!bytes)
@@ -282,7 +281,7 @@ static const char *token_bytes(const struct esp_tokens *tokens, int32_t token, s
 int esp_token_width(const struct esp_tokens *tokens, int32_t token, bool ascii)
 {
     size_t length;
-    const char *bytes = token_bytes(tokens, token, &length);
+    const char *bytes = esp_token_bytes_of(tokens, token, &length);
     return 2 + esp_safe_width(bytes, length, ESP_SAFE_QUOTED | (ascii ? ESP_SAFE_ASCII : 0));
 }
 
@@ -290,7 +289,7 @@ int esp_draw_token(struct esp_canvas *canvas, int x, int y, int room, int style,
                    const struct esp_tokens *tokens, int32_t token)
 {
     size_t length;
-    const char *bytes = token_bytes(tokens, token, &length);
+    const char *bytes = esp_token_bytes_of(tokens, token, &length);
     if (room < 3)
         return x;
     x = esp_draw(canvas, x, y, style, "\"");
@@ -301,7 +300,7 @@ int esp_draw_token(struct esp_canvas *canvas, int x, int y, int room, int style,
 bool esp_tree_matches(const struct esp_tree_look *look, int32_t token)
 {
     size_t length;
-    const char *bytes = token_bytes(&look->tokens, token, &length);
+    const char *bytes = esp_token_bytes_of(&look->tokens, token, &length);
     return look->search && esp_search_forward(bytes, length, 0, look->search) >= 0;
 }
 

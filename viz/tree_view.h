@@ -60,6 +60,8 @@ struct esp_tree_look {
 void esp_tree_rows_draw(struct esp_canvas *canvas, const struct esp_tree_rows *rows,
                         const struct esp_iteration *it, const struct esp_tree_look *look);
 
+/* The bytes of a token; none if they are unknown. */
+const char *esp_token_bytes_of(const struct esp_tokens *tokens, int32_t token, size_t *length);
 /* Draws a token in quotes, at most `room` columns wide; returns the column after it. */
 int esp_draw_token(struct esp_canvas *canvas, int x, int y, int room, int style,
                    const struct esp_tokens *tokens, int32_t token);

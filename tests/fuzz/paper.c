@@ -9,13 +9,13 @@
 #include "tests/fuzz/support/fuzz.h"
 #include "viz/safe.h"
 
-static void draw(const struct esp_beside *beside, int format)
+static void draw(const struct esp_beside *beside, bool latex)
 {
-    struct esp_drawing drawing = {.latex = format == ESP_DRAWING_TIKZ};
+    struct esp_drawing drawing = {.latex = latex};
     char *bytes, *shown;
     size_t length;
     esp_beside_draw(beside, esp_colours_find("light"), &drawing);
-    FUZZ_REQUIRE(esp_drawing_write(&drawing, format, &bytes, &length) == 0, "there is memory");
+    FUZZ_REQUIRE(esp_drawing_write(&drawing, &bytes, &length) == 0, "there is memory");
     FILE *file = open_memstream(&shown, &length);
     FUZZ_REQUIRE(file, "there is memory");
     esp_safe_print(file, "%s", bytes);
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         FUZZ_REQUIRE(*err, "a refusal is a sentence");
         return 0;
     }
-    draw(&beside, ESP_DRAWING_SVG);
-    draw(&beside, ESP_DRAWING_TIKZ);
+    draw(&beside, false);
+    draw(&beside, true);
     return 0;
 }

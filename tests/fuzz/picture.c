@@ -10,8 +10,7 @@
 
 #include <gvc.h>
 
-#include "viz/dot/curves.h"
-#include "viz/dot/frame.h"
+#include "viz/dot/arrange.h"
 #include "sessions/event_json.h"
 #include "tests/fuzz/support/fuzz.h"
 
@@ -48,8 +47,8 @@ static void write_svg(Agraph_t *graph, double aspect)
     unsigned size = 0;
     if (!context)
         context = gvContext();
-    FUZZ_REQUIRE(context && esp_frame_layout(context, graph, aspect), "a tree can be laid out");
-    esp_curves_bend(graph);
+    FUZZ_REQUIRE(context && esp_arrange(context, graph, aspect), "a tree can be laid out");
+    esp_arrange_bend(graph);
     FUZZ_REQUIRE(gvRenderData(context, graph, "svg", &text, &size) == 0, "it can be drawn");
     require_text(text, size);
     gvFreeRenderData(text);
@@ -72,7 +71,7 @@ static void draw(const struct esp_recorded_event *recorded, struct esp_texts *te
     if (look.caption < 0)
         look.caption = ESP_CAPTION_FULL;
     agseterrf(ignore);
-    Agraph_t *graph = esp_picture(&recorded->iteration, &tokens, &look);
+    Agraph_t *graph = esp_picture(&recorded->iteration.it, &tokens, &look);
     FUZZ_REQUIRE(graph, "there is memory");
     if (strcmp(format, "svg") == 0 && agnnodes(graph) <= MOST_DRAWN)
         write_svg(graph, look.aspect);
@@ -83,7 +82,7 @@ static void draw(const struct esp_recorded_event *recorded, struct esp_texts *te
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
-    struct esp_recorded_event recorded = {.node_capacity = 0};
+    struct esp_recorded_event recorded = {.texts = {NULL}};
     struct esp_texts texts = {.name_count = 0};
     char how[64], err[512];
     const uint8_t *newline = memchr(bytes, '\n', length);

@@ -25,7 +25,7 @@ static void export(const struct esp_export_options *options, const char *what)
 static void write_again(const struct esp_event *event, const struct esp_tokens *tokens)
 {
     struct esp_line line = {.length = 0};
-    struct esp_recorded_event recorded = {.node_capacity = 0};
+    struct esp_recorded_event recorded = {.texts = {NULL}};
     struct esp_texts texts = {.name_count = 0};
     char err[512];
     FUZZ_REQUIRE(esp_event_to_json(&line, event, NULL, tokens) == 0, "there is memory");

@@ -51,11 +51,10 @@ static void write_forms(const struct cli_suite *suite, const struct cli_table *t
     require_shown(text, length, "a table");
     free(text);
     for (int i = 0; i < suite->plots; i++) {
-        struct esp_drawing drawing = {.count = 0};
+        struct esp_drawing drawing = {.latex = false};
         cli_table_plot(table, suite->title, suite->plot[i].across, suite->plot[i].column,
                        SUITE_PLAIN, &drawing);
-        FUZZ_REQUIRE(esp_drawing_write(&drawing, ESP_DRAWING_SVG, &text, &length) == 0,
-                     "there is memory");
+        FUZZ_REQUIRE(esp_drawing_write(&drawing, &text, &length) == 0, "there is memory");
         esp_drawing_free(&drawing);
         require_shown(text, length, "a plot");
         free(text);

@@ -109,7 +109,7 @@ static void check_recorded(const struct esp_iteration *it)
 {
     const struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = it};
     struct esp_line line = {.length = 0};
-    struct esp_recorded_event read = {.node_capacity = 0};
+    struct esp_recorded_event read = {.texts = {NULL}};
     struct esp_texts texts = {.count = 0};
     char err[256] = "";
     CHECK(esp_event_to_json(&line, &event, NULL, &tokens) == 0);
@@ -117,7 +117,7 @@ static void check_recorded(const struct esp_iteration *it)
               1,
           "%s", err);
     for (int i = 0; i < it->tree.count; i++)
-        CHECK(read.iteration.tree.nodes[i].copied == it->tree.nodes[i].copied);
+        CHECK(read.iteration.it.tree.nodes[i].copied == it->tree.nodes[i].copied);
     esp_recorded_event_free(&read);
     esp_texts_free(&texts);
     esp_line_free(&line);

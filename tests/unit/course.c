@@ -44,9 +44,9 @@ static char *draw(void)
         .kind = ESP_COURSE_CHART_THRESHOLDS, .theme = "light", .caption = ESP_CAPTION_FULL};
     char *svg, err[256] = "";
     size_t length;
-    struct esp_drawing drawing = {.count = 0};
+    struct esp_drawing drawing = {.latex = false};
     CHECK(esp_course_chart_draw(&course, &options, &drawing, err, sizeof err) == 0, "%s", err);
-    CHECK(esp_drawing_write(&drawing, ESP_DRAWING_SVG, &svg, &length) == 0);
+    CHECK(esp_drawing_write(&drawing, &svg, &length) == 0);
     esp_drawing_free(&drawing);
     return svg;
 }

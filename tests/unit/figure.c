@@ -56,10 +56,10 @@ static const char *say(void *text, int32_t token, size_t *length)
 }
 
 /* The figure of a small tree all of whose tokens are `text`. */
-static char *draw(int kind, int format, const char *text)
+static char *draw(int kind, bool latex, const char *text)
 {
     struct esp_tree_builder builder;
-    struct esp_drawing drawing = {.latex = format == ESP_DRAWING_TIKZ};
+    struct esp_drawing drawing = {.latex = latex};
     char copy[256], err[128] = "", *bytes;
     size_t length;
     static const int32_t path[] = {1}, committed[] = {100, 9};
@@ -90,7 +90,7 @@ static char *draw(int kind, int format, const char *text)
                                       .colours = esp_colours_find("light"),
                                       .nodes = -1};
     CHECK(esp_figure_draw(&figure, &drawing, err, sizeof err) == 0, "%s", err);
-    CHECK(esp_drawing_write(&drawing, format, &bytes, &length) == 0);
+    CHECK(esp_drawing_write(&drawing, &bytes, &length) == 0);
     CHECK(drawing.width > 100 && drawing.height > 60);
     esp_drawing_free(&drawing);
     esp_tree_close(&builder);
@@ -100,13 +100,13 @@ static char *draw(int kind, int format, const char *text)
 /* No command of TeX begins in a token: what is left without our own is none. */
 TEST(tokens_are_no_commands_in_latex)
 {
-    char *tikz = draw(ESP_FIGURE_TREE, ESP_DRAWING_TIKZ, "\\a{%#_}~^&$");
+    char *tikz = draw(ESP_FIGURE_TREE, true, "\\a{%#_}~^&$");
     CHECK(strstr(tikz, "\\textbackslash{}\\textbackslash{}a\\{\\%\\#\\_\\}\\textasciitilde{}"
                        "\\textasciicircum{}\\&\\symbol{36}"),
           "%s", tikz);
     CHECK(!strstr(tikz, "\\a"));
     free(tikz);
-    tikz = draw(ESP_FIGURE_TREE, ESP_DRAWING_TIKZ, " \u4e2d\u00e9--\"\x1b");
+    tikz = draw(ESP_FIGURE_TREE, true, " \u4e2d\u00e9--\"\x1b");
     CHECK(strstr(tikz, "{\\textvisiblespace{}\\textless{}U+4E2D\\textgreater{}\\'{e}-{}-{}"
                        "\\symbol{34}\\textasciicircum{}[}"),
           "%s", tikz);
@@ -118,7 +118,7 @@ TEST(tokens_are_no_commands_in_latex)
 TEST(tokens_are_no_markup_in_svg)
 {
     for (int kind = ESP_FIGURE_MASK; kind < ESP_FIGURE_KINDS; kind++) {
-        char *svg = draw(kind, ESP_DRAWING_SVG, "</text>\x07\u202e<b>&");
+        char *svg = draw(kind, false, "</text>\x07\u202e<b>&");
         CHECK(!strstr(svg, "<b>") && !strstr(svg, "\u202e") && !strchr(svg, '\x07'));
         CHECK((strstr(svg, "&lt;/tex") != NULL) == (kind != ESP_FIGURE_TIMELINE), "%d", kind);
         free(svg);
@@ -144,7 +144,7 @@ TEST(a_long_token_is_cut)
  * passes are told apart. */
 TEST(a_timeline_has_its_stages_in_order)
 {
-    char *svg = draw(ESP_FIGURE_TIMELINE, ESP_DRAWING_SVG, "a");
+    char *svg = draw(ESP_FIGURE_TIMELINE, false, "a");
     const struct esp_colours *colours = esp_colours_find("light");
     double x[ESP_STAGES], wide[ESP_STAGES], y, high;
     for (int s = 0; s < ESP_STAGES; s++) {
@@ -167,7 +167,7 @@ TEST(a_timeline_has_its_stages_in_order)
 /* Blanks are dropped where a line begins, but not from a token that has nothing else. */
 TEST(a_token_of_blanks_has_room)
 {
-    char *svg = draw(ESP_FIGURE_ITERATION, ESP_DRAWING_SVG, "  ");
+    char *svg = draw(ESP_FIGURE_ITERATION, false, "  ");
     CHECK(!strstr(svg, "width=\"-"), "%s", svg);
     free(svg);
 }

@@ -112,7 +112,7 @@ TEST(a_recording_keeps_what_was_shown)
     struct esp_iteration it = make_iteration("specinfer");
     struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = &it};
     struct esp_line line = {.length = 0};
-    struct esp_recorded_event recorded = {.node_capacity = 0};
+    struct esp_recorded_event recorded = {.texts = {NULL}};
     struct esp_texts texts = {.count = 0};
     struct esp_tokens tokens = {NULL, NULL};
     const int32_t order[] = {0, 1, 3, 2}, path[] = {1}, committed[] = {0, 0};
@@ -137,7 +137,7 @@ TEST(a_recording_keeps_what_was_shown)
                               sizeof err) == 1,
           "%s", err);
     for (int i = 0; i < 4; i++) {
-        const struct esp_node *read = &recorded.iteration.tree.nodes[i];
+        const struct esp_node *read = &recorded.iteration.it.tree.nodes[i];
         CHECK(same(read->branching, nodes[i].branching) && read->drawn == nodes[i].drawn);
         CHECK(same(read->acceptance_rate, nodes[i].acceptance_rate));
         CHECK(same(read->ceiling, nodes[i].ceiling));

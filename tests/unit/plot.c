@@ -10,7 +10,26 @@
 
 enum { SERIES = 20, PLAIN = 5 /* one of them */, POINTS = 3, SAMPLE = 600 };
 
-static void draw(struct esp_drawing *drawing, bool bars, bool level)
+/* A plot as an SVG; every shape is a line of it. */
+struct picture {
+    char *svg;
+    double width, height;
+};
+
+static struct picture picture_of(const struct esp_plot *plot)
+{
+    struct esp_drawing drawing = {.latex = false};
+    struct picture picture;
+    size_t length;
+    esp_plot_draw(plot, &drawing);
+    CHECK(!drawing.failed && esp_drawing_write(&drawing, &picture.svg, &length) == 0);
+    picture.width = drawing.width;
+    picture.height = drawing.height;
+    esp_drawing_free(&drawing);
+    return picture;
+}
+
+static struct picture draw(bool bars, bool level)
 {
     static const char *const names[POINTS] = {"a", "b", "c"};
     static double x[SERIES][POINTS], y[SERIES][POINTS];
@@ -26,73 +45,104 @@ static void draw(struct esp_drawing *drawing, bool bars, bool level)
     }
     const struct esp_plot plot = {"Title", "x",    "y",    bars ? names : NULL,
                                   POINTS,  series, SERIES, NULL};
-    memset(drawing, 0, sizeof *drawing);
-    esp_plot_draw(&plot, drawing);
-    CHECK(!drawing->failed);
+    return picture_of(&plot);
 }
 
-static int find_text(const struct esp_drawing *d, const char *text)
+/* The line of a text; NULL if there is none. */
+static const char *find_text(const struct picture *p, const char *text)
 {
-    for (size_t i = 0; i < d->count; i++)
-        if (d->shapes[i].type == ESP_SHAPE_TEXT &&
-            strcmp(d->bytes + d->shapes[i].start, text) == 0)
-            return (int)i;
-    return -1;
+    char end[160];
+    snprintf(end, sizeof end, ">%s</text>", text);
+    const char *at = strstr(p->svg, end);
+    while (at && at > p->svg && at[-1] != '\n')
+        at--;
+    return at;
 }
 
-static int count_kind(const struct esp_drawing *d, const char *kind)
+static int count_kind(const struct picture *p, const char *kind)
 {
+    char class[32];
     int count = 0;
-    for (size_t i = 0; i < d->count; i++)
-        count += d->shapes[i].kind && strcmp(d->shapes[i].kind, kind) == 0;
+    snprintf(class, sizeof class, "class=\"%s\"", kind);
+    for (const char *at = p->svg; (at = strstr(at, class)); at++)
+        count++;
     return count;
 }
 
-static void add_shape(const struct esp_drawing *d, const struct esp_drawing_shape *shape,
-                      double left, double top, char sample[SAMPLE])
+static double number(const char *line, const char *name)
 {
-    size_t used = strlen(sample);
-    used += (size_t)snprintf(sample + used, SAMPLE - used, "%d %s %s %s %s %g %g;", shape->type,
-                             shape->fill, shape->stroke, shape->dashes ? shape->dashes : "",
-                             shape->kind ? shape->kind : "", shape->width, shape->height);
-    for (size_t i = 0; i < shape->count && used < SAMPLE - 32; i++) {
-        const double *at = d->points + 2 * (shape->start + i);
-        used += (size_t)snprintf(sample + used, SAMPLE - used, " %.1f,%.1f", at[0] - left,
-                                 at[1] - top);
+    char begin[24];
+    snprintf(begin, sizeof begin, " %s=\"", name);
+    const char *at = strstr(line, begin);
+    return at && at < strchr(line, '\n') ? atof(at + strlen(begin)) : NAN;
+}
+
+/* The points of a path; returns how many there are. */
+static int points_of(const char *line, double points[64])
+{
+    int count = 0;
+    for (const char *at = line + strlen("<path d=\""); strchr("ML", *at) && count < 32;
+         count++) {
+        char *end;
+        points[2 * count] = strtod(at + 1, &end);
+        points[2 * count + 1] = strtod(end, &end);
+        at = end;
     }
+    return count;
+}
+
+/* Adds a shape in a line of the SVG: how it looks, and its points relative to a place. */
+static void add_shape(const char *line, double left, double top, char sample[SAMPLE])
+{
+    const char *looks = strstr(line, " fill=");
+    double points[64];
+    size_t used = strlen(sample);
+    const int count = strncmp(line, "<path", 5) == 0 ? points_of(line, points) : 0;
+    used += (size_t)snprintf(sample + used, SAMPLE - used, "%.5s %g %g%.*s;", line,
+                             number(line, "width"), number(line, "height"),
+                             (int)strcspn(looks, "\n"), looks);
+    for (int i = 0; i < count && used < SAMPLE - 32; i++)
+        used += (size_t)snprintf(sample + used, SAMPLE - used, " %.1f,%.1f",
+                                 points[2 * i] - left, points[2 * i + 1] - top);
 }
 
 /* The sample of a series in the legend, which is drawn before its label: all shapes left of it
  * on its line, relative to it. */
-static void sample_of(const struct esp_drawing *d, int index, char sample[SAMPLE])
+static void sample_of(const struct picture *p, int index, char sample[SAMPLE])
 {
     char label[32];
     snprintf(label, sizeof label, index == PLAIN ? "plain decoding" : "series %d", index);
-    const int end = find_text(d, label);
-    CHECK(end > 0, "%s", label);
-    int from = end;
-    while (d->shapes[from - 1].type != ESP_SHAPE_TEXT && from > end - 6)
-        from--;
-    const double left = d->shapes[end].x, top = d->shapes[end].y;
+    const char *end = find_text(p, label), *at = end;
+    CHECK(end, "%s", label);
+    const double left = number(end, "x"), top = number(end, "y");
     sample[0] = '\0';
-    for (int i = from; i < end; i++) {
-        const struct esp_drawing_shape *s = &d->shapes[i];
-        const double y = s->type == ESP_SHAPE_PATH ? d->points[2 * s->start + 1] : s->y;
-        const double x = s->type == ESP_SHAPE_PATH ? d->points[2 * s->start] : s->x;
-        if (x > left - 40 && fabs(y - top) < 14)
-            add_shape(d, s, left, top, sample);
+    do {
+        at -= 2;
+        while (at[-1] != '\n')
+            at--;
+    } while (strncmp(at, "<text", 5) != 0);
+    for (at = strchr(at, '\n') + 1; at < end; at = strchr(at, '\n') + 1) {
+        double points[64] = {number(at, "x"), number(at, "y")};
+        if (strncmp(at, "<path", 5) == 0)
+            points_of(at, points);
+        if (strncmp(at, "<circle", 7) == 0) {
+            points[0] = number(at, "cx");
+            points[1] = number(at, "cy");
+        }
+        if (points[0] > left - 40 && fabs(points[1] - top) < 14)
+            add_shape(at, left, top, sample);
     }
     CHECK(*sample, "%s has a sample", label);
 }
 
-static void check_apart(const struct esp_drawing *d)
+static void check_apart(const struct picture *p)
 {
     char a[SAMPLE], b[SAMPLE];
     for (int i = 0; i < SERIES; i++) {
-        sample_of(d, i, a);
+        sample_of(p, i, a);
         CHECK((strstr(a, "reference") != NULL) == (i == PLAIN), "%d: %s", i, a);
         for (int j = 0; j < i; j++) {
-            sample_of(d, j, b);
+            sample_of(p, j, b);
             CHECK(strcmp(a, b) != 0, "%d and %d look alike: %s", i, j, a);
         }
     }
@@ -100,35 +150,43 @@ static void check_apart(const struct esp_drawing *d)
 
 TEST(twenty_lines_can_be_told_apart)
 {
-    struct esp_drawing d;
-    draw(&d, false, false);
-    check_apart(&d);
-    CHECK(count_kind(&d, "reference") == 2, "a line and its sample");
-    esp_drawing_free(&d);
+    struct picture p = draw(false, false);
+    check_apart(&p);
+    CHECK(count_kind(&p, "reference") == 2, "a line and its sample");
+    free(p.svg);
 }
 
 TEST(twenty_kinds_of_bars_can_be_told_apart)
 {
-    struct esp_drawing d;
-    draw(&d, true, false);
-    check_apart(&d);
-    CHECK(count_kind(&d, "reference") == POINTS + 1, "a line over each group");
-    esp_drawing_free(&d);
+    struct picture p = draw(true, false);
+    check_apart(&p);
+    CHECK(count_kind(&p, "reference") == POINTS + 1, "a line over each group");
+    free(p.svg);
+}
+
+/* The points of the next path of a kind, and the place after it; NULL: there is none. */
+static const char *next_of(const char *svg, const char *kind, double points[64])
+{
+    char class[32];
+    snprintf(class, sizeof class, "class=\"%s\"", kind);
+    const char *at = strstr(svg, class), *line = at;
+    while (line && line[-1] != '\n')
+        line--;
+    if (line)
+        points_of(line, points);
+    return at ? at + 1 : NULL;
 }
 
 /* What holds for all x is a level line from one end to the other. */
 TEST(a_value_for_all_x_is_a_level_line)
 {
     for (int bars = 0; bars < 2; bars++) {
-        struct esp_drawing d;
-        size_t i = 0;
-        draw(&d, bars, true);
-        while (!d.shapes[i].kind || strcmp(d.shapes[i].kind, "reference") != 0)
-            CHECK(++i < d.count);
-        const double *at = d.points + 2 * d.shapes[i].start;
+        struct picture p = draw(bars, true);
+        double at[64];
+        CHECK(next_of(p.svg, "reference", at));
         CHECK(at[2] - at[0] > 400 && at[1] == at[3], "%g, %g to %g, %g", at[0], at[1], at[2],
               at[3]);
-        esp_drawing_free(&d);
+        free(p.svg);
     }
 }
 
@@ -141,21 +199,15 @@ TEST(deviations_are_error_bars)
     for (int bars = 0; bars < 2; bars++) {
         const struct esp_plot plot = {"Title", "x",     "y", bars ? names : NULL,
                                       3,       &series, 1,   "deviation"};
-        struct esp_drawing d = {.count = 0};
-        double top[3], bottom[3];
-        int count = 0;
-        esp_plot_draw(&plot, &d);
-        CHECK(count_kind(&d, "error") == 3, "two bars and their sample");
-        CHECK(find_text(&d, "deviation") > 0);
-        for (size_t i = 0; i < d.count && count < 3; i++)
-            if (d.shapes[i].kind && strcmp(d.shapes[i].kind, "error") == 0) {
-                top[count] = d.points[2 * d.shapes[i].start + 1];
-                bottom[count++] = d.points[2 * d.shapes[i].start + 7];
-            }
-        CHECK(bottom[0] - top[0] > 119 && bottom[0] - top[0] < 121,
+        struct picture p = picture_of(&plot);
+        double first[64], second[64];
+        CHECK(count_kind(&p, "error") == 3, "two bars and their sample");
+        CHECK(find_text(&p, "deviation") != NULL);
+        next_of(next_of(p.svg, "error", first), "error", second);
+        CHECK(first[7] - first[1] > 119 && first[7] - first[1] < 121,
               "2 of 5 units in 300 points");
-        CHECK(bottom[1] > 339 && bottom[1] < 341, "%g: the foot of the picture", bottom[1]);
-        esp_drawing_free(&d);
+        CHECK(second[7] > 339 && second[7] < 341, "%g: the foot of the picture", second[7]);
+        free(p.svg);
     }
 }
 
@@ -169,13 +221,16 @@ TEST(long_names_do_not_run_into_each_other)
     const double x[] = {0, 1, 2}, y[] = {4, 4, 1};
     const struct esp_plot_series series = {label, 3, x, y, NULL, false};
     const struct esp_plot plot = {"Title", "x", "y", names, 3, &series, 1, NULL};
-    struct esp_drawing d = {.count = 0};
-    esp_plot_draw(&plot, &d);
-    const struct esp_drawing_shape *name = &d.shapes[find_text(&d, names[1])];
-    CHECK(name->flags & ESP_TEXT_UPWARDS && name->y + name->width < d.height);
-    const struct esp_drawing_shape *axis = &d.shapes[find_text(&d, "x")];
-    CHECK(axis->y > name->y + name->width, "the axis is named below");
-    const struct esp_drawing_shape *entry = &d.shapes[find_text(&d, label)];
-    CHECK(entry->x + entry->width < d.width);
-    esp_drawing_free(&d);
+    struct picture p = picture_of(&plot);
+    const char *name = find_text(&p, names[1]), *axis = find_text(&p, "x"),
+               *entry = find_text(&p, label);
+    CHECK(name && axis && entry);
+    const double size = number(name, "font-size"),
+                 end = number(name, "y") + esp_drawing_width(names[1], (int)size, 0);
+    CHECK(strncmp(strstr(name, "transform="), "transform=\"rotate(-90 ", 22) == 0);
+    CHECK(end < p.height);
+    CHECK(number(axis, "y") > end, "the axis is named below");
+    CHECK(number(entry, "x") + esp_drawing_width(label, (int)number(entry, "font-size"), 0) <
+          p.width);
+    free(p.svg);
 }

@@ -378,7 +378,7 @@ TEST(random_iterations_make_the_round_trip)
 {
     static struct random_iteration random_iteration;
     struct esp_line line = {.length = 0};
-    struct esp_recorded_event recorded = {.node_capacity = 0};
+    struct esp_recorded_event recorded = {.texts = {NULL}};
     struct esp_texts texts = {.count = 0};
     struct esp_tokens tokens = {recorded_token, NULL};
     unsigned long long random = 1;
@@ -393,7 +393,7 @@ TEST(random_iterations_make_the_round_trip)
                                   sizeof err) == 1,
               "trial %d: %s", trial, err);
         CHECK(recorded.event.time == event.time);
-        recorded_same(&recorded.iteration, &random_iteration.it, "random");
+        recorded_same(&recorded.iteration.it, &random_iteration.it, "random");
     }
     for (int i = 0; i < random_iteration.it.tree.count; i++) {
         size_t length = 0, wanted = 0;

@@ -350,7 +350,7 @@ static int export_paper(struct job *job, char *err, size_t errlen)
 {
     const struct cli_options *o = job->o;
     struct esp_beside *beside = calloc(1, sizeof *beside);
-    struct esp_drawing drawing = {.count = 0};
+    struct esp_drawing drawing = {.latex = false};
     char *bytes = NULL;
     size_t length = 0;
     int status = beside ? read_format(job, err, errlen) : (int)ESP_E_MEMORY;

@@ -159,8 +159,7 @@ int esp_export_drawing(const struct esp_drawing *drawing, int format, char **byt
                        size_t *length, char *err, size_t errlen)
 {
     const bool tikz = format == ESP_EXPORT_TIKZ;
-    int status =
-        esp_drawing_write(drawing, tikz ? ESP_DRAWING_TIKZ : ESP_DRAWING_SVG, bytes, length);
+    int status = esp_drawing_write(drawing, bytes, length);
     if (status < 0)
         return esp_fail(err, errlen, status, "no memory for the figure");
     if (tikz || format == ESP_EXPORT_SVG)

@@ -33,9 +33,9 @@ int esp_ring_open(struct esp_ring **opened, int slots, int nodes)
     ring->slot = calloc(ring->slots, sizeof *ring->slot);
     int status = ring->slot ? 0 : ESP_E_MEMORY;
     for (int i = 0; status == 0 && i < 2; i++)
-        status = esp_iteration_reserve(&ring->pending[i].iteration, nodes);
+        status = esp_iteration_reserve(&ring->pending[i].iteration, nodes, 3 * nodes);
     for (unsigned i = 0; status == 0 && i < ring->slots; i++)
-        status = esp_iteration_reserve(&ring->slot[i].iteration, nodes);
+        status = esp_iteration_reserve(&ring->slot[i].iteration, nodes, 3 * nodes);
     if (status < 0) {
         esp_ring_close(ring);
         return status;

@@ -7,26 +7,13 @@
 #include "viz/chart.h"
 #include "viz/decision.h"
 #include "viz/dot/label.h"
+#include "viz/formula.h"
 #include "viz/gauges.h"
+#include "viz/say.h"
 
 enum { TITLE = 20, LINE = 13, LEGEND = 12 };
 
 static const char gap[] = "&#160;&#160;&#160;&#160;";
-
-static void begin_row(FILE *file, int size, const char *colour)
-{
-    fprintf(file, "<tr><td align=\"left\"><font point-size=\"%d\" color=\"%s\">", size, colour);
-}
-
-static void end_row(FILE *file)
-{
-    fputs("</font></td></tr>", file);
-}
-
-static const char *plural(int count)
-{
-    return count == 1 ? "" : "s";
-}
 
 static void put_title(FILE *file, const struct esp_iteration *it,
                       const struct esp_colours *colours)
@@ -36,16 +23,16 @@ static void put_title(FILE *file, const struct esp_iteration *it,
         cut += it->tree.nodes[i].verdict == ESP_CUT;
         copied += esp_is_copied(it, i);
     }
-    begin_row(file, TITLE, colours->text);
+    esp_label_row(file, TITLE, colours->text);
     fprintf(file, "<b>Iteration %d: %d token%s committed in ", it->index, it->committed_count,
-            plural(it->committed_count));
-    if (it->target_passes > 1)
-        fprintf(file, "%d passes of the target</b>", it->target_passes);
-    else
-        fputs("one pass of the target</b>", file);
-    end_row(file);
-    begin_row(file, LINE, colours->text);
-    fprintf(file, "%d token%s %s", drafted, plural(drafted),
+            esp_plural(it->committed_count));
+    fprintf(file,
+            it->target_passes > 1 ? "%d passes of the target</b>"
+                                  : "one pass of the target</b>",
+            it->target_passes);
+    esp_label_row_end(file);
+    esp_label_row(file, LINE, colours->text);
+    fprintf(file, "%d token%s %s", drafted, esp_plural(drafted),
             copied > 0 && copied == drafted ? "copied from the text" : "drafted");
     if (copied > 0 && copied < drafted)
         fprintf(file, ", %d of them copied from the text", copied);
@@ -54,7 +41,7 @@ static void put_title(FILE *file, const struct esp_iteration *it,
     fprintf(file, ", %d accepted", it->path_length);
     if (it->committed_count > it->path_length)
         fputs("; then one from the target itself", file);
-    end_row(file);
+    esp_label_row_end(file);
 }
 
 /* "draft <b>.51</b> ms" and a gap; a run of text may end with blanks but not begin with one. */
@@ -75,14 +62,14 @@ static void put_setup(FILE *file, const struct esp_iteration *it,
                       const struct esp_picture_look *look)
 {
     const struct esp_colours *colours = look->colours;
-    begin_row(file, LINE, colours->label);
+    esp_label_row(file, LINE, colours->label);
     put_name(file, "drafter", it->drafter);
     put_name(file, "verifier", it->verifier);
     if (it->lossy)
         fprintf(file, "<font color=\"%s\"><b>LOSSY%s</b></font>", colours->rejected, gap);
     if (look->models && *look->models)
         esp_label_text(file, look->models);
-    end_row(file);
+    esp_label_row_end(file);
 }
 
 /* The values of the controller, a few in a row. */
@@ -94,14 +81,14 @@ static void put_gauges(FILE *file, const struct esp_iteration *it,
     for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++) {
         const struct esp_gauge *g = &it->gauges[i];
         if (i % IN_A_ROW == 0)
-            begin_row(file, LINE, colours->label);
+            esp_label_row(file, LINE, colours->label);
         esp_label_text(file, esp_gauge_full_name(name, it, g->name));
         fprintf(file, " <b>%s", esp_number(before, g->before, 3));
         if (g->after != g->before)
             fprintf(file, " \u2192 %s", esp_number(after, g->after, 3));
         fprintf(file, "%s</b>", gap);
         if (i % IN_A_ROW == IN_A_ROW - 1 || i + 1 == it->gauge_count)
-            end_row(file);
+            esp_label_row_end(file);
     }
 }
 
@@ -115,7 +102,7 @@ static void put_times(FILE *file, const struct esp_iteration *it,
         all += s[i];
     if (!(all > 0))
         return;
-    begin_row(file, LINE, colours->label);
+    esp_label_row(file, LINE, colours->label);
     snprintf(words, sizeof words, "ms in %d pass%s", it->draft_passes,
              it->draft_passes == 1 ? "" : "es");
     put_fact(file, "draft", esp_number(number, 1e3 * s[ESP_STAGE_DRAFT], 2), words);
@@ -123,17 +110,17 @@ static void put_times(FILE *file, const struct esp_iteration *it,
     put_fact(file, "rest",
              esp_number(number, 1e3 * (all - s[ESP_STAGE_DRAFT] - s[ESP_STAGE_VERIFY]), 2),
              "ms");
-    end_row(file);
+    esp_label_row_end(file);
     if (it->committed_count < 1)
         return;
     const double each = all / it->committed_count;
-    begin_row(file, LINE, colours->label);
+    esp_label_row(file, LINE, colours->label);
     put_fact(file, "per token", esp_number(number, 1e3 * each, 2), "ms");
     if (it->baseline > 0) {
         put_fact(file, "plain decoding", esp_number(number, 1e3 * it->baseline, 2), "ms");
         fprintf(file, "<b>%.2fx</b>", it->baseline / each);
     }
-    end_row(file);
+    esp_label_row_end(file);
 }
 
 void esp_picture_caption(FILE *file, const struct esp_iteration *it,
@@ -206,60 +193,38 @@ static void put_widths(FILE *file, const struct esp_colours *colours)
             gap);
 }
 
-static bool has_verdict(const struct esp_iteration *it, int verdict)
-{
-    for (int i = 1; i < it->tree.count; i++)
-        if (it->tree.nodes[i].verdict == verdict)
-            return true;
-    return false;
-}
+/* What a picture shows, besides its tokens. */
+struct shown {
+    bool verdict[4];
+    bool confidence, draft, target; /* probabilities */
+    bool test, draw;                /* decisions */
+};
 
-static bool has_confidence(const struct esp_iteration *it)
+static struct shown find_shown(const struct esp_iteration *it)
 {
-    for (int i = 0; i < it->tree.count; i++)
-        if (isfinite(it->tree.nodes[i].confidence))
-            return true;
-    return false;
-}
-
-/* Whether the draft gave any node a probability, which is the width of its edge. */
-static bool has_draft(const struct esp_iteration *it)
-{
-    for (int i = 1; i < it->tree.count; i++)
-        if (isfinite(esp_draft_probability(it, i)))
-            return true;
-    return false;
-}
-
-/* Whether any node has a probability of the target below it. */
-static bool has_target(const struct esp_iteration *it)
-{
-    for (int i = 1; i < it->tree.count; i++)
-        if (isfinite(it->tree.nodes[i].p))
-            return true;
-    return false;
-}
-
-static bool has_decision(const struct esp_iteration *it, int kind)
-{
+    struct shown shown = {.confidence = false};
     struct esp_decision decision;
-    for (int i = 1; i < it->tree.count; i++) {
+    for (int i = 0; i < it->tree.count; i++) {
+        const struct esp_node *n = &it->tree.nodes[i];
+        shown.confidence = shown.confidence || isfinite(n->confidence);
+        if (i == 0)
+            continue;
         esp_decision_of(&decision, it, i);
-        if (decision.kind == kind)
-            return it->verifier != NULL;
+        shown.verdict[n->verdict & 3] = true;
+        shown.draft = shown.draft || isfinite(esp_draft_probability(it, i));
+        shown.target = shown.target || isfinite(n->p);
+        shown.test = shown.test || decision.kind == ESP_DECISION_TEST;
+        shown.draw = shown.draw || decision.kind == ESP_DECISION_DRAW;
     }
-    return false;
+    return shown;
 }
 
 static void put_test(FILE *file, const struct esp_iteration *it)
 {
     struct esp_item item;
-    size_t length = strcspn(it->verifier, ":");
     fputs("a: acceptance probability", file);
-    for (int i = 0; esp_item(ESP_VERIFIERS, i, &item); i++) {
-        if (strlen(item.name) != length || strncmp(item.name, it->verifier, length) != 0 ||
-            item.where) /* there is no room to explain its letters */
-            continue;
+    /* There is no room to explain the letters of a formula. */
+    if (esp_item_of(ESP_VERIFIERS, it->verifier, &item) && !item.where) {
         fputs(", here ", file);
         esp_label_text(file, item.formula);
     }
@@ -267,55 +232,61 @@ static void put_test(FILE *file, const struct esp_iteration *it)
 }
 
 /* What the third line of a node means. */
-static void put_decisions(FILE *file, const struct esp_iteration *it)
+static void put_decisions(FILE *file, const struct esp_iteration *it, const struct shown *shown)
 {
-    const bool tests = has_decision(it, ESP_DECISION_TEST),
-               draws = has_decision(it, ESP_DECISION_DRAW);
-    if (!tests && !draws)
+    if (!it->verifier || (!shown->test && !shown->draw))
         return;
     fputs("<tr><td align=\"left\">", file);
-    if (tests)
+    if (shown->test)
         put_test(file, it);
-    if (draws)
+    if (shown->draw)
         fputs("drawn: the target drew it, with probability a", file);
     fputs("</td></tr>", file);
 }
 
 /* The kinds of nodes in the picture. Graphviz stretches all columns of a narrow row equally, so
  * empty columns stand for missing kinds. */
-static void put_samples(FILE *file, const struct esp_iteration *it,
+static void put_samples(FILE *file, const struct shown *shown,
                         const struct esp_colours *colours)
 {
     enum { EMPTY = 12 };
-    const bool cut = has_verdict(it, ESP_CUT), accepted = has_verdict(it, ESP_ACCEPTED),
-               rejected = has_verdict(it, ESP_REJECTED), other = has_verdict(it, ESP_UNVISITED);
-    if (accepted)
-        put_sample(file, colours->accepted, 3, "", "\u2713", "accepted");
-    if (rejected)
-        put_sample(file, colours->rejected, 2, "", "\u2717", "rejected");
-    if (other)
-        put_sample(file, colours->frame, 1, "", "&#160;", "not visited");
-    if (cut)
-        put_sample(file, colours->cut, 1, ",dashed", "&#160;", "cut before the target saw it");
+    const struct {
+        int verdict;
+        const char *colour;
+        int border;
+        const char *style, *mark, *text;
+    } samples[] = {
+        {ESP_ACCEPTED, colours->accepted, 3, "", "\u2713", "accepted"},
+        {ESP_REJECTED, colours->rejected, 2, "", "\u2717", "rejected"},
+        {ESP_UNVISITED, colours->frame, 1, "", "&#160;", "not visited"},
+        {ESP_CUT, colours->cut, 1, ",dashed", "&#160;", "cut before the target saw it"},
+    };
+    int missing = 0;
+    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++)
+        if (shown->verdict[samples[i].verdict])
+            put_sample(file, samples[i].colour, samples[i].border, samples[i].style,
+                       samples[i].mark, samples[i].text);
+        else
+            missing++;
     put_sample(file, colours->bonus, 1, "double", "+", "from the target");
-    for (int i = EMPTY * (4 - accepted - rejected - other - cut); i > 0; i--)
+    for (int i = EMPTY * missing; i > 0; i--)
         fputs("<td></td>", file);
 }
 
 /* The meaning of shades, edges and numbers, if there are any. */
-static void put_measures(FILE *file, const struct esp_iteration *it,
+static void put_measures(FILE *file, const struct shown *shown,
                          const struct esp_colours *colours)
 {
-    if (!has_draft(it) && !has_confidence(it) && !has_target(it))
+    if (!shown->draft && !shown->confidence && !shown->target)
         return;
     fputs("<tr><td align=\"left\"><table border=\"0\" cellborder=\"0\" cellspacing=\"2\" "
           "cellpadding=\"1\"><tr>",
           file);
-    if (has_confidence(it))
+    if (shown->confidence)
         put_shades(file, colours);
-    if (has_draft(it))
+    if (shown->draft)
         put_widths(file, colours);
-    if (has_target(it))
+    if (shown->target)
         fputs("<td align=\"left\">p: the target's probability</td>", file);
     fputs("</tr></table></td></tr>", file);
 }
@@ -324,15 +295,16 @@ void esp_picture_legend(FILE *file, const struct esp_iteration *it,
                         const struct esp_picture_look *look)
 {
     const struct esp_colours *colours = look->colours;
+    const struct shown shown = find_shown(it);
     fprintf(file,
             "<table border=\"0\" cellborder=\"0\" cellspacing=\"2\" cellpadding=\"0\">"
             "<tr><td height=\"12\"></td></tr><tr>"
             "<td align=\"left\"><font point-size=\"%d\" color=\"%s\">"
             "<table border=\"0\" cellborder=\"0\" cellspacing=\"2\" cellpadding=\"1\"><tr>",
             LEGEND, colours->label);
-    put_samples(file, it, colours);
+    put_samples(file, &shown, colours);
     fputs("</tr></table></font></td></tr>", file);
-    put_measures(file, it, colours);
-    put_decisions(file, it);
+    put_measures(file, &shown, colours);
+    put_decisions(file, it, &shown);
     fputs("</table>", file);
 }

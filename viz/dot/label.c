@@ -25,6 +25,16 @@ static void put(FILE *file, const char *text)
     }
 }
 
+void esp_label_row(FILE *file, int size, const char *colour)
+{
+    fprintf(file, "<tr><td align=\"left\"><font point-size=\"%d\" color=\"%s\">", size, colour);
+}
+
+void esp_label_row_end(FILE *file)
+{
+    fputs("</font></td></tr>", file);
+}
+
 void esp_label_text(FILE *file, const char *text)
 {
     struct esp_safe_unit shown;
@@ -36,18 +46,10 @@ void esp_label_text(FILE *file, const char *text)
     }
 }
 
-static const char *bytes_of(const struct esp_tokens *tokens, int32_t token, size_t *length)
-{
-    const char *bytes = tokens->text ? tokens->text(tokens->user, token, length) : NULL;
-    if (!bytes)
-        *length = 0;
-    return bytes ? bytes : "";
-}
-
 void esp_label_token(FILE *file, const struct esp_tokens *tokens, int32_t token, int columns)
 {
     size_t length;
-    const char *bytes = bytes_of(tokens, token, &length);
+    const char *bytes = esp_token_bytes_of(tokens, token, &length);
     int flags = ESP_SAFE_QUOTED, used = 0, room = columns - 2;
     bool cut = esp_safe_width(bytes, length < 4096 ? length : 4096, flags) > room;
     struct esp_safe_unit shown;
@@ -66,7 +68,7 @@ void esp_label_token(FILE *file, const struct esp_tokens *tokens, int32_t token,
 char *esp_label_escaped(const struct esp_tokens *tokens, int32_t token)
 {
     size_t length, size;
-    const char *bytes = bytes_of(tokens, token, &length);
+    const char *bytes = esp_token_bytes_of(tokens, token, &length);
     char *text = NULL;
     struct esp_safe_unit shown;
     FILE *file = open_memstream(&text, &size);

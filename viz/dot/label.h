@@ -13,6 +13,9 @@
 
 #include "viz/tree_view.h"
 
+/* A row of text in a table. No run of text begins with a blank: some SVG renderers drop it. */
+void esp_label_row(FILE *file, int size, const char *colour);
+void esp_label_row_end(FILE *file);
 /* Writes any text into a label, cut to one line. */
 void esp_label_text(FILE *file, const char *text);
 /* Writes a token in quotes with visible spaces, cut to `columns`. */

@@ -20,9 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "viz/dot/curves.h"
 #include "sessions/event_json.h"
-#include "viz/dot/frame.h"
+#include "viz/dot/arrange.h"
 #include "viz/dot/picture.h"
 
 enum { DONE, BAD, USAGE };
@@ -237,7 +236,7 @@ static int render(GVC_t *context, Agraph_t *graph, const char *format)
         return fail("the picture is too large for a PNG; export it as svg, or show fewer nodes "
                     "(--nodes)");
     agsafeset(graph, (char *)"margin", (char *)"0", (char *)""); /* a PDF has one */
-    esp_curves_bend(graph);
+    esp_arrange_bend(graph);
     if (gvRenderData(context, graph, format, &bytes, &length) != 0 || !bytes || length == 0)
         code = fail("Graphviz cannot write this format; is its plugin for it installed?");
     else if (complained)
@@ -248,11 +247,13 @@ static int render(GVC_t *context, Agraph_t *graph, const char *format)
     return code;
 }
 
-static int write_picture(Agraph_t *graph, const char *format, double aspect)
+/* `complaint`: the sentence if there is no layout. */
+static int write_picture(Agraph_t *graph, const char *format, double aspect,
+                         const char *complaint)
 {
     GVC_t *context = gvContext();
-    if (!context || !esp_frame_layout(context, graph, aspect))
-        return fail("Graphviz cannot lay the tree out; is its dot plugin installed?");
+    if (!context || !esp_arrange(context, graph, aspect))
+        return fail(complaint);
     int code = render(context, graph, format);
     gvFreeLayout(context, graph);
     gvFreeContext(context);
@@ -268,10 +269,9 @@ static int convert(const struct picture_request *request)
                                           {"margin", "0"},        {"fixedsize", "true"},
                                           {"imagescale", "true"}, {"image", "/proc/self/fd/0"}};
     char width[32], height[32];
-    GVC_t *context = gvContext();
     Agraph_t *graph = agopen((char *)"figure", Agdirected, NULL);
     Agnode_t *only = graph ? agnode(graph, (char *)"svg", 1) : NULL;
-    if (!context || !only)
+    if (!only)
         return fail("no memory for the picture");
     snprintf(width, sizeof width, "%.4f", request->width / POINTS);
     snprintf(height, sizeof height, "%.4f", request->height / POINTS);
@@ -281,19 +281,17 @@ static int convert(const struct picture_request *request)
     for (size_t i = 0; i < sizeof node / sizeof *node; i++)
         agsafeset(only, (char *)node[i][0], (char *)node[i][1], (char *)"-");
     agseterrf(note);
-    if (gvLayout(context, graph, "dot") != 0)
-        return fail("Graphviz cannot lay the picture out; is its dot plugin installed?");
-    int code = render(context, graph, request->format);
-    gvFreeLayout(context, graph);
+    int code =
+        write_picture(graph, request->format, 0,
+                      "Graphviz cannot lay the picture out; is its dot plugin installed?");
     agclose(graph);
-    gvFreeContext(context);
     return code;
 }
 
 int main(int argc, char **argv)
 {
     struct picture_request request;
-    struct esp_recorded_event recorded = {.node_capacity = 0};
+    struct esp_recorded_event recorded = {.texts = {NULL}};
     struct esp_texts texts = {.count = 0};
     char err[512] = "";
     setlocale(LC_CTYPE, "C.UTF-8");
@@ -308,12 +306,14 @@ int main(int argc, char **argv)
         return BAD;
     }
     struct esp_tokens tokens = {esp_texts_find, &texts};
-    Agraph_t *graph = esp_picture(&recorded.iteration, &tokens, &request.look);
+    Agraph_t *graph = esp_picture(&recorded.iteration.it, &tokens, &request.look);
     if (!graph)
         return fail("no memory for the picture");
-    code = strcmp(request.format, "dot") == 0
-               ? write_dot(graph)
-               : write_picture(graph, request.format, request.look.aspect);
+    code =
+        strcmp(request.format, "dot") == 0
+            ? write_dot(graph)
+            : write_picture(graph, request.format, request.look.aspect,
+                            "Graphviz cannot lay the tree out; is its dot plugin installed?");
     agclose(graph);
     esp_recorded_event_free(&recorded);
     esp_texts_free(&texts);

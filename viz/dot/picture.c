@@ -27,7 +27,9 @@ struct picture {
     const struct esp_tokens *tokens;
     const struct esp_picture_look *look;
     Agraph_t *graph, *tree; /* the tree is a cluster: its label is the legend */
-    bool failed;            /* no memory */
+    char *label;            /* (label_size) that is being written */
+    size_t label_size;
+    bool failed; /* no memory */
 };
 
 static void set(void *object, const char *name, const char *value)
@@ -46,18 +48,24 @@ __attribute__((format(printf, 3, 4))) static void setf(void *object, const char 
     set(object, name, value);
 }
 
-/* A label in HTML-like form; takes and frees what open_memstream() made. */
-static void set_label(struct picture *d, void *object, FILE *file, char **text)
+/* A label in HTML-like form begins here; NULL if there is no memory. */
+static FILE *begin_label(struct picture *d)
 {
-    if (!file || fclose(file) != 0) {
+    FILE *file = open_memstream(&d->label, &d->label_size);
+    d->failed = d->failed || !file;
+    return file;
+}
+
+static void end_label(struct picture *d, void *object, FILE *file)
+{
+    if (fclose(file) != 0) {
         d->failed = true;
     } else {
-        char *kept = agstrdup_html(d->graph, *text);
+        char *kept = agstrdup_html(d->graph, d->label);
         set(object, "label", kept);
         agstrfree(d->graph, kept);
     }
-    free(*text);
-    *text = NULL;
+    free(d->label);
 }
 
 static const char *probability(char text[8], double p)
@@ -67,18 +75,17 @@ static const char *probability(char text[8], double p)
 
 /* ------------------------------------------------------------------ nodes */
 
-static const char *const verdicts[] = {[ESP_UNVISITED] = "not visited",
-                                       [ESP_ACCEPTED] = "accepted",
-                                       [ESP_REJECTED] = "rejected",
-                                       [ESP_CUT] = "cut"};
+/* What a verdict is called, its mark, and how a node of it is framed. */
+static const struct {
+    const char *name, *mark, *border;
+} verdicts[] = {[ESP_UNVISITED] = {"not visited", "", NULL},
+                [ESP_ACCEPTED] = {"accepted", "\u2713", "3.5"},
+                [ESP_REJECTED] = {"rejected", "\u2717", "2"},
+                [ESP_CUT] = {"cut", "", NULL}};
 
 static const char *colour_of(const struct picture *d, int verdict)
 {
-    const struct esp_colours *p = d->look->colours;
-    return verdict == ESP_ACCEPTED   ? p->accepted
-           : verdict == ESP_REJECTED ? p->rejected
-           : verdict == ESP_CUT      ? p->cut
-                                     : p->frame;
+    return esp_colours_verdict(d->look->colours, verdict);
 }
 
 static void put_first_line(FILE *file, const struct picture *d, const char *mark,
@@ -95,17 +102,6 @@ static void put_first_line(FILE *file, const struct picture *d, const char *mark
     fprintf(file, "%s</font></td></tr>", bold ? "</b>" : "");
 }
 
-static void begin_line(FILE *file, const char *colour)
-{
-    fprintf(file, "<tr><td align=\"left\"><font point-size=\"%d\" color=\"%s\">", SMALL,
-            colour);
-}
-
-static void end_line(FILE *file)
-{
-    fputs("</font></td></tr>", file);
-}
-
 /* The acceptance probability and the verifier's random number, or that it drew the token. */
 static void put_decision(FILE *file, const struct picture *d, int index)
 {
@@ -115,12 +111,12 @@ static void put_decision(FILE *file, const struct picture *d, int index)
     if (decision.kind != ESP_DECISION_TEST && decision.kind != ESP_DECISION_DRAW)
         return;
     esp_probabilities_apart(a, decision.chance, u, decision.u);
-    begin_line(file, colour_of(d, d->it->tree.nodes[index].verdict));
+    esp_label_row(file, SMALL, colour_of(d, d->it->tree.nodes[index].verdict));
     if (decision.kind == ESP_DECISION_DRAW)
         fprintf(file, "a %s&#160;&#160; drawn", a);
     else
         fprintf(file, "a %s&#160;&#160; u %s", a, u);
-    end_line(file);
+    esp_label_row_end(file);
 }
 
 static void put_numbers(FILE *file, const struct picture *d, int index)
@@ -128,7 +124,7 @@ static void put_numbers(FILE *file, const struct picture *d, int index)
     const struct esp_node *n = &d->it->tree.nodes[index];
     const struct esp_colours *colours = d->look->colours;
     char q[8], p[8];
-    begin_line(file, n->verdict == ESP_CUT ? colours->cut : colours->number);
+    esp_label_row(file, SMALL, n->verdict == ESP_CUT ? colours->cut : colours->number);
     if (esp_is_copied(d->it, index))
         fputs("copied", file);
     else
@@ -137,41 +133,43 @@ static void put_numbers(FILE *file, const struct picture *d, int index)
         fprintf(file, "&#160;&#160; p %s", probability(p, n->p));
     if (n->copies > 1)
         fprintf(file, "&#160;&#160; &#215;%d", n->copies);
-    end_line(file);
+    esp_label_row_end(file);
     put_decision(file, d, index);
     if (n->verdict == ESP_CUT) {
-        begin_line(file, colours->cut);
+        esp_label_row(file, SMALL, colours->cut);
         fputs(n->reason ? "cut: " : "cut", file);
         esp_label_text(file, esp_reason_text(n->reason));
-        end_line(file);
+        esp_label_row_end(file);
     }
+}
+
+/* The only line below the token. */
+static void put_only_line(FILE *file, const char *colour, const char *text)
+{
+    esp_label_row(file, SMALL, colour);
+    fputs(text, file);
+    esp_label_row_end(file);
 }
 
 static void label_node(struct picture *d, Agnode_t *node, int index)
 {
-    static const char *const marks[] = {[ESP_ACCEPTED] = "\u2713",
-                                        [ESP_REJECTED] = "\u2717",
-                                        [ESP_UNVISITED] = "",
-                                        [ESP_CUT] = ""};
     const struct esp_node *n = &d->it->tree.nodes[index];
     const struct esp_colours *colours = d->look->colours;
-    char *text = NULL;
-    size_t size;
-    FILE *file = open_memstream(&text, &size);
-    if (file && index == 0) {
+    const int verdict = n->verdict & 3;
+    FILE *file = begin_label(d);
+    if (!file)
+        return;
+    if (index == 0) {
         put_first_line(file, d, "", "", colours->text, true, n->token);
-        begin_line(file, colours->number);
-        fputs("the text so far", file);
-        end_line(file);
-    } else if (file) {
-        put_first_line(file, d, marks[n->verdict & 3], colour_of(d, n->verdict),
-                       n->verdict == ESP_CUT ? colours->cut : colours->text,
-                       n->verdict == ESP_ACCEPTED, n->token);
+        put_only_line(file, colours->number, "the text so far");
+    } else {
+        put_first_line(file, d, verdicts[verdict].mark, colour_of(d, verdict),
+                       verdict == ESP_CUT ? colours->cut : colours->text,
+                       verdict == ESP_ACCEPTED, n->token);
         put_numbers(file, d, index);
     }
-    if (file)
-        fputs("</table>", file);
-    set_label(d, node, file, &text);
+    fputs("</table>", file);
+    end_label(d, node, file);
 }
 
 /* Attributes for programs: exact numbers, escaped text. */
@@ -198,10 +196,11 @@ static Agnode_t *add_node(struct picture *d, int index)
     set(node, "fillcolor", shade);
     if (isfinite(n->confidence))
         setf(node, "confidence", "%.9g", (double)n->confidence);
-    put_data(d, node, n->token, index == 0 ? "committed" : verdicts[n->verdict & 3]);
+    put_data(d, node, n->token, index == 0 ? "committed" : verdicts[n->verdict & 3].name);
     set(node, "color", index == 0 ? d->look->colours->accepted : colour_of(d, n->verdict));
-    if (index == 0 || n->verdict == ESP_ACCEPTED)
-        set(node, "penwidth", "3.5");
+    const char *border = verdicts[index == 0 ? ESP_ACCEPTED : n->verdict & 3].border;
+    if (border)
+        set(node, "penwidth", border);
     if (index == 0)
         return node;
     if (esp_is_copied(d->it, index))
@@ -210,8 +209,6 @@ static Agnode_t *add_node(struct picture *d, int index)
         setf(node, "q", "%.9g", (double)n->q);
     if (isfinite(n->p))
         setf(node, "p", "%.9g", (double)n->p);
-    if (n->verdict == ESP_REJECTED)
-        set(node, "penwidth", "2");
     if (n->verdict == ESP_CUT) {
         set(node, "style", "rounded,filled,dashed");
         set(node, "reason", esp_reason_text(n->reason));
@@ -222,18 +219,15 @@ static Agnode_t *add_node(struct picture *d, int index)
 static Agnode_t *add_bonus(struct picture *d)
 {
     const struct esp_colours *colours = d->look->colours;
-    char *text = NULL, name[] = "target";
-    size_t size;
+    char name[] = "target";
     Agnode_t *node = agnode(d->tree, name, 1);
-    FILE *file = open_memstream(&text, &size);
+    FILE *file = begin_label(d);
     if (file) {
         put_first_line(file, d, "+", colours->bonus, colours->text, true, d->it->bonus);
-        begin_line(file, colours->bonus);
-        fputs("from the target itself", file);
-        end_line(file);
+        put_only_line(file, colours->bonus, "from the target itself");
         fputs("</table>", file);
+        end_label(d, node, file);
     }
-    set_label(d, node, file, &text);
     set(node, "color", colours->bonus);
     set(node, "peripheries", "2");
     put_data(d, node, d->it->bonus, "from the target");
@@ -397,12 +391,11 @@ static void label_graph(struct picture *d, Agraph_t *graph,
                         void (*put)(FILE *, const struct esp_iteration *,
                                     const struct esp_picture_look *))
 {
-    char *text = NULL;
-    size_t size;
-    FILE *file = open_memstream(&text, &size);
-    if (file)
-        put(file, d->it, d->look);
-    set_label(d, graph, file, &text);
+    FILE *file = begin_label(d);
+    if (!file)
+        return;
+    put(file, d->it, d->look);
+    end_label(d, graph, file);
 }
 
 Agraph_t *esp_picture(const struct esp_iteration *it, const struct esp_tokens *tokens,

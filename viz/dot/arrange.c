@@ -1,14 +1,15 @@
-/* frame.c - fits a layout to an aspect; see frame.h.
+/* arrange.c - fits a layout to an aspect, and bends its edges; see arrange.h.
  *
  * The tree grows to the right, so columns are Graphviz's ranks: `ranksep` moves them apart and
  * `nodesep` the rows, both in inches. The page is the attribute `viewport`, read when the
  * picture is drawn: its size and its centre, in points.
  */
-#include "viz/dot/frame.h"
+#include "viz/dot/arrange.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { POINTS = 72 };
 #define PAD 0.35 /* inches around the tree, as picture.c declares them */
@@ -73,7 +74,7 @@ static void set_page(Agraph_t *graph, double aspect)
     agsafeset(graph, (char *)"viewport", value, (char *)"");
 }
 
-bool esp_frame_layout(GVC_t *context, Agraph_t *graph, double aspect)
+bool esp_arrange(GVC_t *context, Agraph_t *graph, double aspect)
 {
     if (gvLayout(context, graph, "dot") != 0)
         return false;
@@ -86,4 +87,78 @@ bool esp_frame_layout(GVC_t *context, Agraph_t *graph, double aspect)
     }
     set_page(graph, aspect);
     return true;
+}
+
+/* ------------------------------------------------------------------ edges */
+
+/* A column of nodes: their middle is the same. */
+struct column {
+    double middle, left, right;
+};
+
+static struct column *find(struct column *columns, int count, double middle)
+{
+    int i = 0;
+    while (i < count && (columns[i].middle < middle - 0.5 || columns[i].middle > middle + 0.5))
+        i++;
+    return columns + i;
+}
+
+/* Returns how many there are. */
+static int measure(Agraph_t *graph, struct column *columns)
+{
+    int count = 0;
+    for (Agnode_t *n = agfstnode(graph); n; n = agnxtnode(graph, n)) {
+        double x = ND_coord(n).x, left = x - ND_lw(n), right = x + ND_rw(n);
+        struct column *column = find(columns, count, x);
+        if (column == columns + count) {
+            *column = (struct column){x, left, right};
+            count++;
+        }
+        column->left = left < column->left ? left : column->left;
+        column->right = right > column->right ? right : column->right;
+    }
+    return count;
+}
+
+static void bend(Agedge_t *edge, double from, double to)
+{
+    enum { CONTROLS = 10 }; /* three Bezier curves, of which the outer ones are lines */
+    bezier *curve = ED_spl(edge)->list;
+    pointf start = curve->list[0], end = curve->list[curve->size - 1];
+    double middle = (from + to) / 2;
+    const pointf points[CONTROLS] = {
+        start,
+        start,
+        {from, start.y},
+        {from, start.y},
+        {middle, start.y},
+        {middle, end.y},
+        {to, end.y},
+        {to, end.y},
+        end,
+        end,
+    };
+    pointf *list = realloc(curve->list, sizeof points);
+    if (!list)
+        return;
+    memcpy(list, points, sizeof points);
+    curve->list = list;
+    curve->size = CONTROLS;
+}
+
+void esp_arrange_bend(Agraph_t *graph)
+{
+    struct column *columns = calloc((size_t)agnnodes(graph) + 1, sizeof *columns);
+    if (!columns)
+        return;
+    int count = measure(graph, columns);
+    for (Agnode_t *n = agfstnode(graph); n; n = agnxtnode(graph, n))
+        for (Agedge_t *e = agfstout(graph, n); e; e = agnxtout(graph, e)) {
+            double from = find(columns, count, ND_coord(n).x)->right;
+            double to = find(columns, count, ND_coord(aghead(e)).x)->left;
+            if (ED_spl(e) && ED_spl(e)->size == 1 && from < to)
+                bend(e, from, to);
+        }
+    free(columns);
 }

@@ -1,0 +1,83 @@
+/* event_fields.h - the members of a recording's lines, as tables.
+ *
+ * A table lists the members of a JSON object in the order in which they are written, each with
+ * its place in a struct. event_write.c and event_read.c follow the tables, so a new member is
+ * one row of event_fields.c.
+ */
+#ifndef ESP_EVENT_FIELDS_H
+#define ESP_EVENT_FIELDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum esp_member_kind {
+    ESP_FIELD_END, /* ends a table */
+    ESP_FIELD_INTEGER,
+    ESP_FIELD_LARGE, /* int64_t */
+    ESP_FIELD_FLOAT, /* a number that is not finite is left out */
+    ESP_FIELD_DOUBLE,
+    ESP_FIELD_FLAG,     /* bool */
+    ESP_FIELD_TEXT,     /* char[size]; it is only shown, so it may be truncated */
+    ESP_FIELD_KEPT,     /* const char *, a text that is valid as long as the event */
+    ESP_FIELD_GAUGE,    /* const char *, a name that is valid as long as the recording */
+    ESP_FIELD_VERDICT,  /* uint8_t, enum esp_verdict */
+    ESP_FIELD_REASON,   /* uint8_t, enum esp_reason */
+    ESP_FIELD_SETTING,  /* setting number `low` of struct esp_session_values */
+    ESP_FIELD_SETTINGS, /* an object with all settings that have no place of their own */
+    ESP_FIELD_OPEN,     /* begins an object; its members are the rows up to CLOSE */
+    ESP_FIELD_CLOSE,
+    ESP_FIELD_MODEL,  /* a struct with members `of`; left out if its first member is "" */
+    ESP_FIELD_ARRAY,  /* at most `high` structs with members `of`; left out if empty */
+    ESP_FIELD_NODES,  /* a pointer to such structs; read before all other members */
+    ESP_FIELD_TOKEN,  /* an id; its members are those of the object around it */
+    ESP_FIELD_TOKENS, /* a pointer to ids of tokens */
+    ESP_FIELD_PLACES, /* a pointer to indices of nodes */
+    ESP_FIELD_PARENT, /* parent and depth of a node */
+    ESP_FIELD_LAYERS, /* the layers of the tree, which are in no struct */
+};
+
+/* When a member is written, and whether a line must have it. */
+enum {
+    ESP_FIELD_ALWAYS = 1,   /* written even if it has the value `missing` */
+    ESP_FIELD_REQUIRED = 3, /* also, a line without it is refused */
+    ESP_FIELD_FORMULA = 4,  /* left out of lines that would be too long */
+};
+
+struct esp_field {
+    enum esp_member_kind kind;
+    int when;
+    const char *name;
+    size_t offset;
+    double low, high; /* of a number */
+    double missing;   /* the number if there is no such member */
+    size_t size;      /* of a text, or of an entry of an array */
+    size_t count;     /* of an array or a pointer: offset of the number of entries */
+    const struct esp_field *of;
+};
+
+extern const struct esp_field esp_fields_event[];     /* of all: struct esp_event */
+extern const struct esp_field esp_fields_header[];    /* struct esp_recording_header */
+extern const struct esp_field esp_fields_iteration[]; /* struct esp_iteration */
+extern const struct esp_field esp_fields_node[];      /* struct esp_node */
+extern const struct esp_field esp_fields_layer[];     /* struct esp_tree_layer */
+extern const struct esp_field esp_fields_change[];    /* struct esp_change */
+
+/* A type of event: its name, and its own members. */
+struct esp_recorded_type {
+    int type;
+    const char *name;
+    const struct esp_field *fields; /* struct esp_event; of an iteration struct esp_iteration */
+};
+
+/* The type with this name or, if there is no name, with this number; NULL: none is recorded. */
+const struct esp_recorded_type *esp_recorded_type(const char *name, int type);
+
+/* Each list is NULL-terminated and indexed by its enumerator. */
+extern const char *const esp_verdict_names[]; /* enum esp_verdict */
+extern const char *const esp_reason_names[];  /* enum esp_reason; "" for none */
+
+/* Is this setting (of espalier_settings.h) a member of the header itself? The oldest ones are;
+ * texts are in the prompts; all others are members of `settings`. */
+bool esp_has_own_place(int setting);
+
+#endif
