@@ -1,6 +1,7 @@
 /* normalize.c - see normalize.h. The composition tables are utf8proc's. */
 #include "engine/model/normalize.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -186,4 +187,18 @@ int esp_normalize(const struct esp_normalizer *normalizer, const char *text, siz
     *out = status < 0 ? NULL : now;
     *out_length = length;
     return status;
+}
+
+/* By the standard these are some control characters and the categories of separators. */
+size_t esp_white_space(const char *text, size_t length)
+{
+    utf8proc_int32_t c = -1;
+    const utf8proc_ssize_t size =
+        length > 0 ? utf8proc_iterate((const utf8proc_uint8_t *)text,
+                                      (utf8proc_ssize_t)(length < 4 ? length : 4), &c)
+                   : 0;
+    const utf8proc_category_t category = size > 0 ? utf8proc_category(c) : UTF8PROC_CATEGORY_CN;
+    const bool is = (c >= '\t' && c <= '\r') || c == 0x85 || category == UTF8PROC_CATEGORY_ZS ||
+                    category == UTF8PROC_CATEGORY_ZL || category == UTF8PROC_CATEGORY_ZP;
+    return is ? (size_t)size : 0;
 }
