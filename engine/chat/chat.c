@@ -88,23 +88,23 @@ void esp_chat_free(struct esp_chat *chat)
 /* The text of a token in tokenizer_config.json: itself, or the content of an object. */
 static const char *token_text(const cJSON *config, const char *key)
 {
-    const cJSON *token = cJSON_GetObjectItemCaseSensitive(config, key);
+    const cJSON *token = esp_json_item(config, key);
     if (cJSON_IsObject(token))
-        token = cJSON_GetObjectItemCaseSensitive(token, "content");
+        token = esp_json_item(token, "content");
     return cJSON_GetStringValue(token);
 }
 
 /* chat_template is a text, or a list of named ones, of which "default" is for conversations. */
 static const char *template_of(const cJSON *config)
 {
-    const cJSON *found = cJSON_GetObjectItemCaseSensitive(config, "chat_template"), *item;
+    const cJSON *found = esp_json_item(config, "chat_template"), *item;
     if (!cJSON_IsArray(found))
         return cJSON_GetStringValue(found);
     cJSON_ArrayForEach(item, found)
     {
-        const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "name"));
+        const char *name = esp_json_text(item, "name");
         if (name && strcmp(name, "default") == 0)
-            return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "template"));
+            return esp_json_text(item, "template");
     }
     return NULL;
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/model/json.h"
 #include "kernels/status.h"
 #include "engine/support/utf8_stream.h"
 
@@ -51,8 +52,8 @@ static int visit(struct esp_added_tokens *added, const cJSON *json,
     const cJSON *item;
     cJSON_ArrayForEach(item, json)
     {
-        const char *content = cJSON_GetObjectItemCaseSensitive(item, "content")->valuestring;
-        int32_t id = (int32_t)cJSON_GetObjectItemCaseSensitive(item, "id")->valuedouble;
+        const char *content = esp_json_item(item, "content")->valuestring;
+        int32_t id = (int32_t)esp_json_item(item, "id")->valuedouble;
         uint32_t flags = added->vocabulary->tokens[id].flags;
         char *text = (char *)content;
         size_t length = strlen(content);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "engine/model/json.h"
 #include "kernels/status.h"
 
 enum kind { NFC, PREPEND, REPLACE };
@@ -40,13 +41,13 @@ static int add_step(struct esp_normalizer *normalizer, enum kind kind, const cha
 
 static const char *text_of(const cJSON *json, const char *name)
 {
-    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, name));
+    return esp_json_text(json, name);
 }
 
 static int read_replace(struct esp_normalizer *normalizer, const cJSON *json, char *err,
                         size_t errlen)
 {
-    const cJSON *pattern = cJSON_GetObjectItemCaseSensitive(json, "pattern");
+    const cJSON *pattern = esp_json_item(json, "pattern");
     const char *string = text_of(pattern, "String"), *content = text_of(json, "content");
     if (!string || !*string || !content)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
@@ -78,7 +79,7 @@ int esp_normalizer_read(struct esp_normalizer *normalizer, const cJSON *json, ch
                         "normalizer \"%.40s\" is not supported: it must be null, NFC, Prepend, "
                         "Replace or a Sequence of these",
                         type);
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json, "normalizers"), *item;
+    const cJSON *list = esp_json_item(json, "normalizers"), *item;
     if (!cJSON_IsArray(list))
         return esp_fail(err, errlen, ESP_E_FORMAT,
                         "normalizer is a Sequence without a list \"normalizers\"");
