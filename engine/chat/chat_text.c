@@ -104,33 +104,18 @@ static void drop_reasoning(unsigned variant, const char **text, size_t *length)
     *length -= from;
 }
 
-static void put_content(struct esp_chat_text *out, const struct esp_chat *chat,
-                        enum esp_chat_content content, const char *text, size_t length)
+/* What the template puts there; NULL: nothing, or what people say. */
+static const char *put_by(const struct esp_chat *chat, enum esp_chat_content content,
+                          char day[64])
 {
-    char day[64];
-    switch (content) {
-    case ESP_PUT_NOTHING:
-        break;
-    case ESP_PUT_BOS:
-        put(out, chat->bos);
-        break;
-    case ESP_PUT_EOS:
-        put(out, *chat->eos ? chat->eos : chat->format->ends[0]);
-        break;
-    case ESP_PUT_DAY:
-    case ESP_PUT_DAY_IN_WORDS:
-        esp_chat_date(day, sizeof day, content == ESP_PUT_DAY_IN_WORDS);
-        put(out, day);
-        break;
-    case ESP_SAY_TEXT:
-    case ESP_SAY_SYSTEM:
-        esp_chat_say(out, text, length);
-        break;
-    case ESP_SAY_STRIPPED_TEXT:
-    case ESP_SAY_STRIPPED_SYSTEM:
-        say_stripped(out, text, length);
-        break;
-    }
+    if (content == ESP_PUT_BOS)
+        return chat->bos;
+    if (content == ESP_PUT_EOS)
+        return *chat->eos ? chat->eos : chat->format->ends[0];
+    if (content != ESP_PUT_DAY && content != ESP_PUT_DAY_IN_WORDS)
+        return NULL;
+    esp_chat_date(day, 64, content == ESP_PUT_DAY_IN_WORDS);
+    return day;
 }
 
 void esp_chat_write(struct esp_chat_text *out, const struct esp_chat *chat, unsigned at,
@@ -141,14 +126,19 @@ void esp_chat_write(struct esp_chat_text *out, const struct esp_chat *chat, unsi
     if (system && !*system && chat->variant & ESP_CHAT_OMITS_EMPTY)
         system = NULL;
     for (const struct esp_chat_piece *piece = chat->format->pieces; piece->at; piece++) {
-        const bool own =
-            piece->content == ESP_SAY_SYSTEM || piece->content == ESP_SAY_STRIPPED_SYSTEM;
-        if (!(piece->at & at) || (own && !system) ||
-            (chat->variant & piece->needs) != piece->needs || chat->variant & piece->lacks)
+        const enum esp_chat_content content = piece->content;
+        const bool own = content == ESP_SAY_SYSTEM || content == ESP_SAY_STRIPPED_SYSTEM;
+        const char *said = own ? system : text;
+        char day[64];
+        if (!(piece->at & at) || !said || (chat->variant & piece->needs) != piece->needs ||
+            chat->variant & piece->lacks)
             continue;
         put(out, piece->before);
-        put_content(out, chat, piece->content, own ? system : text,
-                    own ? strlen(system) : length);
+        put(out, put_by(chat, content, day));
+        if (content == ESP_SAY_TEXT || content == ESP_SAY_SYSTEM)
+            esp_chat_say(out, said, own ? strlen(said) : length);
+        if (content == ESP_SAY_STRIPPED_TEXT || content == ESP_SAY_STRIPPED_SYSTEM)
+            say_stripped(out, said, own ? strlen(said) : length);
         put(out, piece->after);
     }
 }

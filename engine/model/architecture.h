@@ -152,8 +152,8 @@ struct esp_family {
     const char *hidden_act;         /* its only supported value */
     enum esp_activation activation; /* what hidden_act stands for */
     enum esp_norm norm;
-    const struct esp_config_rule *config; /* (ESP_CONFIG_FIELD_COUNT) by field; or NULL */
-    const struct esp_tensor_rule *tensors;       /* of struct esp_model_desc */
+    const struct esp_config_rule *config;  /* (ESP_CONFIG_FIELD_COUNT) by field; or NULL */
+    const struct esp_tensor_rule *tensors; /* of struct esp_model_desc */
     const struct esp_tensor_rule *layer_tensors; /* of struct esp_layer; names follow "N." */
     /* Of struct esp_expert, or NULL; names follow "N." expert_name "E.". One tensor (experts,
      * rows, columns) may hold the matrices of all experts (with experts_stacked it always

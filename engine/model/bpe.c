@@ -36,15 +36,11 @@ static int add_merge(struct esp_bpe *bpe, int rank, const char *left, size_t lef
                      const char *right, size_t right_length, char *text, char *err,
                      size_t errlen)
 {
-    const struct {
-        const char *text;
-        size_t length;
-    } parts[] = {{left, left_length}, {right, right_length}};
     int32_t ids[3];
-    for (int i = 0; i < 2; i++) {
-        memcpy(text, parts[i].text, parts[i].length);
-        ids[i] = esp_vocabulary_find_text(bpe->vocabulary, text, parts[i].length);
-    }
+    memcpy(text, left, left_length);
+    ids[0] = esp_vocabulary_find_text(bpe->vocabulary, text, left_length);
+    memcpy(text, right, right_length);
+    ids[1] = esp_vocabulary_find_text(bpe->vocabulary, text, right_length);
     memcpy(text, left, left_length);
     memcpy(text + left_length, right, right_length);
     ids[2] = esp_vocabulary_find_text(bpe->vocabulary, text, left_length + right_length);

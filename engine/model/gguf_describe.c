@@ -178,22 +178,17 @@ static int put_yarn(const struct describing *d, double theta)
     return ESP_OK;
 }
 
-static bool is_yarn(const struct describing *d)
-{
-    const char *type =
-        cJSON_GetStringValue(find(d, ESP_ROPE_KEY("rope_type") "|" ESP_ROPE_KEY("type")));
-    return type && strcmp(type, "yarn") == 0;
-}
-
 /* Difference between the model's frequencies and those of its base: none, one factor for all
  * (linear scaling), or one per frequency (Llama 3). */
 static int put_rotation(const struct describing *d, float **factors)
 {
     const struct esp_model_desc *m = &d->model->desc;
     const double theta = d->config.rope_theta > 0 ? d->config.rope_theta : 1e4;
+    const char *type =
+        cJSON_GetStringValue(find(d, ESP_ROPE_KEY("rope_type") "|" ESP_ROPE_KEY("type")));
     int count = m->rotary / 2;
     bool one = true;
-    if (is_yarn(d))
+    if (type && strcmp(type, "yarn") == 0)
         return put_yarn(d, theta);
     float *own = malloc(((size_t)count + 1) * sizeof *own);
     if (!own)
@@ -456,12 +451,10 @@ static int put_vocabulary(const struct describing *d, const cJSON *json)
 static void put_special(const struct describing *d, int32_t prefix)
 {
     const struct esp_model *m = d->model;
-    const cJSON *bos = find(d, "bos_token_id");
-    if (prefix >= 0)
-        esp_gguf_put(d->header, "tokenizer.ggml.bos_token_id", ESP_GGUF_U32, prefix);
-    else if (cJSON_IsNumber(bos) && bos->valuedouble >= 0 &&
-             bos->valuedouble < m->desc.vocabulary)
-        esp_gguf_put(d->header, "tokenizer.ggml.bos_token_id", ESP_GGUF_U32, bos->valuedouble);
+    const cJSON *own = find(d, "bos_token_id");
+    const double bos = prefix >= 0 ? prefix : cJSON_IsNumber(own) ? own->valuedouble : -1;
+    if (prefix >= 0 || (bos >= 0 && bos < m->desc.vocabulary))
+        esp_gguf_put(d->header, "tokenizer.ggml.bos_token_id", ESP_GGUF_U32, bos);
     esp_gguf_put(d->header, "tokenizer.ggml.add_bos_token", ESP_GGUF_BOOL, prefix >= 0);
     if (m->end_count > 0)
         esp_gguf_put(d->header, "tokenizer.ggml.eos_token_id", ESP_GGUF_U32, m->end[0]);

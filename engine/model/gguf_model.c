@@ -17,10 +17,17 @@
 
 /* ------------------------------------------------------------------ names */
 
+/* general.architecture, the model_type that has its form, and whether the rows of query and key
+ * are in pairs (as llama.cpp's converter writes them for architectures whose rotation there is
+ * over neighbours). */
 static const struct esp_gguf_architecture architectures[] = {
-#define X(name, model_type, paired) {name, model_type, paired},
-#include "engine/model/gguf_architectures.def"
-#undef X
+    {"llama", "llama", true},      {"qwen2", "qwen2", false},
+    {"qwen3", "qwen3", false},     {"gptneox", "gpt_neox", false},
+    {"gemma2", "gemma2", false},   {"gemma3", "gemma3_text", false},
+    {"phi3", "phi3", false},       {"olmo2", "olmo2", false},
+    {"smollm3", "smollm3", true},  {"gpt2", "gpt2", false},
+    {"granite", "granite", true},  {"qwen3moe", "qwen3_moe", false},
+    {"gpt-oss", "gpt_oss", false},
 };
 
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
@@ -47,11 +54,12 @@ const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_t
 struct slot_name {
     size_t slot;
     const char *name;
+    const char *fused; /* the name for all parts of a fused matrix */
 };
 
-#define SLOT(type, field, name)                                                                \
+#define SLOT(type, field, text, ...)                                                           \
     {                                                                                          \
-        offsetof(struct esp_##type, field), name                                               \
+        .slot = offsetof(struct esp_##type, field), .name = text, __VA_ARGS__                  \
     }
 
 static const struct slot_name model_slots[] = {
@@ -60,18 +68,18 @@ static const struct slot_name model_slots[] = {
     SLOT(model_desc, head, "output.weight"),
     SLOT(model_desc, norm_final, "output_norm.weight"),
     SLOT(model_desc, norm_final_bias, "output_norm.bias"),
-    {0, NULL},
+    {0},
 };
 
 static const struct slot_name layer_slots[] = {
     SLOT(layer, norm1, "attn_norm.weight"),
     SLOT(layer, norm1_bias, "attn_norm.bias"),
-    SLOT(layer, query, "attn_q.weight"),
-    SLOT(layer, query_bias, "attn_q.bias"),
-    SLOT(layer, key, "attn_k.weight"),
-    SLOT(layer, key_bias, "attn_k.bias"),
-    SLOT(layer, value, "attn_v.weight"),
-    SLOT(layer, value_bias, "attn_v.bias"),
+    SLOT(layer, query, "attn_q.weight", .fused = "attn_qkv.weight"),
+    SLOT(layer, query_bias, "attn_q.bias", .fused = "attn_qkv.bias"),
+    SLOT(layer, key, "attn_k.weight", .fused = "attn_qkv.weight"),
+    SLOT(layer, key_bias, "attn_k.bias", .fused = "attn_qkv.bias"),
+    SLOT(layer, value, "attn_v.weight", .fused = "attn_qkv.weight"),
+    SLOT(layer, value_bias, "attn_v.bias", .fused = "attn_qkv.bias"),
     SLOT(layer, query_norm, "attn_q_norm.weight"),
     SLOT(layer, key_norm, "attn_k_norm.weight"),
     SLOT(layer, sink_logit, "attn_sinks.weight"),
@@ -82,27 +90,14 @@ static const struct slot_name layer_slots[] = {
     SLOT(layer, norm2_bias, "ffn_norm.bias"),
     SLOT(layer, router, "ffn_gate_inp.weight"),
     SLOT(layer, router_bias, "ffn_gate_inp.bias"),
-    SLOT(layer, gate, "ffn_gate.weight"),
+    SLOT(layer, gate, "ffn_gate.weight", .fused = "ffn_up.weight"),
     SLOT(layer, gate_bias, "ffn_gate.bias"),
-    SLOT(layer, up, "ffn_up.weight"),
+    SLOT(layer, up, "ffn_up.weight", .fused = "ffn_up.weight"),
     SLOT(layer, up_bias, "ffn_up.bias"),
     SLOT(layer, down, "ffn_down.weight"),
     SLOT(layer, down_bias, "ffn_down.bias"),
     SLOT(layer, norm_mlp, "post_ffw_norm.weight"),
-    {0, NULL},
-};
-
-/* A fused matrix has one name for all of its parts. */
-static const struct slot_name fused_slots[] = {
-    SLOT(layer, query, "attn_qkv.weight"),
-    SLOT(layer, query_bias, "attn_qkv.bias"),
-    SLOT(layer, key, "attn_qkv.weight"),
-    SLOT(layer, key_bias, "attn_qkv.bias"),
-    SLOT(layer, value, "attn_qkv.weight"),
-    SLOT(layer, value_bias, "attn_qkv.bias"),
-    SLOT(layer, gate, "ffn_up.weight"),
-    SLOT(layer, up, "ffn_up.weight"),
-    {0, NULL},
+    {0},
 };
 
 /* Of struct esp_expert: one tensor for all experts of a layer. */
@@ -113,28 +108,27 @@ static const struct slot_name expert_slots[] = {
     SLOT(expert, up_bias, "ffn_up_exps.bias"),
     SLOT(expert, down, "ffn_down_exps.weight"),
     SLOT(expert, down_bias, "ffn_down_exps.bias"),
-    {0, NULL},
+    {0},
 };
 
-static const char *name_of(const struct slot_name *table, size_t slot)
+static const char *name_of(const struct slot_name *table, size_t slot, bool fused)
 {
     for (; table->name; table++)
         if (table->slot == slot)
-            return table->name;
+            return fused ? table->fused : table->name;
     return NULL;
 }
 
 bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_family *family,
                           const struct esp_tensor_rule *rule, int layer, bool experts)
 {
-    const bool fused = rule->parts > 0 || rule->stacked;
+    const bool fused = layer >= 0 && !experts && (rule->parts > 0 || rule->stacked);
     const bool norm2 =
         layer >= 0 && !experts && rule->slot == offsetof(struct esp_layer, norm2);
     const char *own = name_of(layer < 0 ? model_slots
                               : experts ? expert_slots
-                              : fused   ? fused_slots
                                         : layer_slots,
-                              rule->slot);
+                              rule->slot, fused);
     if (norm2 && family->gguf_norm2)
         own = family->gguf_norm2;
     if (own && layer < 0)

@@ -80,14 +80,6 @@ static cJSON *typed(const char *type)
     return json;
 }
 
-static void add_byte_level(cJSON *list, bool pattern)
-{
-    cJSON *step = typed("ByteLevel");
-    cJSON_AddBoolToObject(step, "add_prefix_space", false);
-    cJSON_AddBoolToObject(step, "use_regex", pattern);
-    cJSON_AddItemToArray(list, step);
-}
-
 static void add_split(cJSON *list, const char *pattern)
 {
     cJSON *step = typed("Split"), *regex = cJSON_AddObjectToObject(step, "pattern");
@@ -100,7 +92,7 @@ static void add_split(cJSON *list, const char *pattern)
 /* GPT-2's pattern is written out if it is not the last step. */
 static cJSON *make_splits(const struct esp_gguf_split *split)
 {
-    cJSON *sequence = typed("Sequence");
+    cJSON *sequence = typed("Sequence"), *end = typed("ByteLevel");
     cJSON *list = cJSON_AddArrayToObject(sequence, "pretokenizers");
     bool last = false;
     for (int i = 0; split->patterns[i]; i++) {
@@ -108,7 +100,9 @@ static cJSON *make_splits(const struct esp_gguf_split *split)
         if (!last)
             add_split(list, *split->patterns[i] ? split->patterns[i] : ESP_GPT2_PATTERN);
     }
-    add_byte_level(list, last);
+    cJSON_AddBoolToObject(end, "add_prefix_space", false);
+    cJSON_AddBoolToObject(end, "use_regex", last);
+    cJSON_AddItemToArray(list, end);
     return sequence;
 }
 
@@ -195,12 +189,10 @@ static bool flag(const struct reader *r, const char *key, bool otherwise)
 
 static void add_added(struct reader *r, const char *content, double id, bool special)
 {
-    static const char *const names[] = {"single_word", "lstrip", "rstrip", "normalized"};
-    cJSON *token = cJSON_CreateObject();
+    cJSON *token = cJSON_Parse("{\"single_word\": false, \"lstrip\": false, "
+                               "\"rstrip\": false, \"normalized\": false}");
     cJSON_AddNumberToObject(token, "id", id);
     cJSON_AddStringToObject(token, "content", content);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        cJSON_AddBoolToObject(token, names[i], false);
     cJSON_AddBoolToObject(token, "special", special);
     cJSON_AddItemToArray(r->added, token);
 }
@@ -319,12 +311,9 @@ static void set_begin(struct reader *r)
             return;
     char *content = text.length ? esp_gguf_copy_plain(text) : NULL;
     if (content) {
-        cJSON *processor = typed("TemplateProcessing");
-        cJSON *single = cJSON_AddArrayToObject(processor, "single");
-        cJSON *part = cJSON_CreateObject(),
-              *token = cJSON_AddObjectToObject(part, "SpecialToken");
-        cJSON_AddStringToObject(token, "id", content);
-        cJSON_AddItemToArray(single, part);
+        cJSON *processor = typed("TemplateProcessing"), *part = cJSON_CreateObject();
+        cJSON_AddStringToObject(cJSON_AddObjectToObject(part, "SpecialToken"), "id", content);
+        cJSON_AddItemToArray(cJSON_AddArrayToObject(processor, "single"), part);
         cJSON_AddItemToObject(r->json, "post_processor", processor);
     }
     free(content);

@@ -386,9 +386,11 @@ static int copy(const struct inflation *n, const char *name)
 
 /* ------------------------------------------------------------------ the folder */
 
-static const char *const copied[] = {"tokenizer.json", "tokenizer_config.json",
-                                     "generation_config.json", "espalier.json"};
-enum { COPIED = sizeof copied / sizeof *copied, FILES = COPIED + 2 };
+/* All files of the folder; the first ones are copied. */
+static const char *const files[] = {
+    "tokenizer.json", "tokenizer_config.json", "generation_config.json",
+    "espalier.json",  "config.json",           "model.safetensors"};
+enum { COPIED = 4, FILES = sizeof files / sizeof *files };
 
 static int write_folder(const struct inflation *n)
 {
@@ -396,20 +398,15 @@ static int write_folder(const struct inflation *n)
     if (status == ESP_OK)
         status = write_config(n);
     for (int i = 0; i < COPIED && status == ESP_OK; i++)
-        status = copy(n, copied[i]);
+        status = copy(n, files[i]);
     return status;
-}
-
-static const char *file_of(int i)
-{
-    return i < COPIED ? copied[i] : i == COPIED ? "config.json" : "model.safetensors";
 }
 
 static void remove_folder(const struct inflation *n)
 {
     char path[PATH_MAX + 32];
     for (int i = 0; i < FILES; i++) {
-        snprintf(path, sizeof path, "%s/%s", n->folder, file_of(i));
+        snprintf(path, sizeof path, "%s/%s", n->folder, files[i]);
         unlink(path);
     }
     rmdir(n->folder);
@@ -421,7 +418,7 @@ static void note_folder(const struct inflation *n, const char *to, int noted[FIL
     char path[PATH_MAX + 32];
     noted[0] = esp_part_file_begin(n->folder, to);
     for (int i = 0; i < FILES; i++) {
-        snprintf(path, sizeof path, "%s/%s", n->folder, file_of(i));
+        snprintf(path, sizeof path, "%s/%s", n->folder, files[i]);
         noted[i + 1] = esp_part_file_begin(path, "");
     }
 }

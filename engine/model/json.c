@@ -160,21 +160,13 @@ void esp_json_close(struct esp_json *json)
 /* The value of one dotted name; NULL if it is missing or null. */
 static const cJSON *find_one(const cJSON *item, const char *name, size_t length)
 {
-    while (item) {
-        char key[64];
-        const char *dot = memchr(name, '.', length);
-        size_t n = dot ? (size_t)(dot - name) : length;
-        if (n == 0 || n >= sizeof key)
-            return NULL;
-        memcpy(key, name, n);
-        key[n] = '\0';
+    char key[64];
+    for (size_t at = 0, n; item && at < length; at += n + 1) {
+        n = strcspn(name + at, ".|");
+        snprintf(key, sizeof key, "%.*s", (int)n, name + at);
         item = cJSON_GetObjectItemCaseSensitive(item, key);
-        if (!dot)
-            break;
-        name += n + 1;
-        length -= n + 1;
     }
-    return item && !cJSON_IsNull(item) ? item : NULL;
+    return length > 0 && item && !cJSON_IsNull(item) ? item : NULL;
 }
 
 const cJSON *esp_json_find(const cJSON *root, const char *names, const char **name, int *length)

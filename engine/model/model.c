@@ -29,7 +29,6 @@
 
 struct binding {
     struct esp_model *model;
-    const char *architecture; /* its name */
     const struct esp_family *family;
     const struct esp_config *config;
     size_t prefix; /* bytes that its names lack, if the file has the bare model */
@@ -219,7 +218,7 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
             status = esp_fail(binding->err, binding->errlen, ESP_E_FORMAT,
                               "%s has the tensor %s, which a %s model with this config.json "
                               "does not have; correct %smodel_type there",
-                              binding->model->path, name, binding->architecture,
+                              binding->model->path, name, binding->model->architecture,
                               rule->when == ESP_IF_HEAD_NORM  ? ""
                               : rule->when == ESP_IF_MLP_BIAS ? "mlp_bias or "
                               : rule->when == ESP_IF_MIXED || rule->when == ESP_UNLESS_MIXED
@@ -277,7 +276,6 @@ static int bind_all(struct esp_model *model, const struct esp_family *family,
 {
     struct binding binding = {
         .model = model,
-        .architecture = model->architecture,
         .family = family,
         .config = config,
         .prefix =
@@ -386,20 +384,18 @@ static void describe(struct esp_model_desc *desc, const struct esp_family *famil
     desc->kv_heads = config->kv_heads;
     desc->head_dim = config->head_dim;
     desc->ffn = config->ffn;
-    if (family->expert_tensors) {
-        desc->experts = config->experts;
-        desc->experts_used = config->experts_used;
-        desc->expert_ffn = config->expert_ffn;
-        desc->experts_normed = config->experts_normed;
-    }
+    desc->experts = config->experts;
+    desc->experts_used = config->experts_used;
+    desc->expert_ffn = config->expert_ffn;
+    desc->experts_normed = config->experts_normed;
     desc->vocabulary = config->vocabulary;
     desc->outputs = config->outputs;
     desc->context = config->context;
+    desc->parallel_residual = config->parallel_residual;
     desc->norm = family->norm;
     desc->activation = family->activation;
     desc->clamp.limit = (float)config->swiglu_limit;
     desc->clamp.slope = (float)config->swiglu_slope;
-    desc->parallel_residual = config->parallel_residual;
     desc->norm_epsilon = (float)config->norm_epsilon;
     desc->embedding_scale = config->root_embedding         ? sqrtf((float)config->hidden)
                             : config->embedding_scale == 1 ? 0
@@ -454,7 +450,7 @@ static int open_tensors(struct esp_model *model, const struct esp_architecture *
                         const struct esp_gguf *gguf, char *err, size_t errlen)
 {
     if (!gguf) {
-        int opened = esp_safetensors_open(&model->files, model->path, err, errlen);
+        int opened = esp_safetensors_open(&model->files, model->path, NULL, err, errlen);
         return opened < 0 ? opened
                           : esp_multimodal_tensors(model->files, &model->ignored, err, errlen);
     }

@@ -195,21 +195,13 @@ static void plan_experts(struct quantizing *q, int layer)
     }
 }
 
-static int count_rules(const struct esp_tensor_rule *rule)
-{
-    int count = 0;
-    while (rule[count].name)
-        count++;
-    return count;
-}
-
 static int plan(struct quantizing *q)
 {
     const struct esp_family *family = q->architecture->family;
     const struct esp_model_desc *d = &q->model->desc;
-    const int experts = family->expert_tensors ? count_rules(family->expert_tensors) : 0;
-    size_t most = (size_t)count_rules(family->tensors) +
-                  (size_t)d->layers * (size_t)(count_rules(family->layer_tensors) + experts);
+    /* Every tensor has a slot of its own. */
+    const size_t slots = sizeof(struct esp_layer) + sizeof(struct esp_expert);
+    const size_t most = (sizeof *d + (size_t)d->layers * slots) / sizeof(struct esp_tensor);
     q->planned = calloc(most, sizeof *q->planned);
     if (!q->planned)
         return esp_no_memory(q->model->path, q->err, q->errlen);
@@ -238,16 +230,6 @@ static int find_factors(struct quantizing *q)
     return ESP_OK;
 }
 
-/* Experts are a dimension of their own. */
-static void put_shape(struct esp_gguf_header *header, const struct planned *p, uint32_t type)
-{
-    const bool experts = p->first_expert != NULL;
-    const int64_t shape[] = {p->part_count, experts ? part_of(p, 0)->rows : rows_of(p),
-                             columns_of(p)};
-    esp_gguf_put_tensor(header, p->name, shape + !experts, 3 - !experts - p->vector, type,
-                        size_of(p));
-}
-
 static int make_header(struct quantizing *q, struct esp_bytes *bytes)
 {
     struct esp_gguf_header header = {.value_count = 0};
@@ -264,7 +246,11 @@ static int make_header(struct quantizing *q, struct esp_bytes *bytes)
                                 (size_t)factors * sizeof *q->factors);
         for (int i = 0; i < q->count; i++) {
             const struct planned *p = &q->planned[i];
-            put_shape(&header, p, esp_gguf_type_of(p->dtype)->number);
+            const bool experts = p->first_expert != NULL; /* are a dimension of their own */
+            const int64_t shape[] = {p->part_count, experts ? part_of(p, 0)->rows : rows_of(p),
+                                     columns_of(p)};
+            esp_gguf_put_tensor(&header, p->name, shape + !experts, 3 - !experts - p->vector,
+                                esp_gguf_type_of(p->dtype)->number, size_of(p));
         }
         if (!esp_gguf_header_bytes(&header, bytes))
             status = esp_no_memory(q->model->path, q->err, q->errlen);

@@ -38,11 +38,6 @@ static void read_number(struct rotation *r, double *value, double smallest, doub
         r->status = esp_config_number(value, smallest, largest, keys, r->json);
 }
 
-static const cJSON *find(const struct rotation *r, const char *keys)
-{
-    return esp_json_find(r->json->root, keys, NULL, NULL);
-}
-
 /* Returns the kind of scaling, or a negative status. */
 static int rope_type(const struct rotation *r)
 {
@@ -53,7 +48,7 @@ static int rope_type(const struct rotation *r)
     const cJSON *item = esp_json_find(
         r->json->root, ESP_ROPE_KEY("rope_type") "|" ESP_ROPE_KEY("type"), &key, &length);
     const char *name = item ? cJSON_GetStringValue(item) : "default";
-    bool lists = find(r, ESP_ROPE_KEY("long_factor")) != NULL;
+    bool lists = esp_json_find(r->json->root, ESP_ROPE_KEY("long_factor"), NULL, NULL) != NULL;
     if (name && (strcmp(name, "su") == 0 || (lists && strcmp(name, "yarn") == 0)))
         name = "longrope"; /* as the first Phi-3 models call it */
     for (int type = 0; name && type < ROPE_TYPES; type++)
@@ -63,11 +58,6 @@ static int rope_type(const struct rotation *r)
                          "%.*s is %s; only default, linear, dynamic, llama3, yarn and longrope "
                          "are supported",
                          length, key, name ? name : "not text");
-}
-
-static float *new_table(const struct rotation *r)
-{
-    return malloc(((size_t)r->count + 1) * sizeof(float));
 }
 
 static void fill(float *frequency, int count, double theta)
@@ -142,7 +132,7 @@ static void scale_yarn(struct rotation *r)
                     ? yarn_scale(r->factor, mscale) / yarn_scale(r->factor, mscale_all)
                     : yarn_scale(r->factor, 1);
     double low = frequency_with(r, fast), high = frequency_with(r, slow);
-    if (!cJSON_IsFalse(find(r, ESP_ROPE_KEY("truncate")))) {
+    if (!cJSON_IsFalse(esp_json_find(r->json->root, ESP_ROPE_KEY("truncate"), NULL, NULL))) {
         low = floor(low);
         high = ceil(high);
     }
@@ -196,7 +186,7 @@ static void scale_longrope(struct rotation *r)
             r->factor <= 1 || r->original < 2 ? 1 : sqrt(1 + log(r->factor) / log(r->original));
     t->scale = (float)scale;
     t->original = (int)r->original;
-    t->extended = new_table(r);
+    t->extended = malloc(((size_t)r->count + 1) * sizeof(float));
     r->status = !t->extended ? esp_no_memory(r->json->path, r->json->err, r->json->errlen)
                              : divide_by_list(r, t->global, ESP_ROPE_KEY("short_factor"));
     if (r->status == ESP_OK)
@@ -255,8 +245,9 @@ int esp_config_rotation(struct esp_rotation_tables *tables, const struct esp_con
     read_scaling(&r);
     if (r.status < 0)
         return r.status;
-    tables->global = new_table(&r);
-    tables->local = config->rope_theta_local > 0 ? new_table(&r) : NULL;
+    const size_t bytes = ((size_t)r.count + 1) * sizeof *tables->global;
+    tables->global = malloc(bytes);
+    tables->local = config->rope_theta_local > 0 ? malloc(bytes) : NULL;
     if (!tables->global || (config->rope_theta_local > 0 && !tables->local))
         return esp_no_memory(json->path, json->err, json->errlen);
     fill(tables->global, r.count, config->rope_theta);

@@ -278,8 +278,8 @@ static int open_all(struct esp_stored_set *set, const char *folder, char *err, s
     return status < 0 ? status : esp_stored_join_scales(set, err, errlen);
 }
 
-int esp_safetensors_open_file(struct esp_stored_set **set, const char *folder, const char *name,
-                              char *err, size_t errlen)
+int esp_safetensors_open(struct esp_stored_set **set, const char *folder, const char *name,
+                         char *err, size_t errlen)
 {
     *set = calloc(1, sizeof **set);
     if (!*set)
@@ -293,10 +293,4 @@ int esp_safetensors_open_file(struct esp_stored_set **set, const char *folder, c
         *set = NULL;
     }
     return status;
-}
-
-int esp_safetensors_open(struct esp_stored_set **set, const char *folder, char *err,
-                         size_t errlen)
-{
-    return esp_safetensors_open_file(set, folder, NULL, err, errlen);
 }

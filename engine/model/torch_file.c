@@ -31,7 +31,7 @@ struct value {
 struct machine {
     const char *code;
     size_t size, at;
-    struct value *stack, *items, *memo; /* items: of all tuples */
+    struct value *stack, *items, *memo; /* (room) each, in one block; items: of all tuples */
     size_t depth, item_count, memo_count, room;
     struct esp_stored *tensors;
     size_t tensor_count, named_count, tensor_room;
@@ -413,13 +413,13 @@ static int read_pickle(struct machine *m, struct esp_tensor_file *file)
     m->room = m->size = pickle->size;
     m->folder = pickle->name;
     m->folder_length = pickle->length - strlen("data.pkl");
-    m->stack = calloc(m->room + 1, sizeof *m->stack);
-    m->items = calloc(m->room + 1, sizeof *m->items);
-    m->memo = calloc(m->room + 1, sizeof *m->memo);
+    m->stack = calloc(m->room + 1, 3 * sizeof *m->stack);
+    m->items = m->stack + (m->stack ? m->room : 0);
+    m->memo = m->items + (m->stack ? m->room : 0);
     m->tensor_room = m->room / 16 + 1; /* each takes more bytes of the pickle */
     m->tensors = calloc(m->tensor_room, sizeof *m->tensors);
     int status;
-    if (!code || !m->stack || !m->items || !m->memo || !m->tensors) {
+    if (!code || !m->stack || !m->tensors) {
         status = esp_no_memory(m->path, m->err, m->errlen);
     } else {
         esp_tensor_file_read(file, pickle->offset, code, pickle->size);
@@ -428,8 +428,6 @@ static int read_pickle(struct machine *m, struct esp_tensor_file *file)
     }
     free(code);
     free(m->stack);
-    free(m->items);
-    free(m->memo);
     free(m->tensors);
     return status;
 }

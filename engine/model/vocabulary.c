@@ -315,23 +315,16 @@ int esp_vocabulary_read(struct esp_vocabulary *v, const cJSON *vocab, const cJSO
     if (added && !cJSON_IsNull(added) && !cJSON_IsArray(added))
         return esp_fail(err, errlen, ESP_E_FORMAT, "added_tokens is not a list");
     int status = allocate(v, vocab, added, err, errlen);
-    const cJSON *item;
-    cJSON_ArrayForEach(item, vocab)
-    {
-        if (status < 0)
-            return status;
+    const cJSON *item = status == ESP_OK ? vocab->child : NULL;
+    for (; item && status >= 0; item = item->next) {
         if (!*item->string)
             return esp_fail(err, errlen, ESP_E_FORMAT, "model.vocab has a token without text");
         status = byte_fallback ? add_byte(v, item, err, errlen) : 0;
         if (status == 0)
             status = add_entry(v, item, 0, item->string, strlen(item->string), err, errlen);
     }
-    cJSON_ArrayForEach(item, added)
-    {
-        if (status < 0)
-            return status;
+    for (item = added ? added->child : NULL; item && status >= 0; item = item->next)
         status = add_added(v, item, err, errlen);
-    }
     return status < 0 ? status : find_bytes(v, err, errlen);
 }
 
