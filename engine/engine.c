@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ static const char *token_text(char text[64], const struct esp_tokenizer *tokeniz
 /* The chat template of the target; a GGUF file contains its own. */
 static int open_chat(struct esp_engine *e, const char *path, char *err, size_t errlen)
 {
-    const char *own = esp_model_chat_template(e->target);
+    const char *own = e->target->chat_template;
     const size_t length = own ? strlen(own) : 0;
     char bos[64], eos[64];
     if (!own)

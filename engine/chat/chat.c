@@ -1,5 +1,7 @@
 /* chat.c - reads templates and writes conversations; see chat.h and chat_format.h. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/chat/chat_format.h"
 #include "engine/espalier_chat.h"
@@ -29,6 +31,31 @@ static char *plain(const char *text, size_t length)
     return out;
 }
 
+/* The variants whose signs are in the template. */
+static unsigned variant_of(const struct esp_chat_format *format, const char *text)
+{
+    unsigned variant = 0;
+    for (const struct esp_chat_sign *sign = format->signs; sign->part; sign++)
+        if (strstr(text, sign->part) && (!sign->also || strstr(text, sign->also)) &&
+            !(sign->lacks && strstr(text, sign->lacks)))
+            variant |= sign->variant;
+    return variant;
+}
+
+/* Copies what stands between `before` and `after` in the template, if that is a piece of one
+ * literal: without quotes and braces. NULL: there is none. The caller frees it. */
+static char *text_between(const char *text, const char *before, const char *after)
+{
+    for (const char *at = strstr(text, before); at; at = strstr(at, before)) {
+        at += strlen(before);
+        const size_t length = strcspn(at, "'\"{}");
+        const char *end = strstr(at, after);
+        if (end && (size_t)(end - at) <= length)
+            return strndup(at, (size_t)(end - at));
+    }
+    return NULL;
+}
+
 int esp_chat_read(struct esp_chat *chat, const char *text, size_t length, const char *bos,
                   const char *eos)
 {
@@ -38,11 +65,16 @@ int esp_chat_read(struct esp_chat *chat, const char *text, size_t length, const 
     char *template_text = plain(text, length);
     if (!template_text)
         return ESP_E_MEMORY;
-    for (int i = 0; esp_chat_formats[i] && !chat->format; i++)
-        if (esp_chat_formats[i]->recognise(template_text))
+    for (int i = 0; esp_chat_formats[i] && !chat->format; i++) {
+        const unsigned variant = variant_of(esp_chat_formats[i], template_text);
+        if (variant & ESP_CHAT_KNOWN) {
             chat->format = esp_chat_formats[i];
-    if (chat->format && chat->format->read)
-        chat->format->read(chat, template_text);
+            chat->variant = variant;
+        }
+    }
+    if (chat->format && chat->format->system_after)
+        chat->system = text_between(template_text, chat->format->system_after,
+                                    chat->format->system_before);
     free(template_text);
     return ESP_OK;
 }
@@ -56,23 +88,23 @@ void esp_chat_free(struct esp_chat *chat)
 /* The text of a token in tokenizer_config.json: itself, or the content of an object. */
 static const char *token_text(const cJSON *config, const char *key)
 {
-    const cJSON *token = cJSON_GetObjectItemCaseSensitive(config, key);
+    const cJSON *token = esp_json_item(config, key);
     if (cJSON_IsObject(token))
-        token = cJSON_GetObjectItemCaseSensitive(token, "content");
+        token = esp_json_item(token, "content");
     return cJSON_GetStringValue(token);
 }
 
 /* chat_template is a text, or a list of named ones, of which "default" is for conversations. */
 static const char *template_of(const cJSON *config)
 {
-    const cJSON *found = cJSON_GetObjectItemCaseSensitive(config, "chat_template"), *item;
+    const cJSON *found = esp_json_item(config, "chat_template"), *item;
     if (!cJSON_IsArray(found))
         return cJSON_GetStringValue(found);
     cJSON_ArrayForEach(item, found)
     {
-        const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "name"));
+        const char *name = esp_json_text(item, "name");
         if (name && strcmp(name, "default") == 0)
-            return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "template"));
+            return esp_json_text(item, "template");
     }
     return NULL;
 }
@@ -115,61 +147,49 @@ void esp_chat_choose(struct esp_chat *chosen, const struct esp_chat *own, int ch
     if (format == own->format)
         return;
     chosen->format = format;
-    chosen->variant = 0;
+    chosen->variant = format ? format->usual : 0;
     chosen->system = NULL;
-    if (format && format->read)
-        format->read(chosen, "");
 }
 
 /* ------------------------------------------------------------------ conversations */
 
 void esp_chat_begin(struct esp_chat_text *out, const struct esp_chat *chat, const char *system)
 {
-    chat->format->begin(out, chat, system);
+    esp_chat_write(out, chat, ESP_AT_BEGIN, system ? system : chat->system, "", 0);
 }
 
 void esp_chat_turn(struct esp_chat_text *out, const struct esp_chat *chat, bool first,
                    const char *system, const char *text, size_t length)
 {
-    chat->format->user(out, chat, text, length, first ? system : NULL);
-    chat->format->cue(out, chat);
+    esp_chat_write(out, chat, ESP_AT_USER, first ? system : NULL, text, length);
+    esp_chat_write(out, chat, ESP_AT_CUE, NULL, "", 0);
 }
 
 void esp_chat_close(struct esp_chat_text *out, const struct esp_chat *chat)
 {
-    chat->format->close(out, chat);
+    esp_chat_write(out, chat, ESP_AT_CLOSE, NULL, "", 0);
 }
 
 int esp_chat_render(struct esp_chat_text *out, const struct esp_chat *chat,
                     const struct esp_chat_message *messages, int count)
 {
-    const struct esp_chat_format *format = chat->format;
     const bool given = count > 0 && messages[0].role == ESP_CHAT_SYSTEM;
     char *system = given ? strndup(messages[0].text, messages[0].length) : NULL;
     int carrier = given;
     if (given && !system)
         return ESP_E_MEMORY;
-    for (int i = given; i < count; i++)
-        if (messages[i].role == ESP_CHAT_USER && format->system_is_last &&
-            format->system_is_last(chat))
+    for (int i = given; i < count && chat->variant & ESP_CHAT_SYSTEM_IS_LAST; i++)
+        if (messages[i].role == ESP_CHAT_USER)
             carrier = i;
-    format->begin(out, chat, system);
+    esp_chat_begin(out, chat, system);
     for (int i = given; i < count; i++) {
-        const struct esp_chat_message *message = &messages[i];
-        if (message->role == ESP_CHAT_USER) {
-            format->user(out, chat, message->text, message->length,
-                         i == carrier ? system : NULL);
-            continue;
-        }
-        if (format->answer) {
-            format->answer(out, chat, message->text, message->length);
-        } else {
-            format->cue(out, chat);
-            esp_chat_say(out, message->text, message->length);
-        }
-        format->close(out, chat);
+        const bool user = messages[i].role == ESP_CHAT_USER;
+        esp_chat_write(out, chat, user ? ESP_AT_USER : ESP_AT_ANSWER,
+                       i == carrier ? system : NULL, messages[i].text, messages[i].length);
+        if (!user)
+            esp_chat_close(out, chat);
     }
-    format->cue(out, chat);
+    esp_chat_write(out, chat, ESP_AT_CUE, NULL, "", 0);
     free(system);
     return out->failed ? ESP_E_MEMORY : (int)ESP_OK;
 }

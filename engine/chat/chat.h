@@ -25,7 +25,7 @@ struct esp_chat_format;
 struct esp_chat {
     const struct esp_chat_format *format; /* NULL: none */
     bool has_template;                    /* the model has one, known or not */
-    unsigned variant;                     /* of the format: see its file */
+    unsigned variant;                     /* of the format: see chat_format.h */
     char bos[64], eos[64];                /* texts of these tokens; "": none */
     char *system; /* the template's own system text, where the user gives none; or NULL */
 };

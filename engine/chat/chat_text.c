@@ -1,27 +1,11 @@
-/* chat_text.c - what formats read templates and write text with; see chat_format.h. */
+/* chat_text.c - writes text by the pieces of a format; see chat_format.h. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "engine/chat/chat_format.h"
-
-/* ------------------------------------------------------------------ templates */
-
-bool esp_chat_has(const char *text, const char *part)
-{
-    return strstr(text, part) != NULL;
-}
-
-char *esp_chat_between(const char *text, const char *before, const char *after)
-{
-    for (const char *at = strstr(text, before); at; at = strstr(at, before)) {
-        at += strlen(before);
-        const size_t length = strcspn(at, "'\"{}");
-        const char *end = strstr(at, after);
-        if (end && (size_t)(end - at) <= length)
-            return strndup(at, (size_t)(end - at));
-    }
-    return NULL;
-}
+#include "engine/model/normalize.h"
 
 /* ------------------------------------------------------------------ text */
 
@@ -46,9 +30,11 @@ static void append(struct esp_chat_text *out, const char *text, size_t length)
     out->bytes[out->length] = '\0';
 }
 
-void esp_chat_put(struct esp_chat_text *out, const char *text)
+/* Adds text of the template. */
+static void put(struct esp_chat_text *out, const char *text)
 {
-    append(out, text, strlen(text));
+    if (text)
+        append(out, text, strlen(text));
 }
 
 void esp_chat_say(struct esp_chat_text *out, const char *text, size_t length)
@@ -67,50 +53,28 @@ void esp_chat_text_free(struct esp_chat_text *text)
     *text = (struct esp_chat_text){.bytes = NULL};
 }
 
+/* ------------------------------------------------------------------ what pieces hold */
+
 /* Bytes of the white space at the start of a text, by str.isspace() of Python; 0: none. */
 static size_t space_at(const char *text, size_t length)
 {
-    static const char *const wide[] = {"\xC2\x85",     "\xC2\xA0",     "\xE1\x9A\x80",
-                                       "\xE2\x80\xA8", "\xE2\x80\xA9", "\xE2\x80\xAF",
-                                       "\xE2\x81\x9F", "\xE3\x80\x80"};
-    const unsigned char first = length > 0 ? (unsigned char)*text : 'x';
-    if (first == ' ' || (first >= '\t' && first <= '\r') || (first >= 0x1C && first <= 0x1F))
-        return 1;
-    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
-        if (length >= strlen(wide[i]) && memcmp(text, wide[i], strlen(wide[i])) == 0)
-            return strlen(wide[i]);
-    /* U+2000 to U+200A */
-    const bool quad = length >= 3 && memcmp(text, "\xE2\x80", 2) == 0 &&
-                      (unsigned char)text[2] >= 0x80 && (unsigned char)text[2] <= 0x8A;
-    return quad ? 3 : 0;
+    return length > 0 && *text >= 0x1C && *text <= 0x1F ? 1 : esp_white_space(text, length);
 }
 
-void esp_chat_strip(const char **text, size_t *length)
+/* Adds text without the white space at its ends, as Python's str.strip() does. */
+static void say_stripped(struct esp_chat_text *out, const char *text, size_t length)
 {
-    size_t n;
-    while ((n = space_at(*text, *length)) > 0) {
-        *text += n;
-        *length -= n;
-    }
-    while (*length > 0) {
-        size_t start = *length - 1;
-        while (start > 0 && ((*text)[start] & 0xC0) == 0x80)
+    for (size_t n; (n = space_at(text, length)) > 0; length -= n)
+        text += n;
+    while (length > 0) {
+        size_t start = length - 1;
+        while (start > 0 && (text[start] & 0xC0) == 0x80)
             start--;
-        if (space_at(*text + start, *length - start) != *length - start)
+        if (space_at(text + start, length - start) != length - start)
             break;
-        *length = start;
+        length = start;
     }
-}
-
-void esp_chat_skip(const char **text, size_t *length, const char *mark)
-{
-    const size_t size = strlen(mark);
-    for (size_t i = *length; i >= size; i--)
-        if (memcmp(*text + i - size, mark, size) == 0) {
-            *text += i;
-            *length -= i;
-            return;
-        }
+    esp_chat_say(out, text, length);
 }
 
 void esp_chat_date(char *text, size_t size, bool in_words)
@@ -124,4 +88,57 @@ void esp_chat_date(char *text, size_t size, bool in_words)
         snprintf(text, size, "%02d %s %d", day.tm_mday, months[day.tm_mon], 1900 + day.tm_year);
     else
         snprintf(text, size, "%d-%02d-%02d", 1900 + day.tm_year, day.tm_mon + 1, day.tm_mday);
+}
+
+/* Moves an earlier answer past the model's reasoning, as far as the variant asks for it. */
+static void drop_reasoning(unsigned variant, const char **text, size_t *length)
+{
+    static const char mark[] = "</think>";
+    const size_t size = sizeof mark - 1;
+    size_t from = variant & ESP_CHAT_DROPS_REASONING ? *length : 0;
+    while (from > 0 && (from < size || memcmp(*text + from - size, mark, size) != 0))
+        from--;
+    while (variant & ESP_CHAT_DROPS_LINES && from < *length && (*text)[from] == '\n')
+        from++;
+    *text += from;
+    *length -= from;
+}
+
+/* What the template puts there; NULL: nothing, or what people say. */
+static const char *put_by(const struct esp_chat *chat, enum esp_chat_content content,
+                          char day[64])
+{
+    if (content == ESP_PUT_BOS)
+        return chat->bos;
+    if (content == ESP_PUT_EOS)
+        return *chat->eos ? chat->eos : chat->format->ends[0];
+    if (content != ESP_PUT_DAY && content != ESP_PUT_DAY_IN_WORDS)
+        return NULL;
+    esp_chat_date(day, 64, content == ESP_PUT_DAY_IN_WORDS);
+    return day;
+}
+
+void esp_chat_write(struct esp_chat_text *out, const struct esp_chat *chat, unsigned at,
+                    const char *system, const char *text, size_t length)
+{
+    if (at == ESP_AT_ANSWER)
+        drop_reasoning(chat->variant, &text, &length);
+    if (system && !*system && chat->variant & ESP_CHAT_OMITS_EMPTY)
+        system = NULL;
+    for (const struct esp_chat_piece *piece = chat->format->pieces; piece->at; piece++) {
+        const enum esp_chat_content content = piece->content;
+        const bool own = content == ESP_SAY_SYSTEM || content == ESP_SAY_STRIPPED_SYSTEM;
+        const char *said = own ? system : text;
+        char day[64];
+        if (!(piece->at & at) || !said || (chat->variant & piece->needs) != piece->needs ||
+            chat->variant & piece->lacks)
+            continue;
+        put(out, piece->before);
+        put(out, put_by(chat, content, day));
+        if (content == ESP_SAY_TEXT || content == ESP_SAY_SYSTEM)
+            esp_chat_say(out, said, own ? strlen(said) : length);
+        if (content == ESP_SAY_STRIPPED_TEXT || content == ESP_SAY_STRIPPED_SYSTEM)
+            say_stripped(out, said, own ? strlen(said) : length);
+        put(out, piece->after);
+    }
 }

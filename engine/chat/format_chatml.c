@@ -7,79 +7,26 @@
  */
 #include "engine/chat/chat_format.h"
 
-enum { DROPS_REASONING = 1, BEGINS_REASONING = 2 };
-
-static bool recognise(const char *text)
-{
-    return esp_chat_has(text, "<|im_start|>") && !esp_chat_has(text, "<|im_sep|>");
-}
-
-static void read(struct esp_chat *chat, const char *text)
-{
-    chat->system = esp_chat_between(text, "<|im_start|>system\n", "<|im_end|>");
-    if (esp_chat_has(text, "</think>") && esp_chat_has(text, "split('</think>')"))
-        chat->variant |= DROPS_REASONING;
-    if (esp_chat_has(text, "'<think>\n'") || esp_chat_has(text, "assistant\n<think>\n'"))
-        chat->variant |= BEGINS_REASONING;
-}
-
-static void begin(struct esp_chat_text *out, const struct esp_chat *chat, const char *system)
-{
-    const char *text = system ? system : chat->system;
-    if (!text)
-        return;
-    esp_chat_put(out, "<|im_start|>system\n");
-    esp_chat_say(out, text, strlen(text));
-    esp_chat_put(out, "<|im_end|>\n");
-}
-
-static void user(struct esp_chat_text *out, const struct esp_chat *chat, const char *text,
-                 size_t length, const char *system)
-{
-    (void)chat;
-    (void)system;
-    esp_chat_put(out, "<|im_start|>user\n");
-    esp_chat_say(out, text, length);
-    esp_chat_put(out, "<|im_end|>\n");
-}
-
-static void cue(struct esp_chat_text *out, const struct esp_chat *chat)
-{
-    esp_chat_put(out, "<|im_start|>assistant\n");
-    if (chat->variant & BEGINS_REASONING)
-        esp_chat_put(out, "<think>\n");
-}
-
-static void answer(struct esp_chat_text *out, const struct esp_chat *chat, const char *text,
-                   size_t length)
-{
-    if (chat->variant & DROPS_REASONING)
-        esp_chat_skip(&text, &length, "</think>");
-    for (; chat->variant & DROPS_REASONING && length > 0 && *text == '\n'; length--)
-        text++;
-    esp_chat_put(out, "<|im_start|>assistant\n");
-    esp_chat_say(out, text, length);
-}
-
-static void close(struct esp_chat_text *out, const struct esp_chat *chat)
-{
-    (void)chat;
-    esp_chat_put(out, "<|im_end|>\n");
-}
-
-static const char *const marks[] = {"<|im_start|>", "<|im_end|>", NULL};
-static const char *const ends[] = {"<|im_end|>", "<|endoftext|>", NULL};
+enum {
+    BEGINS_REASONING = ESP_CHAT_OWN,
+    DROPS = ESP_CHAT_DROPS_REASONING | ESP_CHAT_DROPS_LINES
+};
 
 const struct esp_chat_format esp_chat_format_chatml = {
     .name = "chatml",
     .summary = "ChatML, of Qwen, SmolLM2 and many others",
-    .marks = marks,
-    .ends = ends,
-    .recognise = recognise,
-    .read = read,
-    .begin = begin,
-    .user = user,
-    .cue = cue,
-    .answer = answer,
-    .close = close,
+    .marks = {"<|im_start|>", "<|im_end|>"},
+    .ends = {"<|im_end|>", "<|endoftext|>"},
+    .signs = {{ESP_CHAT_KNOWN, "<|im_start|>", NULL, "<|im_sep|>"},
+              {DROPS, "split('</think>')", NULL, NULL},
+              {BEGINS_REASONING, "'<think>\n'", NULL, NULL},
+              {BEGINS_REASONING, "assistant\n<think>\n'", NULL, NULL}},
+    .system_after = "<|im_start|>system\n",
+    .system_before = "<|im_end|>",
+    .pieces = {{ESP_AT_BEGIN, 0, 0, "<|im_start|>system\n", ESP_SAY_SYSTEM, "<|im_end|>\n"},
+               {ESP_AT_USER, 0, 0, "<|im_start|>user\n", ESP_SAY_TEXT, "<|im_end|>\n"},
+               {.at = ESP_AT_CUE | ESP_AT_ANSWER, .before = "<|im_start|>assistant\n"},
+               {.at = ESP_AT_CUE, .needs = BEGINS_REASONING, .before = "<think>\n"},
+               {.at = ESP_AT_ANSWER, .content = ESP_SAY_TEXT},
+               {.at = ESP_AT_CLOSE, .before = "<|im_end|>\n"}},
 };

@@ -8,86 +8,41 @@
  */
 #include "engine/chat/chat_format.h"
 
-enum { WORDS = 1, BEGINS_REASONING = 2, SKIPS_REASONING = 4, DROPS_REASONING = 8 };
+enum {
+    WORDS = ESP_CHAT_OWN,
+    BEGINS_REASONING = ESP_CHAT_OWN << 1,
+    SKIPS_REASONING = ESP_CHAT_OWN << 2,
+};
 
 #define USER "<｜User｜>"
 #define ASSISTANT "<｜Assistant｜>"
 #define END "<｜end▁of▁sentence｜>"
 
-static bool recognise(const char *text)
-{
-    return esp_chat_has(text, ASSISTANT) ||
-           (esp_chat_has(text, "'User: '") && esp_chat_has(text, "'Assistant: '"));
-}
-
-static void read(struct esp_chat *chat, const char *text)
-{
-    if (*text && !esp_chat_has(text, ASSISTANT))
-        chat->variant |= WORDS;
-    if (esp_chat_has(text, ASSISTANT "<think>\n'"))
-        chat->variant |= BEGINS_REASONING;
-    if (esp_chat_has(text, "{{'</think>'}}"))
-        chat->variant |= SKIPS_REASONING;
-    if (esp_chat_has(text, "split('</think>'"))
-        chat->variant |= DROPS_REASONING;
-}
-
-static void begin(struct esp_chat_text *out, const struct esp_chat *chat, const char *system)
-{
-    esp_chat_put(out, chat->bos);
-    if (!system)
-        return;
-    esp_chat_say(out, system, strlen(system));
-    esp_chat_put(out, chat->variant & WORDS ? "\n\n" : "");
-}
-
-static void user(struct esp_chat_text *out, const struct esp_chat *chat, const char *text,
-                 size_t length, const char *system)
-{
-    (void)system;
-    esp_chat_put(out, chat->variant & WORDS ? "User: " : USER);
-    esp_chat_say(out, text, length);
-    esp_chat_put(out, chat->variant & WORDS ? "\n\n" : "");
-}
-
-static void cue(struct esp_chat_text *out, const struct esp_chat *chat)
-{
-    esp_chat_put(out, chat->variant & WORDS ? "Assistant:" : ASSISTANT);
-    if (chat->variant & SKIPS_REASONING)
-        esp_chat_put(out, "</think>");
-    else if (chat->variant & BEGINS_REASONING)
-        esp_chat_put(out, "<think>\n");
-}
-
-static void answer(struct esp_chat_text *out, const struct esp_chat *chat, const char *text,
-                   size_t length)
-{
-    if (chat->variant & DROPS_REASONING)
-        esp_chat_skip(&text, &length, "</think>");
-    esp_chat_put(out, chat->variant & WORDS ? "Assistant: " : ASSISTANT);
-    if (chat->variant & SKIPS_REASONING)
-        esp_chat_put(out, "</think>");
-    esp_chat_say(out, text, length);
-}
-
-static void close(struct esp_chat_text *out, const struct esp_chat *chat)
-{
-    esp_chat_put(out, *chat->eos ? chat->eos : END);
-}
-
-static const char *const marks[] = {USER, ASSISTANT, END, "<｜begin▁of▁sentence｜>", NULL};
-static const char *const ends[] = {END, NULL};
-
 const struct esp_chat_format esp_chat_format_deepseek = {
     .name = "deepseek",
     .summary = "DeepSeek V2 to V3.1, R1 and its distilled models",
-    .marks = marks,
-    .ends = ends,
-    .recognise = recognise,
-    .read = read,
-    .begin = begin,
-    .user = user,
-    .cue = cue,
-    .answer = answer,
-    .close = close,
+    .marks = {USER, ASSISTANT, END, "<｜begin▁of▁sentence｜>"},
+    .ends = {END},
+    .signs = {{ESP_CHAT_KNOWN, ASSISTANT, NULL, NULL},
+              {ESP_CHAT_KNOWN | WORDS, "'User: '", "'Assistant: '", ASSISTANT},
+              {BEGINS_REASONING, ASSISTANT "<think>\n'", NULL, NULL},
+              {SKIPS_REASONING, "{{'</think>'}}", NULL, NULL},
+              {ESP_CHAT_DROPS_REASONING, "split('</think>'", NULL, NULL}},
+    .pieces = {{.at = ESP_AT_BEGIN, .content = ESP_PUT_BOS},
+               {ESP_AT_BEGIN, 0, WORDS, NULL, ESP_SAY_SYSTEM, NULL},
+               {ESP_AT_BEGIN, WORDS, 0, NULL, ESP_SAY_SYSTEM, "\n\n"},
+               {ESP_AT_USER, 0, WORDS, USER, ESP_SAY_TEXT, NULL},
+               {ESP_AT_USER, WORDS, 0, "User: ", ESP_SAY_TEXT, "\n\n"},
+               {.at = ESP_AT_CUE | ESP_AT_ANSWER, .lacks = WORDS, .before = ASSISTANT},
+               {.at = ESP_AT_CUE, .needs = WORDS, .before = "Assistant:"},
+               {.at = ESP_AT_ANSWER, .needs = WORDS, .before = "Assistant: "},
+               {.at = ESP_AT_CUE | ESP_AT_ANSWER,
+                .needs = SKIPS_REASONING,
+                .before = "</think>"},
+               {.at = ESP_AT_CUE,
+                .needs = BEGINS_REASONING,
+                .lacks = SKIPS_REASONING,
+                .before = "<think>\n"},
+               {.at = ESP_AT_ANSWER, .content = ESP_SAY_TEXT},
+               {.at = ESP_AT_CLOSE, .content = ESP_PUT_EOS}},
 };

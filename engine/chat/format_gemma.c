@@ -8,62 +8,17 @@
  */
 #include "engine/chat/chat_format.h"
 
-static bool recognise(const char *text)
-{
-    return esp_chat_has(text, "<start_of_turn>");
-}
-
-static void begin(struct esp_chat_text *out, const struct esp_chat *chat, const char *system)
-{
-    (void)system;
-    esp_chat_put(out, chat->bos);
-}
-
-static void close(struct esp_chat_text *out, const struct esp_chat *chat)
-{
-    (void)chat;
-    esp_chat_put(out, "<end_of_turn>\n");
-}
-
-static void user(struct esp_chat_text *out, const struct esp_chat *chat, const char *text,
-                 size_t length, const char *system)
-{
-    esp_chat_put(out, "<start_of_turn>user\n");
-    if (system) {
-        esp_chat_say(out, system, strlen(system));
-        esp_chat_put(out, "\n\n");
-    }
-    esp_chat_strip(&text, &length);
-    esp_chat_say(out, text, length);
-    close(out, chat);
-}
-
-static void cue(struct esp_chat_text *out, const struct esp_chat *chat)
-{
-    (void)chat;
-    esp_chat_put(out, "<start_of_turn>model\n");
-}
-
-static void answer(struct esp_chat_text *out, const struct esp_chat *chat, const char *text,
-                   size_t length)
-{
-    cue(out, chat);
-    esp_chat_strip(&text, &length);
-    esp_chat_say(out, text, length);
-}
-
-static const char *const marks[] = {"<start_of_turn>", "<end_of_turn>", NULL};
-static const char *const ends[] = {"<end_of_turn>", NULL};
-
 const struct esp_chat_format esp_chat_format_gemma = {
     .name = "gemma",
     .summary = "Gemma 1 to 3",
-    .marks = marks,
-    .ends = ends,
-    .recognise = recognise,
-    .begin = begin,
-    .user = user,
-    .cue = cue,
-    .answer = answer,
-    .close = close,
+    .marks = {"<start_of_turn>", "<end_of_turn>"},
+    .ends = {"<end_of_turn>"},
+    .signs = {{ESP_CHAT_KNOWN, "<start_of_turn>", NULL, NULL}},
+    .pieces = {{.at = ESP_AT_BEGIN, .content = ESP_PUT_BOS},
+               {.at = ESP_AT_USER, .before = "<start_of_turn>user\n"},
+               {ESP_AT_USER, 0, 0, NULL, ESP_SAY_SYSTEM, "\n\n"},
+               {ESP_AT_USER, 0, 0, NULL, ESP_SAY_STRIPPED_TEXT, "<end_of_turn>\n"},
+               {.at = ESP_AT_CUE | ESP_AT_ANSWER, .before = "<start_of_turn>model\n"},
+               {.at = ESP_AT_ANSWER, .content = ESP_SAY_STRIPPED_TEXT},
+               {.at = ESP_AT_CLOSE, .before = "<end_of_turn>\n"}},
 };

@@ -7,80 +7,38 @@
  */
 #include "engine/chat/chat_format.h"
 
-enum { LINES = 1, SEPARATED = 2, BEGINS = 4, LEAVES_OUT_EMPTY = 8 };
+enum { LINES = ESP_CHAT_OWN, SEPARATED = ESP_CHAT_OWN << 1, BEGINS = ESP_CHAT_OWN << 2 };
 
-static bool recognise(const char *text)
-{
-    return esp_chat_has(text, "<|im_sep|>") ||
-           (esp_chat_has(text, "<|end|>") && esp_chat_has(text, "<|assistant|>"));
-}
-
-static void read(struct esp_chat *chat, const char *text)
-{
-    const bool separated = esp_chat_has(text, "<|im_sep|>");
-    chat->variant = separated ? SEPARATED : 0;
-    /* A template may write the role by name, so the line break is looked for behind the cue. */
-    if (!separated && (!*text || esp_chat_has(text, "<|assistant|>\n") ||
-                       esp_chat_has(text, "'<|assistant|>' + '\n'")))
-        chat->variant |= LINES;
-    if (esp_chat_has(text, "{{ bos_token }}") || esp_chat_has(text, "{{- bos_token }}"))
-        chat->variant |= BEGINS;
-    if (esp_chat_has(text, "== 'system' and message['content']"))
-        chat->variant |= LEAVES_OUT_EMPTY;
-}
-
-static void open(struct esp_chat_text *out, const struct esp_chat *chat, const char *role)
-{
-    const bool separated = chat->variant & SEPARATED;
-    esp_chat_put(out, separated ? "<|im_start|>" : "<|");
-    esp_chat_put(out, role);
-    esp_chat_put(out, separated ? "<|im_sep|>" : chat->variant & LINES ? "|>\n" : "|>");
-}
-
-static void close(struct esp_chat_text *out, const struct esp_chat *chat)
-{
-    esp_chat_put(out, chat->variant & SEPARATED ? "<|im_end|>"
-                      : chat->variant & LINES   ? "<|end|>\n"
-                                                : "<|end|>");
-}
-
-static void begin(struct esp_chat_text *out, const struct esp_chat *chat, const char *system)
-{
-    esp_chat_put(out, chat->variant & BEGINS ? chat->bos : "");
-    if (!system || (!*system && chat->variant & LEAVES_OUT_EMPTY))
-        return;
-    open(out, chat, "system");
-    esp_chat_say(out, system, strlen(system));
-    close(out, chat);
-}
-
-static void user(struct esp_chat_text *out, const struct esp_chat *chat, const char *text,
-                 size_t length, const char *system)
-{
-    (void)system;
-    open(out, chat, "user");
-    esp_chat_say(out, text, length);
-    close(out, chat);
-}
-
-static void cue(struct esp_chat_text *out, const struct esp_chat *chat)
-{
-    open(out, chat, "assistant");
-}
-
-static const char *const marks[] = {"<|system|>",   "<|user|>",   "<|assistant|>", "<|end|>",
-                                    "<|im_start|>", "<|im_sep|>", "<|im_end|>",    NULL};
-static const char *const ends[] = {"<|end|>", "<|im_end|>", "<|endoftext|>", NULL};
+#define OPEN(role) "<|im_start|>" role "<|im_sep|>"
 
 const struct esp_chat_format esp_chat_format_phi = {
     .name = "phi",
     .summary = "Phi 3, 3.5, 4 and 4 mini",
-    .marks = marks,
-    .ends = ends,
-    .recognise = recognise,
-    .read = read,
-    .begin = begin,
-    .user = user,
-    .cue = cue,
-    .close = close,
+    .marks = {"<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<|im_start|>",
+              "<|im_sep|>", "<|im_end|>"},
+    .ends = {"<|end|>", "<|im_end|>", "<|endoftext|>"},
+    /* A template may write the role by name, so the line break is looked for behind the cue. */
+    .signs = {{ESP_CHAT_KNOWN | SEPARATED, "<|im_sep|>", NULL, NULL},
+              {ESP_CHAT_KNOWN, "<|end|>", "<|assistant|>", NULL},
+              {LINES, "<|assistant|>\n", NULL, "<|im_sep|>"},
+              {LINES, "'<|assistant|>' + '\n'", NULL, "<|im_sep|>"},
+              {BEGINS, "{{ bos_token }}", NULL, NULL},
+              {BEGINS, "{{- bos_token }}", NULL, NULL},
+              {ESP_CHAT_OMITS_EMPTY, "== 'system' and message['content']", NULL, NULL}},
+    .usual = LINES,
+    .pieces =
+        {{.at = ESP_AT_BEGIN, .needs = BEGINS, .content = ESP_PUT_BOS},
+         {ESP_AT_BEGIN, SEPARATED, 0, OPEN("system"), ESP_SAY_SYSTEM, "<|im_end|>"},
+         {ESP_AT_BEGIN, LINES, 0, "<|system|>\n", ESP_SAY_SYSTEM, "<|end|>\n"},
+         {ESP_AT_BEGIN, 0, LINES | SEPARATED, "<|system|>", ESP_SAY_SYSTEM, "<|end|>"},
+         {ESP_AT_USER, SEPARATED, 0, OPEN("user"), ESP_SAY_TEXT, "<|im_end|>"},
+         {ESP_AT_USER, LINES, 0, "<|user|>\n", ESP_SAY_TEXT, "<|end|>\n"},
+         {ESP_AT_USER, 0, LINES | SEPARATED, "<|user|>", ESP_SAY_TEXT, "<|end|>"},
+         {.at = ESP_AT_CUE | ESP_AT_ANSWER, .needs = SEPARATED, .before = OPEN("assistant")},
+         {.at = ESP_AT_CUE | ESP_AT_ANSWER, .lacks = SEPARATED, .before = "<|assistant|>"},
+         {.at = ESP_AT_CUE | ESP_AT_ANSWER, .needs = LINES, .before = "\n"},
+         {.at = ESP_AT_ANSWER, .content = ESP_SAY_TEXT},
+         {.at = ESP_AT_CLOSE, .needs = SEPARATED, .before = "<|im_end|>"},
+         {.at = ESP_AT_CLOSE, .lacks = SEPARATED, .before = "<|end|>"},
+         {.at = ESP_AT_CLOSE, .needs = LINES, .before = "\n"}},
 };

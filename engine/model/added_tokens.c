@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/model/json.h"
 #include "kernels/status.h"
 #include "engine/support/utf8_stream.h"
 
@@ -51,8 +52,8 @@ static int visit(struct esp_added_tokens *added, const cJSON *json,
     const cJSON *item;
     cJSON_ArrayForEach(item, json)
     {
-        const char *content = cJSON_GetObjectItemCaseSensitive(item, "content")->valuestring;
-        int32_t id = (int32_t)cJSON_GetObjectItemCaseSensitive(item, "id")->valuedouble;
+        const char *content = esp_json_item(item, "content")->valuestring;
+        int32_t id = (int32_t)esp_json_item(item, "id")->valuedouble;
         uint32_t flags = added->vocabulary->tokens[id].flags;
         char *text = (char *)content;
         size_t length = strlen(content);
@@ -162,25 +163,6 @@ static int32_t longest(const struct esp_added_tokens *added, const char *whole, 
     return token == ESP_INT_MAP_NONE ? -1 : (int32_t)token;
 }
 
-/* Length of the White_Space character at the start of text[0, length); 0 if it is not one. */
-static int32_t space_at(const char *text, int32_t length)
-{
-    static const char *const wide[] = {
-        "\xC2\x85",     "\xC2\xA0",     "\xE1\x9A\x80", "\xE2\x80\x80", "\xE2\x80\x81",
-        "\xE2\x80\x82", "\xE2\x80\x83", "\xE2\x80\x84", "\xE2\x80\x85", "\xE2\x80\x86",
-        "\xE2\x80\x87", "\xE2\x80\x88", "\xE2\x80\x89", "\xE2\x80\x8A", "\xE2\x80\xA8",
-        "\xE2\x80\xA9", "\xE2\x80\xAF", "\xE2\x81\x9F", "\xE3\x80\x80",
-    };
-    if (length > 0 && (*text == ' ' || (*text >= '\t' && *text <= '\r')))
-        return 1;
-    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
-        int32_t n = (int32_t)strlen(wide[i]);
-        if (n <= length && memcmp(text, wide[i], (size_t)n) == 0)
-            return n;
-    }
-    return 0;
-}
-
 /* Start of the character that ends before `end`. */
 static int32_t character_before(const char *text, int32_t end)
 {
@@ -236,13 +218,16 @@ int esp_added_tokens_find(const struct esp_added_tokens *added, struct esp_match
         }
         if (token->flags & ESP_TOKEN_LSTRIP) {
             int32_t before = start;
-            while (before > 0 && space_at(text + character_before(text, before), before))
-                before = character_before(text, before);
+            for (int32_t at; before > 0; before = at) {
+                at = character_before(text, before);
+                if (!esp_white_space(text + at, (size_t)(before - at)))
+                    break;
+            }
             start = before > done ? before : done;
         }
         if (token->flags & ESP_TOKEN_RSTRIP)
-            for (int32_t n; (n = space_at(text + end, length - end)) > 0;)
-                end += n;
+            for (size_t n; (n = esp_white_space(text + end, (size_t)(length - end))) > 0;)
+                end += (int32_t)n;
         if ((done < start && !esp_spans_add(spans, done, start, -1)) ||
             !esp_spans_add(spans, start, end, id))
             return ESP_E_MEMORY;

@@ -6,20 +6,10 @@
  */
 #include "engine/model/architecture.h"
 
-static const struct esp_config_rule config[] = {
-    {ESP_CONFIG_attention_cap, "attn_logit_softcapping", 50},
-    {ESP_CONFIG_logit_cap, "final_logit_softcapping", 30},
-    {0},
-};
-
-static const struct esp_config_flag flags[] = {
-    {"use_bidirectional_attention", false},
-    {0},
-};
-
 const struct esp_architecture esp_architecture_gemma2 = {
     .name = "gemma2",
     .family = &esp_family_gemma,
-    .flags = flags,
-    .config = config,
+    .flags = {{"use_bidirectional_attention", false}},
+    .config = {[ESP_CONFIG_attention_cap] = {"attn_logit_softcapping", 50},
+               [ESP_CONFIG_logit_cap] = {"final_logit_softcapping", 30}},
 };

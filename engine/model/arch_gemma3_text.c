@@ -7,31 +7,22 @@
  */
 #include "engine/model/architecture.h"
 
-static const struct esp_config_rule config[] = {
-    {ESP_CONFIG_layers, "num_hidden_layers", 26},
-    {ESP_CONFIG_hidden, "hidden_size", 2304},
-    {ESP_CONFIG_heads, "num_attention_heads", 8},
-    {ESP_CONFIG_ffn, "intermediate_size", 9216},
-    {ESP_CONFIG_vocabulary, "vocab_size", 262208},
-    {ESP_CONFIG_context, "max_position_embeddings", 131072},
-    {ESP_CONFIG_full_every, "sliding_window_pattern|_sliding_window_pattern", 6},
-    {ESP_CONFIG_rope_theta, "rope_parameters.full_attention.rope_theta|rope_theta", 1e6},
-    {ESP_CONFIG_rope_theta_local,
-     "rope_parameters.sliding_attention.rope_theta|rope_local_base_freq", 1e4},
-    {ESP_CONFIG_head_norm, "", true},
-    {ESP_CONFIG_attention_cap, "attn_logit_softcapping", 0},
-    {ESP_CONFIG_logit_cap, "final_logit_softcapping", 0},
-    {0},
-};
-
-static const struct esp_config_flag flags[] = {
-    {"use_bidirectional_attention", false},
-    {0},
-};
-
 const struct esp_architecture esp_architecture_gemma3_text = {
     .name = "gemma3_text",
     .family = &esp_family_gemma,
-    .flags = flags,
-    .config = config,
+    .flags = {{"use_bidirectional_attention", false}},
+    .config = {[ESP_CONFIG_layers] = {"num_hidden_layers", 26},
+               [ESP_CONFIG_hidden] = {"hidden_size", 2304},
+               [ESP_CONFIG_heads] = {"num_attention_heads", 8},
+               [ESP_CONFIG_ffn] = {"intermediate_size", 9216},
+               [ESP_CONFIG_vocabulary] = {"vocab_size", 262208},
+               [ESP_CONFIG_context] = {"max_position_embeddings", 131072},
+               [ESP_CONFIG_full_every] = {"sliding_window_pattern|_sliding_window_pattern", 6},
+               [ESP_CONFIG_rope_theta] =
+                   {"rope_parameters.full_attention.rope_theta|rope_theta", 1e6},
+               [ESP_CONFIG_rope_theta_local] =
+                   {"rope_parameters.sliding_attention.rope_theta|rope_local_base_freq", 1e4},
+               [ESP_CONFIG_head_norm] = {"", true},
+               [ESP_CONFIG_attention_cap] = {"attn_logit_softcapping", 0},
+               [ESP_CONFIG_logit_cap] = {"final_logit_softcapping", 0}},
 };

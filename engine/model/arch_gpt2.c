@@ -7,25 +7,6 @@
  */
 #include "engine/model/architecture.h"
 
-static const struct esp_config_rule config[] = {
-    {ESP_CONFIG_layers, "n_layer|num_hidden_layers", ESP_REQUIRED},
-    {ESP_CONFIG_hidden, "n_embd|hidden_size", ESP_REQUIRED},
-    {ESP_CONFIG_heads, "n_head|num_attention_heads", ESP_REQUIRED},
-    {ESP_CONFIG_ffn, "n_inner|intermediate_size", 0},
-    {ESP_CONFIG_vocabulary, "vocab_size", ESP_REQUIRED},
-    {ESP_CONFIG_context, "n_positions|max_position_embeddings", 1024},
-    {ESP_CONFIG_norm_epsilon, "layer_norm_epsilon|layer_norm_eps", 1e-5},
-    {ESP_CONFIG_tied, "tie_word_embeddings", true},
-    {0},
-};
-
-static const struct esp_config_flag flags[] = {
-    {"scale_attn_weights", true},
-    {"scale_attn_by_inverse_layer_idx", false},
-    {"add_cross_attention", false},
-    {0},
-};
-
 static const struct esp_tensor_rule tensors[] = {
     ESP_MODEL(embedding, "transformer.wte.weight", VOCABULARY, HIDDEN, ALWAYS),
     ESP_MODEL(position_embedding, "transformer.wpe.weight", POSITIONS, HIDDEN, ALWAYS),
@@ -40,19 +21,20 @@ static const struct esp_tensor_rule tensors[] = {
 static const struct esp_tensor_rule layer_tensors[] = {
     ESP_LAYER(norm1, "ln_1.weight", HIDDEN, ONE, ALWAYS),
     ESP_LAYER(norm1_bias, "ln_1.bias", HIDDEN, ONE, ALWAYS),
-    ESP_LAYER_STACKED(query, QKV "weight", QUERIES, HIDDEN, ALWAYS, true),
-    ESP_LAYER_STACKED(key, QKV "weight", KEYS, HIDDEN, ALWAYS, true),
-    ESP_LAYER_STACKED(value, QKV "weight", KEYS, HIDDEN, ALWAYS, true),
-    ESP_LAYER_STACKED(query_bias, QKV "bias", QUERIES, ONE, ALWAYS, false),
-    ESP_LAYER_STACKED(key_bias, QKV "bias", KEYS, ONE, ALWAYS, false),
-    ESP_LAYER_STACKED(value_bias, QKV "bias", KEYS, ONE, ALWAYS, false),
-    ESP_LAYER_TRANSPOSED(output, "attn.c_proj.weight", HIDDEN, QUERIES, ALWAYS),
+    ESP_LAYER(query, QKV "weight", QUERIES, HIDDEN, ALWAYS, .stacked = true,
+              .transposed = true),
+    ESP_LAYER(key, QKV "weight", KEYS, HIDDEN, ALWAYS, .stacked = true, .transposed = true),
+    ESP_LAYER(value, QKV "weight", KEYS, HIDDEN, ALWAYS, .stacked = true, .transposed = true),
+    ESP_LAYER(query_bias, QKV "bias", QUERIES, ONE, ALWAYS, .stacked = true),
+    ESP_LAYER(key_bias, QKV "bias", KEYS, ONE, ALWAYS, .stacked = true),
+    ESP_LAYER(value_bias, QKV "bias", KEYS, ONE, ALWAYS, .stacked = true),
+    ESP_LAYER(output, "attn.c_proj.weight", HIDDEN, QUERIES, ALWAYS, .transposed = true),
     ESP_LAYER(output_bias, "attn.c_proj.bias", HIDDEN, ONE, ALWAYS),
     ESP_LAYER(norm2, "ln_2.weight", HIDDEN, ONE, ALWAYS),
     ESP_LAYER(norm2_bias, "ln_2.bias", HIDDEN, ONE, ALWAYS),
-    ESP_LAYER_TRANSPOSED(up, "mlp.c_fc.weight", FFN, HIDDEN, ALWAYS),
+    ESP_LAYER(up, "mlp.c_fc.weight", FFN, HIDDEN, ALWAYS, .transposed = true),
     ESP_LAYER(up_bias, "mlp.c_fc.bias", FFN, ONE, ALWAYS),
-    ESP_LAYER_TRANSPOSED(down, "mlp.c_proj.weight", HIDDEN, FFN, ALWAYS),
+    ESP_LAYER(down, "mlp.c_proj.weight", HIDDEN, FFN, ALWAYS, .transposed = true),
     ESP_LAYER(down_bias, "mlp.c_proj.bias", HIDDEN, ONE, ALWAYS),
     {0},
 };
@@ -64,7 +46,6 @@ static const struct esp_family family = {
     .hidden_act = "gelu_new",
     .activation = ESP_GELU_TANH,
     .norm = ESP_NORM_LAYER,
-    .config = config,
     .tensors = tensors,
     .layer_tensors = layer_tensors,
 };
@@ -72,5 +53,15 @@ static const struct esp_family family = {
 const struct esp_architecture esp_architecture_gpt2 = {
     .name = "gpt2",
     .family = &family,
-    .flags = flags,
+    .config = {[ESP_CONFIG_layers] = {"n_layer|num_hidden_layers", ESP_REQUIRED},
+               [ESP_CONFIG_hidden] = {"n_embd|hidden_size", ESP_REQUIRED},
+               [ESP_CONFIG_heads] = {"n_head|num_attention_heads", ESP_REQUIRED},
+               [ESP_CONFIG_ffn] = {"n_inner|intermediate_size", 0},
+               [ESP_CONFIG_vocabulary] = {"vocab_size", ESP_REQUIRED},
+               [ESP_CONFIG_context] = {"n_positions|max_position_embeddings", 1024},
+               [ESP_CONFIG_norm_epsilon] = {"layer_norm_epsilon|layer_norm_eps", 1e-5},
+               [ESP_CONFIG_tied] = {"tie_word_embeddings", true}},
+    .flags = {{"scale_attn_weights", true},
+              {"scale_attn_by_inverse_layer_idx", false},
+              {"add_cross_attention", false}},
 };

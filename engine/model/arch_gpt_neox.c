@@ -9,27 +9,6 @@
  */
 #include "engine/model/architecture.h"
 
-static const struct esp_config_rule config[] = {
-    {ESP_CONFIG_layers, "num_hidden_layers", ESP_REQUIRED},
-    {ESP_CONFIG_hidden, "hidden_size", ESP_REQUIRED},
-    {ESP_CONFIG_heads, "num_attention_heads", ESP_REQUIRED},
-    {ESP_CONFIG_ffn, "intermediate_size", ESP_REQUIRED},
-    {ESP_CONFIG_vocabulary, "vocab_size", ESP_REQUIRED},
-    {ESP_CONFIG_context, "max_position_embeddings", 2048},
-    {ESP_CONFIG_norm_epsilon, "layer_norm_eps", 1e-5},
-    {ESP_CONFIG_rope_theta,
-     "rope_scaling.rope_theta|rope_parameters.rope_theta|rotary_emb_base|rope_theta", 1e4},
-    {ESP_CONFIG_rotary_fraction,
-     "rope_scaling.partial_rotary_factor|rope_parameters.partial_rotary_factor|rotary_pct|"
-     "partial_rotary_factor",
-     0.25},
-    {ESP_CONFIG_parallel_residual, "use_parallel_residual", true},
-    {ESP_CONFIG_attention_bias, "attention_bias", true},
-    {ESP_CONFIG_output_bias, "attention_bias", true},
-    {ESP_CONFIG_tied, "tie_word_embeddings", false},
-    {0},
-};
-
 static const struct esp_tensor_rule tensors[] = {
     ESP_MODEL(embedding, "gpt_neox.embed_in.weight", VOCABULARY, HIDDEN, ALWAYS),
     ESP_MODEL(head, "embed_out.weight", VOCABULARY, HIDDEN, UNLESS_TIED),
@@ -43,12 +22,12 @@ static const struct esp_tensor_rule tensors[] = {
 static const struct esp_tensor_rule layer_tensors[] = {
     ESP_LAYER(norm1, "input_layernorm.weight", HIDDEN, ONE, ALWAYS),
     ESP_LAYER(norm1_bias, "input_layernorm.bias", HIDDEN, ONE, ALWAYS),
-    ESP_LAYER_PART(query, QKV "weight", QUERIES, HIDDEN, ALWAYS, 0, 3),
-    ESP_LAYER_PART(key, QKV "weight", KEYS, HIDDEN, ALWAYS, 1, 3),
-    ESP_LAYER_PART(value, QKV "weight", KEYS, HIDDEN, ALWAYS, 2, 3),
-    ESP_LAYER_PART(query_bias, QKV "bias", QUERIES, ONE, IF_ATTENTION_BIAS, 0, 3),
-    ESP_LAYER_PART(key_bias, QKV "bias", KEYS, ONE, IF_ATTENTION_BIAS, 1, 3),
-    ESP_LAYER_PART(value_bias, QKV "bias", KEYS, ONE, IF_ATTENTION_BIAS, 2, 3),
+    ESP_LAYER(query, QKV "weight", QUERIES, HIDDEN, ALWAYS, .part = 0, .parts = 3),
+    ESP_LAYER(key, QKV "weight", KEYS, HIDDEN, ALWAYS, .part = 1, .parts = 3),
+    ESP_LAYER(value, QKV "weight", KEYS, HIDDEN, ALWAYS, .part = 2, .parts = 3),
+    ESP_LAYER(query_bias, QKV "bias", QUERIES, ONE, IF_ATTENTION_BIAS, .part = 0, .parts = 3),
+    ESP_LAYER(key_bias, QKV "bias", KEYS, ONE, IF_ATTENTION_BIAS, .part = 1, .parts = 3),
+    ESP_LAYER(value_bias, QKV "bias", KEYS, ONE, IF_ATTENTION_BIAS, .part = 2, .parts = 3),
     ESP_LAYER(output, "attention.dense.weight", HIDDEN, QUERIES, ALWAYS),
     ESP_LAYER(output_bias, "attention.dense.bias", HIDDEN, ONE, IF_OUTPUT_BIAS),
     ESP_LAYER(norm2, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS),
@@ -66,7 +45,6 @@ static const struct esp_family family = {
     .hidden_act = "gelu",
     .activation = ESP_GELU,
     .norm = ESP_NORM_LAYER,
-    .config = config,
     .tensors = tensors,
     .layer_tensors = layer_tensors,
 };
@@ -74,4 +52,23 @@ static const struct esp_family family = {
 const struct esp_architecture esp_architecture_gpt_neox = {
     .name = "gpt_neox",
     .family = &family,
+    .config =
+        {[ESP_CONFIG_layers] = {"num_hidden_layers", ESP_REQUIRED},
+         [ESP_CONFIG_hidden] = {"hidden_size", ESP_REQUIRED},
+         [ESP_CONFIG_heads] = {"num_attention_heads", ESP_REQUIRED},
+         [ESP_CONFIG_ffn] = {"intermediate_size", ESP_REQUIRED},
+         [ESP_CONFIG_vocabulary] = {"vocab_size", ESP_REQUIRED},
+         [ESP_CONFIG_context] = {"max_position_embeddings", 2048},
+         [ESP_CONFIG_norm_epsilon] = {"layer_norm_eps", 1e-5},
+         [ESP_CONFIG_rope_theta] =
+             {"rope_scaling.rope_theta|rope_parameters.rope_theta|rotary_emb_base|rope_theta",
+              1e4},
+         [ESP_CONFIG_rotary_fraction] = {"rope_scaling.partial_rotary_factor|rope_parameters."
+                                         "partial_rotary_factor|rotary_pct|"
+                                         "partial_rotary_factor",
+                                         0.25},
+         [ESP_CONFIG_parallel_residual] = {"use_parallel_residual", true},
+         [ESP_CONFIG_attention_bias] = {"attention_bias", true},
+         [ESP_CONFIG_output_bias] = {"attention_bias", true},
+         [ESP_CONFIG_tied] = {"tie_word_embeddings", false}},
 };

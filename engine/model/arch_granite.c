@@ -5,19 +5,14 @@
  */
 #include "engine/model/architecture.h"
 
-static const struct esp_config_rule config[] = {
-    {ESP_CONFIG_embedding_scale, "embedding_multiplier", 1},
-    {ESP_CONFIG_residual_scale, "residual_multiplier", 1},
-    {ESP_CONFIG_attention_scale, "attention_multiplier", 1},
-    {ESP_CONFIG_logit_divisor, "logits_scaling", 1},
-    {ESP_CONFIG_attention_bias, "attention_bias", false},
-    {ESP_CONFIG_output_bias, "attention_bias", false},
-    {ESP_CONFIG_mlp_bias, "mlp_bias", false},
-    {0},
-};
-
 const struct esp_architecture esp_architecture_granite = {
     .name = "granite",
     .family = &esp_family_llama,
-    .config = config,
+    .config = {[ESP_CONFIG_embedding_scale] = {"embedding_multiplier", 1},
+               [ESP_CONFIG_residual_scale] = {"residual_multiplier", 1},
+               [ESP_CONFIG_attention_scale] = {"attention_multiplier", 1},
+               [ESP_CONFIG_logit_divisor] = {"logits_scaling", 1},
+               [ESP_CONFIG_attention_bias] = {"attention_bias", false},
+               [ESP_CONFIG_output_bias] = {"attention_bias", false},
+               [ESP_CONFIG_mlp_bias] = {"mlp_bias", false}},
 };

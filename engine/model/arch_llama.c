@@ -4,15 +4,10 @@
  */
 #include "engine/model/architecture.h"
 
-static const struct esp_config_rule config[] = {
-    {ESP_CONFIG_attention_bias, "attention_bias", false},
-    {ESP_CONFIG_output_bias, "attention_bias", false},
-    {ESP_CONFIG_mlp_bias, "mlp_bias", false},
-    {0},
-};
-
 const struct esp_architecture esp_architecture_llama = {
     .name = "llama",
     .family = &esp_family_llama,
-    .config = config,
+    .config = {[ESP_CONFIG_attention_bias] = {"attention_bias", false},
+               [ESP_CONFIG_output_bias] = {"attention_bias", false},
+               [ESP_CONFIG_mlp_bias] = {"mlp_bias", false}},
 };

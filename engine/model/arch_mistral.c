@@ -6,15 +6,10 @@
  */
 #include "engine/model/architecture.h"
 
-static const struct esp_config_rule config[] = {
-    {ESP_CONFIG_context, "max_position_embeddings", 4096 * 32},
-    {ESP_CONFIG_window, "sliding_window", 0},
-    {ESP_CONFIG_windowed, "", true},
-    {0},
-};
-
 const struct esp_architecture esp_architecture_mistral = {
     .name = "mistral",
     .family = &esp_family_llama,
-    .config = config,
+    .config = {[ESP_CONFIG_context] = {"max_position_embeddings", 4096 * 32},
+               [ESP_CONFIG_window] = {"sliding_window", 0},
+               [ESP_CONFIG_windowed] = {"", true}},
 };

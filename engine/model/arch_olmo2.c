@@ -6,24 +6,11 @@
  */
 #include "engine/model/architecture.h"
 
-static const struct esp_config_rule config[] = {
-    {ESP_CONFIG_norm_epsilon, "rms_norm_eps", 1e-5},
-    {ESP_CONFIG_attention_bias, "attention_bias", false},
-    {ESP_CONFIG_output_bias, "attention_bias", false},
-    {0},
-};
-
 static const struct esp_tensor_rule layer_tensors[] = {
-    ESP_LAYER(query, "self_attn.q_proj.weight", QUERIES, HIDDEN, ALWAYS),
-    ESP_LAYER(query_bias, "self_attn.q_proj.bias", QUERIES, ONE, IF_ATTENTION_BIAS),
-    ESP_LAYER(key, "self_attn.k_proj.weight", KEYS, HIDDEN, ALWAYS),
-    ESP_LAYER(key_bias, "self_attn.k_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS),
-    ESP_LAYER(value, "self_attn.v_proj.weight", KEYS, HIDDEN, ALWAYS),
-    ESP_LAYER(value_bias, "self_attn.v_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS),
+    ESP_LLAMA_QUERY_KEY_VALUE,
     ESP_LAYER(query_norm, "self_attn.q_norm.weight", QUERIES, ONE, ALWAYS),
     ESP_LAYER(key_norm, "self_attn.k_norm.weight", KEYS, ONE, ALWAYS),
-    ESP_LAYER(output, "self_attn.o_proj.weight", HIDDEN, QUERIES, ALWAYS),
-    ESP_LAYER(output_bias, "self_attn.o_proj.bias", HIDDEN, ONE, IF_OUTPUT_BIAS),
+    ESP_LLAMA_OUTPUT,
     ESP_LAYER(norm_attended, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS),
     ESP_LAYER(gate, "mlp.gate_proj.weight", FFN, HIDDEN, ALWAYS),
     ESP_LAYER(up, "mlp.up_proj.weight", FFN, HIDDEN, ALWAYS),
@@ -33,18 +20,15 @@ static const struct esp_tensor_rule layer_tensors[] = {
 };
 
 static const struct esp_family family = {
-    .prefix = "model.",
-    .layer_name = "model.layers.",
-    .hidden_act = "silu",
+    ESP_LLAMA_FAMILY,
     .activation = ESP_SWIGLU,
-    .norm = ESP_NORM_RMS,
-    .config = esp_llama_config,
-    .tensors = esp_llama_tensors,
     .layer_tensors = layer_tensors,
 };
 
 const struct esp_architecture esp_architecture_olmo2 = {
     .name = "olmo2",
     .family = &family,
-    .config = config,
+    .config = {[ESP_CONFIG_norm_epsilon] = {"rms_norm_eps", 1e-5},
+               [ESP_CONFIG_attention_bias] = {"attention_bias", false},
+               [ESP_CONFIG_output_bias] = {"attention_bias", false}},
 };

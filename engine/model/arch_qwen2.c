@@ -7,17 +7,12 @@
  */
 #include "engine/model/architecture.h"
 
-static const struct esp_config_rule config[] = {
-    {ESP_CONFIG_context, "max_position_embeddings", 32768},
-    {ESP_CONFIG_window, "sliding_window", 0},
-    {ESP_CONFIG_windowed, "use_sliding_window", false},
-    {ESP_CONFIG_window_from, "max_window_layers", 28},
-    {ESP_CONFIG_attention_bias, "", true},
-    {0},
-};
-
 const struct esp_architecture esp_architecture_qwen2 = {
     .name = "qwen2",
     .family = &esp_family_llama,
-    .config = config,
+    .config = {[ESP_CONFIG_context] = {"max_position_embeddings", 32768},
+               [ESP_CONFIG_window] = {"sliding_window", 0},
+               [ESP_CONFIG_windowed] = {"use_sliding_window", false},
+               [ESP_CONFIG_window_from] = {"max_window_layers", 28},
+               [ESP_CONFIG_attention_bias] = {"", true}},
 };

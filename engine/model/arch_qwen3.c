@@ -7,20 +7,15 @@
  */
 #include "engine/model/architecture.h"
 
-static const struct esp_config_rule config[] = {
-    {ESP_CONFIG_head_dim, "head_dim", 128},
-    {ESP_CONFIG_context, "max_position_embeddings", 32768},
-    {ESP_CONFIG_window, "sliding_window", 0},
-    {ESP_CONFIG_windowed, "use_sliding_window", false},
-    {ESP_CONFIG_window_from, "max_window_layers", 28},
-    {ESP_CONFIG_attention_bias, "attention_bias", false},
-    {ESP_CONFIG_output_bias, "attention_bias", false},
-    {ESP_CONFIG_head_norm, "", true},
-    {0},
-};
-
 const struct esp_architecture esp_architecture_qwen3 = {
     .name = "qwen3",
     .family = &esp_family_llama,
-    .config = config,
+    .config = {[ESP_CONFIG_head_dim] = {"head_dim", 128},
+               [ESP_CONFIG_context] = {"max_position_embeddings", 32768},
+               [ESP_CONFIG_window] = {"sliding_window", 0},
+               [ESP_CONFIG_windowed] = {"use_sliding_window", false},
+               [ESP_CONFIG_window_from] = {"max_window_layers", 28},
+               [ESP_CONFIG_attention_bias] = {"attention_bias", false},
+               [ESP_CONFIG_output_bias] = {"attention_bias", false},
+               [ESP_CONFIG_head_norm] = {"", true}},
 };

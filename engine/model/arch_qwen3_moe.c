@@ -6,37 +6,16 @@
  */
 #include "engine/model/architecture.h"
 
-static const struct esp_config_rule config[] = {
-    {ESP_CONFIG_kv_heads, "num_key_value_heads", 4},
-    {ESP_CONFIG_experts, "num_experts|num_local_experts", 128},
-    {ESP_CONFIG_experts_used, "num_experts_per_tok", 8},
-    {ESP_CONFIG_expert_ffn, "moe_intermediate_size", 768},
-    {ESP_CONFIG_mixed_every, "decoder_sparse_step", 1},
-    {ESP_CONFIG_experts_normed, "norm_topk_prob", false},
-    {ESP_CONFIG_context, "max_position_embeddings", 32768},
-    {ESP_CONFIG_window, "sliding_window", 0},
-    {ESP_CONFIG_windowed, "use_sliding_window", false},
-    {ESP_CONFIG_attention_bias, "attention_bias", false},
-    {ESP_CONFIG_output_bias, "attention_bias", false},
-    {ESP_CONFIG_head_norm, "", true},
-    {0},
-};
-
 static const struct esp_tensor_rule expert_tensors[] = {
-    ESP_EXPERT(gate, "gate_proj.weight", EXPERT_FFN, HIDDEN),
-    ESP_EXPERT(up, "up_proj.weight", EXPERT_FFN, HIDDEN),
-    ESP_EXPERT(down, "down_proj.weight", HIDDEN, EXPERT_FFN),
+    ESP_EXPERT(gate, "gate_proj.weight", EXPERT_FFN, HIDDEN, ALWAYS),
+    ESP_EXPERT(up, "up_proj.weight", EXPERT_FFN, HIDDEN, ALWAYS),
+    ESP_EXPERT(down, "down_proj.weight", HIDDEN, EXPERT_FFN, ALWAYS),
     {0},
 };
 
 static const struct esp_family family = {
-    .prefix = "model.",
-    .layer_name = "model.layers.",
-    .hidden_act = "silu",
+    ESP_LLAMA_FAMILY,
     .activation = ESP_SWIGLU,
-    .norm = ESP_NORM_RMS,
-    .config = esp_llama_config,
-    .tensors = esp_llama_tensors,
     .layer_tensors = esp_llama_layer_tensors,
     .expert_tensors = expert_tensors,
     .expert_name = "mlp.experts.",
@@ -45,5 +24,16 @@ static const struct esp_family family = {
 const struct esp_architecture esp_architecture_qwen3_moe = {
     .name = "qwen3_moe",
     .family = &family,
-    .config = config,
+    .config = {[ESP_CONFIG_kv_heads] = {"num_key_value_heads", 4},
+               [ESP_CONFIG_experts] = {"num_experts|num_local_experts", 128},
+               [ESP_CONFIG_experts_used] = {"num_experts_per_tok", 8},
+               [ESP_CONFIG_expert_ffn] = {"moe_intermediate_size", 768},
+               [ESP_CONFIG_mixed_every] = {"decoder_sparse_step", 1},
+               [ESP_CONFIG_experts_normed] = {"norm_topk_prob", false},
+               [ESP_CONFIG_context] = {"max_position_embeddings", 32768},
+               [ESP_CONFIG_window] = {"sliding_window", 0},
+               [ESP_CONFIG_windowed] = {"use_sliding_window", false},
+               [ESP_CONFIG_attention_bias] = {"attention_bias", false},
+               [ESP_CONFIG_output_bias] = {"attention_bias", false},
+               [ESP_CONFIG_head_norm] = {"", true}},
 };

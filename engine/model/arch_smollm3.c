@@ -6,23 +6,17 @@
  */
 #include "engine/model/architecture.h"
 
-static const struct esp_config_rule config[] = {
-    {ESP_CONFIG_kv_heads, "num_key_value_heads", 4},
-    {ESP_CONFIG_context, "max_position_embeddings", 32768},
-    {ESP_CONFIG_window, "sliding_window", 0},
-    {ESP_CONFIG_windowed, "use_sliding_window", false},
-    {ESP_CONFIG_unrotated_every, "no_rope_layer_interval", 4},
-    {ESP_CONFIG_rope_theta, "rope_scaling.rope_theta|rope_parameters.rope_theta|rope_theta",
-     2e6},
-    {ESP_CONFIG_attention_bias, "attention_bias", false},
-    {ESP_CONFIG_output_bias, "attention_bias", false},
-    {ESP_CONFIG_mlp_bias, "mlp_bias", false},
-    {ESP_CONFIG_tied, "tie_word_embeddings", true},
-    {0},
-};
-
 const struct esp_architecture esp_architecture_smollm3 = {
     .name = "smollm3",
     .family = &esp_family_llama,
-    .config = config,
+    .config = {[ESP_CONFIG_kv_heads] = {"num_key_value_heads", 4},
+               [ESP_CONFIG_context] = {"max_position_embeddings", 32768},
+               [ESP_CONFIG_window] = {"sliding_window", 0},
+               [ESP_CONFIG_windowed] = {"use_sliding_window", false},
+               [ESP_CONFIG_unrotated_every] = {"no_rope_layer_interval", 4},
+               [ESP_CONFIG_rope_theta] = {ESP_LLAMA_THETA, 2e6},
+               [ESP_CONFIG_attention_bias] = {"attention_bias", false},
+               [ESP_CONFIG_output_bias] = {"attention_bias", false},
+               [ESP_CONFIG_mlp_bias] = {"mlp_bias", false},
+               [ESP_CONFIG_tied] = {"tie_word_embeddings", true}},
 };

@@ -77,13 +77,11 @@ enum esp_config_field {
 
 #define ESP_REQUIRED (-1.0) /* as a fallback: config.json must have the key */
 
-/* How one field is read. A field without a rule is 0. Then kv_heads = 0 becomes heads, head_dim
+/* How one field is read. A field without keys is 0. Then kv_heads = 0 becomes heads, head_dim
  * = 0 becomes hidden / heads, and ffn = 0 becomes 4 * hidden. There is a window only with
  * `windowed` (see esp_config_layers). */
 struct esp_config_rule {
-    enum esp_config_field field;
-    const char *keys; /* "a|b.c": the first one in the file is used; "": the value is fixed;
-                         NULL: end of table */
+    const char *keys; /* "a|b.c": the first one in the file is used; "": the value is fixed */
     double fallback;  /* the value if the file has none of the keys */
 };
 
@@ -132,52 +130,18 @@ struct esp_tensor_rule {
     bool stacked;    /* the tensors of all rules with this name are stored in one, stacked by
                         rows */
     bool transposed; /* stored (columns, rows); stacked ones are side by side */
-    float added;     /* added to every number of a vector */
+    float added;     /* added to every number of a vector: 1 if norms are stored less one */
 };
 
-#define ESP_MODEL(field, name, rows, columns, when)                                            \
+/* A row of such a table. What follows `condition` are other members, such as .stacked = true. */
+#define ESP_SLOT(type, field, text, count, width, condition, ...)                              \
     {                                                                                          \
-        offsetof(struct esp_model_desc, field), name, ESP_##rows, ESP_##columns, ESP_##when,   \
-            0, 0, false, false, 0                                                              \
+        .slot = offsetof(struct type, field), .name = text, .rows = ESP_##count,               \
+        .columns = ESP_##width, .when = ESP_##condition, __VA_ARGS__                           \
     }
-#define ESP_LAYER_PART(field, name, rows, columns, when, part, parts)                          \
-    {                                                                                          \
-        offsetof(struct esp_layer, field), name, ESP_##rows, ESP_##columns, ESP_##when, part,  \
-            parts, false, false, 0                                                             \
-    }
-#define ESP_LAYER_STACKED(field, name, rows, columns, when, transposed)                        \
-    {                                                                                          \
-        offsetof(struct esp_layer, field), name, ESP_##rows, ESP_##columns, ESP_##when, 0, 0,  \
-            true, transposed, 0                                                                \
-    }
-#define ESP_LAYER_TRANSPOSED(field, name, rows, columns, when)                                 \
-    {                                                                                          \
-        offsetof(struct esp_layer, field), name, ESP_##rows, ESP_##columns, ESP_##when, 0, 0,  \
-            false, true, 0                                                                     \
-    }
-/* Norms with stored weights that are one less than the weights used. */
-#define ESP_MODEL_LESS_ONE(field, name, rows, when)                                            \
-    {                                                                                          \
-        offsetof(struct esp_model_desc, field), name, ESP_##rows, ESP_ONE, ESP_##when, 0, 0,   \
-            false, false, 1                                                                    \
-    }
-#define ESP_LAYER_LESS_ONE(field, name, rows, when)                                            \
-    {                                                                                          \
-        offsetof(struct esp_layer, field), name, ESP_##rows, ESP_ONE, ESP_##when, 0, 0, false, \
-            false, 1                                                                           \
-    }
-#define ESP_EXPERT(field, name, rows, columns)                                                 \
-    {                                                                                          \
-        offsetof(struct esp_expert, field), name, ESP_##rows, ESP_##columns, ESP_ALWAYS, 0, 0, \
-            false, false, 0                                                                    \
-    }
-#define ESP_EXPERT_PART(field, name, rows, columns, part, parts, transposed)                   \
-    {                                                                                          \
-        offsetof(struct esp_expert, field), name, ESP_##rows, ESP_##columns, ESP_ALWAYS, part, \
-            parts, false, transposed, 0                                                        \
-    }
-#define ESP_LAYER(field, name, rows, columns, when)                                            \
-    ESP_LAYER_PART(field, name, rows, columns, when, 0, 0)
+#define ESP_MODEL(...) ESP_SLOT(esp_model_desc, __VA_ARGS__)
+#define ESP_LAYER(...) ESP_SLOT(esp_layer, __VA_ARGS__)
+#define ESP_EXPERT(...) ESP_SLOT(esp_expert, __VA_ARGS__)
 
 /* What related architectures share. */
 struct esp_family {
@@ -188,8 +152,8 @@ struct esp_family {
     const char *hidden_act;         /* its only supported value */
     enum esp_activation activation; /* what hidden_act stands for */
     enum esp_norm norm;
-    const struct esp_config_rule *config;
-    const struct esp_tensor_rule *tensors;       /* of struct esp_model_desc */
+    const struct esp_config_rule *config;  /* (ESP_CONFIG_FIELD_COUNT) by field; or NULL */
+    const struct esp_tensor_rule *tensors; /* of struct esp_model_desc */
     const struct esp_tensor_rule *layer_tensors; /* of struct esp_layer; names follow "N." */
     /* Of struct esp_expert, or NULL; names follow "N." expert_name "E.". One tensor (experts,
      * rows, columns) may hold the matrices of all experts (with experts_stacked it always
@@ -202,16 +166,16 @@ struct esp_family {
 
 /* A flag of config.json that must have this value, which is its fallback. */
 struct esp_config_flag {
-    const char *key; /* NULL: end of table */
+    const char *key;
     bool value;
 };
 
 struct esp_architecture {
     const char *name; /* model_type in config.json */
     const struct esp_family *family;
-    const struct esp_config_flag *flags; /* or NULL */
-    const struct esp_config_rule
-        *config; /* replace the family's rules of these fields; or NULL */
+    struct esp_config_flag flags[4]; /* ends with zeros */
+    /* By field; where it has keys, it replaces the family's rule. */
+    struct esp_config_rule config[ESP_CONFIG_FIELD_COUNT];
 };
 
 #define X(name) extern const struct esp_architecture esp_architecture_##name;
@@ -222,9 +186,25 @@ extern const struct esp_family esp_family_gemma;
 /* Llama and its descendants; see family_llama.c. A family that differs from it in one table
  * uses its other tables. */
 extern const struct esp_family esp_family_llama;
-extern const struct esp_config_rule esp_llama_config[];
+extern const struct esp_config_rule esp_llama_config[ESP_CONFIG_FIELD_COUNT];
 extern const struct esp_tensor_rule esp_llama_tensors[];
 extern const struct esp_tensor_rule esp_llama_layer_tensors[];
+/* Its other members. */
+#define ESP_LLAMA_FAMILY                                                                       \
+    .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
+    .norm = ESP_NORM_RMS, .config = esp_llama_config, .tensors = esp_llama_tensors
+/* Rows of esp_llama_layer_tensors. */
+#define ESP_LLAMA_QUERY_KEY_VALUE                                                              \
+    ESP_LAYER(query, "self_attn.q_proj.weight", QUERIES, ATTENDED, ALWAYS),                    \
+        ESP_LAYER(query_bias, "self_attn.q_proj.bias", QUERIES, ONE, IF_ATTENTION_BIAS),       \
+        ESP_LAYER(key, "self_attn.k_proj.weight", KEYS, ATTENDED, ALWAYS),                     \
+        ESP_LAYER(key_bias, "self_attn.k_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS),            \
+        ESP_LAYER(value, "self_attn.v_proj.weight", KEYS, ATTENDED, ALWAYS),                   \
+        ESP_LAYER(value_bias, "self_attn.v_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS)
+#define ESP_LLAMA_OUTPUT                                                                       \
+    ESP_LAYER(output, "self_attn.o_proj.weight", HIDDEN, QUERIES, ALWAYS),                     \
+        ESP_LAYER(output_bias, "self_attn.o_proj.bias", HIDDEN, ONE, IF_OUTPUT_BIAS)
+#define ESP_LLAMA_THETA "rope_scaling.rope_theta|rope_parameters.rope_theta|rope_theta"
 
 /* ------------------------------------------------------------------ config.c */
 
@@ -232,26 +212,53 @@ extern const struct esp_tensor_rule esp_llama_layer_tensors[];
 const struct esp_config_rule *esp_config_rule(const struct esp_architecture *architecture,
                                               enum esp_config_field field);
 
+/* The architecture of a model_type; NULL: there is none. */
+const struct esp_architecture *esp_architecture_named(const char *type);
+/* The architecture that the file names. */
+int esp_architecture_read(const struct esp_architecture **architecture,
+                          const struct esp_json *json);
+
+/* The tensor of a rule; `base` is the struct with the slots of its table. */
+static inline struct esp_tensor *esp_rule_slot(const void *base,
+                                               const struct esp_tensor_rule *rule)
+{
+    return (struct esp_tensor *)((char *)base + rule->slot);
+}
+
+/* The first rule of `rules` with the same tensor: itself, unless the tensor is fused. */
+const struct esp_tensor_rule *esp_rule_first(const struct esp_tensor_rule *rules,
+                                             const struct esp_tensor_rule *rule);
+
+enum { ESP_TENSOR_NAME = 256, ESP_ALL_EXPERTS = -1, ESP_NO_EXPERT = -2 };
+
+/* The name of a rule's tensor in a folder. `layer` is -1 outside the layers; `expert` is the
+ * number of one, or says whether the tensor is one of all experts, or of none. */
+void esp_rule_name(char name[ESP_TENSOR_NAME], const struct esp_family *family,
+                   const struct esp_tensor_rule *rule, int layer, int expert);
+
 /* Reads and checks all fields that have a rule; derives kv_heads and head_dim. */
 int esp_config_read(struct esp_config *config, const struct esp_architecture *architecture,
-                    const struct esp_json *json, char *err, size_t errlen);
+                    const struct esp_json *json);
+
+/* A field as a number; a flag is 0 or 1. */
+double esp_config_value(const struct esp_config *config, enum esp_config_field field);
 
 /* Reads the first of `keys` that the file has and checks its range. If there is none, *value
  * keeps its fallback, or fails if that is ESP_REQUIRED. */
 int esp_config_number(double *value, double smallest, double largest, const char *keys,
-                      const struct esp_json *json, char *err, size_t errlen);
+                      const struct esp_json *json);
 
 /* ------------------------------------------------------------------ layers.c */
 
 /* Is the layer a mixture of experts? By decoder_sparse_step and mlp_only_layers. */
 int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
-                     const struct esp_json *json, char *err, size_t errlen);
+                     const struct esp_json *json);
 
 /* Sets window and rotation of every layer (config->layers). The file's layer_types names the
  * layers with a window; without it, `window_from` and `full_every` do. The file's
  * no_rope_layers has a 0 for layers without RoPE; without it, `unrotated_every` tells. */
 int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
-                      const struct esp_json *json, char *err, size_t errlen);
+                      const struct esp_json *json);
 
 /* ------------------------------------------------------------------ rotation.c */
 
@@ -262,6 +269,6 @@ int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
 /* Reads the rotary frequencies, RoPE scaling included. The caller frees them, also after a
  * failure. */
 int esp_config_rotation(struct esp_rotation_tables *tables, const struct esp_config *config,
-                        const struct esp_json *json, char *err, size_t errlen);
+                        const struct esp_json *json);
 
 #endif

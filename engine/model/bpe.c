@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/model/json.h"
 #include "kernels/status.h"
 #include "engine/support/utf8_stream.h"
 
@@ -35,15 +36,11 @@ static int add_merge(struct esp_bpe *bpe, int rank, const char *left, size_t lef
                      const char *right, size_t right_length, char *text, char *err,
                      size_t errlen)
 {
-    const struct {
-        const char *text;
-        size_t length;
-    } parts[] = {{left, left_length}, {right, right_length}};
     int32_t ids[3];
-    for (int i = 0; i < 2; i++) {
-        memcpy(text, parts[i].text, parts[i].length);
-        ids[i] = esp_vocabulary_find_text(bpe->vocabulary, text, parts[i].length);
-    }
+    memcpy(text, left, left_length);
+    ids[0] = esp_vocabulary_find_text(bpe->vocabulary, text, left_length);
+    memcpy(text, right, right_length);
+    ids[1] = esp_vocabulary_find_text(bpe->vocabulary, text, right_length);
     memcpy(text, left, left_length);
     memcpy(text + left_length, right, right_length);
     ids[2] = esp_vocabulary_find_text(bpe->vocabulary, text, left_length + right_length);
@@ -110,26 +107,24 @@ int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t err
 {
     static const char *const texts[] = {"continuing_subword_prefix", "end_of_word_suffix",
                                         "unk_token"};
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(model, "byte_fallback");
-    if (item && !cJSON_IsNull(item) && !cJSON_IsBool(item))
+    const cJSON *item = esp_json_find(model, "byte_fallback", NULL, NULL);
+    if (item && !cJSON_IsBool(item))
         return esp_fail(err, errlen, ESP_E_FORMAT, "model.byte_fallback is not true or false");
     *byte_fallback = cJSON_IsTrue(item);
     for (int i = 0; i < (*byte_fallback ? 2 : 3); i++) {
-        item = cJSON_GetObjectItemCaseSensitive(model, texts[i]);
-        const char *value = cJSON_GetStringValue(item);
-        if (item && !cJSON_IsNull(item) && !(value && !*value))
+        item = esp_json_find(model, texts[i], NULL, NULL);
+        if (item && !(cJSON_IsString(item) && !*item->valuestring))
             return esp_fail(
                 err, errlen, ESP_E_UNSUPPORTED,
                 "model.%s is set; only byte-level BPE and BPE with byte fallback, which have "
                 "none, are supported",
                 texts[i]);
     }
-    item = cJSON_GetObjectItemCaseSensitive(model, "dropout");
-    if (item && !cJSON_IsNull(item) && !(cJSON_IsNumber(item) && item->valuedouble == 0))
+    item = esp_json_find(model, "dropout", NULL, NULL);
+    if (item && !(cJSON_IsNumber(item) && item->valuedouble == 0))
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "model.dropout is set: it would make tokens random; set it to null");
-    if (*byte_fallback &&
-        cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(model, "ignore_merges")))
+    if (*byte_fallback && esp_json_true(model, "ignore_merges"))
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "model.byte_fallback and model.ignore_merges are both set, which is "
                         "not supported");
@@ -211,16 +206,16 @@ static int read_scores(struct esp_bpe *bpe, const cJSON *scores, char *err, size
 int esp_bpe_read(struct esp_bpe *bpe, const struct esp_vocabulary *vocabulary,
                  const cJSON *model, char *err, size_t errlen)
 {
-    const cJSON *scores = cJSON_GetObjectItemCaseSensitive(model, "scores");
+    const cJSON *scores = esp_json_item(model, "scores");
     if (cJSON_IsArray(scores)) {
         bpe->vocabulary = vocabulary;
         return read_scores(bpe, scores, err, errlen);
     }
     int status = ESP_OK;
-    const cJSON *ignore = cJSON_GetObjectItemCaseSensitive(model, "ignore_merges");
-    if (ignore && !cJSON_IsNull(ignore) && !cJSON_IsBool(ignore))
+    const cJSON *ignore = esp_json_find(model, "ignore_merges", NULL, NULL);
+    if (ignore && !cJSON_IsBool(ignore))
         return esp_fail(err, errlen, ESP_E_FORMAT, "model.ignore_merges is not true or false");
-    const cJSON *merges = cJSON_GetObjectItemCaseSensitive(model, "merges"), *item;
+    const cJSON *merges = esp_json_item(model, "merges"), *item;
     if (!cJSON_IsArray(merges))
         return esp_fail(err, errlen, ESP_E_FORMAT, "model.merges is not a list");
     bpe->vocabulary = vocabulary;
@@ -329,17 +324,20 @@ static bool reserve(struct esp_bpe_scratch *scratch, size_t length)
     return scratch->symbols && scratch->heap && scratch->tokens;
 }
 
-/* One symbol per byte that has a token; returns how many. */
-static int start_bytes(const struct esp_vocabulary *v, struct esp_bpe_symbol *symbols,
-                       const char *text, int length)
+static int add_symbol(struct esp_bpe_symbol *symbols, int count, int32_t token)
 {
-    int count = 0;
+    symbols[count] = (struct esp_bpe_symbol){token, count - 1, count + 1};
+    return count + 1;
+}
+
+/* Adds one symbol per byte that has a token; returns how many there are. */
+static int start_bytes(const struct esp_vocabulary *v, struct esp_bpe_symbol *symbols,
+                       int count, const char *text, int length)
+{
     for (int i = 0; i < length; i++) {
-        int32_t token = v->byte[(unsigned char)text[i]];
-        if (token < 0)
-            continue;
-        symbols[count] = (struct esp_bpe_symbol){token, count - 1, count + 1};
-        count++;
+        const int32_t token = v->byte[(unsigned char)text[i]];
+        if (token >= 0)
+            count = add_symbol(symbols, count, token);
     }
     return count;
 }
@@ -354,15 +352,8 @@ static int start_characters(const struct esp_vocabulary *v, struct esp_bpe_symbo
         bool mark = n == 3 && memcmp(text + i, ESP_SPACE_MARK, 3) == 0;
         int32_t token = mark ? esp_vocabulary_find(v, true, " ", 1)
                              : esp_vocabulary_find(v, text[i] != ' ', text + i, (size_t)n);
-        if (token < 0) {
-            int bytes = start_bytes(v, symbols + count, text + i, n);
-            for (int k = 0; k < bytes; k++, count++)
-                symbols[count] =
-                    (struct esp_bpe_symbol){symbols[count].token, count - 1, count + 1};
-            continue;
-        }
-        symbols[count] = (struct esp_bpe_symbol){token, count - 1, count + 1};
-        count++;
+        count = token < 0 ? start_bytes(v, symbols, count, text + i, n)
+                          : add_symbol(symbols, count, token);
     }
     return count;
 }
@@ -379,7 +370,7 @@ int esp_bpe_encode(const struct esp_bpe *bpe, struct esp_bpe_scratch *scratch, c
     }
     int symbols = bpe->vocabulary->byte_fallback
                       ? start_characters(bpe->vocabulary, scratch->symbols, word, length)
-                      : start_bytes(bpe->vocabulary, scratch->symbols, word, length);
+                      : start_bytes(bpe->vocabulary, scratch->symbols, 0, word, length);
     if (symbols == 0)
         return 0;
     scratch->symbols[symbols - 1].next = -1;

@@ -6,10 +6,69 @@
 #include "engine/model/architecture.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "kernels/status.h"
+
+static const struct esp_architecture *const architectures[] = {
+#define X(name) &esp_architecture_##name,
+#include "engine/model/architectures.def"
+#undef X
+};
+
+enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
+
+const struct esp_architecture *esp_architecture_named(const char *type)
+{
+    for (int i = 0; i < ARCHITECTURES; i++)
+        if (strcmp(architectures[i]->name, type) == 0)
+            return architectures[i];
+    return NULL;
+}
+
+int esp_architecture_read(const struct esp_architecture **found, const struct esp_json *json)
+{
+    char known[256] = "";
+    const char *type = esp_json_text(json->root, "model_type");
+    *found = type ? esp_architecture_named(type) : NULL;
+    for (size_t i = 0, used = 0; i < ARCHITECTURES; i++, used = strlen(known))
+        snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
+                 architectures[i]->name);
+    return *found
+               ? ESP_OK
+               : esp_json_fail(json, ESP_E_UNSUPPORTED, "model_type is %s; supported are: %s",
+                               type ? type : "not given", known);
+}
+
+/* ------------------------------------------------------------------ tensor rules */
+
+const struct esp_tensor_rule *esp_rule_first(const struct esp_tensor_rule *rules,
+                                             const struct esp_tensor_rule *rule)
+{
+    while (strcmp(rules->name, rule->name) != 0)
+        rules++;
+    return rules;
+}
+
+void esp_rule_name(char name[ESP_TENSOR_NAME], const struct esp_family *family,
+                   const struct esp_tensor_rule *rule, int layer, int expert)
+{
+    char number[16] = "", experts[64] = "";
+    if (!family->single_layer)
+        snprintf(number, sizeof number, "%d.", layer);
+    if (expert == ESP_ALL_EXPERTS)
+        snprintf(experts, sizeof experts, "%s", family->expert_name);
+    else if (expert >= 0)
+        snprintf(experts, sizeof experts, "%s%d.", family->expert_name, expert);
+    if (layer < 0)
+        snprintf(name, ESP_TENSOR_NAME, "%s", rule->name);
+    else
+        snprintf(name, ESP_TENSOR_NAME, "%s%s%s%s", family->layer_name, number, experts,
+                 rule->name);
+}
+
+/* ------------------------------------------------------------------ config.json */
 
 enum kind { KIND_int, KIND_double, KIND_bool };
 
@@ -26,160 +85,147 @@ static const struct {
 
 /* Reads and checks a number or flag. *value keeps its fallback if the file has none. */
 static int read_kind(double *value, enum kind kind, double smallest, double largest,
-                     const char *keys, const struct esp_json *json, char *err, size_t errlen)
+                     const char *keys, const struct esp_json *json)
 {
     const char *key;
     int length;
     const cJSON *item = esp_json_find(json->root, keys, &key, &length);
     if (!item && *value == ESP_REQUIRED)
-        return esp_fail(err, errlen, ESP_E_FORMAT, "%s does not give %.*s", json->path, length,
-                        key);
+        return esp_fail(json->err, json->errlen, ESP_E_FORMAT, "%s does not give %.*s",
+                        json->path, length, key);
     if (!item)
         return 0;
     if (kind == KIND_bool && !cJSON_IsBool(item))
-        return esp_fail(err, errlen, ESP_E_FORMAT, "%s: %.*s must be true or false", json->path,
-                        length, key);
+        return esp_json_fail(json, ESP_E_FORMAT, "%.*s must be true or false", length, key);
     if (kind != KIND_bool && !cJSON_IsNumber(item))
-        return esp_fail(err, errlen, ESP_E_FORMAT, "%s: %.*s must be a number", json->path,
-                        length, key);
+        return esp_json_fail(json, ESP_E_FORMAT, "%.*s must be a number", length, key);
     *value = kind == KIND_bool ? cJSON_IsTrue(item) : item->valuedouble;
     if (!(*value >= smallest && *value <= largest))
-        return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s: %.*s is %.10g, but must be from %.10g to %.10g", json->path,
-                        length, key, *value, smallest, largest);
+        return esp_json_fail(json, ESP_E_FORMAT,
+                             "%.*s is %.10g, but must be from %.10g to %.10g", length, key,
+                             *value, smallest, largest);
     if (kind == KIND_int && *value != floor(*value))
-        return esp_fail(err, errlen, ESP_E_FORMAT, "%s: %.*s is %g, but must be a whole number",
-                        json->path, length, key, *value);
+        return esp_json_fail(json, ESP_E_FORMAT, "%.*s is %g, but must be a whole number",
+                             length, key, *value);
     return 0;
 }
 
 int esp_config_number(double *value, double smallest, double largest, const char *keys,
-                      const struct esp_json *json, char *err, size_t errlen)
+                      const struct esp_json *json)
 {
-    return read_kind(value, KIND_double, smallest, largest, keys, json, err, errlen);
+    return read_kind(value, KIND_double, smallest, largest, keys, json);
 }
 
 /* Refuses quantized weights: they are in tensors with other names than in the tables. MXFP4 is
  * supported, because esp_stored_join_scales renames its tensors. */
-static int check_weights(const struct esp_json *json, char *err, size_t errlen)
+static int check_weights(const struct esp_json *json)
 {
-    const char *key;
-    int length;
-    if (!esp_json_find(json->root, "quantization_config", &key, &length))
+    const cJSON *weights = esp_json_find(json->root, "quantization_config", NULL, NULL);
+    const char *method = esp_json_text(weights, "quant_method");
+    if (!weights)
         return 0;
-    const char *method = cJSON_GetStringValue(
-        esp_json_find(json->root, "quantization_config.quant_method", &key, &length));
     if (method && strcmp(method, "mxfp4") == 0)
         return 0;
-    return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                    "%s: the weights are quantized (%s); only F32, F16, BF16 "
-                    "and mxfp4 are supported",
-                    json->path, method ? method : "method not given");
+    return esp_json_fail(json, ESP_E_UNSUPPORTED,
+                         "the weights are quantized (%s); only F32, F16, BF16 "
+                         "and mxfp4 are supported",
+                         method ? method : "method not given");
 }
 
 static int check_activation(const struct esp_architecture *architecture,
-                            const struct esp_json *json, char *err, size_t errlen)
+                            const struct esp_json *json)
 {
     const struct esp_family *family = architecture->family;
     const char *key = family->activation_key ? family->activation_key : "hidden_act";
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->root, key);
-    if (!item || cJSON_IsNull(item) ||
-        (cJSON_IsString(item) && strcmp(item->valuestring, family->hidden_act) == 0))
+    const cJSON *item = esp_json_find(json->root, key, NULL, NULL);
+    if (!item || (cJSON_IsString(item) && strcmp(item->valuestring, family->hidden_act) == 0))
         return 0;
-    return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                    "%s: %s is %s, but for %s models only %s is supported", json->path, key,
-                    cJSON_IsString(item) ? item->valuestring : "not text", architecture->name,
-                    family->hidden_act);
+    return esp_json_fail(json, ESP_E_UNSUPPORTED,
+                         "%s is %s, but for %s models only %s is supported", key,
+                         cJSON_IsString(item) ? item->valuestring : "not text",
+                         architecture->name, family->hidden_act);
 }
 
-static int check_flags(const struct esp_architecture *architecture, const struct esp_json *json,
-                       char *err, size_t errlen)
+static int check_flags(const struct esp_architecture *architecture, const struct esp_json *json)
 {
-    const struct esp_config_flag *flag = architecture->flags;
-    for (; flag && flag->key; flag++) {
-        const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->root, flag->key);
-        if (item && !cJSON_IsNull(item) &&
-            !(flag->value ? cJSON_IsTrue(item) : cJSON_IsFalse(item)))
-            return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                            "%s: %s models are supported only if %s is %s", json->path,
-                            architecture->name, flag->key, flag->value ? "true" : "false");
+    for (const struct esp_config_flag *flag = architecture->flags; flag->key; flag++) {
+        const cJSON *item = esp_json_find(json->root, flag->key, NULL, NULL);
+        if (item && !(flag->value ? cJSON_IsTrue(item) : cJSON_IsFalse(item)))
+            return esp_json_fail(json, ESP_E_UNSUPPORTED,
+                                 "%s models are supported only if %s is %s", architecture->name,
+                                 flag->key, flag->value ? "true" : "false");
     }
     return 0;
-}
-
-static const struct esp_config_rule *find_rule(const struct esp_config_rule *table,
-                                               enum esp_config_field field)
-{
-    for (; table && table->keys; table++)
-        if (table->field == field)
-            return table;
-    return NULL;
 }
 
 const struct esp_config_rule *esp_config_rule(const struct esp_architecture *architecture,
                                               enum esp_config_field field)
 {
-    const struct esp_config_rule *own = find_rule(architecture->config, field);
-    return own ? own : find_rule(architecture->family->config, field);
+    const struct esp_config_rule *rule = &architecture->config[field];
+    if (!rule->keys && architecture->family->config)
+        rule = &architecture->family->config[field];
+    return rule->keys ? rule : NULL;
 }
 
-static int read_field(struct esp_config *config, const struct esp_config_rule *rule,
-                      const struct esp_json *json, char *err, size_t errlen)
+static int read_field(struct esp_config *config, enum esp_config_field number,
+                      const struct esp_architecture *architecture, const struct esp_json *json)
 {
-    double value = rule->fallback;
-    void *field = (char *)config + fields[rule->field].offset;
-    int status = read_kind(&value, fields[rule->field].kind, fields[rule->field].smallest,
-                           fields[rule->field].largest, rule->keys, json, err, errlen);
-    if (status < 0)
-        return status;
-    switch (fields[rule->field].kind) {
-    case KIND_int:
-        *(int *)field = (int)value;
-        break;
-    case KIND_double:
+    const struct esp_config_rule *rule = esp_config_rule(architecture, number);
+    const enum kind kind = fields[number].kind;
+    double value = rule ? rule->fallback : 0;
+    void *field = (char *)config + fields[number].offset;
+    int status = rule ? read_kind(&value, kind, fields[number].smallest, fields[number].largest,
+                                  rule->keys, json)
+                      : 0;
+    if (kind == KIND_double)
         *(double *)field = value;
-        break;
-    case KIND_bool:
+    else if (kind == KIND_int)
+        *(int *)field = (int)value;
+    else
         *(bool *)field = value != 0;
-        break;
-    }
-    return 0;
+    return status;
+}
+
+double esp_config_value(const struct esp_config *config, enum esp_config_field field)
+{
+    const void *at = (const char *)config + fields[field].offset;
+    return fields[field].kind == KIND_int      ? *(const int *)at
+           : fields[field].kind == KIND_double ? *(const double *)at
+                                               : *(const bool *)at;
 }
 
 int esp_config_read(struct esp_config *config, const struct esp_architecture *architecture,
-                    const struct esp_json *json, char *err, size_t errlen)
+                    const struct esp_json *json)
 {
+    int status = 0;
     memset(config, 0, sizeof *config);
-    for (int field = 0; field < ESP_CONFIG_FIELD_COUNT; field++) {
-        const struct esp_config_rule *rule =
-            esp_config_rule(architecture, (enum esp_config_field)field);
-        int status = rule ? read_field(config, rule, json, err, errlen) : 0;
-        if (status < 0)
-            return status;
-    }
+    for (int field = 0; field < ESP_CONFIG_FIELD_COUNT && status == 0; field++)
+        status = read_field(config, (enum esp_config_field)field, architecture, json);
+    if (status < 0)
+        return status;
     if (config->kv_heads == 0)
         config->kv_heads = config->heads;
     if (config->heads % config->kv_heads != 0)
-        return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s: %d attention heads are not a multiple of %d key/value heads",
-                        json->path, config->heads, config->kv_heads);
+        return esp_json_fail(json, ESP_E_FORMAT,
+                             "%d attention heads are not a multiple of %d key/value heads",
+                             config->heads, config->kv_heads);
     if (config->head_dim == 0 && config->hidden % config->heads != 0)
-        return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s: the hidden size %d is not a multiple of %d attention heads",
-                        json->path, config->hidden, config->heads);
+        return esp_json_fail(json, ESP_E_FORMAT,
+                             "the hidden size %d is not a multiple of %d attention heads",
+                             config->hidden, config->heads);
     if (config->head_dim == 0)
         config->head_dim = config->hidden / config->heads;
     if (config->head_dim % 2 != 0 || config->head_dim > 4096)
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s: the head dimension is %d, but must be even and at most 4096",
-                        json->path, config->head_dim);
+        return esp_json_fail(json, ESP_E_UNSUPPORTED,
+                             "the head dimension is %d, but must be even and at most 4096",
+                             config->head_dim);
     if (config->experts > 0 && config->experts_used > config->experts)
-        return esp_fail(err, errlen, ESP_E_FORMAT, "%s: a token cannot use %d of %d experts",
-                        json->path, config->experts_used, config->experts);
+        return esp_json_fail(json, ESP_E_FORMAT, "a token cannot use %d of %d experts",
+                             config->experts_used, config->experts);
     if (config->ffn == 0)
         config->ffn = 4 * config->hidden;
-    int status = check_weights(json, err, errlen);
+    status = check_weights(json);
     if (status == 0)
-        status = check_flags(architecture, json, err, errlen);
-    return status < 0 ? status : check_activation(architecture, json, err, errlen);
+        status = check_flags(architecture, json);
+    return status < 0 ? status : check_activation(architecture, json);
 }

@@ -15,26 +15,24 @@
 
 enum { TARGET_STATES = 3 }; /* of the target, read by an EAGLE-3 head */
 
-static const struct esp_tensor_rule eagle_tensors[] = {
-    ESP_MODEL(fc, "fc.weight", HIDDEN, FC, ALWAYS),
-    ESP_MODEL(fc_bias, "fc.bias", HIDDEN, ONE, IF_STORED),
-    ESP_MODEL(embedding, "embed_tokens.weight", VOCABULARY, HIDDEN, IF_STORED),
-    {0},
-};
+#define EAGLE_FAMILY                                                                           \
+    .prefix = "", .activation = ESP_SWIGLU, .norm = ESP_NORM_RMS,                              \
+    .layer_tensors = esp_llama_layer_tensors
+#define EAGLE_TENSORS                                                                          \
+    ESP_MODEL(fc, "fc.weight", HIDDEN, FC, ALWAYS),                                            \
+        ESP_MODEL(fc_bias, "fc.bias", HIDDEN, ONE, IF_STORED),                                 \
+        ESP_MODEL(embedding, "embed_tokens.weight", VOCABULARY, HIDDEN, IF_STORED)
+
+static const struct esp_tensor_rule eagle_tensors[] = {EAGLE_TENSORS, {0}};
 
 static const struct esp_family eagle_family = {
-    .prefix = "",
+    EAGLE_FAMILY,
     .layer_name = "layers.",
-    .activation = ESP_SWIGLU,
-    .norm = ESP_NORM_RMS,
     .tensors = eagle_tensors,
-    .layer_tensors = esp_llama_layer_tensors,
 };
 
 static const struct esp_tensor_rule eagle3_tensors[] = {
-    ESP_MODEL(fc, "fc.weight", HIDDEN, FC, ALWAYS),
-    ESP_MODEL(fc_bias, "fc.bias", HIDDEN, ONE, IF_STORED),
-    ESP_MODEL(embedding, "embed_tokens.weight", VOCABULARY, HIDDEN, IF_STORED),
+    EAGLE_TENSORS,
     ESP_MODEL(norm_input, "midlayer.hidden_norm.weight", HIDDEN, ONE, ALWAYS),
     ESP_MODEL(norm_final, "norm.weight", HIDDEN, ONE, ALWAYS),
     ESP_MODEL(head, "lm_head.weight", OUTPUTS, HIDDEN, ALWAYS),
@@ -42,13 +40,10 @@ static const struct esp_tensor_rule eagle3_tensors[] = {
 };
 
 static const struct esp_family eagle3_family = {
-    .prefix = "",
+    EAGLE_FAMILY,
     .layer_name = "midlayer.",
     .single_layer = true,
-    .activation = ESP_SWIGLU,
-    .norm = ESP_NORM_RMS,
     .tensors = eagle3_tensors,
-    .layer_tensors = esp_llama_layer_tensors,
 };
 
 enum esp_reads esp_draft_head_kind(const struct esp_stored_set *files)
@@ -65,48 +60,44 @@ const struct esp_family *esp_draft_head_family(enum esp_reads reads)
 
 /* A whole number of config.json from `least` to `most`; *value stays if the key is missing. */
 static int read_size(int *value, const char *key, int least, int most,
-                     const struct esp_json *json, char *err, size_t errlen)
+                     const struct esp_json *json)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->root, key);
-    if (!item || cJSON_IsNull(item))
+    const cJSON *item = esp_json_find(json->root, key, NULL, NULL);
+    if (!item)
         return ESP_OK;
     double number = cJSON_IsNumber(item) ? item->valuedouble : -1;
     if (!(number >= least && number <= most) || number != (int)number)
-        return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s: %s must be a whole number from %d to %d", json->path, key, least,
-                        most);
+        return esp_json_fail(json, ESP_E_FORMAT, "%s must be a whole number from %d to %d", key,
+                             least, most);
     *value = (int)number;
     return ESP_OK;
 }
 
 int esp_draft_head_config(struct esp_config *c, enum esp_reads reads,
                           const struct esp_architecture *architecture,
-                          const struct esp_json *json, const struct esp_stored_set *files,
-                          char *err, size_t errlen)
+                          const struct esp_json *json, const struct esp_stored_set *files)
 {
     const bool eagle3 = reads == ESP_READS_EAGLE3;
     int target = c->hidden, status = ESP_OK;
     if (architecture->family != &esp_family_llama)
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s: a draft head needs a model_type with layers of Llama, not "
-                        "%s",
-                        json->path, architecture->name);
+        return esp_json_fail(json, ESP_E_UNSUPPORTED,
+                             "a draft head needs a model_type with layers of Llama, not "
+                             "%s",
+                             architecture->name);
     c->reads = reads;
     c->attended = eagle3 ? 2 * c->hidden : c->hidden;
     if (eagle3) {
         c->layers = 1;
-        status = read_size(&target, "target_hidden_size", 1, 65536, json, err, errlen);
+        status = read_size(&target, "target_hidden_size", 1, 65536, json);
         if (status == ESP_OK)
-            status =
-                read_size(&c->outputs, "draft_vocab_size", 1, c->vocabulary, json, err, errlen);
+            status = read_size(&c->outputs, "draft_vocab_size", 1, c->vocabulary, json);
     }
     c->input = eagle3 ? TARGET_STATES * target : c->hidden;
     c->fc = eagle3 ? c->input : c->hidden + c->input;
     if (status == ESP_OK && eagle3 && c->input == c->hidden)
-        status = esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                          "%s: hidden_size is three times target_hidden_size, so hidden "
-                          "states of head and target cannot be told apart",
-                          json->path);
+        status = esp_json_fail(json, ESP_E_UNSUPPORTED,
+                               "hidden_size is three times target_hidden_size, so hidden "
+                               "states of head and target cannot be told apart");
     const char *layer = eagle3 ? "midlayer." : "layers.0.";
     char name[64];
     const struct {
@@ -152,7 +143,7 @@ int esp_draft_head_outputs(struct esp_model *head, char *err, size_t errlen)
     head->output_token = malloc(count * sizeof *head->output_token);
     int status = ESP_OK;
     if (!offsets || !head->output_token)
-        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", head->path);
+        status = esp_no_memory(head->path, err, errlen);
     else
         esp_tensor_file_read(map->source, map->offset, offsets, count * sizeof *offsets);
     for (int i = 0; i < d->outputs && status == ESP_OK; i++) {

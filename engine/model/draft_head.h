@@ -20,8 +20,7 @@ const struct esp_family *esp_draft_head_family(enum esp_reads reads);
  * config.json does not). */
 int esp_draft_head_config(struct esp_config *config, enum esp_reads reads,
                           const struct esp_architecture *architecture,
-                          const struct esp_json *json, const struct esp_stored_set *files,
-                          char *err, size_t errlen);
+                          const struct esp_json *json, const struct esp_stored_set *files);
 
 /* Reads the list of tokens that get logits, after the tensors are bound. The model owns the
  * list. */

@@ -11,21 +11,19 @@
  */
 #include "engine/model/architecture.h"
 
-const struct esp_config_rule esp_llama_config[] = {
-    {ESP_CONFIG_layers, "num_hidden_layers", ESP_REQUIRED},
-    {ESP_CONFIG_hidden, "hidden_size", ESP_REQUIRED},
-    {ESP_CONFIG_heads, "num_attention_heads", ESP_REQUIRED},
-    {ESP_CONFIG_kv_heads, "num_key_value_heads", 0},
-    {ESP_CONFIG_head_dim, "head_dim", 0},
-    {ESP_CONFIG_ffn, "intermediate_size", ESP_REQUIRED},
-    {ESP_CONFIG_vocabulary, "vocab_size", ESP_REQUIRED},
-    {ESP_CONFIG_context, "max_position_embeddings", 2048},
-    {ESP_CONFIG_norm_epsilon, "rms_norm_eps", 1e-6},
-    {ESP_CONFIG_rope_theta, "rope_scaling.rope_theta|rope_parameters.rope_theta|rope_theta",
-     1e4},
-    {ESP_CONFIG_rotary_fraction, "", 1},
-    {ESP_CONFIG_tied, "tie_word_embeddings", false},
-    {0},
+const struct esp_config_rule esp_llama_config[ESP_CONFIG_FIELD_COUNT] = {
+    [ESP_CONFIG_layers] = {"num_hidden_layers", ESP_REQUIRED},
+    [ESP_CONFIG_hidden] = {"hidden_size", ESP_REQUIRED},
+    [ESP_CONFIG_heads] = {"num_attention_heads", ESP_REQUIRED},
+    [ESP_CONFIG_kv_heads] = {"num_key_value_heads", 0},
+    [ESP_CONFIG_head_dim] = {"head_dim", 0},
+    [ESP_CONFIG_ffn] = {"intermediate_size", ESP_REQUIRED},
+    [ESP_CONFIG_vocabulary] = {"vocab_size", ESP_REQUIRED},
+    [ESP_CONFIG_context] = {"max_position_embeddings", 2048},
+    [ESP_CONFIG_norm_epsilon] = {"rms_norm_eps", 1e-6},
+    [ESP_CONFIG_rope_theta] = {ESP_LLAMA_THETA, 1e4},
+    [ESP_CONFIG_rotary_fraction] = {"", 1},
+    [ESP_CONFIG_tied] = {"tie_word_embeddings", false},
 };
 
 const struct esp_tensor_rule esp_llama_tensors[] = {
@@ -37,16 +35,10 @@ const struct esp_tensor_rule esp_llama_tensors[] = {
 
 const struct esp_tensor_rule esp_llama_layer_tensors[] = {
     ESP_LAYER(norm1, "input_layernorm.weight", HIDDEN, ONE, IF_INPUT_NORM),
-    ESP_LAYER(query, "self_attn.q_proj.weight", QUERIES, ATTENDED, ALWAYS),
-    ESP_LAYER(query_bias, "self_attn.q_proj.bias", QUERIES, ONE, IF_ATTENTION_BIAS),
-    ESP_LAYER(key, "self_attn.k_proj.weight", KEYS, ATTENDED, ALWAYS),
-    ESP_LAYER(key_bias, "self_attn.k_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS),
-    ESP_LAYER(value, "self_attn.v_proj.weight", KEYS, ATTENDED, ALWAYS),
-    ESP_LAYER(value_bias, "self_attn.v_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS),
+    ESP_LLAMA_QUERY_KEY_VALUE,
     ESP_LAYER(query_norm, "self_attn.q_norm.weight", HEAD, ONE, IF_HEAD_NORM),
     ESP_LAYER(key_norm, "self_attn.k_norm.weight", HEAD, ONE, IF_HEAD_NORM),
-    ESP_LAYER(output, "self_attn.o_proj.weight", HIDDEN, QUERIES, ALWAYS),
-    ESP_LAYER(output_bias, "self_attn.o_proj.bias", HIDDEN, ONE, IF_OUTPUT_BIAS),
+    ESP_LLAMA_OUTPUT,
     ESP_LAYER(norm2, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS),
     ESP_LAYER(router, "mlp.gate.weight", EXPERTS, HIDDEN, IF_MIXED),
     ESP_LAYER(gate, "mlp.gate_proj.weight", FFN, HIDDEN, UNLESS_MIXED),
@@ -59,12 +51,7 @@ const struct esp_tensor_rule esp_llama_layer_tensors[] = {
 };
 
 const struct esp_family esp_family_llama = {
-    .prefix = "model.",
-    .layer_name = "model.layers.",
-    .hidden_act = "silu",
+    ESP_LLAMA_FAMILY,
     .activation = ESP_SWIGLU,
-    .norm = ESP_NORM_RMS,
-    .config = esp_llama_config,
-    .tensors = esp_llama_tensors,
     .layer_tensors = esp_llama_layer_tensors,
 };

@@ -31,7 +31,7 @@ enum {
     SMALLEST_TENSOR = 8 + 4 + 4 + 8,
 };
 
-/* Those that are computed with, and others that files may have. */
+/* Those that are computed with, by enum esp_dtype, and others that files may have. */
 // clang-format off
 static const struct esp_gguf_type types[] = {
 #define X(name, gguf, numbers, bytes, ...) {#name, gguf, numbers, bytes},
@@ -57,12 +57,9 @@ const struct esp_gguf_type *esp_gguf_type(uint32_t number)
     return NULL;
 }
 
-const struct esp_gguf_type *esp_gguf_type_named(const char *name)
+const struct esp_gguf_type *esp_gguf_type_of(enum esp_dtype dtype)
 {
-    for (int i = 0; i < TYPES; i++)
-        if (strcmp(types[i].name, name) == 0)
-            return &types[i];
-    return NULL;
+    return &types[dtype];
 }
 
 /* ------------------------------------------------------------------ the parser */
@@ -72,64 +69,55 @@ struct parser {
     size_t at, size; /* part of the file that has been read */
     size_t whole;    /* size of the file */
     bool more;       /* the parser reached the end of that part */
+    int status;      /* of the first failure; nothing is read after it */
     char *err;
     size_t errlen;
     const char *path;
 };
 
-static int wrong(struct parser *p, const char *what)
+static void wrong(struct parser *p, const char *what)
 {
-    return esp_fail(p->err, p->errlen, ESP_E_FORMAT, "%s: %s", p->path, what);
+    if (p->status == ESP_OK)
+        p->status = esp_fail(p->err, p->errlen, ESP_E_FORMAT, "%s: %s", p->path, what);
 }
 
-static int cut(struct parser *p)
+static void cut(struct parser *p)
 {
-    return wrong(p, "the header goes beyond the end of the file, which may be truncated: get "
-                    "it again");
+    wrong(p,
+          "the header goes beyond the end of the file, which may be truncated: get it again");
 }
 
-/* Skips `count` bytes, or reports that they are not there (yet). */
-static int skip(struct parser *p, uint64_t count)
+/* The next `count` bytes; NULL if they are not there (yet). */
+static const unsigned char *take(struct parser *p, uint64_t count)
 {
     if (count > p->whole - p->at)
-        return cut(p);
-    if (count > p->size - p->at) {
+        cut(p);
+    if (p->status == ESP_OK && count > p->size - p->at) {
         p->more = true;
-        return ESP_E_FORMAT;
+        p->status = ESP_E_FORMAT;
     }
+    if (p->status < 0)
+        return NULL;
     p->at += (size_t)count;
-    return 0;
+    return p->bytes + p->at - count;
 }
 
-static uint64_t little(const unsigned char *bytes, int count)
+/* 0 after a failure. */
+static uint64_t read_number(struct parser *p, size_t bytes)
 {
-    uint64_t value = 0;
-    for (int i = count - 1; i >= 0; i--)
-        value = value << 8 | bytes[i];
-    return value;
+    const unsigned char *at = take(p, bytes);
+    return at ? esp_little_endian(at, bytes) : 0;
 }
 
-static int read_number(struct parser *p, int bytes, uint64_t *value)
+static struct esp_gguf_text read_text(struct parser *p)
 {
-    int status = skip(p, (uint64_t)bytes);
-    if (status == 0)
-        *value = little(p->bytes + p->at - bytes, bytes);
-    return status;
-}
-
-static int read_text(struct parser *p, struct esp_gguf_text *text)
-{
-    uint64_t length = 0;
-    int status = read_number(p, 8, &length);
-    if (status == 0)
-        status = skip(p, length);
-    if (status == 0)
-        *text = (struct esp_gguf_text){(const char *)p->bytes + p->at - length, (size_t)length};
-    return status;
+    const uint64_t length = read_number(p, 8);
+    const unsigned char *at = take(p, length);
+    return (struct esp_gguf_text){(const char *)at, at ? (size_t)length : 0};
 }
 
 /* Bytes of a value of fixed size; 0 for texts and arrays. */
-static int kind_size(uint64_t kind)
+static size_t kind_size(uint64_t kind)
 {
     static const unsigned char sizes[ESP_GGUF_KINDS] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
     return kind < ESP_GGUF_KINDS ? sizes[kind] : 0;
@@ -137,192 +125,159 @@ static int kind_size(uint64_t kind)
 
 /* Skips `count` elements. Supports arrays of arrays to one level, which is all that files
  * use. */
-static int skip_elements(struct parser *p, uint64_t kind, uint64_t count, bool nested)
+static void skip_elements(struct parser *p, uint64_t kind, uint64_t count, bool nested)
 {
+    const bool fixed = kind_size(kind) > 0;
+    uint64_t bytes = 0;
     if (kind >= ESP_GGUF_KINDS || (kind == ESP_GGUF_ARRAY && nested))
-        return wrong(p, "a value has an unknown type");
-    if (kind_size(kind) > 0) {
-        uint64_t bytes;
-        return __builtin_mul_overflow(count, (uint64_t)kind_size(kind), &bytes)
-                   ? cut(p)
-                   : skip(p, bytes);
+        wrong(p, "a value has an unknown type");
+    /* Each text or array takes at least the eight bytes of its length. */
+    if (fixed ? __builtin_mul_overflow(count, (uint64_t)kind_size(kind), &bytes)
+              : count > (p->whole - p->at) / 8)
+        cut(p);
+    if (fixed) {
+        take(p, bytes);
+        return;
     }
-    /* Each of them takes at least the eight bytes of its length. */
-    if (count > (p->whole - p->at) / 8)
-        return cut(p);
-    for (uint64_t i = 0; i < count; i++) {
-        struct esp_gguf_text text;
-        uint64_t inner_kind = 0, inner_count = 0;
-        int status;
+    for (uint64_t i = 0; i < count && p->status == ESP_OK; i++)
         if (kind == ESP_GGUF_TEXT) {
-            status = read_text(p, &text);
+            read_text(p);
         } else {
-            status = read_number(p, 4, &inner_kind);
-            if (status == 0)
-                status = read_number(p, 8, &inner_count);
-            if (status == 0)
-                status = skip_elements(p, inner_kind, inner_count, true);
+            const uint64_t inner_kind = read_number(p, 4);
+            skip_elements(p, inner_kind, read_number(p, 8), true);
         }
-        if (status < 0)
-            return status;
-    }
-    return 0;
 }
 
-static int read_value(struct parser *p, struct esp_gguf_value *value)
+static void read_value(struct parser *p, struct esp_gguf_value *value)
 {
-    uint64_t kind = 0;
+    value->key = read_text(p);
     value->count = 1;
-    int status = read_text(p, &value->key);
-    if (status == 0)
-        status = read_number(p, 4, &kind);
-    if (status == 0 && kind == ESP_GGUF_ARRAY) {
+    uint64_t kind = read_number(p, 4);
+    if (kind == ESP_GGUF_ARRAY) {
         value->array = true;
-        status = read_number(p, 4, &kind);
-        if (status == 0)
-            status = read_number(p, 8, &value->count);
+        kind = read_number(p, 4);
+        value->count = read_number(p, 8);
     }
     size_t start = p->at;
-    if (status == 0)
-        status = skip_elements(p, kind, value->count, false);
+    skip_elements(p, kind, value->count, false);
     value->kind = (enum esp_gguf_kind)kind;
     value->bytes = p->bytes + start;
     value->size = p->at - start;
-    return status;
 }
 
-static int tensor_wrong(struct parser *p, const struct esp_gguf_tensor *tensor,
-                        const char *what)
+static void tensor_wrong(struct parser *p, const struct esp_gguf_tensor *tensor,
+                         const char *what)
 {
-    return esp_fail(p->err, p->errlen, ESP_E_FORMAT, "%s: tensor %.*s %s", p->path,
-                    (int)tensor->name.length, tensor->name.bytes, what);
+    if (p->status == ESP_OK)
+        p->status = esp_fail(p->err, p->errlen, ESP_E_FORMAT, "%s: tensor %.*s %s", p->path,
+                             (int)tensor->name.length, tensor->name.bytes, what);
 }
+
+static const char OUTSIDE[] = "lies outside the file, which may be truncated: get it again";
 
 /* Reads one entry of the list of tensors. `offset` is relative to the data, which begin after
  * the header; that place is known only later. */
-static int read_tensor(struct parser *p, struct esp_gguf_tensor *tensor)
+static void read_tensor(struct parser *p, struct esp_gguf_tensor *tensor)
 {
-    uint64_t rank = 0, type = 0, offset = 0, shape[ESP_GGUF_RANK] = {0};
-    int status = read_text(p, &tensor->name);
-    if (status == 0 && (tensor->name.length == 0 || tensor->name.length > NAME_LIMIT ||
-                        !esp_gguf_is_plain(tensor->name)))
-        return wrong(p, "the name of a tensor is empty, too long or not UTF-8 text");
-    if (status == 0)
-        status = read_number(p, 4, &rank);
-    if (status == 0 && rank > ESP_GGUF_RANK)
-        return tensor_wrong(p, tensor, "has more than 4 dimensions");
-    for (uint64_t i = 0; i < rank && status == 0; i++)
-        status = read_number(p, 8, &shape[i]);
-    if (status == 0)
-        status = read_number(p, 4, &type);
-    if (status == 0)
-        status = read_number(p, 8, &offset);
-    if (status < 0)
-        return status;
+    tensor->name = read_text(p);
+    if (tensor->name.length == 0 || tensor->name.length > NAME_LIMIT ||
+        !esp_gguf_is_plain(tensor->name))
+        wrong(p, "the name of a tensor is empty, too long or not UTF-8 text");
+    const uint64_t rank = read_number(p, 4);
+    if (rank > ESP_GGUF_RANK)
+        tensor_wrong(p, tensor, "has more than 4 dimensions");
+    for (uint64_t i = 0; i < rank && p->status == ESP_OK; i++)
+        tensor->shape[i] = (int64_t)read_number(p, 8);
+    tensor->type = (uint32_t)read_number(p, 4);
+    const uint64_t offset = read_number(p, 8);
+    if (p->status < 0)
+        return;
 
-    const struct esp_gguf_type *known = esp_gguf_type((uint32_t)type);
+    const struct esp_gguf_type *known = esp_gguf_type(tensor->type);
     int64_t elements = 1;
-    if (!known)
-        return esp_fail(p->err, p->errlen, ESP_E_UNSUPPORTED,
-                        "%s: tensor %.*s is stored as type %u, which is unknown", p->path,
-                        (int)tensor->name.length, tensor->name.bytes, (unsigned)type);
-    for (uint64_t i = 0; i < rank; i++) {
-        tensor->shape[i] = (int64_t)shape[i];
+    if (!known) {
+        p->status =
+            esp_fail(p->err, p->errlen, ESP_E_UNSUPPORTED,
+                     "%s: tensor %.*s is stored as type %u, which is unknown", p->path,
+                     (int)tensor->name.length, tensor->name.bytes, (unsigned)tensor->type);
+        return;
+    }
+    for (uint64_t i = 0; i < rank && p->status == ESP_OK; i++)
         if (tensor->shape[i] < 0 ||
             __builtin_mul_overflow(elements, tensor->shape[i], &elements))
-            return tensor_wrong(p, tensor, "has a bad shape");
-    }
+            tensor_wrong(p, tensor, "has a bad shape");
     /* The bytes of a number take at most 8 times as many as there are numbers. */
     if (elements > INT64_MAX / 16 || (rank > 0 ? tensor->shape[0] : 1) % known->block != 0)
-        return tensor_wrong(p, tensor, "has rows that are not a multiple of its block");
+        tensor_wrong(p, tensor, "has rows that are not a multiple of its block");
+    if (p->status < 0)
+        return;
     tensor->rank = (int)rank;
-    tensor->type = (uint32_t)type;
     tensor->bytes = (size_t)(elements / known->block) * (size_t)known->bytes;
     if (offset > p->whole || tensor->bytes > p->whole - offset)
-        return tensor_wrong(p, tensor,
-                            "lies outside the file, which may be truncated: get it again");
+        tensor_wrong(p, tensor, OUTSIDE);
     tensor->offset = (size_t)offset;
-    return 0;
 }
 
-static int read_start(struct parser *p, uint64_t *tensors, uint64_t *values)
+static void read_start(struct parser *p, uint64_t *tensors, uint64_t *values)
 {
-    uint64_t magic = 0, version = 0;
     if (p->whole < SMALLEST_FILE)
-        return esp_fail(p->err, p->errlen, ESP_E_FORMAT,
-                        "%s is not a GGUF file, or is truncated: it has %zu bytes", p->path,
-                        p->whole);
-    int status = read_number(p, 4, &magic);
-    if (status == 0)
-        status = read_number(p, 4, &version);
-    if (status < 0)
-        return status;
-    if (magic != 0x46554747)
-        return esp_fail(p->err, p->errlen, ESP_E_FORMAT,
-                        "%s is not a GGUF file: it does not begin with GGUF", p->path);
-    if (version != 2 && version != 3)
-        return esp_fail(p->err, p->errlen, ESP_E_UNSUPPORTED,
-                        "%s has version %u of GGUF; only 2 and 3, little-endian, are supported",
-                        p->path, (unsigned)version);
-    status = read_number(p, 8, tensors);
-    if (status == 0)
-        status = read_number(p, 8, values);
-    if (status < 0)
-        return status;
+        p->status = esp_fail(p->err, p->errlen, ESP_E_FORMAT,
+                             "%s is not a GGUF file, or is truncated: it has %zu bytes",
+                             p->path, p->whole);
+    const uint64_t magic = read_number(p, 4), version = read_number(p, 4);
+    if (p->status == ESP_OK && magic != 0x46554747)
+        p->status = esp_fail(p->err, p->errlen, ESP_E_FORMAT,
+                             "%s is not a GGUF file: it does not begin with GGUF", p->path);
+    if (p->status == ESP_OK && version != 2 && version != 3)
+        p->status =
+            esp_fail(p->err, p->errlen, ESP_E_UNSUPPORTED,
+                     "%s has version %u of GGUF; only 2 and 3, little-endian, are supported",
+                     p->path, (unsigned)version);
+    *tensors = read_number(p, 8);
+    *values = read_number(p, 8);
     if (*tensors > TENSOR_LIMIT || *tensors > p->whole / SMALLEST_TENSOR)
-        return wrong(p, "the header announces more tensors than there can be");
+        wrong(p, "the header announces more tensors than there can be");
     if (*values > VALUE_LIMIT || *values > p->whole / SMALLEST_VALUE)
-        return wrong(p, "the header announces more keys than there can be");
-    return 0;
-}
-
-static int read_alignment(const struct esp_gguf *g, struct parser *p, size_t *alignment)
-{
-    const struct esp_gguf_value *value = esp_gguf_find(g, "general.alignment");
-    double number = value ? esp_gguf_number(value, 0) : ESP_GGUF_ALIGNMENT;
-    *alignment = ESP_GGUF_ALIGNMENT;
-    if (!(number >= 1 && number <= 1 << 20) || ((uint32_t)number & ((uint32_t)number - 1)) != 0)
-        return wrong(p, "general.alignment is not a power of two from 1 to 1048576");
-    *alignment = (size_t)number;
-    return 0;
+        wrong(p, "the header announces more keys than there can be");
 }
 
 /* The data begin at the next aligned byte after the header. */
-static int place_tensors(struct esp_gguf *g, struct parser *p)
+static void place_tensors(struct esp_gguf *g, struct parser *p)
 {
-    size_t alignment;
-    int status = read_alignment(g, p, &alignment);
-    if (status < 0)
-        return status;
+    const double number = esp_gguf_number_of(g, "general.alignment", ESP_GGUF_ALIGNMENT);
+    if (!(number >= 1 && number <= 1 << 20) || ((uint32_t)number & ((uint32_t)number - 1)) != 0)
+        wrong(p, "general.alignment is not a power of two from 1 to 1048576");
+    if (p->status < 0)
+        return;
+    const size_t alignment = (size_t)number;
     g->data = (p->at + alignment - 1) / alignment * alignment;
     for (size_t i = 0; i < g->tensor_count; i++) {
         struct esp_gguf_tensor *t = &g->tensors[i];
         if (t->offset % alignment != 0)
-            return tensor_wrong(p, t, "does not start at an aligned byte");
+            tensor_wrong(p, t, "does not start at an aligned byte");
         if (t->bytes > 0 && (g->data > p->whole || t->offset > p->whole - g->data ||
                              t->bytes > p->whole - g->data - t->offset))
-            return tensor_wrong(p, t,
-                                "lies outside the file, which may be truncated: get it again");
+            tensor_wrong(p, t, OUTSIDE);
         t->offset += g->data;
     }
-    return 0;
 }
 
-static int parse(struct esp_gguf *g, struct parser *p)
+static void parse(struct esp_gguf *g, struct parser *p)
 {
     uint64_t tensors = 0, values = 0;
-    int status = read_start(p, &tensors, &values);
-    if (status < 0)
-        return status;
+    read_start(p, &tensors, &values);
+    if (p->status < 0)
+        return;
     g->values = calloc((size_t)values + 1, sizeof *g->values);
     g->tensors = calloc((size_t)tensors + 1, sizeof *g->tensors);
     if (!g->values || !g->tensors)
-        return esp_fail(p->err, p->errlen, ESP_E_MEMORY, "not enough memory for %s", p->path);
-    for (; g->value_count < values && status == 0; g->value_count++)
-        status = read_value(p, &g->values[g->value_count]);
-    for (; g->tensor_count < tensors && status == 0; g->tensor_count++)
-        status = read_tensor(p, &g->tensors[g->tensor_count]);
-    return status < 0 ? status : place_tensors(g, p);
+        p->status = esp_no_memory(p->path, p->err, p->errlen);
+    for (; g->value_count < values && p->status == ESP_OK; g->value_count++)
+        read_value(p, &g->values[g->value_count]);
+    for (; g->tensor_count < tensors && p->status == ESP_OK; g->tensor_count++)
+        read_tensor(p, &g->tensors[g->tensor_count]);
+    if (p->status == ESP_OK)
+        place_tensors(g, p);
 }
 
 /* ------------------------------------------------------------------ the file */
@@ -338,7 +293,7 @@ bool esp_gguf_is(const char *path)
     return is;
 }
 
-static void forget(struct esp_gguf *g)
+void esp_gguf_close(struct esp_gguf *g)
 {
     free(g->values);
     free(g->tensors);
@@ -359,27 +314,28 @@ int esp_gguf_open(struct esp_gguf *g, struct esp_stored_set *set, const char *pa
     g->path = g->shard->path;
     for (size_t room = FIRST_READ;; room *= MORE_READ) {
         size_t size = g->shard->size < room ? g->shard->size : room;
-        struct parser p = {.size = size, .whole = g->shard->size, .path = g->path};
-        p.err = err;
-        p.errlen = errlen;
-        forget(g);
+        struct parser p = {.size = size,
+                           .whole = g->shard->size,
+                           .err = err,
+                           .errlen = errlen,
+                           .path = g->path};
+        esp_gguf_close(g);
         if (room > HEADER_LIMIT)
             return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                             "%s has a header of more than %d MiB, which is not supported",
                             g->path, HEADER_LIMIT >> 20);
         g->header = malloc(size + 1);
         if (!g->header)
-            return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", g->path);
+            return esp_no_memory(g->path, err, errlen);
         esp_tensor_file_read(&g->shard->source, 0, g->header, size);
         p.bytes = g->header;
-        g->header_size = size;
-        status = parse(g, &p);
-        if (!p.more)
-            break;
+        parse(g, &p);
+        if (!p.more) {
+            if (p.status < 0)
+                esp_gguf_close(g);
+            return p.status;
+        }
     }
-    if (status < 0)
-        forget(g);
-    return status;
 }
 
 int esp_gguf_open_first(struct esp_gguf *g, struct esp_stored_set *set, const char *path,
@@ -387,20 +343,15 @@ int esp_gguf_open_first(struct esp_gguf *g, struct esp_stored_set *set, const ch
 {
     char first[PATH_MAX];
     int status = esp_gguf_open(g, set, path, err, errlen);
-    const struct esp_gguf_value *number = status == 0 ? esp_gguf_find(g, "split.no") : NULL;
-    const struct esp_gguf_value *count = status == 0 ? esp_gguf_find(g, "split.count") : NULL;
-    double parts = count ? esp_gguf_number(count, 0) : 0;
-    if (!number || !(esp_gguf_number(number, 0) > 0) || !(parts > 1 && parts <= 99999) ||
-        !esp_gguf_part(first, path, 1, (int)parts))
+    if (status < 0)
         return status;
+    const double parts = esp_gguf_number_of(g, "split.count", 0);
+    if (!(esp_gguf_number_of(g, "split.no", 0) > 0) || !(parts > 1 && parts <= 99999) ||
+        !esp_gguf_part(first, path, 1, (int)parts))
+        return ESP_OK;
     esp_gguf_close(g);
     esp_stored_drop_file(set);
     return esp_gguf_open(g, set, first, err, errlen);
-}
-
-void esp_gguf_close(struct esp_gguf *g)
-{
-    forget(g);
 }
 
 bool esp_gguf_part(char part[PATH_MAX], const char *path, int number, int count)
@@ -422,20 +373,24 @@ bool esp_gguf_part(char part[PATH_MAX], const char *path, int number, int count)
 
 const struct esp_gguf_value *esp_gguf_find(const struct esp_gguf *g, const char *key)
 {
-    size_t length = strlen(key);
     for (size_t i = 0; i < g->value_count; i++)
-        if (g->values[i].key.length == length &&
-            memcmp(g->values[i].key.bytes, key, length) == 0)
+        if (esp_gguf_is_text(g->values[i].key, key))
             return &g->values[i];
     return NULL;
 }
 
+double esp_gguf_number_of(const struct esp_gguf *g, const char *key, double otherwise)
+{
+    const struct esp_gguf_value *value = esp_gguf_find(g, key);
+    return value ? esp_gguf_number(value, 0) : otherwise;
+}
+
 double esp_gguf_number(const struct esp_gguf_value *value, uint64_t index)
 {
-    const int size = kind_size(value->kind);
+    const size_t size = kind_size(value->kind);
     if (size == 0 || index >= value->count)
         return NAN;
-    uint64_t bits = little(value->bytes + index * (uint64_t)size, size);
+    uint64_t bits = esp_little_endian(value->bytes + index * size, size);
     uint32_t half = (uint32_t)bits;
     float single;
     double number;
@@ -467,7 +422,7 @@ bool esp_gguf_next_text(const struct esp_gguf_value *value, const unsigned char 
     const unsigned char *from = *at ? *at : value->bytes;
     if (value->kind != ESP_GGUF_TEXT || from >= value->bytes + value->size)
         return false;
-    text->length = (size_t)little(from, 8); /* checked when the header was read */
+    text->length = (size_t)esp_little_endian(from, 8); /* checked when the header was read */
     text->bytes = (const char *)from + 8;
     *at = from + 8 + text->length;
     return true;
@@ -484,12 +439,21 @@ bool esp_gguf_is_plain(struct esp_gguf_text text)
     return true;
 }
 
+bool esp_gguf_is_text(struct esp_gguf_text text, const char *same)
+{
+    return text.length == strlen(same) && memcmp(text.bytes, same, text.length) == 0;
+}
+
+char *esp_gguf_copy_plain(struct esp_gguf_text text)
+{
+    return esp_gguf_is_plain(text) ? strndup(text.bytes, text.length) : NULL;
+}
+
 char *esp_gguf_copy_text(const struct esp_gguf_value *value)
 {
     const unsigned char *at = NULL;
     struct esp_gguf_text text;
-    if (!value || value->array || !esp_gguf_next_text(value, &at, &text) ||
-        !esp_gguf_is_plain(text))
-        return NULL;
-    return strndup(text.bytes, text.length);
+    return value && !value->array && esp_gguf_next_text(value, &at, &text)
+               ? esp_gguf_copy_plain(text)
+               : NULL;
 }

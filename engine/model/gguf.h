@@ -72,7 +72,6 @@ struct esp_gguf {
     const char *path; /* of the file, which the set owns */
     struct esp_shard *shard;
     unsigned char *header;
-    size_t header_size;
     struct esp_gguf_value *values; /* (value_count) */
     size_t value_count;
     struct esp_gguf_tensor *tensors; /* (tensor_count) */
@@ -103,6 +102,8 @@ bool esp_gguf_part(char part[PATH_MAX], const char *path, int number, int count)
 const struct esp_gguf_value *esp_gguf_find(const struct esp_gguf *gguf, const char *key);
 /* Element `index` of numbers or flags as a number; NaN if they are neither. */
 double esp_gguf_number(const struct esp_gguf_value *value, uint64_t index);
+/* The number of a key, or `otherwise` if there is no such key. */
+double esp_gguf_number_of(const struct esp_gguf *gguf, const char *key, double otherwise);
 /* Iterates over the texts of an array, or one text: *at starts as NULL. False at the end. */
 bool esp_gguf_next_text(const struct esp_gguf_value *value, const unsigned char **at,
                         struct esp_gguf_text *text);
@@ -111,11 +112,14 @@ bool esp_gguf_next_text(const struct esp_gguf_value *value, const unsigned char 
 char *esp_gguf_copy_text(const struct esp_gguf_value *value);
 /* Is the text valid UTF-8 without NUL? */
 bool esp_gguf_is_plain(struct esp_gguf_text text);
+/* A copy of such a text, which the caller frees; else NULL. */
+char *esp_gguf_copy_plain(struct esp_gguf_text text);
+bool esp_gguf_is_text(struct esp_gguf_text text, const char *same);
 
 /* ------------------------------------------------------------------ types */
 
 /* NULL if there is no such type. */
 const struct esp_gguf_type *esp_gguf_type(uint32_t number);
-const struct esp_gguf_type *esp_gguf_type_named(const char *name);
+const struct esp_gguf_type *esp_gguf_type_of(enum esp_dtype dtype);
 
 #endif

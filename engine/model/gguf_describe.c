@@ -28,7 +28,8 @@ struct describing {
     const struct esp_model *model;
     const struct esp_architecture *architecture;
     const struct esp_gguf_architecture *own;
-    const cJSON *config; /* config.json */
+    const cJSON *json; /* config.json */
+    struct esp_config config;
     char *err;
     size_t errlen;
 };
@@ -43,44 +44,47 @@ static void put(const struct describing *d, const char *key, enum esp_gguf_kind 
     esp_gguf_put(d->header, name, kind, value);
 }
 
+static void put_text(const struct describing *d, const char *key, const char *text)
+{
+    char name[KEY];
+    snprintf(name, sizeof name, "%s.%s", d->own->name, key);
+    esp_gguf_put_text(d->header, name, text);
+}
+
 static const cJSON *find(const struct describing *d, const char *keys)
 {
-    const char *name;
-    int length;
-    return esp_json_find(d->config, keys, &name, &length);
+    return esp_json_find(d->json, keys, NULL, NULL);
 }
 
-/* The window of this architecture's models from config.json, or 0. */
-static double window_of(const struct describing *d)
+/* Does the file get this key? A window that config.json may turn off has none. */
+static bool is_written(const struct describing *d, const struct esp_gguf_key *key, double value)
 {
-    const struct esp_config_rule *always =
+    const struct esp_config_rule *windowed =
         esp_config_rule(d->architecture, ESP_CONFIG_windowed);
-    const struct esp_config_rule *rule = esp_config_rule(d->architecture, ESP_CONFIG_window);
-    if (!always || *always->keys || !rule)
-        return 0;
-    const cJSON *window = find(d, rule->keys);
-    return cJSON_IsNumber(window) ? window->valuedouble : rule->fallback;
+    const bool rms = strstr(key->gguf, "_rms_") != NULL;
+    if (key->field == ESP_CONFIG_window && (!windowed || *windowed->keys))
+        return false;
+    if (key->field == ESP_CONFIG_norm_epsilon && rms != (d->model->desc.norm == ESP_NORM_RMS))
+        return false;
+    return key->neutral == ESP_GGUF_ALWAYS ||
+           (value != key->neutral && (key->field == ESP_CONFIG_attention_scale ||
+                                      esp_config_rule(d->architecture, key->field)));
 }
 
-/* Factors and caps. */
-static void put_scales(const struct describing *d)
+static void put_keys(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;
-    const struct esp_config_rule *embedding =
-        esp_config_rule(d->architecture, ESP_CONFIG_embedding_scale);
-    const cJSON *logits = find(d, "logits_scaling");
-    if (m->attention_scale != 0)
-        put(d, "attention.scale", ESP_GGUF_F32, (double)m->attention_scale);
-    if (embedding && m->embedding_scale != 0)
-        put(d, "embedding_scale", ESP_GGUF_F32, (double)m->embedding_scale);
-    if (m->residual_scale != 0)
-        put(d, "residual_scale", ESP_GGUF_F32, (double)m->residual_scale);
-    if (m->logit_scale != 0 && cJSON_IsNumber(logits))
-        put(d, "logit_scale", ESP_GGUF_F32, logits->valuedouble);
-    if (m->attention_cap != 0)
-        put(d, "attn_logit_softcapping", ESP_GGUF_F32, (double)m->attention_cap);
-    if (m->logit_cap != 0)
-        put(d, "final_logit_softcapping", ESP_GGUF_F32, (double)m->logit_cap);
+    for (int i = 0; i < esp_gguf_key_count; i++) {
+        const struct esp_gguf_key *key = &esp_gguf_keys[i];
+        if (key->field == ESP_CONFIG_FIELD_COUNT)
+            continue;
+        const double value = key->field == ESP_CONFIG_rotary_fraction ? m->rotary
+                             : key->field == ESP_CONFIG_attention_scale
+                                 ? (double)m->attention_scale
+                                 : esp_config_value(&d->config, key->field);
+        if (is_written(d, key, value))
+            put(d, key->gguf, key->kind, value);
+    }
 }
 
 /* GGUF has no keys for per-layer lists, so config.json must mean the same without them. */
@@ -91,16 +95,16 @@ static int check_layers(const struct describing *d)
         "no_rope_layers", "no_rope_layer_interval", "use_sliding_window"};
     const struct esp_model_desc *m = &d->model->desc;
     struct esp_layer *layer = calloc((size_t)m->layers, sizeof *layer);
-    struct esp_json json = {.root = cJSON_Duplicate(d->config, true)};
+    struct esp_json json = {
+        .root = cJSON_Duplicate(d->json, true), .err = d->err, .errlen = d->errlen};
     struct esp_config config;
     bool same = layer && json.root;
     snprintf(json.path, sizeof json.path, "%s", d->model->path);
     for (size_t i = 0; same && i < sizeof lost / sizeof *lost; i++)
         cJSON_DeleteItemFromObjectCaseSensitive(json.root, lost[i]);
-    int status = !same ? ESP_E_MEMORY
-                       : esp_config_read(&config, d->architecture, &json, d->err, d->errlen);
+    int status = !same ? ESP_E_MEMORY : esp_config_read(&config, d->architecture, &json);
     if (status == ESP_OK)
-        status = esp_config_layers(layer, &config, &json, d->err, d->errlen);
+        status = esp_config_layers(layer, &config, &json);
     for (int i = 0; i < m->layers && status == ESP_OK; i++)
         same &=
             layer[i].window == m->layer[i].window && layer[i].rotation == m->layer[i].rotation;
@@ -115,36 +119,9 @@ static int check_layers(const struct describing *d)
     return status;
 }
 
-static void put_dimensions(const struct describing *d)
-{
-    const struct esp_model_desc *m = &d->model->desc;
-    const cJSON *context = find(d, "max_position_embeddings");
-    const double window = window_of(d);
-    put(d, "block_count", ESP_GGUF_U32, m->layers);
-    put(d, "context_length", ESP_GGUF_U32,
-        cJSON_IsNumber(context) ? context->valuedouble : m->context);
-    put(d, "embedding_length", ESP_GGUF_U32, m->hidden);
-    put(d, "feed_forward_length", ESP_GGUF_U32, m->ffn);
-    put(d, "attention.head_count", ESP_GGUF_U32, m->heads);
-    put(d, "attention.head_count_kv", ESP_GGUF_U32, m->kv_heads);
-    put(d, "attention.key_length", ESP_GGUF_U32, m->head_dim);
-    put(d, "attention.value_length", ESP_GGUF_U32, m->head_dim);
-    put(d, "rope.dimension_count", ESP_GGUF_U32, m->rotary);
-    put(d, "vocab_size", ESP_GGUF_U32, m->vocabulary);
-    if (window > 0)
-        put(d, "attention.sliding_window", ESP_GGUF_U32, window);
-    if (m->norm == ESP_NORM_RMS)
-        put(d, "attention.layer_norm_rms_epsilon", ESP_GGUF_F32, (double)m->norm_epsilon);
-    else
-        put(d, "attention.layer_norm_epsilon", ESP_GGUF_F32, (double)m->norm_epsilon);
-    if (strcmp(d->architecture->name, "gpt_neox") == 0)
-        put(d, "use_parallel_residual", ESP_GGUF_BOOL, m->parallel_residual);
-    put_scales(d);
-}
-
 /* llama.cpp computes every layer as a mixture, and divides the experts' weights by their sum.
  */
-static int put_experts(const struct describing *d)
+static int check_experts(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;
     bool same = m->experts_normed;
@@ -163,9 +140,6 @@ static int put_experts(const struct describing *d)
                         "%s: GGUF files of %s models have a swiglu_limit of 7 and a "
                         "swiglu_alpha of 1.702",
                         d->model->path, d->own->name);
-    put(d, "expert_count", ESP_GGUF_U32, m->experts);
-    put(d, "expert_used_count", ESP_GGUF_U32, m->experts_used);
-    put(d, "expert_feed_forward_length", ESP_GGUF_U32, m->expert_ffn);
     return ESP_OK;
 }
 
@@ -187,7 +161,6 @@ static int put_yarn(const struct describing *d, double theta)
     const double positions = cJSON_IsNumber(original) ? original->valuedouble : m->context;
     const double factor = cJSON_IsNumber(own) ? own->valuedouble : m->context / positions;
     const bool truncated = !cJSON_IsFalse(find(d, ESP_ROPE_KEY("truncate")));
-    char name[KEY];
     if (fabs(0.1 * log(factor) + 1 - (double)m->rotary_scale) > 1e-6 ||
         truncated == (strcmp(d->own->name, "gpt-oss") == 0))
         return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
@@ -195,8 +168,7 @@ static int put_yarn(const struct describing *d, double theta)
                         "models",
                         d->model->path, d->own->name);
     put(d, "rope.freq_base", ESP_GGUF_F32, theta);
-    snprintf(name, sizeof name, "%s.rope.scaling.type", d->own->name);
-    esp_gguf_put_text(d->header, name, "yarn");
+    put_text(d, "rope.scaling.type", "yarn");
     put(d, "rope.scaling.factor", ESP_GGUF_F32, factor);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         const cJSON *number = find(d, numbers[i].config);
@@ -206,46 +178,31 @@ static int put_yarn(const struct describing *d, double theta)
     return ESP_OK;
 }
 
-static bool is_yarn(const struct describing *d)
-{
-    const char *type =
-        cJSON_GetStringValue(find(d, ESP_ROPE_KEY("rope_type") "|" ESP_ROPE_KEY("type")));
-    return type && strcmp(type, "yarn") == 0;
-}
-
 /* Difference between the model's frequencies and those of its base: none, one factor for all
  * (linear scaling), or one per frequency (Llama 3). */
 static int put_rotation(const struct describing *d, float **factors)
 {
     const struct esp_model_desc *m = &d->model->desc;
-    const struct esp_config_rule *rule =
-        esp_config_rule(d->architecture, ESP_CONFIG_rope_theta);
-    const cJSON *item = rule ? find(d, rule->keys) : NULL;
-    const struct esp_config_rule *local =
-        esp_config_rule(d->architecture, ESP_CONFIG_rope_theta_local);
-    const cJSON *local_item = local ? find(d, local->keys) : NULL;
-    double theta = cJSON_IsNumber(item) ? item->valuedouble : rule ? rule->fallback : 1e4;
+    const double theta = d->config.rope_theta > 0 ? d->config.rope_theta : 1e4;
+    const char *type =
+        cJSON_GetStringValue(find(d, ESP_ROPE_KEY("rope_type") "|" ESP_ROPE_KEY("type")));
     int count = m->rotary / 2;
     bool one = true;
-    if (is_yarn(d))
+    if (type && strcmp(type, "yarn") == 0)
         return put_yarn(d, theta);
     float *own = malloc(((size_t)count + 1) * sizeof *own);
     if (!own)
-        return esp_fail(d->err, d->errlen, ESP_E_MEMORY, "not enough memory for %s",
-                        d->model->path);
+        return esp_no_memory(d->model->path, d->err, d->errlen);
     for (int i = 0; i < count; i++) {
         own[i] = 1.0f / powf((float)theta, (float)(2 * i) / (float)m->rotary) /
                  m->inverse_frequency[i];
         one &= fabsf(own[i] - own[0]) <= 1e-6f * own[0];
     }
     put(d, "rope.freq_base", ESP_GGUF_F32, theta);
-    if (local)
-        put(d, "rope.freq_base_swa", ESP_GGUF_F32,
-            cJSON_IsNumber(local_item) ? local_item->valuedouble : local->fallback);
+    if (d->config.rope_theta_local > 0)
+        put(d, "rope.freq_base_swa", ESP_GGUF_F32, d->config.rope_theta_local);
     if (one && count > 0 && fabsf(own[0] - 1) > 1e-6f) {
-        char name[KEY];
-        snprintf(name, sizeof name, "%s.rope.scaling.type", d->own->name);
-        esp_gguf_put_text(d->header, name, "linear");
+        put_text(d, "rope.scaling.type", "linear");
         put(d, "rope.scaling.factor", ESP_GGUF_F32, (double)own[0]);
     }
     if ((!one && !d->own->paired) || m->rotary_scale != 0) {
@@ -291,24 +248,22 @@ static bool is_byte(const char *text)
 
 static int take_tokens(const struct describing *d, struct tokens *t, const cJSON *json)
 {
-    const cJSON *model = cJSON_GetObjectItemCaseSensitive(json, "model"), *item;
-    const char *unknown =
-        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(model, "unk_token"));
+    const cJSON *model = esp_json_item(json, "model"), *item;
+    const char *unknown = esp_json_text(model, "unk_token");
     int status = 0;
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(model, "vocab"))
+    cJSON_ArrayForEach(item, esp_json_item(model, "vocab"))
     {
         int type = t->fallback && is_byte(item->string) ? ESP_GGUF_BYTE : ESP_GGUF_NORMAL;
         if (status == 0)
             status = take_token(d, t, item, item->string, type);
     }
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "added_tokens"))
+    cJSON_ArrayForEach(item, esp_json_item(json, "added_tokens"))
     {
-        const char *text =
-            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "content"));
-        bool special = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "special"));
+        const char *text = esp_json_text(item, "content");
+        bool special = esp_json_true(item, "special");
         bool is_unknown = t->fallback && unknown && strcmp(unknown, text) == 0;
         if (status == 0 && *text)
-            status = take_token(d, t, cJSON_GetObjectItemCaseSensitive(item, "id"), text,
+            status = take_token(d, t, esp_json_item(item, "id"), text,
                                 is_unknown ? ESP_GGUF_UNKNOWN
                                 : special  ? ESP_GGUF_CONTROL
                                            : ESP_GGUF_USER_DEFINED);
@@ -375,25 +330,31 @@ static int find_scores(struct tokens *t, const cJSON *merges)
     return ESP_OK;
 }
 
+/* An array of numbers of four bytes. */
+static void put_numbers(const struct describing *d, const char *key, enum esp_gguf_kind kind,
+                        const void *numbers, int count)
+{
+    struct esp_bytes bytes = {NULL, 0, 0, false};
+    esp_bytes_add(&bytes, numbers, 4 * (size_t)count);
+    esp_gguf_put_array(d->header, key, kind, (uint64_t)count, &bytes);
+    free(bytes.data);
+}
+
 static void put_tokens(const struct describing *d, const struct tokens *t)
 {
-    struct esp_bytes texts = {NULL, 0, 0, false}, types = texts, scores = texts;
+    struct esp_bytes texts = {NULL, 0, 0, false};
     for (int i = 0; i < t->count; i++) {
         char padding[32];
         snprintf(padding, sizeof padding, "[PAD%d]", i);
         const char *text = t->texts[i] ? t->texts[i] : padding;
         esp_bytes_text(&texts, text, strlen(text));
     }
-    esp_bytes_add(&types, t->types, (size_t)t->count * sizeof *t->types);
-    esp_bytes_add(&scores, t->scores, (size_t)t->count * sizeof *t->scores);
-    uint64_t count = (uint64_t)t->count;
-    esp_gguf_put_array(d->header, "tokenizer.ggml.tokens", ESP_GGUF_TEXT, count, &texts);
-    esp_gguf_put_array(d->header, "tokenizer.ggml.token_type", ESP_GGUF_I32, count, &types);
-    if (t->fallback)
-        esp_gguf_put_array(d->header, "tokenizer.ggml.scores", ESP_GGUF_F32, count, &scores);
+    esp_gguf_put_array(d->header, "tokenizer.ggml.tokens", ESP_GGUF_TEXT, (uint64_t)t->count,
+                       &texts);
     free(texts.data);
-    free(types.data);
-    free(scores.data);
+    put_numbers(d, "tokenizer.ggml.token_type", ESP_GGUF_I32, t->types, t->count);
+    if (t->fallback)
+        put_numbers(d, "tokenizer.ggml.scores", ESP_GGUF_F32, t->scores, t->count);
 }
 
 /* Do llama.cpp's rules for Phi-3 apply to this vocabulary? It detects Phi-3 by the model's
@@ -430,14 +391,13 @@ static void put_name(const struct describing *d, const struct tokens *t)
 static bool prepends(const cJSON *json)
 {
     const cJSON *item;
-    const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "type"));
-    const char *scheme =
-        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "prepend_scheme"));
+    const char *type = esp_json_text(json, "type");
+    const char *scheme = esp_json_text(json, "prepend_scheme");
     if (type && strcmp(type, "Prepend") == 0)
         return true;
     if (type && strcmp(type, "Metaspace") == 0)
         return !(scheme && strcmp(scheme, "never") == 0);
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "normalizers"))
+    cJSON_ArrayForEach(item, esp_json_item(json, "normalizers"))
     {
         if (prepends(item))
             return true;
@@ -447,11 +407,11 @@ static bool prepends(const cJSON *json)
 
 static int put_vocabulary(const struct describing *d, const cJSON *json)
 {
-    const cJSON *model = cJSON_GetObjectItemCaseSensitive(json, "model");
-    const cJSON *merges = cJSON_GetObjectItemCaseSensitive(model, "merges");
+    const cJSON *model = esp_json_item(json, "model");
+    const cJSON *merges = esp_json_item(model, "merges");
     size_t count = (size_t)d->model->desc.vocabulary;
     struct tokens t = {.count = (int)count};
-    t.fallback = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(model, "byte_fallback"));
+    t.fallback = esp_json_true(model, "byte_fallback");
     const char *split = t.fallback ? "default" : esp_gguf_split_name(json);
     if (!split)
         return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
@@ -474,8 +434,8 @@ static int put_vocabulary(const struct describing *d, const cJSON *json)
         put_name(d, &t);
         if (t.fallback)
             esp_gguf_put(d->header, "tokenizer.ggml.add_space_prefix", ESP_GGUF_BOOL,
-                         prepends(cJSON_GetObjectItemCaseSensitive(json, "normalizer")) ||
-                             prepends(cJSON_GetObjectItemCaseSensitive(json, "pre_tokenizer")));
+                         prepends(esp_json_item(json, "normalizer")) ||
+                             prepends(esp_json_item(json, "pre_tokenizer")));
         else
             put_merges(d, merges);
     }
@@ -491,22 +451,16 @@ static int put_vocabulary(const struct describing *d, const cJSON *json)
 static void put_special(const struct describing *d, int32_t prefix)
 {
     const struct esp_model *m = d->model;
-    struct esp_bytes ends = {NULL, 0, 0, false};
-    const cJSON *bos = find(d, "bos_token_id");
-    if (prefix >= 0)
-        esp_gguf_put(d->header, "tokenizer.ggml.bos_token_id", ESP_GGUF_U32, prefix);
-    else if (cJSON_IsNumber(bos) && bos->valuedouble >= 0 &&
-             bos->valuedouble < m->desc.vocabulary)
-        esp_gguf_put(d->header, "tokenizer.ggml.bos_token_id", ESP_GGUF_U32, bos->valuedouble);
+    const cJSON *own = find(d, "bos_token_id");
+    const double bos = prefix >= 0 ? prefix : cJSON_IsNumber(own) ? own->valuedouble : -1;
+    if (prefix >= 0 || (bos >= 0 && bos < m->desc.vocabulary))
+        esp_gguf_put(d->header, "tokenizer.ggml.bos_token_id", ESP_GGUF_U32, bos);
     esp_gguf_put(d->header, "tokenizer.ggml.add_bos_token", ESP_GGUF_BOOL, prefix >= 0);
     if (m->end_count > 0)
         esp_gguf_put(d->header, "tokenizer.ggml.eos_token_id", ESP_GGUF_U32, m->end[0]);
     if (m->end_count > 1)
         esp_gguf_put(d->header, "tokenizer.ggml.eot_token_id", ESP_GGUF_U32, m->end[1]);
-    esp_bytes_add(&ends, m->end, (size_t)m->end_count * sizeof *m->end);
-    esp_gguf_put_array(d->header, "espalier.end_tokens", ESP_GGUF_I32, (uint64_t)m->end_count,
-                       &ends);
-    free(ends.data);
+    put_numbers(d, "espalier.end_tokens", ESP_GGUF_I32, m->end, m->end_count);
 }
 
 static int put_tokenizer(const struct describing *d)
@@ -545,9 +499,7 @@ static int put_template(const struct describing *d)
     } else if (esp_file_exists(d->model->path, "tokenizer_config.json")) {
         status =
             esp_json_read(&json, d->model->path, "tokenizer_config.json", d->err, d->errlen);
-        const cJSON *item = status == ESP_OK
-                                ? cJSON_GetObjectItemCaseSensitive(json.root, "chat_template")
-                                : NULL;
+        const cJSON *item = status == ESP_OK ? esp_json_item(json.root, "chat_template") : NULL;
         if (cJSON_IsString(item))
             esp_gguf_put_text(d->header, key, item->valuestring);
         esp_json_close(&json);
@@ -568,17 +520,19 @@ static int describe_folder(struct describing *d, float **factors)
                         d->architecture->name);
     int status = esp_json_read(&json, m->path, "config.json", d->err, d->errlen);
     if (status == ESP_OK)
-        status = esp_multimodal_config(&json, d->err, d->errlen);
+        status = esp_multimodal_config(&json);
+    if (status == ESP_OK)
+        status = esp_config_read(&d->config, d->architecture, &json);
     if (status < 0) {
         esp_json_close(&json);
         return status;
     }
-    d->config = json.root;
+    d->json = json.root;
     esp_gguf_put_text(d->header, "general.architecture", d->own->name);
-    put_dimensions(d);
+    put_keys(d);
     status = check_layers(d);
     if (status == ESP_OK)
-        status = put_experts(d);
+        status = check_experts(d);
     if (status == ESP_OK)
         status = put_rotation(d, factors);
     if (status == ESP_OK)
@@ -593,12 +547,6 @@ static int describe_folder(struct describing *d, float **factors)
     return status;
 }
 
-static bool is_key(const struct esp_gguf_value *value, const char *key)
-{
-    return value->key.length == strlen(key) &&
-           memcmp(value->key.bytes, key, value->key.length) == 0;
-}
-
 static int describe_file(const struct describing *d)
 {
     static const char *const replaced[] = {
@@ -608,13 +556,12 @@ static int describe_file(const struct describing *d)
     struct esp_gguf gguf;
     struct esp_stored_set *set = calloc(1, sizeof *set);
     if (!set)
-        return esp_fail(d->err, d->errlen, ESP_E_MEMORY, "not enough memory for %s",
-                        d->model->path);
+        return esp_no_memory(d->model->path, d->err, d->errlen);
     int status = esp_gguf_open_first(&gguf, set, d->model->path, d->err, d->errlen);
     for (size_t i = 0; status == ESP_OK && i < gguf.value_count; i++) {
         bool keep = true;
         for (size_t k = 0; k < sizeof replaced / sizeof *replaced; k++)
-            keep &= !is_key(&gguf.values[i], replaced[k]);
+            keep &= !esp_gguf_is_text(gguf.values[i].key, replaced[k]);
         if (keep)
             esp_gguf_put_value(d->header, &gguf.values[i]);
     }
@@ -628,9 +575,11 @@ int esp_gguf_describe(struct esp_gguf_header *header, float **factors,
                       const struct esp_architecture *architecture, char *err, size_t errlen)
 {
     struct stat about;
-    struct describing d = {.header = header, .model = model, .architecture = architecture};
-    d.err = err;
-    d.errlen = errlen;
+    struct describing d = {.header = header,
+                           .model = model,
+                           .architecture = architecture,
+                           .err = err,
+                           .errlen = errlen};
     *factors = NULL;
     if (model->rotation.extended)
         return esp_fail(

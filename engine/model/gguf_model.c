@@ -15,14 +15,19 @@
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 
-enum { MOST_NAME = 256 };
-
 /* ------------------------------------------------------------------ names */
 
+/* general.architecture, the model_type that has its form, and whether the rows of query and key
+ * are in pairs (as llama.cpp's converter writes them for architectures whose rotation there is
+ * over neighbours). */
 static const struct esp_gguf_architecture architectures[] = {
-#define X(name, model_type, paired) {name, model_type, paired},
-#include "engine/model/gguf_architectures.def"
-#undef X
+    {"llama", "llama", true},      {"qwen2", "qwen2", false},
+    {"qwen3", "qwen3", false},     {"gptneox", "gpt_neox", false},
+    {"gemma2", "gemma2", false},   {"gemma3", "gemma3_text", false},
+    {"phi3", "phi3", false},       {"olmo2", "olmo2", false},
+    {"smollm3", "smollm3", true},  {"gpt2", "gpt2", false},
+    {"granite", "granite", true},  {"qwen3moe", "qwen3_moe", false},
+    {"gpt-oss", "gpt_oss", false},
 };
 
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
@@ -49,101 +54,82 @@ const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_t
 struct slot_name {
     size_t slot;
     const char *name;
+    const char *fused; /* the name for all parts of a fused matrix */
 };
 
-#define MODEL(field, name)                                                                     \
+#define SLOT(type, field, text, ...)                                                           \
     {                                                                                          \
-        offsetof(struct esp_model_desc, field), name                                           \
-    }
-#define LAYER(field, name)                                                                     \
-    {                                                                                          \
-        offsetof(struct esp_layer, field), name                                                \
-    }
-
-#define EXPERT(field, name)                                                                    \
-    {                                                                                          \
-        offsetof(struct esp_expert, field), name                                               \
+        .slot = offsetof(struct esp_##type, field), .name = text, __VA_ARGS__                  \
     }
 
 static const struct slot_name model_slots[] = {
-    MODEL(embedding, "token_embd.weight"),
-    MODEL(position_embedding, "position_embd.weight"),
-    MODEL(head, "output.weight"),
-    MODEL(norm_final, "output_norm.weight"),
-    MODEL(norm_final_bias, "output_norm.bias"),
-    {0, NULL},
+    SLOT(model_desc, embedding, "token_embd.weight"),
+    SLOT(model_desc, position_embedding, "position_embd.weight"),
+    SLOT(model_desc, head, "output.weight"),
+    SLOT(model_desc, norm_final, "output_norm.weight"),
+    SLOT(model_desc, norm_final_bias, "output_norm.bias"),
+    {0},
 };
 
 static const struct slot_name layer_slots[] = {
-    LAYER(norm1, "attn_norm.weight"),
-    LAYER(norm1_bias, "attn_norm.bias"),
-    LAYER(query, "attn_q.weight"),
-    LAYER(query_bias, "attn_q.bias"),
-    LAYER(key, "attn_k.weight"),
-    LAYER(key_bias, "attn_k.bias"),
-    LAYER(value, "attn_v.weight"),
-    LAYER(value_bias, "attn_v.bias"),
-    LAYER(query_norm, "attn_q_norm.weight"),
-    LAYER(key_norm, "attn_k_norm.weight"),
-    LAYER(sink_logit, "attn_sinks.weight"),
-    LAYER(output, "attn_output.weight"),
-    LAYER(output_bias, "attn_output.bias"),
-    LAYER(norm_attended, "post_attention_norm.weight"),
-    LAYER(norm2, "ffn_norm.weight"),
-    LAYER(norm2_bias, "ffn_norm.bias"),
-    LAYER(router, "ffn_gate_inp.weight"),
-    LAYER(router_bias, "ffn_gate_inp.bias"),
-    LAYER(gate, "ffn_gate.weight"),
-    LAYER(gate_bias, "ffn_gate.bias"),
-    LAYER(up, "ffn_up.weight"),
-    LAYER(up_bias, "ffn_up.bias"),
-    LAYER(down, "ffn_down.weight"),
-    LAYER(down_bias, "ffn_down.bias"),
-    LAYER(norm_mlp, "post_ffw_norm.weight"),
-    {0, NULL},
-};
-
-/* A fused matrix has one name for all of its parts. */
-static const struct slot_name fused_slots[] = {
-    LAYER(query, "attn_qkv.weight"),
-    LAYER(query_bias, "attn_qkv.bias"),
-    LAYER(key, "attn_qkv.weight"),
-    LAYER(key_bias, "attn_qkv.bias"),
-    LAYER(value, "attn_qkv.weight"),
-    LAYER(value_bias, "attn_qkv.bias"),
-    LAYER(gate, "ffn_up.weight"),
-    LAYER(up, "ffn_up.weight"),
-    {0, NULL},
+    SLOT(layer, norm1, "attn_norm.weight"),
+    SLOT(layer, norm1_bias, "attn_norm.bias"),
+    SLOT(layer, query, "attn_q.weight", .fused = "attn_qkv.weight"),
+    SLOT(layer, query_bias, "attn_q.bias", .fused = "attn_qkv.bias"),
+    SLOT(layer, key, "attn_k.weight", .fused = "attn_qkv.weight"),
+    SLOT(layer, key_bias, "attn_k.bias", .fused = "attn_qkv.bias"),
+    SLOT(layer, value, "attn_v.weight", .fused = "attn_qkv.weight"),
+    SLOT(layer, value_bias, "attn_v.bias", .fused = "attn_qkv.bias"),
+    SLOT(layer, query_norm, "attn_q_norm.weight"),
+    SLOT(layer, key_norm, "attn_k_norm.weight"),
+    SLOT(layer, sink_logit, "attn_sinks.weight"),
+    SLOT(layer, output, "attn_output.weight"),
+    SLOT(layer, output_bias, "attn_output.bias"),
+    SLOT(layer, norm_attended, "post_attention_norm.weight"),
+    SLOT(layer, norm2, "ffn_norm.weight"),
+    SLOT(layer, norm2_bias, "ffn_norm.bias"),
+    SLOT(layer, router, "ffn_gate_inp.weight"),
+    SLOT(layer, router_bias, "ffn_gate_inp.bias"),
+    SLOT(layer, gate, "ffn_gate.weight", .fused = "ffn_up.weight"),
+    SLOT(layer, gate_bias, "ffn_gate.bias"),
+    SLOT(layer, up, "ffn_up.weight", .fused = "ffn_up.weight"),
+    SLOT(layer, up_bias, "ffn_up.bias"),
+    SLOT(layer, down, "ffn_down.weight"),
+    SLOT(layer, down_bias, "ffn_down.bias"),
+    SLOT(layer, norm_mlp, "post_ffw_norm.weight"),
+    {0},
 };
 
 /* Of struct esp_expert: one tensor for all experts of a layer. */
 static const struct slot_name expert_slots[] = {
-    EXPERT(gate, "ffn_gate_exps.weight"),
-    EXPERT(gate_bias, "ffn_gate_exps.bias"),
-    EXPERT(up, "ffn_up_exps.weight"),
-    EXPERT(up_bias, "ffn_up_exps.bias"),
-    EXPERT(down, "ffn_down_exps.weight"),
-    EXPERT(down_bias, "ffn_down_exps.bias"),
-    {0, NULL},
+    SLOT(expert, gate, "ffn_gate_exps.weight"),
+    SLOT(expert, gate_bias, "ffn_gate_exps.bias"),
+    SLOT(expert, up, "ffn_up_exps.weight"),
+    SLOT(expert, up_bias, "ffn_up_exps.bias"),
+    SLOT(expert, down, "ffn_down_exps.weight"),
+    SLOT(expert, down_bias, "ffn_down_exps.bias"),
+    {0},
 };
 
-static const char *name_of(const struct slot_name *table, size_t slot)
+static const char *name_of(const struct slot_name *table, size_t slot, bool fused)
 {
     for (; table->name; table++)
         if (table->slot == slot)
-            return table->name;
+            return fused ? table->fused : table->name;
     return NULL;
 }
 
 bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_family *family,
-                          const struct esp_tensor_rule *rule, int layer)
+                          const struct esp_tensor_rule *rule, int layer, bool experts)
 {
-    const bool fused = rule->parts > 0 || rule->stacked;
+    const bool fused = layer >= 0 && !experts && (rule->parts > 0 || rule->stacked);
+    const bool norm2 =
+        layer >= 0 && !experts && rule->slot == offsetof(struct esp_layer, norm2);
     const char *own = name_of(layer < 0 ? model_slots
-                              : fused   ? fused_slots
+                              : experts ? expert_slots
                                         : layer_slots,
-                              rule->slot);
-    if (layer >= 0 && family->gguf_norm2 && rule->slot == offsetof(struct esp_layer, norm2))
+                              rule->slot, fused);
+    if (norm2 && family->gguf_norm2)
         own = family->gguf_norm2;
     if (own && layer < 0)
         snprintf(name, size, "%s", own);
@@ -152,44 +138,48 @@ bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_family *fami
     return own != NULL;
 }
 
-void esp_gguf_expert_name(char *name, size_t size, const struct esp_tensor_rule *rule,
-                          int layer)
-{
-    snprintf(name, size, "blk.%d.%s", layer, name_of(expert_slots, rule->slot));
-}
-
 /* ------------------------------------------------------------------ configuration */
 
+// clang-format off
 const struct esp_gguf_key esp_gguf_keys[] = {
-    {"block_count", "num_hidden_layers", true, ESP_GGUF_U32},
-    {"embedding_length", "hidden_size", true, ESP_GGUF_U32},
-    {"feed_forward_length", "intermediate_size", true, ESP_GGUF_U32},
-    {"context_length", "max_position_embeddings", true, ESP_GGUF_U32},
-    {"expert_count", "num_experts", false, ESP_GGUF_U32},
-    {"expert_used_count", "num_experts_per_tok", false, ESP_GGUF_U32},
-    {"expert_feed_forward_length", "moe_intermediate_size", false, ESP_GGUF_U32},
-    {"attention.head_count", "num_attention_heads", true, ESP_GGUF_U32},
-    {"attention.head_count_kv", "num_key_value_heads", false, ESP_GGUF_U32},
-    {"attention.key_length", "head_dim", false, ESP_GGUF_U32},
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", false, ESP_GGUF_F32},
-    {"attention.layer_norm_epsilon", "layer_norm_eps", false, ESP_GGUF_F32},
-    {"attention.sliding_window", "sliding_window", false, ESP_GGUF_U32},
-    {"attention.scale", "attention_multiplier", false, ESP_GGUF_F32},
-    {"embedding_scale", "embedding_multiplier", false, ESP_GGUF_F32},
-    {"residual_scale", "residual_multiplier", false, ESP_GGUF_F32},
-    {"logit_scale", "logits_scaling", false, ESP_GGUF_F32},
-    {"attn_logit_softcapping", "attn_logit_softcapping", false, ESP_GGUF_F32},
-    {"final_logit_softcapping", "final_logit_softcapping", false, ESP_GGUF_F32},
-    {"rope.freq_base", "rope_theta", false, ESP_GGUF_F32},
-    {"rope.freq_base_swa", "rope_local_base_freq", false, ESP_GGUF_F32},
-    {"use_parallel_residual", "use_parallel_residual", false, ESP_GGUF_BOOL},
+#define U32(name) ESP_GGUF_U32, ESP_CONFIG_##name
+#define F32(name) ESP_GGUF_F32, ESP_CONFIG_##name
+    {"block_count", "num_hidden_layers", true, U32(layers), ESP_GGUF_ALWAYS},
+    {"context_length", "max_position_embeddings", true, U32(context), ESP_GGUF_ALWAYS},
+    {"embedding_length", "hidden_size", true, U32(hidden), ESP_GGUF_ALWAYS},
+    {"feed_forward_length", "intermediate_size", true, U32(ffn), ESP_GGUF_ALWAYS},
+    {"attention.head_count", "num_attention_heads", true, U32(heads), ESP_GGUF_ALWAYS},
+    {"attention.head_count_kv", "num_key_value_heads", false, U32(kv_heads), ESP_GGUF_ALWAYS},
+    {"attention.key_length", "head_dim", false, U32(head_dim), ESP_GGUF_ALWAYS},
+    {"attention.value_length", NULL, false, U32(head_dim), ESP_GGUF_ALWAYS},
+    {"rope.dimension_count", NULL, false, U32(rotary_fraction), ESP_GGUF_ALWAYS},
+    {"vocab_size", NULL, false, U32(vocabulary), ESP_GGUF_ALWAYS},
+    {"attention.sliding_window", "sliding_window", false, U32(window), 0},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", false, F32(norm_epsilon), ESP_GGUF_ALWAYS},
+    {"attention.layer_norm_epsilon", "layer_norm_eps", false, F32(norm_epsilon), ESP_GGUF_ALWAYS},
+    {"use_parallel_residual", "use_parallel_residual", false,
+     ESP_GGUF_BOOL, ESP_CONFIG_parallel_residual, ESP_GGUF_IF_KNOWN},
+    {"attention.scale", "attention_multiplier", false, F32(attention_scale), 0},
+    {"embedding_scale", "embedding_multiplier", false, F32(embedding_scale), 1},
+    {"residual_scale", "residual_multiplier", false, F32(residual_scale), 1},
+    {"logit_scale", "logits_scaling", false, F32(logit_divisor), 1},
+    {"attn_logit_softcapping", "attn_logit_softcapping", false, F32(attention_cap), 0},
+    {"final_logit_softcapping", "final_logit_softcapping", false, F32(logit_cap), 0},
+    {"expert_count", "num_experts", false, U32(experts), 0},
+    {"expert_used_count", "num_experts_per_tok", false, U32(experts_used), 0},
+    {"expert_feed_forward_length", "moe_intermediate_size", false, U32(expert_ffn), 0},
+    {"rope.freq_base", "rope_theta", false, F32(FIELD_COUNT), 0},
+    {"rope.freq_base_swa", "rope_local_base_freq", false, F32(FIELD_COUNT), 0},
+#undef U32
+#undef F32
 };
+// clang-format on
 const int esp_gguf_key_count = sizeof esp_gguf_keys / sizeof *esp_gguf_keys;
 
 static const struct esp_gguf_value *find(const struct esp_gguf *g, const char *architecture,
                                          const char *key)
 {
-    char name[MOST_NAME];
+    char name[ESP_TENSOR_NAME];
     snprintf(name, sizeof name, "%s.%s", architecture, key);
     return esp_gguf_find(g, name);
 }
@@ -220,43 +210,44 @@ static int add_key(cJSON *config, const struct esp_gguf *g, const char *architec
     return 0;
 }
 
-static bool has_tensor(const struct esp_gguf *g, const char *name)
+static double number_of(const struct esp_gguf *g, const char *architecture, const char *key,
+                        double otherwise)
 {
-    size_t length = strlen(name);
+    const struct esp_gguf_value *value = find(g, architecture, key);
+    return value ? esp_gguf_number(value, 0) : otherwise;
+}
+
+/* NULL if there is none of that name. */
+static const struct esp_gguf_tensor *find_tensor(const struct esp_gguf *g, const char *name)
+{
     for (size_t i = 0; i < g->tensor_count; i++)
-        if (g->tensors[i].name.length == length &&
-            memcmp(g->tensors[i].name.bytes, name, length) == 0)
-            return true;
-    return false;
+        if (esp_gguf_is_text(g->tensors[i].name, name))
+            return &g->tensors[i];
+    return NULL;
 }
 
 /* Adds settings that a folder has in config.json and a GGUF file shows by its tensors. A split
  * file has these in its first part. */
 static void add_presence(cJSON *config, const struct esp_gguf *g)
 {
-    bool bias = has_tensor(g, "blk.0.attn_q.bias") || has_tensor(g, "blk.0.attn_qkv.bias");
+    bool bias = find_tensor(g, "blk.0.attn_q.bias") || find_tensor(g, "blk.0.attn_qkv.bias");
     cJSON_AddBoolToObject(config, "attention_bias", bias);
-    cJSON_AddBoolToObject(config, "mlp_bias", has_tensor(g, "blk.0.ffn_gate.bias"));
+    cJSON_AddBoolToObject(config, "mlp_bias", find_tensor(g, "blk.0.ffn_gate.bias") != NULL);
 }
 
 static int add_vocabulary(cJSON *config, const struct esp_gguf *g, const char *architecture,
                           char *err, size_t errlen)
 {
-    for (size_t i = 0; i < g->tensor_count; i++)
-        if (g->tensors[i].name.length == strlen("token_embd.weight") &&
-            memcmp(g->tensors[i].name.bytes, "token_embd.weight",
-                   strlen("token_embd.weight")) == 0 &&
-            g->tensors[i].rank == 2) {
-            cJSON_AddNumberToObject(config, "vocab_size", (double)g->tensors[i].shape[1]);
-            return 0;
-        }
+    const struct esp_gguf_tensor *embedding = find_tensor(g, "token_embd.weight");
     const struct esp_gguf_value *tokens = esp_gguf_find(g, "tokenizer.ggml.tokens");
-    const struct esp_gguf_value *size = find(g, architecture, "vocab_size");
-    if (!size && !(tokens && tokens->array))
+    const double listed = tokens && tokens->array ? (double)tokens->count : -1;
+    const double size = embedding && embedding->rank == 2
+                            ? (double)embedding->shape[1]
+                            : number_of(g, architecture, "vocab_size", listed);
+    if (size == -1)
         return esp_fail(err, errlen, ESP_E_FORMAT, "%s does not give %s.vocab_size", g->path,
                         architecture);
-    cJSON_AddNumberToObject(config, "vocab_size",
-                            size ? esp_gguf_number(size, 0) : (double)tokens->count);
+    cJSON_AddNumberToObject(config, "vocab_size", size);
     return 0;
 }
 
@@ -265,34 +256,28 @@ static bool add_factors(cJSON *scaling, const char *key, const struct esp_gguf *
                         const char *name)
 {
     enum { MOST_FACTORS = 4096 };
-    const size_t length = strlen(name);
-    for (size_t i = 0; i < g->tensor_count; i++) {
-        const struct esp_gguf_tensor *t = &g->tensors[i];
-        if (t->name.length != length || memcmp(t->name.bytes, name, length) != 0 ||
-            t->rank != 1 || t->shape[0] > MOST_FACTORS ||
-            strcmp(esp_gguf_type(t->type)->name, "F32") != 0)
-            continue;
-        cJSON *list = cJSON_AddArrayToObject(scaling, key);
-        for (int64_t k = 0; k < t->shape[0]; k++) {
-            float factor;
-            esp_tensor_file_read(&g->shard->source, t->offset + (size_t)k * sizeof factor,
-                                 &factor, sizeof factor);
-            cJSON_AddItemToArray(list, cJSON_CreateNumber((double)factor));
-        }
-        return true;
+    const struct esp_gguf_tensor *t = find_tensor(g, name);
+    if (!t || t->rank != 1 || t->shape[0] > MOST_FACTORS ||
+        strcmp(esp_gguf_type(t->type)->name, "F32") != 0)
+        return false;
+    cJSON *list = cJSON_AddArrayToObject(scaling, key);
+    for (int64_t k = 0; k < t->shape[0]; k++) {
+        float factor;
+        esp_tensor_file_read(&g->shard->source, t->offset + (size_t)k * sizeof factor, &factor,
+                             sizeof factor);
+        cJSON_AddItemToArray(list, cJSON_CreateNumber((double)factor));
     }
-    return false;
+    return true;
 }
 
 static void add_scaling(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
-    static const struct esp_gguf_key keys[] = {
-        {"rope.scaling.factor", "factor", false, ESP_GGUF_F32},
-        {"rope.scaling.yarn_beta_fast", "beta_fast", false, ESP_GGUF_F32},
-        {"rope.scaling.yarn_beta_slow", "beta_slow", false, ESP_GGUF_F32},
-        {"rope.scaling.original_context_length", "original_max_position_embeddings", false,
-         ESP_GGUF_U32},
-        {"rope.scaling.attn_factor", "attention_factor", false, ESP_GGUF_F32},
+    static const char *const keys[][2] = {
+        {"rope.scaling.factor", "factor"},
+        {"rope.scaling.yarn_beta_fast", "beta_fast"},
+        {"rope.scaling.yarn_beta_slow", "beta_slow"},
+        {"rope.scaling.original_context_length", "original_max_position_embeddings"},
+        {"rope.scaling.attn_factor", "attention_factor"},
     };
     char *type = esp_gguf_copy_text(find(g, architecture, "rope.scaling.type"));
     cJSON *scaling = cJSON_CreateObject();
@@ -302,9 +287,9 @@ static void add_scaling(cJSON *config, const struct esp_gguf *g, const char *arc
         cJSON_AddItemToObject(config, "rope_scaling", scaling);
         cJSON_AddStringToObject(scaling, "rope_type", lists ? "longrope" : type);
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-            const struct esp_gguf_value *value = find(g, architecture, keys[i].gguf);
+            const struct esp_gguf_value *value = find(g, architecture, keys[i][0]);
             if (value)
-                cJSON_AddNumberToObject(scaling, keys[i].config, esp_gguf_number(value, 0));
+                cJSON_AddNumberToObject(scaling, keys[i][1], esp_gguf_number(value, 0));
         }
         if (strcmp(architecture, "gpt-oss") == 0) /* so trained; GGUF has no key for it */
             cJSON_AddBoolToObject(scaling, "truncate", false);
@@ -314,34 +299,28 @@ static void add_scaling(cJSON *config, const struct esp_gguf *g, const char *arc
     free(type);
 }
 
-/* The converter does not write Gemma's factor of the scores. They are divided by the square
- * root of head_dim, but in the 27B models (of 46 and 62 layers) by the root of hidden size /
- * heads. espalier writes the factor. */
-static void add_attention_divisor(cJSON *config, const struct esp_gguf *g,
-                                  const char *architecture)
+static double config_number(const cJSON *config, const char *key)
 {
-    const struct esp_gguf_value *scale = find(g, architecture, "attention.scale");
-    const double layers =
-        cJSON_GetNumberValue(cJSON_GetObjectItem(config, "num_hidden_layers"));
-    const double hidden = cJSON_GetNumberValue(cJSON_GetObjectItem(config, "hidden_size"));
-    const double heads =
-        cJSON_GetNumberValue(cJSON_GetObjectItem(config, "num_attention_heads"));
-    const cJSON *own = cJSON_GetObjectItem(config, "head_dim");
-    double divisor = own && layers != 46 && layers != 62 ? own->valuedouble : hidden / heads;
-    if (scale && esp_gguf_number(scale, 0) > 0)
-        divisor = 1 / (esp_gguf_number(scale, 0) * esp_gguf_number(scale, 0));
-    if (strncmp(architecture, "gemma", 5) == 0 && divisor > 0)
-        cJSON_AddNumberToObject(config, "query_pre_attn_scalar", divisor);
+    return cJSON_GetNumberValue(esp_json_item(config, key));
 }
 
-/* GPT-NeoX rotates a part of each head. */
-static void add_rotation(cJSON *config, const struct esp_gguf *g, const char *architecture)
+/* GPT-NeoX rotates a part of each head. The converter does not write Gemma's factor of the
+ * scores. They are divided by the square root of head_dim, but in the 27B models (of 46 and 62
+ * layers) by the root of hidden size / heads. espalier writes the factor. */
+static void add_head_numbers(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
+    const double scale = number_of(g, architecture, "attention.scale", 0);
     const struct esp_gguf_value *rotated = find(g, architecture, "rope.dimension_count");
-    double heads = cJSON_GetNumberValue(cJSON_GetObjectItem(config, "num_attention_heads"));
-    double hidden = cJSON_GetNumberValue(cJSON_GetObjectItem(config, "hidden_size"));
-    const cJSON *own = cJSON_GetObjectItem(config, "head_dim");
-    double head = own ? cJSON_GetNumberValue(own) : hidden / heads;
+    const double layers = config_number(config, "num_hidden_layers");
+    const double share =
+        config_number(config, "hidden_size") / config_number(config, "num_attention_heads");
+    const cJSON *own = esp_json_item(config, "head_dim");
+    const double head = own ? cJSON_GetNumberValue(own) : share;
+    const double divisor = scale > 0                      ? 1 / (scale * scale)
+                           : layers != 46 && layers != 62 ? head
+                                                          : share;
+    if (strncmp(architecture, "gemma", 5) == 0 && divisor > 0)
+        cJSON_AddNumberToObject(config, "query_pre_attn_scalar", divisor);
     if (rotated && head >= 1)
         cJSON_AddNumberToObject(config, "partial_rotary_factor",
                                 esp_gguf_number(rotated, 0) / head);
@@ -384,8 +363,7 @@ static void add_end_tokens(cJSON *config, const struct esp_gguf *g)
     for (uint64_t id = 0; !own && tokens && types && esp_gguf_next_text(tokens, &at, &text);
          id++)
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-            if (text.length == strlen(known[i]) && esp_gguf_number(types, id) == 3 &&
-                memcmp(text.bytes, known[i], text.length) == 0 &&
+            if (esp_gguf_is_text(text, known[i]) && esp_gguf_number(types, id) == 3 &&
                 cJSON_GetArraySize(list) < ESP_MAX_END_TOKENS)
                 add_token(list, (double)id);
     if (cJSON_GetArraySize(list) == 0)
@@ -405,29 +383,29 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
                         "%s: general.architecture is %s; supported are: %s", g->path,
                         architecture, list);
     }
-    const struct esp_gguf_value *experts = find(g, architecture, "expert_count");
+    const double experts = number_of(g, architecture, "expert_count", 0);
     const bool mixture =
         strstr(known->model_type, "moe") != NULL || strcmp(known->model_type, "gpt_oss") == 0;
-    if (experts && esp_gguf_number(experts, 0) > 0 && !mixture)
+    if (experts > 0 && !mixture)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "%s is a mixture of %g experts, which is not supported for %s", g->path,
-                        esp_gguf_number(experts, 0), architecture);
+                        experts, architecture);
     int status = 0;
     for (int i = 0; i < esp_gguf_key_count && status == 0; i++)
-        status = add_key(config, g, architecture, &esp_gguf_keys[i], err, errlen);
+        if (esp_gguf_keys[i].config)
+            status = add_key(config, g, architecture, &esp_gguf_keys[i], err, errlen);
     if (status == 0)
         status = add_vocabulary(config, g, architecture, err, errlen);
     if (status < 0)
         return status;
-    bool window = strcmp(known->model_type, "llama") == 0 &&
-                  cJSON_GetObjectItem(config, "sliding_window");
+    bool window =
+        strcmp(known->model_type, "llama") == 0 && esp_json_item(config, "sliding_window");
     cJSON_AddStringToObject(config, "model_type", window ? "mistral" : known->model_type);
     cJSON_AddBoolToObject(config, "norm_topk_prob", true);      /* as llama.cpp computes it */
     cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* if there is no head */
     add_presence(config, g);
     add_scaling(config, g, architecture);
-    add_attention_divisor(config, g, architecture);
-    add_rotation(config, g, architecture);
+    add_head_numbers(config, g, architecture);
     add_end_tokens(config, g);
     return 0;
 }
@@ -440,9 +418,8 @@ int esp_gguf_config(cJSON **config, const struct esp_gguf *g, char *err, size_t 
         return esp_fail(err, errlen, ESP_E_FORMAT, "%s does not give general.architecture",
                         g->path);
     cJSON *made = cJSON_CreateObject();
-    int status = made
-                     ? read_config(made, g, architecture, err, errlen)
-                     : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", g->path);
+    int status = made ? read_config(made, g, architecture, err, errlen)
+                      : esp_no_memory(g->path, err, errlen);
     free(architecture);
     if (status < 0)
         cJSON_Delete(made);
@@ -460,48 +437,27 @@ static int layer_of(const char *stored)
     return sscanf(stored, "blk.%9d.%n", &layer, &length) == 1 && length > 0 ? layer : -1;
 }
 
-/* Writes a tensor's name in a folder. False: the architecture has no such tensor, and the name
- * stays. */
-static bool folder_name(char *name, size_t size, const struct esp_architecture *architecture,
-                        const char *stored, const struct esp_tensor_rule **found)
+/* The rule of the tensor with this name, of experts or not, or NULL. */
+static const struct esp_tensor_rule *find_rule(const struct esp_family *family,
+                                               const char *stored, int layer, bool experts)
 {
-    const struct esp_family *family = architecture->family;
-    const int layer = layer_of(stored);
-    for (const struct esp_tensor_rule *rule = layer < 0 ? family->tensors
-                                                        : family->layer_tensors;
-         rule->name; rule++) {
-        char own[MOST_NAME];
-        if (!esp_gguf_tensor_name(own, sizeof own, family, rule, layer) ||
-            strcmp(own, stored) != 0)
-            continue;
-        if (layer < 0)
-            snprintf(name, size, "%s", rule->name);
-        else
-            snprintf(name, size, "%s%d.%s", family->layer_name, layer, rule->name);
-        *found = rule;
-        return true;
+    const struct esp_tensor_rule *rule = experts     ? family->expert_tensors
+                                         : layer < 0 ? family->tensors
+                                                     : family->layer_tensors;
+    for (; rule && rule->name; rule++) {
+        char own[ESP_TENSOR_NAME] = "";
+        esp_gguf_tensor_name(own, sizeof own, family, rule, layer, experts);
+        if (strcmp(own, stored) == 0)
+            return rule;
     }
-    *found = NULL;
-    for (const struct esp_tensor_rule *rule = layer < 0 ? NULL : family->expert_tensors;
-         rule && rule->name; rule++) {
-        char own[MOST_NAME];
-        esp_gguf_expert_name(own, sizeof own, rule, layer);
-        if (strcmp(own, stored) != 0)
-            continue;
-        snprintf(name, size, "%s%d.%s%s", family->layer_name, layer, family->expert_name,
-                 rule->name);
-        if (rule->parts > 0) /* a separate tensor, with the number of the part */
-            snprintf(name + strlen(name), size - strlen(name), ".%d", rule->part);
-        return true;
-    }
-    snprintf(name, size, "%s", stored);
-    return false;
+    return NULL;
 }
 
-/* Is this tensor of a layer one of query or key? */
-static bool is_rotated(const struct esp_tensor_rule *rule)
+bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
+                        const struct esp_tensor_rule *rule, int layer)
 {
-    return (rule->slot == offsetof(struct esp_layer, query) ||
+    return layer >= 0 && architecture && architecture->paired &&
+           (rule->slot == offsetof(struct esp_layer, query) ||
             rule->slot == offsetof(struct esp_layer, query_bias) ||
             rule->slot == offsetof(struct esp_layer, key) ||
             rule->slot == offsetof(struct esp_layer, key_bias));
@@ -509,16 +465,26 @@ static bool is_rotated(const struct esp_tensor_rule *rule)
 
 static int add_tensor(struct esp_stored_set *set, const struct esp_gguf *g,
                       const struct esp_gguf_tensor *tensor,
-                      const struct esp_architecture *architecture, bool paired, char *err,
-                      size_t errlen)
+                      const struct esp_architecture *architecture, char *err, size_t errlen)
 {
-    char stored[MOST_NAME], name[2 * MOST_NAME];
-    const struct esp_tensor_rule *rule;
+    const struct esp_gguf_architecture *own = esp_gguf_architecture_of(architecture->name);
+    const struct esp_family *family = architecture->family;
+    char stored[ESP_TENSOR_NAME], name[ESP_TENSOR_NAME + 16];
     snprintf(stored, sizeof stored, "%.*s", (int)tensor->name.length, tensor->name.bytes);
-    bool known = folder_name(name, sizeof name, architecture, stored, &rule);
+    const int layer = layer_of(stored);
+    const struct esp_tensor_rule *rule = find_rule(family, stored, layer, false);
+    const struct esp_tensor_rule *experts =
+        rule || layer < 0 ? NULL : find_rule(family, stored, layer, true);
+    snprintf(name, sizeof name, "%s", stored);
+    if (rule)
+        esp_rule_name(name, family, rule, layer, ESP_NO_EXPERT);
+    if (experts)
+        esp_rule_name(name, family, experts, layer, ESP_ALL_EXPERTS);
+    if (experts && experts->parts > 0) /* a separate tensor, with the number of the part */
+        snprintf(name + strlen(name), sizeof name - strlen(name), ".%d", experts->part);
     struct esp_stored *made = esp_stored_add(set, g->shard, name);
     if (!made)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", g->path);
+        return esp_no_memory(g->path, err, errlen);
     snprintf(made->type, sizeof made->type, "%s", esp_gguf_type(tensor->type)->name);
     made->rank = tensor->rank;
     for (int i = 0; i < tensor->rank; i++)
@@ -527,35 +493,32 @@ static int add_tensor(struct esp_stored_set *set, const struct esp_gguf *g,
     made->end = made->begin + tensor->bytes;
     made->offset = tensor->offset;
     made->converted = true;
-    made->paired = known && rule && paired && is_rotated(rule) && layer_of(stored) >= 0;
+    made->paired = rule && esp_gguf_is_paired(own, rule, layer);
     return 0;
 }
 
 static int add_tensors(struct esp_stored_set *set, const struct esp_gguf *g,
-                       const struct esp_architecture *architecture, bool paired, char *err,
-                       size_t errlen)
+                       const struct esp_architecture *architecture, char *err, size_t errlen)
 {
-    if (!esp_stored_reserve(set, g->tensor_count))
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", g->path);
     int status = 0;
     for (size_t i = 0; i < g->tensor_count && status == 0; i++)
-        status = add_tensor(set, g, &g->tensors[i], architecture, paired, err, errlen);
+        status = add_tensor(set, g, &g->tensors[i], architecture, err, errlen);
     return status;
 }
 
 static int add_part(struct esp_stored_set *set, const char *path, int number, int count,
-                    const struct esp_architecture *architecture, bool paired, char *err,
-                    size_t errlen)
+                    const struct esp_architecture *architecture, char *err, size_t errlen)
 {
     struct esp_gguf part;
     int status = esp_gguf_open(&part, set, path, err, errlen);
-    const struct esp_gguf_value *own = status == 0 ? esp_gguf_find(&part, "split.no") : NULL;
-    if (status == 0 && own && esp_gguf_number(own, 0) != number - 1)
+    const double own =
+        status == 0 ? esp_gguf_number_of(&part, "split.no", number - 1) : number - 1;
+    if (own != number - 1)
         status =
             esp_fail(err, errlen, ESP_E_FORMAT, "%s is not part %d of %d: its split.no is %g",
-                     path, number, count, esp_gguf_number(own, 0));
+                     path, number, count, own);
     if (status == 0)
-        status = add_tensors(set, &part, architecture, paired, err, errlen);
+        status = add_tensors(set, &part, architecture, err, errlen);
     esp_gguf_close(&part);
     return status;
 }
@@ -563,14 +526,11 @@ static int add_part(struct esp_stored_set *set, const char *path, int number, in
 int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *g,
                      const struct esp_architecture *architecture, char *err, size_t errlen)
 {
-    const struct esp_gguf_value *split = esp_gguf_find(g, "split.count");
-    double parts = split ? esp_gguf_number(split, 0) : 1;
-    const struct esp_gguf_architecture *own = esp_gguf_architecture_of(architecture->name);
-    bool paired = own && own->paired;
-    if (split && !(parts >= 1 && parts <= ESP_GGUF_PARTS))
+    const double parts = esp_gguf_number_of(g, "split.count", 1);
+    if (!(parts >= 1 && parts <= ESP_GGUF_PARTS))
         return esp_fail(err, errlen, ESP_E_FORMAT, "%s: split.count must be from 1 to %d",
                         g->path, ESP_GGUF_PARTS);
-    int status = add_tensors(set, g, architecture, paired, err, errlen);
+    int status = add_tensors(set, g, architecture, err, errlen);
     for (int i = 2; i <= (int)parts && status == 0; i++) {
         char path[PATH_MAX];
         if (!esp_gguf_part(path, g->path, i, (int)parts))
@@ -578,7 +538,7 @@ int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *g,
                             "%s is the first of %d parts, but its name is not "
                             "NAME-00001-of-%05d.gguf",
                             g->path, (int)parts, (int)parts);
-        status = add_part(set, path, i, (int)parts, architecture, paired, err, errlen);
+        status = add_part(set, path, i, (int)parts, architecture, err, errlen);
     }
     return status < 0 ? status : esp_stored_finish(set, err, errlen);
 }
@@ -597,17 +557,17 @@ int esp_gguf_rotary(float *inverse_frequency, int rotary, const struct esp_gguf 
                     struct esp_stored_set *set, char *err, size_t errlen)
 {
     char *architecture = esp_gguf_copy_text(esp_gguf_find(g, "general.architecture"));
-    const struct esp_gguf_value *rotated =
-        architecture ? find(g, architecture, "rope.dimension_count") : NULL;
+    const double rotated =
+        architecture ? number_of(g, architecture, "rope.dimension_count", rotary) : rotary;
     struct esp_stored *stored = esp_stored_find(set, "rope_freqs.weight");
     free(architecture);
     mark_used(set, "rope_factors_long.weight");
     mark_used(set, "rope_factors_short.weight");
-    if (rotated && esp_gguf_number(rotated, 0) != rotary)
+    if (rotated != rotary)
         return esp_fail(
             err, errlen, ESP_E_UNSUPPORTED,
             "%s: rope.dimension_count is %g, but %d dimensions of a head are rotated", g->path,
-            esp_gguf_number(rotated, 0), rotary);
+            rotated, rotary);
     if (!stored)
         return 0;
     if (strcmp(stored->type, "F32") != 0 || stored->rank != 1 || stored->shape[0] != rotary / 2)

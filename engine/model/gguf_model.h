@@ -22,21 +22,27 @@ struct esp_gguf_architecture {
 const struct esp_gguf_architecture *esp_gguf_architecture_named(const char *name);
 const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_type);
 
-/* Writes the tensor name of a rule in GGUF files; `layer` is -1 outside the layers. False if
- * GGUF has no name for it. */
+/* Does the file store the rows of this tensor in pairs? `architecture` may be NULL; `layer` is
+ * -1 outside the layers. */
+bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
+                        const struct esp_tensor_rule *rule, int layer);
+
+/* Writes the tensor name of a rule in GGUF files; `layer` is -1 outside the layers. With
+ * `experts` it is the rule of the matrices, or biases, of all experts of a layer. False if GGUF
+ * has no name for it. */
 bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_family *family,
-                          const struct esp_tensor_rule *rule, int layer);
+                          const struct esp_tensor_rule *rule, int layer, bool experts);
 
-/* The same for a tensor with the matrices, or biases, of all experts of a layer. */
-void esp_gguf_expert_name(char *name, size_t size, const struct esp_tensor_rule *rule,
-                          int layer);
-
-/* The GGUF key for a key of config.json. */
+/* The GGUF key for a key of config.json and for a field of struct esp_config. */
+enum { ESP_GGUF_ALWAYS = -1, ESP_GGUF_IF_KNOWN = -2 };
 struct esp_gguf_key {
-    const char *gguf; /* after "ARCHITECTURE." */
-    const char *config;
-    bool required;
-    enum esp_gguf_kind kind; /* type of the key when it is written */
+    const char *gguf;            /* after "ARCHITECTURE." */
+    const char *config;          /* NULL: the key is written, but not read */
+    bool required;               /* in a file that is read */
+    enum esp_gguf_kind kind;     /* of the key when it is written */
+    enum esp_config_field field; /* FIELD_COUNT: the key is not written from a field */
+    double neutral; /* the value that is not written; ALWAYS: all are; IF_KNOWN: if the
+                       architecture has the field */
 };
 extern const struct esp_gguf_key esp_gguf_keys[];
 extern const int esp_gguf_key_count;

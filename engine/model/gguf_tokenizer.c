@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/model/json.h"
+#include "engine/model/pretokenize.h"
 #include "engine/model/vocabulary.h"
 #include "kernels/status.h"
 
@@ -29,70 +31,45 @@
     "+" LOWER "*" tail "|" digits                                                              \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
+/* The first name is the one that is written. */
 static const struct esp_gguf_split splits[] = {
-    {"gpt-2", {""}, false, false, false},
-    {"llama-bpe", {WORDS("\\p{N}{1,3}")}, false, true, true},
-    {"qwen2", {WORDS("\\p{N}")}, true, false, false},
-    {"smollm", {"\\p{N}", ""}, false, false, false},
-    {"olmo", {""}, true, false, false},
-    {"dbrx", {WORDS("\\p{N}{1,3}")}, false, false, false},
-    {"tekken", {CASES("", "\\p{N}")}, false, true, true},
-    {"gpt-4o", {CASES(CONTRACTIONS "?", "\\p{N}{1,3}")}, false, false, false},
-    {"deepseek-v3",
-     {"\\p{N}{1,3}",
-      "[\xE4\xB8\x80-\xE9\xBE\xA5\xE3\x81\x80-\xE3\x82\x9F\xE3\x82\xA0-\xE3\x83\xBF]+",
-      "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}"
-      "\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"},
-     false,
-     false,
-     false},
-    {"default",
-     {"[\\p{P}\\$\\+<=>\\^~\\|]+", "", "\\p{N}+", "[0-9][0-9][0-9]"},
-     false,
-     false,
-     false},
+    {.names = {"gpt-2", "phi-2", "mpt", "jais", "exaone4", "modern-bert"}, .patterns = {""}},
+    {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "lfm2"},
+     .patterns = {WORDS("\\p{N}{1,3}")},
+     .ignore_merges = true,
+     .begins = true},
+    {.names = {"qwen2", "stablelm2", "deepseek-r1-qwen", "megrez"},
+     .patterns = {WORDS("\\p{N}")},
+     .compose = true},
+    {.names = {"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone",
+               "minerva-7b"},
+     .patterns = {"\\p{N}", ""}},
+    {.names = {"olmo"}, .patterns = {""}, .compose = true},
+    {.names = {"dbrx", "smaug-bpe", "chatglm-bpe"}, .patterns = {WORDS("\\p{N}{1,3}")}},
+    {.names = {"tekken"},
+     .patterns = {CASES("", "\\p{N}")},
+     .ignore_merges = true,
+     .begins = true},
+    {.names = {"gpt-4o", "llama4"}, .patterns = {CASES(CONTRACTIONS "?", "\\p{N}{1,3}")}},
+    {.names = {"deepseek-v3", "hunyuan-dense"},
+     .patterns =
+         {"\\p{N}{1,3}",
+          "[\xE4\xB8\x80-\xE9\xBE\xA5\xE3\x81\x80-\xE3\x82\x9F\xE3\x82\xA0-\xE3\x83\xBF]+",
+          "[!\"#$%&'()*+,\\-./"
+          ":;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}"
+          "\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"}},
+    {.names = {"default"},
+     .patterns = {"[\\p{P}\\$\\+<=>\\^~\\|]+", "", "\\p{N}+", "[0-9][0-9][0-9]"}},
 };
 
-/* Other names for the same splits. */
-static const char *const aliases[][2] = {
-    {"phi-2", "gpt-2"},
-    {"mpt", "gpt-2"},
-    {"jais", "gpt-2"},
-    {"exaone4", "gpt-2"},
-    {"modern-bert", "gpt-2"},
-    {"llama3", "llama-bpe"},
-    {"llama-v3", "llama-bpe"},
-    {"falcon3", "llama-bpe"},
-    {"pixtral", "llama-bpe"},
-    {"lfm2", "llama-bpe"},
-    {"stablelm2", "qwen2"},
-    {"deepseek-r1-qwen", "qwen2"},
-    {"megrez", "qwen2"},
-    {"starcoder", "smollm"},
-    {"refact", "smollm"},
-    {"command-r", "smollm"},
-    {"codeshell", "smollm"},
-    {"exaone", "smollm"},
-    {"minerva-7b", "smollm"},
-    {"smaug-bpe", "dbrx"},
-    {"chatglm-bpe", "dbrx"},
-    {"llama4", "gpt-4o"},
-    {"hunyuan-dense", "deepseek-v3"},
-};
-
-enum {
-    SPLITS = sizeof splits / sizeof *splits,
-    ALIASES = sizeof aliases / sizeof *aliases,
-};
+enum { SPLITS = sizeof splits / sizeof *splits };
 
 const struct esp_gguf_split *esp_gguf_split_named(const char *name)
 {
-    for (int i = 0; i < ALIASES; i++)
-        if (strcmp(aliases[i][0], name) == 0)
-            name = aliases[i][1];
     for (int i = 0; i < SPLITS; i++)
-        if (strcmp(splits[i].name, name) == 0)
-            return &splits[i];
+        for (int k = 0; splits[i].names[k]; k++)
+            if (strcmp(splits[i].names[k], name) == 0)
+                return &splits[i];
     return NULL;
 }
 
@@ -101,14 +78,6 @@ static cJSON *typed(const char *type)
     cJSON *json = cJSON_CreateObject();
     cJSON_AddStringToObject(json, "type", type);
     return json;
-}
-
-static void add_byte_level(cJSON *list, bool pattern)
-{
-    cJSON *step = typed("ByteLevel");
-    cJSON_AddBoolToObject(step, "add_prefix_space", false);
-    cJSON_AddBoolToObject(step, "use_regex", pattern);
-    cJSON_AddItemToArray(list, step);
 }
 
 static void add_split(cJSON *list, const char *pattern)
@@ -120,29 +89,29 @@ static void add_split(cJSON *list, const char *pattern)
     cJSON_AddItemToArray(list, step);
 }
 
-/* GPT-2's pattern, if it is not the last step. */
-#define GPT2_PATTERN                                                                           \
-    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
-
+/* GPT-2's pattern is written out if it is not the last step. */
 static cJSON *make_splits(const struct esp_gguf_split *split)
 {
-    cJSON *sequence = typed("Sequence");
+    cJSON *sequence = typed("Sequence"), *end = typed("ByteLevel");
     cJSON *list = cJSON_AddArrayToObject(sequence, "pretokenizers");
     bool last = false;
     for (int i = 0; split->patterns[i]; i++) {
         last = !*split->patterns[i] && !split->patterns[i + 1];
         if (!last)
-            add_split(list, *split->patterns[i] ? split->patterns[i] : GPT2_PATTERN);
+            add_split(list, *split->patterns[i] ? split->patterns[i] : ESP_GPT2_PATTERN);
     }
-    add_byte_level(list, last);
+    cJSON_AddBoolToObject(end, "add_prefix_space", false);
+    cJSON_AddBoolToObject(end, "use_regex", last);
+    cJSON_AddItemToArray(list, end);
     return sequence;
 }
 
 /* ------------------------------------------------------------------ names for splits */
 
+/* "" if there is no such text. */
 static const char *text_of(const cJSON *json, const char *name)
 {
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, name));
+    const char *text = esp_json_text(json, name);
     return text ? text : "";
 }
 
@@ -153,21 +122,20 @@ static int list_patterns(const cJSON *step, const char *patterns[8], int count)
     const char *type = text_of(step, "type");
     const cJSON *item;
     if (strcmp(type, "Sequence") == 0) {
-        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(step, "pretokenizers"))
+        cJSON_ArrayForEach(item, esp_json_item(step, "pretokenizers"))
         {
             count = count < 0 ? -1 : list_patterns(item, patterns, count);
         }
         return count;
     }
-    const cJSON *pattern = cJSON_GetObjectItemCaseSensitive(step, "pattern");
+    const cJSON *pattern = esp_json_item(step, "pattern");
     if (strcmp(type, "ByteLevel") == 0) {
-        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(step, "add_prefix_space")))
+        if (esp_json_true(step, "add_prefix_space"))
             return -1;
-        if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(step, "use_regex")))
+        if (cJSON_IsFalse(esp_json_item(step, "use_regex")))
             return count;
         patterns[count] = "";
-    } else if (strcmp(type, "Digits") == 0 &&
-               cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(step, "individual_digits"))) {
+    } else if (strcmp(type, "Digits") == 0 && esp_json_true(step, "individual_digits")) {
         patterns[count] = "\\p{N}";
     } else if (strcmp(type, "Split") == 0 && *text_of(pattern, "Regex") &&
                strcmp(text_of(step, "behavior"), "Isolated") == 0) {
@@ -181,12 +149,11 @@ static int list_patterns(const cJSON *step, const char *patterns[8], int count)
 const char *esp_gguf_split_name(const cJSON *tokenizer)
 {
     const char *patterns[8] = {NULL};
-    const cJSON *model = cJSON_GetObjectItemCaseSensitive(tokenizer, "model");
-    const cJSON *normalizer = cJSON_GetObjectItemCaseSensitive(tokenizer, "normalizer");
-    bool ignore = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(model, "ignore_merges"));
+    const cJSON *model = esp_json_item(tokenizer, "model");
+    const cJSON *normalizer = esp_json_item(tokenizer, "normalizer");
+    bool ignore = esp_json_true(model, "ignore_merges");
     bool compose = strcmp(text_of(normalizer, "type"), "NFC") == 0;
-    int count = list_patterns(cJSON_GetObjectItemCaseSensitive(tokenizer, "pre_tokenizer"),
-                              patterns, 0);
+    int count = list_patterns(esp_json_item(tokenizer, "pre_tokenizer"), patterns, 0);
     for (int i = 0; i < SPLITS; i++) {
         int same = 0;
         while (same < count && splits[i].patterns[same] &&
@@ -194,7 +161,7 @@ const char *esp_gguf_split_name(const cJSON *tokenizer)
             same++;
         if (same == count && !splits[i].patterns[same] && splits[i].ignore_merges == ignore &&
             splits[i].compose == compose)
-            return splits[i].name;
+            return splits[i].names[0];
     }
     return NULL;
 }
@@ -217,18 +184,15 @@ static int wrong(const struct reader *r, const char *what)
 
 static bool flag(const struct reader *r, const char *key, bool otherwise)
 {
-    const struct esp_gguf_value *value = esp_gguf_find(r->gguf, key);
-    return value ? esp_gguf_number(value, 0) == 1 : otherwise;
+    return esp_gguf_number_of(r->gguf, key, otherwise) == 1;
 }
 
 static void add_added(struct reader *r, const char *content, double id, bool special)
 {
-    static const char *const names[] = {"single_word", "lstrip", "rstrip", "normalized"};
-    cJSON *token = cJSON_CreateObject();
+    cJSON *token = cJSON_Parse("{\"single_word\": false, \"lstrip\": false, "
+                               "\"rstrip\": false, \"normalized\": false}");
     cJSON_AddNumberToObject(token, "id", id);
     cJSON_AddStringToObject(token, "content", content);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        cJSON_AddBoolToObject(token, names[i], false);
     cJSON_AddBoolToObject(token, "special", special);
     cJSON_AddItemToArray(r->added, token);
 }
@@ -260,7 +224,7 @@ static int read_tokens(struct reader *r)
     for (uint64_t id = 0; esp_gguf_next_text(r->tokens, &at, &text); id++) {
         if (text.length == 0)
             continue; /* no text becomes this token */
-        char *copy = esp_gguf_is_plain(text) ? strndup(text.bytes, text.length) : NULL;
+        char *copy = esp_gguf_copy_plain(text);
         if (!copy)
             return esp_fail(r->err, r->errlen, ESP_E_FORMAT, "%s: token %llu is not UTF-8 text",
                             r->gguf->path, (unsigned long long)id);
@@ -276,7 +240,7 @@ static int read_merges(struct reader *r)
     struct esp_gguf_text text;
     cJSON *list = cJSON_AddArrayToObject(r->model, "merges");
     while (esp_gguf_next_text(r->merges, &at, &text)) {
-        char *copy = esp_gguf_is_plain(text) ? strndup(text.bytes, text.length) : NULL;
+        char *copy = esp_gguf_copy_plain(text);
         if (!copy)
             return wrong(r, "an entry of tokenizer.ggml.merges is not UTF-8 text");
         cJSON_AddItemToArray(list, cJSON_CreateString(copy));
@@ -322,6 +286,8 @@ static int set_splits(struct reader *r)
 /* SentencePiece writes a space as U+2581, and prepends one to a text unless told not to. */
 static void set_spaces(struct reader *r)
 {
+    static const char replace[] = "{\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, "
+                                  "\"content\": \"" ESP_SPACE_MARK "\"}";
     cJSON *sequence = typed("Sequence");
     cJSON *list = cJSON_AddArrayToObject(sequence, "normalizers");
     if (flag(r, "tokenizer.ggml.add_space_prefix", true)) {
@@ -329,32 +295,25 @@ static void set_spaces(struct reader *r)
         cJSON_AddStringToObject(prepend, "prepend", ESP_SPACE_MARK);
         cJSON_AddItemToArray(list, prepend);
     }
-    cJSON *replace = typed("Replace"), *pattern = cJSON_AddObjectToObject(replace, "pattern");
-    cJSON_AddStringToObject(pattern, "String", " ");
-    cJSON_AddStringToObject(replace, "content", ESP_SPACE_MARK);
-    cJSON_AddItemToArray(list, replace);
+    cJSON_AddItemToArray(list, cJSON_Parse(replace));
     cJSON_AddItemToObject(r->json, "normalizer", sequence);
 }
 
 /* The token that begins every text, in the form of a folder's post_processor. */
 static void set_begin(struct reader *r)
 {
-    const struct esp_gguf_value *value = esp_gguf_find(r->gguf, "tokenizer.ggml.bos_token_id");
-    double bos = value ? esp_gguf_number(value, 0) : r->fallback ? 1 : -1;
+    const double bos =
+        esp_gguf_number_of(r->gguf, "tokenizer.ggml.bos_token_id", r->fallback ? 1 : -1);
     const unsigned char *at = NULL;
     struct esp_gguf_text text = {NULL, 0};
     for (double id = 0; id <= bos; id++)
         if (!esp_gguf_next_text(r->tokens, &at, &text))
             return;
-    char *content =
-        text.length && esp_gguf_is_plain(text) ? strndup(text.bytes, text.length) : NULL;
+    char *content = text.length ? esp_gguf_copy_plain(text) : NULL;
     if (content) {
-        cJSON *processor = typed("TemplateProcessing");
-        cJSON *single = cJSON_AddArrayToObject(processor, "single");
-        cJSON *part = cJSON_CreateObject(),
-              *token = cJSON_AddObjectToObject(part, "SpecialToken");
-        cJSON_AddStringToObject(token, "id", content);
-        cJSON_AddItemToArray(single, part);
+        cJSON *processor = typed("TemplateProcessing"), *part = cJSON_CreateObject();
+        cJSON_AddStringToObject(cJSON_AddObjectToObject(part, "SpecialToken"), "id", content);
+        cJSON_AddItemToArray(cJSON_AddArrayToObject(processor, "single"), part);
         cJSON_AddItemToObject(r->json, "post_processor", processor);
     }
     free(content);
@@ -404,16 +363,15 @@ int esp_gguf_tokenizer(cJSON **json, const char *path, char *err, size_t errlen)
     char *kind = NULL;
     *json = NULL;
     if (!set)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", path);
+        return esp_no_memory(path, err, errlen);
     int status = esp_gguf_open_first(&gguf, set, path, err, errlen);
     if (status == 0 &&
         !(kind = esp_gguf_copy_text(esp_gguf_find(&gguf, "tokenizer.ggml.model"))))
         status = esp_fail(err, errlen, ESP_E_FORMAT, "%s has no tokenizer", path);
     if (status == 0) {
-        struct reader r = {.gguf = &gguf, .json = cJSON_CreateObject()};
+        struct reader r = {
+            .gguf = &gguf, .json = cJSON_CreateObject(), .err = err, .errlen = errlen};
         r.model = cJSON_AddObjectToObject(r.json, "model");
-        r.err = err;
-        r.errlen = errlen;
         status = read_all(&r, kind);
         if (status < 0)
             cJSON_Delete(r.json);

@@ -24,7 +24,7 @@ enum {
 
 /* One way to split text into words. */
 struct esp_gguf_split {
-    const char *name;        /* of tokenizer.ggml.pre */
+    const char *names[8];    /* of tokenizer.ggml.pre; ends with NULL */
     const char *patterns[8]; /* each splits the words of those before it; NULL-terminated. An
                                 empty pattern: the one of GPT-2, which ByteLevel includes. */
     bool compose;            /* text is normalised to NFC first */

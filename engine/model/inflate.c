@@ -29,13 +29,14 @@
 #include "engine/model/stored.h"
 #include "engine/support/part_file.h"
 
-enum { MOST_NAME = 256 };
+enum { MOST_PARTS = 3 /* slots of one tensor */ };
 
-/* One tensor of the new file. */
+/* One tensor of the new file: one slot of the enlarged model, or the parts of a fused matrix. */
 struct made {
-    char name[MOST_NAME];
-    const struct esp_stored *from;
-    bool repeat_rows, repeat_columns, divide, zero;
+    char name[ESP_TENSOR_NAME];
+    const struct esp_tensor *part[MOST_PARTS];
+    int parts, rank;
+    int together; /* rows of a part before those of the next; 0: all */
 };
 
 struct inflation {
@@ -49,64 +50,128 @@ struct inflation {
     size_t errlen;
 };
 
-static const struct esp_architecture *const architectures[] = {
-#define X(name) &esp_architecture_##name,
-#include "engine/model/architectures.def"
-#undef X
-};
+/* ------------------------------------------------------------------ in memory */
 
-static int64_t columns_of(const struct esp_stored *t)
+static int refuse_type(const struct inflation *n, enum esp_dtype dtype)
 {
-    return t->rank > 1 ? t->shape[1] : 1;
+    return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
+                    "%s holds %s; only F32 and BF16 can be enlarged without rounding",
+                    n->model->path, esp_dtype_name(dtype));
 }
 
-/* How a tensor is enlarged. */
-struct growth {
-    bool repeat_rows, repeat_columns, divide;
-};
-
-static struct growth growth_of(const struct esp_tensor_rule *rule, bool embedding)
+/* Makes the slots of a table larger and adds their sizes to the model's. `zero` lists the slots
+ * that become zeros, up to a 0. */
+static int grow(const struct inflation *n, const struct esp_tensor_rule *rule, void *base,
+                bool layer, const size_t *zero)
 {
-    const bool columns = rule->columns != ESP_ONE;
-    return (struct growth){.repeat_rows = rule->rows != ESP_VOCABULARY &&
-                                          rule->rows != ESP_HEAD && rule->rows != ESP_EXPERTS,
-                           .repeat_columns = columns,
-                           .divide = columns && !embedding};
+    for (; rule->name; rule++) {
+        struct esp_tensor *t = esp_rule_slot(base, rule);
+        const bool columns = rule->columns != ESP_ONE;
+        const bool embedding =
+            !layer && rule->slot == offsetof(struct esp_model_desc, embedding);
+        const bool rows =
+            rule->rows != ESP_VOCABULARY && rule->rows != ESP_HEAD && rule->rows != ESP_EXPERTS;
+        if (!t->data)
+            continue;
+        if (esp_dtype_quantised(t->dtype) || (columns && !embedding && t->dtype == ESP_F16))
+            return refuse_type(n, t->dtype);
+        t->stored_rows = t->rows;
+        t->stored_columns = t->columns;
+        t->rows *= rows ? n->width : 1;
+        t->columns *= columns ? n->width : 1;
+        t->divisor = columns && !embedding ? n->width : 1;
+        for (const size_t *slot = zero; slot && *slot; slot++)
+            t->divisor = *slot == rule->slot ? 0 : t->divisor;
+        n->model->parameters += (int64_t)t->rows * t->columns;
+        n->model->bytes += (size_t)t->rows * esp_dtype_row_bytes(t->dtype, t->columns);
+    }
+    return ESP_OK;
 }
 
-static bool is_embedding(const struct esp_tensor_rule *rule)
+/* Gives an enlarged layer a copy of its experts, made larger. An added one adds nothing. */
+static int grow_experts(const struct inflation *n, struct esp_layer *layer, bool added)
 {
-    return rule->slot == offsetof(struct esp_model_desc, embedding);
+    static const size_t zero[] = {offsetof(struct esp_expert, down), 0};
+    const struct esp_model_desc *d = &n->model->desc;
+    const int64_t before = n->model->parameters;
+    struct esp_expert *expert = malloc((size_t)d->experts * sizeof *expert);
+    int status = ESP_OK;
+    if (!expert)
+        return esp_fail(n->err, n->errlen, ESP_E_MEMORY, "no memory for %d experts",
+                        d->experts);
+    memcpy(expert, layer->expert, (size_t)d->experts * sizeof *expert);
+    layer->expert = expert;
+    for (int i = 0; i < d->experts && status == ESP_OK; i++)
+        status = grow(n, n->architecture->family->expert_tensors, &expert[i], true,
+                      added ? zero : NULL);
+    n->model->idle +=
+        (n->model->parameters - before) / d->experts * (d->experts - d->experts_used);
+    return status;
 }
 
-static int refuse_type(const char *type, const char *path, char *err, size_t errlen)
+/* An added layer is a copy with zeros as the last matrices, so it adds nothing. */
+static int grow_layers(const struct inflation *n)
 {
-    return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                    "%s holds %s; only F32 and BF16 can be enlarged without rounding", path,
-                    type);
+    static const size_t zero[] = {
+        offsetof(struct esp_layer, output), offsetof(struct esp_layer, output_bias),
+        offsetof(struct esp_layer, down), offsetof(struct esp_layer, down_bias), 0};
+    struct esp_model_desc *d = &n->model->desc;
+    struct esp_layer *layer = calloc((size_t)n->layers, sizeof *layer);
+    int status = ESP_OK;
+    if (!layer)
+        return esp_fail(n->err, n->errlen, ESP_E_MEMORY, "no memory for %d layers", n->layers);
+    for (int i = 0; i < n->layers; i++) {
+        const struct esp_expert *old = d->layer[i % d->layers].expert;
+        layer[i] = d->layer[i % d->layers];
+        if (status == ESP_OK)
+            status = grow(n, n->architecture->family->layer_tensors, &layer[i], true,
+                          i >= d->layers ? zero : NULL);
+        if (status == ESP_OK && old)
+            status = grow_experts(n, &layer[i], i >= d->layers);
+        if (layer[i].expert == old)
+            layer[i].expert = NULL;
+    }
+    for (int i = 0; i < d->layers; i++)
+        free(d->layer[i].expert);
+    free(d->layer);
+    d->layer = layer;
+    d->layers = n->layers;
+    return status;
 }
 
-static const struct esp_architecture *architecture_of(const struct esp_model *model)
+/* A head that was tied to the embedding becomes a separate tensor: its weights are divided,
+ * those of the embedding are not. */
+static int grow_all(const struct inflation *n)
 {
-    for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
-        if (strcmp(architectures[i]->name, model->architecture) == 0)
-            return architectures[i];
-    return NULL;
+    struct esp_model *model = n->model;
+    struct esp_model_desc *d = &model->desc;
+    const bool tied = d->head.data == d->embedding.data;
+    model->parameters = model->idle = 0;
+    model->bytes = 0;
+    int status = grow(n, n->architecture->family->tensors, d, false, NULL);
+    if (tied)
+        d->head.data = &d->head;
+    if (status == ESP_OK)
+        status = grow_layers(n);
+    d->hidden *= n->width;
+    d->ffn *= n->width;
+    d->expert_ffn *= n->width;
+    d->heads *= n->width;
+    d->kv_heads *= n->width;
+    return status;
 }
 
 /* ------------------------------------------------------------------ what is to be written */
 
-static int add(struct inflation *n, const char *name, const char *from, struct growth growth,
-               bool zero)
+/* Adds the tensor of a rule, unless the model lacks it or an earlier rule has the same. */
+static int add(struct inflation *n, const struct esp_tensor_rule *rules,
+               const struct esp_tensor_rule *rule, const void *base, int layer, int expert)
 {
-    const size_t prefix = strlen(n->architecture->family->prefix);
-    const struct esp_stored *stored = esp_stored_find(n->model->files, from);
-    if (!stored && strncmp(from, n->architecture->family->prefix, prefix) == 0)
-        stored = esp_stored_find(n->model->files, from + prefix); /* the bare model */
-    if (!stored)
-        return ESP_OK; /* this model does not have it */
-    if (strcmp(stored->type, "F32") != 0 && strcmp(stored->type, "BF16") != 0)
-        return refuse_type(stored->type, n->model->path, n->err, n->errlen);
+    const struct esp_tensor *slot = esp_rule_slot(base, rule);
+    if (!slot->data || esp_rule_first(rules, rule) != rule)
+        return ESP_OK;
+    if (slot->dtype != ESP_F32 && slot->dtype != ESP_BF16)
+        return refuse_type(n, slot->dtype);
     if (n->count == n->room) {
         n->room = 2 * n->room + 64;
         struct made *more = realloc(n->made, (size_t)n->room * sizeof *more);
@@ -115,100 +180,59 @@ static int add(struct inflation *n, const char *name, const char *from, struct g
         n->made = more;
     }
     struct made *m = &n->made[n->count++];
-    snprintf(m->name, sizeof m->name, "%s", name);
-    m->from = stored;
-    m->repeat_rows = growth.repeat_rows;
-    m->repeat_columns = growth.repeat_columns;
-    m->divide = growth.divide;
-    m->zero = zero;
+    *m = (struct made){.rank = rule->columns == ESP_ONE ? 1 : 2,
+                       .together = rule->parts > 0 ? n->model->desc.head_dim : 0};
+    esp_rule_name(m->name, n->architecture->family, rule, layer, expert);
+    for (const struct esp_tensor_rule *part = rules; part->name; part++)
+        if (esp_rule_first(rules, part) == rule)
+            m->part[m->parts++] = esp_rule_slot(base, part);
     return ESP_OK;
 }
 
-/* Lists the tensors outside the layers. A head that was tied to the embedding becomes a
- * separate tensor, because the weights of the head are divided and those of the embedding are
- * not. */
-static int list_whole(struct inflation *n)
+/* The tensors of a layer, or with layer -1 those outside the layers. */
+static int add_table(struct inflation *n, const struct esp_tensor_rule *rules, const void *base,
+                     int layer)
 {
-    const char *embedding = NULL;
     int status = ESP_OK;
-    for (const struct esp_tensor_rule *r = n->architecture->family->tensors;
-         r->name && status == ESP_OK; r++) {
-        bool head = r->slot == offsetof(struct esp_model_desc, head);
-        if (is_embedding(r))
-            embedding = r->name;
-        bool tied = head && n->model->desc.head.data == n->model->desc.embedding.data;
-        status =
-            add(n, r->name, tied ? embedding : r->name, growth_of(r, is_embedding(r)), false);
-    }
+    for (const struct esp_tensor_rule *rule = rules; rule->name && status == ESP_OK; rule++)
+        status = add(n, rules, rule, base, layer, ESP_NO_EXPERT);
     return status;
-}
-
-/* Does the tensor belong to a product that a layer adds to the residual stream? */
-static bool adds(const struct esp_tensor_rule *rule)
-{
-    return rule->slot == offsetof(struct esp_layer, output) ||
-           rule->slot == offsetof(struct esp_layer, output_bias) ||
-           rule->slot == offsetof(struct esp_layer, down) ||
-           rule->slot == offsetof(struct esp_layer, down_bias);
-}
-
-static int list_layer(struct inflation *n, int layer)
-{
-    const int old = n->model->desc.layers;
-    for (const struct esp_tensor_rule *r = n->architecture->family->layer_tensors; r->name;
-         r++) {
-        char name[MOST_NAME], from[MOST_NAME];
-        if (r->part > 0)
-            continue; /* the same tensor as part 0 */
-        snprintf(name, sizeof name, "%s%d.%s", n->architecture->family->layer_name, layer,
-                 r->name);
-        snprintf(from, sizeof from, "%s%d.%s", n->architecture->family->layer_name, layer % old,
-                 r->name);
-        int status = add(n, name, from, growth_of(r, false), layer >= old && adds(r));
-        if (status < 0)
-            return status;
-    }
-    return ESP_OK;
-}
-
-/* The tensors of each expert of a layer. */
-static int list_experts(struct inflation *n, int layer)
-{
-    const struct esp_family *family = n->architecture->family;
-    const int old = n->model->desc.layers;
-    for (const struct esp_tensor_rule *r = family->expert_tensors; r && r->name; r++)
-        for (int i = 0; i < n->model->desc.experts; i++) {
-            char name[MOST_NAME], from[MOST_NAME];
-            const bool down = r->slot == offsetof(struct esp_expert, down);
-            snprintf(name, sizeof name, "%s%d.%s%d.%s", family->layer_name, layer,
-                     family->expert_name, i, r->name);
-            snprintf(from, sizeof from, "%s%d.%s%d.%s", family->layer_name, layer % old,
-                     family->expert_name, i, r->name);
-            int status = add(n, name, from, growth_of(r, false), layer >= old && down);
-            if (status < 0)
-                return status;
-        }
-    return ESP_OK;
 }
 
 static int list_tensors(struct inflation *n)
 {
-    int status = list_whole(n);
-    for (int i = 0; i < n->layers && status == ESP_OK; i++) {
-        status = list_layer(n, i);
-        if (status == ESP_OK)
-            status = list_experts(n, i);
+    const struct esp_family *family = n->architecture->family;
+    const struct esp_model_desc *d = &n->model->desc;
+    int status = add_table(n, family->tensors, d, -1);
+    for (int i = 0; i < d->layers && status == ESP_OK; i++) {
+        const struct esp_layer *layer = &d->layer[i];
+        const struct esp_tensor_rule *rules = layer->expert ? family->expert_tensors : NULL;
+        status = add_table(n, family->layer_tensors, layer, i);
+        for (const struct esp_tensor_rule *rule = rules; rule && rule->name; rule++)
+            for (int k = 0; k < d->experts && status == ESP_OK; k++)
+                status = add(n, rules, rule, &layer->expert[k], i, k);
     }
     return status;
 }
 
 /* ------------------------------------------------------------------ the weights */
 
-static size_t size_of(const struct inflation *n, const struct made *m)
+static int rows_of(const struct made *m)
 {
-    size_t copies =
-        (m->repeat_rows ? (size_t)n->width : 1) * (m->repeat_columns ? (size_t)n->width : 1);
-    return (m->from->end - m->from->begin) * copies;
+    int rows = 0;
+    for (int i = 0; i < m->parts; i++)
+        rows += m->part[i]->rows;
+    return rows;
+}
+
+static size_t row_bytes(const struct made *m)
+{
+    return esp_dtype_row_bytes(m->part[0]->dtype, m->part[0]->columns);
+}
+
+static void add_number(cJSON *list, double number)
+{
+    cJSON_AddItemToArray(list, cJSON_CreateNumber(number));
 }
 
 static char *header(const struct inflation *n)
@@ -218,53 +242,31 @@ static char *header(const struct inflation *n)
     for (int i = 0; i < n->count; i++) {
         const struct made *m = &n->made[i];
         cJSON *entry = cJSON_AddObjectToObject(all, m->name);
-        cJSON_AddStringToObject(entry, "dtype", m->from->type);
+        cJSON_AddStringToObject(entry, "dtype", esp_dtype_name(m->part[0]->dtype));
         cJSON *shape = cJSON_AddArrayToObject(entry, "shape");
-        for (int j = 0; j < m->from->rank; j++) {
-            bool repeat = j == 0 ? m->repeat_rows : m->repeat_columns;
-            cJSON_AddItemToArray(
-                shape, cJSON_CreateNumber((double)m->from->shape[j] * (repeat ? n->width : 1)));
-        }
+        add_number(shape, rows_of(m));
+        if (m->rank > 1)
+            add_number(shape, m->part[0]->columns);
         cJSON *place = cJSON_AddArrayToObject(entry, "data_offsets");
-        cJSON_AddItemToArray(place, cJSON_CreateNumber((double)at));
-        at += size_of(n, m);
-        cJSON_AddItemToArray(place, cJSON_CreateNumber((double)at));
+        add_number(place, (double)at);
+        at += (size_t)rows_of(m) * row_bytes(m);
+        add_number(place, (double)at);
     }
     char *text = cJSON_PrintUnformatted(all);
     cJSON_Delete(all);
     return text;
 }
 
-/* Makes a row of the new tensor: a row of the old one, divided and repeated. */
-static void make_row(const struct inflation *n, const struct made *m, int64_t row, char *to)
+static bool write_tensor(const struct made *m, FILE *file)
 {
-    const bool wide = strcmp(m->from->type, "F32") == 0;
-    const size_t columns = (size_t)columns_of(m->from), size = wide ? 4 : 2;
-    esp_tensor_file_read(m->from->source, m->from->offset + (size_t)row * columns * size, to,
-                         columns * size);
-    for (size_t i = 0; i < columns; i++) {
-        uint32_t bits = 0;
-        float value;
-        memcpy((char *)&bits + (wide ? 0 : 2), to + i * size, size);
-        memcpy(&value, &bits, sizeof value);
-        value = m->zero ? 0 : m->divide ? value / (float)n->width : value;
-        memcpy(&bits, &value, sizeof bits);
-        memcpy(to + i * size, (char *)&bits + (wide ? 0 : 2), size);
-    }
-    for (int i = 1; m->repeat_columns && i < n->width; i++)
-        memcpy(to + (size_t)i * columns * size, to, columns * size);
-}
-
-static bool write_tensor(const struct inflation *n, const struct made *m, FILE *file)
-{
-    const int64_t rows = m->from->shape[0];
-    const int times = m->repeat_rows ? n->width : 1;
-    const size_t bytes = size_of(n, m) / ((size_t)rows * (size_t)times);
+    const int rows = rows_of(m), together = m->together ? m->together : rows;
+    const size_t bytes = row_bytes(m);
     char *row = malloc(bytes);
     bool good = row != NULL;
-    for (int i = 0; i < times && good; i++)
-        for (int64_t j = 0; j < rows && good; j++) {
-            make_row(n, m, j, row);
+    int done[MOST_PARTS] = {0}; /* rows of each part */
+    for (int at = 0, i = 0; at < rows && good; i = (i + 1) % m->parts)
+        for (int k = 0; k < together && done[i] < m->part[i]->rows && good; k++, at++) {
+            esp_tensor_copy_rows(m->part[i], done[i]++, 1, row);
             good = fwrite(row, 1, bytes, file) == bytes;
         }
     free(row);
@@ -287,6 +289,16 @@ static FILE *create(const struct inflation *n, const char *name, char *path)
     return fopen(path, "wb");
 }
 
+/* Closes a file, NULL if it could not be created. `good`: everything was written. */
+static int finish(const struct inflation *n, FILE *file, bool good, const char *path)
+{
+    const int error = errno;
+    const bool closed = file && fclose(file) == 0;
+    if (!file || !good)
+        errno = error;
+    return closed && good ? (int)ESP_OK : fail_write(n, path);
+}
+
 static int write_weights(const struct inflation *n)
 {
     char path[PATH_MAX];
@@ -301,11 +313,9 @@ static int write_weights(const struct inflation *n)
     bool good = text && fwrite(little, 1, 8, file) == 8 &&
                 fprintf(file, "%-*s", (int)length, text) == (int)length;
     for (int i = 0; i < n->count && good; i++)
-        good = write_tensor(n, &n->made[i], file);
+        good = write_tensor(&n->made[i], file);
+    int status = finish(n, file, good, path);
     free(text);
-    int status = good ? ESP_OK : fail_write(n, path);
-    if (fclose(file) != 0 && status == ESP_OK)
-        status = fail_write(n, path);
     return status < 0 ? status : esp_stored_release(n->model->files, n->err, n->errlen);
 }
 
@@ -317,7 +327,7 @@ static void set_key(const struct inflation *n, cJSON *config, enum esp_config_fi
     const struct esp_config_rule *rule = esp_config_rule(n->architecture, field);
     const char *name;
     int length;
-    char key[MOST_NAME];
+    char key[ESP_TENSOR_NAME];
     if (!rule || !*rule->keys)
         return;
     if (!esp_json_find(config, rule->keys, &name, &length) && field == ESP_CONFIG_kv_heads)
@@ -337,54 +347,50 @@ static int write_config(const struct inflation *n)
     const struct esp_model_desc *d = &n->model->desc;
     int status = esp_json_read(&json, n->model->path, "config.json", n->err, n->errlen);
     if (status == ESP_OK)
-        status = esp_multimodal_config(&json, n->err, n->errlen);
+        status = esp_multimodal_config(&json);
     if (status < 0) {
         esp_json_close(&json);
         return status;
     }
-    set_key(n, json.root, ESP_CONFIG_hidden, d->hidden * n->width);
-    set_key(n, json.root, ESP_CONFIG_ffn, d->ffn * n->width);
+    set_key(n, json.root, ESP_CONFIG_hidden, d->hidden);
+    set_key(n, json.root, ESP_CONFIG_ffn, d->ffn);
     if (d->experts > 0)
-        set_key(n, json.root, ESP_CONFIG_expert_ffn, d->expert_ffn * n->width);
-    set_key(n, json.root, ESP_CONFIG_heads, d->heads * n->width);
-    set_key(n, json.root, ESP_CONFIG_kv_heads, d->kv_heads * n->width);
-    set_key(n, json.root, ESP_CONFIG_layers, n->layers);
+        set_key(n, json.root, ESP_CONFIG_expert_ffn, d->expert_ffn);
+    set_key(n, json.root, ESP_CONFIG_heads, d->heads);
+    set_key(n, json.root, ESP_CONFIG_kv_heads, d->kv_heads);
+    set_key(n, json.root, ESP_CONFIG_layers, d->layers);
     set_key(n, json.root, ESP_CONFIG_tied, false);
     char *text = cJSON_Print(json.root);
     esp_json_close(&json);
     FILE *file = text ? create(n, "config.json", path) : NULL;
-    bool good = file && fprintf(file, "%s\n", text) > 0;
-    if (file)
-        good &= fclose(file) == 0;
+    int written = finish(n, file, file && fprintf(file, "%s\n", text) > 0, path);
     free(text);
-    return good ? ESP_OK : fail_write(n, path);
+    return written;
 }
 
 static int copy(const struct inflation *n, const char *name)
 {
-    char path[PATH_MAX], buffer[65536];
-    int fd;
+    char path[PATH_MAX], *bytes;
     size_t size;
     if (!esp_file_exists(n->model->path, name))
         return ESP_OK;
-    int status = esp_file_open(&fd, &size, path, n->model->path, name, n->err, n->errlen);
+    int status = esp_file_read(&bytes, &size, path, n->model->path, name, ESP_JSON_LIMIT,
+                               n->err, n->errlen);
     if (status < 0)
         return status;
     FILE *file = create(n, name, path);
-    bool good = file != NULL;
-    for (ssize_t got; good && (got = read(fd, buffer, sizeof buffer)) != 0;)
-        good = got > 0 && fwrite(buffer, 1, (size_t)got, file) == (size_t)got;
-    close(fd);
-    if (file)
-        good &= fclose(file) == 0;
-    return good ? ESP_OK : fail_write(n, path);
+    status = finish(n, file, file && fwrite(bytes, 1, size, file) == size, path);
+    free(bytes);
+    return status;
 }
 
 /* ------------------------------------------------------------------ the folder */
 
-static const char *const copied[] = {"tokenizer.json", "tokenizer_config.json",
-                                     "generation_config.json", "espalier.json"};
-enum { COPIED = sizeof copied / sizeof *copied, FILES = COPIED + 2 };
+/* All files of the folder; the first ones are copied. */
+static const char *const files[] = {
+    "tokenizer.json", "tokenizer_config.json", "generation_config.json",
+    "espalier.json",  "config.json",           "model.safetensors"};
+enum { COPIED = 4, FILES = sizeof files / sizeof *files };
 
 static int write_folder(const struct inflation *n)
 {
@@ -392,20 +398,15 @@ static int write_folder(const struct inflation *n)
     if (status == ESP_OK)
         status = write_config(n);
     for (int i = 0; i < COPIED && status == ESP_OK; i++)
-        status = copy(n, copied[i]);
+        status = copy(n, files[i]);
     return status;
-}
-
-static const char *file_of(int i)
-{
-    return i < COPIED ? copied[i] : i == COPIED ? "config.json" : "model.safetensors";
 }
 
 static void remove_folder(const struct inflation *n)
 {
     char path[PATH_MAX + 32];
     for (int i = 0; i < FILES; i++) {
-        snprintf(path, sizeof path, "%s/%s", n->folder, file_of(i));
+        snprintf(path, sizeof path, "%s/%s", n->folder, files[i]);
         unlink(path);
     }
     rmdir(n->folder);
@@ -417,7 +418,7 @@ static void note_folder(const struct inflation *n, const char *to, int noted[FIL
     char path[PATH_MAX + 32];
     noted[0] = esp_part_file_begin(n->folder, to);
     for (int i = 0; i < FILES; i++) {
-        snprintf(path, sizeof path, "%s/%s", n->folder, file_of(i));
+        snprintf(path, sizeof path, "%s/%s", n->folder, files[i]);
         noted[i + 1] = esp_part_file_begin(path, "");
     }
 }
@@ -486,10 +487,12 @@ int esp_model_inflate(const char *from, const char *to, int width, int layers, c
     int status = esp_model_open(&n.model, from, err, errlen);
     if (status < 0)
         return status;
-    n.architecture = architecture_of(n.model);
+    n.architecture = esp_architecture_named(n.model->architecture);
     if (n.layers == 0)
         n.layers = n.model->desc.layers;
     status = check(&n);
+    if (status == ESP_OK)
+        status = grow_all(&n);
     if (status == ESP_OK)
         status = list_tensors(&n);
     if (status == ESP_OK)
@@ -499,126 +502,23 @@ int esp_model_inflate(const char *from, const char *to, int width, int layers, c
     return status;
 }
 
-/* ------------------------------------------------------------------ in memory */
-
-/* Makes one tensor larger and adds its size to the model's. */
-static int grow(struct esp_model *model, struct esp_tensor *t, struct growth growth, int width,
-                bool zero, char *err, size_t errlen)
-{
-    if (!t->data)
-        return ESP_OK;
-    if (esp_dtype_quantised(t->dtype) || (growth.divide && t->dtype == ESP_F16))
-        return refuse_type(esp_dtype_name(t->dtype), model->path, err, errlen);
-    t->stored_rows = t->rows;
-    t->stored_columns = t->columns;
-    t->rows *= growth.repeat_rows ? width : 1;
-    t->columns *= growth.repeat_columns ? width : 1;
-    t->divisor = zero ? 0 : growth.divide ? width : 1;
-    model->parameters += (int64_t)t->rows * t->columns;
-    model->bytes += (size_t)t->rows * esp_dtype_row_bytes(t->dtype, t->columns);
-    return ESP_OK;
-}
-
-static int grow_whole(struct esp_model *model, const struct esp_architecture *architecture,
-                      int width, char *err, size_t errlen)
-{
-    struct esp_model_desc *d = &model->desc;
-    const bool tied = d->head.data == d->embedding.data;
-    int status = ESP_OK;
-    for (const struct esp_tensor_rule *r = architecture->family->tensors;
-         r->name && status == ESP_OK; r++)
-        status = grow(model, (struct esp_tensor *)((char *)d + r->slot),
-                      growth_of(r, is_embedding(r)), width, false, err, errlen);
-    if (tied)
-        d->head.data = &d->head; /* its weights are divided, those of the embedding are not */
-    return status;
-}
-
-/* A copy of the experts of a layer, made larger. */
-static int grow_experts(struct esp_model *model, struct esp_layer *layer,
-                        const struct esp_architecture *architecture, int width, bool zero,
-                        char *err, size_t errlen)
-{
-    const int64_t before = model->parameters;
-    const struct esp_model_desc *d = &model->desc;
-    struct esp_expert *expert = malloc((size_t)d->experts * sizeof *expert);
-    int status = ESP_OK;
-    if (!expert)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %d experts", d->experts);
-    memcpy(expert, layer->expert, (size_t)d->experts * sizeof *expert);
-    layer->expert = expert;
-    for (int i = 0; i < d->experts; i++)
-        for (const struct esp_tensor_rule *r = architecture->family->expert_tensors;
-             r->name && status == ESP_OK; r++)
-            status = grow(model, (struct esp_tensor *)((char *)&expert[i] + r->slot),
-                          growth_of(r, false), width,
-                          zero && r->slot == offsetof(struct esp_expert, down), err, errlen);
-    model->idle += (model->parameters - before) / d->experts * (d->experts - d->experts_used);
-    return status;
-}
-
-static int grow_layers(struct esp_model *model, const struct esp_architecture *architecture,
-                       int width, int layers, char *err, size_t errlen)
-{
-    struct esp_model_desc *d = &model->desc;
-    struct esp_layer *layer = calloc((size_t)layers, sizeof *layer);
-    int status = ESP_OK;
-    if (!layer)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %d layers", layers);
-    for (int i = 0; i < layers; i++) {
-        layer[i] = d->layer[i % d->layers];
-        for (const struct esp_tensor_rule *r = architecture->family->layer_tensors;
-             r->name && status == ESP_OK; r++)
-            status = grow(model, (struct esp_tensor *)((char *)&layer[i] + r->slot),
-                          growth_of(r, false), width, i >= d->layers && adds(r), err, errlen);
-        struct esp_expert *old = layer[i].expert;
-        layer[i].expert = NULL;
-        if (old && status == ESP_OK) {
-            layer[i].expert = old;
-            status = grow_experts(model, &layer[i], architecture, width, i >= d->layers, err,
-                                  errlen);
-            if (layer[i].expert == old)
-                layer[i].expert = NULL;
-        }
-    }
-    for (int i = 0; i < d->layers; i++)
-        free(d->layer[i].expert);
-    free(d->layer);
-    d->layer = layer;
-    d->layers = layers;
-    d->hidden *= width;
-    d->ffn *= width;
-    d->expert_ffn *= width;
-    d->heads *= width;
-    d->kv_heads *= width;
-    return status;
-}
-
 int esp_model_enlarge(struct esp_model *model, int width, int layers, char *err, size_t errlen)
 {
     const struct inflation n = {.model = model,
-                                .architecture = architecture_of(model),
+                                .architecture = esp_architecture_named(model->architecture),
                                 .width = width,
                                 .layers = layers > 0 ? layers : model->desc.layers,
                                 .err = err,
                                 .errlen = errlen};
-    const struct esp_architecture *architecture = n.architecture;
-    char name[MOST_NAME];
+    char *named = NULL;
     /* Width 1 changes nothing, so it is allowed for every model. */
     if (width == 1 && n.layers == model->desc.layers)
         return ESP_OK;
     int status = check(&n);
     if (status < 0)
         return status;
-    model->parameters = 0;
-    model->bytes = 0;
-    model->idle = 0;
-    status = grow_whole(model, architecture, width, err, errlen);
-    if (status == ESP_OK)
-        status = grow_layers(model, architecture, width, n.layers, err, errlen);
-    snprintf(name, sizeof name, "%.200s x%d, %d layers", model->name, width, n.layers);
-    char *named = strdup(name);
-    if (!named)
+    status = grow_all(&n);
+    if (asprintf(&named, "%.200s x%d, %d layers", model->name, width, n.layers) < 0)
         return ESP_E_MEMORY;
     free(model->name);
     model->name = named;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,8 +40,9 @@ int esp_path_open(int *fd, size_t *size, const char *path, char *err, size_t err
     return esp_fail(err, errlen, ESP_E_FILE, "%s is not a regular file", path);
 }
 
-int esp_file_open(int *fd, size_t *size, char path[PATH_MAX], const char *folder,
-                  const char *name, char *err, size_t errlen)
+/* Opens `folder`/`name`; writes its path and size. */
+static int open_file(int *fd, size_t *size, char path[PATH_MAX], const char *folder,
+                     const char *name, char *err, size_t errlen)
 {
     int status = esp_file_path(path, folder, name, err, errlen);
     if (status < 0)
@@ -54,6 +56,19 @@ int esp_file_open(int *fd, size_t *size, char path[PATH_MAX], const char *folder
         return esp_fail(err, errlen, ESP_E_FILE,
                         "%s is not a model folder: it has no config.json", folder);
     return esp_path_open(fd, size, path, err, errlen);
+}
+
+int esp_no_memory(const char *what, char *err, size_t errlen)
+{
+    return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", what);
+}
+
+uint64_t esp_little_endian(const void *bytes, size_t count)
+{
+    uint64_t value = 0;
+    while (count-- > 0)
+        value = value << 8 | ((const unsigned char *)bytes)[count];
+    return value;
 }
 
 bool esp_file_exists(const char *folder, const char *name)
@@ -88,7 +103,7 @@ int esp_file_read(char **text, size_t *size, char path[PATH_MAX], const char *fo
     int fd;
     size_t done = 0;
     *text = NULL;
-    int status = esp_file_open(&fd, size, path, folder, name, err, errlen);
+    int status = open_file(&fd, size, path, folder, name, err, errlen);
     if (status < 0)
         return status;
     if (*size <= limit)
@@ -116,12 +131,24 @@ int esp_json_read(struct esp_json *json, const char *folder, const char *name, c
     char *text;
     size_t size;
     json->root = NULL;
+    json->err = err;
+    json->errlen = errlen;
     int status =
         esp_file_read(&text, &size, json->path, folder, name, ESP_JSON_LIMIT, err, errlen);
     if (status == 0)
         status = esp_json_parse(&json->root, text, size, json->path, err, errlen);
     free(text);
     return status;
+}
+
+int esp_json_fail(const struct esp_json *json, int status, const char *format, ...)
+{
+    char sentence[1024];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(sentence, sizeof sentence, format, values);
+    va_end(values);
+    return esp_fail(json->err, json->errlen, status, "%s: %s", json->path, sentence);
 }
 
 void esp_json_close(struct esp_json *json)
@@ -133,21 +160,13 @@ void esp_json_close(struct esp_json *json)
 /* The value of one dotted name; NULL if it is missing or null. */
 static const cJSON *find_one(const cJSON *item, const char *name, size_t length)
 {
-    while (item) {
-        char key[64];
-        const char *dot = memchr(name, '.', length);
-        size_t n = dot ? (size_t)(dot - name) : length;
-        if (n == 0 || n >= sizeof key)
-            return NULL;
-        memcpy(key, name, n);
-        key[n] = '\0';
+    char key[64];
+    for (size_t at = 0, n; item && at < length; at += n + 1) {
+        n = strcspn(name + at, ".|");
+        snprintf(key, sizeof key, "%.*s", (int)n, name + at);
         item = cJSON_GetObjectItemCaseSensitive(item, key);
-        if (!dot)
-            break;
-        name += n + 1;
-        length -= n + 1;
     }
-    return item && !cJSON_IsNull(item) ? item : NULL;
+    return length > 0 && item && !cJSON_IsNull(item) ? item : NULL;
 }
 
 const cJSON *esp_json_find(const cJSON *root, const char *names, const char **name, int *length)
@@ -155,7 +174,7 @@ const cJSON *esp_json_find(const cJSON *root, const char *names, const char **na
     for (const char *at = names;; at++) {
         size_t n = strcspn(at, "|");
         const cJSON *item = find_one(root, at, n);
-        if (item || at == names) {
+        if (name && (item || at == names)) {
             *name = at;
             *length = (int)n;
         }
@@ -163,4 +182,19 @@ const cJSON *esp_json_find(const cJSON *root, const char *names, const char **na
         if (item || !*at)
             return item;
     }
+}
+
+cJSON *esp_json_item(const cJSON *object, const char *key)
+{
+    return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+const char *esp_json_text(const cJSON *object, const char *key)
+{
+    return cJSON_GetStringValue(esp_json_item(object, key));
+}
+
+bool esp_json_true(const cJSON *object, const char *key)
+{
+    return cJSON_IsTrue(esp_json_item(object, key));
 }

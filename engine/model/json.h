@@ -15,6 +15,8 @@
 struct esp_json {
     char path[PATH_MAX];
     cJSON *root; /* an object */
+    char *err;   /* (errlen) for failures of those that read it */
+    size_t errlen;
 };
 
 enum { ESP_JSON_LIMIT = 100 << 20 }; /* bytes */
@@ -24,15 +26,16 @@ int esp_file_path(char path[PATH_MAX], const char *folder, const char *name, cha
                   size_t errlen);
 /* Opens a regular file for reading; anything else is refused. */
 int esp_path_open(int *fd, size_t *size, const char *path, char *err, size_t errlen);
-/* Opens `folder`/`name`, which must be a regular file, for reading; writes its path and size.
- */
-int esp_file_open(int *fd, size_t *size, char path[PATH_MAX], const char *folder,
-                  const char *name, char *err, size_t errlen);
 /* Reads the whole file, at most `limit` bytes, and adds a NUL. The caller frees *text, which is
  * NULL on failure. */
 int esp_file_read(char **text, size_t *size, char path[PATH_MAX], const char *folder,
                   const char *name, size_t limit, char *err, size_t errlen);
 bool esp_file_exists(const char *folder, const char *name);
+
+/* Fails with "not enough memory for `what`". */
+int esp_no_memory(const char *what, char *err, size_t errlen);
+/* The number that a file has in `count` bytes, at most 8. */
+uint64_t esp_little_endian(const void *bytes, size_t count);
 
 /* Parses a NUL-terminated text of `length` bytes, which must hold one object. `path` names it
  * in errors. */
@@ -40,12 +43,20 @@ int esp_json_parse(cJSON **root, const char *text, size_t length, const char *pa
                    size_t errlen);
 int esp_json_read(struct esp_json *json, const char *folder, const char *name, char *err,
                   size_t errlen);
+/* Fails with "PATH: " and the sentence. */
+int esp_json_fail(const struct esp_json *json, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 void esp_json_close(struct esp_json *json);
 
 /* Returns the value of the first of the names "a|b.c" that exists and is not null; NULL if
  * there is none. *name becomes that name (of *length bytes), or the first of the names if there
- * is none. */
+ * is none; it may be NULL. */
 const cJSON *esp_json_find(const cJSON *root, const char *names, const char **name,
                            int *length);
+
+/* A member of an object, also null; its text; is it true? NULL if there is none, or no text. */
+cJSON *esp_json_item(const cJSON *object, const char *key);
+const char *esp_json_text(const cJSON *object, const char *key);
+bool esp_json_true(const cJSON *object, const char *key);
 
 #endif

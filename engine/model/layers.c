@@ -6,41 +6,39 @@
 
 /* The list `key` of the file, with one entry per layer; *list = NULL: there is none. */
 static int find_list(const cJSON **list, const char *key, const struct esp_config *config,
-                     const struct esp_json *json, char *err, size_t errlen)
+                     const struct esp_json *json)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->root, key);
+    const cJSON *item = esp_json_find(json->root, key, NULL, NULL);
     *list = NULL;
-    if (!item || cJSON_IsNull(item))
+    if (!item)
         return 0;
     if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != config->layers)
-        return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s: %s must be a list of %d entries, one for each layer", json->path,
-                        key, config->layers);
+        return esp_json_fail(json, ESP_E_FORMAT,
+                             "%s must be a list of %d entries, one for each layer", key,
+                             config->layers);
     *list = item;
     return 0;
 }
 
 /* Does an entry of layer_types give the layer a window? 1, 0, or a negative status. */
-static int windowed_type(const cJSON *item, const struct esp_json *json, char *err,
-                         size_t errlen)
+static int windowed_type(const cJSON *item, const struct esp_json *json)
 {
     const char *type = cJSON_GetStringValue(item);
     if (type && strcmp(type, "sliding_attention") == 0)
         return 1;
     if (type && strcmp(type, "full_attention") == 0)
         return 0;
-    return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                    "%s: layer_types has %s; only full_attention and sliding_attention are "
-                    "supported",
-                    json->path, type ? type : "an entry that is not text");
+    return esp_json_fail(json, ESP_E_UNSUPPORTED,
+                         "layer_types has %s; only full_attention and sliding_attention are "
+                         "supported",
+                         type ? type : "an entry that is not text");
 }
 
-static int rotates(const cJSON *item, const struct esp_json *json, char *err, size_t errlen)
+static int rotates(const cJSON *item, const struct esp_json *json)
 {
     if (cJSON_IsNumber(item) && (item->valuedouble == 0 || item->valuedouble == 1))
         return item->valuedouble == 1;
-    return esp_fail(err, errlen, ESP_E_FORMAT, "%s: no_rope_layers must be a list of 0 and 1",
-                    json->path);
+    return esp_json_fail(json, ESP_E_FORMAT, "no_rope_layers must be a list of 0 and 1");
 }
 
 /* If layers differ in both, those without rotation have the window. */
@@ -53,23 +51,23 @@ static bool has_window(const struct esp_config *config, int layer, bool rotated)
 }
 
 int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
-                     const struct esp_json *json, char *err, size_t errlen)
+                     const struct esp_json *json)
 {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->root, "mlp_only_layers"), *item;
+    const cJSON *list = esp_json_find(json->root, "mlp_only_layers", NULL, NULL), *item;
     *mixed = config->experts > 0 && (layer + 1) % config->mixed_every == 0;
-    if (!list || cJSON_IsNull(list))
+    if (!list)
         return 0;
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) > config->layers)
-        return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s: mlp_only_layers must be a list of some of the %d layers",
-                        json->path, config->layers);
+        return esp_json_fail(json, ESP_E_FORMAT,
+                             "mlp_only_layers must be a list of some of the %d layers",
+                             config->layers);
     cJSON_ArrayForEach(item, list)
     {
         if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) ||
             !(item->valuedouble < config->layers))
-            return esp_fail(err, errlen, ESP_E_FORMAT,
-                            "%s: mlp_only_layers must list layers from 0 to %d", json->path,
-                            config->layers - 1);
+            return esp_json_fail(json, ESP_E_FORMAT,
+                                 "mlp_only_layers must list layers from 0 to %d",
+                                 config->layers - 1);
         if (item->valuedouble == layer)
             *mixed = false;
     }
@@ -77,22 +75,22 @@ int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
 }
 
 int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
-                      const struct esp_json *json, char *err, size_t errlen)
+                      const struct esp_json *json)
 {
     const cJSON *types = NULL, *rotations = NULL;
     const bool windows = config->windowed && config->window > 0;
-    int status = windows ? find_list(&types, "layer_types", config, json, err, errlen) : 0;
+    int status = windows ? find_list(&types, "layer_types", config, json) : 0;
     if (status == 0 && config->unrotated_every > 0)
-        status = find_list(&rotations, "no_rope_layers", config, json, err, errlen);
+        status = find_list(&rotations, "no_rope_layers", config, json);
     const cJSON *type = types ? types->child : NULL;
     const cJSON *rotation = rotations ? rotations->child : NULL;
     for (int i = 0; i < config->layers && status >= 0; i++) {
         int rotated = config->unrotated_every == 0 || (i + 1) % config->unrotated_every != 0;
         if (rotation)
-            rotated = status = rotates(rotation, json, err, errlen);
+            rotated = status = rotates(rotation, json);
         int windowed = windows && has_window(config, i, rotated);
         if (type && status >= 0)
-            windowed = status = windowed_type(type, json, err, errlen);
+            windowed = status = windowed_type(type, json);
         if (windowed && config->window < config->context)
             layer[i].window = config->window;
         layer[i].rotation = !rotated                                   ? ESP_ROTATION_NONE

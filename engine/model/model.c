@@ -6,8 +6,6 @@
  * that the dimensions require, (5) end tokens and preset. Afterwards every slot of the
  * description is filled or known to be absent, and every tensor lies inside its file.
  */
-#include "engine/support/suggestion.h"
-#include "engine/support/paths.h"
 #include "engine/model/model.h"
 
 #include <errno.h>
@@ -22,77 +20,40 @@
 #include "engine/model/gguf_model.h"
 #include "engine/model/multimodal.h"
 #include "engine/model/preset.h"
-#include "kernels/status.h"
 #include "engine/model/safetensors.h"
+#include "engine/support/paths.h"
+#include "engine/support/suggestion.h"
 #include "kernels/status.h"
-
-static const struct esp_architecture *const architectures[] = {
-#define X(name) &esp_architecture_##name,
-#include "engine/model/architectures.def"
-#undef X
-};
-
-static int find_architecture(const struct esp_architecture **found, const struct esp_json *json,
-                             char *err, size_t errlen)
-{
-    char known[256] = "";
-    const char *type =
-        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json->root, "model_type"));
-    for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++) {
-        size_t used = strlen(known);
-        *found = architectures[i];
-        if (type && strcmp((*found)->name, type) == 0)
-            return 0;
-        snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", (*found)->name);
-    }
-    return esp_fail(err, errlen, ESP_E_UNSUPPORTED, "%s: model_type is %s; supported are: %s",
-                    json->path, type ? type : "not given", known);
-}
 
 /* ------------------------------------------------------------------ tensors */
 
 struct binding {
     struct esp_model *model;
-    const char *architecture; /* its name */
     const struct esp_family *family;
     const struct esp_config *config;
-    bool bare;  /* the file has the bare model: its names lack the prefix */
-    bool mixed; /* the layer is a mixture of experts */
+    size_t prefix; /* bytes that its names lack, if the file has the bare model */
+    bool mixed;    /* the layer is a mixture of experts */
+    char *err;
+    size_t errlen;
 };
 
 static int size_of(enum esp_size size, const struct esp_config *config)
 {
-    switch (size) {
-    case ESP_ONE:
-        return 1;
-    case ESP_HIDDEN:
-        return config->hidden;
-    case ESP_HEAD:
-        return config->head_dim;
-    case ESP_HEADS:
-        return config->heads;
-    case ESP_QUERIES:
-        return config->heads * config->head_dim;
-    case ESP_KEYS:
-        return config->kv_heads * config->head_dim;
-    case ESP_FFN:
-        return config->ffn;
-    case ESP_VOCABULARY:
-        return config->vocabulary;
-    case ESP_POSITIONS:
-        return config->context;
-    case ESP_EXPERTS:
-        return config->experts;
-    case ESP_EXPERT_FFN:
-        return config->expert_ffn;
-    case ESP_ATTENDED:
-        return config->attended;
-    case ESP_FC:
-        return config->fc;
-    case ESP_OUTPUTS:
-        return config->outputs;
-    }
-    return 0;
+    const int sizes[] = {[ESP_ONE] = 1,
+                         [ESP_HIDDEN] = config->hidden,
+                         [ESP_HEAD] = config->head_dim,
+                         [ESP_HEADS] = config->heads,
+                         [ESP_QUERIES] = config->heads * config->head_dim,
+                         [ESP_KEYS] = config->kv_heads * config->head_dim,
+                         [ESP_FFN] = config->ffn,
+                         [ESP_VOCABULARY] = config->vocabulary,
+                         [ESP_POSITIONS] = config->context,
+                         [ESP_EXPERTS] = config->experts,
+                         [ESP_EXPERT_FFN] = config->expert_ffn,
+                         [ESP_ATTENDED] = config->attended,
+                         [ESP_FC] = config->fc,
+                         [ESP_OUTPUTS] = config->outputs};
+    return sizes[size];
 }
 
 static bool expected(enum esp_presence when, const struct binding *binding, int layer,
@@ -153,105 +114,111 @@ static int64_t stored_rows(const struct esp_tensor_rule *table,
 /* Checks shape and type of a stored tensor (NULL: it is missing). want: (rank). */
 static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
                         const char *name, const int64_t *want, int rank, bool is_vector,
-                        const struct binding *binding, char *err, size_t errlen)
+                        const struct binding *binding)
 {
     char want_text[256], found_text[256], names[128];
     shape_text(want_text, sizeof want_text, want, rank);
     if (!stored)
-        return esp_fail(err, errlen, ESP_E_FORMAT, "%s: tensor %s of shape %s is missing",
-                        binding->model->path, name, want_text);
+        return esp_fail(binding->err, binding->errlen, ESP_E_FORMAT,
+                        "%s: tensor %s of shape %s is missing", binding->model->path, name,
+                        want_text);
     if (stored->rank != rank || memcmp(stored->shape, want, (size_t)rank * sizeof *want) != 0)
         return esp_fail(
-            err, errlen, ESP_E_FORMAT,
+            binding->err, binding->errlen, ESP_E_FORMAT,
             "%s: tensor %s has shape %s, but config.json requires %s", stored->file, name,
             shape_text(found_text, sizeof found_text, stored->shape, stored->rank), want_text);
     *dtype = esp_dtype_find(stored->type);
     if (*dtype == ESP_DTYPE_COUNT)
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+        return esp_fail(binding->err, binding->errlen, ESP_E_UNSUPPORTED,
                         "%s: tensor %s is stored as %s; supported are %s", stored->file, name,
                         stored->type, type_names(names, sizeof names));
     if (esp_dtype_quantised(*dtype) && is_vector)
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+        return esp_fail(binding->err, binding->errlen, ESP_E_UNSUPPORTED,
                         "%s: tensor %s, not a matrix, is stored as %s; only F32, F16 and "
                         "BF16 are supported there",
                         stored->file, name, stored->type);
     return 0;
 }
 
-/* Fills `slot` from the stored tensor of `rule` in `table`; checks type and shape. */
-static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
-                       const struct esp_tensor_rule *table, const struct esp_tensor_rule *rule,
-                       const char *name, char *err, size_t errlen)
+/* Fills the slot of `rule` in `base` from a stored tensor (NULL: it is missing); checks type and
+ * shape. With `experts` > 0, `base` are so many structs, and one tensor has the slots of all. */
+static int bind_tensor(const struct binding *binding, const struct esp_tensor_rule *table,
+                       const struct esp_tensor_rule *rule, struct esp_expert *base, int experts,
+                       struct esp_stored *stored, const char *name)
 {
     const struct esp_config *config = binding->config;
     struct esp_model *model = binding->model;
-    enum esp_dtype dtype;
-    int rows = size_of(rule->rows, config), columns = size_of(rule->columns, config);
+    const int rows = size_of(rule->rows, config), columns = size_of(rule->columns, config);
+    const int rank = rule->columns == ESP_ONE ? 1 : 2, count = experts > 0 ? experts : 1;
+    const bool converted = stored && stored->converted, scaled = stored && stored->scale_source;
+    const bool interleaved = rule->parts > 0 && !converted;
+    const bool transposed =
+        rule->transposed && rank == 2 && !converted && !scaled && (stored || experts == 0);
+    const int block = !interleaved ? rows : experts > 0 ? 1 : config->head_dim;
     int64_t before, all = stored_rows(table, rule, config, &before);
-    int rank = rule->columns == ESP_ONE ? 1 : 2;
-    struct esp_stored *stored = esp_stored_find(model->files, name);
-    const bool transposed = rule->transposed && rank == 2 && !(stored && stored->converted);
-    const int64_t want[2] = {transposed ? columns : all, transposed ? all : columns};
-    int status =
-        check_stored(&dtype, stored, name, want, rank, rank == 1, binding, err, errlen);
+    enum esp_dtype dtype;
+    if (experts > 0 && !interleaved) /* a GGUF file has a tensor for each part */
+        all = rows;
+    else if (rule->parts > 0)
+        before = (int64_t)rule->part * block;
+    const int64_t want[3] = {experts, transposed ? columns : all, transposed ? all : columns};
+    int status = check_stored(&dtype, stored, name, want + !experts, rank + (experts > 0),
+                              rank == 1, binding);
     if (status < 0)
         return status;
-
-    bool interleaved = rule->parts > 0 && !stored->converted;
-    int block = interleaved ? config->head_dim : rows;
-    size_t row_bytes = esp_dtype_row_bytes(dtype, columns);
-    if (rule->parts > 0)
-        before = (int64_t)rule->part * block;
-    *slot = (struct esp_tensor){
-        .data = stored,
-        .source = stored->source,
-        .offset = stored->offset +
-                  (size_t)before * (transposed ? esp_dtype_block_bytes(dtype) : row_bytes),
-        .dtype = dtype,
-        .rows = rows,
-        .columns = columns,
-        .block = block,
-        .stride = interleaved ? block * rule->parts : block,
-        .paired = stored->paired ? config->head_dim : 0,
-        .transposed = transposed ? (int)all : 0,
-        .added = stored->converted ? 0 : rule->added,
-    };
+    /* Without separate scales. */
+    const size_t row_bytes = esp_dtype_row_bytes(dtype, columns);
+    const size_t scales = scaled ? (size_t)(columns / esp_dtype_block(dtype)) : 0;
+    const size_t step = transposed ? esp_dtype_block_bytes(dtype) : row_bytes - scales;
+    for (int i = 0; i < count; i++)
+        *esp_rule_slot(base + i, rule) = (struct esp_tensor){
+            .data = stored,
+            .source = stored->source,
+            .offset = stored->offset + (size_t)i * (size_t)all * (row_bytes - scales) +
+                      (size_t)before * step,
+            .dtype = dtype,
+            .rows = rows,
+            .columns = columns,
+            .block = block,
+            .stride = interleaved ? block * rule->parts : block,
+            .paired = stored->paired ? config->head_dim : 0,
+            .transposed = transposed ? (int)all : 0,
+            .added = converted ? 0 : rule->added,
+            .scales = scaled ? stored : NULL,
+            .scale_source = stored->scale_source,
+            .scale_offset =
+                stored->scale_offset + ((size_t)i * (size_t)all + (size_t)before) * scales,
+        };
     stored->used = true;
-    model->parameters += (int64_t)rows * columns;
-    model->bytes += (size_t)rows * row_bytes;
+    model->parameters += (int64_t)count * rows * columns;
+    model->bytes += (size_t)count * (size_t)rows * row_bytes;
     return 0;
 }
 
 /* Fills the slots of one table; `base` is the struct with the slots. */
 static int bind_table(const struct binding *binding, const struct esp_tensor_rule *rule,
-                      void *base, int layer, char *err, size_t errlen)
+                      void *base, int layer)
 {
     const struct esp_family *family = binding->family;
     const struct esp_tensor_rule *table = rule;
-    size_t prefix = strlen(family->prefix);
     int status = 0;
     for (; rule->name && status == 0; rule++) {
-        char full[256];
+        char full[ESP_TENSOR_NAME];
         const char *name = full;
-        if (layer < 0)
-            snprintf(full, sizeof full, "%s", rule->name);
-        else if (family->single_layer)
-            snprintf(full, sizeof full, "%s%s", family->layer_name, rule->name);
-        else
-            snprintf(full, sizeof full, "%s%d.%s", family->layer_name, layer, rule->name);
-        if (binding->bare && strncmp(full, family->prefix, prefix) == 0)
-            name += prefix;
-        const bool stored = esp_stored_find(binding->model->files, name) != NULL;
-        struct esp_tensor *slot = (struct esp_tensor *)((char *)base + rule->slot);
+        esp_rule_name(full, family, rule, layer, ESP_NO_EXPERT);
+        if (strncmp(full, family->prefix, strlen(family->prefix)) == 0)
+            name += binding->prefix;
+        struct esp_stored *stored = esp_stored_find(binding->model->files, name);
+        struct esp_tensor *slot = esp_rule_slot(base, rule);
         if (rule->when == ESP_UNLESS_TIED && binding->config->tied && !stored)
             *slot = binding->model->desc.embedding;
-        else if (expected(rule->when, binding, layer, stored))
-            status = bind_tensor(slot, binding, table, rule, name, err, errlen);
+        else if (expected(rule->when, binding, layer, stored != NULL))
+            status = bind_tensor(binding, table, rule, base, 0, stored, name);
         else if (stored)
-            status = esp_fail(err, errlen, ESP_E_FORMAT,
+            status = esp_fail(binding->err, binding->errlen, ESP_E_FORMAT,
                               "%s has the tensor %s, which a %s model with this config.json "
                               "does not have; correct %smodel_type there",
-                              binding->model->path, name, binding->architecture,
+                              binding->model->path, name, binding->model->architecture,
                               rule->when == ESP_IF_HEAD_NORM  ? ""
                               : rule->when == ESP_IF_MLP_BIAS ? "mlp_bias or "
                               : rule->when == ESP_IF_MIXED || rule->when == ESP_UNLESS_MIXED
@@ -261,93 +228,42 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
     return status;
 }
 
-/* The matrix of `rule` for all experts of a layer, from one tensor. */
-static int bind_stack(struct esp_expert *expert, const struct binding *binding,
-                      const struct esp_tensor_rule *rule, struct esp_stored *stored,
-                      const char *name, char *err, size_t errlen)
-{
-    struct esp_model *model = binding->model;
-    const int experts = binding->config->experts;
-    const int rows = size_of(rule->rows, binding->config);
-    const int columns = size_of(rule->columns, binding->config);
-    const int rank = rule->columns == ESP_ONE ? 2 : 3;
-    const bool converted = stored && stored->converted;
-    const bool interleaved = rule->parts > 0 && !converted;
-    const bool transposed = rule->transposed && stored && !converted && !stored->scale_source;
-    const int64_t all = interleaved ? (int64_t)rows * rule->parts : rows;
-    const int64_t want[3] = {experts, transposed ? columns : all, transposed ? all : columns};
-    enum esp_dtype dtype;
-    int status =
-        check_stored(&dtype, stored, name, want, rank, rank == 2, binding, err, errlen);
-    if (status < 0)
-        return status;
-    /* Bytes of one expert, with the parts of other slots; without separate scales. */
-    const size_t row_bytes = esp_dtype_row_bytes(dtype, columns);
-    const size_t scales = stored->scale_source ? (size_t)(columns / esp_dtype_block(dtype)) : 0;
-    const size_t bytes = (size_t)all * (row_bytes - scales);
-    const size_t part = interleaved ? (size_t)rule->part : 0;
-    for (int i = 0; i < experts; i++)
-        *(struct esp_tensor *)((char *)&expert[i] + rule->slot) = (struct esp_tensor){
-            .data = stored,
-            .source = stored->source,
-            .offset = stored->offset + (size_t)i * bytes +
-                      part * (transposed ? esp_dtype_block_bytes(dtype) : row_bytes - scales),
-            .dtype = dtype,
-            .rows = rows,
-            .columns = columns,
-            .block = interleaved ? 1 : rows,
-            .stride = interleaved ? rule->parts : rows,
-            .transposed = transposed ? (int)all : 0,
-            .scales = stored->scale_source ? stored : NULL,
-            .scale_source = stored->scale_source,
-            .scale_offset = stored->scale_offset + ((size_t)i * (size_t)all + part) * scales};
-    stored->used = true;
-    model->parameters += (int64_t)experts * rows * columns;
-    model->bytes += (size_t)experts * (size_t)rows * row_bytes;
-    return 0;
-}
-
 /* One of the matrices of all experts of a layer. */
 static int bind_experts_matrix(const struct binding *binding, struct esp_layer *layer,
-                               int number, const struct esp_tensor_rule *rule, char *err,
-                               size_t errlen)
+                               int number, const struct esp_tensor_rule *rule)
 {
     const struct esp_family *family = binding->family;
-    const size_t prefix = binding->bare ? strlen(family->prefix) : 0;
-    char name[256];
+    char full[ESP_TENSOR_NAME], *name = full + binding->prefix;
     int status = 0;
-    snprintf(name, sizeof name, "%s%d.%s%s", family->layer_name, number, family->expert_name,
-             rule->name);
-    struct esp_stored *stack = esp_stored_find(binding->model->files, name + prefix);
+    esp_rule_name(full, family, rule, number, ESP_ALL_EXPERTS);
+    struct esp_stored *stack = esp_stored_find(binding->model->files, name);
     if (!stack && rule->parts > 0) { /* the form of GGUF files */
-        char own[sizeof name + 16];
-        snprintf(own, sizeof own, "%s.%d", name + prefix, rule->part);
+        char own[sizeof full + 16];
+        snprintf(own, sizeof own, "%s.%d", name, rule->part);
         stack = esp_stored_find(binding->model->files, own);
     }
     if (stack || family->experts_stacked)
-        return bind_stack(layer->expert, binding, rule, stack, name + prefix, err, errlen);
+        return bind_tensor(binding, family->expert_tensors, rule, layer->expert,
+                           binding->config->experts, stack, name);
     for (int i = 0; i < binding->config->experts && status == 0; i++) {
-        struct esp_tensor *slot = (struct esp_tensor *)((char *)&layer->expert[i] + rule->slot);
-        snprintf(name, sizeof name, "%s%d.%s%d.%s", family->layer_name, number,
-                 family->expert_name, i, rule->name);
-        status = bind_tensor(slot, binding, family->expert_tensors, rule, name + prefix, err,
-                             errlen);
+        esp_rule_name(full, family, rule, number, i);
+        status = bind_tensor(binding, family->expert_tensors, rule, &layer->expert[i], 0,
+                             esp_stored_find(binding->model->files, name), name);
     }
     return status;
 }
 
-static int bind_experts(const struct binding *binding, struct esp_layer *layer, int number,
-                        char *err, size_t errlen)
+static int bind_experts(const struct binding *binding, struct esp_layer *layer, int number)
 {
     const struct esp_config *config = binding->config;
     struct esp_model *model = binding->model;
     const int64_t before = model->parameters;
     int status = 0;
     if (!(layer->expert = calloc((size_t)config->experts, sizeof *layer->expert)))
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", model->path);
+        return esp_no_memory(model->path, binding->err, binding->errlen);
     for (const struct esp_tensor_rule *rule = binding->family->expert_tensors;
          rule->name && status == 0; rule++)
-        status = bind_experts_matrix(binding, layer, number, rule, err, errlen);
+        status = bind_experts_matrix(binding, layer, number, rule);
     model->expert_dtype = esp_dtype_name(layer->expert[0].up.dtype);
     model->idle += (model->parameters - before) / config->experts *
                    (config->experts - config->experts_used);
@@ -360,24 +276,23 @@ static int bind_all(struct esp_model *model, const struct esp_family *family,
 {
     struct binding binding = {
         .model = model,
-        .architecture = model->architecture,
         .family = family,
         .config = config,
-        .bare = !esp_stored_has_prefix(model->files, family->prefix),
+        .prefix =
+            esp_stored_has_prefix(model->files, family->prefix) ? 0 : strlen(family->prefix),
+        .err = err,
+        .errlen = errlen,
     };
     model->desc.layer = calloc((size_t)config->layers, sizeof *model->desc.layer);
     if (!model->desc.layer)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", model->path);
-    int status = bind_table(&binding, family->tensors, &model->desc, -1, err, errlen);
+        return esp_no_memory(model->path, err, errlen);
+    int status = bind_table(&binding, family->tensors, &model->desc, -1);
     for (int i = 0; i < config->layers && status == 0; i++) {
-        status = family->expert_tensors
-                     ? esp_config_mixed(&binding.mixed, i, config, json, err, errlen)
-                     : 0;
+        status = family->expert_tensors ? esp_config_mixed(&binding.mixed, i, config, json) : 0;
         if (status == 0)
-            status = bind_table(&binding, family->layer_tensors, &model->desc.layer[i], i, err,
-                                errlen);
+            status = bind_table(&binding, family->layer_tensors, &model->desc.layer[i], i);
         if (status == 0 && model->desc.layer[i].router.data)
-            status = bind_experts(&binding, &model->desc.layer[i], i, err, errlen);
+            status = bind_experts(&binding, &model->desc.layer[i], i);
     }
     if (status == 0)
         model->dtype = esp_dtype_name(model->desc.layer[0].query.dtype);
@@ -386,36 +301,26 @@ static int bind_all(struct esp_model *model, const struct esp_family *family,
 
 /* ------------------------------------------------------------------ generation */
 
-static int read_token(int32_t *token, const cJSON *item, int vocabulary, const char *path,
-                      char *err, size_t errlen)
-{
-    double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
-    if (!(value >= 0 && value < vocabulary) || value != (int32_t)value)
-        return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s: eos_token_id must be a token from 0 to %d", path, vocabulary - 1);
-    *token = (int32_t)value;
-    return 0;
-}
-
 /* Reads the end tokens of one file, unless they are known. eos_token_id is a number or a list
  * of numbers. */
-static int read_end(struct esp_model *model, const struct esp_json *json, char *err,
-                    size_t errlen)
+static int read_end(struct esp_model *model, const struct esp_json *json)
 {
-    const char *key;
-    int length, status = 0, vocabulary = model->desc.vocabulary;
-    const cJSON *eos = esp_json_find(json->root, "eos_token_id", &key, &length);
+    const int vocabulary = model->desc.vocabulary;
+    const cJSON *eos = esp_json_find(json->root, "eos_token_id", NULL, NULL);
     if (!eos || model->end_count > 0)
         return 0;
     if (cJSON_GetArraySize(eos) > ESP_MAX_END_TOKENS)
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s: eos_token_id lists more than %d tokens", json->path,
-                        ESP_MAX_END_TOKENS);
+        return esp_json_fail(json, ESP_E_UNSUPPORTED, "eos_token_id lists more than %d tokens",
+                             ESP_MAX_END_TOKENS);
     const cJSON *item = cJSON_IsArray(eos) ? eos->child : eos;
-    for (; item && status == 0; item = cJSON_IsArray(eos) ? item->next : NULL)
-        status = read_token(&model->end[model->end_count++], item, vocabulary, json->path, err,
-                            errlen);
-    return status;
+    for (; item; item = cJSON_IsArray(eos) ? item->next : NULL) {
+        const double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
+        if (!(value >= 0 && value < vocabulary) || value != (int32_t)value)
+            return esp_json_fail(json, ESP_E_FORMAT,
+                                 "eos_token_id must be a token from 0 to %d", vocabulary - 1);
+        model->end[model->end_count++] = (int32_t)value;
+    }
+    return 0;
 }
 
 static int read_generation(struct esp_model *model, const struct esp_json *config, char *err,
@@ -426,31 +331,28 @@ static int read_generation(struct esp_model *model, const struct esp_json *confi
         struct esp_json json;
         status = esp_json_read(&json, model->path, "generation_config.json", err, errlen);
         if (status == 0)
-            status = read_end(model, &json, err, errlen);
+            status = read_end(model, &json);
         esp_json_close(&json);
     }
-    return status < 0 ? status : read_end(model, config, err, errlen);
+    return status < 0 ? status : read_end(model, config);
 }
 
 /* Reads one member of espalier.json. Unknown keys are refused: the file is espalier's own, and
  * ignoring a misspelt preset would hide the mistake. */
-static int read_spec(struct esp_model *model, const cJSON *item, const char *path, char *err,
-                     size_t errlen)
+static int read_spec(struct esp_model *model, const cJSON *item, const struct esp_json *json)
 {
     char **spec = strcmp(item->string, "drafter") == 0            ? &model->preset
                   : strcmp(item->string, "sampling_drafter") == 0 ? &model->sampling_preset
                                                                   : NULL;
     if (!spec || *spec)
-        return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s: %s key '%.64s'; it may hold drafter and sampling_drafter", path,
-                        spec ? "repeated" : "unknown", item->string);
+        return esp_json_fail(json, ESP_E_FORMAT,
+                             "%s key '%.64s'; it may hold drafter and sampling_drafter",
+                             spec ? "repeated" : "unknown", item->string);
     if (!cJSON_IsString(item))
-        return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s: %s must be text such as \"dynatree:rhostop=0.01\"", path,
-                        item->string);
+        return esp_json_fail(json, ESP_E_FORMAT,
+                             "%s must be text such as \"dynatree:rhostop=0.01\"", item->string);
     *spec = strdup(item->valuestring);
-    return *spec ? (int)ESP_OK
-                 : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", path);
+    return *spec ? (int)ESP_OK : esp_no_memory(json->path, json->err, json->errlen);
 }
 
 static int read_preset(struct esp_model *model, char *err, size_t errlen)
@@ -464,7 +366,7 @@ static int read_preset(struct esp_model *model, char *err, size_t errlen)
     if (status < 0)
         return status;
     for (const cJSON *item = json.root->child; item && status == 0; item = item->next)
-        status = read_spec(model, item, json.path, err, errlen);
+        status = read_spec(model, item, &json);
     esp_json_close(&json);
     return status;
 }
@@ -482,20 +384,18 @@ static void describe(struct esp_model_desc *desc, const struct esp_family *famil
     desc->kv_heads = config->kv_heads;
     desc->head_dim = config->head_dim;
     desc->ffn = config->ffn;
-    if (family->expert_tensors) {
-        desc->experts = config->experts;
-        desc->experts_used = config->experts_used;
-        desc->expert_ffn = config->expert_ffn;
-        desc->experts_normed = config->experts_normed;
-    }
+    desc->experts = config->experts;
+    desc->experts_used = config->experts_used;
+    desc->expert_ffn = config->expert_ffn;
+    desc->experts_normed = config->experts_normed;
     desc->vocabulary = config->vocabulary;
     desc->outputs = config->outputs;
     desc->context = config->context;
+    desc->parallel_residual = config->parallel_residual;
     desc->norm = family->norm;
     desc->activation = family->activation;
     desc->clamp.limit = (float)config->swiglu_limit;
     desc->clamp.slope = (float)config->swiglu_slope;
-    desc->parallel_residual = config->parallel_residual;
     desc->norm_epsilon = (float)config->norm_epsilon;
     desc->embedding_scale = config->root_embedding         ? sqrtf((float)config->hidden)
                             : config->embedding_scale == 1 ? 0
@@ -531,7 +431,7 @@ void esp_model_set_context(struct esp_model *model, int context)
 /* Is it a whole model or a draft head? The tensors tell. */
 static int recognize(struct esp_model *model, const struct esp_family **family,
                      struct esp_config *config, const struct esp_architecture *architecture,
-                     const struct esp_json *json, char *err, size_t errlen)
+                     const struct esp_json *json)
 {
     enum esp_reads reads = esp_draft_head_kind(model->files);
     *family = architecture->family;
@@ -542,7 +442,7 @@ static int recognize(struct esp_model *model, const struct esp_family **family,
     model->head = true;
     model->architecture = reads == ESP_READS_EAGLE3 ? "eagle3" : "eagle";
     *family = esp_draft_head_family(reads);
-    return esp_draft_head_config(config, reads, architecture, json, model->files, err, errlen);
+    return esp_draft_head_config(config, reads, architecture, json, model->files);
 }
 
 /* `gguf` is NULL for a folder. */
@@ -550,7 +450,7 @@ static int open_tensors(struct esp_model *model, const struct esp_architecture *
                         const struct esp_gguf *gguf, char *err, size_t errlen)
 {
     if (!gguf) {
-        int opened = esp_safetensors_open(&model->files, model->path, err, errlen);
+        int opened = esp_safetensors_open(&model->files, model->path, NULL, err, errlen);
         return opened < 0 ? opened
                           : esp_multimodal_tensors(model->files, &model->ignored, err, errlen);
     }
@@ -566,24 +466,24 @@ static int open_configured(struct esp_model *model, const struct esp_json *json,
     const struct esp_architecture *architecture;
     const struct esp_family *family;
     struct esp_config config;
-    int status = find_architecture(&architecture, json, err, errlen);
+    int status = esp_architecture_read(&architecture, json);
     if (status == 0)
-        status = esp_config_read(&config, architecture, json, err, errlen);
+        status = esp_config_read(&config, architecture, json);
     if (status < 0)
         return status;
     model->architecture = architecture->name;
-    status = esp_config_rotation(&model->rotation, &config, json, err, errlen);
+    status = esp_config_rotation(&model->rotation, &config, json);
     use_rotation(model);
     if (status == 0)
         status = open_tensors(model, architecture, gguf, err, errlen);
     if (status == 0)
-        status = recognize(model, &family, &config, architecture, json, err, errlen);
+        status = recognize(model, &family, &config, architecture, json);
     if (status == 0) {
         describe(&model->desc, family, &config);
         status = bind_all(model, family, &config, json, err, errlen);
     }
     if (status == 0 && !model->head)
-        status = esp_config_layers(model->desc.layer, &config, json, err, errlen);
+        status = esp_config_layers(model->desc.layer, &config, json);
     if (status == 0 && model->head)
         status = esp_draft_head_outputs(model, err, errlen);
     return status;
@@ -594,7 +494,7 @@ static int open_folder(struct esp_model *model, char *err, size_t errlen)
     struct esp_json json;
     int status = esp_json_read(&json, model->path, "config.json", err, errlen);
     if (status == 0)
-        status = esp_multimodal_config(&json, err, errlen);
+        status = esp_multimodal_config(&json);
     if (status == 0)
         status = open_configured(model, &json, NULL, err, errlen);
     if (status == 0)
@@ -605,27 +505,14 @@ static int open_folder(struct esp_model *model, char *err, size_t errlen)
     return status;
 }
 
-/* A preset beside the file takes precedence over one inside. */
-static void read_texts(struct esp_model *model, const struct esp_gguf *gguf)
-{
-    bool beside = model->preset || model->sampling_preset;
-    model->chat_template = esp_gguf_copy_text(esp_gguf_find(gguf, "tokenizer.chat_template"));
-    if (beside)
-        return;
-    model->preset = esp_gguf_copy_text(esp_gguf_find(gguf, "espalier.drafter"));
-    model->sampling_preset =
-        esp_gguf_copy_text(esp_gguf_find(gguf, "espalier.sampling_drafter"));
-}
-
 static int open_gguf(struct esp_model *model, char *err, size_t errlen)
 {
     struct esp_gguf gguf = {.header = NULL};
-    struct esp_json json = {.root = NULL};
+    struct esp_json json = {.err = err, .errlen = errlen};
     model->files = calloc(1, sizeof *model->files);
-    int status =
-        model->files
-            ? esp_gguf_open_first(&gguf, model->files, model->path, err, errlen)
-            : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", model->path);
+    int status = model->files
+                     ? esp_gguf_open_first(&gguf, model->files, model->path, err, errlen)
+                     : esp_no_memory(model->path, err, errlen);
     if (status == 0) {
         snprintf(json.path, sizeof json.path, "%s", gguf.path);
         status = esp_gguf_config(&json.root, &gguf, err, errlen);
@@ -633,11 +520,18 @@ static int open_gguf(struct esp_model *model, char *err, size_t errlen)
     if (status == 0)
         status = open_configured(model, &json, &gguf, err, errlen);
     if (status == 0)
-        status = read_end(model, &json, err, errlen);
+        status = read_end(model, &json);
     if (status == 0)
         status = read_preset(model, err, errlen);
     if (status == 0)
-        read_texts(model, &gguf);
+        model->chat_template =
+            esp_gguf_copy_text(esp_gguf_find(&gguf, "tokenizer.chat_template"));
+    /* A preset beside the file takes precedence over one inside. */
+    if (status == 0 && !model->preset && !model->sampling_preset) {
+        model->preset = esp_gguf_copy_text(esp_gguf_find(&gguf, "espalier.drafter"));
+        model->sampling_preset =
+            esp_gguf_copy_text(esp_gguf_find(&gguf, "espalier.sampling_drafter"));
+    }
     esp_json_close(&json);
     esp_gguf_close(&gguf);
     return status;
@@ -692,7 +586,7 @@ int esp_model_open(struct esp_model **model, const char *path, char *err, size_t
     }
     if (!opened || !opened->path || !opened->name) {
         esp_model_close(opened);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", path);
+        return esp_no_memory(path, err, errlen);
     }
     int status = S_ISDIR(status_of.st_mode) ? open_folder(opened, err, errlen)
                                             : open_gguf(opened, err, errlen);
@@ -701,11 +595,6 @@ int esp_model_open(struct esp_model **model, const char *path, char *err, size_t
     else
         *model = opened;
     return status;
-}
-
-const char *esp_model_chat_template(const struct esp_model *model)
-{
-    return model->chat_template;
 }
 
 void esp_model_close(struct esp_model *model)

@@ -41,7 +41,7 @@ struct esp_model {
     /* Drafter specifications "name:k=v,..." of espalier.json, or NULL: the general one, and the
      * one for temperatures above 0. */
     char *preset, *sampling_preset;
-    char *chat_template; /* Jinja text that comes with the weights, or NULL */
+    char *chat_template; /* Jinja text of a GGUF file, untrusted; NULL: none, or a folder */
     struct esp_stored_set *files;
     struct esp_rotation_tables rotation;
     int32_t *output_token; /* list of the description, or NULL */
@@ -53,9 +53,6 @@ int esp_model_open(struct esp_model **model, const char *path, char *err, size_t
 /* Chooses the frequencies for texts of at most `context` tokens (LongRoPE has two sets of them;
  * Ding et al., 2024). Before this call they are for the longest texts. */
 void esp_model_set_context(struct esp_model *model, int context);
-/* The key tokenizer.chat_template of a GGUF file: untrusted text, owned by the model. NULL if
- * there is none, and for a folder. */
-const char *esp_model_chat_template(const struct esp_model *model);
 void esp_model_close(struct esp_model *model);
 
 #endif

@@ -33,21 +33,18 @@ static const struct {
 
 static void fill_in(cJSON *inner)
 {
-    const char *text =
-        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(inner, "model_type"));
+    const char *text = esp_json_text(inner, "model_type");
     for (size_t i = 0; text && i < sizeof left_out / sizeof *left_out; i++)
-        if (strcmp(text, left_out[i].text) == 0 &&
-            !cJSON_GetObjectItemCaseSensitive(inner, left_out[i].key))
+        if (strcmp(text, left_out[i].text) == 0 && !esp_json_item(inner, left_out[i].key))
             cJSON_AddNumberToObject(inner, left_out[i].key, left_out[i].value);
 }
 
 /* Keys that may be in the outer configuration only. */
 static const char *const shared[] = {"eos_token_id", "quantization_config"};
 
-int esp_multimodal_config(struct esp_json *json, char *err, size_t errlen)
+int esp_multimodal_config(struct esp_json *json)
 {
-    const char *type =
-        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json->root, "model_type"));
+    const char *type = esp_json_text(json->root, "model_type");
     const char *text = NULL;
     for (size_t i = 0; type && i < sizeof known / sizeof *known; i++)
         if (strcmp(type, known[i].type) == 0)
@@ -57,16 +54,15 @@ int esp_multimodal_config(struct esp_json *json, char *err, size_t errlen)
     cJSON *inner = cJSON_DetachItemFromObjectCaseSensitive(json->root, "text_config");
     if (!cJSON_IsObject(inner)) {
         cJSON_Delete(inner);
-        return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s: a %s model must have its language model as text_config",
-                        json->path, type);
+        return esp_json_fail(json, ESP_E_FORMAT,
+                             "a %s model must have its language model as text_config", type);
     }
-    if (!cJSON_GetObjectItemCaseSensitive(inner, "model_type"))
+    if (!esp_json_item(inner, "model_type"))
         cJSON_AddStringToObject(inner, "model_type", text);
     if (strncmp(type, "llava", strlen("llava")) == 0)
         fill_in(inner);
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
-        if (!cJSON_GetObjectItemCaseSensitive(inner, shared[i])) {
+        if (!esp_json_item(inner, shared[i])) {
             cJSON *item = cJSON_DetachItemFromObjectCaseSensitive(json->root, shared[i]);
             if (item)
                 cJSON_AddItemToObject(inner, shared[i], item);

@@ -13,7 +13,7 @@
 
 /* Replaces json->root by the configuration of the language model, if model_type is a supported
  * vision-language model. */
-int esp_multimodal_config(struct esp_json *json, char *err, size_t errlen);
+int esp_multimodal_config(struct esp_json *json);
 
 /* Renames the tensors of the language model to their names in a folder of its own, and removes
  * the others, which *ignored counts. Does nothing to a set without a language model inside. */

@@ -1,10 +1,12 @@
 /* normalize.c - see normalize.h. The composition tables are utf8proc's. */
 #include "engine/model/normalize.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
 
+#include "engine/model/json.h"
 #include "kernels/status.h"
 
 enum kind { NFC, PREPEND, REPLACE };
@@ -37,16 +39,12 @@ static int add_step(struct esp_normalizer *normalizer, enum kind kind, const cha
     return ESP_OK;
 }
 
-static const char *text_of(const cJSON *json, const char *name)
-{
-    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, name));
-}
-
 static int read_replace(struct esp_normalizer *normalizer, const cJSON *json, char *err,
                         size_t errlen)
 {
-    const cJSON *pattern = cJSON_GetObjectItemCaseSensitive(json, "pattern");
-    const char *string = text_of(pattern, "String"), *content = text_of(json, "content");
+    const cJSON *pattern = esp_json_item(json, "pattern");
+    const char *string = esp_json_text(pattern, "String"),
+               *content = esp_json_text(json, "content");
     if (!string || !*string || !content)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "normalizer has a Replace that is not supported: it must have a "
@@ -59,7 +57,7 @@ int esp_normalizer_read(struct esp_normalizer *normalizer, const cJSON *json, ch
 {
     if (!json || cJSON_IsNull(json))
         return ESP_OK;
-    const char *type = text_of(json, "type");
+    const char *type = esp_json_text(json, "type");
     if (!type)
         return esp_fail(err, errlen, ESP_E_FORMAT, "normalizer has no \"type\"");
     if (strcmp(type, "NFC") == 0)
@@ -67,7 +65,7 @@ int esp_normalizer_read(struct esp_normalizer *normalizer, const cJSON *json, ch
     if (strcmp(type, "Replace") == 0)
         return read_replace(normalizer, json, err, errlen);
     if (strcmp(type, "Prepend") == 0) {
-        const char *content = text_of(json, "prepend");
+        const char *content = esp_json_text(json, "prepend");
         return content ? add_step(normalizer, PREPEND, "", content, err, errlen)
                        : esp_fail(err, errlen, ESP_E_FORMAT,
                                   "normalizer is a Prepend without a text \"prepend\"");
@@ -77,7 +75,7 @@ int esp_normalizer_read(struct esp_normalizer *normalizer, const cJSON *json, ch
                         "normalizer \"%.40s\" is not supported: it must be null, NFC, Prepend, "
                         "Replace or a Sequence of these",
                         type);
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json, "normalizers"), *item;
+    const cJSON *list = esp_json_item(json, "normalizers"), *item;
     if (!cJSON_IsArray(list))
         return esp_fail(err, errlen, ESP_E_FORMAT,
                         "normalizer is a Sequence without a list \"normalizers\"");
@@ -186,4 +184,18 @@ int esp_normalize(const struct esp_normalizer *normalizer, const char *text, siz
     *out = status < 0 ? NULL : now;
     *out_length = length;
     return status;
+}
+
+/* By the standard these are some control characters and the categories of separators. */
+size_t esp_white_space(const char *text, size_t length)
+{
+    utf8proc_int32_t c = -1;
+    const utf8proc_ssize_t size =
+        utf8proc_iterate((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)length, &c);
+    if (length == 0 || size <= 0)
+        return 0;
+    const utf8proc_category_t category = utf8proc_category(c);
+    const bool is = (c >= '\t' && c <= '\r') || c == 0x85 || category == UTF8PROC_CATEGORY_ZS ||
+                    category == UTF8PROC_CATEGORY_ZL || category == UTF8PROC_CATEGORY_ZP;
+    return is ? (size_t)size : 0;
 }

@@ -38,7 +38,7 @@ static bool set_member(cJSON *root, const char *key, const char *value)
         return true;
     if (!item)
         return false;
-    bool done = cJSON_GetObjectItemCaseSensitive(root, key)
+    bool done = esp_json_item(root, key)
                     ? cJSON_ReplaceItemInObjectCaseSensitive(root, key, item)
                     : cJSON_AddItemToObject(root, key, item);
     if (!done)
@@ -71,7 +71,7 @@ int esp_preset_write(const char *target, const char *drafter, const char *sampli
         text[length] = '\n'; /* replaces the NUL: the file ends with a newline */
         status = esp_write_file(json.path, text, length + 1, true, err, errlen);
     } else {
-        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", json.path);
+        status = esp_no_memory(json.path, err, errlen);
     }
     free(text);
     esp_json_close(&json);

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "engine/model/json.h"
 #include "kernels/status.h"
 #include "engine/model/vocabulary.h"
 
@@ -17,9 +18,6 @@ enum behavior { REMOVED, ISOLATED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTI
 
 static const char *const behavior_names[] = {"Removed", "Isolated", "MergedWithPrevious",
                                              "MergedWithNext", "Contiguous"};
-
-#define GPT2_PATTERN                                                                           \
-    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
 /* ------------------------------------------------------------------ reading */
 
@@ -45,7 +43,7 @@ static int add_split(struct esp_pretokenizer *p, const char *pattern, bool liter
 static int read_flag(const cJSON *json, const char *name, int fallback, char *err,
                      size_t errlen)
 {
-    const cJSON *flag = cJSON_GetObjectItemCaseSensitive(json, name);
+    const cJSON *flag = esp_json_item(json, name);
     if (!flag && fallback >= 0)
         return fallback;
     if (!cJSON_IsBool(flag))
@@ -54,21 +52,27 @@ static int read_flag(const cJSON *json, const char *name, int fallback, char *er
     return cJSON_IsTrue(flag);
 }
 
+/* The place of a name, which may be NULL, in a list; `count` if it is not there. */
+static int place_of(const char *name, const char *const *names, int count)
+{
+    int i = 0;
+    while (i < count && !(name && strcmp(name, names[i]) == 0))
+        i++;
+    return i;
+}
+
 static int read_split(struct esp_pretokenizer *p, const cJSON *json, char *err, size_t errlen)
 {
-    const cJSON *pattern = cJSON_GetObjectItemCaseSensitive(json, "pattern");
-    const char *regex =
-        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(pattern, "Regex"));
-    const char *string =
-        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(pattern, "String"));
+    const cJSON *pattern = esp_json_item(json, "pattern");
+    const char *regex = esp_json_text(pattern, "Regex");
+    const char *string = esp_json_text(pattern, "String");
     if (!regex == !string)
         return esp_fail(
             err, errlen, ESP_E_FORMAT,
             "pre_tokenizer has a Split with a pattern that is neither Regex nor String");
-    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "behavior"));
-    int behavior = 0, count = sizeof behavior_names / sizeof *behavior_names;
-    while (behavior < count && !(name && strcmp(name, behavior_names[behavior]) == 0))
-        behavior++;
+    const char *name = esp_json_text(json, "behavior");
+    const int count = sizeof behavior_names / sizeof *behavior_names;
+    const int behavior = place_of(name, behavior_names, count);
     if (behavior == count)
         return esp_fail(err, errlen, ESP_E_FORMAT,
                         "pre_tokenizer has a Split with behavior \"%.40s\", not Removed, "
@@ -90,17 +94,15 @@ static int read_byte_level(struct esp_pretokenizer *p, const cJSON *json, char *
     p->last_step = p->count;
     p->space = " ";
     p->prefix = prefix ? ESP_PREFIX_ALWAYS : ESP_PREFIX_NEVER;
-    return regex ? add_split(p, GPT2_PATTERN, false, ISOLATED, false, err, errlen) : ESP_OK;
+    return regex ? add_split(p, ESP_GPT2_PATTERN, false, ISOLATED, false, err, errlen) : ESP_OK;
 }
 
 static int read_metaspace(struct esp_pretokenizer *p, const cJSON *json, char *err,
                           size_t errlen)
 {
     static const char *const schemes[] = {"never", "first", "always"};
-    const char *mark =
-        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "replacement"));
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, "prepend_scheme");
-    const char *scheme = cJSON_GetStringValue(item);
+    const char *mark = esp_json_text(json, "replacement");
+    const cJSON *item = esp_json_item(json, "prepend_scheme");
     if (!mark || strcmp(mark, ESP_SPACE_MARK) != 0)
         return esp_fail(
             err, errlen, ESP_E_UNSUPPORTED,
@@ -114,9 +116,7 @@ static int read_metaspace(struct esp_pretokenizer *p, const cJSON *json, char *e
     p->space = ESP_SPACE_MARK;
     p->prefix = before ? ESP_PREFIX_ALWAYS : ESP_PREFIX_NEVER;
     if (item) {
-        int i = 0;
-        while (i < 3 && !(scheme && strcmp(scheme, schemes[i]) == 0))
-            i++;
+        const int i = place_of(cJSON_GetStringValue(item), schemes, 3);
         if (i == 3)
             return esp_fail(
                 err, errlen, ESP_E_FORMAT,
@@ -131,7 +131,7 @@ static int read_metaspace(struct esp_pretokenizer *p, const cJSON *json, char *e
 static int read_step(struct esp_pretokenizer *p, const cJSON *json, bool byte_fallback,
                      char *err, size_t errlen)
 {
-    const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "type"));
+    const char *type = esp_json_text(json, "type");
     if (!type)
         return esp_fail(err, errlen, ESP_E_FORMAT,
                         "pre_tokenizer has a step without a \"type\"");
@@ -162,7 +162,7 @@ static int read_step(struct esp_pretokenizer *p, const cJSON *json, bool byte_fa
             "pre_tokenizer \"%.40s\" is not supported: it must be %s, Split, Digits or a "
             "Sequence of these",
             type, byte_fallback ? "Metaspace" : "ByteLevel");
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json, "pretokenizers"), *item;
+    const cJSON *list = esp_json_item(json, "pretokenizers"), *item;
     if (!cJSON_IsArray(list))
         return esp_fail(err, errlen, ESP_E_FORMAT,
                         "pre_tokenizer has a Sequence without a list \"pretokenizers\"");

@@ -15,6 +15,9 @@
 
 enum { ESP_SPLIT_LIMIT = 32 };
 
+#define ESP_GPT2_PATTERN                                                                       \
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+
 struct esp_pretokenizer {
     struct esp_split {
         struct esp_split_pattern *pattern;

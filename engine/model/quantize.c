@@ -13,12 +13,12 @@
  */
 #include "engine/model/quantize.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "engine/model/gguf_describe.h"
 #include "engine/model/gguf_model.h"
@@ -83,12 +83,6 @@ struct quantizing {
     size_t errlen;
 };
 
-static const struct esp_architecture *const architectures[] = {
-#define X(name) &esp_architecture_##name,
-#include "engine/model/architectures.def"
-#undef X
-};
-
 /* ------------------------------------------------------------------ the plan */
 
 static const struct esp_tensor *part_of(const struct planned *p, int i)
@@ -143,32 +137,13 @@ static bool is_important(const struct quantizing *q, size_t slot, int layer)
     return is_important_layer(q, layer);
 }
 
-static bool is_rotated(const struct esp_tensor_rule *rule)
+/* Does the tensor stay as numbers of 32 bits? A router is small, and it decides which experts
+ * compute. */
+static bool is_kept(const struct esp_tensor_rule *rule, int layer)
 {
-    return rule->slot == offsetof(struct esp_layer, query) ||
-           rule->slot == offsetof(struct esp_layer, query_bias) ||
-           rule->slot == offsetof(struct esp_layer, key) ||
-           rule->slot == offsetof(struct esp_layer, key_bias);
-}
-
-/* The rule of the first part of the tensor of `rule`. */
-static const struct esp_tensor_rule *first_of(const struct esp_tensor_rule *rules,
-                                              const struct esp_tensor_rule *rule)
-{
-    while (strcmp(rules->name, rule->name) != 0)
-        rules++;
-    return rules;
-}
-
-static bool is_positions(const struct esp_tensor_rule *rule, int layer)
-{
-    return layer < 0 && rule->slot == offsetof(struct esp_model_desc, position_embedding);
-}
-
-/* A router is small, and it decides which experts compute. */
-static bool is_router(const struct esp_tensor_rule *rule, int layer)
-{
-    return layer >= 0 && rule->slot == offsetof(struct esp_layer, router);
+    return rule->columns == ESP_ONE ||
+           rule->slot == (layer < 0 ? offsetof(struct esp_model_desc, position_embedding)
+                                    : offsetof(struct esp_layer, router));
 }
 
 /* Plans the tensors of one table; `base` is the struct with its slots. */
@@ -177,29 +152,25 @@ static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
 {
     const struct esp_gguf_architecture *own = esp_gguf_architecture_of(q->architecture->name);
     for (const struct esp_tensor_rule *rule = rules; rule->name; rule++) {
-        const struct esp_tensor *slot =
-            (const struct esp_tensor *)((const char *)base + rule->slot);
+        const struct esp_tensor *slot = esp_rule_slot(base, rule);
         bool tied = layer < 0 && rule->slot == offsetof(struct esp_model_desc, head) &&
                     slot->data == q->model->desc.embedding.data;
-        if (!slot->data || tied || first_of(rules, rule) != rule)
+        if (!slot->data || tied || esp_rule_first(rules, rule) != rule)
             continue;
         struct planned *p = &q->planned[q->count];
         *p = (struct planned){.vector = rule->columns == ESP_ONE};
-        if (!esp_gguf_tensor_name(p->name, sizeof p->name, q->architecture->family, rule,
-                                  layer))
+        if (!esp_gguf_tensor_name(p->name, sizeof p->name, q->architecture->family, rule, layer,
+                                  false))
             return esp_fail(q->err, q->errlen, ESP_E_UNSUPPORTED,
                             "%s: GGUF has no name for the tensor %s", q->model->path,
                             rule->name);
         for (const struct esp_tensor_rule *part = rules; part->name; part++)
-            if (part == rule || first_of(rules, part) == rule)
-                p->fused[p->part_count++] =
-                    (const struct esp_tensor *)((const char *)base + part->slot);
+            if (esp_rule_first(rules, part) == rule)
+                p->fused[p->part_count++] = esp_rule_slot(base, part);
         enum esp_dtype wanted =
             is_important(q, rule->slot, layer) ? q->mix->important : q->mix->most;
-        const bool kept = p->vector || is_positions(rule, layer) || is_router(rule, layer);
-        p->dtype = kept ? ESP_F32 : fitting(wanted, slot->columns);
-        p->paired =
-            layer >= 0 && own && own->paired && is_rotated(rule) ? q->model->desc.head_dim : 0;
+        p->dtype = is_kept(rule, layer) ? ESP_F32 : fitting(wanted, slot->columns);
+        p->paired = esp_gguf_is_paired(own, rule, layer) ? q->model->desc.head_dim : 0;
         q->count++;
     }
     return ESP_OK;
@@ -216,32 +187,24 @@ static void plan_experts(struct quantizing *q, int layer)
         const enum esp_dtype wanted =
             down && is_important_layer(q, layer) ? q->mix->important_experts : q->mix->experts;
         *p = (struct planned){.vector = rule->columns == ESP_ONE};
-        esp_gguf_expert_name(p->name, sizeof p->name, rule, layer);
-        p->first_expert = (const struct esp_tensor *)((const char *)expert + rule->slot);
+        esp_gguf_tensor_name(p->name, sizeof p->name, q->architecture->family, rule, layer,
+                             true);
+        p->first_expert = esp_rule_slot(expert, rule);
         p->part_count = q->model->desc.experts;
         p->dtype = p->vector ? ESP_F32 : fitting(wanted, columns_of(p));
     }
-}
-
-static int count_rules(const struct esp_tensor_rule *rule)
-{
-    int count = 0;
-    while (rule[count].name)
-        count++;
-    return count;
 }
 
 static int plan(struct quantizing *q)
 {
     const struct esp_family *family = q->architecture->family;
     const struct esp_model_desc *d = &q->model->desc;
-    const int experts = family->expert_tensors ? count_rules(family->expert_tensors) : 0;
-    size_t most = (size_t)count_rules(family->tensors) +
-                  (size_t)d->layers * (size_t)(count_rules(family->layer_tensors) + experts);
+    /* Every tensor has a slot of its own. */
+    const size_t slots = sizeof(struct esp_layer) + sizeof(struct esp_expert);
+    const size_t most = (sizeof *d + (size_t)d->layers * slots) / sizeof(struct esp_tensor);
     q->planned = calloc(most, sizeof *q->planned);
     if (!q->planned)
-        return esp_fail(q->err, q->errlen, ESP_E_MEMORY, "not enough memory for %s",
-                        q->model->path);
+        return esp_no_memory(q->model->path, q->err, q->errlen);
     int status = plan_table(q, family->tensors, d, -1);
     for (int i = 0; i < d->layers && status == ESP_OK; i++) {
         status = plan_table(q, family->layer_tensors, &d->layer[i], i);
@@ -261,21 +224,10 @@ static int find_factors(struct quantizing *q)
         return ESP_OK;
     q->factors = malloc(stored->end - stored->begin);
     if (!q->factors)
-        return esp_fail(q->err, q->errlen, ESP_E_MEMORY, "not enough memory for %s",
-                        q->model->path);
+        return esp_no_memory(q->model->path, q->err, q->errlen);
     esp_tensor_file_read(stored->source, stored->offset, q->factors,
                          stored->end - stored->begin);
     return ESP_OK;
-}
-
-/* Experts are a dimension of their own. */
-static void put_shape(struct esp_gguf_header *header, const struct planned *p, uint32_t type)
-{
-    const bool experts = p->first_expert != NULL;
-    const int64_t shape[] = {p->part_count, experts ? part_of(p, 0)->rows : rows_of(p),
-                             columns_of(p)};
-    esp_gguf_put_tensor(header, p->name, shape + !experts, 3 - !experts - p->vector, type,
-                        size_of(p));
 }
 
 static int make_header(struct quantizing *q, struct esp_bytes *bytes)
@@ -294,12 +246,14 @@ static int make_header(struct quantizing *q, struct esp_bytes *bytes)
                                 (size_t)factors * sizeof *q->factors);
         for (int i = 0; i < q->count; i++) {
             const struct planned *p = &q->planned[i];
-            const struct esp_gguf_type *type = esp_gguf_type_named(esp_dtype_name(p->dtype));
-            put_shape(&header, p, type->number);
+            const bool experts = p->first_expert != NULL; /* are a dimension of their own */
+            const int64_t shape[] = {p->part_count, experts ? part_of(p, 0)->rows : rows_of(p),
+                                     columns_of(p)};
+            esp_gguf_put_tensor(&header, p->name, shape + !experts, 3 - !experts - p->vector,
+                                esp_gguf_type_of(p->dtype)->number, size_of(p));
         }
         if (!esp_gguf_header_bytes(&header, bytes))
-            status = esp_fail(q->err, q->errlen, ESP_E_MEMORY, "not enough memory for %s",
-                              q->model->path);
+            status = esp_no_memory(q->model->path, q->err, q->errlen);
     }
     esp_gguf_header_free(&header);
     return status;
@@ -404,7 +358,7 @@ static int write_tensor(struct quantizing *q, const struct esp_writing *w,
     c.out = malloc((size_t)(rows < most ? rows : most) * bytes);
     c.room = malloc((size_t)esp_pool_threads(q->pool) * 2 * (size_t)columns * sizeof *c.room);
     if (!c.out || !c.room)
-        status = esp_fail(q->err, q->errlen, ESP_E_MEMORY, "not enough memory for %s", p->name);
+        status = esp_no_memory(p->name, q->err, q->errlen);
     for (; c.first < rows && status == ESP_OK; c.first += c.rows) {
         c.rows = rows - c.first < most ? rows - c.first : most;
         c.parts = c.rows < PARTS ? c.rows : PARTS;
@@ -535,15 +489,6 @@ static int write_file(struct quantizing *q, const char *to, bool over)
     return status;
 }
 
-static bool same_name(const char *a, const char *b)
-{
-    while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b)) {
-        a++;
-        b++;
-    }
-    return !*a && !*b;
-}
-
 /* A file of architecture "llama" may have a window (Mistral's), but llama.cpp ignores that key
  * there. */
 static int ignored_window(const struct quantizing *q)
@@ -565,7 +510,7 @@ int esp_model_quantize(const char *from, const char *to, const char *type, bool 
     q.errlen = errlen;
     *report = (struct esp_quantize_report){.tokens = 0};
     for (int i = 0; i < MIXES; i++)
-        if (same_name(mixes[i].name, type))
+        if (strcasecmp(mixes[i].name, type) == 0)
             q.mix = &mixes[i];
     if (!q.mix)
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no type %.40s; there are %s",
@@ -573,9 +518,7 @@ int esp_model_quantize(const char *from, const char *to, const char *type, bool 
     int status = esp_model_open(&q.model, from, err, errlen);
     if (status < 0)
         return status;
-    for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
-        if (strcmp(architectures[i]->name, q.model->architecture) == 0)
-            q.architecture = architectures[i];
+    q.architecture = esp_architecture_named(q.model->architecture);
     report->ignored_window = ignored_window(&q);
     q.pool = esp_pool_open(esp_pool_cores());
     status = q.pool ? write_file(&q, to, over)

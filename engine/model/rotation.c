@@ -27,21 +27,15 @@ struct rotation {
     enum rope_type type;
     int count; /* of frequencies */
     double theta, factor, original;
-    char *err;
-    size_t errlen;
+    int status; /* of the first failure */
 };
 
-static int read_number(const struct rotation *r, double *value, double smallest, double largest,
-                       const char *keys)
+/* Nothing is read after a failure. */
+static void read_number(struct rotation *r, double *value, double smallest, double largest,
+                        const char *keys)
 {
-    return esp_config_number(value, smallest, largest, keys, r->json, r->err, r->errlen);
-}
-
-static const cJSON *find(const struct rotation *r, const char *keys)
-{
-    const char *key;
-    int length;
-    return esp_json_find(r->json->root, keys, &key, &length);
+    if (r->status == ESP_OK)
+        r->status = esp_config_number(value, smallest, largest, keys, r->json);
 }
 
 /* Returns the kind of scaling, or a negative status. */
@@ -54,21 +48,16 @@ static int rope_type(const struct rotation *r)
     const cJSON *item = esp_json_find(
         r->json->root, ESP_ROPE_KEY("rope_type") "|" ESP_ROPE_KEY("type"), &key, &length);
     const char *name = item ? cJSON_GetStringValue(item) : "default";
-    bool lists = find(r, ESP_ROPE_KEY("long_factor")) != NULL;
+    bool lists = esp_json_find(r->json->root, ESP_ROPE_KEY("long_factor"), NULL, NULL) != NULL;
     if (name && (strcmp(name, "su") == 0 || (lists && strcmp(name, "yarn") == 0)))
         name = "longrope"; /* as the first Phi-3 models call it */
     for (int type = 0; name && type < ROPE_TYPES; type++)
         if (strcmp(name, names[type]) == 0)
             return type;
-    return esp_fail(r->err, r->errlen, ESP_E_UNSUPPORTED,
-                    "%s: %.*s is %s; only default, linear, dynamic, llama3, yarn and longrope "
-                    "are supported",
-                    r->json->path, length, key, name ? name : "not text");
-}
-
-static float *new_table(const struct rotation *r)
-{
-    return malloc(((size_t)r->count + 1) * sizeof(float));
+    return esp_json_fail(r->json, ESP_E_UNSUPPORTED,
+                         "%.*s is %s; only default, linear, dynamic, llama3, yarn and longrope "
+                         "are supported",
+                         length, key, name ? name : "not text");
 }
 
 static void fill(float *frequency, int count, double theta)
@@ -79,17 +68,15 @@ static void fill(float *frequency, int count, double theta)
 
 /* ------------------------------------------------------------------ llama3 */
 
-enum { LOW, HIGH, LLAMA3_VALUES };
-
 /* Wavelengths far beyond the original context are stretched by `factor`, short ones kept, those
  * in between blended. 1 / x and a / x are reciprocals times a, as in PyTorch. */
-static void stretch_long(const struct rotation *r, const double value[LLAMA3_VALUES])
+static void stretch_long(const struct rotation *r, double least, double most)
 {
     float *frequency = r->tables->global;
     float factor = (float)r->factor, original = (float)r->original;
-    float longest = (float)(r->original / value[LOW]);
-    float shortest = (float)(r->original / value[HIGH]);
-    float low = (float)value[LOW], width = (float)(value[HIGH] - value[LOW]);
+    float longest = (float)(r->original / least);
+    float shortest = (float)(r->original / most);
+    float low = (float)least, width = (float)(most - least);
     for (int i = 0; i < r->count; i++) {
         float wavelength = 1.0f / frequency[i] * (float)(2 * M_PI);
         if (wavelength > longest) {
@@ -101,19 +88,17 @@ static void stretch_long(const struct rotation *r, const double value[LLAMA3_VAL
     }
 }
 
-static int scale_llama3(const struct rotation *r)
+static void scale_llama3(struct rotation *r)
 {
-    double value[LLAMA3_VALUES] = {ESP_REQUIRED, ESP_REQUIRED};
-    int status = read_number(r, &value[LOW], 1e-6, 1e6, ESP_ROPE_KEY("low_freq_factor"));
-    if (status == 0)
-        status = read_number(r, &value[HIGH], 1e-6, 1e6, ESP_ROPE_KEY("high_freq_factor"));
-    if (status == 0 && value[HIGH] <= value[LOW])
-        return esp_fail(r->err, r->errlen, ESP_E_FORMAT,
-                        "%s: high_freq_factor (%g) must be larger than low_freq_factor (%g)",
-                        r->json->path, value[HIGH], value[LOW]);
-    if (status == 0)
-        stretch_long(r, value);
-    return status;
+    double low = ESP_REQUIRED, high = ESP_REQUIRED;
+    read_number(r, &low, 1e-6, 1e6, ESP_ROPE_KEY("low_freq_factor"));
+    read_number(r, &high, 1e-6, 1e6, ESP_ROPE_KEY("high_freq_factor"));
+    if (r->status == ESP_OK && high <= low)
+        r->status = esp_json_fail(
+            r->json, ESP_E_FORMAT,
+            "high_freq_factor (%g) must be larger than low_freq_factor (%g)", high, low);
+    if (r->status == ESP_OK)
+        stretch_long(r, low, high);
 }
 
 /* ------------------------------------------------------------------ yarn */
@@ -129,30 +114,25 @@ static double frequency_with(const struct rotation *r, double turns)
     return 2 * r->count * log(r->original / (turns * 2 * M_PI)) / (2 * log(r->theta));
 }
 
-static int scale_yarn(const struct rotation *r)
+static void scale_yarn(struct rotation *r)
 {
     double fast = 32, slow = 1, scale = 0, mscale = 0, mscale_all = 0;
-    const cJSON *truncate = find(r, ESP_ROPE_KEY("truncate"));
-    int status = read_number(r, &fast, 1e-6, 1e6, ESP_ROPE_KEY("beta_fast"));
-    if (status == 0)
-        status = read_number(r, &slow, 1e-6, 1e6, ESP_ROPE_KEY("beta_slow"));
-    if (status == 0)
-        status = read_number(r, &mscale, 0, 1e3, ESP_ROPE_KEY("mscale"));
-    if (status == 0)
-        status = read_number(r, &mscale_all, 0, 1e3, ESP_ROPE_KEY("mscale_all_dim"));
-    if (status == 0)
-        status = read_number(r, &scale, 1e-3, 1e3, ESP_ROPE_KEY("attention_factor"));
-    if (status < 0)
-        return status;
-    if (r->theta <= 1)
-        return esp_fail(r->err, r->errlen, ESP_E_FORMAT,
-                        "%s: rope_theta must be above 1 with yarn", r->json->path);
+    read_number(r, &fast, 1e-6, 1e6, ESP_ROPE_KEY("beta_fast"));
+    read_number(r, &slow, 1e-6, 1e6, ESP_ROPE_KEY("beta_slow"));
+    read_number(r, &mscale, 0, 1e3, ESP_ROPE_KEY("mscale"));
+    read_number(r, &mscale_all, 0, 1e3, ESP_ROPE_KEY("mscale_all_dim"));
+    read_number(r, &scale, 1e-3, 1e3, ESP_ROPE_KEY("attention_factor"));
+    if (r->status == ESP_OK && r->theta <= 1)
+        r->status =
+            esp_json_fail(r->json, ESP_E_FORMAT, "rope_theta must be above 1 with yarn");
+    if (r->status < 0)
+        return;
     if (scale == 0)
         scale = mscale > 0 && mscale_all > 0
                     ? yarn_scale(r->factor, mscale) / yarn_scale(r->factor, mscale_all)
                     : yarn_scale(r->factor, 1);
     double low = frequency_with(r, fast), high = frequency_with(r, slow);
-    if (!cJSON_IsFalse(truncate)) {
+    if (!cJSON_IsFalse(esp_json_find(r->json->root, ESP_ROPE_KEY("truncate"), NULL, NULL))) {
         low = floor(low);
         high = ceil(high);
     }
@@ -168,7 +148,6 @@ static int scale_yarn(const struct rotation *r)
         frequency[i] = stretched * (1 - keep) + frequency[i] * keep;
     }
     r->tables->scale = (float)scale;
-    return 0;
 }
 
 /* ------------------------------------------------------------------ longrope */
@@ -179,16 +158,15 @@ static int divide_by_list(const struct rotation *r, float *frequency, const char
     int length, i = 0;
     const cJSON *list = esp_json_find(r->json->root, keys, &key, &length), *item;
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) != r->count)
-        return esp_fail(r->err, r->errlen, ESP_E_FORMAT,
-                        "%s: %.*s must be a list of %d numbers", r->json->path, length, key,
-                        r->count);
+        return esp_json_fail(r->json, ESP_E_FORMAT, "%.*s must be a list of %d numbers", length,
+                             key, r->count);
     cJSON_ArrayForEach(item, list)
     {
         double factor = cJSON_GetNumberValue(item);
         if (!(factor >= 1e-6 && factor <= 1e6))
-            return esp_fail(r->err, r->errlen, ESP_E_FORMAT,
-                            "%s: %.*s has an entry that is not a number from 1e-6 to 1e6",
-                            r->json->path, length, key);
+            return esp_json_fail(r->json, ESP_E_FORMAT,
+                                 "%.*s has an entry that is not a number from 1e-6 to 1e6",
+                                 length, key);
         frequency[i] = 1.0f / ((float)factor *
                                powf((float)r->theta, (float)(2 * i) / (float)(2 * r->count)));
         i++;
@@ -196,85 +174,82 @@ static int divide_by_list(const struct rotation *r, float *frequency, const char
     return 0;
 }
 
-static int scale_longrope(const struct rotation *r)
+static void scale_longrope(struct rotation *r)
 {
     struct esp_rotation_tables *t = r->tables;
     double scale = 0;
-    int status = read_number(r, &scale, 1e-3, 1e3, ESP_ROPE_KEY("attention_factor"));
-    if (status < 0)
-        return status;
+    read_number(r, &scale, 1e-3, 1e3, ESP_ROPE_KEY("attention_factor"));
+    if (r->status < 0)
+        return;
     if (scale == 0)
         scale =
             r->factor <= 1 || r->original < 2 ? 1 : sqrt(1 + log(r->factor) / log(r->original));
     t->scale = (float)scale;
     t->original = (int)r->original;
-    if (!(t->extended = new_table(r)))
-        return esp_fail(r->err, r->errlen, ESP_E_MEMORY, "not enough memory for %s",
-                        r->json->path);
-    status = divide_by_list(r, t->global, ESP_ROPE_KEY("short_factor"));
-    return status < 0 ? status : divide_by_list(r, t->extended, ESP_ROPE_KEY("long_factor"));
+    t->extended = malloc(((size_t)r->count + 1) * sizeof(float));
+    r->status = !t->extended ? esp_no_memory(r->json->path, r->json->err, r->json->errlen)
+                             : divide_by_list(r, t->global, ESP_ROPE_KEY("short_factor"));
+    if (r->status == ESP_OK)
+        r->status = divide_by_list(r, t->extended, ESP_ROPE_KEY("long_factor"));
 }
 
 /* ------------------------------------------------------------------ all of them */
 
 /* Reads what the scaling needs beside its kind. */
-static int read_scaling(struct rotation *r)
+static void read_scaling(struct rotation *r)
 {
-    int status = rope_type(r);
-    if (status < 0)
-        return status;
-    r->type = (enum rope_type)status;
+    const int type = rope_type(r);
+    r->status = type < 0 ? type : ESP_OK;
+    r->type = type < 0 ? DEFAULT : (enum rope_type)type;
     r->original = r->config->context;
     r->factor = 1;
     if (r->type == DEFAULT || r->type == DYNAMIC)
-        return 0;
+        return;
     if (r->type != LINEAR)
-        status = read_number(r, &r->original, 1, 16 << 20,
-                             "original_max_position_embeddings|" ESP_ROPE_KEY(
-                                 "original_max_position_embeddings"));
-    if (status < 0)
-        return status;
+        read_number(r, &r->original, 1, 16 << 20,
+                    "original_max_position_embeddings|" ESP_ROPE_KEY(
+                        "original_max_position_embeddings"));
     r->factor = r->type == LINEAR || r->type == LLAMA3 ? ESP_REQUIRED
                                                        : r->config->context / r->original;
-    return read_number(r, &r->factor, r->type == LONGROPE ? 1e-6 : 1, 1e6,
-                       ESP_ROPE_KEY("factor"));
+    read_number(r, &r->factor, r->type == LONGROPE ? 1e-6 : 1, 1e6, ESP_ROPE_KEY("factor"));
 }
 
-static int scale(const struct rotation *r)
+static int scale(struct rotation *r)
 {
     for (int i = 0; i < r->count && r->type == LINEAR; i++)
         r->tables->global[i] /= (float)r->factor;
-    return r->type == LLAMA3     ? scale_llama3(r)
-           : r->type == YARN     ? scale_yarn(r)
-           : r->type == LONGROPE ? scale_longrope(r)
-                                 : 0;
+    if (r->type == LLAMA3)
+        scale_llama3(r);
+    else if (r->type == YARN)
+        scale_yarn(r);
+    else if (r->type == LONGROPE)
+        scale_longrope(r);
+    return r->status;
 }
 
 int esp_config_rotation(struct esp_rotation_tables *tables, const struct esp_config *config,
-                        const struct esp_json *json, char *err, size_t errlen)
+                        const struct esp_json *json)
 {
-    struct rotation r = {.config = config,
-                         .json = json,
-                         .tables = tables,
-                         .theta = config->rope_theta,
-                         .err = err,
-                         .errlen = errlen};
+    struct rotation r = {
+        .config = config, .json = json, .tables = tables, .theta = config->rope_theta};
     *tables = (struct esp_rotation_tables){.scale = 1};
     if (config->rotary_fraction == 0)
         return 0;
     tables->rotary = (int)(config->head_dim * config->rotary_fraction);
     if (tables->rotary < 2 || tables->rotary % 2 != 0)
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s: %d of %d dimensions of a head are rotated; must be even and not 0",
-                        json->path, tables->rotary, config->head_dim);
+        return esp_json_fail(
+            json, ESP_E_UNSUPPORTED,
+            "%d of %d dimensions of a head are rotated; must be even and not 0", tables->rotary,
+            config->head_dim);
     r.count = tables->rotary / 2;
-    int status = read_scaling(&r);
-    if (status < 0)
-        return status;
-    tables->global = new_table(&r);
-    tables->local = config->rope_theta_local > 0 ? new_table(&r) : NULL;
+    read_scaling(&r);
+    if (r.status < 0)
+        return r.status;
+    const size_t bytes = ((size_t)r.count + 1) * sizeof *tables->global;
+    tables->global = malloc(bytes);
+    tables->local = config->rope_theta_local > 0 ? malloc(bytes) : NULL;
     if (!tables->global || (config->rope_theta_local > 0 && !tables->local))
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", json->path);
+        return esp_no_memory(json->path, json->err, json->errlen);
     fill(tables->global, r.count, config->rope_theta);
     if (tables->local)
         fill(tables->local, r.count, config->rope_theta_local);

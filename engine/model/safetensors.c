@@ -18,7 +18,7 @@
 
 enum { LENGTH_BYTES = 8, MAX_FILES = 4096 };
 
-static const char TORCH[] = "pytorch_model.bin";
+static const char INDEX[] = "model.safetensors.index.json", TORCH[] = "pytorch_model.bin";
 
 /* Bits per element of every type of the format; other types cannot be checked and are refused.
  */
@@ -67,15 +67,15 @@ static int read_shape(struct esp_stored *tensor, const cJSON *shape, int64_t *el
 /* Fills `tensor` from a header entry. Returns NULL, or an error text. */
 static const char *read_entry(struct esp_stored *tensor, const cJSON *entry, size_t data_size)
 {
-    const cJSON *type = cJSON_GetObjectItemCaseSensitive(entry, "dtype");
-    const cJSON *offsets = cJSON_GetObjectItemCaseSensitive(entry, "data_offsets");
+    const cJSON *type = esp_json_item(entry, "dtype");
+    const cJSON *offsets = esp_json_item(entry, "data_offsets");
     int64_t begin = whole(cJSON_GetArrayItem(offsets, 0));
     int64_t end = whole(cJSON_GetArrayItem(offsets, 1));
     int64_t elements, bits;
     if (!cJSON_IsString(type) || type_bits(type->valuestring) == 0)
         return "has an unknown dtype";
     snprintf(tensor->type, sizeof tensor->type, "%s", type->valuestring);
-    if (read_shape(tensor, cJSON_GetObjectItemCaseSensitive(entry, "shape"), &elements) < 0)
+    if (read_shape(tensor, esp_json_item(entry, "shape"), &elements) < 0)
         return "has a bad shape";
     if (cJSON_GetArraySize(offsets) != 2 || begin < 0 || end < begin)
         return "has bad data_offsets";
@@ -119,15 +119,13 @@ static int read_header(struct esp_stored_set *set, struct esp_shard *shard, cons
 {
     const cJSON *entry;
     size_t data_size = shard->size - data_at, first = set->count;
-    if (!esp_stored_reserve(set, (size_t)cJSON_GetArraySize(header)))
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", shard->path);
     cJSON_ArrayForEach(entry, header)
     {
         if (strcmp(entry->string, "__metadata__") == 0)
             continue;
         struct esp_stored *tensor = esp_stored_add(set, shard, entry->string);
         if (!tensor)
-            return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", shard->path);
+            return esp_no_memory(shard->path, err, errlen);
         const char *wrong = read_entry(tensor, entry, data_size);
         if (wrong)
             return esp_fail(err, errlen, ESP_E_FORMAT, "%s: tensor %s %s", shard->path,
@@ -142,22 +140,19 @@ static int read_shard(struct esp_stored_set *set, struct esp_shard *shard, char 
                       size_t errlen)
 {
     unsigned char bytes[LENGTH_BYTES];
-    uint64_t length = 0;
     if (shard->size < LENGTH_BYTES)
         return esp_fail(err, errlen, ESP_E_FORMAT, "%s is not a safetensors file: %zu bytes",
                         shard->path, shard->size);
     esp_tensor_file_read(&shard->source, 0, bytes, sizeof bytes);
-    for (int i = LENGTH_BYTES - 1; i >= 0; i--)
-        length = length << 8 | bytes[i];
+    const uint64_t length = esp_little_endian(bytes, sizeof bytes);
     if (length > ESP_JSON_LIMIT || length > shard->size - LENGTH_BYTES)
-        return esp_fail(
-            err, errlen, ESP_E_FORMAT,
-            "%s is not a safetensors file, or is truncated: its header has %llu bytes, "
-            "the file %zu",
-            shard->path, (unsigned long long)length, shard->size);
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s is not a safetensors file, or is truncated: its header has %llu "
+                        "bytes, the file %zu",
+                        shard->path, (unsigned long long)length, shard->size);
     char *text = malloc(length + 1);
     if (!text)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", shard->path);
+        return esp_no_memory(shard->path, err, errlen);
     esp_tensor_file_read(&shard->source, LENGTH_BYTES, text, length);
     text[length] = '\0';
     cJSON *header;
@@ -181,10 +176,9 @@ static int add_found(void *user, const char *name, const struct esp_stored *foun
                      size_t errlen)
 {
     const struct torch_shard *to = user;
-    struct esp_stored *added =
-        esp_stored_reserve(to->set, 1) ? esp_stored_add(to->set, to->shard, name) : NULL;
+    struct esp_stored *added = esp_stored_add(to->set, to->shard, name);
     if (!added)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", to->shard->path);
+        return esp_no_memory(to->shard->path, err, errlen);
     const struct esp_stored own = *added;
     *added = *found;
     added->name = own.name;
@@ -193,28 +187,20 @@ static int add_found(void *user, const char *name, const struct esp_stored *foun
     return ESP_OK;
 }
 
-static int read_torch_shard(struct esp_stored_set *set, struct esp_shard *shard, char *err,
-                            size_t errlen)
-{
-    struct torch_shard to = {set, shard};
-    return esp_torch_read(&shard->source, shard->size, shard->path, add_found, &to, err,
-                          errlen);
-}
-
-/* ------------------------------------------------------------------ any file */
-
 static int add_shard(struct esp_stored_set *set, const char *folder, const char *name,
                      char *err, size_t errlen)
 {
     char path[PATH_MAX];
-    struct esp_shard *shard;
+    struct torch_shard to = {.set = set};
     int status = esp_file_path(path, folder, name, err, errlen);
     if (status == 0)
-        status = esp_stored_open_file(set, path, &shard, err, errlen);
+        status = esp_stored_open_file(set, path, &to.shard, err, errlen);
     if (status < 0)
         return status;
-    return strcmp(name, TORCH) == 0 ? read_torch_shard(set, shard, err, errlen)
-                                    : read_shard(set, shard, err, errlen);
+    return strcmp(name, TORCH) == 0
+               ? esp_torch_read(&to.shard->source, to.shard->size, to.shard->path, add_found,
+                                &to, err, errlen)
+               : read_shard(set, to.shard, err, errlen);
 }
 
 /* ------------------------------------------------------------------ the folder */
@@ -229,13 +215,13 @@ static int by_text(const void *a, const void *b)
 static int shard_names(const struct esp_json *index, const char ***names, char *err,
                        size_t errlen)
 {
-    const cJSON *map = cJSON_GetObjectItemCaseSensitive(index->root, "weight_map"), *item;
+    const cJSON *map = esp_json_item(index->root, "weight_map"), *item;
     int count = 0, distinct = 0;
     if (!cJSON_IsObject(map) || !map->child)
         return esp_fail(err, errlen, ESP_E_FORMAT, "%s has no weight_map", index->path);
     *names = malloc((size_t)cJSON_GetArraySize(map) * sizeof **names);
     if (!*names)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", index->path);
+        return esp_no_memory(index->path, err, errlen);
     cJSON_ArrayForEach(item, map)
     {
         const char *name = cJSON_GetStringValue(item);
@@ -260,7 +246,7 @@ static int add_shards(struct esp_stored_set *set, const char *folder, char *err,
 {
     struct esp_json index;
     const char **names = NULL;
-    int status = esp_json_read(&index, folder, "model.safetensors.index.json", err, errlen);
+    int status = esp_json_read(&index, folder, INDEX, err, errlen);
     if (status < 0)
         return status;
     int count = shard_names(&index, &names, err, errlen);
@@ -274,16 +260,13 @@ static int add_shards(struct esp_stored_set *set, const char *folder, char *err,
 
 static int open_all(struct esp_stored_set *set, const char *folder, char *err, size_t errlen)
 {
+    static const char WHOLE[] = "model.safetensors";
+    const bool whole = esp_file_exists(folder, WHOLE);
     int status;
-    const char *single =
-        esp_file_exists(folder, "model.safetensors") ? "model.safetensors" : NULL;
-    if (!single && !esp_file_exists(folder, "model.safetensors.index.json") &&
-        esp_file_exists(folder, TORCH))
-        single = TORCH;
-    if (single)
-        status = add_shard(set, folder, single, err, errlen);
-    else if (esp_file_exists(folder, "model.safetensors.index.json"))
+    if (!whole && esp_file_exists(folder, INDEX))
         status = add_shards(set, folder, err, errlen);
+    else if (whole || esp_file_exists(folder, TORCH))
+        status = add_shard(set, folder, whole ? WHOLE : TORCH, err, errlen);
     else
         status =
             esp_fail(err, errlen, ESP_E_FILE,
@@ -295,12 +278,12 @@ static int open_all(struct esp_stored_set *set, const char *folder, char *err, s
     return status < 0 ? status : esp_stored_join_scales(set, err, errlen);
 }
 
-int esp_safetensors_open_file(struct esp_stored_set **set, const char *folder, const char *name,
-                              char *err, size_t errlen)
+int esp_safetensors_open(struct esp_stored_set **set, const char *folder, const char *name,
+                         char *err, size_t errlen)
 {
     *set = calloc(1, sizeof **set);
     if (!*set)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", folder);
+        return esp_no_memory(folder, err, errlen);
     int status =
         name ? add_shard(*set, folder, name, err, errlen) : open_all(*set, folder, err, errlen);
     if (status == 0 && name)
@@ -310,10 +293,4 @@ int esp_safetensors_open_file(struct esp_stored_set **set, const char *folder, c
         *set = NULL;
     }
     return status;
-}
-
-int esp_safetensors_open(struct esp_stored_set **set, const char *folder, char *err,
-                         size_t errlen)
-{
-    return esp_safetensors_open_file(set, folder, NULL, err, errlen);
 }

@@ -11,11 +11,9 @@
 
 #include "engine/model/stored.h"
 
-/* Opens the folder's files; close the set with esp_stored_close(). */
-int esp_safetensors_open(struct esp_stored_set **set, const char *folder, char *err,
-                         size_t errlen);
-/* The same for a single file of that folder; name = NULL: like esp_safetensors_open(). */
-int esp_safetensors_open_file(struct esp_stored_set **set, const char *folder, const char *name,
-                              char *err, size_t errlen);
+/* Opens one file of the folder, or with name = NULL those of its model; close the set with
+ * esp_stored_close(). */
+int esp_safetensors_open(struct esp_stored_set **set, const char *folder, const char *name,
+                         char *err, size_t errlen);
 
 #endif

@@ -147,19 +147,9 @@ static bool translate_escape(struct translation *t, bool in_class)
         {'B',
          "(?:(?<=[" LONE_WORD "])(?=[" LONE_WORD "])|(?<![" LONE_WORD "])(?![" LONE_WORD "]))",
          NULL},
-        {'d', "\\d", "\\d"},
-        {'D', "\\D", "\\D"},
-        {'n', "\\n", "\\n"},
-        {'r', "\\r", "\\r"},
-        {'t', "\\t", "\\t"},
-        {'f', "\\f", "\\f"},
         {'v', "\\x0b", "\\x0b"},
         {'a', "\\x07", "\\x07"},
         {'e', "\\x1b", "\\x1b"},
-        {'A', "\\A", NULL},
-        {'z', "\\z", NULL},
-        {'Z', "\\Z", NULL},
-        {'R', "\\R", NULL},
     };
     char c = *t->p;
     /* Oniguruma adds the other case of every character in the class; PCRE2 does not. */
@@ -176,7 +166,8 @@ static bool translate_escape(struct translation *t, bool in_class)
             return put(t, text);
         }
     }
-    if (c == '\0' || isalnum((unsigned char)c))
+    const bool same = c != '\0' && strchr(in_class ? "dDnrtf" : "dDnrtfAzZR", c);
+    if (!same && (c == '\0' || isalnum((unsigned char)c)))
         return refuse(t, "a backslash before a letter or digit that is rarely used");
     return put(t, "\\") && copy(t, 1);
 }

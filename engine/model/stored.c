@@ -23,7 +23,7 @@ int esp_stored_open_file(struct esp_stored_set *set, const char *path, struct es
         set->shards = shards;
     if (!opened || !shards) {
         free(opened);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", path);
+        return esp_no_memory(path, err, errlen);
     }
     int status = esp_path_open(&opened->source.fd, &opened->size, path, err, errlen);
     if (status < 0) {
@@ -50,27 +50,22 @@ void esp_stored_drop_file(struct esp_stored_set *set)
     close_shard(set->shards[--set->shard_count]);
 }
 
-bool esp_stored_reserve(struct esp_stored_set *set, size_t more)
-{
-    struct esp_stored *tensors =
-        realloc(set->tensors, (set->count + more + 1) * sizeof *tensors);
-    if (tensors)
-        set->tensors = tensors;
-    return tensors != NULL;
-}
-
 struct esp_stored *esp_stored_add(struct esp_stored_set *set, struct esp_shard *shard,
                                   const char *name)
 {
+    if (set->count == set->room) {
+        const size_t room = 2 * set->room + 64;
+        struct esp_stored *tensors = realloc(set->tensors, room * sizeof *tensors);
+        if (!tensors)
+            return NULL;
+        set->tensors = tensors;
+        set->room = room;
+    }
     struct esp_stored *tensor = &set->tensors[set->count];
-    memset(tensor, 0, sizeof *tensor);
-    tensor->name = strdup(name);
-    if (!tensor->name)
-        return NULL;
-    tensor->source = &shard->source;
-    tensor->file = shard->path;
-    set->count++;
-    return tensor;
+    *tensor = (struct esp_stored){
+        .name = strdup(name), .source = &shard->source, .file = shard->path};
+    set->count += tensor->name != NULL;
+    return tensor->name ? tensor : NULL;
 }
 
 static int by_name(const void *a, const void *b)

@@ -49,7 +49,7 @@ struct esp_stored_set {
     struct esp_shard **shards; /* (shard_count) */
     int shard_count;
     struct esp_stored *tensors; /* (count) sorted by name once all files are read */
-    size_t count;
+    size_t count, room;
 };
 
 /* ------------------------------------------------------------------ for readers */
@@ -60,11 +60,8 @@ int esp_stored_open_file(struct esp_stored_set *set, const char *path, struct es
                          char *err, size_t errlen);
 /* Closes and removes the last opened file, which must have no tensors yet. */
 void esp_stored_drop_file(struct esp_stored_set *set);
-/* Makes room for `more` tensors, so that as many calls of esp_stored_add() need no memory.
- * False: there is no memory. */
-bool esp_stored_reserve(struct esp_stored_set *set, size_t more);
 /* A new tensor of that file, zeroed except name, source and file. NULL: there is no memory. The
- * pointer is valid until the next reserve. */
+ * pointer is valid until the next call. */
 struct esp_stored *esp_stored_add(struct esp_stored_set *set, struct esp_shard *shard,
                                   const char *name);
 /* Joins each two bytes tensors NAME_blocks (..., blocks, 16) and NAME_scales (..., blocks), the

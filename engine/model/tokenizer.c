@@ -100,8 +100,8 @@ static bool decodes_bytes(const cJSON *decoder, bool byte_fallback, const char *
 {
     static const char *const known[] = {"ByteLevel", "ByteFallback", "Fuse",
                                         "Metaspace", "Replace",      "Strip"};
-    const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(decoder, "type"));
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(decoder, "decoders"), *item;
+    const char *type = esp_json_text(decoder, "type");
+    const cJSON *list = esp_json_item(decoder, "decoders"), *item;
     *other = type ? type : "";
     if (type && strcmp(type, "Sequence") == 0 && cJSON_IsArray(list)) {
         cJSON_ArrayForEach(item, list)
@@ -136,8 +136,8 @@ static int check_decoder(const cJSON *decoder, bool byte_fallback, char *err, si
  */
 static int32_t find_prefix(const struct esp_tokenizer *t, const cJSON *processor)
 {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(processor, "processors"), *item;
-    const cJSON *single = cJSON_GetObjectItemCaseSensitive(processor, "single");
+    const cJSON *list = esp_json_item(processor, "processors"), *item;
+    const cJSON *single = esp_json_item(processor, "single");
     cJSON_ArrayForEach(item, list)
     {
         int32_t token = find_prefix(t, item);
@@ -146,39 +146,35 @@ static int32_t find_prefix(const struct esp_tokenizer *t, const cJSON *processor
     }
     if (!cJSON_IsArray(single))
         return -1;
-    const cJSON *first =
-        cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(single, 0), "SpecialToken");
-    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(first, "id"));
+    const cJSON *first = esp_json_item(cJSON_GetArrayItem(single, 0), "SpecialToken");
+    const char *name = esp_json_text(first, "id");
     return name ? esp_tokenizer_find(t, name, strlen(name)) : -1;
 }
 
 static int read_parts(struct esp_tokenizer *t, const cJSON *json, char *err, size_t errlen)
 {
-    const cJSON *model = cJSON_GetObjectItemCaseSensitive(json, "model");
-    const cJSON *added = cJSON_GetObjectItemCaseSensitive(json, "added_tokens");
+    const cJSON *model = esp_json_item(json, "model");
+    const cJSON *added = esp_json_item(json, "added_tokens");
     if (!cJSON_IsObject(model))
         return esp_fail(err, errlen, ESP_E_FORMAT, "\"model\" is missing or not an object");
     /* The first files of this format had no model.type; BPE alone has merges. */
-    const cJSON *type = cJSON_GetObjectItemCaseSensitive(model, "type");
+    const cJSON *type = esp_json_item(model, "type");
     if (type && !(cJSON_IsString(type) && strcmp(type->valuestring, "BPE") == 0))
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "model.type \"%.40s\" is not supported: only BPE is",
                         cJSON_IsString(type) ? type->valuestring : "");
     bool fallback = false;
-    int status = esp_normalizer_read(
-        &t->normalizer, cJSON_GetObjectItemCaseSensitive(json, "normalizer"), err, errlen);
+    int status =
+        esp_normalizer_read(&t->normalizer, esp_json_item(json, "normalizer"), err, errlen);
     if (status == ESP_OK)
         status = esp_bpe_check(model, &fallback, err, errlen);
     if (status == ESP_OK)
-        status = esp_pretokenizer_read(&t->pretokenizer,
-                                       cJSON_GetObjectItemCaseSensitive(json, "pre_tokenizer"),
+        status = esp_pretokenizer_read(&t->pretokenizer, esp_json_item(json, "pre_tokenizer"),
                                        fallback, err, errlen);
     if (status == ESP_OK)
-        status = check_decoder(cJSON_GetObjectItemCaseSensitive(json, "decoder"), fallback, err,
-                               errlen);
+        status = check_decoder(esp_json_item(json, "decoder"), fallback, err, errlen);
     if (status == ESP_OK)
-        status = esp_vocabulary_read(&t->vocabulary,
-                                     cJSON_GetObjectItemCaseSensitive(model, "vocab"), added,
+        status = esp_vocabulary_read(&t->vocabulary, esp_json_item(model, "vocab"), added,
                                      fallback, err, errlen);
     if (status == ESP_OK)
         status = esp_bpe_read(&t->bpe, &t->vocabulary, model, err, errlen);
@@ -187,9 +183,7 @@ static int read_parts(struct esp_tokenizer *t, const cJSON *json, char *err, siz
     if (status == ESP_OK)
         status = esp_added_tokens_init(&t->normalized, &t->vocabulary, added, &t->normalizer,
                                        err, errlen);
-    t->prefix = status < 0
-                    ? -1
-                    : find_prefix(t, cJSON_GetObjectItemCaseSensitive(json, "post_processor"));
+    t->prefix = status < 0 ? -1 : find_prefix(t, esp_json_item(json, "post_processor"));
     return status;
 }
 

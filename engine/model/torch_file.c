@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/model/json.h"
 #include "engine/model/zip.h"
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
@@ -22,15 +23,15 @@ enum kind { OTHER, MARK, INTEGER, STRING, GLOBAL, TUPLE, STORAGE, TENSOR, DICTIO
 struct value {
     enum kind kind;
     int64_t number;   /* INTEGER; elements of a STORAGE; STRING, GLOBAL: length of the text */
-    const char *text; /* STRING, GLOBAL "module name"; STORAGE: the type of its elements */
+    const char *text; /* STRING, GLOBAL "module name" */
     size_t first, items; /* TUPLE: of the items; TENSOR: place in `tensors`; STORAGE: place in
-                            the archive's list */
+                            the archive's list, and type in `storages` */
 };
 
 struct machine {
     const char *code;
     size_t size, at;
-    struct value *stack, *items, *memo; /* items: of all tuples */
+    struct value *stack, *items, *memo; /* (room) each, in one block; items: of all tuples */
     size_t depth, item_count, memo_count, room;
     struct esp_stored *tensors;
     size_t tensor_count, named_count, tensor_room;
@@ -63,9 +64,7 @@ static const char *take(struct machine *m, size_t bytes)
 static bool take_number(struct machine *m, int bytes, uint64_t *value)
 {
     const char *at = take(m, (size_t)bytes);
-    *value = 0;
-    for (int i = bytes - 1; at && i >= 0; i--)
-        *value = *value << 8 | (unsigned char)at[i];
+    *value = at ? esp_little_endian(at, (size_t)bytes) : 0;
     return at != NULL;
 }
 
@@ -140,14 +139,6 @@ static const struct {
 
 enum { STORAGES = sizeof storages / sizeof *storages };
 
-static size_t type_bytes(const char *type)
-{
-    for (int i = 0; i < STORAGES; i++)
-        if (strcmp(storages[i].type, type) == 0)
-            return storages[i].bytes;
-    return 0;
-}
-
 /* ('storage', type, key, device, elements) is the file data/key of the archive. */
 static int read_storage(struct machine *m)
 {
@@ -173,8 +164,8 @@ static int read_storage(struct machine *m)
         return refuse(m, "has a storage that is not in the file, or is shorter there");
     return push(m, (struct value){.kind = STORAGE,
                                   .number = item[4].number,
-                                  .text = storages[type].type,
-                                  .first = (size_t)(entry - m->zip->entries)});
+                                  .first = (size_t)(entry - m->zip->entries),
+                                  .items = (size_t)type});
 }
 
 /* (storage, offset, sizes, strides, ...); the tensor must be contiguous. */
@@ -189,7 +180,7 @@ static int build_tensor(struct machine *m, const struct value *arguments)
     struct esp_stored *t = &m->tensors[m->tensor_count];
     int64_t elements = 1;
     *t = (struct esp_stored){.rank = (int)item[2].items};
-    snprintf(t->type, sizeof t->type, "%s", item[0].text);
+    snprintf(t->type, sizeof t->type, "%s", storages[item[0].items].type);
     for (int i = t->rank - 1; i >= 0; i--) {
         if (sizes[i].kind != INTEGER || strides[i].kind != INTEGER || sizes[i].number < 0)
             return refuse(m, "builds a tensor in an unknown way");
@@ -202,7 +193,7 @@ static int build_tensor(struct machine *m, const struct value *arguments)
     if (item[1].number < 0 || item[1].number > item[0].number ||
         elements > item[0].number - item[1].number)
         return refuse(m, "has a tensor that goes beyond its storage");
-    const size_t bytes = type_bytes(t->type);
+    const size_t bytes = storages[item[0].items].bytes;
     t->begin = (size_t)item[1].number * bytes;
     t->end = t->begin + (size_t)elements * bytes;
     t->offset = m->zip->entries[item[0].first].offset + t->begin;
@@ -368,24 +359,19 @@ static int step(struct machine *m, char code)
 
 static int run(struct machine *m)
 {
-    static const struct {
-        char code;
-        int bytes;
-    } numbered[] = {{'K', 1}, {'M', 2}, {'J', 4}, {'\x8a', 1}, {'X', 4},    {'\x8c', 1},
-                    {'q', 1}, {'r', 4}, {'h', 1}, {'j', 4},    {'\x80', 1}, {'\x95', 8}};
+    /* Bytes of the number after an instruction. */
+    static const unsigned char numbered[256] = {
+        ['K'] = 1, ['M'] = 2, ['J'] = 4, [0x8a] = 1, ['X'] = 4,  [0x8c] = 1,
+        ['q'] = 1, ['r'] = 4, ['h'] = 1, ['j'] = 4,  [0x80] = 1, [0x95] = 8};
     int status = ESP_OK;
     while (status == ESP_OK) {
         const char *code = take(m, 1);
-        size_t i = 0;
         if (!code)
             return refuse(m, "is truncated");
         if (*code == '.')
             break;
-        while (i < sizeof numbered / sizeof *numbered && numbered[i].code != *code)
-            i++;
-        status = i < sizeof numbered / sizeof *numbered
-                     ? step_number(m, *code, numbered[i].bytes)
-                     : step(m, *code);
+        const int bytes = numbered[(unsigned char)*code];
+        status = bytes > 0 ? step_number(m, *code, bytes) : step(m, *code);
     }
     return status;
 }
@@ -427,14 +413,14 @@ static int read_pickle(struct machine *m, struct esp_tensor_file *file)
     m->room = m->size = pickle->size;
     m->folder = pickle->name;
     m->folder_length = pickle->length - strlen("data.pkl");
-    m->stack = calloc(m->room + 1, sizeof *m->stack);
-    m->items = calloc(m->room + 1, sizeof *m->items);
-    m->memo = calloc(m->room + 1, sizeof *m->memo);
+    m->stack = calloc(m->room + 1, 3 * sizeof *m->stack);
+    m->items = m->stack + (m->stack ? m->room : 0);
+    m->memo = m->items + (m->stack ? m->room : 0);
     m->tensor_room = m->room / 16 + 1; /* each takes more bytes of the pickle */
     m->tensors = calloc(m->tensor_room, sizeof *m->tensors);
     int status;
-    if (!code || !m->stack || !m->items || !m->memo || !m->tensors) {
-        status = esp_fail(m->err, m->errlen, ESP_E_MEMORY, "not enough memory for %s", m->path);
+    if (!code || !m->stack || !m->tensors) {
+        status = esp_no_memory(m->path, m->err, m->errlen);
     } else {
         esp_tensor_file_read(file, pickle->offset, code, pickle->size);
         m->code = code;
@@ -442,8 +428,6 @@ static int read_pickle(struct machine *m, struct esp_tensor_file *file)
     }
     free(code);
     free(m->stack);
-    free(m->items);
-    free(m->memo);
     free(m->tensors);
     return status;
 }

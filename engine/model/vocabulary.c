@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/model/json.h"
 #include "kernels/status.h"
 
 enum {
@@ -154,32 +155,23 @@ static int check_id(const cJSON *number, const char *text, char *err, size_t err
 static int allocate(struct esp_vocabulary *v, const cJSON *vocab, const cJSON *added, char *err,
                     size_t errlen)
 {
-    const cJSON *item;
+    const cJSON *lists[] = {vocab, added}, *item;
     size_t bytes = 1, count = 0;
-    cJSON_ArrayForEach(item, vocab)
-    {
-        int id = check_id(item, item->string, err, errlen);
-        if (id < 0)
-            return id;
-        v->size = id >= v->size ? id + 1 : v->size;
-        bytes += strlen(item->string);
-        count++;
-    }
-    cJSON_ArrayForEach(item, added)
-    {
-        const char *text =
-            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "content"));
-        if (!text)
-            return esp_fail(err, errlen, ESP_E_FORMAT,
-                            "entry %zu of added_tokens has no text \"content\"",
-                            count - (size_t)cJSON_GetArraySize(vocab));
-        int id = check_id(cJSON_GetObjectItemCaseSensitive(item, "id"), text, err, errlen);
-        if (id < 0)
-            return id;
-        v->size = id >= v->size ? id + 1 : v->size;
-        bytes += strlen(text);
-        count++;
-    }
+    for (int list = 0; list < 2; list++)
+        cJSON_ArrayForEach(item, lists[list])
+        {
+            const char *text = list == 0 ? item->string : esp_json_text(item, "content");
+            if (!text)
+                return esp_fail(err, errlen, ESP_E_FORMAT,
+                                "entry %zu of added_tokens has no text \"content\"",
+                                count - (size_t)cJSON_GetArraySize(vocab));
+            int id = check_id(list == 0 ? item : esp_json_item(item, "id"), text, err, errlen);
+            if (id < 0)
+                return id;
+            v->size = id >= v->size ? id + 1 : v->size;
+            bytes += strlen(text);
+            count++;
+        }
     if (count > TOKEN_LIMIT)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "there are %zu tokens; at most %d are supported", count, TOKEN_LIMIT);
@@ -209,7 +201,7 @@ static int read_flags(const cJSON *item, const char *text, uint32_t *flags, char
     };
     *flags = ESP_TOKEN_ADDED;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        const cJSON *field = cJSON_GetObjectItemCaseSensitive(item, fields[i].name);
+        const cJSON *field = esp_json_item(item, fields[i].name);
         if (!cJSON_IsBool(field))
             return esp_fail(err, errlen, ESP_E_FORMAT,
                             "\"%s\" of the added token \"%.40s\" is not true or false",
@@ -264,14 +256,14 @@ static int add_entry(struct esp_vocabulary *v, const cJSON *item, uint32_t flags
 
 static int add_added(struct esp_vocabulary *v, const cJSON *item, char *err, size_t errlen)
 {
-    const char *content = cJSON_GetObjectItemCaseSensitive(item, "content")->valuestring;
+    const char *content = esp_json_item(item, "content")->valuestring;
     uint32_t flags;
     int status = read_flags(item, content, &flags, err, errlen);
     if (status < 0 || !*content)
         return status; /* an empty token matches nothing; the Hugging Face library drops it, too
                         */
-    return add_entry(v, cJSON_GetObjectItemCaseSensitive(item, "id"), flags, content,
-                     strlen(content), err, errlen);
+    return add_entry(v, esp_json_item(item, "id"), flags, content, strlen(content), err,
+                     errlen);
 }
 
 /* Takes an entry of model.vocab as the token of a byte. Returns 0 if it is not one of a byte.
@@ -323,23 +315,16 @@ int esp_vocabulary_read(struct esp_vocabulary *v, const cJSON *vocab, const cJSO
     if (added && !cJSON_IsNull(added) && !cJSON_IsArray(added))
         return esp_fail(err, errlen, ESP_E_FORMAT, "added_tokens is not a list");
     int status = allocate(v, vocab, added, err, errlen);
-    const cJSON *item;
-    cJSON_ArrayForEach(item, vocab)
-    {
-        if (status < 0)
-            return status;
+    const cJSON *item = status == ESP_OK ? vocab->child : NULL;
+    for (; item && status >= 0; item = item->next) {
         if (!*item->string)
             return esp_fail(err, errlen, ESP_E_FORMAT, "model.vocab has a token without text");
         status = byte_fallback ? add_byte(v, item, err, errlen) : 0;
         if (status == 0)
             status = add_entry(v, item, 0, item->string, strlen(item->string), err, errlen);
     }
-    cJSON_ArrayForEach(item, added)
-    {
-        if (status < 0)
-            return status;
+    for (item = added ? added->child : NULL; item && status >= 0; item = item->next)
         status = add_added(v, item, err, errlen);
-    }
     return status < 0 ? status : find_bytes(v, err, errlen);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/model/json.h"
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 
@@ -16,14 +17,6 @@ enum {
     LOCAL = 30,      /* a header before contents, without its texts */
     DIRECTORY_LIMIT = 64 << 20
 };
-
-static uint64_t number(const char *at, int bytes)
-{
-    uint64_t value = 0;
-    for (int i = bytes - 1; i >= 0; i--)
-        value = value << 8 | (unsigned char)at[i];
-    return value;
-}
 
 static int damaged(const char *path, const char *what, char *err, size_t errlen)
 {
@@ -42,13 +35,14 @@ static int find_large(struct place *place, struct esp_tensor_file *file, size_t 
     if (end_at < LOCATOR)
         return -1;
     esp_tensor_file_read(file, end_at - LOCATOR, locator, LOCATOR);
-    uint64_t at = number(locator + 8, 8);
+    uint64_t at = esp_little_endian(locator + 8, 8);
     if (memcmp(locator, "PK\6\7", 4) != 0 || size < LARGE_END || at > size - LARGE_END)
         return -1;
     esp_tensor_file_read(file, (size_t)at, end, LARGE_END);
     if (memcmp(end, "PK\6\6", 4) != 0)
         return -1;
-    *place = (struct place){number(end + 48, 8), number(end + 40, 8), number(end + 32, 8)};
+    *place = (struct place){esp_little_endian(end + 48, 8), esp_little_endian(end + 40, 8),
+                            esp_little_endian(end + 32, 8)};
     return 0;
 }
 
@@ -59,7 +53,7 @@ static int find_directory(struct place *place, struct esp_tensor_file *file, siz
     char *bytes = malloc(tail + 1);
     size_t at = tail < END ? 0 : tail - END + 1;
     if (!bytes)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", path);
+        return esp_no_memory(path, err, errlen);
     esp_tensor_file_read(file, size - tail, bytes, tail);
     while (at > 0 && memcmp(bytes + at - 1, "PK\5\6", 4) != 0)
         at--;
@@ -70,7 +64,8 @@ static int find_directory(struct place *place, struct esp_tensor_file *file, siz
                      "%s is not a zip archive of PyTorch 1.6 or later, or is truncated", path);
     } else {
         const char *end = bytes + at - 1;
-        *place = (struct place){number(end + 16, 4), number(end + 12, 4), number(end + 10, 2)};
+        *place = (struct place){esp_little_endian(end + 16, 4), esp_little_endian(end + 12, 4),
+                                esp_little_endian(end + 10, 2)};
         if ((place->offset == UINT32_MAX || place->size == UINT32_MAX ||
              place->count == UINT16_MAX) &&
             find_large(place, file, size, size - tail + at - 1) < 0)
@@ -87,7 +82,8 @@ static int find_directory(struct place *place, struct esp_tensor_file *file, siz
 static int read_large(const char *extra, size_t length, uint64_t *value[3])
 {
     for (size_t at = 0; at + 4 <= length;) {
-        const uint64_t id = number(extra + at, 2), bytes = number(extra + at + 2, 2);
+        const uint64_t id = esp_little_endian(extra + at, 2),
+                       bytes = esp_little_endian(extra + at + 2, 2);
         if (bytes > length - at - 4)
             return -1;
         size_t from = at + 4, end = from + (size_t)bytes;
@@ -96,7 +92,7 @@ static int read_large(const char *extra, size_t length, uint64_t *value[3])
                 continue;
             if (end - from < 8)
                 return -1;
-            *value[i] = number(extra + from, 8);
+            *value[i] = esp_little_endian(extra + from, 8);
             from += 8;
         }
         at = end;
@@ -114,21 +110,23 @@ static const char *read_entry(struct esp_zip_entry *entry, const char *directory
     const char *head = directory + at;
     if (length - at < ENTRY || memcmp(head, "PK\1\2", 4) != 0)
         return "its directory is truncated";
-    const size_t name = (size_t)number(head + 28, 2), extra = (size_t)number(head + 30, 2);
-    const size_t texts = name + extra + (size_t)number(head + 32, 2);
+    const size_t name = (size_t)esp_little_endian(head + 28, 2),
+                 extra = (size_t)esp_little_endian(head + 30, 2);
+    const size_t texts = name + extra + (size_t)esp_little_endian(head + 32, 2);
     if (texts > length - at - ENTRY)
         return "its directory is truncated";
-    uint64_t packed = number(head + 20, 4), size = number(head + 24, 4),
-             start = number(head + 42, 4);
+    uint64_t packed = esp_little_endian(head + 20, 4), size = esp_little_endian(head + 24, 4),
+             start = esp_little_endian(head + 42, 4);
     uint64_t *large[3] = {&size, &packed, &start};
     if (read_large(head + ENTRY + name, extra, large) < 0)
         return "a size in its directory is truncated";
-    if (number(head + 10, 2) != 0 || packed != size)
+    if (esp_little_endian(head + 10, 2) != 0 || packed != size)
         return "a part is compressed";
     if (file_size < LOCAL || start > file_size - LOCAL)
         return "a part lies outside the file";
     esp_tensor_file_read(file, (size_t)start, local, LOCAL);
-    const uint64_t begin = start + LOCAL + number(local + 26, 2) + number(local + 28, 2);
+    const uint64_t begin =
+        start + LOCAL + esp_little_endian(local + 26, 2) + esp_little_endian(local + 28, 2);
     if (memcmp(local, "PK\3\4", 4) != 0 || begin > file_size || size > file_size - begin)
         return "a part lies outside the file";
     *entry = (struct esp_zip_entry){head + ENTRY, name, (size_t)begin, (size_t)size};
@@ -136,17 +134,12 @@ static const char *read_entry(struct esp_zip_entry *entry, const char *directory
     return NULL;
 }
 
-static int compare(const char *a, size_t a_length, const char *b, size_t b_length)
-{
-    const size_t both = a_length < b_length ? a_length : b_length;
-    const int order = both ? memcmp(a, b, both) : 0;
-    return order ? order : (a_length > b_length) - (a_length < b_length);
-}
-
 static int by_name(const void *a, const void *b)
 {
     const struct esp_zip_entry *x = a, *y = b;
-    return compare(x->name, x->length, y->name, y->length);
+    const size_t both = x->length < y->length ? x->length : y->length;
+    const int order = both ? memcmp(x->name, y->name, both) : 0;
+    return order ? order : (x->length > y->length) - (x->length < y->length);
 }
 
 int esp_zip_open(struct esp_zip *zip, struct esp_tensor_file *file, size_t size,
@@ -163,7 +156,7 @@ int esp_zip_open(struct esp_zip *zip, struct esp_tensor_file *file, size_t size,
     zip->entries = calloc(count + 1, sizeof *zip->entries);
     if (!zip->directory || !zip->entries) {
         esp_zip_close(zip);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", path);
+        return esp_no_memory(path, err, errlen);
     }
     esp_tensor_file_read(file, (size_t)place.offset, zip->directory, (size_t)place.size);
     for (size_t at = 0; zip->count < count && status == ESP_OK; zip->count++) {

@@ -307,7 +307,7 @@ int esp_selector_read(struct esp_selector *s, const char *target, const char *ru
     if (!esp_place_beside(target, name, folder, file))
         return esp_fail(err, errlen, ESP_E_FILE, "the path of %.200s is too long", target);
     snprintf(path, sizeof path, "%s/%s", folder, file);
-    r.status = esp_safetensors_open_file(&r.set, folder, file, err, errlen);
+    r.status = esp_safetensors_open(&r.set, folder, file, err, errlen);
     if (r.status == ESP_OK && esp_selector_open(s, shape) < 0)
         r.status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %s", path);
     if (r.status == ESP_OK) {

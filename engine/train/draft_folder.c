@@ -148,7 +148,7 @@ static int read_parameter(const struct esp_stored_set *set, const struct esp_par
 int esp_draft_weights_read(struct esp_network *d, const char *folder, char *err, size_t errlen)
 {
     struct esp_stored_set *set;
-    int status = esp_safetensors_open(&set, folder, err, errlen);
+    int status = esp_safetensors_open(&set, folder, NULL, err, errlen);
     if (status < 0)
         return status;
     for (int i = 0; i < d->parameters.count && status == ESP_OK; i++)

@@ -85,7 +85,7 @@ static void read_model(const char *path)
         touch(&model->desc.layer[i].value);
         touch(&model->desc.layer[i].down);
     }
-    const char *template = esp_model_chat_template(model);
+    const char *template = model->chat_template;
     FUZZ_REQUIRE(!template || strlen(template) <= ZEROS, "a template ends");
     esp_model_close(model);
 }

@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     const char *name;
     char err[512];
     fuzz_folder_write("model.safetensors", bytes, length, 0);
-    if (esp_safetensors_open(&set, fuzz_folder(), err, sizeof err) < 0)
+    if (esp_safetensors_open(&set, fuzz_folder(), NULL, err, sizeof err) < 0)
         return 0;
     for (int i = 0; i < MOST_READ && esp_stored_unused(set, &name) > 0; i++) {
         struct esp_stored *tensor = esp_stored_find(set, name);

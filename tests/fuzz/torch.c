@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     fuzz_folder_empty();
     fuzz_folder_write("pytorch_model.bin", bytes, length, 0);
     fuzz_folder_write("config.json", config, sizeof config - 1, 0);
-    if (esp_safetensors_open(&set, fuzz_folder(), err, sizeof err) == 0) {
+    if (esp_safetensors_open(&set, fuzz_folder(), NULL, err, sizeof err) == 0) {
         for (size_t i = 0; i < set->count; i++)
             read_end(&set->tensors[i], set->shards[0]->size);
         esp_stored_close(set);

@@ -123,6 +123,22 @@ TEST(conversations_are_written_as_their_templates_write_them)
     CHECK(compared > 200, "%d", compared);
 }
 
+/* Does the template keep the system text in its place, and an answer as the cue and what the
+ * model wrote? */
+static bool keeps_turns(const struct esp_chat *chat)
+{
+    const unsigned variant = chat->variant, both = ESP_AT_CUE | ESP_AT_ANSWER;
+    if (variant & (ESP_CHAT_DROPS_REASONING | ESP_CHAT_DROPS_LINES | ESP_CHAT_SYSTEM_IS_LAST))
+        return false;
+    for (const struct esp_chat_piece *piece = chat->format->pieces; piece->at; piece++) {
+        const bool text = piece->content == ESP_SAY_TEXT && !piece->before && !piece->after;
+        if ((variant & piece->needs) == piece->needs && !(variant & piece->lacks) &&
+            piece->at & both && (piece->at & both) != both && !text)
+            return false;
+    }
+    return true;
+}
+
 /* Turn after turn, with the answers in between, is what the whole conversation is. */
 TEST(turns_one_by_one_make_the_same_text)
 {
@@ -136,7 +152,7 @@ TEST(turns_one_by_one_make_the_same_text)
         {
             struct esp_chat_message messages[64];
             struct esp_chat_text whole = {.bytes = NULL}, parts = {.bytes = NULL};
-            if (!chat.format || chat.format->answer) /* what it keeps of an answer is another */
+            if (!chat.format || !keeps_turns(&chat))
                 continue;
             int count = read_messages(messages, 64, conversation);
             const bool given = messages[0].role == ESP_CHAT_SYSTEM;

@@ -91,9 +91,10 @@ static void read_logits(const char *folder, float logits[TOKENS][MAX_VOCABULARY]
 TEST(a_larger_model_has_the_same_logits)
 {
     static const char *const folders[] = {
-        "llama-mha",   "llama-gqa",  "llama-mqa-tied", "llama-bias",      "llama-head-dim",
-        "llama-rope3", "llama-bf16", "neox-parallel",  "neox-sequential", "neox-bf16",
-        "mistral",     "qwen2",      "qwen3",          "qwen3-moe",       "mistral3-pictures"};
+        "llama-mha",       "llama-gqa",   "llama-mqa-tied",    "llama-bias",
+        "llama-head-dim",  "llama-rope3", "llama-bf16",        "neox-parallel",
+        "neox-sequential", "neox-bf16",   "mistral",           "qwen2",
+        "qwen3",           "qwen3-moe",   "mistral3-pictures", "phi3-partial"};
     static float before[TOKENS][MAX_VOCABULARY], after[TOKENS][MAX_VOCABULARY],
         memory[TOKENS][MAX_VOCABULARY];
     begin();

@@ -125,7 +125,8 @@ TEST(one_step_is_that_of_pytorch)
     struct esp_network_shape shape;
     char err[256] = "";
     float expected;
-    CHECK(esp_safetensors_open(&set, check_path("vectors/training"), err, sizeof err) == 0,
+    CHECK(esp_safetensors_open(&set, check_path("vectors/training"), NULL, err, sizeof err) ==
+              0,
           "%s", err);
     read_tensor("", "embedding", embedding, V * H);
     read_tensor("", "target_head", target_head, V * H);
