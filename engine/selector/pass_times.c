@@ -2,6 +2,7 @@
 #include "engine/selector/pass_times.h"
 
 #include <math.h>
+#include <string.h>
 
 const int esp_time_rows[ESP_TIME_ROWS] = {1, 2, 4, 8, 16, 28, 41};
 
@@ -22,14 +23,14 @@ void esp_nominal_times(struct esp_pass_times *t)
 
 bool esp_pass_times_sound(const struct esp_pass_times *t)
 {
-    bool sound = isfinite(t->choice) && t->choice > 0;
-    for (int i = 0; i < ESP_TIME_LENGTHS; i++) {
-        sound &= isfinite(t->length[i]) && t->length[i] > (i > 0 ? t->length[i - 1] : 0);
-        for (int j = 0; j < ESP_TIME_DRAFT_ROWS; j++)
-            sound &= isfinite(t->draft[i][j]) && t->draft[i][j] > 0;
-        for (int j = 0; j < ESP_TIME_ROWS; j++)
-            sound &= isfinite(t->target[i][j]) && t->target[i][j] > 0;
+    bool sound = true;
+    for (size_t i = 0; i < sizeof *t / sizeof(float); i++) {
+        float number;
+        memcpy(&number, (const char *)t + i * sizeof number, sizeof number);
+        sound &= isfinite(number) && number > 0;
     }
+    for (int i = 1; i < ESP_TIME_LENGTHS; i++)
+        sound &= t->length[i] > t->length[i - 1];
     return sound;
 }
 

@@ -48,6 +48,10 @@ void esp_selector_close(struct esp_selector *selector);
  * called when they are set. 0 or ESP_E_MEMORY. */
 int esp_selector_prepare(struct esp_selector *selector);
 
+/* A 127th of the largest value of a column of a matrix (inputs, outputs): what its 8-bit
+ * integers count. */
+float esp_selector_scale(const float *weights, int inputs, int outputs, int column);
+
 struct esp_selector_score {
     float logits[ESP_ACTIONS];
     float narrow[ESP_SELECTOR_NARROW_WIDTH];

@@ -1,8 +1,23 @@
 /* selector_shape.c - sizes and places of the network's tensors; see selector_shape.h. */
 #include "engine/selector/selector_shape.h"
 
-static const char *const names[] = {
-#define X(name, text) text,
+enum size {
+    ONE,
+    TARGET_HIDDEN,
+    DRAFT_HIDDEN,
+    ROOT_HIDDEN,
+    WIDTH,
+    JOINED,
+    WIDE,
+    NARROW,
+    ACTIONS
+};
+
+static const struct {
+    const char *name;
+    enum size inputs, outputs;
+} tensors[] = {
+#define X(name, ...) {__VA_ARGS__},
     ESP_SELECTOR_TENSORS(X)
 #undef X
 };
@@ -15,59 +30,25 @@ int esp_selector_width(const struct esp_selector_shape *shape)
                                              : width;
 }
 
-int esp_selector_joined(const struct esp_selector_shape *shape)
-{
-    return ESP_SELECTOR_STATES * esp_selector_width(shape) + ESP_SCALARS;
-}
-
-int esp_selector_wide(const struct esp_selector_shape *shape)
-{
-    return 4 * esp_selector_width(shape);
-}
-
-static void size_of(const struct esp_selector_shape *shape, int index, int *inputs,
-                    int *outputs)
-{
-    *inputs = 1;
-    *outputs = esp_selector_width(shape);
-    switch (index) {
-    case ESP_SELECTOR_TARGET:
-    case ESP_SELECTOR_DRAFT:
-    case ESP_SELECTOR_ROOT:
-        *inputs = shape->hidden[index / ESP_SELECTOR_PER_STATE];
-        break;
-    case ESP_SELECTOR_WIDE:
-        *inputs = esp_selector_joined(shape);
-        *outputs = esp_selector_wide(shape);
-        break;
-    case ESP_SELECTOR_WIDE_BIAS:
-        *outputs = esp_selector_wide(shape);
-        break;
-    case ESP_SELECTOR_NARROW:
-        *inputs = esp_selector_wide(shape);
-        *outputs = ESP_SELECTOR_NARROW_WIDTH;
-        break;
-    case ESP_SELECTOR_NARROW_BIAS:
-        *outputs = ESP_SELECTOR_NARROW_WIDTH;
-        break;
-    case ESP_SELECTOR_OUT:
-        *inputs = ESP_SELECTOR_NARROW_WIDTH;
-        *outputs = ESP_ACTIONS;
-        break;
-    case ESP_SELECTOR_OUT_BIAS:
-        *outputs = ESP_ACTIONS;
-        break;
-    default:
-        break;
-    }
-}
-
 struct esp_selector_part esp_selector_part(const struct esp_selector_shape *shape, int index)
 {
-    struct esp_selector_part part = {.name = names[index]};
+    const int width = esp_selector_width(shape);
+    const int sizes[] = {
+        [ONE] = 1,
+        [TARGET_HIDDEN] = shape->hidden[ESP_SELECTOR_H_TARGET],
+        [DRAFT_HIDDEN] = shape->hidden[ESP_SELECTOR_H_DRAFT],
+        [ROOT_HIDDEN] = shape->hidden[ESP_SELECTOR_H_ROOT],
+        [WIDTH] = width,
+        [JOINED] = ESP_SELECTOR_STATES * width + ESP_SCALARS,
+        [WIDE] = 4 * width,
+        [NARROW] = ESP_SELECTOR_NARROW_WIDTH,
+        [ACTIONS] = ESP_ACTIONS,
+    };
+    struct esp_selector_part part = {.name = tensors[index].name};
     for (int i = 0; i <= index; i++) {
         part.offset += part.count;
-        size_of(shape, i, &part.inputs, &part.outputs);
+        part.inputs = sizes[tensors[i].inputs];
+        part.outputs = sizes[tensors[i].outputs];
         part.count = (size_t)part.inputs * (size_t)part.outputs;
     }
     return part;

@@ -25,29 +25,30 @@ enum {
 /* h_prev of the target and of the draft, h_cur of the draft. */
 enum esp_selector_state { ESP_SELECTOR_H_TARGET, ESP_SELECTOR_H_DRAFT, ESP_SELECTOR_H_ROOT };
 
-/* The tensors, in the order of their memory. A matrix has a row for each input. */
+/* The tensors in the order of their memory, with inputs and outputs (selector_shape.c). A
+ * matrix has a row for each input. */
 #define ESP_SELECTOR_TENSORS(X)                                                                \
-    X(TARGET, "target.weight")                                                                 \
-    X(TARGET_BIAS, "target.bias")                                                              \
-    X(TARGET_GAIN, "target.norm.weight")                                                       \
-    X(TARGET_SHIFT, "target.norm.bias")                                                        \
-    X(DRAFT, "draft.weight")                                                                   \
-    X(DRAFT_BIAS, "draft.bias")                                                                \
-    X(DRAFT_GAIN, "draft.norm.weight")                                                         \
-    X(DRAFT_SHIFT, "draft.norm.bias")                                                          \
-    X(ROOT, "root.weight")                                                                     \
-    X(ROOT_BIAS, "root.bias")                                                                  \
-    X(ROOT_GAIN, "root.norm.weight")                                                           \
-    X(ROOT_SHIFT, "root.norm.bias")                                                            \
-    X(WIDE, "wide.weight")                                                                     \
-    X(WIDE_BIAS, "wide.bias")                                                                  \
-    X(NARROW, "narrow.weight")                                                                 \
-    X(NARROW_BIAS, "narrow.bias")                                                              \
-    X(OUT, "out.weight")                                                                       \
-    X(OUT_BIAS, "out.bias")
+    X(TARGET, "target.weight", TARGET_HIDDEN, WIDTH)                                           \
+    X(TARGET_BIAS, "target.bias", ONE, WIDTH)                                                  \
+    X(TARGET_GAIN, "target.norm.weight", ONE, WIDTH)                                           \
+    X(TARGET_SHIFT, "target.norm.bias", ONE, WIDTH)                                            \
+    X(DRAFT, "draft.weight", DRAFT_HIDDEN, WIDTH)                                              \
+    X(DRAFT_BIAS, "draft.bias", ONE, WIDTH)                                                    \
+    X(DRAFT_GAIN, "draft.norm.weight", ONE, WIDTH)                                             \
+    X(DRAFT_SHIFT, "draft.norm.bias", ONE, WIDTH)                                              \
+    X(ROOT, "root.weight", ROOT_HIDDEN, WIDTH)                                                 \
+    X(ROOT_BIAS, "root.bias", ONE, WIDTH)                                                      \
+    X(ROOT_GAIN, "root.norm.weight", ONE, WIDTH)                                               \
+    X(ROOT_SHIFT, "root.norm.bias", ONE, WIDTH)                                                \
+    X(WIDE, "wide.weight", JOINED, WIDE)                                                       \
+    X(WIDE_BIAS, "wide.bias", ONE, WIDE)                                                       \
+    X(NARROW, "narrow.weight", WIDE, NARROW)                                                   \
+    X(NARROW_BIAS, "narrow.bias", ONE, NARROW)                                                 \
+    X(OUT, "out.weight", NARROW, ACTIONS)                                                      \
+    X(OUT_BIAS, "out.bias", ONE, ACTIONS)
 
 enum esp_selector_tensor {
-#define X(name, text) ESP_SELECTOR_##name,
+#define X(name, ...) ESP_SELECTOR_##name,
     ESP_SELECTOR_TENSORS(X)
 #undef X
         ESP_SELECTOR_TENSOR_COUNT
@@ -68,10 +69,8 @@ struct esp_selector_part {
 /* Tensor number `index`: its name, its size, its place among all numbers. */
 struct esp_selector_part esp_selector_part(const struct esp_selector_shape *shape, int index);
 
-/* Numbers that a hidden state is projected to, that are joined, and of the wide layer. */
+/* Numbers that a hidden state is projected to. */
 int esp_selector_width(const struct esp_selector_shape *shape);
-int esp_selector_joined(const struct esp_selector_shape *shape);
-int esp_selector_wide(const struct esp_selector_shape *shape);
 
 /* How many numbers the network has. */
 size_t esp_selector_count(const struct esp_selector_shape *shape);

@@ -11,7 +11,6 @@
 #include "engine/train/selector_samples.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "engine/selector/selector.h"
 #include "kernels/clock.h"
@@ -62,18 +61,16 @@ static int time_pass(struct esp_sampler *s, struct esp_kv_cache *c, struct esp_r
 static int time_choice(struct esp_sampler *s, float *seconds)
 {
     struct esp_selector selector;
-    struct esp_selector_shape shape;
     struct esp_selector_score score;
     float scalars[ESP_SCALARS] = {0};
     const float *states[ESP_SELECTOR_STATES];
     double least = INFINITY;
-    memcpy(shape.hidden, s->layout.hidden, sizeof shape.hidden);
-    int status = esp_selector_open(&selector, &shape);
+    int status = esp_selector_open(&selector, &s->layout.shape);
     if (status < 0)
         return status;
     for (int i = 0; i < ESP_SELECTOR_STATES; i++) /* any numbers */
-        states[i] =
-            selector.weights + esp_selector_part(&shape, ESP_SELECTOR_PER_STATE * i).offset;
+        states[i] = selector.weights +
+                    esp_selector_part(&selector.shape, ESP_SELECTOR_PER_STATE * i).offset;
     for (int i = 0; i < ESP_SCALARS; i++)
         selector.deviation[i] = 1;
     status = esp_selector_prepare(&selector);

@@ -12,8 +12,9 @@ int esp_parameters_add(struct esp_parameters *p, const char *name, int rows, int
     if (p->count == p->room) {
         const int room = p->room ? 2 * p->room : 32;
         struct esp_parameter *more = realloc(p->list, (size_t)room * sizeof *more);
+        p->incomplete |= !more;
         if (!more)
-            return ESP_E_MEMORY;
+            return -1;
         p->list = more;
         p->room = room;
     }
@@ -26,21 +27,20 @@ int esp_parameters_add(struct esp_parameters *p, const char *name, int rows, int
 
 int esp_parameters_open(struct esp_parameters *p, char *err, size_t errlen)
 {
-    float **arrays[] = {&p->value, &p->gradient, &p->first, &p->second};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        if (!(*arrays[i] = esp_cpu_alloc(p->total, sizeof **arrays[i])))
-            return esp_fail(err, errlen, ESP_E_MEMORY,
-                            "not enough memory to train %.1f million weights",
-                            (double)p->total / 1e6);
+    p->value = p->incomplete ? NULL : esp_cpu_alloc(p->total, 4 * sizeof *p->value);
+    if (!p->value)
+        return esp_fail(err, errlen, ESP_E_MEMORY,
+                        "not enough memory to train %.1f million weights",
+                        (double)p->total / 1e6);
+    p->first = p->value + p->total;
+    p->second = p->first + p->total;
+    p->gradient = p->second + p->total;
     return ESP_OK;
 }
 
 void esp_parameters_close(struct esp_parameters *p)
 {
     esp_cpu_free(p->value);
-    esp_cpu_free(p->gradient);
-    esp_cpu_free(p->first);
-    esp_cpu_free(p->second);
     free(p->list);
     *p = (struct esp_parameters){0};
 }

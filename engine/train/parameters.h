@@ -1,11 +1,12 @@
 /* parameters.h - trained weights, with their gradients and AdamW's moments.
  *
- * All of one kind are in one block, so that a step, a sum of squares and a checkpoint process
- * one array. A parameter begins at a multiple of 16 floats; the padding stays zero.
+ * All of one kind are in one array, so that a step and a sum of squares process one array.
+ * Values and moments, which a checkpoint keeps, are one after the other. A parameter begins at a multiple of 16 floats; the padding stays zero.
  */
 #ifndef ESP_TRAIN_PARAMETERS_H
 #define ESP_TRAIN_PARAMETERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { ESP_PARAMETER_NAME = 64 };
@@ -19,12 +20,15 @@ struct esp_parameter {
 struct esp_parameters {
     struct esp_parameter *list;
     int count, room;
-    size_t total;            /* floats of each array */
-    float *value, *gradient; /* (total) */
-    float *first, *second;   /* (total) AdamW's running means of the gradient and its square */
+    bool incomplete;       /* there was no memory for one */
+    size_t total;          /* floats of each array */
+    float *value;          /* (total), the beginning of the memory of all four */
+    float *first, *second; /* (total) AdamW's running means of the gradient and its square */
+    float *gradient;       /* (total) */
 };
 
-/* Adds a parameter, before esp_parameters_open(). Returns its number, or a negative status. */
+/* Adds a parameter, before esp_parameters_open(), which fails if there was no memory for one.
+ * Returns its number, or -1. */
 int esp_parameters_add(struct esp_parameters *p, const char *name, int rows, int columns);
 /* Allocates the arrays, zeroed. */
 int esp_parameters_open(struct esp_parameters *p, char *err, size_t errlen);

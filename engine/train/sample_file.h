@@ -6,20 +6,19 @@
 #ifndef ESP_SAMPLE_FILE_H
 #define ESP_SAMPLE_FILE_H
 
-#include <stdio.h>
-
 #include "engine/train/selector_samples.h"
 
 struct esp_sample_header {
     char magic[8];
     uint64_t pair, text, seed; /* hashes of models and text */
-    int32_t hidden[ESP_SELECTOR_STATES], rules, context;
+    struct esp_sample_layout layout;
+    int32_t context;
     char names[128]; /* of the verifiers */
     struct esp_pass_times times;
 };
 
 struct esp_sample_file {
-    FILE *file;
+    int file;   /* -1: not open */
     int pieces; /* complete in the file */
     /* All samples, and the piece each belongs to. */
     float *samples;

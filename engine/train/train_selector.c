@@ -31,37 +31,26 @@ static bool several(const struct esp_selector_training *t)
     return strchr(t->rules, ',') != NULL;
 }
 
-/* The path of a file of this name in the folder of the output, or beside the target. */
-static bool place(const struct esp_selector_training *t, const char *file, char *path,
-                  size_t size)
+/* The path of `file` in the folder of the output or beside the target. A single output is its
+ * own path, with `ending` after it. */
+static bool place(const struct esp_selector_training *t, const char *file, const char *ending,
+                  char *path, size_t size)
 {
     char folder[4096], name[4096];
-    if (!esp_place_beside(t->output ? t->output : t->engine->target->path, file, folder, name))
-        return false;
-    int n = snprintf(path, size, "%s/%s", folder, name);
+    int n = -1;
+    if (!several(t) && t->output)
+        n = snprintf(path, size, "%s%s", t->output, ending);
+    else if (esp_place_beside(t->output ? t->output : t->engine->target->path, file, folder,
+                              name))
+        n = snprintf(path, size, "%s/%s", folder, name);
     return n > 0 && (size_t)n < size;
 }
 
 bool esp_selector_samples_path(const struct esp_selector_training *t, char *path, size_t size)
 {
     char file[ESP_SELECTOR_NAME];
-    if (several(t) || !t->output) {
-        snprintf(file, sizeof file, "nde-%.40s.samples", several(t) ? "all" : t->rules);
-        return place(t, file, path, size);
-    }
-    int n = snprintf(path, size, "%s.samples", t->output);
-    return n > 0 && (size_t)n < size;
-}
-
-static bool output_path(const struct run *r, const char *rule, char *path, size_t size)
-{
-    const struct esp_selector_training *t = r->t;
-    char file[ESP_SELECTOR_NAME];
-    esp_selector_file_name(file, rule, r->goal);
-    if (several(t) || !t->output)
-        return place(t, file, path, size);
-    int n = snprintf(path, size, "%s", t->output);
-    return n > 0 && (size_t)n < size;
+    snprintf(file, sizeof file, "nde-%.40s.samples", several(t) ? "all" : t->rules);
+    return place(t, file, ".samples", path, size);
 }
 
 static int list_rules(struct run *r)
@@ -121,8 +110,7 @@ static void make_header(struct run *r)
     h->pair = r->t->engine->pair;
     h->text = hash_text(s->text, s->length);
     h->seed = s->seed;
-    memcpy(h->hidden, s->layout.hidden, sizeof h->hidden);
-    h->rules = s->layout.rules;
+    h->layout = s->layout;
     h->context = s->context;
     snprintf(h->names, sizeof h->names, "%s", r->t->rules);
 }
@@ -185,10 +173,8 @@ static int train_rule(struct run *r, int rule)
 {
     const struct esp_selector_training *t = r->t;
     struct esp_selector selector;
-    struct esp_selector_shape shape;
-    char path[PATH_MAX];
-    memcpy(shape.hidden, r->sampler.layout.hidden, sizeof shape.hidden);
-    int status = esp_selector_open(&selector, &shape);
+    char path[PATH_MAX], file[ESP_SELECTOR_NAME];
+    int status = esp_selector_open(&selector, &r->sampler.layout.shape);
     if (status < 0)
         return status;
     const struct esp_selector_fit fit = {&r->file,  r->sampler.layout, rule,
@@ -198,11 +184,8 @@ static int train_rule(struct run *r, int rule)
     selector.sources = t->engine->sources;
     selector.costs = r->goal == ESP_GOAL_SPEED ? t->engine->pair : 0;
     status = esp_selector_fit(&fit, &selector);
-    if (status == ESP_OK)
-        status = esp_selector_prepare(&selector);
-    if (status == ESP_OK)
-        status = esp_selector_compare(&fit, &selector);
-    if (status == ESP_OK && !output_path(r, selector.rule, path, sizeof path))
+    esp_selector_file_name(file, selector.rule, r->goal);
+    if (status == ESP_OK && !place(t, file, "", path, sizeof path))
         status = esp_fail(r->err, r->errlen, ESP_E_FILE, "the path of the output is too long");
     if (status == ESP_OK)
         status = esp_selector_write(&selector, path, r->err, r->errlen);
@@ -245,7 +228,7 @@ static int prepare(struct run *r)
 
 int esp_train_selectors(const struct esp_selector_training *t, char *err, size_t errlen)
 {
-    struct run r = {.t = t, .err = err, .errlen = errlen};
+    struct run r = {.t = t, .err = err, .errlen = errlen, .file = {.file = -1}};
     if (errlen > 0)
         *err = '\0';
     if (!t->engine->draft)

@@ -14,22 +14,30 @@ bool esp_tree_has_value(const struct esp_verifier_ops *rule)
            rule == esp_verifier_find("traversal");
 }
 
-void esp_drawn_tree_begin(struct esp_drawn_tree *tree, int row)
-{
-    tree->count = 1;
-    tree->node[0] = (struct esp_drawn_node){.parent = -1, .row = row};
-}
+/* A tree of independent draws. Node 0 is the root. */
+struct tree {
+    int count;
+    struct node {
+        int parent, depth;
+        int32_t token;
+        int row; /* of the distributions after this node */
+        int draws;
+        int draw[ESP_ACTION_PATHS]; /* children in drawing order, repeated ones repeated */
+    } node[ESP_ACTION_ROWS];
+};
 
-int esp_drawn_tree_add(struct esp_drawn_tree *tree, int parent, int32_t token, int row)
+/* Draws `token` below `parent`: a new child, or one more draw of an old one. Returns the child.
+ * A new child gets `row`. */
+static int draw(struct tree *tree, int parent, int32_t token, int row)
 {
-    struct esp_drawn_node *above = &tree->node[parent];
+    struct node *above = &tree->node[parent];
     int child = -1;
     for (int i = 0; i < above->draws; i++)
         if (tree->node[above->draw[i]].token == token)
             child = above->draw[i];
     if (child < 0) {
         child = tree->count++;
-        tree->node[child] = (struct esp_drawn_node){
+        tree->node[child] = (struct node){
             .parent = parent, .depth = above->depth + 1, .token = token, .row = row};
     }
     above->draw[above->draws++] = child;
@@ -39,7 +47,7 @@ int esp_drawn_tree_add(struct esp_drawn_tree *tree, int parent, int32_t token, i
 /* ------------------------------------------------------------------ node by node */
 
 /* With one draft every verifier that reads q is speculative sampling (sec. 3.2, note 2). */
-static int branch_of(const struct esp_drawn_tree *tree, const struct esp_drawn_node *node,
+static int branch_of(const struct tree *tree, const struct node *node,
                      const struct esp_distributions *d, const struct esp_verifier_ops *rule,
                      double *branch)
 {
@@ -53,13 +61,15 @@ static int branch_of(const struct esp_drawn_tree *tree, const struct esp_drawn_n
     return ESP_OK;
 }
 
-int esp_tree_reach(const struct esp_drawn_tree *tree, const struct esp_distributions *d,
-                   const struct esp_verifier_ops *rule, double *reach)
+/* reach[u] becomes the probability that the verifier accepts node u (the root: 1). The verifier
+ * must have `branching`. */
+static int reach_nodes(const struct tree *tree, const struct esp_distributions *d,
+                       const struct esp_verifier_ops *rule, double *reach)
 {
     double branch[ESP_ACTION_PATHS];
     reach[0] = 1;
     for (int u = 0; u < tree->count; u++) {
-        const struct esp_drawn_node *node = &tree->node[u];
+        const struct node *node = &tree->node[u];
         int status = node->draws ? branch_of(tree, node, d, rule, branch) : (int)ESP_OK;
         if (status < 0)
             return status;
@@ -95,7 +105,7 @@ static double positive_sum(const double *p, const double *q, int n, double a, do
 
 /* Of each node, as traversal.c has it: weight, residual max(0, a p - b q), next draw. */
 struct walk {
-    const struct esp_drawn_tree *tree;
+    const struct tree *tree;
     const struct esp_distributions *d;
     double weight[ESP_ACTION_ROWS], a[ESP_ACTION_ROWS], b[ESP_ACTION_ROWS];
     int next[ESP_ACTION_ROWS];
@@ -130,13 +140,14 @@ static void delete_leaf(struct walk *w, int node)
     w->weight[node] = sum > 0 ? sum / (sum + (1 - weight)) : 0;
 }
 
-double esp_tree_traversal(const struct esp_drawn_tree *tree, const struct esp_distributions *d)
+/* E[tau + 1 | tree] under Traversal. */
+static double traverse(const struct tree *tree, const struct esp_distributions *d)
 {
     struct walk w = {.tree = tree, .d = d, .left = 1};
     int node = 0;
     enter(&w, 0, 1);
     while (w.left > 0) {
-        const struct esp_drawn_node *at = &tree->node[node];
+        const struct node *at = &tree->node[node];
         if (w.next[node] < at->draws) {
             const int child = at->draw[w.next[node]++];
             const int32_t token = tree->node[child].token;
@@ -167,17 +178,17 @@ int esp_rollout_row(int stem, int path, int at)
     return ESP_ROLLOUT_STEM + (stem * ESP_ACTION_PATHS + path) * (ESP_ACTION_LENGTH - 1) + at;
 }
 
-static void build(struct esp_drawn_tree *tree, const struct esp_rollouts *r,
-                  struct esp_action action)
+static void build(struct tree *tree, const struct esp_rollouts *r, struct esp_action action)
 {
     int end = 0;
-    esp_drawn_tree_begin(tree, 0);
+    tree->count = 1;
+    tree->node[0] = (struct node){.parent = -1};
     for (int i = 0; i < action.stem; i++)
-        end = esp_drawn_tree_add(tree, end, r->stem[i], i + 1);
+        end = draw(tree, end, r->stem[i], i + 1);
     for (int k = 0; k < action.paths; k++)
         for (int i = 0, node = end; i < action.branch; i++)
-            node = esp_drawn_tree_add(tree, node, r->path[action.stem][k][i],
-                                      esp_rollout_row(action.stem, k, i));
+            node = draw(tree, node, r->path[action.stem][k][i],
+                        esp_rollout_row(action.stem, k, i));
 }
 
 /* The values of the trees that begin as this one and end L2 = 0, 1, .. tokens behind the
@@ -187,16 +198,16 @@ static int value_beginnings(const struct esp_rollouts *r, const struct esp_distr
                             const struct esp_verifier_ops *rule, struct esp_action longest,
                             double value[ESP_ACTION_LENGTH + 1])
 {
-    struct esp_drawn_tree tree;
+    struct tree tree;
     double reach[ESP_ACTION_ROWS];
     for (int i = 0; i <= longest.branch && !rule->branching; i++) {
         build(&tree, r, (struct esp_action){longest.paths, longest.stem, i});
-        value[i] = esp_tree_traversal(&tree, d);
+        value[i] = traverse(&tree, d);
     }
     if (!rule->branching)
         return ESP_OK;
     build(&tree, r, longest);
-    int status = esp_tree_reach(&tree, d, rule, reach);
+    int status = reach_nodes(&tree, d, rule, reach);
     for (int i = 0; i <= longest.branch; i++) {
         value[i] = 0;
         for (int u = 0; u < tree.count && status == ESP_OK; u++)
