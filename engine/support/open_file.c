@@ -33,9 +33,3 @@ size_t esp_read_at(int file, void *bytes, size_t size, size_t at)
     }
     return done;
 }
-
-bool esp_file_has_size(int file, size_t size)
-{
-    struct stat about;
-    return fstat(file, &about) == 0 && (size_t)about.st_size == size;
-}

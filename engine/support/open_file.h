@@ -2,7 +2,6 @@
 #ifndef ESP_OPEN_FILE_H
 #define ESP_OPEN_FILE_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 /* Like open(), but refuses all but regular files: opening or reading a pipe could block
@@ -12,8 +11,5 @@ int esp_open_regular(const char *path, int flags, mode_t mode, const char **wron
 
 /* Reads `size` bytes from byte `at` of a file on. Returns how many there were. */
 size_t esp_read_at(int file, void *bytes, size_t size, size_t at);
-
-/* Does the file have exactly this size? */
-bool esp_file_has_size(int file, size_t size);
 
 #endif

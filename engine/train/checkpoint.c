@@ -45,15 +45,15 @@ static size_t size_of(uint64_t total, int64_t steps)
 int esp_checkpoint_write(const char *path, uint64_t fingerprint, const struct esp_parameters *p,
                          const struct esp_progress_state *s, char *err, size_t errlen)
 {
-    struct header header = {
-        .fingerprint = fingerprint, .total = p->total, .step = s->step, .steps = s->steps};
     const size_t size = size_of(p->total, s->steps), hashed = size - sizeof(uint64_t);
     char *bytes = malloc(size);
     if (!bytes)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to write %s", path);
-    float *loss = (float *)(bytes + sizeof header);
-    memcpy(header.magic, MAGIC, sizeof MAGIC);
-    memcpy(bytes, &header, sizeof header);
+    struct header *header = (struct header *)bytes;
+    float *loss = (float *)(header + 1);
+    *header = (struct header){
+        .fingerprint = fingerprint, .total = p->total, .step = s->step, .steps = s->steps};
+    memcpy(header->magic, MAGIC, sizeof MAGIC);
     memcpy(loss, s->loss, (size_t)s->steps * sizeof *loss);
     memcpy(loss + s->steps, p->value, 3 * p->total * sizeof *loss);
     const uint64_t hash = hash_words(bytes, hashed);
@@ -63,50 +63,47 @@ int esp_checkpoint_write(const char *path, uint64_t fingerprint, const struct es
     return status;
 }
 
-static int read_bytes(const char *path, char *bytes, size_t size, char *err, size_t errlen)
+/* Is it a whole checkpoint of a training of that many steps? */
+static bool is_whole(int fd, char *bytes, size_t size, int64_t steps)
 {
-    const char *wrong;
-    int fd = esp_open_regular(path, O_RDONLY, 0, &wrong);
-    if (fd < 0)
-        return esp_fail(err, errlen, ESP_E_FILE, "%s %s", path, wrong);
-    const bool whole = esp_file_has_size(fd, size) && esp_read_at(fd, bytes, size, 0) == size;
-    close(fd);
-    return whole ? ESP_OK : ESP_E_FORMAT;
+    const size_t hashed = size - sizeof(uint64_t);
+    const struct header *header = (const struct header *)bytes;
+    uint64_t hash;
+    if (lseek(fd, 0, SEEK_END) != (off_t)size || esp_read_at(fd, bytes, size, 0) != size)
+        return false;
+    memcpy(&hash, bytes + hashed, sizeof hash);
+    return memcmp(header->magic, MAGIC, sizeof MAGIC) == 0 &&
+           hash == hash_words(bytes, hashed) && header->step >= 0 && header->step <= steps;
 }
 
 int esp_checkpoint_read(const char *path, uint64_t fingerprint, struct esp_parameters *p,
                         struct esp_progress_state *s, char *err, size_t errlen)
 {
-    const size_t size = size_of(p->total, s->steps), hashed = size - sizeof(uint64_t);
-    struct header header;
-    uint64_t hash;
+    const size_t size = size_of(p->total, s->steps);
+    const char *wrong;
     char *bytes = malloc(size);
+    const struct header *header = (const struct header *)bytes;
     if (!bytes)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to read %s", path);
-    int status = read_bytes(path, bytes, size, err, errlen);
+    int status = ESP_OK, fd = esp_open_regular(path, O_RDONLY, 0, &wrong);
+    if (fd < 0)
+        status = esp_fail(err, errlen, ESP_E_FILE, "%s %s", path, wrong);
+    else if (!is_whole(fd, bytes, size, s->steps))
+        status = esp_fail(err, errlen, ESP_E_FORMAT,
+                          "%s is damaged or of another training: train without --resume", path);
+    else if (header->fingerprint != fingerprint || header->total != p->total ||
+             header->steps != s->steps)
+        status = esp_fail(err, errlen, ESP_E_MISMATCH,
+                          "%s is of a training with other models, text or settings: give the "
+                          "same ones, or train without --resume",
+                          path);
+    if (fd >= 0)
+        close(fd);
     if (status == ESP_OK) {
-        memcpy(&header, bytes, sizeof header);
-        memcpy(&hash, bytes + hashed, sizeof hash);
-        if (memcmp(header.magic, MAGIC, sizeof MAGIC) != 0 ||
-            hash != hash_words(bytes, hashed) || header.step < 0 || header.step > s->steps)
-            status = ESP_E_FORMAT;
-        else if (header.fingerprint != fingerprint || header.total != p->total ||
-                 header.steps != s->steps)
-            status = ESP_E_MISMATCH;
-    }
-    if (status == ESP_E_FORMAT)
-        esp_fail(err, errlen, status,
-                 "%s is damaged or of another training: train without --resume", path);
-    if (status == ESP_E_MISMATCH)
-        esp_fail(err, errlen, status,
-                 "%s is of a training with other models, text or settings: give the same ones, "
-                 "or train without --resume",
-                 path);
-    if (status == ESP_OK) {
-        const float *loss = (const float *)(bytes + sizeof header);
+        const float *loss = (const float *)(header + 1);
         memcpy(s->loss, loss, (size_t)s->steps * sizeof *loss);
         memcpy(p->value, loss + s->steps, 3 * p->total * sizeof *loss);
-        s->step = header.step;
+        s->step = header->step;
     }
     free(bytes);
     return status;

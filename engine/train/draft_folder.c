@@ -201,24 +201,15 @@ static int write_weights(const char *folder, const struct esp_parameters *p,
     return status;
 }
 
-static int write_json(const char *folder, const char *name, cJSON *json, char *err,
-                      size_t errlen)
-{
-    char *text = cJSON_Print(json);
-    cJSON_Delete(json);
-    if (!text)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to write %s", folder);
-    int status = write_in(folder, name, text, strlen(text), err, errlen);
-    free(text);
-    return status;
-}
-
 int esp_head_folder_write(const char *folder, const struct esp_network *d,
                           const struct esp_model *target, enum esp_dtype dtype, char *err,
                           size_t errlen)
 {
     static const char *const types[] = {"float32", "float16", "bfloat16"};
     const struct esp_network_shape *s = &d->shape;
+    int status = write_weights(folder, &d->parameters, dtype, err, errlen);
+    if (status < 0)
+        return status;
     cJSON *config = cJSON_CreateObject(),
           *names = cJSON_AddArrayToObject(config, "architectures");
     cJSON_AddItemToArray(names, cJSON_CreateString("LlamaForCausalLM"));
@@ -236,12 +227,13 @@ int esp_head_folder_write(const char *folder, const struct esp_network *d,
     cJSON_AddNumberToObject(config, "rope_theta", theta_of(target));
     cJSON_AddBoolToObject(config, "attention_bias", s->qkv_bias);
     cJSON_AddStringToObject(config, "torch_dtype", types[dtype]);
-    int status = write_weights(folder, &d->parameters, dtype, err, errlen);
-    if (status < 0) {
-        cJSON_Delete(config);
-        return status;
-    }
-    return write_json(folder, "config.json", config, err, errlen);
+    char *text = cJSON_Print(config);
+    cJSON_Delete(config);
+    status = text
+                 ? write_in(folder, "config.json", text, strlen(text), err, errlen)
+                 : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to write %s", folder);
+    free(text);
+    return status;
 }
 
 int esp_draft_folder_write(const char *folder, const struct esp_network *d, const char *from,

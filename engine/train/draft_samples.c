@@ -87,18 +87,6 @@ static int cut(struct esp_draft_samples *l, const struct tokens *t, int32_t pref
     return ESP_OK;
 }
 
-static int check_tokens(const struct esp_draft_samples *l, int vocabulary, char *err,
-                        size_t errlen)
-{
-    const size_t count = (size_t)l->count * (size_t)l->shape.length;
-    for (size_t i = 0; i < count; i++)
-        if (l->token[i] < 0 || l->token[i] >= vocabulary)
-            return esp_fail(err, errlen, ESP_E_MISMATCH,
-                            "the tokenizer gives token %d, which the model does not have",
-                            l->token[i]);
-    return ESP_OK;
-}
-
 int esp_draft_samples_read(struct esp_draft_samples *l, const char *target,
                            const struct esp_teacher_shape *shape, const char *const *texts,
                            int count, int vocabulary, int64_t most, char *err, size_t errlen)
@@ -113,11 +101,14 @@ int esp_draft_samples_read(struct esp_draft_samples *l, const char *target,
                               err, errlen);
     if (status == ESP_OK)
         status = cut(l, &tokens, esp_tokenizer_prefix(tokenizer), most, err, errlen);
+    const size_t total = (size_t)l->count * (size_t)l->shape.length;
+    for (size_t i = 0; i < total && status == ESP_OK; i++)
+        if (l->token[i] < 0 || l->token[i] >= vocabulary)
+            status = esp_fail(err, errlen, ESP_E_MISMATCH,
+                              "the tokenizer gives token %d, which the model does not have",
+                              l->token[i]);
     if (status == ESP_OK)
-        status = check_tokens(l, vocabulary, err, errlen);
-    if (status == ESP_OK)
-        l->fingerprint = esp_fnv(ESP_FNV_START, l->token,
-                                 (size_t)l->count * (size_t)l->shape.length * sizeof *l->token);
+        l->fingerprint = esp_fnv(ESP_FNV_START, l->token, total * sizeof *l->token);
     esp_tokenizer_close(tokenizer);
     free(tokens.id);
     return status;
@@ -143,7 +134,8 @@ static bool open_made(struct esp_draft_samples *l, const char *path, uint64_t fi
     l->fd = esp_open_regular(path, O_RDONLY, 0, &wrong);
     if (l->fd < 0)
         return false;
-    if (esp_file_has_size(l->fd, size) && esp_read_at(l->fd, header, HEADER, 0) == HEADER &&
+    if (lseek(l->fd, 0, SEEK_END) == (off_t)size &&
+        esp_read_at(l->fd, header, HEADER, 0) == HEADER &&
         memcmp(header, MAGIC, sizeof MAGIC) == 0 &&
         memcmp(header + sizeof MAGIC, &fingerprint, sizeof fingerprint) == 0)
         return true;

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/support/block.h"
+#include "engine/train/block.h"
 #include "engine/train/selector_net.h"
 #include "kernels/status.h"
 
@@ -99,24 +99,35 @@ static bool split(struct fit *f)
     return true;
 }
 
-/* The static action with most tokens per second, or per iteration, on the samples trained
- * on of one setting (-1: all). */
+/* What actions bring on some samples. */
+struct tally {
+    double tokens, seconds;
+    int samples;
+};
+
+/* A static action takes no time to choose. */
+static void add_action(const struct fit *f, struct tally *t, int sample, int action,
+                       bool is_static)
+{
+    t->tokens += expected_of(f, sample)[action];
+    t->seconds += seconds_of(f, sample)[action] - is_static * f->choice;
+    t->samples++;
+}
+
+/* The static action with most tokens per second, or per iteration, on the samples trained on of
+ * one setting (-1: all). */
 static int best_static(const struct fit *f, int setting, bool timed)
 {
     double best = 0;
     int found = 0;
     for (int a = 0; a < ESP_ACTIONS; a++) {
-        double tokens = 0, seconds = 0;
-        if (!esp_action_canonical(a))
-            continue;
-        for (int i = 0; i < f->train_count; i++) {
-            if (setting >= 0 && setting_of(f, f->train[i]) != setting)
-                continue;
-            tokens += expected_of(f, f->train[i])[a];
-            seconds += timed ? seconds_of(f, f->train[i])[a] - f->choice : 1;
-        }
-        if (seconds > 0 && tokens / seconds > best) {
-            best = tokens / seconds;
+        struct tally t = {0};
+        for (int i = 0; i < f->train_count && esp_action_canonical(a); i++)
+            if (setting < 0 || setting_of(f, f->train[i]) == setting)
+                add_action(f, &t, f->train[i], a, true);
+        const double cost = timed ? t.seconds : t.samples;
+        if (cost > 0 && t.tokens / cost > best) {
+            best = t.tokens / cost;
             found = a;
         }
     }
@@ -198,21 +209,11 @@ static void begin_with_static(struct fit *f)
 
 /* ------------------------------------------------------------------ epochs */
 
-static void shuffle(struct fit *f)
-{
-    for (int i = f->train_count - 1; i > 0; i--) {
-        const int j = (int)(esp_rng_uniform(&f->rng) * (i + 1));
-        const int kept = f->order[i];
-        f->order[i] = f->order[j];
-        f->order[j] = kept;
-    }
-}
-
 static double train_epoch(struct fit *f, double rate)
 {
     struct esp_selector_goal goals[BATCH];
     double sum = 0;
-    shuffle(f);
+    esp_rng_shuffle(&f->rng, f->order, f->train_count);
     for (int first = 0; first < f->train_count; first += BATCH) {
         const int rows = run_batch(f, f->order, f->train_count, first, BATCH, &f->rng);
         for (int i = 0; i < rows; i++) {
@@ -242,7 +243,7 @@ static int best_logit(const double *logits)
  * over settings. */
 static double judge(struct fit *f)
 {
-    double tokens[2][ESP_SAMPLE_SETTINGS] = {{0}}, seconds[2][ESP_SAMPLE_SETTINGS] = {{0}};
+    struct tally chosen[ESP_SAMPLE_SETTINGS] = {{0}}, base[ESP_SAMPLE_SETTINGS] = {{0}};
     double sum = 0;
     int settings = 0;
     for (int first = 0; first < f->apart_count; first += ESP_SELECTOR_BATCH) {
@@ -250,17 +251,14 @@ static double judge(struct fit *f)
             run_batch(f, f->apart, f->apart_count, first, ESP_SELECTOR_BATCH, NULL);
         for (int i = 0; i < rows; i++) {
             const int at = f->apart[first + i], setting = setting_of(f, at);
-            const int chosen[2] = {best_logit(f->net.logits + (size_t)i * ESP_ACTIONS),
-                                   f->base[setting]};
-            for (int k = 0; k < 2; k++) {
-                tokens[k][setting] += expected_of(f, at)[chosen[k]];
-                seconds[k][setting] += seconds_of(f, at)[chosen[k]] - k * f->choice;
-            }
+            add_action(f, &chosen[setting], at,
+                       best_logit(f->net.logits + (size_t)i * ESP_ACTIONS), false);
+            add_action(f, &base[setting], at, f->base[setting], true);
         }
     }
     for (int i = 0; i < ESP_SAMPLE_SETTINGS; i++)
-        if (seconds[0][i] > 0) {
-            sum += tokens[0][i] / seconds[0][i] / (tokens[1][i] / seconds[1][i]);
+        if (chosen[i].seconds > 0) {
+            sum += chosen[i].tokens / chosen[i].seconds / (base[i].tokens / base[i].seconds);
             settings++;
         }
     return settings ? sum / settings : NAN;
@@ -367,27 +365,24 @@ static void report(const struct fit *f, int setting)
 {
     const bool all = setting == ESP_SAMPLE_SETTINGS;
     struct esp_selector_result result = {.rule = f->selector->rule};
-    double seconds = 0, fastest_seconds = 0;
+    struct tally own = {0}, fast = {0}, many = {0};
     const int fastest = best_static(f, all ? -1 : setting, true);
     const int most = best_static(f, all ? -1 : setting, false);
     for (int n = 0; n < f->apart_count; n++) {
         const int i = f->apart[n];
         if (!all && setting_of(f, i) != setting)
             continue;
-        const int chosen = choose(f, i);
-        result.samples++;
-        result.tokens += expected_of(f, i)[chosen];
-        result.fastest_tokens += expected_of(f, i)[fastest];
-        result.most_tokens += expected_of(f, i)[most];
-        seconds += seconds_of(f, i)[chosen];
-        fastest_seconds += seconds_of(f, i)[fastest] - f->choice;
+        add_action(f, &own, i, choose(f, i), false);
+        add_action(f, &fast, i, fastest, true);
+        add_action(f, &many, i, most, true);
     }
-    if (result.samples == 0)
+    if (own.samples == 0)
         return;
-    result.speed = result.tokens / seconds / (result.fastest_tokens / fastest_seconds);
-    result.tokens /= result.samples;
-    result.fastest_tokens /= result.samples;
-    result.most_tokens /= result.samples;
+    result.samples = own.samples;
+    result.speed = own.tokens / own.seconds / (fast.tokens / fast.seconds);
+    result.tokens = own.tokens / own.samples;
+    result.fastest_tokens = fast.tokens / own.samples;
+    result.most_tokens = many.tokens / own.samples;
     if (!all) {
         result.temperature = esp_sample_settings[setting].temperature;
         result.top_p = esp_sample_settings[setting].top_p;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/support/block.h"
+#include "engine/train/block.h"
 #include "kernels/status.h"
 
 static int nodes_of(const struct esp_batch_shape *s)
@@ -106,23 +106,19 @@ static void add_depth(struct esp_learning_batch *b, const struct esp_training_sa
 {
     const struct esp_batch_shape *s = &b->shape;
     const size_t hidden = (size_t)s->sample.hidden;
-    const int nodes = nodes_of(s), wide = s->paths == ESP_PATHS_TREE ? s->sample.k : 1;
+    const bool text = s->paths == ESP_PATHS_TEXT;
+    const int nodes = nodes_of(s), wide = text ? 1 : s->sample.k;
     for (int root = 0; root < roots_of(s); root++) {
         const int top = root_row(b, first, root), at = root * s->every + depth;
-        if (top < 0 || (s->paths == ESP_PATHS_TEXT && at >= s->sample.length))
+        const int before = root * nodes;
+        if (top < 0 || (text && at >= s->sample.length))
             continue;
-        for (int i = (depth - 1) * wide; i < depth * wide; i++) {
-            const size_t node = (size_t)root * (size_t)nodes + (size_t)i;
-            const int seen = b->rows.seen[top];
-            if (s->paths == ESP_PATHS_TEXT)
-                last[node] =
-                    add_row(b, l->token[at], first, seen, depth > 1 ? last[node - 1] : top,
-                            l->feature + (size_t)at * hidden);
-            else
-                last[node] =
-                    add_row(b, l->node_token[node], first, seen,
-                            depth > 1 ? last[root * nodes + l->node_parent[node]] : top,
-                            l->node_feature + node * hidden);
+        for (int node = before + (depth - 1) * wide; node < before + depth * wide; node++) {
+            const int above = text ? node - 1 : before + l->node_parent[node];
+            last[node] = add_row(b, text ? l->token[at] : l->node_token[node], first,
+                                 b->rows.seen[top], depth > 1 ? last[above] : top,
+                                 text ? l->feature + (size_t)at * hidden
+                                      : l->node_feature + (size_t)node * hidden);
         }
     }
 }

@@ -105,10 +105,7 @@ int esp_network_open(struct esp_network *d, const struct esp_network_shape *shap
     if (!d->layer)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to train");
     add_parameters(d);
-    int status = esp_parameters_open(&d->parameters, err, errlen);
-    if (status < 0)
-        esp_network_close(d);
-    return status;
+    return esp_parameters_open(&d->parameters, err, errlen);
 }
 
 static void forget(struct esp_network *d)
@@ -255,20 +252,23 @@ static void linear_back(const struct step *s, struct matrix dx, struct matrix dy
                     s->end - s->begin, x.width, dy.width, add);
 }
 
+/* Nothing without a weight. */
 static void norm(const struct step *s, struct matrix y, struct matrix factor, struct matrix x,
                  int weight)
 {
-    esp_rmsnorm(s->d->workers, rows_of(s, y), rows_of(s, factor), rows_of(s, x),
-                value(s, weight), s->end - s->begin, x.width, s->d->shape.epsilon);
+    if (weight >= 0)
+        esp_rmsnorm(s->d->workers, rows_of(s, y), rows_of(s, factor), rows_of(s, x),
+                    value(s, weight), s->end - s->begin, x.width, s->d->shape.epsilon);
 }
 
-/* Adds to the gradient of the weight and to dx. */
+/* Adds to the gradient of the weight and to dx; nothing without a weight. */
 static void norm_back(const struct step *s, struct matrix dx, struct matrix dy, struct matrix x,
                       struct matrix factor, int weight)
 {
-    esp_rmsnorm_backward(s->d->workers, rows_of(s, dx), gradient(s, weight), rows_of(s, x),
-                         value(s, weight), rows_of(s, dy), rows_of(s, factor),
-                         s->end - s->begin, x.width);
+    if (weight >= 0)
+        esp_rmsnorm_backward(s->d->workers, rows_of(s, dx), gradient(s, weight), rows_of(s, x),
+                             value(s, weight), rows_of(s, dy), rows_of(s, factor),
+                             s->end - s->begin, x.width);
 }
 
 /* Cosines and sines of the positions of rows begin..end-1. */
@@ -415,8 +415,7 @@ static void forward_layer(struct step *s, struct matrix out)
 {
     const struct esp_network_layer *p = s->p;
     const struct layer_memory *l = s->l;
-    if (p->norm1 >= 0)
-        norm(s, l->normed1, l->factor1, l->x, p->norm1);
+    norm(s, l->normed1, l->factor1, l->x, p->norm1);
     linear(s, l->q, l->normed1, p->query, false);
     linear(s, l->k, l->normed1, p->key, false);
     linear(s, l->v, l->normed1, p->value, false);
@@ -451,14 +450,7 @@ static void backward_layer(struct step *s, struct matrix dx)
     linear_back(s, dnormed1, m->dq, l->normed1, p->query, !norm1);
     linear_back(s, dnormed1, l->dk, l->normed1, p->key, true);
     linear_back(s, dnormed1, l->dv, l->normed1, p->value, true);
-    if (norm1)
-        norm_back(s, dx, m->dnormed, l->x, l->factor1, p->norm1);
-}
-
-static void enter_layer(struct step *s, int i)
-{
-    s->p = &s->d->layer[i];
-    s->l = &s->m->layer[i];
+    norm_back(s, dx, m->dnormed, l->x, l->factor1, p->norm1);
 }
 
 /* ------------------------------------------------------------------ forward */
@@ -472,13 +464,13 @@ static void forward_pass(struct step *s)
         linear(s, m->layer[0].x, m->input, d->fc, false);
     /* The output of the last layer is in dx, for the final norm, if there is one. */
     for (int i = 0; i < d->shape.layers; i++) {
-        enter_layer(s, i);
+        s->p = &d->layer[i];
+        s->l = &m->layer[i];
         forward_layer(s, i + 1 < d->shape.layers ? m->layer[i + 1].x
                          : d->norm_final >= 0    ? m->dx
                                                  : m->out);
     }
-    if (d->norm_final >= 0)
-        norm(s, m->out, m->final_factor, m->dx, d->norm_final);
+    norm(s, m->out, m->final_factor, m->dx, d->norm_final);
 }
 
 const float *esp_network_forward(struct esp_network *d, const struct esp_training_rows *rows)
@@ -561,7 +553,8 @@ static void backward_pass(struct step *s)
         norm_back(s, dx, m->d_out, m->dx, m->final_factor, d->norm_final);
     }
     for (int i = d->shape.layers - 1; i >= 0; i--) {
-        enter_layer(s, i);
+        s->p = &d->layer[i];
+        s->l = &m->layer[i];
         backward_layer(s, dx);
     }
     backward_input(s, dx);

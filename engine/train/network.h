@@ -66,7 +66,7 @@ struct esp_network {
 };
 
 /* Makes the network with zero weights. `inverse_frequency` and `frozen_embedding` must outlive
- * it. */
+ * it. Close it also if this fails. */
 int esp_network_open(struct esp_network *network, const struct esp_network_shape *shape,
                      struct esp_workers *workers, const float *frozen_embedding, char *err,
                      size_t errlen);

@@ -23,27 +23,22 @@ struct esp_workers {
 
 int esp_workers_open(struct esp_workers **workers, int threads, char *err, size_t errlen)
 {
-    struct esp_workers *w = calloc(1, sizeof *w);
-    *workers = w;
-    if (!w)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to train");
-    int status = esp_backend_cpu.open(&w->backend, threads, err, errlen);
-    if (status < 0) {
-        free(w);
-        *workers = NULL;
-        return status;
+    struct esp_workers *w = *workers = calloc(1, sizeof *w);
+    int status = w ? esp_backend_cpu.open(&w->backend, threads, err, errlen) : ESP_E_MEMORY;
+    if (status == ESP_OK) {
+        const struct esp_cpu_backend *cpu = (const struct esp_cpu_backend *)w->backend;
+        w->gradients = cpu->isa->gradients;
+        w->pool = cpu->pool;
+        w->threads = cpu->threads;
+        w->scratch = calloc((size_t)w->threads, sizeof *w->scratch);
+        if (w->scratch && esp_workers_reserve(w, ESP_WORKER_SCRATCH) == ESP_OK)
+            return ESP_OK;
     }
-    const struct esp_cpu_backend *cpu = (const struct esp_cpu_backend *)w->backend;
-    w->gradients = cpu->isa->gradients;
-    w->pool = cpu->pool;
-    w->threads = cpu->threads;
-    w->scratch = calloc((size_t)w->threads, sizeof *w->scratch);
-    if (!w->scratch || esp_workers_reserve(w, ESP_WORKER_SCRATCH) < 0) {
-        esp_workers_close(w);
-        *workers = NULL;
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to train");
-    }
-    return ESP_OK;
+    if (!w || w->backend)
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to train");
+    esp_workers_close(w);
+    *workers = NULL;
+    return status;
 }
 
 void esp_workers_close(struct esp_workers *w)
@@ -53,7 +48,8 @@ void esp_workers_close(struct esp_workers *w)
     for (int i = 0; w->scratch && i < w->threads; i++)
         esp_cpu_free(w->scratch[i]);
     free(w->scratch);
-    w->backend->ops->close(w->backend);
+    if (w->backend)
+        w->backend->ops->close(w->backend);
     free(w);
 }
 

@@ -1,4 +1,4 @@
-/* parameters.h - trained weights, with their gradients and AdamW's moments.
+/* parameters.h - trained weights, with their gradients and AdamW's moments, and its steps.
  *
  * All of one kind are in one array, so that a step and a sum of squares process one array.
  * Values and moments, which a checkpoint keeps, are one after the other. A parameter begins at a multiple of 16 floats; the padding stays zero.
@@ -8,6 +8,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "engine/train/operations.h"
 
 enum { ESP_PARAMETER_NAME = 64 };
 
@@ -49,5 +52,24 @@ static inline size_t esp_parameter_size(const struct esp_parameter *p)
 {
     return (size_t)p->rows * (size_t)(p->columns > 0 ? p->columns : 1);
 }
+
+/* ------------------------------------------------------------------ steps */
+
+/* AdamW with a warm-up, a cosine schedule and clipped gradients. */
+struct esp_optimizer {
+    double rate; /* the largest learning rate */
+    double beta1, beta2, epsilon, decay;
+    double clip;           /* largest length of the gradient; 0: any */
+    int64_t warmup, steps; /* the rate rises for `warmup` steps and falls to 0 at `steps` */
+};
+
+/* The learning rate of step 0..steps-1: a straight line up, then half a cosine down (Loshchilov
+ * and Hutter, "SGDR", 2017). */
+double esp_learning_rate(const struct esp_optimizer *optimizer, int64_t step);
+
+/* Changes the values by the gradients, as step number `step` (from 0), and zeroes the
+ * gradients. Returns the length of the gradient before clipping. */
+double esp_optimizer_step(const struct esp_optimizer *optimizer, struct esp_workers *workers,
+                          struct esp_parameters *parameters, int64_t step);
 
 #endif

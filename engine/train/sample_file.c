@@ -2,6 +2,7 @@
  * checkpoint, no exchange format. */
 #include "engine/train/sample_file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
@@ -74,39 +75,43 @@ int esp_sample_file_open(struct esp_sample_file *f, const char *path,
 {
     struct esp_sample_header has;
     const char *wrong;
-    *f = (struct esp_sample_file){.size = esp_sample_size(&header->layout)};
+    *f = (struct esp_sample_file){.path = path, .size = esp_sample_size(&header->layout)};
     memcpy(header->magic, MAGIC, sizeof MAGIC);
     header->times.length[0] = 0;
     f->file = esp_open_regular(path, O_RDWR | O_CREAT | O_APPEND, 0666, &wrong);
     if (f->file < 0)
         return esp_fail(err, errlen, ESP_E_FILE, "%.300s cannot be written: %s", path, wrong);
     const size_t got = esp_read_at(f->file, &has, sizeof has, 0);
-    int status = ESP_OK;
     if (got == 0)
         return ESP_OK;
     if (got < sizeof has || memcmp(has.magic, MAGIC, sizeof MAGIC) != 0 ||
         !esp_pass_times_sound(&has.times))
-        status = esp_fail(err, errlen, ESP_E_FORMAT,
-                          "%.300s holds no samples of a training; remove it", path);
-    else if (!belongs(&has, header))
-        status = esp_fail(err, errlen, ESP_E_MISMATCH,
-                          "%.300s belongs to a training with other models, text, verifiers or "
-                          "seed; remove it, or give another -o",
-                          path);
-    if (status == ESP_OK) {
-        header->times = has.times;
-        status = read_blocks(f);
-        if (status < 0)
-            esp_fail(err, errlen, status, "%.300s is damaged; remove it", path);
-    }
-    if (status < 0)
-        esp_sample_file_close(f);
-    return status;
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%.300s holds no samples of a training; remove it", path);
+    if (!belongs(&has, header))
+        return esp_fail(err, errlen, ESP_E_MISMATCH,
+                        "%.300s belongs to a training with other models, text, verifiers or "
+                        "seed; remove it, or give another -o",
+                        path);
+    header->times = has.times;
+    const int status = read_blocks(f);
+    return status < 0 ? esp_fail(err, errlen, status, "%.300s is damaged; remove it", path)
+                      : status;
 }
 
-int esp_sample_file_begin(struct esp_sample_file *f, const struct esp_sample_header *header)
+static int write_bytes(const struct esp_sample_file *f, const void *bytes, size_t size,
+                       char *err, size_t errlen)
 {
-    return esp_write_all(f->file, (const char *)header, sizeof *header) ? ESP_OK : ESP_E_FILE;
+    if (esp_write_all(f->file, bytes, size))
+        return ESP_OK;
+    return esp_fail(err, errlen, ESP_E_FILE, "%.300s cannot be written: %s", f->path,
+                    strerror(errno));
+}
+
+int esp_sample_file_begin(struct esp_sample_file *f, const struct esp_sample_header *header,
+                          char *err, size_t errlen)
+{
+    return write_bytes(f, header, sizeof *header, err, errlen);
 }
 
 void esp_sample_file_close(struct esp_sample_file *f)
@@ -115,18 +120,20 @@ void esp_sample_file_close(struct esp_sample_file *f)
         close(f->file);
     free(f->samples);
     free(f->piece);
-    *f = (struct esp_sample_file){.file = -1};
 }
 
-int esp_sample_file_add(struct esp_sample_file *f, const float *samples, int count)
+int esp_sample_file_add(struct esp_sample_file *f, const float *samples, int count, char *err,
+                        size_t errlen)
 {
     const int32_t head[2] = {f->pieces, count};
     const size_t bytes = (size_t)count * f->size * sizeof *samples;
     if (!reserve(f, count))
         return ESP_E_MEMORY;
-    if (!esp_write_all(f->file, (const char *)head, sizeof head) ||
-        !esp_write_all(f->file, (const char *)samples, bytes))
-        return ESP_E_FILE;
+    int status = write_bytes(f, head, sizeof head, err, errlen);
+    if (status == ESP_OK)
+        status = write_bytes(f, samples, bytes, err, errlen);
+    if (status < 0)
+        return status;
     memcpy(f->samples + (size_t)f->count * f->size, samples, bytes);
     take(f, count);
     return ESP_OK;

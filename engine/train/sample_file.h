@@ -18,7 +18,8 @@ struct esp_sample_header {
 };
 
 struct esp_sample_file {
-    int file;   /* -1: not open */
+    int file; /* -1: not open */
+    const char *path;
     int pieces; /* complete in the file */
     /* All samples, and the piece each belongs to. */
     float *samples;
@@ -27,15 +28,17 @@ struct esp_sample_file {
     size_t size; /* floats of a sample */
 };
 
-/* Opens or creates the file. *header must have all but `times`. An existing file with another
+/* Opens or creates the file; `path` must outlive it. Close it also if that fails. *header must have all but `times`. An existing file with another
  * header is an error; otherwise its times are read. For a new file times.length[0] is 0, and
  * esp_sample_file_begin() must follow. */
 int esp_sample_file_open(struct esp_sample_file *file, const char *path,
                          struct esp_sample_header *header, char *err, size_t errlen);
-int esp_sample_file_begin(struct esp_sample_file *file, const struct esp_sample_header *header);
+int esp_sample_file_begin(struct esp_sample_file *file, const struct esp_sample_header *header,
+                          char *err, size_t errlen);
 void esp_sample_file_close(struct esp_sample_file *file);
 
 /* Stores the samples of the next piece. */
-int esp_sample_file_add(struct esp_sample_file *file, const float *samples, int count);
+int esp_sample_file_add(struct esp_sample_file *file, const float *samples, int count,
+                        char *err, size_t errlen);
 
 #endif

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/support/block.h"
+#include "engine/train/block.h"
 #include "kernels/product.h"
 #include "kernels/status.h"
 

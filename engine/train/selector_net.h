@@ -6,7 +6,7 @@
 #ifndef ESP_SELECTOR_NET_H
 #define ESP_SELECTOR_NET_H
 
-#include "engine/selector/selector_shape.h"
+#include "engine/selector/selector.h"
 #include "engine/support/rng.h"
 
 /* What a batch of `rows` needs; see selector_net.c for the shapes. */
@@ -14,7 +14,7 @@ struct esp_selector_net {
     struct esp_selector_shape shape;
     size_t count;                        /* numbers */
     int capacity;                        /* rows */
-    int width, joined_width, wide_width; /* of the layers: see selector_shape.h */
+    int width, joined_width, wide_width; /* of the layers: see selector.h */
     int steps;                           /* taken */
     void *memory;                        /* of all that follows */
     double *weights, *gradient;          /* (count) */

@@ -14,7 +14,7 @@
 
 #include "engine/engine.h"
 #include "engine/espalier.h"
-#include "engine/support/block.h"
+#include "engine/train/block.h"
 #include "engine/support/rng.h"
 
 enum {
@@ -101,25 +101,20 @@ int esp_sampler_open(struct esp_sampler *s, char *err, size_t errlen)
         status = open_rows(s, err, errlen);
     if (status == ESP_OK && !(s->memory = take_memory(s)))
         status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory to make samples");
-    if (status < 0)
-        esp_sampler_close(s);
     return status;
 }
 
 void esp_sampler_close(struct esp_sampler *s)
 {
-    struct esp_rows **rows[] = {&s->p, &s->q, &s->target_states, &s->draft_states};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (*rows[i])
-            s->ops->rows_close(*rows[i]);
-        *rows[i] = NULL;
-    }
+    struct esp_rows *rows[] = {s->p, s->q, s->target_states, s->draft_states};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i])
+            s->ops->rows_close(rows[i]);
     if (s->target.cache)
         esp_kv_cache_close(&s->target);
     if (s->draft.cache)
         esp_kv_cache_close(&s->draft);
     free(s->memory);
-    s->memory = NULL;
 }
 
 /* ------------------------------------------------------------------ the text */

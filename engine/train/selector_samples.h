@@ -14,8 +14,7 @@
 #define ESP_SELECTOR_SAMPLES_H
 
 #include "engine/kv_cache.h"
-#include "engine/selector/pass_times.h"
-#include "engine/selector/selector_shape.h"
+#include "engine/selector/selector.h"
 #include "engine/support/rng.h"
 #include "engine/train/tree_value.h"
 
@@ -76,7 +75,7 @@ struct esp_sampler {
     const double **p_at, **q_at; /* (ESP_ROLLOUT_ROWS) */
 };
 
-/* Takes memory. engine, rules, layout.rules, text, length and seed are set before. The
+/* Takes memory; close the sampler also if that fails. engine, rules, layout.rules, text, length and seed are set before. The
  * draft model must be there. */
 int esp_sampler_open(struct esp_sampler *sampler, char *err, size_t errlen);
 void esp_sampler_close(struct esp_sampler *sampler);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/support/block.h"
+#include "engine/train/block.h"
 #include "kernels/dtype.h"
 #include "kernels/kernels.h"
 #include "kernels/status.h"
@@ -193,10 +193,8 @@ static int run_text(struct esp_teacher *t, struct esp_training_sample *l)
             feature[i] = l->feature + (size_t)(first + i) * (size_t)t->shape.hidden;
         }
         status = run(t, &b, wanted, feature);
-        for (int i = 0; i < wanted * k && status == ESP_OK; i++) {
-            t->root_ids[root * k + i] = t->ids[i];
-            t->root_values[root * k + i] = t->values[i];
-        }
+        memcpy(t->root_ids + root * k, t->ids, (size_t)(wanted * k) * sizeof *t->ids);
+        memcpy(t->root_values + root * k, t->values, (size_t)(wanted * k) * sizeof *t->values);
         root += wanted;
     }
     return status;
@@ -265,26 +263,22 @@ static int run_depth(struct esp_teacher *t, struct esp_training_sample *l, struc
 static void choose_next(const struct esp_teacher *t, struct grove *g, int depth)
 {
     const int k = t->shape.k;
-    for (int tree = 0; tree < g->count; tree++) {
-        int used[MOST_ROWS] = {0}; /* children taken of each node, likeliest first */
-        for (int i = 0; i < k; i++) {
-            int best = -1;
-            float chance = -1.0f;
-            for (int j = 0; j < k; j++) {
-                const int row = tree * k + j;
-                if (used[j] == k)
-                    continue;
-                float c = g->chance[row] * t->values[row * k + used[j]];
-                if (c > chance) {
-                    chance = c;
-                    best = j;
-                }
+    int used[MOST_ROWS] = {0}; /* children taken of each node, likeliest first */
+    for (int i = 0; i < g->count * k; i++) {
+        const int tree = i / k;
+        int best = -1;
+        float chance = -1.0f;
+        for (int row = tree * k; row < (tree + 1) * k; row++) {
+            const float c =
+                used[row] < k ? g->chance[row] * t->values[row * k + used[row]] : -1.0f;
+            if (c > chance) {
+                chance = c;
+                best = row;
             }
-            const int row = tree * k + best;
-            g->next[tree * k + i] = t->ids[row * k + used[best]++];
-            g->parent[tree * k + i] = (depth - 1) * k + best;
-            g->next_chance[tree * k + i] = chance;
         }
+        g->next[i] = t->ids[best * k + used[best]++];
+        g->parent[i] = (depth - 1) * k + best % k;
+        g->next_chance[i] = chance;
     }
 }
 

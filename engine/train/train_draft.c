@@ -19,7 +19,6 @@
 #include "engine/train/checkpoint.h"
 #include "engine/train/draft_folder.h"
 #include "engine/train/draft_samples.h"
-#include "engine/train/optimizer.h"
 #include "engine/train/presets.h"
 #include "kernels/clock.h"
 #include "kernels/cpu/cpu.h"
@@ -296,19 +295,6 @@ static int run_batch(struct training *t, const int *pieces, int count, struct es
     return ESP_OK;
 }
 
-/* The pieces in the order of an epoch. */
-static void shuffle(const struct training *t, int epoch, int *order)
-{
-    struct esp_rng rng = {.seed = t->o->seed,
-                          .stream = ESP_RNG_TRAIN | (uint64_t)(2 * epoch + 1) << 32};
-    memcpy(order, t->order, (size_t)t->learned * sizeof *order);
-    for (int i = t->learned - 1; i > 0; i--) {
-        const int j = (int)(esp_rng_uniform(&rng) * (i + 1)), piece = order[i];
-        order[i] = order[j];
-        order[j] = piece;
-    }
-}
-
 static int step(struct training *t, const int *order, int64_t each)
 {
     const int64_t number = t->state.step, at = number % each * t->texts;
@@ -373,8 +359,13 @@ static int learn(struct training *t)
     while (status == ESP_OK && t->state.step < t->state.steps) {
         const int epoch = (int)(t->state.step / each);
         t->report.epoch = epoch + 1;
-        if (shuffled != epoch)
-            shuffle(t, shuffled = epoch, order);
+        if (shuffled != epoch) {
+            struct esp_rng rng = {.seed = t->o->seed,
+                                  .stream = ESP_RNG_TRAIN | (uint64_t)(2 * epoch + 1) << 32};
+            memcpy(order, t->order, (size_t)t->learned * sizeof *order);
+            esp_rng_shuffle(&rng, order, t->learned);
+            shuffled = epoch;
+        }
         status = step(t, order, each);
         if (status < 0)
             break;

@@ -1,5 +1,5 @@
 /* block.c - see block.h. */
-#include "engine/support/block.h"
+#include "engine/train/block.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -14,10 +14,9 @@ static size_t place(char *at, void *pointer, va_list list)
     size_t used = 0;
     for (; pointer; pointer = va_arg(list, void *)) {
         const size_t count = va_arg(list, size_t), size = va_arg(list, size_t);
-        void *array = at + used;
         size_t bytes;
         if (at)
-            memcpy(pointer, &array, sizeof array);
+            memcpy(pointer, &(char *){at + used}, sizeof at);
         if (__builtin_mul_overflow(count, size, &bytes) ||
             __builtin_add_overflow(used, bytes, &used) || used > SIZE_MAX - 2 * LINE)
             return SIZE_MAX;
