@@ -43,29 +43,28 @@ static double between_rows(const float *y, const int *at, int count, double x)
     return y[i] + (y[i + 1] - y[i]) * (x - at[i]) / (at[i + 1] - at[i]);
 }
 
-static double at_length(const struct esp_pass_times *t, const float *y, int stride,
-                        const int *at, int count, double rows, double length)
+/* y: (ESP_TIME_LENGTHS, count) */
+static double at_length(const struct esp_pass_times *t, const float *y, const int *at,
+                        int count, double rows, double length)
 {
     int i = 0;
     while (i < ESP_TIME_LENGTHS - 2 && length > t->length[i + 1])
         i++;
     const double part = (length - t->length[i]) / (t->length[i + 1] - t->length[i]);
     const double share = fmin(fmax(part, 0), 2);
-    const double low = between_rows(y + i * stride, at, count, rows);
-    const double high = between_rows(y + (i + 1) * stride, at, count, rows);
+    const double low = between_rows(y + i * count, at, count, rows);
+    const double high = between_rows(y + (i + 1) * count, at, count, rows);
     return fmax(low + (high - low) * share, 0.5 * fmin(low, high));
 }
 
 double esp_time_draft(const struct esp_pass_times *t, int rows, double length)
 {
-    return at_length(t, t->draft[0], ESP_TIME_DRAFT_ROWS, draft_rows, ESP_TIME_DRAFT_ROWS, rows,
-                     length);
+    return at_length(t, t->draft[0], draft_rows, ESP_TIME_DRAFT_ROWS, rows, length);
 }
 
 double esp_time_target(const struct esp_pass_times *t, int rows, double length)
 {
-    return at_length(t, t->target[0], ESP_TIME_ROWS, esp_time_rows, ESP_TIME_ROWS, rows,
-                     length);
+    return at_length(t, t->target[0], esp_time_rows, ESP_TIME_ROWS, rows, length);
 }
 
 double esp_time_of_action(const struct esp_pass_times *t, struct esp_action a, int length)

@@ -195,9 +195,8 @@ static void complain(struct reader *r, const char *name, const char *what)
 /* Reads a tensor of exactly this type and size. Returns whether it did. */
 static bool get(struct reader *r, const char *name, const char *type, size_t length, void *to)
 {
-    struct esp_stored *tensor = r->status == ESP_OK ? esp_stored_find(r->set, name) : NULL;
-    if (r->status < 0)
-        return false;
+    const struct esp_stored *tensor =
+        r->status == ESP_OK ? esp_stored_find(r->set, name) : NULL;
     if (!tensor)
         complain(r, name, "is missing");
     else if (strcmp(tensor->type, type) != 0 || tensor->end - tensor->begin != length)

@@ -53,11 +53,10 @@ static int add_file(struct tokens *t, const struct esp_tokenizer *tokenizer, con
         t->count += count;
     }
     free(text);
-    if (count < 0 || (count > 0 && !more))
-        return esp_fail(err, errlen, count < 0 ? count : ESP_E_MEMORY,
-                        "%s cannot be tokenized: %s", path,
-                        esp_status_message(count < 0 ? count : ESP_E_MEMORY));
-    return ESP_OK;
+    status = count < 0 ? count : count > 0 && !more ? (int)ESP_E_MEMORY : (int)ESP_OK;
+    return status < 0 ? esp_fail(err, errlen, status, "%s cannot be tokenized: %s", path,
+                                 esp_status_message(status))
+                      : ESP_OK;
 }
 
 /* Divides the tokens into pieces, each after the tokenizer's first token if it has one. */

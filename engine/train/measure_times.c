@@ -11,6 +11,7 @@
 #include "engine/train/selector_samples.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "engine/selector/selector.h"
 #include "kernels/clock.h"
@@ -27,7 +28,6 @@ static int time_pass(struct esp_sampler *s, struct esp_kv_cache *c, struct esp_r
 {
     static const struct esp_sampling sampling = {1, 1, 0};
     for (int i = 0; i < count; i++) {
-        s->tokens[i] = 0;
         s->positions[i] = length + i;
         s->logits_row[i] = i;
         s->u[i] = 0.5;
@@ -42,6 +42,7 @@ static int time_pass(struct esp_sampler *s, struct esp_kv_cache *c, struct esp_r
     };
     const double began = esp_clock();
     for (int try = 0; try < 2 || (try < TRIES && esp_clock() - began < SETTLED); try++) {
+        memset(s->tokens, 0, (size_t)count * sizeof *s->tokens);
         const double start = esp_clock();
         int status = s->ops->forward(c->cache, &batch);
         if (status == ESP_OK)
@@ -52,8 +53,6 @@ static int time_pass(struct esp_sampler *s, struct esp_kv_cache *c, struct esp_r
         if (status < 0)
             return status;
         *least = fminf(*least, (float)(esp_clock() - start));
-        for (int i = 0; i < count; i++)
-            s->tokens[i] = 0;
     }
     return ESP_OK;
 }

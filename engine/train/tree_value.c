@@ -23,6 +23,10 @@ struct tree {
         int row; /* of the distributions after this node */
         int draws;
         int draw[ESP_ACTION_PATHS]; /* children in drawing order, repeated ones repeated */
+        /* As traversal.c has it: weight, residual max(0, a p - b q), next draw. */
+        double weight, a, b;
+        int next;
+        bool entered;
     } node[ESP_ACTION_ROWS];
 };
 
@@ -103,70 +107,60 @@ static double positive_sum(const double *p, const double *q, int n, double a, do
     return sum[0][0] + sum[0][1] + sum[1][0] + sum[1][1] + rest;
 }
 
-/* Of each node, as traversal.c has it: weight, residual max(0, a p - b q), next draw. */
 struct walk {
-    const struct tree *tree;
     const struct esp_distributions *d;
-    double weight[ESP_ACTION_ROWS], a[ESP_ACTION_ROWS], b[ESP_ACTION_ROWS];
-    int next[ESP_ACTION_ROWS];
-    bool entered[ESP_ACTION_ROWS];
     double left, tokens; /* probability that nothing was accepted yet; accepted nodes so far */
 };
 
-static void enter(struct walk *w, int node, double weight)
+static void enter(struct node *node, double weight)
 {
-    w->weight[node] = weight;
-    w->a[node] = 1;
-    w->b[node] = 0;
-    w->next[node] = 0;
-    w->entered[node] = true;
+    node->weight = weight;
+    node->a = 1;
+    node->entered = true;
 }
 
-static void test(struct walk *w, int node, double acceptance)
+static void test(struct walk *w, const struct node *node, double acceptance)
 {
-    w->tokens += w->left * acceptance * w->tree->node[node].depth;
+    w->tokens += w->left * acceptance * node->depth;
     w->left *= 1 - acceptance;
 }
 
-static void delete_leaf(struct walk *w, int node)
+static void delete_leaf(const struct walk *w, struct node *node)
 {
-    const int row = w->tree->node[node].row;
-    const double weight = w->weight[node], a = weight * w->a[node], b = weight * w->b[node] + 1;
-    const double sum = positive_sum(w->d->p[row], w->d->q[row], w->d->n, a, b);
+    const double weight = node->weight, a = weight * node->a, b = weight * node->b + 1;
+    const double sum = positive_sum(w->d->p[node->row], w->d->q[node->row], w->d->n, a, b);
     if (sum > NOTHING) {
-        w->a[node] = a / sum;
-        w->b[node] = b / sum;
+        node->a = a / sum;
+        node->b = b / sum;
     }
-    w->weight[node] = sum > 0 ? sum / (sum + (1 - weight)) : 0;
+    node->weight = sum > 0 ? sum / (sum + (1 - weight)) : 0;
 }
 
-/* E[tau + 1 | tree] under Traversal. */
-static double traverse(const struct tree *tree, const struct esp_distributions *d)
+/* E[tau + 1 | tree] under Traversal. The tree is new. */
+static double traverse(struct tree *tree, const struct esp_distributions *d)
 {
-    struct walk w = {.tree = tree, .d = d, .left = 1};
-    int node = 0;
-    enter(&w, 0, 1);
+    struct walk w = {.d = d, .left = 1};
+    struct node *at = tree->node;
+    enter(at, 1);
     while (w.left > 0) {
-        const struct node *at = &tree->node[node];
-        if (w.next[node] < at->draws) {
-            const int child = at->draw[w.next[node]++];
-            const int32_t token = tree->node[child].token;
-            const double q = d->q[at->row][token];
-            const double p = fmax(w.a[node] * d->p[at->row][token] - w.b[node] * q, 0);
-            const double weight = esp_keep(w.weight[node] * p, q);
-            if (!w.entered[child]) {
-                enter(&w, child, weight);
-                node = child;
+        if (at->next < at->draws) {
+            struct node *child = &tree->node[at->draw[at->next++]];
+            const double q = d->q[at->row][child->token];
+            const double p = fmax(at->a * d->p[at->row][child->token] - at->b * q, 0);
+            const double weight = esp_keep(at->weight * p, q);
+            if (!child->entered) {
+                enter(child, weight);
+                at = child;
                 continue;
             }
             test(&w, child, weight);
-        } else if (node == 0) {
+        } else if (at->parent < 0) {
             break;
         } else {
-            test(&w, node, w.weight[node]);
-            node = at->parent;
+            test(&w, at, at->weight);
+            at = &tree->node[at->parent];
         }
-        delete_leaf(&w, node);
+        delete_leaf(&w, at);
     }
     return w.tokens + 1;
 }
