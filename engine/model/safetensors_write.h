@@ -1,4 +1,4 @@
-/* safetensors_write.h - the header of a safetensors file; safetensors.h describes the format. */
+/* safetensors_write.h - makes the header of a safetensors file (format: safetensors.h). */
 #ifndef ESP_SAFETENSORS_WRITE_H
 #define ESP_SAFETENSORS_WRITE_H
 

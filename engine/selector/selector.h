@@ -8,11 +8,11 @@
  * and only costs are others. Matrices are stored as 8-bit integers with a scale for each
  * output. Everything in a file is untrusted.
  *
- * The network (eq. 10): three hidden states (h_prev of target and draft, h_cur of the draft) are
- * each projected to w numbers and normalised (LayerNorm); they and 11 scalars go through 3 w +
- * 11 -> 4 w -> 32 with GELU, and 324 logits come out, one for each action. The paper's w is 128,
- * for targets of some billion weights; here it is an eighth of the target's width, at least 32
- * and at most 128, so that the selector stays small beside a small target.
+ * The network (eq. 10): three hidden states (h_prev of target and draft, h_cur of the draft)
+ * are each projected to w numbers and normalised (LayerNorm); they and 11 scalars go through
+ * 3 w + 11 -> 4 w -> 32 with GELU, and 324 logits come out, one for each action. The paper's w
+ * is 128, for targets of some billion weights; here it is an eighth of the target's width, at
+ * least 32 and at most 128, so that the selector stays small beside a small target.
  */
 #ifndef ESP_SELECTOR_H
 #define ESP_SELECTOR_H

@@ -1,5 +1,5 @@
-/* draft_samples.h - training samples in a file: pieces of text with the target's hidden states and
- * trees. */
+/* draft_samples.h - training samples in a file: pieces of text with the target's hidden states
+ * and trees. */
 #ifndef ESP_DRAFT_SAMPLES_H
 #define ESP_DRAFT_SAMPLES_H
 

@@ -1,7 +1,8 @@
 /* parameters.h - trained weights, with their gradients and AdamW's moments, and its steps.
  *
  * All of one kind are in one array, so that a step and a sum of squares process one array.
- * Values and moments, which a checkpoint keeps, are one after the other. A parameter begins at a multiple of 16 floats; the padding stays zero.
+ * Values and moments, which a checkpoint keeps, are one after the other. A parameter begins at a
+ * multiple of 16 floats; the padding stays zero.
  */
 #ifndef ESP_TRAIN_PARAMETERS_H
 #define ESP_TRAIN_PARAMETERS_H

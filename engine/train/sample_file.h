@@ -28,9 +28,9 @@ struct esp_sample_file {
     size_t size; /* floats of a sample */
 };
 
-/* Opens or creates the file; `path` must outlive it. Close it also if that fails. *header must have all but `times`. An existing file with another
- * header is an error; otherwise its times are read. For a new file times.length[0] is 0, and
- * esp_sample_file_begin() must follow. */
+/* Opens or creates the file; close it also if that fails. `path` must outlive it. *header must
+ * have all but `times`. An existing file with another header is an error; otherwise its times
+ * are read. For a new file times.length[0] is 0, and esp_sample_file_begin() must follow. */
 int esp_sample_file_open(struct esp_sample_file *file, const char *path,
                          struct esp_sample_header *header, char *err, size_t errlen);
 int esp_sample_file_begin(struct esp_sample_file *file, const struct esp_sample_header *header,

@@ -75,8 +75,8 @@ struct esp_sampler {
     const double **p_at, **q_at; /* (ESP_ROLLOUT_ROWS) */
 };
 
-/* Takes memory; close the sampler also if that fails. engine, rules, layout.rules, text, length and seed are set before. The
- * draft model must be there. */
+/* Takes memory; close the sampler also if that fails. engine, rules, layout.rules, text, length
+ * and seed are set before. The draft model must be there. */
 int esp_sampler_open(struct esp_sampler *sampler, char *err, size_t errlen);
 void esp_sampler_close(struct esp_sampler *sampler);
 
