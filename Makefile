@@ -71,7 +71,7 @@ PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists
                   engine/support/statistics.h $(addprefix kernels/,clock.h status.h streamed.h version.h)
 # What tui/, viz/ and sessions/ include besides. They include no other header of engine/ and kernels/; the shared
 # library exports what these and the installed ones declare.
-SHARED_HEADERS := $(addprefix engine/support/,byte_size.h suggestion.h hash.h int_map.h open_file.h part_file.h paths.h \
+SHARED_HEADERS := $(addprefix engine/support/,suggestion.h hash.h int_map.h open_file.h part_file.h paths.h \
                       utf8_stream.h write_file.h)
 
 # Every .c file of a folder and of the folders below it.

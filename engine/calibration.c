@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "engine/kv_cache.h"
-#include "engine/support/state_folder.h"
+#include "engine/support/paths.h"
 
 enum {
     BINS = ESP_CALIBRATION_BINS,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "engine/espalier.h"
-#include "engine/support/state_folder.h"
+#include "engine/support/paths.h"
 
 enum { EXACT = 16, FILE_SIZE = 1 << 17, SHORTEST = 8 /* octave 0: below 2^8 tokens */ };
 

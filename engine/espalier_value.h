@@ -23,7 +23,7 @@ enum esp_value_kind {
     ESP_KIND_choice, /* counts its words from 0 */
     ESP_KIND_flag,
     ESP_KIND_either, /* two words, of which the second is true */
-    ESP_KIND_size,   /* bytes, as byte_size.h reads them */
+    ESP_KIND_size,   /* bytes: 600M, 1.5G */
     ESP_KIND_text,   /* NULL: the default. Not copied: who keeps it keeps what it points to */
 };
 #define ESP_VALUE_real double

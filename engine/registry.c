@@ -123,7 +123,6 @@ int esp_backend_probe(const char *name, int device, char *text, size_t size)
 bool esp_item_param(enum esp_list list, const char *name, int index,
                     struct esp_param_info *info)
 {
-    static const char *const types[] = {"int", "real", "flag", "choice", "text"};
     const struct esp_drafter_ops *drafter =
         list == ESP_DRAFTERS ? esp_drafter_find(name) : NULL;
     const struct esp_verifier_ops *verifier =
@@ -131,24 +130,7 @@ bool esp_item_param(enum esp_list list, const char *name, int index,
     const struct esp_param *table = drafter    ? drafter->params
                                     : verifier ? verifier->params
                                                : NULL;
-    if (index < 0)
-        return false;
-    for (int i = 0; table && table[i].name; i++) {
-        if (i != index)
-            continue;
-        *info = (struct esp_param_info){
-            .name = table[i].name,
-            .type = types[table[i].type],
-            .help = table[i].help,
-            .choices = table[i].choices,
-            .text = table[i].text,
-            .minimum = table[i].minimum,
-            .maximum = table[i].maximum,
-            .value = table[i].value,
-        };
-        return true;
-    }
-    return false;
+    return esp_params_info(table, index, info);
 }
 
 const char *esp_reason_text(int reason)

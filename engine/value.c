@@ -7,11 +7,11 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/support/byte_size.h"
 #include "engine/support/params.h"
 #include "kernels/status.h"
 
@@ -32,6 +32,43 @@ const char *esp_value_flag(const struct esp_value_info *line, char flag[ESP_FLAG
         if (*c == '_')
             *c = '-';
     return flag;
+}
+
+/* ------------------------------------------------------------------ sizes in bytes */
+
+static const char UNITS[] = "KMGT";
+
+/* A number above 0 followed by K, M, G or T (2^10, 2^20, 2^30, 2^40); "0" is 0, no limit. */
+static int parse_bytes(size_t *bytes, const char *name, const char *text, char *err,
+                       size_t errlen)
+{
+    static const double limit = (double)(SIZE_MAX / 4);
+    char *end;
+    const double number = strtod(text, &end);
+    const char *unit = *end ? strchr(UNITS, *end >= 'a' ? *end - 32 : *end) : NULL;
+    double value = number;
+    for (const char *u = UNITS; unit && u <= unit; u++)
+        value *= 1024;
+    const bool none = strcmp(text, "0") == 0;
+    const bool good = *text >= '0' && *text <= '9' && unit && !end[1] && value >= 1 &&
+                      value <= limit && !strpbrk(text, "xX");
+    if (!none && !good)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "%s takes a size such as 600M or 1.5G, or 0 for no limit, not '%.40s'",
+                        name, text);
+    *bytes = none ? 0 : (size_t)value;
+    return ESP_OK;
+}
+
+/* "600M": an integer of the largest unit that divides it, or "0". */
+static void print_bytes(size_t bytes, char *text, size_t size)
+{
+    int unit = -1;
+    while (bytes > 0 && bytes % 1024 == 0 && unit < 3) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(text, size, "%zu%.*s", bytes, unit < 0 ? 0 : 1, UNITS + (unit < 0 ? 0 : unit));
 }
 
 /* ------------------------------------------------------------------ a number of any kind */
@@ -197,7 +234,7 @@ int esp_value_read(const struct esp_value_info *line, void *in, const char *call
     if (line->kind == ESP_KIND_text)
         return read_text(line, text, field(line, in));
     if (line->kind == ESP_KIND_size)
-        return esp_byte_size_parse(field(line, in), called, text, err, errlen);
+        return parse_bytes(field(line, in), called, text, err, errlen);
     if (line->kind == ESP_KIND_seed)
         return read_seed(text, field(line, in)) ? (int)ESP_OK
                                                 : refuse(line, called, text, err, errlen);
@@ -233,7 +270,7 @@ void esp_value_write(const struct esp_value_info *line, const void *in, char *te
         snprintf(text, size, "%s", own ? own : "auto");
         break;
     case ESP_KIND_size:
-        esp_byte_size_text(*(const size_t *)at, text, size);
+        print_bytes(*(const size_t *)at, text, size);
         break;
     case ESP_KIND_seed:
         snprintf(text, size, "%llu", (unsigned long long)*(const uint64_t *)at);

@@ -195,23 +195,24 @@ static void run_layer(const struct esp_network *d, const double *value,
     memcpy(n, x, sizeof n);
     if (l->norm1 >= 0)
         norm(n, weights_of(d, value, l->norm1), x, H, d->shape.epsilon);
-    multiply(q, weights_of(d, value, l->query), weights_of(d, value, l->query_bias), n, H, H);
-    multiply(m->k[layer][row], weights_of(d, value, l->key), weights_of(d, value, l->key_bias),
-             n, 12, H);
-    multiply(m->v[layer][row], weights_of(d, value, l->value),
-             weights_of(d, value, l->value_bias), n, 12, H);
+    multiply(q, weights_of(d, value, l->query.weight), weights_of(d, value, l->query.bias), n,
+             H, H);
+    multiply(m->k[layer][row], weights_of(d, value, l->key.weight),
+             weights_of(d, value, l->key.bias), n, 12, H);
+    multiply(m->v[layer][row], weights_of(d, value, l->value.weight),
+             weights_of(d, value, l->value.bias), n, 12, H);
     rotate(q, 4, b->position[row]);
     rotate(m->k[layer][row], 2, b->position[row]);
     attend(b, m, layer, row, q, a);
-    multiply(y, weights_of(d, value, l->output), NULL, a, H, H);
+    multiply(y, weights_of(d, value, l->output.weight), NULL, a, H, H);
     for (int i = 0; i < H; i++)
         x[i] += y[i];
     norm(n, weights_of(d, value, l->norm2), x, H, d->shape.epsilon);
-    multiply(gate, weights_of(d, value, l->gate), NULL, n, F, H);
-    multiply(up, weights_of(d, value, l->up), NULL, n, F, H);
+    multiply(gate, weights_of(d, value, l->gate.weight), NULL, n, F, H);
+    multiply(up, weights_of(d, value, l->up.weight), NULL, n, F, H);
     for (int i = 0; i < F; i++)
         up[i] *= gate[i] / (1 + exp(-gate[i]));
-    multiply(y, weights_of(d, value, l->down), NULL, up, H, F);
+    multiply(y, weights_of(d, value, l->down.weight), NULL, up, H, F);
     for (int i = 0; i < H; i++)
         x[i] += y[i];
 }
@@ -227,8 +228,8 @@ static void run_row(const struct esp_network *d, const double *value,
             input[H + i] =
                 b->parent[row] < 0 ? b->feature[row * H + i] : m->out[b->parent[row]][i];
         }
-        multiply(x, weights_of(d, value, d->fc), weights_of(d, value, d->fc_bias), input, H,
-                 2 * H);
+        multiply(x, weights_of(d, value, d->fc.weight), weights_of(d, value, d->fc.bias), input,
+                 H, 2 * H);
     } else {
         memcpy(x, weights_of(d, value, d->embedding) + b->token[row] * H, sizeof x);
     }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/support/state_folder.h"
+#include "engine/support/paths.h"
 
 enum { PRIOR_WEIGHT = 16, REMEMBERED = 1000, FILE_SIZE = 8192 };
 

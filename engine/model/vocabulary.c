@@ -82,14 +82,6 @@ static int64_t spell(const struct esp_vocabulary *v, const char *text, size_t le
     return n;
 }
 
-uint64_t esp_fnv(uint64_t hash, const void *data, size_t length)
-{
-    const unsigned char *bytes = data;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ bytes[i]) * 0x100000001b3ull;
-    return hash;
-}
-
 /* The slot that holds this token, or the free slot where it would be stored. */
 static size_t find_slot(const struct esp_vocabulary *v, bool spelled, const char *bytes,
                         size_t length)

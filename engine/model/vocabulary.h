@@ -63,8 +63,4 @@ int32_t esp_vocabulary_find(const struct esp_vocabulary *vocabulary, bool spelle
 int32_t esp_vocabulary_find_text(const struct esp_vocabulary *vocabulary, char *text,
                                  size_t length);
 
-/* FNV-1a, 64 bit: continues `hash` (first: ESP_FNV_START) over `length` bytes. */
-#define ESP_FNV_START 0xcbf29ce484222325ull
-uint64_t esp_fnv(uint64_t hash, const void *data, size_t length);
-
 #endif

@@ -2,6 +2,7 @@
 #include "engine/selector/pass_times.h"
 
 #include <math.h>
+#include <string.h>
 
 const int esp_time_rows[ESP_TIME_ROWS] = {1, 2, 4, 8, 16, 28, 41};
 
@@ -22,14 +23,14 @@ void esp_nominal_times(struct esp_pass_times *t)
 
 bool esp_pass_times_sound(const struct esp_pass_times *t)
 {
-    bool sound = isfinite(t->choice) && t->choice > 0;
-    for (int i = 0; i < ESP_TIME_LENGTHS; i++) {
-        sound &= isfinite(t->length[i]) && t->length[i] > (i > 0 ? t->length[i - 1] : 0);
-        for (int j = 0; j < ESP_TIME_DRAFT_ROWS; j++)
-            sound &= isfinite(t->draft[i][j]) && t->draft[i][j] > 0;
-        for (int j = 0; j < ESP_TIME_ROWS; j++)
-            sound &= isfinite(t->target[i][j]) && t->target[i][j] > 0;
+    bool sound = true;
+    for (size_t i = 0; i < sizeof *t / sizeof(float); i++) {
+        float number;
+        memcpy(&number, (const char *)t + i * sizeof number, sizeof number);
+        sound &= isfinite(number) && number > 0;
     }
+    for (int i = 1; i < ESP_TIME_LENGTHS; i++)
+        sound &= t->length[i] > t->length[i - 1];
     return sound;
 }
 
@@ -42,29 +43,28 @@ static double between_rows(const float *y, const int *at, int count, double x)
     return y[i] + (y[i + 1] - y[i]) * (x - at[i]) / (at[i + 1] - at[i]);
 }
 
-static double at_length(const struct esp_pass_times *t, const float *y, int stride,
-                        const int *at, int count, double rows, double length)
+/* y: (ESP_TIME_LENGTHS, count) */
+static double at_length(const struct esp_pass_times *t, const float *y, const int *at,
+                        int count, double rows, double length)
 {
     int i = 0;
     while (i < ESP_TIME_LENGTHS - 2 && length > t->length[i + 1])
         i++;
     const double part = (length - t->length[i]) / (t->length[i + 1] - t->length[i]);
     const double share = fmin(fmax(part, 0), 2);
-    const double low = between_rows(y + i * stride, at, count, rows);
-    const double high = between_rows(y + (i + 1) * stride, at, count, rows);
+    const double low = between_rows(y + i * count, at, count, rows);
+    const double high = between_rows(y + (i + 1) * count, at, count, rows);
     return fmax(low + (high - low) * share, 0.5 * fmin(low, high));
 }
 
 double esp_time_draft(const struct esp_pass_times *t, int rows, double length)
 {
-    return at_length(t, t->draft[0], ESP_TIME_DRAFT_ROWS, draft_rows, ESP_TIME_DRAFT_ROWS, rows,
-                     length);
+    return at_length(t, t->draft[0], draft_rows, ESP_TIME_DRAFT_ROWS, rows, length);
 }
 
 double esp_time_target(const struct esp_pass_times *t, int rows, double length)
 {
-    return at_length(t, t->target[0], ESP_TIME_ROWS, esp_time_rows, ESP_TIME_ROWS, rows,
-                     length);
+    return at_length(t, t->target[0], esp_time_rows, ESP_TIME_ROWS, rows, length);
 }
 
 double esp_time_of_action(const struct esp_pass_times *t, struct esp_action a, int length)

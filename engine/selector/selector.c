@@ -9,10 +9,69 @@
 
 enum { ROOM = 4 * ESP_SELECTOR_MOST_WIDTH };
 
-static const int layer_tensors[ESP_SELECTOR_STATES + 3] = {
-    ESP_SELECTOR_TARGET, ESP_SELECTOR_DRAFT,  ESP_SELECTOR_ROOT,
-    ESP_SELECTOR_WIDE,   ESP_SELECTOR_NARROW, ESP_SELECTOR_OUT,
+/* ------------------------------------------------------------------ the network */
+
+enum size {
+    ONE,
+    TARGET_HIDDEN,
+    DRAFT_HIDDEN,
+    ROOT_HIDDEN,
+    WIDTH,
+    JOINED,
+    WIDE,
+    NARROW,
+    ACTIONS
 };
+
+static const struct {
+    const char *name;
+    enum size inputs, outputs;
+} tensors[] = {
+#define X(name, ...) {__VA_ARGS__},
+    ESP_SELECTOR_TENSORS(X)
+#undef X
+};
+
+int esp_selector_width(const struct esp_selector_shape *shape)
+{
+    const int width = shape->hidden[ESP_SELECTOR_H_TARGET] / 8;
+    return width < ESP_SELECTOR_LEAST_WIDTH  ? ESP_SELECTOR_LEAST_WIDTH
+           : width > ESP_SELECTOR_MOST_WIDTH ? ESP_SELECTOR_MOST_WIDTH
+                                             : width;
+}
+
+struct esp_selector_part esp_selector_part(const struct esp_selector_shape *shape, int index)
+{
+    const int width = esp_selector_width(shape);
+    const int sizes[] = {
+        [ONE] = 1,
+        [TARGET_HIDDEN] = shape->hidden[ESP_SELECTOR_H_TARGET],
+        [DRAFT_HIDDEN] = shape->hidden[ESP_SELECTOR_H_DRAFT],
+        [ROOT_HIDDEN] = shape->hidden[ESP_SELECTOR_H_ROOT],
+        [WIDTH] = width,
+        [JOINED] = ESP_SELECTOR_STATES * width + ESP_SCALARS,
+        [WIDE] = 4 * width,
+        [NARROW] = ESP_SELECTOR_NARROW_WIDTH,
+        [ACTIONS] = ESP_ACTIONS,
+    };
+    struct esp_selector_part part = {.name = tensors[index].name};
+    for (int i = 0; i <= index; i++) {
+        part.offset += part.count;
+        part.inputs = sizes[tensors[i].inputs];
+        part.outputs = sizes[tensors[i].outputs];
+        part.count = (size_t)part.inputs * (size_t)part.outputs;
+    }
+    return part;
+}
+
+size_t esp_selector_count(const struct esp_selector_shape *shape)
+{
+    const struct esp_selector_part last =
+        esp_selector_part(shape, ESP_SELECTOR_TENSOR_COUNT - 1);
+    return last.offset + last.count;
+}
+
+/* ------------------------------------------------------------------ a selector */
 
 int esp_selector_open(struct esp_selector *s, const struct esp_selector_shape *shape)
 {
@@ -37,37 +96,39 @@ void esp_selector_close(struct esp_selector *s)
     memset(s, 0, sizeof *s);
 }
 
-/* A column of a matrix to multiples of a 127th of its largest value. */
-static void round_column(float *weights, int inputs, int outputs, int column)
+float esp_selector_scale(const float *weights, int inputs, int outputs, int column)
 {
     float largest = 0;
     for (int i = 0; i < inputs; i++)
         largest = fmaxf(largest, fabsf(weights[(size_t)i * (size_t)outputs + (size_t)column]));
-    const float scale = largest / 127;
-    for (int i = 0; i < inputs && scale > 0; i++) {
-        float *w = &weights[(size_t)i * (size_t)outputs + (size_t)column];
-        *w = rintf(*w / scale) * scale;
-    }
+    return largest / 127;
 }
 
+/* The columns of a matrix become multiples of their scales. */
 static void round_matrix(float *weights, int inputs, int outputs)
 {
-    for (int j = 0; j < outputs; j++)
-        round_column(weights, inputs, outputs, j);
+    for (int j = 0; j < outputs; j++) {
+        const float scale = esp_selector_scale(weights, inputs, outputs, j);
+        for (int i = 0; i < inputs && scale > 0; i++) {
+            float *w = &weights[(size_t)i * (size_t)outputs + (size_t)j];
+            *w = rintf(*w / scale) * scale;
+        }
+    }
 }
 
 int esp_selector_prepare(struct esp_selector *s)
 {
+    int layer = 0;
     round_matrix(s->value, ESP_SELECTOR_NARROW_WIDTH + 1, ESP_ACTIONS);
-    for (size_t i = 0; i < sizeof s->layer / sizeof *s->layer; i++) {
-        const struct esp_selector_part part = esp_selector_part(&s->shape, layer_tensors[i]);
-        const struct esp_selector_part bias =
-            esp_selector_part(&s->shape, layer_tensors[i] + 1);
-        round_matrix(s->weights + part.offset, part.inputs, part.outputs);
-        esp_dense_close(s->layer[i]);
-        s->layer[i] = esp_dense_open(s->weights + part.offset, s->weights + bias.offset,
-                                     part.inputs, part.outputs);
-        if (!s->layer[i])
+    for (int i = 0; i < ESP_SELECTOR_TENSOR_COUNT; i++) {
+        const struct esp_selector_part part = esp_selector_part(&s->shape, i);
+        float *weights = s->weights + part.offset, *bias = weights + part.count;
+        if (part.inputs == 1)
+            continue;
+        round_matrix(weights, part.inputs, part.outputs);
+        esp_dense_close(s->layer[layer]);
+        s->layer[layer] = esp_dense_open(weights, bias, part.inputs, part.outputs);
+        if (!s->layer[layer++])
             return ESP_E_MEMORY;
     }
     return ESP_OK;
@@ -110,7 +171,7 @@ void esp_selector_run(const struct esp_selector *s, const float *const *states,
     for (int i = 0; i < ESP_SCALARS; i++)
         joined[ESP_SELECTOR_STATES * width + i] = (scalars[i] - s->mean[i]) / s->deviation[i];
     esp_dense_apply(s->layer[ESP_SELECTOR_STATES], joined, wide);
-    gelu(wide, esp_selector_wide(&s->shape));
+    gelu(wide, 4 * width);
     esp_dense_apply(s->layer[ESP_SELECTOR_STATES + 1], wide, narrow);
     gelu(narrow, ESP_SELECTOR_NARROW_WIDTH);
     esp_dense_apply(s->layer[ESP_SELECTOR_STATES + 2], narrow, logits);

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LANES = 16 };
+enum { LANES = 16, SUMS = ESP_FEATURE_DISTANCE + 1 };
 
 /* A compiler without such wide registers divides these among several. */
 typedef float lanes __attribute__((vector_size(4 * LANES)));
@@ -17,17 +17,6 @@ typedef int32_t lanes_int __attribute__((vector_size(4 * LANES)));
 typedef uint32_t lanes_bits __attribute__((vector_size(4 * LANES)));
 
 #define INLINE static inline __attribute__((always_inline))
-
-static const char *const texts[] = {
-#define X(name, text) text,
-    ESP_FEATURES(X)
-#undef X
-};
-
-const char *esp_feature_text(int feature)
-{
-    return texts[feature];
-}
 
 #define LEAST 1e-9f
 
@@ -47,84 +36,65 @@ INLINE void take_log2(lanes *y, const lanes *x)
     *y = __builtin_convertvector(exponent, lanes) + series;
 }
 
-enum sum { ENTROPY_P, ENTROPY_Q, ENTROPY_ROOT, KL_PQ, KL_QP, DISTANCE, SUMS };
-
-INLINE void add(lanes sums[SUMS], const float *at_p, const float *at_q, const float *at_root)
+/* Adds to the sums, whose numbers are those of the features, what LANES tokens contribute. `x`:
+ * p, q and the draft's distribution after the root. */
+INLINE void add(lanes sums[SUMS], const float *const x[3], int at)
 {
-    lanes p, q, root, log_p, log_q, log_root;
-    memcpy(&p, at_p, sizeof p);
-    memcpy(&q, at_q, sizeof q);
-    memcpy(&root, at_root, sizeof root);
-    take_log2(&log_p, &p);
-    take_log2(&log_q, &q);
-    take_log2(&log_root, &root);
-    sums[ENTROPY_P] -= p * log_p;
-    sums[ENTROPY_Q] -= q * log_q;
-    sums[ENTROPY_ROOT] -= root * log_root;
-    sums[KL_PQ] += p * (log_p - log_q);
-    sums[KL_QP] += q * (log_q - log_p);
-    sums[DISTANCE] += (lanes)((lanes_int)(p - q) & 0x7fffffff);
+    lanes value[3], log[3];
+#pragma GCC unroll 3
+    for (int i = 0; i < 3; i++) {
+        memcpy(&value[i], x[i] + at, sizeof value[i]);
+        take_log2(&log[i], &value[i]);
+        sums[ESP_FEATURE_ENTROPY_P + i] -= value[i] * log[i];
+    }
+    sums[ESP_FEATURE_KL_PQ] += value[0] * (log[0] - log[1]);
+    sums[ESP_FEATURE_KL_QP] += value[1] * (log[1] - log[0]);
+    sums[ESP_FEATURE_DISTANCE] += (lanes)((lanes_int)(value[0] - value[1]) & 0x7fffffff);
 }
 
-INLINE void add_all(float totals[SUMS], const float *p, const float *q, const float *root,
-                    int n)
+INLINE void add_all(const float *const x[3], int n, float features[ESP_SCALARS])
 {
+    static const float ln2 = 0.693147181f;
     lanes sums[SUMS] = {{0}};
-    int i = 0;
-    for (; i + LANES <= n; i += LANES)
-        add(sums, p + i, q + i, root + i);
-    if (i < n) {
-        float end[3][LANES] = {{0}};
-        memcpy(end[0], p + i, (size_t)(n - i) * sizeof *p);
-        memcpy(end[1], q + i, (size_t)(n - i) * sizeof *q);
-        memcpy(end[2], root + i, (size_t)(n - i) * sizeof *root);
-        add(sums, end[0], end[1], end[2]);
-    }
+    float end[3][LANES] = {{0}};
+    const float *const ends[3] = {end[0], end[1], end[2]};
+    const int whole = n - n % LANES;
+    for (int i = 0; i < whole; i += LANES)
+        add(sums, x, i);
+    for (int i = 0; i < 3; i++)
+        memcpy(end[i], x[i] + whole, (size_t)(n - whole) * sizeof *end[i]);
+    if (whole < n)
+        add(sums, ends, 0);
     for (int s = 0; s < SUMS; s++) {
         double sum = 0;
         for (int l = 0; l < LANES; l++)
             sum += sums[s][l];
-        totals[s] = (float)sum;
+        features[s] = s == ESP_FEATURE_DISTANCE ? (float)sum : ln2 * (float)sum;
     }
 }
 
-static void add_plainly(float totals[SUMS], const float *p, const float *q, const float *root,
-                        int n)
-{
-    add_all(totals, p, q, root, n);
-}
-
+/* The same for a processor. */
+#define ADD_ON(name, ...)                                                                      \
+    __VA_ARGS__ static void name(const float *const x[3], int n, float features[ESP_SCALARS])  \
+    {                                                                                          \
+        add_all(x, n, features);                                                               \
+    }
+ADD_ON(add_plainly)
 #ifdef __x86_64__
-__attribute__((target("avx512f"))) static void
-add_avx512(float totals[SUMS], const float *p, const float *q, const float *root, int n)
-{
-    add_all(totals, p, q, root, n);
-}
-
-__attribute__((target("avx2"))) static void add_avx2(float totals[SUMS], const float *p,
-                                                     const float *q, const float *root, int n)
-{
-    add_all(totals, p, q, root, n);
-}
+ADD_ON(add_avx2, __attribute__((target("avx2"))))
+ADD_ON(add_avx512, __attribute__((target("avx512f"))))
 #endif
 
 void esp_features_of(const float *p, const float *q, const float *root, int n,
                      float features[ESP_SCALARS])
 {
-    static const float ln2 = 0.693147181f;
-    float totals[SUMS];
+    const float *const x[3] = {p, q, root};
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx512f"))
-        add_avx512(totals, p, q, root, n);
+        add_avx512(x, n, features);
     else if (__builtin_cpu_supports("avx2"))
-        add_avx2(totals, p, q, root, n);
+        add_avx2(x, n, features);
     else
 #endif
-        add_plainly(totals, p, q, root, n);
-    features[ESP_FEATURE_ENTROPY_P] = ln2 * totals[ENTROPY_P];
-    features[ESP_FEATURE_ENTROPY_Q] = ln2 * totals[ENTROPY_Q];
-    features[ESP_FEATURE_ENTROPY_ROOT] = ln2 * totals[ENTROPY_ROOT];
-    features[ESP_FEATURE_KL_PQ] = ln2 * totals[KL_PQ];
-    features[ESP_FEATURE_KL_QP] = ln2 * totals[KL_QP];
-    features[ESP_FEATURE_DISTANCE] = totals[DISTANCE];
+        add_plainly(x, n, features);
 }

@@ -9,27 +9,20 @@
 
 #include "kernels/kernels.h"
 
-#define ESP_FEATURES(X)                                                                        \
-    X(ENTROPY_P, "entropy of the target before the root")                                      \
-    X(ENTROPY_Q, "entropy of the draft before the root")                                       \
-    X(ENTROPY_ROOT, "entropy of the draft at the root")                                        \
-    X(KL_PQ, "KL of the draft from the target")                                                \
-    X(KL_QP, "KL of the target from the draft")                                                \
-    X(DISTANCE, "distance of target and draft")                                                \
-    X(LENGTH, "length of the text")                                                            \
-    X(TEMPERATURE, "temperature")                                                              \
-    X(TOP_P, "top-p")                                                                          \
-    X(TIME_Q, "time of a draft pass")                                                          \
-    X(TIME_P, "time of a target pass")
-
 enum esp_feature {
-#define X(name, text) ESP_FEATURE_##name,
-    ESP_FEATURES(X)
-#undef X
-        ESP_SCALARS
+    ESP_FEATURE_ENTROPY_P,    /* of the target before the root */
+    ESP_FEATURE_ENTROPY_Q,    /* of the draft before the root */
+    ESP_FEATURE_ENTROPY_ROOT, /* of the draft at the root */
+    ESP_FEATURE_KL_PQ,        /* of the draft from the target */
+    ESP_FEATURE_KL_QP,        /* of the target from the draft */
+    ESP_FEATURE_DISTANCE,     /* of target and draft */
+    ESP_FEATURE_LENGTH,       /* of the text */
+    ESP_FEATURE_TEMPERATURE,
+    ESP_FEATURE_TOP_P,
+    ESP_FEATURE_TIME_Q, /* of a draft pass */
+    ESP_FEATURE_TIME_P, /* of a target pass */
+    ESP_SCALARS
 };
-
-const char *esp_feature_text(int feature);
 
 /* Sets the first six features from distributions over n tokens. Logarithms are natural; a
  * probability below 1e-9 counts as 1e-9 in a logarithm, so that all values are finite. */

@@ -7,14 +7,15 @@
  */
 #include "engine/selector/selector.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/model/preset.h"
 #include "engine/model/safetensors.h"
+#include "engine/model/safetensors_write.h"
 #include "engine/support/write_file.h"
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
@@ -23,11 +24,28 @@ enum { HASH_TEXT = 16, NAME = 64 };
 
 static const char *const goals[ESP_GOALS] = {"speed", "tokens", "cheap-rows"};
 
-static const struct esp_selector_part value_part = {.name = "value",
-                                                    .inputs = ESP_SELECTOR_NARROW_WIDTH + 1,
-                                                    .outputs = ESP_ACTIONS,
-                                                    .count = (ESP_SELECTOR_NARROW_WIDTH + 1) *
-                                                             ESP_ACTIONS};
+enum { VALUES = ESP_SELECTOR_NARROW_WIDTH + 1 };
+static const struct esp_selector_part value_part = {"value", VALUES, ESP_ACTIONS, 0,
+                                                    VALUES *ESP_ACTIONS};
+
+/* The tensors that are floats of struct esp_selector; columns = 0: a vector. */
+static const struct {
+    const char *name;
+    size_t offset;
+    int rows, columns;
+} fields[] = {
+#define FIELD(name, member, ...)                                                               \
+    {                                                                                          \
+        name, offsetof(struct esp_selector, member), __VA_ARGS__                               \
+    }
+    FIELD("scalars.mean", mean, ESP_SCALARS, 0),
+    FIELD("scalars.deviation", deviation, ESP_SCALARS, 0),
+    FIELD("times.length", times.length, ESP_TIME_LENGTHS, 0),
+    FIELD("times.draft", times.draft, ESP_TIME_LENGTHS, ESP_TIME_DRAFT_ROWS),
+    FIELD("times.target", times.target, ESP_TIME_LENGTHS, ESP_TIME_ROWS),
+    FIELD("times.choice", times.choice, 1, 0),
+#undef FIELD
+};
 
 int esp_goal_find(const char *name)
 {
@@ -52,41 +70,32 @@ void esp_selector_file_name(char name[ESP_SELECTOR_NAME], const char *rule, enum
 /* ------------------------------------------------------------------ writing */
 
 struct writer {
-    cJSON *header;
+    struct esp_safetensors_header header;
     char *data;
-    size_t used, room;
-    bool failed;
+    size_t room;
 };
 
+/* The next tensor of `length` bytes; columns = 0: a vector. */
 static void put(struct writer *w, const char *name, const char *type, int rows, int columns,
                 const void *bytes, size_t length)
 {
-    char *more = w->data;
-    while (!w->failed && w->room - w->used < length) {
-        w->room = 2 * w->room + length;
-        more = realloc(w->data, w->room);
-        w->failed = !more;
+    const size_t used = w->header.data;
+    esp_safetensors_add(&w->header, name, type, rows, columns, length);
+    if (w->header.data > w->room) {
+        w->room = 2 * w->header.data;
+        char *more = realloc(w->data, w->room);
+        w->header.failed |= !more;
         w->data = more ? more : w->data;
     }
-    cJSON *entry = cJSON_CreateObject();
-    const int shape[2] = {rows, columns};
-    const double offsets[2] = {(double)w->used, (double)(w->used + length)};
-    cJSON_AddStringToObject(entry, "dtype", type);
-    cJSON_AddItemToObject(entry, "shape",
-                          cJSON_CreateIntArray(rows ? shape : shape + 1, rows ? 2 : 1));
-    cJSON_AddItemToObject(entry, "data_offsets", cJSON_CreateDoubleArray(offsets, 2));
-    w->failed |= !cJSON_AddItemToObject(w->header, name, entry);
-    if (w->failed)
-        return;
-    memcpy(w->data + w->used, bytes, length);
-    w->used += length;
+    if (!w->header.failed)
+        memcpy(w->data + used, bytes, length);
 }
 
 static void put_floats(struct writer *w, const char *name, int rows, int columns,
                        const float *values)
 {
     put(w, name, "F32", rows, columns, values,
-        (size_t)(rows ? rows : 1) * (size_t)columns * sizeof *values);
+        (size_t)rows * (size_t)(columns ? columns : 1) * sizeof *values);
 }
 
 /* The values are multiples of a 127th of the largest already; see esp_selector_prepare(). */
@@ -94,23 +103,20 @@ static void put_matrix(struct writer *w, const struct esp_selector_part *part,
                        const float *weights)
 {
     char name[NAME];
-    float *scales = calloc((size_t)part->outputs, sizeof *scales);
+    const int columns = part->outputs;
+    float *scales = calloc((size_t)columns, sizeof *scales);
     int8_t *steps = malloc(part->count);
-    for (int j = 0; j < part->outputs && scales && steps; j++) {
-        for (int i = 0; i < part->inputs; i++)
-            scales[j] =
-                fmaxf(scales[j], fabsf(weights[(size_t)i * (size_t)part->outputs + (size_t)j]));
-        scales[j] /= 127;
-        for (int i = 0; i < part->inputs; i++) {
-            const size_t at = (size_t)i * (size_t)part->outputs + (size_t)j;
-            steps[at] = (int8_t)(scales[j] > 0 ? lrintf(weights[at] / scales[j]) : 0);
-        }
+    w->header.failed |= !scales || !steps;
+    for (int j = 0; j < columns && !w->header.failed; j++)
+        scales[j] = esp_selector_scale(weights, part->inputs, columns, j);
+    for (size_t i = 0; i < part->count && !w->header.failed; i++) {
+        const float scale = scales[i % (size_t)columns];
+        steps[i] = (int8_t)(scale > 0 ? lrintf(weights[i] / scale) : 0);
     }
-    w->failed |= !scales || !steps;
-    if (!w->failed) {
-        put(w, part->name, "I8", part->inputs, part->outputs, steps, part->count);
+    if (!w->header.failed) {
+        put(w, part->name, "I8", part->inputs, columns, steps, part->count);
         snprintf(name, sizeof name, "%s.scale", part->name);
-        put_floats(w, name, 0, part->outputs, scales);
+        put_floats(w, name, columns, 0, scales);
     }
     free(scales);
     free(steps);
@@ -118,7 +124,7 @@ static void put_matrix(struct writer *w, const struct esp_selector_part *part,
 
 static void put_text(struct writer *w, const char *name, const char *text)
 {
-    put(w, name, "U8", 0, (int)strlen(text), text, strlen(text));
+    put(w, name, "U8", (int)strlen(text), 0, text, strlen(text));
 }
 
 static void put_hash(struct writer *w, const char *name, uint64_t hash)
@@ -135,47 +141,35 @@ static void put_all(struct writer *w, const struct esp_selector *s)
     put_text(w, "goal", goals[s->goal]);
     put_hash(w, "sources", s->sources);
     put_hash(w, "costs", s->costs);
-    put_floats(w, "scalars.mean", 0, ESP_SCALARS, s->mean);
-    put_floats(w, "scalars.deviation", 0, ESP_SCALARS, s->deviation);
-    put_floats(w, "times.length", 0, ESP_TIME_LENGTHS, s->times.length);
-    put_floats(w, "times.draft", ESP_TIME_LENGTHS, ESP_TIME_DRAFT_ROWS, s->times.draft[0]);
-    put_floats(w, "times.target", ESP_TIME_LENGTHS, ESP_TIME_ROWS, s->times.target[0]);
-    put_floats(w, "times.choice", 0, 1, &s->times.choice);
-    put_floats(w, "first", 0, 1, &first);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        put_floats(w, fields[i].name, fields[i].rows, fields[i].columns,
+                   (const float *)((const char *)s + fields[i].offset));
+    put_floats(w, "first", 1, 0, &first);
     put_matrix(w, &value_part, s->value);
     for (int i = 0; i < ESP_SELECTOR_TENSOR_COUNT; i++) {
         const struct esp_selector_part part = esp_selector_part(&s->shape, i);
         if (part.inputs > 1)
             put_matrix(w, &part, s->weights + part.offset);
         else
-            put_floats(w, part.name, 0, part.outputs, s->weights + part.offset);
+            put_floats(w, part.name, part.outputs, 0, s->weights + part.offset);
     }
 }
 
 int esp_selector_write(const struct esp_selector *s, const char *path, char *err, size_t errlen)
 {
-    struct writer w = {.header = cJSON_CreateObject()};
-    char *text = NULL, *file = NULL;
-    size_t length = 0;
-    int status = ESP_OK;
+    struct writer w = {0};
+    size_t begin;
     put_all(&w, s);
-    if (!w.failed && (text = cJSON_PrintUnformatted(w.header))) {
-        length = strlen(text);
-        file = malloc(8 + length + w.used);
-    }
+    char *file = esp_safetensors_begin(&w.header, false, w.header.data, &begin);
+    int status = ESP_E_MEMORY;
     if (file) {
-        for (int i = 0; i < 8; i++)
-            file[i] = (char)(length >> (8 * i) & 255);
-        memcpy(file + 8, text, length);
-        memcpy(file + 8 + length, w.data, w.used);
-        status = esp_write_file(path, file, 8 + length + w.used, true, err, errlen);
+        memcpy(file + begin, w.data, w.header.data);
+        status = esp_write_file(path, file, begin + w.header.data, true, err, errlen);
     } else {
-        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory to write %s", path);
+        esp_fail(err, errlen, status, "no memory to write %s", path);
     }
     free(file);
-    free(text);
     free(w.data);
-    cJSON_Delete(w.header);
     return status;
 }
 
@@ -201,9 +195,8 @@ static void complain(struct reader *r, const char *name, const char *what)
 /* Reads a tensor of exactly this type and size. Returns whether it did. */
 static bool get(struct reader *r, const char *name, const char *type, size_t length, void *to)
 {
-    struct esp_stored *tensor = r->status == ESP_OK ? esp_stored_find(r->set, name) : NULL;
-    if (r->status < 0)
-        return false;
+    const struct esp_stored *tensor =
+        r->status == ESP_OK ? esp_stored_find(r->set, name) : NULL;
     if (!tensor)
         complain(r, name, "is missing");
     else if (strcmp(tensor->type, type) != 0 || tensor->end - tensor->begin != length)
@@ -260,8 +253,8 @@ static void get_identity(struct reader *r, struct esp_selector *s)
     if (differs(r, "sources", hash))
         r->status =
             esp_fail(r->err, r->errlen, ESP_E_MISMATCH,
-                     "%s was trained for another pair of models; make one for this pair "
-                     "with espalier train selector --verifier %s",
+                     "%s was trained for another pair of models; make one for this pair with "
+                     "espalier train selector --verifier %s",
                      r->path, s->rule);
     *hash = '\0';
     if (get(r, "costs", "U8", HASH_TEXT, hash))
@@ -271,15 +264,13 @@ static void get_identity(struct reader *r, struct esp_selector *s)
 static void get_all(struct reader *r, struct esp_selector *s)
 {
     float first = 0;
-    get_floats(r, "scalars.mean", ESP_SCALARS, s->mean);
-    get_floats(r, "scalars.deviation", ESP_SCALARS, s->deviation);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        get_floats(r, fields[i].name,
+                   (size_t)fields[i].rows * (size_t)(fields[i].columns ? fields[i].columns : 1),
+                   (float *)((char *)s + fields[i].offset));
     for (int i = 0; i < ESP_SCALARS; i++)
         if (r->status == ESP_OK && !(s->deviation[i] > 0))
             complain(r, "scalars.deviation", "holds a value that is not above 0");
-    get_floats(r, "times.length", ESP_TIME_LENGTHS, s->times.length);
-    get_floats(r, "times.draft", ESP_TIME_LENGTHS * ESP_TIME_DRAFT_ROWS, s->times.draft[0]);
-    get_floats(r, "times.target", ESP_TIME_LENGTHS * ESP_TIME_ROWS, s->times.target[0]);
-    get_floats(r, "times.choice", 1, &s->times.choice);
     if (r->status == ESP_OK && !esp_pass_times_sound(&s->times))
         complain(r, "times.target", "or another of the times is not above 0");
     get_floats(r, "first", 1, &first);

@@ -1,6 +1,5 @@
 /* hash.c - see hash.h. */
 #include "engine/support/hash.h"
-#include "engine/support/hash_steps.h"
 
 #include <endian.h>
 #include <pthread.h>
@@ -48,4 +47,12 @@ uint64_t esp_hash(struct esp_hash_key key, const void *data, size_t length)
         v = esp_hash_word(v, word_of(bytes, 8));
     v = esp_hash_word(v, word_of(bytes, left) | (uint64_t)length << 56);
     return esp_hash_end(v);
+}
+
+uint64_t esp_fnv(uint64_t hash, const void *data, size_t length)
+{
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ bytes[i]) * 0x100000001b3ull;
+    return hash;
 }

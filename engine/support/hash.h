@@ -21,4 +21,65 @@ struct esp_hash_key esp_hash_key(void);
 /* The hash of `length` bytes. */
 uint64_t esp_hash(struct esp_hash_key key, const void *bytes, size_t length);
 
+/* ------------------------------------------------------------------ its single rounds */
+
+struct esp_hash_state {
+    uint64_t a, b, c, d;
+};
+
+static inline uint64_t esp_hash_rotate(uint64_t value, int bits)
+{
+    return value << bits | value >> (64 - bits);
+}
+
+static inline struct esp_hash_state esp_hash_round(struct esp_hash_state v)
+{
+    v.a += v.b;
+    v.c += v.d;
+    v.b = esp_hash_rotate(v.b, 13) ^ v.a;
+    v.d = esp_hash_rotate(v.d, 16) ^ v.c;
+    v.a = esp_hash_rotate(v.a, 32);
+    v.c += v.b;
+    v.a += v.d;
+    v.b = esp_hash_rotate(v.b, 17) ^ v.c;
+    v.d = esp_hash_rotate(v.d, 21) ^ v.a;
+    v.c = esp_hash_rotate(v.c, 32);
+    return v;
+}
+
+static inline struct esp_hash_state esp_hash_begin(struct esp_hash_key key)
+{
+    return (struct esp_hash_state){
+        key.word[0] ^ 0x736f6d6570736575u, key.word[1] ^ 0x646f72616e646f6du,
+        key.word[0] ^ 0x6c7967656e657261u, key.word[1] ^ 0x7465646279746573u};
+}
+
+static inline struct esp_hash_state esp_hash_word(struct esp_hash_state v, uint64_t word)
+{
+    v.d ^= word;
+    v = esp_hash_round(v);
+    v.a ^= word;
+    return v;
+}
+
+static inline uint64_t esp_hash_end(struct esp_hash_state v)
+{
+    v.c ^= 0xff;
+    v = esp_hash_round(esp_hash_round(esp_hash_round(v)));
+    return v.a ^ v.b ^ v.c ^ v.d;
+}
+
+/* The hash of one word. Its length is left out, because it is the same for all numbers. */
+static inline uint64_t esp_hash_number(struct esp_hash_key key, uint64_t number)
+{
+    return esp_hash_end(esp_hash_word(esp_hash_begin(key), number));
+}
+
+/* ------------------------------------------------------------------ of data that is trusted */
+
+/* FNV-1a, 64 bit, which is the same in every run: continues `hash` (first: ESP_FNV_START) over
+ * `length` bytes. */
+#define ESP_FNV_START 0xcbf29ce484222325ull
+uint64_t esp_fnv(uint64_t hash, const void *bytes, size_t length);
+
 #endif

@@ -1,8 +1,6 @@
 /* int_map.c - see int_map.h. */
 #include "engine/support/int_map.h"
 
-#include "engine/support/hash_steps.h"
-
 #include <stdlib.h>
 #include <string.h>
 

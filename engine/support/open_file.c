@@ -22,3 +22,14 @@ int esp_open_regular(const char *path, int flags, mode_t mode, const char **wron
         close(file);
     return *wrong ? -1 : file;
 }
+
+size_t esp_read_at(int file, void *bytes, size_t size, size_t at)
+{
+    size_t done = 0;
+    ssize_t n = 1;
+    while (done < size && (n > 0 || (n < 0 && errno == EINTR))) {
+        n = pread(file, (char *)bytes + done, size - done, (off_t)(at + done));
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return done;
+}

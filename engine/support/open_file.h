@@ -9,4 +9,7 @@
  * sentence (static text). */
 int esp_open_regular(const char *path, int flags, mode_t mode, const char **wrong);
 
+/* Reads `size` bytes from byte `at` of a file on. Returns how many there were. */
+size_t esp_read_at(int file, void *bytes, size_t size, size_t at);
+
 #endif

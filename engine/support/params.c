@@ -20,6 +20,19 @@ void esp_params_init(struct esp_params *params, const struct esp_param *table)
     }
 }
 
+bool esp_params_info(const struct esp_param *table, int index, struct esp_param_info *info)
+{
+    static const char *const types[] = {"int", "real", "flag", "choice", "text"};
+    for (int i = 0; table && table[i].name; i++)
+        if (i == index) {
+            *info = (struct esp_param_info){
+                table[i].name, types[table[i].type], table[i].help,    table[i].choices,
+                table[i].text, table[i].minimum,     table[i].maximum, table[i].value};
+            return true;
+        }
+    return false;
+}
+
 /* Index of `word` in "a|b|c", or -1. */
 static int find_choice(const char *choices, const char *word)
 {
@@ -76,6 +89,21 @@ static int set_number(struct esp_params *params, int index, const char *owner,
     return index;
 }
 
+static int set_choice(struct esp_params *params, int index, const char *owner,
+                      const char *value, char *err, size_t errlen)
+{
+    const struct esp_param *param = &params->table[index];
+    const bool flag = param->type == ESP_FLAG;
+    const char *choices = flag ? "off|on|0|1|false|true|no|yes" : param->choices;
+    const int choice = find_choice(choices, value);
+    if (choice < 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "%s: %s takes %s%s, not '%s'", owner,
+                        param->name, flag ? "" : "one of ", flag ? "on or off" : choices,
+                        value);
+    params->value[index] = flag ? choice % 2 : choice;
+    return index;
+}
+
 int esp_params_set(struct esp_params *params, const char *owner, const char *key,
                    const char *value, char *err, size_t errlen)
 {
@@ -84,41 +112,19 @@ int esp_params_set(struct esp_params *params, const char *owner, const char *key
     if (i < 0) {
         char names[512];
         list_names(table, names, sizeof names);
-        if (!names[0])
-            return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                            "%s has no parameter '%s'; it takes none", owner, key);
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "%s has no parameter '%s'; it takes %s",
-                        owner, key, names);
+                        owner, key, names[0] ? names : "none");
     }
-    switch (table[i].type) {
-    case ESP_INT:
-    case ESP_REAL:
+    if (table[i].type == ESP_INT || table[i].type == ESP_REAL)
         return set_number(params, i, owner, value, err, errlen);
-    case ESP_FLAG:
-        if (find_choice("on|1|true|yes", value) >= 0)
-            params->value[i] = 1;
-        else if (find_choice("off|0|false|no", value) >= 0)
-            params->value[i] = 0;
-        else
-            return esp_fail(err, errlen, ESP_E_ARGUMENT, "%s: %s takes on or off, not '%s'",
-                            owner, key, value);
-        return i;
-    case ESP_CHOICE: {
-        int choice = find_choice(table[i].choices, value);
-        if (choice < 0)
-            return esp_fail(err, errlen, ESP_E_ARGUMENT, "%s: %s takes one of %s, not '%s'",
-                            owner, key, table[i].choices, value);
-        params->value[i] = choice;
-        return i;
-    }
-    default:
-        if (strlen(value) >= sizeof params->text)
-            return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                            "%s: the value of %s is longer than %zu characters", owner, key,
-                            sizeof params->text - 1);
-        strcpy(params->text, value);
-        return i;
-    }
+    if (table[i].type != ESP_TEXT)
+        return set_choice(params, i, owner, value, err, errlen);
+    if (strlen(value) >= sizeof params->text)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "%s: the value of %s is longer than %zu characters", owner, key,
+                        sizeof params->text - 1);
+    strcpy(params->text, value);
+    return i;
 }
 
 int esp_params_parse(struct esp_params *params, const char *owner, const char *list, char *err,

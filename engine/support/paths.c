@@ -9,11 +9,16 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "engine/support/hash.h"
+#include "engine/support/open_file.h"
+#include "engine/support/write_file.h"
 
 #ifndef ESP_DATA_DIR
 #define ESP_DATA_DIR "/usr/local/share/espalier"
@@ -122,4 +127,47 @@ int esp_user_path(char *path, size_t size, enum esp_user_folder folder, const ch
     else if (home && *home == '/')
         n = snprintf(path, size, "%s/%s/espalier/%s", home, below[folder], name);
     return n >= 0 && (size_t)n < size ? ESP_OK : ESP_E_FILE;
+}
+
+/* ------------------------------------------------------------------ learned values */
+
+static int state_path(char path[PATH_MAX], const char *name)
+{
+    if (!*name || *name == '.' || strchr(name, '/'))
+        return ESP_E_FILE;
+    return esp_user_path(path, PATH_MAX, ESP_USER_STATE, name);
+}
+
+void esp_state_name(char *name, size_t size, const char *kind, const char *key)
+{
+    const uint64_t hash = esp_fnv(ESP_FNV_START, key, strlen(key));
+    name[0] = '\0';
+    if (*key)
+        snprintf(name, size, "%s-%016llx.json", kind, (unsigned long long)hash);
+}
+
+int esp_state_read(const char *name, char *text, size_t size)
+{
+    char path[PATH_MAX];
+    const char *wrong;
+    if (state_path(path, name) < 0)
+        return ESP_E_FILE;
+    int file = esp_open_regular(path, O_RDONLY, 0, &wrong);
+    if (file < 0)
+        return ESP_E_FILE;
+    const size_t length = esp_read_at(file, text, size, 0);
+    close(file);
+    if (length >= size || length > INT_MAX)
+        return ESP_E_FILE;
+    text[length] = '\0';
+    return (int)length;
+}
+
+int esp_state_write(const char *name, const char *text)
+{
+    char path[PATH_MAX], err[64];
+    if (state_path(path, name) < 0)
+        return ESP_E_FILE;
+    esp_make_folders(path);
+    return esp_write_file(path, text, strlen(text), true, err, sizeof err);
 }

@@ -1,4 +1,5 @@
-/* paths.h - the program's data folders (models, themes, ...) and the user's folders. */
+/* paths.h - the program's data folders (models, themes, ...), and the user's folders and the
+ * files of learned values in them. */
 #ifndef ESP_PATHS_H
 #define ESP_PATHS_H
 
@@ -28,5 +29,19 @@ enum esp_user_folder {
  * path in the variable is ignored, as the XDG base directory specification demands. Returns 0,
  * or ESP_E_FILE if there is no home folder or the path does not fit. */
 int esp_user_path(char *path, size_t size, enum esp_user_folder folder, const char *name);
+
+/* Files for values learned, in ESP_USER_STATE. A file is written whole, or the old one stays.
+ * What is read is untrusted. */
+
+/* Writes the file name for values of a kind ("sequoia") learned for `key`; "" for an empty
+ * key. */
+void esp_state_name(char *name, size_t size, const char *kind, const char *key);
+
+/* Reads file `name`, a plain name, into `text` and adds a NUL. Returns its length, or
+ * ESP_E_FILE if there is no such regular file or it does not fit into `size` bytes. */
+int esp_state_read(const char *name, char *text, size_t size);
+
+/* Replaces file `name`; creates the folder if needed. Returns 0 or ESP_E_FILE. */
+int esp_state_write(const char *name, const char *text);
 
 #endif

@@ -37,3 +37,12 @@ double esp_rng_uniform(struct esp_rng *rng)
     uint64_t bits = (uint64_t)out[0] << 32 | out[1];
     return (double)(bits >> 11) * 0x1p-53;
 }
+
+void esp_rng_shuffle(struct esp_rng *rng, int *numbers, int count)
+{
+    for (int i = count - 1; i > 0; i--) {
+        const int j = (int)(esp_rng_uniform(rng) * (i + 1)), kept = numbers[i];
+        numbers[i] = numbers[j];
+        numbers[j] = kept;
+    }
+}

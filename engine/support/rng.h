@@ -27,4 +27,7 @@ double esp_rng_uniform(struct esp_rng *rng);
  * stream itself and of its parts are independent; there are up to 2^56 parts. */
 struct esp_rng esp_rng_split(struct esp_rng *rng);
 
+/* Brings `count` numbers into random order (Fisher and Yates). */
+void esp_rng_shuffle(struct esp_rng *rng, int *numbers, int count);
+
 #endif

@@ -5,13 +5,12 @@
  */
 #include "engine/train/checkpoint.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/support/hash.h"
 #include "engine/support/open_file.h"
 #include "engine/support/write_file.h"
 #include "kernels/status.h"
@@ -24,18 +23,10 @@ struct header {
     int64_t step, steps;
 };
 
-uint64_t esp_fingerprint(uint64_t hash, const void *bytes, size_t size)
-{
-    const unsigned char *at = bytes;
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ at[i]) * 0x100000001b3u;
-    return hash;
-}
-
 /* Words instead of bytes: eight times as fast, and checkpoints are large. */
 static uint64_t hash_words(const char *bytes, size_t size)
 {
-    uint64_t hash = ESP_FINGERPRINT, word = 0;
+    uint64_t hash = ESP_FNV_START, word;
     for (size_t i = 0; i < size; i += sizeof word) {
         word = 0;
         memcpy(&word, bytes + i, size - i < sizeof word ? size - i : sizeof word);
@@ -51,38 +42,20 @@ static size_t size_of(uint64_t total, int64_t steps)
            sizeof(uint64_t);
 }
 
-/* Moves the parts between the file and the training; `out`: to the file. */
-static void move_parts(char *file, bool out, const struct esp_parameters *p,
-                       const struct esp_progress_state *s)
-{
-    struct {
-        float *at;
-        size_t count;
-    } parts[] = {{s->loss, (size_t)s->steps},
-                 {p->value, p->total},
-                 {p->first, p->total},
-                 {p->second, p->total}};
-    file += sizeof(struct header);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        const size_t size = parts[i].count * sizeof(float);
-        memcpy(out ? (void *)file : (void *)parts[i].at, out ? (void *)parts[i].at : file,
-               size);
-        file += size;
-    }
-}
-
 int esp_checkpoint_write(const char *path, uint64_t fingerprint, const struct esp_parameters *p,
                          const struct esp_progress_state *s, char *err, size_t errlen)
 {
-    struct header header = {
-        .fingerprint = fingerprint, .total = p->total, .step = s->step, .steps = s->steps};
     const size_t size = size_of(p->total, s->steps), hashed = size - sizeof(uint64_t);
     char *bytes = malloc(size);
     if (!bytes)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to write %s", path);
-    memcpy(header.magic, MAGIC, sizeof MAGIC);
-    memcpy(bytes, &header, sizeof header);
-    move_parts(bytes, true, p, s);
+    struct header *header = (struct header *)bytes;
+    float *loss = (float *)(header + 1);
+    *header = (struct header){
+        .fingerprint = fingerprint, .total = p->total, .step = s->step, .steps = s->steps};
+    memcpy(header->magic, MAGIC, sizeof MAGIC);
+    memcpy(loss, s->loss, (size_t)s->steps * sizeof *loss);
+    memcpy(loss + s->steps, p->value, 3 * p->total * sizeof *loss);
     const uint64_t hash = hash_words(bytes, hashed);
     memcpy(bytes + hashed, &hash, sizeof hash);
     int status = esp_write_file(path, bytes, size, true, err, errlen);
@@ -90,56 +63,47 @@ int esp_checkpoint_write(const char *path, uint64_t fingerprint, const struct es
     return status;
 }
 
-static int read_bytes(const char *path, char *bytes, size_t size, char *err, size_t errlen)
+/* Is it a whole checkpoint of a training of that many steps? */
+static bool is_whole(int fd, char *bytes, size_t size, int64_t steps)
 {
-    const char *wrong = "";
-    struct stat status_of;
-    size_t done = 0;
-    int fd = esp_open_regular(path, O_RDONLY | O_CLOEXEC, 0, &wrong);
-    if (fd < 0)
-        return esp_fail(err, errlen, ESP_E_FILE, "%s %s", path, wrong);
-    bool fits = fstat(fd, &status_of) == 0 && (size_t)status_of.st_size == size;
-    while (fits && done < size) {
-        ssize_t got = read(fd, bytes + done, size - done);
-        if (got <= 0 && !(got < 0 && errno == EINTR))
-            break;
-        done += got > 0 ? (size_t)got : 0;
-    }
-    close(fd);
-    return done == size ? ESP_OK : ESP_E_FORMAT;
+    const size_t hashed = size - sizeof(uint64_t);
+    const struct header *header = (const struct header *)bytes;
+    uint64_t hash;
+    if (lseek(fd, 0, SEEK_END) != (off_t)size || esp_read_at(fd, bytes, size, 0) != size)
+        return false;
+    memcpy(&hash, bytes + hashed, sizeof hash);
+    return memcmp(header->magic, MAGIC, sizeof MAGIC) == 0 &&
+           hash == hash_words(bytes, hashed) && header->step >= 0 && header->step <= steps;
 }
 
 int esp_checkpoint_read(const char *path, uint64_t fingerprint, struct esp_parameters *p,
                         struct esp_progress_state *s, char *err, size_t errlen)
 {
-    const size_t size = size_of(p->total, s->steps), hashed = size - sizeof(uint64_t);
-    struct header header;
-    uint64_t hash;
+    const size_t size = size_of(p->total, s->steps);
+    const char *wrong;
     char *bytes = malloc(size);
+    const struct header *header = (const struct header *)bytes;
     if (!bytes)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to read %s", path);
-    int status = read_bytes(path, bytes, size, err, errlen);
+    int status = ESP_OK, fd = esp_open_regular(path, O_RDONLY, 0, &wrong);
+    if (fd < 0)
+        status = esp_fail(err, errlen, ESP_E_FILE, "%s %s", path, wrong);
+    else if (!is_whole(fd, bytes, size, s->steps))
+        status = esp_fail(err, errlen, ESP_E_FORMAT,
+                          "%s is damaged or of another training: train without --resume", path);
+    else if (header->fingerprint != fingerprint || header->total != p->total ||
+             header->steps != s->steps)
+        status = esp_fail(err, errlen, ESP_E_MISMATCH,
+                          "%s is of a training with other models, text or settings: give the "
+                          "same ones, or train without --resume",
+                          path);
+    if (fd >= 0)
+        close(fd);
     if (status == ESP_OK) {
-        memcpy(&header, bytes, sizeof header);
-        memcpy(&hash, bytes + hashed, sizeof hash);
-        if (memcmp(header.magic, MAGIC, sizeof MAGIC) != 0 ||
-            hash != hash_words(bytes, hashed) || header.step < 0 || header.step > s->steps)
-            status = ESP_E_FORMAT;
-        else if (header.fingerprint != fingerprint || header.total != p->total ||
-                 header.steps != s->steps)
-            status = ESP_E_MISMATCH;
-    }
-    if (status == ESP_E_FORMAT)
-        esp_fail(err, errlen, status,
-                 "%s is damaged or of another training: train without --resume", path);
-    if (status == ESP_E_MISMATCH)
-        esp_fail(err, errlen, status,
-                 "%s is of a training with other models, text or settings: give the same ones, "
-                 "or train without --resume",
-                 path);
-    if (status == ESP_OK) {
-        move_parts(bytes, false, p, s);
-        s->step = header.step;
+        const float *loss = (const float *)(header + 1);
+        memcpy(s->loss, loss, (size_t)s->steps * sizeof *loss);
+        memcpy(p->value, loss + s->steps, 3 * p->total * sizeof *loss);
+        s->step = header->step;
     }
     free(bytes);
     return status;

@@ -28,8 +28,4 @@ int esp_checkpoint_read(const char *path, uint64_t fingerprint,
                         struct esp_parameters *parameters, struct esp_progress_state *state,
                         char *err, size_t errlen);
 
-/* FNV-1a, 64 bit: continues `hash`, which begins as ESP_FINGERPRINT. */
-#define ESP_FINGERPRINT 0xcbf29ce484222325u
-uint64_t esp_fingerprint(uint64_t hash, const void *bytes, size_t size);
-
 #endif

@@ -11,12 +11,29 @@
 
 #include "engine/model/json.h"
 #include "engine/model/safetensors.h"
+#include "engine/model/safetensors_write.h"
 #include "engine/support/write_file.h"
 #include "engine/train/teacher.h"
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 
 /* ------------------------------------------------------------------ shapes */
+
+/* What a draft model and a head take from a model. */
+static struct esp_network_shape shape_of(const struct esp_model_desc *d)
+{
+    return (struct esp_network_shape){
+        .layers = d->layers,
+        .hidden = d->hidden,
+        .heads = d->heads,
+        .kv_heads = d->kv_heads,
+        .head_dim = d->head_dim,
+        .ffn = d->ffn,
+        .vocabulary = d->vocabulary,
+        .epsilon = d->norm_epsilon,
+        .inverse_frequency = d->inverse_frequency,
+    };
+}
 
 int esp_draft_shape(struct esp_network_shape *shape, const struct esp_model *draft, char *err,
                     size_t errlen)
@@ -37,19 +54,10 @@ int esp_draft_shape(struct esp_network_shape *shape, const struct esp_model *dra
                         "%s is of architecture %s; only drafts of the form of Llama can be "
                         "trained",
                         draft->path, draft->architecture);
-    *shape = (struct esp_network_shape){
-        .layers = d->layers,
-        .hidden = d->hidden,
-        .heads = d->heads,
-        .kv_heads = d->kv_heads,
-        .head_dim = d->head_dim,
-        .ffn = d->ffn,
-        .vocabulary = d->vocabulary,
-        .qkv_bias = d->layer[0].query_bias.data != NULL,
-        .tied = d->head.offset == d->embedding.offset && d->head.source == d->embedding.source,
-        .epsilon = d->norm_epsilon,
-        .inverse_frequency = d->inverse_frequency,
-    };
+    *shape = shape_of(d);
+    shape->qkv_bias = d->layer[0].query_bias.data != NULL;
+    shape->tied =
+        d->head.offset == d->embedding.offset && d->head.source == d->embedding.source;
     return ESP_OK;
 }
 
@@ -85,18 +93,11 @@ int esp_head_shape(struct esp_network_shape *shape, const struct esp_model *targ
     const double theta = theta_of(target);
     for (int i = 0; i < half; i++)
         (*inverse_frequency)[i] = (float)pow(theta, -(double)i / half);
-    *shape = (struct esp_network_shape){
-        .layers = 1,
-        .hidden = d->hidden,
-        .heads = d->heads,
-        .kv_heads = d->kv_heads,
-        .head_dim = d->head_dim,
-        .ffn = d->ffn,
-        .vocabulary = d->vocabulary,
-        .features = true,
-        .epsilon = d->norm == ESP_NORM_RMS ? d->norm_epsilon : 1e-6f,
-        .inverse_frequency = *inverse_frequency,
-    };
+    *shape = shape_of(d);
+    shape->layers = 1;
+    shape->features = true;
+    shape->epsilon = d->norm == ESP_NORM_RMS ? d->norm_epsilon : 1e-6f;
+    shape->inverse_frequency = *inverse_frequency;
     return ESP_OK;
 }
 
@@ -114,33 +115,24 @@ static const struct esp_stored *find(const struct esp_stored_set *set, const cha
 static int read_parameter(const struct esp_stored_set *set, const struct esp_parameter *p,
                           float *to, const char *folder, char *err, size_t errlen)
 {
-    static const char *const types[] = {
-#define X(name, ...) #name,
-        ESP_DTYPES(X)
-#undef X
-    };
     const struct esp_stored *stored = find(set, p->name);
     const int columns = p->columns > 0 ? p->columns : 1;
     if (!stored)
         return esp_fail(err, errlen, ESP_E_FORMAT, "%s has no tensor %s", folder, p->name);
-    struct esp_tensor tensor = {.data = stored,
-                                .rows = p->rows,
-                                .columns = columns,
-                                .block = p->rows,
-                                .stride = p->rows,
-                                .source = stored->source,
-                                .offset = stored->offset};
-    int type = -1;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcmp(stored->type, types[i]) == 0)
-            type = (int)i;
+    const struct esp_tensor tensor = {.dtype = esp_dtype_find(stored->type),
+                                      .data = stored,
+                                      .rows = p->rows,
+                                      .columns = columns,
+                                      .block = p->rows,
+                                      .stride = p->rows,
+                                      .source = stored->source,
+                                      .offset = stored->offset};
     const bool fits = stored->rank == (p->columns > 0 ? 2 : 1) && stored->shape[0] == p->rows &&
                       (p->columns == 0 || stored->shape[1] == p->columns);
-    if (type < 0 || !fits)
+    if (tensor.dtype == ESP_DTYPE_COUNT || !fits)
         return esp_fail(err, errlen, ESP_E_FORMAT,
                         "%s: tensor %s is %s and not of the shape %d x %d", folder, p->name,
                         stored->type, p->rows, columns);
-    tensor.dtype = (enum esp_dtype)type;
     esp_tensor_read_rows(&tensor, 0, p->rows, to);
     return ESP_OK;
 }
@@ -162,58 +154,14 @@ int esp_draft_weights_read(struct esp_network *d, const char *folder, char *err,
 
 /* ------------------------------------------------------------------ writing */
 
-static size_t width_of(enum esp_dtype dtype)
+static void write_numbers(char *to, const float *from, int count, enum esp_dtype dtype)
 {
-    return esp_dtype_block_bytes(dtype);
-}
-
-static uint16_t bf16(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    if (isnan(value))
-        return 0x7fc0;
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
-
-static void write_numbers(char *to, const float *from, size_t count, enum esp_dtype dtype)
-{
-    for (size_t i = 0; i < count; i++) {
-        uint16_t half = dtype == ESP_BF16 ? bf16(from[i]) : esp_half(from[i]);
-        if (dtype == ESP_F32)
-            memcpy(to + 4 * i, &from[i], 4);
-        else
-            memcpy(to + 2 * i, &half, 2);
+    if (dtype != ESP_F16)
+        esp_quantise(dtype, from, count, to);
+    for (int i = 0; i < count && dtype == ESP_F16; i++) {
+        const uint16_t half = esp_half(from[i]);
+        memcpy(to + 2 * i, &half, sizeof half);
     }
-}
-
-static char *header_of(const struct esp_parameters *p, enum esp_dtype dtype, size_t *data)
-{
-    static const char *const types[] = {
-#define X(name, ...) #name,
-        ESP_DTYPES(X)
-#undef X
-    };
-    cJSON *all = cJSON_CreateObject();
-    *data = 0;
-    cJSON *about = cJSON_AddObjectToObject(all, "__metadata__");
-    cJSON_AddStringToObject(about, "format", "pt");
-    for (int i = 0; i < p->count; i++) {
-        const struct esp_parameter *one = &p->list[i];
-        cJSON *entry = cJSON_AddObjectToObject(all, one->name);
-        cJSON_AddStringToObject(entry, "dtype", types[dtype]);
-        cJSON *shape = cJSON_AddArrayToObject(entry, "shape");
-        cJSON_AddItemToArray(shape, cJSON_CreateNumber(one->rows));
-        if (one->columns > 0)
-            cJSON_AddItemToArray(shape, cJSON_CreateNumber(one->columns));
-        cJSON *place = cJSON_AddArrayToObject(entry, "data_offsets");
-        cJSON_AddItemToArray(place, cJSON_CreateNumber((double)*data));
-        *data += esp_parameter_size(one) * width_of(dtype);
-        cJSON_AddItemToArray(place, cJSON_CreateNumber((double)*data));
-    }
-    char *text = cJSON_PrintUnformatted(all);
-    cJSON_Delete(all);
-    return text;
 }
 
 static int write_in(const char *folder, const char *name, const char *bytes, size_t size,
@@ -228,39 +176,28 @@ static int write_in(const char *folder, const char *name, const char *bytes, siz
 static int write_weights(const char *folder, const struct esp_parameters *p,
                          enum esp_dtype dtype, char *err, size_t errlen)
 {
-    size_t data;
-    char *text = header_of(p, dtype, &data);
-    const size_t length = text ? (strlen(text) + 7) / 8 * 8 : 0;
-    char *bytes = text ? malloc(8 + length + data) : NULL;
-    if (!bytes) {
-        free(text);
+    struct esp_safetensors_header header = {.all = cJSON_CreateObject()};
+    const size_t width = esp_dtype_block_bytes(dtype);
+    size_t begin;
+    cJSON_AddStringToObject(cJSON_AddObjectToObject(header.all, "__metadata__"), "format",
+                            "pt");
+    for (int i = 0; i < p->count; i++)
+        esp_safetensors_add(&header, p->list[i].name, esp_dtype_name(dtype), p->list[i].rows,
+                            p->list[i].columns, esp_parameter_size(&p->list[i]) * width);
+    char *bytes = esp_safetensors_begin(&header, true, header.data, &begin);
+    if (!bytes)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to write %s", folder);
-    }
-    for (int i = 0; i < 8; i++)
-        bytes[i] = (char)(unsigned char)(length >> 8 * i);
-    memset(bytes + 8, ' ', length);
-    memcpy(bytes + 8, text, strlen(text));
-    char *at = bytes + 8 + length;
+    char *at = bytes + begin;
     for (int i = 0; i < p->count; i++) {
-        const size_t count = esp_parameter_size(&p->list[i]);
-        write_numbers(at, p->value + p->list[i].offset, count, dtype);
-        at += count * width_of(dtype);
+        const int row = p->list[i].columns > 0 ? p->list[i].columns : p->list[i].rows;
+        for (size_t j = 0; j < esp_parameter_size(&p->list[i]); j += (size_t)row) {
+            write_numbers(at, esp_parameter_value(p, i) + j, row, dtype);
+            at += (size_t)row * width;
+        }
     }
-    int status = write_in(folder, "model.safetensors", bytes, 8 + length + data, err, errlen);
+    int status =
+        write_in(folder, "model.safetensors", bytes, (size_t)(at - bytes), err, errlen);
     free(bytes);
-    free(text);
-    return status;
-}
-
-static int write_json(const char *folder, const char *name, cJSON *json, char *err,
-                      size_t errlen)
-{
-    char *text = cJSON_Print(json);
-    cJSON_Delete(json);
-    if (!text)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to write %s", folder);
-    int status = write_in(folder, name, text, strlen(text), err, errlen);
-    free(text);
     return status;
 }
 
@@ -270,6 +207,9 @@ int esp_head_folder_write(const char *folder, const struct esp_network *d,
 {
     static const char *const types[] = {"float32", "float16", "bfloat16"};
     const struct esp_network_shape *s = &d->shape;
+    int status = write_weights(folder, &d->parameters, dtype, err, errlen);
+    if (status < 0)
+        return status;
     cJSON *config = cJSON_CreateObject(),
           *names = cJSON_AddArrayToObject(config, "architectures");
     cJSON_AddItemToArray(names, cJSON_CreateString("LlamaForCausalLM"));
@@ -287,12 +227,13 @@ int esp_head_folder_write(const char *folder, const struct esp_network *d,
     cJSON_AddNumberToObject(config, "rope_theta", theta_of(target));
     cJSON_AddBoolToObject(config, "attention_bias", s->qkv_bias);
     cJSON_AddStringToObject(config, "torch_dtype", types[dtype]);
-    int status = write_weights(folder, &d->parameters, dtype, err, errlen);
-    if (status < 0) {
-        cJSON_Delete(config);
-        return status;
-    }
-    return write_json(folder, "config.json", config, err, errlen);
+    char *text = cJSON_Print(config);
+    cJSON_Delete(config);
+    status = text
+                 ? write_in(folder, "config.json", text, strlen(text), err, errlen)
+                 : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to write %s", folder);
+    free(text);
+    return status;
 }
 
 int esp_draft_folder_write(const char *folder, const struct esp_network *d, const char *from,

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/train/adamw.h"
+#include "engine/train/block.h"
 #include "engine/train/selector_net.h"
 #include "kernels/status.h"
 
@@ -28,8 +28,8 @@ struct fit {
     const struct esp_selector_fit *of;
     struct esp_selector *selector;
     struct esp_selector_net net;
-    struct esp_adamw adam;
-    int *train, *apart; /* numbers of samples */
+    void *memory;               /* of the arrays that follow */
+    int *train, *apart, *order; /* numbers of samples; order: those of train, shuffled */
     int train_count, apart_count;
     float *seconds; /* (samples, ESP_ACTIONS) with the selector's own */
     float choice;   /* that; static trees do without */
@@ -74,10 +74,11 @@ static void scalars_of(const struct fit *f, int i, float scalars[ESP_SCALARS])
 static bool split(struct fit *f)
 {
     const struct esp_sample_file *s = f->of->samples;
-    f->train = calloc((size_t)s->count + 1, sizeof *f->train);
-    f->apart = calloc((size_t)s->count + 1, sizeof *f->apart);
-    f->seconds = calloc((size_t)s->count * ESP_ACTIONS, sizeof *f->seconds);
-    if (!f->train || !f->apart || !f->seconds)
+    f->memory = esp_block_take(ESP_ARRAY(f->train, s->count), ESP_ARRAY(f->apart, s->count),
+                               ESP_ARRAY(f->order, s->count),
+                               ESP_ARRAY(f->seconds, (size_t)s->count * ESP_ACTIONS),
+                               ESP_ARRAY(f->best, f->net.count), NULL);
+    if (!f->memory)
         return false;
     const bool tokens_only = f->of->goal == ESP_GOAL_TOKENS;
     f->choice = tokens_only ? 0 : f->of->times->choice;
@@ -86,7 +87,8 @@ static bool split(struct fit *f)
         if (apart)
             f->apart[f->apart_count++] = i;
         else
-            f->train[f->train_count++] = i;
+            f->train[f->train_count] = f->order[f->train_count] = i;
+        f->train_count += !apart;
         const int length = (int)sample_at(f, i)[ESP_SAMPLE_LENGTH];
         for (int a = 0; a < ESP_ACTIONS; a++)
             f->seconds[(size_t)i * ESP_ACTIONS + (size_t)a] =
@@ -97,25 +99,35 @@ static bool split(struct fit *f)
     return true;
 }
 
-/* The static action with most tokens per second, or per iteration, on these samples of one
- * setting (-1: all). */
-static int best_static(const struct fit *f, const int *which, int count, int setting,
-                       bool timed)
+/* What actions bring on some samples. */
+struct tally {
+    double tokens, seconds;
+    int samples;
+};
+
+/* A static action takes no time to choose. */
+static void add_action(const struct fit *f, struct tally *t, int sample, int action,
+                       bool is_static)
+{
+    t->tokens += expected_of(f, sample)[action];
+    t->seconds += seconds_of(f, sample)[action] - is_static * f->choice;
+    t->samples++;
+}
+
+/* The static action with most tokens per second, or per iteration, on the samples trained on of
+ * one setting (-1: all). */
+static int best_static(const struct fit *f, int setting, bool timed)
 {
     double best = 0;
     int found = 0;
     for (int a = 0; a < ESP_ACTIONS; a++) {
-        double tokens = 0, seconds = 0;
-        if (!esp_action_canonical(a))
-            continue;
-        for (int i = 0; i < count; i++) {
-            if (setting >= 0 && setting_of(f, which[i]) != setting)
-                continue;
-            tokens += expected_of(f, which[i])[a];
-            seconds += timed ? seconds_of(f, which[i])[a] - f->choice : 1;
-        }
-        if (seconds > 0 && tokens / seconds > best) {
-            best = tokens / seconds;
+        struct tally t = {0};
+        for (int i = 0; i < f->train_count && esp_action_canonical(a); i++)
+            if (setting < 0 || setting_of(f, f->train[i]) == setting)
+                add_action(f, &t, f->train[i], a, true);
+        const double cost = timed ? t.seconds : t.samples;
+        if (cost > 0 && t.tokens / cost > best) {
+            best = t.tokens / cost;
             found = a;
         }
     }
@@ -147,7 +159,7 @@ static void load_rows(struct fit *f, const int *which, int count)
     float scalars[ESP_SCALARS];
     for (int i = 0; i < count; i++) {
         const float *sample = sample_at(f, which[i]);
-        const float *state = sample + esp_sample_states(&f->of->layout);
+        const float *state = sample + ESP_SAMPLE_STATES;
         for (int s = 0; s < ESP_SELECTOR_STATES; s++) {
             const int width = f->net.shape.hidden[s];
             for (int j = 0; j < width; j++)
@@ -160,6 +172,17 @@ static void load_rows(struct fit *f, const int *which, int count)
     }
 }
 
+/* Runs the network over samples `which` from number `first` on, as many as fit into a batch of
+ * at most `most`. Returns how many. */
+static int run_batch(struct fit *f, const int *which, int count, int first, int most,
+                     struct esp_rng *rng)
+{
+    const int rows = count - first < most ? count - first : most;
+    load_rows(f, which + first, rows);
+    esp_selector_net_forward(&f->net, rows, rng);
+    return rows;
+}
+
 /* The policy begins as a mixture of the best static actions: the last layer's weights are small
  * and its biases grow with the logarithm of an action's tokens per second. From random logits
  * the first steps go to whatever beats an average tree, and the softmax closes there. */
@@ -169,7 +192,7 @@ static void begin_with_static(struct fit *f)
     const struct esp_selector_part out = esp_selector_part(&f->net.shape, ESP_SELECTOR_OUT);
     const struct esp_selector_part bias =
         esp_selector_part(&f->net.shape, ESP_SELECTOR_OUT_BIAS);
-    const int best = best_static(f, f->train, f->train_count, -1, true);
+    const int best = best_static(f, -1, true);
     double tokens[ESP_ACTIONS] = {0}, seconds[ESP_ACTIONS] = {0};
     for (int i = 0; i < f->train_count; i++)
         for (int a = 0; a < ESP_ACTIONS; a++) {
@@ -186,36 +209,23 @@ static void begin_with_static(struct fit *f)
 
 /* ------------------------------------------------------------------ epochs */
 
-static void shuffle(struct fit *f)
-{
-    for (int i = f->train_count - 1; i > 0; i--) {
-        const int j = (int)(esp_rng_uniform(&f->rng) * (i + 1));
-        const int kept = f->train[i];
-        f->train[i] = f->train[j];
-        f->train[j] = kept;
-    }
-}
-
-static double train_epoch(struct fit *f)
+static double train_epoch(struct fit *f, double rate)
 {
     struct esp_selector_goal goals[BATCH];
     double sum = 0;
-    shuffle(f);
+    esp_rng_shuffle(&f->rng, f->order, f->train_count);
     for (int first = 0; first < f->train_count; first += BATCH) {
-        const int left = f->train_count - first;
-        const int rows = left < BATCH ? left : BATCH;
-        load_rows(f, f->train + first, rows);
+        const int rows = run_batch(f, f->order, f->train_count, first, BATCH, &f->rng);
         for (int i = 0; i < rows; i++) {
-            const int at = f->train[first + i], base = f->base[setting_of(f, at)];
+            const int at = f->order[first + i], base = f->base[setting_of(f, at)];
             goals[i] = (struct esp_selector_goal){expected_of(f, at), seconds_of(f, at),
                                                   (double)expected_of(f, at)[base] /
                                                       (seconds_of(f, at)[base] - f->choice)};
         }
-        esp_selector_net_forward(&f->net, rows, &f->rng);
         sum +=
             rows * esp_selector_loss(&loss, f->net.logits, goals, rows, f->net.logit_gradient);
         esp_selector_net_backward(&f->net, rows);
-        esp_adamw_step(&f->adam, f->net.weights, f->net.gradient);
+        esp_selector_net_step(&f->net, rate);
     }
     return sum / f->train_count;
 }
@@ -233,27 +243,22 @@ static int best_logit(const double *logits)
  * over settings. */
 static double judge(struct fit *f)
 {
-    double tokens[2][ESP_SAMPLE_SETTINGS] = {{0}}, seconds[2][ESP_SAMPLE_SETTINGS] = {{0}};
+    struct tally chosen[ESP_SAMPLE_SETTINGS] = {{0}}, base[ESP_SAMPLE_SETTINGS] = {{0}};
     double sum = 0;
     int settings = 0;
     for (int first = 0; first < f->apart_count; first += ESP_SELECTOR_BATCH) {
-        const int left = f->apart_count - first;
-        const int rows = left < ESP_SELECTOR_BATCH ? left : ESP_SELECTOR_BATCH;
-        load_rows(f, f->apart + first, rows);
-        esp_selector_net_forward(&f->net, rows, NULL);
+        const int rows =
+            run_batch(f, f->apart, f->apart_count, first, ESP_SELECTOR_BATCH, NULL);
         for (int i = 0; i < rows; i++) {
             const int at = f->apart[first + i], setting = setting_of(f, at);
-            const int chosen[2] = {best_logit(f->net.logits + (size_t)i * ESP_ACTIONS),
-                                   f->base[setting]};
-            for (int k = 0; k < 2; k++) {
-                tokens[k][setting] += expected_of(f, at)[chosen[k]];
-                seconds[k][setting] += seconds_of(f, at)[chosen[k]] - k * f->choice;
-            }
+            add_action(f, &chosen[setting], at,
+                       best_logit(f->net.logits + (size_t)i * ESP_ACTIONS), false);
+            add_action(f, &base[setting], at, f->base[setting], true);
         }
     }
     for (int i = 0; i < ESP_SAMPLE_SETTINGS; i++)
-        if (seconds[0][i] > 0) {
-            sum += tokens[0][i] / seconds[0][i] / (tokens[1][i] / seconds[1][i]);
+        if (chosen[i].seconds > 0) {
+            sum += chosen[i].tokens / chosen[i].seconds / (base[i].tokens / base[i].seconds);
             settings++;
         }
     return settings ? sum / settings : NAN;
@@ -263,8 +268,8 @@ static int train(struct fit *f)
 {
     const struct esp_selector_training *t = f->of->training;
     for (int epoch = 0; epoch < t->epochs; epoch++) {
-        f->adam.rate = RATE * 0.5 * (1 + cos(M_PI * epoch / t->epochs));
-        const double found = train_epoch(f), ratio = judge(f);
+        const double rate = RATE * 0.5 * (1 + cos(M_PI * epoch / t->epochs));
+        const double found = train_epoch(f, rate), ratio = judge(f);
         if (!(ratio <= f->best_ratio)) {
             f->best_ratio = ratio;
             memcpy(f->best, f->net.weights, f->net.count * sizeof *f->best);
@@ -312,16 +317,14 @@ static int fit_values(struct fit *f)
         return ESP_E_MEMORY;
     memset(square, 0, sizeof square);
     for (int first = 0; first < f->train_count; first += ESP_SELECTOR_BATCH) {
-        const int left = f->train_count - first;
-        const int rows = left < ESP_SELECTOR_BATCH ? left : ESP_SELECTOR_BATCH;
-        load_rows(f, f->train + first, rows);
-        esp_selector_net_forward(&f->net, rows, NULL);
+        const int rows =
+            run_batch(f, f->order, f->train_count, first, ESP_SELECTOR_BATCH, NULL);
         for (int i = 0; i < rows; i++) {
             double x[FEATURES];
             memcpy(x, f->net.narrow + (size_t)i * ESP_SELECTOR_NARROW_WIDTH,
                    sizeof x - sizeof *x);
             x[FEATURES - 1] = 1;
-            const float *y = expected_of(f, f->train[first + i]);
+            const float *y = expected_of(f, f->order[first + i]);
             for (int j = 0; j < FEATURES; j++) {
                 for (int k = 0; k < FEATURES; k++)
                     square[j][k] += x[j] * x[k];
@@ -339,91 +342,47 @@ static int fit_values(struct fit *f)
     return ESP_OK;
 }
 
-/* ------------------------------------------------------------------ public */
+/* ------------------------------------------------------------------ what it is worth */
 
-static void close_fit(struct fit *f)
-{
-    esp_selector_net_close(&f->net);
-    esp_adamw_close(&f->adam);
-    free(f->train);
-    free(f->apart);
-    free(f->seconds);
-    free(f->best);
-}
-
-int esp_selector_fit(const struct esp_selector_fit *of, struct esp_selector *selector)
-{
-    struct fit f = {.of = of, .selector = selector, .best_ratio = -INFINITY};
-    const uint64_t seed = of->training->seed;
-    int status = esp_selector_net_open(&f.net, &selector->shape, ESP_SELECTOR_BATCH, seed);
-    if (status == ESP_OK)
-        status = esp_adamw_open(&f.adam, f.net.count);
-    f.best = status == ESP_OK ? calloc(f.net.count, sizeof *f.best) : NULL;
-    f.rng = (struct esp_rng){.seed = seed, .stream = 2};
-    if (status == ESP_OK && (!f.best || !split(&f)))
-        status = ESP_E_MEMORY;
-    if (status == ESP_OK && f.train_count == 0)
-        status = ESP_E_ARGUMENT;
-    if (status == ESP_OK) {
-        for (int i = 0; i < ESP_SAMPLE_SETTINGS; i++)
-            f.base[i] = best_static(&f, f.train, f.train_count, i, true);
-        selector->first = best_static(&f, f.train, f.train_count, -1, true);
-        selector->times = *of->times;
-        standardise(&f);
-        begin_with_static(&f);
-        status = train(&f);
-    }
-    if (status == ESP_OK)
-        status = fit_values(&f);
-    for (size_t i = 0; i < f.net.count && status == ESP_OK; i++)
-        selector->weights[i] = (float)f.net.weights[i];
-    close_fit(&f);
-    return status;
-}
-
-static int choose(const struct fit *f, const struct esp_selector *selector, int i)
+static int choose(const struct fit *f, int i)
 {
     const float *sample = sample_at(f, i);
     const float *states[ESP_SELECTOR_STATES];
     struct esp_selector_score score;
     float scalars[ESP_SCALARS];
-    int best = 0;
+    double logits[ESP_ACTIONS];
     scalars_of(f, i, scalars);
-    states[0] = sample + esp_sample_states(&f->of->layout);
+    states[0] = sample + ESP_SAMPLE_STATES;
     for (int s = 1; s < ESP_SELECTOR_STATES; s++)
-        states[s] = states[s - 1] + selector->shape.hidden[s - 1];
-    esp_selector_run(selector, states, scalars, &score);
-    for (int a = 1; a < ESP_ACTIONS; a++)
-        if (esp_action_canonical(a) && score.logits[a] > score.logits[best])
-            best = a;
-    return best;
+        states[s] = states[s - 1] + f->selector->shape.hidden[s - 1];
+    esp_selector_run(f->selector, states, scalars, &score);
+    for (int a = 0; a < ESP_ACTIONS; a++)
+        logits[a] = score.logits[a];
+    return best_logit(logits);
 }
 
-static void report(const struct fit *f, const struct esp_selector *selector, int setting)
+static void report(const struct fit *f, int setting)
 {
     const bool all = setting == ESP_SAMPLE_SETTINGS;
-    struct esp_selector_result result = {.rule = selector->rule};
-    double seconds = 0, fastest_seconds = 0;
-    const int fastest = best_static(f, f->train, f->train_count, all ? -1 : setting, true);
-    const int most = best_static(f, f->train, f->train_count, all ? -1 : setting, false);
+    struct esp_selector_result result = {.rule = f->selector->rule};
+    struct tally own = {0}, fast = {0}, many = {0};
+    const int fastest = best_static(f, all ? -1 : setting, true);
+    const int most = best_static(f, all ? -1 : setting, false);
     for (int n = 0; n < f->apart_count; n++) {
         const int i = f->apart[n];
         if (!all && setting_of(f, i) != setting)
             continue;
-        const int chosen = choose(f, selector, i);
-        result.samples++;
-        result.tokens += expected_of(f, i)[chosen];
-        result.fastest_tokens += expected_of(f, i)[fastest];
-        result.most_tokens += expected_of(f, i)[most];
-        seconds += seconds_of(f, i)[chosen];
-        fastest_seconds += seconds_of(f, i)[fastest] - f->choice;
+        add_action(f, &own, i, choose(f, i), false);
+        add_action(f, &fast, i, fastest, true);
+        add_action(f, &many, i, most, true);
     }
-    if (result.samples == 0)
+    if (own.samples == 0)
         return;
-    result.speed = result.tokens / seconds / (result.fastest_tokens / fastest_seconds);
-    result.tokens /= result.samples;
-    result.fastest_tokens /= result.samples;
-    result.most_tokens /= result.samples;
+    result.samples = own.samples;
+    result.speed = own.tokens / own.seconds / (fast.tokens / fast.seconds);
+    result.tokens = own.tokens / own.samples;
+    result.fastest_tokens = fast.tokens / own.samples;
+    result.most_tokens = many.tokens / own.samples;
     if (!all) {
         result.temperature = esp_sample_settings[setting].temperature;
         result.top_p = esp_sample_settings[setting].top_p;
@@ -433,14 +392,38 @@ static void report(const struct fit *f, const struct esp_selector *selector, int
     f->of->training->result(f->of->training->user, &result);
 }
 
-int esp_selector_compare(const struct esp_selector_fit *of, const struct esp_selector *selector)
+/* ------------------------------------------------------------------ public */
+
+static int fit(struct fit *f)
 {
-    struct fit f = {.of = of};
-    if (!of->training->result)
-        return ESP_OK;
-    const bool split_up = split(&f);
-    for (int i = 0; i <= ESP_SAMPLE_SETTINGS && split_up; i++)
-        report(&f, selector, i);
-    close_fit(&f);
-    return split_up ? ESP_OK : ESP_E_MEMORY;
+    struct esp_selector *selector = f->selector;
+    for (int i = 0; i < ESP_SAMPLE_SETTINGS; i++)
+        f->base[i] = best_static(f, i, true);
+    selector->first = best_static(f, -1, true);
+    selector->times = *f->of->times;
+    standardise(f);
+    begin_with_static(f);
+    int status = train(f);
+    if (status == ESP_OK)
+        status = fit_values(f);
+    for (size_t i = 0; i < f->net.count && status == ESP_OK; i++)
+        selector->weights[i] = (float)f->net.weights[i];
+    return status == ESP_OK ? esp_selector_prepare(selector) : status;
+}
+
+int esp_selector_fit(const struct esp_selector_fit *of, struct esp_selector *selector)
+{
+    struct fit f = {.of = of, .selector = selector, .best_ratio = -INFINITY};
+    const uint64_t seed = of->training->seed;
+    int status = esp_selector_net_open(&f.net, &selector->shape, ESP_SELECTOR_BATCH, seed);
+    f.rng = (struct esp_rng){.seed = seed, .stream = 2};
+    if (status == ESP_OK && !split(&f))
+        status = ESP_E_MEMORY;
+    if (status == ESP_OK)
+        status = f.train_count > 0 ? fit(&f) : (int)ESP_E_ARGUMENT;
+    for (int i = 0; i <= ESP_SAMPLE_SETTINGS && status == ESP_OK && of->training->result; i++)
+        report(&f, i);
+    esp_selector_net_close(&f.net);
+    free(f.memory);
+    return status;
 }

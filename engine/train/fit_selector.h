@@ -15,13 +15,9 @@ struct esp_selector_fit {
     const struct esp_selector_training *training;
 };
 
-/* Trains; esp_selector_open() has been called, and all but rule and pair is set. The samples of
- * each eighth group of pieces are kept apart. */
+/* Trains and prepares; esp_selector_open() has been called, and all but rule and pair is set.
+ * The samples of each eighth group of pieces are kept apart. On these the selector is compared
+ * with static actions, and training->result gets each setting, then all of them. */
 int esp_selector_fit(const struct esp_selector_fit *fit, struct esp_selector *selector);
-
-/* Compares the prepared selector with static actions on the samples kept apart, and reports to
- * training->result: each setting, then all of them. */
-int esp_selector_compare(const struct esp_selector_fit *fit,
-                         const struct esp_selector *selector);
 
 #endif

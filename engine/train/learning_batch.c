@@ -1,22 +1,22 @@
-/* learning_batch.c - rows for one step, made of lessons; see learning_batch.h. */
+/* learning_batch.c - rows for one step, made of samples; see learning_batch.h. */
 #include "engine/train/learning_batch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cpu/cpu.h"
+#include "engine/train/block.h"
 #include "kernels/status.h"
 
 static int nodes_of(const struct esp_batch_shape *s)
 {
-    return s->paths == ESP_PATHS_TREE   ? esp_lesson_nodes(&s->lesson)
+    return s->paths == ESP_PATHS_TREE   ? esp_teacher_nodes(&s->sample)
            : s->paths == ESP_PATHS_TEXT ? s->depth - 1
                                         : 0;
 }
 
 static int roots_of(const struct esp_batch_shape *s)
 {
-    return s->paths == ESP_PATHS_NONE ? 0 : (s->lesson.length + s->every - 1) / s->every;
+    return s->paths == ESP_PATHS_NONE ? 0 : (s->sample.length + s->every - 1) / s->every;
 }
 
 int esp_learning_batch_open(struct esp_learning_batch *b, const struct esp_batch_shape *s,
@@ -24,44 +24,29 @@ int esp_learning_batch_open(struct esp_learning_batch *b, const struct esp_batch
 {
     *b = (struct esp_learning_batch){.shape = *s};
     const int nodes = nodes_of(s) * roots_of(s);
-    const size_t hidden = (size_t)s->lesson.hidden;
-    b->room = s->texts * (s->lesson.length + nodes);
+    const size_t hidden = (size_t)s->sample.hidden;
+    b->room = s->texts * (s->sample.length + nodes);
     b->rows.extras = s->depth > 1 ? s->depth - 1 : 1;
     const size_t room = (size_t)b->room;
-    struct {
-        void **where;
-        size_t count, size;
-    } wanted[] = {
-        {(void **)&b->rows.token, room, 4},
-        {(void **)&b->rows.position, room, 4},
-        {(void **)&b->rows.parent, room, 4},
-        {(void **)&b->rows.first, room, 4},
-        {(void **)&b->rows.seen, room, 4},
-        {(void **)&b->rows.extra, room, 4 * (size_t)b->rows.extras},
-        {(void **)&b->depth, room, 4},
-        {(void **)&b->weight, room, 4},
-        {(void **)&b->feature, s->head ? (size_t)(s->texts * s->lesson.length) : 0, 4 * hidden},
-        {(void **)&b->target_feature, room, 4 * hidden},
-        {(void **)&b->last, (size_t)(s->texts * nodes), 4},
-    };
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-        if (!(*wanted[i].where = esp_cpu_alloc(wanted[i].count, wanted[i].size))) {
-            esp_learning_batch_close(b);
-            return esp_fail(err, errlen, ESP_E_MEMORY,
-                            "not enough memory for %d texts of %d tokens at a time; give a "
-                            "smaller --batch",
-                            s->texts, s->lesson.length);
-        }
-    return ESP_OK;
+    b->memory = esp_block_take(
+        ESP_ARRAY(b->rows.token, room), ESP_ARRAY(b->rows.position, room),
+        ESP_ARRAY(b->rows.parent, room), ESP_ARRAY(b->rows.first, room),
+        ESP_ARRAY(b->rows.seen, room), ESP_ARRAY(b->rows.extra, room * (size_t)b->rows.extras),
+        ESP_ARRAY(b->depth, room), ESP_ARRAY(b->weight, room),
+        ESP_ARRAY(b->feature, s->head ? (size_t)(s->texts * s->sample.length) * hidden : 0),
+        ESP_ARRAY(b->target_feature, room * hidden), ESP_ARRAY(b->last, s->texts * nodes),
+        NULL);
+    if (b->memory)
+        return ESP_OK;
+    return esp_fail(err, errlen, ESP_E_MEMORY,
+                    "not enough memory for %d texts of %d tokens at a time; give a smaller "
+                    "--batch",
+                    s->texts, s->sample.length);
 }
 
 void esp_learning_batch_close(struct esp_learning_batch *b)
 {
-    void *all[] = {b->rows.token, b->rows.position,  b->rows.parent, b->rows.first,
-                   b->rows.seen,  b->rows.extra,     b->depth,       b->weight,
-                   b->feature,    b->target_feature, b->last};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        esp_cpu_free(all[i]);
+    free(b->memory);
     *b = (struct esp_learning_batch){0};
 }
 
@@ -70,7 +55,7 @@ void esp_learning_batch_close(struct esp_learning_batch *b)
 static void read_feature(float *to, const uint16_t *from, int hidden)
 {
     for (int i = 0; i < hidden; i++)
-        to[i] = esp_from_half(from[i]);
+        to[i] = esp_half_to_float(from[i]);
 }
 
 /* A row below row `parent`, or one of the text if that is -1. */
@@ -78,7 +63,7 @@ static int add_row(struct esp_learning_batch *b, int32_t token, int first, int s
                    const uint16_t *target)
 {
     struct esp_training_rows *r = &b->rows;
-    const int row = r->count++, hidden = b->shape.lesson.hidden, extras = r->extras;
+    const int row = r->count++, hidden = b->shape.sample.hidden, extras = r->extras;
     const int depth = parent < 0 ? 0 : b->depth[parent] + 1;
     int32_t *extra = r->extra + (size_t)row * (size_t)extras;
     r->token[row] = token;
@@ -98,8 +83,8 @@ static int add_row(struct esp_learning_batch *b, int32_t token, int first, int s
 /* Token number s of a text has row first + s, or first + s - 1 in a head's batch. */
 static void add_text(struct esp_learning_batch *b, const struct esp_training_sample *l)
 {
-    const int hidden = b->shape.lesson.hidden, head = b->shape.head, first = b->rows.count;
-    for (int s = head; s < b->shape.lesson.length; s++) {
+    const int hidden = b->shape.sample.hidden, head = b->shape.head, first = b->rows.count;
+    for (int s = head; s < b->shape.sample.length; s++) {
         int row = add_row(b, l->token[s], first, s + 1 - head, -1,
                           l->feature + (size_t)s * (size_t)hidden);
         if (head)
@@ -120,24 +105,20 @@ static void add_depth(struct esp_learning_batch *b, const struct esp_training_sa
                       int first, int depth, int32_t *last)
 {
     const struct esp_batch_shape *s = &b->shape;
-    const size_t hidden = (size_t)s->lesson.hidden;
-    const int nodes = nodes_of(s), wide = s->paths == ESP_PATHS_TREE ? s->lesson.k : 1;
+    const size_t hidden = (size_t)s->sample.hidden;
+    const bool text = s->paths == ESP_PATHS_TEXT;
+    const int nodes = nodes_of(s), wide = text ? 1 : s->sample.k;
     for (int root = 0; root < roots_of(s); root++) {
         const int top = root_row(b, first, root), at = root * s->every + depth;
-        if (top < 0 || (s->paths == ESP_PATHS_TEXT && at >= s->lesson.length))
+        const int before = root * nodes;
+        if (top < 0 || (text && at >= s->sample.length))
             continue;
-        for (int i = (depth - 1) * wide; i < depth * wide; i++) {
-            const size_t node = (size_t)root * (size_t)nodes + (size_t)i;
-            const int seen = b->rows.seen[top];
-            if (s->paths == ESP_PATHS_TEXT)
-                last[node] =
-                    add_row(b, l->token[at], first, seen, depth > 1 ? last[node - 1] : top,
-                            l->feature + (size_t)at * hidden);
-            else
-                last[node] =
-                    add_row(b, l->node_token[node], first, seen,
-                            depth > 1 ? last[root * nodes + l->node_parent[node]] : top,
-                            l->node_feature + node * hidden);
+        for (int node = before + (depth - 1) * wide; node < before + depth * wide; node++) {
+            const int above = text ? node - 1 : before + l->node_parent[node];
+            last[node] = add_row(b, text ? l->token[at] : l->node_token[node], first,
+                                 b->rows.seen[top], depth > 1 ? last[above] : top,
+                                 text ? l->feature + (size_t)at * hidden
+                                      : l->node_feature + (size_t)node * hidden);
         }
     }
 }
@@ -147,44 +128,44 @@ static void add_depth(struct esp_learning_batch *b, const struct esp_training_sa
 static void set_weights(struct esp_learning_batch *b, int texts)
 {
     const struct esp_batch_shape *s = &b->shape;
-    const int length = s->lesson.length - s->head;
+    const int length = s->sample.length - s->head;
     int roots = 0;
     for (int i = 0; i < b->rows.count; i++)
         roots += b->depth[i] == 1;
-    roots /= s->paths == ESP_PATHS_TREE ? s->lesson.k : 1;
+    roots /= s->paths == ESP_PATHS_TREE ? s->sample.k : 1;
     for (int i = 0; i < b->rows.count; i++)
         b->weight[i] = 1.0f / (float)(b->depth[i] == 0 ? texts * length : roots);
 }
 
 void esp_learning_batch_fill(struct esp_learning_batch *b,
-                             const struct esp_training_sample *lessons, int count,
+                             const struct esp_training_sample *samples, int count,
                              struct esp_rng *rng)
 {
     const struct esp_batch_shape *s = &b->shape;
     struct esp_training_rows *r = &b->rows;
     const int depths = s->paths == ESP_PATHS_NONE ? 1 : s->depth;
-    const int nodes = nodes_of(s) * roots_of(s), length = s->lesson.length - s->head;
+    const int nodes = nodes_of(s) * roots_of(s), length = s->sample.length - s->head;
     r->count = r->passes = 0;
     r->feature = s->head ? b->feature : NULL;
     for (int depth = 0; s->head && depth < depths; depth++) {
         for (int i = 0; i < count; i++)
             if (depth == 0)
-                add_text(b, &lessons[i]);
+                add_text(b, &samples[i]);
             else
-                add_depth(b, &lessons[i], i * length, depth, b->last + i * nodes);
+                add_depth(b, &samples[i], i * length, depth, b->last + i * nodes);
         r->pass_end[r->passes++] = r->count;
     }
     for (int i = 0; !s->head && i < count; i++) {
         const int first = r->count;
-        add_text(b, &lessons[i]);
+        add_text(b, &samples[i]);
         for (int depth = 1; depth < depths; depth++)
-            add_depth(b, &lessons[i], first, depth, b->last + i * nodes);
+            add_depth(b, &samples[i], first, depth, b->last + i * nodes);
         r->passes = 1;
         r->pass_end[0] = r->count;
     }
     set_weights(b, count);
     const size_t noisy = s->head && rng && s->noise > 0.0
-                             ? (size_t)r->pass_end[0] * (size_t)s->lesson.hidden
+                             ? (size_t)r->pass_end[0] * (size_t)s->sample.hidden
                              : 0;
     for (size_t i = 0; i < noisy; i++)
         b->feature[i] += (float)(s->noise * (esp_rng_uniform(rng) - 0.5));

@@ -15,7 +15,7 @@
 enum esp_paths { ESP_PATHS_NONE, ESP_PATHS_TEXT, ESP_PATHS_TREE };
 
 struct esp_batch_shape {
-    struct esp_teacher_shape lesson;
+    struct esp_teacher_shape sample;
     int texts;            /* in a batch, at most */
     bool head;            /* a draft head; else a draft model */
     enum esp_paths paths; /* of the rows after the text */
@@ -26,7 +26,8 @@ struct esp_batch_shape {
 
 struct esp_learning_batch {
     struct esp_batch_shape shape;
-    int room; /* rows */
+    int room;     /* rows */
+    void *memory; /* of all that follows */
     struct esp_training_rows rows;
     int32_t *depth;        /* (room) */
     float *weight;         /* (room) */
@@ -41,7 +42,7 @@ void esp_learning_batch_close(struct esp_learning_batch *batch);
 
 /* Fills in the batch. rng: for the noise; NULL: no noise. */
 void esp_learning_batch_fill(struct esp_learning_batch *batch,
-                             const struct esp_training_sample *lessons, int count,
+                             const struct esp_training_sample *samples, int count,
                              struct esp_rng *rng);
 
 #endif

@@ -109,11 +109,9 @@ int esp_loss(struct esp_workers *w, struct esp_loss_memory *m,
         esp_workers_share(w, count, rows_part, c);
         status = add_up(c, count, sums);
         if (in->d_out)
-            esp_linear_dx(w, in->d_out + row * (size_t)in->hidden, m->draft, in->head, count,
-                          in->hidden, in->vocabulary, true);
-        if (in->d_out && in->d_head)
-            esp_linear_dw(w, in->d_head, NULL, m->draft, in->out + row * (size_t)in->hidden,
-                          count, in->hidden, in->vocabulary);
+            esp_linear_back(w, in->d_out + row * (size_t)in->hidden, in->d_head, NULL, m->draft,
+                            in->out + row * (size_t)in->hidden, in->head, count, in->hidden,
+                            in->vocabulary, true);
     }
     free(c);
     return status;

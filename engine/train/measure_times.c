@@ -28,7 +28,6 @@ static int time_pass(struct esp_sampler *s, struct esp_kv_cache *c, struct esp_r
 {
     static const struct esp_sampling sampling = {1, 1, 0};
     for (int i = 0; i < count; i++) {
-        s->tokens[i] = 0;
         s->positions[i] = length + i;
         s->logits_row[i] = i;
         s->u[i] = 0.5;
@@ -43,6 +42,7 @@ static int time_pass(struct esp_sampler *s, struct esp_kv_cache *c, struct esp_r
     };
     const double began = esp_clock();
     for (int try = 0; try < 2 || (try < TRIES && esp_clock() - began < SETTLED); try++) {
+        memset(s->tokens, 0, (size_t)count * sizeof *s->tokens);
         const double start = esp_clock();
         int status = s->ops->forward(c->cache, &batch);
         if (status == ESP_OK)
@@ -53,8 +53,6 @@ static int time_pass(struct esp_sampler *s, struct esp_kv_cache *c, struct esp_r
         if (status < 0)
             return status;
         *least = fminf(*least, (float)(esp_clock() - start));
-        for (int i = 0; i < count; i++)
-            s->tokens[i] = 0;
     }
     return ESP_OK;
 }
@@ -62,18 +60,16 @@ static int time_pass(struct esp_sampler *s, struct esp_kv_cache *c, struct esp_r
 static int time_choice(struct esp_sampler *s, float *seconds)
 {
     struct esp_selector selector;
-    struct esp_selector_shape shape;
     struct esp_selector_score score;
     float scalars[ESP_SCALARS] = {0};
     const float *states[ESP_SELECTOR_STATES];
     double least = INFINITY;
-    memcpy(shape.hidden, s->layout.hidden, sizeof shape.hidden);
-    int status = esp_selector_open(&selector, &shape);
+    int status = esp_selector_open(&selector, &s->layout.shape);
     if (status < 0)
         return status;
     for (int i = 0; i < ESP_SELECTOR_STATES; i++) /* any numbers */
-        states[i] =
-            selector.weights + esp_selector_part(&shape, ESP_SELECTOR_PER_STATE * i).offset;
+        states[i] = selector.weights +
+                    esp_selector_part(&selector.shape, ESP_SELECTOR_PER_STATE * i).offset;
     for (int i = 0; i < ESP_SCALARS; i++)
         selector.deviation[i] = 1;
     status = esp_selector_prepare(&selector);

@@ -19,7 +19,7 @@
 #include "engine/train/operations.h"
 #include "engine/train/parameters.h"
 
-enum { ESP_MAX_PASSES = 16, ESP_MAX_EXTRAS = 16 };
+enum { ESP_MAX_PASSES = 16 };
 
 struct esp_network_shape {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary;
@@ -43,9 +43,13 @@ struct esp_training_rows {
     const float *feature; /* (pass_end[0], hidden) the target's, for pass 0; or NULL */
 };
 
+struct esp_network_linear {
+    int weight, bias; /* numbers of parameters; -1: none */
+};
+
 struct esp_network_layer {
-    int norm1, query, key, value, output, norm2, gate, up, down; /* numbers of parameters */
-    int query_bias, key_bias, value_bias;
+    int norm1, norm2; /* numbers of parameters; norm1 may be -1 */
+    struct esp_network_linear query, key, value, output, gate, up, down;
 };
 
 struct esp_network_memory; /* of one batch */
@@ -54,15 +58,15 @@ struct esp_network {
     struct esp_network_shape shape;
     struct esp_workers *workers;
     struct esp_parameters parameters;
-    int embedding, head, fc, fc_bias, norm_final; /* numbers of parameters, or -1 */
+    int embedding, head, norm_final; /* numbers of parameters, or -1 */
+    struct esp_network_linear fc;
     struct esp_network_layer *layer;
     const float *frozen_embedding; /* (vocabulary, hidden), of a draft head; the caller's */
     struct esp_network_memory *memory;
-    int rows; /* allocated */
 };
 
 /* Makes the network with zero weights. `inverse_frequency` and `frozen_embedding` must outlive
- * it. */
+ * it. Close it also if this fails. */
 int esp_network_open(struct esp_network *network, const struct esp_network_shape *shape,
                      struct esp_workers *workers, const float *frozen_embedding, char *err,
                      size_t errlen);

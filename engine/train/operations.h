@@ -28,32 +28,20 @@ void esp_workers_each(struct esp_workers *workers, int count,
 /* Makes the scratch of every thread at least this large. */
 int esp_workers_reserve(struct esp_workers *workers, size_t floats);
 
-/* A product on all threads. */
-void esp_gemm(struct esp_workers *workers, const struct esp_gemm *g);
-
 /* y (rows, out) = x (rows, in) W^T + b, or += x W^T; bias may be NULL. */
 void esp_linear(struct esp_workers *workers, float *y, const float *x, const float *w,
                 const float *bias, int rows, int in, int out, bool add);
-/* dx (rows, in) = dy W, or += */
-void esp_linear_dx(struct esp_workers *workers, float *dx, const float *dy, const float *w,
-                   int rows, int in, int out, bool add);
-/* dw (out, in) += dy^T x; db (out) += the sum of dy, unless NULL. */
-void esp_linear_dw(struct esp_workers *workers, float *dw, float *db, const float *dy,
-                   const float *x, int rows, int in, int out);
+/* dx (rows, in) = dy W, or +=, unless NULL; dw (out, in) += dy^T x, and db (out) += the sum of
+ * dy, unless NULL. */
+void esp_linear_back(struct esp_workers *workers, float *dx, float *dw, float *db,
+                     const float *dy, const float *x, const float *w, int rows, int in, int out,
+                     bool add);
 
 /* out = norm(x); factor (rows) is kept for the backward pass. */
 void esp_rmsnorm(struct esp_workers *workers, float *out, float *factor, const float *x,
                  const float *weight, int rows, int n, float epsilon);
 /* dx +=, dw += */
 void esp_rmsnorm_backward(struct esp_workers *workers, float *dx, float *dw, const float *x,
-                          const float *weight, const float *dy, const float *factor, int rows,
-                          int n);
-void esp_swiglu(struct esp_workers *workers, float *out, const float *gate, const float *up,
-                size_t n);
-/* gate and up become their gradients. */
-void esp_swiglu_backward(struct esp_workers *workers, float *gate, float *up,
-                         const float *d_out, size_t n);
-/* x += y */
-void esp_add(struct esp_workers *workers, float *x, const float *y, size_t n);
+                          const float *weight, const float *dy, float *factor, int rows, int n);
 
 #endif

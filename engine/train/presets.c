@@ -15,51 +15,34 @@
 #include "engine/train/train_draft.h"
 #include "kernels/status.h"
 
-#define CLS(value)                                                                             \
-    {                                                                                          \
-        "cls", ESP_REAL, 0, 1000, value, .help = "weight of -sum p log q"                      \
-    }
-#define REG(value)                                                                             \
-    {                                                                                          \
-        "reg", ESP_REAL, 0, 1000, value, .help = "weight of the mean distance of the features" \
-    }
-#define SMOOTH                                                                                 \
-    {                                                                                          \
-        "smooth", ESP_FLAG, 0, 1, 0, .help = "smooth L1 instead of L1 for this distance"       \
-    }
+/* Parameters of several losses. */
+#define CLS "cls", ESP_REAL, 0, 1000, 10, .help = "weight of -sum p log q"
+#define REG "reg", ESP_REAL, 0, 1000, 1, .help = "weight of the mean distance of the features"
+#define SMOOTH "smooth", ESP_FLAG, 0, 1, 0, .help = "smooth L1 instead of L1 for this distance"
 #define NOISE                                                                                  \
-    {                                                                                          \
-        "noise", ESP_REAL, 0, 10, 0,                                                           \
-            .help = "width of uniform noise on the features of a text"                         \
-    }
-#define DEPTH                                                                                  \
-    {                                                                                          \
-        "depth", ESP_INT, 2, 8, 3, .help = "passes along a path"                               \
-    }
-#define EVERY                                                                                  \
-    {                                                                                          \
-        "every", ESP_INT, 1, 64, 4, .help = "paths begin at every N-th token"                  \
-    }
+    "noise", ESP_REAL, 0, 10, 0, .help = "width of uniform noise on the features of a text"
+#define DEPTH "depth", ESP_INT, 2, 8, 3, .help = "passes along a path"
+#define EVERY "every", ESP_INT, 1, 64, 4, .help = "paths begin at every N-th token"
 
 #define EVERY_FOURTH                                                                           \
     "paths begin at every 4th token of the text; in the paper at each one (every=1), which "   \
     "costs much more and teaches little, as neighbouring paths share half of their nodes"
 
-static const struct esp_param eagle[] = {CLS(10), REG(1), SMOOTH, NOISE, {0}};
+static const struct esp_param eagle[] = {{CLS}, {REG}, {SMOOTH}, {NOISE}, {0}};
 static const struct esp_param hass[] = {
-    CLS(10),
-    REG(1),
-    SMOOTH,
-    NOISE,
+    {CLS},
+    {REG},
+    {SMOOTH},
+    {NOISE},
     {"distil", ESP_REAL, 0, 1000, 10, .help = "additional weight of the likeliest tokens"},
     {"top", ESP_INT, 1, ESP_SOFT_TOP, 10, .help = "number of these tokens"},
-    DEPTH,
-    EVERY,
+    {DEPTH},
+    {EVERY},
     {0}};
 static const struct esp_param talf[] = {
     {"k", ESP_INT, 1, 16, 4, .help = "nodes of the target's tree at each depth"},
-    DEPTH,
-    EVERY,
+    {DEPTH},
+    {EVERY},
     {0}};
 static const struct esp_param ce[] = {{0}};
 
@@ -110,17 +93,8 @@ static int find(const char *name, size_t length)
 
 bool esp_train_loss_param(const char *name, int index, struct esp_param_info *info)
 {
-    static const char *const types[] = {"int", "real", "flag", "choice", "text"};
     const int loss = find(name, strlen(name));
-    if (loss < 0 || index < 0)
-        return false;
-    for (int i = 0; i <= index; i++)
-        if (!losses[loss].params[i].name)
-            return false;
-    const struct esp_param *p = &losses[loss].params[index];
-    *info = (struct esp_param_info){p->name, types[p->type], p->help,    p->choices,
-                                    p->text, p->minimum,     p->maximum, p->value};
-    return true;
+    return loss >= 0 && esp_params_info(losses[loss].params, index, info);
 }
 
 static double value_of(const struct esp_params *params, const char *name, double fallback)
@@ -150,11 +124,12 @@ int esp_loss_preset(struct esp_loss_preset *preset, const char *spec, bool head,
                     .distil = value_of(&params, "distil", 0),
                     .top = (int)value_of(&params, "top", 0),
                     .smooth = value_of(&params, "smooth", 0) > 0},
-        .paths = losses[loss].paths,
+        .batch = {.head = head,
+                  .paths = losses[loss].paths,
+                  .depth = (int)value_of(&params, "depth", 1),
+                  .every = (int)value_of(&params, "every", 0),
+                  .noise = value_of(&params, "noise", 0)},
         .k = (int)value_of(&params, "k", 0),
-        .depth = (int)value_of(&params, "depth", 1),
-        .every = (int)value_of(&params, "every", 0),
-        .noise = value_of(&params, "noise", 0),
     };
     esp_params_spec(&params, losses[loss].info.name, preset->spec, sizeof preset->spec);
     return ESP_OK;

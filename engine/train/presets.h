@@ -7,9 +7,8 @@
 
 struct esp_loss_preset {
     struct esp_loss_weights weights;
-    enum esp_paths paths;
-    int k, depth, every;
-    double noise;
+    struct esp_batch_shape batch; /* without samples and their number */
+    int k;                        /* nodes of a tree at each depth */
     char spec[128]; /* "name:k=v,..." with the values that differ from the defaults */
 };
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/train/block.h"
 #include "kernels/product.h"
 #include "kernels/status.h"
 
@@ -40,72 +41,56 @@ static void set_weights(struct esp_selector_net *net, uint64_t seed)
     }
 }
 
-static int largest_matrix(const struct esp_selector_net *net)
+static size_t largest_matrix(const struct esp_selector_net *net)
 {
     size_t most = 0;
     for (int i = 0; i < ESP_SELECTOR_TENSOR_COUNT; i++) {
-        const struct esp_selector_part part = esp_selector_part(&net->shape, i);
-        most = part.count > most ? part.count : most;
+        const size_t count = esp_selector_part(&net->shape, i).count;
+        most = count > most ? count : most;
     }
-    return (int)most;
+    return most;
+}
+
+static void *take_memory(struct esp_selector_net *net)
+{
+    const int rows = net->capacity, wide = rows * net->wide_width,
+              narrow = rows * ESP_SELECTOR_NARROW_WIDTH, states = rows * ESP_SELECTOR_STATES;
+    return esp_block_take(
+        ESP_ARRAY(net->weights, net->count), ESP_ARRAY(net->gradient, net->count),
+        ESP_ARRAY(net->mean, net->count), ESP_ARRAY(net->square, net->count),
+        ESP_ARRAY(net->state[0], rows * net->shape.hidden[0]),
+        ESP_ARRAY(net->state[1], rows * net->shape.hidden[1]),
+        ESP_ARRAY(net->state[2], rows * net->shape.hidden[2]),
+        ESP_ARRAY(net->scalars, rows * ESP_SCALARS), ESP_ARRAY(net->logits, rows * ESP_ACTIONS),
+        ESP_ARRAY(net->logit_gradient, rows * ESP_ACTIONS),
+        ESP_ARRAY(net->projected, states * net->width),
+        ESP_ARRAY(net->normal, states * net->width), ESP_ARRAY(net->deviation, states),
+        ESP_ARRAY(net->joined, rows * net->joined_width), ESP_ARRAY(net->wide_in, wide),
+        ESP_ARRAY(net->wide, wide), ESP_ARRAY(net->narrow_in, narrow),
+        ESP_ARRAY(net->narrow, narrow), ESP_ARRAY(net->wide_kept, wide),
+        ESP_ARRAY(net->narrow_kept, narrow), ESP_ARRAY(net->turned, largest_matrix(net)),
+        ESP_ARRAY(net->back, wide), ESP_ARRAY(net->back_narrow, narrow),
+        ESP_ARRAY(net->back_joined, rows * net->joined_width), NULL);
 }
 
 int esp_selector_net_open(struct esp_selector_net *net, const struct esp_selector_shape *shape,
                           int capacity, uint64_t seed)
 {
     *net = (struct esp_selector_net){.shape = *shape, .capacity = capacity};
+    const struct esp_selector_part wide = esp_selector_part(shape, ESP_SELECTOR_WIDE);
     net->count = esp_selector_count(shape);
     net->width = esp_selector_width(shape);
-    net->joined_width = esp_selector_joined(shape);
-    net->wide_width = esp_selector_wide(shape);
-    const size_t rows = (size_t)capacity, width = (size_t)net->width,
-                 wide = (size_t)net->wide_width, joined = (size_t)net->joined_width;
-    struct {
-        double **at;
-        size_t count;
-    } const blocks[] = {
-        {&net->weights, net->count},
-        {&net->gradient, net->count},
-        {&net->state[0], rows * (size_t)shape->hidden[0]},
-        {&net->state[1], rows * (size_t)shape->hidden[1]},
-        {&net->state[2], rows * (size_t)shape->hidden[2]},
-        {&net->scalars, rows * ESP_SCALARS},
-        {&net->logits, rows * ESP_ACTIONS},
-        {&net->logit_gradient, rows * ESP_ACTIONS},
-        {&net->projected, rows * ESP_SELECTOR_STATES * width},
-        {&net->normal, rows * ESP_SELECTOR_STATES * width},
-        {&net->deviation, rows * ESP_SELECTOR_STATES},
-        {&net->joined, rows * joined},
-        {&net->wide_in, rows * wide},
-        {&net->wide, rows * wide},
-        {&net->narrow_in, rows * ESP_SELECTOR_NARROW_WIDTH},
-        {&net->narrow, rows * ESP_SELECTOR_NARROW_WIDTH},
-        {&net->wide_kept, rows * wide},
-        {&net->narrow_kept, rows * ESP_SELECTOR_NARROW_WIDTH},
-        {&net->turned, (size_t)largest_matrix(net)},
-        {&net->back, rows * wide},
-        {&net->back_narrow, rows * ESP_SELECTOR_NARROW_WIDTH},
-        {&net->back_joined, rows * joined},
-    };
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
-        if (!(*blocks[i].at = calloc(blocks[i].count, sizeof(double)))) {
-            esp_selector_net_close(net);
-            return ESP_E_MEMORY;
-        }
+    net->joined_width = wide.inputs;
+    net->wide_width = wide.outputs;
+    if (!(net->memory = take_memory(net)))
+        return ESP_E_MEMORY;
     set_weights(net, seed);
     return ESP_OK;
 }
 
 void esp_selector_net_close(struct esp_selector_net *net)
 {
-    double *blocks[] = {net->weights,     net->gradient,    net->state[0],  net->state[1],
-                        net->state[2],    net->scalars,     net->logits,    net->logit_gradient,
-                        net->projected,   net->normal,      net->deviation, net->joined,
-                        net->wide_in,     net->wide,        net->narrow_in, net->narrow,
-                        net->wide_kept,   net->narrow_kept, net->turned,    net->back,
-                        net->back_narrow, net->back_joined};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
-        free(blocks[i]);
+    free(net->memory);
     memset(net, 0, sizeof *net);
 }
 
@@ -259,6 +244,21 @@ void esp_selector_net_backward(struct esp_selector_net *net, int rows)
         project_back(net, i, rows);
 }
 
+void esp_selector_net_step(struct esp_selector_net *net, double rate)
+{
+    static const double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, decay = 0.01;
+    net->steps++;
+    const double unbiased1 = 1 - pow(beta1, net->steps), unbiased2 = 1 - pow(beta2, net->steps);
+    for (size_t i = 0; i < net->count; i++) {
+        const double g = net->gradient[i];
+        net->mean[i] += (1 - beta1) * (g - net->mean[i]);
+        net->square[i] += (1 - beta2) * (g * g - net->square[i]);
+        const double step =
+            net->mean[i] / unbiased1 / (sqrt(net->square[i] / unbiased2) + epsilon);
+        net->weights[i] -= rate * (step + decay * net->weights[i]);
+    }
+}
+
 /* ------------------------------------------------------------------ the loss */
 
 struct share {
@@ -274,32 +274,36 @@ static int by_value(const void *a, const void *b)
     return x->row - y->row;
 }
 
-/* pi, and the policy's sums of E^ and T^. */
-static double softmax(const double *logits, const struct esp_selector_goal *goal, double *pi,
-                      double *tokens, double *seconds)
+struct policy {
+    double pi[ESP_ACTIONS];
+    double tokens, seconds; /* sums of E^ and T^ */
+    double ratio;           /* r */
+};
+
+static void follow(struct policy *p, const double *logits, const struct esp_selector_goal *goal)
 {
     double top = -INFINITY, total = 0;
     for (int a = 0; a < ESP_ACTIONS; a++)
         if (goal->expected[a] > 0)
             top = fmax(top, logits[a]);
     for (int a = 0; a < ESP_ACTIONS; a++)
-        total += pi[a] = goal->expected[a] > 0 ? exp(logits[a] - top) : 0;
-    *tokens = *seconds = 0;
+        total += p->pi[a] = goal->expected[a] > 0 ? exp(logits[a] - top) : 0;
+    p->tokens = p->seconds = 0;
     for (int a = 0; a < ESP_ACTIONS; a++) {
-        pi[a] /= total;
-        *tokens += pi[a] * goal->expected[a];
-        *seconds += pi[a] * goal->seconds[a];
+        p->pi[a] /= total;
+        p->tokens += p->pi[a] * goal->expected[a];
+        p->seconds += p->pi[a] * goal->seconds[a];
     }
-    return *tokens / *seconds / goal->base;
+    p->ratio = p->tokens / p->seconds / goal->base;
 }
 
 /* d log r / d logit a = pi_a (E_a / tokens - T_a / seconds), since the sums over pi cancel. */
-static void add_slope(const double *pi, const struct esp_selector_goal *goal, double tokens,
-                      double seconds, double factor, double *gradient)
+static void add_slope(const struct policy *p, const struct esp_selector_goal *goal,
+                      double factor, double *gradient)
 {
     for (int a = 0; a < ESP_ACTIONS; a++)
-        gradient[a] =
-            factor * pi[a] * (goal->expected[a] / tokens - goal->seconds[a] / seconds);
+        gradient[a] +=
+            factor * p->pi[a] * (goal->expected[a] / p->tokens - goal->seconds[a] / p->seconds);
 }
 
 /* The negative entropy of pi; its slope times `factor` is added. */
@@ -317,36 +321,33 @@ double esp_selector_loss(const struct esp_selector_loss *loss, const double *log
                          const struct esp_selector_goal *goals, int rows, double *gradient)
 {
     struct share shares[ESP_SELECTOR_BATCH];
-    double pi[ESP_ACTIONS], sum = 0, penalty = 0, tokens, seconds;
+    struct policy p;
+    double sum = 0, penalty = 0;
     assert(rows > 0 && rows <= ESP_SELECTOR_BATCH);
+    if (gradient)
+        memset(gradient, 0, (size_t)rows * ESP_ACTIONS * sizeof *gradient);
     for (int i = 0; i < rows; i++) {
-        const double r =
-            softmax(logits + (size_t)i * ESP_ACTIONS, &goals[i], pi, &tokens, &seconds);
-        shares[i] = (struct share){r < 1 ? (1 - r) * (1 - r) : 0, i};
-        sum -= log(r);
-        if (gradient)
-            add_slope(pi, &goals[i], tokens, seconds, -1.0 / rows,
-                      gradient + (size_t)i * ESP_ACTIONS);
+        double *to = gradient ? gradient + (size_t)i * ESP_ACTIONS : NULL;
+        follow(&p, logits + (size_t)i * ESP_ACTIONS, &goals[i]);
+        shares[i] = (struct share){p.ratio < 1 ? (1 - p.ratio) * (1 - p.ratio) : 0, i};
+        sum -= log(p.ratio);
+        if (to)
+            add_slope(&p, &goals[i], -1.0 / rows, to);
         if (loss->entropy > 0)
-            sum +=
-                loss->entropy * add_order(pi, loss->entropy / rows,
-                                          gradient ? gradient + (size_t)i * ESP_ACTIONS : NULL);
+            sum += loss->entropy * add_order(p.pi, loss->entropy / rows, to);
     }
     qsort(shares, (size_t)rows, sizeof *shares, by_value);
     int worst = (int)ceil(loss->alpha * rows);
     worst = worst < 1 ? 1 : worst > rows ? rows : worst;
     for (int i = 0; i < worst; i++) {
         const int row = shares[i].row;
-        double slope[ESP_ACTIONS];
+        const size_t at = (size_t)row * ESP_ACTIONS;
         penalty += shares[i].value / worst;
         if (!gradient || shares[i].value == 0)
             continue;
-        const double r =
-            softmax(logits + (size_t)row * ESP_ACTIONS, &goals[row], pi, &tokens, &seconds);
-        add_slope(pi, &goals[row], tokens, seconds, -2 * loss->lambda * (1 - r) * r / worst,
-                  slope);
-        for (int a = 0; a < ESP_ACTIONS; a++)
-            gradient[(size_t)row * ESP_ACTIONS + (size_t)a] += slope[a];
+        follow(&p, logits + at, &goals[row]);
+        add_slope(&p, &goals[row], -2 * loss->lambda * (1 - p.ratio) * p.ratio / worst,
+                  gradient + at);
     }
     return sum / rows + loss->lambda * penalty;
 }

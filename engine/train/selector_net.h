@@ -6,27 +6,27 @@
 #ifndef ESP_SELECTOR_NET_H
 #define ESP_SELECTOR_NET_H
 
-#include "engine/selector/selector_shape.h"
+#include "engine/selector/selector.h"
 #include "engine/support/rng.h"
 
 /* What a batch of `rows` needs; see selector_net.c for the shapes. */
 struct esp_selector_net {
     struct esp_selector_shape shape;
-    size_t count;                       /* numbers */
-    int capacity;                       /* rows */
-    int width, joined_width, wide_width; /* of the layers: see selector_shape.h */
-    double *weights;                    /* (count) */
-    double *gradient;                   /* (count) */
-    double *state[ESP_SELECTOR_STATES]; /* (capacity, hidden[i]) inputs */
-    double *scalars;                    /* (capacity, ESP_SCALARS) standardised inputs */
-    double *logits, *logit_gradient;    /* (capacity, ESP_ACTIONS) */
-    /* Of the last pass: */
-    double *projected, *normal; /* (ESP_SELECTOR_STATES, capacity, width) before
-                                   LayerNorm's gain */
-    double *deviation;          /* (ESP_SELECTOR_STATES, capacity) */
-    double *joined;             /* (capacity, joined) */
-    double *wide_in,
-        *wide; /* (capacity, wide) before and after GELU and dropout */
+    size_t count;                        /* numbers */
+    int capacity;                        /* rows */
+    int width, joined_width, wide_width; /* of the layers: see selector.h */
+    int steps;                           /* taken */
+    void *memory;                        /* of all that follows */
+    double *weights, *gradient;          /* (count) */
+    double *mean, *square;               /* (count) AdamW's moments of the gradient */
+    double *state[ESP_SELECTOR_STATES];  /* (capacity, hidden[i]) inputs */
+    double *scalars;                     /* (capacity, ESP_SCALARS) standardised inputs */
+    double *logits, *logit_gradient;     /* (capacity, ESP_ACTIONS) */
+    /* Of the last pass. (ESP_SELECTOR_STATES, capacity, width) before LayerNorm and before its
+     * gain; (ESP_SELECTOR_STATES, capacity): */
+    double *projected, *normal, *deviation;
+    double *joined;                           /* (capacity, joined) */
+    double *wide_in, *wide;                   /* (capacity, wide) before and after GELU */
     double *narrow_in, *narrow;               /* (capacity, ESP_SELECTOR_NARROW_WIDTH) */
     double *wide_kept, *narrow_kept;          /* the factors of dropout */
     double *turned;                           /* scratch: a transposed matrix */
@@ -45,6 +45,10 @@ void esp_selector_net_forward(struct esp_selector_net *net, int rows, struct esp
 /* logit_gradient of the rows of the last forward pass becomes `gradient`, which is overwritten.
  */
 void esp_selector_net_backward(struct esp_selector_net *net, int rows);
+
+/* A step of AdamW (Loshchilov and Hutter 2019) against `gradient`, with betas .9 and .999,
+ * epsilon 1e-8 and decay .01. */
+void esp_selector_net_step(struct esp_selector_net *net, double rate);
 
 /* What the loss knows of a row: by action, E^ and T^. Actions with E^ = 0 cannot be taken. */
 struct esp_selector_goal {

@@ -14,6 +14,7 @@
 
 #include "engine/engine.h"
 #include "engine/espalier.h"
+#include "engine/train/block.h"
 #include "engine/support/rng.h"
 
 enum {
@@ -29,17 +30,11 @@ const struct esp_sampling esp_sample_settings[ESP_SAMPLE_SETTINGS] = {
     {1, 1, 0},   {1.2, 1, 0}, {1, 0.9, 0}, {1, 0.99, 0},
 };
 
-size_t esp_sample_states(const struct esp_sample_layout *layout)
-{
-    (void)layout;
-    return ESP_SAMPLE_SCALARS + ESP_SCALARS;
-}
-
 size_t esp_sample_expected(const struct esp_sample_layout *layout, int rule)
 {
-    size_t at = esp_sample_states(layout) + (size_t)rule * ESP_ACTIONS;
+    size_t at = ESP_SAMPLE_STATES + (size_t)rule * ESP_ACTIONS;
     for (int i = 0; i < ESP_SELECTOR_STATES; i++)
-        at += (size_t)layout->hidden[i];
+        at += (size_t)layout->shape.hidden[i];
     return at;
 }
 
@@ -52,38 +47,30 @@ size_t esp_sample_size(const struct esp_sample_layout *layout)
 
 static int open_rows(struct esp_sampler *s, char *err, size_t errlen)
 {
-    struct esp_backend *backend = s->engine->backend;
-    int status = s->ops->rows_open(&s->p, backend, PREVIOUS + 1, s->vocabulary, err, errlen);
-    if (status == ESP_OK)
-        status = s->ops->rows_open(&s->q, backend, PREVIOUS + 1, s->vocabulary, err, errlen);
-    if (status == ESP_OK)
-        status = s->ops->rows_open(&s->target_states, backend, 1,
-                                   s->engine->target->desc.hidden, err, errlen);
-    if (status == ESP_OK)
-        status = s->ops->rows_open(&s->draft_states, backend, 2, s->engine->draft->desc.hidden,
+    const struct {
+        struct esp_rows **rows;
+        int count, width;
+    } all[] = {{&s->p, PREVIOUS + 1, s->vocabulary},
+               {&s->q, PREVIOUS + 1, s->vocabulary},
+               {&s->target_states, 1, s->engine->target->desc.hidden},
+               {&s->draft_states, 2, s->engine->draft->desc.hidden}};
+    int status = ESP_OK;
+    for (size_t i = 0; i < sizeof all / sizeof *all && status == ESP_OK; i++)
+        status = s->ops->rows_open(all[i].rows, s->engine->backend, all[i].count, all[i].width,
                                    err, errlen);
     return status;
 }
 
-static bool take_memory(struct esp_sampler *s)
+static void *take_memory(struct esp_sampler *s)
 {
     const size_t rows = ESP_ROLLOUT_ROWS, width = (size_t)s->vocabulary;
-    bool taken = true;
-    s->piece = calloc((size_t)s->context + 1, sizeof *s->piece);
-    s->tokens = calloc(rows, sizeof *s->tokens);
-    s->positions = calloc(rows, sizeof *s->positions);
-    s->logits_row = calloc(rows, sizeof *s->logits_row);
-    s->state_row = calloc(rows, sizeof *s->state_row);
-    s->mask = calloc(rows * WORDS, sizeof *s->mask);
-    s->u = calloc(rows, sizeof *s->u);
-    s->values = calloc(rows, sizeof *s->values);
-    for (int i = 0; i < 3; i++)
-        taken &= (s->row[i] = calloc(width, sizeof *s->row[i])) != NULL;
-    s->distributions = calloc(2 * rows * width, sizeof *s->distributions);
-    s->p_at = calloc(rows, sizeof *s->p_at);
-    s->q_at = calloc(rows, sizeof *s->q_at);
-    return taken && s->piece && s->tokens && s->positions && s->logits_row && s->state_row &&
-           s->mask && s->u && s->values && s->distributions && s->p_at && s->q_at;
+    return esp_block_take(
+        ESP_ARRAY(s->piece, s->context + 1), ESP_ARRAY(s->tokens, rows),
+        ESP_ARRAY(s->positions, rows), ESP_ARRAY(s->logits_row, rows),
+        ESP_ARRAY(s->state_row, rows), ESP_ARRAY(s->mask, rows * WORDS), ESP_ARRAY(s->u, rows),
+        ESP_ARRAY(s->values, rows), ESP_ARRAY(s->row[0], width), ESP_ARRAY(s->row[1], width),
+        ESP_ARRAY(s->row[2], width), ESP_ARRAY(s->distributions, 2 * rows * width),
+        ESP_ARRAY(s->p_at, rows), ESP_ARRAY(s->q_at, rows), NULL);
 }
 
 int esp_sampler_open(struct esp_sampler *s, char *err, size_t errlen)
@@ -94,8 +81,8 @@ int esp_sampler_open(struct esp_sampler *s, char *err, size_t errlen)
     s->vocabulary = target->vocabulary;
     s->context = draft->context < e->context ? draft->context : e->context;
     s->context -= 2 * STEM;
-    s->layout.hidden[ESP_SELECTOR_H_TARGET] = target->hidden;
-    s->layout.hidden[ESP_SELECTOR_H_DRAFT] = s->layout.hidden[ESP_SELECTOR_H_ROOT] =
+    s->layout.shape.hidden[ESP_SELECTOR_H_TARGET] = target->hidden;
+    s->layout.shape.hidden[ESP_SELECTOR_H_DRAFT] = s->layout.shape.hidden[ESP_SELECTOR_H_ROOT] =
         draft->hidden;
     if (s->context < LEAST_PROMPT + 2 * ESP_SAMPLE_EVERY)
         return esp_fail(
@@ -112,45 +99,31 @@ int esp_sampler_open(struct esp_sampler *s, char *err, size_t errlen)
                                    s->context, ESP_ROLLOUT_ROWS, err, errlen);
     if (status == ESP_OK)
         status = open_rows(s, err, errlen);
-    if (status == ESP_OK && !take_memory(s))
+    if (status == ESP_OK && !(s->memory = take_memory(s)))
         status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory to make samples");
-    if (status < 0)
-        esp_sampler_close(s);
     return status;
 }
 
 void esp_sampler_close(struct esp_sampler *s)
 {
-    struct esp_rows **rows[] = {&s->p, &s->q, &s->target_states, &s->draft_states};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (*rows[i])
-            s->ops->rows_close(*rows[i]);
-        *rows[i] = NULL;
-    }
+    struct esp_rows *rows[] = {s->p, s->q, s->target_states, s->draft_states};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i])
+            s->ops->rows_close(rows[i]);
     if (s->target.cache)
         esp_kv_cache_close(&s->target);
     if (s->draft.cache)
         esp_kv_cache_close(&s->draft);
-    void *blocks[] = {
-        s->piece,        s->tokens, s->positions, s->logits_row,    s->state_row,
-        s->mask,         s->u,      s->values,    s->distributions, (void *)s->p_at,
-        (void *)s->q_at, s->row[0], s->row[1],    s->row[2]};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
-        free(blocks[i]);
-    s->piece = s->tokens = s->positions = s->logits_row = s->state_row = NULL;
-    s->mask = NULL;
-    s->u = s->values = s->distributions = NULL;
-    s->p_at = s->q_at = NULL;
-    s->row[0] = s->row[1] = s->row[2] = NULL;
+    free(s->memory);
 }
 
 /* ------------------------------------------------------------------ the text */
 
 /* A draw from each of the rows s->logits_row (count) of the matrix, to s->tokens. */
-static int draw(struct esp_sampler *s, struct esp_rows *rows, int count, struct esp_rng *rng)
+static int draw(struct esp_sampler *s, struct esp_rows *rows, int count)
 {
     for (int i = 0; i < count; i++)
-        s->u[i] = esp_rng_uniform(rng);
+        s->u[i] = esp_rng_uniform(&s->rng);
     return s->ops->sample(rows, s->logits_row, s->u, count, 1, NULL, 0, s->tokens, s->values,
                           ESP_NOW);
 }
@@ -189,18 +162,17 @@ static int append(struct esp_sampler *s, struct esp_kv_cache *c, int end, int wa
 
 /* The target writes `count` tokens. Row PREVIOUS of p is then the distribution that the last
  * one was drawn from. Returns ESP_OK, 1 at the end of a text, or a negative status. */
-static int write_text(struct esp_sampler *s, int count, const struct esp_sampling *sampling,
-                      struct esp_rng *rng)
+static int write_text(struct esp_sampler *s, int count)
 {
     const int32_t previous = PREVIOUS;
     for (int i = 0; i < count; i++) {
         int status =
             append(s, &s->target, s->piece_length, 1, s->p, &previous, s->target_states);
         if (status == ESP_OK)
-            status = s->ops->softmax(s->p, &previous, 1, sampling);
+            status = s->ops->softmax(s->p, &previous, 1, s->sampling);
         s->logits_row[0] = PREVIOUS;
         if (status == ESP_OK)
-            status = draw(s, s->p, 1, rng);
+            status = draw(s, s->p, 1);
         if (status < 0)
             return status;
         if (esp_token_is_end(s->engine, s->tokens[0]))
@@ -210,18 +182,17 @@ static int write_text(struct esp_sampler *s, int count, const struct esp_samplin
     return ESP_OK;
 }
 
-static int begin_piece(struct esp_sampler *s, struct esp_rng *rng)
+static void begin_piece(struct esp_sampler *s)
 {
     const int room = s->context - ESP_SAMPLE_EVERY * ESP_SAMPLE_ROOTS - 1;
-    const double share = esp_rng_uniform(rng);
+    const double share = esp_rng_uniform(&s->rng);
     int prompt = LEAST_PROMPT + (int)(share * (room - LEAST_PROMPT));
     prompt = prompt < LEAST_PROMPT ? LEAST_PROMPT : prompt;
     prompt = prompt > s->length ? s->length : prompt;
-    const int at = (int)(esp_rng_uniform(rng) * (s->length - prompt + 1));
+    const int at = (int)(esp_rng_uniform(&s->rng) * (s->length - prompt + 1));
     memcpy(s->piece, s->text + at, (size_t)prompt * sizeof *s->piece);
     s->piece_length = prompt;
     s->target.length = s->draft.length = 0;
-    return prompt;
 }
 
 /* ------------------------------------------------------------------ stem and paths */
@@ -243,6 +214,8 @@ static void set_mask(struct esp_sampler *s, int row, int before, int stem, int p
         set_bit(mask, before + STEM + PATHS * i + path);
 }
 
+/* Distributions after `rows` tokens, which lie `first` rows behind those in the cache, to rows
+ * s->logits_row of `logits`. */
 static int pass(struct esp_sampler *s, struct esp_kv_cache *c, int rows, int first,
                 struct esp_rows *logits)
 {
@@ -257,31 +230,28 @@ static int pass(struct esp_sampler *s, struct esp_kv_cache *c, int rows, int fir
         .logits = logits,
         .logits_row = s->logits_row,
     };
-    return s->ops->forward(c->cache, &batch);
+    const int status = s->ops->forward(c->cache, &batch);
+    return status < 0 ? status : s->ops->softmax(logits, s->logits_row, rows, s->sampling);
 }
 
-static int draw_stem(struct esp_sampler *s, const struct esp_sampling *sampling,
-                     struct esp_rng *rng)
+static int draw_stem(struct esp_sampler *s)
 {
     for (int i = 0; i < STEM; i++) {
         s->logits_row[0] = i;
-        int status = draw(s, s->q, 1, rng);
+        int status = draw(s, s->q, 1);
         s->rollouts.stem[i] = s->tokens[0];
         s->positions[0] = s->piece_length + i;
         s->logits_row[0] = i + 1;
         set_mask(s, 0, 0, i + 1, 0, -1);
         if (status == ESP_OK)
             status = pass(s, &s->draft, 1, i, s->q);
-        if (status == ESP_OK)
-            status = s->ops->softmax(s->q, s->logits_row, 1, sampling);
         if (status < 0)
             return status;
     }
     return ESP_OK;
 }
 
-static int draw_paths(struct esp_sampler *s, const struct esp_sampling *sampling,
-                      struct esp_rng *rng)
+static int draw_paths(struct esp_sampler *s)
 {
     int status = ESP_OK;
     for (int at = 0; at < ESP_ACTION_LENGTH && status == ESP_OK; at++) {
@@ -289,7 +259,7 @@ static int draw_paths(struct esp_sampler *s, const struct esp_sampling *sampling
             const int stem = i / ESP_ACTION_PATHS, path = i % ESP_ACTION_PATHS;
             s->logits_row[i] = at == 0 ? stem : esp_rollout_row(stem, path, at - 1);
         }
-        status = draw(s, s->q, PATHS, rng);
+        status = draw(s, s->q, PATHS);
         for (int i = 0; i < PATHS; i++) {
             const int stem = i / ESP_ACTION_PATHS, path = i % ESP_ACTION_PATHS;
             s->rollouts.path[stem][path][at] = s->tokens[i];
@@ -301,14 +271,12 @@ static int draw_paths(struct esp_sampler *s, const struct esp_sampling *sampling
         if (at == ESP_ACTION_LENGTH - 1 || status < 0)
             break;
         status = pass(s, &s->draft, PATHS, STEM + PATHS * at, s->q);
-        if (status == ESP_OK)
-            status = s->ops->softmax(s->q, s->logits_row, PATHS, sampling);
     }
     return status;
 }
 
 /* The target sees it all; the root is row 0. */
-static int judge(struct esp_sampler *s, const struct esp_sampling *sampling)
+static int judge(struct esp_sampler *s)
 {
     s->target.length = s->piece_length - 1;
     s->tokens[0] = s->piece[s->piece_length - 1];
@@ -328,9 +296,7 @@ static int judge(struct esp_sampler *s, const struct esp_sampling *sampling)
             s->logits_row[row] = esp_rollout_row(stem, path, at);
             set_mask(s, row, 1, stem, i, at);
         }
-    int status = pass(s, &s->target, ESP_ROLLOUT_ROWS, 0, s->p);
-    return status < 0 ? status
-                      : s->ops->softmax(s->p, s->logits_row, ESP_ROLLOUT_ROWS, sampling);
+    return pass(s, &s->target, ESP_ROLLOUT_ROWS, 0, s->p);
 }
 
 static int read_distributions(struct esp_sampler *s)
@@ -350,48 +316,45 @@ static int read_distributions(struct esp_sampler *s)
 
 /* ------------------------------------------------------------------ a sample */
 
-static int look(struct esp_sampler *s, const struct esp_sampling *sampling, float *sample)
+static int look(struct esp_sampler *s, float *sample)
 {
     static const int32_t to[2] = {PREVIOUS, 0};
-    float *scalars = sample + ESP_SAMPLE_SCALARS;
-    float *states = sample + esp_sample_states(&s->layout);
+    const int *hidden = s->layout.shape.hidden;
+    float *scalars = sample + ESP_SAMPLE_SCALARS, *target = sample + ESP_SAMPLE_STATES,
+          *draft = target + hidden[ESP_SELECTOR_H_TARGET];
+    const struct {
+        struct esp_rows *rows;
+        int row;
+        float *to;
+    } read[] = {
+        {s->p, PREVIOUS, s->row[0]}, {s->q, PREVIOUS, s->row[1]},
+        {s->q, 0, s->row[2]},        {s->target_states, 0, target},
+        {s->draft_states, 0, draft}, {s->draft_states, 1, draft + hidden[ESP_SELECTOR_H_DRAFT]},
+    };
     int status = append(s, &s->draft, s->piece_length, 2, s->q, to, s->draft_states);
     if (status == ESP_OK)
-        status = s->ops->softmax(s->q, to, 2, sampling);
-    if (status == ESP_OK)
-        status = s->ops->read_row(s->p, PREVIOUS, s->row[0]);
-    if (status == ESP_OK)
-        status = s->ops->read_row(s->q, PREVIOUS, s->row[1]);
-    if (status == ESP_OK)
-        status = s->ops->read_row(s->q, 0, s->row[2]);
-    if (status == ESP_OK)
-        status = s->ops->read_row(s->target_states, 0, states);
-    states += s->layout.hidden[ESP_SELECTOR_H_TARGET];
-    if (status == ESP_OK)
-        status = s->ops->read_row(s->draft_states, 0, states);
-    states += s->layout.hidden[ESP_SELECTOR_H_DRAFT];
-    if (status == ESP_OK)
-        status = s->ops->read_row(s->draft_states, 1, states);
+        status = s->ops->softmax(s->q, to, 2, s->sampling);
+    for (size_t i = 0; i < sizeof read / sizeof *read && status == ESP_OK; i++)
+        status = s->ops->read_row(read[i].rows, read[i].row, read[i].to);
     if (status < 0)
         return status;
     esp_features_of(s->row[0], s->row[1], s->row[2], s->vocabulary, scalars);
     scalars[ESP_FEATURE_LENGTH] = (float)s->piece_length;
-    scalars[ESP_FEATURE_TEMPERATURE] = (float)sampling->temperature;
-    scalars[ESP_FEATURE_TOP_P] = (float)sampling->top_p;
+    scalars[ESP_FEATURE_TEMPERATURE] = (float)s->sampling->temperature;
+    scalars[ESP_FEATURE_TOP_P] = (float)s->sampling->top_p;
     return ESP_OK;
 }
 
 /* Draws a tree of each action and adds its share of E^ to the sample. */
-static int add_trees(struct esp_sampler *s, const struct esp_sampling *sampling,
-                     struct esp_rng *rng, float *sample)
+static int add_trees(struct esp_sampler *s, float *sample)
 {
     const struct esp_distributions d = {s->vocabulary, s->p_at, s->q_at};
     float value[ESP_ACTIONS];
-    int status = draw_stem(s, sampling, rng);
+    int status = draw_stem(s);
     if (status == ESP_OK)
-        status = draw_paths(s, sampling, rng);
+        status = draw_paths(s);
     if (status == ESP_OK)
-        status = judge(s, sampling);
+        status = judge(s);
     if (status == ESP_OK)
         status = read_distributions(s);
     for (int i = 0; i < s->layout.rules && status == ESP_OK; i++) {
@@ -403,32 +366,31 @@ static int add_trees(struct esp_sampler *s, const struct esp_sampling *sampling,
     return status;
 }
 
-static int make_sample(struct esp_sampler *s, int setting, struct esp_rng *rng, float *sample)
+static int make_sample(struct esp_sampler *s, float *sample)
 {
-    const struct esp_sampling *sampling = &esp_sample_settings[setting];
     memset(sample, 0, esp_sample_size(&s->layout) * sizeof *sample);
-    sample[ESP_SAMPLE_SETTING] = (float)setting;
+    sample[ESP_SAMPLE_SETTING] = (float)s->setting;
     sample[ESP_SAMPLE_LENGTH] = (float)s->piece_length;
-    int status = look(s, sampling, sample);
+    int status = look(s, sample);
     for (int i = 0; i < ESP_SAMPLE_TREES && status == ESP_OK; i++)
-        status = add_trees(s, sampling, rng, sample);
+        status = add_trees(s, sample);
     return status;
 }
 
 int esp_sampler_piece(struct esp_sampler *s, int index, float *samples)
 {
-    struct esp_rng rng = {.seed = s->seed, .stream = 1000 + (uint64_t)index};
-    const int setting = index % ESP_SAMPLE_SETTINGS;
     int count = 0;
-    begin_piece(s, &rng);
+    s->rng = (struct esp_rng){.seed = s->seed, .stream = 1000 + (uint64_t)index};
+    s->setting = index % ESP_SAMPLE_SETTINGS;
+    s->sampling = &esp_sample_settings[s->setting];
+    begin_piece(s);
     while (count < ESP_SAMPLE_ROOTS && s->piece_length + ESP_SAMPLE_EVERY < s->context) {
-        int status = write_text(s, ESP_SAMPLE_EVERY, &esp_sample_settings[setting], &rng);
+        int status = write_text(s, ESP_SAMPLE_EVERY);
         if (status < 0)
             return status;
         if (status == 1)
             break;
-        status = make_sample(s, setting, &rng,
-                             samples + (size_t)count * esp_sample_size(&s->layout));
+        status = make_sample(s, samples + (size_t)count * esp_sample_size(&s->layout));
         if (status < 0)
             return status;
         count++;

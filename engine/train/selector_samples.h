@@ -14,8 +14,8 @@
 #define ESP_SELECTOR_SAMPLES_H
 
 #include "engine/kv_cache.h"
-#include "engine/selector/pass_times.h"
-#include "engine/selector/selector_shape.h"
+#include "engine/selector/selector.h"
+#include "engine/support/rng.h"
 #include "engine/train/tree_value.h"
 
 enum {
@@ -28,14 +28,21 @@ enum {
 
 extern const struct esp_sampling esp_sample_settings[ESP_SAMPLE_SETTINGS];
 
-/* A sample: floats one after the other. Its scalars lack times, which are known elsewhere. */
-struct esp_sample_layout {
-    int hidden[ESP_SELECTOR_STATES], rules;
+/* A sample: floats one after the other, of which these are the first. Its scalars lack times,
+ * which are known elsewhere. The hidden states follow, then E^ of each rule (ESP_ACTIONS). */
+enum {
+    ESP_SAMPLE_SETTING,
+    ESP_SAMPLE_LENGTH,
+    ESP_SAMPLE_SCALARS,
+    ESP_SAMPLE_STATES = ESP_SAMPLE_SCALARS + ESP_SCALARS
 };
-enum { ESP_SAMPLE_SETTING, ESP_SAMPLE_LENGTH, ESP_SAMPLE_SCALARS };
 
-/* Where the hidden states, in order, and E^ of rule `rule` (ESP_ACTIONS) begin; the size. */
-size_t esp_sample_states(const struct esp_sample_layout *layout);
+struct esp_sample_layout {
+    struct esp_selector_shape shape;
+    int rules;
+};
+
+/* Where E^ of rule `rule` begins; the size. */
 size_t esp_sample_expected(const struct esp_sample_layout *layout, int rule);
 size_t esp_sample_size(const struct esp_sample_layout *layout);
 
@@ -53,8 +60,12 @@ struct esp_sampler {
     struct esp_kv_cache target, draft;
     struct esp_rows *p, *q, *target_states, *draft_states;
     struct esp_rollouts rollouts;
-    int32_t *piece; /* (context) tokens of the piece */
     int piece_length, context, vocabulary;
+    int setting;                              /* number of the piece's sampling setting */
+    const struct esp_sampling *sampling;      /* that setting */
+    struct esp_rng rng;                       /* of the piece */
+    void *memory;                             /* of all that follows */
+    int32_t *piece;                           /* (context) tokens of the piece */
     int32_t *tokens, *positions, *logits_row; /* (ESP_ROLLOUT_ROWS) of a pass */
     int32_t *state_row;
     uint64_t *mask;
@@ -64,8 +75,8 @@ struct esp_sampler {
     const double **p_at, **q_at; /* (ESP_ROLLOUT_ROWS) */
 };
 
-/* Takes memory. engine, rules, layout.rules, text, length and seed are set before. The
- * draft model must be there. */
+/* Takes memory; close the sampler also if that fails. engine, rules, layout.rules, text, length
+ * and seed are set before. The draft model must be there. */
 int esp_sampler_open(struct esp_sampler *sampler, char *err, size_t errlen);
 void esp_sampler_close(struct esp_sampler *sampler);
 

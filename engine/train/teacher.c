@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/train/block.h"
+#include "kernels/dtype.h"
 #include "kernels/kernels.h"
 #include "kernels/status.h"
 
@@ -22,8 +24,9 @@ struct esp_teacher {
     struct esp_weights *weights;
     struct esp_cache *cache;
     struct esp_rows *logits, *states; /* (MOST_ROWS, vocabulary), (MOST_ROWS, hidden) */
-    uint64_t *mask;
     int mask_words;
+    void *memory;      /* of the arrays that follow */
+    uint64_t *mask;    /* (MOST_ROWS, mask_words) */
     float *row;        /* (hidden) */
     int32_t *ids;      /* (MOST_ROWS, k) */
     float *values;     /* (MOST_ROWS, k) */
@@ -32,55 +35,39 @@ struct esp_teacher {
     int32_t tokens[MOST_ROWS], positions[MOST_ROWS], wanted[MOST_ROWS];
 };
 
-/* ------------------------------------------------------------------ float16 */
-
 uint16_t esp_half(float value)
 {
-    uint32_t bits, sign;
-    memcpy(&bits, &value, sizeof bits);
-    sign = bits >> 16 & 0x8000u;
-    bits &= 0x7fffffffu;
-    if (bits >= 0x477ff000u)
-        return (uint16_t)(sign | (bits > 0x7f800000u ? 0x7e00u : 0x7bffu));
-    if (bits < 0x38800000u) { /* subnormal: in units of 2^-24 */
-        float size;
-        memcpy(&size, &bits, sizeof size);
-        return (uint16_t)(sign | (uint32_t)lrintf(size * 0x1p24f));
-    }
-    bits += 0xfffu + (bits >> 13 & 1u);
-    return (uint16_t)(sign | (bits - 0x38000000u) >> 13);
+    const float most = 65504.0f;
+    return esp_float_to_half(value > most ? most : value < -most ? -most : value);
 }
 
-float esp_from_half(uint16_t half)
-{
-    uint32_t bits = (uint32_t)(half & 0x7fffu) << 13;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    value *= 0x1p112f;
-    return half & 0x8000u ? -value : value;
-}
+/* ------------------------------------------------------------------ samples */
 
-/* ------------------------------------------------------------------ lessons */
-
-int esp_lesson_open(struct esp_training_sample *l, const struct esp_teacher_shape *s)
+size_t esp_training_sample_bytes(const struct esp_teacher_shape *s)
 {
+    const size_t nodes = (size_t)esp_teacher_roots(s) * (size_t)esp_teacher_nodes(s);
     const size_t length = (size_t)s->length, hidden = (size_t)s->hidden;
-    *l = (struct esp_training_sample){.roots = esp_lesson_roots(s),
-                                      .nodes = esp_lesson_nodes(s)};
+    return (length + 2 * nodes) * sizeof(int32_t) +
+           (length + nodes) * hidden * sizeof(uint16_t);
+}
+
+int esp_training_sample_open(struct esp_training_sample *l, const struct esp_teacher_shape *s)
+{
+    *l = (struct esp_training_sample){.roots = esp_teacher_roots(s),
+                                      .nodes = esp_teacher_nodes(s),
+                                      .bytes = esp_training_sample_bytes(s)};
     const size_t nodes = (size_t)l->roots * (size_t)l->nodes;
-    l->bytes = (length + 2 * nodes) * sizeof *l->token +
-               (length + nodes) * hidden * sizeof *l->feature;
     if (!(l->memory = calloc(l->bytes, 1)))
         return ESP_E_MEMORY;
     l->token = l->memory;
-    l->node_token = l->token + length;
+    l->node_token = l->token + s->length;
     l->node_parent = l->node_token + nodes;
     l->feature = (uint16_t *)(l->node_parent + nodes);
-    l->node_feature = l->feature + length * hidden;
+    l->node_feature = l->feature + (size_t)s->length * (size_t)s->hidden;
     return ESP_OK;
 }
 
-void esp_lesson_close(struct esp_training_sample *l)
+void esp_training_sample_close(struct esp_training_sample *l)
 {
     free(l->memory);
     *l = (struct esp_training_sample){0};
@@ -93,7 +80,7 @@ static int make_room(struct esp_teacher *t, char *err, size_t errlen)
     const struct esp_backend_ops *ops = t->backend->ops;
     const struct esp_model_desc *desc = &t->target->desc;
     const size_t k = (size_t)(t->shape.k > 0 ? t->shape.k : 1);
-    const size_t roots = (size_t)esp_lesson_roots(&t->shape);
+    const size_t roots = (size_t)esp_teacher_roots(&t->shape);
     int status = ops->cache_open(&t->cache, t->weights, t->shape.length + MOST_NODES, MOST_ROWS,
                                  err, errlen);
     if (status == ESP_OK)
@@ -104,13 +91,11 @@ static int make_room(struct esp_teacher *t, char *err, size_t errlen)
     if (status < 0)
         return status;
     t->mask_words = (t->shape.length + MOST_NODES + 63) / 64;
-    t->mask = calloc((size_t)t->mask_words * MOST_ROWS, sizeof *t->mask);
-    t->row = calloc((size_t)desc->hidden, sizeof *t->row);
-    t->ids = calloc(MOST_ROWS * k, sizeof *t->ids);
-    t->values = calloc(MOST_ROWS * k, sizeof *t->values);
-    t->root_ids = calloc(roots * k + 1, sizeof *t->root_ids);
-    t->root_values = calloc(roots * k + 1, sizeof *t->root_values);
-    if (t->mask && t->row && t->ids && t->values && t->root_ids && t->root_values)
+    t->memory = esp_block_take(
+        ESP_ARRAY(t->mask, t->mask_words * MOST_ROWS), ESP_ARRAY(t->row, desc->hidden),
+        ESP_ARRAY(t->ids, MOST_ROWS * k), ESP_ARRAY(t->values, MOST_ROWS * k),
+        ESP_ARRAY(t->root_ids, roots * k), ESP_ARRAY(t->root_values, roots * k), NULL);
+    if (t->memory)
         return ESP_OK;
     return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the target's trees");
 }
@@ -153,12 +138,7 @@ void esp_teacher_close(struct esp_teacher *t)
         ops->weights_close(t->weights);
     if (t->backend)
         ops->close(t->backend);
-    free(t->mask);
-    free(t->row);
-    free(t->ids);
-    free(t->values);
-    free(t->root_ids);
-    free(t->root_values);
+    free(t->memory);
     free(t);
 }
 
@@ -213,10 +193,8 @@ static int run_text(struct esp_teacher *t, struct esp_training_sample *l)
             feature[i] = l->feature + (size_t)(first + i) * (size_t)t->shape.hidden;
         }
         status = run(t, &b, wanted, feature);
-        for (int i = 0; i < wanted * k && status == ESP_OK; i++) {
-            t->root_ids[root * k + i] = t->ids[i];
-            t->root_values[root * k + i] = t->values[i];
-        }
+        memcpy(t->root_ids + root * k, t->ids, (size_t)(wanted * k) * sizeof *t->ids);
+        memcpy(t->root_values + root * k, t->values, (size_t)(wanted * k) * sizeof *t->values);
         root += wanted;
     }
     return status;
@@ -285,26 +263,22 @@ static int run_depth(struct esp_teacher *t, struct esp_training_sample *l, struc
 static void choose_next(const struct esp_teacher *t, struct grove *g, int depth)
 {
     const int k = t->shape.k;
-    for (int tree = 0; tree < g->count; tree++) {
-        int used[MOST_ROWS] = {0}; /* children taken of each node, likeliest first */
-        for (int i = 0; i < k; i++) {
-            int best = -1;
-            float chance = -1.0f;
-            for (int j = 0; j < k; j++) {
-                const int row = tree * k + j;
-                if (used[j] == k)
-                    continue;
-                float c = g->chance[row] * t->values[row * k + used[j]];
-                if (c > chance) {
-                    chance = c;
-                    best = j;
-                }
+    int used[MOST_ROWS] = {0}; /* children taken of each node, likeliest first */
+    for (int i = 0; i < g->count * k; i++) {
+        const int tree = i / k;
+        int best = -1;
+        float chance = -1.0f;
+        for (int row = tree * k; row < (tree + 1) * k; row++) {
+            const float c =
+                used[row] < k ? g->chance[row] * t->values[row * k + used[row]] : -1.0f;
+            if (c > chance) {
+                chance = c;
+                best = row;
             }
-            const int row = tree * k + best;
-            g->next[tree * k + i] = t->ids[row * k + used[best]++];
-            g->parent[tree * k + i] = (depth - 1) * k + best;
-            g->next_chance[tree * k + i] = chance;
         }
+        g->next[i] = t->ids[best * k + used[best]++];
+        g->parent[i] = (depth - 1) * k + best % k;
+        g->next_chance[i] = chance;
     }
 }
 

@@ -35,19 +35,22 @@ struct esp_training_sample {
     size_t bytes;
 };
 
-static inline int esp_lesson_roots(const struct esp_teacher_shape *shape)
+static inline int esp_teacher_roots(const struct esp_teacher_shape *shape)
 {
     return shape->every > 0 ? (shape->length + shape->every - 1) / shape->every : 0;
 }
 
-static inline int esp_lesson_nodes(const struct esp_teacher_shape *shape)
+static inline int esp_teacher_nodes(const struct esp_teacher_shape *shape)
 {
     return shape->every > 0 ? shape->k * (shape->depth - 1) : 0;
 }
 
-/* Memory for a sample; its record in a file is memory[0..bytes-1]. */
-int esp_lesson_open(struct esp_training_sample *lesson, const struct esp_teacher_shape *shape);
-void esp_lesson_close(struct esp_training_sample *lesson);
+/* Bytes of a sample's memory, which is its record in a file. */
+size_t esp_training_sample_bytes(const struct esp_teacher_shape *shape);
+/* Memory for a sample. */
+int esp_training_sample_open(struct esp_training_sample *sample,
+                             const struct esp_teacher_shape *shape);
+void esp_training_sample_close(struct esp_training_sample *sample);
 
 struct esp_teacher;
 
@@ -58,10 +61,10 @@ int esp_teacher_open(struct esp_teacher **teacher, const struct esp_model *targe
 void esp_teacher_close(struct esp_teacher *teacher);
 
 /* Fills in a sample, given its tokens. */
-int esp_teacher_teach(struct esp_teacher *teacher, struct esp_training_sample *lesson,
+int esp_teacher_teach(struct esp_teacher *teacher, struct esp_training_sample *sample,
                       char *err, size_t errlen);
 
-uint16_t esp_half(float value); /* rounds to even; out of range: the largest half */
-float esp_from_half(uint16_t half);
+/* Rounds to even; out of range: the largest half. */
+uint16_t esp_half(float value);
 
 #endif

@@ -14,11 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/support/hash.h"
 #include "engine/support/rng.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/draft_folder.h"
-#include "engine/train/lessons.h"
-#include "engine/train/optimizer.h"
+#include "engine/train/draft_samples.h"
 #include "engine/train/presets.h"
 #include "kernels/clock.h"
 #include "kernels/cpu/cpu.h"
@@ -31,6 +31,7 @@ struct training {
     const struct esp_train_options *o;
     char *err;
     size_t errlen;
+    char model_path[4096], features_path[4096], checkpoint_path[4096];
     struct esp_loss_preset loss;
     struct esp_model *target, *draft;
     float *inverse_frequency; /* of a head */
@@ -39,8 +40,8 @@ struct training {
     struct esp_workers *workers;
     struct esp_network network;
     struct esp_loss_memory *memory;
-    struct esp_lessons lessons;
-    struct esp_training_sample *lesson; /* (batch) */
+    struct esp_draft_samples samples;
+    struct esp_training_sample *sample; /* (batch) */
     struct esp_learning_batch batch;
     int *order;         /* training pieces, then held-out pieces */
     int learned, apart; /* their numbers */
@@ -55,14 +56,6 @@ struct training {
 static int fail_memory(const struct training *t)
 {
     return esp_fail(t->err, t->errlen, ESP_E_MEMORY, "not enough memory to train");
-}
-
-static int in_output(const struct training *t, const char *name, char path[4096])
-{
-    if (snprintf(path, 4096, "%s/%s", t->o->output, name) < 4096)
-        return ESP_OK;
-    return esp_fail(t->err, t->errlen, ESP_E_FILE, "the name %.60s... is too long",
-                    t->o->output);
 }
 
 /* ------------------------------------------------------------------ the network */
@@ -89,26 +82,8 @@ static void randomise(const struct esp_parameters *p, uint64_t seed)
     }
 }
 
-static int open_head(struct training *t)
-{
-    struct esp_network_shape shape;
-    int status = read_matrix(t, &t->embedding, &t->target->desc.embedding);
-    if (status == ESP_OK)
-        status = esp_head_shape(&shape, t->target, &t->inverse_frequency, t->err, t->errlen);
-    if (status == ESP_OK)
-        status =
-            esp_network_open(&t->network, &shape, t->workers, t->embedding, t->err, t->errlen);
-    if (status < 0)
-        return status;
-    if (t->o->draft)
-        return esp_draft_weights_read(&t->network, t->o->draft, t->err, t->errlen);
-    randomise(&t->network.parameters, t->o->seed);
-    return ESP_OK;
-}
-
 static int open_draft(struct training *t)
 {
-    struct esp_network_shape shape;
     if (!t->o->draft)
         return esp_fail(t->err, t->errlen, ESP_E_ARGUMENT,
                         "name the draft model to train with --draft DIR");
@@ -118,12 +93,25 @@ static int open_draft(struct training *t)
             esp_fail(t->err, t->errlen, ESP_E_MISMATCH,
                      "%s has %d tokens and %s has %d; they must have the same", t->o->draft,
                      t->draft->desc.vocabulary, t->o->target, t->target->desc.vocabulary);
+    return status;
+}
+
+static int open_network(struct training *t)
+{
+    struct esp_network_shape shape;
+    const struct esp_parameters *p = &t->network.parameters;
+    int status =
+        t->o->head ? esp_head_shape(&shape, t->target, &t->inverse_frequency, t->err, t->errlen)
+                   : esp_draft_shape(&shape, t->draft, t->err, t->errlen);
     if (status == ESP_OK)
-        status = esp_draft_shape(&shape, t->draft, t->err, t->errlen);
-    if (status == ESP_OK)
-        status = esp_network_open(&t->network, &shape, t->workers, NULL, t->err, t->errlen);
-    if (status == ESP_OK)
+        status =
+            esp_network_open(&t->network, &shape, t->workers, t->embedding, t->err, t->errlen);
+    if (status == ESP_OK && t->o->draft)
         status = esp_draft_weights_read(&t->network, t->o->draft, t->err, t->errlen);
+    else if (status == ESP_OK)
+        randomise(p, t->o->seed);
+    for (int i = 0; i < p->count; i++)
+        t->report.parameters += (int64_t)esp_parameter_size(&p->list[i]);
     return status;
 }
 
@@ -135,12 +123,12 @@ static int open_models(struct training *t)
     if (status == ESP_OK)
         status = esp_workers_open(&t->workers, t->o->threads, t->err, t->errlen);
     if (status == ESP_OK)
-        status = t->o->head ? open_head(t) : open_draft(t);
+        status = t->o->head ? read_matrix(t, &t->embedding, &t->target->desc.embedding)
+                            : open_draft(t);
+    if (status == ESP_OK)
+        status = open_network(t);
     if (status == ESP_OK)
         status = esp_loss_open(&t->memory, t->target->desc.vocabulary, t->err, t->errlen);
-    t->report.parameters = 0;
-    for (int i = 0; i < t->network.parameters.count; i++)
-        t->report.parameters += (int64_t)esp_parameter_size(&t->network.parameters.list[i]);
     return status;
 }
 
@@ -150,19 +138,19 @@ static int open_models(struct training *t)
 static uint64_t fingerprint_of(const struct training *t, bool of_target)
 {
     const struct esp_train_options *o = t->o;
-    const struct esp_teacher_shape *s = &t->lessons.shape;
+    const struct esp_teacher_shape *s = &t->samples.shape;
     const size_t matrix = (size_t)t->target->desc.vocabulary * (size_t)t->target->desc.hidden;
-    uint64_t hash = esp_fingerprint(t->lessons.fingerprint, s, sizeof *s);
-    hash = esp_fingerprint(hash, t->target_head, matrix * sizeof *t->target_head);
+    uint64_t hash = esp_fnv(t->samples.fingerprint, s, sizeof *s);
+    hash = esp_fnv(hash, t->target_head, matrix * sizeof *t->target_head);
     if (of_target)
         return hash;
     const double numbers[] = {
         o->head,           (double)t->epochs,       (double)t->texts,
         t->optimizer.rate, (double)(o->seed >> 32), (double)(o->seed & 0xffffffffu)};
-    hash = esp_fingerprint(hash, t->loss.spec, strlen(t->loss.spec));
-    hash = esp_fingerprint(hash, numbers, sizeof numbers);
-    return esp_fingerprint(hash, t->network.parameters.value,
-                           t->network.parameters.total * sizeof(float));
+    hash = esp_fnv(hash, t->loss.spec, strlen(t->loss.spec));
+    hash = esp_fnv(hash, numbers, sizeof numbers);
+    return esp_fnv(hash, t->network.parameters.value,
+                   t->network.parameters.total * sizeof(float));
 }
 
 static bool report(struct training *t, enum esp_train_stage stage, int64_t done, int64_t total)
@@ -179,52 +167,48 @@ static bool report_target(void *user, int64_t done, int64_t total)
     return report(user, ESP_TRAIN_TARGET, done, total);
 }
 
-static int open_lessons(struct training *t)
+static int open_samples(struct training *t)
 {
     const struct esp_model_desc *d = &t->target->desc;
-    const bool trees = t->loss.paths == ESP_PATHS_TREE;
+    const bool trees = t->loss.batch.paths == ESP_PATHS_TREE;
     int context = d->context;
     if (t->draft && t->draft->desc.context < context)
         context = t->draft->desc.context;
-    context -= t->loss.depth;
+    context -= t->loss.batch.depth;
     struct esp_teacher_shape shape = {
         .length = t->o->length > 0 ? t->o->length : LENGTH,
         .hidden = d->hidden,
         .vocabulary = d->vocabulary,
-        .every = trees ? t->loss.every : 0,
+        .every = trees ? t->loss.batch.every : 0,
         .k = trees ? t->loss.k : 0,
-        .depth = trees ? t->loss.depth : 1,
+        .depth = trees ? t->loss.batch.depth : 1,
     };
     if (t->o->length > context)
         return esp_fail(t->err, t->errlen, ESP_E_ARGUMENT,
                         "pieces of %d tokens are too long: at most %d fit", t->o->length,
                         context);
     shape.length = shape.length < context ? shape.length : context;
-    char path[4096];
     int status =
-        esp_lessons_read(&t->lessons, t->o->target, &shape, t->o->texts, t->o->text_count,
-                         d->vocabulary, t->o->tokens, t->err, t->errlen);
+        esp_draft_samples_read(&t->samples, t->o->target, &shape, t->o->texts, t->o->text_count,
+                               d->vocabulary, t->o->tokens, t->err, t->errlen);
     if (status == ESP_OK)
-        status = in_output(t, "features.bin", path);
-    if (status == ESP_OK)
-        status = esp_lessons_make(&t->lessons, path, fingerprint_of(t, true), t->target,
-                                  t->o->threads, report_target, t, t->err, t->errlen);
+        status = esp_draft_samples_make(&t->samples, t->features_path, fingerprint_of(t, true),
+                                        t->target, t->o->threads, report_target, t, t->err,
+                                        t->errlen);
     return status;
 }
 
 /* Holds out every twentieth piece, if there are enough. */
 static int divide(struct training *t)
 {
-    const int count = t->lessons.count, step = count >= KEPT_APART ? KEPT_APART : count + 1;
+    const int count = t->samples.count, step = count >= KEPT_APART ? KEPT_APART : count + 1;
     t->order = calloc((size_t)count, sizeof *t->order);
     if (!t->order)
         return fail_memory(t);
+    t->apart = count / step;
+    t->learned = count - t->apart;
     for (int i = 0; i < count; i++)
-        if (i % step != step - 1)
-            t->order[t->learned++] = i;
-    for (int i = 0; i < count; i++)
-        if (i % step == step - 1)
-            t->order[t->learned + t->apart++] = i;
+        t->order[i % step == step - 1 ? t->learned + i / step : i - i / step] = i;
     return ESP_OK;
 }
 
@@ -235,21 +219,15 @@ static int open_batch(struct training *t)
     if (status < 0)
         return status;
     t->texts = wanted < t->learned ? wanted : t->learned;
-    t->lesson = calloc((size_t)t->texts, sizeof *t->lesson);
-    if (!t->lesson)
+    t->sample = calloc((size_t)t->texts, sizeof *t->sample);
+    if (!t->sample)
         return fail_memory(t);
     for (int i = 0; i < t->texts; i++)
-        if (esp_lesson_open(&t->lesson[i], &t->lessons.shape) < 0)
+        if (esp_training_sample_open(&t->sample[i], &t->samples.shape) < 0)
             return fail_memory(t);
-    const struct esp_batch_shape shape = {
-        .lesson = t->lessons.shape,
-        .texts = t->texts,
-        .head = t->o->head,
-        .paths = t->loss.paths,
-        .depth = t->loss.depth,
-        .every = t->loss.every,
-        .noise = t->loss.noise,
-    };
+    struct esp_batch_shape shape = t->loss.batch;
+    shape.sample = t->samples.shape;
+    shape.texts = t->texts;
     return esp_learning_batch_open(&t->batch, &shape, t->err, t->errlen);
 }
 
@@ -282,10 +260,11 @@ static int run_batch(struct training *t, const int *pieces, int count, struct es
 {
     int status = ESP_OK;
     for (int i = 0; i < count && status == ESP_OK; i++) /* 1 */
-        status = esp_lessons_get(&t->lessons, pieces[i], &t->lesson[i], t->err, t->errlen);
+        status =
+            esp_draft_samples_get(&t->samples, pieces[i], &t->sample[i], t->err, t->errlen);
     if (status < 0)
         return status;
-    esp_learning_batch_fill(&t->batch, t->lesson, count, noise); /* 2 */
+    esp_learning_batch_fill(&t->batch, t->sample, count, noise); /* 2 */
     const struct esp_training_rows *rows = &t->batch.rows;
     const struct esp_parameters *p = &t->network.parameters;
     const float *out = esp_network_forward(&t->network, rows); /* 3 */
@@ -316,19 +295,6 @@ static int run_batch(struct training *t, const int *pieces, int count, struct es
     return ESP_OK;
 }
 
-/* The pieces in the order of an epoch. */
-static void shuffle(const struct training *t, int epoch, int *order)
-{
-    struct esp_rng rng = {.seed = t->o->seed,
-                          .stream = ESP_RNG_TRAIN | (uint64_t)(2 * epoch + 1) << 32};
-    memcpy(order, t->order, (size_t)t->learned * sizeof *order);
-    for (int i = t->learned - 1; i > 0; i--) {
-        const int j = (int)(esp_rng_uniform(&rng) * (i + 1)), piece = order[i];
-        order[i] = order[j];
-        order[j] = piece;
-    }
-}
-
 static int step(struct training *t, const int *order, int64_t each)
 {
     const int64_t number = t->state.step, at = number % each * t->texts;
@@ -346,7 +312,7 @@ static int step(struct training *t, const int *order, int64_t each)
         if (sums.rows[i] > 0)
             loss += sums.loss[i] / sums.rows[i];
     t->state.loss[t->state.step++] = (float)loss;
-    t->report.tokens += (int64_t)count * t->lessons.shape.length;
+    t->report.tokens += (int64_t)count * t->samples.shape.length;
     return ESP_OK;
 }
 
@@ -376,11 +342,9 @@ static int validate(struct training *t, int epoch)
 
 static int write_checkpoint(struct training *t)
 {
-    char path[4096];
-    int status = in_output(t, "checkpoint", path);
-    if (status == ESP_OK)
-        status = esp_checkpoint_write(path, t->fingerprint, &t->network.parameters, &t->state,
-                                      t->err, t->errlen);
+    const int status =
+        esp_checkpoint_write(t->checkpoint_path, t->fingerprint, &t->network.parameters,
+                             &t->state, t->err, t->errlen);
     t->written = esp_clock();
     return status;
 }
@@ -395,8 +359,13 @@ static int learn(struct training *t)
     while (status == ESP_OK && t->state.step < t->state.steps) {
         const int epoch = (int)(t->state.step / each);
         t->report.epoch = epoch + 1;
-        if (shuffled != epoch)
-            shuffle(t, shuffled = epoch, order);
+        if (shuffled != epoch) {
+            struct esp_rng rng = {.seed = t->o->seed,
+                                  .stream = ESP_RNG_TRAIN | (uint64_t)(2 * epoch + 1) << 32};
+            memcpy(order, t->order, (size_t)t->learned * sizeof *order);
+            esp_rng_shuffle(&rng, order, t->learned);
+            shuffled = epoch;
+        }
         status = step(t, order, each);
         if (status < 0)
             break;
@@ -415,87 +384,89 @@ static int learn(struct training *t)
 
 /* ------------------------------------------------------------------ the folder */
 
-static enum esp_dtype output_dtype(const struct training *t)
+static int name_files(struct training *t)
 {
-    const struct esp_model *like = t->draft ? t->draft : t->target;
-    return like->desc.layer[0].query.dtype;
+    const struct {
+        const char *name;
+        char *path;
+    } files[] = {{"model.safetensors", t->model_path},
+                 {"features.bin", t->features_path},
+                 {"checkpoint", t->checkpoint_path}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (snprintf(files[i].path, sizeof t->model_path, "%s/%s", t->o->output,
+                     files[i].name) >= (int)sizeof t->model_path)
+            return esp_fail(t->err, t->errlen, ESP_E_FILE, "the name %.60s... is too long",
+                            t->o->output);
+    return ESP_OK;
 }
 
-static int begin_folder(const struct training *t)
+static int begin_folder(struct training *t)
 {
-    char path[4096];
+    const bool force = t->o->force, resume = t->o->resume;
+    report(t, ESP_TRAIN_READ, 0, 1);
     if (mkdir(t->o->output, 0777) != 0 && errno != EEXIST)
         return esp_fail(t->err, t->errlen, ESP_E_FILE, "cannot make the folder %s: %s",
                         t->o->output, strerror(errno));
-    int status = in_output(t, "model.safetensors", path);
-    if (status == ESP_OK && !t->o->force && access(path, F_OK) == 0)
+    int status = name_files(t);
+    if (status < 0)
+        return status;
+    if (!force && access(t->model_path, F_OK) == 0)
         return esp_fail(t->err, t->errlen, ESP_E_FILE,
-                        "%s exists; name a new folder, or add --force", path);
-    status = in_output(t, "checkpoint", path);
-    if (status == ESP_OK && t->o->resume && access(path, F_OK) != 0)
+                        "%s exists; name a new folder, or add --force", t->model_path);
+    const bool interrupted = access(t->checkpoint_path, F_OK) == 0;
+    if (resume && !interrupted)
         return esp_fail(t->err, t->errlen, ESP_E_FILE,
-                        "there is no checkpoint %s; train without --resume", path);
-    if (status == ESP_OK && !t->o->resume && !t->o->force && access(path, F_OK) == 0)
+                        "there is no checkpoint %s; train without --resume",
+                        t->checkpoint_path);
+    if (!resume && !force && interrupted)
         return esp_fail(t->err, t->errlen, ESP_E_FILE,
                         "%s is of an interrupted training; add --resume to continue it, or "
                         "--force to start again",
-                        path);
-    return status;
+                        t->checkpoint_path);
+    return ESP_OK;
 }
 
-static int end_folder(const struct training *t)
+static int end_folder(struct training *t)
 {
-    char path[4096];
-    int status = t->o->head ? esp_head_folder_write(t->o->output, &t->network, t->target,
-                                                    output_dtype(t), t->err, t->errlen)
-                            : esp_draft_folder_write(t->o->output, &t->network, t->o->draft,
-                                                     output_dtype(t), t->err, t->errlen);
-    const char *const made[] = {"checkpoint", "features.bin"};
-    for (size_t i = 0; i < 2 && status == ESP_OK; i++)
-        if ((status = in_output(t, made[i], path)) == ESP_OK)
-            unlink(path);
-    return status;
-}
-
-static int run(struct training *t)
-{
-    char path[4096];
-    int status = begin_folder(t);
-    report(t, ESP_TRAIN_READ, 0, 1);
-    if (status == ESP_OK)
-        status = open_models(t);
-    if (status == ESP_OK)
-        status = open_lessons(t);
-    if (status == ESP_OK)
-        status = open_batch(t);
-    if (status == ESP_OK)
-        status = plan(t);
-    if (status == ESP_OK && t->o->resume) {
-        status = in_output(t, "checkpoint", path);
-        if (status == ESP_OK)
-            status = esp_checkpoint_read(path, t->fingerprint, &t->network.parameters,
-                                         &t->state, t->err, t->errlen);
+    const struct esp_model *like = t->draft ? t->draft : t->target;
+    const enum esp_dtype dtype = like->desc.layer[0].query.dtype;
+    const int status = t->o->head
+                           ? esp_head_folder_write(t->o->output, &t->network, t->target, dtype,
+                                                   t->err, t->errlen)
+                           : esp_draft_folder_write(t->o->output, &t->network, t->o->draft,
+                                                    dtype, t->err, t->errlen);
+    if (status == ESP_OK) {
+        unlink(t->checkpoint_path);
+        unlink(t->features_path);
     }
-    if (status == ESP_OK)
-        status = learn(t);
-    return status == ESP_OK ? end_folder(t) : status;
+    return status;
+}
+
+static int resume(struct training *t)
+{
+    return t->o->resume
+               ? esp_checkpoint_read(t->checkpoint_path, t->fingerprint, &t->network.parameters,
+                                     &t->state, t->err, t->errlen)
+               : (int)ESP_OK;
 }
 
 int esp_train(const struct esp_train_options *options, char *err, size_t errlen)
 {
-    struct training t = {.o = options, .err = err, .errlen = errlen, .lessons = {.fd = -1}};
+    static int (*const steps[])(struct training *) = {
+        begin_folder, open_models, open_samples, open_batch, plan, resume, learn, end_folder};
+    struct training t = {.o = options, .err = err, .errlen = errlen, .samples = {.fd = -1}};
     t.epochs = t.report.epochs = options->epochs > 0 ? options->epochs : 1;
     int status = esp_loss_preset(&t.loss, options->loss ? options->loss : "talf", options->head,
                                  err, errlen);
-    if (status == ESP_OK)
-        status = run(&t);
-    for (int i = 0; t.lesson && i < t.texts; i++)
-        esp_lesson_close(&t.lesson[i]);
-    free(t.lesson);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == ESP_OK; i++)
+        status = steps[i](&t);
+    for (int i = 0; t.sample && i < t.texts; i++)
+        esp_training_sample_close(&t.sample[i]);
+    free(t.sample);
     free(t.order);
     free(t.state.loss);
     esp_learning_batch_close(&t.batch);
-    esp_lessons_close(&t.lessons);
+    esp_draft_samples_close(&t.samples);
     esp_loss_close(t.memory);
     esp_network_close(&t.network);
     esp_workers_close(t.workers);

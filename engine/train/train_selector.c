@@ -1,7 +1,6 @@
 /* train_selector.c - the three steps of training selectors; see train_selector.h. */
 #include "engine/train/train_selector.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@ struct run {
     struct esp_sampler sampler;
     struct esp_sample_header header;
     struct esp_sample_file file;
+    char path[PATH_MAX]; /* of that file */
     struct esp_pass_times times;
     int32_t *tokens;
     char *err;
@@ -31,37 +31,26 @@ static bool several(const struct esp_selector_training *t)
     return strchr(t->rules, ',') != NULL;
 }
 
-/* The path of a file of this name in the folder of the output, or beside the target. */
-static bool place(const struct esp_selector_training *t, const char *file, char *path,
-                  size_t size)
+/* The path of `file` in the folder of the output or beside the target. A single output is its
+ * own path, with `ending` after it. */
+static bool place(const struct esp_selector_training *t, const char *file, const char *ending,
+                  char *path, size_t size)
 {
     char folder[4096], name[4096];
-    if (!esp_place_beside(t->output ? t->output : t->engine->target->path, file, folder, name))
-        return false;
-    int n = snprintf(path, size, "%s/%s", folder, name);
+    int n = -1;
+    if (!several(t) && t->output)
+        n = snprintf(path, size, "%s%s", t->output, ending);
+    else if (esp_place_beside(t->output ? t->output : t->engine->target->path, file, folder,
+                              name))
+        n = snprintf(path, size, "%s/%s", folder, name);
     return n > 0 && (size_t)n < size;
 }
 
 bool esp_selector_samples_path(const struct esp_selector_training *t, char *path, size_t size)
 {
     char file[ESP_SELECTOR_NAME];
-    if (several(t) || !t->output) {
-        snprintf(file, sizeof file, "nde-%.40s.samples", several(t) ? "all" : t->rules);
-        return place(t, file, path, size);
-    }
-    int n = snprintf(path, size, "%s.samples", t->output);
-    return n > 0 && (size_t)n < size;
-}
-
-static bool output_path(const struct run *r, const char *rule, char *path, size_t size)
-{
-    const struct esp_selector_training *t = r->t;
-    char file[ESP_SELECTOR_NAME];
-    esp_selector_file_name(file, rule, r->goal);
-    if (several(t) || !t->output)
-        return place(t, file, path, size);
-    int n = snprintf(path, size, "%s", t->output);
-    return n > 0 && (size_t)n < size;
+    snprintf(file, sizeof file, "nde-%.40s.samples", several(t) ? "all" : t->rules);
+    return place(t, file, ".samples", path, size);
 }
 
 static int list_rules(struct run *r)
@@ -116,15 +105,12 @@ static uint64_t hash_text(const int32_t *tokens, int count)
 static void make_header(struct run *r)
 {
     const struct esp_sampler *s = &r->sampler;
-    struct esp_sample_header *h = &r->header;
-    memset(h, 0, sizeof *h); /* it goes to a file as it is */
-    h->pair = r->t->engine->pair;
-    h->text = hash_text(s->text, s->length);
-    h->seed = s->seed;
-    memcpy(h->hidden, s->layout.hidden, sizeof h->hidden);
-    h->rules = s->layout.rules;
-    h->context = s->context;
-    snprintf(h->names, sizeof h->names, "%s", r->t->rules);
+    r->header = (struct esp_sample_header){.pair = r->t->engine->pair,
+                                           .text = hash_text(s->text, s->length),
+                                           .seed = s->seed,
+                                           .layout = s->layout,
+                                           .context = s->context};
+    snprintf(r->header.names, sizeof r->header.names, "%s", r->t->rules);
 }
 
 /* ------------------------------------------------------------------ samples */
@@ -135,16 +121,6 @@ static bool tell(const struct run *r, enum esp_train_step step, int done, int to
     return !r->t->progress || r->t->progress(r->t->user, &progress);
 }
 
-/* What errno says of the samples, which could not be written. */
-static int fail_samples(const struct run *r)
-{
-    const int error = errno;
-    char path[PATH_MAX] = "the samples";
-    esp_selector_samples_path(r->t, path, sizeof path);
-    return esp_fail(r->err, r->errlen, ESP_E_FILE, "%.300s cannot be written: %s", path,
-                    strerror(error));
-}
-
 static int measure(struct run *r)
 {
     if (!tell(r, ESP_TRAIN_TIMES, 0, 1))
@@ -152,9 +128,8 @@ static int measure(struct run *r)
     int status = esp_measure_times(&r->sampler, &r->header.times);
     if (status == ESP_OK && !esp_pass_times_sound(&r->header.times))
         status = ESP_E_NUMERIC;
-    if (status == ESP_OK && esp_sample_file_begin(&r->file, &r->header) < 0)
-        status = fail_samples(r);
-    return status;
+    return status == ESP_OK ? esp_sample_file_begin(&r->file, &r->header, r->err, r->errlen)
+                            : status;
 }
 
 static int make_samples(struct run *r)
@@ -171,9 +146,7 @@ static int make_samples(struct run *r)
         }
         const int count = status = esp_sampler_piece(&r->sampler, r->file.pieces, samples);
         if (status >= 0)
-            status = esp_sample_file_add(&r->file, samples, count);
-        if (status == ESP_E_FILE && count >= 0)
-            status = fail_samples(r);
+            status = esp_sample_file_add(&r->file, samples, count, r->err, r->errlen);
     }
     free(samples);
     return status < 0 ? status : (int)ESP_OK;
@@ -185,10 +158,8 @@ static int train_rule(struct run *r, int rule)
 {
     const struct esp_selector_training *t = r->t;
     struct esp_selector selector;
-    struct esp_selector_shape shape;
-    char path[PATH_MAX];
-    memcpy(shape.hidden, r->sampler.layout.hidden, sizeof shape.hidden);
-    int status = esp_selector_open(&selector, &shape);
+    char path[PATH_MAX], file[ESP_SELECTOR_NAME];
+    int status = esp_selector_open(&selector, &r->sampler.layout.shape);
     if (status < 0)
         return status;
     const struct esp_selector_fit fit = {&r->file,  r->sampler.layout, rule,
@@ -198,11 +169,8 @@ static int train_rule(struct run *r, int rule)
     selector.sources = t->engine->sources;
     selector.costs = r->goal == ESP_GOAL_SPEED ? t->engine->pair : 0;
     status = esp_selector_fit(&fit, &selector);
-    if (status == ESP_OK)
-        status = esp_selector_prepare(&selector);
-    if (status == ESP_OK)
-        status = esp_selector_compare(&fit, &selector);
-    if (status == ESP_OK && !output_path(r, selector.rule, path, sizeof path))
+    esp_selector_file_name(file, selector.rule, r->goal);
+    if (status == ESP_OK && !place(t, file, "", path, sizeof path))
         status = esp_fail(r->err, r->errlen, ESP_E_FILE, "the path of the output is too long");
     if (status == ESP_OK)
         status = esp_selector_write(&selector, path, r->err, r->errlen);
@@ -210,20 +178,14 @@ static int train_rule(struct run *r, int rule)
     return status;
 }
 
-static int choose_goal(struct run *r)
+static int prepare(struct run *r)
 {
     const int goal = r->t->goal ? esp_goal_find(r->t->goal) : ESP_GOAL_SPEED;
     if (goal < 0)
         return esp_fail(r->err, r->errlen, ESP_E_ARGUMENT,
                         "--goal takes speed, tokens or cheap-rows");
     r->goal = (enum esp_goal)goal;
-    return list_rules(r);
-}
-
-static int prepare(struct run *r)
-{
-    char path[PATH_MAX];
-    int status = choose_goal(r);
+    int status = list_rules(r);
     if (status == ESP_OK)
         status = read_text(r);
     if (status == ESP_OK)
@@ -231,21 +193,20 @@ static int prepare(struct run *r)
     if (status < 0)
         return status;
     make_header(r);
-    if (!esp_selector_samples_path(r->t, path, sizeof path))
+    if (!esp_selector_samples_path(r->t, r->path, sizeof r->path))
         return esp_fail(r->err, r->errlen, ESP_E_FILE, "the path of the output is too long");
-    status = esp_sample_file_open(&r->file, path, &r->header, r->err, r->errlen);
+    status = esp_sample_file_open(&r->file, r->path, &r->header, r->err, r->errlen);
     if (status == ESP_OK && !(r->header.times.length[0] > 0))
         status = measure(r);
+    r->times = r->header.times;
     if (r->goal == ESP_GOAL_CHEAP_ROWS)
         esp_nominal_times(&r->times);
-    else
-        r->times = r->header.times;
     return status;
 }
 
 int esp_train_selectors(const struct esp_selector_training *t, char *err, size_t errlen)
 {
-    struct run r = {.t = t, .err = err, .errlen = errlen};
+    struct run r = {.t = t, .err = err, .errlen = errlen, .file = {.file = -1}};
     if (errlen > 0)
         *err = '\0';
     if (!t->engine->draft)

@@ -14,22 +14,34 @@ bool esp_tree_has_value(const struct esp_verifier_ops *rule)
            rule == esp_verifier_find("traversal");
 }
 
-void esp_drawn_tree_begin(struct esp_drawn_tree *tree, int row)
-{
-    tree->count = 1;
-    tree->node[0] = (struct esp_drawn_node){.parent = -1, .row = row};
-}
+/* A tree of independent draws. Node 0 is the root. */
+struct tree {
+    int count;
+    struct node {
+        int parent, depth;
+        int32_t token;
+        int row; /* of the distributions after this node */
+        int draws;
+        int draw[ESP_ACTION_PATHS]; /* children in drawing order, repeated ones repeated */
+        /* As traversal.c has it: weight, residual max(0, a p - b q), next draw. */
+        double weight, a, b;
+        int next;
+        bool entered;
+    } node[ESP_ACTION_ROWS];
+};
 
-int esp_drawn_tree_add(struct esp_drawn_tree *tree, int parent, int32_t token, int row)
+/* Draws `token` below `parent`: a new child, or one more draw of an old one. Returns the child.
+ * A new child gets `row`. */
+static int draw(struct tree *tree, int parent, int32_t token, int row)
 {
-    struct esp_drawn_node *above = &tree->node[parent];
+    struct node *above = &tree->node[parent];
     int child = -1;
     for (int i = 0; i < above->draws; i++)
         if (tree->node[above->draw[i]].token == token)
             child = above->draw[i];
     if (child < 0) {
         child = tree->count++;
-        tree->node[child] = (struct esp_drawn_node){
+        tree->node[child] = (struct node){
             .parent = parent, .depth = above->depth + 1, .token = token, .row = row};
     }
     above->draw[above->draws++] = child;
@@ -39,7 +51,7 @@ int esp_drawn_tree_add(struct esp_drawn_tree *tree, int parent, int32_t token, i
 /* ------------------------------------------------------------------ node by node */
 
 /* With one draft every verifier that reads q is speculative sampling (sec. 3.2, note 2). */
-static int branch_of(const struct esp_drawn_tree *tree, const struct esp_drawn_node *node,
+static int branch_of(const struct tree *tree, const struct node *node,
                      const struct esp_distributions *d, const struct esp_verifier_ops *rule,
                      double *branch)
 {
@@ -53,13 +65,15 @@ static int branch_of(const struct esp_drawn_tree *tree, const struct esp_drawn_n
     return ESP_OK;
 }
 
-int esp_tree_reach(const struct esp_drawn_tree *tree, const struct esp_distributions *d,
-                   const struct esp_verifier_ops *rule, double *reach)
+/* reach[u] becomes the probability that the verifier accepts node u (the root: 1). The verifier
+ * must have `branching`. */
+static int reach_nodes(const struct tree *tree, const struct esp_distributions *d,
+                       const struct esp_verifier_ops *rule, double *reach)
 {
     double branch[ESP_ACTION_PATHS];
     reach[0] = 1;
     for (int u = 0; u < tree->count; u++) {
-        const struct esp_drawn_node *node = &tree->node[u];
+        const struct node *node = &tree->node[u];
         int status = node->draws ? branch_of(tree, node, d, rule, branch) : (int)ESP_OK;
         if (status < 0)
             return status;
@@ -93,69 +107,60 @@ static double positive_sum(const double *p, const double *q, int n, double a, do
     return sum[0][0] + sum[0][1] + sum[1][0] + sum[1][1] + rest;
 }
 
-/* Of each node, as traversal.c has it: weight, residual max(0, a p - b q), next draw. */
 struct walk {
-    const struct esp_drawn_tree *tree;
     const struct esp_distributions *d;
-    double weight[ESP_ACTION_ROWS], a[ESP_ACTION_ROWS], b[ESP_ACTION_ROWS];
-    int next[ESP_ACTION_ROWS];
-    bool entered[ESP_ACTION_ROWS];
     double left, tokens; /* probability that nothing was accepted yet; accepted nodes so far */
 };
 
-static void enter(struct walk *w, int node, double weight)
+static void enter(struct node *node, double weight)
 {
-    w->weight[node] = weight;
-    w->a[node] = 1;
-    w->b[node] = 0;
-    w->next[node] = 0;
-    w->entered[node] = true;
+    node->weight = weight;
+    node->a = 1;
+    node->entered = true;
 }
 
-static void test(struct walk *w, int node, double acceptance)
+static void test(struct walk *w, const struct node *node, double acceptance)
 {
-    w->tokens += w->left * acceptance * w->tree->node[node].depth;
+    w->tokens += w->left * acceptance * node->depth;
     w->left *= 1 - acceptance;
 }
 
-static void delete_leaf(struct walk *w, int node)
+static void delete_leaf(const struct walk *w, struct node *node)
 {
-    const int row = w->tree->node[node].row;
-    const double weight = w->weight[node], a = weight * w->a[node], b = weight * w->b[node] + 1;
-    const double sum = positive_sum(w->d->p[row], w->d->q[row], w->d->n, a, b);
+    const double weight = node->weight, a = weight * node->a, b = weight * node->b + 1;
+    const double sum = positive_sum(w->d->p[node->row], w->d->q[node->row], w->d->n, a, b);
     if (sum > NOTHING) {
-        w->a[node] = a / sum;
-        w->b[node] = b / sum;
+        node->a = a / sum;
+        node->b = b / sum;
     }
-    w->weight[node] = sum > 0 ? sum / (sum + (1 - weight)) : 0;
+    node->weight = sum > 0 ? sum / (sum + (1 - weight)) : 0;
 }
 
-double esp_tree_traversal(const struct esp_drawn_tree *tree, const struct esp_distributions *d)
+/* E[tau + 1 | tree] under Traversal. The tree is new. */
+static double traverse(struct tree *tree, const struct esp_distributions *d)
 {
-    struct walk w = {.tree = tree, .d = d, .left = 1};
-    int node = 0;
-    enter(&w, 0, 1);
+    struct walk w = {.d = d, .left = 1};
+    struct node *at = tree->node;
+    enter(at, 1);
     while (w.left > 0) {
-        const struct esp_drawn_node *at = &tree->node[node];
-        if (w.next[node] < at->draws) {
-            const int child = at->draw[w.next[node]++];
-            const int32_t token = tree->node[child].token;
-            const double q = d->q[at->row][token];
-            const double p = fmax(w.a[node] * d->p[at->row][token] - w.b[node] * q, 0);
-            const double weight = esp_keep(w.weight[node] * p, q);
-            if (!w.entered[child]) {
-                enter(&w, child, weight);
-                node = child;
+        if (at->next < at->draws) {
+            struct node *child = &tree->node[at->draw[at->next++]];
+            const double q = d->q[at->row][child->token];
+            const double p = fmax(at->a * d->p[at->row][child->token] - at->b * q, 0);
+            const double weight = esp_keep(at->weight * p, q);
+            if (!child->entered) {
+                enter(child, weight);
+                at = child;
                 continue;
             }
             test(&w, child, weight);
-        } else if (node == 0) {
+        } else if (at->parent < 0) {
             break;
         } else {
-            test(&w, node, w.weight[node]);
-            node = at->parent;
+            test(&w, at, at->weight);
+            at = &tree->node[at->parent];
         }
-        delete_leaf(&w, node);
+        delete_leaf(&w, at);
     }
     return w.tokens + 1;
 }
@@ -167,17 +172,17 @@ int esp_rollout_row(int stem, int path, int at)
     return ESP_ROLLOUT_STEM + (stem * ESP_ACTION_PATHS + path) * (ESP_ACTION_LENGTH - 1) + at;
 }
 
-static void build(struct esp_drawn_tree *tree, const struct esp_rollouts *r,
-                  struct esp_action action)
+static void build(struct tree *tree, const struct esp_rollouts *r, struct esp_action action)
 {
     int end = 0;
-    esp_drawn_tree_begin(tree, 0);
+    tree->count = 1;
+    tree->node[0] = (struct node){.parent = -1};
     for (int i = 0; i < action.stem; i++)
-        end = esp_drawn_tree_add(tree, end, r->stem[i], i + 1);
+        end = draw(tree, end, r->stem[i], i + 1);
     for (int k = 0; k < action.paths; k++)
         for (int i = 0, node = end; i < action.branch; i++)
-            node = esp_drawn_tree_add(tree, node, r->path[action.stem][k][i],
-                                      esp_rollout_row(action.stem, k, i));
+            node = draw(tree, node, r->path[action.stem][k][i],
+                        esp_rollout_row(action.stem, k, i));
 }
 
 /* The values of the trees that begin as this one and end L2 = 0, 1, .. tokens behind the
@@ -187,16 +192,16 @@ static int value_beginnings(const struct esp_rollouts *r, const struct esp_distr
                             const struct esp_verifier_ops *rule, struct esp_action longest,
                             double value[ESP_ACTION_LENGTH + 1])
 {
-    struct esp_drawn_tree tree;
+    struct tree tree;
     double reach[ESP_ACTION_ROWS];
     for (int i = 0; i <= longest.branch && !rule->branching; i++) {
         build(&tree, r, (struct esp_action){longest.paths, longest.stem, i});
-        value[i] = esp_tree_traversal(&tree, d);
+        value[i] = traverse(&tree, d);
     }
     if (!rule->branching)
         return ESP_OK;
     build(&tree, r, longest);
-    int status = esp_tree_reach(&tree, d, rule, reach);
+    int status = reach_nodes(&tree, d, rule, reach);
     for (int i = 0; i <= longest.branch; i++) {
         value[i] = 0;
         for (int u = 0; u < tree.count && status == ESP_OK; u++)

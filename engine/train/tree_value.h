@@ -12,38 +12,11 @@
 #include "engine/selector/actions.h"
 #include "engine/verifiers/verifier.h"
 
-/* A tree of independent draws. Node 0 is the root. */
-struct esp_drawn_tree {
-    int count;
-    struct esp_drawn_node {
-        int parent, depth;
-        int32_t token;
-        int row; /* of the distributions after this node */
-        int draws;
-        int draw[ESP_ACTION_PATHS]; /* children in drawing order, repeated ones repeated */
-    } node[ESP_ACTION_ROWS];
-};
-
-/* Empties a tree; the distributions after the root are in row `row`. */
-void esp_drawn_tree_begin(struct esp_drawn_tree *tree, int row);
-
-/* Draws `token` below `parent`: a new child, or one more draw of an old one. Returns the child.
- * A new child gets `row`. */
-int esp_drawn_tree_add(struct esp_drawn_tree *tree, int parent, int32_t token, int row);
-
 /* Distributions of target and draft by row, over n tokens each. */
 struct esp_distributions {
     int n;
     const double *const *p, *const *q;
 };
-
-/* reach[u] becomes the probability that the verifier accepts node u (the root: 1). The verifier
- * must have `branching`. 0 or a negative status. */
-int esp_tree_reach(const struct esp_drawn_tree *tree, const struct esp_distributions *d,
-                   const struct esp_verifier_ops *rule, double *reach);
-
-/* E[tau + 1 | tree] under Traversal. */
-double esp_tree_traversal(const struct esp_drawn_tree *tree, const struct esp_distributions *d);
 
 /* One tree of each action: a path of ESP_ACTION_LENGTH tokens (the stem), and behind each of
  * its nodes ESP_ACTION_PATHS paths of as many tokens, all drawn from the draft. Action (K, L1,

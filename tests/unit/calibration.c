@@ -8,7 +8,7 @@
 #include "tests/check.h"
 #include "tests/drafting.h"
 #include "tests/each_backend.h"
-#include "engine/support/state_folder.h"
+#include "engine/support/paths.h"
 
 /* ------------------------------------------------------------------ what a row tells */
 

@@ -10,7 +10,7 @@
 #include "engine/costs.h"
 #include "tests/drafting.h"
 #include "viz/explain.h"
-#include "engine/support/state_folder.h"
+#include "engine/support/paths.h"
 
 /* ------------------------------------------------------------------ planted costs */
 

@@ -11,7 +11,6 @@
 
 #include "engine/train/network.h"
 #include "engine/train/loss.h"
-#include "engine/train/optimizer.h"
 #include "kernels/cpu/cpu.h"
 #include "tests/check.h"
 #include "tests/network_reference.h"

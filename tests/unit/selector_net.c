@@ -6,7 +6,6 @@
 
 #include "tests/check.h"
 #include "engine/selector/pass_times.h"
-#include "engine/train/adamw.h"
 #include "kernels/product.h"
 #include "engine/train/selector_net.h"
 
@@ -152,23 +151,30 @@ TEST(a_product_of_any_size_is_a_product)
 
 TEST(adamw_walks_as_its_formulas_say)
 {
-    struct esp_adamw adam;
-    double x[2] = {1, -2}, want[2] = {1, -2}, m[2] = {0}, v[2] = {0};
-    CHECK(esp_adamw_open(&adam, 2) == 0);
+    struct esp_selector_net net;
+    CHECK(esp_selector_net_open(&net, &small, 1, 3) == 0);
+    const size_t count = net.count;
+    double *want = calloc(3 * count, sizeof *want), *m = want + count, *v = m + count;
+    CHECK(want);
+    memcpy(want, net.weights, count * sizeof *want);
     for (int step = 1; step <= 5; step++) {
-        const double g[2] = {x[0] * 2, step};
-        for (int i = 0; i < 2; i++) {
-            m[i] = 0.9 * m[i] + 0.1 * g[i];
-            v[i] = 0.999 * v[i] + 0.001 * g[i] * g[i];
+        double worst = 0;
+        for (size_t i = 0; i < count; i++) {
+            const double g = i % 2 ? step : net.weights[i] * 2;
+            net.gradient[i] = g;
+            m[i] = 0.9 * m[i] + 0.1 * g;
+            v[i] = 0.999 * v[i] + 0.001 * g * g;
             want[i] -= 1e-3 * (m[i] / (1 - pow(0.9, step)) /
                                    (sqrt(v[i] / (1 - pow(0.999, step))) + 1e-8) +
                                0.01 * want[i]);
         }
-        esp_adamw_step(&adam, x, g);
-        CHECK(fabs(x[0] - want[0]) < 1e-12 && fabs(x[1] - want[1]) < 1e-12, "%.12g %.12g", x[0],
-              x[1]);
+        esp_selector_net_step(&net, 1e-3);
+        for (size_t i = 0; i < count; i++)
+            worst = fmax(worst, fabs(net.weights[i] - want[i]));
+        CHECK(worst < 1e-12, "step %d: %.12g", step, worst);
     }
-    esp_adamw_close(&adam);
+    free(want);
+    esp_selector_net_close(&net);
 }
 
 TEST(actions_that_give_the_same_tree_are_one)

@@ -12,7 +12,7 @@
 #include "tests/check.h"
 #include "tests/drafting.h"
 #include "engine/drafters/rank_rates.h"
-#include "engine/support/state_folder.h"
+#include "engine/support/paths.h"
 
 /* ------------------------------------------------------------------ the shape */
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "engine/support/paths.h"
-#include "engine/train/lessons.h"
+#include "engine/train/draft_samples.h"
 #include "engine/train/train_draft.h"
 #include "tests/check.h"
 #include "tests/folder.h"
@@ -102,8 +102,8 @@ TEST(a_tree_holds_what_the_target_says_of_its_paths)
 {
     const struct esp_teacher_shape with = {.length = length(), .every = 5, .k = 3, .depth = 4};
     struct esp_teacher_shape shape = with, plain = with;
-    struct esp_lessons lessons;
-    struct esp_training_sample lesson, path;
+    struct esp_draft_samples samples;
+    struct esp_training_sample sample, path;
     struct esp_model *model;
     struct esp_teacher *teacher;
     char err[512] = "";
@@ -113,39 +113,41 @@ TEST(a_tree_holds_what_the_target_says_of_its_paths)
     shape.vocabulary = model->desc.vocabulary;
     plain = shape;
     plain.every = 0;
-    CHECK(esp_lessons_read(&lessons, target, &shape, texts, 1, shape.vocabulary, length(), err,
-                           sizeof err) == 0,
+    CHECK(esp_draft_samples_read(&samples, target, &shape, texts, 1, shape.vocabulary, length(),
+                                 err, sizeof err) == 0,
           "%s", err);
-    CHECK(esp_lesson_open(&lesson, &shape) == 0 && esp_lesson_open(&path, &plain) == 0, "room");
-    CHECK(lesson.roots == (length() + 4) / 5 && lesson.nodes == 9, "%d roots, %d nodes",
-          lesson.roots, lesson.nodes);
-    memcpy(lesson.token, lessons.token, (size_t)length() * sizeof *lesson.token);
+    CHECK(esp_training_sample_open(&sample, &shape) == 0 &&
+              esp_training_sample_open(&path, &plain) == 0,
+          "room");
+    CHECK(sample.roots == (length() + 4) / 5 && sample.nodes == 9, "%d roots, %d nodes",
+          sample.roots, sample.nodes);
+    memcpy(sample.token, samples.token, (size_t)length() * sizeof *sample.token);
     CHECK(esp_teacher_open(&teacher, model, &shape, 2, err, sizeof err) == 0, "%s", err);
-    CHECK(esp_teacher_teach(teacher, &lesson, err, sizeof err) == 0, "%s", err);
+    CHECK(esp_teacher_teach(teacher, &sample, err, sizeof err) == 0, "%s", err);
     esp_teacher_close(teacher);
     CHECK(esp_teacher_open(&teacher, model, &plain, 1, err, sizeof err) == 0, "%s", err);
-    for (int root = 0; root < lesson.roots; root++)
-        for (int node = 0; node < lesson.nodes; node++) {
+    for (int root = 0; root < sample.roots; root++)
+        for (int node = 0; node < sample.nodes; node++) {
             const int depth = node / 3 + 1, at = root * 5 + depth;
             const size_t hidden = (size_t)shape.hidden;
             if (at >= length())
                 continue;
-            memcpy(path.token, lesson.token, (size_t)length() * sizeof *path.token);
+            memcpy(path.token, sample.token, (size_t)length() * sizeof *path.token);
             for (int i = node, d = at; i >= 0; d--) {
-                path.token[d] = lesson.node_token[root * 9 + i];
-                i = lesson.node_parent[root * 9 + i];
+                path.token[d] = sample.node_token[root * 9 + i];
+                i = sample.node_parent[root * 9 + i];
                 CHECK((i < 0) == (d == root * 5 + 1), "depth of node %d", node);
             }
             CHECK(esp_teacher_teach(teacher, &path, err, sizeof err) == 0, "%s", err);
             CHECK(memcmp(path.feature + (size_t)at * hidden,
-                         lesson.node_feature + (size_t)(root * 9 + node) * hidden,
+                         sample.node_feature + (size_t)(root * 9 + node) * hidden,
                          hidden * sizeof *path.feature) == 0,
                   "node %d of root %d", node, root);
         }
     esp_teacher_close(teacher);
-    esp_lesson_close(&lesson);
-    esp_lesson_close(&path);
-    esp_lessons_close(&lessons);
+    esp_training_sample_close(&sample);
+    esp_training_sample_close(&path);
+    esp_draft_samples_close(&samples);
     esp_model_close(model);
 }
 
@@ -165,8 +167,8 @@ TEST(halves_are_rounded_to_even)
                  {0x1.006p0f, 0x1.008p0f},
                  {0x1.ffcp-15f, 0x1p-14f}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        CHECK(esp_from_half(esp_half(cases[i].from)) == cases[i].to, "%g became %g",
-              (double)cases[i].from, (double)esp_from_half(esp_half(cases[i].from)));
+        CHECK(esp_half_to_float(esp_half(cases[i].from)) == cases[i].to, "%g became %g",
+              (double)cases[i].from, (double)esp_half_to_float(esp_half(cases[i].from)));
 }
 
 /* ------------------------------------------------------------------ trainings */

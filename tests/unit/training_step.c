@@ -10,7 +10,6 @@
 #include "engine/model/safetensors.h"
 #include "engine/train/network.h"
 #include "engine/train/loss.h"
-#include "engine/train/optimizer.h"
 #include "kernels/model_desc.h"
 #include "tests/check.h"
 #include "tests/network_reference.h"

@@ -1,23 +1,22 @@
-/* lessons.c - the file of training samples; see lessons.h.
+/* draft_samples.c - the file of training samples; see draft_samples.h.
  *
  * The file: a magic word, the fingerprint, then a record for each piece (teacher.h). Reading a
  * record compares its tokens with the text.
  */
-#include "engine/train/lessons.h"
+#include "engine/train/draft_samples.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/model/json.h"
 #include "engine/model/tokenizer.h"
+#include "engine/support/hash.h"
 #include "engine/support/open_file.h"
 #include "engine/support/write_file.h"
-#include "engine/train/checkpoint.h"
 #include "kernels/status.h"
 
 enum { LARGEST = 256 << 20, HEADER = 16, LONG_TOKEN = 16 /* bytes, on average */ };
@@ -54,16 +53,15 @@ static int add_file(struct tokens *t, const struct esp_tokenizer *tokenizer, con
         t->count += count;
     }
     free(text);
-    if (count < 0 || (count > 0 && !more))
-        return esp_fail(err, errlen, count < 0 ? count : ESP_E_MEMORY,
-                        "%s cannot be tokenized: %s", path,
-                        esp_status_message(count < 0 ? count : ESP_E_MEMORY));
-    return ESP_OK;
+    status = count < 0 ? count : count > 0 && !more ? (int)ESP_E_MEMORY : (int)ESP_OK;
+    return status < 0 ? esp_fail(err, errlen, status, "%s cannot be tokenized: %s", path,
+                                 esp_status_message(status))
+                      : ESP_OK;
 }
 
 /* Divides the tokens into pieces, each after the tokenizer's first token if it has one. */
-static int cut(struct esp_lessons *l, const struct tokens *t, int32_t prefix, int64_t most,
-               char *err, size_t errlen)
+static int cut(struct esp_draft_samples *l, const struct tokens *t, int32_t prefix,
+               int64_t most, char *err, size_t errlen)
 {
     const int64_t count = most > 0 && most < t->count ? most : t->count;
     const int extra = prefix >= 0;
@@ -88,24 +86,13 @@ static int cut(struct esp_lessons *l, const struct tokens *t, int32_t prefix, in
     return ESP_OK;
 }
 
-static int check_tokens(const struct esp_lessons *l, int vocabulary, char *err, size_t errlen)
-{
-    const size_t count = (size_t)l->count * (size_t)l->shape.length;
-    for (size_t i = 0; i < count; i++)
-        if (l->token[i] < 0 || l->token[i] >= vocabulary)
-            return esp_fail(err, errlen, ESP_E_MISMATCH,
-                            "the tokenizer gives token %d, which the model does not have",
-                            l->token[i]);
-    return ESP_OK;
-}
-
-int esp_lessons_read(struct esp_lessons *l, const char *target,
-                     const struct esp_teacher_shape *shape, const char *const *texts, int count,
-                     int vocabulary, int64_t most, char *err, size_t errlen)
+int esp_draft_samples_read(struct esp_draft_samples *l, const char *target,
+                           const struct esp_teacher_shape *shape, const char *const *texts,
+                           int count, int vocabulary, int64_t most, char *err, size_t errlen)
 {
     struct esp_tokenizer *tokenizer;
     struct tokens tokens = {0};
-    *l = (struct esp_lessons){.shape = *shape, .fd = -1};
+    *l = (struct esp_draft_samples){.shape = *shape, .fd = -1};
     int status = esp_tokenizer_open(&tokenizer, target, err, errlen);
     for (int i = 0; i < count && status == ESP_OK; i++)
         if (most == 0 || tokens.count < most)
@@ -113,49 +100,42 @@ int esp_lessons_read(struct esp_lessons *l, const char *target,
                               err, errlen);
     if (status == ESP_OK)
         status = cut(l, &tokens, esp_tokenizer_prefix(tokenizer), most, err, errlen);
+    const size_t total = (size_t)l->count * (size_t)l->shape.length;
+    for (size_t i = 0; i < total && status == ESP_OK; i++)
+        if (l->token[i] < 0 || l->token[i] >= vocabulary)
+            status = esp_fail(err, errlen, ESP_E_MISMATCH,
+                              "the tokenizer gives token %d, which the model does not have",
+                              l->token[i]);
     if (status == ESP_OK)
-        status = check_tokens(l, vocabulary, err, errlen);
-    if (status == ESP_OK)
-        l->fingerprint =
-            esp_fingerprint(ESP_FINGERPRINT, l->token,
-                            (size_t)l->count * (size_t)l->shape.length * sizeof *l->token);
+        l->fingerprint = esp_fnv(ESP_FNV_START, l->token, total * sizeof *l->token);
     esp_tokenizer_close(tokenizer);
     free(tokens.id);
     return status;
 }
 
-void esp_lessons_close(struct esp_lessons *l)
+void esp_draft_samples_close(struct esp_draft_samples *l)
 {
     if (l->fd >= 0)
         close(l->fd);
     free(l->token);
-    *l = (struct esp_lessons){.fd = -1};
+    *l = (struct esp_draft_samples){.fd = -1};
 }
 
 /* ------------------------------------------------------------------ the file */
 
-static size_t record_size(const struct esp_lessons *l)
-{
-    struct esp_training_sample lesson;
-    if (esp_lesson_open(&lesson, &l->shape) < 0)
-        return 0;
-    const size_t size = lesson.bytes;
-    esp_lesson_close(&lesson);
-    return size;
-}
-
 /* Opens a complete file of this training. */
-static bool open_made(struct esp_lessons *l, const char *path, uint64_t fingerprint)
+static bool open_made(struct esp_draft_samples *l, const char *path, uint64_t fingerprint)
 {
     char header[HEADER];
     const char *wrong;
-    struct stat about;
-    const size_t size = HEADER + (size_t)l->count * record_size(l);
+    const size_t size = HEADER + (size_t)l->count * esp_training_sample_bytes(&l->shape);
+    snprintf(l->path, sizeof l->path, "%s", path);
     l->fd = esp_open_regular(path, O_RDONLY, 0, &wrong);
     if (l->fd < 0)
         return false;
-    if (fstat(l->fd, &about) == 0 && (size_t)about.st_size == size &&
-        pread(l->fd, header, HEADER, 0) == HEADER && memcmp(header, MAGIC, sizeof MAGIC) == 0 &&
+    if (lseek(l->fd, 0, SEEK_END) == (off_t)size &&
+        esp_read_at(l->fd, header, HEADER, 0) == HEADER &&
+        memcmp(header, MAGIC, sizeof MAGIC) == 0 &&
         memcmp(header + sizeof MAGIC, &fingerprint, sizeof fingerprint) == 0)
         return true;
     close(l->fd);
@@ -163,83 +143,67 @@ static bool open_made(struct esp_lessons *l, const char *path, uint64_t fingerpr
     return false;
 }
 
-static void set_tokens(const struct esp_lessons *l, int index,
-                       struct esp_training_sample *lesson)
+/* Writes the whole file. */
+static int teach_all(const struct esp_draft_samples *l, int file, uint64_t fingerprint,
+                     struct esp_teacher *teacher, esp_draft_samples_progress *progress,
+                     void *user, char *err, size_t errlen)
 {
-    memcpy(lesson->token, l->token + (size_t)index * (size_t)l->shape.length,
-           (size_t)l->shape.length * sizeof *l->token);
-}
-
-static int teach_all(struct esp_lessons *l, int file, const char *path,
-                     struct esp_teacher *teacher, esp_lessons_progress *progress, void *user,
-                     char *err, size_t errlen)
-{
-    struct esp_training_sample lesson;
-    int status = esp_lesson_open(&lesson, &l->shape);
+    const size_t length = (size_t)l->shape.length;
+    struct esp_training_sample sample;
+    int status = esp_training_sample_open(&sample, &l->shape);
     if (status < 0)
         return esp_fail(err, errlen, status, "not enough memory for a piece of the text");
-    for (int i = 0; i < l->count && status == ESP_OK; i++) {
-        set_tokens(l, i, &lesson);
-        status = esp_teacher_teach(teacher, &lesson, err, errlen);
-        if (status == ESP_OK && !esp_write_all(file, lesson.memory, lesson.bytes))
-            status = esp_fail(err, errlen, ESP_E_FILE, "%s cannot be written: %s", path,
-                              strerror(errno));
-        if (status == ESP_OK && progress && !progress(user, i + 1, l->count))
+    bool written = esp_write_all(file, MAGIC, sizeof MAGIC) &&
+                   esp_write_all(file, (const char *)&fingerprint, sizeof fingerprint);
+    for (int i = 0; i < l->count && status == ESP_OK && written; i++) {
+        memcpy(sample.token, l->token + (size_t)i * length, length * sizeof *l->token);
+        status = esp_teacher_teach(teacher, &sample, err, errlen);
+        if (status == ESP_OK)
+            written = esp_write_all(file, sample.memory, sample.bytes);
+        if (status == ESP_OK && written && progress && !progress(user, i + 1, l->count))
             status = esp_fail(err, errlen, ESP_E_CANCELLED, "interrupted");
     }
-    esp_lesson_close(&lesson);
+    if (!written)
+        status = esp_fail(err, errlen, ESP_E_FILE, "%s cannot be written: %s", l->path,
+                          strerror(errno));
+    esp_training_sample_close(&sample);
     return status;
 }
 
-int esp_lessons_make(struct esp_lessons *l, const char *path, uint64_t fingerprint,
-                     const struct esp_model *target, int threads,
-                     esp_lessons_progress *progress, void *user, char *err, size_t errlen)
+int esp_draft_samples_make(struct esp_draft_samples *l, const char *path, uint64_t fingerprint,
+                           const struct esp_model *target, int threads,
+                           esp_draft_samples_progress *progress, void *user, char *err,
+                           size_t errlen)
 {
     struct esp_writing writing;
     struct esp_teacher *teacher;
-    if (open_made(l, path, fingerprint)) {
-        snprintf(l->path, sizeof l->path, "%s", path);
+    if (open_made(l, path, fingerprint))
         return ESP_OK;
-    }
     int status = esp_teacher_open(&teacher, target, &l->shape, threads, err, errlen);
     if (status < 0)
         return status;
     status = esp_write_begin(&writing, path, true, err, errlen);
     if (status == ESP_OK) {
-        if (!esp_write_all(writing.file, MAGIC, sizeof MAGIC) ||
-            !esp_write_all(writing.file, (const char *)&fingerprint, sizeof fingerprint))
-            status = esp_fail(err, errlen, ESP_E_FILE, "%s cannot be written: %s", path,
-                              strerror(errno));
-        if (status == ESP_OK)
-            status = teach_all(l, writing.file, path, teacher, progress, user, err, errlen);
+        status = teach_all(l, writing.file, fingerprint, teacher, progress, user, err, errlen);
         const int ended = esp_write_end(&writing, status == ESP_OK, err, errlen);
         status = status < 0 ? status : ended;
     }
     esp_teacher_close(teacher);
     if (status == ESP_OK && !open_made(l, path, fingerprint))
         status = esp_fail(err, errlen, ESP_E_FILE, "%s changed while it was written", path);
-    snprintf(l->path, sizeof l->path, "%s", path);
     return status;
 }
 
-int esp_lessons_get(const struct esp_lessons *l, int index, struct esp_training_sample *lesson,
-                    char *err, size_t errlen)
+int esp_draft_samples_get(const struct esp_draft_samples *l, int index,
+                          struct esp_training_sample *sample, char *err, size_t errlen)
 {
-    char *to = lesson->memory;
-    size_t done = 0;
-    while (done < lesson->bytes) {
-        const size_t at = HEADER + (size_t)index * lesson->bytes + done;
-        ssize_t got = pread(l->fd, to + done, lesson->bytes - done, (off_t)at);
-        if (got <= 0 && !(got < 0 && errno == EINTR))
-            break;
-        done += got > 0 ? (size_t)got : 0;
-    }
-    const int32_t *token = l->token + (size_t)index * (size_t)l->shape.length;
-    bool good = done == lesson->bytes &&
-                memcmp(token, lesson->token, (size_t)l->shape.length * sizeof *token) == 0;
-    for (int i = 0; i < lesson->roots * lesson->nodes && good; i++) {
-        const int k = l->shape.k, node = i % lesson->nodes, parent = lesson->node_parent[i];
-        good = lesson->node_token[i] >= 0 && lesson->node_token[i] < l->shape.vocabulary &&
+    const size_t at = HEADER + (size_t)index * sample->bytes, length = (size_t)l->shape.length;
+    bool good = esp_read_at(l->fd, sample->memory, sample->bytes, at) == sample->bytes &&
+                memcmp(l->token + (size_t)index * length, sample->token,
+                       length * sizeof *l->token) == 0;
+    for (int i = 0; i < sample->roots * sample->nodes && good; i++) {
+        const int k = l->shape.k, node = i % sample->nodes, parent = sample->node_parent[i];
+        good = sample->node_token[i] >= 0 && sample->node_token[i] < l->shape.vocabulary &&
                (node < k ? parent == -1 : parent >= 0 && parent / k == node / k - 1);
     }
     if (!good)
