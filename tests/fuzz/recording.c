@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "sessions/event_json.h"
-#include "tui/model/export.h"
-#include "tui/model/export_chart.h"
-#include "tui/model/web_page.h"
+#include "viz/export.h"
+#include "tui/model/export_all.h"
+#include "viz/page/page_writer.h"
 #include "tests/fuzz/support/fuzz.h"
 
 static void export(const struct esp_export_options *options, const char *what)

@@ -1,7 +1,7 @@
 /* The page of a recording: its data are the recording's, its text can only be shown, a large
  * tree is cut down, and its colours can be read. tests/cli/web_page.sh looks at the file as
  * HTML, and at the page in a browser where there is one. */
-#include "tui/model/web_page.h"
+#include "viz/page/page_writer.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

@@ -7,8 +7,8 @@
 
 #include "tui/app/interface.h"
 #include "tui/cli/cli.h"
-#include "tui/view/lesson_view.h"
-#include "tui/worker/lecture_run.h"
+#include "tui/lessons/lesson_view.h"
+#include "tui/lessons/lecture_run.h"
 #include "viz/safe.h"
 
 enum { WIDTH = 80, HEIGHT = 60 };

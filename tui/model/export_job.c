@@ -15,7 +15,7 @@
 #include "engine/support/write_file.h"
 #include "kernels/status.h"
 #include "tui/model/quiet_thread.h"
-#include "tui/model/web_page.h"
+#include "viz/page/page_writer.h"
 
 struct esp_export_job {
     pthread_t thread;

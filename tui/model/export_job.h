@@ -3,7 +3,7 @@
 #define ESP_EXPORT_JOB_H
 
 #include "sessions/recording.h"
-#include "tui/model/export.h"
+#include "viz/export.h"
 #include "tui/model/state.h"
 
 struct esp_export_job;
