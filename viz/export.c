@@ -7,7 +7,6 @@
 
 #include "viz/dot_helper.h"
 #include "kernels/status.h"
-#include "sessions/event_json.h"
 #include "viz/safe.h"
 
 enum { TEXT_WIDTH = 100 };
@@ -104,8 +103,8 @@ static int make_text(const struct esp_export_options *options, char **bytes, siz
 
 /* ------------------------------------------------------------------ JSON and pictures */
 
-/* Copies the iteration's line. In a file it may hold anything. */
-static int copy_line(const struct esp_export_options *options, char **bytes, size_t *length)
+/* Copies the iteration's line, with a newline. In a file it may hold anything. */
+static int make_line(const struct esp_export_options *options, char **bytes, size_t *length)
 {
     FILE *file = open_memstream(bytes, length);
     if (!file)
@@ -113,20 +112,6 @@ static int copy_line(const struct esp_export_options *options, char **bytes, siz
     esp_safe_json(file, options->line, options->line_length);
     putc('\n', file);
     return fclose(file) == 0 ? (int)ESP_OK : (int)ESP_E_MEMORY;
-}
-
-/* Writes the line of the iteration, with a newline. */
-static int make_line(const struct esp_export_options *options, char **bytes, size_t *length)
-{
-    const struct esp_event event = {
-        .type = ESP_EVENT_ITERATION, .time = options->time, .iteration = options->iteration};
-    struct esp_line line = {.length = 0};
-    if (options->line)
-        return copy_line(options, bytes, length);
-    int status = esp_event_to_json(&line, &event, NULL, &options->tokens);
-    *bytes = line.text;
-    *length = line.length;
-    return status;
 }
 
 static int make_picture(const struct esp_export_options *options, char **bytes, size_t *length,
@@ -195,84 +180,6 @@ static int make_figure(const struct esp_export_options *options, char **bytes, s
         status = esp_export_drawing(&drawing, options->format, bytes, length, err, errlen);
     esp_drawing_free(&drawing);
     return status;
-}
-
-/* The last setting of the order of rows before an event. */
-static int find_order(struct esp_recording *recording, int event, char order[24], char *err,
-                      size_t errlen)
-{
-    const struct esp_event *setting;
-    esp_value_print(&esp_recording_header(recording)->values, ESP_VALUE_OF_order, order, 24);
-    for (int i = event - 1; i >= 0; i--) {
-        if (esp_recording_entry(recording, i).type != ESP_EVENT_SETTING)
-            continue;
-        int status = esp_recording_read(recording, i, &setting, err, errlen);
-        if (status < 0)
-            return status;
-        if (setting->key && setting->text && strcmp(setting->key, "order") == 0) {
-            snprintf(order, 24, "%s", setting->text);
-            break;
-        }
-    }
-    return ESP_OK;
-}
-
-/* The end times of the draft passes. */
-static int find_passes(struct esp_recording *recording, int event,
-                       struct esp_export_facts *facts, char *err, size_t errlen)
-{
-    const struct esp_event *found;
-    int status = esp_recording_read(recording, event, &found, err, errlen);
-    if (status < 0)
-        return status;
-    const int count = esp_recording_steps(recording) - ESP_STAGES;
-    double begin = found->time;
-    for (int s = 0; found->iteration && s < ESP_STAGES; s++)
-        begin -= found->iteration->seconds[s];
-    facts->passes = calloc((size_t)(count > 0 ? count : 1), sizeof *facts->passes);
-    if (!facts->passes)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the figure");
-    for (int i = 0; i < count; i++) {
-        const struct esp_event *step = esp_recording_step(recording, i);
-        if (step)
-            facts->passes[facts->pass_count++] = step->time - begin;
-    }
-    return ESP_OK;
-}
-
-/* The text before the iteration. */
-static int find_text(struct esp_recording *recording, int event, struct esp_export_facts *facts)
-{
-    const struct esp_text_token *tokens;
-    const int count = esp_recording_text(recording, event - 1, &tokens);
-    facts->text = calloc((size_t)(count > 0 ? count : 1), sizeof *facts->text);
-    if (count < 0 || !facts->text)
-        return ESP_E_MEMORY;
-    for (int i = 0; i < count; i++)
-        facts->text[i] = tokens[i].token;
-    facts->text_count = count;
-    return ESP_OK;
-}
-
-int esp_export_facts(struct esp_recording *recording, int event, struct esp_export_facts *facts,
-                     char *err, size_t errlen)
-{
-    *facts = (struct esp_export_facts){.text_count = 0};
-    int status = find_order(recording, event, facts->order, err, errlen);
-    if (status == ESP_OK)
-        status = find_passes(recording, event, facts, err, errlen);
-    if (status == ESP_OK && (status = find_text(recording, event, facts)) < 0)
-        esp_fail(err, errlen, status, "no memory for the figure");
-    if (status < 0)
-        esp_export_facts_free(facts);
-    return status;
-}
-
-void esp_export_facts_free(struct esp_export_facts *facts)
-{
-    free(facts->text);
-    free(facts->passes);
-    *facts = (struct esp_export_facts){.text_count = 0};
 }
 
 int esp_export(const struct esp_export_options *options, char **bytes, size_t *length,

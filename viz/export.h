@@ -1,13 +1,13 @@
 /* export.h - exports one iteration: as a picture, a text or a line of JSON.
  *
- * The command line exports iterations of a recording, the interface the one it shows. Text is
- * drawn by the tree pane, JSON is the iteration's line in a recording, pictures come from
- * espalier-dot (viz/dot_helper.h). HTML pages hold several iterations; web_page.h makes them.
+ * The command line exports iterations of a recording, the interface the one it shows. JSON is
+ * the iteration's line in a recording; espalier-dot (viz/dot_helper.h) draws pictures of it.
+ * Figures and text come from the iteration itself. HTML pages hold several iterations:
+ * viz/page/page_writer.h.
  */
 #ifndef ESP_EXPORT_H
 #define ESP_EXPORT_H
 
-#include "sessions/recording.h"
 #include "viz/figure.h"
 #include "viz/picture_options.h"
 #include "viz/tree_view.h"
@@ -38,8 +38,7 @@ int esp_export_of_path(const char *path);
 struct esp_export_options {
     const struct esp_iteration *iteration;
     struct esp_tokens tokens;
-    double time;      /* of the iteration, in seconds since the session's start */
-    const char *line; /* its line in a recording, without newline; NULL: make one */
+    const char *line; /* JSON, pictures: its line in a recording, without newline */
     size_t line_length;
     const char *models; /* "target <- draft", for captions; NULL: unknown */
     int format;
@@ -60,12 +59,6 @@ struct esp_export_facts {
     int pass_count;
     char order[24];
 };
-
-/* Collects them for the iteration at event `event`. Returns 0 or a negative status with a
- * message. Free them with esp_export_facts_free(). */
-int esp_export_facts(struct esp_recording *recording, int event, struct esp_export_facts *facts,
-                     char *err, size_t errlen);
-void esp_export_facts_free(struct esp_export_facts *facts);
 
 /* Converts a drawing to svg or tikz, or through espalier-dot to png or pdf. It must have been
  * drawn for that format. The caller frees *bytes. Returns 0 or a negative status with a

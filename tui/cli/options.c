@@ -1,4 +1,5 @@
-/* options.c - reads the flags of flags.def, and shows them as help. */
+/* options.c - the table of flags, from flags.def and the tables of the engine; reads them and shows
+ * them as help. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +15,49 @@
 
 enum { SUMMARY_COLUMN = 42, NAME_SIZE = ESP_FLAG_NAME, OPTION = 256 /* above all letters */ };
 
-/* What is not 0 where no flag is given. Zeros of an engine's options and of a session's
- * settings stand for their defaults. */
+/* The default values of flags. For an engine's options and a session's settings 0 stands for
+ * the default. */
 static const struct cli_options defaults = {
 #define FLAG(group, letter, kind, field, name, minimum, maximum, value, ...) .field = value,
 #include "tui/cli/flags.def"
 };
+
+const struct cli_flag cli_flags[CLI_FLAGS] = {
+#define AT(place, group, letter, kind, name, minimum, maximum, value, values, help)            \
+    {{name, ESP_KIND_##kind, values, help, minimum, maximum, value,                            \
+      offsetof(struct cli_options, place)},                                                    \
+     CLI(group),                                                                               \
+     letter},
+#define FLAG(group, letter, kind, field, ...) AT(field, group, letter, kind, __VA_ARGS__)
+#define CHOICE(group, field, name, values, help)                                               \
+    AT(session.field, group, 0, text, name, 0, 0, 0, values, help)
+#define ENGINE(group, kind, field, ...) AT(engine.field, group, 0, kind, __VA_ARGS__)
+#define SETTING(kind, field, ...) AT(session.values.field, SETTINGS, 0, kind, __VA_ARGS__)
+#include "tui/cli/flags.def"
+};
+
+/* The index of the flag with this name (- and _ are the same); or -1. */
+static int find_flag(const char *name)
+{
+    char flag[ESP_FLAG_NAME], wanted[ESP_FLAG_NAME];
+    esp_value_flag(&(struct esp_value_info){.name = name}, wanted);
+    int i = CLI_FLAGS - 1;
+    while (i >= 0 && strcmp(esp_value_flag(&cli_flags[i].info, flag), wanted) != 0)
+        i--;
+    return i;
+}
+
+const struct esp_value_info *cli_flag(const char *name)
+{
+    const int i = find_flag(name);
+    return i < 0 ? NULL : &cli_flags[i].info;
+}
+
+bool cli_is_given(const struct cli_options *o, const char *name)
+{
+    const int i = find_flag(name);
+    return i >= 0 && o->given[i];
+}
 
 static bool takes(const struct cli_command *command, int i)
 {
@@ -90,7 +128,7 @@ static int usage(const struct cli_command *command, const char *what, const char
     return EXIT_USAGE;
 }
 
-/* An option that the command does not take, or the beginning of several. */
+/* An unknown option, or the beginning of several. */
 static int unknown(const struct cli_command *command, const char *typed)
 {
     struct esp_suggestion guess;
@@ -137,7 +175,7 @@ static bool set(struct cli_options *o, int i, const char *text)
     return true;
 }
 
-/* A seed that can be typed again. */
+/* A random seed that is short enough to type. */
 static uint64_t drawn_seed(void)
 {
     enum { SEEDS = 1000000 };
@@ -179,7 +217,7 @@ static int of_letter(int letter)
     return i;
 }
 
-/* The arguments that are not flags: as many as the command takes? */
+/* Checks the number of arguments that are not flags. */
 static int check_arguments(const struct cli_options *o, const struct cli_command *command)
 {
     if (o->argument_count > command->most && command->most > 2) {

@@ -136,14 +136,6 @@ static void write_path(const struct esp_iteration *it, const struct esp_tokens *
         esp_say(out, size, "nothing");
 }
 
-static int stage_named(const char *name)
-{
-    for (int i = 0; i < ESP_STAGES; i++)
-        if (strcmp(esp_stage_name(i), name) == 0)
-            return i + 1;
-    return -1;
-}
-
 /* "path RUN[N]", "bonus RUN[N]", "root RUN[N]", "explain RUN[N] STAGE" or an expression. */
 static int write_value(const struct esp_lecture *lecture, const char *what, char *out,
                        size_t size, char *err, size_t errlen)
@@ -165,8 +157,8 @@ static int write_value(const struct esp_lecture *lecture, const char *what, char
             snprintf(out, size, "%s", esp_quote_token(quoted, &tokens, token));
             return ESP_OK;
         }
-        if (strcmp(word, "explain") == 0 && stage_named(stage) > 0) {
-            esp_explain_stop(out, size, it, ESP_EVENT_STAGE, stage_named(stage), &tokens);
+        if (strcmp(word, "explain") == 0 && esp_lesson_stages(stage) > 0) {
+            esp_explain_stop(out, size, it, ESP_EVENT_STAGE, esp_lesson_stages(stage), &tokens);
             return ESP_OK;
         }
     }

@@ -127,7 +127,7 @@ static char next(struct parse *p)
     return *p->at;
 }
 
-static double comparison(struct parse *p);
+static double operation(struct parse *p, int level);
 
 /* The step of "[N]" at *at; moves *at after it. NULL: none. */
 static const struct esp_run_step *step_at(const struct esp_run *run, const char **at)
@@ -179,7 +179,7 @@ static double factor(struct parse *p)
         if (++p->depth > MOST_DEPTH)
             return fail(p, "too many brackets:", p->at);
         p->at++;
-        const double value = comparison(p);
+        const double value = operation(p, 0);
         p->depth--;
         if (next(p) != ')')
             return fail(p, "a bracket is not closed:", p->at);
@@ -195,44 +195,21 @@ static double factor(struct parse *p)
     return named(p);
 }
 
-static double product(struct parse *p)
+static double apply(char sign, bool or_equal, double left, double right)
 {
-    double value = factor(p);
-    while (!p->failed && (next(p) == '*' || *p->at == '/')) {
-        const char sign = *p->at++;
-        const double other = factor(p);
-        value = sign == '*' ? value * other : other != 0 ? value / other : 0;
-    }
-    return value;
-}
-
-static double sum(struct parse *p)
-{
-    double value = product(p);
-    while (!p->failed && (next(p) == '+' || *p->at == '-')) {
-        const char sign = *p->at++;
-        const double other = product(p);
-        value = sign == '+' ? value + other : value - other;
-    }
-    return value;
-}
-
-static double comparison(struct parse *p)
-{
-    const double left = sum(p);
-    const char sign = next(p);
-    if (p->failed || !sign || !strchr("<>=!", sign))
-        return left;
-    const bool equal = p->at[1] == '=';
-    if ((sign == '=' || sign == '!') && !equal)
-        return fail(p, "write == or !=, not", p->at);
-    p->at += 1 + equal;
-    const double right = sum(p);
     switch (sign) {
+    case '+':
+        return left + right;
+    case '-':
+        return left - right;
+    case '*':
+        return left * right;
+    case '/':
+        return right != 0 ? left / right : 0;
     case '<':
-        return left < right || (equal && left == right);
+        return left < right || (or_equal && left == right);
     case '>':
-        return left > right || (equal && left == right);
+        return left > right || (or_equal && left == right);
     case '=':
         return left == right;
     default:
@@ -240,11 +217,31 @@ static double comparison(struct parse *p)
     }
 }
 
+/* Operators by level: a comparison (0) of sums (1) of products (2) of factors. */
+static double operation(struct parse *p, int level)
+{
+    static const char *const signs[] = {"<>=!", "+-", "*/"};
+    if (level == sizeof signs / sizeof *signs)
+        return factor(p);
+    double value = operation(p, level + 1);
+    while (!p->failed && next(p) && strchr(signs[level], *p->at)) {
+        const char sign = *p->at;
+        const bool equal = level == 0 && p->at[1] == '=';
+        if ((sign == '=' || sign == '!') && !equal)
+            return fail(p, "write == or !=, not", p->at);
+        p->at += 1 + equal;
+        value = apply(sign, equal, value, operation(p, level + 1));
+        if (level == 0)
+            break;
+    }
+    return value;
+}
+
 int esp_lecture_value(const struct esp_lecture *lecture, const char *expression, double *value,
                       char *err, size_t errlen)
 {
     struct parse p = {.lecture = lecture, .at = expression, .err = err, .errlen = errlen};
-    *value = comparison(&p);
+    *value = operation(&p, 0);
     if (!p.failed && next(&p))
         fail(&p, "this is not part of an expression:", p.at);
     return p.failed ? ESP_E_FORMAT : ESP_OK;

@@ -74,6 +74,8 @@ int esp_lesson_find(char path[PATH_MAX], const char *name, char *err, size_t err
 /* Writes name and title of bundled lesson `index`; false past the last one. */
 bool esp_lesson_list(int index, char *name, size_t size, char *title, size_t title_size);
 
+/* The number of stages up to one by its name, or "all"; -1: there is no such stage. */
+int esp_lesson_stages(const char *name);
 /* The index of a run by name; -1: none. */
 int esp_lesson_run_find(const struct esp_lesson *lesson, const char *name, size_t length);
 

@@ -1,17 +1,17 @@
-/* learn.c - ":learn" runs a lesson: it shows, asks, and answers with its own numbers. */
-#include "tui/commands/command.h"
+/* lesson_screen.c - see lesson_screen.h. */
+#include "tui/lessons/lesson_screen.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/commands/learn_page.h"
-#include "tui/view/keys.h"
-#include "tui/lessons/lesson_view.h"
+#include "kernels/status.h"
 #include "tui/lessons/lecture_run.h"
+#include "tui/lessons/lesson_view.h"
+#include "tui/view/keys.h"
 
-struct learn_page {
-    struct esp_control *control;
+struct esp_lesson_screen {
+    struct esp_worker *worker; /* NULL: nothing can be decoded */
+    const struct esp_engine_options *options;
     struct esp_lecture *lecture; /* NULL: the list of lessons */
     int selected;                /* in the list */
     bool listed;                 /* started from the list; the end returns there */
@@ -38,91 +38,91 @@ static void release(void *user)
     free(d);
 }
 
-/* ------------------------------------------------------------------ the page */
+/* ------------------------------------------------------------------ the screen */
 
 static bool settled(void *user)
 {
-    const struct learn_page *page = user;
-    return !page->lecture || esp_lecture_phase(page->lecture, NULL, 0) != 0;
+    const struct esp_lesson_screen *screen = user;
+    return !screen->lecture || esp_lecture_phase(screen->lecture, NULL, 0) != 0;
 }
 
 static void draw(void *user, struct esp_canvas *canvas)
 {
-    struct learn_page *page = user;
-    page->drawn = settled(page);
-    if (page->lecture)
-        esp_lesson_draw(canvas, page->lecture, true);
+    struct esp_lesson_screen *screen = user;
+    screen->drawn = settled(screen);
+    if (screen->lecture)
+        esp_lesson_draw(canvas, screen->lecture, true);
     else
-        esp_lesson_draw_list(canvas, page->selected);
+        esp_lesson_draw_list(canvas, screen->selected);
 }
 
 static int due(void *user)
 {
     enum { LOOK_MS = 50 };
-    const struct learn_page *page = user;
-    return page->drawn && settled(user) ? -1 : LOOK_MS;
+    const struct esp_lesson_screen *screen = user;
+    return screen->drawn && settled(user) ? -1 : LOOK_MS;
 }
 
-static void leave_lecture(struct learn_page *page)
+static void leave_lecture(struct esp_lesson_screen *screen)
 {
-    if (page->lecture)
-        atomic_store(&page->lecture->stopped, true);
-    esp_lecture_release(page->lecture);
-    page->lecture = NULL;
+    if (screen->lecture)
+        atomic_store(&screen->lecture->stopped, true);
+    esp_lecture_release(screen->lecture);
+    screen->lecture = NULL;
 }
 
-static void close_page(void *user)
+static void close_screen(void *user)
 {
     leave_lecture(user);
     free(user);
 }
 
-static int begin(struct learn_page *page, const char *name, char *err, size_t errlen)
+static int begin(struct esp_lesson_screen *screen, const char *name, char *err, size_t errlen)
 {
     char path[PATH_MAX];
     int status = esp_lesson_find(path, name, err, errlen);
     if (status == ESP_OK)
-        status = esp_lecture_open(&page->lecture, path, err, errlen);
-    if (status < 0 || esp_lecture_phase(page->lecture, NULL, 0) > 0)
+        status = esp_lecture_open(&screen->lecture, path, err, errlen);
+    if (status < 0 || esp_lecture_phase(screen->lecture, NULL, 0) > 0)
         return status;
-    if (!page->control->worker) {
-        leave_lecture(page);
+    if (!screen->worker) {
+        leave_lecture(screen);
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "this lesson decodes a text, and a replay has no models");
     }
     struct decoding *d = malloc(sizeof *d);
     if (!d) {
-        leave_lecture(page);
+        leave_lecture(screen);
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the lesson");
     }
-    *d = (struct decoding){page->lecture, page->control->options.engine};
-    esp_lecture_hold(page->lecture);
-    ESP_WORKER_POST(page->control->worker, JOB, .job = {decode, release, d});
+    *d = (struct decoding){screen->lecture, *screen->options};
+    esp_lecture_hold(screen->lecture);
+    ESP_WORKER_POST(screen->worker, JOB, .job = {decode, release, d});
     return ESP_OK;
 }
 
 /* Selects a lesson of the list, if it exists; writes its name to `name`. */
-static bool select_lesson(struct learn_page *page, int lesson, char name[256])
+static bool select_lesson(struct esp_lesson_screen *screen, int lesson, char name[256])
 {
     char title[200];
     if (lesson < 0 || !esp_lesson_list(lesson, name, 256, title, sizeof title))
         return false;
-    page->selected = lesson;
+    screen->selected = lesson;
     return true;
 }
 
 /* Keys in the list: arrows select a lesson, Space or Enter starts it, a digit does both. */
-static bool list_key(struct learn_page *page, int pressed)
+static bool list_key(struct esp_lesson_screen *screen, int pressed)
 {
     char name[256], err[512];
     const bool digit = pressed >= '1' && pressed <= '9';
     if (pressed == ESP_KEY_UP || pressed == ESP_KEY_DOWN) {
-        select_lesson(page, page->selected + (pressed == ESP_KEY_DOWN ? 1 : -1), name);
+        select_lesson(screen, screen->selected + (pressed == ESP_KEY_DOWN ? 1 : -1), name);
     } else if (digit || pressed == ' ' || pressed == ESP_KEY_ENTER) {
-        if (select_lesson(page, digit ? pressed - '1' : page->selected, name) &&
-            begin(page, name, err, sizeof err) < 0)
-            leave_lecture(page);
-        page->listed = true;
+        if (select_lesson(screen, digit ? pressed - '1' : screen->selected, name) &&
+            begin(screen, name, err, sizeof err) < 0)
+            leave_lecture(screen);
+        screen->listed = true;
     } else {
         return pressed != ESP_KEY_ESCAPE && pressed != 'q';
     }
@@ -130,16 +130,16 @@ static bool list_key(struct learn_page *page, int pressed)
 }
 
 /* After the last page: shows the list with the next lesson selected. */
-static void end_lecture(struct learn_page *page)
+static void end_lecture(struct esp_lesson_screen *screen)
 {
     char name[256], title[200];
-    const char *done = page->lecture->lesson.title;
+    const char *done = screen->lecture->lesson.title;
     int at = 0;
     while (esp_lesson_list(at, name, sizeof name, title, sizeof title) &&
            strcmp(title, done) != 0)
         at++;
-    select_lesson(page, at + 1, name);
-    leave_lecture(page);
+    select_lesson(screen, at + 1, name);
+    leave_lecture(screen);
 }
 
 /* Up and Down scroll by a row. Space scrolls to the end of the page before it turns. */
@@ -159,14 +159,14 @@ static bool scrolls(struct esp_lecture *lecture, int pressed)
 
 static bool key(void *user, int pressed)
 {
-    struct learn_page *page = user;
-    struct esp_lecture *lecture = page->lecture;
-    page->drawn = false;
+    struct esp_lesson_screen *screen = user;
+    struct esp_lecture *lecture = screen->lecture;
+    screen->drawn = false;
     if (!lecture)
-        return list_key(page, pressed);
+        return list_key(screen, pressed);
     if (pressed == ESP_KEY_ESCAPE || pressed == 'q') {
-        leave_lecture(page);
-        return page->listed;
+        leave_lecture(screen);
+        return screen->listed;
     }
     if (esp_lecture_phase(lecture, NULL, 0) <= 0)
         return true;
@@ -183,53 +183,26 @@ static bool key(void *user, int pressed)
              (pressed == ' ' || pressed == ESP_KEY_ENTER || pressed == ESP_KEY_RIGHT ||
               pressed == ESP_KEY_PAGE_DOWN) &&
              !esp_lecture_turn(lecture, 1))
-        end_lecture(page);
+        end_lecture(screen);
     return true;
 }
 
-static const struct esp_page_ops page_ops = {draw, key, due, settled, close_page};
+const struct esp_page_ops esp_lesson_screen_ops = {draw, key, due, settled, close_screen};
 
-int esp_learn_page_open(struct esp_control *control, const char *name)
+struct esp_lesson_screen *esp_lesson_screen_open(struct esp_worker *worker,
+                                                 const struct esp_engine_options *options,
+                                                 const char *name, char *err, size_t errlen)
 {
-    char err[512] = "";
-    struct learn_page *page = calloc(1, sizeof *page);
-    if (!page)
-        return esp_refuse(control, "no memory for the lesson");
-    page->control = control;
-    if (*name && begin(page, name, err, sizeof err) < 0) {
-        close_page(page);
-        return esp_refuse(control, "%s", err);
+    struct esp_lesson_screen *screen = calloc(1, sizeof *screen);
+    if (!screen) {
+        esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the lesson");
+        return NULL;
     }
-    esp_control_page(control, &page_ops, page);
-    return ESP_OK;
+    screen->worker = worker;
+    screen->options = options;
+    if (*name && begin(screen, name, err, errlen) < 0) {
+        close_screen(screen);
+        return NULL;
+    }
+    return screen;
 }
-
-/* ------------------------------------------------------------------ the command */
-
-static int run(struct esp_control *control, const char *arguments)
-{
-    const int status = esp_learn_page_open(control, arguments);
-    if (status == ESP_OK)
-        esp_control_stop(control);
-    return status;
-}
-
-static void complete(const struct esp_control *control, const char *before, const char *word,
-                     struct esp_choices *choices)
-{
-    char name[256], title[200];
-    (void)control;
-    if (*before)
-        return;
-    for (int i = 0; esp_lesson_list(i, name, sizeof name, title, sizeof title); i++)
-        esp_choices_offer(choices, word, name, NULL);
-}
-
-const struct esp_command_ops esp_command_learn = {
-    .name = "learn",
-    .usage = "[LESSON|FILE]",
-    .summary = "a short lesson: predict, then see the answer; without a name: the list",
-    .in = ESP_IN_BOTH,
-    .run = run,
-    .complete = complete,
-};

@@ -1,4 +1,4 @@
-/* web_strings.c - a table of JSON strings; see web_strings.h. */
+/* page_strings.c - a table of JSON strings; see page_strings.h. */
 #include "viz/page/page_strings.h"
 
 #include <stdlib.h>
@@ -6,16 +6,17 @@
 
 #include "viz/safe.h"
 
-static void put(struct esp_web_strings *s, const char *bytes, size_t length)
+/* An entry of the index has the number of a string above these bits, and its place below. */
+enum { PLACE_BITS = 36 };
+
+static void put(struct esp_page_strings *s, const char *bytes, size_t length)
 {
     if (s->length + length > s->capacity) {
         const size_t capacity = 2 * (s->length + length) + 4096;
         char *more = realloc(s->bytes, capacity);
         s->failed = s->failed || !more;
-        if (!more)
-            return;
-        s->bytes = more;
-        s->capacity = capacity;
+        s->bytes = more ? more : s->bytes;
+        s->capacity = more ? capacity : s->capacity;
     }
     if (s->failed)
         return;
@@ -23,7 +24,7 @@ static void put(struct esp_web_strings *s, const char *bytes, size_t length)
     s->length += length;
 }
 
-static void put_unit(struct esp_web_strings *s, const char *text)
+static void put_unit(struct esp_page_strings *s, const char *text)
 {
     for (; *text; text++)
         if (*text == '"' || *text == '\\') {
@@ -35,7 +36,7 @@ static void put_unit(struct esp_web_strings *s, const char *text)
             put(s, text, 1);
 }
 
-static void put_json(struct esp_web_strings *s, const char *bytes, size_t length, int flags)
+static void put_json(struct esp_page_strings *s, const char *bytes, size_t length, int flags)
 {
     struct esp_safe_unit shown;
     put(s, "\"", 1);
@@ -46,73 +47,32 @@ static void put_json(struct esp_web_strings *s, const char *bytes, size_t length
             i += esp_safe_next(bytes + i, length - i, flags, &shown);
             put_unit(s, shown.text);
         }
-    put(s, "\"", 1);
-}
-
-/* The slot of a string in the table: its own, or a free one. */
-static size_t place_of(const struct esp_web_strings *s, const char *bytes, size_t length)
-{
-    const size_t mask = s->table_size - 1;
-    size_t at = esp_hash(s->key, bytes, length) & mask;
-    for (; s->table[at]; at = (at + 1) & mask) {
-        const struct esp_web_string *other = &s->string[s->table[at] - 1];
-        if (other->length == length && memcmp(s->bytes + other->start, bytes, length) == 0)
-            break;
-    }
-    return at;
-}
-
-static bool grow_table(struct esp_web_strings *s)
-{
-    const size_t size = s->table_size ? 2 * s->table_size : 1024;
-    int *table = calloc(size, sizeof *table);
-    if (!table)
-        return false;
-    free(s->table);
-    s->table = table;
-    s->table_size = size;
-    for (int i = 0; i < s->count; i++)
-        table[place_of(s, s->bytes + s->string[i].start, s->string[i].length)] = i + 1;
-    return true;
-}
-
-static bool has_room(struct esp_web_strings *s)
-{
-    if (2 * ((size_t)s->count + 1) > s->table_size && !grow_table(s))
-        return false;
-    if (s->count < s->string_capacity)
-        return true;
-    const int capacity = s->string_capacity ? 2 * s->string_capacity : 512;
-    struct esp_web_string *more = realloc(s->string, (size_t)capacity * sizeof *more);
-    if (!more)
-        return false;
-    s->string = more;
-    s->string_capacity = capacity;
-    return true;
+    put(s, "\",\n", 3);
 }
 
 /* Appends the string, and takes it back if it already exists. */
-int esp_web_strings_add(struct esp_web_strings *s, const char *bytes, size_t length, int flags)
+int esp_page_strings_add(struct esp_page_strings *s, const char *bytes, size_t length,
+                         int flags)
 {
     const size_t start = s->length;
-    s->failed = s->failed || !has_room(s);
-    if (!s->failed)
-        put_json(s, bytes, length, flags);
+    put_json(s, bytes, length, flags);
     if (s->failed)
         return 0;
-    const size_t at = place_of(s, s->bytes + start, s->length - start);
-    if (s->table[at]) {
+    const size_t size = s->length - start;
+    const uint64_t hash = esp_hash(esp_hash_key(), s->bytes + start, size) >> 1;
+    const uint64_t known = esp_int_map_get(&s->index, hash);
+    const size_t place = (size_t)(known & ((UINT64_C(1) << PLACE_BITS) - 1));
+    if (known != ESP_INT_MAP_NONE && place + size <= start &&
+        memcmp(s->bytes + place, s->bytes + start, size) == 0) {
         s->length = start;
-        return s->table[at] - 1;
+        return (int)(known >> PLACE_BITS);
     }
-    s->string[s->count] = (struct esp_web_string){start, s->length - start};
-    s->table[at] = ++s->count;
-    return s->count - 1;
+    s->failed = !esp_int_map_put(&s->index, hash, (uint64_t)s->count << PLACE_BITS | start);
+    return s->count++;
 }
 
-void esp_web_strings_free(struct esp_web_strings *s)
+void esp_page_strings_free(struct esp_page_strings *s)
 {
     free(s->bytes);
-    free(s->string);
-    free(s->table);
+    esp_int_map_free(&s->index);
 }

@@ -1,7 +1,7 @@
-/* web_page.c - writes the page of a recording; see web_page.h.
+/* page_writer.c - writes the page; see page_writer.h.
  *
  * Iterations are written into memory one after the other, while their strings are collected
- * (web_strings.h). The page is assembled at the end.
+ * (page_strings.h). The page is assembled at the end.
  */
 #include "viz/page/page_writer.h"
 
@@ -13,13 +13,11 @@
 
 #include "engine/support/utf8_stream.h"
 #include "kernels/status.h"
-#include "kernels/version.h"
-#include "engine/text_token.h"
-#include "viz/page/page_strings.h"
 #include "viz/decision.h"
 #include "viz/explain.h"
 #include "viz/gauges.h"
 #include "viz/page/page_parts.h"
+#include "viz/page/page_strings.h"
 #include "viz/safe.h"
 
 enum { SENTENCE = 1024, GAUGES = 256, SHOWN_STAGES = 5 };
@@ -29,9 +27,9 @@ struct gauge {
     int goal;                         /* a gauge, or -1 */
 };
 
-struct web_page {
+struct esp_page_writer {
     struct esp_tokens tokens;
-    struct esp_web_strings strings;
+    struct esp_page_strings strings;
     FILE *events;
     char *event_bytes;
     size_t event_length;
@@ -41,26 +39,28 @@ struct web_page {
     char *piece;                   /* (piece_capacity) text of a token */
     size_t piece_capacity;
     int iterations, earlier;
-    int changes; /* changes written before the next iteration */
-    bool failed; /* out of memory */
+    int program, target, draft, device, started; /* string indices */
+    int changes;                                 /* changes written before the next iteration */
+    bool failed;                                 /* out of memory */
+    bool too_large;                              /* larger than ESP_PAGE_BYTES */
 };
 
 /* ------------------------------------------------------------------ strings */
 
-static int name_of(struct web_page *page, const char *text)
+static int name_of(struct esp_page_writer *page, const char *text)
 {
-    return esp_web_strings_add(&page->strings, text ? text : "", text ? strlen(text) : 0,
-                               ESP_SAFE_ESCAPED);
+    return esp_page_strings_add(&page->strings, text ? text : "", text ? strlen(text) : 0,
+                                ESP_SAFE_ESCAPED);
 }
 
 /* The index of a sentence of viz/explain.h, with its tokens quoted and escaped. */
-static int sentence_of(struct web_page *page, const char *sentence)
+static int sentence_of(struct esp_page_writer *page, const char *sentence)
 {
-    return esp_web_strings_add(&page->strings, sentence, strlen(sentence), 0);
+    return esp_page_strings_add(&page->strings, sentence, strlen(sentence), 0);
 }
 
 /* The index of a token as a tree shows it, in quotes. */
-static int token_of(struct web_page *page, int32_t token)
+static int token_of(struct esp_page_writer *page, int32_t token)
 {
     enum { MOST = 200 };
     struct esp_safe_unit shown;
@@ -74,7 +74,7 @@ static int token_of(struct web_page *page, int32_t token)
         strcpy(quoted + used, shown.text);
     }
     quoted[used++] = '"';
-    return esp_web_strings_add(&page->strings, quoted, used, 0);
+    return esp_page_strings_add(&page->strings, quoted, used, 0);
 }
 
 /* ------------------------------------------------------------------ numbers */
@@ -91,7 +91,7 @@ static void put_number(FILE *file, double value)
 /* ------------------------------------------------------------------ text */
 
 /* The index of a text token: the characters that are complete by then. */
-static int piece_of(struct web_page *page, int32_t token)
+static int piece_of(struct esp_page_writer *page, int32_t token)
 {
     size_t length = 0;
     const char *bytes =
@@ -106,10 +106,11 @@ static int piece_of(struct web_page *page, int32_t token)
         return 0;
     length = esp_utf8_stream_push(&page->stream, bytes ? bytes : "", bytes ? length : 0,
                                   page->piece);
-    return esp_web_strings_add(&page->strings, page->piece, length, 0);
+    return esp_page_strings_add(&page->strings, page->piece, length, 0);
 }
 
-static void put_text(struct web_page *page, const struct esp_text_token *tokens, int count)
+static void put_text(struct esp_page_writer *page, const struct esp_text_token *tokens,
+                     int count)
 {
     putc('[', page->events);
     for (int i = 0; i < count; i++)
@@ -119,7 +120,7 @@ static void put_text(struct web_page *page, const struct esp_text_token *tokens,
 }
 
 /* Starts or continues the changes before the next iteration. */
-static void begin_change(struct web_page *page)
+static void begin_change(struct esp_page_writer *page)
 {
     if (page->changes++ == 0)
         fprintf(page->events, "%s\n{\"before\":[", page->iterations ? "," : "");
@@ -127,9 +128,8 @@ static void begin_change(struct web_page *page)
         putc(',', page->events);
 }
 
-/* Adds text after the first `keep` tokens of the text so far; -1: after all. */
-static void add_text(struct web_page *page, int keep, const struct esp_text_token *tokens,
-                     int count)
+void esp_page_add_text(struct esp_page_writer *page, int keep,
+                       const struct esp_text_token *tokens, int count)
 {
     begin_change(page);
     putc('{', page->events);
@@ -140,8 +140,7 @@ static void add_text(struct web_page *page, int keep, const struct esp_text_toke
     putc('}', page->events);
 }
 
-__attribute__((format(printf, 2, 3))) static void add_note(struct web_page *page,
-                                                           const char *format, ...)
+void esp_page_add_note(struct esp_page_writer *page, const char *format, ...)
 {
     char text[SENTENCE];
     va_list args;
@@ -166,7 +165,7 @@ static int number_nodes(const struct esp_tree *tree, int *number)
 {
     float least = -INFINITY;
     int shown = 0;
-    if (tree->count > ESP_WEB_NODES) {
+    if (tree->count > ESP_PAGE_NODES) {
         float *all = calloc((size_t)tree->count, sizeof *all);
         if (!all)
             return ESP_E_MEMORY;
@@ -174,13 +173,13 @@ static int number_nodes(const struct esp_tree *tree, int *number)
             all[i] = isfinite(tree->nodes[i].cumulative_log_q) ? tree->nodes[i].cumulative_log_q
                                                                : -INFINITY;
         qsort(all, (size_t)tree->count, sizeof *all, falling);
-        least = all[ESP_WEB_NODES - 1];
+        least = all[ESP_PAGE_NODES - 1];
         free(all);
     }
     for (int i = 0; i < tree->count; i++) {
         const struct esp_node *n = &tree->nodes[i];
-        const bool likely = tree->count <= ESP_WEB_NODES ||
-                            (n->cumulative_log_q >= least && shown < ESP_WEB_NODES);
+        const bool likely = tree->count <= ESP_PAGE_NODES ||
+                            (n->cumulative_log_q >= least && shown < ESP_PAGE_NODES);
         const bool wanted =
             i == 0 || ((n->verdict == ESP_ACCEPTED || likely) && number[n->parent] >= 0);
         number[i] = wanted ? shown++ : -1;
@@ -188,7 +187,7 @@ static int number_nodes(const struct esp_tree *tree, int *number)
     return shown;
 }
 
-static void put_node(struct web_page *page, const struct esp_iteration *it, int index,
+static void put_node(struct esp_page_writer *page, const struct esp_iteration *it, int index,
                      const int *number)
 {
     const struct esp_node *n = &it->tree.nodes[index];
@@ -216,7 +215,7 @@ static void put_node(struct web_page *page, const struct esp_iteration *it, int 
                                       : -1);
 }
 
-static int put_tree(struct web_page *page, const struct esp_iteration *it)
+static int put_tree(struct esp_page_writer *page, const struct esp_iteration *it)
 {
     int *number = malloc((size_t)it->tree.count * sizeof *number);
     int shown = number ? number_nodes(&it->tree, number) : ESP_E_MEMORY;
@@ -237,7 +236,8 @@ static int put_tree(struct web_page *page, const struct esp_iteration *it)
 /* ------------------------------------------------------------------ a controller */
 
 /* The index of a gauge with the same owner and words; GAUGES if there are too many. */
-static int gauge_of(struct web_page *page, const struct esp_iteration *it, const char *symbol)
+static int gauge_of(struct esp_page_writer *page, const struct esp_iteration *it,
+                    const char *symbol)
 {
     char name[64];
     const struct gauge new = {name_of(page, esp_gauge_owner(it, symbol)), name_of(page, symbol),
@@ -253,7 +253,7 @@ static int gauge_of(struct web_page *page, const struct esp_iteration *it, const
     return at;
 }
 
-static void put_gauges(struct web_page *page, const struct esp_iteration *it)
+static void put_gauges(struct esp_page_writer *page, const struct esp_iteration *it)
 {
     int written = 0;
     fputs(",\"gauges\":[", page->events);
@@ -281,7 +281,7 @@ static void put_gauges(struct web_page *page, const struct esp_iteration *it)
 
 /* ------------------------------------------------------------------ an iteration */
 
-static void put_said(struct web_page *page, const struct esp_iteration *it)
+static void put_said(struct esp_page_writer *page, const struct esp_iteration *it)
 {
     static const int stages[SHOWN_STAGES] = {
         ESP_STAGE_DRAFT, ESP_STAGE_VERIFY, ESP_STAGE_SELECT, ESP_STAGE_COMMIT, ESP_STAGE_ADAPT};
@@ -294,7 +294,8 @@ static void put_said(struct web_page *page, const struct esp_iteration *it)
     putc(']', page->events);
 }
 
-static void put_times(struct web_page *page, const struct esp_iteration *it, double baseline)
+static void put_times(struct esp_page_writer *page, const struct esp_iteration *it,
+                      double baseline)
 {
     fputs(",\"seconds\":[", page->events);
     for (int i = 0; i < ESP_STAGES; i++) {
@@ -305,8 +306,18 @@ static void put_times(struct web_page *page, const struct esp_iteration *it, dou
     put_number(page->events, isfinite(baseline) ? baseline : 0);
 }
 
-static int add_iteration(struct web_page *page, const struct esp_iteration *it, double time,
-                         double baseline, const struct esp_text_token *text, int count)
+/* The status of the page so far. A little room is left for the rest of the file. */
+static int status_of(struct esp_page_writer *page)
+{
+    page->too_large =
+        (size_t)ftell(page->events) + page->strings.length > ESP_PAGE_BYTES - (1 << 20);
+    return page->failed || page->strings.failed || ferror(page->events) ? ESP_E_MEMORY
+           : page->too_large                                            ? ESP_E_ARGUMENT
+                                                                        : ESP_OK;
+}
+
+int esp_page_add(struct esp_page_writer *page, const struct esp_iteration *it, double time,
+                 double baseline, const struct esp_text_token *text, int count)
 {
     FILE *file = page->events;
     if (page->changes > 0)
@@ -328,55 +339,40 @@ static int add_iteration(struct web_page *page, const struct esp_iteration *it, 
     put_gauges(page, it);
     put_said(page, it);
     putc('}', file);
-    return status < 0                                             ? status
-           : page->failed || page->strings.failed || ferror(file) ? (int)ESP_E_MEMORY
-                                                                  : (int)ESP_OK;
+    return status < 0 ? status : status_of(page);
 }
 
 /* ------------------------------------------------------------------ the whole */
 
-static int open_page(struct web_page *page, struct esp_tokens tokens)
+struct esp_page_writer *esp_page_open(struct esp_tokens tokens,
+                                      const struct esp_page_head *head)
 {
-    *page = (struct web_page){.tokens = tokens,
-                              .strings = {.key = esp_hash_key()},
-                              .stream = {.mode = ESP_UTF8_TEXT}};
+    struct esp_page_writer *page = calloc(1, sizeof *page);
+    if (!page)
+        return NULL;
+    page->tokens = tokens;
+    page->stream.mode = ESP_UTF8_TEXT;
+    page->program = name_of(page, head->program);
+    page->target = name_of(page, head->target);
+    page->draft = name_of(page, head->draft);
+    page->device = name_of(page, head->device);
+    page->started = name_of(page, head->started);
+    page->earlier = head->earlier;
     page->events = open_memstream(&page->event_bytes, &page->event_length);
-    return page->events ? ESP_OK : ESP_E_MEMORY;
+    if (!page->events) {
+        esp_page_strings_free(&page->strings);
+        free(page);
+        return NULL;
+    }
+    return page;
 }
 
-static void close_page(struct web_page *page)
-{
-    if (page->events)
-        fclose(page->events);
-    esp_web_strings_free(&page->strings);
-    free(page->event_bytes);
-    free(page->piece);
-}
-
-/* Whether the page so far is about too large. */
-static bool is_too_large(struct web_page *page)
-{
-    return (size_t)ftell(page->events) + page->strings.length > ESP_WEB_BYTES - (1 << 20);
-}
-
-static int too_large(char *err, size_t errlen)
-{
-    return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                    "the page would be larger than %d MB; choose fewer iterations, such as "
-                    "--iteration 0-999",
-                    ESP_WEB_BYTES >> 20);
-}
-
-struct about {
-    int program, target, draft, device, started; /* string indices */
-};
-
-static void put_data(FILE *file, const struct web_page *page, const struct about *about)
+static void put_data(FILE *file, const struct esp_page_writer *page)
 {
     fprintf(file,
             "{\"version\":1,\n\"program\":%d,\"target\":%d,\"draft\":%d,\"device\":%d,"
             "\"started\":%d,\"earlier\":%d,\n\"stages\":[",
-            about->program, about->target, about->draft, about->device, about->started,
+            page->program, page->target, page->draft, page->device, page->started,
             page->earlier);
     for (int i = 0; i < ESP_STAGES; i++)
         fprintf(file, "%s\"%s\"", i ? "," : "", esp_stage_name(i));
@@ -389,12 +385,8 @@ static void put_data(FILE *file, const struct web_page *page, const struct about
             fprintf(file, ",\"goal\":%d", g->goal);
         putc('}', file);
     }
-    fputs("],\n\"strings\":[", file);
-    for (int i = 0; i < page->strings.count; i++) {
-        const struct esp_web_string *s = &page->strings.string[i];
-        fputs(i ? ",\n" : "\n", file);
-        fwrite(page->strings.bytes + s->start, 1, s->length, file);
-    }
+    fputs("],\n\"strings\":[\n", file);
+    fwrite(page->strings.bytes, 1, page->strings.length - strlen(",\n"), file);
     fputs("],\n\"iterations\":[", file);
     fwrite(page->event_bytes, 1, page->event_length, file);
     fputs("]}\n", file);
@@ -412,7 +404,7 @@ static void put_policy(FILE *file)
 }
 
 /* Copies page.html and replaces each mark by its part. */
-static void put_page(FILE *file, const struct web_page *page, const struct about *about)
+static void put_page(FILE *file, const struct esp_page_writer *page)
 {
     for (const char *at = esp_page_html, *mark; *at; at = mark) {
         mark = strchr(at, '@');
@@ -426,226 +418,52 @@ static void put_page(FILE *file, const struct web_page *page, const struct about
         else if (strncmp(mark, "@SCRIPT@", 8) == 0)
             fputs(esp_page_script, file);
         else if (strncmp(mark, "@DATA@", 6) == 0)
-            put_data(file, page, about);
+            put_data(file, page);
         mark = strchr(mark + 1, '@') + 1;
     }
 }
 
-static int put_together(struct web_page *page, const struct about *about, char **bytes,
-                        size_t *length, char *err, size_t errlen)
+static int make_page(struct esp_page_writer *page, char **bytes, size_t *length)
 {
     if (page->failed || page->strings.failed || fflush(page->events) != 0)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the page");
+        return ESP_E_MEMORY;
     FILE *file = open_memstream(bytes, length);
-    if (file)
-        put_page(file, page, about);
-    const bool bad = !file || ferror(file);
-    if ((file && fclose(file) != 0) || bad) {
-        if (file)
-            free(*bytes);
-        *bytes = NULL;
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the page");
-    }
-    return *length > ESP_WEB_BYTES ? too_large(err, errlen) : (int)ESP_OK;
+    if (!file)
+        return ESP_E_MEMORY;
+    put_page(file, page);
+    const bool bad = ferror(file);
+    if (fclose(file) != 0 || bad)
+        return ESP_E_MEMORY;
+    page->too_large = *length > ESP_PAGE_BYTES;
+    return page->too_large ? ESP_E_ARGUMENT : ESP_OK;
 }
 
-/* ------------------------------------------------------------------ of a recording */
-
-/* What an event does to the text: the tokens that stay, and the added ones. `length`: the
- * length of the text before it; becomes the length after it. */
-static int add_event_text(struct web_page *page, struct esp_recording *recording, int event,
-                          int *length)
+int esp_page_close(struct esp_page_writer *page, int status, char **bytes, size_t *length,
+                   char *err, size_t errlen)
 {
-    const struct esp_recording_entry entry = esp_recording_entry(recording, event);
-    const struct esp_text_token *tokens;
-    const int added = esp_recording_added(recording, event, &tokens);
-    int after = *length + added;
-    if (entry.type != ESP_EVENT_PROMPT && entry.type != ESP_EVENT_ITERATION) {
-        const struct esp_text_token *all;
-        after = esp_recording_text(recording, event, &all);
-        if (after < 0)
-            return after;
-        esp_recording_added(recording, event, &tokens);
-    }
-    const int keep = after - added;
-    if (added > 0 || keep != *length)
-        add_text(page, keep == *length ? -1 : keep, tokens, added);
-    *length = after;
-    return ESP_OK;
-}
-
-static void add_event_note(struct web_page *page, const struct esp_event *event)
-{
-    const char *text = event->text ? event->text : "";
-    switch (event->type) {
-    case ESP_EVENT_SETTING:
-        add_note(page, "%s %s", event->key ? event->key : "", text);
-        break;
-    case ESP_EVENT_MARKER:
-        add_note(page, *text ? "marked: %s" : "marked%s", text);
-        break;
-    case ESP_EVENT_CLEAR:
-        add_note(page, "a new text");
-        break;
-    case ESP_EVENT_REWIND:
-        add_note(page, "part of the text was taken back");
-        break;
-    case ESP_EVENT_DROP:
-        add_note(page, "the oldest turns were dropped");
-        break;
-    default:
-        break;
-    }
-}
-
-static int add_event(struct web_page *page, struct esp_recording *recording, int number,
-                     int *length, char *err, size_t errlen)
-{
-    const struct esp_event *event;
-    const struct esp_text_token *tokens;
-    int status = esp_recording_read(recording, number, &event, err, errlen);
-    if (status == ESP_OK && event->type == ESP_EVENT_ITERATION) {
-        const int added = esp_recording_added(recording, number, &tokens);
-        *length += added;
-        return add_iteration(page, event->iteration, event->time,
-                             esp_recording_baseline(recording, number), tokens, added);
+    *bytes = NULL;
+    status = !page ? (int)ESP_E_MEMORY : status < 0 ? status : make_page(page, bytes, length);
+    const bool too_large = page && page->too_large;
+    if (page) {
+        fclose(page->events);
+        esp_page_strings_free(&page->strings);
+        free(page->event_bytes);
+        free(page->piece);
+        free(page);
     }
     if (status == ESP_OK)
-        add_event_note(page, event);
-    return status == ESP_OK ? add_event_text(page, recording, number, length) : status;
-}
-
-static int add_events(struct web_page *page, struct esp_recording *recording, int first,
-                      int last, char *err, size_t errlen)
-{
-    const int start = first > 0 ? esp_recording_iteration_event(recording, first - 1) : -1,
-              end = esp_recording_iteration_event(recording, last);
-    int length = 0, status = ESP_OK;
-    page->earlier = first;
-    if (start >= 0) {
-        const struct esp_text_token *tokens;
-        length = esp_recording_text(recording, start, &tokens);
-        if (length < 0)
-            return length;
-        add_text(page, -1, tokens, length);
-    }
-    for (int i = start + 1; status == ESP_OK && i <= end; i++) {
-        status = add_event(page, recording, i, &length, err, errlen);
-        if (status == ESP_OK && is_too_large(page))
-            status = too_large(err, errlen);
-    }
-    return status;
-}
-
-/* Returns the bytes of the page if `status` is OK so far; closes it. */
-static int finish_page(struct web_page *page, const struct about *about, int status,
-                       char **bytes, size_t *length, char *err, size_t errlen)
-{
-    if (status == ESP_OK)
-        status = put_together(page, about, bytes, length, err, errlen);
-    close_page(page);
-    if (status < 0) {
-        free(*bytes);
-        *bytes = NULL;
-    }
-    if (status < 0 && !*err)
+        return ESP_OK;
+    free(*bytes);
+    *bytes = NULL;
+    if (too_large)
+        esp_fail(err, errlen, status,
+                 "the page would be larger than %d MB; choose fewer iterations, such as "
+                 "--iteration 0-999",
+                 ESP_PAGE_BYTES >> 20);
+    else if (status == ESP_E_MEMORY)
+        esp_fail(err, errlen, status, "no memory for the page");
+    else if (!*err)
         esp_fail(err, errlen, status, "the page cannot be written: %s",
                  esp_status_message(status));
     return status;
-}
-
-int esp_web_page(struct esp_recording *recording, int first, int last, char **bytes,
-                 size_t *length, char *err, size_t errlen)
-{
-    const struct esp_recording_header *header = esp_recording_header(recording);
-    struct web_page page;
-    int status = open_page(&page, (struct esp_tokens){esp_recording_token_text, recording});
-    const struct about about = {
-        name_of(&page, header->program), name_of(&page, header->target.name),
-        name_of(&page, header->draft.name), name_of(&page, header->device),
-        name_of(&page, header->started)};
-    *bytes = NULL;
-    *err = '\0';
-    if (status == ESP_OK)
-        status = add_events(&page, recording, first, last, err, errlen);
-    return finish_page(&page, &about, status, bytes, length, err, errlen);
-}
-
-/* ------------------------------------------------------------------ of a live session */
-
-/* Whether the tokens that an iteration committed are in the text at its position. */
-static bool is_in_text(const struct esp_state *state, const struct esp_iteration *it)
-{
-    if (it->position < 0 || it->committed_count > state->span_count - it->position)
-        return false;
-    for (int i = 0; i < it->committed_count; i++)
-        if (state->spans[it->position + i].token != it->committed[i])
-            return false;
-    return true;
-}
-
-/* The number of newest iterations that follow each other in the text. */
-static int count_kept(const struct esp_state *state)
-{
-    int count = 0, end = state->span_count;
-    const struct esp_iteration *it;
-    while ((it = esp_state_kept(state, count)) && is_in_text(state, it) &&
-           it->position + it->committed_count <= end) {
-        end = it->position;
-        count++;
-    }
-    return count;
-}
-
-/* The tokens of the text from `start` to `end`. The caller frees them; NULL: no memory. */
-static struct esp_text_token *copy_spans(const struct esp_state *state, int start, int end)
-{
-    struct esp_text_token *tokens = malloc((size_t)(end - start + 1) * sizeof *tokens);
-    for (int i = start; tokens && i < end; i++)
-        tokens[i - start] =
-            (struct esp_text_token){state->spans[i].token, state->spans[i].kind};
-    return tokens;
-}
-
-static int add_kept(struct web_page *page, const struct esp_state *state, int back, int *end,
-                    double *time)
-{
-    const struct esp_iteration *it = esp_state_kept(state, back);
-    const int stop = it->position + it->committed_count;
-    struct esp_text_token *text = copy_spans(state, *end, stop);
-    if (!text)
-        return ESP_E_MEMORY;
-    if (it->position > *end)
-        add_text(page, -1, text, it->position - *end);
-    int status = add_iteration(page, it, *time, it->baseline, text + (it->position - *end),
-                               it->committed_count);
-    for (int i = 0; i < ESP_STAGES; i++)
-        *time += it->seconds[i];
-    *end = stop;
-    free(text);
-    return status;
-}
-
-int esp_web_page_of_state(const struct esp_state *state, char **bytes, size_t *length,
-                          int *iterations, char *err, size_t errlen)
-{
-    const struct esp_setup *loaded = &state->loaded;
-    struct web_page page;
-    int end = 0, status = open_page(&page, state->tokens);
-    const struct about about = {name_of(&page, "espalier " ESP_VERSION),
-                                name_of(&page, loaded->target), name_of(&page, loaded->draft),
-                                name_of(&page, loaded->device), name_of(&page, "")};
-    double time = 0;
-    *bytes = NULL;
-    *err = '\0';
-    *iterations = count_kept(state);
-    if (status == ESP_OK && *iterations == 0)
-        status = esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no tree yet");
-    if (status == ESP_OK) {
-        const struct esp_iteration *first = esp_state_kept(state, *iterations - 1);
-        page.earlier = first->index;
-    }
-    for (int back = *iterations - 1; status == ESP_OK && back >= 0; back--)
-        status = add_kept(&page, state, back, &end, &time);
-    return finish_page(&page, &about, status, bytes, length, err, errlen);
 }

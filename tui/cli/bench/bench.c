@@ -1,10 +1,10 @@
-/* bench.c - `espalier bench`: choices of drafter and verifier measured on the same prompts.
+/* bench.c - `espalier bench`: measures drafters and verifiers on the same prompts.
  *
  * The tables of the papers: throughput and its spread over prompts, speedup over the first
- * choice, tokens per iteration, accepted path, TTFT, TPOT (dynatree, sec. 4.2). Every prompt is
- * continued by every choice in turn, so that a machine that slows down slows all of them; what
- * comes before the first counted round only warms up. At temperature 0 all texts must be those
- * of the first choice, and the exit code says whether they are.
+ * choice, tokens per iteration, accepted path, TTFT, TPOT (dynatree, sec. 4.2). All choices
+ * continue a prompt before the next prompt's turn, so a machine that slows down slows all of
+ * them. Rounds before the first counted one only warm up. At temperature 0 all choices must
+ * write the text of the first one; otherwise the exit code is 1.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,14 +23,14 @@ struct bench {
     const struct cli_options *o;
     struct esp_engine *engine;
     struct cli_choice *choice;  /* (count) */
-    double least[MOST_CHOICES]; /* speedup over the first one on the prompt where it is least;
-                                   0: none */
+    double least[MOST_CHOICES]; /* smallest speedup over the first choice on a prompt; 0: none
+                                 */
     int count;
     struct cli_prompts list;
     int prompts;    /* counted */
-    int32_t *first; /* what the first choice wrote for this prompt, prompt included */
+    int32_t *first; /* text of the first choice for this prompt, with the prompt */
     int first_length;
-    int differs; /* choice that wrote something else, -1: none */
+    int differs; /* first choice with another text; -1: none */
 };
 
 /* ------------------------------------------------------------------ choices */
@@ -43,7 +43,7 @@ static int open_choice(struct bench *b, const char *spec, char *err, size_t errl
     return status;
 }
 
-/* Those named, or every drafter. */
+/* Opens the named choices, or every drafter. */
 static int open_choices(struct bench *b, char *err, size_t errlen)
 {
     struct esp_item item;
@@ -54,7 +54,7 @@ static int open_choices(struct bench *b, char *err, size_t errlen)
                     esp_item(ESP_DRAFTERS, i, &item) && i < MOST_CHOICES;
          i++) {
         status = open_choice(b, item.name, err, errlen);
-        if (status == ESP_E_FILE) /* a file that it needs was not made for this pair */
+        if (status == ESP_E_FILE) /* it needs a file that this pair does not have */
             status = ESP_OK;
     }
     return status;
@@ -62,7 +62,7 @@ static int open_choices(struct bench *b, char *err, size_t errlen)
 
 /* ------------------------------------------------------------------ runs */
 
-/* Holds what was written against what the first choice wrote. */
+/* Compares the text of a choice with that of the first one. */
 static int compare(struct bench *b, int which)
 {
     int length;
@@ -106,7 +106,7 @@ static int run_prompt(struct bench *b, const struct cli_prompt *prompt, bool cou
     return ESP_OK;
 }
 
-/* All prompts; the first one `warmup` times before. */
+/* Runs all prompts, after `warmup` rounds over the first one. */
 static int run_prompts(struct bench *b, char *err, size_t errlen)
 {
     int status = ESP_OK;
@@ -164,27 +164,29 @@ static void print_table(const struct bench *b)
     }
 }
 
+static cJSON *choice_json(const struct bench *b, int i)
+{
+    const struct cli_choice *c = &b->choice[i];
+    cJSON *o = cJSON_CreateObject();
+    cli_json_choice(o, c->session);
+    cli_add(o, CLI_ITEM("tokens_per_second", cli_series_json(&c->speed)),
+            CLI_NUMBER("speedup", speedup(b, c)), CLI_NUMBER("least_speedup", b->least[i]),
+            CLI_ITEM("first_token_ms", cli_series_json(&c->first_token)),
+            CLI_ITEM("token_ms", cli_series_json(&c->token)),
+            CLI_ITEM("iterations", cli_series_json(&c->iterations)));
+    cli_json_acceptance(o, &c->acceptance);
+    return o;
+}
+
 static int print_json(const struct bench *b)
 {
     cJSON *o = cJSON_CreateObject(), *choices = cJSON_CreateArray();
     cli_json_models(o, b->engine);
-    cJSON_AddNumberToObject(o, "prompts", b->prompts);
-    cJSON_AddNumberToObject(o, "tokens", b->o->tokens);
-    cJSON_AddNumberToObject(o, "temperature", b->o->session.values.temperature);
-    for (int i = 0; i < b->count; i++) {
-        const struct cli_choice *c = &b->choice[i];
-        cJSON *choice = cJSON_CreateObject();
-        cli_json_choice(choice, c->session);
-        cli_add_series(choice, "tokens_per_second", &c->speed);
-        cJSON_AddNumberToObject(choice, "speedup", speedup(b, c));
-        cJSON_AddNumberToObject(choice, "least_speedup", b->least[i]);
-        cli_add_series(choice, "first_token_ms", &c->first_token);
-        cli_add_series(choice, "token_ms", &c->token);
-        cli_add_series(choice, "iterations", &c->iterations);
-        cli_json_acceptance(choice, &c->acceptance);
-        cJSON_AddItemToArray(choices, choice);
-    }
-    cJSON_AddItemToObject(o, "choices", choices);
+    for (int i = 0; i < b->count; i++)
+        cJSON_AddItemToArray(choices, choice_json(b, i));
+    cli_add(o, CLI_NUMBER("prompts", b->prompts), CLI_NUMBER("tokens", b->o->tokens),
+            CLI_NUMBER("temperature", b->o->session.values.temperature),
+            CLI_ITEM("choices", choices));
     return cli_print_json(o);
 }
 
@@ -217,7 +219,7 @@ static int run_bench(struct bench *b)
         cli_catch_interrupt();
         status = run_prompts(b, err, sizeof err);
     }
-    int code = status < 0        ? cli_fail(*err ? err : esp_status_message(status))
+    int code = status < 0        ? cli_code(status, err)
                : b->prompts == 0 ? EXIT_INTERRUPTED
                                  : print(b);
     for (int i = 0; i < b->count; i++)

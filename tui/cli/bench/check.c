@@ -1,11 +1,10 @@
 /* check.c - `espalier check`: proves on the loaded models that speculation changes nothing.
  *
- * For every pair of drafter and verifier a session writes short continuations, and each of
- * their tokens is compared with the target's exact distribution (engine/lossless.h); plain
- * decoding goes through the same tests first, and each pair is also compared with it directly.
- * A correct program fails one check in a thousand by chance: that probability is shared out
- * evenly among all tests of a run (Bonferroni). At temperature 0 every token must be the one of
- * plain decoding.
+ * Every pair of drafter and verifier writes short continuations. Each of their tokens is tested
+ * against the target's exact distribution (engine/lossless.h). Plain decoding takes the same
+ * tests first, and each pair is also compared with it directly. A correct program fails one run
+ * in a thousand by chance: this probability is divided evenly among all tests of a run
+ * (Bonferroni). At temperature 0 every token must be that of plain decoding.
  */
 #include <cJSON.h>
 #include <math.h>
@@ -19,7 +18,7 @@
 #include "tui/cli/session_json.h"
 #include "viz/safe.h"
 
-enum { TOKENS = 8, MOST_PAIRS = 1024, BAR = 30 };
+enum { TOKENS = 8, MOST_PAIRS = 1024 };
 static const double FALSE_ALARMS = 1e-3; /* of a run, by chance */
 
 struct pair {
@@ -52,7 +51,7 @@ static int open_session(struct run *r, const struct pair *pair, struct esp_sessi
     return esp_session_open(session, r->engine, &options, err, errlen);
 }
 
-/* Adds a pair if a session takes it; otherwise `err` says why not. */
+/* Adds a pair if a session accepts it. Otherwise `err` gets the reason. */
 static void add_pair(struct run *r, const char *drafter, const char *verifier, char *err,
                      size_t errlen)
 {
@@ -77,7 +76,7 @@ static void add_rules(struct run *r, const char *drafter, char *err, size_t errl
         add_pair(r, drafter, rule.name, err, errlen);
 }
 
-/* Plain decoding, then what the user asked for or all there is. */
+/* Lists plain decoding, then the pairs that the user named, or all. */
 static int list_pairs(struct run *r, char *err, size_t errlen)
 {
     struct esp_item drafter;
@@ -99,10 +98,9 @@ static bool progress(void *user, int done, int total)
     struct run *r = user;
     if (r->bar) {
         const struct pair *pair = &r->pair[r->done];
-        int filled = (int)((r->done + (double)done / total) * BAR / r->count);
-        fprintf(stderr, "\r[%.*s%*s] %d/%d  ", filled, "##############################",
-                BAR - filled, "", r->done + 1, r->count);
-        esp_safe_print(stderr, "%.30s, %.20s", pair->drafter_name, pair->verifier_name);
+        cli_draw_bar(stderr, (r->done + (double)done / total) / r->count);
+        esp_safe_print(stderr, "%d/%d  %.30s, %.20s", r->done + 1, r->count, pair->drafter_name,
+                       pair->verifier_name);
         fputs("\033[K", stderr);
     }
     return !cli_interrupted;
@@ -137,7 +135,7 @@ static double smallest_p(const struct pair *pair)
     return p;
 }
 
-/* What a p must not fall below. */
+/* The smallest p that passes. */
 static double least_p(const struct run *r)
 {
     return FALSE_ALARMS / (r->count * (ESP_LOSSLESS_TEST_COUNT + 1));
@@ -197,32 +195,28 @@ static void print_table(const struct run *r)
 
 static cJSON *test_json(const struct esp_chi_square *test)
 {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddNumberToObject(o, "chi_square", test->value);
-    cJSON_AddNumberToObject(o, "freedom", test->freedom);
-    cJSON_AddNumberToObject(o, "p", test->p);
-    return o;
+    return cli_object(CLI_NUMBER("chi_square", test->value),
+                      CLI_NUMBER("freedom", test->freedom), CLI_NUMBER("p", test->p));
 }
 
 static cJSON *pair_json(const struct run *r, const struct pair *pair)
 {
     cJSON *o = cJSON_CreateObject(), *tests = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "drafter", pair->drafter_name);
-    cJSON_AddStringToObject(o, "verifier", pair->verifier_name);
-    cJSON_AddNumberToObject(o, "tokens", pair->result.tokens);
-    cJSON_AddNumberToObject(o, "tokens_per_iteration", pair->tokens_per_iteration);
-    cJSON_AddNumberToObject(o, "impossible", pair->result.impossible);
+    cli_add(o, CLI_TEXT("drafter", pair->drafter_name),
+            CLI_TEXT("verifier", pair->verifier_name),
+            CLI_NUMBER("tokens", pair->result.tokens),
+            CLI_NUMBER("tokens_per_iteration", pair->tokens_per_iteration),
+            CLI_NUMBER("impossible", pair->result.impossible));
     if (r->o->session.values.temperature > 0) {
         for (int t = 0; t < ESP_LOSSLESS_TEST_COUNT; t++)
             cJSON_AddItemToObject(tests, esp_lossless_test_name(t),
                                   test_json(&pair->result.test[t]));
         cJSON_AddItemToObject(tests, "plain", test_json(&pair->plain));
-        cJSON_AddNumberToObject(o, "total_variation", pair->result.distance);
-        cJSON_AddNumberToObject(o, "total_variation_below", pair->result.limit);
+        cli_add(o, CLI_NUMBER("total_variation", pair->result.distance),
+                CLI_NUMBER("total_variation_below", pair->result.limit));
     }
-    cJSON_AddItemToObject(o, "tests", tests);
-    cJSON_AddBoolToObject(o, "lossy", pair->lossy);
-    cJSON_AddBoolToObject(o, "passed", passes(r, pair));
+    cli_add(o, CLI_ITEM("tests", tests), CLI_BOOL("lossy", pair->lossy),
+            CLI_BOOL("passed", passes(r, pair)));
     return o;
 }
 
@@ -231,19 +225,15 @@ static int print_json(const struct run *r, bool passed)
     cJSON *o = cJSON_CreateObject(), *pairs = cJSON_CreateArray();
     int window, sinks;
     esp_window_of(&r->o->session.values, esp_engine_context(r->engine), &window, &sinks);
-    cJSON_AddNumberToObject(o, "temperature", r->o->session.values.temperature);
-    cJSON_AddNumberToObject(o, "top_p",
-                            r->o->session.values.top_p > 0 ? r->o->session.values.top_p : 1);
-    cJSON_AddNumberToObject(o, "top_k", r->o->session.values.top_k);
-    cJSON_AddNumberToObject(o, "trials", r->o->trials);
-    cJSON_AddNumberToObject(o, "window", window);
-    cJSON_AddNumberToObject(o, "sinks", sinks);
-    cJSON_AddNumberToObject(o, "false_alarms", FALSE_ALARMS);
-    cJSON_AddNumberToObject(o, "least_p", least_p(r));
+    cli_add(
+        o, CLI_NUMBER("temperature", r->o->session.values.temperature),
+        CLI_NUMBER("top_p", r->o->session.values.top_p > 0 ? r->o->session.values.top_p : 1),
+        CLI_NUMBER("top_k", r->o->session.values.top_k), CLI_NUMBER("trials", r->o->trials),
+        CLI_NUMBER("window", window), CLI_NUMBER("sinks", sinks),
+        CLI_NUMBER("false_alarms", FALSE_ALARMS), CLI_NUMBER("least_p", least_p(r)));
     for (int i = 0; i < r->count; i++)
         cJSON_AddItemToArray(pairs, pair_json(r, &r->pair[i]));
-    cJSON_AddItemToObject(o, "pairs", pairs);
-    cJSON_AddBoolToObject(o, "passed", passed);
+    cli_add(o, CLI_ITEM("pairs", pairs), CLI_BOOL("passed", passed));
     return cli_print_json(o);
 }
 
@@ -274,8 +264,7 @@ static int check_all(struct run *r, char *err, size_t errlen)
         status = list_pairs(r, err, errlen);
     for (; status == ESP_OK && r->done < r->count; r->done++)
         status = measure(r, &r->pair[r->done], err, errlen);
-    if (r->bar)
-        fprintf(stderr, "\r\033[K");
+    cli_clear_bar(r->bar);
     return status;
 }
 
@@ -291,8 +280,8 @@ static int run(struct cli_options *o)
     int status = check_all(&r, err, sizeof err), code = EXIT_DONE;
     if (cli_interrupted)
         code = EXIT_INTERRUPTED;
-    else if (status < 0)
-        code = cli_fail(*err ? err : esp_status_message(status));
+    else
+        code = cli_code(status, err);
     if (code == EXIT_DONE) {
         for (int i = 0; i < r.count; i++)
             passed = passed && passes(&r, &r.pair[i]);

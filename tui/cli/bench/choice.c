@@ -1,4 +1,4 @@
-/* choice.c - choices of drafter and verifier measured on prompts; see choice.h. */
+/* choice.c - see choice.h. */
 #include "tui/cli/bench/choice.h"
 
 #include <math.h>
@@ -26,11 +26,10 @@ double cli_deviation(const struct cli_series *s)
     return spread > 0 ? sqrt(spread / (s->count - 1)) : 0;
 }
 
-void cli_add_series(cJSON *to, const char *name, const struct cli_series *s)
+cJSON *cli_series_json(const struct cli_series *s)
 {
-    cJSON *object = cJSON_AddObjectToObject(to, name);
-    cJSON_AddNumberToObject(object, "mean", cli_mean(s));
-    cJSON_AddNumberToObject(object, "deviation", cli_deviation(s));
+    return cli_object(CLI_NUMBER("mean", cli_mean(s)),
+                      CLI_NUMBER("deviation", cli_deviation(s)));
 }
 
 static void on_event(void *user, const struct esp_event *event)

@@ -1,8 +1,8 @@
-/* choice.h - a choice of drafter and verifier that is measured on prompts beside others.
+/* choice.h - a drafter with its verifier, measured on prompts beside others.
  *
- * `espalier bench` and `espalier tune` use it: both let every choice continue a prompt before
- * the next prompt's turn, so that a machine that slows down slows all choices alike. A figure
- * is a mean over prompts; a prompt after which the text ended at once has none.
+ * `espalier bench` and `espalier tune` use it: all choices continue a prompt before the next
+ * prompt's turn, so a machine that slows down slows all of them. A figure is a mean over
+ * prompts. A prompt after which the text ended at once has none.
  */
 #ifndef ESP_CLI_CHOICE_H
 #define ESP_CLI_CHOICE_H
@@ -25,9 +25,9 @@ struct cli_choice {
     char spec[CLI_CHOICE_SPEC]; /* "drafter" or "drafter+verifier" */
     char verifier[ESP_SPEC_TEXT];
     struct esp_session *session; /* NULL: closed */
-    bool counting;               /* do iterations go to `acceptance`? */
+    bool counting;               /* whether iterations go to `acceptance` */
     struct esp_acceptance acceptance;
-    cJSON *steps; /* [nodes, accepted] of every iteration is added to it; NULL: nowhere */
+    cJSON *steps; /* gets [nodes, accepted] of every iteration; NULL: unused */
     /* Speed in tokens per second, times in ms, tokens and iterations of a continuation. */
     struct cli_series speed, first_token, token, tokens, iterations;
     double latest; /* speed of the last run that was counted; 0: it gave no token */
@@ -37,17 +37,17 @@ void cli_count(struct cli_series *series, double value);
 double cli_mean(const struct cli_series *series);      /* 0 of nothing */
 double cli_deviation(const struct cli_series *series); /* of a sample */
 /* An object with mean and deviation. */
-void cli_add_series(cJSON *to, const char *name, const struct cli_series *series);
+cJSON *cli_series_json(const struct cli_series *series);
 
-/* Opens a session for `spec` and sets all figures to nothing. `session` says the rest of its
- * settings; its observer is replaced, so the choice must stay where it is. Says on standard
- * error what there is no room for. Returns 0, or a negative status with a sentence. */
+/* Opens a session for `spec` and clears all figures. `session` has the other settings. The
+ * session's observer gets the address of the choice, so the choice must not move. Notices go to
+ * standard error. Returns 0, or a negative status with a message. */
 int cli_choice_open(struct cli_choice *choice, const char *spec, struct esp_engine *engine,
                     const struct esp_session_options *session, char *err, size_t errlen);
 void cli_choice_close(struct cli_choice *choice); /* keeps the figures */
 
-/* Continues a prompt, of which at most `prompt_tokens` tokens are taken, by at most `tokens`.
- * Returns 0, also when interrupted, or a negative status with a sentence. */
+/* Continues the first `prompt_tokens` tokens of a prompt by at most `tokens` tokens. Returns 0,
+ * also when interrupted, or a negative status with a message. */
 int cli_choice_run(struct cli_choice *choice, const char *prompt, size_t length,
                    int prompt_tokens, int tokens, char *err, size_t errlen);
 /* Adds the last run to the figures. */

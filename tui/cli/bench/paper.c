@@ -1,5 +1,4 @@
-/* paper.c - reads a paper's figures and those from here; see paper.h. Both files are untrusted.
- */
+/* paper.c - see paper.h. Both files are untrusted. */
 #include "tui/cli/bench/paper.h"
 
 #include <cJSON.h>
@@ -14,72 +13,32 @@
 
 enum { CONDITIONS = 4 };
 
-/* Rows of a table whose cells have these values. */
-struct condition {
-    char key[ESP_BESIDE_TEXT], value[ESP_BESIDE_TEXT];
-};
-
+/* Conditions for rows of a table: the values of some cells. */
 struct conditions {
-    struct condition of[CONDITIONS];
+    struct {
+        char key[ESP_BESIDE_TEXT], value[ESP_BESIDE_TEXT];
+    } of[CONDITIONS];
     int count;
 };
 
-struct reading {
-    struct esp_beside *beside;
-    const char *path;
+struct paper {
+    struct esp_beside beside;
     char results[PATH_MAX], column[ESP_BESIDE_TEXT];
     struct conditions here[ESP_BESIDE_HERE], row[ESP_BESIDE_ROWS];
-    int number; /* of the line */
-    char *err;
-    size_t errlen;
 };
-
-static int wrong(const struct reading *r, const char *why)
-{
-    return esp_fail(r->err, r->errlen, ESP_E_FORMAT, "%s, line %d: %s", r->path, r->number,
-                    why);
-}
 
 /* ------------------------------------------------------------------ lines */
 
-static int take_text(const struct reading *r, char to[ESP_BESIDE_TEXT], const char *text)
+static int take_results(void *user, struct esp_file_line *line)
 {
-    if (!*text || strlen(text) >= ESP_BESIDE_TEXT)
-        return wrong(r, "there is no text, or it is too long");
-    strcpy(to, text);
-    return ESP_OK;
+    struct paper *p = user;
+    return *line->text && esp_path_beside(p->results, sizeof p->results, line->path,
+                                          line->text) == ESP_OK
+               ? (int)ESP_OK
+               : esp_wrong_line(line, "results takes a FILE");
 }
 
-static int take_title(struct reading *r, char *text)
-{
-    return take_text(r, r->beside->title, text);
-}
-
-static int take_measure(struct reading *r, char *text)
-{
-    return take_text(r, r->beside->measure, text);
-}
-
-static int take_paper(struct reading *r, char *text)
-{
-    return take_text(r, r->beside->paper, text);
-}
-
-static int take_column(struct reading *r, char *text)
-{
-    return take_text(r, r->column, text);
-}
-
-/* A file beside this one. */
-static int take_results(struct reading *r, char *text)
-{
-    const char *slash = *text == '/' ? NULL : strrchr(r->path, '/');
-    const int length = slash ? (int)(slash - r->path) + 1 : 0;
-    const int n = snprintf(r->results, sizeof r->results, "%.*s%s", length, r->path, text);
-    return *text && n < (int)sizeof r->results ? (int)ESP_OK : wrong(r, "results takes a FILE");
-}
-
-/* A number that a bar can have; NaN: it is none. */
+/* The length of a bar; NaN: not a valid one. */
 static double value_of(const char *text)
 {
     char *end;
@@ -87,95 +46,72 @@ static double value_of(const char *text)
     return end != text && !*end && value > 0 && value < 1e6 ? value : NAN;
 }
 
-/* Takes the part up to the next '|' off *text, without blanks around it. */
-static char *next_part(char **text)
-{
-    char *part = *text + strspn(*text, " \t"), *end = part + strcspn(part, "|");
-    *text = *end ? end + 1 : end;
-    *end = '\0';
-    while (end > part && strchr(" \t", end[-1]))
-        *--end = '\0';
-    return part;
-}
-
 /* KEY VALUE | KEY VALUE ... */
-static int take_conditions(const struct reading *r, struct conditions *c, char *text)
+static int take_conditions(struct conditions *c, struct esp_file_line *line)
 {
-    while (*text) {
-        char *key = next_part(&text), *value = key + strcspn(key, " \t");
+    int status = ESP_OK;
+    while (*line->text && status == ESP_OK) {
+        char *value = esp_take_part(&line->text, "|"), *key = esp_take_part(&value, " \t");
         if (c->count == CONDITIONS)
-            return wrong(r, "there are too many conditions");
-        struct condition *one = &c->of[c->count++];
-        if (*value)
-            *value++ = '\0';
-        int status = take_text(r, one->key, key);
+            return esp_wrong_line(line, "there are too many conditions");
+        status = esp_take_text(line, c->of[c->count].key, ESP_BESIDE_TEXT, key);
         if (status == ESP_OK)
-            status = take_text(r, one->value, value + strspn(value, " \t"));
-        if (status < 0)
-            return status;
+            status = esp_take_text(line, c->of[c->count++].value, ESP_BESIDE_TEXT, value);
     }
-    return ESP_OK;
-}
-
-static int take_here(struct reading *r, char *text)
-{
-    struct esp_beside *b = r->beside;
-    if (b->here_count == ESP_BESIDE_HERE)
-        return wrong(r, "there are too many lines: here");
-    int status = take_text(r, b->here[b->here_count], next_part(&text));
-    if (status == ESP_OK)
-        status = take_conditions(r, &r->here[b->here_count++], text);
     return status;
 }
 
-static int take_row(struct reading *r, char *text)
+static int take_here(void *user, struct esp_file_line *line)
 {
-    struct esp_beside *b = r->beside;
+    struct paper *p = user;
+    struct esp_beside *b = &p->beside;
+    if (b->here_count == ESP_BESIDE_HERE)
+        return esp_wrong_line(line, "there are too many lines: here");
+    int status = esp_take_text(line, b->here[b->here_count], ESP_BESIDE_TEXT,
+                               esp_take_part(&line->text, "|"));
+    return status < 0 ? status : take_conditions(&p->here[b->here_count++], line);
+}
+
+static int take_row(void *user, struct esp_file_line *line)
+{
+    struct paper *p = user;
+    struct esp_beside *b = &p->beside;
     struct esp_beside_row *row = &b->row[b->rows];
     if (b->rows == ESP_BESIDE_ROWS)
-        return wrong(r, "there are too many rows");
-    int status = take_text(r, row->label, next_part(&text));
-    const char *value = next_part(&text);
+        return esp_wrong_line(line, "there are too many rows");
+    int status =
+        esp_take_text(line, row->label, ESP_BESIDE_TEXT, esp_take_part(&line->text, "|"));
+    const char *value = esp_take_part(&line->text, "|");
     row->paper = value_of(value);
     if (status == ESP_OK && !isfinite(row->paper) && strcmp(value, "-") != 0)
-        status =
-            wrong(r, "row takes NAME | VALUE | KEY VALUE ..., or - where there is no value");
-    if (status == ESP_OK)
-        status = take_conditions(r, &r->row[b->rows++], text);
-    return status;
+        status = esp_wrong_line(
+            line, "row takes NAME | VALUE | KEY VALUE ..., or - where there is no value");
+    return status < 0 ? status : take_conditions(&p->row[b->rows++], line);
 }
 
-static int take_reference(struct reading *r, char *text)
+static int take_reference(void *user, struct esp_file_line *line)
 {
-    char *label = text + strcspn(text, " \t");
-    if (*label)
-        *label++ = '\0';
-    r->beside->reference = value_of(text);
-    if (!isfinite(r->beside->reference))
-        return wrong(r, "reference takes a VALUE above 0 and a NAME");
-    return take_text(r, r->beside->reference_label, label + strspn(label, " \t"));
+    struct esp_beside *b = &((struct paper *)user)->beside;
+    b->reference = value_of(esp_take_part(&line->text, " \t"));
+    if (!isfinite(b->reference))
+        return esp_wrong_line(line, "reference takes a VALUE above 0 and a NAME");
+    return esp_take_text(line, b->reference_label, ESP_BESIDE_TEXT, line->text);
 }
 
-static const struct {
-    const char *name;
-    int (*take)(struct reading *r, char *text);
-} lines[] = {
-    {"title", take_title},   {"measure", take_measure},     {"paper", take_paper},
-    {"column", take_column}, {"results", take_results},     {"here", take_here},
-    {"row", take_row},       {"reference", take_reference},
+#define TEXT(field) NULL, offsetof(struct paper, field), ESP_BESIDE_TEXT
+static const struct esp_line_kind kinds[] = {
+    {"title", TEXT(beside.title)},     {"measure", TEXT(beside.measure)},
+    {"paper", TEXT(beside.paper)},     {"column", TEXT(column)},
+    {"results", .take = take_results}, {"here", .take = take_here},
+    {"row", .take = take_row},         {"reference", .take = take_reference},
 };
 
-static int take_line(void *user, char *line, int number, char *err, size_t errlen)
+static int take_line(void *user, struct esp_file_line *line)
 {
-    struct reading *r = user;
-    const size_t length = strcspn(line, " \t");
-    r->number = number;
-    r->err = err;
-    r->errlen = errlen;
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        if (strlen(lines[i].name) == length && strncmp(lines[i].name, line, length) == 0)
-            return lines[i].take(r, line + length + strspn(line + length, " \t"));
-    return wrong(r, "there is no such line; sessions/samples/README.md lists them");
+    int status = esp_take_kind(kinds, sizeof kinds / sizeof *kinds, user, line);
+    return status == 1 ? esp_wrong_line(line, "there is no such line; "
+                                              "sessions/samples/README.md lists them")
+                       : status;
 }
 
 /* ------------------------------------------------------------------ the table */
@@ -183,18 +119,18 @@ static int take_line(void *user, char *line, int number, char *err, size_t errle
 static bool holds(const cJSON *row, const struct conditions *conditions)
 {
     for (int i = 0; i < conditions->count; i++) {
-        const struct condition *c = &conditions->of[i];
-        const cJSON *cell = cJSON_GetObjectItemCaseSensitive(row, c->key);
+        const char *value = conditions->of[i].value;
+        const cJSON *cell = cJSON_GetObjectItemCaseSensitive(row, conditions->of[i].key);
         char *end;
-        const double number = strtod(c->value, &end);
+        const double number = strtod(value, &end);
         if (!(cJSON_IsNumber(cell) && !*end && fabs(cell->valuedouble - number) < 1e-9) &&
-            !(cJSON_IsString(cell) && strcmp(cell->valuestring, c->value) == 0))
+            !(cJSON_IsString(cell) && strcmp(cell->valuestring, value) == 0))
             return false;
     }
     return true;
 }
 
-/* The mean over all rows of the table that are meant; NaN if there is none. */
+/* The mean over the rows that meet both conditions; NaN: none does. */
 static double mean_of(const cJSON *rows, const char *column, const struct conditions *a,
                       const struct conditions *b)
 {
@@ -235,19 +171,19 @@ static void name_source(struct esp_beside *b, const cJSON *table)
              number_in(table, "tokens"));
 }
 
-static int take_table(struct reading *r)
+static int take_table(struct paper *p, const char *path, char *err, size_t errlen)
 {
-    struct esp_beside *b = r->beside;
+    struct esp_beside *b = &p->beside;
     cJSON *table = NULL;
-    int status = cli_suite_read_table(&table, r->results, r->err, r->errlen);
+    int status = cli_suite_read_table(&table, p->results, err, errlen);
     const cJSON *rows = cJSON_GetObjectItemCaseSensitive(table, "rows");
     for (int i = 0; i < b->rows && status == ESP_OK; i++)
         for (int j = 0; j < b->here_count && status == ESP_OK; j++) {
-            b->row[i].here[j] = mean_of(rows, r->column, &r->row[i], &r->here[j]);
+            b->row[i].here[j] = mean_of(rows, p->column, &p->row[i], &p->here[j]);
             if (!isfinite(b->row[i].here[j]))
-                status = esp_fail(r->err, r->errlen, ESP_E_MISMATCH,
-                                  "%s: %s has no %s for row '%s', %s", r->path, r->results,
-                                  r->column, b->row[i].label, b->here[j]);
+                status =
+                    esp_fail(err, errlen, ESP_E_MISMATCH, "%s: %s has no %s for row '%s', %s",
+                             path, p->results, p->column, b->row[i].label, b->here[j]);
         }
     if (status == ESP_OK)
         name_source(b, table);
@@ -263,18 +199,17 @@ bool cli_is_paper(const char *path)
 
 int cli_paper_read(struct esp_beside *beside, const char *path, char *err, size_t errlen)
 {
-    struct reading *r = calloc(1, sizeof *r);
-    if (!r)
+    struct paper *p = calloc(1, sizeof *p);
+    if (!p)
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the figures");
-    memset(beside, 0, sizeof *beside);
-    *r = (struct reading){.beside = beside, .path = path, .err = err, .errlen = errlen};
-    int status = esp_line_file_read(path, take_line, r, err, errlen);
-    if (status == ESP_OK && (!*beside->title || !*r->results || !*r->column ||
-                             beside->rows == 0 || beside->here_count == 0))
+    int status = esp_line_file_read(path, take_line, p, err, errlen);
+    if (status == ESP_OK && (!*p->beside.title || !*p->results || !*p->column ||
+                             p->beside.rows == 0 || p->beside.here_count == 0))
         status = esp_fail(err, errlen, ESP_E_FORMAT,
                           "%s: title, results, column, here and row must be there", path);
     if (status == ESP_OK)
-        status = take_table(r);
-    free(r);
+        status = take_table(p, path, err, errlen);
+    *beside = p->beside;
+    free(p);
     return status;
 }

@@ -1,5 +1,4 @@
-/* paper.h - a file that holds figures of a paper, and says which of a suite's stand beside
- * them.
+/* paper.h - a file with figures of a paper, and where a suite has the same figures.
  *
  * sessions/samples/NAME.paper; sessions/samples/README.md describes its lines.
  */
@@ -8,12 +7,11 @@
 
 #include "viz/beside.h"
 
-/* Does the name of a file say that it is one? */
+/* Whether the name of a file ends in ".paper". */
 bool cli_is_paper(const char *path);
 
-/* Reads the file, and the figures from here out of the table that it names (a suite's results
- * as JSON, beside it). Returns 0, or a negative status with a sentence: also where a row of the
- * table is named that there is not. */
+/* Reads the file and the table that it names (a suite's results as JSON, beside it). Returns 0,
+ * or a negative status with a message, also if the table lacks a row. */
 int cli_paper_read(struct esp_beside *beside, const char *path, char *err, size_t errlen);
 
 #endif

@@ -1,4 +1,4 @@
-/* prompt_list.c - prompts out of a text; see prompt_list.h. */
+/* prompt_list.c - see prompt_list.h. */
 #include "tui/cli/bench/prompt_list.h"
 
 #include <cJSON.h>
@@ -14,7 +14,7 @@ static int add(struct cli_prompts *list, const char *text, size_t length, const 
 {
     const size_t room = (size_t)list->count;
     struct cli_prompt *larger = list->prompt;
-    if ((room & (room - 1)) == 0) /* full: there is room for a power of two, or for none */
+    if ((room & (room - 1)) == 0) /* full: the room is always a power of two, or 0 */
         larger = realloc(list->prompt, (room ? 2 * room : 1) * sizeof *larger);
     if (!larger)
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the prompts");

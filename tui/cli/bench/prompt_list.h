@@ -16,16 +16,17 @@ struct cli_prompts {
     int count;
 };
 
-/* Takes a text apart. Its first line that is not empty decides what it is: if it begins with
- * '{', every line is a JSON object {"prompt": TEXT, "category": TEXT}, whose other members are
- * left aside; else every line is a prompt. Empty lines and empty prompts are left out; no
- * prompt at all is an error. `name` stands for the text in sentences. Returns 0 or a negative
- * status with a sentence; then the list is empty. */
+/* Divides a text into prompts. If its first line that is not empty begins with '{', every line
+ * is a JSON object {"prompt": TEXT, "category": TEXT}; other members are ignored. Otherwise
+ * every line is a prompt. Empty lines and empty prompts are skipped; a text without prompts is
+ * an error. Messages call the text `name`. Returns 0 or a negative status with a message; then
+ * the list is empty. */
 int cli_prompts_take(struct cli_prompts *prompts, const char *text, size_t length,
                      const char *name, char *err, size_t errlen);
-/* The first `most` of them stay. */
+/* Keeps the first `most` prompts. */
 void cli_prompts_keep(struct cli_prompts *prompts, int most);
-/* The prompts of -p, -f or standard input, --prompts of them at most. Returns 0, or an exit code after a sentence. */
+/* Reads the prompts of -p, -f or standard input, at most --prompts. Returns 0, or an exit code
+ * after printing a message. */
 struct cli_options;
 int cli_read_prompts(struct cli_prompts *prompts, const struct cli_options *options);
 void cli_prompts_free(struct cli_prompts *prompts);

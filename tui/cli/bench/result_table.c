@@ -1,4 +1,4 @@
-/* result_table.c - tables of results; see result_table.h. */
+/* result_table.c - see result_table.h. */
 #include "tui/cli/bench/result_table.h"
 
 #include <math.h>
@@ -67,7 +67,7 @@ static const struct cli_cell *at(const struct cli_table *t, int row, int column)
     return &t->cell[(size_t)row * (size_t)t->columns + (size_t)column];
 }
 
-/* A cell as text; a number that there is not is `none`. */
+/* A cell as text; `none` if it is empty. */
 static const char *shown(const struct cli_table *t, int row, int column, const char *none,
                          char text[CELL])
 {
@@ -83,9 +83,9 @@ static const char *shown(const struct cli_table *t, int row, int column, const c
 
 /* ------------------------------------------------------------------ CSV, JSON, Markdown */
 
-/* Labels and categories are anybody's text, and a table goes to spreadsheets, browsers and
- * terminals. What a terminal must not receive gets the stand-ins of safe.h in CSV and Markdown,
- * newlines as well, and escapes in JSON. */
+/* Labels and categories are untrusted text, and a table goes to spreadsheets, browsers and
+ * terminals. CSV and Markdown replace what could act on a terminal, and newlines, as safe.h
+ * does; JSON escapes it. */
 
 /* -0.5 and 1e3, but not -1+1. */
 static bool is_number(const char *text)
@@ -95,7 +95,7 @@ static bool is_number(const char *text)
     return end != text && !*end && strspn(text, "0123456789.eE+-") == strlen(text);
 }
 
-/* Would a spreadsheet take it as a formula? Those of East Asia take wide signs, too. */
+/* Whether a spreadsheet would read it as a formula. East Asian ones accept wide signs, too. */
 static bool is_formula(const char *text)
 {
     static const char *const signs[] = {"=",      "+",      "-",      "@",
@@ -176,11 +176,6 @@ static void print_cell(FILE *file, const char *text)
     fputc(' ', file);
 }
 
-static void print_rule(FILE *file, bool key)
-{
-    fputs(key ? "|---" : "|---:", file);
-}
-
 void cli_table_markdown(const struct cli_table *t, FILE *file)
 {
     char text[CELL];
@@ -188,7 +183,7 @@ void cli_table_markdown(const struct cli_table *t, FILE *file)
         print_cell(file, t->column[i].heading);
     fputs("|\n", file);
     for (int i = 0; i < t->columns; i++)
-        print_rule(file, t->column[i].key);
+        fputs(t->column[i].key ? "|---" : "|---:", file);
     fputs("|\n", file);
     for (int row = 0; row < t->rows; row++) {
         for (int i = 0; i < t->columns; i++)
@@ -199,38 +194,39 @@ void cli_table_markdown(const struct cli_table *t, FILE *file)
 
 /* ------------------------------------------------------------------ pivots */
 
-/* Do two rows have the same keys, but for column `besides`? */
-static bool same_keys(const struct cli_table *t, int a, int b, int besides)
-{
-    char one[CELL], other[CELL];
-    for (int i = 0; i < t->columns; i++)
-        if (t->column[i].key && i != besides &&
-            strcmp(shown(t, a, i, "", one), shown(t, b, i, "", other)) != 0)
-            return false;
-    return true;
-}
-
 static bool same_cell(const struct cli_table *t, int a, int b, int column)
 {
     char one[CELL], other[CELL];
     return strcmp(shown(t, a, column, "", one), shown(t, b, column, "", other)) == 0;
 }
 
-/* Is the row the first with its keys (but for `besides`), or with its value of `column`? */
-static bool is_first(const struct cli_table *t, int row, int besides)
+/* Whether two rows have the same keys, apart from column `besides`. */
+static bool same_keys(const struct cli_table *t, int a, int b, int besides)
 {
-    for (int i = 0; i < row; i++)
-        if (same_keys(t, i, row, besides))
+    for (int i = 0; i < t->columns; i++)
+        if (t->column[i].key && i != besides && !same_cell(t, a, b, i))
             return false;
     return true;
 }
 
-static bool is_new_value(const struct cli_table *t, int row, int column)
+/* Whether no earlier row is the same for `same`. */
+static bool is_first(const struct cli_table *t, int row, int column,
+                     bool (*same)(const struct cli_table *t, int a, int b, int column))
 {
-    for (int i = 0; i < row; i++)
-        if (same_cell(t, i, row, column))
-            return false;
-    return true;
+    int i = 0;
+    while (i < row && !same(t, i, row, column))
+        i++;
+    return i == row;
+}
+
+/* The row with the keys of one and the value of column x of another; -1: none. */
+static int find_row(const struct cli_table *t, int keys, int value, int x)
+{
+    int i = t->rows - 1, found = -1;
+    for (; i >= 0; i--)
+        if (same_keys(t, i, keys, x) && same_cell(t, i, value, x))
+            found = i;
+    return found;
 }
 
 void cli_table_pivot(const struct cli_table *t, const char *across, const char *column,
@@ -238,45 +234,39 @@ void cli_table_pivot(const struct cli_table *t, const char *across, const char *
 {
     const int x = cli_table_find(t, across), y = cli_table_find(t, column);
     char text[CELL], heading[2 * CELL];
+    int keys = 0, values = 0;
     if (x < 0 || y < 0)
         return;
     for (int i = 0; i < t->columns; i++)
-        if (t->column[i].key && i != x)
+        if (t->column[i].key && i != x && ++keys)
             print_cell(file, t->column[i].heading);
     for (int row = 0; row < t->rows; row++)
-        if (is_new_value(t, row, x)) {
+        if (is_first(t, row, x, same_cell) && ++values) {
             snprintf(heading, sizeof heading, "%s %s", t->column[x].heading,
                      shown(t, row, x, "-", text));
             print_cell(file, heading);
         }
     fputs("|\n", file);
-    for (int i = 0; i < t->columns; i++)
-        if (t->column[i].key && i != x)
-            print_rule(file, true);
-    for (int row = 0; row < t->rows; row++)
-        if (is_new_value(t, row, x))
-            print_rule(file, false);
+    for (int i = 0; i < keys + values; i++)
+        fputs(i < keys ? "|---" : "|---:", file);
     fputs("|\n", file);
     for (int row = 0; row < t->rows; row++) {
-        if (!is_first(t, row, x))
+        if (!is_first(t, row, x, same_keys))
             continue;
         for (int i = 0; i < t->columns; i++)
             if (t->column[i].key && i != x)
                 print_cell(file, shown(t, row, i, "-", text));
         for (int value = 0; value < t->rows; value++) {
-            if (!is_new_value(t, value, x))
+            if (!is_first(t, value, x, same_cell))
                 continue;
-            int found = 0;
-            while (found < t->rows &&
-                   !(same_keys(t, found, row, x) && same_cell(t, found, value, x)))
-                found++;
-            print_cell(file, found < t->rows ? shown(t, found, y, "-", text) : "-");
+            const int found = find_row(t, row, value, x);
+            print_cell(file, found < 0 ? "-" : shown(t, found, y, "-", text));
         }
         fputs("|\n", file);
     }
 }
 
-/* Does a row have the value of column `key` that the condition names? */
+/* Whether a row has this value in column `key`. */
 static bool meets(const struct cli_table *t, int row, int key, const char *value, size_t length)
 {
     char text[CELL];
@@ -341,9 +331,7 @@ static void label_row(const struct cli_table *t, int row, int x, const char *ref
     for (int i = 0; i < t->columns; i++) {
         if (!t->column[i].key || (i == x && i != named) || used >= CELL - 1)
             continue;
-        if (!at(t, row, i)->text && !isfinite(at(t, row, i)->number))
-            continue;
-        if (at(t, row, i)->text && !*at(t, row, i)->text)
+        if (!*shown(t, row, i, "", text))
             continue;
         const bool number = isfinite(at(t, row, i)->number);
         used += (size_t)snprintf(label + used, CELL - used, "%s%s%s%s", used ? ", " : "",
@@ -362,18 +350,18 @@ static bool same_series(const struct cli_table *t, int a, int b, int x, const ch
 
 static bool begins_series(const struct cli_table *t, int row, int x, const char *reference)
 {
-    for (int i = 0; i < row; i++)
-        if (same_series(t, i, row, x, reference))
-            return false;
-    return true;
+    int i = 0;
+    while (i < row && !same_series(t, i, row, x, reference))
+        i++;
+    return i == row;
 }
 
 struct plotted {
     char label[SERIES][CELL];
-    struct esp_plot_series series[SERIES];
-    const char **names;
-    double *x, *y, *error; /* (rows) */
-    int names_count, count;
+    struct esp_plot_series series[SERIES]; /* (count) */
+    const char **names;                    /* (names_count) of x */
+    double *x, *y, *error;                 /* (used) */
+    int count, names_count, used;
 };
 
 /* The place of a row's x: its number, or that of its name; NaN if it holds for all x. */
@@ -392,53 +380,54 @@ static double place(const struct cli_table *t, int row, int x, const char *refer
     return p->names_count++;
 }
 
+/* Adds the series that begins with a row. */
+static void add_series(const struct cli_table *t, int row, int x, int y, const char *reference,
+                       struct plotted *p)
+{
+    struct esp_plot_series *s = &p->series[p->count];
+    label_row(t, row, x, reference, p->label[p->count]);
+    *s = (struct esp_plot_series){.label = p->label[p->count++],
+                                  .x = p->x + p->used,
+                                  .y = p->y + p->used,
+                                  .error = p->error + p->used,
+                                  .reference = key_of(t, row, reference) >= 0};
+    for (int i = row; i < t->rows; i++)
+        if (same_series(t, i, row, x, reference)) {
+            p->x[p->used] = place(t, i, x, reference, p);
+            p->error[p->used] = at(t, i, y)->spread;
+            p->y[p->used++] = at(t, i, y)->number;
+            s->count++;
+        }
+}
+
 void cli_table_plot(const struct cli_table *t, const char *title, const char *x_name,
                     const char *y_name, const char *reference, struct esp_drawing *drawing)
 {
     const int x = cli_table_find(t, x_name), y = cli_table_find(t, y_name);
-    struct plotted *p = calloc(1, sizeof *p);
     const size_t rows = (size_t)t->rows + 1;
-    if (p) {
-        p->names = calloc(rows, sizeof *p->names);
-        p->x = calloc(rows, sizeof *p->x);
-        p->y = calloc(rows, sizeof *p->y);
-        p->error = calloc(rows, sizeof *p->error);
+    struct plotted *p = calloc(1, sizeof *p);
+    double *numbers = calloc(3 * rows, sizeof *numbers);
+    const char **names = calloc(rows, sizeof *names);
+    drawing->failed = drawing->failed || !p || !numbers || !names;
+    if (p && numbers && names) {
+        p->x = numbers;
+        p->y = p->x + rows;
+        p->error = p->y + rows;
+        p->names = names;
+        for (int row = 0; x >= 0 && y >= 0 && row < t->rows && p->count < SERIES; row++)
+            if (begins_series(t, row, x, reference))
+                add_series(t, row, x, y, reference, p);
+        const struct esp_plot plot = {.title = title,
+                                      .x_label = x >= 0 ? t->column[x].heading : x_name,
+                                      .y_label = y >= 0 ? t->column[y].heading : y_name,
+                                      .names = p->names_count ? p->names : NULL,
+                                      .name_count = p->names_count,
+                                      .series = p->series,
+                                      .series_count = p->count,
+                                      .error_label = "deviation over the prompts"};
+        esp_plot_draw(&plot, drawing);
     }
-    int used = 0;
-    for (int row = 0;
-         p && p->names && p->x && p->y && p->error && x >= 0 && y >= 0 && row < t->rows;
-         row++) {
-        if (!begins_series(t, row, x, reference) || p->count == SERIES)
-            continue;
-        struct esp_plot_series *s = &p->series[p->count];
-        label_row(t, row, x, reference, p->label[p->count]);
-        *s = (struct esp_plot_series){p->label[p->count], 0,
-                                      p->x + used,        p->y + used,
-                                      p->error + used,    key_of(t, row, reference) >= 0};
-        for (int i = row; i < t->rows; i++)
-            if (same_series(t, i, row, x, reference)) {
-                p->x[used] = place(t, i, x, reference, p);
-                p->error[used] = at(t, i, y)->spread;
-                p->y[used++] = at(t, i, y)->number;
-                s->count++;
-            }
-        p->count++;
-    }
-    const struct esp_plot plot = {.title = title,
-                                  .x_label = x >= 0 ? t->column[x].heading : x_name,
-                                  .y_label = y >= 0 ? t->column[y].heading : y_name,
-                                  .names = p && p->names_count ? p->names : NULL,
-                                  .name_count = p ? p->names_count : 0,
-                                  .series = p ? p->series : NULL,
-                                  .series_count = p ? p->count : 0,
-                                  .error_label = "deviation over the prompts"};
-    esp_plot_draw(&plot, drawing);
-    drawing->failed = drawing->failed || !p;
-    if (p) {
-        free(p->names);
-        free(p->x);
-        free(p->y);
-        free(p->error);
-    }
+    free(names);
+    free(numbers);
     free(p);
 }

@@ -11,17 +11,17 @@
 enum { TABLE_COLUMNS = 48 };
 
 struct cli_cell {
-    char *text;    /* as it is shown; NULL: as the number */
-    double number; /* NaN: it is none */
-    double spread; /* of a mean: the deviation of what it is the mean of; 0: not known */
+    char *text;    /* what is shown; NULL: the number */
+    double number; /* NaN: there is none */
+    double spread; /* standard deviation of the values behind a mean; 0: unknown */
 };
 
 struct cli_table {
     int columns;
     struct {
-        const char *name, *heading; /* for programs, for people; static, or the caller's */
-        int digits;                 /* behind the point */
-        bool key;                   /* says what the row is of, and is no figure */
+        const char *name, *heading; /* for programs, for people; they must outlive the table */
+        int digits;                 /* after the decimal point */
+        bool key;                   /* identifies the row */
     } column[TABLE_COLUMNS];
     int rows, room;
     struct cli_cell *cell; /* (rows, columns) */
@@ -31,23 +31,24 @@ void cli_table_free(struct cli_table *table);
 /* Adds a column to a table without rows; false: there is no room. */
 bool cli_table_column(struct cli_table *table, const char *name, const char *heading,
                       int digits, bool key);
-/* Adds a row without values. Returns its first cell, or NULL without memory. */
+/* Adds an empty row. Returns its first cell; NULL: no memory. */
 struct cli_cell *cli_table_row(struct cli_table *table);
-/* Copies a word into a cell; false without memory. */
+/* Sets the text of a cell; false: no memory. */
 bool cli_cell_text(struct cli_cell *cell, const char *text);
 int cli_table_find(const struct cli_table *table, const char *name); /* or -1 */
 
-/* Writes text on one line that Markdown shows as it is. */
+/* Writes a text in one line, escaped for Markdown. */
 void cli_markdown_text(FILE *file, const char *text);
-/* A cell that a spreadsheet would take as a formula begins with an apostrophe. */
+/* Cells that a spreadsheet would read as a formula get an apostrophe in front. */
 void cli_table_csv(const struct cli_table *table, FILE *file);
 void cli_table_markdown(const struct cli_table *table, FILE *file);
-/* The values of one column, those of `across` side by side; the other keys are the lines. */
+/* Writes the values of one column as Markdown: a column for each value of `across`, a line for
+ * each combination of the other keys. */
 void cli_table_pivot(const struct cli_table *table, const char *across, const char *column,
                      FILE *file);
-/* The rows whose key has a value, by conditions "KEY=VALUE ...". Those keys, and such as none
- * of the rows has, are none any more. `part` refers to the table's cells; free(part->cell) is
- * all that it takes. False: no memory. */
+/* Selects the rows that meet all conditions "KEY=VALUE ...". The keys of the conditions, and
+ * keys without a value in these rows, are no keys of the part. `part` refers to the table's
+ * texts; free it with free(part->cell). False: no memory. */
 bool cli_table_part(struct cli_table *part, const struct cli_table *table, const char *where);
 cJSON *cli_table_json(const struct cli_table *table);
 /* Fills an empty drawing: column y over column x, a line (or bars, where x is no number) for

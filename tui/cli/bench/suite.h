@@ -1,12 +1,13 @@
-/* suite.h - an experiment of a paper as data: what is varied, what is measured, what is shown.
+/* suite.h - an experiment of a paper as data: its grid of configurations, its measure, its
+ * tables and plots.
  *
  * A suite is a text file of sessions/suites/ (sessions/suites/README.md describes its lines).
- * Its choices of drafter and verifier times its varied settings are the rows of a table; equal
- * ones are run once. Rows that are the best of a grid show the best of their candidates. Plain
- * decoding and the best of several chains stand beside every suite of runs.
+ * Every choice of drafter and verifier with every combination of varied settings is a row of
+ * the table; equal cases run once. A row of a grid shows the best of its candidates. Suites of
+ * runs also get rows for plain decoding and for the best of several chains.
  *
- * A case is a choice with its settings; a run is a case on one prompt. Its figures are a JSON
- * object: a line of the journal, and what the table's columns are computed from.
+ * A case is a choice with its settings. A run is a case on one prompt; its figures are a JSON
+ * object, which the journal keeps and from which the table's columns are computed.
  */
 #ifndef ESP_CLI_SUITE_H
 #define ESP_CLI_SUITE_H
@@ -30,7 +31,7 @@ enum {
     SUITE_SHOWN = 8, /* pivots, and plots */
 };
 
-/* Rows that others are compared with, by their labels. */
+/* Labels of the rows that others are compared with. */
 #define SUITE_PLAIN "plain decoding"
 #define SUITE_CHAIN "best chain"
 
@@ -44,7 +45,7 @@ struct cli_vary {
 };
 
 struct cli_suite_choice {
-    char spec[SUITE_WORD]; /* with {..} for several, and $KEY for what varies */
+    char spec[SUITE_WORD]; /* {..} stands for several values, $KEY for a varied one */
     char label[SUITE_WORD];
     char with[SUITE_WORD]; /* settings of its own, "KEY=VALUE,.."; or "" */
     bool best;             /* only the best of several is shown */
@@ -70,23 +71,24 @@ struct cli_suite {
         char where[SUITE_WORD]; /* of a pivot: "KEY=VALUE .." of its rows; "": all */
     } pivot[SUITE_SHOWN], plot[SUITE_SHOWN]; /* of a plot: its x and y */
     int pivots, plots;
-    char best_by[SUITE_WORD]; /* the column that says which of a grid is the best */
+    char best_by[SUITE_WORD]; /* the column that decides which candidate of a grid is the best
+                               */
     bool by_category, no_chain;
-    bool counts; /* only what does not depend on the machine is shown and chosen by */
+    bool counts; /* only columns that do not depend on the machine */
 };
 
 /* Reads a suite by its name, or by its path if it holds a '/' or ends in ".suite". Returns 0 or
- * a negative status with a sentence. */
+ * a negative status with a message. */
 int cli_suite_read(struct cli_suite *suite, const char *name, char *err, size_t errlen);
 
-/* A choice of drafter and verifier with all that a run depends on. */
+/* A drafter and verifier with everything that a run depends on. */
 struct cli_case {
     char spec[SUITE_WORD];
     const char *with;       /* of its choice */
-    char draft[SUITE_WORD]; /* a folder in that of --draft; "": what --draft names */
+    char draft[SUITE_WORD]; /* a folder inside the one of --draft; "": the draft is --draft */
     int settings;           /* cases of equal settings have the same number */
     int tokens, prompt_tokens;
-    struct esp_nominal_costs costs; /* NaN: espalier's own, or the drafter does not ask */
+    struct esp_nominal_costs costs; /* NaN: measured ones, or the drafter needs none */
     struct esp_session_values values;
     cJSON **run; /* (prompts) figures, or NULL: not run yet */
 };
@@ -94,7 +96,7 @@ struct cli_case {
 /* A row of the table: one case, or the candidates of which the best is shown. */
 struct cli_suite_row {
     int choice;              /* of the suite */
-    int value[SUITE_VARIES]; /* of each varied line; -1: the row does not depend on it */
+    int value[SUITE_VARIES]; /* index for each varied line; -1: the row does not depend on it */
     int settings;
     struct esp_nominal_costs costs; /* NaN: not given */
     int first, count;               /* its cases: cli_suite_plan.candidate[first..] */
@@ -109,12 +111,12 @@ struct cli_suite_plan {
     int rows;
     int *candidate; /* (candidates) cases */
     int candidates;
-    int settings; /* how many numbers of settings there are */
+    int settings; /* number of different settings */
 };
 
 struct cli_options;
-/* Lays out all rows and cases. Flags that were given win over the suite, which changes with
- * them. `plan` refers to suite and prompts. Returns 0 or a negative status with a sentence. */
+/* Lists all rows and cases. Given flags override the suite; it is changed accordingly. `plan`
+ * refers to suite and prompts. Returns 0 or a negative status with a message. */
 int cli_suite_plan(struct cli_suite_plan *plan, struct cli_suite *suite,
                    const struct cli_prompts *prompts, const struct cli_options *options,
                    char *err, size_t errlen);
@@ -122,26 +124,26 @@ void cli_suite_plan_free(struct cli_suite_plan *plan);
 
 /* ------------------------------------------------------------------ tables */
 
-/* The table of what has been run so far. 0 or ESP_E_MEMORY. */
+/* Fills the table from the runs so far. Returns 0 or ESP_E_MEMORY. */
 int cli_suite_table(struct cli_table *table, const struct cli_suite_plan *plan);
 bool cli_suite_has_column(const char *name);
-/* Is a column the same on every machine, as tokens per iteration are and speeds are not? */
+/* Whether a column is the same on every machine: tokens per iteration are, speeds are not. */
 bool cli_suite_is_counted(const char *name);
-/* Can the best of several cases be found by this column? */
+/* Whether this column can decide which of several cases is the best. */
 bool cli_suite_can_choose(const char *name);
 
-/* For measures with tables of their own: the columns that say what a row is of, and a row of
- * them. `category` NULL: all. The cells behind them are the measure's, from `*cell` on. */
+/* For measures with tables of their own: adds the key columns, and begins a row with its keys.
+ * The cells of the measure start at `*cell`. */
 bool cli_suite_keys(struct cli_table *table, const struct cli_suite_plan *plan);
 bool cli_suite_begin_row(struct cli_table *table, const struct cli_suite_plan *plan, int row,
                          const char *category, struct cli_cell **cell);
-/* Category `index` of the table's rows; NULL past the last. Without `by category` there is one,
- * "", which stands for all. */
+/* Category `index` of the table's rows; NULL after the last. Without `by category` the only one
+ * is "", for all prompts. */
 const char *cli_suite_category(const struct cli_suite_plan *plan, int index);
-/* The run of a case on a prompt, if it was run and the prompt is of this category; or NULL. */
+/* The figures of a case on a prompt; NULL: not run, or the prompt is of another category. */
 const cJSON *cli_suite_figures(const struct cli_suite_plan *plan, const struct cli_case *c,
                                int prompt, const char *category);
-/* The case of a row, of several the best; NULL: nothing was run. */
+/* The case of a row, the best if there are several; NULL: none was run. */
 const struct cli_case *cli_suite_best(const struct cli_suite_plan *plan, int row,
                                       const char *category);
 
@@ -149,17 +151,24 @@ const struct cli_case *cli_suite_best(const struct cli_suite_plan *plan, int row
 
 struct cli_choice;
 
+/* A run of a case on a prompt. */
+struct cli_suite_run {
+    const struct cli_options *o;
+    const struct cli_case *of;
+    struct cli_choice *choice; /* with its session; NULL if the measure is `alone` */
+    const struct cli_prompt *prompt;
+    cJSON *figures; /* NULL: not run, or interrupted; else the caller's to delete */
+    char *err;
+    size_t errlen;
+};
+
 struct cli_suite_measure {
     const char *name;
     bool alone;    /* every run is a process of its own, which opens its own engine */
-    bool baseline; /* plain decoding and chains stand beside */
-    /* Runs a case on a prompt in the choice's session (`alone`: NULL). *figures becomes an
-     * object for the caller, or NULL if it was interrupted. Returns 0 or a negative status with
-     * a sentence. */
-    int (*run)(const struct cli_options *options, const struct cli_case *c,
-               struct cli_choice *choice, const struct cli_prompt *prompt, cJSON **figures,
-               char *err, size_t errlen);
-    /* Fills an empty table; NULL: a line for each row, with the suite's columns. */
+    bool baseline; /* also measures plain decoding and chains */
+    /* Runs and sets the figures. Returns 0 or a negative status with a message. */
+    int (*run)(struct cli_suite_run *run);
+    /* Fills an empty table; NULL: one line for each row, with the suite's columns. */
     bool (*fill)(struct cli_table *table, const struct cli_suite_plan *plan);
 };
 
@@ -167,20 +176,20 @@ extern const struct cli_suite_measure cli_suite_measures[]; /* ends with a name 
 
 /* ------------------------------------------------------------------ committed tables */
 
-/* What a table is made of: an object for the caller with the suite, the program's version and
- * commit, the models with their hashes, the machine and all settings. `engine` may be NULL. */
+/* Describes the origin of a table: suite, version and commit of the program, models with their
+ * hashes, machine, all settings. `engine` may be NULL. The caller frees the object. */
 cJSON *cli_suite_made(const struct cli_options *options, const struct cli_suite_plan *plan,
                       const struct esp_engine *engine);
-/* Reads a table, which has an array "rows", for the caller. 0 or a negative status with a
- * sentence. */
+/* Reads a table: an object with an array "rows". The caller frees it. Returns 0 or a negative
+ * status with a message. */
 int cli_suite_read_table(cJSON **table, const char *path, char *err, size_t errlen);
-/* Reads results/NAME.json beside the suite for the caller. A negative status with a sentence if
- * there is none, or if it is of other models, prompts or settings. */
+/* Reads results/NAME.json beside the suite. The caller frees it. Returns 0, or a negative
+ * status with a message if there is none or if its models, prompts or settings differ. */
 int cli_suite_committed(cJSON **committed, const struct cli_options *options,
                         const struct cli_suite_plan *plan, char *err, size_t errlen);
-/* Prints a line for each cell of the table that is further from the committed one than
- * tolerated, and how many were compared. `whole`: rows that the table lacks count too. Returns
- * how many differ. */
+/* Prints each cell that differs from the committed table by more than the tolerance, and the
+ * number of compared cells. `whole`: rows that are missing count, too. Returns the number of
+ * differences. */
 int cli_suite_compare(const cJSON *committed, const struct cli_table *table, bool whole);
 
 /* `espalier bench --suite`. Returns an exit code. */

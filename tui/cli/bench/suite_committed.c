@@ -1,11 +1,10 @@
-/* suite_committed.c - what a suite's table is made of, and whether a committed one comes out
- * again.
+/* suite_committed.c - the origin of a suite's table, and its comparison with the committed one.
  *
- * A committed table is results/NAME.json beside NAME.suite, as `--counts --json` writes it:
- * counts alone, no speeds. Sessions of suites are repeatable, so the same program on the same
- * instruction set gives the same counts to the last digit. Another instruction set adds in
- * another order, which now and then turns a token that was nearly a tie, and the text after it:
- * hence the tolerance.
+ * A committed table is results/NAME.json beside NAME.suite, written by `--counts --json`: it
+ * has counts and no speeds. Sessions of suites are repeatable: the same program on the same
+ * instruction set gives exactly the same counts. Another instruction set may add numbers in
+ * another order; then a token that was nearly a tie can change, and with it the text after it.
+ * The tolerance allows for this.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,6 +21,7 @@
 #include "kernels/status.h"
 #include "kernels/version.h"
 #include "tui/cli/cli.h"
+#include "tui/cli/prompt.h"
 #include "tui/cli/session_json.h"
 #include "tui/cli/bench/suite.h"
 #include "viz/safe.h"
@@ -31,13 +31,14 @@
 #endif
 
 enum { PIECE = 1 << 20, LARGEST_TABLE = 1 << 24 };
-/* A cell differs if it is further away than this share of the committed value, and than this.
+/* A cell differs if the difference exceeds both this fraction of the committed value and this
+ * number.
  */
 static const double tolerated_share = 0.1, tolerated = 0.05;
 
 /* ------------------------------------------------------------------ hashes */
 
-/* Goes on with a hash over the bytes of a file; false if it cannot be read. */
+/* Adds the bytes of a file to a hash; false if it cannot be read. */
 static bool hash_file(const char *path, struct esp_hash_key *key)
 {
     const char *wrong;
@@ -52,8 +53,7 @@ static bool hash_file(const char *path, struct esp_hash_key *key)
     return n == 0;
 }
 
-/* What a model is: a README says nothing to the program, and a selector says it to nde alone.
- */
+/* Files that belong to a model. A README does not; selectors matter to drafter nde only. */
 static int is_model_file(const struct dirent *entry)
 {
     const char *end = strrchr(entry->d_name, '.');
@@ -62,11 +62,11 @@ static int is_model_file(const struct dirent *entry)
             strcmp(end, ".bin") == 0 || strcmp(end, ".gguf") == 0);
 }
 
-/* The hash of a model's file, or of its folder's files with their names, in letters; "" if one
- * of them cannot be read. */
+/* The hash of a model's file, or of the names and files of its folder, as text; "" if one of
+ * them cannot be read. */
 static void hash_model(const char *path, char text[32])
 {
-    struct esp_hash_key key = {{1, 2}}; /* always the same: it is stored */
+    struct esp_hash_key key = {{1, 2}}; /* fixed, because the hash is stored */
     struct dirent **entry = NULL;
     struct stat info;
     char name[PATH_MAX];
@@ -99,24 +99,21 @@ static void add_model(cJSON *to, const char *kind, const char *path, const char 
     const char *name = strrchr(path, '/');
     cJSON *o = cJSON_AddObjectToObject(to, kind);
     hash_model(path, hash);
-    cJSON_AddStringToObject(o, "name", name && name[1] ? name + 1 : path);
-    cJSON_AddStringToObject(o, "hash", hash);
+    cli_add(o, CLI_TEXT("name", name && name[1] ? name + 1 : path), CLI_TEXT("hash", hash));
 }
 
 /* ------------------------------------------------------------------ what a table is made of */
 
-/* The settings of all runs; those that vary stand in the rows. */
+/* Adds the settings of all runs. The rows have those that vary. */
 static void add_settings(cJSON *to, const struct cli_suite_plan *plan)
 {
     const struct cli_suite *s = plan->suite;
     const struct cli_case *c = &plan->cases[0];
-    cJSON_AddNumberToObject(to, "prompts", plan->prompts->count);
-    cJSON_AddNumberToObject(to, "tokens", c->tokens);
-    cJSON_AddNumberToObject(to, "prompt_tokens", c->prompt_tokens);
-    if (isfinite(plan->row[0].costs.row)) {
-        cJSON_AddNumberToObject(to, "row_cost", plan->row[0].costs.row);
-        cJSON_AddNumberToObject(to, "draft_cost", plan->row[0].costs.draft);
-    }
+    cli_add(to, CLI_NUMBER("prompts", plan->prompts->count), CLI_NUMBER("tokens", c->tokens),
+            CLI_NUMBER("prompt_tokens", c->prompt_tokens));
+    if (isfinite(plan->row[0].costs.row))
+        cli_add(to, CLI_NUMBER("row_cost", plan->row[0].costs.row),
+                CLI_NUMBER("draft_cost", plan->row[0].costs.draft));
     cli_json_settings(to, &c->values);
     cJSON *settings = cJSON_GetObjectItemCaseSensitive(to, "settings");
     for (int i = 0; i < s->varies; i++)
@@ -126,7 +123,7 @@ static void add_settings(cJSON *to, const struct cli_suite_plan *plan)
         }
 }
 
-/* The models of a key `draft` that varies. */
+/* Adds the models of a varied key `draft`. */
 static void add_drafts(cJSON *to, const struct cli_options *o, const struct cli_suite *s)
 {
     cJSON *drafts = NULL;
@@ -147,19 +144,15 @@ cJSON *cli_suite_made(const struct cli_options *o, const struct cli_suite_plan *
 {
     const struct cli_suite *s = plan->suite;
     const bool builtin = !o->engine.target;
-    cJSON *made = cJSON_CreateObject();
-    cJSON_AddStringToObject(made, "suite", s->name);
-    cJSON_AddStringToObject(made, "title", s->title);
-    cJSON_AddStringToObject(made, "source", s->source);
-    cJSON_AddStringToObject(made, "version", ESP_VERSION);
-    cJSON_AddStringToObject(made, "commit", ESP_COMMIT);
+    cJSON *made = cli_object(CLI_TEXT("suite", s->name), CLI_TEXT("title", s->title),
+                             CLI_TEXT("source", s->source), CLI_TEXT("version", ESP_VERSION),
+                             CLI_TEXT("commit", ESP_COMMIT));
     if (engine)
         cJSON_AddStringToObject(made, "device", esp_engine_device(engine));
     add_model(made, "target", o->engine.target, "fairytale-target");
     add_model(made, "draft", o->engine.draft, builtin ? "fairytale-draft" : NULL);
-    cJSON_AddNumberToObject(made, "width", o->engine.width > 1 ? o->engine.width : 1);
-    cJSON_AddNumberToObject(made, "layers", o->engine.layers);
-    cJSON_AddNumberToObject(made, "warmup", o->warmup);
+    cli_add(made, CLI_NUMBER("width", o->engine.width > 1 ? o->engine.width : 1),
+            CLI_NUMBER("layers", o->engine.layers), CLI_NUMBER("warmup", o->warmup));
     add_settings(made, plan);
     add_drafts(made, o, s);
     return made;
@@ -167,7 +160,7 @@ cJSON *cli_suite_made(const struct cli_options *o, const struct cli_suite_plan *
 
 /* ------------------------------------------------------------------ comparing */
 
-/* The name of something that a run depends on and that is not the same; NULL: all is. */
+/* The name of a difference that changes the runs; NULL: none. */
 static const char *other(const cJSON *committed, const cJSON *made)
 {
     static const char *const same[] = {"target",   "draft",      "drafts", "width",
@@ -203,11 +196,9 @@ int cli_suite_read_table(cJSON **table, const char *path, char *err, size_t errl
                         "%s cannot be opened: %s (a table to check with is made by --counts "
                         "--json)",
                         path, wrong);
-    char *text = malloc(LARGEST_TABLE);
-    size_t length = 0;
-    for (ssize_t n; text && length < LARGEST_TABLE &&
-                    (n = read(file, text + length, LARGEST_TABLE - length)) > 0;)
-        length += (size_t)n;
+    char *text;
+    size_t length;
+    cli_read_all(file, LARGEST_TABLE, &text, &length);
     close(file);
     *table = text ? cJSON_ParseWithLength(text, length) : NULL;
     free(text);
@@ -247,7 +238,7 @@ static const struct cli_cell *cell_at(const struct cli_table *t, int row, int co
     return &t->cell[row * t->columns + column];
 }
 
-/* Is a cell what a row of the file has? */
+/* Whether a cell has the value in the file. */
 static bool is_cell(const struct cli_cell *cell, const cJSON *value)
 {
     if (isfinite(cell->number))
@@ -256,7 +247,7 @@ static bool is_cell(const struct cli_cell *cell, const cJSON *value)
                       : !value || cJSON_IsNull(value);
 }
 
-/* The row of the file whose keys are those of the table's; or NULL. */
+/* The row of the file with the same keys as a row of the table; or NULL. */
 static const cJSON *find_row(const cJSON *rows, const struct cli_table *t, int row)
 {
     const cJSON *other_row;

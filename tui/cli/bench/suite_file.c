@@ -8,53 +8,25 @@
 #include "tui/model/line_file.h"
 #include "viz/safe.h"
 
-struct reading {
-    struct cli_suite *suite;
-    const char *path;
-    int number; /* of the line */
-    char *err;
-    size_t errlen;
-};
-
-static int wrong(const struct reading *r, const char *why)
+/* Takes the next word off the line; false: there is none, or it is too long. */
+static bool next_word(struct esp_file_line *line, char word[SUITE_WORD])
 {
-    return esp_fail(r->err, r->errlen, ESP_E_FORMAT, "%s, line %d: %s", r->path, r->number,
-                    why);
-}
-
-/* Takes the next word off *text; false: there is none, or it is too long. */
-static bool next_word(char **text, char word[SUITE_WORD])
-{
-    *text += strspn(*text, " \t");
-    const size_t length = strcspn(*text, " \t");
-    if (length == 0 || length >= SUITE_WORD)
+    const char *next = esp_take_part(&line->text, " \t");
+    if (!*next || strlen(next) >= SUITE_WORD)
         return false;
-    memcpy(word, *text, length);
-    word[length] = '\0';
-    *text += length;
+    strcpy(word, next);
     return true;
 }
 
-/* Takes the next word off *text if it is this one. */
-static bool is_word(char **text, const char *wanted)
+/* Takes the next word off the line if it is this one. */
+static bool is_word(struct esp_file_line *line, const char *wanted)
 {
-    char *rest = *text, word[SUITE_WORD];
-    const bool same = next_word(&rest, word) && strcmp(word, wanted) == 0;
-    *text = same ? rest : *text;
+    const size_t length = strlen(wanted);
+    const bool same =
+        strcspn(line->text, " \t") == length && memcmp(line->text, wanted, length) == 0;
+    if (same)
+        esp_take_part(&line->text, " \t");
     return same;
-}
-
-static bool is_end(const char *text)
-{
-    return text[strspn(text, " \t")] == '\0';
-}
-
-static int take_text(const struct reading *r, char *to, size_t size, const char *text)
-{
-    if (!*text || strlen(text) >= size)
-        return wrong(r, "there is no text, or it is too long");
-    strcpy(to, text);
-    return ESP_OK;
 }
 
 /* Splits "a,b" into `most` words at most; returns how many, 0 if there are more. */
@@ -74,229 +46,221 @@ static int split(const char *text, char word[][SUITE_WORD], int most)
 
 /* ------------------------------------------------------------------ lines */
 
-static int take_title(struct reading *r, char *text)
+/* Reads the rest of the line as a whole number from 1 on. */
+static bool last_number(struct esp_file_line *line, int *number)
 {
-    return take_text(r, r->suite->title, sizeof r->suite->title, text);
-}
-
-static int take_source(struct reading *r, char *text)
-{
-    return take_text(r, r->suite->source, sizeof r->suite->source, text);
-}
-
-/* Takes a whole number from 1 on off *text, the last word of the line. */
-static bool last_number(char **text, int *number)
-{
-    char word[SUITE_WORD], *end;
-    if (!next_word(text, word) || !is_end(*text))
-        return false;
-    const long value = strtol(word, &end, 10);
+    char *end;
+    const long value = strtol(line->text, &end, 10);
     *number = (int)value;
-    return end != word && !*end && value >= 1 && value <= 1 << 24;
+    return end != line->text && !*end && value >= 1 && value <= 1 << 24;
 }
 
-/* A file beside the suite, or one of the suites' folder. */
-static int take_prompts(struct reading *r, char *text)
+/* A file beside the suite. */
+static int take_prompts(void *user, struct esp_file_line *line)
 {
-    const char *slash = strrchr(r->path, '/');
+    struct cli_suite *s = user;
     char file[SUITE_WORD];
-    if (!next_word(&text, file) ||
-        (!is_end(text) && !last_number(&text, &r->suite->most_prompts)))
-        return wrong(r, "prompts takes a FILE, and perhaps how many of them");
-    const int length = *file == '/' || !slash ? 0 : (int)(slash - r->path) + 1;
-    const int n =
-        snprintf(r->suite->prompts, sizeof r->suite->prompts, "%.*s%s", length, r->path, file);
-    return n < (int)sizeof r->suite->prompts ? (int)ESP_OK
-                                             : wrong(r, "the name of the prompts is too long");
-}
-
-static int take_max_nodes(struct reading *r, char *text)
-{
-    return last_number(&text, &r->suite->max_nodes) && r->suite->max_nodes <= ESP_MAX_NODES
+    if (!next_word(line, file) || (*line->text && !last_number(line, &s->most_prompts)))
+        return esp_wrong_line(line, "prompts takes a FILE, and perhaps how many of them");
+    return esp_path_beside(s->prompts, sizeof s->prompts, line->path, file) == ESP_OK
                ? (int)ESP_OK
-               : wrong(r, "max_nodes takes a number up to 2048");
+               : esp_wrong_line(line, "the name of the prompts is too long");
 }
 
-static int take_target(struct reading *r, char *text)
+static int take_max_nodes(void *user, struct esp_file_line *line)
 {
-    return take_text(r, r->suite->target, sizeof r->suite->target, text);
+    struct cli_suite *s = user;
+    return last_number(line, &s->max_nodes) && s->max_nodes <= ESP_MAX_NODES
+               ? (int)ESP_OK
+               : esp_wrong_line(line, "max_nodes takes a number up to 2048");
 }
 
-static int take_measure(struct reading *r, char *text)
+static int take_measure(void *user, struct esp_file_line *line)
 {
+    struct cli_suite *s = user;
     char known[SUITE_WORD] = "measure takes one of";
     for (const struct cli_suite_measure *m = cli_suite_measures; m->name; m++) {
-        if (strcmp(m->name, text) == 0) {
-            r->suite->measure = m;
+        if (strcmp(m->name, line->text) == 0) {
+            s->measure = m;
             return ESP_OK;
         }
         snprintf(known + strlen(known), sizeof known - strlen(known), " %s", m->name);
     }
-    return wrong(r, known);
+    return esp_wrong_line(line, "%s", known);
 }
 
-static int take_set(struct reading *r, char *text)
+static int take_set(void *user, struct esp_file_line *line)
 {
-    struct cli_suite *s = r->suite;
+    struct cli_suite *s = user;
     if (s->sets == SUITE_SETS)
-        return wrong(r, "there are too many lines that set");
-    if (!next_word(&text, s->set[s->sets].key) || !next_word(&text, s->set[s->sets].value) ||
-        !is_end(text))
-        return wrong(r, "set takes KEY VALUE");
+        return esp_wrong_line(line, "there are too many lines that set");
+    if (!next_word(line, s->set[s->sets].key) || !next_word(line, s->set[s->sets].value) ||
+        *line->text)
+        return esp_wrong_line(line, "set takes KEY VALUE");
     s->sets++;
     return ESP_OK;
 }
 
-static int take_vary(struct reading *r, char *text)
+static int take_vary(void *user, struct esp_file_line *line)
 {
-    struct cli_suite *s = r->suite;
+    struct cli_suite *s = user;
     struct cli_vary *v = &s->vary[s->varies];
     char word[SUITE_WORD];
     if (s->varies == SUITE_VARIES)
-        return wrong(r, "there are too many lines that vary");
-    if (!next_word(&text, word) || !(v->keys = split(word, v->key, SUITE_KEYS)))
-        return wrong(r, "vary takes KEY VALUE ..., or KEY,KEY VALUE,VALUE ...");
-    while (!is_end(text)) {
+        return esp_wrong_line(line, "there are too many lines that vary");
+    if (!next_word(line, word) || !(v->keys = split(word, v->key, SUITE_KEYS)))
+        return esp_wrong_line(line, "vary takes KEY VALUE ..., or KEY,KEY VALUE,VALUE ...");
+    while (*line->text) {
         if (v->count == SUITE_VALUES)
-            return wrong(r, "there are too many values");
-        if (!next_word(&text, word) || split(word, v->value[v->count], SUITE_KEYS) != v->keys)
-            return wrong(r, "there must be a value for every key, with commas between them");
+            return esp_wrong_line(line, "there are too many values");
+        if (!next_word(line, word) || split(word, v->value[v->count], SUITE_KEYS) != v->keys)
+            return esp_wrong_line(
+                line, "there must be a value for every key, with commas between them");
         v->count++;
     }
     if (v->count == 0)
-        return wrong(r, "there are no values");
+        return esp_wrong_line(line, "there are no values");
     s->varies++;
     return ESP_OK;
 }
 
-static int add_choice(struct reading *r, char *text, bool best)
+static int add_choice(struct cli_suite *s, struct esp_file_line *line, bool best)
 {
-    struct cli_suite *s = r->suite;
     struct cli_suite_choice *c = &s->choice[s->choices];
     if (s->choices == SUITE_CHOICES)
-        return wrong(r, "there are too many choices");
-    if (!next_word(&text, c->spec))
-        return wrong(r, "there must be a drafter, or drafter+verifier, and perhaps: as NAME");
+        return esp_wrong_line(line, "there are too many choices");
+    if (!next_word(line, c->spec))
+        return esp_wrong_line(
+            line, "there must be a drafter, or drafter+verifier, and perhaps: as NAME");
     strcpy(c->label, best ? "" : c->spec);
-    if (is_word(&text, "with") && !next_word(&text, c->with))
-        return wrong(r, "with takes KEY=VALUE, or several with commas between them");
-    if (!is_end(text)) {
-        if (!is_word(&text, "as"))
-            return wrong(r, "behind the choice there may only be: with KEY=VALUE,.. as NAME");
-        text += strspn(text, " \t");
-        int status = take_text(r, c->label, sizeof c->label, text);
+    if (is_word(line, "with") && !next_word(line, c->with))
+        return esp_wrong_line(line,
+                              "with takes KEY=VALUE, or several with commas between them");
+    if (*line->text) {
+        if (!is_word(line, "as"))
+            return esp_wrong_line(
+                line, "behind the choice there may only be: with KEY=VALUE,.. as NAME");
+        int status = esp_take_text(line, c->label, sizeof c->label, line->text);
         if (status < 0)
             return status;
     }
     if (best && !*c->label)
-        return wrong(r, "the best of several needs a name: best SPEC as NAME");
+        return esp_wrong_line(line, "the best of several needs a name: best SPEC as NAME");
     c->best = best;
     s->choices++;
     return ESP_OK;
 }
 
-static int take_choice(struct reading *r, char *text)
+static int take_choice(void *user, struct esp_file_line *line)
 {
-    return add_choice(r, text, false);
+    return add_choice(user, line, false);
 }
 
-static int take_best(struct reading *r, char *text)
+static int take_best(void *user, struct esp_file_line *line)
 {
-    return add_choice(r, text, true);
+    return add_choice(user, line, true);
 }
 
-static int take_best_by(struct reading *r, char *text)
+static int take_best_by(void *user, struct esp_file_line *line)
 {
-    if (!cli_suite_can_choose(text))
-        return wrong(
-            r, "best_by takes a column that is no comparison (sessions/suites/README.md)");
-    return take_text(r, r->suite->best_by, sizeof r->suite->best_by, text);
+    struct cli_suite *s = user;
+    if (!cli_suite_can_choose(line->text))
+        return esp_wrong_line(
+            line, "best_by takes a column that is no comparison (sessions/suites/README.md)");
+    return esp_take_text(line, s->best_by, sizeof s->best_by, line->text);
 }
 
-static int take_columns(struct reading *r, char *text)
+static int take_columns(void *user, struct esp_file_line *line)
 {
-    struct cli_suite *s = r->suite;
-    while (!is_end(text)) {
+    struct cli_suite *s = user;
+    while (*line->text) {
         if (s->columns == SUITE_COLUMNS)
-            return wrong(r, "there are too many columns");
-        if (!next_word(&text, s->column[s->columns]) ||
+            return esp_wrong_line(line, "there are too many columns");
+        if (!next_word(line, s->column[s->columns]) ||
             !cli_suite_has_column(s->column[s->columns]))
-            return wrong(r, "there is no such column (sessions/suites/README.md lists them)");
+            return esp_wrong_line(
+                line, "there is no such column (sessions/suites/README.md lists them)");
         s->columns++;
     }
     return ESP_OK;
 }
 
-static int take_pivot(struct reading *r, char *text)
+static int take_pivot(void *user, struct esp_file_line *line)
 {
-    struct cli_suite *s = r->suite;
+    struct cli_suite *s = user;
     if (s->pivots == SUITE_SHOWN)
-        return wrong(r, "there are too many pivots");
-    if (!next_word(&text, s->pivot[s->pivots].across) ||
-        !next_word(&text, s->pivot[s->pivots].column))
-        return wrong(r, "pivot takes KEY COLUMN, and perhaps KEY=VALUE ...");
-    for (char word[SUITE_WORD], *rest = text; !is_end(rest);)
-        if (!next_word(&rest, word) || !strchr(word, '='))
-            return wrong(r, "behind a pivot's column there may only be KEY=VALUE ...");
-    return is_end(text) ? (s->pivots++, (int)ESP_OK)
-                        : take_text(r, s->pivot[s->pivots++].where, SUITE_WORD, text);
+        return esp_wrong_line(line, "there are too many pivots");
+    if (!next_word(line, s->pivot[s->pivots].across) ||
+        !next_word(line, s->pivot[s->pivots].column))
+        return esp_wrong_line(line, "pivot takes KEY COLUMN, and perhaps KEY=VALUE ...");
+    for (const char *at = line->text; *at; at += strspn(at, " \t")) {
+        const size_t length = strcspn(at, " \t");
+        if (!memchr(at, '=', length))
+            return esp_wrong_line(line,
+                                  "behind a pivot's column there may only be KEY=VALUE ...");
+        at += length;
+    }
+    char *where = s->pivot[s->pivots++].where;
+    return *line->text ? esp_take_text(line, where, SUITE_WORD, line->text) : ESP_OK;
 }
 
-static int take_plot(struct reading *r, char *text)
+static int take_plot(void *user, struct esp_file_line *line)
 {
-    struct cli_suite *s = r->suite;
+    struct cli_suite *s = user;
     if (s->plots == SUITE_SHOWN)
-        return wrong(r, "there are too many plots");
-    if (!next_word(&text, s->plot[s->plots].across) ||
-        !next_word(&text, s->plot[s->plots].column) || !is_end(text))
-        return wrong(r, "plot takes X Y, two columns");
+        return esp_wrong_line(line, "there are too many plots");
+    if (!next_word(line, s->plot[s->plots].across) ||
+        !next_word(line, s->plot[s->plots].column) || *line->text)
+        return esp_wrong_line(line, "plot takes X Y, two columns");
     s->plots++;
     return ESP_OK;
 }
 
-static int take_by(struct reading *r, char *text)
+static int take_by(void *user, struct esp_file_line *line)
 {
-    r->suite->by_category = true;
-    return strcmp(text, "category") == 0 ? (int)ESP_OK : wrong(r, "by takes category");
+    struct cli_suite *s = user;
+    s->by_category = true;
+    return strcmp(line->text, "category") == 0 ? (int)ESP_OK
+                                               : esp_wrong_line(line, "by takes category");
 }
 
-static int take_chain(struct reading *r, char *text)
+static int take_chain(void *user, struct esp_file_line *line)
 {
-    r->suite->no_chain = true;
-    return strcmp(text, "off") == 0 ? (int)ESP_OK : wrong(r, "chain takes off");
+    struct cli_suite *s = user;
+    s->no_chain = true;
+    return strcmp(line->text, "off") == 0 ? (int)ESP_OK
+                                          : esp_wrong_line(line, "chain takes off");
 }
 
-static const struct {
-    const char *name;
-    int (*take)(struct reading *r, char *text);
-} lines[] = {
-    {"title", take_title},     {"source", take_source},
-    {"prompts", take_prompts}, {"measure", take_measure},
-    {"set", take_set},         {"vary", take_vary},
-    {"choice", take_choice},   {"best", take_best},
-    {"best_by", take_best_by}, {"columns", take_columns},
-    {"pivot", take_pivot},     {"plot", take_plot},
-    {"by", take_by},           {"chain", take_chain},
-    {"target", take_target},   {"max_nodes", take_max_nodes},
+#define TEXT(field)                                                                            \
+    NULL, offsetof(struct cli_suite, field), sizeof((struct cli_suite *)NULL)->field
+static const struct esp_line_kind kinds[] = {
+    {"title", TEXT(title)},
+    {"source", TEXT(source)},
+    {"target", TEXT(target)},
+    {"prompts", .take = take_prompts},
+    {"measure", .take = take_measure},
+    {"set", .take = take_set},
+    {"vary", .take = take_vary},
+    {"choice", .take = take_choice},
+    {"best", .take = take_best},
+    {"best_by", .take = take_best_by},
+    {"columns", .take = take_columns},
+    {"pivot", .take = take_pivot},
+    {"plot", .take = take_plot},
+    {"by", .take = take_by},
+    {"chain", .take = take_chain},
+    {"max_nodes", .take = take_max_nodes},
 };
 
-static int take_line(void *user, char *line, int number, char *err, size_t errlen)
+static int take_line(void *user, struct esp_file_line *line)
 {
-    struct reading *r = user;
-    char word[SUITE_WORD];
-    r->number = number;
-    r->err = err;
-    r->errlen = errlen;
-    if (!next_word(&line, word))
-        return wrong(r, "the line is no sentence of a suite");
-    line += strspn(line, " \t");
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        if (strcmp(lines[i].name, word) == 0)
-            return lines[i].take(r, line);
-    return esp_fail(
-        err, errlen, ESP_E_FORMAT,
-        "%s, line %d: a suite has no line '%s'; sessions/suites/README.md lists them", r->path,
-        number, word);
+    int status = esp_take_kind(kinds, sizeof kinds / sizeof *kinds, user, line);
+    return status == 1
+               ? esp_wrong_line(
+                     line, "a suite has no line '%s'; sessions/suites/README.md lists them",
+                     line->text)
+               : status;
 }
 
 /* ------------------------------------------------------------------ files */
@@ -330,8 +294,7 @@ int cli_suite_read(struct cli_suite *s, const char *name, char *err, size_t errl
     const char *slash = strrchr(s->path, '/'), *last = slash ? slash + 1 : s->path;
     const size_t length = strcspn(last, ".");
     snprintf(s->name, sizeof s->name, "%.*s", (int)(length < 200 ? length : 200), last);
-    struct reading r = {.suite = s, .path = s->path};
-    status = esp_line_file_read(s->path, take_line, &r, err, errlen);
+    status = esp_line_file_read(s->path, take_line, s, err, errlen);
     if (status == ESP_OK && s->choices == 0)
         status =
             esp_fail(err, errlen, ESP_E_FORMAT, "%s: there is no line: choice SPEC", s->path);

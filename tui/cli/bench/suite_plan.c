@@ -1,9 +1,8 @@
 /* suite_plan.c - rows and cases of a suite; see suite.h.
  *
- * A varied key is `tokens`, `prompt_tokens`, a cost, a setting of sessions, or else a name that
- * choices use as $NAME. A row that uses no such name is the same for all its values, and is
- * there once. A case whose drafter does not weigh costs is the same whatever passes cost, and
- * is run once; its rows are not the same.
+ * A varied key is `tokens`, `prompt_tokens`, a cost, a setting of sessions, or a name that
+ * choices use as $NAME. A row that does not use the name exists once for all its values. A case
+ * whose drafter does not use costs runs once for all costs, but has a row for each of them.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -20,8 +19,8 @@ struct planning {
     const struct cli_suite *suite;
     const struct cli_options *options;
     int value[SUITE_VARIES];
-    struct cli_case settings; /* of these values; without a choice */
-    int without_costs;        /* number of the settings that differ from those in costs alone */
+    struct cli_case settings; /* for these values, without a choice */
+    int without_costs;        /* the number of these settings without their costs */
     struct cli_suite_row *row;
     char *err;
     size_t errlen;
@@ -32,7 +31,7 @@ static bool is_cost(const char *key)
     return strcmp(key, "row_cost") == 0 || strcmp(key, "draft_cost") == 0;
 }
 
-/* A setting that changes what is run, whichever the drafter. */
+/* Whether a key changes the run, whatever the drafter. */
 static bool is_setting(const char *key)
 {
     return strcmp(key, "tokens") == 0 || strcmp(key, "prompt_tokens") == 0 ||
@@ -60,13 +59,13 @@ static int too_long(const struct planning *p)
 
 /* ------------------------------------------------------------------ flags */
 
-/* Was a key given as a flag? --draft names the folder of the drafts that vary. */
+/* Whether a key was given as a flag. --draft names the folder of the varied drafts. */
 static bool was_given(const struct cli_options *o, const char *key)
 {
     return strcmp(key, "draft") != 0 && is_setting(key) && cli_is_given(o, key);
 }
 
-/* A varied key that was given as a flag has that value alone. */
+/* A varied key that was given as a flag gets only that value. */
 static void follow_flags(struct cli_suite *s, const struct cli_options *o)
 {
     for (int i = 0; i < s->varies; i++)
@@ -123,7 +122,8 @@ static int set(const struct planning *p, struct cli_case *c, const char *key, co
     return esp_value_parse(&c->values, esp_value_find(key), called, value, p->err, p->errlen);
 }
 
-/* Settings and their number: two sets of values that differ in names alone have the same. */
+/* Applies the settings and numbers them. Combinations of values that differ only in names get
+ * the same number. */
 static int apply_values(struct planning *p)
 {
     const struct cli_suite *s = p->suite;
@@ -156,7 +156,7 @@ static int apply_values(struct planning *p)
 
 /* ------------------------------------------------------------------ choices */
 
-/* Puts values in the place of $NAME; *used[i] becomes whether line i has one. */
+/* Replaces each $NAME by its value; used[i] tells whether the value comes from line i. */
 static int substitute(const struct planning *p, const char *spec, char out[SUITE_WORD],
                       bool used[SUITE_VARIES])
 {
@@ -189,7 +189,7 @@ static int substitute(const struct planning *p, const char *spec, char out[SUITE
     return ESP_OK;
 }
 
-/* The settings that a choice has of its own. */
+/* Applies the choice's own settings. */
 static int set_own(const struct planning *p, struct cli_case *c, const char *with)
 {
     char text[SUITE_WORD];
@@ -222,7 +222,7 @@ static int check_case(const struct planning *p, const char *spec)
                     p->suite->path, spec, p->settings.values.temperature, why);
 }
 
-/* Do the trees of a choice depend on what passes cost? */
+/* Whether the trees of a choice depend on the costs of passes. */
 static bool weighs_costs(const char *spec)
 {
     const size_t length = strcspn(spec, ":+");
@@ -233,7 +233,7 @@ static bool weighs_costs(const char *spec)
     return false;
 }
 
-/* Adds a case to the row that is being made; one that there is already is shared. */
+/* Adds a case to the current row. Equal cases are shared. */
 static int add_case(struct planning *p, const char *spec)
 {
     struct cli_suite_plan *plan = p->plan;
@@ -272,7 +272,7 @@ static int add_case(struct planning *p, const char *spec)
     return ESP_OK;
 }
 
-/* Adds all that a spec with {a,b} or {1..8} stands for. */
+/* Adds every case that a spec with {a,b} or {1..8} stands for. */
 static int add_grid(struct planning *p, const char *spec)
 {
     const char *open = strchr(spec, '{'), *close = open ? strchr(open, '}') : NULL;
@@ -358,7 +358,8 @@ static bool next_values(struct planning *p)
     return false;
 }
 
-/* Every combination of values is gone through, also where no choice depends on it. */
+/* Limits the combinations of values: all of them are visited, even if no choice depends on
+ * them. */
 static int check_combinations(const struct planning *p)
 {
     int combinations = 1;

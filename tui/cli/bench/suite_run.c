@@ -1,9 +1,8 @@
 /* suite_run.c - runs a suite, keeps every run in a journal, and writes the results.
  *
- * With -o FOLDER every run becomes a line of FOLDER/NAME.runs.jsonl as soon as it is done,
- * behind a line that says of what the runs are. --resume reads them back and goes on with what
- * is missing. At the end, also after Ctrl-C, tables and plots are written from all runs there
- * are.
+ * With -o FOLDER every completed run becomes a line of FOLDER/NAME.runs.jsonl; the first line
+ * identifies models, measure and prompts. --resume reads the runs and continues with the
+ * missing ones. At the end, also after Ctrl-C, tables and plots are written from all runs.
  *
  * All cases of the same settings continue a prompt in turn, so that a machine that slows down
  * slows all of them.
@@ -22,6 +21,7 @@
 #include "kernels/status.h"
 #include "tui/cli/bench/choice.h"
 #include "tui/cli/cli.h"
+#include "tui/cli/json.h"
 #include "tui/cli/prompt.h"
 #include "tui/cli/bench/suite.h"
 #include "viz/export.h"
@@ -31,8 +31,8 @@ enum { TOGETHER = 24, LONGEST = 1 << 20 }; /* sessions that are open at once; by
 
 struct running {
     const struct cli_options *o;
-    struct cli_options own; /* the same with what the suite and a case want of the engine */
-    char draft[PATH_MAX];   /* of the engine, where cases name one */
+    struct cli_options own; /* the same, with engine options of the suite and of a case */
+    char draft[PATH_MAX];   /* draft of the open engine, if cases name one */
     struct cli_suite suite;
     struct cli_prompts prompts;
     struct cli_suite_plan plan;
@@ -41,7 +41,7 @@ struct running {
     int all, done, kept; /* runs; `kept` of those done are from the journal */
     double start;
     cJSON *committed; /* the table that --check compares with, or NULL */
-    int differ;       /* cells of it that came out otherwise */
+    int differ;       /* number of cells that differ from it */
     char *err;
     size_t errlen;
 };
@@ -53,11 +53,11 @@ static void name_file(const struct running *r, const char *ending, char path[PAT
     snprintf(path, PATH_MAX, "%s/%s%s", r->o->output, r->suite.name, ending);
 }
 
-/* The models, the measure and the prompts that runs are of, in a few letters. */
+/* The identity of runs: a hash of their models, measure and prompts. */
 static void identify(const struct running *r, char text[32])
 {
     const struct esp_engine_options *e = &r->o->engine;
-    struct esp_hash_key key = {{1, 2}}; /* always the same: it is stored */
+    struct esp_hash_key key = {{1, 2}}; /* fixed, because the hash is stored */
     char models[2 * PATH_MAX + SUITE_WORD];
     const int n =
         snprintf(models, sizeof models, "%s|%s|%d|%d|%s", e->target ? e->target : "",
@@ -68,7 +68,7 @@ static void identify(const struct running *r, char text[32])
     snprintf(text, 32, "%016llx", (unsigned long long)key.word[0]);
 }
 
-/* Everything about a case but its choice. */
+/* Describes a case except its choice. */
 static void describe(const struct cli_case *c, char text[SUITE_WORD])
 {
     char value[64];
@@ -82,12 +82,14 @@ static void describe(const struct cli_case *c, char text[SUITE_WORD])
                  c->costs.draft);
 }
 
-static int write_line(struct running *r, const cJSON *o)
+/* Writes and deletes a line of the journal. */
+static int write_line(struct running *r, cJSON *o)
 {
     char *text = cJSON_PrintUnformatted(o);
     const bool written = text && esp_write_all(r->journal, text, strlen(text)) &&
                          esp_write_all(r->journal, "\n", 1);
     free(text);
+    cJSON_Delete(o);
     return written ? (int)ESP_OK
                    : esp_fail(r->err, r->errlen, ESP_E_FILE,
                               "%s/%s.runs.jsonl cannot be written: %s", r->o->output,
@@ -99,19 +101,15 @@ static int write_run(struct running *r, const struct cli_case *c, int prompt)
     char settings[SUITE_WORD];
     if (r->journal < 0)
         return ESP_OK;
-    cJSON *o = cJSON_CreateObject();
     describe(c, settings);
-    cJSON_AddStringToObject(o, "choice", c->spec);
-    cJSON_AddStringToObject(o, "settings", settings);
-    cJSON_AddNumberToObject(o, "prompt", prompt);
+    cJSON *o = cli_object(CLI_TEXT("choice", c->spec), CLI_TEXT("settings", settings),
+                          CLI_NUMBER("prompt", prompt));
     cJSON_AddItemReferenceToObject(o, "figures", c->run[prompt]);
-    int status = write_line(r, o);
-    cJSON_Delete(o);
-    return status;
+    return write_line(r, o);
 }
 
-/* Puts a line's figures where they belong. A line of a case that the suite has no longer is
- * left aside. Returns false if it is no line of a journal. */
+/* Takes the figures of a line. A line of a case that the suite no longer has is ignored.
+ * Returns false if it is not a line of a journal. */
 static bool take_run(struct running *r, cJSON *o)
 {
     const cJSON *choice = cJSON_GetObjectItemCaseSensitive(o, "choice");
@@ -136,7 +134,7 @@ static bool take_run(struct running *r, cJSON *o)
     return true;
 }
 
-/* Reads a journal. Its last line may be cut off: it is taken away. */
+/* Reads a journal. An incomplete last line is removed. */
 static int read_journal(struct running *r, const char *path, const char *id)
 {
     FILE *file = fdopen(dup(r->journal), "r");
@@ -197,17 +195,13 @@ static int open_journal(struct running *r)
     int status = r->o->resume ? read_journal(r, path, id) : 1;
     if (status < 1)
         return status;
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "runs_of", id);
-    cJSON_AddStringToObject(o, "suite", r->suite.name);
-    status = write_line(r, o);
-    cJSON_Delete(o);
-    return status;
+    return write_line(r, cli_object(CLI_TEXT("runs_of", id), CLI_TEXT("suite", r->suite.name)));
 }
 
 /* ------------------------------------------------------------------ progress */
 
-/* A line that is longer than the terminal is cut off, not wrapped: the next one covers it. */
+/* A line that is longer than the terminal is clipped, not wrapped, so that the next one covers
+ * it. */
 static void tell(const struct running *r, const char *doing, const char *what)
 {
     char left[64] = "";
@@ -232,9 +226,11 @@ static int run_case(struct running *r, struct cli_case *c, struct cli_choice *ch
                     int prompt)
 {
     tell(r, "", c->spec);
-    int status = r->suite.measure->run(&r->own, c, choice, &r->prompts.prompt[prompt],
-                                       &c->run[prompt], r->err, r->errlen);
-    if (status < 0 || !c->run[prompt])
+    struct cli_suite_run run = {&r->own, c,      choice,   &r->prompts.prompt[prompt],
+                                NULL,    r->err, r->errlen};
+    int status = r->suite.measure->run(&run);
+    c->run[prompt] = run.figures;
+    if (status < 0 || !run.figures)
         return status;
     r->done++;
     return write_run(r, c, prompt);
@@ -248,7 +244,7 @@ static bool is_missing(const struct running *r, const struct cli_case *c)
     return false;
 }
 
-/* Opens the engine with the draft of a case, unless it is open with that. */
+/* Opens the engine with the draft of a case, unless it is open already. */
 static int open_engine(struct running *r, const struct cli_case *c)
 {
     char path[PATH_MAX] = "";
@@ -286,7 +282,7 @@ static int open_cases(struct running *r, struct cli_case **c, struct cli_choice 
     return status;
 }
 
-/* Cases of the same settings, whose sessions are open at once. */
+/* Runs cases of the same settings, with all their sessions open. */
 static int run_together(struct running *r, struct cli_case **c, int count)
 {
     struct cli_choice *choice = calloc((size_t)count, sizeof *choice);
@@ -319,14 +315,13 @@ static int run_all(struct running *r)
                 status = run_together(r, c, count);
             count = 0;
         }
-    if (isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
+    cli_clear_bar(isatty(STDERR_FILENO));
     return status;
 }
 
 /* ------------------------------------------------------------------ results */
 
-/* Conditions that name a value; those that want none go without saying. */
+/* Prints the conditions that name a value, not those for an empty one. */
 static void print_where(const char *where, FILE *file)
 {
     char word[SUITE_WORD];
@@ -371,18 +366,7 @@ static void print_markdown(const struct running *r, const struct cli_table *t, F
     cli_table_markdown(t, file);
 }
 
-static cJSON *results_json(const struct running *r, const struct cli_table *t)
-{
-    cJSON *o = cli_suite_made(r->o, &r->plan, r->engine);
-    cJSON_AddNumberToObject(o, "runs", r->done);
-    cJSON_AddNumberToObject(o, "missing", r->all - r->done);
-    cJSON_AddItemToObject(o, "rows", cli_table_json(t));
-    return o;
-}
-
-enum form { MARKDOWN, CSV, JSON };
-
-/* Plot `plot` in the format that was asked for. */
+/* Writes a plot in the format of --format. */
 static int write_plot(const struct running *r, const struct cli_table *t, int plot)
 {
     const char *name = r->o->format ? r->o->format : "svg";
@@ -405,30 +389,49 @@ static int write_plot(const struct running *r, const struct cli_table *t, int pl
     return status;
 }
 
-static int write_form(const struct running *r, const struct cli_table *t, enum form form)
+static void print_csv(const struct running *r, const struct cli_table *t, FILE *file)
 {
-    static const char *const endings[] = {".md", ".csv", ".json"};
+    (void)r;
+    cli_table_csv(t, file);
+}
+
+static void print_json(const struct running *r, const struct cli_table *t, FILE *file)
+{
+    cJSON *o = cli_suite_made(r->o, &r->plan, r->engine);
+    cli_add(o, CLI_NUMBER("runs", r->done), CLI_NUMBER("missing", r->all - r->done),
+            CLI_ITEM("rows", cli_table_json(t)));
+    char *json = cJSON_Print(o);
+    if (json)
+        esp_safe_json(file, json, strlen(json));
+    fputc('\n', file);
+    free(json);
+    cJSON_Delete(o);
+}
+
+static const struct form {
+    const char *ending;
+    void (*print)(const struct running *r, const struct cli_table *t, FILE *file);
+} forms[] = {{".md", print_markdown}, {".csv", print_csv}, {".json", print_json}};
+
+enum { MARKDOWN, CSV, JSON, FORMS };
+
+/* Writes a form to a file of the folder, or to standard output. */
+static int write_form(const struct running *r, const struct cli_table *t,
+                      const struct form *form, bool to_file)
+{
     char path[PATH_MAX], *text = NULL;
     size_t length = 0;
     FILE *file = open_memstream(&text, &length);
-    cJSON *o = NULL;
+    int status = ESP_OK;
     if (!file)
         return esp_fail(r->err, r->errlen, ESP_E_MEMORY, "no memory for the results");
-    if (form == MARKDOWN)
-        print_markdown(r, t, file);
-    else if (form == CSV)
-        cli_table_csv(t, file);
-    else {
-        char *json = cJSON_Print(o = results_json(r, t));
-        if (json)
-            esp_safe_json(file, json, strlen(json));
-        fputc('\n', file);
-        free(json);
-    }
-    cJSON_Delete(o);
+    form->print(r, t, file);
     fclose(file);
-    name_file(r, endings[form], path);
-    int status = esp_write_file(path, text, length, true, r->err, r->errlen);
+    name_file(r, form->ending, path);
+    if (to_file)
+        status = esp_write_file(path, text, length, true, r->err, r->errlen);
+    else
+        esp_safe_write(stdout, text, length);
     free(text);
     return status;
 }
@@ -437,64 +440,46 @@ static int write_results(struct running *r)
 {
     struct cli_table t;
     int status = cli_suite_table(&t, &r->plan);
-    if (status == ESP_OK && r->o->output) {
-        for (enum form form = MARKDOWN; form <= JSON && status == ESP_OK; form++)
-            status = write_form(r, &t, form);
-        for (int i = 0; i < r->suite.plots && status == ESP_OK; i++)
-            if (cli_table_find(&t, r->suite.plot[i].column) >= 0)
-                status = write_plot(r, &t, i);
-    }
+    for (int i = 0; i < FORMS && status == ESP_OK && r->o->output; i++)
+        status = write_form(r, &t, &forms[i], true);
+    for (int i = 0; i < r->suite.plots && status == ESP_OK && r->o->output; i++)
+        if (cli_table_find(&t, r->suite.plot[i].column) >= 0)
+            status = write_plot(r, &t, i);
     if (status == ESP_OK && r->o->check && !cli_interrupted)
         r->differ = cli_suite_compare(r->committed, &t, r->o->argument_count == 0);
-    else if (status == ESP_OK && r->o->json) {
-        char *json = cJSON_Print(results_json(r, &t));
-        if (json)
-            esp_safe_json(stdout, json, strlen(json));
-        putchar('\n');
-        free(json);
-    } else if (status == ESP_OK) {
-        char *text = NULL;
-        size_t length = 0;
-        FILE *file = open_memstream(&text, &length);
-        if (file) {
-            print_markdown(r, &t, file);
-            fclose(file);
-            esp_safe_write(stdout, text, length);
-        }
-        free(text);
-    }
+    else if (status == ESP_OK)
+        status = write_form(r, &t, &forms[r->o->json ? JSON : MARKDOWN], false);
     cli_table_free(&t);
     return status;
 }
 
 /* ------------------------------------------------------------------ the suite */
 
-/* Leaves out the choices that are not named. */
+/* Removes choices that are not among the arguments. */
 static int keep_named(struct running *r)
 {
     struct cli_suite *s = &r->suite;
     const int count = r->o->argument_count;
+    bool named[SUITE_CHOICES] = {false};
     int kept = 0;
     for (int i = 0; i < count; i++) {
-        int at = 0;
-        while (at < s->choices && strcmp(s->choice[at].label, r->o->arguments[i]) != 0)
-            at++;
-        if (at == s->choices)
+        bool found = false;
+        for (int j = 0; j < s->choices; j++)
+            if (strcmp(s->choice[j].label, r->o->arguments[i]) == 0)
+                found = named[j] = true;
+        if (!found)
             return esp_fail(r->err, r->errlen, ESP_E_ARGUMENT,
                             "suite %s has no row '%s': they are named as its table names them",
                             s->name, r->o->arguments[i]);
     }
     for (int i = 0; i < s->choices && count > 0; i++)
-        for (int j = 0; j < count; j++)
-            if (strcmp(s->choice[i].label, r->o->arguments[j]) == 0) {
-                s->choice[kept++] = s->choice[i];
-                break;
-            }
+        if (named[i])
+            s->choice[kept++] = s->choice[i];
     s->choices = count > 0 ? kept : s->choices;
     return ESP_OK;
 }
 
-/* Only what does not depend on the machine. */
+/* Keeps only columns that do not depend on the machine. */
 static void count_alone(struct cli_suite *s)
 {
     s->counts = true;
@@ -502,7 +487,7 @@ static void count_alone(struct cli_suite *s)
         strcpy(s->best_by, "tokens_per_iteration");
 }
 
-/* Plain decoding, and the best of several chains, in front of the suite's own choices. */
+/* Puts plain decoding and the best of several chains before the suite's own choices. */
 static int add_baseline(struct running *r)
 {
     static const struct cli_suite_choice added[] = {
@@ -543,7 +528,7 @@ static int read_prompts(struct running *r)
     return status;
 }
 
-static int check_format(const struct running *r)
+static int check_format(struct running *r)
 {
     const char *format = r->o->format;
     if (!format || esp_export_draws(esp_export_find(format)))
@@ -552,27 +537,31 @@ static int check_format(const struct running *r)
                     "plots have the formats svg, png, pdf and tikz, not '%.40s'", format);
 }
 
-static int run_suite(struct running *r)
+static int read_suite(struct running *r)
 {
-    int status = check_format(r);
-    if (status == ESP_OK)
-        status = cli_suite_read(&r->suite, r->o->suite, r->err, r->errlen);
+    const int status = cli_suite_read(&r->suite, r->o->suite, r->err, r->errlen);
     r->own.engine.max_nodes =
         r->o->engine.max_nodes ? r->o->engine.max_nodes : r->suite.max_nodes;
-    if (status == ESP_OK)
-        status = read_prompts(r);
-    if (status == ESP_OK)
-        status = add_baseline(r);
-    if (status == ESP_OK)
-        status = keep_named(r);
+    return status;
+}
+
+static int plan(struct running *r)
+{
     if (r->o->counts || r->o->check)
         count_alone(&r->suite);
-    if (status == ESP_OK)
-        status = cli_suite_plan(&r->plan, &r->suite, &r->prompts, r->o, r->err, r->errlen);
+    int status = cli_suite_plan(&r->plan, &r->suite, &r->prompts, r->o, r->err, r->errlen);
     if (status == ESP_OK && r->o->check)
         status = cli_suite_committed(&r->committed, r->o, &r->plan, r->err, r->errlen);
-    if (status == ESP_OK)
-        status = open_journal(r);
+    return status;
+}
+
+static int run_suite(struct running *r)
+{
+    static int (*const steps[])(struct running * r) = {
+        check_format, read_suite, read_prompts, add_baseline, keep_named, plan, open_journal};
+    int status = ESP_OK;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == ESP_OK; i++)
+        status = steps[i](r);
     r->all = r->plan.count * r->prompts.count;
     r->done = r->kept;
     if (status < 0)

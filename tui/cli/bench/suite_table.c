@@ -1,4 +1,4 @@
-/* suite_table.c - the table of a suite's runs; see suite.h. One line per column below. */
+/* suite_table.c - the table of a suite's runs; see suite.h. One line below per column. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,9 @@
 enum kind { RATIO, COUNT, SPEED, DEVIATION, LARGEST, AT_COST, OVER_PLAIN, OVER_CHAIN };
 
 /* RATIO: scale * sum of `top` / sum of `bottom` over runs (NULL: their number). SPEED: mean
- * over runs of top / bottom. COUNT: of runs. LARGEST: of `top`. AT_COST: sum of
- * `top` over what the runs' passes cost, at the costs that the row is given. OVER_...: column
- * `top` over that of plain decoding, or of the best chain. */
+ * over runs of top / bottom. COUNT: number of runs. LARGEST: largest `top`. AT_COST: sum of
+ * `top` / cost of the runs' passes, at the row's costs. OVER_...: column `top` / the same
+ * column of plain decoding or of the best chain. */
 static const struct column {
     const char *name, *heading;
     enum kind kind;
@@ -122,7 +122,7 @@ static double member(const cJSON *run, const char *name)
     return cJSON_IsNumber(number) ? number->valuedouble : 0;
 }
 
-/* What the passes of a run cost together; one of the target over one row costs 1. */
+/* The cost of all passes of a run. A target pass over one row costs 1. */
 static double cost_of(const cJSON *run, const struct esp_nominal_costs *costs)
 {
     const double passes = member(run, "draft_passes");
@@ -160,7 +160,7 @@ static double ratio(const struct cli_suite_plan *plan, int row, const struct cli
     return column->kind == SPEED ? cli_mean(&series) : cli_deviation(&series);
 }
 
-/* How far the runs scatter around a mean of theirs; 0 for what is none. */
+/* The deviation of the runs from their mean; 0 for columns that are not means. */
 static double spread(const struct cli_suite_plan *plan, const struct cli_case *c,
                      const struct column *column, const char *category)
 {
@@ -219,7 +219,7 @@ static double figure(const struct cli_suite_plan *plan, int row, const struct cl
     return under > 0 ? ratio(plan, row, c, of, category) / under : NAN;
 }
 
-/* The same for a figure, which may be a column of one choice over that of another's mean. */
+/* The same for a figure, which may be one choice's column over another's mean. */
 static double figure_spread(const struct cli_suite_plan *plan, int row,
                             const struct cli_case *c, const struct column *column,
                             const char *category)
@@ -235,7 +235,7 @@ static double figure_spread(const struct cli_suite_plan *plan, int row,
 
 /* ------------------------------------------------------------------ keys */
 
-/* Does a row show the best of several? */
+/* Whether a row shows the best of several. */
 static bool has_grid(const struct cli_suite_plan *plan)
 {
     for (int i = 0; i < plan->rows; i++)
@@ -258,7 +258,7 @@ bool cli_suite_keys(struct cli_table *t, const struct cli_suite_plan *plan)
     return room;
 }
 
-/* A value as it was written, and as a number if it is one: plots have a scale then. */
+/* Puts a value as text, and as a number if it is one, so that plots have a scale. */
 static bool put(struct cli_cell *cell, const char *value)
 {
     char *end;

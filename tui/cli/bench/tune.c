@@ -1,10 +1,9 @@
 /* tune.c - `espalier tune`: finds the drafter that is fastest for a pair on the user's prompts.
  *
  * A contest (contest.h) at temperature 0 and one above it, each with half of the time, between
- * plain decoding, the pair's preset as it is and a short list of settings from the tables that
- * other drafters are compared with. Which drafter is fastest depends on the machine, the pair
- * and the text, so nothing is said of settings that were not measured. Only whole contests
- * become a preset: an interrupted one is printed and changes no file.
+ * plain decoding, the pair's preset and a short list of other settings. Which drafter is
+ * fastest depends on the machine, the pair and the text, so only measured settings are ranked.
+ * Only complete contests become a preset: an interrupted one is printed and changes no file.
  */
 #include <errno.h>
 #include <limits.h>
@@ -23,10 +22,10 @@
 
 #define SAMPLING 0.6 /* temperature above 0, unless one is given */
 
-/* Times plain decoding from which a drafter wins. */
+/* A drafter must be this many times as fast as plain decoding to win. */
 static const double WORTH = 1.02;
 
-/* Prompts of several kinds, for who gives none. */
+/* The default prompts, of several kinds. */
 static const char PROMPTS[] =
     "The old lighthouse keeper climbed the stairs every evening, and on that night he saw\n"
     "def read_lines(path):\n"
@@ -37,14 +36,14 @@ static const char PROMPTS[] =
     "Dear Sir, thank you for your letter of the third of March, in which you\n"
     "Es war einmal ein armer Müller, der hatte eine schöne Tochter. Eines Tages\n";
 
-/* Temperature 0: chains, trees of the likeliest nodes, and what needs no weights. */
+/* Temperature 0: chains, trees of the most probable nodes, drafters without weights. */
 static const char *const greedy_specs[] = {
     "ar",        "linear:K=2",   "linear:K=4",  "linear:K=8",  "goodput",
     "dynatree",  "dynatree:N=8", "optimal:N=4", "optimal:N=8", "optimal:N=16",
     "salf:N=16", "hybrid",       "suffix",      NULL,
 };
 
-/* Above it: drafts are sampled, for rules that accept more of those. */
+/* Above 0: drafters that sample, for verifiers that accept more of such drafts. */
 static const char *const sampling_specs[] = {
     "ar",          "linear:K=2",  "linear:K=4", "linear:K=8", "iid:K=2,L=2",
     "iid:K=2,L=4", "iid:K=4,L=4", "goodput",    "dynatree",   "dyspec:N=8",
@@ -70,7 +69,7 @@ static bool is_pair(const struct tuning *t)
     return esp_engine_draft(t->engine, &draft);
 }
 
-/* Which candidates there are: those of the table, and the preset if it is none of them. */
+/* Lists the candidates: the table's, and the preset if it is not in the table. */
 static void list_specs(const struct tuning *t, bool sampling,
                        const char *specs[CLI_CANDIDATES + 1])
 {
@@ -143,8 +142,7 @@ static const struct cli_candidate *plain(const struct cli_contest *contest)
     return &contest->candidate[i];
 }
 
-/* Is it faster than plain decoding, by more than two standard errors of what single rounds say?
- */
+/* Whether it is faster than plain decoding by more than two standard errors over the rounds. */
 static bool is_faster(const struct cli_candidate *candidate)
 {
     const struct cli_series *s = &candidate->advantage;
@@ -152,7 +150,7 @@ static bool is_faster(const struct cli_candidate *candidate)
     return candidate->speedup >= WORTH && cli_mean(s) > 2 * error;
 }
 
-/* The fastest of those that stayed to the end and are faster than plain decoding. */
+/* The fastest that stayed to the end, if it is faster than plain decoding. */
 static const struct cli_candidate *best(const struct cli_contest *contest)
 {
     for (int i = 0; i < contest->count && !contest->candidate[i].left; i++)
@@ -201,26 +199,23 @@ static void print_contest(const struct cli_contest *contest)
 
 static cJSON *contest_json(const struct cli_contest *contest)
 {
-    cJSON *o = cJSON_CreateObject(), *choices = cJSON_CreateArray();
-    cJSON_AddNumberToObject(o, "temperature", contest->temperature);
-    cJSON_AddNumberToObject(o, "tokens", contest->tokens);
-    cJSON_AddStringToObject(o, "best", best_spec(contest));
+    cJSON *choices = cJSON_CreateArray();
     for (int i = 0; i < contest->count; i++) {
-        const struct cli_choice *c = &contest->candidate[i].choice;
-        if (c->speed.count == 0)
-            continue;
-        cJSON *choice = cJSON_CreateObject();
-        cJSON_AddStringToObject(choice, "drafter", c->spec);
-        cJSON_AddStringToObject(choice, "verifier", c->verifier);
-        cJSON_AddNumberToObject(choice, "rounds", contest->candidate[i].rounds);
-        cJSON_AddNumberToObject(choice, "tokens_per_iteration",
-                                c->tokens.sum / c->iterations.sum);
-        cli_add_series(choice, "tokens_per_second", &c->speed);
-        cJSON_AddNumberToObject(choice, "speedup", contest->candidate[i].speedup);
-        cJSON_AddItemToArray(choices, choice);
+        const struct cli_candidate *candidate = &contest->candidate[i];
+        const struct cli_choice *c = &candidate->choice;
+        if (c->speed.count > 0)
+            cJSON_AddItemToArray(
+                choices,
+                cli_object(
+                    CLI_TEXT("drafter", c->spec), CLI_TEXT("verifier", c->verifier),
+                    CLI_NUMBER("rounds", candidate->rounds),
+                    CLI_NUMBER("tokens_per_iteration", c->tokens.sum / c->iterations.sum),
+                    CLI_ITEM("tokens_per_second", cli_series_json(&c->speed)),
+                    CLI_NUMBER("speedup", candidate->speedup)));
     }
-    cJSON_AddItemToObject(o, "choices", choices);
-    return o;
+    return cli_object(CLI_NUMBER("temperature", contest->temperature),
+                      CLI_NUMBER("tokens", contest->tokens),
+                      CLI_TEXT("best", best_spec(contest)), CLI_ITEM("choices", choices));
 }
 
 static int print_json(const struct tuning *t, const char *written)
@@ -235,10 +230,8 @@ static int print_json(const struct tuning *t, const char *written)
         cJSON_AddItemToArray(contests, contest_json(contest));
         cJSON_AddStringToObject(preset, i ? "sampling_drafter" : "drafter", best_spec(contest));
     }
-    cJSON_AddItemToObject(o, "contests", contests);
-    cJSON_AddItemToObject(o, "preset", preset);
-    cJSON_AddItemToObject(o, "written",
-                          written ? cJSON_CreateString(written) : cJSON_CreateNull());
+    cli_add(o, CLI_ITEM("contests", contests), CLI_ITEM("preset", preset),
+            CLI_TEXT("written", written));
     return cli_print_json(o);
 }
 
@@ -255,7 +248,7 @@ static void print_text(const struct tuning *t, const char *written)
 
 /* ------------------------------------------------------------------ the command */
 
-/* Before anything is measured: a minute later is too late to say so. */
+/* Checked before anything is measured, so that the user learns it at once. */
 static int can_write(const struct tuning *t, char *err, size_t errlen)
 {
     if (t->o->write && !is_pair(t))
@@ -308,7 +301,7 @@ static int tune(struct tuning *t)
         cli_catch_interrupt();
         status = run_contests(t, err, sizeof err);
     }
-    int code = status < 0 ? cli_fail(*err ? err : esp_status_message(status)) : finish(t);
+    int code = status < 0 ? cli_code(status, err) : finish(t);
     for (int i = 0; i < t->count; i++)
         cli_contest_close(&t->contest[i]);
     esp_engine_close(t->engine);

@@ -1,4 +1,5 @@
-/* inflate.c - `espalier inflate SRC DST`: a larger model that says the same, for measuring. */
+/* inflate.c - `espalier inflate SRC DST`: makes a model larger without changing its output, for
+ * measuring. */
 #include <stdio.h>
 
 #include "tui/cli/cli.h"

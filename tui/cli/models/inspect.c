@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "engine/perplexity.h"
 #include "kernels/clock.h"
@@ -15,32 +14,18 @@
 
 static cJSON *model_json(const struct esp_model_info *m)
 {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "path", m->path);
-    cJSON_AddStringToObject(o, "architecture", m->architecture);
-    cJSON_AddBoolToObject(o, "draft_head", m->head);
-    cJSON_AddStringToObject(o, "dtype", m->dtype);
-    cJSON_AddNumberToObject(o, "parameters", (double)m->parameters);
-    cJSON_AddNumberToObject(o, "active_parameters", (double)m->active);
-    cJSON_AddNumberToObject(o, "experts", m->experts);
-    cJSON_AddNumberToObject(o, "experts_used", m->experts_used);
-    cJSON_AddNumberToObject(o, "expert_ffn", m->expert_ffn);
-    cJSON_AddItemToObject(o, "expert_dtype",
-                          m->expert_dtype ? cJSON_CreateString(m->expert_dtype)
-                                          : cJSON_CreateNull());
-    cJSON_AddNumberToObject(o, "bytes", (double)m->bytes);
-    cJSON_AddNumberToObject(o, "layers", m->layers);
-    cJSON_AddNumberToObject(o, "hidden", m->hidden);
-    cJSON_AddNumberToObject(o, "heads", m->heads);
-    cJSON_AddNumberToObject(o, "kv_heads", m->kv_heads);
-    cJSON_AddNumberToObject(o, "head_dim", m->head_dim);
-    cJSON_AddNumberToObject(o, "ffn", m->ffn);
-    cJSON_AddNumberToObject(o, "vocabulary", m->vocabulary);
-    cJSON_AddNumberToObject(o, "outputs", m->outputs);
-    cJSON_AddNumberToObject(o, "context", m->context);
-    cJSON_AddNumberToObject(o, "unused_tensors", m->unused);
-    cJSON_AddNumberToObject(o, "ignored_tensors", m->ignored);
-    return o;
+    return cli_object(
+        CLI_TEXT("path", m->path), CLI_TEXT("architecture", m->architecture),
+        CLI_BOOL("draft_head", m->head), CLI_TEXT("dtype", m->dtype),
+        CLI_NUMBER("parameters", m->parameters), CLI_NUMBER("active_parameters", m->active),
+        CLI_NUMBER("experts", m->experts), CLI_NUMBER("experts_used", m->experts_used),
+        CLI_NUMBER("expert_ffn", m->expert_ffn), CLI_TEXT("expert_dtype", m->expert_dtype),
+        CLI_NUMBER("bytes", m->bytes), CLI_NUMBER("layers", m->layers),
+        CLI_NUMBER("hidden", m->hidden), CLI_NUMBER("heads", m->heads),
+        CLI_NUMBER("kv_heads", m->kv_heads), CLI_NUMBER("head_dim", m->head_dim),
+        CLI_NUMBER("ffn", m->ffn), CLI_NUMBER("vocabulary", m->vocabulary),
+        CLI_NUMBER("outputs", m->outputs), CLI_NUMBER("context", m->context),
+        CLI_NUMBER("unused_tensors", m->unused), CLI_NUMBER("ignored_tensors", m->ignored));
 }
 
 static void print_model(const char *role, const struct esp_model_info *m)
@@ -73,8 +58,8 @@ static void print_model(const char *role, const struct esp_model_info *m)
                        m->unused, m->unused == 1 ? "" : "s", m->unused_name);
 }
 
-/* What stays, what streams, and the speed to expect: no pass takes less time than reading, or
- * copying to the GPU. */
+/* Prints which layers stay in memory, which are streamed, and the speed to expect: no pass is
+ * faster than reading the others, or copying them to the GPU. */
 static void print_memory(const struct esp_engine *engine, const struct cli_options *o)
 {
     struct esp_streamed s;
@@ -110,23 +95,17 @@ static int measure(struct esp_perplexity *result, struct esp_engine *engine, con
     int code = cli_read_text(file, &text, &length);
     if (code != EXIT_DONE)
         return code;
-    int status = esp_perplexity_measure(engine, text, length, result,
-                                        isatty(STDERR_FILENO) ? cli_progress : NULL, &loading,
+    int status = esp_perplexity_measure(engine, text, length, result, cli_progress, &loading,
                                         err, sizeof err);
-    if (loading.shown)
-        fprintf(stderr, "\r\033[K");
+    cli_clear_bar(loading.shown);
     free(text);
     return status < 0 ? cli_fail(err) : EXIT_DONE;
 }
 
 static cJSON *perplexity_json(const struct esp_perplexity *p)
 {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddNumberToObject(o, "value", p->value);
-    cJSON_AddNumberToObject(o, "standard_error", p->error);
-    cJSON_AddNumberToObject(o, "tokens", p->tokens);
-    cJSON_AddNumberToObject(o, "piece", p->piece);
-    return o;
+    return cli_object(CLI_NUMBER("value", p->value), CLI_NUMBER("standard_error", p->error),
+                      CLI_NUMBER("tokens", p->tokens), CLI_NUMBER("piece", p->piece));
 }
 
 static int run(struct cli_options *o)
@@ -149,13 +128,10 @@ static int run(struct cli_options *o)
         return code;
     }
     if (o->json) {
-        cJSON *all = cJSON_CreateObject();
-        cJSON_AddItemToObject(all, "target", model_json(&target));
-        cJSON_AddItemToObject(all, "draft", pair ? model_json(&draft) : cJSON_CreateNull());
-        cJSON_AddItemToObject(all, "preset",
-                              preset ? cJSON_CreateString(preset) : cJSON_CreateNull());
-        cJSON_AddItemToObject(all, "sampling_preset",
-                              sampling ? cJSON_CreateString(sampling) : cJSON_CreateNull());
+        cJSON *all =
+            cli_object(CLI_ITEM("target", model_json(&target)),
+                       CLI_ITEM("draft", pair ? model_json(&draft) : cJSON_CreateNull()),
+                       CLI_TEXT("preset", preset), CLI_TEXT("sampling_preset", sampling));
         cli_json_streamed(all, engine);
         if (o->perplexity)
             cJSON_AddItemToObject(all, "perplexity", perplexity_json(&perplexity));

@@ -24,12 +24,9 @@ static int run(struct cli_options *o)
     }
     if (!cli_find_source(o))
         return EXIT_BAD;
-    bool shown = isatty(STDERR_FILENO);
-    int status =
-        esp_model_quantize(o->arguments[0], o->arguments[1], o->type, o->force, &report,
-                           shown ? cli_progress : NULL, &loading, err, sizeof err);
-    if (loading.shown)
-        fprintf(stderr, "\r\033[K");
+    int status = esp_model_quantize(o->arguments[0], o->arguments[1], o->type, o->force,
+                                    &report, cli_progress, &loading, err, sizeof err);
+    cli_clear_bar(loading.shown);
     if (status < 0)
         return cli_fail(err);
     esp_safe_print(stdout, "%-10s %s\n", "written", o->arguments[1]);

@@ -6,23 +6,22 @@
  * makes sense (dot, txt, json), one after the other to standard output. A file is written as a
  * whole or not at all.
  */
-#include "viz/export.h"
-
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tui/view/cast.h"
-#include "tui/cli/cli.h"
-#include "tui/cli/bench/paper.h"
-#include "tui/model/export_all.h"
-#include "viz/page/page_writer.h"
-#include "kernels/status.h"
-#include "viz/safe.h"
 #include "engine/support/write_file.h"
+#include "kernels/status.h"
+#include "tui/cli/bench/paper.h"
+#include "tui/cli/cli.h"
+#include "tui/cli/recordings/figure_facts.h"
+#include "tui/model/export_all.h"
+#include "tui/view/cast.h"
+#include "viz/safe.h"
 
 struct job {
     const struct cli_options *o;
@@ -33,9 +32,32 @@ struct job {
     int caption;
     double aspect;
     char models[256];
+    char *bytes; /* (length) of the file that is made */
+    size_t length;
+    char err[512];
 };
 
-/* ------------------------------------------------------------------ what is asked for */
+__attribute__((format(printf, 2, 3))) static int refuse(struct job *job, const char *format,
+                                                        ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(job->err, sizeof job->err, format, args);
+    va_end(args);
+    return ESP_E_ARGUMENT;
+}
+
+/* ------------------------------------------------------------------ options */
+
+static bool is_drawn(const struct job *job)
+{
+    return esp_export_draws(job->format);
+}
+
+static int bad_value(struct job *job, const char *flag, const char *takes, const char *value)
+{
+    return refuse(job, "--%s takes %s, not '%.40s'", flag, takes, value);
+}
 
 static bool read_count(const char **text, int *value)
 {
@@ -49,7 +71,7 @@ static bool read_count(const char **text, int *value)
 }
 
 /* "7" or "3-9". */
-static int read_range(struct job *job, char *err, size_t errlen)
+static int read_range(struct job *job)
 {
     const char *range = job->o->iteration, *text = range;
     int there = esp_recording_iterations(job->recording);
@@ -58,8 +80,7 @@ static int read_range(struct job *job, char *err, size_t errlen)
         return ESP_OK;
     }
     if (!range)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "say which iteration, as --iteration 3 or --iteration 3-9");
+        return refuse(job, "say which iteration, as --iteration 3 or --iteration 3-9");
     bool good = read_count(&text, &job->first);
     job->last = job->first;
     if (good && *text == '-') {
@@ -67,112 +88,95 @@ static int read_range(struct job *job, char *err, size_t errlen)
         good = read_count(&text, &job->last);
     }
     if (!good || *text || job->last < job->first)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--iteration takes a number, or two as 3-9, not '%.40s'", range);
+        return bad_value(job, "iteration", "a number, or two as 3-9", range);
     if (there == 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "%.300s holds no iteration",
-                        job->o->arguments[0]);
+        return refuse(job, "%.300s holds no iteration", job->o->arguments[0]);
     if (job->last >= there)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "there is no iteration %d; %.300s holds 0 to %d", job->last,
-                        job->o->arguments[0], there - 1);
+        return refuse(job, "there is no iteration %d; %.300s holds 0 to %d", job->last,
+                      job->o->arguments[0], there - 1);
     return ESP_OK;
 }
 
-static int read_format(struct job *job, char *err, size_t errlen)
+static int read_format(struct job *job)
 {
-    const char *format = job->o->format, *output = job->o->output;
-    if (job->o->html && format && strcmp(format, "html") != 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--html and --format %.40s exclude each other", format);
-    job->format = job->o->html ? ESP_EXPORT_HTML
-                  : format     ? esp_export_find(format)
-                  : output     ? esp_export_of_path(output)
-                               : ESP_EXPORT_SVG;
-    if (job->format < 0 && format)
-        return esp_fail(
-            err, errlen, ESP_E_ARGUMENT,
-            "--format takes dot, svg, png, pdf, tikz, txt, json or html, not '%.40s'", format);
+    static const char *const bytes[ESP_EXPORT_FORMATS] = {[ESP_EXPORT_PNG] = "a PNG picture",
+                                                          [ESP_EXPORT_PDF] = "a PDF file",
+                                                          [ESP_EXPORT_HTML] = "a page"};
+    const struct cli_options *o = job->o;
+    if (o->html && o->format && strcmp(o->format, "html") != 0)
+        return refuse(job, "--html and --format %.40s exclude each other", o->format);
+    job->format = o->html     ? ESP_EXPORT_HTML
+                  : o->format ? esp_export_find(o->format)
+                  : o->output ? esp_export_of_path(o->output)
+                              : ESP_EXPORT_SVG;
+    if (job->format < 0 && o->format)
+        return bad_value(job, "format", "dot, svg, png, pdf, tikz, txt, json or html",
+                         o->format);
     if (job->format < 0)
-        return esp_fail(
-            err, errlen, ESP_E_ARGUMENT,
+        return refuse(
+            job,
             "%.300s does not end in .dot, .svg, .png, .pdf, .tikz, .txt, .json or .html; "
             "say --format",
-            output);
-    if (job->o->theme && strcmp(job->o->theme, "light") != 0 &&
-        strcmp(job->o->theme, "dark") != 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "pictures have the themes light and dark, not '%.40s'", job->o->theme);
-    const char *bytes = job->format == ESP_EXPORT_PNG    ? "a PNG picture"
-                        : job->format == ESP_EXPORT_PDF  ? "a PDF file"
-                        : job->format == ESP_EXPORT_HTML ? "a page"
-                                                         : NULL;
-    if (!output && bytes && isatty(STDOUT_FILENO))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "%s is not for a terminal; name a file with -o", bytes);
+            o->output);
+    if (o->theme && strcmp(o->theme, "light") != 0 && strcmp(o->theme, "dark") != 0)
+        return refuse(job, "pictures have the themes light and dark, not '%.40s'", o->theme);
+    if (!o->output && bytes[job->format] && isatty(STDOUT_FILENO))
+        return refuse(job, "%s is not for a terminal; name a file with -o", bytes[job->format]);
     return ESP_OK;
 }
 
-/* What a picture is to look like. */
-static int read_look(struct job *job, char *err, size_t errlen)
-{
-    const struct cli_options *o = job->o;
-    const bool picture = esp_export_draws(job->format) || job->format == ESP_EXPORT_DOT;
-    if ((o->aspect || o->caption) && !picture)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--aspect and --caption are for pictures: svg, png, pdf and tikz");
-    if (o->aspect && job->figure)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "figures are as large as what they show; --aspect is for charts and "
-                        "for trees without --figure");
-    job->aspect = o->aspect ? esp_aspect_of(o->aspect) : 0;
-    job->caption = o->caption ? esp_caption_find(o->caption) : ESP_CAPTION_FULL;
-    if (o->aspect && job->aspect == 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--aspect takes W:H, as 16:9, from 1:5 to 5:1, not '%.40s'", o->aspect);
-    if (job->caption < 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--caption takes full, short or none, not '%.40s'", o->caption);
-    return ESP_OK;
-}
-
-static int read_chart(struct job *job, char *err, size_t errlen)
+static int read_chart(struct job *job)
 {
     const char *chart = job->o->chart;
     job->chart = chart ? esp_course_chart_find(chart) : -1;
     if (chart && job->chart < 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--chart takes thresholds, acceptance or stages, not '%.40s'", chart);
-    if (chart && !esp_export_draws(job->format))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "charts are written as svg, png, pdf or tikz");
+        return bad_value(job, "chart", "thresholds, acceptance or stages", chart);
+    if (chart && !is_drawn(job))
+        return refuse(job, "charts are written as svg, png, pdf or tikz");
     return ESP_OK;
 }
 
-static int read_figure(struct job *job, char *err, size_t errlen)
+static int read_figure(struct job *job)
 {
     const char *figure = job->o->figure;
     job->figure = figure ? esp_figure_find(figure) : ESP_FIGURE_NONE;
     if (job->figure < 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--figure takes mask, timeline, iteration or tree, not '%.40s'",
-                        figure);
+        return bad_value(job, "figure", "mask, timeline, iteration or tree", figure);
     if (figure && job->chart >= 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "--figure and --chart exclude each other");
-    if (figure && !esp_export_draws(job->format))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "figures are written as svg, png, pdf or tikz");
+        return refuse(job, "--figure and --chart exclude each other");
+    if (figure && !is_drawn(job))
+        return refuse(job, "figures are written as svg, png, pdf or tikz");
     if (job->chart < 0 && job->format == ESP_EXPORT_TIKZ && !figure)
         job->figure = ESP_FIGURE_TREE;
     return ESP_OK;
 }
 
-static int check_pictures(const struct job *job, char *err, size_t errlen)
+/* The shape of a picture and the words around it. */
+static int read_look(struct job *job)
 {
-    if (!job->o->output && job->last > job->first && esp_export_draws(job->format))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "several pictures need a name with -o; tree.svg gives tree-0003.svg");
+    const struct cli_options *o = job->o;
+    if ((o->aspect || o->caption) && !is_drawn(job) && job->format != ESP_EXPORT_DOT)
+        return refuse(job, "--aspect and --caption are for pictures: svg, png, pdf and tikz");
+    if (o->aspect && job->figure)
+        return refuse(job, "figures are as large as what they show; --aspect is for charts and "
+                           "for trees without --figure");
+    job->aspect = o->aspect ? esp_aspect_of(o->aspect) : 0;
+    job->caption = o->caption ? esp_caption_find(o->caption) : ESP_CAPTION_FULL;
+    if (o->aspect && job->aspect == 0)
+        return bad_value(job, "aspect", "W:H, as 16:9, from 1:5 to 5:1", o->aspect);
+    if (job->caption < 0)
+        return bad_value(job, "caption", "full, short or none", o->caption);
     return ESP_OK;
+}
+
+static int read_options(struct job *job)
+{
+    static int (*const read[])(struct job * job) = {read_format, read_chart, read_figure,
+                                                    read_look, read_range};
+    int status = ESP_OK;
+    for (size_t i = 0; i < sizeof read / sizeof *read && status == ESP_OK; i++)
+        status = read[i](job);
+    return status;
 }
 
 static void name_models(struct job *job)
@@ -204,33 +208,42 @@ static int name_file(const struct job *job, int iteration, char path[PATH_MAX])
     return length < PATH_MAX ? ESP_OK : ESP_E_ARGUMENT;
 }
 
-static int write_out(const struct job *job, int iteration, const char *bytes, size_t length,
-                     char *err, size_t errlen)
+static int check_new(struct job *job, const char *path)
 {
-    char path[PATH_MAX];
-    if (!job->o->output) {
-        if (isatty(STDOUT_FILENO))
-            esp_safe_write(stdout, bytes, length);
-        else
-            fwrite(bytes, 1, length, stdout);
-        if (fflush(stdout) == 0 && !ferror(stdout))
-            return ESP_OK;
-        return esp_fail(err, errlen, ESP_E_FILE, "standard output cannot be written: %s",
-                        strerror(errno));
-    }
-    if (name_file(job, iteration, path) < 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "the name %.60s... is too long",
-                        job->o->output);
-    if (!job->o->force && access(path, F_OK) == 0)
-        return esp_fail(err, errlen, ESP_E_FILE,
-                        "%.300s is there already; choose another name, or --force", path);
-    return esp_write_file(path, bytes, length, job->o->force, err, errlen);
+    if (job->o->force || access(path, F_OK) != 0)
+        return ESP_OK;
+    refuse(job, "%.300s is there already; choose another name, or --force", path);
+    return ESP_E_FILE;
 }
 
-static int export_one(const struct job *job, int iteration, char *err, size_t errlen)
+/* Writes the bytes, unless making them failed (`status`), and frees them. */
+static int write_out(struct job *job, int iteration, int status)
+{
+    char path[PATH_MAX];
+    if (status == ESP_OK && !job->o->output) {
+        if (isatty(STDOUT_FILENO))
+            esp_safe_write(stdout, job->bytes, job->length);
+        else
+            fwrite(job->bytes, 1, job->length, stdout);
+        if (fflush(stdout) != 0 || ferror(stdout))
+            status = esp_fail(job->err, sizeof job->err, ESP_E_FILE,
+                              "standard output cannot be written: %s", strerror(errno));
+    } else if (status == ESP_OK && name_file(job, iteration, path) < 0) {
+        status = refuse(job, "the name %.60s... is too long", job->o->output);
+    } else if (status == ESP_OK && (status = check_new(job, path)) == ESP_OK) {
+        status = esp_write_file(path, job->bytes, job->length, job->o->force, job->err,
+                                sizeof job->err);
+    }
+    free(job->bytes);
+    job->bytes = NULL;
+    return status;
+}
+
+static int export_one(struct job *job, int iteration)
 {
     int number = esp_recording_iteration_event(job->recording, iteration);
     const struct esp_event *event;
+    struct esp_export_facts facts = {.text_count = 0};
     struct esp_export_options options = {.tokens = {esp_recording_token_text, job->recording},
                                          .models = job->models,
                                          .format = job->format,
@@ -239,51 +252,50 @@ static int export_one(const struct job *job, int iteration, char *err, size_t er
                                          .caption = job->caption,
                                          .aspect = job->aspect,
                                          .ascii = job->o->ascii,
-                                         .figure = job->figure};
-    struct esp_export_facts facts = {.text_count = 0};
-    char *bytes = NULL;
-    size_t length = 0;
+                                         .figure = job->figure,
+                                         .facts = &facts};
     int status = ESP_OK;
     if (job->figure)
-        status = esp_export_facts(job->recording, number, &facts, err, errlen);
+        status = cli_figure_facts(job->recording, number, &facts, job->err, sizeof job->err);
     if (status == ESP_OK)
-        status = esp_recording_read(job->recording, number, &event, err, errlen);
-    if (status < 0) {
-        esp_export_facts_free(&facts);
-        return status;
+        status = esp_recording_read(job->recording, number, &event, job->err, sizeof job->err);
+    if (status == ESP_OK) {
+        options.line = esp_recording_line(job->recording, number, &options.line_length);
+        options.iteration = event->iteration;
+        status = esp_export(&options, &job->bytes, &job->length, job->err, sizeof job->err);
     }
-    options.facts = &facts;
-    options.line = esp_recording_line(job->recording, number, &options.line_length);
-    options.iteration = event->iteration;
-    options.time = event->time;
-    status = esp_export(&options, &bytes, &length, err, errlen);
-    if (status == ESP_OK)
-        status = write_out(job, iteration, bytes, length, err, errlen);
-    esp_export_facts_free(&facts);
-    free(bytes);
-    return status;
+    cli_figure_facts_free(&facts);
+    return write_out(job, iteration, status);
 }
 
 /* ------------------------------------------------------------------ the whole replay */
 
 /* Columns and rows; 0: as recorded. */
-static int read_size(const char *text, int *columns, int *rows, char *err, size_t errlen)
+static int read_size(struct job *job, int *columns, int *rows)
 {
+    const char *text = job->o->size;
     int end = 0;
     *columns = *rows = 0;
     if (!text || (sscanf(text, "%dx%d%n", columns, rows, &end) == 2 && !text[end] &&
                   *columns >= 20 && *columns <= 500 && *rows >= 5 && *rows <= 200))
         return ESP_OK;
-    return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                    "--size takes WxH, from 20x5 to 500x200, not '%.80s'", text);
+    return refuse(job, "--size takes WxH, from 20x5 to 500x200, not '%.80s'", text);
 }
 
-static int export_replay(const struct cli_options *o, char *err, size_t errlen)
+/* Whether a flag was given that only pictures of iterations have. */
+static bool is_picture(const struct cli_options *o)
 {
+    return o->iteration || o->html || o->chart || o->figure || o->aspect || o->caption;
+}
+
+static int export_replay(struct job *job)
+{
+    const struct cli_options *o = job->o;
     struct esp_theme theme;
     int columns, rows;
-    if (read_size(o->size, &columns, &rows, err, errlen) < 0)
-        return ESP_E_ARGUMENT;
+    int status = read_size(job, &columns, &rows);
+    if (status < 0)
+        return status;
     const struct esp_cast_options options = {.recording = o->arguments[0],
                                              .width = columns,
                                              .height = rows,
@@ -291,127 +303,100 @@ static int export_replay(const struct cli_options *o, char *err, size_t errlen)
                                              .idle = o->idle,
                                              .theme = &theme,
                                              .ascii = o->ascii};
-    char *bytes = NULL;
-    size_t length = 0;
-    if (o->iteration || o->format || o->output || o->html || o->chart || o->figure ||
-        o->aspect || o->caption)
-        return esp_fail(
-            err, errlen, ESP_E_ARGUMENT,
-            "--asciicast writes the whole replay to its own file, without "
-            "--iteration, --format, --html, --chart, --figure, --aspect, --caption and "
-            "-o");
-    if (!o->force && access(o->asciicast, F_OK) == 0)
-        return esp_fail(err, errlen, ESP_E_FILE,
-                        "%.300s is there already; choose another name, or --force",
-                        o->asciicast);
-    int status = esp_theme_load(&theme, o->theme ? o->theme : "dark", err, errlen);
+    if (is_picture(o) || o->format || o->output)
+        return refuse(
+            job, "--asciicast writes the whole replay to its own file, without --iteration, "
+                 "--format, --html, --chart, --figure, --aspect, --caption and -o");
+    status = check_new(job, o->asciicast);
     if (status == ESP_OK)
-        status = esp_cast_make(&options, &bytes, &length, err, errlen);
+        status =
+            esp_theme_load(&theme, o->theme ? o->theme : "dark", job->err, sizeof job->err);
     if (status == ESP_OK)
-        status = esp_write_file(o->asciicast, bytes, length, o->force, err, errlen);
-    free(bytes);
+        status = esp_cast_make(&options, &job->bytes, &job->length, job->err, sizeof job->err);
+    if (status == ESP_OK)
+        status = esp_write_file(o->asciicast, job->bytes, job->length, o->force, job->err,
+                                sizeof job->err);
+    free(job->bytes);
     return status;
 }
 
-static int export_page(const struct job *job, char *err, size_t errlen)
+static int export_page(struct job *job)
 {
-    char *bytes = NULL;
-    size_t length = 0;
-    int status =
-        esp_web_page(job->recording, job->first, job->last, &bytes, &length, err, errlen);
-    if (status == ESP_OK)
-        status = write_out(job, job->first, bytes, length, err, errlen);
+    int status = esp_export_page(job->recording, job->first, job->last, &job->bytes,
+                                 &job->length, job->err, sizeof job->err);
+    status = write_out(job, job->first, status);
     if (status == ESP_OK && job->o->output)
         fprintf(stderr, "espalier: a page of %d iteration%s, %.1f MB\n",
-                job->last - job->first + 1, job->last > job->first ? "s" : "", 1e-6 * length);
-    free(bytes);
+                job->last - job->first + 1, job->last > job->first ? "s" : "",
+                1e-6 * (double)job->length);
     return status;
 }
 
-static int export_chart(const struct job *job, char *err, size_t errlen)
+static int export_chart(struct job *job)
 {
     const struct esp_course_chart_options options = {.kind = job->chart,
                                                      .theme = job->o->theme,
                                                      .models = job->models,
                                                      .aspect = job->aspect,
                                                      .caption = job->caption};
-    char *bytes = NULL;
-    size_t length = 0;
-    int status = esp_export_chart(job->recording, job->first, job->last, &options, job->format,
-                                  &bytes, &length, err, errlen);
-    if (status == ESP_OK)
-        status = write_out(job, job->first, bytes, length, err, errlen);
-    free(bytes);
-    return status;
+    return write_out(job, job->first,
+                     esp_export_chart(job->recording, job->first, job->last, &options,
+                                      job->format, &job->bytes, &job->length, job->err,
+                                      sizeof job->err));
 }
 
-/* Figures of a paper beside those from here. */
-static int export_paper(struct job *job, char *err, size_t errlen)
+/* Draws the figures of a paper beside those of a suite. */
+static int export_paper(struct job *job)
 {
     const struct cli_options *o = job->o;
     struct esp_beside *beside = calloc(1, sizeof *beside);
     struct esp_drawing drawing = {.count = 0};
-    char *bytes = NULL;
-    size_t length = 0;
-    int status = beside ? read_format(job, err, errlen) : (int)ESP_E_MEMORY;
-    if (status == ESP_OK && (o->iteration || o->html || o->chart || o->figure || o->asciicast ||
-                             o->aspect || o->caption || !esp_export_draws(job->format)))
-        status =
-            esp_fail(err, errlen, ESP_E_ARGUMENT,
-                     "figures of a paper are a picture of their own: svg, png, pdf or tikz, "
-                     "with --theme alone");
+    int status = beside ? read_format(job) : (int)ESP_E_MEMORY;
+    if (status == ESP_OK && (is_picture(o) || o->asciicast || !is_drawn(job)))
+        status = refuse(job, "figures of a paper are a picture of their own: svg, png, pdf or "
+                             "tikz, with --theme alone");
     if (status == ESP_OK)
-        status = cli_paper_read(beside, o->arguments[0], err, errlen);
+        status = cli_paper_read(beside, o->arguments[0], job->err, sizeof job->err);
     if (status == ESP_OK) {
         drawing.latex = job->format == ESP_EXPORT_TIKZ;
         esp_beside_draw(beside, esp_colours_find(o->theme ? o->theme : "light"), &drawing);
-        status = esp_export_drawing(&drawing, job->format, &bytes, &length, err, errlen);
+        status = esp_export_drawing(&drawing, job->format, &job->bytes, &job->length, job->err,
+                                    sizeof job->err);
     }
-    if (status == ESP_OK)
-        status = write_out(job, 0, bytes, length, err, errlen);
     esp_drawing_free(&drawing);
     free(beside);
-    free(bytes);
-    return status;
+    return write_out(job, 0, status);
 }
 
-static int export_iterations(struct job *job, char *err, size_t errlen)
+static int export_iterations(struct job *job)
 {
     name_models(job);
-    int status = read_format(job, err, errlen);
-    if (status == ESP_OK)
-        status = read_chart(job, err, errlen);
-    if (status == ESP_OK)
-        status = read_figure(job, err, errlen);
-    if (status == ESP_OK)
-        status = read_look(job, err, errlen);
-    if (status == ESP_OK)
-        status = read_range(job, err, errlen);
+    int status = read_options(job);
     if (status == ESP_OK && job->format == ESP_EXPORT_HTML)
-        return export_page(job, err, errlen);
+        return export_page(job);
     if (status == ESP_OK && job->chart >= 0)
-        return export_chart(job, err, errlen);
-    if (status == ESP_OK)
-        status = check_pictures(job, err, errlen);
+        return export_chart(job);
+    if (status == ESP_OK && !job->o->output && job->last > job->first && is_drawn(job))
+        status = refuse(job, "several pictures need a name with -o; tree.svg gives "
+                             "tree-0003.svg");
     for (int i = job->first; status == ESP_OK && i <= job->last; i++)
-        status = export_one(job, i, err, errlen);
+        status = export_one(job, i);
     return status;
 }
 
 static int run(struct cli_options *o)
 {
     struct job job = {.o = o};
-    char err[512] = "";
     const bool paper = cli_is_paper(o->arguments[0]);
-    int status = paper ? export_paper(&job, err, sizeof err)
-                       : esp_recording_open(&job.recording, o->arguments[0], err, sizeof err);
+    int status =
+        paper ? export_paper(&job)
+              : esp_recording_open(&job.recording, o->arguments[0], job.err, sizeof job.err);
     if (status == ESP_OK && !paper)
-        status = o->asciicast ? export_replay(o, err, sizeof err)
-                              : export_iterations(&job, err, sizeof err);
+        status = o->asciicast ? export_replay(&job) : export_iterations(&job);
     if (status == ESP_OK && !paper)
         cli_tell_cut(job.recording, o->arguments[0]);
     esp_recording_close(job.recording);
-    return status < 0 ? cli_fail(*err ? err : esp_status_message(status)) : EXIT_DONE;
+    return cli_code(status, job.err);
 }
 
 const struct cli_command cli_export = {

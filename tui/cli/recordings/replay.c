@@ -2,8 +2,8 @@
  * text.
  *
  * With --plain every iteration becomes a frame: a line that says which one, then header and
- * panes of the screen. The size is that of the terminal that is printed to, else that of the
- * recorded session, else 80 x 24; nothing is waited for.
+ * panes of the screen. The size is that of the terminal, else that of the recorded session,
+ * else 80 x 24. Pauses are not played.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "tui/model/player.h"
 #include "tui/view/ui.h"
 
-enum { WIDTH = 80, HEIGHT = 24, BELOW = 2 /* rows for keys, which a text does not have */ };
+enum { WIDTH = 80, HEIGHT = 24, BELOW = 2 /* rows for keys; a text has none */ };
 
 struct plain {
     struct esp_state state;
@@ -87,7 +87,7 @@ static int replay_plain(const struct cli_options *o)
 {
     struct plain *plain = calloc(1, sizeof *plain);
     char err[512] = "";
-    int width, height, code = EXIT_DONE;
+    int width, height;
     if (!plain)
         return cli_fail("no memory for the replay");
     int status =
@@ -110,9 +110,7 @@ static int replay_plain(const struct cli_options *o)
     }
     esp_state_free(&plain->state);
     free(plain);
-    if (status < 0)
-        code = cli_fail(*err ? err : esp_status_message(status));
-    return code;
+    return cli_code(status, err);
 }
 
 static int run(struct cli_options *o)

@@ -1,5 +1,4 @@
-/* train.c - `espalier train`: trains what decoding learns from; a function for each.
- */
+/* train.c - `espalier train`: picks the training by its name. */
 #include <string.h>
 
 #include "tui/cli/train/train.h"

@@ -1,7 +1,7 @@
 /* train_network.c - `espalier train head` and `espalier train draft`: progress, the curve of
  * the loss, Ctrl-C, and the table at the end.
  *
- * A terminal gets a curve and a bar that are drawn again in place; anything else plain lines.
+ * On a terminal a curve and a bar are redrawn in place; elsewhere plain lines are printed.
  */
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static const char *const stages[] = {"reading the text", "the target runs over t
 
 /* ------------------------------------------------------------------ the curve */
 
-/* Means of the losses, in at most CURVE_COLUMNS columns of the whole training. */
+/* Averages the losses of the whole training into at most CURVE_COLUMNS columns. */
 static int columns_of(const struct esp_train_report *r, double *column)
 {
     const int count = r->total < CURVE_COLUMNS ? (int)r->total : CURVE_COLUMNS;
@@ -125,7 +125,8 @@ static void wipe(struct showing *s)
     s->rows = 0;
 }
 
-/* A line that is longer than the terminal is cut off, not wrapped: the picture keeps its rows.
+/* A line that is longer than the terminal is clipped, not wrapped, so that the picture keeps
+ * its rows.
  */
 static void draw(struct showing *s, const struct esp_train_report *r)
 {
@@ -195,14 +196,13 @@ static int print_result(const struct showing *s)
     const struct esp_train_check *c = &s->last.check;
     if (s->o->json) {
         cJSON *o = cJSON_CreateObject(), *depths = cJSON_AddArrayToObject(o, "depths");
-        cJSON_AddStringToObject(o, "folder", s->o->output);
-        cJSON_AddNumberToObject(o, "parameters", (double)s->last.parameters);
-        cJSON_AddNumberToObject(o, "steps", (double)s->last.total);
+        cli_add(o, CLI_TEXT("folder", s->o->output),
+                CLI_NUMBER("parameters", s->last.parameters),
+                CLI_NUMBER("steps", s->last.total));
         for (int i = 0; i < c->depths; i++) {
-            cJSON *depth = cJSON_CreateObject();
-            cJSON_AddNumberToObject(depth, "overlap", c->overlap[i]);
-            cJSON_AddNumberToObject(depth, "agrees", c->agrees[i]);
-            cJSON_AddNumberToObject(depth, "kl", c->gap[i]);
+            cJSON *depth =
+                cli_object(CLI_NUMBER("overlap", c->overlap[i]),
+                           CLI_NUMBER("agrees", c->agrees[i]), CLI_NUMBER("kl", c->gap[i]));
             cJSON_AddItemToArray(depths, depth);
         }
         return cli_print_json(o);

@@ -1,5 +1,7 @@
 /* train_selector.c - `espalier train selector`: the bar, Ctrl-C, and the table at the end. */
-#include <cjson/cJSON.h>
+#include <cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +10,7 @@
 
 #include "engine/train/train_selector.h"
 #include "kernels/clock.h"
+#include "tui/cli/prompt.h"
 #include "tui/cli/session_json.h"
 #include "tui/cli/train/train.h"
 #include "viz/safe.h"
@@ -29,36 +32,28 @@ struct state {
 
 static int add_file(const char *path, char **text, size_t *length)
 {
-    char err[256] = "cannot be read";
-    FILE *file = fopen(path, "rb");
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    char *more = NULL, *all = NULL;
     size_t size = 0;
-    bool read = file && fseek(file, 0, SEEK_END) == 0;
-    const long end = read ? ftell(file) : -1;
-    if (end > LARGEST) {
-        snprintf(err, sizeof err, "is larger than %d MB", LARGEST >> 20);
-        read = false;
-    } else if (end > 0 && fseek(file, 0, SEEK_SET) == 0) {
-        char *more = realloc(*text, *length + (size_t)end + 2);
-        read = more != NULL;
-        if (more) {
-            *text = more;
-            size = fread(more + *length, 1, (size_t)end, file);
-            read = size == (size_t)end;
-        }
+    const int error = file < 0 ? errno : cli_read_all(file, LARGEST, &more, &size);
+    if (file >= 0)
+        close(file);
+    if (!error && size > 0)
+        all = realloc(*text, *length + size + 2);
+    if (all) {
+        *text = all;
+        memcpy(all + *length, more, size);
+        *length += size;
+        strcpy(all + (*length)++, "\n");
     } else {
-        snprintf(err, sizeof err, file ? "is empty or no file" : "cannot be opened");
-        read = false;
+        esp_complain(error == EFBIG ? "%s is larger than 256 MB"
+                     : file < 0     ? "%s cannot be opened"
+                     : error        ? "%s cannot be read"
+                                    : "%s is empty or no file",
+                     path);
     }
-    if (file)
-        fclose(file);
-    if (!read) {
-        esp_complain("%s %s", path, err);
-        return EXIT_BAD;
-    }
-    *length += size;
-    (*text)[(*length)++] = '\n';
-    (*text)[*length] = '\0';
-    return EXIT_DONE;
+    free(more);
+    return all ? EXIT_DONE : EXIT_BAD;
 }
 
 static int read_text(const struct cli_options *o, char **text, size_t *length)
@@ -121,17 +116,12 @@ static void take_result(void *user, const struct esp_selector_result *r)
     if (r->temperature > 0)
         snprintf(setting, sizeof setting, "T %g, top-p %g", r->temperature, r->top_p);
     if (s->o->json) {
-        cJSON *o = cJSON_CreateObject();
-        cJSON_AddStringToObject(o, "verifier", r->rule);
-        cJSON_AddNumberToObject(o, "temperature", r->temperature);
-        cJSON_AddNumberToObject(o, "top_p", r->top_p);
-        cJSON_AddNumberToObject(o, "samples", r->samples);
-        cJSON_AddStringToObject(o, "fastest", r->fastest);
-        cJSON_AddStringToObject(o, "most", r->most);
-        cJSON_AddNumberToObject(o, "tokens", r->tokens);
-        cJSON_AddNumberToObject(o, "fastest_tokens", r->fastest_tokens);
-        cJSON_AddNumberToObject(o, "most_tokens", r->most_tokens);
-        cJSON_AddNumberToObject(o, "speed", r->speed);
+        cJSON *o = cli_object(
+            CLI_TEXT("verifier", r->rule), CLI_NUMBER("temperature", r->temperature),
+            CLI_NUMBER("top_p", r->top_p), CLI_NUMBER("samples", r->samples),
+            CLI_TEXT("fastest", r->fastest), CLI_TEXT("most", r->most),
+            CLI_NUMBER("tokens", r->tokens), CLI_NUMBER("fastest_tokens", r->fastest_tokens),
+            CLI_NUMBER("most_tokens", r->most_tokens), CLI_NUMBER("speed", r->speed));
         cJSON_AddItemToArray(s->results, o);
         return;
     }
@@ -167,8 +157,7 @@ static int train(struct state *s, struct esp_engine *engine, const char *text, s
             "with most tokens\n",
             "verifier", "sampling");
     int status = esp_train_selectors(&training, err, sizeof err);
-    if (s->bar)
-        fputs("\r\033[K", stderr);
+    cli_clear_bar(s->bar);
     if (status == ESP_E_CANCELLED) {
         esp_selector_samples_path(&training, path, sizeof path);
         esp_complain("interrupted; the same command goes on with the samples in %s", path);

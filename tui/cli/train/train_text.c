@@ -1,11 +1,11 @@
-/* train_text.c - `espalier train text`: text that a target writes, to train its draft on.
+/* train_text.c - `espalier train text`: text written by the target, to train its draft on.
  *
- * A draft has to say what its target says, so text of the target's own is what it meets in use
- * (self-distillation: Zhou et al., "DistillSpec", 2024). Each piece begins with some tokens of
- * a given text, and the target goes on at temperature 1, with the pair's drafter, which changes
- * nothing but the speed.
+ * A draft must predict the target, and in use it sees text of the target (self-distillation:
+ * Zhou et al., "DistillSpec", 2024). Each piece begins with some tokens of a given text. The
+ * target continues it at temperature 1, with the pair's drafter, which changes only the speed.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +13,7 @@
 
 #include "engine/support/write_file.h"
 #include "kernels/clock.h"
+#include "tui/cli/prompt.h"
 #include "tui/cli/train/train.h"
 #include "viz/safe.h"
 
@@ -31,24 +32,18 @@ struct writing {
 
 static int read_file(struct writing *w, const char *path)
 {
-    FILE *file = fopen(path, "rb");
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
     char *text = NULL;
-    size_t size = 0, room = 0, got = 1;
-    while (file && got > 0 && size < MOST_BYTES) {
-        if (size == room) {
-            char *more = realloc(text, room = room ? 2 * room : 1 << 16);
-            if (!more)
-                break;
-            text = more;
-        }
-        size += got = fread(text + size, 1, room - size, file);
+    size_t size = 0;
+    int error = file < 0 ? errno : cli_read_all(file, MOST_BYTES, &text, &size);
+    if (file >= 0)
+        close(file);
+    if (error) {
+        esp_complain("cannot read %s: %s", path,
+                     error == EFBIG ? "it is too large" : strerror(error));
+        return EXIT_BAD;
     }
-    bool read = file && !ferror(file) && got == 0;
-    if (!read)
-        esp_complain("cannot read %s: %s", path, errno ? strerror(errno) : "it is too large");
-    if (file)
-        fclose(file);
-    int count = read ? esp_tokenize(w->engine, text, size, NULL, 0) : -1;
+    int count = esp_tokenize(w->engine, text, size, NULL, 0);
     int32_t *more =
         count > 0 ? realloc(w->tokens, (size_t)(w->count + count) * sizeof *more) : NULL;
     if (more) {
@@ -57,7 +52,7 @@ static int read_file(struct writing *w, const char *path)
         w->count += count;
     }
     free(text);
-    return more ? EXIT_DONE : read ? cli_fail("there is no text to begin with") : EXIT_BAD;
+    return more ? EXIT_DONE : cli_fail("there is no text to begin with");
 }
 
 static void show(const struct writing *w)
@@ -71,7 +66,7 @@ static void show(const struct writing *w)
     fflush(stderr);
 }
 
-/* The tokens of the text as it is now, and an empty line. */
+/* Writes the text so far, and an empty line. */
 static int write_piece(const struct writing *w, char *err, size_t errlen)
 {
     int count;
@@ -115,7 +110,7 @@ static int write_all(struct writing *w, char *err, size_t errlen)
             w->made += status;
         if (status >= 0)
             status = write_piece(w, err, errlen);
-        w->made += w->made == before; /* a piece without tokens counts, too: this ends */
+        w->made += w->made == before; /* count empty pieces, too, so that this ends */
         show(w);
     }
     return status < 0 ? status : ESP_OK;
@@ -129,13 +124,12 @@ static int make(struct writing *w, char *err, size_t errlen)
     int status = esp_session_open(&w->session, w->engine, &session, err, errlen);
     if (status == ESP_OK)
         status = write_all(w, err, errlen);
-    if (isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
+    cli_clear_bar(isatty(STDERR_FILENO));
     esp_session_close(w->session);
     return status;
 }
 
-/* The file appears when it is complete, or with what there is after Ctrl-C. */
+/* The file appears when it is complete, or with the text so far after Ctrl-C. */
 static int write_file(struct writing *w)
 {
     char err[512] = "";
