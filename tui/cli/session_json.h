@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "engine/espalier.h"
-#include "tui/cli/json.h"
+#include "tui/cli/json_object.h"
 #include "viz/acceptance.h"
 
 /* text (valid UTF-8), tokens, prompt_tokens, generated_tokens */

@@ -11,7 +11,7 @@
 #include "kernels/status.h"
 #include "tui/cli/bench/choice.h"
 #include "tui/cli/cli.h"
-#include "tui/cli/json.h"
+#include "tui/cli/json_object.h"
 #include "tui/cli/prompt.h"
 #include "tui/cli/bench/suite.h"
 

@@ -1,6 +1,6 @@
-/* json.h - JSON objects from lists of members. */
-#ifndef ESP_CLI_JSON_H
-#define ESP_CLI_JSON_H
+/* json_object.h - JSON objects from lists of members. */
+#ifndef ESP_CLI_JSON_OBJECT_H
+#define ESP_CLI_JSON_OBJECT_H
 
 #include <cJSON.h>
 #include <stdbool.h>

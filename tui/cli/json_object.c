@@ -1,5 +1,5 @@
-/* json.c - see json.h. */
-#include "tui/cli/json.h"
+/* json_object.c - see json_object.h. */
+#include "tui/cli/json_object.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,0 +1,26 @@
+/* open_interface.c - opens the interface for a command. */
+#include <string.h>
+
+#include "tui/app/interface.h"
+#include "tui/cli/cli.h"
+#include "tui/commands/settings.h"
+
+/* Whether a flag sets this setting. */
+static bool is_said(const struct cli_options *o, const char *setting)
+{
+    if (strcmp(setting, "model") == 0)
+        return o->given[CLI_FLAG_target] || o->given[CLI_FLAG_draft];
+    return cli_is_given(o, strcmp(setting, "n") == 0 ? "tokens" : setting);
+}
+
+int cli_open_interface(struct esp_interface_options *with, const struct cli_options *o)
+{
+    with->engine = o->engine;
+    with->ascii = o->ascii;
+    with->theme = o->theme;
+    with->config = o->config;
+    with->no_config = o->no_config;
+    for (int i = 0; esp_setting(i); i++)
+        with->given[i] = is_said(o, esp_setting(i)->key);
+    return interface_main(with);
+}
