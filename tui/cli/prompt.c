@@ -14,35 +14,27 @@
 
 enum { LARGEST = 64 << 20 };
 
-static bool grow(char **buffer, size_t *size)
-{
-    char *larger = realloc(*buffer, 2 * *size);
-    if (!larger)
-        return false;
-    *buffer = larger;
-    *size *= 2;
-    return true;
-}
-
 int cli_read_all(int file, size_t most, char **text, size_t *length)
 {
-    size_t size = 1 << 16, used = 0;
-    char *buffer = malloc(size);
-    int error = buffer ? 0 : ENOMEM;
-    while (error == 0) {
-        ssize_t n = read(file, buffer + used, size - used);
-        struct pollfd ready = {.fd = file, .events = POLLIN};
+    struct pollfd ready = {.fd = file, .events = POLLIN};
+    size_t size = 0, used = 0;
+    char *buffer = NULL;
+    int error = 0;
+    for (ssize_t n = -1; error == 0 && n != 0;) {
+        if (used == size) {
+            size = size ? 2 * size : 1 << 16;
+            char *larger = realloc(buffer, size);
+            buffer = larger ? larger : buffer;
+            error = larger ? 0 : ENOMEM;
+        }
+        n = error ? 0 : read(file, buffer + used, size - used);
         used += n > 0 ? (size_t)n : 0;
-        if (n == 0)
-            break;
         if (n < 0 && errno == EAGAIN)
             poll(&ready, 1, -1); /* somebody has it open for writing */
         else if (n < 0 && errno != EINTR)
             error = errno;
-        else if (used >= most)
+        else if (n > 0 && used >= most)
             error = EFBIG;
-        else if (used == size && !grow(&buffer, &size))
-            error = ENOMEM;
     }
     if (error)
         free(buffer);

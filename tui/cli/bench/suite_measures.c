@@ -168,58 +168,44 @@ struct column {
     int top, bottom;
 };
 
+/* Each rank: its fraction of the nodes, and how often it is accepted where it is tried
+ * (salf-talf, fig. 2a). */
+static const struct column rank_columns[] = {{"rank", "rank", 0, 1, PLACE, ONE},
+                                             {"share", "nodes %", 1, 100, 0, ALL},
+                                             {"accepted", "accepted %", 1, 100, 2, 1},
+                                             {.name = NULL}};
+/* Each tenth of the draft's probability: the means of q and of the target's p, and how often
+ * such a draft is accepted where it is tried (dyspec, fig. 2). */
+static const struct column share_columns[] = {{"from", "from", 1, 1, PLACE, BINS_OF_Q},
+                                              {"tried", "tried", 0, 1, 0, ONE},
+                                              {"draft", "draft's probability", 3, 1, 3, 2},
+                                              {"target", "target's probability", 3, 1, 5, 4},
+                                              {"accepted", "accepted %", 1, 100, 1, 0},
+                                              {.name = NULL}};
+/* Each iteration: how large its tree was, and how much of it was accepted (dyspec, fig. 5). */
+static const struct column step_columns[] = {{"step", "step", 0, 1, PLACE, ONE},
+                                             {"nodes", "nodes", 0, 1, 0, ONE},
+                                             {"accepted", "accepted", 0, 1, 1, ONE},
+                                             {.name = NULL}};
+/* Each depth: L1 distance of p and q, and the acceptance rate of every verifier at the same
+ * nodes (delayed-tree-expansion, fig. 1). */
+static const struct column depth_columns[] = {
+    {"depth", "depth", 0, 1, PLACE, ONE},    {"nodes", "nodes", 0, 1, 0, ONE},
+    {"distance", "L1 distance", 3, 1, 1, 0}, {"", "", 3, 1, VERIFIERS, 0},
+    {"ceiling", "ceiling", 3, 1, 2, 0},      {.name = NULL}};
+
 /* Figures have an array `name` of arrays of `width` numbers: for each rank, depth, ... The table
  * has a line for each of these places, as far as a run has them, with sums over the prompts. */
 static const struct lines {
     const char *measure, *name;
     int width, first; /* `first`: number of the first place */
     bool one_prompt;  /* only the first one */
-    struct column column[6];
+    const struct column *columns;
 } all_lines[] = {
-    /* Each rank: its fraction of the nodes, and how often it is accepted where it is tried
-     * (salf-talf, fig. 2a). */
-    {"ranks",
-     "ranks",
-     3,
-     1,
-     false,
-     {{"rank", "rank", 0, 1, PLACE, ONE},
-      {"share", "nodes %", 1, 100, 0, ALL},
-      {"accepted", "accepted %", 1, 100, 2, 1}}},
-    /* Each tenth of the draft's probability: the means of q and of the target's p, and how often
-     * such a draft is accepted where it is tried (dyspec, fig. 2). */
-    {"shares",
-     "shares",
-     6,
-     0,
-     false,
-     {{"from", "from", 1, 1, PLACE, BINS_OF_Q},
-      {"tried", "tried", 0, 1, 0, ONE},
-      {"draft", "draft's probability", 3, 1, 3, 2},
-      {"target", "target's probability", 3, 1, 5, 4},
-      {"accepted", "accepted %", 1, 100, 1, 0}}},
-    /* Each iteration: how large its tree was, and how much of it was accepted (dyspec, fig. 5).
-     */
-    {"steps",
-     "steps",
-     2,
-     1,
-     true,
-     {{"step", "step", 0, 1, PLACE, ONE},
-      {"nodes", "nodes", 0, 1, 0, ONE},
-      {"accepted", "accepted", 0, 1, 1, ONE}}},
-    /* Each depth: L1 distance of p and q, and the acceptance rate of every verifier at the same
-     * nodes (delayed-tree-expansion, fig. 1). */
-    {"rules",
-     "depths",
-     3 + ESP_MEASURE_RULES,
-     0,
-     false,
-     {{"depth", "depth", 0, 1, PLACE, ONE},
-      {"nodes", "nodes", 0, 1, 0, ONE},
-      {"distance", "L1 distance", 3, 1, 1, 0},
-      {"", "", 3, 1, VERIFIERS, 0},
-      {"ceiling", "ceiling", 3, 1, 2, 0}}},
+    {"ranks", "ranks", 3, 1, false, rank_columns},
+    {"shares", "shares", 6, 0, false, share_columns},
+    {"steps", "steps", 2, 1, true, step_columns},
+    {"rules", "depths", 3 + ESP_MEASURE_RULES, 0, false, depth_columns},
 };
 
 /* Whether a run has figures of verifier `index`. A verifier without a formula, or with one that
@@ -239,7 +225,7 @@ static int list_columns(const struct cli_suite_plan *plan, const struct lines *l
 {
     struct esp_item item;
     int count = 0;
-    for (const struct column *c = lines->column; c->name; c++) {
+    for (const struct column *c = lines->columns; c->name; c++) {
         if (c->top != VERIFIERS)
             all[count++] = *c;
         for (int i = 0; c->top == VERIFIERS && esp_item(ESP_VERIFIERS, i, &item); i++)
