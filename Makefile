@@ -306,7 +306,7 @@ CUDA_MAJOR     = $(shell $(1) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/
 NVCC_SMALL     = $(if $(filter 11 12,$(call CUDA_MAJOR,$(NVCC))),-Xfatbin=-compress-all,--compress-mode=size)
 NVCC_FLAGS    ?= -O3 -lineinfo --threads 4 $(NVCC_SMALL)
 
-CUDA_PLUGINS  := $(if $(NVCC),$(CUDA_BUILD)/libespalier-cuda.so) $(if $(NVCC12),$(CUDA_BUILD)/libespalier-cuda12.so)
+CUDA_PLUGINS  := $(strip $(if $(NVCC),$(CUDA_BUILD)/libespalier-cuda.so) $(if $(NVCC12),$(CUDA_BUILD)/libespalier-cuda12.so))
 ifneq ($(NVCC12),)
 ifneq ($(call CUDA_MAJOR,$(NVCC12)),12)
 $(error NVCC12=$(NVCC12) is no nvcc of CUDA 12)
