@@ -72,7 +72,8 @@ PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists
 # What tui/, viz/ and sessions/ include besides. They include no other header of engine/ and kernels/; the shared
 # library exports what these and the installed ones declare.
 SHARED_HEADERS := $(addprefix engine/support/,suggestion.h hash.h int_map.h open_file.h part_file.h paths.h \
-                      utf8_stream.h write_file.h)
+                      utf8_stream.h write_file.h) \
+                  engine/text_token.h
 
 # Every .c file of a folder and of the folders below it.
 sources = $(shell find $(1) -name '*.c' | LC_ALL=C sort)
@@ -91,7 +92,7 @@ DRAW_OBJ := $(call obj,$(filter-out viz/dot/%,$(call sources,viz sessions)))
 PAGE     := $(addprefix viz/page/,embed.sh page.html page.css page.js)
 PAGE_OBJ := $(BUILD)/obj/viz/page/parts.o
 DRAW_OBJ += $(PAGE_OBJ)
-VIEW_OBJ := $(DRAW_OBJ) $(call obj,$(call sources,tui/model tui/view tui/worker tui/commands))
+VIEW_OBJ := $(DRAW_OBJ) $(call obj,$(call sources,tui/model tui/view tui/worker tui/lessons tui/commands))
 APP_OBJ  := $(call obj,$(call sources,tui/app))
 CLI_OBJ  := $(call obj,$(filter-out %/no_interface.c,$(call sources,tui/cli)))
 DOT_OBJ  := $(call obj,$(call sources,viz/dot)) $(DRAW_OBJ)
@@ -203,8 +204,8 @@ $(BUILD)/commit: always
 	@git describe --always --dirty >$@.new 2>/dev/null; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 always:
 .PHONY: always
-$(BUILD)/obj/tui/cli/suite_committed.o: $(BUILD)/commit
-$(BUILD)/obj/tui/cli/suite_committed.o: DEFS += -DESP_COMMIT='"$(shell cat $(BUILD)/commit)"'
+$(BUILD)/obj/tui/cli/bench/suite_committed.o: $(BUILD)/commit
+$(BUILD)/obj/tui/cli/bench/suite_committed.o: DEFS += -DESP_COMMIT='"$(shell cat $(BUILD)/commit)"'
 
 $(BUILD)/obj/engine/support/paths.o: DEFS += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'
 
@@ -305,7 +306,7 @@ CUDA_MAJOR     = $(shell $(1) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/
 NVCC_SMALL     = $(if $(filter 11 12,$(call CUDA_MAJOR,$(NVCC))),-Xfatbin=-compress-all,--compress-mode=size)
 NVCC_FLAGS    ?= -O3 -lineinfo --threads 4 $(NVCC_SMALL)
 
-CUDA_PLUGINS  := $(if $(NVCC),$(CUDA_BUILD)/libespalier-cuda.so) $(if $(NVCC12),$(CUDA_BUILD)/libespalier-cuda12.so)
+CUDA_PLUGINS  := $(strip $(if $(NVCC),$(CUDA_BUILD)/libespalier-cuda.so) $(if $(NVCC12),$(CUDA_BUILD)/libespalier-cuda12.so))
 ifneq ($(NVCC12),)
 ifneq ($(call CUDA_MAJOR,$(NVCC12)),12)
 $(error NVCC12=$(NVCC12) is no nvcc of CUDA 12)

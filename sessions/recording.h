@@ -13,7 +13,7 @@
 #define ESP_RECORDING_H
 
 #include "engine/espalier.h"
-#include "sessions/text_token.h"
+#include "engine/text_token.h"
 
 enum {
     ESP_RECORDING_MAJOR = 1,

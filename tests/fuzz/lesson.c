@@ -2,13 +2,13 @@
  * and every page of a lecture that needs no model can be drawn, asked and answered, on a wide
  * screen and on a small one, with nothing on it that is unsafe for a terminal. The input holds
  * the part x.lesson and recordings. */
-#include "tui/model/lecture.h"
+#include "tui/lessons/lecture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/fuzz/support/fuzz.h"
-#include "tui/view/lesson_view.h"
+#include "tui/lessons/lesson_view.h"
 
 static void draw(struct esp_canvas *canvas, struct esp_lecture *lecture)
 {

@@ -1,7 +1,7 @@
 /* A paper's figures, and a table that they are held against: whoever reads them gets a sentence
  * or a picture in either form, safe to be shown. The input holds the parts x.paper and
  * table.json. */
-#include "tui/cli/paper.h"
+#include "tui/cli/bench/paper.h"
 
 #include <stdio.h>
 #include <stdlib.h>

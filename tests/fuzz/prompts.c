@@ -1,7 +1,7 @@
 /* A file of prompts, as lines or as JSON Lines: every prompt that is taken has a text and a
  * category, no more bytes are taken than there are, and a refusal is a sentence. The input is
  * the file. */
-#include "tui/cli/prompt_list.h"
+#include "tui/cli/bench/prompt_list.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "sessions/event_json.h"
-#include "tui/model/export.h"
-#include "tui/model/export_chart.h"
-#include "tui/model/web_page.h"
 #include "tests/fuzz/support/fuzz.h"
+#include "tui/cli/recordings/figure_facts.h"
+#include "tui/model/export_all.h"
+#include "viz/export.h"
 
 static void export(const struct esp_export_options *options, const char *what)
 {
@@ -63,7 +63,6 @@ static void look(struct esp_recording *recording, int number)
     options.format = ESP_EXPORT_TXT;
     export(&options, "an exported text");
     options.format = ESP_EXPORT_JSON;
-    export(&options, "an exported line");
     options.line = esp_recording_line(recording, number, &options.line_length);
     FUZZ_REQUIRE(options.line, "event %d has a line", number);
     export(&options, "an exported line");
@@ -77,7 +76,7 @@ static void draw_figures(struct esp_recording *recording, int iteration)
     struct esp_export_facts facts;
     char *bytes, err[512];
     size_t size;
-    FUZZ_REQUIRE(esp_export_facts(recording, number, &facts, err, sizeof err) == 0, "%s", err);
+    FUZZ_REQUIRE(cli_figure_facts(recording, number, &facts, err, sizeof err) == 0, "%s", err);
     FUZZ_REQUIRE(esp_recording_read(recording, number, &event, err, sizeof err) == 0, "%s",
                  err);
     struct esp_export_options options = {.iteration = event->iteration,
@@ -94,7 +93,7 @@ static void draw_figures(struct esp_recording *recording, int iteration)
                          (unsigned char)bytes[at], at);
         free(bytes);
     }
-    esp_export_facts_free(&facts);
+    cli_figure_facts_free(&facts);
 }
 
 /* A chart may be refused: there may be nothing to draw. */
@@ -105,7 +104,7 @@ static void draw_all(struct esp_recording *recording)
     size_t size;
     if (last < 0)
         return;
-    FUZZ_REQUIRE(esp_web_page(recording, 0, last, &bytes, &size, err, sizeof err) == 0, "%s",
+    FUZZ_REQUIRE(esp_export_page(recording, 0, last, &bytes, &size, err, sizeof err) == 0, "%s",
                  err);
     fuzz_require_safe(bytes, size, "a page");
     free(bytes);

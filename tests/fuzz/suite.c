@@ -1,7 +1,7 @@
 /* A suite, as a bench takes it, and figures of its runs, as a journal may hold them: it is laid
  * out, every run gets the figures, and its tables and plots are written and safe to be shown.
  * The input holds the parts x.suite, prompts and figures. */
-#include "tui/cli/suite.h"
+#include "tui/cli/bench/suite.h"
 
 #include <stdio.h>
 #include <stdlib.h>

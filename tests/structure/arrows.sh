@@ -28,9 +28,10 @@ viz 3
 tui/model 4
 tui/worker 5
 tui/view 5
-tui/commands 6
-tui/app 7
-tui/cli 8
+tui/lessons 6
+tui/commands 7
+tui/app 8
+tui/cli 9
 FLOORS
 # An arrow leads to a room of a lower floor. Drawing needs no recordings, but for espalier-dot, which is a
 # program of its own.

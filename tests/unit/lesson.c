@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "tests/check.h"
-#include "tui/model/lecture_value.h"
-#include "tui/view/lesson_view.h"
+#include "tui/lessons/lecture_value.h"
+#include "tui/lessons/lesson_view.h"
 
 static const char head[] = ".title T\n.record r same-text-linear.esp.jsonl\n";
 

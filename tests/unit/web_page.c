@@ -1,7 +1,7 @@
 /* The page of a recording: its data are the recording's, its text can only be shown, a large
  * tree is cut down, and its colours can be read. tests/cli/web_page.sh looks at the file as
  * HTML, and at the page in a browser where there is one. */
-#include "tui/model/web_page.h"
+#include "tui/model/export_all.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -13,6 +13,7 @@
 #include "viz/explain.h"
 #include "viz/gauges.h"
 #include "viz/page/page_parts.h"
+#include "viz/page/page_writer.h"
 
 static char err[512];
 
@@ -28,7 +29,7 @@ static char *page_of(struct esp_recording *recording, int first, int last, cJSON
 {
     char *page, *ended;
     size_t length;
-    CHECK(esp_web_page(recording, first, last, &page, &length, err, sizeof err) == 0, "%s",
+    CHECK(esp_export_page(recording, first, last, &page, &length, err, sizeof err) == 0, "%s",
           err);
     ended = realloc(page, length + 1);
     CHECK(ended != NULL);
@@ -329,7 +330,7 @@ static void check_state(int nodes, int shown)
     char *page;
     size_t length;
     int count;
-    CHECK(esp_web_page_of_state(state, &page, &length, &count, err, sizeof err) == 0, "%s",
+    CHECK(esp_export_page_of_state(state, &page, &length, &count, err, sizeof err) == 0, "%s",
           err);
     CHECK(count == 1);
     const char *start = strstr(page, "id=\"recording\">") + strlen("id=\"recording\">");
@@ -355,7 +356,7 @@ TEST(a_live_session_has_a_page)
 
 TEST(a_large_tree_keeps_its_likeliest_nodes_and_the_path)
 {
-    check_state(1000, ESP_WEB_NODES + 1);
+    check_state(1000, ESP_PAGE_NODES + 1);
 }
 
 TEST(without_an_iteration_there_is_no_page)
@@ -364,7 +365,7 @@ TEST(without_an_iteration_there_is_no_page)
     char *page;
     size_t length;
     int count;
-    CHECK(esp_web_page_of_state(state, &page, &length, &count, err, sizeof err) < 0);
+    CHECK(esp_export_page_of_state(state, &page, &length, &count, err, sizeof err) < 0);
     CHECK(!page && strstr(err, "no tree"), "%s", err);
     free(state);
 }

@@ -11,8 +11,8 @@
 
 enum { EXIT_DONE = 0, EXIT_BAD = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
-/* What flags are about: a command takes whole groups of them. Every command takes ALL; SETTINGS
- * are those of a session but those that the command chooses. */
+/* Groups of flags. A command takes whole groups; every command takes ALL. SETTINGS are the
+ * settings of a session, except those that the command chooses. */
 enum cli_group {
     CLI_GROUP_ALL,
     CLI_GROUP_PROMPT,
@@ -53,7 +53,7 @@ enum cli_group {
 };
 
 #define CLI(group) (UINT64_C(1) << CLI_GROUP_##group)
-/* What an engine is opened with, whatever it is for; and more, where it writes a text. */
+/* The flags for opening an engine, and for an engine with a session. */
 #define CLI_ENGINE (CLI(MODELS) | CLI(DEVICE) | CLI(MEMORY) | CLI(PRECISION))
 #define CLI_SESSION (CLI_ENGINE | CLI(NODES) | CLI(CONTEXT) | CLI(SETTINGS))
 
@@ -67,7 +67,7 @@ enum cli_flag_index {
     CLI_FLAGS /* how many there are */
 };
 
-/* Everything that flags can say; flags.def explains it. */
+/* The values of all flags; see flags.def. */
 struct cli_options {
     struct esp_engine_options engine;
     struct esp_session_options session;
@@ -82,11 +82,11 @@ struct cli_options {
 struct cli_command {
     const char *name, *arguments, *summary;
     uint64_t flags;      /* the groups that it takes: CLI(PROMPT) | ... */
-    uint64_t chooses;    /* settings that it chooses itself, so that they are no flags */
+    uint64_t chooses;    /* settings that it chooses itself; they are no flags then */
     int least, most;     /* number of arguments */
     bool names_models;   /* its arguments are a target and a draft, besides "-" */
-    bool draws_seed;     /* where --seed is not given, instead of 0, so that texts differ */
-    double temperature;  /* where --temp is not given */
+    bool draws_seed;     /* without --seed, draws a seed instead of taking 0 */
+    double temperature;  /* without --temp */
     const char *details; /* more help, or NULL */
     int (*run)(struct cli_options *options); /* an exit code */
 };
@@ -95,8 +95,8 @@ struct cli_command {
 
 extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
 
-/* Reads the flags that `command` takes. Returns -1, or the exit code of a program that is done
- * (help, wrong usage). */
+/* Reads the flags that `command` takes. Returns -1, or an exit code after help or wrong usage.
+ */
 int cli_parse(struct cli_options *options, const struct cli_command *command, int argc,
               char **argv);
 
@@ -108,58 +108,63 @@ struct cli_flag {
 
 extern const struct cli_flag cli_flags[CLI_FLAGS];
 
-/* The flag with this name (- or _ in it), or NULL; and was it given? */
+/* The flag with this name (- and _ are the same), or NULL; whether it was given. */
 const struct esp_value_info *cli_flag(const char *name);
 bool cli_is_given(const struct cli_options *options, const char *name);
 
 void cli_help(const struct cli_command *command); /* NULL: the program's own */
 
 struct esp_interface_options;
-/* Opens the interface with these options and what the flags say of models and looks. Returns
- * the exit code. */
+/* Opens the interface with these options and the flags for models and appearance. Returns the
+ * exit code. */
 int cli_open_interface(struct esp_interface_options *with, const struct cli_options *options);
 
-/* From now on Ctrl-C, SIGTERM and SIGHUP remove the files that are half written
- * (engine/support/part_file.h), say so, and end the program. */
+/* From now on Ctrl-C, SIGTERM and SIGHUP remove incomplete files (engine/support/part_file.h),
+ * print a message and end the program. */
 void cli_clean_up_at_end(void);
 /* From now on Ctrl-C only sets cli_interrupted to the signal's number; a second one ends the
  * program. */
 void cli_catch_interrupt(void);
-/* The same for SIGTERM and SIGHUP, too: for commands that keep what they have reached. */
+/* The same for SIGTERM and SIGHUP: for commands that keep partial results. */
 void cli_catch_end(void);
 extern volatile sig_atomic_t cli_interrupted;
 
 /* Prints "espalier: sentence" on stderr and returns EXIT_BAD. */
 int cli_fail(const char *sentence);
+/* If `status` is negative, prints `err`, or the meaning of the status if that is empty. Returns
+ * the exit code. */
+int cli_code(int status, const char *err);
 struct esp_recording;
-/* Says so on standard error if a recording was cut off. */
+/* Prints a message on standard error if a recording is truncated. */
 void cli_tell_cut(const struct esp_recording *recording, const char *path);
-/* Opens the engine that the options ask for. Standard error gets a bar if it is a terminal and
- * loading takes long, and a line if a device that is there cannot be used. */
+/* Opens the engine that the options ask for. Shows a bar on standard error if that is a
+ * terminal and loading takes long, and prints a line if an existing device cannot be used. */
 int cli_open_engine(struct esp_engine **engine, const struct cli_options *options, char *err,
                     size_t errlen);
-/* Draws a bar from the start of a terminal's line on; a text may follow it. */
+/* Draws a bar at the start of a terminal's line; a text may follow. */
 void cli_draw_bar(FILE *file, double share);
-/* A bar for work that takes long, in the form of an esp_progress; `user` is a struct
- * cli_loading. If `shown` is set at the end, the line is to be cleared. */
+/* Clears the line of a bar that is shown. */
+void cli_clear_bar(bool shown);
+/* A bar for long work, as an esp_progress; `user` is a struct cli_loading. It is shown on a
+ * terminal only. Call cli_clear_bar(shown) at the end. */
 struct cli_loading {
     double start; /* esp_clock() */
     bool shown;
 };
 bool cli_progress(void *user, const char *what, size_t done, size_t total);
-/* Says on standard error what of a session's settings there is no room for. */
+/* Prints a session's notice on standard error: which settings do not fit. */
 void cli_note(const struct esp_session *session);
-/* Makes arguments but "-" the target and the draft; the others stay. Returns -1, or an exit
- * code after printing a sentence. */
+/* Takes the arguments other than "-" as target and draft. Returns -1, or an exit code after
+ * printing a message. */
 int cli_take_models(struct cli_options *options);
-/* Finds the target and the draft by their names, and puts their paths in the place of them.
- * `later`: names of which there is no model stay, and who opens them says so. Returns as above.
+/* Replaces the names of target and draft by their paths. `later`: an unknown name stays, and
+ * opening it reports the error. Returns as above.
  */
 int cli_find_models(struct cli_options *options, bool later);
-/* The same for a command whose first argument is a model to be read. Returns false after
- * printing a sentence. */
+/* The same for a command whose first argument is a model. Returns false after printing a
+ * message. */
 bool cli_find_source(struct cli_options *options);
-/* Says on standard error that the model's chat template is not known, if that matters. */
+/* Warns on standard error if the model's chat template is unknown and would be used. */
 void cli_note_chat(const struct esp_engine *engine, const struct esp_session *session);
 
 #endif

@@ -1,4 +1,4 @@
-/* flags.c - the table of flags, as flags.def and the tables of the engine have them. */
+/* flags.c - the table of flags, from flags.def and the tables of the engine. */
 #include <string.h>
 
 #include "tui/cli/cli.h"
@@ -19,7 +19,7 @@ const struct cli_flag cli_flags[CLI_FLAGS] = {
 #include "tui/cli/flags.def"
 };
 
-/* The index of the flag with this name, in which - and _ are the same; or -1. */
+/* The index of the flag with this name (- and _ are the same); or -1. */
 static int find(const char *name)
 {
     char flag[ESP_FLAG_NAME], wanted[ESP_FLAG_NAME];

@@ -1,9 +1,8 @@
 /* generate.c - `espalier generate`: streams a continuation to standard output.
  *
- * A pipe or file gets the model's bytes exactly, held back only until a UTF-8 sequence is
- * whole; a terminal gets text in which nothing can act on it. Each iteration's tokens are
- * flushed. Ctrl-C ends the generation cleanly: what there is is printed, statistics too, and
- * the exit code is 130.
+ * A pipe or file gets the model's bytes unchanged, in complete UTF-8 sequences. For a terminal
+ * they pass viz/safe.h. Output is flushed after each iteration. Ctrl-C ends the generation
+ * cleanly: the text so far and the statistics are printed, and the exit code is 130.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,11 +21,12 @@ struct output {
     const struct esp_engine *engine;
     const struct esp_session *session;
     bool print;    /* stream to stdout */
-    bool terminal; /* stdout is one: neutralise controls */
+    bool terminal; /* stdout is a terminal: write through safe.h */
     struct esp_utf8_stream stream;
     struct esp_acceptance acceptance;
-    struct esp_recorder *recorder; /* NULL: nothing is recorded */
-    bool suspended;                /* the user knows that the recording is */
+    struct esp_recorder *recorder; /* NULL: no recording */
+    bool suspended;                /* whether the user was told that the recording is suspended
+                                    */
 };
 
 static void write_text(struct output *out, const char *text, size_t length)
@@ -89,15 +89,12 @@ static int print_json(const struct output *out, const struct esp_session *sessio
     cJSON *o = cJSON_CreateObject();
     esp_session_current(session, &now);
     esp_session_stats(session, &s);
+    const char *chat = esp_session_chat(session);
     cli_json_text(o, engine, session);
-    cJSON_AddStringToObject(o, "end",
-                            cli_interrupted ? "interrupted" : esp_session_end(session));
+    cli_add(o, CLI_TEXT("end", cli_interrupted ? "interrupted" : esp_session_end(session)));
     cli_json_models(o, engine);
     cli_json_choice(o, session);
-    cJSON_AddItemToObject(o, "chat",
-                          *esp_session_chat(session)
-                              ? cJSON_CreateString(esp_session_chat(session))
-                              : cJSON_CreateNull());
+    cli_add(o, CLI_TEXT("chat", *chat ? chat : NULL));
     cli_json_setting(o, "temperature", &now.values, ESP_VALUE_OF_temperature);
     cli_json_setting(o, "top_p", &now.values, ESP_VALUE_OF_top_p);
     cli_json_setting(o, "top_k", &now.values, ESP_VALUE_OF_top_k);
@@ -203,7 +200,7 @@ static int start_recording(const struct cli_options *o, struct output *out,
     return esp_recorder_open(&out->recorder, &options, &header, err, errlen);
 }
 
-/* Ends the recording; what went wrong with it, and was not told yet, is told now. */
+/* Ends the recording and reports an error that was not reported yet. */
 static int stop_recording(struct output *out)
 {
     char err[512];
@@ -252,9 +249,8 @@ static int run(struct cli_options *o)
                 putchar('\n');
         }
     }
-    if (status < 0)
-        code = cli_fail(*err ? err : esp_status_message(status));
-    else if (o->json)
+    code = cli_code(status, err);
+    if (status >= 0 && o->json)
         code = print_json(&out, session);
     if (started && o->stats)
         print_stats(&out, session);

@@ -1,8 +1,8 @@
-/* interrupt.c - what Ctrl-C, SIGTERM and SIGHUP do to a command.
+/* interrupt.c - Ctrl-C, SIGTERM and SIGHUP.
  *
- * A command ends at once, and what it has half written is removed. One that keeps what it has
- * reached only notes the first signal, ends in good order, and is ended by the second. SIGTERM
- * and SIGHUP that were ignored when the program began stay so: that is how nohup works.
+ * By default a command ends at once, and incomplete files are removed. A command that keeps
+ * partial results only notes the first signal and ends cleanly; the second one ends it at once.
+ * SIGTERM and SIGHUP that were ignored at the start stay ignored, as nohup needs.
  */
 #include <signal.h>
 #include <string.h>

@@ -7,8 +7,8 @@
 
 #include "tui/app/interface.h"
 #include "tui/cli/cli.h"
-#include "tui/view/lesson_view.h"
-#include "tui/worker/lecture_run.h"
+#include "tui/lessons/lesson_view.h"
+#include "tui/lessons/lecture_run.h"
 #include "viz/safe.h"
 
 enum { WIDTH = 80, HEIGHT = 60 };
@@ -23,7 +23,7 @@ static int print_list(void)
                      : cli_fail("no lessons were found; ESPALIER_DATA may name their folder");
 }
 
-/* The page as it would be on a high screen, without the blank lines at its end. */
+/* Prints the page as on a high screen, without blank lines at its end. */
 static int print_page(struct esp_canvas *canvas, struct esp_lecture *lecture)
 {
     char *text = NULL;
@@ -45,7 +45,7 @@ static int print_page(struct esp_canvas *canvas, struct esp_lecture *lecture)
     return ESP_OK;
 }
 
-/* The next line of standard input as a choice; -1: none. */
+/* Reads a choice from the next line of standard input; -1: none. */
 static int read_choice(void)
 {
     char line[64];
@@ -68,7 +68,7 @@ static int walk(struct esp_lecture *lecture)
     if (status == ESP_OK && lecture->asked > 0)
         printf("%d of %d predictions were right.\n", lecture->right, lecture->asked);
     esp_canvas_close(&canvas);
-    return status < 0 ? cli_fail(esp_status_message(status)) : EXIT_DONE;
+    return cli_code(status, "");
 }
 
 static int run_plain(const struct cli_options *o)

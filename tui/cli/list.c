@@ -1,4 +1,5 @@
-/* list.c - `espalier list`: what there is to choose from, as a table or as JSON. */
+/* list.c - `espalier list`: lists of drafters, verifiers, models and more, as a table or as
+ * JSON. */
 #include <cJSON.h>
 #include <ctype.h>
 #include <stdio.h>
@@ -34,7 +35,7 @@ static bool param_at(int list, const char *name, int index, struct esp_param_inf
                           : esp_item_param((enum esp_list)list, name, index, info);
 }
 
-/* The word of "a|b|c" that is the default of a choice. */
+/* The default word of "a|b|c". */
 static void default_choice(const struct esp_param_info *p, char *word, size_t size)
 {
     const char *at = p->choices;
@@ -64,7 +65,8 @@ static void print_param(const struct esp_param_info *p)
     printf("    %-10s %-40s %s\n", p->name, range, p->help);
 }
 
-/* A full stop inside a line ends no sentence, and one at its start is no macro. */
+/* Escapes full stops: mdoc reads one at the start of a line as a macro, and one before a blank
+ * as the end of a sentence. */
 static void print_plain(const char *before, const char *text, const char *after)
 {
     printf("%s%s", before, *text == '.' ? "\\&" : "");
@@ -76,7 +78,7 @@ static void print_plain(const char *before, const char *text, const char *after)
     fputs(after, stdout);
 }
 
-/* The list as the body of a manual section: man/espalier-drafters.7 is made of two of them. */
+/* Prints the list as the body of a manual section, for man/espalier-drafters.7. */
 static void print_mdoc(int list)
 {
     struct esp_item item;
@@ -104,8 +106,8 @@ static void print_mdoc(int list)
     }
 }
 
-/* What a backend would compute on, or why it cannot; with numbers for --device where there are
- * several. */
+/* Prints the devices of a backend, with numbers for --device if there are several, or why it
+ * cannot be used. */
 static void print_devices(const char *backend)
 {
     char text[300], next[300];
@@ -128,8 +130,8 @@ static void devices_json(cJSON *o, const char *backend)
     char text[300];
     int status = esp_backend_probe(backend, 0, text, sizeof text);
     cJSON *all = cJSON_CreateArray();
-    cJSON_AddBoolToObject(o, "available", status == ESP_OK);
-    cJSON_AddStringToObject(o, status == ESP_OK ? "device" : "why", text);
+    cli_add(o, CLI_BOOL("available", status == ESP_OK),
+            CLI_TEXT(status == ESP_OK ? "device" : "why", text));
     for (int i = 1; status == ESP_OK || (i > 1 && status != ESP_E_ARGUMENT); i++) {
         cJSON_AddItemToArray(all, cJSON_CreateString(text));
         status = esp_backend_probe(backend, i, text, sizeof text);
@@ -161,7 +163,7 @@ static void print_argument(const char *values)
     }
 }
 
-/* The flags of settings as items of a manual's list: man/espalier.1 has them. */
+/* Prints the flags of settings as items of a list, for man/espalier.1. */
 static void print_settings_mdoc(void)
 {
     struct esp_value_info info;
@@ -185,14 +187,11 @@ static cJSON *settings_json(void)
     cJSON *all = cJSON_CreateArray();
     esp_values_check(&values, err, sizeof err);
     for (int i = 0; esp_value_info(i, &info); i++) {
-        cJSON *o = cJSON_CreateObject();
-        cJSON_AddStringToObject(o, "name", info.name);
-        cJSON_AddStringToObject(o, "values", info.values);
+        cJSON *o = cli_object(CLI_TEXT("name", info.name), CLI_TEXT("values", info.values));
         cli_json_setting(o, "default", &values, i);
-        if (strstr(info.values, "NUMBER")) {
-            cJSON_AddNumberToObject(o, "minimum", info.minimum);
-            cJSON_AddNumberToObject(o, "maximum", info.maximum);
-        }
+        if (strstr(info.values, "NUMBER"))
+            cli_add(o, CLI_NUMBER("minimum", info.minimum),
+                    CLI_NUMBER("maximum", info.maximum));
         cJSON_AddStringToObject(o, "help", info.help);
         cJSON_AddItemToArray(all, o);
     }
@@ -221,20 +220,16 @@ static void print_list(int list)
 
 static cJSON *param_json(const struct esp_param_info *p)
 {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "name", p->name);
-    cJSON_AddStringToObject(o, "type", p->type);
+    cJSON *o = cli_object(CLI_TEXT("name", p->name), CLI_TEXT("type", p->type));
     if (p->choices) {
         char word[32];
         default_choice(p, word, sizeof word);
-        cJSON_AddStringToObject(o, "choices", p->choices);
-        cJSON_AddStringToObject(o, "default", word);
+        cli_add(o, CLI_TEXT("choices", p->choices), CLI_TEXT("default", word));
     } else if (p->text) {
         cJSON_AddStringToObject(o, "default", p->text);
     } else {
-        cJSON_AddNumberToObject(o, "minimum", p->minimum);
-        cJSON_AddNumberToObject(o, "maximum", p->maximum);
-        cJSON_AddNumberToObject(o, "default", p->value);
+        cli_add(o, CLI_NUMBER("minimum", p->minimum), CLI_NUMBER("maximum", p->maximum),
+                CLI_NUMBER("default", p->value));
     }
     cJSON_AddStringToObject(o, "help", p->help);
     return o;
@@ -247,11 +242,9 @@ static cJSON *list_json(int list)
     cJSON *all = cJSON_CreateArray();
     for (int i = 0; item_at(list, i, &item); i++) {
         cJSON *o = cJSON_CreateObject(), *params = cJSON_CreateArray();
-        cJSON_AddStringToObject(o, "name", item.name);
-        cJSON_AddStringToObject(o, "summary", item.summary);
-        cJSON_AddStringToObject(o, "source", item.source);
-        cJSON_AddStringToObject(o, "differs", item.differs);
-        cJSON_AddStringToObject(o, "draws", item.draws);
+        cli_add(o, CLI_TEXT("name", item.name), CLI_TEXT("summary", item.summary),
+                CLI_TEXT("source", item.source), CLI_TEXT("differs", item.differs),
+                CLI_TEXT("draws", item.draws));
         for (int j = 0; param_at(list, item.name, j, &param); j++)
             cJSON_AddItemToArray(params, param_json(&param));
         if (list == ESP_BACKENDS)
@@ -300,23 +293,20 @@ static cJSON *model_json(struct esp_found_model *model, struct esp_found_model *
 {
     cJSON *o = cJSON_CreateObject();
     char why[400];
-    cJSON_AddStringToObject(o, "name", model->name);
-    cJSON_AddStringToObject(o, "path", model->path);
-    cJSON_AddStringToObject(o, "source", model->source);
-    cJSON_AddStringToObject(o, "kind", model->gguf ? "gguf" : "folder");
-    cJSON_AddStringToObject(o, "family", model->family);
-    cJSON_AddStringToObject(o, "dtype", model->dtype);
-    cJSON_AddNumberToObject(o, "bytes", (double)model->bytes);
+    cli_add(o, CLI_TEXT("name", model->name), CLI_TEXT("path", model->path),
+            CLI_TEXT("source", model->source),
+            CLI_TEXT("kind", model->gguf ? "gguf" : "folder"),
+            CLI_TEXT("family", model->family), CLI_TEXT("dtype", model->dtype),
+            CLI_NUMBER("bytes", model->bytes));
     if (*model->problem)
         cJSON_AddStringToObject(o, "problem", model->problem);
-    if (target && model != target) {
-        cJSON_AddBoolToObject(o, "fits", esp_draft_fits(target, model, why, sizeof why));
-        cJSON_AddStringToObject(o, "why", why);
-    }
+    if (target && model != target)
+        cli_add(o, CLI_BOOL("fits", esp_draft_fits(target, model, why, sizeof why)),
+                CLI_TEXT("why", why));
     return o;
 }
 
-/* The models that there are; where one is named, how the others fit as its draft. */
+/* Lists the models. If one is named, also whether the others fit as its draft. */
 static int list_models(const char *named, bool json)
 {
     struct esp_found_models found;

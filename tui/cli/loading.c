@@ -1,8 +1,7 @@
-/* loading.c - opening an engine for a command: a bar while a large model loads, and a word on a
- * device that is there but cannot be used.
+/* loading.c - opens an engine for a command: with a bar while a large model loads, and a
+ * message about a device that cannot be used.
  *
- * Both go to standard error, the bar only to a terminal, and only when loading takes long
- * enough to wonder.
+ * Both go to standard error; the bar only to a terminal, and only if loading takes long.
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,10 +21,16 @@ void cli_draw_bar(FILE *file, double share)
     fprintf(file, "\r[%.*s%*s] ", filled, "##############################", BAR - filled, "");
 }
 
+void cli_clear_bar(bool shown)
+{
+    if (shown)
+        fputs("\r\033[K", stderr);
+}
+
 bool cli_progress(void *user, const char *what, size_t done, size_t total)
 {
     struct cli_loading *l = user;
-    if (!l->shown && esp_clock() - l->start < PATIENCE)
+    if (!l->shown && (esp_clock() - l->start < PATIENCE || !isatty(STDERR_FILENO)))
         return true;
     l->shown = true;
     cli_draw_bar(stderr, (double)done / (double)total);
@@ -40,13 +45,10 @@ int cli_open_engine(struct esp_engine **engine, const struct cli_options *option
 {
     struct esp_engine_options with = options->engine;
     struct cli_loading loading = {.start = esp_clock()};
-    if (isatty(STDERR_FILENO)) {
-        with.progress = cli_progress;
-        with.user = &loading;
-    }
+    with.progress = cli_progress;
+    with.user = &loading;
     int status = esp_engine_open(engine, &with, err, errlen);
-    if (loading.shown)
-        fprintf(stderr, "\r\033[K");
+    cli_clear_bar(loading.shown);
     if (status == ESP_OK && *esp_engine_notice(*engine))
         esp_complain("%s; using the %s backend", esp_engine_notice(*engine),
                      esp_engine_backend(*engine));
@@ -80,8 +82,7 @@ int cli_take_models(struct cli_options *o)
     return -1;
 }
 
-/* Puts the path of a model in the place of its name. Returns false after printing a sentence.
- */
+/* Replaces the name of a model by its path. Returns false after printing a message. */
 static bool find_model(const char **name, char path[PATH_MAX], bool later)
 {
     char err[512];

@@ -1,6 +1,6 @@
 /* main.c - picks the subcommand; without one the terminal interface opens.
  *
- * Whatever it printed, a command has failed if standard output could not take it.
+ * A command fails if standard output cannot be written.
  */
 #include <fcntl.h>
 #include <locale.h>
@@ -22,8 +22,9 @@ static const struct cli_command *find(const char *name)
     return NULL;
 }
 
-/* A file that is opened later must not take the place of a stream that was closed, or what is
- * printed would go into it. Reading from such a stream ends at once, writing to it fails. */
+/* Opens /dev/null for standard streams that are closed. Otherwise a file that is opened later
+ * would get their number, and what is printed. Reading from such a stream ends at once, writing
+ * to it fails. */
 static void hold_streams(void)
 {
     int fd;
@@ -33,7 +34,7 @@ static void hold_streams(void)
         close(fd);
 }
 
-/* Is this the path of a model, or the name of one or of several? */
+/* Whether this is the path of a model, or the name of one or several. */
 static bool is_model(const char *name)
 {
     char path[PATH_MAX], err[512];

@@ -5,7 +5,7 @@
 #include "tui/cli/cli.h"
 #include "tui/commands/settings.h"
 
-/* Does a flag say what this setting is? */
+/* Whether a flag sets this setting. */
 static bool is_said(const struct cli_options *o, const char *setting)
 {
     if (strcmp(setting, "model") == 0)

@@ -14,8 +14,8 @@
 
 enum { SUMMARY_COLUMN = 42, NAME_SIZE = ESP_FLAG_NAME, OPTION = 256 /* above all letters */ };
 
-/* What is not 0 where no flag is given. Zeros of an engine's options and of a session's
- * settings stand for their defaults. */
+/* The default values of flags. For an engine's options and a session's settings 0 stands for
+ * the default. */
 static const struct cli_options defaults = {
 #define FLAG(group, letter, kind, field, name, minimum, maximum, value, ...) .field = value,
 #include "tui/cli/flags.def"
@@ -90,7 +90,7 @@ static int usage(const struct cli_command *command, const char *what, const char
     return EXIT_USAGE;
 }
 
-/* An option that the command does not take, or the beginning of several. */
+/* An unknown option, or the beginning of several. */
 static int unknown(const struct cli_command *command, const char *typed)
 {
     struct esp_suggestion guess;
@@ -137,7 +137,7 @@ static bool set(struct cli_options *o, int i, const char *text)
     return true;
 }
 
-/* A seed that can be typed again. */
+/* A random seed that is short enough to type. */
 static uint64_t drawn_seed(void)
 {
     enum { SEEDS = 1000000 };
@@ -179,7 +179,7 @@ static int of_letter(int letter)
     return i;
 }
 
-/* The arguments that are not flags: as many as the command takes? */
+/* Checks the number of arguments that are not flags. */
 static int check_arguments(const struct cli_options *o, const struct cli_command *command)
 {
     if (o->argument_count > command->most && command->most > 2) {

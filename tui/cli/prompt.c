@@ -14,36 +14,27 @@
 
 enum { LARGEST = 64 << 20 };
 
-static bool grow(char **buffer, size_t *size)
+int cli_read_all(int file, size_t most, char **text, size_t *length)
 {
-    char *larger = realloc(*buffer, 2 * *size);
-    if (!larger)
-        return false;
-    *buffer = larger;
-    *size *= 2;
-    return true;
-}
-
-/* Reads to the end. Returns 0, or what errno says. */
-static int read_all(int file, char **text, size_t *length)
-{
-    size_t size = 1 << 16, used = 0;
-    char *buffer = malloc(size);
-    int error = buffer ? 0 : ENOMEM;
-    while (error == 0) {
-        ssize_t n = read(file, buffer + used, size - used);
-        struct pollfd ready = {.fd = file, .events = POLLIN};
+    struct pollfd ready = {.fd = file, .events = POLLIN};
+    size_t size = 0, used = 0;
+    char *buffer = NULL;
+    int error = 0;
+    for (ssize_t n = -1; error == 0 && n != 0;) {
+        if (used == size) {
+            size = size ? 2 * size : 1 << 16;
+            char *larger = realloc(buffer, size);
+            buffer = larger ? larger : buffer;
+            error = larger ? 0 : ENOMEM;
+        }
+        n = error ? 0 : read(file, buffer + used, size - used);
         used += n > 0 ? (size_t)n : 0;
-        if (n == 0)
-            break;
         if (n < 0 && errno == EAGAIN)
-            poll(&ready, 1, -1); /* somebody is about to write */
+            poll(&ready, 1, -1); /* somebody has it open for writing */
         else if (n < 0 && errno != EINTR)
             error = errno;
-        else if (used >= LARGEST)
+        else if (n > 0 && used >= most)
             error = EFBIG;
-        else if (used == size && !grow(&buffer, &size))
-            error = ENOMEM;
     }
     if (error)
         free(buffer);
@@ -58,15 +49,15 @@ static int refuse(const char *name, const char *why)
     return EXIT_BAD;
 }
 
-/* A pipe is not waited for until somebody writes to it, which may be never; one that has a
- * writer, as the shell's <(...), is read to its end. */
+/* A named pipe without a writer is not waited for: a writer may never come. One with a writer,
+ * such as the shell's <(...), is read to its end. */
 int cli_read_text(const char *path, char **text, size_t *length)
 {
     struct stat about;
     int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : STDIN_FILENO;
     if (file < 0)
         return refuse(path, strerror(errno));
-    int error = read_all(file, text, length);
+    int error = cli_read_all(file, LARGEST, text, length);
     bool unused =
         !error && *length == 0 && path && fstat(file, &about) == 0 && S_ISFIFO(about.st_mode);
     if (path)

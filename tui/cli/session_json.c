@@ -37,10 +37,10 @@ void cli_json_text(cJSON *o, const struct esp_engine *engine, const struct esp_s
     const int32_t *tokens = esp_session_tokens(session, &count) + s.prompt_tokens;
     count -= s.prompt_tokens;
     char *text = whole_text(engine, tokens, count);
-    cJSON_AddStringToObject(o, "text", text ? text : "");
-    cJSON_AddItemToObject(o, "tokens", cJSON_CreateIntArray(tokens, count));
-    cJSON_AddNumberToObject(o, "prompt_tokens", s.prompt_tokens);
-    cJSON_AddNumberToObject(o, "generated_tokens", s.generated_tokens);
+    cli_add(o, CLI_TEXT("text", text ? text : ""),
+            CLI_ITEM("tokens", cJSON_CreateIntArray(tokens, count)),
+            CLI_NUMBER("prompt_tokens", s.prompt_tokens),
+            CLI_NUMBER("generated_tokens", s.generated_tokens));
     free(text);
 }
 
@@ -48,12 +48,9 @@ void cli_json_models(cJSON *o, const struct esp_engine *engine)
 {
     struct esp_model_info target, draft;
     esp_engine_target(engine, &target);
-    cJSON_AddStringToObject(o, "target", target.name);
-    if (esp_engine_draft(engine, &draft))
-        cJSON_AddStringToObject(o, "draft", draft.name);
-    else
-        cJSON_AddNullToObject(o, "draft");
-    cJSON_AddStringToObject(o, "backend", esp_engine_backend(engine));
+    cli_add(o, CLI_TEXT("target", target.name),
+            CLI_TEXT("draft", esp_engine_draft(engine, &draft) ? draft.name : NULL),
+            CLI_TEXT("backend", esp_engine_backend(engine)));
 }
 
 static void add_setting(cJSON *o, const struct esp_session *session, const char *key)
@@ -63,7 +60,7 @@ static void add_setting(cJSON *o, const struct esp_session *session, const char 
         cJSON_AddStringToObject(o, key, value);
 }
 
-/* A text that is given, or NULL. */
+/* The text of a setting; NULL: not set, or no text. */
 static const char *text_of(const struct esp_value_info *info,
                            const struct esp_session_values *values)
 {
@@ -88,7 +85,7 @@ void cli_json_setting(cJSON *o, const char *name, const struct esp_session_value
     if (info.kind == ESP_KIND_flag)
         cJSON_AddBoolToObject(o, name, strcmp(text, "on") == 0);
     else if (is_number)
-        cJSON_AddRawToObject(o, name, text); /* as it is: a seed may have 64 bits */
+        cJSON_AddRawToObject(o, name, text); /* unchanged: a seed may have 64 bits */
     else
         cJSON_AddStringToObject(o, name, text);
 }
@@ -116,10 +113,9 @@ double cli_speed(const struct esp_stats *s)
 
 static cJSON *seconds_json(const struct esp_engine *engine, const struct esp_stats *s)
 {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddNumberToObject(o, "load", esp_engine_load_seconds(engine));
-    cJSON_AddNumberToObject(o, "prefill", s->prefill_seconds);
-    cJSON_AddNumberToObject(o, "first_token", s->first_token_seconds);
+    cJSON *o = cli_object(CLI_NUMBER("load", esp_engine_load_seconds(engine)),
+                          CLI_NUMBER("prefill", s->prefill_seconds),
+                          CLI_NUMBER("first_token", s->first_token_seconds));
     for (int i = 0; i < ESP_STAGES; i++)
         cJSON_AddNumberToObject(o, esp_stage_name(i), s->stage_seconds[i]);
     cJSON_AddNumberToObject(o, "decode", s->decode_seconds);
@@ -131,30 +127,23 @@ void cli_json_figures(cJSON *o, const struct esp_engine *engine,
 {
     struct esp_stats s;
     esp_session_stats(session, &s);
-    cJSON_AddNumberToObject(o, "iterations", s.iterations);
-    cJSON_AddNumberToObject(o, "drafted_nodes", (double)s.drafted_nodes);
-    cJSON_AddNumberToObject(o, "accepted_nodes", (double)s.accepted_nodes);
-    cJSON_AddNumberToObject(o, "acceptance_rate", s.acceptance_rate);
-    cJSON_AddNumberToObject(o, "tokens_per_iteration", s.tokens_per_iteration);
-    cJSON_AddNumberToObject(o, "mean_path_length", s.mean_path_length);
-    cJSON_AddNumberToObject(o, "draft_passes", (double)s.draft_passes);
-    cJSON_AddNumberToObject(o, "target_passes", (double)s.target_passes);
-    cJSON_AddNumberToObject(o, "tokens_per_second", cli_speed(&s));
-    if (s.draft_temp > 0) {
-        cJSON_AddNumberToObject(o, "draft_temp", s.draft_temp);
-        cJSON_AddNumberToObject(o, "draft_error_raw", s.calibration_error_raw);
-        cJSON_AddNumberToObject(o, "draft_error", s.calibration_error);
-    }
-    if (baseline > 0)
-        cJSON_AddNumberToObject(o, "baseline_tokens_per_second", 1 / baseline);
-    else
-        cJSON_AddNullToObject(o, "baseline_tokens_per_second");
-    if (baseline > 0 && s.token_seconds > 0)
-        cJSON_AddNumberToObject(o, "speedup", baseline / s.token_seconds);
-    else
-        cJSON_AddNullToObject(o, "speedup");
-    cJSON_AddItemToObject(o, "seconds", seconds_json(engine, &s));
-    cJSON_AddNumberToObject(o, "peak_bytes", (double)s.peak_bytes);
+    cli_add(o, CLI_NUMBER("iterations", s.iterations),
+            CLI_NUMBER("drafted_nodes", s.drafted_nodes),
+            CLI_NUMBER("accepted_nodes", s.accepted_nodes),
+            CLI_NUMBER("acceptance_rate", s.acceptance_rate),
+            CLI_NUMBER("tokens_per_iteration", s.tokens_per_iteration),
+            CLI_NUMBER("mean_path_length", s.mean_path_length),
+            CLI_NUMBER("draft_passes", s.draft_passes),
+            CLI_NUMBER("target_passes", s.target_passes),
+            CLI_NUMBER("tokens_per_second", cli_speed(&s)));
+    if (s.draft_temp > 0)
+        cli_add(o, CLI_NUMBER("draft_temp", s.draft_temp),
+                CLI_NUMBER("draft_error_raw", s.calibration_error_raw),
+                CLI_NUMBER("draft_error", s.calibration_error));
+    cli_add(o, CLI_NUMBER("baseline_tokens_per_second", cli_mean_of(1, baseline)),
+            CLI_NUMBER("speedup", cli_mean_of(baseline, baseline > 0 ? s.token_seconds : 0)),
+            CLI_ITEM("seconds", seconds_json(engine, &s)),
+            CLI_NUMBER("peak_bytes", s.peak_bytes));
     cli_json_streamed(o, engine);
 }
 
@@ -171,45 +160,30 @@ void cli_json_streamed(cJSON *o, const struct esp_engine *engine)
         return;
     }
     cJSON *streamed = cJSON_AddObjectToObject(o, "streamed");
-    cJSON_AddNumberToObject(streamed, "layers", s.layers - s.resident);
-    cJSON_AddNumberToObject(streamed, "resident_layers", s.resident);
-    cJSON_AddNumberToObject(streamed, "resident_bytes", (double)s.resident_bytes);
-    cJSON_AddNumberToObject(streamed, "buffer_bytes", (double)s.buffer_bytes);
-    cJSON_AddNumberToObject(streamed, "pass_bytes", (double)s.pass_bytes);
-    cJSON_AddNumberToObject(streamed, "read_bytes", s.bytes);
-    cJSON_AddNumberToObject(streamed, "read_rate", cli_read_rate(&s));
-}
-
-/* A mean, or null of nothing. */
-static void add_mean(cJSON *o, const char *name, double sum, double count)
-{
-    if (count > 0)
-        cJSON_AddNumberToObject(o, name, sum / count);
-    else
-        cJSON_AddNullToObject(o, name);
+    cli_add(streamed, CLI_NUMBER("layers", s.layers - s.resident),
+            CLI_NUMBER("resident_layers", s.resident),
+            CLI_NUMBER("resident_bytes", s.resident_bytes),
+            CLI_NUMBER("buffer_bytes", s.buffer_bytes), CLI_NUMBER("pass_bytes", s.pass_bytes),
+            CLI_NUMBER("read_bytes", s.bytes), CLI_NUMBER("read_rate", cli_read_rate(&s)));
 }
 
 static cJSON *tried_json(const struct esp_trial_counts *t)
 {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddNumberToObject(o, "nodes", (double)t->nodes);
-    cJSON_AddNumberToObject(o, "tried", (double)t->tried);
-    cJSON_AddNumberToObject(o, "accepted", (double)t->accepted);
-    add_mean(o, "mean_q", t->q, (double)t->with_q);
-    add_mean(o, "mean_p", t->p, (double)t->with_p);
-    return o;
+    return cli_object(CLI_NUMBER("nodes", t->nodes), CLI_NUMBER("tried", t->tried),
+                      CLI_NUMBER("accepted", t->accepted),
+                      CLI_NUMBER("mean_q", cli_mean_of(t->q, t->with_q)),
+                      CLI_NUMBER("mean_p", cli_mean_of(t->p, t->with_p)));
 }
 
 static cJSON *depths_json(const struct esp_acceptance *a)
 {
     cJSON *all = cJSON_CreateArray();
     for (int i = 0; i < ESP_ACCEPT_DEPTHS && a->depth[i].nodes > 0; i++) {
-        cJSON *o = cJSON_CreateObject();
-        cJSON_AddNumberToObject(o, "nodes", (double)a->depth[i].nodes);
-        cJSON_AddNumberToObject(o, "tried", (double)a->depth[i].tried);
-        cJSON_AddNumberToObject(o, "accepted", (double)a->depth[i].accepted);
-        add_mean(o, "formula", a->depth[i].rate, (double)a->depth[i].rated);
-        add_mean(o, "ceiling", a->depth[i].ceiling, (double)a->depth[i].rated);
+        cJSON *o = cli_object(
+            CLI_NUMBER("nodes", a->depth[i].nodes), CLI_NUMBER("tried", a->depth[i].tried),
+            CLI_NUMBER("accepted", a->depth[i].accepted),
+            CLI_NUMBER("formula", cli_mean_of(a->depth[i].rate, a->depth[i].rated)),
+            CLI_NUMBER("ceiling", cli_mean_of(a->depth[i].ceiling, a->depth[i].rated)));
         cJSON_AddItemToArray(all, o);
     }
     return all;
@@ -231,22 +205,21 @@ void cli_json_acceptance(cJSON *to, const struct esp_acceptance *a)
     cJSON *o = cJSON_AddObjectToObject(to, "acceptance");
     cJSON *ranks = cJSON_CreateArray(), *shares = cJSON_CreateArray();
     const double iterations = a->iterations;
-    add_mean(o, "block_efficiency", (double)a->accepted + iterations, iterations);
-    add_mean(o, "expected_tokens", a->expected, a->known);
-    add_mean(o, "path_share", (double)a->accepted, (double)a->deepest);
-    add_mean(o, "nodes_per_tree", (double)a->drafted, iterations);
-    cJSON_AddNumberToObject(o, "most_nodes", a->most_nodes);
-    add_mean(o, "mask_blocks", (double)a->mask_blocks, iterations);
-    add_mean(o, "calibration_error", esp_acceptance_error(a),
-             isfinite(esp_acceptance_error(a)));
-    cJSON_AddItemToObject(o, "path_lengths", lengths_json(a));
-    cJSON_AddItemToObject(o, "depths", depths_json(a));
+    cli_add(o,
+            CLI_NUMBER("block_efficiency", cli_mean_of(a->accepted + iterations, iterations)),
+            CLI_NUMBER("expected_tokens", cli_mean_of(a->expected, a->known)),
+            CLI_NUMBER("path_share", cli_mean_of(a->accepted, a->deepest)),
+            CLI_NUMBER("nodes_per_tree", cli_mean_of(a->drafted, iterations)),
+            CLI_NUMBER("most_nodes", a->most_nodes),
+            CLI_NUMBER("mask_blocks", cli_mean_of(a->mask_blocks, iterations)),
+            CLI_NUMBER("calibration_error",
+                       cli_mean_of(esp_acceptance_error(a), isfinite(esp_acceptance_error(a)))),
+            CLI_ITEM("path_lengths", lengths_json(a)), CLI_ITEM("depths", depths_json(a)));
     for (int i = 0; i < ESP_ACCEPT_RANKS && a->rank[i].tried > 0; i++)
         cJSON_AddItemToArray(ranks, tried_json(&a->rank[i]));
     for (int i = 0; i < ESP_ACCEPT_BINS; i++)
         cJSON_AddItemToArray(shares, tried_json(&a->share[i]));
-    cJSON_AddItemToObject(o, "ranks", ranks);
-    cJSON_AddItemToObject(o, "probabilities", shares);
+    cli_add(o, CLI_ITEM("ranks", ranks), CLI_ITEM("probabilities", shares));
 }
 
 void cli_print_lengths(FILE *file, const struct esp_acceptance *a)
@@ -260,17 +233,4 @@ void cli_print_lengths(FILE *file, const struct esp_acceptance *a)
         between = ",";
     }
     fputc('\n', file);
-}
-
-int cli_print_json(cJSON *o)
-{
-    char *json = cJSON_Print(o);
-    int code = json ? EXIT_DONE : cli_fail("no memory for the JSON object");
-    if (json) {
-        esp_safe_json(stdout, json, strlen(json));
-        putchar('\n');
-    }
-    free(json);
-    cJSON_Delete(o);
-    return code;
 }

@@ -1,13 +1,12 @@
-/* session_json.h - what a session did, as members of a JSON object; for every command that
- * prints one. */
+/* session_json.h - results of a session as members of a JSON object. */
 #ifndef ESP_CLI_SESSION_JSON_H
 #define ESP_CLI_SESSION_JSON_H
 
-#include <cJSON.h>
 #include <stdio.h>
 
-#include "viz/acceptance.h"
 #include "engine/espalier.h"
+#include "tui/cli/json_object.h"
+#include "viz/acceptance.h"
 
 /* text (valid UTF-8), tokens, prompt_tokens, generated_tokens */
 void cli_json_text(cJSON *o, const struct esp_engine *engine,
@@ -21,20 +20,18 @@ void cli_json_setting(cJSON *o, const char *name, const struct esp_session_value
                       int index);
 /* settings: all of them by their names */
 void cli_json_settings(cJSON *o, const struct esp_session_values *values);
-/* counts, rates and seconds; the speed of plain decoding is `baseline` seconds per token, or
- * null where that is 0, and so is the speedup over it */
+/* counts, rates and seconds. `baseline`: seconds per token of plain decoding; if it is 0, its
+ * speed and the speedup over it are null */
 void cli_json_figures(cJSON *o, const struct esp_engine *engine,
                       const struct esp_session *session, double baseline);
 /* streamed: which part of the target is read for every pass, and how fast; null: none */
 void cli_json_streamed(cJSON *o, const struct esp_engine *engine);
-/* Bytes per second while something was read; 0: nothing yet. */
+/* Bytes per second while reading; 0: nothing was read yet. */
 double cli_read_rate(const struct esp_streamed *streamed);
 /* acceptance: which drafts were accepted, by length, depth, place among siblings and q */
 void cli_json_acceptance(cJSON *o, const struct esp_acceptance *acceptance);
 /* " 0: 12, 1: 7, 3: 2" and a newline: iterations by length of the accepted path. */
 void cli_print_lengths(FILE *file, const struct esp_acceptance *acceptance);
-/* Prints and deletes the object; returns an exit code. */
-int cli_print_json(cJSON *o);
 
 /* Tokens per second; 0 if there was no time. */
 double cli_speed(const struct esp_stats *stats);

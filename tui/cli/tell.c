@@ -1,4 +1,5 @@
-/* tell.c - sentences on standard error that several commands print. */
+/* tell.c - messages on standard error that several commands print. */
+#include "kernels/status.h"
 #include "sessions/recording.h"
 #include "tui/cli/cli.h"
 #include "viz/safe.h"
@@ -7,6 +8,11 @@ int cli_fail(const char *sentence)
 {
     esp_complain("%s", sentence);
     return EXIT_BAD;
+}
+
+int cli_code(int status, const char *err)
+{
+    return status < 0 ? cli_fail(*err ? err : esp_status_message(status)) : EXIT_DONE;
 }
 
 void cli_tell_cut(const struct esp_recording *recording, const char *path)

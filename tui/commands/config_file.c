@@ -32,21 +32,19 @@ static int add_line(struct esp_configuration *config, const char *key, size_t le
     return ESP_E_MEMORY;
 }
 
-static int read_line(void *user, char *line, int number, char *err, size_t errlen)
+static int read_line(void *user, struct esp_file_line *line)
 {
     struct esp_configuration *config = user;
-    size_t length = strcspn(line, " \t=");
-    const char *value = line + length + strspn(line + length, " \t=");
+    size_t length = strcspn(line->text, " \t=");
+    const char *value = line->text + length + strspn(line->text + length, " \t=");
     if (length == 0 || !*value)
-        return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s, line %d: write a setting and its value, not '%.60s'", config->path,
-                        number, line);
+        return esp_wrong_line(line, "write a setting and its value, not '%.60s'", line->text);
     if (config->count == MOST_LINES)
-        return esp_fail(err, errlen, ESP_E_FORMAT, "%s, line %d: more than %d settings",
-                        config->path, number, MOST_LINES);
-    int status = add_line(config, line, length, value, number);
-    return status < 0 ? esp_fail(err, errlen, status, "no memory for %s", config->path)
-                      : status;
+        return esp_wrong_line(line, "more than %d settings", MOST_LINES);
+    int status = add_line(config, line->text, length, value, line->number);
+    return status < 0
+               ? esp_fail(line->err, line->errlen, status, "no memory for %s", config->path)
+               : status;
 }
 
 int esp_configuration_read(struct esp_configuration *config, const char *path, bool lines,

@@ -1,4 +1,4 @@
-/* learn_page.h - the page of lessons (tui/model/lecture.h). */
+/* learn_page.h - opens the page of lessons (tui/lessons/lesson_screen.h). */
 #ifndef ESP_LEARN_PAGE_H
 #define ESP_LEARN_PAGE_H
 

@@ -1,4 +1,4 @@
-/* export_job.c - a thread around esp_export() and esp_web_page(); see export_job.h.
+/* export_job.c - a thread around esp_export() and esp_export_page(); see export_job.h.
  *
  * The iteration and the models may be freed during the export. So the calling thread first
  * writes the iteration as a line of a recording, and the picture is made from that line alone.
@@ -14,8 +14,9 @@
 
 #include "engine/support/write_file.h"
 #include "kernels/status.h"
+#include "sessions/event_json.h"
+#include "tui/model/export_all.h"
 #include "tui/model/quiet_thread.h"
-#include "tui/model/web_page.h"
 
 struct esp_export_job {
     pthread_t thread;
@@ -50,13 +51,13 @@ static int make_page(struct esp_export_job *job)
     char *err = job->err;
     const size_t errlen = sizeof job->err;
     if (!job->recording)
-        return esp_web_page_of_state(job->state, &job->bytes, &job->length, &job->iterations,
-                                     err, errlen);
+        return esp_export_page_of_state(job->state, &job->bytes, &job->length, &job->iterations,
+                                        err, errlen);
     int status = esp_recording_open_again(&again, job->recording, err, errlen);
     if (status < 0)
         return status;
     status =
-        esp_web_page(again, 0, job->iterations - 1, &job->bytes, &job->length, err, errlen);
+        esp_export_page(again, 0, job->iterations - 1, &job->bytes, &job->length, err, errlen);
     esp_recording_close(again);
     return status;
 }
@@ -108,17 +109,22 @@ int esp_export_job_start(struct esp_export_job **started,
                          const struct esp_export_options *options, const char *path, bool over,
                          char *err, size_t errlen)
 {
-    struct esp_export_options line = *options;
+    const struct esp_event event = {.type = ESP_EVENT_ITERATION,
+                                    .iteration = options->iteration};
+    struct esp_line line = {.length = 0};
     struct esp_export_job *job = new_job(draw_picture, path, over);
     *started = NULL;
     if (!job)
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the picture");
-    line.format = ESP_EXPORT_JSON;
     job->options = *options;
     job->iteration = options->iteration->index;
     snprintf(job->models, sizeof job->models, "%s", options->models ? options->models : "");
-    int status = esp_export(&line, &job->line, &job->options.line_length, err, errlen);
-    job->options.line = job->line;
+    int status = esp_event_to_json(&line, &event, NULL, &options->tokens);
+    if (status < 0)
+        esp_fail(err, errlen, status, "the iteration cannot be exported: %s",
+                 esp_status_message(status));
+    job->options.line = job->line = line.text;
+    job->options.line_length = line.length;
     job->options.models = job->models;
     job->options.iteration = NULL;
     return start(started, job, status, err, errlen);

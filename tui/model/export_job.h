@@ -3,8 +3,8 @@
 #define ESP_EXPORT_JOB_H
 
 #include "sessions/recording.h"
-#include "tui/model/export.h"
 #include "tui/model/state.h"
+#include "viz/export.h"
 
 struct esp_export_job;
 
@@ -12,7 +12,7 @@ struct esp_export_job;
  * or a negative status with a message and no job. */
 int esp_export_job_start(struct esp_export_job **job, const struct esp_export_options *options,
                          const char *path, bool over, char *err, size_t errlen);
-/* Starts to make a page (web_page.h) of a whole recording or, if that is NULL, of a live
+/* Starts to make a page (export_all.h) of a whole recording or, if that is NULL, of a live
  * session. Keep the recording open, or the models loaded, until the job has ended. */
 int esp_export_job_start_page(struct esp_export_job **job, struct esp_recording *recording,
                               const struct esp_state *state, const char *path, bool over,

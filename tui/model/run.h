@@ -14,7 +14,7 @@
 #include <pthread.h>
 
 #include "sessions/iteration_copy.h"
-#include "sessions/text_token.h"
+#include "engine/text_token.h"
 #include "sessions/texts.h"
 
 struct esp_run_step {

@@ -11,7 +11,7 @@
 #define ESP_SNAPSHOT_H
 
 #include "sessions/iteration_copy.h"
-#include "sessions/text_token.h"
+#include "engine/text_token.h"
 #include "viz/tree_view.h"
 
 enum esp_snapshot_type {                           /* continues enum esp_event_type */

@@ -82,33 +82,21 @@ static const char *read_appearance(char *words, struct esp_appearance *look)
     return NULL;
 }
 
-struct reading {
-    struct esp_theme theme;
-    const char *path;
-};
-
-static int read_line(void *user, char *line, int number, char *err, size_t errlen)
+static int read_line(void *user, struct esp_file_line *line)
 {
-    struct reading *reading = user;
-    char *value = strchr(line, '=');
-    if (!value)
-        return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s, line %d: write 'style = colour', not '%.60s'", reading->path,
-                        number, line);
-    *value++ = '\0';
-    for (size_t end = strlen(line); end > 0 && strchr(" \t", line[end - 1]);)
-        line[--end] = '\0';
-    int style = esp_style_find(line);
+    struct esp_theme *theme = user;
+    if (!strchr(line->text, '='))
+        return esp_wrong_line(line, "write 'style = colour', not '%.60s'", line->text);
+    const char *name = esp_take_part(&line->text, "=");
+    const int style = esp_style_find(name);
     if (style < 0)
-        return esp_fail(err, errlen, ESP_E_FORMAT, "%s, line %d: there is no style '%.40s'",
-                        reading->path, number, line);
-    const char *wrong = read_appearance(value, &reading->theme.style[style]);
-    if (wrong)
-        return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s, line %d: '%.40s' is neither a colour (#RRGGBB or a name like "
-                        "bright-red) nor an attribute",
-                        reading->path, number, wrong);
-    return 0;
+        return esp_wrong_line(line, "there is no style '%.40s'", name);
+    const char *wrong = read_appearance(line->text, &theme->style[style]);
+    return wrong ? esp_wrong_line(line,
+                                  "'%.40s' is neither a colour (#RRGGBB or a name like "
+                                  "bright-red) nor an attribute",
+                                  wrong)
+                 : 0;
 }
 
 /* Fills missing colours of each style from `text`. */
@@ -154,17 +142,17 @@ static int refuse_name(const char *name, char *err, size_t errlen)
 int esp_theme_load(struct esp_theme *theme, const char *name, char *err, size_t errlen)
 {
     char path[640];
-    struct reading reading = {.path = path};
+    struct esp_theme read;
     const char *slash = strrchr(name, '/');
     snprintf(path, sizeof path, "%s", name);
     if (!slash && find_by_name(name, path, sizeof path) < 0)
         return refuse_name(name, err, errlen);
-    esp_theme_plain(&reading.theme);
-    int status = esp_line_file_read(path, read_line, &reading, err, errlen);
+    esp_theme_plain(&read);
+    int status = esp_line_file_read(path, read_line, &read, err, errlen);
     if (status < 0)
         return status;
-    inherit(&reading.theme);
-    *theme = reading.theme;
+    inherit(&read);
+    *theme = read;
     snprintf(theme->name, sizeof theme->name, "%.31s", slash ? slash + 1 : name);
     return 0;
 }

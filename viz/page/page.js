@@ -1,4 +1,4 @@
-/* page.js - plays a recording that the page holds (tui/model/web_page.h describes the data).
+/* page.js - plays a recording that the page holds (page_writer.h describes the data).
  *
  * The whole page is a function of two numbers: `at`, the iteration, and `stage`, the number of
  * its shown stages that have ended (1: drafted ... 5: adapted). draw() makes the page from them.

@@ -6,14 +6,14 @@
  *     :export thresholds chart.svg      a chart of the replay or of a live session's last part
  *     :export page.html                 a page that plays all kept iterations
  */
-#include "tui/model/export.h"
+#include "viz/export.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tui/commands/command.h"
-#include "tui/model/export_chart.h"
+#include "tui/model/export_all.h"
 #include "engine/support/write_file.h"
 
 /* Options of a picture, from the words after the file name. */

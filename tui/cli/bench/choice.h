@@ -1,0 +1,56 @@
+/* choice.h - a drafter with its verifier, measured on prompts beside others.
+ *
+ * `espalier bench` and `espalier tune` use it: all choices continue a prompt before the next
+ * prompt's turn, so a machine that slows down slows all of them. A figure is a mean over
+ * prompts. A prompt after which the text ended at once has none.
+ */
+#ifndef ESP_CLI_CHOICE_H
+#define ESP_CLI_CHOICE_H
+
+#include <cJSON.h>
+#include <stdbool.h>
+
+#include "engine/espalier.h"
+#include "viz/acceptance.h"
+
+enum { CLI_CHOICE_SPEC = 512 };
+
+/* A figure over prompts. */
+struct cli_series {
+    int count;
+    double sum, squares;
+};
+
+struct cli_choice {
+    char spec[CLI_CHOICE_SPEC]; /* "drafter" or "drafter+verifier" */
+    char verifier[ESP_SPEC_TEXT];
+    struct esp_session *session; /* NULL: closed */
+    bool counting;               /* whether iterations go to `acceptance` */
+    struct esp_acceptance acceptance;
+    cJSON *steps; /* gets [nodes, accepted] of every iteration; NULL: unused */
+    /* Speed in tokens per second, times in ms, tokens and iterations of a continuation. */
+    struct cli_series speed, first_token, token, tokens, iterations;
+    double latest; /* speed of the last run that was counted; 0: it gave no token */
+};
+
+void cli_count(struct cli_series *series, double value);
+double cli_mean(const struct cli_series *series);      /* 0 of nothing */
+double cli_deviation(const struct cli_series *series); /* of a sample */
+/* An object with mean and deviation. */
+cJSON *cli_series_json(const struct cli_series *series);
+
+/* Opens a session for `spec` and clears all figures. `session` has the other settings. The
+ * session's observer gets the address of the choice, so the choice must not move. Notices go to
+ * standard error. Returns 0, or a negative status with a message. */
+int cli_choice_open(struct cli_choice *choice, const char *spec, struct esp_engine *engine,
+                    const struct esp_session_options *session, char *err, size_t errlen);
+void cli_choice_close(struct cli_choice *choice); /* keeps the figures */
+
+/* Continues the first `prompt_tokens` tokens of a prompt by at most `tokens` tokens. Returns 0,
+ * also when interrupted, or a negative status with a message. */
+int cli_choice_run(struct cli_choice *choice, const char *prompt, size_t length,
+                   int prompt_tokens, int tokens, char *err, size_t errlen);
+/* Adds the last run to the figures. */
+void cli_choice_count(struct cli_choice *choice);
+
+#endif

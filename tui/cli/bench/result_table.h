@@ -1,0 +1,60 @@
+/* result_table.h - a table of words and numbers, written as Markdown, CSV or JSON, or drawn. */
+#ifndef ESP_CLI_RESULT_TABLE_H
+#define ESP_CLI_RESULT_TABLE_H
+
+#include <cJSON.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "viz/drawing.h"
+
+enum { TABLE_COLUMNS = 48 };
+
+struct cli_cell {
+    char *text;    /* what is shown; NULL: the number */
+    double number; /* NaN: there is none */
+    double spread; /* standard deviation of the values behind a mean; 0: unknown */
+};
+
+struct cli_table {
+    int columns;
+    struct {
+        const char *name, *heading; /* for programs, for people; they must outlive the table */
+        int digits;                 /* after the decimal point */
+        bool key;                   /* identifies the row */
+    } column[TABLE_COLUMNS];
+    int rows, room;
+    struct cli_cell *cell; /* (rows, columns) */
+};
+
+void cli_table_free(struct cli_table *table);
+/* Adds a column to a table without rows; false: there is no room. */
+bool cli_table_column(struct cli_table *table, const char *name, const char *heading,
+                      int digits, bool key);
+/* Adds an empty row. Returns its first cell; NULL: no memory. */
+struct cli_cell *cli_table_row(struct cli_table *table);
+/* Sets the text of a cell; false: no memory. */
+bool cli_cell_text(struct cli_cell *cell, const char *text);
+int cli_table_find(const struct cli_table *table, const char *name); /* or -1 */
+
+/* Writes a text in one line, escaped for Markdown. */
+void cli_markdown_text(FILE *file, const char *text);
+/* Cells that a spreadsheet would read as a formula get an apostrophe in front. */
+void cli_table_csv(const struct cli_table *table, FILE *file);
+void cli_table_markdown(const struct cli_table *table, FILE *file);
+/* Writes the values of one column as Markdown: a column for each value of `across`, a line for
+ * each combination of the other keys. */
+void cli_table_pivot(const struct cli_table *table, const char *across, const char *column,
+                     FILE *file);
+/* Selects the rows that meet all conditions "KEY=VALUE ...". The keys of the conditions, and
+ * keys without a value in these rows, are no keys of the part. `part` refers to the table's
+ * texts; free it with free(part->cell). False: no memory. */
+bool cli_table_part(struct cli_table *part, const struct cli_table *table, const char *where);
+cJSON *cli_table_json(const struct cli_table *table);
+/* Fills an empty drawing: column y over column x, a line (or bars, where x is no number) for
+ * each of the other keys' values, with the spread of y as error bars. Rows with the word
+ * `reference` (or NULL) as a key are what the others are compared with. */
+void cli_table_plot(const struct cli_table *table, const char *title, const char *x,
+                    const char *y, const char *reference, struct esp_drawing *drawing);
+
+#endif

@@ -1,0 +1,200 @@
+/* suite.h - an experiment of a paper as data: its grid of configurations, its measure, its
+ * tables and plots.
+ *
+ * A suite is a text file of sessions/suites/ (sessions/suites/README.md describes its lines).
+ * Every choice of drafter and verifier with every combination of varied settings is a row of
+ * the table; equal cases run once. A row of a grid shows the best of its candidates. Suites of
+ * runs also get rows for plain decoding and for the best of several chains.
+ *
+ * A case is a choice with its settings. A run is a case on one prompt; its figures are a JSON
+ * object, which the journal keeps and from which the table's columns are computed.
+ */
+#ifndef ESP_CLI_SUITE_H
+#define ESP_CLI_SUITE_H
+
+#include <cJSON.h>
+#include <limits.h>
+
+#include "engine/espalier.h"
+#include "tui/cli/bench/prompt_list.h"
+#include "tui/cli/bench/result_table.h"
+
+enum {
+    SUITE_WORD = 256,   /* bytes of a word, NUL included */
+    SUITE_KEYS = 4,     /* that vary together */
+    SUITE_VALUES = 32,  /* of a varied key */
+    SUITE_VARIES = 5,   /* lines that vary */
+    SUITE_SETS = 16,    /* lines that set */
+    SUITE_CHOICES = 64, /* lines that choose */
+    SUITE_GRID = 4096,  /* cases, and choices out of one grid */
+    SUITE_COLUMNS = 24,
+    SUITE_SHOWN = 8, /* pivots, and plots */
+};
+
+/* Labels of the rows that others are compared with. */
+#define SUITE_PLAIN "plain decoding"
+#define SUITE_CHAIN "best chain"
+
+/* What is measured; one line each in suite_measures.c. */
+struct cli_suite_measure;
+
+struct cli_vary {
+    int keys, count;
+    char key[SUITE_KEYS][SUITE_WORD];
+    char value[SUITE_VALUES][SUITE_KEYS][SUITE_WORD];
+};
+
+struct cli_suite_choice {
+    char spec[SUITE_WORD]; /* {..} stands for several values, $KEY for a varied one */
+    char label[SUITE_WORD];
+    char with[SUITE_WORD]; /* settings of its own, "KEY=VALUE,.."; or "" */
+    bool best;             /* only the best of several is shown */
+};
+
+struct cli_suite {
+    char name[SUITE_WORD], path[PATH_MAX], prompts[PATH_MAX];
+    char title[SUITE_WORD], source[SUITE_WORD], target[PATH_MAX];
+    int most_prompts, max_nodes; /* 0: all prompts; the engine's default */
+    const struct cli_suite_measure *measure;
+    struct cli_vary vary[SUITE_VARIES];
+    int varies;
+    struct {
+        char key[SUITE_WORD], value[SUITE_WORD];
+    } set[SUITE_SETS];
+    int sets;
+    struct cli_suite_choice choice[SUITE_CHOICES];
+    int choices;
+    char column[SUITE_COLUMNS][SUITE_WORD];
+    int columns;
+    struct {
+        char across[SUITE_WORD], column[SUITE_WORD];
+        char where[SUITE_WORD]; /* of a pivot: "KEY=VALUE .." of its rows; "": all */
+    } pivot[SUITE_SHOWN], plot[SUITE_SHOWN]; /* of a plot: its x and y */
+    int pivots, plots;
+    char best_by[SUITE_WORD]; /* the column that decides which candidate of a grid is the best
+                               */
+    bool by_category, no_chain;
+    bool counts; /* only columns that do not depend on the machine */
+};
+
+/* Reads a suite by its name, or by its path if it holds a '/' or ends in ".suite". Returns 0 or
+ * a negative status with a message. */
+int cli_suite_read(struct cli_suite *suite, const char *name, char *err, size_t errlen);
+
+/* A drafter and verifier with everything that a run depends on. */
+struct cli_case {
+    char spec[SUITE_WORD];
+    const char *with;       /* of its choice */
+    char draft[SUITE_WORD]; /* a folder inside the one of --draft; "": the draft is --draft */
+    int settings;           /* cases of equal settings have the same number */
+    int tokens, prompt_tokens;
+    struct esp_nominal_costs costs; /* NaN: measured ones, or the drafter needs none */
+    struct esp_session_values values;
+    cJSON **run; /* (prompts) figures, or NULL: not run yet */
+};
+
+/* A row of the table: one case, or the candidates of which the best is shown. */
+struct cli_suite_row {
+    int choice;              /* of the suite */
+    int value[SUITE_VARIES]; /* index for each varied line; -1: the row does not depend on it */
+    int settings;
+    struct esp_nominal_costs costs; /* NaN: not given */
+    int first, count;               /* its cases: cli_suite_plan.candidate[first..] */
+};
+
+struct cli_suite_plan {
+    const struct cli_suite *suite;
+    const struct cli_prompts *prompts;
+    struct cli_case *cases; /* (count) */
+    int count;
+    struct cli_suite_row *row; /* (rows) */
+    int rows;
+    int *candidate; /* (candidates) cases */
+    int candidates;
+    int settings; /* number of different settings */
+};
+
+struct cli_options;
+/* Lists all rows and cases. Given flags override the suite; it is changed accordingly. `plan`
+ * refers to suite and prompts. Returns 0 or a negative status with a message. */
+int cli_suite_plan(struct cli_suite_plan *plan, struct cli_suite *suite,
+                   const struct cli_prompts *prompts, const struct cli_options *options,
+                   char *err, size_t errlen);
+void cli_suite_plan_free(struct cli_suite_plan *plan);
+
+/* ------------------------------------------------------------------ tables */
+
+/* Fills the table from the runs so far. Returns 0 or ESP_E_MEMORY. */
+int cli_suite_table(struct cli_table *table, const struct cli_suite_plan *plan);
+bool cli_suite_has_column(const char *name);
+/* Whether a column is the same on every machine: tokens per iteration are, speeds are not. */
+bool cli_suite_is_counted(const char *name);
+/* Whether this column can decide which of several cases is the best. */
+bool cli_suite_can_choose(const char *name);
+
+/* For measures with tables of their own: adds the key columns, and begins a row with its keys.
+ * The cells of the measure start at `*cell`. */
+bool cli_suite_keys(struct cli_table *table, const struct cli_suite_plan *plan);
+bool cli_suite_begin_row(struct cli_table *table, const struct cli_suite_plan *plan, int row,
+                         const char *category, struct cli_cell **cell);
+/* Category `index` of the table's rows; NULL after the last. Without `by category` the only one
+ * is "", for all prompts. */
+const char *cli_suite_category(const struct cli_suite_plan *plan, int index);
+/* The figures of a case on a prompt; NULL: not run, or the prompt is of another category. */
+const cJSON *cli_suite_figures(const struct cli_suite_plan *plan, const struct cli_case *c,
+                               int prompt, const char *category);
+/* The case of a row, the best if there are several; NULL: none was run. */
+const struct cli_case *cli_suite_best(const struct cli_suite_plan *plan, int row,
+                                      const char *category);
+
+/* ------------------------------------------------------------------ measures */
+
+struct cli_choice;
+
+/* A run of a case on a prompt. */
+struct cli_suite_run {
+    const struct cli_options *o;
+    const struct cli_case *of;
+    struct cli_choice *choice; /* with its session; NULL if the measure is `alone` */
+    const struct cli_prompt *prompt;
+    cJSON *figures; /* NULL: not run, or interrupted; else the caller's to delete */
+    char *err;
+    size_t errlen;
+};
+
+struct cli_suite_measure {
+    const char *name;
+    bool alone;    /* every run is a process of its own, which opens its own engine */
+    bool baseline; /* also measures plain decoding and chains */
+    /* Runs and sets the figures. Returns 0 or a negative status with a message. */
+    int (*run)(struct cli_suite_run *run);
+    /* Fills an empty table; NULL: one line for each row, with the suite's columns. */
+    bool (*fill)(struct cli_table *table, const struct cli_suite_plan *plan);
+};
+
+extern const struct cli_suite_measure cli_suite_measures[]; /* ends with a name of NULL */
+
+/* ------------------------------------------------------------------ committed tables */
+
+/* Describes the origin of a table: suite, version and commit of the program, models with their
+ * hashes, machine, all settings. `engine` may be NULL. The caller frees the object. */
+cJSON *cli_suite_made(const struct cli_options *options, const struct cli_suite_plan *plan,
+                      const struct esp_engine *engine);
+/* Reads a table: an object with an array "rows". The caller frees it. Returns 0 or a negative
+ * status with a message. */
+int cli_suite_read_table(cJSON **table, const char *path, char *err, size_t errlen);
+/* Reads results/NAME.json beside the suite. The caller frees it. Returns 0, or a negative
+ * status with a message if there is none or if its models, prompts or settings differ. */
+int cli_suite_committed(cJSON **committed, const struct cli_options *options,
+                        const struct cli_suite_plan *plan, char *err, size_t errlen);
+/* Prints each cell that differs from the committed table by more than the tolerance, and the
+ * number of compared cells. `whole`: rows that are missing count, too. Returns the number of
+ * differences. */
+int cli_suite_compare(const cJSON *committed, const struct cli_table *table, bool whole);
+
+/* `espalier bench --suite`. Returns an exit code. */
+int cli_suite_run(const struct cli_options *options);
+/* Prints the names and titles of all suites. */
+int cli_suite_list(void);
+
+#endif

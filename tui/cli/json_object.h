@@ -1,0 +1,54 @@
+/* json_object.h - JSON objects from lists of members. */
+#ifndef ESP_CLI_JSON_OBJECT_H
+#define ESP_CLI_JSON_OBJECT_H
+
+#include <cJSON.h>
+#include <stdbool.h>
+#include <math.h>
+
+enum cli_member_kind { CLI_IS_NUMBER, CLI_IS_TEXT, CLI_IS_BOOL, CLI_IS_ITEM };
+
+struct cli_member {
+    const char *name; /* NULL: the end of a list */
+    enum cli_member_kind kind;
+    double number;    /* NaN: null */
+    const char *text; /* NULL: null */
+    cJSON *item;      /* becomes part of the object */
+};
+
+#define CLI_NUMBER(name, value)                                                                \
+    {                                                                                          \
+        name, CLI_IS_NUMBER, (double)(value), NULL, NULL                                       \
+    }
+#define CLI_TEXT(name, value)                                                                  \
+    {                                                                                          \
+        name, CLI_IS_TEXT, 0, value, NULL                                                      \
+    }
+#define CLI_BOOL(name, value)                                                                  \
+    {                                                                                          \
+        name, CLI_IS_BOOL, value, NULL, NULL                                                   \
+    }
+#define CLI_ITEM(name, value)                                                                  \
+    {                                                                                          \
+        name, CLI_IS_ITEM, 0, NULL, value                                                      \
+    }
+
+/* Adds members in this order: cli_add(o, CLI_NUMBER("tokens", count), ...). */
+#define cli_add(o, ...)                                                                        \
+    cli_add_members(o, (const struct cli_member[]){__VA_ARGS__, {.name = NULL}})
+/* A new object of such members. */
+#define cli_object(...) cli_add(cJSON_CreateObject(), __VA_ARGS__)
+
+/* Returns `o`. */
+cJSON *cli_add_members(cJSON *o, const struct cli_member *members);
+
+/* A mean; NaN of nothing. */
+static inline double cli_mean_of(double sum, double count)
+{
+    return count > 0 ? sum / count : NAN;
+}
+
+/* Prints and deletes a value; returns an exit code. */
+int cli_print_json(cJSON *o);
+
+#endif

@@ -1,0 +1,32 @@
+/* inflate.c - `espalier inflate SRC DST`: makes a model larger without changing its output, for
+ * measuring. */
+#include <stdio.h>
+
+#include "tui/cli/cli.h"
+#include "engine/model/inflate.h"
+
+static int run(struct cli_options *o)
+{
+    char err[512];
+    const int width = o->engine.width > 0 ? o->engine.width : 1;
+    if (!cli_find_source(o))
+        return EXIT_BAD;
+    if (esp_model_inflate(o->arguments[0], o->arguments[1], width, o->engine.layers, err,
+                          sizeof err) < 0)
+        return cli_fail(err);
+    return EXIT_DONE;
+}
+
+const struct cli_command cli_inflate = {
+    .name = "inflate",
+    .arguments = "SRC DST",
+    .summary = "make a model larger without changing what it says, for measuring speed",
+    .flags = CLI(SIZE),
+    .least = 2,
+    .most = 2,
+    .details =
+        "Every hidden dimension, head and MLP unit is repeated --width times with weights\n"
+        "divided so that the logits stay the same; layers beyond those of SRC compute\n"
+        "everything and add zero. The result costs as much as a model of its size.\n",
+    .run = run,
+};

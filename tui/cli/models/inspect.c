@@ -1,0 +1,172 @@
+/* inspect.c - `espalier inspect MODEL [DRAFT]`: what a model folder or GGUF file holds,
+ * whether a pair fits, and how well the target predicts a text. */
+#include <cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/perplexity.h"
+#include "kernels/clock.h"
+#include "tui/cli/cli.h"
+#include "tui/cli/prompt.h"
+#include "tui/cli/session_json.h"
+#include "viz/safe.h"
+
+static cJSON *model_json(const struct esp_model_info *m)
+{
+    return cli_object(
+        CLI_TEXT("path", m->path), CLI_TEXT("architecture", m->architecture),
+        CLI_BOOL("draft_head", m->head), CLI_TEXT("dtype", m->dtype),
+        CLI_NUMBER("parameters", m->parameters), CLI_NUMBER("active_parameters", m->active),
+        CLI_NUMBER("experts", m->experts), CLI_NUMBER("experts_used", m->experts_used),
+        CLI_NUMBER("expert_ffn", m->expert_ffn), CLI_TEXT("expert_dtype", m->expert_dtype),
+        CLI_NUMBER("bytes", m->bytes), CLI_NUMBER("layers", m->layers),
+        CLI_NUMBER("hidden", m->hidden), CLI_NUMBER("heads", m->heads),
+        CLI_NUMBER("kv_heads", m->kv_heads), CLI_NUMBER("head_dim", m->head_dim),
+        CLI_NUMBER("ffn", m->ffn), CLI_NUMBER("vocabulary", m->vocabulary),
+        CLI_NUMBER("outputs", m->outputs), CLI_NUMBER("context", m->context),
+        CLI_NUMBER("unused_tensors", m->unused), CLI_NUMBER("ignored_tensors", m->ignored));
+}
+
+static void print_model(const char *role, const struct esp_model_info *m)
+{
+    esp_safe_print(stdout, "%-12s %s\n", role, m->path);
+    printf("  architecture   %s%s, %d layer%s, hidden %d, ffn %d\n", m->architecture,
+           m->head ? " draft head" : "", m->layers, m->layers == 1 ? "" : "s", m->hidden,
+           m->ffn);
+    printf("  attention      %d heads, %d key/value heads, head dimension %d\n", m->heads,
+           m->kv_heads, m->head_dim);
+    printf("  vocabulary     %d tokens", m->vocabulary);
+    if (m->outputs < m->vocabulary)
+        printf(", of which %d are drafted", m->outputs);
+    putchar('\n');
+    printf("  context        %d tokens\n", m->context);
+    printf("  weights        %lld parameters, %.1f MB, %s\n", (long long)m->parameters,
+           (double)m->bytes / 1e6, m->dtype);
+    if (m->experts > 0)
+        printf("  experts        %d of %d for each token, ffn %d, %s; %lld parameters active\n",
+               m->experts_used, m->experts, m->expert_ffn, m->expert_dtype,
+               (long long)m->active);
+    if (m->ignored > 0)
+        printf("  ignored        %d tensor%s of pictures: this program computes the text part "
+               "only\n",
+               m->ignored, m->ignored == 1 ? "" : "s");
+    if (m->unused > 0)
+        esp_safe_print(stdout,
+                       "  not used       %d more tensor%s that config.json does not ask for, "
+                       "as %s\n",
+                       m->unused, m->unused == 1 ? "" : "s", m->unused_name);
+}
+
+/* Prints which layers stay in memory, which are streamed, and the speed to expect: no pass is
+ * faster than reading the others, or copying them to the GPU. */
+static void print_memory(const struct esp_engine *engine, const struct cli_options *o)
+{
+    struct esp_streamed s;
+    const bool gpu = strcmp(esp_engine_backend(engine), "cpu") != 0;
+    const size_t limit = gpu ? o->engine.gpu_memory : o->engine.memory;
+    const char *what = gpu ? "GPU memory" : "memory";
+    if (!esp_engine_streamed(engine, &s)) {
+        if (limit > 0)
+            printf("%-12s all layers stay in memory\n", what);
+        return;
+    }
+    const double rate = cli_read_rate(&s);
+    printf("%-12s ", what);
+    if (limit > 0)
+        printf("of %.1f MB, ", 1e-6 * (double)limit);
+    printf("%.1f MB are for the target: %d of %d layers, %.1f MB for %s the others\n",
+           1e-6 * (double)s.resident_bytes, s.resident, s.layers, 1e-6 * (double)s.buffer_bytes,
+           gpu ? "copying" : "reading");
+    printf("  every pass     %s %.1f MB", gpu ? "copies" : "reads",
+           1e-6 * (double)s.pass_bytes);
+    if (rate > 0)
+        printf(" in %.2f s, at the %.0f MB/s measured now: %.2f tokens/s of plain decoding at "
+               "most",
+               (double)s.pass_bytes / rate, 1e-6 * rate, rate / (double)s.pass_bytes);
+    putchar('\n');
+}
+
+static int measure(struct esp_perplexity *result, struct esp_engine *engine, const char *file)
+{
+    char err[512], *text;
+    size_t length;
+    struct cli_loading loading = {.start = esp_clock()};
+    int code = cli_read_text(file, &text, &length);
+    if (code != EXIT_DONE)
+        return code;
+    int status = esp_perplexity_measure(engine, text, length, result, cli_progress, &loading,
+                                        err, sizeof err);
+    cli_clear_bar(loading.shown);
+    free(text);
+    return status < 0 ? cli_fail(err) : EXIT_DONE;
+}
+
+static cJSON *perplexity_json(const struct esp_perplexity *p)
+{
+    return cli_object(CLI_NUMBER("value", p->value), CLI_NUMBER("standard_error", p->error),
+                      CLI_NUMBER("tokens", p->tokens), CLI_NUMBER("piece", p->piece));
+}
+
+static int run(struct cli_options *o)
+{
+    char err[512];
+    int code = EXIT_DONE;
+    struct esp_perplexity perplexity;
+    struct esp_engine *engine;
+    struct esp_model_info target, draft;
+    if (cli_open_engine(&engine, o, err, sizeof err) < 0)
+        return cli_fail(err);
+    esp_engine_target(engine, &target);
+    bool pair = esp_engine_draft(engine, &draft);
+    const char *preset = esp_engine_preset(engine, false);
+    const char *sampling = esp_engine_preset(engine, true);
+    if (o->perplexity)
+        code = measure(&perplexity, engine, o->perplexity);
+    if (code != EXIT_DONE) {
+        esp_engine_close(engine);
+        return code;
+    }
+    if (o->json) {
+        cJSON *all =
+            cli_object(CLI_ITEM("target", model_json(&target)),
+                       CLI_ITEM("draft", pair ? model_json(&draft) : cJSON_CreateNull()),
+                       CLI_TEXT("preset", preset), CLI_TEXT("sampling_preset", sampling));
+        cli_json_streamed(all, engine);
+        if (o->perplexity)
+            cJSON_AddItemToObject(all, "perplexity", perplexity_json(&perplexity));
+        code = cli_print_json(all);
+    } else {
+        print_model("target", &target);
+        if (pair) {
+            print_model("draft", &draft);
+            printf(
+                "%-12s yes: %s the same; the draft has %.1f %% of the target's parameters%s\n",
+                "pair fits",
+                draft.head ? "vocabulary and hidden states are" : "the vocabularies are",
+                100.0 * (double)draft.parameters / (double)target.parameters,
+                draft.head ? " and uses some of them" : "");
+        }
+        print_memory(engine, o);
+        if (preset)
+            esp_safe_print(stdout, "%-12s %s\n", "preset", preset);
+        if (sampling && sampling != preset)
+            esp_safe_print(stdout, "%-12s %s\n", "  sampling", sampling);
+        if (o->perplexity)
+            printf("%-12s %.4f +- %.4f on %d tokens, the second half of each piece of %d\n",
+                   "perplexity", perplexity.value, perplexity.error, perplexity.tokens,
+                   perplexity.piece);
+    }
+    esp_engine_close(engine);
+    return code;
+}
+
+const struct cli_command cli_inspect = {
+    .name = "inspect",
+    .arguments = "[TARGET [DRAFT]]",
+    .summary = "what a model holds and whether a pair fits",
+    .flags = CLI_ENGINE | CLI(NODES) | CLI(CONTEXT) | CLI(JSON) | CLI(PERPLEXITY),
+    .most = 2,
+    .names_models = true,
+    .run = run,
+};

@@ -1,0 +1,13 @@
+/* lecture_run.h - decodes the runs of a lesson that are not recordings. */
+#ifndef ESP_LECTURE_RUN_H
+#define ESP_LECTURE_RUN_H
+
+#include "engine/espalier.h"
+#include "tui/lessons/lecture.h"
+
+/* Fills the runs with `engine`. If it is NULL or the lesson sets the time of a pass, opens an
+ * engine for it from `options`. Errors are reported in the lecture. */
+void esp_lecture_decode(struct esp_lecture *lecture, const struct esp_engine_options *options,
+                        struct esp_engine *engine);
+
+#endif

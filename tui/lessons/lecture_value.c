@@ -1,0 +1,261 @@
+/* lecture_value.c - see lecture_value.h.
+ *
+ *     comparison   sum [< | > | <= | >= | == | != sum]
+ *     sum          product {+ | - product}
+ *     product      factor {* | / factor}
+ *     factor       NUMBER | ( comparison ) | RUN.NUMBER | RUN[N].NUMBER
+ */
+#include "tui/lessons/lecture_value.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_DEPTH = 16 };
+
+struct parse {
+    const struct esp_lecture *lecture;
+    const char *at;
+    int depth;
+    bool failed;
+    char *err;
+    size_t errlen;
+};
+
+/* ------------------------------------------------------------------ numbers of a run */
+
+struct number {
+    const char *name;
+    double value;
+};
+
+static bool pick(const struct number *numbers, int count, const char *name, double *value)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(numbers[i].name, name) == 0) {
+            *value = numbers[i].value;
+            return true;
+        }
+    return false;
+}
+
+static double milliseconds(const struct esp_iteration *it)
+{
+    double seconds = 0;
+    for (int i = 0; i < ESP_STAGES; i++)
+        seconds += it->seconds[i];
+    return 1e3 * seconds;
+}
+
+static bool of_iteration(const struct esp_iteration *it, const char *name, double *value)
+{
+    const int drafted = it->tree.verified > 0 ? it->tree.verified - 1 : 0;
+    const double draft = 1e3 * it->seconds[ESP_STAGE_DRAFT];
+    const double verify = 1e3 * it->seconds[ESP_STAGE_VERIFY];
+    const struct number numbers[] = {
+        {"index", it->index},
+        {"drafted", drafted},
+        {"rows", it->tree.verified},
+        {"cut", it->tree.count - 1 - drafted},
+        {"deepest", it->deepest},
+        {"accepted", it->path_length},
+        {"committed", it->committed_count},
+        {"passes", it->draft_passes},
+        {"draft_ms", draft},
+        {"verify_ms", verify},
+        {"ms", milliseconds(it)},
+        {"token_ms", milliseconds(it) / fmax(it->committed_count, 1)},
+        {"plain_ms", 1e3 * it->baseline}};
+    for (int i = 0; i < it->gauge_count; i++) {
+        const struct esp_gauge *gauge = &it->gauges[i];
+        const size_t length = strlen(gauge->name);
+        if (strcmp(gauge->name, name) == 0) {
+            *value = gauge->after;
+            return true;
+        }
+        if (strncmp(gauge->name, name, length) == 0 && strcmp(name + length, "_before") == 0) {
+            *value = gauge->before;
+            return true;
+        }
+    }
+    return pick(numbers, sizeof numbers / sizeof *numbers, name, value);
+}
+
+static bool of_run(const struct esp_run *run, const char *name, double *value)
+{
+    double drafted = 0, accepted = 0, verify = 0, draft = 0;
+    for (int i = 0; i < run->step_count; i++) {
+        const struct esp_iteration *it = &run->steps[i].copy.it;
+        drafted += it->tree.verified > 0 ? it->tree.verified - 1 : 0;
+        accepted += it->path_length;
+        draft += 1e3 * it->seconds[ESP_STAGE_DRAFT];
+        verify += 1e3 * it->seconds[ESP_STAGE_VERIFY];
+    }
+    const double written = esp_run_written(run), steps = fmax(run->step_count, 1);
+    const double ms = 1e3 * esp_run_seconds(run);
+    const struct number numbers[] = {{"tokens", written},
+                                     {"iterations", run->step_count},
+                                     {"ms", ms},
+                                     {"seconds", ms / 1e3},
+                                     {"token_ms", ms / fmax(written, 1)},
+                                     {"pass_ms", verify / steps},
+                                     {"draft_ms", draft / steps},
+                                     {"per_iteration", written / steps},
+                                     {"per_second", ms > 0 ? 1e3 * written / ms : 0},
+                                     {"drafted", drafted},
+                                     {"accepted", accepted},
+                                     {"acceptance", drafted > 0 ? accepted / drafted : 0},
+                                     {"temperature", run->temperature}};
+    return pick(numbers, sizeof numbers / sizeof *numbers, name, value);
+}
+
+/* ------------------------------------------------------------------ expressions */
+
+static double fail(struct parse *p, const char *what, const char *about)
+{
+    if (!p->failed)
+        snprintf(p->err, p->errlen, "%s '%.60s'", what, about);
+    p->failed = true;
+    return 0;
+}
+
+static char next(struct parse *p)
+{
+    p->at += strspn(p->at, " ");
+    return *p->at;
+}
+
+static double operation(struct parse *p, int level);
+
+/* The step of "[N]" at *at; moves *at after it. NULL: none. */
+static const struct esp_run_step *step_at(const struct esp_run *run, const char **at)
+{
+    char *end;
+    const long number = strtol(*at + 1, &end, 10);
+    if (*end != ']')
+        return NULL;
+    *at = end + 1;
+    return number >= 0 && number < run->step_count ? &run->steps[number] : NULL;
+}
+
+static double named(struct parse *p)
+{
+    const char *start = p->at;
+    size_t length = 0;
+    char name[40];
+    double value = 0;
+    while (isalnum((unsigned char)start[length]) || start[length] == '_' ||
+           start[length] == '-')
+        length++;
+    const int index = esp_lesson_run_find(&p->lecture->lesson, start, length);
+    p->at = start + length;
+    if (length == 0 || index < 0)
+        return fail(p, "there is no run or number", start);
+    const struct esp_run *run = &p->lecture->runs[index];
+    const bool one = *p->at == '[';
+    const struct esp_run_step *step = one ? step_at(run, &p->at) : NULL;
+    if (one && !step)
+        return fail(p, "there is no such iteration:", start);
+    if (*p->at != '.')
+        return fail(p, "a full stop and a name must follow", start);
+    p->at++;
+    for (length = 0; (isalnum((unsigned char)p->at[length]) || p->at[length] == '_') &&
+                     length + 1 < sizeof name;
+         length++)
+        name[length] = p->at[length];
+    name[length] = '\0';
+    p->at += length;
+    if (!(step ? of_iteration(&step->copy.it, name, &value) : of_run(run, name, &value)))
+        return fail(p, step ? "an iteration has no number" : "a run has no number", name);
+    return value;
+}
+
+static double factor(struct parse *p)
+{
+    const char c = next(p);
+    if (c == '(') {
+        if (++p->depth > MOST_DEPTH)
+            return fail(p, "too many brackets:", p->at);
+        p->at++;
+        const double value = operation(p, 0);
+        p->depth--;
+        if (next(p) != ')')
+            return fail(p, "a bracket is not closed:", p->at);
+        p->at++;
+        return value;
+    }
+    if (isdigit((unsigned char)c)) {
+        char *end;
+        const double value = strtod(p->at, &end);
+        p->at = end;
+        return value;
+    }
+    return named(p);
+}
+
+static double apply(char sign, bool or_equal, double left, double right)
+{
+    switch (sign) {
+    case '+':
+        return left + right;
+    case '-':
+        return left - right;
+    case '*':
+        return left * right;
+    case '/':
+        return right != 0 ? left / right : 0;
+    case '<':
+        return left < right || (or_equal && left == right);
+    case '>':
+        return left > right || (or_equal && left == right);
+    case '=':
+        return left == right;
+    default:
+        return left != right;
+    }
+}
+
+/* Operators by level: a comparison (0) of sums (1) of products (2) of factors. */
+static double operation(struct parse *p, int level)
+{
+    static const char *const signs[] = {"<>=!", "+-", "*/"};
+    if (level == sizeof signs / sizeof *signs)
+        return factor(p);
+    double value = operation(p, level + 1);
+    while (!p->failed && next(p) && strchr(signs[level], *p->at)) {
+        const char sign = *p->at;
+        const bool equal = level == 0 && p->at[1] == '=';
+        if ((sign == '=' || sign == '!') && !equal)
+            return fail(p, "write == or !=, not", p->at);
+        p->at += 1 + equal;
+        value = apply(sign, equal, value, operation(p, level + 1));
+        if (level == 0)
+            break;
+    }
+    return value;
+}
+
+int esp_lecture_value(const struct esp_lecture *lecture, const char *expression, double *value,
+                      char *err, size_t errlen)
+{
+    struct parse p = {.lecture = lecture, .at = expression, .err = err, .errlen = errlen};
+    *value = operation(&p, 0);
+    if (!p.failed && next(&p))
+        fail(&p, "this is not part of an expression:", p.at);
+    return p.failed ? ESP_E_FORMAT : ESP_OK;
+}
+
+const struct esp_iteration *esp_lecture_named(const struct esp_lecture *lecture,
+                                              const char *name, struct esp_run **run)
+{
+    const size_t length = strcspn(name, "[");
+    const int index = esp_lesson_run_find(&lecture->lesson, name, length);
+    if (index < 0 || name[length] != '[')
+        return NULL;
+    *run = (struct esp_run *)&lecture->runs[index];
+    const char *at = name + length;
+    const struct esp_run_step *step = step_at(*run, &at);
+    return step ? &step->copy.it : NULL;
+}

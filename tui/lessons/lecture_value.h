@@ -1,0 +1,16 @@
+/* lecture_value.h - evaluates the expressions of a lesson: numbers of its runs, sums, products,
+ * comparisons. */
+#ifndef ESP_LECTURE_VALUE_H
+#define ESP_LECTURE_VALUE_H
+
+#include "tui/lessons/lecture.h"
+
+/* Evaluates an expression; a comparison yields 1 or 0. Returns 0, or ESP_E_FORMAT with the
+ * error as the end of a sentence. */
+int esp_lecture_value(const struct esp_lecture *lecture, const char *expression, double *value,
+                      char *err, size_t errlen);
+/* The iteration that "RUN[N]" names; NULL: none. */
+const struct esp_iteration *esp_lecture_named(const struct esp_lecture *lecture,
+                                              const char *name, struct esp_run **run);
+
+#endif

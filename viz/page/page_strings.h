@@ -1,0 +1,29 @@
+/* page_strings.h - the texts of a page (page_writer.h), each once, as JSON strings.
+ *
+ * Bytes become text as on a terminal (viz/safe.h): control characters, format characters and
+ * invalid UTF-8 are replaced by visible characters. '<' is escaped, so no text can end the
+ * element that holds it.
+ */
+#ifndef ESP_PAGE_STRINGS_H
+#define ESP_PAGE_STRINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "engine/support/int_map.h"
+
+/* All zero: empty. */
+struct esp_page_strings {
+    char *bytes; /* (length) the JSON strings, each followed by a comma and a newline */
+    size_t length, capacity;
+    int count;
+    struct esp_int_map index; /* from the hash of a JSON string to its number and place */
+    bool failed;              /* out of memory; nothing more is added */
+};
+
+/* The index of a text; a new text is added. `flags`: of safe.h; 0 keeps newlines and tabs. */
+int esp_page_strings_add(struct esp_page_strings *strings, const char *bytes, size_t length,
+                         int flags);
+void esp_page_strings_free(struct esp_page_strings *strings);
+
+#endif
