@@ -33,8 +33,10 @@ static void complete(void *user, const char *before, const char *word,
                      struct esp_choices *choices)
 {
     struct line *line = user;
+    choices->before = before;
+    choices->word = word;
     if (before[0] == ':')
-        esp_command_complete(&line->control, before, word, choices);
+        esp_command_complete(&line->control, choices);
 }
 
 static void look(struct line *line)

@@ -35,8 +35,9 @@ TEST(a_reader_that_keeps_up_sees_every_iteration)
         write_iteration(ring, i);
         CHECK(drain(ring, &state) == 1);
     }
-    CHECK(state.summary_count == 40 && state.since.iterations == 40 && state.span_count == 160);
-    CHECK(state.summaries[39].index == 39);
+    CHECK(state.trace.course.count == 40 && state.trace.since.iterations == 40 &&
+          state.span_count == 160);
+    CHECK(state.trace.course.points[39].index == 39);
     esp_state_free(&state);
     esp_ring_close(ring);
 }
@@ -53,7 +54,7 @@ TEST(a_reader_that_does_not_read_loses_no_token)
     CHECK(esp_ring_write_event(ring, &end) == 0);
     CHECK(drain(ring, &state) <= 16);
     CHECK(state.span_count == 4000, "%d tokens", state.span_count);
-    CHECK(state.since.iterations == 1000 && state.since.accepted == 3000);
+    CHECK(state.trace.since.iterations == 1000 && state.trace.since.accepted == 3000);
     CHECK(strcmp(state.ended, "length") == 0);
     CHECK(esp_state_iteration(&state, -1, &stages)->index == 999);
     esp_state_free(&state);
@@ -83,10 +84,11 @@ TEST(two_sessions_are_not_mixed_up)
     esp_ring_publish(ring);
     drain(ring, &scene.state);
     const struct esp_state *second = scene.state.compared;
-    CHECK(scene.state.since.iterations == 500 && scene.state.since.committed == 2000);
-    CHECK(second->since.iterations == 500 && second->since.committed == 1000);
+    CHECK(scene.state.trace.since.iterations == 500 &&
+          scene.state.trace.since.committed == 2000);
+    CHECK(second->trace.since.iterations == 500 && second->trace.since.committed == 1000);
     CHECK(scene.state.span_count == 2000, "%d tokens", scene.state.span_count);
-    CHECK(scene.state.since.accepted == 1500 && second->since.accepted == 500);
+    CHECK(scene.state.trace.since.accepted == 1500 && second->trace.since.accepted == 500);
     CHECK(esp_state_kept(second, 0)->index == 499);
     scene_compare(&scene, "");
     CHECK(!scene.state.compared);
@@ -108,7 +110,7 @@ TEST(partial_trees_give_way)
     strcpy(message->text, "said");
     esp_ring_publish(ring);
     drain(ring, &state);
-    CHECK(state.since.iterations == 1 && !state.has_partial);
+    CHECK(state.trace.since.iterations == 1 && !state.has_partial);
     CHECK(strcmp(state.message, "said") == 0);
     esp_state_free(&state);
     esp_ring_close(ring);
@@ -184,7 +186,7 @@ TEST(two_threads_agree)
     drain(shared.ring, &state);
     CHECK(esp_ring_write_event(shared.ring, &end) == 0);
     drain(shared.ring, &state);
-    CHECK(state.since.iterations == 20000 && state.span_count == 80000);
+    CHECK(state.trace.since.iterations == 20000 && state.span_count == 80000);
     esp_state_free(&state);
     esp_ring_close(shared.ring);
 }

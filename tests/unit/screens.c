@@ -173,8 +173,8 @@ TEST(a_loss_stands_in_the_header)
                  {80, "slower than plain decoding by 24 %"},
                  {60, "24 % slower"}};
     scene_telling(&scene, 80, 24);
-    for (int i = 0; i < scene.state.summary_count; i++)
-        scene.state.summaries[i].seconds[ESP_STAGE_VERIFY] *= 2.43;
+    for (int i = 0; i < scene.state.trace.course.count; i++)
+        scene.state.trace.course.points[i].seconds[ESP_STAGE_VERIFY] *= 2.43;
     for (int i = 0; i < 3; i++) {
         CHECK(esp_canvas_resize(&scene.canvas, cases[i].width, 24) == 0);
         char *text = scene_dump(&scene, false);

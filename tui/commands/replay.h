@@ -32,6 +32,6 @@ int esp_replay_idle(struct esp_control *control, double seconds);
 /* Applies the events that are due. */
 int esp_replay_receive(struct esp_control *control);
 /* Milliseconds until the next event is due; -1: paused. */
-int esp_replay_wait(const struct esp_control *control);
+int esp_replay_wait(const struct esp_player *player);
 
 #endif

@@ -36,10 +36,18 @@ struct esp_ui {
 };
 
 void esp_ui_init(struct esp_ui *ui);
+/* Gives the focus to the input line. */
+void esp_ui_leave(struct esp_ui *ui);
+/* Follows the end of the text and the newest iteration again. */
+void esp_ui_follow(struct esp_ui *ui, const struct esp_state *state);
 /* The layout that esp_ui_draw() uses for this size. */
 struct esp_layout esp_ui_layout(const struct esp_ui *ui, int width, int height);
 void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
                  const struct esp_state *state);
+
+/* What a pane shows in this layout. */
+struct esp_shown esp_ui_shown(struct esp_ui *ui, const struct esp_state *state,
+                              const struct esp_layout *layout, int pane);
 
 /* Shows the compare pane when a comparison begins, and hides it when it ends. */
 void esp_ui_compare(struct esp_ui *ui, bool on);

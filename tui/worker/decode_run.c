@@ -111,8 +111,9 @@ static int time_pass(struct esp_engine *engine, double *seconds, char *err, size
     int status = esp_decode_run(&run, engine, &options, err, errlen);
     double took[PASSES];
     int count = 0;
-    for (int i = 0; i < run.step_count && i < PASSES; i++) {
-        const double one = run.steps[i].at - (i > 0 ? run.steps[i - 1].at : 0);
+    for (int i = 0; i < esp_run_steps(&run) && i < PASSES; i++) {
+        const struct esp_course_point *point = &run.trace.course.points[i];
+        const double one = point->at - (i > 0 ? point[-1].at : 0);
         int at = count++;
         for (; at > 0 && took[at - 1] > one; at--)
             took[at] = took[at - 1];

@@ -78,7 +78,8 @@ int esp_models_options(struct esp_engine_options *options, const struct esp_mode
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "an engine has no option '%s'", key);
     if (option == esp_engine_option(ESP_OPTION_OF_target)) {
         options->draft = draft;
-        options->context = options->width = options->layers = 0; /* they belong to another model */
+        options->context = options->width = options->layers =
+            0; /* they belong to another model */
     }
     if (option == esp_engine_option(ESP_OPTION_OF_backend))
         options->device = 0; /* was said of another backend */

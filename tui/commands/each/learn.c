@@ -95,7 +95,7 @@ static int begin(struct learn_page *page, const char *name, char *err, size_t er
         leave_lecture(page);
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the lesson");
     }
-    *d = (struct decoding){page->lecture, page->control->options.engine};
+    *d = (struct decoding){page->lecture, page->control->settings.options.engine};
     esp_lecture_hold(page->lecture);
     ESP_WORKER_POST(page->control->worker, JOB, .job = {decode, release, d});
     return ESP_OK;
@@ -214,15 +214,14 @@ static int run(struct esp_control *control, const char *arguments)
     return status;
 }
 
-static void complete(const struct esp_control *control, const char *before, const char *word,
-                     struct esp_choices *choices)
+static void complete(const struct esp_control *control, struct esp_choices *choices)
 {
     char name[256], title[200];
     (void)control;
-    if (*before)
+    if (*choices->before)
         return;
     for (int i = 0; esp_lesson_list(i, name, sizeof name, title, sizeof title); i++)
-        esp_choices_offer(choices, word, name, NULL);
+        esp_choices_offer(choices, name, NULL);
 }
 
 const struct esp_command_ops esp_command_learn = {

@@ -42,13 +42,13 @@ static int width_of(int column, int width)
 /* Seconds per token of both, since the comparison began. */
 static void paces(const struct esp_state *state, double pace[2])
 {
-    pace[0] = esp_state_pace(state, state->since.iterations);
-    pace[1] = esp_state_pace(state->compared, state->compared->since.iterations);
+    pace[0] = esp_trace_pace(&state->trace, state->trace.since.iterations);
+    pace[1] = esp_trace_pace(&state->compared->trace, state->compared->trace.since.iterations);
 }
 
 static struct figures figures_of(const struct esp_state *state, double baseline, double pace)
 {
-    const struct esp_totals *all = &state->since, *timed = &state->timed;
+    const struct esp_totals *all = &state->trace.since, *timed = &state->trace.timed;
     const double n = timed->iterations;
     struct figures f = {.tokens = (double)all->committed / all->iterations,
                         .iterations = all->iterations,
@@ -66,8 +66,8 @@ static struct esp_contender contender(const struct esp_state *state, double pace
 {
     return (struct esp_contender){.drafter = state->loaded.drafter,
                                   .verifier = state->loaded.verifier,
-                                  .iterations = state->since.iterations,
-                                  .tokens = state->since.committed,
+                                  .iterations = state->trace.since.iterations,
+                                  .tokens = state->trace.since.committed,
                                   .pace = pace};
 }
 
