@@ -4,8 +4,6 @@
  * temperature 0 the two texts must be the same, and the exit code says whether they are; above
  * it the text is that of the first, and the second drafts and verifies along it.
  */
-#include "engine/compare.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +11,7 @@
 #include "tui/cli/cli.h"
 #include "tui/cli/prompt.h"
 #include "tui/cli/session_json.h"
+#include "tui/worker/decode_run.h"
 #include "viz/safe.h"
 #include "viz/versus.h"
 
@@ -144,17 +143,10 @@ static int print(const struct cli_options *o, const struct esp_engine *engine,
 
 /* ------------------------------------------------------------------ the command */
 
-static int race(struct esp_compare *compare, int tokens, char *err, size_t errlen)
+static bool goes_on(void *user, bool practice, double share)
 {
-    esp_session_allow(compare->first, tokens);
-    int status = esp_compare_begin(compare, err, errlen);
-    if (status < 0)
-        return status;
-    do
-        status = esp_compare_turn(compare) ? esp_compare_step(compare, err, errlen)
-                                           : esp_compare_step_first(compare, err, errlen);
-    while (status > 0 && !cli_interrupted);
-    return status;
+    (void)user, (void)practice, (void)share;
+    return !cli_interrupted;
 }
 
 static int run(struct cli_options *o)
@@ -186,7 +178,10 @@ static int run(struct cli_options *o)
     if (status == ESP_OK) {
         cli_note(compare.second);
         cli_catch_interrupt();
-        status = race(&compare, o->tokens, err, sizeof err);
+        status =
+            esp_decode_on(session, &compare,
+                          &(struct esp_decode_options){.tokens = o->tokens, .goes_on = goes_on},
+                          false, err, sizeof err);
     }
     if (status < 0)
         code = cli_fail(*err ? err : esp_status_message(status));
