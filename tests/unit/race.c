@@ -78,6 +78,29 @@ TEST(a_run_has_its_own_clock)
     esp_race_release(race);
 }
 
+/* A run ends, so it keeps everything, whatever an endless session drops. */
+TEST(a_run_keeps_all_iterations)
+{
+    enum { STEPS = 2 * ESP_POINTS };
+    struct esp_run run;
+    esp_run_init(&run);
+    prompt(&run, 0);
+    for (int i = 0; i < STEPS; i++) {
+        if (i == STEPS / 2)
+            prompt(&run, 3); /* the next turn of a conversation */
+        step(&run, (const int32_t[]){2, 3}, 2, 0.5);
+    }
+    CHECK(esp_run_steps(&run) == STEPS && run.trace.course.count == STEPS);
+    CHECK(run.trace.since.iterations == STEPS && run.trace.since.committed == 2 * STEPS);
+    for (int i = 0; i < STEPS; i++)
+        CHECK(esp_trace_at(&run.trace, i)->index == i);
+    CHECK(esp_run_steps_at(&run, 0.5 * STEPS / 2) == STEPS / 2);
+    CHECK(esp_run_tokens_after(&run, STEPS / 2) == 2 + STEPS);
+    CHECK(esp_run_tokens_after(&run, STEPS / 2 + 1) == 2 + STEPS + 2 + 2, "after the prompt");
+    CHECK(esp_run_tokens_after(&run, STEPS) == run.token_count);
+    esp_run_free(&run);
+}
+
 TEST(the_verdict_is_checked)
 {
     char text[300];

@@ -86,6 +86,14 @@ TEST(records_do_not_grow_without_end)
     CHECK(trace->kept_count == ESP_KEPT && trace->kept_capacity == ESP_KEPT);
     for (int i = 0; i < ESP_KEPT; i++)
         CHECK(esp_trace_at(trace, i)->index == 3 * ESP_POINTS - ESP_KEPT + i);
+    CHECK(!esp_trace_at(trace, ESP_KEPT) && !esp_trace_at(trace, -1));
+    float values[ESP_POINTS];
+    esp_trace_values(trace, scene_king(0), "tauh", values);
+    for (int i = 0; i < course->count; i++) { /* values stay with their iterations */
+        const struct esp_course_point *point = &course->points[i];
+        CHECK(values[i] == (float)scene_king(point->index)->gauges[0].after);
+        CHECK(point->written == 4 * (point->index + 1), "sums go on");
+    }
     scene_close(&scene);
 }
 

@@ -7,7 +7,7 @@
  *
  * Other models can be loaded while it runs (models.h). The UI thread may still read token texts
  * of the old models until it has applied the READY snapshot of the new ones. It reports that
- * with esp_worker_seen(); then the old models are closed.
+ * with ESP_COMMAND_RETIRE; then the old models are closed.
  */
 #ifndef ESP_WORKER_H
 #define ESP_WORKER_H
