@@ -12,7 +12,7 @@
 static void write_iteration(struct esp_ring *ring, int index)
 {
     struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = scene_king(index)};
-    CHECK(esp_ring_write_event(ring, &event) == 0);
+    CHECK(esp_ring_write_event(ring, &event, false) == 0);
 }
 
 /* Applies everything in the ring; returns how many snapshots that were. */
@@ -51,7 +51,7 @@ TEST(a_reader_that_does_not_read_loses_no_token)
     for (int i = 0; i < 1000; i++)
         write_iteration(ring, i);
     struct esp_event end = {.type = ESP_EVENT_END, .text = "length"};
-    CHECK(esp_ring_write_event(ring, &end) == 0);
+    CHECK(esp_ring_write_event(ring, &end, false) == 0);
     CHECK(drain(ring, &state) <= 16);
     CHECK(state.span_count == 4000, "%d tokens", state.span_count);
     CHECK(state.trace.since.iterations == 1000 && state.trace.since.accepted == 3000);
@@ -75,7 +75,7 @@ TEST(two_sessions_are_not_mixed_up)
         other.committed_count = 2;
         write_iteration(ring, i);
         struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = &other};
-        CHECK(esp_ring_write_second(ring, &event) == 0);
+        CHECK(esp_ring_write_event(ring, &event, true) == 0);
         if (i % 100 == 50)
             drain(ring, &scene.state);
     }
@@ -103,7 +103,7 @@ TEST(partial_trees_give_way)
     CHECK(esp_ring_open(&ring, 16, 32) == 0);
     struct esp_event layer = {.type = ESP_EVENT_LAYER, .iteration = scene_king(0)};
     for (int i = 0; i < 100; i++)
-        CHECK(esp_ring_write_event(ring, &layer) == 0);
+        CHECK(esp_ring_write_event(ring, &layer, false) == 0);
     write_iteration(ring, 1);
     struct esp_snapshot *message = esp_ring_write(ring, ESP_SNAPSHOT_MESSAGE);
     CHECK(message);
@@ -138,7 +138,7 @@ TEST(every_snapshot_points_into_itself)
         it.drafter = drafter;
         it.verifier = verifier;
         struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = &it};
-        CHECK((i % 3 == 2 ? esp_ring_write_second : esp_ring_write_event)(ring, &event) == 0);
+        CHECK(esp_ring_write_event(ring, &event, i % 3 == 2) == 0);
         for (int read = i % 40 < 30 ? 0 : 3; read > 0 && (snapshot = esp_ring_front(ring));
              read--) {
             const struct esp_iteration_copy *copy = &snapshot->iteration;
@@ -169,7 +169,7 @@ static void *write_many(void *user)
     struct shared *shared = user;
     struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = &shared->it};
     for (int i = 0; i < 20000; i++)
-        esp_ring_write_event(shared->ring, &event);
+        esp_ring_write_event(shared->ring, &event, false);
     return NULL;
 }
 
@@ -184,7 +184,7 @@ TEST(two_threads_agree)
         drain(shared.ring, &state);
     struct esp_event end = {.type = ESP_EVENT_END, .text = "length"};
     drain(shared.ring, &state);
-    CHECK(esp_ring_write_event(shared.ring, &end) == 0);
+    CHECK(esp_ring_write_event(shared.ring, &end, false) == 0);
     drain(shared.ring, &state);
     CHECK(state.trace.since.iterations == 20000 && state.span_count == 80000);
     esp_state_free(&state);

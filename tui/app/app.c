@@ -651,7 +651,7 @@ void esp_app_paste(struct esp_app *app, const char *bytes, size_t length)
 
 int esp_app_wake_fd(const struct esp_app *app)
 {
-    return app->control.player ? -1 : esp_worker_wake_fd(app->control.worker);
+    return app->control.player ? -1 : esp_worker_report(app->control.worker)->wake;
 }
 
 /* Milliseconds until the page must be drawn again; -1: never. */
@@ -705,11 +705,11 @@ void esp_app_receive(struct esp_app *app)
         show_reply(app, esp_replay_receive(&app->control));
         return;
     }
-    struct esp_ring *ring = esp_worker_ring(app->control.worker);
+    struct esp_reporter *report = esp_worker_report(app->control.worker);
     const struct esp_snapshot *snapshot;
     bool waited = app->control.state.phase == ESP_PHASE_WAITING;
-    esp_worker_rest(app->control.worker);
-    while ((snapshot = esp_ring_front(ring))) {
+    esp_reporter_rest(report);
+    while ((snapshot = esp_ring_front(report->ring))) {
         const int serial = app->control.state.loaded.serial;
         if (snapshot->type == ESP_EVENT_DROP)
             esp_prompts_taken_out(&app->control.prompts, app->control.state.span_count,
@@ -719,7 +719,7 @@ void esp_app_receive(struct esp_app *app)
         int status = esp_state_apply(&app->control.state, snapshot);
         if (snapshot->type == ESP_SNAPSHOT_REFUSED)
             esp_prompts_refused(&app->control);
-        esp_ring_pop(ring);
+        esp_ring_pop(report->ring);
         if (serial != app->control.state.loaded.serial)
             see_models(app);
         if (app->control.state.span_count <= app->control.prompts.kept)

@@ -37,7 +37,8 @@ static void play_on(struct esp_control *control)
         esp_player_play(control->player, true, esp_clock(), err, sizeof err);
 }
 
-int esp_replay_go(struct esp_control *control, int iterations)
+/* Goes to the position after `iterations` iterations. */
+static int go(struct esp_control *control, int iterations)
 {
     if (esp_player_is_at_end(control->player) &&
         iterations < esp_player_iterations(control->player))
@@ -54,14 +55,14 @@ int esp_replay_seek(struct esp_control *control, const char *where)
     char *end;
     long number = strtol(where, &end, 10);
     if (strcmp(where, "start") == 0)
-        return esp_replay_go(control, 0);
+        return go(control, 0);
     if (strcmp(where, "end") == 0)
-        return esp_replay_go(control, last + 1);
+        return go(control, last + 1);
     if (end == where || *end || number < 0 || number > last)
         return esp_refuse(control,
                           ":seek takes an iteration from 0 to %d, start or end, not '%.40s'",
                           last, where);
-    return esp_replay_go(control, (int)number + 1);
+    return go(control, (int)number + 1);
 }
 
 static int seek(struct esp_control *control, int at)
@@ -188,7 +189,7 @@ static int type_digit(struct esp_control *control, int key)
     int tenths = esp_player_iterations(control->player) * (key - '0');
     if (length + 1 < sizeof typed->digits)
         snprintf(typed->digits + length, sizeof typed->digits - length, "%c", key);
-    return esp_replay_go(control, tenths / 10);
+    return go(control, tenths / 10);
 }
 
 int esp_replay_act(struct esp_control *control, int action, int key)
@@ -212,8 +213,7 @@ int esp_replay_act(struct esp_control *control, int action, int key)
     case ESP_ACTION_LAST:
         if (control->ui.layout.focused || control->ui.help)
             return ESP_REPLAY_IGNORES;
-        return esp_replay_go(control,
-                             action == ESP_ACTION_FIRST ? 0 : esp_player_iterations(player));
+        return go(control, action == ESP_ACTION_FIRST ? 0 : esp_player_iterations(player));
     case ESP_ACTION_STAGE_BACK:
         return move(control, -1, false);
     case ESP_ACTION_STAGE_FORWARD:
@@ -229,7 +229,7 @@ int esp_replay_act(struct esp_control *control, int action, int key)
     case ESP_ACTION_GO:
         return esp_replay_seek(control, *typed.digits ? typed.digits : "start");
     case ESP_ACTION_GO_END:
-        return esp_replay_go(control, esp_player_iterations(player));
+        return go(control, esp_player_iterations(player));
     case ESP_ACTION_MARKER_BACK:
         return go_to_marker(control, -1);
     case ESP_ACTION_MARKER_FORWARD:

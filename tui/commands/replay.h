@@ -24,8 +24,6 @@ int esp_replay_find(struct esp_control *control, int direction);
 int esp_replay_play(struct esp_control *control, bool on);
 /* Goes to an iteration by number, or to "start" or "end". */
 int esp_replay_seek(struct esp_control *control, const char *where);
-/* Goes to the position after `iterations` iterations. */
-int esp_replay_go(struct esp_control *control, int iterations);
 int esp_replay_speed(struct esp_control *control, double speed);
 int esp_replay_idle(struct esp_control *control, double seconds);
 

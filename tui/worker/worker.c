@@ -144,19 +144,9 @@ bool esp_worker_close(struct esp_worker *worker)
 
 /* ------------------------------------------------------------------ for the UI thread */
 
-int esp_worker_wake_fd(const struct esp_worker *worker)
+struct esp_reporter *esp_worker_report(struct esp_worker *worker)
 {
-    return worker->report.wake;
-}
-
-void esp_worker_rest(struct esp_worker *worker)
-{
-    esp_reporter_rest(&worker->report);
-}
-
-struct esp_ring *esp_worker_ring(struct esp_worker *worker)
-{
-    return worker->report.ring;
+    return &worker->report;
 }
 
 void esp_worker_post(struct esp_worker *worker, const struct esp_message *command)

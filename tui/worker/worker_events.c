@@ -72,8 +72,7 @@ static void check_breakpoints(struct esp_worker *worker, const struct esp_iterat
 
 static void show(struct esp_worker *worker, const struct esp_event *event, bool second)
 {
-    struct esp_ring *ring = worker->report.ring;
-    if ((second ? esp_ring_write_second(ring, event) : esp_ring_write_event(ring, event)) < 0)
+    if (esp_ring_write_event(worker->report.ring, event, second) < 0)
         ESP_TELL(worker, ERROR, "out of memory: an iteration could not be shown");
 }
 
