@@ -350,8 +350,8 @@ static bool move_in_line(struct esp_app *app, int key)
     if (key != ESP_KEY_UP && key != ESP_KEY_DOWN)
         return false;
     esp_input_show(app->input, ui);
-    const struct esp_input_line line = {ui->prompt, ui->line, ui->line_length, ui->point};
-    const long point = esp_input_box_move(&line, app->canvas.width, key == ESP_KEY_UP ? -1 : 1);
+    const long point =
+        esp_input_box_move(&ui->input, app->canvas.width, key == ESP_KEY_UP ? -1 : 1);
     if (point >= 0)
         esp_input_go(app->input, (size_t)point);
     return point >= 0;
@@ -760,8 +760,8 @@ void esp_app_draw(struct esp_app *app)
         return;
     }
     esp_input_show(app->input, ui);
-    const struct esp_input_line line = {ui->prompt, ui->line, ui->line_length, ui->point};
-    ui->layout.input_rows = esp_input_box_rows(&line, app->canvas.width, app->canvas.height);
+    ui->layout.input_rows =
+        esp_input_box_rows(&ui->input, app->canvas.width, app->canvas.height);
     esp_ui_draw(&app->canvas, &app->control.ui, &app->control.state);
 }
 

@@ -12,7 +12,8 @@
 
 void esp_ui_init(struct esp_ui *ui)
 {
-    *ui = (struct esp_ui){.prompt = "> ", .line = "", .look = {.iteration = -1, .match = -1}};
+    *ui = (struct esp_ui){.input = {.prompt = "> ", .line = ""},
+                          .look = {.iteration = -1, .match = -1}};
     ui->layout.current = ESP_PANE_text;
     ui->view[ESP_PANE_text].anchor = -1;
 }
@@ -192,7 +193,7 @@ static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
                      const struct esp_state *state, const struct esp_binding *b)
 {
     const bool pane = ui->layout.focused || ui->help;
-    const bool line_is_free = pane || ui->line_length == 0;
+    const bool line_is_free = pane || ui->input.length == 0;
     const bool zoomed = ui->layout.zoomed && b->action == ESP_ACTION_LEAVE_PANE;
     if (!b->label[0] || esp_own_key(&ui->own_keys, esp_key_parse(b->key)))
         return false;
@@ -333,11 +334,10 @@ const struct esp_binding *esp_ui_hint_at(const struct esp_canvas *canvas,
 
 static void draw_input(struct esp_canvas *canvas, const struct esp_ui *ui)
 {
-    const struct esp_input_line line = {ui->prompt, ui->line, ui->line_length, ui->point};
-    if (ui->player && ui->line_length == 0)
+    if (ui->player && ui->input.length == 0)
         esp_replay_line_draw(canvas, ui->player, ui->typed);
     else
-        esp_input_box_draw(canvas, &line, !ui->layout.focused);
+        esp_input_box_draw(canvas, &ui->input, !ui->layout.focused);
 }
 
 /* Draws the completions, in a frame above the input line. */

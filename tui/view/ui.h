@@ -7,6 +7,7 @@
 #define ESP_UI_H
 
 #include "tui/view/choices.h"
+#include "tui/view/input_box.h"
 #include "tui/view/palette.h"
 #include "tui/view/pane.h"
 #include "tui/model/player.h"
@@ -22,8 +23,7 @@ struct esp_ui {
     const struct esp_player *player; /* NULL: a live session */
     const char *typed;               /* digits typed in a replay */
 
-    const char *prompt, *line; /* input line; line is not NUL-terminated */
-    size_t line_length, point; /* point: byte at the cursor */
+    struct esp_input_line input; /* its line is not NUL-terminated */
     const struct esp_choice *choices;
     int choice_count;
 
