@@ -30,6 +30,18 @@ static bool grow(struct esp_course *course)
     return true;
 }
 
+/* Drops the older half of the points. */
+static void forget(struct esp_course *course)
+{
+    const int kept = course->count / 2, gone = course->count - kept;
+    memmove(course->points, course->points + gone, (size_t)kept * sizeof *course->points);
+    for (int i = 0; i < course->gauge_count; i++) {
+        float *values = course->gauges[i].values;
+        memmove(values, values + gone, (size_t)kept * sizeof *values);
+    }
+    course->count = kept;
+}
+
 int esp_course_find(const struct esp_course *course, const char *owner, const char *symbol)
 {
     for (int i = 0; *symbol && i < course->gauge_count; i++)
@@ -81,13 +93,34 @@ static void add_name(char list[256], const char *name)
         esp_say(list, 256, "%s%s", *list ? ", " : "", name);
 }
 
+/* Writes the next point, without counting it. */
+static void add_point(struct esp_course *course, const struct esp_iteration *it)
+{
+    struct esp_course_point *point = &course->points[course->count];
+    const struct esp_course_point *last = course->count > 0 ? point - 1 : NULL;
+    const int drafted = it->tree.verified > 0 ? it->tree.verified - 1 : 0;
+    *point = (struct esp_course_point){.index = it->index,
+                                       .committed = it->committed_count,
+                                       .path = it->path_length,
+                                       .deepest = it->deepest,
+                                       .drafted = drafted,
+                                       .cut = it->tree.count - 1 - drafted,
+                                       .passes = it->draft_passes,
+                                       .baseline = it->baseline,
+                                       .at = last ? last->at : 0,
+                                       .written = it->committed_count};
+    for (int i = 0; i < ESP_STAGES; i++)
+        point->at += point->seconds[i] = it->seconds[i];
+    point->written += last ? last->written : 0;
+}
+
 int esp_course_add(struct esp_course *course, const struct esp_iteration *it)
 {
+    if (course->most > 0 && course->count == course->most)
+        forget(course);
     if (!grow(course))
         return ESP_E_MEMORY;
-    struct esp_course_point *point = &course->points[course->count];
-    *point = (struct esp_course_point){it->index, it->committed_count, {0}, it->baseline};
-    memcpy(point->seconds, it->seconds, sizeof point->seconds);
+    add_point(course, it);
     for (int i = 0; i < course->gauge_count; i++)
         course->gauges[i].values[course->count] = NAN;
     for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++) {
@@ -121,4 +154,26 @@ bool esp_course_moves(const struct esp_course *course, int gauge)
             first = value;
     }
     return false;
+}
+
+struct esp_totals esp_totals_of(const struct esp_iteration *it)
+{
+    struct esp_totals totals = {
+        .iterations = 1,
+        .committed = it->committed_count,
+        .drafted = it->tree.verified > 0 ? it->tree.verified - 1 : 0,
+        .accepted = it->path_length,
+    };
+    memcpy(totals.seconds, it->seconds, sizeof totals.seconds);
+    return totals;
+}
+
+void esp_totals_add(struct esp_totals *totals, const struct esp_totals *more)
+{
+    totals->iterations += more->iterations;
+    totals->committed += more->committed;
+    totals->drafted += more->drafted;
+    totals->accepted += more->accepted;
+    for (int i = 0; i < ESP_STAGES; i++)
+        totals->seconds[i] += more->seconds[i];
 }

@@ -1,14 +1,19 @@
-/* course.h - a session's values over its iterations, for charts. */
+/* course.h - a session's values over its iterations, for charts; and sums of them. */
 #ifndef ESP_COURSE_H
 #define ESP_COURSE_H
 
 #include "viz/acceptance.h"
 
-enum { ESP_COURSE_GAUGES = 48 };
+enum { ESP_COURSE_GAUGES = 64 };
 
 struct esp_course_point {
-    int index, committed;
+    int index, committed, path, deepest;
+    int drafted, cut; /* nodes: verified, without the root; not verified */
+    int passes;       /* of the draft */
     double seconds[ESP_STAGES], baseline;
+    double at;       /* the clock after it: seconds of all stages so far */
+    int64_t written; /* tokens committed so far */
+    bool stepped;    /* ran in step mode: its times mean nothing; set by the caller */
 };
 
 /* A value of one drafter's controller, or of the session (esp_gauge_owner()). */
@@ -20,12 +25,21 @@ struct esp_course_gauge {
 
 /* Zeroed: empty. */
 struct esp_course {
-    struct esp_course_point *points; /* (count) */
+    int most; /* even; a course of so many points drops its older half. 0: no limit */
+    struct esp_course_point *points; /* (count) oldest first */
     int count, capacity;
     struct esp_course_gauge gauges[ESP_COURSE_GAUGES]; /* (gauge_count) by first appearance */
     int gauge_count;
     struct esp_acceptance acceptance;
     char drafters[256], verifiers[256]; /* "dynatree, goodput", by first appearance */
+};
+
+/* Sums over iterations. */
+struct esp_totals {
+    int iterations;
+    int64_t committed;         /* tokens */
+    int64_t drafted, accepted; /* verified nodes without roots; accepted nodes */
+    double seconds[ESP_STAGES];
 };
 
 /* Returns 0 or ESP_E_MEMORY. */
@@ -37,5 +51,9 @@ int esp_course_find(const struct esp_course *course, const char *owner, const ch
 
 /* Whether a value changes. */
 bool esp_course_moves(const struct esp_course *course, int gauge);
+
+/* The sums of one iteration. */
+struct esp_totals esp_totals_of(const struct esp_iteration *it);
+void esp_totals_add(struct esp_totals *totals, const struct esp_totals *more);
 
 #endif

@@ -33,16 +33,18 @@ static void complete(void *user, const char *before, const char *word,
                      struct esp_choices *choices)
 {
     struct line *line = user;
+    choices->before = before;
+    choices->word = word;
     if (before[0] == ':')
-        esp_command_complete(&line->control, before, word, choices);
+        esp_command_complete(&line->control, choices);
 }
 
 static void look(struct line *line)
 {
     struct esp_ui *ui = &line->control.ui;
     esp_input_show(line->input, ui);
-    FUZZ_REQUIRE(ui->point <= ui->line_length, "the cursor is in the line");
-    FUZZ_REQUIRE(strlen(ui->line) == ui->line_length, "the line is as long as it says");
+    FUZZ_REQUIRE(ui->input.point <= ui->input.length, "the cursor is in the line");
+    FUZZ_REQUIRE(strlen(ui->input.line) == ui->input.length, "the line is as long as it says");
     esp_ui_draw(&line->canvas, ui, &line->control.state);
 }
 

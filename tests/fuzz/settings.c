@@ -6,7 +6,7 @@
 
 #include "tests/fuzz/support/fuzz.h"
 #include "tui/commands/bindings.h"
-#include "tui/commands/config_settings.h"
+#include "tui/commands/configuration.h"
 #include "tui/commands/replay.h"
 #include "tui/commands/settings.h"
 
@@ -47,18 +47,22 @@ static void read_values(const struct esp_control *control, char *values, size_t 
 static bool open_control(struct esp_control *control, const char *played, const char *config)
 {
     char err[512] = "";
-    *control = (struct esp_control){.options = {.recording = played, .speed = 1, .idle = 2},
-                                    .pace = 1,
-                                    .theme_name = "mono"};
+    *control = (struct esp_control){
+        .settings = {.options = {.recording = played, .speed = 1, .idle = 2},
+                     .theme_name = "mono"},
+        .pace = 1};
     esp_ui_init(&control->ui);
-    esp_theme_plain(&control->theme);
-    int status = esp_configuration_read(&control->config, config, true, err, sizeof err);
+    esp_theme_plain(&control->settings.theme);
+    int status =
+        esp_configuration_read(&control->settings.config, config, true, err, sizeof err);
     if (status == 0)
-        status = esp_configuration_apply(&control->config, control, true, err, sizeof err);
+        status =
+            esp_configuration_apply(&control->settings.config, control, true, err, sizeof err);
     if (status == 0)
         status = esp_replay_open(control, err, sizeof err);
     if (status == 0)
-        status = esp_configuration_apply(&control->config, control, false, err, sizeof err);
+        status =
+            esp_configuration_apply(&control->settings.config, control, false, err, sizeof err);
     FUZZ_REQUIRE(status == 0 || *err, "a refusal is a sentence");
     return status == 0;
 }
@@ -66,8 +70,8 @@ static bool open_control(struct esp_control *control, const char *played, const 
 static void close_control(struct esp_control *control)
 {
     esp_replay_close(control);
-    esp_bindings_free(control);
-    esp_configuration_free(&control->config);
+    esp_bindings_free(&control->ui.own_keys);
+    esp_configuration_free(&control->settings.config);
     esp_state_free(&control->state);
 }
 

@@ -126,22 +126,23 @@ TEST(sums_begin_with_the_comparison_and_with_every_setting)
     scene_prompt(&scene);
     for (int i = 0; i < 5; i++)
         scene_iteration(&scene, i);
-    CHECK(scene.state.since.iterations == 5);
+    CHECK(scene.state.trace.since.iterations == 5);
     scene_compare(&scene, "linear");
-    CHECK(scene.state.since.iterations == 0);
+    CHECK(scene.state.trace.since.iterations == 0);
     both_write(&scene, 9);
-    CHECK(scene.state.since.iterations == 4 && scene.state.since.committed == 16);
-    CHECK(scene.state.compared->since.iterations == 5);
-    CHECK(scene.state.compared->since.committed == 16);
-    CHECK(scene.state.summary_count == 9, "the text's own figures go on");
+    CHECK(scene.state.trace.since.iterations == 4 && scene.state.trace.since.committed == 16);
+    CHECK(scene.state.compared->trace.since.iterations == 5);
+    CHECK(scene.state.compared->trace.since.committed == 16);
+    CHECK(scene.state.trace.course.count == 9, "the text's own figures go on");
     scene_phase(&scene, ESP_PHASE_WAITING, "", 0);
     both_write(&scene, 2);
-    CHECK(scene.state.since.iterations == 5 && scene.state.timed.iterations == 4);
-    CHECK(scene.state.compared->since.iterations == 6);
-    CHECK(scene.state.compared->timed.iterations == 5, "times of step mode are counted");
+    CHECK(scene.state.trace.since.iterations == 5 && scene.state.trace.timed.iterations == 4);
+    CHECK(scene.state.compared->trace.since.iterations == 6);
+    CHECK(scene.state.compared->trace.timed.iterations == 5, "times of step mode are counted");
     scene_event(&scene,
                 &(struct esp_event){.type = ESP_EVENT_SETTING, .key = "drafter", .text = "ar"});
-    CHECK(scene.state.since.iterations == 0 && scene.state.compared->since.iterations == 0);
+    CHECK(scene.state.trace.since.iterations == 0 &&
+          scene.state.compared->trace.since.iterations == 0);
     scene_close(&scene);
 }
 

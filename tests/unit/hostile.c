@@ -99,8 +99,8 @@ TEST(no_pane_obeys_hostile_text)
         scene.ui.message = NULL;
         scene.ui.choices = choices;
         scene.ui.choice_count = 2;
-        scene.ui.line = ATTACK;
-        scene.ui.line_length = scene.ui.point = strlen(ATTACK);
+        scene.ui.input.line = ATTACK;
+        scene.ui.input.length = scene.ui.input.point = strlen(ATTACK);
         scene.ui.layout.focused = false;
         dump_safe(&scene, "the input line");
         scene.ui.choice_count = 0;

@@ -137,11 +137,11 @@ static void name_the_keys(void)
 /* What is drawn hangs together. */
 static void check_line(void)
 {
-    struct esp_ui ui = {.line = NULL};
+    struct esp_ui ui = {.stepping = false};
     char keys[128];
     esp_input_show(input, &ui);
-    CHECK(ui.prompt && ui.line && ui.point <= ui.line_length &&
-              strlen(ui.line) == ui.line_length,
+    CHECK(ui.input.prompt && ui.input.line && ui.input.point <= ui.input.length &&
+              strlen(ui.input.line) == ui.input.length,
           "keys:%s", trial_keys(keys));
 }
 

@@ -34,7 +34,7 @@ static void step(struct esp_run *run, const int32_t *committed, int count, doubl
     struct esp_node root = {.token = 1, .parent = -1};
     int32_t order = 0, path[4] = {0};
     struct esp_iteration it = {
-        .index = run->step_count,
+        .index = esp_run_steps(run),
         .tree = {.nodes = &root, .count = 1, .order = &order, .verified = 1},
         .path = path,
         .path_length = count - 1,
@@ -53,7 +53,7 @@ static void step(struct esp_run *run, const int32_t *committed, int count, doubl
 static struct esp_race *race_of(const int32_t right[4], double seconds)
 {
     static const int32_t left[] = {2, 3, 4, 5};
-    struct esp_race *race = esp_race_new();
+    struct esp_race *race = esp_race_new(NULL);
     CHECK(race != NULL);
     for (int i = 0; i < 2; i++)
         prompt(&race->side[i], 0);
@@ -72,10 +72,33 @@ TEST(a_run_has_its_own_clock)
     CHECK(esp_run_written(right) == 4 && right->token_count == 6);
     CHECK(esp_run_seconds(right) == 2 && esp_run_seconds(&race->side[0]) == 4);
     CHECK(esp_run_steps_at(right, 0.99) == 0 && esp_run_steps_at(right, 1) == 1);
-    CHECK(esp_run_steps_at(right, 99) == 2 && right->steps[0].tokens == 4);
+    CHECK(esp_run_steps_at(right, 99) == 2 && esp_run_tokens_after(right, 1) == 4);
     CHECK(right->tokens[2].kind == ESP_TEXT_DRAFTED &&
           right->tokens[3].kind == ESP_TEXT_BONUS && right->tokens[1].kind == ESP_TEXT_PROMPT);
     esp_race_release(race);
+}
+
+/* A run ends, so it keeps everything, whatever an endless session drops. */
+TEST(a_run_keeps_all_iterations)
+{
+    enum { STEPS = 2 * ESP_POINTS };
+    struct esp_run run;
+    esp_run_init(&run);
+    prompt(&run, 0);
+    for (int i = 0; i < STEPS; i++) {
+        if (i == STEPS / 2)
+            prompt(&run, 3); /* the next turn of a conversation */
+        step(&run, (const int32_t[]){2, 3}, 2, 0.5);
+    }
+    CHECK(esp_run_steps(&run) == STEPS && run.trace.course.count == STEPS);
+    CHECK(run.trace.since.iterations == STEPS && run.trace.since.committed == 2 * STEPS);
+    for (int i = 0; i < STEPS; i++)
+        CHECK(esp_trace_at(&run.trace, i)->index == i);
+    CHECK(esp_run_steps_at(&run, 0.5 * STEPS / 2) == STEPS / 2);
+    CHECK(esp_run_tokens_after(&run, STEPS / 2) == 2 + STEPS);
+    CHECK(esp_run_tokens_after(&run, STEPS / 2 + 1) == 2 + STEPS + 2 + 2, "after the prompt");
+    CHECK(esp_run_tokens_after(&run, STEPS) == run.token_count);
+    esp_run_free(&run);
 }
 
 TEST(the_verdict_is_checked)

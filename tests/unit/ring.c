@@ -12,7 +12,7 @@
 static void write_iteration(struct esp_ring *ring, int index)
 {
     struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = scene_king(index)};
-    CHECK(esp_ring_write_event(ring, &event) == 0);
+    CHECK(esp_ring_write_event(ring, &event, false) == 0);
 }
 
 /* Applies everything in the ring; returns how many snapshots that were. */
@@ -35,8 +35,9 @@ TEST(a_reader_that_keeps_up_sees_every_iteration)
         write_iteration(ring, i);
         CHECK(drain(ring, &state) == 1);
     }
-    CHECK(state.summary_count == 40 && state.since.iterations == 40 && state.span_count == 160);
-    CHECK(state.summaries[39].index == 39);
+    CHECK(state.trace.course.count == 40 && state.trace.since.iterations == 40 &&
+          state.span_count == 160);
+    CHECK(state.trace.course.points[39].index == 39);
     esp_state_free(&state);
     esp_ring_close(ring);
 }
@@ -50,10 +51,10 @@ TEST(a_reader_that_does_not_read_loses_no_token)
     for (int i = 0; i < 1000; i++)
         write_iteration(ring, i);
     struct esp_event end = {.type = ESP_EVENT_END, .text = "length"};
-    CHECK(esp_ring_write_event(ring, &end) == 0);
+    CHECK(esp_ring_write_event(ring, &end, false) == 0);
     CHECK(drain(ring, &state) <= 16);
     CHECK(state.span_count == 4000, "%d tokens", state.span_count);
-    CHECK(state.since.iterations == 1000 && state.since.accepted == 3000);
+    CHECK(state.trace.since.iterations == 1000 && state.trace.since.accepted == 3000);
     CHECK(strcmp(state.ended, "length") == 0);
     CHECK(esp_state_iteration(&state, -1, &stages)->index == 999);
     esp_state_free(&state);
@@ -74,7 +75,7 @@ TEST(two_sessions_are_not_mixed_up)
         other.committed_count = 2;
         write_iteration(ring, i);
         struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = &other};
-        CHECK(esp_ring_write_second(ring, &event) == 0);
+        CHECK(esp_ring_write_event(ring, &event, true) == 0);
         if (i % 100 == 50)
             drain(ring, &scene.state);
     }
@@ -83,10 +84,11 @@ TEST(two_sessions_are_not_mixed_up)
     esp_ring_publish(ring);
     drain(ring, &scene.state);
     const struct esp_state *second = scene.state.compared;
-    CHECK(scene.state.since.iterations == 500 && scene.state.since.committed == 2000);
-    CHECK(second->since.iterations == 500 && second->since.committed == 1000);
+    CHECK(scene.state.trace.since.iterations == 500 &&
+          scene.state.trace.since.committed == 2000);
+    CHECK(second->trace.since.iterations == 500 && second->trace.since.committed == 1000);
     CHECK(scene.state.span_count == 2000, "%d tokens", scene.state.span_count);
-    CHECK(scene.state.since.accepted == 1500 && second->since.accepted == 500);
+    CHECK(scene.state.trace.since.accepted == 1500 && second->trace.since.accepted == 500);
     CHECK(esp_state_kept(second, 0)->index == 499);
     scene_compare(&scene, "");
     CHECK(!scene.state.compared);
@@ -101,14 +103,14 @@ TEST(partial_trees_give_way)
     CHECK(esp_ring_open(&ring, 16, 32) == 0);
     struct esp_event layer = {.type = ESP_EVENT_LAYER, .iteration = scene_king(0)};
     for (int i = 0; i < 100; i++)
-        CHECK(esp_ring_write_event(ring, &layer) == 0);
+        CHECK(esp_ring_write_event(ring, &layer, false) == 0);
     write_iteration(ring, 1);
     struct esp_snapshot *message = esp_ring_write(ring, ESP_SNAPSHOT_MESSAGE);
     CHECK(message);
     strcpy(message->text, "said");
     esp_ring_publish(ring);
     drain(ring, &state);
-    CHECK(state.since.iterations == 1 && !state.has_partial);
+    CHECK(state.trace.since.iterations == 1 && !state.has_partial);
     CHECK(strcmp(state.message, "said") == 0);
     esp_state_free(&state);
     esp_ring_close(ring);
@@ -136,7 +138,7 @@ TEST(every_snapshot_points_into_itself)
         it.drafter = drafter;
         it.verifier = verifier;
         struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = &it};
-        CHECK((i % 3 == 2 ? esp_ring_write_second : esp_ring_write_event)(ring, &event) == 0);
+        CHECK(esp_ring_write_event(ring, &event, i % 3 == 2) == 0);
         for (int read = i % 40 < 30 ? 0 : 3; read > 0 && (snapshot = esp_ring_front(ring));
              read--) {
             const struct esp_iteration_copy *copy = &snapshot->iteration;
@@ -167,7 +169,7 @@ static void *write_many(void *user)
     struct shared *shared = user;
     struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = &shared->it};
     for (int i = 0; i < 20000; i++)
-        esp_ring_write_event(shared->ring, &event);
+        esp_ring_write_event(shared->ring, &event, false);
     return NULL;
 }
 
@@ -182,9 +184,9 @@ TEST(two_threads_agree)
         drain(shared.ring, &state);
     struct esp_event end = {.type = ESP_EVENT_END, .text = "length"};
     drain(shared.ring, &state);
-    CHECK(esp_ring_write_event(shared.ring, &end) == 0);
+    CHECK(esp_ring_write_event(shared.ring, &end, false) == 0);
     drain(shared.ring, &state);
-    CHECK(state.since.iterations == 20000 && state.span_count == 80000);
+    CHECK(state.trace.since.iterations == 20000 && state.span_count == 80000);
     esp_state_free(&state);
     esp_ring_close(shared.ring);
 }

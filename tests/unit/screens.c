@@ -173,8 +173,8 @@ TEST(a_loss_stands_in_the_header)
                  {80, "slower than plain decoding by 24 %"},
                  {60, "24 % slower"}};
     scene_telling(&scene, 80, 24);
-    for (int i = 0; i < scene.state.summary_count; i++)
-        scene.state.summaries[i].seconds[ESP_STAGE_VERIFY] *= 2.43;
+    for (int i = 0; i < scene.state.trace.course.count; i++)
+        scene.state.trace.course.points[i].seconds[ESP_STAGE_VERIFY] *= 2.43;
     for (int i = 0; i < 3; i++) {
         CHECK(esp_canvas_resize(&scene.canvas, cases[i].width, 24) == 0);
         char *text = scene_dump(&scene, false);
@@ -235,8 +235,8 @@ TEST(help_and_choices)
     scene.ui.look.help = lines;
     scene_golden(&scene, "help_80x24");
     scene.ui.help = false;
-    scene.ui.line = ":drafter ";
-    scene.ui.line_length = scene.ui.point = 9;
+    scene.ui.input.line = ":drafter ";
+    scene.ui.input.length = scene.ui.input.point = 9;
     scene.ui.choices = choices;
     scene.ui.choice_count = 2;
     scene_golden(&scene, "choices_80x24");
@@ -361,9 +361,9 @@ TEST(the_cursor_stays_in_the_input_line)
         memcpy(line + length, "\u6f22", 3);
         if (length % 300)
             continue;
-        scene.ui.line = line;
-        scene.ui.line_length = length + 3;
-        scene.ui.point = length;
+        scene.ui.input.line = line;
+        scene.ui.input.length = length + 3;
+        scene.ui.input.point = length;
         esp_ui_draw(&scene.canvas, &scene.ui, &scene.state);
         CHECK(scene.canvas.cursor_x >= 2 && scene.canvas.cursor_x < 80);
     }

@@ -43,7 +43,7 @@ TEST(figures_are_those_of_the_events)
     CHECK(fabs(figures.path_share - 3.0 / 4) < 1e-9);
     CHECK(fabs(figures.tokens_per_second - 4 / seconds) < 1e-6);
     CHECK(fabs(figures.speedup - 0.0013 * 4 / seconds) < 1e-9);
-    CHECK(scene.state.since.iterations == 50 && scene.state.since.committed == 200);
+    CHECK(scene.state.trace.since.iterations == 50 && scene.state.trace.since.committed == 200);
     struct esp_event setting = {
         .type = ESP_EVENT_SETTING, .key = "drafter", .text = "linear:K=3"};
     scene_event(&scene, &setting);
@@ -76,12 +76,24 @@ TEST(records_do_not_grow_without_end)
 {
     struct scene scene;
     scene_open(&scene, 10, 10);
-    for (int i = 0; i < 3 * ESP_SUMMARIES; i++)
+    for (int i = 0; i < 3 * ESP_POINTS; i++)
         scene_iteration(&scene, i);
-    struct esp_state *state = &scene.state;
-    CHECK(state->summary_count <= ESP_SUMMARIES && state->summary_count >= ESP_SUMMARIES / 2);
-    CHECK(state->summaries[state->summary_count - 1].index == 3 * ESP_SUMMARIES - 1);
-    CHECK(state->summaries[0].index == 3 * ESP_SUMMARIES - state->summary_count);
+    const struct esp_trace *trace = &scene.state.trace;
+    const struct esp_course *course = &trace->course;
+    CHECK(course->count <= ESP_POINTS && course->count >= ESP_POINTS / 2);
+    CHECK(course->points[course->count - 1].index == 3 * ESP_POINTS - 1);
+    CHECK(course->points[0].index == 3 * ESP_POINTS - course->count);
+    CHECK(trace->kept_count == ESP_KEPT && trace->kept_capacity == ESP_KEPT);
+    for (int i = 0; i < ESP_KEPT; i++)
+        CHECK(esp_trace_at(trace, i)->index == 3 * ESP_POINTS - ESP_KEPT + i);
+    CHECK(!esp_trace_at(trace, ESP_KEPT) && !esp_trace_at(trace, -1));
+    float values[ESP_POINTS];
+    esp_trace_values(trace, scene_king(0), "tauh", values);
+    for (int i = 0; i < course->count; i++) { /* values stay with their iterations */
+        const struct esp_course_point *point = &course->points[i];
+        CHECK(values[i] == (float)scene_king(point->index)->gauges[0].after);
+        CHECK(point->written == 4 * (point->index + 1), "sums go on");
+    }
     scene_close(&scene);
 }
 
@@ -89,7 +101,7 @@ TEST(records_do_not_grow_without_end)
 TEST(values_of_two_drafters_are_two_courses)
 {
     struct scene scene;
-    float values[ESP_SUMMARIES];
+    float values[ESP_POINTS];
     struct esp_iteration of[2] = {*scene_king(0), *scene_king(0)};
     scene_open(&scene, 10, 10);
     of[0].gauges[0] = (struct esp_gauge){"D0", 5, 5, 1, 7};
@@ -106,13 +118,13 @@ TEST(values_of_two_drafters_are_two_courses)
                     &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &of[i / 3]});
     }
     for (int i = 0; i < 6; i++) {
-        esp_state_course(&scene.state, &of[0], "price", values);
+        esp_trace_values(&scene.state.trace, &of[0], "price", values);
         CHECK(i < 3 ? values[i] == 0.4f : isnan(values[i]), "%d: %g", i, (double)values[i]);
-        esp_state_course(&scene.state, &of[1], "price", values);
+        esp_trace_values(&scene.state.trace, &of[1], "price", values);
         CHECK(i < 3 ? isnan(values[i]) : values[i] == 800, "%d: %g", i, (double)values[i]);
-        esp_state_course(&scene.state, &of[1], "draft_temp", values);
+        esp_trace_values(&scene.state.trace, &of[1], "draft_temp", values);
         CHECK(values[i] == (i < 3 ? 0.9f : 0.8f), "%d: %g", i, (double)values[i]);
-        esp_state_course(&scene.state, &of[1], "D0", values);
+        esp_trace_values(&scene.state.trace, &of[1], "D0", values);
         CHECK(isnan(values[i]), "it has none");
     }
     scene_close(&scene);
@@ -192,7 +204,7 @@ TEST(clearing_forgets_the_text)
     scene_event(&scene, &(struct esp_event){.type = ESP_SNAPSHOT_CLEAR});
     CHECK(scene.state.span_count == 0 && scene.state.byte_count == 0);
     CHECK(!esp_state_iteration(&scene.state, -1, &stages));
-    CHECK(scene.state.since.iterations == 0 && scene.state.ready);
+    CHECK(scene.state.trace.since.iterations == 0 && scene.state.ready);
     scene_close(&scene);
 }
 

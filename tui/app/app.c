@@ -11,7 +11,7 @@
 
 #include "tui/commands/bindings.h"
 #include "tui/commands/command.h"
-#include "tui/commands/config_settings.h"
+#include "tui/commands/configuration.h"
 #include "kernels/clock.h"
 #include "kernels/status.h"
 #include "tui/commands/palette_items.h"
@@ -36,7 +36,7 @@ void esp_app_say(struct esp_app *app, bool error, const char *format, ...)
     va_end(args);
     app->control.ui.message = app->message;
     app->control.ui.message_is_error = error;
-    app->control.changed = true;
+    app->control.requests.changed = true;
 }
 
 /* Shows the reply of a command, a setting or a key. */
@@ -83,7 +83,7 @@ static void begin_command(struct esp_app *app, const char *line)
         free(app->prompt);
         app->prompt = strdup(typed);
     }
-    app->control.ui.layout.focused = app->control.ui.help = false;
+    esp_ui_leave(&app->control.ui);
     esp_input_replace(app->input, line);
 }
 
@@ -109,15 +109,15 @@ static void put_line(struct esp_app *app, const char *line)
 static void take_line(struct esp_app *app)
 {
     struct esp_control *control = &app->control;
-    if (app->ended && !control->line && app->prompt)
+    if (app->ended && !control->requests.line && app->prompt)
         end_command(app);
     app->ended = false;
-    if (!control->line)
+    if (!control->requests.line)
         return;
-    if (!control->line_if_empty || esp_input_is_empty(app->input))
-        put_line(app, control->line);
-    free(control->line);
-    control->line = NULL;
+    if (!control->requests.line_if_empty || esp_input_is_empty(app->input))
+        put_line(app, control->requests.line);
+    free(control->requests.line);
+    control->requests.line = NULL;
 }
 
 /* Goes to the next match, and reports its number and the total. */
@@ -195,30 +195,33 @@ static void submit(void *user, const char *line)
         return;
     const char *why = esp_prompts_refusal(&app->control);
     if (why) {
-        esp_control_line(&app->control, line, false);
+        esp_request_line(&app->control.requests, line, false);
         esp_app_say(app, true, "%s", why);
         return;
     }
     esp_input_remember(app->input, line);
     esp_prompts_send(&app->control, line);
-    app->control.ui.view[ESP_PANE_text].anchor = -1;
-    esp_look_hold(&app->control.ui.look, &app->control.state, -1);
+    esp_ui_follow(&app->control.ui, &app->control.state);
 }
 
 /* Completes "/NAME VALUE" as ":NAME VALUE" if NAME is a setting; "/NAME" is one word. */
-static void complete_slash(struct esp_app *app, const char *before, const char *word,
-                           struct esp_choices *choices)
+static void complete_slash(struct esp_app *app, struct esp_choices *choices)
 {
     static struct esp_choices names;
     char line[1024], text[128];
-    if (before[0]) {
-        snprintf(line, sizeof line, ":%s", before + 1);
-        if (esp_setting_find(before + 1, strcspn(before + 1, " =")) >= 0)
-            esp_command_complete(&app->control, line, word, choices);
+    if (choices->before[0]) {
+        const char *name = choices->before + 1;
+        snprintf(line, sizeof line, ":%s", name);
+        choices->before = line;
+        if (esp_setting_find(name, strcspn(name, " =")) >= 0)
+            esp_command_complete(&app->control, choices);
+        choices->before = "";
         return;
     }
     esp_choices_clear(&names);
-    esp_command_complete(&app->control, ":", word + 1, &names);
+    names.before = ":";
+    names.word = choices->word + 1;
+    esp_command_complete(&app->control, &names);
     for (int i = 0; i < names.count; i++) {
         const struct esp_choice *name = &names.choice[i];
         if (esp_setting_find(name->text, strlen(name->text)) < 0)
@@ -233,10 +236,12 @@ static void complete(void *user, const char *before, const char *word,
                      struct esp_choices *choices)
 {
     struct esp_app *app = user;
+    choices->before = before;
+    choices->word = word;
     if (before[0] == ':')
-        esp_command_complete(&app->control, before, word, choices);
+        esp_command_complete(&app->control, choices);
     else if (app->searched < 0 && (before[0] ? before[0] : word[0]) == '/')
-        complete_slash(app, before, word, choices);
+        complete_slash(app, choices);
 }
 
 /* Runs a command. A line that ends with a blank is put on the input line instead. */
@@ -257,21 +262,22 @@ static void run_command(struct esp_app *app, const char *line)
 /* Leaves a page, and the program if it was started for the page. */
 static void leave_page(struct esp_app *app)
 {
-    const struct esp_interface_options *options = &app->control.options;
+    const struct esp_interface_options *options = &app->control.settings.options;
     esp_control_page(&app->control, NULL, NULL);
-    app->control.leaving = app->control.leaving || options->race || options->lesson;
+    app->control.requests.leaving =
+        app->control.requests.leaving || options->race || options->lesson;
 }
 
 void esp_app_interrupt(struct esp_app *app)
 {
-    app->control.changed = true;
-    app->control.question[0] = '\0';
+    app->control.requests.changed = true;
+    app->control.question.text[0] = '\0';
     if (app->control.page.ops) {
         leave_page(app);
         return;
     }
     if (app->interrupts++ > 0) {
-        app->control.leaving = true;
+        app->control.requests.leaving = true;
         return;
     }
     if (app->control.player && app->control.player->playing) {
@@ -313,13 +319,13 @@ static void cancel(struct esp_app *app)
 static bool answer_question(struct esp_app *app, int key)
 {
     struct esp_control *control = &app->control;
-    if (!*control->question)
+    if (!*control->question.text)
         return false;
-    control->question[0] = '\0';
-    control->changed = true;
+    control->question.text[0] = '\0';
+    control->requests.changed = true;
     control->ui.message = NULL;
     if (key == 'y' || key == 'Y') {
-        run_line(app, control->if_yes);
+        run_line(app, control->question.if_yes);
         take_line(app);
         return true;
     }
@@ -329,7 +335,7 @@ static bool answer_question(struct esp_app *app, int key)
 /* In a command line, C-j is Enter. */
 static void new_line(struct esp_app *app)
 {
-    app->control.ui.layout.focused = app->control.ui.help = false;
+    esp_ui_leave(&app->control.ui);
     if (is_command_line(esp_input_text(app->input)))
         esp_input_key(app->input, ESP_KEY_ENTER);
     else if (!app->control.player)
@@ -344,8 +350,8 @@ static bool move_in_line(struct esp_app *app, int key)
     if (key != ESP_KEY_UP && key != ESP_KEY_DOWN)
         return false;
     esp_input_show(app->input, ui);
-    const struct esp_input_line line = {ui->prompt, ui->line, ui->line_length, ui->point};
-    const long point = esp_input_box_move(&line, app->canvas.width, key == ESP_KEY_UP ? -1 : 1);
+    const long point =
+        esp_input_box_move(&ui->input, app->canvas.width, key == ESP_KEY_UP ? -1 : 1);
     if (point >= 0)
         esp_input_go(app->input, (size_t)point);
     return point >= 0;
@@ -358,10 +364,10 @@ static int first_theme(struct esp_app *app, const char *name, char *err, size_t 
                *background = colours ? strrchr(colours, ';') : NULL;
     bool light =
         background && (strcmp(background, ";7") == 0 || strcmp(background, ";15") == 0);
-    esp_theme_plain(&app->control.theme);
-    snprintf(app->control.theme_name, sizeof app->control.theme_name, "%s",
-             app->control.theme.name);
-    app->control.new_theme = true;
+    esp_theme_plain(&app->control.settings.theme);
+    snprintf(app->control.settings.theme_name, sizeof app->control.settings.theme_name, "%s",
+             app->control.settings.theme.name);
+    app->control.requests.new_theme = true;
     int status = esp_control_theme(&app->control,
                                    name    ? name
                                    : light ? "light"
@@ -373,7 +379,7 @@ static int first_theme(struct esp_app *app, const char *name, char *err, size_t 
 bool esp_app_wants_background(const struct esp_app *app)
 {
     const int theme = esp_setting_find("theme", strlen("theme"));
-    return !app->control.options.theme && !app->control.chosen[theme];
+    return !app->control.settings.options.theme && !app->control.settings.chosen[theme];
 }
 
 void esp_app_background(struct esp_app *app, int rgb)
@@ -392,15 +398,20 @@ static void step(struct esp_app *app)
         esp_app_say(app, false, "submit a prompt first; an empty line continues the text");
 }
 
+static bool act_on_view(struct esp_app *app, int action)
+{
+    return esp_ui_act(&app->control.ui, &app->control.state, action, app->canvas.width,
+                      app->canvas.height);
+}
+
 /* q: leaves help, the pane or the zoom; the program only if there is nothing else to leave. */
 static void go_back(struct esp_app *app)
 {
     struct esp_ui *ui = &app->control.ui;
     if (ui->help || ui->layout.focused || ui->layout.zoomed)
-        esp_ui_act(ui, &app->control.state, ESP_ACTION_LEAVE_PANE, app->canvas.width,
-                   app->canvas.height);
+        act_on_view(app, ESP_ACTION_LEAVE_PANE);
     else
-        app->control.leaving = true;
+        app->control.requests.leaving = true;
 }
 
 static void act(struct esp_app *app, int action, int key)
@@ -423,7 +434,7 @@ static void act(struct esp_app *app, int action, int key)
         break;
     case ESP_ACTION_QUIT:
     case ESP_ACTION_EOF:
-        app->control.leaving = true;
+        app->control.requests.leaving = true;
         break;
     case ESP_ACTION_BACK:
         go_back(app);
@@ -460,8 +471,7 @@ static void act(struct esp_app *app, int action, int key)
         esp_palette_fill(&app->control);
         break;
     case ESP_ACTION_HIDE:
-        if (esp_ui_act(&app->control.ui, &app->control.state, action, app->canvas.width,
-                       app->canvas.height))
+        if (act_on_view(app, action))
             esp_app_say(app, false, ":hidden none shows all panes again");
         else
             esp_app_say(app, true,
@@ -470,10 +480,17 @@ static void act(struct esp_app *app, int action, int key)
                             : "focus a pane with Tab, then hide it with x");
         break;
     default:
-        esp_ui_act(&app->control.ui, &app->control.state, action, app->canvas.width,
-                   app->canvas.height);
+        act_on_view(app, action);
         break;
     }
+}
+
+/* Any input hides the message, and C-c counts from 0 again. */
+static void touch(struct esp_app *app)
+{
+    app->control.requests.changed = true;
+    app->control.ui.message = NULL;
+    app->interrupts = 0;
 }
 
 /* Executes a binding. */
@@ -510,9 +527,7 @@ static void choose(struct esp_app *app)
 
 static void palette_key(struct esp_app *app, int key)
 {
-    app->control.changed = true;
-    app->interrupts = 0;
-    app->control.ui.message = NULL;
+    touch(app);
     switch (esp_palette_key(&app->control.ui.palette, key)) {
     case ESP_PALETTE_LEFT:
         esp_palette_close(&app->control.ui.palette);
@@ -531,7 +546,7 @@ static void page_key(struct esp_app *app, int key)
     const struct esp_binding *binding =
         esp_key_binding(key, (struct esp_key_when){.pane = true}, &app->control.ui.own_keys);
     const int action = binding ? binding->action : ESP_ACTION_NONE;
-    app->control.changed = true;
+    app->control.requests.changed = true;
     app->interrupts = 0;
     if (action == ESP_ACTION_SUSPEND)
         app->suspend = true;
@@ -564,7 +579,7 @@ void esp_app_key(struct esp_app *app, int key)
                                 .replay = replay};
     const struct esp_binding *binding = esp_key_binding(key, when, &app->control.ui.own_keys);
     int action = binding ? binding->action : ESP_ACTION_NONE;
-    app->control.changed = true;
+    app->control.requests.changed = true;
     app->control.ui.message = NULL;
     esp_input_unlist(app->input);
     if (action != ESP_ACTION_INTERRUPT)
@@ -575,7 +590,7 @@ void esp_app_key(struct esp_app *app, int key)
     }
     if (replay && empty && key != ':')
         return; /* a replay takes no prompt */
-    app->control.ui.layout.focused = app->control.ui.help = false;
+    esp_ui_leave(&app->control.ui);
     if (!move_in_line(app, key))
         esp_input_key(app->input, key);
     take_line(app);
@@ -601,8 +616,8 @@ void esp_app_mouse(struct esp_app *app, struct esp_mouse mouse)
                                          ? esp_ui_hint_at(&app->canvas, &app->control.ui,
                                                           &app->control.state, mouse.x, mouse.y)
                                          : NULL;
-    app->control.changed = true;
-    app->control.question[0] = '\0';
+    app->control.requests.changed = true;
+    app->control.question.text[0] = '\0';
     if (!hint || hint->action != ESP_ACTION_INTERRUPT)
         app->interrupts = 0;
     app->control.ui.message = NULL;
@@ -625,20 +640,18 @@ void esp_app_paste(struct esp_app *app, const char *bytes, size_t length)
 {
     if (app->control.page.ops || (app->control.player && esp_input_is_empty(app->input)))
         return;
-    app->control.ui.layout.focused = app->control.ui.help = false;
-    app->interrupts = 0;
-    app->control.question[0] = '\0';
-    app->control.ui.message = NULL;
+    esp_ui_leave(&app->control.ui);
+    touch(app);
+    app->control.question.text[0] = '\0';
     esp_palette_close(&app->control.ui.palette);
     esp_input_paste(app->input, bytes, length);
-    app->control.changed = true;
 }
 
 /* ------------------------------------------------------------------ the rest */
 
 int esp_app_wake_fd(const struct esp_app *app)
 {
-    return app->control.player ? -1 : esp_worker_wake_fd(app->control.worker);
+    return app->control.player ? -1 : esp_worker_report(app->control.worker)->wake;
 }
 
 /* Milliseconds until the page must be drawn again; -1: never. */
@@ -653,12 +666,12 @@ static int page_due(const struct esp_app *app)
 int esp_app_due(const struct esp_app *app)
 {
     enum { LOOK_MS = 30 }; /* interval of checks for a finished export */
-    int due = app->control.player ? esp_replay_wait(&app->control) : -1;
+    int due = app->control.player ? esp_replay_wait(app->control.player) : -1;
     if (app->control.page.ops)
         due = page_due(app);
-    if (!app->control.export)
+    if (!app->control.requests.export)
         return due;
-    if (esp_export_job_is_done(app->control.export))
+    if (esp_export_job_is_done(app->control.requests.export))
         return 0;
     return due >= 0 && due < LOOK_MS ? due : LOOK_MS;
 }
@@ -666,7 +679,7 @@ int esp_app_due(const struct esp_app *app)
 bool esp_app_settled(struct esp_app *app)
 {
     const struct esp_page *page = &app->control.page;
-    return (!page->ops || page->ops->settled(page->data)) && !app->control.export &&
+    return (!page->ops || page->ops->settled(page->data)) && !app->control.requests.export &&
            (app->control.player ? !app->control.player->playing
                                 : esp_worker_settled(app->control.worker));
 }
@@ -675,42 +688,43 @@ bool esp_app_settled(struct esp_app *app)
 static void see_models(struct esp_app *app)
 {
     esp_look_hold(&app->control.ui.look, &app->control.state, -1);
-    if (app->control.export) /* a page may read token texts of the old models */
+    if (app->control.requests.export) /* a page may read token texts of the old models */
         show_reply(app, esp_control_end_export(&app->control));
     if (app->control.state.loaded.anew)
-        esp_prompts_retokenized(&app->control);
+        esp_prompts_retokenized(&app->control.prompts);
     ESP_WORKER_POST(app->control.worker, RETIRE, .number = {app->control.state.loaded.serial});
 }
 
 void esp_app_receive(struct esp_app *app)
 {
-    if (app->control.export && esp_export_job_is_done(app->control.export))
+    if (app->control.requests.export && esp_export_job_is_done(app->control.requests.export))
         show_reply(app, esp_control_end_export(&app->control));
     if (app->control.page.ops && page_due(app) == 0)
-        app->control.changed = true;
+        app->control.requests.changed = true;
     if (app->control.player) {
         show_reply(app, esp_replay_receive(&app->control));
         return;
     }
-    struct esp_ring *ring = esp_worker_ring(app->control.worker);
+    struct esp_reporter *report = esp_worker_report(app->control.worker);
     const struct esp_snapshot *snapshot;
     bool waited = app->control.state.phase == ESP_PHASE_WAITING;
-    esp_worker_rest(app->control.worker);
-    while ((snapshot = esp_ring_front(ring))) {
+    esp_reporter_rest(report);
+    while ((snapshot = esp_ring_front(report->ring))) {
         const int serial = app->control.state.loaded.serial;
         if (snapshot->type == ESP_EVENT_DROP)
-            esp_prompts_taken_out(&app->control, snapshot->start, snapshot->kept);
+            esp_prompts_taken_out(&app->control.prompts, app->control.state.span_count,
+                                  snapshot->start, snapshot->kept);
         if (snapshot->type == ESP_EVENT_REWIND)
-            esp_prompts_shortened(&app->control, snapshot->kept);
+            esp_prompts_shortened(&app->control.prompts, snapshot->kept);
         int status = esp_state_apply(&app->control.state, snapshot);
         if (snapshot->type == ESP_SNAPSHOT_REFUSED)
             esp_prompts_refused(&app->control);
-        esp_ring_pop(ring);
+        esp_ring_pop(report->ring);
         if (serial != app->control.state.loaded.serial)
             see_models(app);
-        if (app->control.state.span_count <= app->control.kept)
-            app->control.kept = -1;
-        app->control.changed = true;
+        if (app->control.state.span_count <= app->control.prompts.kept)
+            app->control.prompts.kept = -1;
+        app->control.requests.changed = true;
         if (status < 0)
             esp_app_say(app, true, "out of memory: not everything can be shown");
     }
@@ -729,16 +743,16 @@ int esp_app_resize(struct esp_app *app, int width, int height)
 {
     if (width == app->canvas.width && height == app->canvas.height)
         return 0;
-    app->control.changed = true;
+    app->control.requests.changed = true;
     return esp_canvas_resize(&app->canvas, width, height);
 }
 
 void esp_app_draw(struct esp_app *app)
 {
     struct esp_ui *ui = &app->control.ui;
-    if (*app->control.question)
-        esp_app_say(app, false, "%s", app->control.question);
-    app->control.changed = false;
+    if (*app->control.question.text)
+        esp_app_say(app, false, "%s", app->control.question.text);
+    app->control.requests.changed = false;
     if (app->control.page.ops) {
         esp_canvas_clear(&app->canvas);
         app->control.page.ops->draw(app->control.page.data, &app->canvas);
@@ -746,22 +760,22 @@ void esp_app_draw(struct esp_app *app)
         return;
     }
     esp_input_show(app->input, ui);
-    const struct esp_input_line line = {ui->prompt, ui->line, ui->line_length, ui->point};
-    ui->layout.input_rows = esp_input_box_rows(&line, app->canvas.width, app->canvas.height);
+    ui->layout.input_rows =
+        esp_input_box_rows(&ui->input, app->canvas.width, app->canvas.height);
     esp_ui_draw(&app->canvas, &app->control.ui, &app->control.state);
 }
 
 static void open_editor(void *user)
 {
     struct esp_app *app = user;
-    app->control.edit = app->control.player == NULL;
+    app->control.requests.edit = app->control.player == NULL;
 }
 
 void esp_app_edit(struct esp_app *app)
 {
     char err[512], *text;
-    app->control.edit = false;
-    app->control.changed = true;
+    app->control.requests.edit = false;
+    app->control.requests.changed = true;
     if (esp_editor_run(esp_input_text(app->input), &text, err, sizeof err) < 0) {
         esp_app_say(app, true, "%s", err);
         return;
@@ -779,7 +793,7 @@ static int open_parts(struct esp_app *app, bool live, char *err, size_t errlen)
     if (status == 0)
         status = esp_input_open(&app->input, &hooks, live);
     if (status == 0 &&
-        !(app->help = esp_catalogue_help(app->control.options.recording != NULL)))
+        !(app->help = esp_catalogue_help(app->control.settings.options.recording != NULL)))
         status = ESP_E_MEMORY;
     if (status < 0)
         return esp_fail(err, errlen, status, "the interface could not be opened: %s",
@@ -792,26 +806,26 @@ static int open_parts(struct esp_app *app, bool live, char *err, size_t errlen)
  * the recording. */
 static int open_settings(struct esp_app *app, bool live, char *err, size_t errlen)
 {
-    const struct esp_interface_options *options = &app->control.options;
+    const struct esp_interface_options *options = &app->control.settings.options;
     for (int i = 0; esp_setting(i); i++)
-        app->control.chosen[i] = options->given[i];
+        app->control.settings.chosen[i] = options->given[i];
     int status = first_theme(app, options->theme, err, errlen);
     if (status == 0 && (live || options->config))
-        status = esp_configuration_read(&app->control.config, options->config,
+        status = esp_configuration_read(&app->control.settings.config, options->config,
                                         !options->no_config, err, errlen);
     if (status == 0)
-        status =
-            esp_configuration_apply(&app->control.config, &app->control, true, err, errlen);
+        status = esp_configuration_apply(&app->control.settings.config, &app->control, true,
+                                         err, errlen);
     if (status == 0 && options->recording)
         status = esp_replay_open(&app->control, err, errlen);
     else if (status == 0)
         status = esp_worker_open(&app->control.worker, &options->engine, &options->session,
-                                 app->control.tokens, err, errlen);
+                                 app->control.settings.tokens, err, errlen);
     if (status == 0 && live && app->control.worker)
         esp_control_pace(&app->control, PACE);
     if (status == 0)
-        status =
-            esp_configuration_apply(&app->control.config, &app->control, false, err, errlen);
+        status = esp_configuration_apply(&app->control.settings.config, &app->control, false,
+                                         err, errlen);
     if (status == 0 && live && app->control.player)
         esp_replay_play(&app->control, true);
     return status;
@@ -820,13 +834,14 @@ static int open_settings(struct esp_app *app, bool live, char *err, size_t errle
 int esp_app_open(struct esp_app *app, const struct esp_interface_options *options, bool live,
                  char *err, size_t errlen)
 {
-    *app = (struct esp_app){
-        .searched = -1,
-        .rated_at = -1,
-        .control = {
-            .changed = true, .mouse = true, .options = *options, .pace = PACE, .kept = -1}};
+    *app = (struct esp_app){.searched = -1,
+                            .rated_at = -1,
+                            .control = {.settings = {.mouse = true, .options = *options},
+                                        .prompts = {.kept = -1},
+                                        .requests = {.changed = true},
+                                        .pace = PACE}};
     app->control.canvas = &app->canvas;
-    app->control.tokens = options->tokens > 0 ? options->tokens : NEW_TOKENS;
+    app->control.settings.tokens = options->tokens > 0 ? options->tokens : NEW_TOKENS;
     esp_ui_init(&app->control.ui);
     int status = open_parts(app, live, err, errlen);
     if (status == 0)
@@ -861,7 +876,7 @@ int esp_app_open(struct esp_app *app, const struct esp_interface_options *option
 bool esp_app_close(struct esp_app *app)
 {
     esp_control_page(&app->control, NULL, NULL);
-    if (app->control.export) { /* a page may read token texts of the models */
+    if (app->control.requests.export) { /* a page may read token texts of the models */
         show_reply(app, esp_control_end_export(&app->control));
         if (app->control.ui.message_is_error)
             esp_complain("%s", app->message);
@@ -870,15 +885,15 @@ bool esp_app_close(struct esp_app *app)
     esp_replay_close(&app->control);
     esp_input_close(app->input);
     esp_catalogue_free(app->help);
-    esp_configuration_free(&app->control.config);
+    esp_configuration_free(&app->control.settings.config);
     esp_palette_close(&app->control.ui.palette);
-    esp_bindings_free(&app->control);
-    esp_prompts_forget(&app->control);
+    esp_bindings_free(&app->control.ui.own_keys);
+    esp_prompts_forget(&app->control.prompts);
     free(app->prompt);
     for (int i = 0; i < ESP_MOST_SETTINGS; i++)
-        free(app->control.said[i]);
-    free(app->control.line);
-    free(app->control.clipboard);
+        free(app->control.settings.said[i]);
+    free(app->control.requests.line);
+    free(app->control.requests.clipboard);
     esp_canvas_close(&app->canvas);
     esp_state_free(&app->control.state);
     return ended;

@@ -526,10 +526,11 @@ const char *esp_input_text(const struct esp_input *input)
 
 void esp_input_show(const struct esp_input *input, struct esp_ui *ui)
 {
-    ui->prompt = rl_display_prompt ? rl_display_prompt : "> ";
-    ui->line = rl_line_buffer ? rl_line_buffer : "";
-    ui->line_length = (size_t)rl_end;
-    ui->point = (size_t)(rl_point < rl_end ? rl_point : rl_end); /* a search may be past it */
+    ui->input.prompt = rl_display_prompt ? rl_display_prompt : "> ";
+    ui->input.line = rl_line_buffer ? rl_line_buffer : "";
+    ui->input.length = (size_t)rl_end;
+    ui->input.point =
+        (size_t)(rl_point < rl_end ? rl_point : rl_end); /* a search may be past it */
     ui->choices = input->choices.choice;
     ui->choice_count = input->show_choices ? input->choices.count : 0;
 }

@@ -96,7 +96,7 @@ static void read_keys(struct session *session)
     if (count > 0)
         esp_decode(&session->decoder, bytes, (size_t)count);
     else if (count == 0 || (errno != EINTR && errno != EAGAIN))
-        session->app.control.leaving = true; /* the terminal is gone */
+        session->app.control.requests.leaving = true; /* the terminal is gone */
 }
 
 static void resize(struct session *session)
@@ -111,7 +111,7 @@ static void take_again(struct session *session)
 {
     esp_screen_enter(session->screen);
     resize(session);
-    session->app.control.changed = true;
+    session->app.control.requests.changed = true;
 }
 
 static void suspend(struct session *session, bool group)
@@ -158,7 +158,7 @@ static void read_signals(struct session *session)
             resize(session);
             break;
         default: /* SIGTERM, SIGHUP */
-            session->app.control.leaving = true;
+            session->app.control.requests.leaving = true;
             break;
         }
     }
@@ -169,14 +169,15 @@ static void read_signals(struct session *session)
 static void paint(struct session *session)
 {
     struct esp_app *app = &session->app;
-    if (app->control.new_theme) {
+    if (app->control.requests.new_theme) {
         const char *no_colour = getenv("NO_COLOR");
-        esp_screen_theme(session->screen, &app->control.theme, !no_colour || !*no_colour);
-        app->control.new_theme = false;
+        esp_screen_theme(session->screen, &app->control.settings.theme,
+                         !no_colour || !*no_colour);
+        app->control.requests.new_theme = false;
     }
     if (app->redraw)
         esp_screen_redraw(session->screen);
-    esp_screen_mouse(session->screen, app->control.mouse);
+    esp_screen_mouse(session->screen, app->control.settings.mouse);
     esp_app_draw(app);
     esp_screen_paint(session->screen, &app->canvas);
     app->redraw = session->key_pressed = false;
@@ -205,7 +206,7 @@ static int64_t silence_ends(const struct session *session)
 static int patience(const struct session *session)
 {
     int wait = esp_app_due(&session->app);
-    if (session->app.control.changed)
+    if (session->app.control.requests.changed)
         wait = sooner(wait, until(session->painted + FRAME_MS));
     if (esp_decode_waits(&session->decoder))
         wait = sooner(wait, until(silence_ends(session)));
@@ -215,10 +216,11 @@ static int patience(const struct session *session)
 static void copy(struct session *session)
 {
     struct esp_app *app = &session->app;
-    if (!esp_screen_copy(app->control.clipboard, app->control.clipboard_length))
+    if (!esp_screen_copy(app->control.requests.clipboard,
+                         app->control.requests.clipboard_length))
         esp_app_say(app, true, "this terminal has no clipboard; :save FILE writes the text");
-    free(app->control.clipboard);
-    app->control.clipboard = NULL;
+    free(app->control.requests.clipboard);
+    app->control.requests.clipboard = NULL;
 }
 
 static void run(struct session *session)
@@ -227,10 +229,10 @@ static void run(struct session *session)
     struct pollfd fds[3] = {{.fd = STDIN_FILENO, .events = POLLIN},
                             {.fd = session->terminal.signals[0], .events = POLLIN},
                             {.fd = esp_app_wake_fd(app), .events = POLLIN}};
-    while (!app->control.leaving && !esp_root.ending) {
+    while (!app->control.requests.leaving && !esp_root.ending) {
         if (esp_app_due(app) == 0)
             esp_app_receive(app);
-        if (app->control.changed &&
+        if (app->control.requests.changed &&
             (session->key_pressed || now_ms() - session->painted >= FRAME_MS))
             paint(session);
         int ready = poll(fds, 3, patience(session));
@@ -246,9 +248,9 @@ static void run(struct session *session)
             esp_decode_flush(&session->decoder);
         if (fds[2].revents)
             esp_app_receive(app);
-        if (app->control.clipboard)
+        if (app->control.requests.clipboard)
             copy(session);
-        if (app->control.edit)
+        if (app->control.requests.edit)
             lend(session);
         if (app->suspend) {
             app->suspend = false;

@@ -84,6 +84,27 @@ static bool has_true_colours(void)
     return COLORS >= 256 && (strncmp(type, "screen", 6) != 0 || getenv("TMUX"));
 }
 
+/* Switches the modes beyond those of ncurses on. */
+static void take(void)
+{
+    send(paste_on);
+    send(wheel_off);
+}
+
+/* Restores the terminal's modes. */
+void esp_screen_leave(struct esp_screen *screen)
+{
+    if (screen->mouse)
+        send(mouse_off);
+    if (screen->taken) {
+        send(wheel_on);
+        send(paste_off);
+    }
+    if (screen->direct)
+        send(cursor_on);
+    endwin();
+}
+
 int esp_screen_open(struct esp_screen **opened, struct esp_terminal *terminal, char *err,
                     size_t errlen)
 {
@@ -111,8 +132,7 @@ int esp_screen_open(struct esp_screen **opened, struct esp_terminal *terminal, c
     screen->everything = true;
     refresh();
     prepare_restore(terminal);
-    send(paste_on);
-    send(wheel_off);
+    take();
     screen->taken = true;
     *opened = screen;
     return 0;
@@ -123,14 +143,7 @@ void esp_screen_close(struct esp_screen *screen)
     if (!screen)
         return;
     if (screen->curses) {
-        esp_screen_mouse(screen, false);
-        if (screen->taken) {
-            send(wheel_on);
-            send(paste_off);
-        }
-        if (screen->direct)
-            send(cursor_on);
-        endwin();
+        esp_screen_leave(screen);
         delscreen(screen->curses);
     }
     esp_canvas_close(&screen->shown);
@@ -144,25 +157,12 @@ void esp_screen_mouse(struct esp_screen *screen, bool on)
     screen->mouse = on;
 }
 
-void esp_screen_leave(struct esp_screen *screen)
-{
-    if (screen->mouse)
-        send(mouse_off);
-    send(wheel_on);
-    send(paste_off);
-    if (screen->direct)
-        send(cursor_on);
-    endwin();
-}
-
 void esp_screen_enter(struct esp_screen *screen)
 {
-    send(paste_on);
-    send(wheel_off);
+    take();
     if (screen->mouse)
         send(mouse_on);
-    screen->everything = true;
-    clearok(curscr, TRUE);
+    esp_screen_redraw(screen);
     refresh();
 }
 

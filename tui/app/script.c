@@ -23,7 +23,7 @@ struct script {
 /* The work of a runner after a key. */
 static void serve(struct script *script)
 {
-    if (script->app.control.edit)
+    if (script->app.control.requests.edit)
         esp_app_edit(&script->app);
 }
 
@@ -33,7 +33,7 @@ static int complain(const struct script *script, const char *what, const char *v
     return 1;
 }
 
-static int set_size(struct script *script, const char *value)
+static int set_size(struct script *script, char *value)
 {
     int width, height, end = 0;
     if (sscanf(value, "%dx%d%n", &width, &height, &end) != 2 || value[end] ||
@@ -42,7 +42,7 @@ static int set_size(struct script *script, const char *value)
     return 0;
 }
 
-static int set_glyphs(struct script *script, const char *value)
+static int set_glyphs(struct script *script, char *value)
 {
     const struct esp_glyphs *glyphs = esp_glyphs_find(value);
     if (!glyphs)
@@ -51,7 +51,7 @@ static int set_glyphs(struct script *script, const char *value)
     return 0;
 }
 
-static int type(struct script *script, const char *text)
+static int type(struct script *script, char *text)
 {
     utf8proc_int32_t c;
     while (*text) {
@@ -89,7 +89,7 @@ static int paste(struct script *script, char *text)
     return 0;
 }
 
-static int mouse(struct script *script, const char *value)
+static int mouse(struct script *script, char *value)
 {
     struct esp_mouse mouse;
     if (sscanf(value, "%d %d %d", &mouse.button, &mouse.x, &mouse.y) != 3)
@@ -98,8 +98,9 @@ static int mouse(struct script *script, const char *value)
     return 0;
 }
 
-static int wait_settled(struct script *script)
+static int wait_settled(struct script *script, char *rest)
 {
+    (void)rest;
     struct esp_app *app = &script->app;
     struct pollfd ready = {.fd = esp_app_wake_fd(app), .events = POLLIN};
     const time_t end = time(NULL) + PATIENCE;
@@ -112,57 +113,66 @@ static int wait_settled(struct script *script)
     return complain(script, "nothing settled within", "two minutes");
 }
 
-static int dump(struct script *script, const char *path, bool styles)
+/* Opens the file of an instruction; "-": standard output. NULL: it cannot be written. */
+static FILE *open_file(const char *path)
 {
-    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    if (!file)
-        return complain(script, strerror(errno), path);
-    esp_app_receive(&script->app);
-    esp_app_draw(&script->app);
-    esp_canvas_dump(&script->app.canvas, file, styles);
-    if (file != stdout && fclose(file) != 0)
+    return strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+}
+
+static int close_file(const struct script *script, FILE *file, const char *path)
+{
+    if (!file || (file != stdout && fclose(file) != 0))
         return complain(script, strerror(errno), path);
     return 0;
 }
 
-static int print_reference(struct script *script, const char *path)
+static int dump_screen(struct script *script, const char *path, bool styles)
 {
-    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    if (!file)
-        return complain(script, strerror(errno), path);
-    esp_catalogue_mdoc(file);
-    if (file != stdout && fclose(file) != 0)
-        return complain(script, strerror(errno), path);
-    return 0;
+    FILE *file = open_file(path);
+    if (file) {
+        esp_app_receive(&script->app);
+        esp_app_draw(&script->app);
+        esp_canvas_dump(&script->app.canvas, file, styles);
+    }
+    return close_file(script, file, path);
+}
+
+static int dump(struct script *script, char *path)
+{
+    return dump_screen(script, path, false);
+}
+
+static int dump_styles(struct script *script, char *path)
+{
+    return dump_screen(script, path, true);
+}
+
+static int print_reference(struct script *script, char *path)
+{
+    FILE *file = open_file(path);
+    if (file)
+        esp_catalogue_mdoc(file);
+    return close_file(script, file, path);
 }
 
 static int obey(struct script *script, char *line)
 {
+    static const struct {
+        const char *name;
+        int (*run)(struct script *script, char *rest);
+    } instructions[] = {{"size", set_size},      {"glyphs", set_glyphs},
+                        {"type", type},          {"key", press},
+                        {"paste", paste},        {"mouse", mouse},
+                        {"wait", wait_settled},  {"dump", dump},
+                        {"styles", dump_styles}, {"mdoc", print_reference}};
     size_t length = strcspn(line, " ");
     char *rest = line + length + (line[length] == ' ');
     line[length] = '\0';
     if (!*line || *line == '#')
         return 0;
-    if (strcmp(line, "size") == 0)
-        return set_size(script, rest);
-    if (strcmp(line, "glyphs") == 0)
-        return set_glyphs(script, rest);
-    if (strcmp(line, "type") == 0)
-        return type(script, rest);
-    if (strcmp(line, "key") == 0)
-        return press(script, rest);
-    if (strcmp(line, "paste") == 0)
-        return paste(script, rest);
-    if (strcmp(line, "mouse") == 0)
-        return mouse(script, rest);
-    if (strcmp(line, "wait") == 0)
-        return wait_settled(script);
-    if (strcmp(line, "dump") == 0)
-        return dump(script, rest, false);
-    if (strcmp(line, "styles") == 0)
-        return dump(script, rest, true);
-    if (strcmp(line, "mdoc") == 0)
-        return print_reference(script, rest);
+    for (size_t i = 0; i < sizeof instructions / sizeof *instructions; i++)
+        if (strcmp(instructions[i].name, line) == 0)
+            return instructions[i].run(script, rest);
     return complain(script, "there is no instruction", line);
 }
 
@@ -182,7 +192,8 @@ int esp_script_run(const char *path, const struct esp_interface_options *options
         fclose(file);
         return 1;
     }
-    while (code == 0 && !script.app.control.leaving && getline(&line, &capacity, file) >= 0) {
+    while (code == 0 && !script.app.control.requests.leaving &&
+           getline(&line, &capacity, file) >= 0) {
         script.line++;
         line[strcspn(line, "\n")] = '\0';
         code = obey(&script, line);

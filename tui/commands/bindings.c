@@ -50,9 +50,8 @@ static int add(struct esp_own_keys *own, struct esp_binding binding, const char 
     return ESP_OK;
 }
 
-int esp_bindings_set(struct esp_control *control, const char *text, char *err, size_t errlen)
+int esp_bindings_set(struct esp_own_keys *own, const char *text, char *err, size_t errlen)
 {
-    struct esp_own_keys *own = &control->ui.own_keys;
     char name[16], written[16];
     const size_t length = strcspn(text, " ");
     const char *what = text + length + strspn(text + length, " ");
@@ -75,7 +74,6 @@ int esp_bindings_set(struct esp_control *control, const char *text, char *err, s
     for (int i = own->count - 1; i >= 0; i--)
         if (esp_key_parse(own->binding[i].key) == key)
             forget(own, i);
-    control->changed = true;
     if (normal)
         return ESP_OK;
     const bool typed = key >= ' ' && key < ESP_KEY_FIRST && key != 127;
@@ -87,9 +85,8 @@ int esp_bindings_set(struct esp_control *control, const char *text, char *err, s
                esp_key_name(key, written), what[0] == ':' ? what : NULL, err, errlen);
 }
 
-void esp_bindings_free(struct esp_control *control)
+void esp_bindings_free(struct esp_own_keys *own)
 {
-    struct esp_own_keys *own = &control->ui.own_keys;
     while (own->count > 0)
         forget(own, own->count - 1);
     free(own->binding);

@@ -3,13 +3,15 @@
 #ifndef ESP_BINDINGS_H
 #define ESP_BINDINGS_H
 
-#include "tui/commands/control.h"
+#include <stddef.h>
+
+#include "tui/view/keys.h"
 
 /* Binds a key: "KEY ACTION", "KEY :COMMAND", "KEY none" (the input line gets the key) or "KEY
  * default". Printable characters are bound only while the input line is empty. Returns 0 or
  * ESP_E_ARGUMENT with a message. */
-int esp_bindings_set(struct esp_control *control, const char *text, char *err, size_t errlen);
-void esp_bindings_free(struct esp_control *control);
+int esp_bindings_set(struct esp_own_keys *own, const char *text, char *err, size_t errlen);
+void esp_bindings_free(struct esp_own_keys *own);
 /* A user's binding as it would be set, without the key. */
 const char *esp_bindings_text(const struct esp_binding *binding, char *text, size_t size);
 

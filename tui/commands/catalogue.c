@@ -1,43 +1,12 @@
 /* catalogue.c - the tables of keys and commands as text; see catalogue.h. */
 #include "tui/commands/catalogue.h"
 
-#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tui/commands/command.h"
 #include "tui/commands/settings.h"
-
-struct lines {
-    char **line; /* (count), then NULL */
-    int count;
-    bool failed;
-};
-
-static void add_line(struct lines *lines, char *line)
-{
-    size_t size = ((size_t)lines->count + 2) * sizeof *lines->line;
-    char **grown = line ? realloc(lines->line, size) : NULL;
-    if (!grown) {
-        free(line);
-        lines->failed = true;
-        return;
-    }
-    lines->line = grown;
-    grown[lines->count++] = line;
-    grown[lines->count] = NULL;
-}
-
-__attribute__((format(printf, 2, 3))) static void add(struct lines *lines, const char *format,
-                                                      ...)
-{
-    char *line = NULL;
-    va_list args;
-    va_start(args, format);
-    int length = vasprintf(&line, format, args);
-    va_end(args);
-    add_line(lines, length < 0 ? NULL : line);
-}
 
 /* The key of a binding, and the following keys without help of their own. */
 static const char *keys_of(const struct esp_binding *binding, char *keys, size_t size)
@@ -62,103 +31,111 @@ static bool is_of(enum esp_place place, bool replay)
 }
 
 /* Adds the keys for replays only, or those that work there too, or all others. */
-static void add_keys(struct lines *lines, bool of_replay, bool replay)
+static void add_keys(FILE *out, bool of_replay, bool replay)
 {
     char keys[64];
     for (const struct esp_binding *b = esp_bindings; b->key; b++) {
         bool live = b->when == ESP_WHEN_LIVE || b->when == ESP_WHEN_STEP;
         if (b->help[0] && (b->when == ESP_WHEN_REPLAY) == of_replay && !(replay && live))
-            add(lines, "  %-18s %s", keys_of(b, keys, sizeof keys), b->help);
+            fprintf(out, "  %-18s %s\n", keys_of(b, keys, sizeof keys), b->help);
     }
 }
 
-static void add_commands(struct lines *lines, bool replay)
+static void add_commands(FILE *out, bool replay)
 {
-    add(lines, "Commands");
+    fputs("Commands\n", out);
     for (int i = 0; esp_command(i); i++) {
         const struct esp_command_ops *command = esp_command(i);
         char usage[64];
         if (!is_of(command->in, replay))
             continue;
         snprintf(usage, sizeof usage, ":%s %s", command->name, command->usage);
-        add(lines, "  %-32s %s", usage, command->summary);
+        fprintf(out, "  %-32s %s\n", usage, command->summary);
     }
 }
 
-static void add_settings(struct lines *lines, bool replay)
+static void add_settings(FILE *out, bool replay)
 {
-    add(lines, "%s", "");
-    add(lines, replay ? "Settings, as :speed 2 or :set speed=2"
-                      : "Settings, as :temp 0.8 or :set temp=0.8, besides parameters of the "
-                        "drafter");
+    fputc('\n', out);
+    fputs(replay ? "Settings, as :speed 2 or :set speed=2\n"
+                 : "Settings, as :temp 0.8 or :set temp=0.8, besides parameters of the "
+                   "drafter\n",
+          out);
     for (int i = 0; esp_setting(i); i++) {
         char usage[64];
         if (!is_of(esp_setting_place(esp_setting(i)), replay))
             continue;
         snprintf(usage, sizeof usage, "%s %s", esp_setting(i)->key, esp_setting(i)->values);
-        add(lines, "  %-32s %s", usage, esp_setting(i)->summary);
+        fprintf(out, "  %-32s %s\n", usage, esp_setting(i)->summary);
     }
 }
 
-static void add_texts(struct lines *lines, const char *const *texts)
+/* Cuts a text into its lines, with NULL at the end. It belongs to the first of them. */
+static char **split(char *text)
 {
-    for (; *texts; texts++)
-        add(lines, "%s", *texts);
+    size_t count = 0;
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        count++;
+    char **lines = calloc(count + 1, sizeof *lines);
+    for (size_t i = 0; lines && i < count; i++) {
+        char *end = strchr(text, '\n');
+        *end = '\0';
+        lines[i] = text;
+        text = end + 1;
+    }
+    if (!lines)
+        free(text);
+    return lines;
 }
 
 char **esp_catalogue_help(bool replay)
 {
-    static const char *const prompts[] = {
-        "",
-        "Prompts",
-        "  Enter submits the line as a prompt; on an empty line it continues the text.",
-        "  A prompt starts a new paragraph; with a leading space it continues the line.",
+    static const char prompts[] =
+        "\nPrompts\n"
+        "  Enter submits the line as a prompt; on an empty line it continues the text.\n"
+        "  A prompt starts a new paragraph; with a leading space it continues the line.\n"
         "  A line that starts with : is a command, one with / a search; /SETTING VALUE means "
-        ":SETTING VALUE.",
+        ":SETTING VALUE.\n"
         "  C-j or M-Enter starts a new line; C-x C-e opens your editor; Esc stops the "
-        "generation.",
+        "generation.\n"
         "  Editing keys are those of GNU readline (~/.inputrc); Up and Down recall earlier "
-        "lines.",
-        NULL,
-    };
-    static const char *const text[] = {
-        "",
-        "In the text",
+        "lines.\n";
+    static const char text[] =
+        "\nIn the text\n"
         "  dim: the prompt      underlined: drafted and accepted      plain: from the target "
-        "itself",
-        "In the tree",
+        "itself\n"
+        "In the tree\n"
         "  bold with a mark: accepted      dim with a cross: rejected      dashed: cut, not "
-        "verified",
-        "In a comparison",
-        "  two trees from the same place in the text; below the text, the iterations of each",
+        "verified\n"
+        "In a comparison\n"
+        "  two trees from the same place in the text; below the text, the iterations of each\n"
         "  Left Right: to the next start of either one      PgUp PgDn: to the next start of "
-        "both",
-        "",
-        NULL,
-    };
-    struct lines lines = {.count = 0};
+        "both\n\n";
+    char *all = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&all, &length);
+    if (!out)
+        return NULL;
     if (replay) {
-        add(&lines, "%s", replay_heading);
-        add_keys(&lines, true, true);
-        add(&lines, "%s", "");
+        fprintf(out, "%s\n", replay_heading);
+        add_keys(out, true, true);
+        fputc('\n', out);
     }
-    add(&lines, "Keys");
-    add_keys(&lines, false, replay);
-    if (!replay)
-        add_texts(&lines, prompts);
-    add_texts(&lines, text);
-    add_commands(&lines, replay);
-    add_settings(&lines, replay);
-    if (!lines.failed)
-        return lines.line;
-    esp_catalogue_free(lines.line);
+    fputs("Keys\n", out);
+    add_keys(out, false, replay);
+    fprintf(out, "%s%s", replay ? "" : prompts, text);
+    add_commands(out, replay);
+    add_settings(out, replay);
+    if (fclose(out) == 0)
+        return split(all);
+    free(all);
     return NULL;
 }
 
 void esp_catalogue_free(char **lines)
 {
-    for (char **line = lines; line && *line; line++)
-        free(*line);
+    if (lines)
+        free(*lines);
     free(lines);
 }
 

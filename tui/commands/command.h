@@ -18,9 +18,12 @@ struct esp_command_ops {
     /* `arguments` has no surrounding blanks; it starts with the '!' of ":name! ...". Returns 0
      * or a negative status; the reply holds the message. */
     int (*run)(struct esp_control *control, const char *arguments);
-    /* Adds completions of `word`; `before`: the arguments up to it. May be NULL. */
-    void (*complete)(const struct esp_control *control, const char *before, const char *word,
-                     struct esp_choices *choices);
+    /* Words that complete the first argument, each with a summary. */
+    struct {
+        const char *word, *summary;
+    } offers[5]; /* the last one is NULL */
+    /* Adds other completions; choices->before: the arguments up to the word. May be NULL. */
+    void (*complete)(const struct esp_control *control, struct esp_choices *choices);
     /* The arguments to insert when a key begins the command, from the current view: "" or words
      * with a blank after each. May be NULL. */
     const char *(*begin)(const struct esp_control *control);
@@ -38,7 +41,6 @@ int esp_command_run(struct esp_control *control, const char *line);
 /* The arguments that a key adds to the line that it begins; "": none. */
 const char *esp_command_begin(const struct esp_control *control, const char *line);
 /* Completes a word of a line that starts with ':'. */
-void esp_command_complete(struct esp_control *control, const char *before, const char *word,
-                          struct esp_choices *choices);
+void esp_command_complete(const struct esp_control *control, struct esp_choices *choices);
 
 #endif

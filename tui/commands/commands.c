@@ -147,24 +147,27 @@ const char *esp_command_begin(const struct esp_control *control, const char *lin
 
 /* ------------------------------------------------------------------ completion */
 
-void esp_command_complete(struct esp_control *control, const char *before, const char *word,
-                          struct esp_choices *choices)
+void esp_command_complete(const struct esp_control *control, struct esp_choices *choices)
 {
     const char *name;
     size_t length;
-    const char *arguments = split(before, &name, &length);
+    const char *arguments = split(choices->before, &name, &length);
     if (length == 0) {
         for (int i = 0; i < COMMANDS; i++)
             if (esp_control_is_in(control, commands[i]->in))
-                esp_choices_offer(choices, word, commands[i]->name, commands[i]->summary);
+                esp_choices_offer(choices, commands[i]->name, commands[i]->summary);
         for (int i = 0; esp_setting(i); i++)
             if (esp_control_is_in(control, esp_setting_place(esp_setting(i))))
-                esp_choices_offer(choices, word, esp_setting(i)->key, esp_setting(i)->summary);
+                esp_choices_offer(choices, esp_setting(i)->key, esp_setting(i)->summary);
         return;
     }
     struct meaning meaning = find(control, name, length);
-    if (meaning.command && meaning.command->complete)
-        meaning.command->complete(control, arguments, word, choices);
+    const struct esp_command_ops *command = meaning.command;
+    choices->before = arguments;
+    for (int i = 0; command && !*arguments && command->offers[i].word; i++)
+        esp_choices_offer(choices, command->offers[i].word, command->offers[i].summary);
+    if (command && command->complete)
+        command->complete(control, choices);
     if (meaning.setting)
-        esp_setting_complete_value(control, meaning.setting->key, arguments, word, choices);
+        esp_setting_complete_value(control, meaning.setting->key, choices);
 }

@@ -10,31 +10,28 @@
 
 #include "engine/find_models.h"
 
-void esp_choices_offer(struct esp_choices *choices, const char *word, const char *text,
-                       const char *summary)
+void esp_choices_offer(struct esp_choices *choices, const char *text, const char *summary)
 {
-    if (strncmp(text, word, strlen(word)) == 0)
+    if (strncmp(text, choices->word, strlen(choices->word)) == 0)
         esp_choices_add(choices, text, summary);
 }
 
-void esp_complete_words(const char *words, const char *word, struct esp_choices *choices)
+void esp_complete_words(const char *words, struct esp_choices *choices)
 {
     while (words && *words) {
         char value[64];
         size_t length = strcspn(words, "|");
         snprintf(value, sizeof value, "%.*s", (int)length, words);
         if (!isupper((unsigned char)*value))
-            esp_choices_offer(choices, word, value, NULL);
+            esp_choices_offer(choices, value, NULL);
         words += length + (words[length] == '|');
     }
 }
 
-void esp_complete_value(const struct esp_param_info *param, const char *word,
-                        struct esp_choices *choices)
+void esp_complete_value(const struct esp_param_info *param, struct esp_choices *choices)
 {
     choices->append = '\0';
-    esp_complete_words(strcmp(param->type, "flag") == 0 ? "on|off" : param->choices, word,
-                       choices);
+    esp_complete_words(strcmp(param->type, "flag") == 0 ? "on|off" : param->choices, choices);
 }
 
 /* The parameter in the "...,key=" at the end of `before`. */
@@ -53,8 +50,7 @@ static bool named_param(enum esp_list list, const char *item, const char *before
     return false;
 }
 
-void esp_complete_spec(enum esp_list list, const char *before, const char *word,
-                       struct esp_choices *choices)
+void esp_complete_spec(enum esp_list list, const char *before, struct esp_choices *choices)
 {
     char item[64];
     struct esp_item entry;
@@ -62,16 +58,16 @@ void esp_complete_spec(enum esp_list list, const char *before, const char *word,
     size_t length = strcspn(before, ":");
     if (before[length] == '\0') {
         for (int i = 0; esp_item(list, i, &entry); i++)
-            esp_choices_offer(choices, word, entry.name, entry.summary);
+            esp_choices_offer(choices, entry.name, entry.summary);
         return;
     }
     snprintf(item, sizeof item, "%.*s", (int)length, before);
     choices->append = '=';
     if (named_param(list, item, before, &param))
-        esp_complete_value(&param, word, choices);
+        esp_complete_value(&param, choices);
     else
         for (int i = 0; esp_item_param(list, item, i, &param); i++)
-            esp_choices_offer(choices, word, param.name, param.help);
+            esp_choices_offer(choices, param.name, param.help);
 }
 
 /* ------------------------------------------------------------------ paths */
@@ -106,7 +102,7 @@ static bool is_gguf(const char *name)
 
 /* Adds an entry of a folder as a continuation of the word. */
 static void offer_entry(const char *folder, const char *name, const char *typed, size_t skip,
-                        const char *word, bool models, struct esp_choices *choices)
+                        bool models, struct esp_choices *choices)
 {
     char path[1300], text[1300];
     struct stat status;
@@ -123,9 +119,9 @@ static void offer_entry(const char *folder, const char *name, const char *typed,
     if (is_folder)
         text[used++] = '/';
     text[used] = '\0';
-    size_t before = strlen(typed) - strlen(word);
+    size_t before = strlen(typed) - strlen(choices->word);
     if (strncmp(text, typed, before) == 0)
-        esp_choices_offer(choices, word, text + before, NULL);
+        esp_choices_offer(choices, text + before, NULL);
 }
 
 static int by_text(const void *a, const void *b)
@@ -133,12 +129,12 @@ static int by_text(const void *a, const void *b)
     return strcmp(((const struct esp_choice *)a)->text, ((const struct esp_choice *)b)->text);
 }
 
-void esp_complete_path(const char *before, const char *word, bool models,
-                       struct esp_choices *choices)
+void esp_complete_path(bool models, struct esp_choices *choices)
 {
     char typed[1024], above[1024], folder[1024];
     const int first = choices->count;
-    int length = snprintf(typed, sizeof typed, "%s%s", path_start(before), word);
+    int length =
+        snprintf(typed, sizeof typed, "%s%s", path_start(choices->before), choices->word);
     choices->append = '\0';
     if (length >= (int)sizeof typed)
         return;
@@ -150,11 +146,17 @@ void esp_complete_path(const char *before, const char *word, bool models,
     struct dirent *entry;
     while (entries && (entry = readdir(entries)))
         if (entry->d_name[0] != '.' || typed[skip] == '.')
-            offer_entry(folder, entry->d_name, typed, skip, word, models, choices);
+            offer_entry(folder, entry->d_name, typed, skip, models, choices);
     if (entries)
         closedir(entries);
     qsort(choices->choice + first, (size_t)(choices->count - first), sizeof *choices->choice,
           by_text);
+}
+
+void esp_complete_file(const struct esp_control *control, struct esp_choices *choices)
+{
+    (void)control;
+    esp_complete_path(false, choices);
 }
 
 /* Whether a name can be typed as one word. */
@@ -182,7 +184,7 @@ static void describe_model(struct esp_found_model *model, struct esp_found_model
                  *model->family ? ", " : "", model->family);
 }
 
-void esp_complete_model(const char *target_name, const char *word, struct esp_choices *choices)
+void esp_complete_model(const char *target_name, struct esp_choices *choices)
 {
     struct esp_found_models found;
     struct esp_found_model target;
@@ -194,10 +196,11 @@ void esp_complete_model(const char *target_name, const char *word, struct esp_ch
     if (esp_find_models(&found) == 0) {
         for (int i = 0; i < found.count; i++) {
             struct esp_found_model *model = &found.models[i];
-            if (!is_word(model->name) || strncmp(model->name, word, strlen(word)) != 0)
+            if (!is_word(model->name) ||
+                strncmp(model->name, choices->word, strlen(choices->word)) != 0)
                 continue;
             describe_model(model, paired ? &target : NULL, &checked, text, sizeof text);
-            esp_choices_offer(choices, word, model->name, text);
+            esp_choices_offer(choices, model->name, text);
         }
     }
     esp_found_models_free(&found);

@@ -5,24 +5,24 @@
 #include "engine/espalier.h"
 #include "tui/view/choices.h"
 
-/* Adds `text` if it starts with `word`. */
-void esp_choices_offer(struct esp_choices *choices, const char *word, const char *text,
-                       const char *summary);
+/* Adds `text` if it starts with the word. */
+void esp_choices_offer(struct esp_choices *choices, const char *text, const char *summary);
 /* Offers the lower-case words of "a|b|NUMBER". */
-void esp_complete_words(const char *words, const char *word, struct esp_choices *choices);
-/* Completes "name:key=value,..." from a list of drafters or verifiers. */
-void esp_complete_spec(enum esp_list list, const char *before, const char *word,
-                       struct esp_choices *choices);
+void esp_complete_words(const char *words, struct esp_choices *choices);
+/* Completes "name:key=value,..." from a list of drafters or verifiers; `before`: its part before
+ * the word. */
+void esp_complete_spec(enum esp_list list, const char *before, struct esp_choices *choices);
 /* Completes the value of a parameter that is a choice or a flag. */
-void esp_complete_value(const struct esp_param_info *param, const char *word,
-                        struct esp_choices *choices);
+void esp_complete_value(const struct esp_param_info *param, struct esp_choices *choices);
 /* Resolves '~' and escaped blanks in a typed path. */
 void esp_typed_path(char *path, size_t size, const char *typed);
-/* Completes a path; `before` may hold its beginning. `models`: only folders and GGUF files. */
-void esp_complete_path(const char *before, const char *word, bool models,
-                       struct esp_choices *choices);
+/* Completes a path, which may begin before the word. `models`: only folders and GGUF files. */
+void esp_complete_path(bool models, struct esp_choices *choices);
+/* The same for any file; for `complete` of commands. */
+struct esp_control;
+void esp_complete_file(const struct esp_control *control, struct esp_choices *choices);
 /* Completes the name of a model. With a target, the summaries tell how well each fits as its
  * draft. */
-void esp_complete_model(const char *target, const char *word, struct esp_choices *choices);
+void esp_complete_model(const char *target, struct esp_choices *choices);
 
 #endif

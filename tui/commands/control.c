@@ -29,10 +29,10 @@ int esp_ask(struct esp_control *control, const char *line, const char *format, .
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(control->question, sizeof control->question, format, args);
+    vsnprintf(control->question.text, sizeof control->question.text, format, args);
     va_end(args);
-    snprintf(control->if_yes, sizeof control->if_yes, "%s", line);
-    control->changed = true;
+    snprintf(control->question.if_yes, sizeof control->question.if_yes, "%s", line);
+    control->requests.changed = true;
     return ESP_OK;
 }
 
@@ -44,7 +44,7 @@ bool esp_control_is_in(const struct esp_control *control, enum esp_place place)
 int esp_control_step_mode(struct esp_control *control, bool on)
 {
     control->ui.stepping = on;
-    control->changed = true;
+    control->requests.changed = true;
     esp_mailbox_step_mode(esp_worker_mailbox(control->worker), on);
     if (on && !esp_state_is_busy(&control->state))
         return esp_answer(control,
@@ -55,7 +55,7 @@ int esp_control_step_mode(struct esp_control *control, bool on)
 void esp_control_pace(struct esp_control *control, double pace)
 {
     control->ui.pace = pace;
-    control->changed = true;
+    control->requests.changed = true;
     esp_mailbox_pace(esp_worker_mailbox(control->worker), pace);
     if (pace > 0)
         control->pace = pace;
@@ -64,32 +64,32 @@ void esp_control_pace(struct esp_control *control, double pace)
 int esp_control_theme(struct esp_control *control, const char *name, char *err, size_t errlen)
 {
     char whole[PATH_MAX];
-    int status = esp_theme_load(&control->theme, name, err, errlen);
+    int status = esp_theme_load(&control->settings.theme, name, err, errlen);
     if (status < 0)
         return status;
-    snprintf(control->theme_name, sizeof control->theme_name, "%.1023s",
+    snprintf(control->settings.theme_name, sizeof control->settings.theme_name, "%.1023s",
              strchr(name, '/') && realpath(name, whole) ? whole : name);
-    control->new_theme = control->changed = true;
+    control->requests.new_theme = control->requests.changed = true;
     return ESP_OK;
 }
 
 int esp_control_copy(struct esp_control *control, const char *bytes, size_t length)
 {
-    free(control->clipboard);
-    control->clipboard = malloc(length);
-    control->clipboard_length = control->clipboard ? length : 0;
-    if (!control->clipboard)
+    free(control->requests.clipboard);
+    control->requests.clipboard = malloc(length);
+    control->requests.clipboard_length = control->requests.clipboard ? length : 0;
+    if (!control->requests.clipboard)
         return esp_refuse(control, "no memory for the clipboard");
-    memcpy(control->clipboard, bytes, length);
+    memcpy(control->requests.clipboard, bytes, length);
     return esp_answer(control, "%zu bytes copied to the clipboard, if the terminal supports it",
                       length);
 }
 
-void esp_control_line(struct esp_control *control, const char *line, bool if_empty)
+void esp_request_line(struct esp_requests *requests, const char *line, bool if_empty)
 {
-    free(control->line);
-    control->line = strdup(line);
-    control->line_if_empty = if_empty;
+    free(requests->line);
+    requests->line = strdup(line);
+    requests->line_if_empty = if_empty;
 }
 
 bool esp_control_stop_engine(struct esp_control *control)
@@ -97,7 +97,7 @@ bool esp_control_stop_engine(struct esp_control *control)
     char *prompt = esp_mailbox_stop(esp_worker_mailbox(control->worker));
     const bool withdrawn = prompt && *prompt;
     if (withdrawn)
-        esp_control_line(control, prompt, true);
+        esp_request_line(&control->requests, prompt, true);
     free(prompt);
     return withdrawn;
 }
@@ -119,14 +119,15 @@ void esp_control_page(struct esp_control *control, const struct esp_page_ops *op
     if (control->page.ops)
         control->page.ops->close(control->page.data);
     control->page = (struct esp_page){ops, data};
-    control->changed = true;
+    control->requests.changed = true;
 }
 
 int esp_control_end_export(struct esp_control *control)
 {
-    if (!control->export)
+    if (!control->requests.export)
         return ESP_OK;
-    int status = esp_export_job_end(control->export, control->reply, sizeof control->reply);
-    control->export = NULL;
+    int status =
+        esp_export_job_end(control->requests.export, control->reply, sizeof control->reply);
+    control->requests.export = NULL;
     return status;
 }

@@ -2,18 +2,17 @@
  *
  * A live session has a worker and no player; a replay has a player and no worker. Functions
  * that take a control return 0 or a negative status, with a message for the user in `reply`.
- * Only tui/app shows it. Requests to the terminal or the input line (leave, a line to edit,
- * bytes for the clipboard) are fields that tui/app fulfils.
+ * Only tui/app shows it. A function that needs only one part of the control takes this part.
  */
 #ifndef ESP_CONTROL_H
 #define ESP_CONTROL_H
 
-#include "tui/commands/config_file.h"
+#include "tui/commands/configuration.h"
 #include "tui/model/export_job.h"
 #include "tui/view/page.h"
 #include "tui/view/theme.h"
 #include "tui/view/ui.h"
-#include "tui/worker/race_run.h"
+#include "tui/model/race.h"
 #include "tui/worker/worker.h"
 
 enum { ESP_MOST_SETTINGS = 64 };
@@ -22,14 +21,14 @@ enum { ESP_MOST_SETTINGS = 64 };
 struct esp_interface_options {
     struct esp_engine_options engine;
     struct esp_session_options session;
-    const char *prompt; /* submitted when the models are loaded; NULL: none */
-    int tokens;         /* new tokens per prompt; 0: 256 */
-    bool ascii;         /* draw only ASCII */
-    const char *record; /* file to record to from the start; NULL: none */
-    bool force;         /* overwrite it */
-    const char *theme;  /* name of a theme; NULL: the default */
-    const char *config; /* configuration file; NULL: the user's */
-    bool no_config;     /* read no configuration file */
+    const char *prompt;            /* submitted when the models are loaded; NULL: none */
+    int tokens;                    /* new tokens per prompt; 0: 256 */
+    bool ascii;                    /* draw only ASCII */
+    const char *record;            /* file to record to from the start; NULL: none */
+    bool force;                    /* overwrite it */
+    const char *theme;             /* name of a theme; NULL: the default */
+    const char *config;            /* configuration file; NULL: the user's */
+    bool no_config;                /* read no configuration file */
     bool given[ESP_MOST_SETTINGS]; /* settings whose flags override the file */
     /* The recording to replay, without models; NULL: a live session. `speed` and `idle`: see
      * player.h. */
@@ -37,7 +36,7 @@ struct esp_interface_options {
     double speed, idle;
     /* Open a race, and leave at its end: of two recordings, or as `race` configures it. */
     const char *race_recordings[2];
-    const struct esp_race_choice *race;
+    const struct esp_race_options *race;
     const char *lesson; /* open it, and leave at its end; "": the list; NULL: none */
 };
 
@@ -50,43 +49,41 @@ struct esp_turn {
     char *text;
 };
 
-struct esp_control {
-    struct esp_state state;
-    struct esp_ui ui;
-    struct esp_page page;            /* covers the panes */
-    const struct esp_canvas *canvas; /* for its size and glyphs */
-    struct esp_worker *worker;       /* NULL in a replay */
-    struct esp_player *player;       /* NULL in a live session (replay.h) */
-    char reply[512];                 /* message for the user; "": none */
-
-    /* A question that waits for y, and the command that y runs. */
-    char question[256]; /* "": none */
-    char if_yes[64];
-
-    /* Prompts. */
-    struct esp_turn *turns; /* (turn_count) of the text */
-    int turn_count;
+/* The prompts of the text (prompts.h). */
+struct esp_prompts {
+    struct esp_turn *turns; /* (count) */
+    int count;
     int kept;         /* tokens of the text that remain after all posted commands; -1: all */
     bool retokenized; /* other models tokenized the text: starts of prompts are unknown */
+};
 
-    /* Settings. */
+/* The settings (settings.h), except those that only the session or the view holds. */
+struct esp_interface_settings {
     struct esp_interface_options options;
     char target[1200], draft[1200], backend[32]; /* strings of the options */
     struct esp_configuration config;
     bool chosen[ESP_MOST_SETTINGS]; /* set by the user anywhere; the others are defaults */
     char *said[ESP_MOST_SETTINGS];  /* texts of the session, as they were set last */
     int tokens;                     /* new tokens per prompt */
-    int races;                      /* races so far; each gets a new seed */
-    double pace; /* pace to which ESP_ACTION_FULL_SPEED returns; in a replay a speed */
     bool mouse;
     struct esp_theme theme;
     char theme_name[1024]; /* or the full path of its file */
+};
 
-    /* A replay. */
-    char typed[8];   /* digits */
-    double typed_at; /* time of the last digit */
+/* A question that waits for y, and the command that y runs. */
+struct esp_question {
+    char text[256]; /* "": none */
+    char if_yes[64];
+};
 
-    /* Requests to the app. */
+/* A number that is typed in a replay. */
+struct esp_typed {
+    char digits[8];
+    double at; /* time of the last digit */
+};
+
+/* Requests to the app. */
+struct esp_requests {
     bool changed;   /* draw the canvas again */
     bool new_theme; /* show the new theme */
     bool leaving;
@@ -96,6 +93,23 @@ struct esp_control {
     char *clipboard;    /* (clipboard_length) bytes for the terminal's clipboard, allocated */
     size_t clipboard_length;
     struct esp_export_job *export; /* running export, or NULL */
+};
+
+struct esp_control {
+    struct esp_state state;
+    struct esp_ui ui;
+    struct esp_page page;            /* covers the panes */
+    const struct esp_canvas *canvas; /* for its size and glyphs */
+    struct esp_worker *worker;       /* NULL in a replay */
+    struct esp_player *player;       /* NULL in a live session (replay.h) */
+    char reply[512];                 /* message for the user; "": none */
+    struct esp_prompts prompts;
+    struct esp_interface_settings settings;
+    struct esp_question question;
+    struct esp_typed typed;
+    struct esp_requests requests;
+    double pace; /* pace to which ESP_ACTION_FULL_SPEED returns; in a replay a speed */
+    int races;   /* races so far; each gets a new seed */
 };
 
 /* Sets the reply; returns 0. */
@@ -120,7 +134,7 @@ int esp_control_theme(struct esp_control *control, const char *name, char *err, 
 /* Requests to copy bytes to the terminal's clipboard. */
 int esp_control_copy(struct esp_control *control, const char *bytes, size_t length);
 /* Requests to replace the input line. */
-void esp_control_line(struct esp_control *control, const char *line, bool if_empty);
+void esp_request_line(struct esp_requests *requests, const char *line, bool if_empty);
 /* Stops the generation. A prompt that the engine has not begun to read returns to the input
  * line, if that is empty; then the result is true. */
 bool esp_control_stop_engine(struct esp_control *control);

@@ -14,14 +14,14 @@
 #include "tui/commands/settings.h"
 
 __attribute__((format(printf, 4, 5))) static void
-add(struct esp_control *control, const char *kind, const char *summary, const char *format, ...)
+add(struct esp_palette *palette, const char *kind, const char *summary, const char *format, ...)
 {
     char line[128];
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    esp_palette_add(&control->ui.palette, kind, line, summary, NULL);
+    esp_palette_add(palette, kind, line, summary, NULL);
 }
 
 static void add_commands(struct esp_control *control)
@@ -30,16 +30,16 @@ static void add_commands(struct esp_control *control)
         const struct esp_command_ops *command = esp_command(i);
         bool complete = !*command->usage || *command->usage == '[';
         if (esp_control_is_in(control, command->in))
-            add(control, "command", command->summary, ":%s%s", command->name,
+            add(&control->ui.palette, "command", command->summary, ":%s%s", command->name,
                 complete ? "" : " ");
     }
 }
 
-static void add_list(struct esp_control *control, enum esp_list list, const char *key)
+static void add_list(struct esp_palette *palette, enum esp_list list, const char *key)
 {
     struct esp_item item;
     for (int i = 0; esp_item(list, i, &item); i++)
-        add(control, key, item.summary, ":%s %s", key, item.name);
+        add(palette, key, item.summary, ":%s %s", key, item.name);
 }
 
 static void add_settings(struct esp_control *control)
@@ -50,7 +50,7 @@ static void add_settings(struct esp_control *control)
             continue;
         esp_setting_get(control, i, now, sizeof now);
         snprintf(summary, sizeof summary, "%s; now %s", esp_setting(i)->summary, now);
-        add(control, "setting", *now ? summary : esp_setting(i)->summary, ":%s ",
+        add(&control->ui.palette, "setting", *now ? summary : esp_setting(i)->summary, ":%s ",
             esp_setting(i)->key);
     }
 }
@@ -62,23 +62,23 @@ static void add_parameters(struct esp_control *control)
     const char *drafter = control->state.loaded.drafter;
     snprintf(name, sizeof name, "%.*s", (int)strcspn(drafter, ":"), drafter);
     for (int i = 0; esp_item_param(ESP_DRAFTERS, name, i, &param); i++)
-        add(control, "parameter", param.help, ":set %s=", param.name);
+        add(&control->ui.palette, "parameter", param.help, ":set %s=", param.name);
 }
 
-static void add_models(struct esp_control *control)
+static void add_models(struct esp_palette *palette)
 {
-    struct esp_choices choices = {.count = 0};
-    esp_complete_model(NULL, "", &choices);
+    struct esp_choices choices = {.before = "", .word = ""};
+    esp_complete_model(NULL, &choices);
     for (int i = 0; i < choices.count; i++)
-        add(control, "model", choices.choice[i].summary, ":model %s", choices.choice[i].text);
+        add(palette, "model", choices.choice[i].summary, ":model %s", choices.choice[i].text);
     esp_choices_clear(&choices);
 }
 
-static void add_themes(struct esp_control *control)
+static void add_themes(struct esp_palette *palette)
 {
     char name[64];
     for (int i = 0; esp_theme_list(i, name, sizeof name) == 0; i++)
-        add(control, "theme", "colours", ":theme %s", name);
+        add(palette, "theme", "colours", ":theme %s", name);
 }
 
 static void add_keys(struct esp_control *control)
@@ -122,19 +122,19 @@ void esp_palette_menu(struct esp_control *control, enum esp_list list)
     palette->title =
         drafters ? "drafter: how trees are drafted" : "verifier: the rule that accepts tokens";
     palette->skipped = (int)strlen(key) + 2;
-    add(control, key,
+    add(palette, key,
         drafters ? "the default of these models" : "the best lossless one for the drafter",
         ":%s auto", key);
     for (int i = 0; esp_item(list, i, &item); i++) {
         /* A verifier that the user did not choose follows the drafter. */
-        const char *with = !drafters                   ? item.name
-                           : control->chosen[verifier] ? loaded->verifier
-                                                       : NULL;
+        const char *with = !drafters                            ? item.name
+                           : control->settings.chosen[verifier] ? loaded->verifier
+                                                                : NULL;
         const bool refused = control->state.ready &&
                              esp_choice_check(drafters ? item.name : loaded->drafter, with,
                                               loaded->values.temperature,
                                               loaded->draft[0] != '\0', why, sizeof why) < 0;
-        add(control, key, refused ? without_name(why, key, item.name) : item.summary, ":%s %s",
+        add(palette, key, refused ? without_name(why, key, item.name) : item.summary, ":%s %s",
             key, item.name);
         esp_palette_mark(palette,
                          strlen(item.name) == strcspn(now, ":") &&
@@ -146,19 +146,20 @@ void esp_palette_menu(struct esp_control *control, enum esp_list list)
 
 void esp_palette_fill(struct esp_control *control)
 {
-    esp_palette_open(&control->ui.palette);
+    struct esp_palette *palette = &control->ui.palette;
+    esp_palette_open(palette);
     add_commands(control);
     if (!control->player) {
-        add_list(control, ESP_DRAFTERS, "drafter");
-        add_list(control, ESP_VERIFIERS, "verifier");
+        add_list(palette, ESP_DRAFTERS, "drafter");
+        add_list(palette, ESP_VERIFIERS, "verifier");
     }
     add_settings(control);
     if (!control->player) {
         add_parameters(control);
-        add_list(control, ESP_BACKENDS, "backend");
-        add_models(control);
+        add_list(palette, ESP_BACKENDS, "backend");
+        add_models(palette);
     }
-    add_themes(control);
+    add_themes(palette);
     add_keys(control);
-    esp_palette_filter(&control->ui.palette);
+    esp_palette_filter(palette);
 }

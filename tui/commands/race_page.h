@@ -4,9 +4,8 @@
 
 #include "tui/commands/control.h"
 
-/* Opens the page; the worker decodes. Except for the drafters, the strings of the choice must
- * outlive the race. */
-int esp_race_page_open(struct esp_control *control, const struct esp_race_choice *choice);
+/* Opens the page; the worker decodes. See esp_race_new(). */
+int esp_race_page_open(struct esp_control *control, const struct esp_race_options *options);
 /* Opens the page with two recordings. */
 int esp_race_page_read(struct esp_control *control, const char *const paths[2], char *err,
                        size_t errlen);

@@ -14,16 +14,16 @@ static const double ANEW = 1.5; /* seconds after which a digit starts a new numb
 
 /* ------------------------------------------------------------------ moving */
 
-/* After a jump, a held tree belongs to another iteration. */
-static int follow(struct esp_control *control, int status, const char *err)
+/* After a jump, a held tree belongs to another iteration. Returns the status of the jump. */
+static int follow(struct esp_control *control, int status)
 {
     int stages;
     const struct esp_iteration *it = esp_state_iteration(&control->state, -1, &stages);
     if (control->ui.look.iteration >= 0)
         esp_look_hold(&control->ui.look, &control->state, it ? it->index : -1);
     control->ui.view[ESP_PANE_text].anchor = control->ui.look.match = -1;
-    control->changed = true;
-    return status < 0 ? esp_refuse(control, "%s", err) : ESP_OK;
+    control->requests.changed = true;
+    return status;
 }
 
 /* Continues to play after a jump. At the end it does not: playing would start from the
@@ -37,14 +37,14 @@ static void play_on(struct esp_control *control)
         esp_player_play(control->player, true, esp_clock(), err, sizeof err);
 }
 
-int esp_replay_go(struct esp_control *control, int iterations)
+/* Goes to the position after `iterations` iterations. */
+static int go(struct esp_control *control, int iterations)
 {
-    char err[512];
     if (esp_player_is_at_end(control->player) &&
         iterations < esp_player_iterations(control->player))
         control->player->playing = false;
-    int status =
-        follow(control, esp_player_go(control->player, iterations, err, sizeof err), err);
+    int status = follow(control, esp_player_go(control->player, iterations, control->reply,
+                                               sizeof control->reply));
     play_on(control);
     return status;
 }
@@ -55,43 +55,42 @@ int esp_replay_seek(struct esp_control *control, const char *where)
     char *end;
     long number = strtol(where, &end, 10);
     if (strcmp(where, "start") == 0)
-        return esp_replay_go(control, 0);
+        return go(control, 0);
     if (strcmp(where, "end") == 0)
-        return esp_replay_go(control, last + 1);
+        return go(control, last + 1);
     if (end == where || *end || number < 0 || number > last)
         return esp_refuse(control,
                           ":seek takes an iteration from 0 to %d, start or end, not '%.40s'",
                           last, where);
-    return esp_replay_go(control, (int)number + 1);
+    return go(control, (int)number + 1);
 }
 
 static int seek(struct esp_control *control, int at)
 {
-    char err[512];
-    int status = follow(control, esp_player_seek(control->player, at, 0, err, sizeof err), err);
+    int status = follow(control, esp_player_seek(control->player, at, 0, control->reply,
+                                                 sizeof control->reply));
     play_on(control);
     return status;
 }
 
 int esp_replay_play(struct esp_control *control, bool on)
 {
-    char err[512];
     bool anew = on && esp_player_is_at_end(control->player);
-    int status = esp_player_play(control->player, on, esp_clock(), err, sizeof err);
-    control->changed = true;
-    return anew || status < 0 ? follow(control, status, err) : ESP_OK;
+    int status = esp_player_play(control->player, on, esp_clock(), control->reply,
+                                 sizeof control->reply);
+    control->requests.changed = true;
+    return anew || status < 0 ? follow(control, status) : ESP_OK;
 }
 
 /* Moves by an iteration or a step, and pauses: the user wants to look. */
 static int move(struct esp_control *control, int direction, bool whole)
 {
-    char err[512];
     struct esp_player *player = control->player;
     player->playing = false;
-    return follow(control,
-                  whole ? esp_player_move(player, direction, err, sizeof err)
-                        : esp_player_step(player, direction, err, sizeof err),
-                  err);
+    return follow(
+        control,
+        whole ? esp_player_move(player, direction, control->reply, sizeof control->reply)
+              : esp_player_step(player, direction, control->reply, sizeof control->reply));
 }
 
 static int go_to_marker(struct esp_control *control, int direction)
@@ -152,7 +151,7 @@ int esp_replay_speed(struct esp_control *control, double speed)
     struct esp_player *player = control->player;
     if (player->speed > 0)
         control->pace = player->speed;
-    player->speed = control->options.speed = speed;
+    player->speed = control->settings.options.speed = speed;
     play_on(control);
     if (speed > 0)
         return esp_answer(control, "speed %gx; F6: as recorded", speed);
@@ -181,24 +180,24 @@ int esp_replay_idle(struct esp_control *control, double seconds)
 /* Goes to the tenth of a single digit. Several digits make the number for g. */
 static int type_digit(struct esp_control *control, int key)
 {
+    struct esp_typed *typed = &control->typed;
     double now = esp_clock();
-    if (now - control->typed_at > ANEW)
-        control->typed[0] = '\0';
-    control->typed_at = now;
-    size_t length = strlen(control->typed);
+    if (now - typed->at > ANEW)
+        typed->digits[0] = '\0';
+    typed->at = now;
+    size_t length = strlen(typed->digits);
     int tenths = esp_player_iterations(control->player) * (key - '0');
-    if (length + 1 < sizeof control->typed)
-        snprintf(control->typed + length, sizeof control->typed - length, "%c", key);
-    return esp_replay_go(control, tenths / 10);
+    if (length + 1 < sizeof typed->digits)
+        snprintf(typed->digits + length, sizeof typed->digits - length, "%c", key);
+    return go(control, tenths / 10);
 }
 
 int esp_replay_act(struct esp_control *control, int action, int key)
 {
-    char typed[sizeof control->typed];
+    const struct esp_typed typed = control->typed;
     struct esp_player *player = control->player;
-    memcpy(typed, control->typed, sizeof typed);
     if (action != ESP_ACTION_DIGIT)
-        control->typed[0] = '\0';
+        control->typed.digits[0] = '\0';
     switch (action) {
     case ESP_ACTION_PAUSE:
         return esp_replay_play(control, !player->playing);
@@ -214,8 +213,7 @@ int esp_replay_act(struct esp_control *control, int action, int key)
     case ESP_ACTION_LAST:
         if (control->ui.layout.focused || control->ui.help)
             return ESP_REPLAY_IGNORES;
-        return esp_replay_go(control,
-                             action == ESP_ACTION_FIRST ? 0 : esp_player_iterations(player));
+        return go(control, action == ESP_ACTION_FIRST ? 0 : esp_player_iterations(player));
     case ESP_ACTION_STAGE_BACK:
         return move(control, -1, false);
     case ESP_ACTION_STAGE_FORWARD:
@@ -229,9 +227,9 @@ int esp_replay_act(struct esp_control *control, int action, int key)
     case ESP_ACTION_DIGIT:
         return type_digit(control, key);
     case ESP_ACTION_GO:
-        return esp_replay_seek(control, *typed ? typed : "start");
+        return esp_replay_seek(control, *typed.digits ? typed.digits : "start");
     case ESP_ACTION_GO_END:
-        return esp_replay_go(control, esp_player_iterations(player));
+        return go(control, esp_player_iterations(player));
     case ESP_ACTION_MARKER_BACK:
         return go_to_marker(control, -1);
     case ESP_ACTION_MARKER_FORWARD:
@@ -248,7 +246,7 @@ int esp_replay_act(struct esp_control *control, int action, int key)
 
 int esp_replay_open(struct esp_control *control, char *err, size_t errlen)
 {
-    const struct esp_interface_options *options = &control->options;
+    const struct esp_interface_options *options = &control->settings.options;
     struct esp_player *player = calloc(1, sizeof *player);
     if (!player)
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the recording");
@@ -262,7 +260,7 @@ int esp_replay_open(struct esp_control *control, char *err, size_t errlen)
     control->pace = 1;
     control->player = player;
     control->ui.player = player;
-    control->ui.typed = control->typed;
+    control->ui.typed = control->typed.digits;
     return 0;
 }
 
@@ -276,16 +274,16 @@ void esp_replay_close(struct esp_control *control)
 
 int esp_replay_receive(struct esp_control *control)
 {
-    char err[512];
     bool played = control->player->playing;
-    int status = esp_player_advance(control->player, esp_clock(), err, sizeof err);
+    int status =
+        esp_player_advance(control->player, esp_clock(), control->reply, sizeof control->reply);
     if (status != 0 || played != control->player->playing)
-        control->changed = true;
-    return status < 0 ? esp_refuse(control, "%s", err) : ESP_OK;
+        control->requests.changed = true;
+    return status < 0 ? status : ESP_OK;
 }
 
-int esp_replay_wait(const struct esp_control *control)
+int esp_replay_wait(const struct esp_player *player)
 {
-    double seconds = esp_player_wait(control->player, esp_clock());
+    double seconds = esp_player_wait(player, esp_clock());
     return seconds < 0 ? -1 : (int)ceil(fmin(seconds, 1e3) * 1e3);
 }

@@ -24,14 +24,12 @@ int esp_replay_find(struct esp_control *control, int direction);
 int esp_replay_play(struct esp_control *control, bool on);
 /* Goes to an iteration by number, or to "start" or "end". */
 int esp_replay_seek(struct esp_control *control, const char *where);
-/* Goes to the position after `iterations` iterations. */
-int esp_replay_go(struct esp_control *control, int iterations);
 int esp_replay_speed(struct esp_control *control, double speed);
 int esp_replay_idle(struct esp_control *control, double seconds);
 
 /* Applies the events that are due. */
 int esp_replay_receive(struct esp_control *control);
 /* Milliseconds until the next event is due; -1: paused. */
-int esp_replay_wait(const struct esp_control *control);
+int esp_replay_wait(const struct esp_player *player);
 
 #endif

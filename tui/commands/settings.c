@@ -18,7 +18,7 @@
 
 static void limit_tokens(struct esp_control *control)
 {
-    ESP_WORKER_POST(control->worker, LIMIT, .number = {control->tokens});
+    ESP_WORKER_POST(control->worker, LIMIT, .number = {control->settings.tokens});
 }
 
 static int set_theme(struct esp_control *control, const char *value, char *err, size_t errlen)
@@ -28,20 +28,15 @@ static int set_theme(struct esp_control *control, const char *value, char *err, 
     return esp_control_theme(control, path, err, errlen);
 }
 
-static void get_theme(const struct esp_control *control, char *value, size_t size)
-{
-    snprintf(value, size, "%s", control->theme_name);
-}
-
-static void complete_theme(const char *before, const char *word, struct esp_choices *choices)
+static void complete_theme(struct esp_choices *choices)
 {
     char name[64];
-    if (strchr(before, '/') || strchr(word, '/')) {
-        esp_complete_path(before, word, false, choices);
+    if (strchr(choices->before, '/') || strchr(choices->word, '/')) {
+        esp_complete_path(false, choices);
         return;
     }
     for (int i = 0; esp_theme_list(i, name, sizeof name) == 0; i++)
-        esp_choices_offer(choices, word, name, NULL);
+        esp_choices_offer(choices, name, NULL);
 }
 
 static int set_pace(struct esp_control *control, const char *value, char *err, size_t errlen)
@@ -95,13 +90,12 @@ static void get_hidden(const struct esp_control *control, char *value, size_t si
                                      esp_panes[i]->name);
 }
 
-static void complete_hidden(const char *before, const char *word, struct esp_choices *choices)
+static void complete_hidden(struct esp_choices *choices)
 {
-    (void)before;
-    esp_choices_offer(choices, word, "none", "all panes are shown");
+    esp_choices_offer(choices, "none", "all panes are shown");
     for (int i = 0; i < ESP_PANES; i++)
         if (i != ESP_PANE_help)
-            esp_choices_offer(choices, word, esp_panes[i]->name, esp_panes[i]->summary);
+            esp_choices_offer(choices, esp_panes[i]->name, esp_panes[i]->summary);
     choices->append = '\0';
 }
 
@@ -109,16 +103,16 @@ static void complete_hidden(const char *before, const char *word, struct esp_cho
 
 static int set_speed(struct esp_control *control, const char *value, char *err, size_t errlen)
 {
-    int status = esp_speed_parse(value, &control->options.speed, err, errlen);
+    int status = esp_speed_parse(value, &control->settings.options.speed, err, errlen);
     if (status == 0 && control->player)
-        esp_replay_speed(control, control->options.speed);
+        esp_replay_speed(control, control->settings.options.speed);
     return status;
 }
 
 static void get_speed(const struct esp_control *control, char *value, size_t size)
 {
-    if (control->options.speed > 0)
-        snprintf(value, size, "%g", control->options.speed);
+    if (control->settings.options.speed > 0)
+        snprintf(value, size, "%g", control->settings.options.speed);
     else
         snprintf(value, size, "recorded");
 }
@@ -126,7 +120,7 @@ static void get_speed(const struct esp_control *control, char *value, size_t siz
 static void limit_pauses(struct esp_control *control)
 {
     if (control->player)
-        esp_replay_idle(control, control->options.idle);
+        esp_replay_idle(control, control->settings.options.idle);
 }
 
 /* ------------------------------------------------------------------ of the models */
@@ -176,7 +170,7 @@ static void limit_threads(struct esp_control *control, int *threads)
 static int set_option(struct esp_control *control, const char *key, const char *value,
                       char *err, size_t errlen)
 {
-    struct esp_engine_options *options = &control->options.engine;
+    struct esp_engine_options *options = &control->settings.options.engine;
     const struct esp_value_info *option = esp_engine_option_find(key);
     const bool zero =
         strcmp(value, "0") == 0 && strncmp(option->values, "auto|", strlen("auto|")) == 0;
@@ -196,7 +190,7 @@ static void get_option(const struct esp_control *control, const char *key, char 
                        size_t size)
 {
     const struct esp_value_info *option = esp_engine_option_find(key);
-    struct esp_engine_options now = control->options.engine;
+    struct esp_engine_options now = control->settings.options.engine;
     esp_value_check(option, &now, value, size);
     esp_value_write(option, &now, value, size);
 }
@@ -214,13 +208,14 @@ static int set_model(struct esp_control *control, const char *value, char *err, 
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "model takes a target and perhaps a draft, by name or path");
     if (!control->worker) {
-        snprintf(control->target, sizeof control->target, "%s", folder[0]);
-        snprintf(control->draft, sizeof control->draft, "%s", folder[1]);
-        control->options.engine.target = control->target;
-        control->options.engine.draft = *control->draft ? control->draft : NULL;
+        snprintf(control->settings.target, sizeof control->settings.target, "%s", folder[0]);
+        snprintf(control->settings.draft, sizeof control->settings.draft, "%s", folder[1]);
+        control->settings.options.engine.target = control->settings.target;
+        control->settings.options.engine.draft =
+            *control->settings.draft ? control->settings.draft : NULL;
         return ESP_OK;
     }
-    struct esp_engine_options *options = &control->options.engine;
+    struct esp_engine_options *options = &control->settings.options.engine;
     options->context = options->width = options->layers = 0; /* of another model */
     ESP_WORKER_POST(control->worker, LOAD,
                     .text = {"target", folder[0], *folder[1] ? folder[1] : NULL});
@@ -251,15 +246,15 @@ static void get_model(const struct esp_control *control, char *value, size_t siz
     }
 }
 
-static void complete_model(const char *before, const char *word, struct esp_choices *choices)
+static void complete_model(struct esp_choices *choices)
 {
-    esp_complete_path(before, word, true, choices);
+    esp_complete_path(true, choices);
     char target[1024];
-    const char *rest = before;
+    const char *rest = choices->before;
     if (!next_word(&rest, target, sizeof target))
-        esp_complete_model(NULL, word, choices);
+        esp_complete_model(NULL, choices);
     else if (*rest == ' ' && rest[strspn(rest, " ")] == '\0')
-        esp_complete_model(target, word, choices);
+        esp_complete_model(target, choices);
 }
 
 static int set_backend(struct esp_control *control, const char *value, char *err, size_t errlen)
@@ -271,50 +266,40 @@ static int set_backend(struct esp_control *control, const char *value, char *err
     if (!known)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "there is no backend '%.40s'; see espalier list backends", value);
-    snprintf(control->backend, sizeof control->backend, "%s", value);
-    control->options.engine.device = 0;
-    return set_option(control, "backend", control->backend, err, errlen);
+    snprintf(control->settings.backend, sizeof control->settings.backend, "%s", value);
+    control->settings.options.engine.device = 0;
+    return set_option(control, "backend", control->settings.backend, err, errlen);
 }
 
 static void get_backend(const struct esp_control *control, char *value, size_t size)
 {
     snprintf(value, size, "%s",
-             *control->state.loaded.backend ? control->state.loaded.backend : control->backend);
+             *control->state.loaded.backend ? control->state.loaded.backend
+                                            : control->settings.backend);
 }
 
-static void complete_backend(const char *before, const char *word, struct esp_choices *choices)
+static void complete_backend(struct esp_choices *choices)
 {
     struct esp_item item;
-    (void)before;
-    esp_choices_offer(choices, word, "auto", "the fastest available one");
+    esp_choices_offer(choices, "auto", "the fastest available one");
     for (int i = 0; esp_item(ESP_BACKENDS, i, &item); i++)
-        esp_choices_offer(choices, word, item.name, item.summary);
+        esp_choices_offer(choices, item.name, item.summary);
 }
 
 /* ------------------------------------------------------------------ of the session */
 
-static void get_drafter(const struct esp_control *control, char *value, size_t size)
+static void complete_drafter(struct esp_choices *choices)
 {
-    snprintf(value, size, "%s", control->state.loaded.drafter);
+    if (!*choices->before)
+        esp_choices_offer(choices, "auto", "the default of these models");
+    esp_complete_spec(ESP_DRAFTERS, choices->before, choices);
 }
 
-static void complete_drafter(const char *before, const char *word, struct esp_choices *choices)
+static void complete_verifier(struct esp_choices *choices)
 {
-    if (!*before)
-        esp_choices_offer(choices, word, "auto", "the default of these models");
-    esp_complete_spec(ESP_DRAFTERS, before, word, choices);
-}
-
-static void get_verifier(const struct esp_control *control, char *value, size_t size)
-{
-    snprintf(value, size, "%s", control->state.loaded.verifier);
-}
-
-static void complete_verifier(const char *before, const char *word, struct esp_choices *choices)
-{
-    if (!*before)
-        esp_choices_offer(choices, word, "auto", "the best lossless one");
-    esp_complete_spec(ESP_VERIFIERS, before, word, choices);
+    if (!*choices->before)
+        esp_choices_offer(choices, "auto", "the best lossless one");
+    esp_complete_spec(ESP_VERIFIERS, choices->before, choices);
 }
 
 /* ------------------------------------------------------------------ the table */
@@ -324,6 +309,7 @@ static void complete_verifier(const char *before, const char *word, struct esp_c
               .minimum = least,                                                                \
               .maximum = most,                                                                 \
               .offset = offsetof(struct esp_control, member)}
+#define TEXT(member) .text = offsetof(struct esp_control, member)
 
 static const struct esp_setting settings[] = {
     {"model", "TARGET [DRAFT]", "target and draft model: names, folders or GGUF files",
@@ -335,33 +321,33 @@ static const struct esp_setting settings[] = {
     ESP_ENGINE_VALUES(X)
 #undef X
         {"drafter", "NAME[:key=value,...]", "how trees are drafted", ESP_SETTING_SESSION,
-         .get = get_drafter, .complete = complete_drafter},
+         TEXT(state.loaded.drafter), .complete = complete_drafter},
     {"verifier", "NAME[:key=value,...]", "the rule that accepts tokens", ESP_SETTING_SESSION,
-     .get = get_verifier, .complete = complete_verifier},
+     TEXT(state.loaded.verifier), .complete = complete_verifier},
     {"n", "NUMBER", "new tokens per prompt", ESP_SETTING_PROMPT,
-     FIELD(whole, tokens, 1, 1000000), .changed = limit_tokens},
+     FIELD(whole, settings.tokens, 1, 1000000), .changed = limit_tokens},
 #define X(kind_of, member, name, minimum, maximum, value, words, help)                         \
     {name, words, help, .kind = ESP_SETTING_SESSION},
     ESP_SESSION_SETTINGS(X)
 #undef X
-        {"pace", "NUMBER|full",
-         "iterations per second: slower, to follow by eye; full: faster",
+        {"pace", "NUMBER|full", "iterations per second: slower, to follow by eye; full: faster",
          ESP_SETTING_PROMPT, .set = set_pace, .get = get_pace},
     {"theme", "NAME|FILE", "the colours", ESP_SETTING_INTERFACE, .set = set_theme,
-     .get = get_theme, .complete = complete_theme},
+     TEXT(settings.theme_name), .complete = complete_theme},
     {"layout", "beside|stacked", "the tree beside the text or below it", ESP_SETTING_INTERFACE,
      FIELD(either, ui.layout.stacked, 0, 1)},
     {"tree", "indented|right", "how trees are drawn: as indented rows, or growing to the right",
      ESP_SETTING_INTERFACE, FIELD(either, ui.look.grows_right, 0, 1)},
-    {"hidden", "PANE,...|none", "panes to hide", ESP_SETTING_INTERFACE,
-     .set = set_hidden, .get = get_hidden, .complete = complete_hidden},
+    {"hidden", "PANE,...|none", "panes to hide", ESP_SETTING_INTERFACE, .set = set_hidden,
+     .get = get_hidden, .complete = complete_hidden},
     {"mouse", "on|off", "click to focus, wheel to scroll", ESP_SETTING_INTERFACE,
-     FIELD(flag, mouse, 0, 1)},
+     FIELD(flag, settings.mouse, 0, 1)},
     {"speed", "NUMBER|recorded",
-     "speed of a replay: 0.25 to 16 times a pace to follow by eye, or as recorded", ESP_SETTING_REPLAY,
-     .set = set_speed, .get = get_speed},
+     "speed of a replay: 0.25 to 16 times a pace to follow by eye, or as recorded",
+     ESP_SETTING_REPLAY, .set = set_speed, .get = get_speed},
     {"idle", "SECONDS", "longest pause of a replay, in seconds; 0: no limit",
-     ESP_SETTING_REPLAY, FIELD(real, options.idle, 0, ESP_IDLE_MOST), .changed = limit_pauses},
+     ESP_SETTING_REPLAY, FIELD(real, settings.options.idle, 0, ESP_IDLE_MOST),
+     .changed = limit_pauses},
 };
 
 enum { SETTINGS = sizeof settings / sizeof *settings };
@@ -415,11 +401,11 @@ static int set_field(struct esp_control *control, const struct esp_setting *sett
 /* A text as it was given: "" if a line of the configuration cannot have it. */
 static void get_text(const struct esp_control *control, int index, char *value, size_t size)
 {
-    struct esp_session_values given = control->options.session.values;
+    struct esp_session_values given = control->settings.options.session.values;
     struct esp_value_info info;
     esp_value_info(esp_value_find(settings[index].key), &info);
-    if (control->said[index])
-        *esp_value_text(&info, &given) = control->said[index];
+    if (control->settings.said[index])
+        *esp_value_text(&info, &given) = control->settings.said[index];
     esp_value_write(&info, &given, value, size);
     const char *text = *esp_value_text(&info, &given);
     if (text && (strlen(text) >= size || strchr(text, '\n')))
@@ -439,6 +425,8 @@ void esp_setting_get(const struct esp_control *control, int index, char *value, 
     *value = '\0';
     if (settings[index].get)
         settings[index].get(control, value, size);
+    else if (settings[index].text > 0)
+        snprintf(value, size, "%s", (const char *)control + settings[index].text);
     else if (field.offset > 0)
         esp_value_write(&field, control, value, size);
     else if (settings[index].kind == ESP_SETTING_MODELS)
@@ -494,9 +482,9 @@ int esp_setting_change(struct esp_control *control, const char *key, const char 
         return status;
     if (control->player && (index < 0 || esp_setting_place(&settings[index]) == ESP_IN_LIVE))
         return 0;
-    control->chosen[index < 0 ? esp_setting_find("drafter", 7) : index] =
+    control->settings.chosen[index < 0 ? esp_setting_find("drafter", 7) : index] =
         index < 0 || strcmp(value, "auto") != 0; /* auto counts as not chosen */
-    control->changed = true;
+    control->requests.changed = true;
     if (index >= 0 && settings[index].set)
         return settings[index].set(control, value, err, errlen);
     if (index >= 0 && settings[index].field.offset > 0)
@@ -504,8 +492,8 @@ int esp_setting_change(struct esp_control *control, const char *key, const char 
     if (index >= 0 && settings[index].kind == ESP_SETTING_MODELS)
         return set_option(control, key, value, err, errlen);
     if (is_text(index)) {
-        free(control->said[index]);
-        control->said[index] = strdup(value);
+        free(control->settings.said[index]);
+        control->settings.said[index] = strdup(value);
     }
     esp_worker_set(control->worker, key, value, origin);
     return ESP_OK;
@@ -546,40 +534,38 @@ static void drafter_name(const struct esp_control *control, char *name, size_t s
 }
 
 void esp_setting_complete_value(const struct esp_control *control, const char *key,
-                                const char *before, const char *word,
                                 struct esp_choices *choices)
 {
     char drafter[64];
     struct esp_param_info param;
     int index = esp_setting_find(key, strlen(key));
     if (index >= 0 && settings[index].complete)
-        settings[index].complete(before, word, choices);
-    else if (index >= 0 && !*before)
-        esp_complete_words(settings[index].values, word, choices);
+        settings[index].complete(choices);
+    else if (index >= 0 && !*choices->before)
+        esp_complete_words(settings[index].values, choices);
     drafter_name(control, drafter, sizeof drafter);
     for (int i = 0; index < 0 && esp_item_param(ESP_DRAFTERS, drafter, i, &param); i++)
         if (strcmp(param.name, key) == 0)
-            esp_complete_value(&param, word, choices);
+            esp_complete_value(&param, choices);
 }
 
-void esp_setting_complete(const struct esp_control *control, const char *before,
-                          const char *word, struct esp_choices *choices)
+void esp_setting_complete(const struct esp_control *control, struct esp_choices *choices)
 {
     char drafter[64];
     struct esp_param_info param;
-    if (*before) {
+    if (*choices->before) {
         char key[64];
-        size_t length = strcspn(before, " =");
-        snprintf(key, sizeof key, "%.*s", (int)length, before);
-        before += length + strspn(before + length, " =");
-        esp_setting_complete_value(control, key, before, word, choices);
+        size_t length = strcspn(choices->before, " =");
+        snprintf(key, sizeof key, "%.*s", (int)length, choices->before);
+        choices->before += length + strspn(choices->before + length, " =");
+        esp_setting_complete_value(control, key, choices);
         return;
     }
     choices->append = '=';
     for (int i = 0; i < SETTINGS; i++)
         if (esp_control_is_in(control, esp_setting_place(&settings[i])))
-            esp_choices_offer(choices, word, settings[i].key, settings[i].summary);
+            esp_choices_offer(choices, settings[i].key, settings[i].summary);
     drafter_name(control, drafter, sizeof drafter);
     for (int i = 0; !control->player && esp_item_param(ESP_DRAFTERS, drafter, i, &param); i++)
-        esp_choices_offer(choices, word, param.name, param.help);
+        esp_choices_offer(choices, param.name, param.help);
 }

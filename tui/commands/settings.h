@@ -26,8 +26,10 @@ struct esp_setting {
     /* Writes the value in the form in which it is set. NULL: the field's, the engine option's or
      * the session's value. */
     void (*get)(const struct esp_control *control, char *value, size_t size);
-    /* Adds completions of `word`. NULL: the lower-case words of `values`. */
-    void (*complete)(const char *before, const char *word, struct esp_choices *choices);
+    size_t text; /* where get is NULL: offset in struct esp_control of the value; 0: none */
+    /* Adds completions; choices->before: the value up to the word. NULL: the lower-case words of
+     * `values`. */
+    void (*complete)(struct esp_choices *choices);
     /* Where set and get are NULL: the field of struct esp_control that it is, and what to do
      * when it has changed, or NULL. Offset 0: it is none. */
     struct esp_value_info field;
@@ -50,12 +52,9 @@ int esp_setting_change(struct esp_control *control, const char *key, const char 
  * reply holds the current one. */
 int esp_setting_type(struct esp_control *control, const char *key, const char *value);
 
-/* Completes "KEY" and "KEY=VALUE"; or a value, with its beginning in
- * `before`. */
-void esp_setting_complete(const struct esp_control *control, const char *before,
-                          const char *word, struct esp_choices *choices);
+/* Completes "KEY" and "KEY=VALUE"; or a value, whose beginning choices->before may hold. */
+void esp_setting_complete(const struct esp_control *control, struct esp_choices *choices);
 void esp_setting_complete_value(const struct esp_control *control, const char *key,
-                                const char *before, const char *word,
                                 struct esp_choices *choices);
 
 #endif

@@ -235,9 +235,9 @@ int esp_lecture_check(struct esp_lecture *lecture, char *err, size_t errlen)
         int status = check_page(lecture, page, what, sizeof what);
         const int run = esp_lesson_run_find(&lecture->lesson, page->run, strlen(page->run));
         if (status == ESP_OK && run >= 0 &&
-            (page->iteration < 0 || page->iteration >= lecture->runs[run].step_count)) {
+            (page->iteration < 0 || page->iteration >= esp_run_steps(&lecture->runs[run]))) {
             snprintf(what, sizeof what, "it shows iteration %d, but the run has only %d",
-                     page->iteration, lecture->runs[run].step_count);
+                     page->iteration, esp_run_steps(&lecture->runs[run]));
             status = ESP_E_FORMAT;
         }
         if (status < 0)
@@ -270,7 +270,7 @@ const struct esp_iteration *esp_lecture_iteration(const struct esp_lecture *lect
 {
     const struct esp_run *run = esp_lecture_run((struct esp_lecture *)lecture);
     const int iteration = esp_lecture_page(lecture)->iteration;
-    return run && iteration < run->step_count ? &run->steps[iteration].copy.it : NULL;
+    return run ? esp_trace_at(&run->trace, iteration) : NULL;
 }
 
 bool esp_lecture_turn(struct esp_lecture *lecture, int step)

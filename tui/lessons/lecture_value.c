@@ -85,18 +85,14 @@ static bool of_iteration(const struct esp_iteration *it, const char *name, doubl
 
 static bool of_run(const struct esp_run *run, const char *name, double *value)
 {
-    double drafted = 0, accepted = 0, verify = 0, draft = 0;
-    for (int i = 0; i < run->step_count; i++) {
-        const struct esp_iteration *it = &run->steps[i].copy.it;
-        drafted += it->tree.verified > 0 ? it->tree.verified - 1 : 0;
-        accepted += it->path_length;
-        draft += 1e3 * it->seconds[ESP_STAGE_DRAFT];
-        verify += 1e3 * it->seconds[ESP_STAGE_VERIFY];
-    }
-    const double written = esp_run_written(run), steps = fmax(run->step_count, 1);
+    const struct esp_totals *all = &run->trace.since;
+    const double drafted = (double)all->drafted, accepted = (double)all->accepted;
+    const double draft = 1e3 * all->seconds[ESP_STAGE_DRAFT],
+                 verify = 1e3 * all->seconds[ESP_STAGE_VERIFY];
+    const double written = esp_run_written(run), steps = fmax(esp_run_steps(run), 1);
     const double ms = 1e3 * esp_run_seconds(run);
     const struct number numbers[] = {{"tokens", written},
-                                     {"iterations", run->step_count},
+                                     {"iterations", esp_run_steps(run)},
                                      {"ms", ms},
                                      {"seconds", ms / 1e3},
                                      {"token_ms", ms / fmax(written, 1)},
@@ -129,15 +125,16 @@ static char next(struct parse *p)
 
 static double operation(struct parse *p, int level);
 
-/* The step of "[N]" at *at; moves *at after it. NULL: none. */
-static const struct esp_run_step *step_at(const struct esp_run *run, const char **at)
+/* The iteration of "[N]" at *at; moves *at after it. NULL: none. */
+static const struct esp_iteration *step_at(const struct esp_run *run, const char **at)
 {
     char *end;
     const long number = strtol(*at + 1, &end, 10);
     if (*end != ']')
         return NULL;
     *at = end + 1;
-    return number >= 0 && number < run->step_count ? &run->steps[number] : NULL;
+    return number >= 0 && number < esp_run_steps(run) ? esp_trace_at(&run->trace, (int)number)
+                                                      : NULL;
 }
 
 static double named(struct parse *p)
@@ -155,7 +152,7 @@ static double named(struct parse *p)
         return fail(p, "there is no run or number", start);
     const struct esp_run *run = &p->lecture->runs[index];
     const bool one = *p->at == '[';
-    const struct esp_run_step *step = one ? step_at(run, &p->at) : NULL;
+    const struct esp_iteration *step = one ? step_at(run, &p->at) : NULL;
     if (one && !step)
         return fail(p, "there is no such iteration:", start);
     if (*p->at != '.')
@@ -167,7 +164,7 @@ static double named(struct parse *p)
         name[length] = p->at[length];
     name[length] = '\0';
     p->at += length;
-    if (!(step ? of_iteration(&step->copy.it, name, &value) : of_run(run, name, &value)))
+    if (!(step ? of_iteration(step, name, &value) : of_run(run, name, &value)))
         return fail(p, step ? "an iteration has no number" : "a run has no number", name);
     return value;
 }
@@ -256,6 +253,5 @@ const struct esp_iteration *esp_lecture_named(const struct esp_lecture *lecture,
         return NULL;
     *run = (struct esp_run *)&lecture->runs[index];
     const char *at = name + length;
-    const struct esp_run_step *step = step_at(*run, &at);
-    return step ? &step->copy.it : NULL;
+    return step_at(*run, &at);
 }

@@ -64,8 +64,8 @@ static void draw_gauge(struct esp_canvas *canvas, struct esp_lecture *lecture, i
     float values[MOST];
     char low[16], high[16];
     int count = 0;
-    for (int i = 0; i < run->step_count && count < MOST; i++) {
-        const struct esp_iteration *it = &run->steps[i].copy.it;
+    for (int i = 0; i < esp_run_steps(run) && count < MOST; i++) {
+        const struct esp_iteration *it = esp_trace_at(&run->trace, i);
         for (int j = 0; j < it->gauge_count; j++)
             if (strcmp(it->gauges[j].name, name) == 0)
                 values[count++] = (float)it->gauges[j].after;

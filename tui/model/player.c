@@ -210,13 +210,8 @@ static int apply_text(struct esp_player *player, int end)
     esp_snapshot_reset(snapshot, ESP_EVENT_PROMPT);
     if (count < 0)
         return count;
-    if (count > snapshot->token_capacity) {
-        struct esp_text_token *grown = realloc(snapshot->tokens, (size_t)count * sizeof *grown);
-        if (!grown)
-            return ESP_E_MEMORY;
-        snapshot->tokens = grown;
-        snapshot->token_capacity = count;
-    }
+    if (esp_snapshot_reserve(snapshot, count) < 0)
+        return ESP_E_MEMORY;
     if (count > 0)
         memcpy(snapshot->tokens, tokens, (size_t)count * sizeof *tokens);
     snapshot->token_count = count;

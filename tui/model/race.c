@@ -9,11 +9,18 @@
 #include "kernels/clock.h"
 #include "kernels/status.h"
 
-struct esp_race *esp_race_new(void)
+struct esp_race *esp_race_new(const struct esp_race_options *options)
 {
     struct esp_race *race = calloc(1, sizeof *race);
     if (!race)
         return NULL;
+    if (options)
+        race->options = *options;
+    for (int i = 0; i < 2; i++)
+        if (race->options.drafter[i]) {
+            snprintf(race->drafter[i], sizeof race->drafter[i], "%s", options->drafter[i]);
+            race->options.drafter[i] = race->drafter[i];
+        }
     pthread_mutex_init(&race->lock, NULL);
     esp_run_init(&race->side[0]);
     esp_run_init(&race->side[1]);

@@ -20,23 +20,37 @@ enum esp_race_phase {
     ESP_RACE_FAILED,   /* `doing` gives the reason */
 };
 
+/* What races. */
+struct esp_race_options {
+    struct esp_engine_options engine;
+    double pass; /* enlarge the target until a pass takes this many seconds; 0: leave it */
+    struct esp_session_options session; /* of both sides, without drafter and verifier */
+    const char *drafter[2],
+        *verifier[2];   /* left, right; drafter NULL: ar, the pair's default */
+    const char *prompt; /* NULL: a bundled one, chosen by the session's seed */
+    int tokens;         /* 0: 64; with a bundled prompt up to the end of a sentence */
+};
+
 struct esp_race {
-    struct esp_run side[2]; /* left, right */
-    atomic_bool stopped;    /* the page was closed */
+    struct esp_race_options options; /* zeroed for recordings */
+    char drafter[2][ESP_SPEC_TEXT];  /* strings of the options */
+    struct esp_run side[2];          /* left, right */
+    atomic_bool stopped;             /* the page was closed */
     atomic_int holders;
+    bool drawn; /* the drawing is final until a key is pressed; only the drawing thread */
 
     pthread_mutex_t lock; /* of everything below; taken before those of the sides */
     int phase;
     bool recorded;  /* both sides come from recordings */
-    uint64_t seed;  /* of both sides, if decoded; set before decoding starts */
     char pair[200]; /* the models and the seconds per target pass */
     char doing[512];
     double share; /* progress of this phase, 0 to 1 */
     double begun; /* start of the clock, by esp_clock() */
 };
 
-/* A race with one reference; NULL: no memory. */
-struct esp_race *esp_race_new(void);
+/* A race with one reference; options NULL: of recordings. Copies the names of the drafters; other
+ * strings must outlive the race. NULL: no memory. */
+struct esp_race *esp_race_new(const struct esp_race_options *options);
 void esp_race_hold(struct esp_race *race);
 void esp_race_release(struct esp_race *race);
 /* Reads both sides from recordings and starts the clock. */

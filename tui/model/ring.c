@@ -113,7 +113,7 @@ struct esp_snapshot *esp_ring_write(struct esp_ring *ring, int type)
     return slot;
 }
 
-static int write_event(struct esp_ring *ring, const struct esp_event *event, bool second)
+int esp_ring_write_event(struct esp_ring *ring, const struct esp_event *event, bool second)
 {
     bool iteration = event->type == ESP_EVENT_ITERATION;
     bool partial = event->type == ESP_EVENT_LAYER || event->type == ESP_EVENT_STAGE;
@@ -141,16 +141,6 @@ static int write_event(struct esp_ring *ring, const struct esp_event *event, boo
     if (status == 0)
         esp_ring_publish(ring);
     return status;
-}
-
-int esp_ring_write_event(struct esp_ring *ring, const struct esp_event *event)
-{
-    return write_event(ring, event, false);
-}
-
-int esp_ring_write_second(struct esp_ring *ring, const struct esp_event *event)
-{
-    return write_event(ring, event, true);
 }
 
 const struct esp_snapshot *esp_ring_front(struct esp_ring *ring)

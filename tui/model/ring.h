@@ -22,9 +22,8 @@ void esp_ring_close(struct esp_ring *ring);
 
 /* ---- writer */
 
-int esp_ring_write_event(struct esp_ring *ring, const struct esp_event *event);
-/* The same for an iteration of the compared session, which is merged only with its own kind. */
-int esp_ring_write_second(struct esp_ring *ring, const struct esp_event *event);
+/* `second`: an iteration of the compared session, which is merged only with its own kind. */
+int esp_ring_write_event(struct esp_ring *ring, const struct esp_event *event, bool second);
 /* A slot for a snapshot that is not an event, zeroed except for its buffers. Fill it, then
  * publish. NULL: the reader has left. */
 struct esp_snapshot *esp_ring_write(struct esp_ring *ring, int type);

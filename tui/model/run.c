@@ -10,15 +10,14 @@
 
 void esp_run_init(struct esp_run *run)
 {
-    *run = (struct esp_run){.complete = false};
+    *run = (struct esp_run){.trace = {.whole = true}};
     pthread_mutex_init(&run->lock, NULL);
 }
 
 void esp_run_clear(struct esp_run *run)
 {
-    for (int i = 0; i < run->step_count; i++)
-        esp_iteration_free(&run->steps[i].copy);
-    run->step_count = run->token_count = 0;
+    esp_trace_free(&run->trace);
+    run->token_count = 0;
     run->end[0] = '\0';
     run->complete = false;
 }
@@ -28,16 +27,21 @@ void esp_run_free(struct esp_run *run)
     esp_run_clear(run);
     esp_texts_free(&run->texts);
     free(run->tokens);
-    free(run->steps);
     pthread_mutex_destroy(&run->lock);
+}
+
+/* Copies the text of a token. */
+static int own_text(struct esp_run *run, int32_t token, const struct esp_tokens *tokens)
+{
+    size_t length = 0;
+    const char *bytes = tokens->text ? tokens->text(tokens->user, token, &length) : NULL;
+    return esp_texts_add(&run->texts, token, bytes, bytes ? length : 0);
 }
 
 static int add_token(struct esp_run *run, int32_t token, int kind,
                      const struct esp_tokens *tokens)
 {
-    size_t length = 0;
-    const char *bytes = tokens->text ? tokens->text(tokens->user, token, &length) : NULL;
-    if (esp_texts_add(&run->texts, token, bytes, bytes ? length : 0) < 0 ||
+    if (own_text(run, token, tokens) < 0 ||
         esp_grow(&run->tokens, run->token_count, &run->token_capacity, sizeof *run->tokens) < 0)
         return ESP_E_MEMORY;
     run->tokens[run->token_count++] = (struct esp_text_token){token, (uint8_t)kind};
@@ -51,44 +55,23 @@ static int own_texts(struct esp_run *run, struct esp_iteration *it,
     for (int i = 0; i < it->gauge_count; i++)
         if (!(it->gauges[i].name = esp_texts_name(&run->texts, it->gauges[i].name)))
             return ESP_E_MEMORY;
-    for (int i = 0; i < it->tree.count; i++) {
-        size_t length = 0;
-        const int32_t token = it->tree.nodes[i].token;
-        const char *bytes = tokens->text ? tokens->text(tokens->user, token, &length) : NULL;
-        if (esp_texts_add(&run->texts, token, bytes, bytes ? length : 0) < 0)
+    for (int i = 0; i < it->tree.count; i++)
+        if (own_text(run, it->tree.nodes[i].token, tokens) < 0)
             return ESP_E_MEMORY;
-    }
     return ESP_OK;
 }
 
 static int add_step(struct esp_run *run, const struct esp_iteration *it,
                     const struct esp_tokens *tokens)
 {
-    double at = esp_run_seconds(run);
-    const struct esp_run_step *before = run->steps;
+    struct esp_iteration owned = *it;
     int status = ESP_OK;
-    if (esp_grow(&run->steps, run->step_count, &run->step_capacity, sizeof *run->steps) < 0)
-        return ESP_E_MEMORY;
-    for (int i = 0; i < run->step_count && run->steps != before; i++)
-        esp_iteration_moved(&run->steps[i].copy);
-    struct esp_run_step *step = &run->steps[run->step_count];
-    *step = (struct esp_run_step){.at = at};
-    for (int i = 0; i < ESP_STAGES; i++)
-        step->at += it->seconds[i];
     for (int i = 0; i < it->committed_count && status == ESP_OK; i++)
         status = add_token(run, it->committed[i],
                            i < it->path_length ? ESP_TEXT_DRAFTED : ESP_TEXT_BONUS, tokens);
     if (status == ESP_OK)
-        status = esp_iteration_copy(&step->copy, it);
-    if (status == ESP_OK)
-        status = own_texts(run, &step->copy.it, tokens);
-    if (status < 0) {
-        esp_iteration_free(&step->copy);
-        return status;
-    }
-    step->tokens = run->token_count;
-    run->step_count++;
-    return ESP_OK;
+        status = own_texts(run, &owned, tokens);
+    return status < 0 ? status : esp_trace_add(&run->trace, &owned, NULL, false);
 }
 
 int esp_run_take(struct esp_run *run, const struct esp_event *event,
@@ -142,7 +125,7 @@ int esp_run_read(struct esp_run *run, const char *path, char *err, size_t errlen
     status = read_events(run, recording, err, errlen);
     esp_recording_close(recording);
     run->complete = true;
-    if (status == ESP_OK && run->step_count == 0)
+    if (status == ESP_OK && esp_run_steps(run) == 0)
         status = esp_fail(err, errlen, ESP_E_FORMAT,
                           "%s has no iterations; record a generation first", path);
     return status;
@@ -161,20 +144,35 @@ int esp_run_written(const struct esp_run *run)
     return written;
 }
 
+int esp_run_steps(const struct esp_run *run)
+{
+    return run->trace.kept_count;
+}
+
 double esp_run_seconds(const struct esp_run *run)
 {
-    return run->step_count > 0 ? run->steps[run->step_count - 1].at : 0;
+    const int steps = esp_run_steps(run);
+    return steps > 0 ? run->trace.course.points[steps - 1].at : 0;
 }
 
 int esp_run_steps_at(const struct esp_run *run, double seconds)
 {
-    int low = 0, high = run->step_count;
+    int low = 0, high = esp_run_steps(run);
     while (low < high) {
         const int middle = (low + high) / 2;
-        if (run->steps[middle].at <= seconds)
+        if (run->trace.course.points[middle].at <= seconds)
             low = middle + 1;
         else
             high = middle;
     }
     return low;
+}
+
+int esp_run_tokens_after(const struct esp_run *run, int steps)
+{
+    int64_t written = run->trace.course.points[steps - 1].written;
+    int count = 0;
+    while (written > 0 && count < run->token_count)
+        written -= run->tokens[count++].kind != ESP_TEXT_PROMPT;
+    return count;
 }

@@ -13,15 +13,9 @@
 
 #include <pthread.h>
 
-#include "sessions/iteration_copy.h"
 #include "engine/text_token.h"
+#include "tui/model/trace.h"
 #include "sessions/texts.h"
-
-struct esp_run_step {
-    double at;  /* seconds on the clock after it */
-    int tokens; /* tokens of the text after it */
-    struct esp_iteration_copy copy;
-};
 
 struct esp_run {
     pthread_mutex_t lock; /* of everything below */
@@ -31,10 +25,9 @@ struct esp_run {
     struct esp_texts texts;
     struct esp_text_token *tokens; /* (token_count) the text, prompt included */
     int token_count, token_capacity;
-    struct esp_run_step *steps; /* (step_count) one for each iteration */
-    int step_count, step_capacity;
-    char end[64];  /* reason for the end; "": unknown */
-    bool complete; /* no more events follow */
+    struct esp_trace trace; /* of all its iterations */
+    char end[64];           /* reason for the end; "": unknown */
+    bool complete;          /* no more events follow */
 };
 
 void esp_run_init(struct esp_run *run);
@@ -53,9 +46,13 @@ int esp_run_read(struct esp_run *run, const char *path, char *err, size_t errlen
 struct esp_tokens esp_run_tokens(struct esp_run *run);
 /* Generated tokens: those of the text without the prompts. */
 int esp_run_written(const struct esp_run *run);
+/* Its iterations. */
+int esp_run_steps(const struct esp_run *run);
 /* Seconds of the whole run. */
 double esp_run_seconds(const struct esp_run *run);
-/* The number of steps that had ended after `seconds` on the clock. */
+/* The number of iterations that had ended after `seconds` on the clock. */
 int esp_run_steps_at(const struct esp_run *run, double seconds);
+/* Tokens of the text after the first `steps` iterations, at least one. */
+int esp_run_tokens_after(const struct esp_run *run, int steps);
 
 #endif

@@ -4,63 +4,39 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int append(struct esp_snapshot *snapshot, const int32_t *tokens, int count)
+int esp_snapshot_reserve(struct esp_snapshot *snapshot, int count)
 {
     int needed = snapshot->token_count + count;
-    if (needed > snapshot->token_capacity) {
-        int capacity = needed * 2;
-        struct esp_text_token *grown =
-            realloc(snapshot->tokens, (size_t)capacity * sizeof *grown);
-        if (!grown)
-            return ESP_E_MEMORY;
-        snapshot->tokens = grown;
-        snapshot->token_capacity = capacity;
-    }
-    for (int i = 0; i < count; i++)
-        snapshot->tokens[snapshot->token_count++] = (struct esp_text_token){.token = tokens[i]};
-    return 0;
+    if (needed <= snapshot->token_capacity)
+        return ESP_OK;
+    struct esp_text_token *grown =
+        realloc(snapshot->tokens, (size_t)needed * 2 * sizeof *grown);
+    if (!grown)
+        return ESP_E_MEMORY;
+    snapshot->tokens = grown;
+    snapshot->token_capacity = needed * 2;
+    return ESP_OK;
 }
 
-/* Appends the tokens of an event; `kind`: the kind of each token. */
+/* Appends the tokens of an event. */
 static int append_event(struct esp_snapshot *snapshot, const struct esp_event *event,
                         const int32_t *tokens, int count)
 {
-    const int first = snapshot->token_count, status = append(snapshot, tokens, count);
+    int status = esp_snapshot_reserve(snapshot, count);
     for (int i = 0; status == 0 && i < count; i++)
-        snapshot->tokens[first + i].kind = (uint8_t)esp_text_kind_of(event, i);
+        snapshot->tokens[snapshot->token_count++] =
+            (struct esp_text_token){tokens[i], (uint8_t)esp_text_kind_of(event, i)};
     return status;
-}
-
-void esp_totals_add(struct esp_totals *totals, const struct esp_totals *more)
-{
-    totals->iterations += more->iterations;
-    totals->committed += more->committed;
-    totals->drafted += more->drafted;
-    totals->accepted += more->accepted;
-    for (int i = 0; i < ESP_STAGES; i++)
-        totals->seconds[i] += more->seconds[i];
-}
-
-static void add_iteration(struct esp_totals *totals, const struct esp_iteration *it)
-{
-    struct esp_totals one = {
-        .iterations = 1,
-        .committed = it->committed_count,
-        .drafted = it->tree.verified > 0 ? it->tree.verified - 1 : 0,
-        .accepted = it->path_length,
-    };
-    for (int i = 0; i < ESP_STAGES; i++)
-        one.seconds[i] = it->seconds[i];
-    esp_totals_add(totals, &one);
 }
 
 int esp_snapshot_merge(struct esp_snapshot *snapshot, const struct esp_event *event)
 {
     const struct esp_iteration *it = event->iteration;
+    const struct esp_totals totals = esp_totals_of(it);
     int status = append_event(snapshot, event, it->committed, it->committed_count);
     if (status < 0)
         return status;
-    add_iteration(&snapshot->totals, it);
+    esp_totals_add(&snapshot->totals, &totals);
     return esp_iteration_copy(&snapshot->iteration, it);
 }
 

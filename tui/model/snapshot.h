@@ -12,7 +12,7 @@
 
 #include "sessions/iteration_copy.h"
 #include "engine/text_token.h"
-#include "viz/tree_view.h"
+#include "viz/course.h"
 
 enum esp_snapshot_type {                           /* continues enum esp_event_type */
                          ESP_SNAPSHOT_PHASE = 100, /* `phase` changed; while loading with `text`
@@ -37,24 +37,16 @@ enum esp_phase {
     ESP_PHASE_FAILED,  /* loading failed */
 };
 
-/* Sums over iterations. */
-struct esp_totals {
-    int iterations;
-    int64_t committed;         /* tokens */
-    int64_t drafted, accepted; /* verified nodes without roots; accepted nodes */
-    double seconds[ESP_STAGES];
-};
-
 struct esp_setup {
     char target[96], draft[96], backend[32], device[96], drafter[256], verifier[96];
     char target_folder[512], draft_folder[512];
-    int context;                /* maximum length of a text, in tokens; 0: unknown */
-    char chat[16];              /* chat format or "" */
-    bool lossy;                 /* the settings may change the output */
+    int context;                      /* maximum length of a text, in tokens; 0: unknown */
+    char chat[16];                    /* chat format or "" */
+    bool lossy;                       /* the settings may change the output */
     struct esp_session_values values; /* without texts */
-    int serial;               /* counts loaded model pairs; 0: none, or a recording */
-    bool anew;                /* the text was tokenized again for this pair */
-    struct esp_tokens tokens; /* token texts; none: keep the old ones */
+    int serial;                       /* counts loaded model pairs; 0: none, or a recording */
+    bool anew;                        /* the text was tokenized again for this pair */
+    struct esp_tokens tokens;         /* token texts; none: keep the old ones */
 };
 
 struct esp_snapshot {
@@ -76,12 +68,12 @@ struct esp_snapshot {
 
 /* Empties a snapshot, keeping its buffers. */
 void esp_snapshot_reset(struct esp_snapshot *snapshot, int type);
+/* Makes room for `count` more tokens. Returns 0 or ESP_E_MEMORY. */
+int esp_snapshot_reserve(struct esp_snapshot *snapshot, int count);
 /* Fills a snapshot from an event. Returns 0 or ESP_E_MEMORY. */
 int esp_snapshot_take(struct esp_snapshot *snapshot, const struct esp_event *event);
 /* Adds a later iteration event to a snapshot that holds an iteration event. */
 int esp_snapshot_merge(struct esp_snapshot *snapshot, const struct esp_event *event);
 void esp_snapshot_free(struct esp_snapshot *snapshot);
-
-void esp_totals_add(struct esp_totals *totals, const struct esp_totals *more);
 
 #endif

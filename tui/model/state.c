@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/pace.h"
-#include "viz/gauges.h"
+#include "sessions/grow.h"
 #include "viz/versus.h"
 
 void esp_state_free(struct esp_state *state)
@@ -15,8 +14,7 @@ void esp_state_free(struct esp_state *state)
     if (state->compared)
         esp_state_free(state->compared);
     free(state->compared);
-    for (int i = 0; i < ESP_KEPT; i++)
-        esp_iteration_free(&state->kept[i]);
+    esp_trace_free(&state->trace);
     esp_iteration_free(&state->partial);
     free(state->bytes);
     free(state->spans);
@@ -34,13 +32,10 @@ int esp_state_copy(struct esp_state *to, const struct esp_state *from)
     if (count > 0)
         memcpy(to->spans, from->spans, count * sizeof *to->spans);
     to->span_count = to->span_capacity = from->span_count;
-    for (int back = from->kept_count - 1; back >= 0; back--) {
-        if (esp_iteration_copy(&to->kept[to->kept_next], esp_state_kept(from, back)) < 0)
-            return ESP_E_MEMORY;
-        to->kept_next = (to->kept_next + 1) % ESP_KEPT;
-        to->kept_count++;
-    }
-    return ESP_OK;
+    int status = ESP_OK;
+    for (int i = 0; i < from->trace.kept_count && status == ESP_OK; i++)
+        status = esp_trace_add(&to->trace, esp_trace_at(&from->trace, i), NULL, false);
+    return status;
 }
 
 /* ------------------------------------------------------------------ text */
@@ -57,15 +52,8 @@ static int reserve_text(struct esp_state *state, size_t bytes)
         state->bytes = grown;
         state->byte_capacity = needed * 2;
     }
-    if (state->span_count == state->span_capacity) {
-        int capacity = state->span_capacity ? 2 * state->span_capacity : 256;
-        struct esp_text_span *grown = realloc(state->spans, (size_t)capacity * sizeof *grown);
-        if (!grown)
-            return ESP_E_MEMORY;
-        state->spans = grown;
-        state->span_capacity = capacity;
-    }
-    return 0;
+    return esp_grow(&state->spans, state->span_count, &state->span_capacity,
+                    sizeof *state->spans);
 }
 
 static void add_bytes(struct esp_state *state, const char *bytes, size_t length)
@@ -134,92 +122,22 @@ size_t esp_state_last_answer(const struct esp_state *state)
 
 int esp_state_shown(int iterations)
 {
-    const int half = ESP_SUMMARIES / 2; /* dropped when there is no room */
-    return iterations <= ESP_SUMMARIES ? iterations
-                                       : half + 1 + (iterations - ESP_SUMMARIES - 1) % half;
-}
-
-/* The index of a course; ESP_NO_COURSE: it has no values yet. */
-static int find_course(const struct esp_state *state, const char *owner, const char *symbol)
-{
-    for (int i = 0; i < state->course_count; i++)
-        if (strcmp(state->courses[i].symbol, symbol) == 0 &&
-            strcmp(state->courses[i].owner, owner) == 0)
-            return i;
-    return ESP_NO_COURSE;
-}
-
-static int course_of(struct esp_state *state, const struct esp_iteration *it,
-                     const char *symbol)
-{
-    const char *owner = esp_gauge_owner(it, symbol);
-    const int found = find_course(state, owner, symbol);
-    struct esp_course_key *new = &state->courses[state->course_count];
-    if (found != ESP_NO_COURSE || state->course_count == ESP_COURSES ||
-        strlen(owner) >= sizeof new->owner || strlen(symbol) >= sizeof new->symbol)
-        return found;
-    strcpy(new->owner, owner);
-    strcpy(new->symbol, symbol);
-    return state->course_count++;
-}
-
-void esp_state_course(const struct esp_state *state, const struct esp_iteration *it,
-                      const char *symbol, float values[ESP_SUMMARIES])
-{
-    const int course = find_course(state, esp_gauge_owner(it, symbol), symbol);
-    for (int i = 0; i < state->summary_count; i++) {
-        const struct esp_iteration_summary *summary = &state->summaries[i];
-        values[i] = NAN;
-        for (int j = 0; j < summary->gauge_count && course != ESP_NO_COURSE; j++)
-            if (summary->courses[j] == course)
-                values[i] = summary->gauges[j];
-    }
-}
-
-static void add_summary(struct esp_state *state, const struct esp_iteration *it)
-{
-    if (state->summary_count == ESP_SUMMARIES) {
-        state->summary_count = ESP_SUMMARIES / 2;
-        memmove(state->summaries, state->summaries + ESP_SUMMARIES / 2,
-                (ESP_SUMMARIES / 2) * sizeof *state->summaries);
-    }
-    struct esp_iteration_summary *summary = &state->summaries[state->summary_count++];
-    *summary = (struct esp_iteration_summary){
-        .index = it->index,
-        .committed = it->committed_count,
-        .path = it->path_length,
-        .deepest = it->deepest,
-        .drafted = it->tree.verified > 0 ? it->tree.verified - 1 : 0,
-        .passes = it->draft_passes,
-        .gauge_count = it->gauge_count < ESP_MAX_GAUGES ? it->gauge_count : ESP_MAX_GAUGES,
-        .stepped = state->phase == ESP_PHASE_WAITING,
-    };
-    summary->cut = it->tree.count - 1 - summary->drafted;
-    for (int i = 0; i < ESP_STAGES; i++)
-        summary->seconds[i] = it->seconds[i];
-    for (int i = 0; i < summary->gauge_count; i++) {
-        summary->gauges[i] = (float)it->gauges[i].after;
-        summary->courses[i] = (uint8_t)course_of(state, it, it->gauges[i].name);
-    }
-    state->since_setting++;
+    const int half = ESP_POINTS / 2; /* dropped when there is no room */
+    return iterations <= ESP_POINTS ? iterations
+                                    : half + 1 + (iterations - ESP_POINTS - 1) % half;
 }
 
 static int add_iteration(struct esp_state *state, const struct esp_snapshot *snapshot)
 {
     const struct esp_iteration *it = &snapshot->iteration.it;
-    add_summary(state, it);
-    esp_totals_add(&state->since, &snapshot->totals);
-    if (state->phase != ESP_PHASE_WAITING)
-        esp_totals_add(&state->timed, &snapshot->totals);
     state->loaded.lossy = it->lossy;
     if (it->baseline > 0)
         state->baseline = it->baseline;
     state->has_partial = false;
-    int status = esp_iteration_copy(&state->kept[state->kept_next], it);
+    int status =
+        esp_trace_add(&state->trace, it, &snapshot->totals, state->phase == ESP_PHASE_WAITING);
     if (status < 0)
         return status;
-    state->kept_next = (state->kept_next + 1) % ESP_KEPT;
-    state->kept_count += state->kept_count < ESP_KEPT;
     return append_text(state, snapshot);
 }
 
@@ -240,9 +158,7 @@ bool esp_state_is_busy(const struct esp_state *state)
 
 const struct esp_iteration *esp_state_kept(const struct esp_state *state, int back)
 {
-    if (back < 0 || back >= state->kept_count)
-        return NULL;
-    return &state->kept[(state->kept_next + ESP_KEPT - 1 - back) % ESP_KEPT].it;
+    return esp_trace_at(&state->trace, state->trace.kept_count - 1 - back);
 }
 
 /* The newest iteration. After the end of a text it is the last one with a tree: often the very
@@ -283,29 +199,16 @@ int esp_state_neighbour(const struct esp_state *state, int index, int step)
     return found;
 }
 
-double esp_state_pace(const struct esp_state *state, int count)
-{
-    struct esp_pace pace = {.most = ESP_PACE_STEPS};
-    for (int i = count < state->summary_count ? state->summary_count - count : 0;
-         i < state->summary_count; i++) {
-        const struct esp_iteration_summary *summary = &state->summaries[i];
-        if (!summary->stepped)
-            esp_pace_add(&pace, summary->seconds, summary->committed,
-                         1 + summary->drafted + summary->passes);
-    }
-    return esp_pace_per_token(&pace);
-}
-
 double esp_state_baseline(const struct esp_state *state)
 {
     const struct esp_state *const sides[] = {state, state->compared};
     for (int i = 0; i < 2; i++) {
         const struct esp_state *side = sides[i];
-        const int count = side && state->compared ? side->since.iterations
-                          : side                  ? side->since_setting
-                                                  : 0;
+        if (!side || !esp_spec_is_plain(side->loaded.drafter))
+            continue;
         const double pace =
-            side && esp_spec_is_plain(side->loaded.drafter) ? esp_state_pace(side, count) : 0;
+            esp_trace_pace(&side->trace, state->compared ? side->trace.since.iterations
+                                                         : side->trace.since_setting);
         if (pace > 0)
             return pace;
     }
@@ -316,39 +219,40 @@ struct esp_figures esp_state_figures(const struct esp_state *state)
 {
     enum { WINDOW = 32 };
     struct esp_figures figures = {.acceptance = NAN, .path_share = NAN};
+    const struct esp_trace *trace = &state->trace;
     double committed = 0, accepted = 0, drafted = 0, deepest = 0;
-    int count = state->since_setting < WINDOW ? state->since_setting : WINDOW, timed_count = 0;
+    int count = trace->since_setting < WINDOW ? trace->since_setting : WINDOW, timed = 0;
     if (state->compared)
-        count = state->since.iterations;
-    if (count > state->summary_count)
-        count = state->summary_count;
-    for (int i = state->summary_count - count; i < state->summary_count; i++) {
-        const struct esp_iteration_summary *summary = &state->summaries[i];
-        committed += summary->committed;
-        accepted += summary->path;
-        drafted += summary->drafted;
-        deepest += summary->deepest;
-        if (summary->stepped)
+        count = trace->since.iterations;
+    if (count > trace->course.count)
+        count = trace->course.count;
+    for (int i = trace->course.count - count; i < trace->course.count; i++) {
+        const struct esp_course_point *point = &trace->course.points[i];
+        committed += point->committed;
+        accepted += point->path;
+        drafted += point->drafted;
+        deepest += point->deepest;
+        if (point->stepped)
             continue;
-        timed_count++;
+        timed++;
         for (int stage = 0; stage < ESP_STAGES; stage++)
-            figures.seconds[stage] += summary->seconds[stage];
+            figures.seconds[stage] += point->seconds[stage];
     }
     figures.iterations = count;
-    figures.timed = timed_count > 0;
+    figures.timed = timed > 0;
     figures.tokens_per_iteration = count > 0 ? committed / count : 0;
     if (drafted > 0)
         figures.acceptance = accepted / drafted;
     if (deepest > 0)
         figures.path_share = accepted / deepest;
-    const double pace = esp_state_pace(state, count);
+    const double pace = esp_trace_pace(trace, count);
     if (pace > 0) {
         figures.tokens_per_second = 1 / pace;
         figures.speedup =
             esp_spec_is_plain(state->loaded.drafter) ? 1 : esp_state_baseline(state) / pace;
     }
-    for (int stage = 0; stage < ESP_STAGES && timed_count > 0; stage++)
-        figures.seconds[stage] /= timed_count;
+    for (int stage = 0; stage < ESP_STAGES && timed > 0; stage++)
+        figures.seconds[stage] /= timed;
     return figures;
 }
 
@@ -389,7 +293,7 @@ static void set_message(struct esp_state *state, const struct esp_snapshot *snap
 /* Restarts the totals of a comparison from 0. */
 static void restart_totals(struct esp_state *state)
 {
-    state->since = state->timed = (struct esp_totals){.iterations = 0};
+    esp_trace_restart(&state->trace);
     if (state->compared)
         restart_totals(state->compared);
 }
@@ -407,19 +311,17 @@ static void set_setting(struct esp_state *state, const struct esp_snapshot *snap
     if (strcmp(key, "verifier") == 0)
         snprintf(state->loaded.verifier, sizeof state->loaded.verifier, "%.95s", value);
     esp_values_forget_texts(&state->loaded.values);
-    state->since_setting = 0;
+    state->trace.since_setting = 0;
     restart_totals(state);
 }
 
 static void forget_iterations(struct esp_state *state)
 {
-    state->summary_count = state->since_setting = state->kept_count = 0;
-    state->course_count = 0;
+    esp_trace_forget(&state->trace);
     state->has_partial = false;
     state->ended[0] = '\0';
     if (state->compared)
         forget_iterations(state->compared);
-    restart_totals(state);
 }
 
 /* Begins a comparison with the second session's configuration, or ends it. */

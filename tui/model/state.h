@@ -6,32 +6,14 @@
 #ifndef ESP_STATE_H
 #define ESP_STATE_H
 
+#include "tui/model/trace.h"
 #include "tui/model/snapshot.h"
-#include "viz/tree_view.h"
-
-enum { ESP_SUMMARIES = 512, ESP_KEPT = 256 };
 
 /* A token of the text: its bytes from `start` to the start of the next token. */
 struct esp_text_span {
     uint32_t start;
     int32_t token;
     uint8_t kind; /* enum esp_text_kind */
-};
-
-/* The data of an iteration that charts need. */
-struct esp_iteration_summary {
-    int index, committed, path, deepest, drafted, cut, passes;
-    double seconds[ESP_STAGES];
-    bool stepped; /* ran in step mode: its times mean nothing */
-    int gauge_count;
-    float gauges[ESP_MAX_GAUGES];    /* after the iteration */
-    uint8_t courses[ESP_MAX_GAUGES]; /* index of each into the state's courses */
-};
-
-/* A course: the history of one controller value, across changes of the drafter. */
-enum { ESP_COURSES = 64, ESP_NO_COURSE = 255 };
-struct esp_course_key {
-    char owner[24], symbol[24]; /* see esp_gauge_owner() */
 };
 
 struct esp_state {
@@ -48,15 +30,8 @@ struct esp_state {
     struct esp_text_span *spans; /* (span_count) its tokens */
     int span_count, span_capacity;
 
-    struct esp_totals since; /* since the last change of a setting or start of a comparison */
-    struct esp_totals timed; /* the part of `since` outside of step mode */
-    struct esp_iteration_summary summaries[ESP_SUMMARIES]; /* (summary_count) oldest first */
-    int summary_count;
-    struct esp_course_key courses[ESP_COURSES]; /* (course_count) */
-    int course_count;
-    int since_setting;                        /* summaries since the last change of a setting */
-    struct esp_iteration_copy kept[ESP_KEPT]; /* a ring; see esp_state_iteration() */
-    int kept_count, kept_next;
+    struct esp_trace trace;            /* `since`: since the last change of a setting or start
+                                          of a comparison */
     struct esp_iteration_copy partial; /* the running iteration, in step mode */
     bool has_partial;
     int partial_stages; /* its finished stages */
@@ -85,12 +60,8 @@ int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot
 int esp_state_answer(const struct esp_state *state);
 size_t esp_state_last_answer(const struct esp_state *state);
 
-/* The value of a gauge after each iteration of the summaries (summary_count), oldest first; NaN
- * where it did not exist. */
-void esp_state_course(const struct esp_state *state, const struct esp_iteration *it,
-                      const char *symbol, float values[ESP_SUMMARIES]);
-
-/* The number of summaries after `iterations` iterations since the text was cleared. */
+/* The number of points in the trace after `iterations` iterations since the text was
+ * cleared. */
 int esp_state_shown(int iterations);
 
 /* Whether a prompt is processed or a text generated. */
@@ -120,10 +91,6 @@ struct esp_figures {
 };
 
 struct esp_figures esp_state_figures(const struct esp_state *state);
-
-/* Seconds per token over the last `count` summaries outside of step mode, measured like plain
- * decoding (engine/pace.h); 0: none. */
-double esp_state_pace(const struct esp_state *state, int count);
 
 /* Seconds of a plain decoding step: from the session that decodes plainly, if there is one,
  * else from the measurements between iterations; 0: not measured. */

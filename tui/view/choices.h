@@ -8,8 +8,9 @@ struct esp_choice {
     const char *text, *summary; /* summary may be NULL */
 };
 
-/* Owns the texts. */
+/* Owns the texts of its entries. */
 struct esp_choices {
+    const char *before, *word; /* to be completed: the word, and the line before it */
     struct esp_choice choice[ESP_MOST_CHOICES];
     int count;
     char append; /* character after a completed word; '\0': none */

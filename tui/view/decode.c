@@ -28,29 +28,12 @@ struct match {
 
 static int final_key(char final)
 {
-    switch (final) {
-    case 'A':
-        return ESP_KEY_UP;
-    case 'B':
-        return ESP_KEY_DOWN;
-    case 'C':
-        return ESP_KEY_RIGHT;
-    case 'D':
-        return ESP_KEY_LEFT;
-    case 'H':
-        return ESP_KEY_HOME;
-    case 'F':
-        return ESP_KEY_END;
-    case 'Z':
-        return ESP_KEY_BACKTAB;
-    case 'P':
-    case 'Q':
-    case 'R':
-    case 'S':
-        return ESP_KEY_F0 + 1 + (final - 'P');
-    default:
-        return 0;
-    }
+    static const char finals[] = "ABCDHFZPQRS";
+    static const int keys[] = {ESP_KEY_UP,     ESP_KEY_DOWN,   ESP_KEY_RIGHT,   ESP_KEY_LEFT,
+                               ESP_KEY_HOME,   ESP_KEY_END,    ESP_KEY_BACKTAB, ESP_KEY_F0 + 1,
+                               ESP_KEY_F0 + 2, ESP_KEY_F0 + 3, ESP_KEY_F0 + 4};
+    const char *at = final ? strchr(finals, final) : NULL;
+    return at ? keys[at - finals] : 0;
 }
 
 static int numbered_key(int number)

@@ -37,19 +37,19 @@ static const struct pane_plan wide = {
     .bottom = {{{ESP_PANE_stats, 2}}, 1},
 };
 
-/* From TALL rows on: added to the wide plan. */
-static const struct pane_plan tall = {
-    .left = {{{ESP_PANE_text, 0}, {ESP_PANE_controller, 6}}, 2},
-    .right = {{{ESP_PANE_tree, 0}, {ESP_PANE_node, 6}}, 2},
-    .bottom = {{{ESP_PANE_timeline, 7}, {ESP_PANE_stats, 2}}, 2},
-};
-
-/* From LARGE rows on: room for the whole node pane. */
-static const struct pane_plan large = {
-    .left = {{{ESP_PANE_text, 0}, {ESP_PANE_controller, 5}}, 2},
-    .right = {{{ESP_PANE_tree, 0}, {ESP_PANE_node, 16}}, 2},
-    .bottom = {{{ESP_PANE_timeline, 7}, {ESP_PANE_stats, 2}}, 2},
-};
+/* The plan for a height. A wide screen has room for the timeline from TALL rows on, and from
+ * LARGE rows on for the whole node pane. */
+static struct pane_plan plan_of(bool is_wide, int height)
+{
+    struct pane_plan plan = is_wide ? wide : normal;
+    if (is_wide && height >= TALL)
+        plan.bottom = (struct region){{{ESP_PANE_timeline, 7}, {ESP_PANE_stats, 2}}, 2};
+    if (is_wide && height >= LARGE) {
+        plan.left.place[1].rows = 5;
+        plan.right.place[1].rows = 16;
+    }
+    return plan;
+}
 
 static struct region visible(const struct region *region,
                              const struct esp_layout_options *options)
@@ -87,10 +87,10 @@ static void place_column(struct esp_layout *layout, struct esp_rect area,
 }
 
 static void place_plan(struct esp_layout *layout, const struct esp_layout_options *options,
-                       struct esp_rect area, const struct pane_plan *plan)
+                       struct esp_rect area, struct pane_plan plan)
 {
-    struct region left = visible(&plan->left, options), right = visible(&plan->right, options);
-    struct region bottom = visible(&plan->bottom, options);
+    struct region left = visible(&plan.left, options), right = visible(&plan.right, options);
+    struct region bottom = visible(&plan.bottom, options);
     if (left.count + right.count == 0) {
         place_column(layout, area, &bottom);
         return;
@@ -151,11 +151,7 @@ struct esp_layout esp_layout_of(const struct esp_layout_options *options)
     else if (options->comparing && !options->hidden[ESP_PANE_compare])
         place_compared(&layout, options, body);
     else
-        place_plan(&layout, options, body,
-                   !is_wide         ? &normal
-                   : height < TALL  ? &wide
-                   : height < LARGE ? &tall
-                                    : &large);
+        place_plan(&layout, options, body, plan_of(is_wide, height));
     if (options->focused && layout.pane[options->current].width == 0) {
         memset(layout.pane, 0, sizeof layout.pane);
         layout.pane[options->current] = body;

@@ -34,23 +34,23 @@ static void click(struct esp_ui *ui, const struct esp_state *state,
 {
     int pane = is_inside(layout->tabs, x, y) ? esp_ui_tab_at(ui, layout->tabs.width, x)
                                              : pane_at(layout, x, y);
-    struct esp_rect inside = {0, 0, 0, 0};
-    if (pane >= 0)
-        inside = esp_layout_inside(layout, pane);
     ui->look.explains = layout->pane[ESP_PANE_node].width == 0;
     focus(ui, pane);
-    if (pane >= 0 && esp_panes[pane]->click && is_inside(inside, x, y))
-        esp_panes[pane]->click(&ui->view[pane], &ui->look, state, inside, x - inside.x,
-                               y - inside.y);
+    if (pane < 0 || !esp_panes[pane]->click)
+        return;
+    const struct esp_rect inside = esp_layout_inside(layout, pane);
+    const struct esp_shown shown = esp_ui_shown(ui, state, layout, pane);
+    if (is_inside(inside, x, y))
+        esp_panes[pane]->click(&shown, x - inside.x, y - inside.y);
 }
 
 static void scroll(struct esp_ui *ui, const struct esp_state *state,
                    const struct esp_layout *layout, int pane, int action)
 {
-    struct esp_rect inside = esp_layout_inside(layout, pane);
-    for (int i = 0; i < LINES; i++)
-        esp_panes[pane]->request(&ui->view[pane], &ui->look, state, action, inside.width,
-                                 inside.height);
+    for (int i = 0; i < LINES; i++) {
+        const struct esp_shown shown = esp_ui_shown(ui, state, layout, pane);
+        esp_panes[pane]->request(&shown, action);
+    }
 }
 
 void esp_ui_mouse(struct esp_ui *ui, const struct esp_state *state, struct esp_mouse mouse,

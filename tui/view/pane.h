@@ -13,7 +13,6 @@
 #include "tui/model/state.h"
 
 struct esp_pane_view {
-    bool focused;
     int scroll;  /* rows; each pane defines the origin */
     long anchor; /* text pane: byte at the top, -1: follow the end */
 };
@@ -45,25 +44,28 @@ struct esp_search_result {
     bool round;       /* the search wrapped around */
 };
 
+/* What a pane shows. */
+struct esp_shown {
+    const struct esp_state *state;
+    struct esp_look *look;
+    struct esp_pane_view *view;
+    const struct esp_iteration *it; /* the selected iteration, or NULL */
+    int stages;                     /* its finished stages */
+    int width, height;              /* inside the frame */
+};
+
 struct esp_pane_ops {
     const char *name, *summary;
     /* Writes the title for the top line of the frame. NULL: the title is the name. */
-    void (*title)(const struct esp_state *state, const struct esp_look *look, char *title,
-                  size_t size);
-    /* Fills the canvas's view, the area inside the frame. */
-    void (*draw)(struct esp_canvas *canvas, const struct esp_state *state,
-                 const struct esp_look *look, const struct esp_pane_view *view);
-    /* Handles an action; width and height: inside the frame. False: it means nothing here. May
-     * be NULL. */
-    bool (*request)(struct esp_pane_view *view, struct esp_look *look,
-                    const struct esp_state *state, int action, int width, int height);
+    void (*title)(const struct esp_shown *shown, char *title, size_t size);
+    /* Fills the canvas's view, the area inside the frame; changes neither look nor view. */
+    void (*draw)(struct esp_canvas *canvas, const struct esp_shown *shown);
+    /* Handles an action. False: it means nothing here. May be NULL. */
+    bool (*request)(const struct esp_shown *shown, int action);
     /* Handles a click inside the frame. False: nothing is there. May be NULL. */
-    bool (*click)(struct esp_pane_view *view, struct esp_look *look,
-                  const struct esp_state *state, struct esp_rect inside, int x, int y);
+    bool (*click)(const struct esp_shown *shown, int x, int y);
     /* Goes to the next (step 1) or previous (-1) match of look->search. May be NULL. */
-    struct esp_search_result (*find)(struct esp_pane_view *view, struct esp_look *look,
-                                     const struct esp_state *state, int step, int width,
-                                     int height);
+    struct esp_search_result (*find)(const struct esp_shown *shown, int step);
 };
 
 #define X(name) extern const struct esp_pane_ops esp_pane_##name;

@@ -37,10 +37,10 @@ static struct view view_at(struct esp_run *run, double clock)
 {
     struct view v = {.steps = esp_run_steps_at(run, clock)};
     const int prompt = run->token_count - esp_run_written(run);
-    v.tokens = v.steps > 0 ? run->steps[v.steps - 1].tokens : prompt;
+    v.tokens = v.steps > 0 ? esp_run_tokens_after(run, v.steps) : prompt;
     v.written = v.tokens - prompt;
     v.all = run->token_count - prompt;
-    v.over = run->complete && v.steps == run->step_count && v.steps > 0;
+    v.over = run->complete && v.steps == esp_run_steps(run) && v.steps > 0;
     v.seconds = v.over ? esp_run_seconds(run) : clock;
     return v;
 }
@@ -53,8 +53,9 @@ static void draw_tree(struct esp_canvas *canvas, struct esp_run *run, const stru
         return;
     /* Nothing is drafted for the last token, so at the end the previous tree stays. */
     const int last = v->steps - 1;
-    const bool bare = v->over && last > 0 && run->steps[last].copy.it.tree.count < 2;
-    const struct esp_iteration *it = &run->steps[last - bare].copy.it;
+    const struct esp_iteration *it = esp_trace_at(&run->trace, last);
+    if (v->over && last > 0 && it->tree.count < 2)
+        it = esp_trace_at(&run->trace, last - 1);
     const struct esp_tree_choice choice = {.stages = ESP_STAGES, .most = height};
     struct esp_tree_look look = {
         .tokens = esp_run_tokens(run), .stages = ESP_STAGES, .cursor = -1};
@@ -198,7 +199,7 @@ void esp_race_draw(struct esp_canvas *canvas, struct esp_race *race)
     int end = width - 1;
     if (!race->recorded) {
         char seed[32];
-        snprintf(seed, sizeof seed, "seed %" PRIu64, race->seed);
+        snprintf(seed, sizeof seed, "seed %" PRIu64, race->options.session.values.seed);
         end = esp_draw_right(canvas, end, 0, ESP_STYLE_LABEL, seed) - 2;
     }
     if (end > x)

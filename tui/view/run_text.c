@@ -6,9 +6,10 @@
 
 #include "viz/wrap.h"
 
-static const int styles[] = {[ESP_TEXT_PROMPT] = ESP_STYLE_PROMPT,
-                             [ESP_TEXT_DRAFTED] = ESP_STYLE_DRAFTED,
-                             [ESP_TEXT_BONUS] = ESP_STYLE_BONUS};
+const int esp_text_styles[] = {[ESP_TEXT_PROMPT] = ESP_STYLE_PROMPT,
+                               [ESP_TEXT_DRAFTED] = ESP_STYLE_DRAFTED,
+                               [ESP_TEXT_BONUS] = ESP_STYLE_BONUS,
+                               [ESP_TEXT_MARK] = ESP_STYLE_LABEL};
 
 /* Joins the bytes of the tokens and sets the style of each byte. NULL: no memory. */
 static char *join(struct esp_run *run, int tokens, unsigned char **style, size_t *count)
@@ -27,7 +28,7 @@ static char *join(struct esp_run *run, int tokens, unsigned char **style, size_t
         if (!text)
             continue;
         memcpy(bytes + *count, text, length);
-        memset(*style + *count, styles[run->tokens[i].kind], length);
+        memset(*style + *count, esp_text_styles[run->tokens[i].kind], length);
         *count += length;
     }
     return bytes;

@@ -6,6 +6,9 @@
 #include "tui/model/run.h"
 #include "viz/canvas.h"
 
+/* By enum esp_text_kind. */
+extern const int esp_text_styles[];
+
 /* Draws the first `tokens` tokens into rows y to y + height - 1 of the view. If they need more
  * rows, it draws the last ones. Returns the row after them. */
 int esp_run_text_draw(struct esp_canvas *canvas, int y, int height, struct esp_run *run,

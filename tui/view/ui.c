@@ -12,9 +12,21 @@
 
 void esp_ui_init(struct esp_ui *ui)
 {
-    *ui = (struct esp_ui){.prompt = "> ", .line = "", .look = {.iteration = -1, .match = -1}};
+    *ui = (struct esp_ui){.input = {.prompt = "> ", .line = ""},
+                          .look = {.iteration = -1, .match = -1}};
     ui->layout.current = ESP_PANE_text;
     ui->view[ESP_PANE_text].anchor = -1;
+}
+
+void esp_ui_leave(struct esp_ui *ui)
+{
+    ui->layout.focused = ui->help = false;
+}
+
+void esp_ui_follow(struct esp_ui *ui, const struct esp_state *state)
+{
+    ui->view[ESP_PANE_text].anchor = -1;
+    esp_look_hold(&ui->look, state, -1);
 }
 
 struct esp_layout esp_ui_layout(const struct esp_ui *ui, int width, int height)
@@ -27,6 +39,19 @@ struct esp_layout esp_ui_layout(const struct esp_ui *ui, int width, int height)
         options.zoomed = true;
     }
     return esp_layout_of(&options);
+}
+
+struct esp_shown esp_ui_shown(struct esp_ui *ui, const struct esp_state *state,
+                              const struct esp_layout *layout, int pane)
+{
+    const struct esp_rect inside = esp_layout_inside(layout, pane);
+    struct esp_shown shown = {.state = state,
+                              .look = &ui->look,
+                              .view = &ui->view[pane],
+                              .width = inside.width,
+                              .height = inside.height};
+    shown.it = esp_state_iteration(state, ui->look.iteration, &shown.stages);
+    return shown;
 }
 
 /* ------------------------------------------------------------------ header and footer */
@@ -168,7 +193,7 @@ static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
                      const struct esp_state *state, const struct esp_binding *b)
 {
     const bool pane = ui->layout.focused || ui->help;
-    const bool line_is_free = pane || ui->line_length == 0;
+    const bool line_is_free = pane || ui->input.length == 0;
     const bool zoomed = ui->layout.zoomed && b->action == ESP_ACTION_LEAVE_PANE;
     if (!b->label[0] || esp_own_key(&ui->own_keys, esp_key_parse(b->key)))
         return false;
@@ -309,11 +334,10 @@ const struct esp_binding *esp_ui_hint_at(const struct esp_canvas *canvas,
 
 static void draw_input(struct esp_canvas *canvas, const struct esp_ui *ui)
 {
-    const struct esp_input_line line = {ui->prompt, ui->line, ui->line_length, ui->point};
-    if (ui->player && ui->line_length == 0)
+    if (ui->player && ui->input.length == 0)
         esp_replay_line_draw(canvas, ui->player, ui->typed);
     else
-        esp_input_box_draw(canvas, &line, !ui->layout.focused);
+        esp_input_box_draw(canvas, &ui->input, !ui->layout.focused);
 }
 
 /* Draws the completions, in a frame above the input line. */
@@ -371,17 +395,7 @@ static void draw_long_message(struct esp_canvas *canvas, const struct esp_ui *ui
 
 /* ------------------------------------------------------------------ panes */
 
-static void title_of(const struct esp_ui *ui, const struct esp_state *state, int pane,
-                     char *title, size_t size)
-{
-    const struct esp_pane_ops *ops = esp_panes[pane];
-    if (ops->title)
-        ops->title(state, &ui->look, title, size);
-    else
-        snprintf(title, size, "%s", ops->name);
-}
-
-static void draw_frames(struct esp_canvas *canvas, const struct esp_ui *ui,
+static void draw_frames(struct esp_canvas *canvas, struct esp_ui *ui,
                         const struct esp_state *state, const struct esp_layout *layout)
 {
     int focused = ui->help ? ESP_PANE_help : ui->layout.focused ? ui->layout.current : -1;
@@ -395,8 +409,12 @@ static void draw_frames(struct esp_canvas *canvas, const struct esp_ui *ui,
         struct esp_rect rect = layout->pane[i];
         if (rect.width < 8)
             continue;
-        title_of(ui, state, i, title,
-                 (size_t)rect.width - 3 < sizeof title ? (size_t)rect.width - 3 : sizeof title);
+        const struct esp_shown shown = esp_ui_shown(ui, state, layout, i);
+        const size_t room =
+            (size_t)rect.width - 3 < sizeof title ? (size_t)rect.width - 3 : sizeof title;
+        snprintf(title, room, "%s", esp_panes[i]->name);
+        if (esp_panes[i]->title)
+            esp_panes[i]->title(&shown, title, room);
         int style = i == focused ? ESP_STYLE_SELECTION : ESP_STYLE_TITLE;
         esp_draw(canvas, rect.x + 1, rect.y, ESP_STYLE_TITLE, " ");
         int x = esp_draw_bytes(canvas, rect.x + 2, rect.y, rect.width - 4, style, 0, title,
@@ -458,18 +476,16 @@ int esp_ui_tab_at(const struct esp_ui *ui, int width, int x)
 static void draw_panes(struct esp_canvas *canvas, const struct esp_ui *ui,
                        const struct esp_state *state, const struct esp_layout *layout)
 {
-    struct esp_look look = ui->look;
-    look.explains = layout->pane[ESP_PANE_node].width == 0;
+    struct esp_ui copy = *ui;
+    copy.look.explains = layout->pane[ESP_PANE_node].width == 0;
     if (layout->framed)
-        draw_frames(canvas, ui, state, layout);
+        draw_frames(canvas, &copy, state, layout);
     for (int i = 0; i < ESP_PANES; i++) {
-        struct esp_rect inside = esp_layout_inside(layout, i);
-        if (inside.width < 1 || inside.height < 1)
+        const struct esp_shown shown = esp_ui_shown(&copy, state, layout, i);
+        if (shown.width < 1 || shown.height < 1)
             continue;
-        struct esp_pane_view view = ui->view[i];
-        view.focused = ui->layout.focused && ui->layout.current == i;
-        struct esp_view whole = esp_canvas_enter(canvas, inside);
-        esp_panes[i]->draw(canvas, state, &look, &view);
+        struct esp_view whole = esp_canvas_enter(canvas, esp_layout_inside(layout, i));
+        esp_panes[i]->draw(canvas, &shown);
         esp_canvas_leave(canvas, whole);
     }
 }
@@ -589,11 +605,9 @@ bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, in
     int pane = ui->help             ? ESP_PANE_help
                : ui->layout.focused ? ui->layout.current
                                     : ESP_PANE_text;
-    struct esp_layout layout = esp_ui_layout(ui, width, height);
-    struct esp_rect inside = esp_layout_inside(&layout, pane);
-    bool obeyed = esp_panes[pane]->request &&
-                  esp_panes[pane]->request(&ui->view[pane], &ui->look, state, action,
-                                           inside.width, inside.height);
+    const struct esp_layout layout = esp_ui_layout(ui, width, height);
+    const struct esp_shown shown = esp_ui_shown(ui, state, &layout, pane);
+    bool obeyed = esp_panes[pane]->request && esp_panes[pane]->request(&shown, action);
     if (obeyed || action != ESP_ACTION_LEAVE_PANE)
         return obeyed;
     ui->help = ui->layout.focused = ui->layout.zoomed = false;
@@ -608,8 +622,7 @@ struct esp_search_result esp_ui_find(struct esp_ui *ui, const struct esp_state *
     ui->help = false;
     ui->layout.focused = true;
     ui->layout.current = pane;
-    struct esp_layout layout = esp_ui_layout(ui, width, height);
-    struct esp_rect inside = esp_layout_inside(&layout, pane);
-    return esp_panes[pane]->find(&ui->view[pane], &ui->look, state, step, inside.width,
-                                 inside.height);
+    const struct esp_layout layout = esp_ui_layout(ui, width, height);
+    const struct esp_shown shown = esp_ui_shown(ui, state, &layout, pane);
+    return esp_panes[pane]->find(&shown, step);
 }

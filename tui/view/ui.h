@@ -7,6 +7,7 @@
 #define ESP_UI_H
 
 #include "tui/view/choices.h"
+#include "tui/view/input_box.h"
 #include "tui/view/palette.h"
 #include "tui/view/pane.h"
 #include "tui/model/player.h"
@@ -22,8 +23,7 @@ struct esp_ui {
     const struct esp_player *player; /* NULL: a live session */
     const char *typed;               /* digits typed in a replay */
 
-    const char *prompt, *line; /* input line; line is not NUL-terminated */
-    size_t line_length, point; /* point: byte at the cursor */
+    struct esp_input_line input; /* its line is not NUL-terminated */
     const struct esp_choice *choices;
     int choice_count;
 
@@ -36,10 +36,18 @@ struct esp_ui {
 };
 
 void esp_ui_init(struct esp_ui *ui);
+/* Gives the focus to the input line. */
+void esp_ui_leave(struct esp_ui *ui);
+/* Follows the end of the text and the newest iteration again. */
+void esp_ui_follow(struct esp_ui *ui, const struct esp_state *state);
 /* The layout that esp_ui_draw() uses for this size. */
 struct esp_layout esp_ui_layout(const struct esp_ui *ui, int width, int height);
 void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
                  const struct esp_state *state);
+
+/* What a pane shows in this layout. */
+struct esp_shown esp_ui_shown(struct esp_ui *ui, const struct esp_state *state,
+                              const struct esp_layout *layout, int pane);
 
 /* Shows the compare pane when a comparison begins, and hides it when it ends. */
 void esp_ui_compare(struct esp_ui *ui, bool on);

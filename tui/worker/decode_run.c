@@ -33,24 +33,39 @@ static void on_event(void *user, const struct esp_event *event)
     pthread_mutex_unlock(&d->run->lock);
 }
 
-/* Writes up to `tokens` tokens after a prompt. */
-static int write_text(struct esp_session *session, const char *prompt, int tokens,
-                      const struct esp_decode_options *o, bool practice, char *err,
-                      size_t errlen)
+/* Runs the next iteration, of the session whose turn it is. */
+static int step(struct esp_session *session, struct esp_compare *beside, char *err,
+                size_t errlen)
+{
+    if (!beside)
+        return esp_session_step(session, err, errlen);
+    return esp_compare_turn(beside) ? esp_compare_step(beside, err, errlen)
+                                    : esp_compare_step_first(beside, err, errlen);
+}
+
+int esp_decode_on(struct esp_session *session, struct esp_compare *beside,
+                  const struct esp_decode_options *o, bool practice, char *err, size_t errlen)
 {
     struct esp_stats stats;
-    int status = esp_session_prompt_text(session, prompt, strlen(prompt), 0, err, errlen);
-    esp_session_allow(session, tokens);
+    esp_session_allow(session, o->tokens);
+    int status = beside ? esp_compare_begin(beside, err, errlen) : (int)ESP_OK;
     while (status >= 0) {
         esp_session_stats(session, &stats);
         if (o->goes_on &&
-            !o->goes_on(o->user, practice, (double)stats.generated_tokens / tokens))
+            !o->goes_on(o->user, practice, (double)stats.generated_tokens / o->tokens))
             break;
-        status = esp_session_step(session, err, errlen);
+        status = step(session, beside, err, errlen);
         if (status == 0)
             break;
     }
     return status < 0 ? status : ESP_OK;
+}
+
+static int write_text(struct esp_session *session, const struct esp_decode_options *o,
+                      bool practice, char *err, size_t errlen)
+{
+    int status = esp_session_prompt_text(session, o->prompt, strlen(o->prompt), 0, err, errlen);
+    return status < 0 ? status : esp_decode_on(session, NULL, o, practice, err, errlen);
 }
 
 static void describe(struct esp_run *run, const struct esp_engine *engine,
@@ -83,12 +98,15 @@ int esp_decode_run(struct esp_run *run, struct esp_engine *engine,
     describe(run, engine, session, options.values.temperature);
     if (o->practice > 0) {
         d.practising = true;
-        status = write_text(session, PRACTICE, o->practice, o, true, err, errlen);
+        struct esp_decode_options other = *o;
+        other.prompt = PRACTICE;
+        other.tokens = o->practice;
+        status = write_text(session, &other, true, err, errlen);
         esp_session_clear(session);
         d.practising = false;
     }
     if (status == ESP_OK)
-        status = write_text(session, o->prompt, o->tokens, o, false, err, errlen);
+        status = write_text(session, o, false, err, errlen);
     if (status == ESP_OK && d.status < 0)
         status = esp_fail(err, errlen, d.status, "no memory for the decoded text");
     pthread_mutex_lock(&run->lock);
@@ -111,8 +129,9 @@ static int time_pass(struct esp_engine *engine, double *seconds, char *err, size
     int status = esp_decode_run(&run, engine, &options, err, errlen);
     double took[PASSES];
     int count = 0;
-    for (int i = 0; i < run.step_count && i < PASSES; i++) {
-        const double one = run.steps[i].at - (i > 0 ? run.steps[i - 1].at : 0);
+    for (int i = 0; i < esp_run_steps(&run) && i < PASSES; i++) {
+        const struct esp_course_point *point = &run.trace.course.points[i];
+        const double one = point->at - (i > 0 ? point[-1].at : 0);
         int at = count++;
         for (; at > 0 && took[at - 1] > one; at--)
             took[at] = took[at - 1];

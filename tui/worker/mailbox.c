@@ -87,7 +87,7 @@ char *esp_mailbox_stop(struct esp_mailbox *mailbox)
     char *prompt = NULL;
     pthread_mutex_lock(&mailbox->lock);
     struct esp_message **at = &mailbox->first;
-    mailbox->stop = mailbox->busy;
+    mailbox->now.stop = mailbox->busy;
     while (*at) {
         struct esp_message *posted = *at;
         if (posted->type == ESP_COMMAND_PROMPT) {
@@ -107,28 +107,28 @@ char *esp_mailbox_stop(struct esp_mailbox *mailbox)
 void esp_mailbox_quit(struct esp_mailbox *mailbox)
 {
     pthread_mutex_lock(&mailbox->lock);
-    mailbox->quit = true;
+    mailbox->now.quit = true;
     announce(mailbox);
 }
 
 void esp_mailbox_pace(struct esp_mailbox *mailbox, double iterations)
 {
     pthread_mutex_lock(&mailbox->lock);
-    mailbox->pace = iterations;
+    mailbox->now.pace = iterations;
     announce(mailbox);
 }
 
 void esp_mailbox_break(struct esp_mailbox *mailbox, struct esp_breakpoints breakpoints)
 {
     pthread_mutex_lock(&mailbox->lock);
-    mailbox->breakpoints = breakpoints;
-    pthread_mutex_unlock(&mailbox->lock);
+    mailbox->now.breakpoints = breakpoints;
+    announce(mailbox);
 }
 
 void esp_mailbox_step_mode(struct esp_mailbox *mailbox, bool on)
 {
     pthread_mutex_lock(&mailbox->lock);
-    mailbox->stepping = on;
+    mailbox->now.stepping = on;
     mailbox->steps = 0;
     announce(mailbox);
 }
@@ -143,7 +143,7 @@ void esp_mailbox_step(struct esp_mailbox *mailbox)
 bool esp_mailbox_settled(struct esp_mailbox *mailbox)
 {
     pthread_mutex_lock(&mailbox->lock);
-    bool stopped = mailbox->stepping && mailbox->steps == 0 && !mailbox->stop;
+    bool stopped = mailbox->now.stepping && mailbox->steps == 0 && !mailbox->now.stop;
     bool settled = !mailbox->working && !mailbox->first && (!mailbox->busy || stopped);
     pthread_mutex_unlock(&mailbox->lock);
     return settled;
@@ -155,8 +155,8 @@ struct esp_message *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, boo
                                      bool *quit)
 {
     pthread_mutex_lock(&mailbox->lock);
-    while (wait && !mailbox->first && !mailbox->quit) {
-        mailbox->working = mailbox->busy = mailbox->stop = false;
+    while (wait && !mailbox->first && !mailbox->now.quit) {
+        mailbox->working = mailbox->busy = mailbox->now.stop = false;
         mailbox->steps = 0;
         pthread_cond_wait(&mailbox->changed, &mailbox->lock);
     }
@@ -167,62 +167,37 @@ struct esp_message *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, boo
         if (!mailbox->first)
             mailbox->last = &mailbox->first;
     }
-    *stop = mailbox->stop;
-    *quit = mailbox->quit;
-    mailbox->stop = false;
+    *stop = mailbox->now.stop;
+    *quit = mailbox->now.quit;
+    mailbox->now.stop = false;
     pthread_mutex_unlock(&mailbox->lock);
     return posted;
 }
 
-bool esp_mailbox_quits(struct esp_mailbox *mailbox)
+struct esp_mailbox_now esp_mailbox_now(struct esp_mailbox *mailbox)
 {
     pthread_mutex_lock(&mailbox->lock);
-    bool quits = mailbox->quit;
+    const struct esp_mailbox_now now = mailbox->now;
     pthread_mutex_unlock(&mailbox->lock);
-    return quits;
-}
-
-bool esp_mailbox_stops(struct esp_mailbox *mailbox)
-{
-    pthread_mutex_lock(&mailbox->lock);
-    bool stops = mailbox->stop || mailbox->quit;
-    pthread_mutex_unlock(&mailbox->lock);
-    return stops;
+    return now;
 }
 
 bool esp_mailbox_steps(struct esp_mailbox *mailbox)
 {
-    pthread_mutex_lock(&mailbox->lock);
-    bool stepping = mailbox->stepping && !mailbox->stop && !mailbox->quit;
-    pthread_mutex_unlock(&mailbox->lock);
-    return stepping;
-}
-
-bool esp_mailbox_watched(struct esp_mailbox *mailbox)
-{
-    pthread_mutex_lock(&mailbox->lock);
-    bool watched = mailbox->stepping || mailbox->pace > 0;
-    pthread_mutex_unlock(&mailbox->lock);
-    return watched;
-}
-
-struct esp_breakpoints esp_mailbox_breakpoints(struct esp_mailbox *mailbox)
-{
-    pthread_mutex_lock(&mailbox->lock);
-    struct esp_breakpoints breakpoints = mailbox->breakpoints;
-    pthread_mutex_unlock(&mailbox->lock);
-    return breakpoints;
+    const struct esp_mailbox_now now = esp_mailbox_now(mailbox);
+    return now.stepping && !now.stop && !now.quit;
 }
 
 void esp_mailbox_wait_step(struct esp_mailbox *mailbox)
 {
     pthread_mutex_lock(&mailbox->lock);
-    while (mailbox->stepping && mailbox->steps == 0 && !mailbox->stop && !mailbox->quit) {
+    while (mailbox->now.stepping && mailbox->steps == 0 && !mailbox->now.stop &&
+           !mailbox->now.quit) {
         mailbox->working = false;
         pthread_cond_wait(&mailbox->changed, &mailbox->lock);
         mailbox->working = true;
     }
-    if (mailbox->stepping && mailbox->steps > 0)
+    if (mailbox->now.stepping && mailbox->steps > 0)
         mailbox->steps--;
     pthread_mutex_unlock(&mailbox->lock);
 }
@@ -237,7 +212,7 @@ static bool earlier(const struct timespec *a, const struct timespec *b)
 static struct timespec next_due(const struct esp_mailbox *mailbox, double share)
 {
     struct timespec due = mailbox->iterated;
-    double pause = mailbox->pace > 0 ? share / mailbox->pace : 0;
+    double pause = mailbox->now.pace > 0 ? share / mailbox->now.pace : 0;
     due.tv_sec += (time_t)pause;
     due.tv_nsec += (long)((pause - (double)(time_t)pause) * 1e9);
     if (due.tv_nsec >= 1000000000) {
@@ -250,10 +225,10 @@ static struct timespec next_due(const struct esp_mailbox *mailbox, double share)
 void esp_mailbox_wait_pace(struct esp_mailbox *mailbox, double share)
 {
     pthread_mutex_lock(&mailbox->lock);
-    const double pace = mailbox->pace;
+    const double pace = mailbox->now.pace;
     struct timespec due = next_due(mailbox, share);
-    while (pace > 0 && mailbox->pace == pace && !mailbox->first && !mailbox->stop &&
-           !mailbox->quit && !mailbox->stepping)
+    while (pace > 0 && mailbox->now.pace == pace && !mailbox->first && !mailbox->now.stop &&
+           !mailbox->now.quit && !mailbox->now.stepping)
         if (pthread_cond_timedwait(&mailbox->changed, &mailbox->lock, &due) != 0)
             break;
     pthread_mutex_unlock(&mailbox->lock);

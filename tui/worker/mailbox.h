@@ -21,10 +21,10 @@ enum esp_command_type {
     ESP_COMMAND_ASK,     /* key: what a parameter is now */
     ESP_COMMAND_LIMIT,   /* tokens that a prompt may be continued by */
     ESP_COMMAND_CLEAR,   /* nothing */
-    ESP_COMMAND_COMPARE, /* drafter or NULL, verifier or NULL (compare_run.h) */
+    ESP_COMMAND_COMPARE, /* drafter or NULL, verifier or NULL (worker_compare.c) */
     ESP_COMMAND_REWIND,  /* tokens that stay */
     ESP_COMMAND_LOAD,    /* key, value, draft or NULL (models.h) */
-    ESP_COMMAND_RECORD,  /* path or NULL; columns, rows; overwrite (session_recording.h) */
+    ESP_COMMAND_RECORD,  /* path or NULL; columns, rows; overwrite (worker_record.c) */
     ESP_COMMAND_MARK,    /* text */
     ESP_COMMAND_RETIRE,  /* nobody asks any more for tokens of pairs older than this serial */
     ESP_COMMAND_JOB,     /* job */
@@ -58,14 +58,19 @@ struct esp_breakpoints {
     bool threshold; /* it moved a threshold */
 };
 
+/* What takes effect immediately. */
+struct esp_mailbox_now {
+    bool stop, quit, stepping;
+    double pace; /* limit in iterations per second; 0: none */
+    struct esp_breakpoints breakpoints;
+};
+
 struct esp_mailbox {
     pthread_mutex_t lock; /* of everything below but `iterated` */
     pthread_cond_t changed;
     struct esp_message *first, **last;
-    bool stop, quit, stepping;
-    int steps;   /* stages that may run without waiting */
-    double pace; /* limit in iterations per second; 0: none */
-    struct esp_breakpoints breakpoints;
+    struct esp_mailbox_now now;
+    int steps;                /* stages that may run without waiting */
     bool working;             /* the engine thread waits neither for a command nor for a step */
     bool busy;                /* it does not wait for a command */
     struct timespec iterated; /* end of the last iteration and its pause; engine thread only */
@@ -95,13 +100,9 @@ bool esp_mailbox_settled(struct esp_mailbox *mailbox);
  * until there is one. Sets *stop to end the generation, *quit to end the thread. */
 struct esp_message *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, bool *stop,
                                      bool *quit);
-bool esp_mailbox_quits(struct esp_mailbox *mailbox);
-/* Whether the current work must be abandoned. */
-bool esp_mailbox_stops(struct esp_mailbox *mailbox);
+struct esp_mailbox_now esp_mailbox_now(struct esp_mailbox *mailbox);
+/* Whether the engine must wait for steps. */
 bool esp_mailbox_steps(struct esp_mailbox *mailbox);
-/* Whether the user can follow single iterations: in step mode or with a pace. */
-bool esp_mailbox_watched(struct esp_mailbox *mailbox);
-struct esp_breakpoints esp_mailbox_breakpoints(struct esp_mailbox *mailbox);
 /* In step mode: waits for the next step. */
 void esp_mailbox_wait_step(struct esp_mailbox *mailbox);
 /* Waits until the pace allows the next iteration or other work arrives. It waits the fraction

@@ -37,18 +37,12 @@ static int open_engine(struct esp_models *pair, const struct esp_engine_options 
     return esp_engine_open(&pair->engine, &pair->options, err, errlen);
 }
 
-static int open_session(struct esp_models *pair, const struct esp_session_options *options,
-                        char *err, size_t errlen)
-{
-    return esp_session_open(&pair->session, pair->engine, options, err, errlen);
-}
-
 int esp_models_open(struct esp_models *pair, const struct esp_engine_options *options,
                     const struct esp_session_options *session, char *err, size_t errlen)
 {
     int status = open_engine(pair, options, err, errlen);
     if (status == ESP_OK)
-        status = open_session(pair, session, err, errlen);
+        status = esp_session_open(&pair->session, pair->engine, session, err, errlen);
     if (status < 0) {
         esp_engine_close(pair->engine);
         pair->engine = NULL;
@@ -78,7 +72,8 @@ int esp_models_options(struct esp_engine_options *options, const struct esp_mode
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "an engine has no option '%s'", key);
     if (option == esp_engine_option(ESP_OPTION_OF_target)) {
         options->draft = draft;
-        options->context = options->width = options->layers = 0; /* they belong to another model */
+        options->context = options->width = options->layers =
+            0; /* they belong to another model */
     }
     if (option == esp_engine_option(ESP_OPTION_OF_backend))
         options->device = 0; /* was said of another backend */
@@ -98,11 +93,11 @@ int esp_models_follow(struct esp_models *next, const struct esp_models *pair,
     settings.user = session->user;
     int status = open_engine(next, options, err, errlen);
     if (status == ESP_OK)
-        status = open_session(next, &settings, err, errlen);
+        status = esp_session_open(&next->session, next->engine, &settings, err, errlen);
     if (status < 0 && next->engine && (settings.drafter || settings.verifier)) {
         snprintf(note, size, "; drafter and verifier were reset to the defaults: %s", err);
         settings.drafter = settings.verifier = NULL;
-        status = open_session(next, &settings, err, errlen);
+        status = esp_session_open(&next->session, next->engine, &settings, err, errlen);
     }
     if (status < 0)
         esp_models_close(next);

@@ -70,9 +70,9 @@ static void name_pair(struct esp_race *race, const struct esp_engine *engine, do
     pthread_mutex_unlock(&race->lock);
 }
 
-static int decode(struct racing *r, const struct esp_race_choice *c, struct esp_engine *engine,
-                  char *err, size_t errlen)
+static int decode(struct racing *r, struct esp_engine *engine, char *err, size_t errlen)
 {
+    const struct esp_race_options *c = &r->race->options;
     const char *drafter = c->drafter[r->side] ? c->drafter[r->side]
                           : r->side == 0      ? "ar"
                                               : NULL;
@@ -91,10 +91,10 @@ static int decode(struct racing *r, const struct esp_race_choice *c, struct esp_
     return esp_decode_run(&r->race->side[r->side], engine, &options, err, errlen);
 }
 
-bool esp_race_run(struct esp_race *race, const struct esp_race_choice *c,
-                  struct esp_engine *engine)
+bool esp_race_run(struct esp_race *race, struct esp_engine *engine)
 {
-    struct esp_engine_options models = c->engine;
+    const double pass = race->options.pass;
+    struct esp_engine_options models = race->options.engine;
     struct esp_engine *own = NULL;
     struct racing r = {.race = race, .side = 1};
     char err[512] = "";
@@ -102,20 +102,19 @@ bool esp_race_run(struct esp_race *race, const struct esp_race_choice *c,
     int status = ESP_OK;
     models.progress = progress;
     models.user = race;
-    race->seed = c->session.values.seed;
     esp_race_say(race, ESP_RACE_PREPARES, 0, "loading the models");
-    if (c->pass > 0)
-        status = esp_engine_open_slow(&own, &models, c->pass, &took, err, sizeof err);
+    if (pass > 0)
+        status = esp_engine_open_slow(&own, &models, pass, &took, err, sizeof err);
     else if (!engine)
         status = esp_engine_open(&own, &models, err, sizeof err);
     engine = own ? own : engine;
     if (status == ESP_OK) {
         name_pair(race, engine, took);
-        status = decode(&r, c, engine, err, sizeof err);
+        status = decode(&r, engine, err, sizeof err);
     }
     r.side = 0;
     if (status == ESP_OK && !atomic_load(&race->stopped))
-        status = decode(&r, c, engine, err, sizeof err);
+        status = decode(&r, engine, err, sizeof err);
     esp_engine_close(own);
     if (status < 0 && !atomic_load(&race->stopped))
         esp_race_say(race, ESP_RACE_FAILED, 0, "%s", *err ? err : esp_status_message(status));

@@ -3,6 +3,7 @@
 
 #include "kernels/clock.h"
 
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
@@ -44,12 +45,15 @@ void esp_reporter_wake_for_iteration(struct esp_reporter *report)
     esp_reporter_wake(report);
 }
 
-void esp_reporter_tell(struct esp_reporter *report, int type, const char *text)
+void esp_reporter_tell(struct esp_reporter *report, int type, const char *format, ...)
 {
     struct esp_snapshot *snapshot = esp_ring_write(report->ring, type);
     if (!snapshot)
         return;
-    snprintf(snapshot->text, sizeof snapshot->text, "%.511s", text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(snapshot->text, sizeof snapshot->text, format, args);
+    va_end(args);
     esp_ring_publish(report->ring);
     esp_reporter_wake(report);
 }
@@ -64,6 +68,25 @@ void esp_reporter_phase(struct esp_reporter *report, int phase, const char *text
     snapshot->phase = phase;
     snapshot->fraction = fraction;
     snprintf(snapshot->text, sizeof snapshot->text, "%s", text);
+    esp_ring_publish(report->ring);
+    esp_reporter_wake(report);
+}
+
+static void describe(struct esp_setup *loaded, const struct esp_session *session)
+{
+    esp_session_get(session, "drafter", loaded->drafter, sizeof loaded->drafter);
+    esp_session_get(session, "verifier", loaded->verifier, sizeof loaded->verifier);
+    loaded->lossy = esp_session_is_lossy(session);
+}
+
+void esp_reporter_compared(struct esp_reporter *report, const struct esp_session *session)
+{
+    struct esp_snapshot *snapshot = esp_ring_write(report->ring, ESP_SNAPSHOT_COMPARE);
+    if (!snapshot)
+        return;
+    snapshot->loaded = (struct esp_setup){.serial = 0};
+    if (session)
+        describe(&snapshot->loaded, session);
     esp_ring_publish(report->ring);
     esp_reporter_wake(report);
 }
@@ -94,14 +117,12 @@ void esp_reporter_loaded(struct esp_reporter *report, const struct esp_models *p
     }
     snprintf(loaded->backend, sizeof loaded->backend, "%s", esp_engine_backend(pair->engine));
     snprintf(loaded->device, sizeof loaded->device, "%s", esp_engine_device(pair->engine));
-    esp_session_get(pair->session, "drafter", loaded->drafter, sizeof loaded->drafter);
-    esp_session_get(pair->session, "verifier", loaded->verifier, sizeof loaded->verifier);
+    describe(loaded, pair->session);
     snprintf(loaded->chat, sizeof loaded->chat, "%s", esp_session_chat(pair->session));
     esp_session_current(pair->session, &now);
     loaded->values = now.values;
     esp_values_forget_texts(&loaded->values);
     loaded->context = esp_engine_context(pair->engine);
-    loaded->lossy = esp_session_is_lossy(pair->session);
     esp_ring_publish(report->ring);
     esp_reporter_wake(report);
 }

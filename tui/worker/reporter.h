@@ -27,10 +27,13 @@ void esp_reporter_wake(struct esp_reporter *report);
  * computation. A skipped one is announced with the next. */
 void esp_reporter_wake_for_iteration(struct esp_reporter *report);
 
-/* Answers a command; `type`: MESSAGE, ERROR, REFUSED or CLEAR. */
-void esp_reporter_tell(struct esp_reporter *report, int type, const char *text);
+/* Answers a command; `type`: MESSAGE, ERROR, REFUSED, CLEAR or RECORD. */
+__attribute__((format(printf, 3, 4))) void esp_reporter_tell(struct esp_reporter *report,
+                                                             int type, const char *format, ...);
 void esp_reporter_phase(struct esp_reporter *report, int phase, const char *text,
                         double fraction);
+/* Reports the configuration of the compared session; NULL: there is none. */
+void esp_reporter_compared(struct esp_reporter *report, const struct esp_session *session);
 /* Reports the loaded models and the settings; `anew`: see esp_setup. */
 void esp_reporter_loaded(struct esp_reporter *report, const struct esp_models *pair, int serial,
                          bool anew);

@@ -30,16 +30,18 @@ static void end_generation(struct esp_worker *worker)
 static bool iterate(struct esp_worker *worker)
 {
     char err[256] = "";
-    if (esp_compare_run_run(&worker->second))
+    if (esp_worker_compare_turn(worker))
         return true;
-    esp_session_explain(worker->pair.session, esp_mailbox_watched(&worker->mailbox));
+    /* Only where the user can follow single iterations. */
+    const struct esp_mailbox_now now = esp_mailbox_now(&worker->mailbox);
+    esp_session_explain(worker->pair.session, now.stepping || now.pace > 0);
     int status = worker->second.compare.second
                      ? esp_compare_step_first(&worker->second.compare, err, sizeof err)
                      : esp_session_step(worker->pair.session, err, sizeof err);
     if (status > 0)
         return true;
     if (status < 0)
-        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR, err);
+        ESP_TELL(worker, ERROR, "%s", err);
     else
         esp_worker_tell_end(worker);
     end_generation(worker);
@@ -117,8 +119,6 @@ int esp_worker_open(struct esp_worker **opened, const struct esp_engine_options 
     worker->limit = tokens;
     esp_mailbox_open(&worker->mailbox);
     int status = esp_reporter_open(&worker->report);
-    worker->second = (struct esp_compare_run){
-        .ring = worker->report.ring, .wake = esp_worker_wake_for_second, .user = worker};
     if (status == 0)
         status = esp_quiet_thread(&worker->thread, run, worker);
     if (status < 0) {
@@ -144,19 +144,9 @@ bool esp_worker_close(struct esp_worker *worker)
 
 /* ------------------------------------------------------------------ for the UI thread */
 
-int esp_worker_wake_fd(const struct esp_worker *worker)
+struct esp_reporter *esp_worker_report(struct esp_worker *worker)
 {
-    return worker->report.wake;
-}
-
-void esp_worker_rest(struct esp_worker *worker)
-{
-    esp_reporter_rest(&worker->report);
-}
-
-struct esp_ring *esp_worker_ring(struct esp_worker *worker)
-{
-    return worker->report.ring;
+    return &worker->report;
 }
 
 void esp_worker_post(struct esp_worker *worker, const struct esp_message *command)

@@ -7,14 +7,14 @@
  *
  * Other models can be loaded while it runs (models.h). The UI thread may still read token texts
  * of the old models until it has applied the READY snapshot of the new ones. It reports that
- * with esp_worker_seen(); then the old models are closed.
+ * with ESP_COMMAND_RETIRE; then the old models are closed.
  */
 #ifndef ESP_WORKER_H
 #define ESP_WORKER_H
 
 #include "engine/espalier.h"
 #include "tui/worker/mailbox.h"
-#include "tui/model/ring.h"
+#include "tui/worker/reporter.h"
 
 struct esp_worker;
 
@@ -27,11 +27,8 @@ int esp_worker_open(struct esp_worker **worker, const struct esp_engine_options 
  * and still uses its memory. */
 bool esp_worker_close(struct esp_worker *worker);
 
-/* Readable when there are snapshots. Call esp_worker_rest() before reading the ring; it makes
- * the descriptor unreadable until the next snapshot. */
-int esp_worker_wake_fd(const struct esp_worker *worker);
-void esp_worker_rest(struct esp_worker *worker);
-struct esp_ring *esp_worker_ring(struct esp_worker *worker);
+/* The thread's snapshots, and a descriptor that is readable when there are some. */
+struct esp_reporter *esp_worker_report(struct esp_worker *worker);
 
 /* Posts a command (mailbox.h); clear, rewind and load stop the generation first. */
 void esp_worker_post(struct esp_worker *worker, const struct esp_message *command);

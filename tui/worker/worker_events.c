@@ -52,7 +52,7 @@ static void keep_pace(struct esp_worker *worker, bool second)
 /* Enters step mode if a breakpoint applies. */
 static void check_breakpoints(struct esp_worker *worker, const struct esp_iteration *it)
 {
-    const struct esp_breakpoints breakpoints = esp_mailbox_breakpoints(&worker->mailbox);
+    const struct esp_breakpoints breakpoints = esp_mailbox_now(&worker->mailbox).breakpoints;
     char text[200] = "", name[64];
     for (int i = 0; breakpoints.threshold && i < it->gauge_count && !*text; i++)
         if (it->gauges[i].before != it->gauges[i].after)
@@ -65,26 +65,15 @@ static void check_breakpoints(struct esp_worker *worker, const struct esp_iterat
     if (!*text || esp_mailbox_steps(&worker->mailbox))
         return;
     esp_mailbox_step_mode(&worker->mailbox, true);
-    strcat(text, "; Space runs the next stage, F5 runs on");
-    esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
+    ESP_TELL(worker, MESSAGE, "%s; Space runs the next stage, F5 runs on", text);
     esp_reporter_phase(&worker->report, ESP_PHASE_WAITING, "", 0);
     esp_mailbox_wait_step(&worker->mailbox);
 }
 
-void esp_worker_not_recording(struct esp_worker *worker, int type, const char *text)
+static void show(struct esp_worker *worker, const struct esp_event *event, bool second)
 {
-    esp_reporter_tell(&worker->report, ESP_SNAPSHOT_RECORD, "");
-    esp_reporter_tell(&worker->report, type, text);
-}
-
-void esp_worker_note(struct esp_worker *worker, const struct esp_event *event)
-{
-    char err[512];
-    bool stepped = event->type == ESP_EVENT_ITERATION && esp_mailbox_steps(&worker->mailbox);
-    if ((event->type == ESP_EVENT_ITERATION &&
-         !esp_session_recording_step(&worker->record, stepped, err, sizeof err)) ||
-        !esp_session_recording_event(&worker->record, event, err, sizeof err))
-        esp_worker_not_recording(worker, ESP_SNAPSHOT_ERROR, err);
+    if (esp_ring_write_event(worker->report.ring, event, second) < 0)
+        ESP_TELL(worker, ERROR, "out of memory: an iteration could not be shown");
 }
 
 /* Partial trees are sent only in step mode: otherwise nobody could see them. */
@@ -112,9 +101,7 @@ void esp_worker_observe(void *user, const struct esp_event *event)
         memset(untimed.seconds, 0, sizeof untimed.seconds);
         shown.iteration = &untimed;
     }
-    if (esp_ring_write_event(worker->report.ring, &shown) < 0)
-        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR,
-                          "out of memory: an iteration could not be shown");
+    show(worker, &shown, false);
     if (iteration && !stepping)
         esp_reporter_wake_for_iteration(&worker->report);
     else
@@ -129,13 +116,12 @@ void esp_worker_observe(void *user, const struct esp_event *event)
 
 /* The second session waits, too: an iteration after a pause takes longer, and that must not
  * always be the same session's. */
-void esp_worker_wake_for_second(void *user, bool iteration)
+void esp_worker_observe_second(void *user, const struct esp_event *event)
 {
     struct esp_worker *worker = user;
-    if (!iteration) {
-        esp_reporter_wake(&worker->report);
+    if (event->type != ESP_EVENT_ITERATION)
         return;
-    }
+    show(worker, event, true);
     esp_reporter_wake_for_iteration(&worker->report);
     if (!esp_mailbox_steps(&worker->mailbox))
         keep_pace(worker, true);
@@ -149,6 +135,6 @@ bool esp_worker_progress(void *user, const char *what, size_t done, size_t total
         worker->progress = fraction;
         esp_reporter_phase(&worker->report, ESP_PHASE_LOADING, what, fraction);
     }
-    return worker->pair.session ? !esp_mailbox_stops(&worker->mailbox)
-                                : !esp_mailbox_quits(&worker->mailbox);
+    const struct esp_mailbox_now now = esp_mailbox_now(&worker->mailbox);
+    return !now.quit && !(now.stop && worker->pair.session);
 }

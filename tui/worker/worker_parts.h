@@ -1,7 +1,8 @@
 /* worker_parts.h - shared by the files of the engine thread; see worker.h.
  *
  * worker.c starts and ends the thread and posts commands. worker_run.c executes them.
- * worker_events.c reports events.
+ * worker_events.c reports events,
+ * worker_record.c records them. worker_compare.c runs the compared session.
  *
  * The threads share only the mailbox (commands) and the ring (reports). Models and session
  * belong to the engine thread. The one exception are an engine's token texts, which never
@@ -11,13 +12,29 @@
 #ifndef ESP_WORKER_PARTS_H
 #define ESP_WORKER_PARTS_H
 
+#include <limits.h>
+
+#include "engine/compare.h"
+#include "sessions/recorder.h"
 #include "tui/worker/models.h"
-#include "tui/worker/session_recording.h"
 #include "tui/worker/reporter.h"
-#include "tui/worker/compare_run.h"
 #include "tui/worker/worker.h"
 
 struct retired;
+
+/* The compared session. */
+struct esp_second {
+    struct esp_compare compare;      /* its second is NULL: no comparison */
+    char drafter[256], verifier[96]; /* as the user named them; verifier "": the default */
+    bool differed;                   /* the texts differed, and the user was told */
+};
+
+/* Zeroed: not recording. */
+struct esp_session_recording {
+    struct esp_recorder *recorder;
+    char path[PATH_MAX];
+    bool stepped; /* the previous iteration ran in step mode */
+};
 
 struct esp_worker {
     pthread_t thread;
@@ -28,7 +45,7 @@ struct esp_worker {
     struct esp_session_options session_options;
     int limit;
     struct esp_models pair;
-    struct esp_compare_run second; /* the compared session */
+    struct esp_second second;
     struct retired *retired;
     int serial; /* of the pair; see esp_setup */
     struct esp_session_recording record;
@@ -36,18 +53,45 @@ struct esp_worker {
     double progress;
 };
 
+/* Answers a command: ESP_TELL(worker, ERROR, "%s", err). */
+#define ESP_TELL(worker, name, ...)                                                            \
+    esp_reporter_tell(&(worker)->report, ESP_SNAPSHOT_##name, __VA_ARGS__)
+
 /* ---- worker_events.c */
 
 /* An esp_observer of the session; `user` is the worker. */
 void esp_worker_observe(void *user, const struct esp_event *event);
-/* The wake() of esp_compare_run. */
-void esp_worker_wake_for_second(void *user, bool iteration);
-/* Records an event, if the session is recorded. */
-void esp_worker_note(struct esp_worker *worker, const struct esp_event *event);
-/* Reports the end of the recording, with a message or an error. */
-void esp_worker_not_recording(struct esp_worker *worker, int type, const char *text);
+/* The same of the compared session. */
+void esp_worker_observe_second(void *user, const struct esp_event *event);
 /* An esp_progress; `user` is the worker. */
 bool esp_worker_progress(void *user, const char *what, size_t done, size_t total);
+
+/* ---- worker_record.c */
+
+/* Starts to record, or ends the recording, as ESP_COMMAND_RECORD asks. The text so far is
+ * recorded as prompts. */
+void esp_worker_record(struct esp_worker *worker, const struct esp_message *command);
+void esp_worker_stop_recording(struct esp_worker *worker);
+/* Records an event, if the session is recorded. Before an iteration also whether it ran in step
+ * mode, as the setting "step": its times mean little then. */
+void esp_worker_note(struct esp_worker *worker, const struct esp_event *event);
+
+/* ---- worker_compare.c */
+
+/* Begins a comparison, or with drafter NULL ends it; verifier NULL: the default, the best
+ * lossless one. A configuration that cannot be opened changes nothing. */
+void esp_worker_compare(struct esp_worker *worker, const char *drafter, const char *verifier);
+/* Ends the comparison, if there is one, and reports it. */
+void esp_worker_compare_end(struct esp_worker *worker);
+/* Restarts it with the same configuration beside another first session. */
+void esp_worker_compare_again(struct esp_worker *worker);
+/* The first session has received a prompt or a new token limit. */
+void esp_worker_compare_begin(struct esp_worker *worker);
+/* A setting of the first session changed. The second gets it too, unless it belongs to the
+ * drafter or verifier. */
+void esp_worker_compare_set(struct esp_worker *worker, const char *key, const char *value);
+/* Runs an iteration of the second session if it is its turn. */
+bool esp_worker_compare_turn(struct esp_worker *worker);
 
 /* ---- worker_run.c */
 
@@ -59,7 +103,6 @@ bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command
 void esp_worker_tell_end(struct esp_worker *worker);
 /* Warns if the model has an unknown chat template and one is needed. */
 void esp_worker_warn_of_template(struct esp_worker *worker);
-void esp_worker_stop_recording(struct esp_worker *worker);
 /* Closes the pairs older than `serial`. */
 void esp_worker_close_retired(struct esp_worker *worker, int serial);
 

@@ -46,23 +46,21 @@ static char *joined(struct esp_worker *worker, const char *prompt, size_t prompt
  * negative status. */
 static int make_room(struct esp_worker *worker, int tokens, char *err, size_t errlen)
 {
-    char text[128];
     const int dropped = esp_session_make_room(worker->pair.session, tokens, err, errlen);
     if (dropped <= 0)
         return dropped;
     if (dropped == 1)
-        snprintf(text, sizeof text, "the context was full: the oldest turn was dropped");
+        ESP_TELL(worker, MESSAGE, "the context was full: the oldest turn was dropped");
     else
-        snprintf(text, sizeof text, "the context was full: the %d oldest turns were dropped",
+        ESP_TELL(worker, MESSAGE, "the context was full: the %d oldest turns were dropped",
                  dropped);
-    esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
     return ESP_OK;
 }
 
 void esp_worker_tell_end(struct esp_worker *worker)
 {
     enum { FULL = 75 /* per cent of the context; beyond, the next prompt drops turns */ };
-    char limit[120] = "", full[160] = "", text[300];
+    char limit[120] = "", full[160] = "";
     int count;
     const struct esp_session *session = worker->pair.session;
     esp_session_tokens(session, &count);
@@ -78,9 +76,8 @@ void esp_worker_tell_end(struct esp_worker *worker)
                  "%d %% of the context of %d tokens are used: the next prompt drops the oldest "
                  "turns",
                  share, context);
-    snprintf(text, sizeof text, "%s%s%s", limit, *limit && *full ? "; " : "", full);
-    if (*text)
-        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
+    if (*limit || *full)
+        ESP_TELL(worker, MESSAGE, "%s%s%s", limit, *limit && *full ? "; " : "", full);
 }
 
 void esp_worker_warn_of_template(struct esp_worker *worker)
@@ -88,9 +85,9 @@ void esp_worker_warn_of_template(struct esp_worker *worker)
     char chosen[32] = "";
     esp_session_get(worker->pair.session, "chat", chosen, sizeof chosen);
     if (!esp_engine_chat(worker->pair.engine) && strcmp(chosen, "auto") == 0)
-        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE,
-                          "the model has an unknown chat template, so its text is raw; choose "
-                          "a format with :chat");
+        ESP_TELL(worker, MESSAGE,
+                 "the model has an unknown chat template, so its text is raw; choose "
+                 "a format with :chat");
 }
 
 static int prefill(struct esp_worker *worker, const char *prompt, size_t prompt_length,
@@ -121,15 +118,15 @@ static bool can_go_on(struct esp_worker *worker)
     char err[256] = "";
     int count;
     if (make_room(worker, 0, err, sizeof err) < 0) {
-        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR, err);
+        ESP_TELL(worker, ERROR, "%s", err);
         return false;
     }
     esp_session_tokens(worker->pair.session, &count);
     if (count < esp_session_context(worker->pair.session))
         return true;
-    esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR,
-                      "the context is full; :clear starts a new text, :edit takes back the "
-                      "last prompt; a new prompt drops the oldest turns");
+    ESP_TELL(worker, ERROR,
+             "the context is full; :clear starts a new text, :edit takes back the "
+             "last prompt; a new prompt drops the oldest turns");
     return false;
 }
 
@@ -140,16 +137,13 @@ static bool run_prompt(struct esp_worker *worker, const char *prompt, size_t len
     int count;
     esp_session_tokens(worker->pair.session, &count);
     if (length == 0 && count == 0) {
-        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR,
-                          "type the beginning of a text first");
+        ESP_TELL(worker, ERROR, "type the beginning of a text first");
         return false;
     }
     if (length > 0) {
         esp_reporter_phase(&worker->report, ESP_PHASE_PREFILL, "", 0);
         if (prefill(worker, prompt, length, err, sizeof err) < 0) {
-            if (!*err)
-                snprintf(err, sizeof err, "the prompt cannot be tokenized");
-            esp_reporter_tell(&worker->report, ESP_SNAPSHOT_REFUSED, err);
+            ESP_TELL(worker, REFUSED, "%s", *err ? err : "the prompt cannot be tokenized");
             esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
             return false;
         }
@@ -157,7 +151,7 @@ static bool run_prompt(struct esp_worker *worker, const char *prompt, size_t len
     if (length == 0 && !can_go_on(worker))
         return false;
     esp_session_allow(worker->pair.session, worker->limit);
-    esp_compare_run_begin(&worker->second);
+    esp_worker_compare_begin(worker);
     esp_reporter_phase(&worker->report, ESP_PHASE_GENERATING, "", 0);
     return true;
 }
@@ -165,22 +159,19 @@ static bool run_prompt(struct esp_worker *worker, const char *prompt, size_t len
 /* Reports the value of a parameter of the drafter. */
 static void run_ask(struct esp_worker *worker, const char *key)
 {
-    char now[256], text[600];
-    bool there = esp_session_get(worker->pair.session, key, now, sizeof now) == ESP_OK;
-    if (there)
-        snprintf(text, sizeof text, "%s = %s", key, now);
+    char now[256];
+    if (esp_session_get(worker->pair.session, key, now, sizeof now) == ESP_OK)
+        ESP_TELL(worker, MESSAGE, "%s = %s", key, now);
     else
-        snprintf(text, sizeof text, "the current drafter has no parameter '%s'", key);
-    esp_reporter_tell(&worker->report, there ? ESP_SNAPSHOT_MESSAGE : ESP_SNAPSHOT_ERROR, text);
+        ESP_TELL(worker, ERROR, "the current drafter has no parameter '%s'", key);
 }
 
 static void run_set(struct esp_worker *worker, const char *key, const char *value,
                     const char *origin)
 {
-    char err[256], now[512], note[300] = "", text[900];
+    char err[256], now[512], note[300] = "";
     if (esp_session_set(worker->pair.session, key, value, err, sizeof err) < 0) {
-        snprintf(text, sizeof text, "%.300s%s", origin ? origin : "", err);
-        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR, text);
+        ESP_TELL(worker, ERROR, "%.300s%s", origin ? origin : "", err);
         return;
     }
     if (esp_session_get(worker->pair.session, key, now, sizeof now) < 0)
@@ -192,43 +183,9 @@ static void run_set(struct esp_worker *worker, const char *key, const char *valu
     if (strcmp(key, "system") == 0 && count > 0)
         snprintf(note, sizeof note,
                  "this conversation keeps its own; :clear starts another one");
-    snprintf(text, sizeof text, "%s = %s%s%s", key, now, *note ? "; " : "", note);
     if (!origin)
-        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
-    esp_compare_run_set(&worker->second, key, value);
-}
-
-void esp_worker_stop_recording(struct esp_worker *worker)
-{
-    char err[512], text[600];
-    if (!worker->record.recorder)
-        return;
-    int status = esp_session_recording_stop(&worker->record, err, sizeof err);
-    snprintf(text, sizeof text, "recorded to %.500s", worker->record.path);
-    esp_worker_not_recording(worker, status < 0 ? ESP_SNAPSHOT_ERROR : ESP_SNAPSHOT_MESSAGE,
-                             status < 0 ? err : text);
-}
-
-static void run_record(struct esp_worker *worker, const struct esp_recording_request *request)
-{
-    char err[512], text[600];
-    if (!request->path) {
-        esp_worker_stop_recording(worker);
-        return;
-    }
-    if (worker->record.recorder) {
-        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR,
-                          "already recording; :record ends it");
-        return;
-    }
-    if (esp_session_recording_start(&worker->record, &worker->pair, request, err, sizeof err) <
-        0) {
-        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR, err);
-        return;
-    }
-    snprintf(text, sizeof text, "recording to %.500s", worker->record.path);
-    esp_reporter_tell(&worker->report, ESP_SNAPSHOT_RECORD, worker->record.path);
-    esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
+        ESP_TELL(worker, MESSAGE, "%s = %s%s%s", key, now, *note ? "; " : "", note);
+    esp_worker_compare_set(worker, key, value);
 }
 
 /* ------------------------------------------------------------------ other models */
@@ -262,15 +219,15 @@ void esp_worker_close_retired(struct esp_worker *worker, int serial)
 /* Replaces the current pair and moves its text. */
 static void take_over(struct esp_worker *worker, struct esp_models *next, const char *note)
 {
-    char err[256] = "", text[1024];
+    char err[256] = "";
     struct esp_models before = worker->pair;
     struct esp_model_info target = {.name = ""}, draft = {.name = "none"};
     const bool anew = !esp_models_shares_tokens(&before, next);
     const bool compared = worker->second.compare.second != NULL;
-    esp_compare_run_end(&worker->second);
+    esp_worker_compare_end(worker);
     esp_worker_stop_recording(worker); /* its header names the models */
     if (anew)
-        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_CLEAR, "");
+        ESP_TELL(worker, CLEAR, "%s", "");
     worker->pair = *next;
     worker->serial++;
     esp_reporter_loaded(&worker->report, &worker->pair, worker->serial, anew);
@@ -280,27 +237,26 @@ static void take_over(struct esp_worker *worker, struct esp_models *next, const 
     worker->quiet = false;
     retire(worker, &before);
     if (status < 0)
-        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_CLEAR, "");
+        ESP_TELL(worker, CLEAR, "%s", "");
     esp_engine_target(worker->pair.engine, &target);
     esp_engine_draft(worker->pair.engine, &draft);
-    snprintf(text, sizeof text, "%.60s, draft%s %.60s, on %.60s%s%s%s", target.name,
-             draft.head ? " head" : "", draft.name, esp_engine_device(worker->pair.engine),
-             note,
-             status < 0 ? "; the text was cleared: "
-             : anew     ? "; the text was kept and tokenized again"
-                        : "",
-             err);
     esp_reporter_tell(&worker->report, status < 0 ? ESP_SNAPSHOT_ERROR : ESP_SNAPSHOT_MESSAGE,
-                      text);
+                      "%.60s, draft%s %.60s, on %.60s%s%s%s", target.name,
+                      draft.head ? " head" : "", draft.name,
+                      esp_engine_device(worker->pair.engine), note,
+                      status < 0 ? "; the text was cleared: "
+                      : anew     ? "; the text was kept and tokenized again"
+                                 : "",
+                      err);
     if (compared)
-        esp_compare_run_again(&worker->second, worker->pair.session);
+        esp_worker_compare_again(worker);
 }
 
 /* Loads other models beside the current ones, which stay if that fails. `change`: key, value and
  * draft. */
 static void run_load(struct esp_worker *worker, const char *const change[3])
 {
-    char err[512] = "", note[300], text[600];
+    char err[512] = "", note[300];
     struct esp_models next;
     struct esp_engine_options options;
     const bool had = worker->pair.session != NULL;
@@ -316,9 +272,8 @@ static void run_load(struct esp_worker *worker, const char *const change[3])
     if (status == ESP_OK) {
         take_over(worker, &next, note);
     } else if (had) {
-        snprintf(text, sizeof text, "%s; the loaded models stay in use",
+        ESP_TELL(worker, ERROR, "%s; the loaded models stay in use",
                  status == ESP_E_CANCELLED ? "loading was cancelled" : err);
-        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR, text);
     }
     esp_reporter_phase(&worker->report, status < 0 && !had ? ESP_PHASE_FAILED : ESP_PHASE_IDLE,
                        err, 1);
@@ -347,8 +302,7 @@ bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command
         break;
     }
     if (!worker->pair.session) {
-        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR,
-                          "no models are loaded; :model loads some");
+        ESP_TELL(worker, ERROR, "no models are loaded; :model loads some");
         return false;
     }
     switch (command->type) {
@@ -361,17 +315,15 @@ bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command
         run_ask(worker, command->text[0]);
         return generating;
     case ESP_COMMAND_COMPARE:
-        esp_compare_run_choose(&worker->second, worker->pair.session, command->text[0],
-                               command->text[1]);
+        esp_worker_compare(worker, command->text[0], command->text[1]);
         return generating;
     case ESP_COMMAND_RECORD:
-        run_record(worker, &(struct esp_recording_request){command->text[0], command->number[0],
-                                                           command->number[1], command->flag});
+        esp_worker_record(worker, command);
         return generating;
     case ESP_COMMAND_MARK:
         esp_worker_note(
             worker, &(struct esp_event){.type = ESP_EVENT_MARKER, .text = command->text[0]});
-        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, "marked");
+        ESP_TELL(worker, MESSAGE, "marked");
         return generating;
     case ESP_COMMAND_REWIND:
         if (esp_session_rewind(worker->pair.session, command->number[0]) == ESP_OK)
@@ -380,7 +332,7 @@ bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command
     default: /* ESP_COMMAND_CLEAR */
         esp_session_clear(worker->pair.session);
         esp_worker_note(worker, &(struct esp_event){.type = ESP_EVENT_CLEAR});
-        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_CLEAR, "");
+        ESP_TELL(worker, CLEAR, "%s", "");
         esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
         return false;
     }

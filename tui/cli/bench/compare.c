@@ -4,8 +4,6 @@
  * temperature 0 the two texts must be the same, and the exit code says whether they are; above
  * it the text is that of the first, and the second drafts and verifies along it.
  */
-#include "engine/compare.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +11,7 @@
 #include "tui/cli/cli.h"
 #include "tui/cli/prompt.h"
 #include "tui/cli/session_json.h"
+#include "tui/worker/decode_run.h"
 #include "viz/safe.h"
 #include "viz/versus.h"
 
@@ -20,6 +19,7 @@ struct side {
     struct esp_session *session;
     struct esp_stats stats;
     char drafter[1024], verifier[1024];
+    struct esp_contender contender; /* the same in short */
 };
 
 static void look(struct side *side, struct esp_session *session)
@@ -28,6 +28,11 @@ static void look(struct side *side, struct esp_session *session)
     esp_session_stats(session, &side->stats);
     esp_session_get(session, "drafter", side->drafter, sizeof side->drafter);
     esp_session_get(session, "verifier", side->verifier, sizeof side->verifier);
+    side->contender = (struct esp_contender){.drafter = side->drafter,
+                                             .verifier = side->verifier,
+                                             .iterations = side->stats.iterations,
+                                             .tokens = side->stats.generated_tokens,
+                                             .pace = side->stats.token_seconds};
 }
 
 /* ------------------------------------------------------------------ output */
@@ -48,13 +53,14 @@ static double baseline_of(const struct side sides[2])
     return sides[0].stats.baseline;
 }
 
-static void print_table(const struct side sides[2], const struct esp_contender both[2])
+static void print_table(const struct side sides[2])
 {
     const double baseline = baseline_of(sides);
     char names[2][96];
     int wide = 0;
     for (int i = 0; i < 2; i++) {
-        esp_contender_name(names[i], sizeof names[i], &both[i], &both[!i]);
+        esp_contender_name(names[i], sizeof names[i], &sides[i].contender,
+                           &sides[!i].contender);
         wide = (int)strlen(names[i]) > wide ? (int)strlen(names[i]) : wide;
         esp_safe_print(stdout, "%s %s, %s%s\n", i ? "second:" : "first: ", sides[i].drafter,
                        sides[i].verifier,
@@ -80,11 +86,10 @@ static void print_table(const struct side sides[2], const struct esp_contender b
         printf("\nPlain decoding, measured in between: %.0f tokens/s.\n", 1 / baseline);
 }
 
-static void print_words(const struct cli_options *o, const struct side sides[2],
-                        const struct esp_contender both[2], int difference)
+static void print_words(const struct cli_options *o, const struct side sides[2], int difference)
 {
     char text[512];
-    esp_versus(text, sizeof text, &both[0], &both[1]);
+    esp_versus(text, sizeof text, &sides[0].contender, &sides[1].contender);
     if (*text)
         esp_safe_print(stdout, "%s\n", text);
     if (o->session.values.temperature > 0)
@@ -93,16 +98,6 @@ static void print_words(const struct cli_options *o, const struct side sides[2],
                o->session.values.temperature);
     else if (difference < 0)
         printf("The texts are identical: %d tokens.\n", sides[0].stats.generated_tokens);
-}
-
-static struct esp_contender contender(const struct side *side)
-{
-    const struct esp_stats *s = &side->stats;
-    return (struct esp_contender){.drafter = side->drafter,
-                                  .verifier = side->verifier,
-                                  .iterations = s->iterations,
-                                  .tokens = s->generated_tokens,
-                                  .pace = s->token_seconds};
 }
 
 static int print_json(const struct cli_options *o, const struct esp_engine *engine,
@@ -136,9 +131,8 @@ static int print(const struct cli_options *o, const struct esp_engine *engine,
     if (o->json) {
         code = print_json(o, engine, sides, difference);
     } else {
-        const struct esp_contender both[] = {contender(&sides[0]), contender(&sides[1])};
-        print_table(sides, both);
-        print_words(o, sides, both, difference);
+        print_table(sides);
+        print_words(o, sides, difference);
     }
     if (o->session.values.temperature > 0 || difference < 0)
         return code;
@@ -149,17 +143,10 @@ static int print(const struct cli_options *o, const struct esp_engine *engine,
 
 /* ------------------------------------------------------------------ the command */
 
-static int race(struct esp_compare *compare, int tokens, char *err, size_t errlen)
+static bool goes_on(void *user, bool practice, double share)
 {
-    esp_session_allow(compare->first, tokens);
-    int status = esp_compare_begin(compare, err, errlen);
-    if (status < 0)
-        return status;
-    do
-        status = esp_compare_turn(compare) ? esp_compare_step(compare, err, errlen)
-                                           : esp_compare_step_first(compare, err, errlen);
-    while (status > 0 && !cli_interrupted);
-    return status;
+    (void)user, (void)practice, (void)share;
+    return !cli_interrupted;
 }
 
 static int run(struct cli_options *o)
@@ -191,7 +178,10 @@ static int run(struct cli_options *o)
     if (status == ESP_OK) {
         cli_note(compare.second);
         cli_catch_interrupt();
-        status = race(&compare, o->tokens, err, sizeof err);
+        status =
+            esp_decode_on(session, &compare,
+                          &(struct esp_decode_options){.tokens = o->tokens, .goes_on = goes_on},
+                          false, err, sizeof err);
     }
     if (status < 0)
         code = cli_fail(*err ? err : esp_status_message(status));

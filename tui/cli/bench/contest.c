@@ -53,14 +53,9 @@ void cli_contest_close(struct cli_contest *c)
 
 /* ------------------------------------------------------------------ rounds */
 
-/* When the contest began and is to end; seconds of esp_clock(). */
-struct time {
-    double begin, end;
-};
-
-static void tell(const struct cli_contest *c, const struct time *time)
+static void tell(const struct cli_contest *c)
 {
-    double share = (esp_clock() - time->begin) / (time->end - time->begin);
+    double share = (esp_clock() - c->begin) / (c->end - c->begin);
     if (c->progress)
         c->progress(c->user, c, share < 1 ? share : 1);
 }
@@ -72,15 +67,14 @@ static const struct cli_prompt *next_prompt(struct cli_contest *c)
 }
 
 /* All that are left continue a prompt. Nothing of it is counted yet. */
-static int continue_prompt(struct cli_contest *c, const struct time *time,
-                           const struct cli_prompt *prompt, int tokens, char *err,
-                           size_t errlen)
+static int continue_prompt(struct cli_contest *c, const struct cli_prompt *prompt, int tokens,
+                           char *err, size_t errlen)
 {
     int status = ESP_OK;
     for (int i = 0; i < c->count && status == ESP_OK && !cli_interrupted; i++) {
         if (c->candidate[i].left)
             continue;
-        tell(c, time);
+        tell(c);
         status = cli_choice_run(&c->candidate[i].choice, prompt->text, prompt->length,
                                 c->prompt_tokens, tokens, err, errlen);
     }
@@ -89,11 +83,10 @@ static int continue_prompt(struct cli_contest *c, const struct time *time,
 
 /* Runs each candidate once and, if nobody said how many tokens a round has, finds how many
  * there is time for. */
-static int warm_up(struct cli_contest *c, const struct time *time, double seconds, char *err,
-                   size_t errlen)
+static int warm_up(struct cli_contest *c, double seconds, char *err, size_t errlen)
 {
     struct esp_stats plain;
-    int status = continue_prompt(c, time, &c->prompts->prompt[0], WARMUP, err, errlen);
+    int status = continue_prompt(c, &c->prompts->prompt[0], WARMUP, err, errlen);
     if (status < 0 || cli_interrupted || c->tokens > 0)
         return status;
     esp_session_stats(c->candidate[0].choice.session, &plain);
@@ -131,12 +124,11 @@ static void count_round(struct cli_contest *c)
 }
 
 /* Rounds until the clock says `end`, at least one. */
-static int run_rounds(struct cli_contest *c, const struct time *time, double end, char *err,
-                      size_t errlen)
+static int run_rounds(struct cli_contest *c, double end, char *err, size_t errlen)
 {
     int status;
     do {
-        status = continue_prompt(c, time, next_prompt(c), c->tokens, err, errlen);
+        status = continue_prompt(c, next_prompt(c), c->tokens, err, errlen);
         if (status == ESP_OK && !cli_interrupted)
             count_round(c);
     } while (status == ESP_OK && !cli_interrupted && esp_clock() < end);
@@ -188,15 +180,15 @@ static int by_rank(const void *a, const void *b)
 
 int cli_contest_run(struct cli_contest *c, double seconds, char *err, size_t errlen)
 {
-    struct time time = {.begin = esp_clock()};
     const int count = parts(rivals(c));
-    time.end = time.begin + seconds;
-    int status = warm_up(c, &time, seconds / count, err, errlen);
+    c->begin = esp_clock();
+    c->end = c->begin + seconds;
+    int status = warm_up(c, seconds / count, err, errlen);
     for (int part = 0; part < count && status == ESP_OK && !cli_interrupted; part++) {
         double now = esp_clock();
         if (part > 0)
             halve(c);
-        status = run_rounds(c, &time, now + (time.end - now) / (count - part), err, errlen);
+        status = run_rounds(c, now + (c->end - now) / (count - part), err, errlen);
     }
     /* Sessions keep the address of their choice: they are closed before it moves. */
     for (int i = 0; i < c->count; i++)

@@ -33,6 +33,7 @@ struct cli_contest {
     double temperature;
     const struct cli_prompts *prompts; /* one at least */
     int at;                            /* whose turn it is */
+    double begin, end;                 /* seconds of esp_clock(); set by cli_contest_run() */
     /* Is called before each continuation: 0 to 1 of the contest's time is over. NULL: not. */
     void (*progress)(void *user, const struct cli_contest *contest, double share);
     void *user;

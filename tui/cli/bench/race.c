@@ -16,12 +16,12 @@
 static void print_side(struct esp_run *run, const char *name)
 {
     const double seconds = esp_run_seconds(run);
-    const int written = esp_run_written(run);
+    const int written = esp_run_written(run), steps = esp_run_steps(run);
     char drafter[40];
     snprintf(drafter, sizeof drafter, "%.*s", (int)strcspn(run->drafter, ":"), run->drafter);
     esp_safe_print(stdout, "%-6s %-14s %7d %7d %12.2f %9.3f %9.1f\n", name, drafter, written,
-                   run->step_count, run->step_count > 0 ? (double)written / run->step_count : 0,
-                   seconds, seconds > 0 ? written / seconds : 0);
+                   steps, steps > 0 ? (double)written / steps : 0, seconds,
+                   seconds > 0 ? written / seconds : 0);
 }
 
 /* What the race came to, as text. At temperature 0 a difference is a fault. */
@@ -33,7 +33,7 @@ static int print(struct esp_race *race)
                    race->recorded ? "by the times that they recorded"
                                   : "each side decoded alone, timed by its own clock");
     if (!race->recorded)
-        printf("; seed %" PRIu64, race->seed);
+        printf("; seed %" PRIu64, race->options.session.values.seed);
     printf("\n\n");
     printf("%-6s %-14s %7s %7s %12s %9s %9s\n", "", "", "tokens", "passes", "tokens/pass",
            "seconds", "tokens/s");
@@ -70,6 +70,7 @@ static cJSON *side_json(struct esp_run *run)
 {
     cJSON *o = cJSON_CreateObject(), *tokens = cJSON_CreateArray();
     const int written = esp_run_written(run), prompt = run->token_count - written;
+    const int steps = esp_run_steps(run);
     const double seconds = esp_run_seconds(run);
     char *text = text_of(run, prompt, run->token_count), *before = text_of(run, 0, prompt);
     for (int i = prompt; i < run->token_count; i++)
@@ -87,9 +88,8 @@ static cJSON *side_json(struct esp_run *run)
     cJSON_AddStringToObject(o, "drafter", run->drafter);
     cJSON_AddStringToObject(o, "verifier", run->verifier);
     cJSON_AddNumberToObject(o, "temperature", run->temperature);
-    cJSON_AddNumberToObject(o, "iterations", run->step_count);
-    cJSON_AddNumberToObject(o, "tokens_per_iteration",
-                            run->step_count > 0 ? (double)written / run->step_count : 0);
+    cJSON_AddNumberToObject(o, "iterations", steps);
+    cJSON_AddNumberToObject(o, "tokens_per_iteration", steps > 0 ? (double)written / steps : 0);
     cJSON_AddNumberToObject(o, "seconds", seconds);
     cJSON_AddNumberToObject(o, "tokens_per_second", seconds > 0 ? written / seconds : 0);
     free(text);
@@ -118,7 +118,7 @@ static int print_json(struct esp_race *race)
     cJSON_AddBoolToObject(o, "recorded", race->recorded);
     if (!race->recorded) {
         char seed[24];
-        snprintf(seed, sizeof seed, "%" PRIu64, race->seed);
+        snprintf(seed, sizeof seed, "%" PRIu64, race->options.session.values.seed);
         cJSON_AddRawToObject(o, "seed", seed); /* it may have 64 bits */
     }
     cJSON_AddItemToObject(o, "left", side_json(&race->side[0]));
@@ -131,7 +131,7 @@ static int print_json(struct esp_race *race)
 
 static int run_plain(const struct esp_interface_options *options, bool json)
 {
-    struct esp_race *race = esp_race_new();
+    struct esp_race *race = esp_race_new(options->race);
     char err[512] = "";
     int code = EXIT_DONE;
     if (!race)
@@ -139,7 +139,7 @@ static int run_plain(const struct esp_interface_options *options, bool json)
     if (options->race_recordings[0]) {
         if (esp_race_read(race, options->race_recordings, err, sizeof err) < 0)
             code = cli_fail(err);
-    } else if (!esp_race_run(race, options->race, NULL)) {
+    } else if (!esp_race_run(race, NULL)) {
         code = cli_fail(race->doing);
     }
     if (code == EXIT_DONE)
@@ -150,14 +150,14 @@ static int run_plain(const struct esp_interface_options *options, bool json)
 
 static int run(struct cli_options *o)
 {
-    struct esp_race_choice choice = {.engine = o->engine,
-                                     .pass = o->pass / 1e3,
-                                     .session = o->session,
-                                     .drafter = {o->session.drafter, o->with},
-                                     .verifier = {o->session.verifier, o->with_verifier},
-                                     .prompt = o->prompt,
-                                     .tokens = o->tokens};
-    struct esp_interface_options options = {.race = &choice};
+    struct esp_race_options race = {.engine = o->engine,
+                                    .pass = o->pass / 1e3,
+                                    .session = o->session,
+                                    .drafter = {o->session.drafter, o->with},
+                                    .verifier = {o->session.verifier, o->with_verifier},
+                                    .prompt = o->prompt,
+                                    .tokens = o->tokens};
+    struct esp_interface_options options = {.race = &race};
     const char *script = getenv("ESPALIER_SCRIPT");
     const bool own = o->engine.target || o->engine.width > 0 || o->engine.layers > 0;
     if (o->argument_count == 1) {
@@ -168,12 +168,12 @@ static int run(struct cli_options *o)
         options.race_recordings[i] = o->arguments[i];
     if (o->argument_count == 2)
         options.recording = o->arguments[0];
-    if (choice.pass == 0 && !own && !o->given[CLI_FLAG_pass])
-        choice.pass = 0.1;
-    if (!choice.engine.backend && choice.pass > 0)
-        choice.engine.backend = "cpu"; /* no GPU is kept busy so long by what memory holds */
+    if (race.pass == 0 && !own && !o->given[CLI_FLAG_pass])
+        race.pass = 0.1;
+    if (!race.engine.backend && race.pass > 0)
+        race.engine.backend = "cpu"; /* no GPU is kept busy so long by what memory holds */
     if (!o->given[CLI_FLAG_tokens])
-        choice.tokens = 0;
+        race.tokens = 0;
     if (o->json || o->plain || (!isatty(STDOUT_FILENO) && !(script && *script)))
         return run_plain(&options, o->json);
     return cli_open_interface(&options, o);

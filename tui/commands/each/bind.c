@@ -8,13 +8,13 @@
 
 static int run(struct esp_control *control, const char *arguments)
 {
-    const struct esp_own_keys *own = &control->ui.own_keys;
+    struct esp_own_keys *own = &control->ui.own_keys;
     char err[300], text[200];
     if (!*arguments)
         return own->count ? esp_answer(control, "%d key%s bound by you; F7 lists all keys",
                                        own->count, own->count == 1 ? " is" : "s are")
                           : esp_answer(control, "write :bind KEY ACTION or :bind KEY :COMMAND");
-    if (esp_bindings_set(control, arguments, err, sizeof err) < 0)
+    if (esp_bindings_set(own, arguments, err, sizeof err) < 0)
         return esp_refuse(control, "%s", err);
     const struct esp_binding *last = own->count ? &own->binding[own->count - 1] : NULL;
     if (!last || strstr(arguments, " default"))
@@ -22,17 +22,16 @@ static int run(struct esp_control *control, const char *arguments)
     return esp_answer(control, "%s: %s", last->key, esp_bindings_text(last, text, sizeof text));
 }
 
-static void complete(const struct esp_control *control, const char *before, const char *word,
-                     struct esp_choices *choices)
+static void complete(const struct esp_control *control, struct esp_choices *choices)
 {
     char action[32];
     (void)control;
-    if (!*before || strchr(before, ':'))
+    if (!*choices->before || strchr(choices->before, ':'))
         return;
     for (int i = 1; i < ESP_ACTIONS; i++)
-        esp_choices_offer(choices, word, esp_action_name(i, action), NULL);
-    esp_choices_offer(choices, word, "none", "the input line gets the key");
-    esp_choices_offer(choices, word, "default", "its default action");
+        esp_choices_offer(choices, esp_action_name(i, action), NULL);
+    esp_choices_offer(choices, "none", "the input line gets the key");
+    esp_choices_offer(choices, "default", "its default action");
 }
 
 const struct esp_command_ops esp_command_bind = {

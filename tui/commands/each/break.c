@@ -27,22 +27,13 @@ static int run(struct esp_control *control, const char *arguments)
                                               : "step mode begins only with F5");
 }
 
-static void complete(const struct esp_control *control, const char *before, const char *word,
-                     struct esp_choices *choices)
-{
-    (void)control;
-    if (*before)
-        return;
-    esp_choices_offer(choices, word, "path", "a path longer than NUMBER tokens is accepted");
-    esp_choices_offer(choices, word, "rejected", "no drafted token is accepted");
-    esp_choices_offer(choices, word, "threshold", "the controller moves a threshold");
-    esp_choices_offer(choices, word, "off", "never");
-}
-
 const struct esp_command_ops esp_command_break = {
     .name = "break",
     .usage = "path N|rejected|threshold|off",
     .summary = "enter step mode when this happens",
     .run = run,
-    .complete = complete,
+    .offers = {{"path", "a path longer than NUMBER tokens is accepted"},
+               {"rejected", "no drafted token is accepted"},
+               {"threshold", "the controller moves a threshold"},
+               {"off", "never"}},
 };

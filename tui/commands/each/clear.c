@@ -8,7 +8,10 @@ static int run(struct esp_control *control, const char *arguments)
     if (tokens > 0 && *arguments != '!')
         return esp_ask(control, ":clear!",
                        "Clear the text (%d tokens)? y: yes, any other key: no", tokens);
-    esp_prompts_clear(control);
+    ESP_WORKER_POST(control->worker, CLEAR);
+    control->prompts.kept = 0;
+    control->prompts.retokenized = false;
+    esp_prompts_forget(&control->prompts);
     return ESP_OK;
 }
 

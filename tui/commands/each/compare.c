@@ -31,17 +31,16 @@ static int run(struct esp_control *control, const char *arguments)
     return choose(control, arguments);
 }
 
-static void complete(const struct esp_control *control, const char *before, const char *word,
-                     struct esp_choices *choices)
+static void complete(const struct esp_control *control, struct esp_choices *choices)
 {
-    const char *blank = strchr(before, ' ');
+    const char *blank = strchr(choices->before, ' ');
     if (blank) {
-        esp_complete_spec(ESP_VERIFIERS, blank + strspn(blank, " "), word, choices);
+        esp_complete_spec(ESP_VERIFIERS, blank + strspn(blank, " "), choices);
         return;
     }
-    if (control->state.compared && !*before)
-        esp_choices_offer(choices, word, "off", "end the comparison");
-    esp_complete_spec(ESP_DRAFTERS, before, word, choices);
+    if (control->state.compared && !*choices->before)
+        esp_choices_offer(choices, "off", "end the comparison");
+    esp_complete_spec(ESP_DRAFTERS, choices->before, choices);
 }
 
 const struct esp_command_ops esp_command_compare = {

@@ -1,5 +1,5 @@
 /* config.c - ":config save" saves the settings for the next start. */
-#include "tui/commands/config_settings.h"
+#include "tui/commands/configuration.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,25 +9,19 @@
 static int run(struct esp_control *control, const char *arguments)
 {
     char err[512];
-    if (!*control->config.path)
+    if (!*control->settings.config.path)
         return esp_refuse(
             control,
             "there is no home folder for the configuration file; name it with --config FILE");
     if (strcmp(arguments, "save") != 0) {
-        esp_answer(control, ":config save writes the settings to %s", control->config.path);
+        esp_answer(control, ":config save writes the settings to %s",
+                   control->settings.config.path);
         return *arguments ? ESP_E_ARGUMENT : ESP_OK;
     }
-    if (esp_configuration_write(control, control->config.path, err, sizeof err) < 0)
+    if (esp_configuration_write(control, control->settings.config.path, err, sizeof err) < 0)
         return esp_refuse(control, "%s", err);
-    return esp_answer(control, "the settings were written to %s", control->config.path);
-}
-
-static void complete(const struct esp_control *control, const char *before, const char *word,
-                     struct esp_choices *choices)
-{
-    (void)control;
-    if (!*before)
-        esp_choices_offer(choices, word, "save", "save the settings for the next start");
+    return esp_answer(control, "the settings were written to %s",
+                      control->settings.config.path);
 }
 
 const struct esp_command_ops esp_command_config = {
@@ -35,5 +29,5 @@ const struct esp_command_ops esp_command_config = {
     .usage = "save",
     .summary = "save the settings to the configuration file, for the next start",
     .run = run,
-    .complete = complete,
+    .offers = {{"save", "save the settings for the next start"}},
 };

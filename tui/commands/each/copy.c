@@ -27,19 +27,11 @@ static int run(struct esp_control *control, const char *arguments)
     return esp_control_copy(control, state->bytes + start, length);
 }
 
-static void complete(const struct esp_control *control, const char *before, const char *word,
-                     struct esp_choices *choices)
-{
-    (void)control;
-    if (!*before)
-        esp_choices_offer(choices, word, "last", "the text after the last prompt");
-}
-
 const struct esp_command_ops esp_command_copy = {
     .name = "copy",
     .usage = "[last]",
     .summary = "copy the text to the terminal's clipboard",
     .in = ESP_IN_BOTH,
     .run = run,
-    .complete = complete,
+    .offers = {{"last", "the text after the last prompt"}},
 };

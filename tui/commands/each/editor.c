@@ -4,8 +4,8 @@
 static int run(struct esp_control *control, const char *arguments)
 {
     (void)arguments;
-    control->edit = true;
-    control->ui.layout.focused = control->ui.help = false;
+    control->requests.edit = true;
+    esp_ui_leave(&control->ui);
     return ESP_OK;
 }
 

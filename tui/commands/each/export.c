@@ -86,7 +86,8 @@ static int draw_picture(struct esp_control *control, const struct esp_export_opt
     char err[512];
     esp_control_end_export(control); /* one at a time */
     control->reply[0] = '\0';
-    if (esp_export_job_start(&control->export, options, path, over, err, sizeof err) < 0)
+    if (esp_export_job_start(&control->requests.export, options, path, over, err, sizeof err) <
+        0)
         return esp_refuse(control, "%s", err);
     return esp_answer(control, "drawing iteration %d", options->iteration->index);
 }
@@ -100,7 +101,7 @@ static int make_page(struct esp_control *control, const char *path, bool over)
                           player ? "this recording has no iterations" : "there is no tree yet");
     esp_control_end_export(control); /* one at a time */
     control->reply[0] = '\0';
-    if (esp_export_job_start_page(&control->export, player ? player->recording : NULL,
+    if (esp_export_job_start_page(&control->requests.export, player ? player->recording : NULL,
                                   &control->state, path, over, err, sizeof err) < 0)
         return esp_refuse(control, "%s", err);
     return esp_answer(control, "making a page");
@@ -211,13 +212,12 @@ static const char *begin(const struct esp_control *control)
     }
 }
 
-static void complete(const struct esp_control *control, const char *before, const char *word,
-                     struct esp_choices *choices)
+static void complete(const struct esp_control *control, struct esp_choices *choices)
 {
     (void)control;
-    for (int i = 0; !*before && i < ESP_COURSE_CHART_KINDS; i++)
-        esp_choices_offer(choices, word, esp_course_chart_name(i), "a chart of it");
-    esp_complete_path(before, word, false, choices);
+    for (int i = 0; !*choices->before && i < ESP_COURSE_CHART_KINDS; i++)
+        esp_choices_offer(choices, esp_course_chart_name(i), "a chart of it");
+    esp_complete_path(false, choices);
 }
 
 const struct esp_command_ops esp_command_export = {

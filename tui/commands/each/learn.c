@@ -8,7 +8,7 @@ int esp_learn_page_open(struct esp_control *control, const char *name)
 {
     char err[512] = "";
     struct esp_lesson_screen *screen = esp_lesson_screen_open(
-        control->worker, &control->options.engine, name, err, sizeof err);
+        control->worker, &control->settings.options.engine, name, err, sizeof err);
     if (!screen)
         return esp_refuse(control, "%s", err);
     esp_control_page(control, &esp_lesson_screen_ops, screen);
@@ -23,15 +23,14 @@ static int run(struct esp_control *control, const char *arguments)
     return status;
 }
 
-static void complete(const struct esp_control *control, const char *before, const char *word,
-                     struct esp_choices *choices)
+static void complete(const struct esp_control *control, struct esp_choices *choices)
 {
     char name[256], title[200];
     (void)control;
-    if (*before)
+    if (*choices->before)
         return;
     for (int i = 0; esp_lesson_list(i, name, sizeof name, title, sizeof title); i++)
-        esp_choices_offer(choices, word, name, NULL);
+        esp_choices_offer(choices, name, NULL);
 }
 
 const struct esp_command_ops esp_command_learn = {

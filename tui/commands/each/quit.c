@@ -3,7 +3,7 @@
 static int run(struct esp_control *control, const char *arguments)
 {
     (void)arguments;
-    control->leaving = true;
+    control->requests.leaving = true;
     return ESP_OK;
 }
 

@@ -42,18 +42,11 @@ static int run(struct esp_control *control, const char *arguments)
     return ESP_OK;
 }
 
-static void complete(const struct esp_control *control, const char *before, const char *word,
-                     struct esp_choices *choices)
-{
-    (void)control;
-    esp_complete_path(before, word, false, choices);
-}
-
 const struct esp_command_ops esp_command_record = {
     .name = "record",
     .usage = "[FILE]",
     .summary =
         "record the session to a file, or end the recording; :record! FILE overwrites a file",
     .run = run,
-    .complete = complete,
+    .complete = esp_complete_file,
 };

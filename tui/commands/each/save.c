@@ -20,18 +20,11 @@ static int run(struct esp_control *control, const char *arguments)
     return esp_answer(control, "%zu bytes written to %s", control->state.byte_count, path);
 }
 
-static void complete(const struct esp_control *control, const char *before, const char *word,
-                     struct esp_choices *choices)
-{
-    (void)control;
-    esp_complete_path(before, word, false, choices);
-}
-
 const struct esp_command_ops esp_command_save = {
     .name = "save",
     .usage = "FILE",
     .summary = "write the text to a file; :save! FILE overwrites a file",
     .in = ESP_IN_BOTH,
     .run = run,
-    .complete = complete,
+    .complete = esp_complete_file,
 };

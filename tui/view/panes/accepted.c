@@ -28,11 +28,12 @@ struct table {
 };
 
 /* Counts the newest iterations; a count of 0: none. */
-static struct esp_acceptance count_kept(const struct esp_state *state)
+static struct esp_acceptance count_kept(const struct esp_shown *s)
 {
     struct esp_acceptance a = {.iterations = 0};
     const struct esp_iteration *it;
-    for (int i = 0; i < state->since_setting && (it = esp_state_kept(state, i)); i++)
+    for (int i = 0; i < s->state->trace.since_setting && (it = esp_state_kept(s->state, i));
+         i++)
         esp_acceptance_add(&a, it);
     return a;
 }
@@ -87,12 +88,10 @@ static void draw_table(struct esp_canvas *canvas, int x, int y, int width,
     }
 }
 
-static void title(const struct esp_state *state, const struct esp_look *look, char *text,
-                  size_t size)
+static void title(const struct esp_shown *s, char *text, size_t size)
 {
     int count = 0;
-    (void)look;
-    while (count < state->since_setting && esp_state_kept(state, count))
+    while (count < s->state->trace.since_setting && esp_state_kept(s->state, count))
         count++;
     if (count > 0)
         snprintf(text, size, "accepted   the last %d iteration%s", count,
@@ -101,15 +100,12 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
         snprintf(text, size, "accepted");
 }
 
-static void draw(struct esp_canvas *canvas, const struct esp_state *state,
-                 const struct esp_look *look, const struct esp_pane_view *view)
+static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     struct table tables[TABLES];
-    const struct esp_acceptance a = count_kept(state);
+    const struct esp_acceptance a = count_kept(s);
     const int width = canvas->view.rect.width;
     int columns = (width + GAP) / (LABEL + LEAST_BAR + NUMBERS + GAP), below[TABLES] = {0};
-    (void)look;
-    (void)view;
     if (a.drafted == 0) {
         esp_draw(
             canvas, 0, 0, ESP_STYLE_LABEL,

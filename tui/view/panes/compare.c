@@ -14,25 +14,22 @@
 
 enum { LEAST_TREE = 6, NARROW = 56, ROOMY = 50 };
 
-static struct esp_comparison shown(const struct esp_state *state, const struct esp_look *look,
-                                   const struct esp_pane_view *view)
+static struct esp_comparison shown(const struct esp_shown *s)
 {
-    int stages;
-    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
-    if (look->iteration < 0 || !it || it->index != look->iteration)
-        return esp_comparison_newest(state);
-    struct esp_comparison both = esp_comparison_at(state, (int)view->anchor);
-    return view->anchor >= 0 && both.it[0] == it ? both
-                                                 : esp_comparison_at(state, it->position);
+    if (s->look->iteration < 0 || !s->it || s->it->index != s->look->iteration)
+        return esp_comparison_newest(s->state);
+    struct esp_comparison both = esp_comparison_at(s->state, (int)s->view->anchor);
+    return s->view->anchor >= 0 && both.it[0] == s->it
+               ? both
+               : esp_comparison_at(s->state, s->it->position);
 }
 
-static void title(const struct esp_state *state, const struct esp_look *look, char *text,
-                  size_t size)
+static void title(const struct esp_shown *s, char *text, size_t size)
 {
-    const char *held = look->iteration >= 0 ? " (held)" : "";
-    if (!state->compared)
+    const char *held = s->look->iteration >= 0 ? " (held)" : "";
+    if (!s->state->compared)
         snprintf(text, size, "compare");
-    else if (strcmp(state->loaded.verifier, "greedy") == 0)
+    else if (strcmp(s->state->loaded.verifier, "greedy") == 0)
         snprintf(text, size, "compare%s   two configurations, one text", held);
     else
         snprintf(text, size, "compare%s   the first writes the text, the second drafts along",
@@ -104,7 +101,7 @@ static void draw_side(struct esp_canvas *canvas, const struct esp_state *state,
     } else {
         esp_draw_paragraph(canvas, 1, ESP_STYLE_LABEL,
                            state->has_partial ? "runs after the iteration of the other one"
-                           : state->compared->kept_count ? "its tree is no longer kept"
+                           : state->compared->trace.kept_count ? "its tree is no longer kept"
                            : esp_state_is_busy(state)
                                ? "about to begin"
                                : "begins with the next prompt, or with an empty line");
@@ -146,42 +143,38 @@ static int draw_sentences(struct esp_canvas *canvas, const struct esp_state *sta
 
 /* ------------------------------------------------------------------ the pane */
 
-static void draw(struct esp_canvas *canvas, const struct esp_state *state,
-                 const struct esp_look *look, const struct esp_pane_view *view)
+static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     int width = canvas->view.rect.width, height = canvas->view.rect.height;
-    if (!state->compared) {
+    if (!s->state->compared) {
         esp_draw_paragraph(canvas, 0, ESP_STYLE_LABEL,
                            "Two drafters or verifiers side by side on one text: "
                            ":compare ar is plain decoding, :compare dyspec:N=32 swor a tree. "
                            ":compare off ends it.");
         return;
     }
-    struct esp_comparison both = shown(state, look, view);
+    struct esp_comparison both = shown(s);
     int least = width < NARROW ? 2 * LEAST_TREE + 1 : LEAST_TREE;
-    int rows = height - esp_compare_totals_height(state, width) - 1;
+    int rows = height - esp_compare_totals_height(s->state, width) - 1;
     int trees = rows - ESP_RULER_ROWS - 1 >= least ? rows - ESP_RULER_ROWS - 1
                 : rows >= least                    ? rows
                                                    : 0;
     int ruler = trees > 0 ? trees + 1 : 0, y = trees > 0 ? trees + 1 : 0;
     if (rows - ruler >= ESP_RULER_ROWS) {
-        esp_draw_ruler(canvas, state, &both, look->iteration >= 0, ruler);
+        esp_draw_ruler(canvas, s->state, &both, s->look->iteration >= 0, ruler);
         y = ruler + ESP_RULER_ROWS + 1;
     }
-    esp_draw_compare_totals(canvas, state, y);
-    if (state->has_partial)
-        trees = draw_sentences(canvas, state, trees);
+    esp_draw_compare_totals(canvas, s->state, y);
+    if (s->state->has_partial)
+        trees = draw_sentences(canvas, s->state, trees);
     if (trees > 0)
-        draw_trees(canvas, state, &both, trees);
+        draw_trees(canvas, s->state, &both, trees);
 }
 
-static bool request(struct esp_pane_view *view, struct esp_look *look,
-                    const struct esp_state *state, int action, int width, int height)
+static bool request(const struct esp_shown *s, int action)
 {
     bool back = action == ESP_ACTION_LEFT || action == ESP_ACTION_PAGE_UP, turn;
-    (void)width;
-    (void)height;
-    if (!state->compared)
+    if (!s->state->compared)
         return false;
     switch (action) {
     case ESP_ACTION_LEFT:
@@ -189,21 +182,21 @@ static bool request(struct esp_pane_view *view, struct esp_look *look,
     case ESP_ACTION_PAGE_UP:
     case ESP_ACTION_PAGE_DOWN: {
         bool common = action == ESP_ACTION_PAGE_UP || action == ESP_ACTION_PAGE_DOWN;
-        int place = shown(state, look, view).place;
-        place = esp_comparison_step(state, place, back ? -1 : 1, common);
+        int place = shown(s).place;
+        place = esp_comparison_step(s->state, place, back ? -1 : 1, common);
         const struct esp_iteration *it =
-            place < 0 ? NULL : esp_iteration_covering(state, place);
+            place < 0 ? NULL : esp_iteration_covering(s->state, place);
         if (!it && back)
             return true;
-        view->anchor = it ? place : -1;
-        esp_look_hold(look, state, it ? it->index : -1);
+        s->view->anchor = it ? place : -1;
+        esp_look_hold(s->look, s->state, it ? it->index : -1);
         return true;
     }
     case ESP_ACTION_LAST:
     case ESP_ACTION_LEAVE_PANE:
-        turn = look->iteration >= 0;
-        view->anchor = -1;
-        esp_look_hold(look, state, -1);
+        turn = s->look->iteration >= 0;
+        s->view->anchor = -1;
+        esp_look_hold(s->look, s->state, -1);
         return turn || action == ESP_ACTION_LAST;
     default:
         return false;

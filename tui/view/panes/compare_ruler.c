@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "tui/view/panes/compare_parts.h"
+#include "tui/view/run_text.h"
 #include "viz/safe.h"
 
 enum { MOST = 512, LONGEST_NAME = 24 };
@@ -56,17 +57,13 @@ static void choose(struct window *w, const struct esp_state *state, int place, i
 static void draw_text(struct esp_canvas *canvas, const struct esp_state *state,
                       const struct window *w, int left, int y, int flags)
 {
-    static const int styles[] = {[ESP_TEXT_PROMPT] = ESP_STYLE_PROMPT,
-                                 [ESP_TEXT_DRAFTED] = ESP_STYLE_DRAFTED,
-                                 [ESP_TEXT_BONUS] = ESP_STYLE_BONUS,
-                                 [ESP_TEXT_MARK] = ESP_STYLE_LABEL};
     for (int i = 0; i < w->count; i++) {
         int place = w->first + i;
         size_t start = state->spans[place].start;
         size_t end =
             place + 1 < state->span_count ? state->spans[place + 1].start : state->byte_count;
         esp_draw_bytes(canvas, left + w->x[i], y, w->x[i + 1] - w->x[i],
-                       styles[state->spans[place].kind], flags, state->bytes + start,
+                       esp_text_styles[state->spans[place].kind], flags, state->bytes + start,
                        end - start);
     }
 }

@@ -39,16 +39,9 @@ static int width_of(int column, int width)
     return width >= WIDE ? columns[column].wide_width : columns[column].width;
 }
 
-/* Seconds per token of both, since the comparison began. */
-static void paces(const struct esp_state *state, double pace[2])
-{
-    pace[0] = esp_state_pace(state, state->since.iterations);
-    pace[1] = esp_state_pace(state->compared, state->compared->since.iterations);
-}
-
 static struct figures figures_of(const struct esp_state *state, double baseline, double pace)
 {
-    const struct esp_totals *all = &state->since, *timed = &state->timed;
+    const struct esp_totals *all = &state->trace.since, *timed = &state->trace.timed;
     const double n = timed->iterations;
     struct figures f = {.tokens = (double)all->committed / all->iterations,
                         .iterations = all->iterations,
@@ -62,18 +55,20 @@ static struct figures figures_of(const struct esp_state *state, double baseline,
     return f; /* figures without data: 0/0 = NaN */
 }
 
-static struct esp_contender contender(const struct esp_state *state, double pace)
+/* A session since the comparison began. */
+static struct esp_contender contender(const struct esp_state *state)
 {
+    const struct esp_totals *all = &state->trace.since;
     return (struct esp_contender){.drafter = state->loaded.drafter,
                                   .verifier = state->loaded.verifier,
-                                  .iterations = state->since.iterations,
-                                  .tokens = state->since.committed,
-                                  .pace = pace};
+                                  .iterations = all->iterations,
+                                  .tokens = all->committed,
+                                  .pace = esp_trace_pace(&state->trace, all->iterations)};
 }
 
 void esp_compare_names(const struct esp_state *state, char names[2][ESP_COMPARE_NAME])
 {
-    struct esp_contender one = contender(state, 0), other = contender(state->compared, 0);
+    const struct esp_contender one = contender(state), other = contender(state->compared);
     esp_contender_name(names[0], ESP_COMPARE_NAME, &one, &other);
     esp_contender_name(names[1], ESP_COMPARE_NAME, &other, &one);
 }
@@ -109,19 +104,11 @@ static void draw_value(struct esp_canvas *canvas, int end, int y, int column,
     esp_draw_right(canvas, end, y, better ? ESP_STYLE_GOOD : ESP_STYLE_VALUE, text);
 }
 
-static void words(char *text, size_t size, const struct esp_state *state, const double pace[2])
-{
-    struct esp_contender one = contender(state, pace[0]);
-    struct esp_contender other = contender(state->compared, pace[1]);
-    esp_versus(text, size, &one, &other);
-}
-
 int esp_compare_totals_height(const struct esp_state *state, int width)
 {
     char text[512];
-    double pace[2];
-    paces(state, pace);
-    words(text, sizeof text, state, pace);
+    const struct esp_contender one = contender(state), other = contender(state->compared);
+    esp_versus(text, sizeof text, &one, &other);
     return 3 + (*text ? esp_paragraph_height(text, width) : 0);
 }
 
@@ -130,11 +117,10 @@ void esp_draw_compare_totals(struct esp_canvas *canvas, const struct esp_state *
     char names[2][ESP_COMPARE_NAME], text[512];
     bool shown[COLUMNS];
     int width = canvas->view.rect.width, room = choose(shown, width), longest = 0;
-    double pace[2];
-    paces(state, pace);
+    const struct esp_contender one = contender(state), other = contender(state->compared);
     const double baseline = esp_state_baseline(state);
-    const struct figures figures[2] = {figures_of(state, baseline, pace[0]),
-                                       figures_of(state->compared, baseline, pace[1])};
+    const struct figures figures[2] = {figures_of(state, baseline, one.pace),
+                                       figures_of(state->compared, baseline, other.pace)};
     esp_compare_names(state, names);
     for (int i = 0; i < 2; i++)
         longest = (int)strlen(names[i]) > longest ? (int)strlen(names[i]) : longest;
@@ -151,6 +137,6 @@ void esp_draw_compare_totals(struct esp_canvas *canvas, const struct esp_state *
     for (int side = 0; side < 2; side++)
         esp_draw_bytes(canvas, 0, y + 1 + side, room, ESP_STYLE_TITLE, 0, names[side],
                        strlen(names[side]));
-    words(text, sizeof text, state, pace);
+    esp_versus(text, sizeof text, &one, &other);
     esp_draw_paragraph(canvas, y + 3, ESP_STYLE_TEXT, text);
 }

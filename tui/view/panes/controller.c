@@ -32,13 +32,13 @@
 enum { HIGH = 12 /* rows of a pane with charts */ };
 
 /* The accepted share of the drafted depth, oldest first; returns the number of values. */
-static int path_shares(const struct esp_state *state, float values[ESP_SUMMARIES])
+static int path_shares(const struct esp_shown *s, float values[ESP_POINTS])
 {
     int count = 0;
-    for (int i = 0; i < state->summary_count; i++) {
-        const struct esp_iteration_summary *summary = &state->summaries[i];
-        if (summary->deepest > 0)
-            values[count++] = (float)summary->path / (float)summary->deepest;
+    for (int i = 0; i < s->state->trace.course.count; i++) {
+        const struct esp_course_point *point = &s->state->trace.course.points[i];
+        if (point->deepest > 0)
+            values[count++] = (float)point->path / (float)point->deepest;
     }
     return count;
 }
@@ -71,12 +71,12 @@ static void draw_share(struct esp_canvas *canvas, int x, int y, double share)
     esp_draw(canvas, x, y, ESP_STYLE_VALUE, esp_probability(text, share));
 }
 
-static bool moves(const struct esp_state *state, const struct esp_iteration *it, int gauge)
+static bool moves(const struct esp_shown *s, int gauge)
 {
-    float values[ESP_SUMMARIES];
-    esp_state_course(state, it, it->gauges[gauge].name, values);
-    const struct esp_axis axis = esp_axis_of(values, state->summary_count);
-    return axis.high > axis.low || it->gauges[gauge].before != it->gauges[gauge].after;
+    float values[ESP_POINTS];
+    esp_trace_values(&s->state->trace, s->it, s->it->gauges[gauge].name, values);
+    const struct esp_axis axis = esp_axis_of(values, s->state->trace.course.count);
+    return axis.high > axis.low || s->it->gauges[gauge].before != s->it->gauges[gauge].after;
 }
 
 /* Draws the last of `count` values with their range: ".0016 to .10 ▇▆▅". */
@@ -98,37 +98,35 @@ static void draw_spark(struct esp_canvas *canvas, int x, int y, const float *val
 }
 
 /* Draws the values that do not move, from row `y` on. */
-static void draw_still(struct esp_canvas *canvas, const struct esp_state *state,
-                       const struct esp_iteration *it, int y)
+static void draw_still(struct esp_canvas *canvas, const struct esp_shown *s, int y)
 {
     const int width = canvas->view.rect.width;
     int x = 0;
-    for (int i = 0; i < it->gauge_count; i++) {
-        const char *name = esp_gauge_name(it, it->gauges[i].name);
-        if (moves(state, it, i))
+    for (int i = 0; i < s->it->gauge_count; i++) {
+        const char *name = esp_gauge_name(s->it, s->it->gauges[i].name);
+        if (moves(s, i))
             continue;
         if (x > 0 && x + (int)strlen(name) + 8 > width) {
             x = 0;
             y++;
         }
         x = esp_draw(canvas, x, y, ESP_STYLE_LABEL, name) + 1;
-        x = draw_change(canvas, x, y, &it->gauges[i]) + 3;
+        x = draw_change(canvas, x, y, &s->it->gauges[i]) + 3;
     }
 }
 
 /* The width of the widest name of a moving value, with its symbol if there is room: the numbers
  * start there. */
-static int name_column(const struct esp_canvas *canvas, const struct esp_state *state,
-                       const struct esp_iteration *it, bool *full)
+static int name_column(const struct esp_canvas *canvas, const struct esp_shown *s, bool *full)
 {
     enum { LEAST = 46 /* columns of numbers, range and history */ };
     int widest[2] = {0, 0};
-    for (int i = 0; i < it->gauge_count; i++) {
+    for (int i = 0; i < s->it->gauge_count; i++) {
         char text[64];
-        if (!moves(state, it, i))
+        if (!moves(s, i))
             continue;
-        const int name = (int)strlen(esp_gauge_name(it, it->gauges[i].name)),
-                  whole = (int)strlen(esp_gauge_full_name(text, it, it->gauges[i].name));
+        const int name = (int)strlen(esp_gauge_name(s->it, s->it->gauges[i].name)),
+                  whole = (int)strlen(esp_gauge_full_name(text, s->it, s->it->gauges[i].name));
         widest[0] = name > widest[0] ? name : widest[0];
         widest[1] = whole > widest[1] ? whole : widest[1];
     }
@@ -156,41 +154,39 @@ static int draw_choices(struct esp_canvas *canvas, const struct esp_iteration *i
 }
 
 /* Draws one value per line. */
-static void draw_lines(struct esp_canvas *canvas, const struct esp_state *state,
-                       const struct esp_iteration *it)
+static void draw_lines(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     enum { NUMBERS = 14 };
     bool full;
-    float values[ESP_SUMMARIES];
-    const int column = name_column(canvas, state, it, &full);
-    int y = draw_choices(canvas, it);
-    for (int i = 0; i < it->gauge_count; i++) {
-        const struct esp_gauge *gauge = &it->gauges[i];
+    float values[ESP_POINTS];
+    const int column = name_column(canvas, s, &full);
+    int y = draw_choices(canvas, s->it);
+    for (int i = 0; i < s->it->gauge_count; i++) {
+        const struct esp_gauge *gauge = &s->it->gauges[i];
         char name[64];
-        if (!moves(state, it, i))
+        if (!moves(s, i))
             continue;
         esp_draw(canvas, 0, y, ESP_STYLE_LABEL,
-                 full ? esp_gauge_full_name(name, it, gauge->name)
-                      : esp_gauge_name(it, gauge->name));
+                 full ? esp_gauge_full_name(name, s->it, gauge->name)
+                      : esp_gauge_name(s->it, gauge->name));
         draw_change(canvas, column, y, gauge);
-        esp_state_course(state, it, gauge->name, values);
-        draw_spark(canvas, column + NUMBERS, y++, values, state->summary_count);
+        esp_trace_values(&s->state->trace, s->it, gauge->name, values);
+        draw_spark(canvas, column + NUMBERS, y++, values, s->state->trace.course.count);
     }
-    draw_still(canvas, state, it, y);
+    draw_still(canvas, s, y);
 }
 
 /* Draws all values in one row, moving ones first. */
-static void draw_row(struct esp_canvas *canvas, const struct esp_state *state,
-                     const struct esp_iteration *it)
+static void draw_row(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     char after[16];
     int x = 0, width = canvas->view.rect.width;
     for (int pass = 1; pass >= 0; pass--)
-        for (int i = 0; i < it->gauge_count; i++) {
-            const struct esp_gauge *gauge = &it->gauges[i];
-            const char *name = esp_gauge_name(it, gauge->name);
+        for (int i = 0; i < s->it->gauge_count; i++) {
+            const struct esp_gauge *gauge = &s->it->gauges[i];
+            const char *name = esp_gauge_name(s->it, gauge->name);
             const int room = width - x - (int)strlen(name) - 1;
-            if (moves(state, it, i) != pass)
+            if (moves(s, i) != pass)
                 continue;
             if (room >= change_width(gauge)) {
                 x = esp_draw(canvas, x, 0, ESP_STYLE_LABEL, name) + 1;
@@ -219,16 +215,17 @@ static int draw_heading(struct esp_canvas *canvas, const struct esp_iteration *i
 
 /* Draws a chart of `rows` rows with its scale on the left and its goal, if any. The scale is
  * the range of the shown values. */
-static void draw_chart(struct esp_canvas *canvas, const struct esp_state *state,
-                       const struct esp_iteration *it, int gauge, int y, int rows)
+static void draw_chart(struct esp_canvas *canvas, const struct esp_shown *s, int gauge, int y,
+                       int rows)
 {
     enum { SCALE = 7, GOAL = 10 /* columns of its words */ };
-    const struct esp_gauge *g = &it->gauges[gauge];
-    const struct esp_gauge *goal = esp_gauge_goal(it, g->name);
-    const int width = canvas->view.rect.width - SCALE - GOAL, count = state->summary_count;
-    float values[ESP_SUMMARIES];
+    const struct esp_gauge *g = &s->it->gauges[gauge];
+    const struct esp_gauge *goal = esp_gauge_goal(s->it, g->name);
+    const int width = canvas->view.rect.width - SCALE - GOAL,
+              count = s->state->trace.course.count;
+    float values[ESP_POINTS];
     char low[16], high[16], text[32];
-    esp_state_course(state, it, g->name, values);
+    esp_trace_values(&s->state->trace, s->it, g->name, values);
     const int last = count < width ? count : width;
     struct esp_axis axis = esp_axis_of(values + count - last, last);
     if (goal)
@@ -299,55 +296,50 @@ static int share_rows(const struct esp_iteration *it, const int *order, int movi
 }
 
 /* Draws charts of the moving values, as large as possible, then a line for each other value. */
-static void draw_charts(struct esp_canvas *canvas, const struct esp_state *state,
-                        const struct esp_iteration *it)
+static void draw_charts(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     int order[ESP_MAX_GAUGES], moving = 0, count = 0, rows, gap, y = 0;
     for (int pass = 1; pass >= 0; pass--)
-        for (int i = 0; i < it->gauge_count && count < ESP_MAX_GAUGES; i++)
-            if (moves(state, it, i) == pass) {
+        for (int i = 0; i < s->it->gauge_count && count < ESP_MAX_GAUGES; i++)
+            if (moves(s, i) == pass) {
                 order[count++] = i;
                 moving += pass;
             }
-    const int charts = share_rows(it, order, moving, count, &canvas->view.rect, &rows, &gap);
+    const int charts = share_rows(s->it, order, moving, count, &canvas->view.rect, &rows, &gap);
     for (int i = 0; i < charts; i++) {
-        y += draw_heading(canvas, it, order[i], y);
-        draw_chart(canvas, state, it, order[i], y, rows);
+        y += draw_heading(canvas, s->it, order[i], y);
+        draw_chart(canvas, s, order[i], y, rows);
         y += rows + gap;
     }
     for (int i = charts; i < count && y < canvas->view.rect.height; i++)
-        draw_short(canvas, it, order[i], y++);
+        draw_short(canvas, s->it, order[i], y++);
 }
 
 /* For a drafter without a controller. */
-static void draw_path_share(struct esp_canvas *canvas, const struct esp_state *state)
+static void draw_path_share(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     static const char label[] = "accepted path / drafted depth";
-    float values[ESP_SUMMARIES];
+    float values[ESP_POINTS];
     int x = esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, label) + 1;
-    draw_share(canvas, x, 0, esp_state_figures(state).path_share);
+    draw_share(canvas, x, 0, esp_state_figures(s->state).path_share);
     x += 6;
-    const int count = path_shares(state, values);
+    const int count = path_shares(s, values);
     esp_draw_spark(canvas, x, 0, canvas->view.rect.width - x, ESP_STYLE_SPARK, values, count,
                    &(struct esp_axis){0, 1});
 }
 
-static void draw(struct esp_canvas *canvas, const struct esp_state *state,
-                 const struct esp_look *look, const struct esp_pane_view *view)
+static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 {
-    int stages;
-    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
-    (void)view;
-    if (!it)
+    if (!s->it)
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "Thresholds that adapt are shown here.");
-    else if (it->gauge_count == 0)
-        draw_path_share(canvas, state);
+    else if (s->it->gauge_count == 0)
+        draw_path_share(canvas, s);
     else if (canvas->view.rect.height >= HIGH)
-        draw_charts(canvas, state, it);
+        draw_charts(canvas, s);
     else if (canvas->view.rect.height > 1)
-        draw_lines(canvas, state, it);
+        draw_lines(canvas, s);
     else
-        draw_row(canvas, state, it);
+        draw_row(canvas, s);
 }
 
 const struct esp_pane_ops esp_pane_controller = {

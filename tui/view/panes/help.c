@@ -31,29 +31,26 @@ static struct placed place(const char *line, int width)
     return p;
 }
 
-static int row_count(const struct esp_look *look, int width)
+static int row_count(const struct esp_shown *s, int width)
 {
     int count = 0;
-    for (const char *const *line = look->help; line && *line; line++)
+    for (const char *const *line = s->look->help; line && *line; line++)
         count += place(*line, width).rows;
     return count;
 }
 
 /* The top row; after the pane has grown, there may be less to scroll. */
-static int top_row(const struct esp_look *look, const struct esp_pane_view *view, int width,
-                   int height)
+static int top_row(const struct esp_shown *s, int width, int height)
 {
-    const int most = row_count(look, width) - height;
-    return view->scroll < most ? view->scroll : most > 0 ? most : 0;
+    const int most = row_count(s, width) - height;
+    return s->view->scroll < most ? s->view->scroll : most > 0 ? most : 0;
 }
 
-static void draw(struct esp_canvas *canvas, const struct esp_state *state,
-                 const struct esp_look *look, const struct esp_pane_view *view)
+static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     const int width = canvas->view.rect.width;
-    int y = -top_row(look, view, width, canvas->view.rect.height);
-    (void)state;
-    for (const char *const *line = look->help; line && *line; line++) {
+    int y = -top_row(s, width, canvas->view.rect.height);
+    for (const char *const *line = s->look->help; line && *line; line++) {
         const int style = **line == ' ' ? ESP_STYLE_TEXT : ESP_STYLE_KEY;
         const struct placed p = place(*line, width);
         struct esp_rect rest = {p.column, y + p.below, width - p.column, p.rows - p.below};
@@ -65,12 +62,10 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
     }
 }
 
-static bool request(struct esp_pane_view *view, struct esp_look *look,
-                    const struct esp_state *state, int action, int width, int height)
+static bool request(const struct esp_shown *s, int action)
 {
-    (void)state;
-    view->scroll = top_row(look, view, width, height);
-    return esp_pane_scroll(view, action, height - 1, row_count(look, width) - height);
+    s->view->scroll = top_row(s, s->width, s->height);
+    return esp_pane_scroll(s->view, action, s->height - 1, row_count(s, s->width) - s->height);
 }
 
 const struct esp_pane_ops esp_pane_help = {

@@ -4,44 +4,38 @@
 #include "viz/mask_view.h"
 #include "viz/wrap.h"
 
-static void title(const struct esp_state *state, const struct esp_look *look, char *text,
-                  size_t size)
+static void title(const struct esp_shown *s, char *text, size_t size)
 {
-    int stages;
-    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
-    if (it && stages > ESP_STAGE_FLATTEN)
-        snprintf(text, size, "mask   %d x %d, %d block%s of 32 x 32", it->tree.verified,
-                 it->tree.verified, it->mask_blocks, it->mask_blocks == 1 ? "" : "s");
+    if (s->it && s->stages > ESP_STAGE_FLATTEN)
+        snprintf(text, size, "mask   %d x %d, %d block%s of 32 x 32", s->it->tree.verified,
+                 s->it->tree.verified, s->it->mask_blocks, s->it->mask_blocks == 1 ? "" : "s");
     else
         snprintf(text, size, "mask");
 }
 
-static void draw(struct esp_canvas *canvas, const struct esp_state *state,
-                 const struct esp_look *look, const struct esp_pane_view *view)
+static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     static const char caption[] = "Each row is a token in the target's one pass. It sees the "
                                   "whole text, and of the tree only "
                                   "itself and the tokens above it on its own path.";
-    int stages, lines = esp_paragraph_height(caption, canvas->view.rect.width);
-    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
-    (void)view;
-    if (it && canvas->view.rect.height - lines > it->tree.verified)
+    int lines = esp_paragraph_height(caption, canvas->view.rect.width);
+    if (s->it && canvas->view.rect.height - lines > s->it->tree.verified)
         esp_draw_paragraph(canvas, canvas->view.rect.height - lines, ESP_STYLE_LABEL, caption);
-    if (!it || stages <= ESP_STAGE_FLATTEN)
+    if (!s->it || s->stages <= ESP_STAGE_FLATTEN)
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "The tree attention mask is drawn here.");
     else
-        esp_mask_draw(canvas, it, &state->tokens, look->iteration >= 0 ? look->node : -1);
+        esp_mask_draw(canvas, s->it, &s->state->tokens,
+                      s->look->iteration >= 0 ? s->look->node : -1);
 }
 
-static bool request(struct esp_pane_view *view, struct esp_look *look,
-                    const struct esp_state *state, int action, int width, int height)
+static bool request(const struct esp_shown *s, int action)
 {
-    const bool grows_right = look->grows_right;
+    const bool grows_right = s->look->grows_right;
     if (action == ESP_ACTION_TOGGLE)
-        return false;          /* all rows are visible */
-    look->grows_right = false; /* here the nodes are stacked */
-    bool obeyed = esp_pane_tree.request(view, look, state, action, width, height);
-    look->grows_right = grows_right;
+        return false;             /* all rows are visible */
+    s->look->grows_right = false; /* here the nodes are stacked */
+    bool obeyed = esp_pane_tree.request(s, action);
+    s->look->grows_right = grows_right;
     return obeyed;
 }
 

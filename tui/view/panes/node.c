@@ -37,18 +37,15 @@ static int chosen_node(const struct esp_iteration *it, const struct esp_look *lo
     return esp_telling_node(it);
 }
 
-static void title(const struct esp_state *state, const struct esp_look *look, char *text,
-                  size_t size)
+static void title(const struct esp_shown *s, char *text, size_t size)
 {
-    int stages;
     char quoted[48];
-    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
-    int node = chosen_node(it, look);
+    int node = chosen_node(s->it, s->look);
     if (node < 0)
         snprintf(text, size, "node");
     else
         snprintf(text, size, "node   %s",
-                 esp_quote_token(quoted, &state->tokens, it->tree.nodes[node].token));
+                 esp_quote_token(quoted, &s->state->tokens, s->it->tree.nodes[node].token));
 }
 
 static int child_count(const struct esp_iteration *it, int parent)
@@ -138,12 +135,13 @@ static int draw_numbers(struct esp_canvas *canvas, const struct esp_iteration *i
     return count > 0 ? y + 1 : 0;
 }
 
-static int draw_bytes_of(struct esp_canvas *canvas, const struct esp_state *state,
-                         int32_t token, int y)
+static int draw_bytes_of(struct esp_canvas *canvas, const struct esp_shown *s, int32_t token,
+                         int y)
 {
     size_t length = 0;
-    const char *bytes =
-        state->tokens.text ? state->tokens.text(state->tokens.user, token, &length) : NULL;
+    const char *bytes = s->state->tokens.text
+                            ? s->state->tokens.text(s->state->tokens.user, token, &length)
+                            : NULL;
     int x = esp_drawf(canvas, 0, y, ESP_STYLE_LABEL, "token %d, bytes", token);
     for (size_t i = 0; bytes && i < length && i < 16; i++)
         x = esp_drawf(canvas, x, y, ESP_STYLE_VALUE, " %02x", (unsigned char)bytes[i]);
@@ -180,13 +178,12 @@ static void say_below(char *text, size_t size, const struct esp_iteration *it, i
 }
 
 /* Draws the lines that only a high pane has; returns the next row. */
-static int draw_details(struct esp_canvas *canvas, const struct esp_state *state,
-                        const struct esp_iteration *it, int node, int y)
+static int draw_details(struct esp_canvas *canvas, const struct esp_shown *s, int node, int y)
 {
-    const struct esp_node *n = &it->tree.nodes[node];
+    const struct esp_node *n = &s->it->tree.nodes[node];
     char text[400];
-    y = draw_bytes_of(canvas, state, n->token, y);
-    esp_formula_text(text, sizeof text, it, node);
+    y = draw_bytes_of(canvas, s, n->token, y);
+    esp_formula_text(text, sizeof text, s->it, node);
     if (*text)
         y = esp_draw_paragraph(canvas, y, ESP_STYLE_TEXT, text);
     if (n->copies > 1)
@@ -194,12 +191,12 @@ static int draw_details(struct esp_canvas *canvas, const struct esp_state *state
     if (isfinite(n->value))
         esp_drawf(canvas, 0, y++, ESP_STYLE_LABEL, "the drafter's own value: %.3g", n->value);
     if (node > 0 && n->verdict != ESP_CUT && !isfinite(n->confidence) &&
-        esp_explain_refusal(text, sizeof text, it, node))
+        esp_explain_refusal(text, sizeof text, s->it, node))
         y = esp_draw_paragraph(canvas, y, ESP_STYLE_LABEL, text);
     else if (node > 0 && n->verdict != ESP_CUT && !isfinite(n->confidence) && n->reason)
         esp_drawf(canvas, 0, y++, ESP_STYLE_LABEL, "no children drafted: %s",
                   esp_reason_text(n->reason));
-    say_below(text, sizeof text, it, node);
+    say_below(text, sizeof text, s->it, node);
     return (*text ? esp_draw_paragraph(canvas, y, ESP_STYLE_TEXT, text) : y) + 1;
 }
 
@@ -221,17 +218,17 @@ struct family {
     bool branching;
 };
 
-static struct family family_of(const struct esp_canvas *canvas, const struct esp_state *state,
-                               const struct esp_iteration *it, int parent, int marked)
+static struct family family_of(const struct esp_canvas *canvas, const struct esp_shown *s,
+                               int parent, int marked)
 {
     enum { SHARES = 2 * (1 + 1 + 3 + 2) + 5 + 6 /* "draft", "target" */, BRANCHING = 5 };
     struct family f = {.parent = parent, .marked = marked, .label = 4};
-    const struct esp_node *nodes = it->tree.nodes;
+    const struct esp_node *nodes = s->it->tree.nodes;
     int width = canvas->view.rect.width;
-    for (int i = 1; i < it->tree.count; i++) {
+    for (int i = 1; i < s->it->tree.count; i++) {
         if (nodes[i].parent != parent)
             continue;
-        int token = esp_token_width(&state->tokens, nodes[i].token, canvas->ascii_text);
+        int token = esp_token_width(&s->state->tokens, nodes[i].token, canvas->ascii_text);
         f.label = token > f.label ? token : f.label;
         f.branching = f.branching || isfinite(nodes[i].branching);
     }
@@ -241,17 +238,17 @@ static struct family family_of(const struct esp_canvas *canvas, const struct esp
     return f;
 }
 
-static void draw_member(struct esp_canvas *canvas, const struct esp_state *state,
-                        const struct esp_iteration *it, int node, const struct family *f, int y)
+static void draw_member(struct esp_canvas *canvas, const struct esp_shown *s, int node,
+                        const struct family *f, int y)
 {
-    const struct esp_node *n = &it->tree.nodes[node];
+    const struct esp_node *n = &s->it->tree.nodes[node];
     bool marked = node == f->marked;
     if (marked)
         esp_draw(canvas, 0, y, ESP_STYLE_KEY, ">");
     esp_draw_token(canvas, 2, y, f->label, marked ? ESP_STYLE_VALUE : ESP_STYLE_LABEL,
-                   &state->tokens, n->token);
+                   &s->state->tokens, n->token);
     int x = draw_share(canvas, f->label + 4, y, "draft", ESP_STYLE_BAR_DRAFT,
-                       esp_draft_probability(it, node), f->bar);
+                       esp_draft_probability(s->it, node), f->bar);
     x = draw_share(canvas, x, y, "target", ESP_STYLE_BAR_VERIFY, n->p, f->bar);
     if (!f->branching)
         return;
@@ -262,12 +259,12 @@ static void draw_member(struct esp_canvas *canvas, const struct esp_state *state
 /* Draws the children of a node by rank, in at most `rows` rows: draft and target probability,
  * chance of acceptance. Further children are counted, in the last row or, with a single row, at
  * its end. Returns the next row. */
-static int draw_family(struct esp_canvas *canvas, const struct esp_state *state,
-                       const struct esp_iteration *it, int parent, int marked, int y, int rows)
+static int draw_family(struct esp_canvas *canvas, const struct esp_shown *s, int parent,
+                       int marked, int y, int rows)
 {
-    const struct esp_node *nodes = it->tree.nodes;
-    struct family f = family_of(canvas, state, it, parent, marked);
-    const int count = child_count(it, parent);
+    const struct esp_node *nodes = s->it->tree.nodes;
+    struct family f = family_of(canvas, s, parent, marked);
+    const int count = child_count(s->it, parent);
     const bool counted = count > rows;
     if (counted && rows > 1)
         rows--;
@@ -275,11 +272,11 @@ static int draw_family(struct esp_canvas *canvas, const struct esp_state *state,
     first = first < 0 ? 0 : first;
     if (first + rows > count)
         first = count > rows ? count - rows : 0;
-    for (int i = 1; i < it->tree.count; i++) {
+    for (int i = 1; i < s->it->tree.count; i++) {
         int row = nodes[i].rank - first;
         if (nodes[i].parent != parent || row < 0 || row >= rows)
             continue;
-        draw_member(canvas, state, it, i, &f, y + row);
+        draw_member(canvas, s, i, &f, y + row);
         last = y + row + 1 > last ? y + row + 1 : last;
     }
     if (counted) {
@@ -294,107 +291,100 @@ static int draw_family(struct esp_canvas *canvas, const struct esp_state *state,
 }
 
 /* In a high pane: draws siblings and children, each below a heading. */
-static void draw_families(struct esp_canvas *canvas, const struct esp_state *state,
-                          const struct esp_iteration *it, int node, int y)
+static void draw_families(struct esp_canvas *canvas, const struct esp_shown *s, int node, int y)
 {
-    int parent = it->tree.nodes[node].parent, left = canvas->view.rect.height - y;
-    int children = child_count(it, node), siblings = node > 0 ? child_count(it, parent) : 0;
+    int parent = s->it->tree.nodes[node].parent, left = canvas->view.rect.height - y;
+    int children = child_count(s->it, node),
+        siblings = node > 0 ? child_count(s->it, parent) : 0;
     if (siblings > 0) {
         int rows = children > 0 && siblings + children + 3 > left ? (left - 3) / 2 : left - 1;
-        bool branching = isfinite(it->tree.nodes[node].branching);
+        bool branching = isfinite(s->it->tree.nodes[node].branching);
         esp_drawf(canvas, 0, y, ESP_STYLE_LABEL,
                   branching ? "siblings: draft (q), target (p), %s chance of acceptance"
                             : "siblings: draft (q), target (p)",
                   canvas->glyphs->arrow);
-        y = draw_family(canvas, state, it, parent, node, y + 1, rows > 1 ? rows : 1) + 1;
+        y = draw_family(canvas, s, parent, node, y + 1, rows > 1 ? rows : 1) + 1;
     }
     if (children > 0 && y + 1 < canvas->view.rect.height) {
         esp_draw(canvas, 0, y, ESP_STYLE_LABEL, "children");
-        draw_family(canvas, state, it, node, -1, y + 1, canvas->view.rect.height - y - 1);
+        draw_family(canvas, s, node, -1, y + 1, canvas->view.rect.height - y - 1);
     }
 }
 
 /* Draws the sentence, the siblings, and the children if a row is left. */
-static void draw_low(struct esp_canvas *canvas, const struct esp_state *state,
-                     const struct esp_iteration *it, int node, const char *sentence, int y)
+static void draw_low(struct esp_canvas *canvas, const struct esp_shown *s, int node,
+                     const char *sentence, int y)
 {
     const int height = canvas->view.rect.height;
     char text[400];
     y = esp_draw_paragraph(canvas, y, ESP_STYLE_TEXT, sentence);
     if (node > 0 && y < height)
-        y = draw_family(canvas, state, it, it->tree.nodes[node].parent, node, y, height - y);
-    say_below(text, sizeof text, it, node);
+        y = draw_family(canvas, s, s->it->tree.nodes[node].parent, node, y, height - y);
+    say_below(text, sizeof text, s->it, node);
     if (y < height)
         esp_draw_paragraph(canvas, y, ESP_STYLE_TEXT, text);
 }
 
-static void draw_high(struct esp_canvas *canvas, const struct esp_state *state,
-                      const struct esp_iteration *it, int node, const char *sentence)
+static void draw_high(struct esp_canvas *canvas, const struct esp_shown *s, int node,
+                      const char *sentence)
 {
-    int y = draw_numbers(canvas, it, node);
+    int y = draw_numbers(canvas, s->it, node);
     y = esp_draw_paragraph(canvas, y, ESP_STYLE_TEXT, sentence);
-    draw_families(canvas, state, it, node, draw_details(canvas, state, it, node, y));
+    draw_families(canvas, s, node, draw_details(canvas, s, node, y));
 }
 
 /* Draws everything about a node, in as many rows as needed; the caller closes the page. Returns
  * the number of rows. */
 static int draw_page(struct esp_canvas *page, const struct esp_canvas *like,
-                     const struct esp_state *state, const struct esp_look *look, int width)
+                     const struct esp_shown *s, int width)
 {
     enum { MOST = 200 };
-    int stages;
     char text[400];
-    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
-    const int node = chosen_node(it, look);
+    const int node = chosen_node(s->it, s->look);
     if (node < 0 || esp_scrolled_open(page, like, width, MOST) < 0)
         return 0;
-    esp_explain_node(text, sizeof text, it, stages, node, &state->tokens);
-    draw_high(page, state, it, node, text);
+    esp_explain_node(text, sizeof text, s->it, s->stages, node, &s->state->tokens);
+    draw_high(page, s, node, text);
     return esp_scrolled_rows(page);
 }
 
-static void draw_scrolled(struct esp_canvas *canvas, const struct esp_state *state,
-                          const struct esp_look *look, int scroll)
+static void draw_scrolled(struct esp_canvas *canvas, const struct esp_shown *s, int scroll)
 {
     struct esp_canvas page = {.width = 0};
-    const int rows = draw_page(&page, canvas, state, look, canvas->view.rect.width);
+    const int rows = draw_page(&page, canvas, s, canvas->view.rect.width);
     const int most = rows - canvas->view.rect.height;
     if (rows > 0)
         esp_scrolled_show(canvas, &page, rows, scroll < most ? scroll : most > 0 ? most : 0);
     esp_canvas_close(&page);
 }
 
-static void draw(struct esp_canvas *canvas, const struct esp_state *state,
-                 const struct esp_look *look, const struct esp_pane_view *view)
+static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 {
-    int stages;
-    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
-    int node = chosen_node(it, look);
+    int node = chosen_node(s->it, s->look);
     char text[400];
     if (node < 0) {
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "One node of the tree is explained here.");
         return;
     }
-    if (view->scroll > 0) {
-        draw_scrolled(canvas, state, look, view->scroll);
+    if (s->view->scroll > 0) {
+        draw_scrolled(canvas, s, s->view->scroll);
         return;
     }
-    esp_explain_node(text, sizeof text, it, stages, node, &state->tokens);
+    esp_explain_node(text, sizeof text, s->it, s->stages, node, &s->state->tokens);
     if (canvas->view.rect.height < HIGH)
-        draw_low(canvas, state, it, node, text, draw_numbers(canvas, it, node));
+        draw_low(canvas, s, node, text, draw_numbers(canvas, s->it, node));
     else
-        draw_high(canvas, state, it, node, text);
+        draw_high(canvas, s, node, text);
 }
 
 /* Up and Down scroll a pane that is too low. */
-static bool request(struct esp_pane_view *view, struct esp_look *look,
-                    const struct esp_state *state, int action, int width, int height)
+static bool request(const struct esp_shown *s, int action)
 {
     struct esp_canvas page = {.width = 0};
     const struct esp_canvas like = {.glyphs = &esp_glyphs_full};
-    const int most = draw_page(&page, &like, state, look, width) - height;
+    const int most = draw_page(&page, &like, s, s->width) - s->height;
     esp_canvas_close(&page);
-    return esp_pane_scroll(view, action, height - 1, most) && most > 0;
+    return esp_pane_scroll(s->view, action, s->height - 1, most) && most > 0;
 }
 
 const struct esp_pane_ops esp_pane_node = {

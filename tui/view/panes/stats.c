@@ -34,13 +34,13 @@ static int draw_figures(struct esp_canvas *canvas, const struct esp_figures *fig
 }
 
 /* Draws the value of speculation in words: the longest form that fits. */
-static void draw_words(struct esp_canvas *canvas, int x, const struct esp_state *state,
+static void draw_words(struct esp_canvas *canvas, int x, const struct esp_shown *s,
                        const struct esp_figures *figures)
 {
     char texts[3][96];
     if (figures->speedup <= 0)
         return;
-    esp_state_worth(figures, esp_state_baseline(state), texts);
+    esp_state_worth(figures, esp_state_baseline(s->state), texts);
     for (int i = 0; i < 3; i++)
         if ((int)strlen(texts[i]) <= canvas->view.rect.width - x) {
             esp_draw(canvas, x, 0, esp_state_wins(figures) ? ESP_STYLE_GOOD : ESP_STYLE_BAD,
@@ -81,7 +81,7 @@ static void draw_stages(struct esp_canvas *canvas, int y, const struct esp_figur
 }
 
 /* Draws the same lines stacked, when a row has no room for them. */
-static void draw_column(struct esp_canvas *canvas, const struct esp_state *state,
+static void draw_column(struct esp_canvas *canvas, const struct esp_shown *s,
                         const struct esp_figures *figures)
 {
     char number[16], texts[3][96];
@@ -93,7 +93,7 @@ static void draw_column(struct esp_canvas *canvas, const struct esp_state *state
     for (int i = 0; i < ESP_STAGES; i++)
         whole += 1e3 * seconds[i];
     if (figures->speedup > 0) {
-        esp_state_worth(figures, esp_state_baseline(state), texts);
+        esp_state_worth(figures, esp_state_baseline(s->state), texts);
         y = esp_draw_paragraph(
             canvas, y, esp_state_wins(figures) ? ESP_STYLE_GOOD : ESP_STYLE_BAD, texts[0]);
     }
@@ -112,22 +112,19 @@ static void draw_column(struct esp_canvas *canvas, const struct esp_state *state
                   whole - draft - verify);
 }
 
-static void draw(struct esp_canvas *canvas, const struct esp_state *state,
-                 const struct esp_look *look, const struct esp_pane_view *view)
+static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 {
-    struct esp_figures figures = esp_state_figures(state);
-    (void)look;
-    (void)view;
+    struct esp_figures figures = esp_state_figures(s->state);
     if (figures.iterations == 0) {
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL,
                  "After an iteration: its speed and the time of each stage.");
         return;
     }
     if (canvas->view.rect.width < NARROW && canvas->view.rect.height >= LEAST_COLUMN) {
-        draw_column(canvas, state, &figures);
+        draw_column(canvas, s, &figures);
         return;
     }
-    draw_words(canvas, draw_figures(canvas, &figures), state, &figures);
+    draw_words(canvas, draw_figures(canvas, &figures), s, &figures);
     if (canvas->view.rect.height > 1 && figures.timed)
         draw_stages(canvas, 1, &figures);
     else if (canvas->view.rect.height > 1)

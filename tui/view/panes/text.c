@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "tui/view/run_text.h"
 #include "viz/chart.h"
 #include "viz/search.h"
 #include "viz/wrap.h"
@@ -129,24 +130,19 @@ static int style_at(struct matches *m, size_t byte, int style)
 
 /* Draws [at, end) from column 0 on; returns the column after it. Blanks at the end of a full
  * line are not drawn: their underline would stick out. */
-static int draw_line(struct esp_canvas *canvas, const struct esp_state *state,
-                     const struct esp_look *look, const struct esp_wrap *w, size_t at,
-                     size_t end, int y)
+static int draw_line(struct esp_canvas *canvas, const struct esp_shown *s,
+                     const struct esp_wrap *w, size_t at, size_t end, int y)
 {
-    static const int styles[] = {[ESP_TEXT_PROMPT] = ESP_STYLE_PROMPT,
-                                 [ESP_TEXT_DRAFTED] = ESP_STYLE_DRAFTED,
-                                 [ESP_TEXT_BONUS] = ESP_STYLE_BONUS,
-                                 [ESP_TEXT_MARK] = ESP_STYLE_LABEL};
-    int span = span_at(state, at), x = 0;
-    struct matches matches = matches_in(w, look, at, end);
+    int span = span_at(s->state, at), x = 0;
+    struct matches matches = matches_in(w, s->look, at, end);
     while (end < w->count && end > at && w->bytes[end - 1] == ' ')
         end--;
     while (at < end && w->bytes[at] != '\n') {
         struct esp_safe_unit shown;
-        while (span + 1 < state->span_count && state->spans[span + 1].start <= at)
+        while (span + 1 < s->state->span_count && s->state->spans[span + 1].start <= at)
             span++;
         size_t taken = esp_wrap_unit(w, at, end, x, &shown);
-        int style = style_at(&matches, at, styles[state->spans[span].kind]);
+        int style = style_at(&matches, at, esp_text_styles[s->state->spans[span].kind]);
         if (w->bytes[at] == '\t')
             esp_draw_repeat(canvas, x, y, shown.width, ESP_STYLE_TEXT, " ");
         else
@@ -157,28 +153,28 @@ static int draw_line(struct esp_canvas *canvas, const struct esp_state *state,
     return x;
 }
 
-static void draw_text(struct esp_canvas *canvas, const struct esp_state *state,
-                      const struct esp_look *look, const struct esp_wrap *w, size_t at)
+static void draw_text(struct esp_canvas *canvas, const struct esp_shown *s,
+                      const struct esp_wrap *w, size_t at)
 {
     int height = canvas->view.rect.height, x = 0, y = 0;
     while (y < height && at < w->count) {
         size_t end = line_below(w, at);
-        x = draw_line(canvas, state, look, w, at, end, y);
+        x = draw_line(canvas, s, w, at, end, y);
         at = end;
         if (at < w->count || w->bytes[at - 1] == '\n') {
             y++;
             x = 0;
         }
     }
-    if (at == w->count && esp_state_is_busy(state))
+    if (at == w->count && esp_state_is_busy(s->state))
         esp_draw(canvas, x, y, ESP_STYLE_KEY, canvas->glyphs->cursor);
 }
 
-static void draw_welcome(struct esp_canvas *canvas, const struct esp_state *state)
+static void draw_welcome(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     /* The built-in pair. */
-    const bool small = strncmp(state->loaded.target, "fairytale-", 10) == 0;
-    const bool chat = *state->loaded.chat;
+    const bool small = strncmp(s->state->loaded.target, "fairytale-", 10) == 0;
+    const bool chat = *s->state->loaded.chat;
     const char *tales = small && !chat ? "The built-in models have only read fairy tales: they "
                                          "continue a tale and answer no questions."
                                        : "";
@@ -200,11 +196,11 @@ static void draw_welcome(struct esp_canvas *canvas, const struct esp_state *stat
                                       ESP_STYLE_TEXT,    ESP_STYLE_LABEL, ESP_STYLE_PROMPT,
                                       ESP_STYLE_DRAFTED, ESP_STYLE_BONUS};
     int width = canvas->view.rect.width, y = 0;
-    if (state->phase == ESP_PHASE_LOADING) {
-        esp_drawf(canvas, 0, 0, ESP_STYLE_TEXT, "Loading %s %s", state->phase_text,
+    if (s->state->phase == ESP_PHASE_LOADING) {
+        esp_drawf(canvas, 0, 0, ESP_STYLE_TEXT, "Loading %s %s", s->state->phase_text,
                   canvas->glyphs->ellipsis);
         esp_draw_bar(canvas, 0, 1, width < 40 ? width : 40, ESP_STYLE_BAR_VERIFY,
-                     state->fraction);
+                     s->state->fraction);
         y = 3;
     }
     for (int i = 0; i < LINES; i++)
@@ -212,29 +208,27 @@ static void draw_welcome(struct esp_canvas *canvas, const struct esp_state *stat
                       : y + (lines[i] != tales);
 }
 
-static void draw(struct esp_canvas *canvas, const struct esp_state *state,
-                 const struct esp_look *look, const struct esp_pane_view *view)
+static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 {
-    struct esp_wrap w = wrapping_of(state, canvas->view.rect.width, canvas->ascii_text);
-    if (state->phase == ESP_PHASE_FAILED)
-        esp_draw_paragraph(canvas, 0, ESP_STYLE_ERROR, state->phase_text);
+    struct esp_wrap w = wrapping_of(s->state, canvas->view.rect.width, canvas->ascii_text);
+    if (s->state->phase == ESP_PHASE_FAILED)
+        esp_draw_paragraph(canvas, 0, ESP_STYLE_ERROR, s->state->phase_text);
     else if (w.count == 0)
-        draw_welcome(canvas, state);
-    else if (view->anchor < 0 || (size_t)view->anchor >= w.count)
-        draw_text(canvas, state, look, &w, following(&w, canvas->view.rect.height));
+        draw_welcome(canvas, s);
+    else if (s->view->anchor < 0 || (size_t)s->view->anchor >= w.count)
+        draw_text(canvas, s, &w, following(&w, canvas->view.rect.height));
     else
-        draw_text(canvas, state, look, &w, (size_t)view->anchor);
+        draw_text(canvas, s, &w, (size_t)s->view->anchor);
 }
 
-static bool request(struct esp_pane_view *view, struct esp_look *look,
-                    const struct esp_state *state, int action, int width, int height)
+static bool request(const struct esp_shown *s, int action)
 {
-    (void)look;
-    struct esp_wrap w = wrapping_of(state, width, false);
-    size_t bottom = following(&w, height);
-    size_t top =
-        view->anchor < 0 || (size_t)view->anchor > bottom ? bottom : (size_t)view->anchor;
-    int page = height > 2 ? height - 1 : 1;
+    struct esp_wrap w = wrapping_of(s->state, s->width, false);
+    size_t bottom = following(&w, s->height);
+    size_t top = s->view->anchor < 0 || (size_t)s->view->anchor > bottom
+                     ? bottom
+                     : (size_t)s->view->anchor;
+    int page = s->height > 2 ? s->height - 1 : 1;
     switch (action) {
     case ESP_ACTION_UP:
         top = lines_above(&w, top, 1);
@@ -256,7 +250,7 @@ static bool request(struct esp_pane_view *view, struct esp_look *look,
     default:
         return false;
     }
-    view->anchor = top >= bottom ? -1 : (long)top;
+    s->view->anchor = top >= bottom ? -1 : (long)top;
     return true;
 }
 
@@ -281,17 +275,16 @@ static void bring_up(struct esp_pane_view *view, const struct esp_wrap *w, size_
         (long)(top < bottom ? top : bottom); /* it stays in place while text is added */
 }
 
-static struct esp_search_result find(struct esp_pane_view *view, struct esp_look *look,
-                                     const struct esp_state *state, int step, int width,
-                                     int height)
+static struct esp_search_result find(const struct esp_shown *s, int step)
 {
     struct esp_search_result found = {.count = 0};
-    struct esp_wrap w = wrapping_of(state, width, false);
-    long from = look->match, chosen = -1, first = -1, last = -1;
+    struct esp_wrap w = wrapping_of(s->state, s->width, false);
+    long from = s->look->match, chosen = -1, first = -1, last = -1;
     if (from < 0)
-        from = (view->anchor < 0 ? (long)following(&w, height) : view->anchor) - (step > 0);
-    for (long at = esp_search_forward(w.bytes, w.count, 0, look->search); at >= 0;
-         at = esp_search_forward(w.bytes, w.count, (size_t)at + 1, look->search)) {
+        from = (s->view->anchor < 0 ? (long)following(&w, s->height) : s->view->anchor) -
+               (step > 0);
+    for (long at = esp_search_forward(w.bytes, w.count, 0, s->look->search); at >= 0;
+         at = esp_search_forward(w.bytes, w.count, (size_t)at + 1, s->look->search)) {
         found.count++;
         first = first < 0 ? at : first;
         last = at;
@@ -305,9 +298,9 @@ static struct esp_search_result find(struct esp_pane_view *view, struct esp_look
         found.index = step > 0 ? 1 : found.count;
         chosen = step > 0 ? first : last;
     }
-    look->match = chosen;
+    s->look->match = chosen;
     if (chosen >= 0)
-        bring_up(view, &w, (size_t)chosen, height);
+        bring_up(s->view, &w, (size_t)chosen, s->height);
     return found;
 }
 
@@ -320,14 +313,12 @@ static void add(char *text, size_t size, const char *part)
     }
 }
 
-static void title(const struct esp_state *state, const struct esp_look *look, char *text,
-                  size_t size)
+static void title(const struct esp_shown *s, char *text, size_t size)
 {
-    const struct esp_session_values *values = &state->loaded.values;
-    const int count = state->span_count, context = state->loaded.context;
+    const struct esp_session_values *values = &s->state->loaded.values;
+    const int count = s->state->span_count, context = s->state->loaded.context;
     char part[64];
     int window, sinks;
-    (void)look;
     esp_window_of(values, context, &window, &sinks);
     snprintf(text, size, "text");
     snprintf(part, sizeof part, "%d tokens", count);
@@ -341,7 +332,7 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
     }
     if (count > 0)
         add(text, size, part);
-    add(text, size, state->loaded.chat);
+    add(text, size, s->state->loaded.chat);
     snprintf(part, sizeof part, "seed %" PRIu64, values->seed);
     if (values->temperature > 0) /* otherwise nothing is sampled */
         add(text, size, part);

@@ -21,24 +21,23 @@ struct part {
     double value;
 };
 
-static void parts_of(const struct esp_iteration_summary *summary, int series,
-                     struct part parts[PARTS])
+static void parts_of(const struct esp_course_point *point, int series, struct part parts[PARTS])
 {
     static const double none[ESP_STAGES];
-    const double *seconds = summary->seconds;
+    const double *seconds = point->seconds;
     switch (series) {
     case 0:
-        parts[0] = (struct part){ESP_STYLE_ACCEPTED, summary->path};
-        parts[1] = (struct part){ESP_STYLE_BONUS, summary->committed - summary->path};
+        parts[0] = (struct part){ESP_STYLE_ACCEPTED, point->path};
+        parts[1] = (struct part){ESP_STYLE_BONUS, point->committed - point->path};
         parts[2] = (struct part){ESP_STYLE_BONUS, 0};
         break;
     case 1:
-        parts[0] = (struct part){ESP_STYLE_ACCEPTED, summary->path};
-        parts[1] = (struct part){ESP_STYLE_UNVISITED, summary->drafted - summary->path};
-        parts[2] = (struct part){ESP_STYLE_CUT, summary->cut};
+        parts[0] = (struct part){ESP_STYLE_ACCEPTED, point->path};
+        parts[1] = (struct part){ESP_STYLE_UNVISITED, point->drafted - point->path};
+        parts[2] = (struct part){ESP_STYLE_CUT, point->cut};
         break;
     default:
-        if (summary->stepped) /* its times mean nothing */
+        if (point->stepped) /* its times mean nothing */
             seconds = none;
         parts[0] = (struct part){ESP_STYLE_BAR_DRAFT, 1e3 * seconds[ESP_STAGE_DRAFT]};
         parts[1] = (struct part){ESP_STYLE_BAR_VERIFY, 1e3 * seconds[ESP_STAGE_VERIFY]};
@@ -51,10 +50,10 @@ static void parts_of(const struct esp_iteration_summary *summary, int series,
         parts[i].value = parts[i].value > 0 ? parts[i].value : 0;
 }
 
-static double total_of(const struct esp_iteration_summary *summary, int series)
+static double total_of(const struct esp_course_point *point, int series)
 {
     struct part parts[PARTS];
-    parts_of(summary, series, parts);
+    parts_of(point, series, parts);
     return parts[0].value + parts[1].value + parts[2].value;
 }
 
@@ -87,34 +86,34 @@ static void draw_stack(struct esp_canvas *canvas, int x, int bottom, int rows,
     }
 }
 
-static int find_summary(const struct esp_state *state, int iteration)
+static int find_point(const struct esp_course *course, int iteration)
 {
-    for (int i = state->summary_count - 1; iteration >= 0 && i >= 0; i--)
-        if (state->summaries[i].index == iteration)
+    for (int i = course->count - 1; iteration >= 0 && i >= 0; i--)
+        if (course->points[i].index == iteration)
             return i;
     return -1;
 }
 
-/* Draws one series in rows top .. top + rows - 1, for the summaries from `first` on. */
-static void draw_series(struct esp_canvas *canvas, const struct esp_state *state, int series,
+/* Draws one series in rows top .. top + rows - 1, for the points from `first` on. */
+static void draw_series(struct esp_canvas *canvas, const struct esp_course *course, int series,
                         int first, int count, int marked, int top, int rows)
 {
     static const char *const names[SERIES] = {"tokens", "nodes", "ms"};
     char number[16];
     double most = 0;
     for (int i = first; i < first + count; i++)
-        most = fmax(most, total_of(&state->summaries[i], series));
+        most = fmax(most, total_of(&course->points[i], series));
     most = most > 0 ? round_up(most) : 1;
     esp_draw(canvas, 0, top + rows - 1, ESP_STYLE_LABEL, names[series]);
     if (rows > 1)
         esp_draw(canvas, 0, top, ESP_STYLE_LABEL, esp_number(number, most, 1));
     for (int i = 0; i < count; i++) {
         struct part parts[PARTS];
-        parts_of(&state->summaries[first + i], series, parts);
+        parts_of(&course->points[first + i], series, parts);
         draw_stack(canvas, LABEL + i, top + rows, rows, parts, most);
     }
-    double value = total_of(&state->summaries[marked], series);
-    if (series == 2 && state->summaries[marked].stepped)
+    double value = total_of(&course->points[marked], series);
+    if (series == 2 && course->points[marked].stepped)
         snprintf(number, sizeof number, "-");
     else if (series == 2)
         snprintf(number, sizeof number, "%.2f", value);
@@ -123,11 +122,9 @@ static void draw_series(struct esp_canvas *canvas, const struct esp_state *state
     esp_draw_right(canvas, canvas->view.rect.width, top + rows - 1, ESP_STYLE_VALUE, number);
 }
 
-static void title(const struct esp_state *state, const struct esp_look *look, char *text,
-                  size_t size)
+static void title(const struct esp_shown *s, char *text, size_t size)
 {
-    (void)state;
-    (void)look;
+    (void)s;
     snprintf(text, size, "timeline   one column per iteration");
 }
 
@@ -163,63 +160,60 @@ static void draw_legend(struct esp_canvas *canvas, int rows, int gap, int y, int
         }
 }
 
-/* The leftmost of `count` summaries: the newest ones, or those from the held one on. */
-static int first_summary(const struct esp_state *state, const struct esp_look *look, int count)
+/* The leftmost of `count` points: the newest ones, or those from the held one on. */
+static int first_point(const struct esp_shown *s, int count)
 {
-    int first = state->summary_count - count, held = find_summary(state, look->iteration);
+    const struct esp_course *course = &s->state->trace.course;
+    int first = course->count - count, held = find_point(course, s->look->iteration);
     return held >= 0 && held < first ? held : first;
 }
 
-static void draw(struct esp_canvas *canvas, const struct esp_state *state,
-                 const struct esp_look *look, const struct esp_pane_view *view)
+static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 {
+    const struct esp_course *course = &s->state->trace.course;
     int width = canvas->view.rect.width - LABEL - NUMBER, height = canvas->view.rect.height;
-    int count = state->summary_count < width ? state->summary_count : width;
-    int first = first_summary(state, look, count), held = find_summary(state, look->iteration);
+    int count = course->count < width ? course->count : width;
+    int first = first_point(s, count), held = find_point(course, s->look->iteration);
     int gap = height >= 3 * SERIES + 1 ? 1 : 0,
         rows = (height - 1 - gap * (SERIES - 1)) / SERIES;
-    (void)view;
     if (count < 1) {
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "Every iteration becomes a column here.");
         return;
     }
-    int marked = held >= 0 ? held : state->summary_count - 1;
+    int marked = held >= 0 ? held : course->count - 1;
     rows = rows < 1 ? 1 : rows > 8 ? 8 : rows;
     for (int i = 0; i < SERIES && i * (rows + gap) < height; i++)
-        draw_series(canvas, state, i, first, count, marked, i * (rows + gap), rows);
+        draw_series(canvas, course, i, first, count, marked, i * (rows + gap), rows);
     int y = SERIES * (rows + gap) - gap;
     draw_legend(canvas, rows, gap, y, canvas->view.rect.width - NUMBER);
     if (held >= 0)
         esp_draw(canvas, LABEL + marked - first, y, ESP_STYLE_KEY, "^");
-    esp_drawf(canvas, 0, y, ESP_STYLE_LABEL, "%d", state->summaries[first].index);
+    esp_drawf(canvas, 0, y, ESP_STYLE_LABEL, "%d", course->points[first].index);
     char number[16];
-    snprintf(number, sizeof number, "iter %d", state->summaries[marked].index);
+    snprintf(number, sizeof number, "iter %d", course->points[marked].index);
     esp_draw_right(canvas, canvas->view.rect.width, y, ESP_STYLE_LABEL, number);
 }
 
-static bool request(struct esp_pane_view *view, struct esp_look *look,
-                    const struct esp_state *state, int action, int width, int height)
+static bool request(const struct esp_shown *s, int action)
 {
-    (void)view;
-    (void)height;
-    int page = width > 2 * (LABEL + NUMBER) ? (width - LABEL - NUMBER) / 2 : 1;
+    int page = s->width > 2 * (LABEL + NUMBER) ? (s->width - LABEL - NUMBER) / 2 : 1;
     switch (action) {
     case ESP_ACTION_LEFT:
     case ESP_ACTION_RIGHT:
-        esp_look_step(look, state, action == ESP_ACTION_LEFT ? -1 : 1);
+        esp_look_step(s->look, s->state, action == ESP_ACTION_LEFT ? -1 : 1);
         return true;
     case ESP_ACTION_PAGE_UP:
     case ESP_ACTION_PAGE_DOWN:
         for (int i = 0; i < page; i++)
-            esp_look_step(look, state, action == ESP_ACTION_PAGE_UP ? -1 : 1);
+            esp_look_step(s->look, s->state, action == ESP_ACTION_PAGE_UP ? -1 : 1);
         return true;
     case ESP_ACTION_LAST:
-        esp_look_hold(look, state, -1);
+        esp_look_hold(s->look, s->state, -1);
         return true;
     case ESP_ACTION_LEAVE_PANE:
-        if (look->iteration < 0)
+        if (s->look->iteration < 0)
             return false;
-        esp_look_hold(look, state, -1);
+        esp_look_hold(s->look, s->state, -1);
         return true;
     default:
         return false;
@@ -227,17 +221,15 @@ static bool request(struct esp_pane_view *view, struct esp_look *look,
 }
 
 /* Holds the iteration of the clicked column. */
-static bool click(struct esp_pane_view *view, struct esp_look *look,
-                  const struct esp_state *state, struct esp_rect inside, int x, int y)
+static bool click(const struct esp_shown *s, int x, int y)
 {
-    int width = inside.width - LABEL - NUMBER, count = state->summary_count;
-    (void)view;
     (void)y;
+    int width = s->width - LABEL - NUMBER, count = s->state->trace.course.count;
     count = count < width ? count : width;
     if (x < LABEL || x - LABEL >= count)
         return false;
-    int summary = first_summary(state, look, count) + x - LABEL;
-    esp_look_hold(look, state, state->summaries[summary].index);
+    int point = first_point(s, count) + x - LABEL;
+    esp_look_hold(s->look, s->state, s->state->trace.course.points[point].index);
     return true;
 }
 

@@ -16,9 +16,9 @@
 #include "viz/wrap.h"
 
 /* Whether step mode has stopped within this iteration. */
-static bool is_partial(const struct esp_state *state, const struct esp_iteration *it)
+static bool is_partial(const struct esp_shown *s)
 {
-    return it == &state->partial.it;
+    return s->it == &s->state->partial.it;
 }
 
 /* Appends a part of the title if it fits. */
@@ -34,36 +34,34 @@ __attribute__((format(printf, 3, 4))) static void add(char *text, size_t size,
         strcat(text, part);
 }
 
-static void title(const struct esp_state *state, const struct esp_look *look, char *text,
-                  size_t size)
+static void title(const struct esp_shown *s, char *text, size_t size)
 {
-    int stages;
-    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
     snprintf(text, size, "tree");
-    if (!it)
+    if (!s->it)
         return;
-    int seen = it->tree.verified > 0 ? it->tree.verified - 1 : 0;
-    int cut = stages > ESP_STAGE_FLATTEN ? it->tree.count - 1 - seen : 0;
-    add(text, size, "   iter %d%s", it->index, look->iteration == it->index ? " (held)" : "");
-    if (is_partial(state, it) && state->partial_type == ESP_EVENT_LAYER)
-        add(text, size, ": %s, pass %d", esp_stage_name(ESP_STAGE_DRAFT), it->draft_passes);
-    else if (is_partial(state, it))
-        add(text, size, ": %s", esp_stage_name(stages - 1));
-    if (stages > ESP_STAGE_DRAFT && it->tree.count == 1) {
+    int seen = s->it->tree.verified > 0 ? s->it->tree.verified - 1 : 0;
+    int cut = s->stages > ESP_STAGE_FLATTEN ? s->it->tree.count - 1 - seen : 0;
+    add(text, size, "   iter %d%s", s->it->index,
+        s->look->iteration == s->it->index ? " (held)" : "");
+    if (is_partial(s) && s->state->partial_type == ESP_EVENT_LAYER)
+        add(text, size, ": %s, pass %d", esp_stage_name(ESP_STAGE_DRAFT), s->it->draft_passes);
+    else if (is_partial(s))
+        add(text, size, ": %s", esp_stage_name(s->stages - 1));
+    if (s->stages > ESP_STAGE_DRAFT && s->it->tree.count == 1) {
         add(text, size, ", nothing drafted");
         return;
     }
-    if (stages > ESP_STAGE_SELECT)
-        add(text, size, ", %d of %d accepted", it->path_length, seen);
+    if (s->stages > ESP_STAGE_SELECT)
+        add(text, size, ", %d of %d accepted", s->it->path_length, seen);
     else
-        add(text, size, ", %d nodes", it->tree.count - 1);
+        add(text, size, ", %d nodes", s->it->tree.count - 1);
     if (cut > 0)
         add(text, size, ", %d cut", cut);
-    if (it->deepest > 0)
-        add(text, size, ", depth %d", it->deepest);
-    if (stages > 0)
-        add(text, size, ", %d draft pass%s", it->draft_passes,
-            it->draft_passes == 1 ? "" : "es");
+    if (s->it->deepest > 0)
+        add(text, size, ", depth %d", s->it->deepest);
+    if (s->stages > 0)
+        add(text, size, ", %d draft pass%s", s->it->draft_passes,
+            s->it->draft_passes == 1 ? "" : "es");
 }
 
 static int deepest(const struct esp_iteration *it)
@@ -75,10 +73,10 @@ static int deepest(const struct esp_iteration *it)
 }
 
 /* The depth of the nodes of the last draft pass, while step mode shows it; else 0. */
-static int new_depth(const struct esp_state *state, const struct esp_iteration *it)
+static int new_depth(const struct esp_shown *s)
 {
-    bool layer = is_partial(state, it) && state->partial_type == ESP_EVENT_LAYER;
-    return layer ? deepest(it) : 0;
+    bool layer = is_partial(s) && s->state->partial_type == ESP_EVENT_LAYER;
+    return layer ? deepest(s->it) : 0;
 }
 
 /* A tree ready to be drawn: its rows, and their positions if it grows to the right. */
@@ -140,26 +138,26 @@ static int cursor_row(const struct esp_tree_rows *rows, const struct esp_look *l
 }
 
 /* Prepares the drawing of an iteration. A held tree is not folded to fit. */
-static int open_drawing(struct shown_tree *d, const struct esp_state *state,
-                        const struct esp_iteration *it, int stages, const struct esp_look *look,
-                        int width, int height, bool ascii)
+static int open_drawing(struct shown_tree *d, const struct esp_shown *s, int width, int height,
+                        bool ascii)
 {
-    bool held = look->iteration >= 0;
+    bool held = s->look->iteration >= 0;
     struct esp_tree_choice choice = {
-        .stages = stages, .most = held ? 0 : height, .new_depth = new_depth(state, it)};
-    *d = (struct shown_tree){.grows_right = look->grows_right,
-                             .look = {.tokens = state->tokens,
-                                      .stages = stages,
+        .stages = s->stages, .most = held ? 0 : height, .new_depth = new_depth(s)};
+    *d = (struct shown_tree){.grows_right = s->look->grows_right,
+                             .look = {.tokens = s->state->tokens,
+                                      .stages = s->stages,
                                       .new_depth = choice.new_depth,
-                                      .search = look->search}};
-    if (held && it->tree.count <= ESP_MAX_NODES + 1)
-        choice.collapsed = look->collapsed;
-    if (is_partial(state, it))
-        d->look.numbered = stages == ESP_STAGE_FLATTEN + 1 || stages == ESP_STAGE_VERIFY + 1;
-    int status = held || !look->grows_right ? build(d, it, &choice, width, ascii)
-                                            : fit(d, it, &choice, width, height, ascii);
+                                      .search = s->look->search}};
+    if (held && s->it->tree.count <= ESP_MAX_NODES + 1)
+        choice.collapsed = s->look->collapsed;
+    if (is_partial(s))
+        d->look.numbered =
+            s->stages == ESP_STAGE_FLATTEN + 1 || s->stages == ESP_STAGE_VERIFY + 1;
+    int status = held || !s->look->grows_right ? build(d, s->it, &choice, width, ascii)
+                                               : fit(d, s->it, &choice, width, height, ascii);
     if (status == 0)
-        d->look.cursor = cursor_row(&d->rows, look);
+        d->look.cursor = cursor_row(&d->rows, s->look);
     return status;
 }
 
@@ -264,20 +262,20 @@ static void draw_tree(struct esp_canvas *canvas, struct shown_tree *d,
 /* Draws sentences at the bottom of the pane, if there is room: in step mode about the last
  * stage, else about the node at the cursor, unless the node pane does. Returns the rows left
  * for the tree. */
-static int tree_height(const struct esp_state *state, const struct esp_iteration *it,
-                       int stages, const struct esp_look *look, int width, int height,
-                       char *text, size_t size)
+static int tree_height(const struct esp_shown *s, int width, int height, char *text,
+                       size_t size)
 {
     enum { LEAST_TREE = 4 };
     *text = '\0';
-    if (is_partial(state, it)) {
-        esp_explain_stop(text, size, it, state->partial_type, stages, &state->tokens);
-    } else if (look->explains && look->iteration == it->index && look->node >= 0 &&
-               look->node < it->tree.count) {
+    if (is_partial(s)) {
+        esp_explain_stop(text, size, s->it, s->state->partial_type, s->stages,
+                         &s->state->tokens);
+    } else if (s->look->explains && s->look->iteration == s->it->index && s->look->node >= 0 &&
+               s->look->node < s->it->tree.count) {
         char quoted[48];
-        esp_explain_node(text, size, it, stages, look->node, &state->tokens);
+        esp_explain_node(text, size, s->it, s->stages, s->look->node, &s->state->tokens);
         const size_t used = strlen(text);
-        esp_quote_token(quoted, &state->tokens, it->tree.nodes[look->node].token);
+        esp_quote_token(quoted, &s->state->tokens, s->it->tree.nodes[s->look->node].token);
         if (used + strlen(quoted) + 2 < size) {
             memmove(text + strlen(quoted) + 1, text, used + 1);
             memcpy(text, quoted, strlen(quoted));
@@ -290,26 +288,22 @@ static int tree_height(const struct esp_state *state, const struct esp_iteration
     return left < LEAST_TREE ? height : left;
 }
 
-static void draw(struct esp_canvas *canvas, const struct esp_state *state,
-                 const struct esp_look *look, const struct esp_pane_view *view)
+static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 {
-    int stages, width = canvas->view.rect.width;
-    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
+    int width = canvas->view.rect.width;
     struct shown_tree d;
     char sentences[768];
-    (void)view;
-    if (!it || it->tree.count == 0) {
+    if (!s->it || s->it->tree.count == 0) {
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "Draft trees are drawn here.");
         return;
     }
-    int height = tree_height(state, it, stages, look, width, canvas->view.rect.height,
-                             sentences, sizeof sentences);
+    int height = tree_height(s, width, canvas->view.rect.height, sentences, sizeof sentences);
     if (height < canvas->view.rect.height)
         esp_draw_paragraph(canvas, height + 1, ESP_STYLE_WARN, sentences);
-    if (open_drawing(&d, state, it, stages, look, width, height, canvas->ascii_text) < 0)
+    if (open_drawing(&d, s, width, height, canvas->ascii_text) < 0)
         return;
     struct esp_view whole = esp_canvas_enter(canvas, (struct esp_rect){0, 0, width, height});
-    draw_tree(canvas, &d, it);
+    draw_tree(canvas, &d, s->it);
     esp_canvas_leave(canvas, whole);
     free_drawing(&d);
 }
@@ -372,31 +366,24 @@ static int next_row(const struct shown_tree *d, const struct esp_iteration *it, 
     }
 }
 
-static void move_cursor(struct esp_look *look, const struct esp_state *state,
-                        const struct esp_iteration *it, int stages, int action, int width,
-                        int height)
+static void move_cursor(const struct esp_shown *s, int action, int width, int height)
 {
     struct shown_tree d;
-    bool known = look->node >= 0 && look->node <= ESP_MAX_NODES;
+    bool known = s->look->node >= 0 && s->look->node <= ESP_MAX_NODES;
     if (known && action == ESP_ACTION_TOGGLE)
-        look->collapsed[look->node] = !look->collapsed[look->node];
-    if (known && action == ESP_ACTION_RIGHT && look->collapsed[look->node])
-        look->collapsed[look->node] = false;
-    else if (action != ESP_ACTION_TOGGLE &&
-             open_drawing(&d, state, it, stages, look, width, height, false) == 0) {
-        int row = next_row(&d, it, action, height);
-        look->node = row >= 0 ? d.rows.row[row].node : 0;
+        s->look->collapsed[s->look->node] = !s->look->collapsed[s->look->node];
+    if (known && action == ESP_ACTION_RIGHT && s->look->collapsed[s->look->node])
+        s->look->collapsed[s->look->node] = false;
+    else if (action != ESP_ACTION_TOGGLE && open_drawing(&d, s, width, height, false) == 0) {
+        int row = next_row(&d, s->it, action, height);
+        s->look->node = row >= 0 ? d.rows.row[row].node : 0;
         free_drawing(&d);
     }
 }
 
-static bool request(struct esp_pane_view *view, struct esp_look *look,
-                    const struct esp_state *state, int action, int width, int height)
+static bool request(const struct esp_shown *s, int action)
 {
-    int stages;
-    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
-    (void)view;
-    if (!it || it->tree.count == 0)
+    if (!s->it || s->it->tree.count == 0)
         return false;
     switch (action) {
     case ESP_ACTION_UP:
@@ -408,14 +395,14 @@ static bool request(struct esp_pane_view *view, struct esp_look *look,
     case ESP_ACTION_FIRST:
     case ESP_ACTION_LAST:
     case ESP_ACTION_TOGGLE:
-        if (look->iteration < 0)
-            esp_look_hold(look, state, it->index);
-        move_cursor(look, state, it, stages, action, width, height);
+        if (s->look->iteration < 0)
+            esp_look_hold(s->look, s->state, s->it->index);
+        move_cursor(s, action, s->width, s->height);
         return true;
     case ESP_ACTION_LEAVE_PANE:
-        if (look->iteration < 0)
+        if (s->look->iteration < 0)
             return false;
-        esp_look_hold(look, state, -1);
+        esp_look_hold(s->look, s->state, -1);
         return true;
     default:
         return false;
@@ -460,27 +447,25 @@ static struct esp_search_result find_row(const struct esp_tree_rows *rows,
     return found;
 }
 
-static struct esp_search_result find(struct esp_pane_view *view, struct esp_look *look,
-                                     const struct esp_state *state, int step, int width,
-                                     int height)
+static struct esp_search_result find(const struct esp_shown *s, int step)
 {
-    int stages, row = -1, at;
-    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
+    int row = -1, at;
     struct esp_search_result found = {.count = 0};
     struct esp_tree_rows rows;
-    (void)view, (void)width, (void)height;
-    if (!it || esp_tree_rows_build(&rows, it, &(struct esp_tree_choice){.stages = stages}) < 0)
+    if (!s->it ||
+        esp_tree_rows_build(&rows, s->it, &(struct esp_tree_choice){.stages = s->stages}) < 0)
         return found;
-    at = cursor_row(&rows, look);
+    at = cursor_row(&rows, s->look);
     if (at < 0 && step < 0)
         at = rows.count;
-    found = find_row(&rows, it,
-                     &(struct esp_tree_look){.tokens = state->tokens, .search = look->search},
-                     at, step, &row);
+    found =
+        find_row(&rows, s->it,
+                 &(struct esp_tree_look){.tokens = s->state->tokens, .search = s->look->search},
+                 at, step, &row);
     if (row >= 0) {
-        esp_look_hold(look, state, it->index);
-        look->node = rows.row[row].node;
-        unfold_to(look, &it->tree, look->node);
+        esp_look_hold(s->look, s->state, s->it->index);
+        s->look->node = rows.row[row].node;
+        unfold_to(s->look, &s->it->tree, s->look->node);
     }
     esp_tree_rows_free(&rows);
     return found;
@@ -504,30 +489,25 @@ static int row_at(const struct shown_tree *d, int width, int height, int x, int 
 }
 
 /* Moves the cursor to the clicked node and holds the iteration. */
-static bool click(struct esp_pane_view *view, struct esp_look *look,
-                  const struct esp_state *state, struct esp_rect inside, int x, int y)
+static bool click(const struct esp_shown *s, int x, int y)
 {
-    int stages, node = -1;
+    int node = -1;
     char sentences[768];
-    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
     struct shown_tree d;
-    (void)view;
-    if (!it || it->tree.count == 0)
+    if (!s->it || s->it->tree.count == 0)
         return false;
-    int height = tree_height(state, it, stages, look, inside.width, inside.height, sentences,
-                             sizeof sentences);
-    if (y >= height ||
-        open_drawing(&d, state, it, stages, look, inside.width, height, false) < 0)
+    int height = tree_height(s, s->width, s->height, sentences, sizeof sentences);
+    if (y >= height || open_drawing(&d, s, s->width, height, false) < 0)
         return false;
-    int row = row_at(&d, inside.width, height, x, y);
+    int row = row_at(&d, s->width, height, x, y);
     if (row >= 0 && d.rows.row[row].kind == ESP_ROW_NODE)
         node = d.rows.row[row].node;
     free_drawing(&d);
     if (node < 0)
         return false;
-    if (look->iteration < 0)
-        esp_look_hold(look, state, it->index);
-    look->node = node;
+    if (s->look->iteration < 0)
+        esp_look_hold(s->look, s->state, s->it->index);
+    s->look->node = node;
     return true;
 }
 

@@ -1,0 +1,51 @@
+/* trace.h - the past iterations of a session: the last ones, values of more of them, and sums.
+ *
+ * Everything that shows more than one iteration reads a trace: panes, the figures of the
+ * header, comparisons, races, lessons, web pages. It is filled with one iteration after another.
+ *
+ * A session may go on without end, so a trace keeps the last ESP_KEPT iterations and the values
+ * (viz/course.h) of at most ESP_POINTS. With `whole` it keeps everything: the run of a race or a
+ * lesson ends.
+ */
+#ifndef ESP_TRACE_H
+#define ESP_TRACE_H
+
+#include "sessions/iteration_copy.h"
+#include "viz/course.h"
+
+enum { ESP_POINTS = 512, ESP_KEPT = 256 };
+
+/* Zeroed: empty. */
+struct esp_trace {
+    bool whole;
+    struct esp_course course;        /* values of the last iterations */
+    struct esp_iteration_copy *kept; /* (kept_count) a ring; see esp_trace_at() */
+    int kept_count, kept_first, kept_capacity;
+    struct esp_totals since; /* since esp_trace_restart() */
+    struct esp_totals timed; /* the part of `since` outside of step mode */
+    int since_setting;       /* points since the last change of a setting */
+};
+
+/* Adds an iteration. `totals`: its sums and those of the iterations that were merged with it
+ * (snapshot.h); NULL: of this one. `stepped`: it ran in step mode. Returns 0 or ESP_E_MEMORY. */
+int esp_trace_add(struct esp_trace *trace, const struct esp_iteration *it,
+                  const struct esp_totals *totals, bool stepped);
+/* Sets the sums to 0. */
+void esp_trace_restart(struct esp_trace *trace);
+/* Drops all iterations. */
+void esp_trace_forget(struct esp_trace *trace);
+void esp_trace_free(struct esp_trace *trace);
+
+/* The kept iteration `index`, 0: the oldest; NULL: there is none. */
+const struct esp_iteration *esp_trace_at(const struct esp_trace *trace, int index);
+
+/* The value of a gauge of `it` after each iteration of the course, oldest first; NaN where it did
+ * not exist. */
+void esp_trace_values(const struct esp_trace *trace, const struct esp_iteration *it,
+                      const char *symbol, float values[ESP_POINTS]);
+
+/* Seconds per token over the last `count` points outside of step mode, measured like plain
+ * decoding (engine/pace.h); 0: none. */
+double esp_trace_pace(const struct esp_trace *trace, int count);
+
+#endif
