@@ -25,11 +25,12 @@ struct esp_cpu_pass {
 
 /* Runs part `part` of pass->parts on a thread. */
 typedef void esp_cpu_part(void *step, int part, int thread);
+typedef void esp_cpu_row(void *step, int row);
 
 /* Runs a step of `units` pieces, each enough work for a thread. */
 void esp_cpu_run_step(struct esp_cpu_pass *p, int units, esp_cpu_part *run, void *step);
-/* The same for rows of `width` values each, with little work per value. */
-void esp_cpu_run_rows(struct esp_cpu_pass *p, int rows, size_t width, esp_cpu_part *run,
+/* Runs a step for each of `rows` rows of `width` values, with little work per value. */
+void esp_cpu_run_rows(struct esp_cpu_pass *p, int rows, size_t width, esp_cpu_row *run,
                       void *step);
 
 /* Columns begin..end-1 of a vector, multiples of ESP_CUT_COLUMNS or all of them, are
