@@ -72,11 +72,6 @@ void esp_dense_close(struct esp_dense *d)
     free(d);
 }
 
-int esp_dense_room(const struct esp_dense *d)
-{
-    return d->w.panels * ESP_PANEL;
-}
-
 void esp_dense_apply(const struct esp_dense *d, const float *x, float *y)
 {
     const struct esp_matmul product = {

@@ -3,7 +3,7 @@
 
 enum { VALUES_WORTH_THREADS = 16384 };
 
-void esp_cpu_run_step(struct esp_cpu_pass *p, int units, esp_cpu_part *run, void *step)
+void esp_cpu_run_step(struct esp_cpu_pass *p, int units, esp_pool_part *run, void *step)
 {
     p->parts = esp_cpu_parts(units, p->threads);
     esp_pool_run(((struct esp_cpu_backend *)p->w->base.backend)->pool, p->parts, run, step);
@@ -12,7 +12,7 @@ void esp_cpu_run_step(struct esp_cpu_pass *p, int units, esp_cpu_part *run, void
 struct rows_step {
     const struct esp_cpu_pass *p;
     int rows;
-    esp_cpu_row *run;
+    esp_cpu_row_step *run;
     void *step;
 };
 
@@ -26,7 +26,7 @@ static void rows_part(void *arg, int part, int thread)
         all->run(all->step, row);
 }
 
-void esp_cpu_run_rows(struct esp_cpu_pass *p, int rows, size_t width, esp_cpu_row *run,
+void esp_cpu_run_rows(struct esp_cpu_pass *p, int rows, size_t width, esp_cpu_row_step *run,
                       void *step)
 {
     struct rows_step all = {p, rows, run, step};

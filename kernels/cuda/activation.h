@@ -30,8 +30,8 @@ static __device__ __forceinline__ float esp_swiglu_clamped(const struct esp_clam
 
 /* `up` counts only where there is a gate; without one `gate` is what the matrix "up" gave. */
 static __device__ __forceinline__ float esp_activated(enum esp_activation activation,
-                                                      const struct esp_clamp &clamp,
-                                                      float gate, float up)
+                                                      const struct esp_clamp &clamp, float gate,
+                                                      float up)
 {
     switch (activation) {
     case ESP_SWIGLU:

@@ -27,7 +27,8 @@ static __device__ __forceinline__ float branch_of(const struct add_args &a, int 
         return a.branch[(size_t)row * a.stride + i];
     float sum = 0.0f;
     for (int k = row * a.used; k < (row + 1) * a.used; k++)
-        sum = fmaf(a.routing.share[k], a.branch[(size_t)a.routing.place[k] * a.stride + i], sum);
+        sum =
+            fmaf(a.routing.share[k], a.branch[(size_t)a.routing.place[k] * a.stride + i], sum);
     return sum;
 }
 
@@ -60,9 +61,7 @@ template <typename T>
 void esp_cuda_add(struct esp_cuda_cache *c, bool experts, const float *norm,
                   const struct esp_cuda_norm *next, int rows)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const struct esp_model_desc *d = w->desc;
-    cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
     const struct esp_cuda_norm_args none = {};
     const struct add_args a = {experts ? c->pair_out : c->branch,
                                norm,
@@ -75,7 +74,7 @@ void esp_cuda_add(struct esp_cuda_cache *c, bool experts, const float *norm,
                                d->residual_scale != 0 ? d->residual_scale : 1.0f,
                                next ? esp_cuda_norm_args_of(c, next) : none};
     ESP_LAUNCH((add_kernel<T>), dim3(rows), dim3(THREADS), THREADS / ESP_WARP * sizeof(float),
-               stream, c->at, a, (T *)c->normed);
+               esp_cuda_backend_of(c)->stream, c->at, a, (T *)c->normed);
 }
 
 template void esp_cuda_add<float>(struct esp_cuda_cache *, bool, const float *,

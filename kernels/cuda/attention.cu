@@ -157,7 +157,8 @@ static __device__ void shared_tile(const struct esp_cuda_attend<T> &a,
 }
 
 /* A query as it asks the sinks, or the chunks. The sinks are rows 0, 1, ... of the cache. */
-static __device__ __forceinline__ struct esp_cuda_query part_of(struct esp_cuda_query q, bool sinks)
+static __device__ __forceinline__ struct esp_cuda_query part_of(struct esp_cuda_query q,
+                                                                bool sinks)
 {
     if (sinks) {
         q.length = q.contiguous = q.sinks;
@@ -306,39 +307,29 @@ static size_t shared_bytes(int width, bool fresh, size_t value)
     return QUERIES * (size_t)width * sizeof(float) + (size_t)rows * (width + SPARE) * value;
 }
 
-template <typename T, int DIMS>
-static void launch(cudaStream_t stream, const struct esp_cuda_arrays &at,
-                   const struct esp_cuda_attend<T> &a, dim3 grid)
-{
-    ESP_LAUNCH((attend_kernel<T, DIMS>), grid, dim3(THREADS),
-               shared_bytes(a.width, a.fresh, sizeof(T)), stream, at, a);
-}
-
 template <typename T>
 void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                         int rows, int chunks)
 {
-    const struct esp_cuda_backend *backend =
-        (struct esp_cuda_backend *)c->base.weights->backend;
+    const struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     if (!backend->exact) {
         esp_cuda_attention_mma<T>(c, held, layer, rows, chunks);
         return;
     }
     struct esp_cuda_attend<T> a = esp_cuda_attend_of<T>(c, held, layer, rows);
+    void (*const kernel)(struct esp_cuda_arrays, struct esp_cuda_attend<T>) =
+        a.width <= ESP_WARP       ? attend_kernel<T, 1>
+        : a.width <= 2 * ESP_WARP ? attend_kernel<T, 2>
+        : a.width <= 4 * ESP_WARP ? attend_kernel<T, 4>
+                                  : attend_kernel<T, 8>;
     a.parts = c->chunks;
     for (; a.first_row < rows; a.first_row = a.end_row) {
         a.end_row = rows - a.first_row < c->partial_rows ? rows : a.first_row + c->partial_rows;
         const int queries = (a.end_row - a.first_row) * a.group;
         const dim3 grid(a.heads.kv_heads, (queries + QUERIES - 1) / QUERIES, chunks + 1);
         a.done = esp_cuda_done(c, queries < QUERIES ? queries : QUERIES, chunks);
-        if (a.width <= ESP_WARP)
-            launch<T, 1>(backend->stream, c->at, a, grid);
-        else if (a.width <= 2 * ESP_WARP)
-            launch<T, 2>(backend->stream, c->at, a, grid);
-        else if (a.width <= 4 * ESP_WARP)
-            launch<T, 4>(backend->stream, c->at, a, grid);
-        else
-            launch<T, 8>(backend->stream, c->at, a, grid);
+        ESP_LAUNCH(kernel, grid, dim3(THREADS), shared_bytes(a.width, a.fresh, sizeof(T)),
+                   backend->stream, c->at, a);
         if (!a.done)
             ESP_LAUNCH((join_kernel<T>), esp_cuda_join_grid(a.heads, queries),
                        dim3(ESP_CUDA_JOINED * ESP_WARP), 0, backend->stream, c->at, a);
@@ -351,11 +342,8 @@ void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *h
 template <typename T> static int prepare(struct esp_cuda_backend *backend)
 {
     enum { WIDEST = 8 };
-    ESP_CUDA(backend,
-             cudaFuncSetAttribute((const void *)attend_kernel<T, WIDEST>,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  (int)shared_bytes(WIDEST * ESP_WARP, true, sizeof(T))));
-    return ESP_OK;
+    return esp_cuda_allow_shared(backend, (const void *)attend_kernel<T, WIDEST>,
+                                 shared_bytes(WIDEST * ESP_WARP, true, sizeof(T)));
 }
 
 int esp_cuda_attention_prepare(struct esp_cuda_backend *backend)

@@ -252,11 +252,11 @@ static inline unsigned *esp_cuda_done(const struct esp_cuda_cache *c, int querie
 template <typename T>
 static struct esp_cuda_attend<T> esp_cuda_attend_of(const struct esp_cuda_cache *c,
                                                     const struct esp_cuda_layer *held,
-                                                    int layer, int rows)
-{
-    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+                                                    int layer, int rows) {
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
     const size_t at_layer = (size_t)layer * d->kv_heads * c->rows * c->head_width;
-    struct esp_cuda_attend<T> a = {};
+    struct esp_cuda_attend<T> a = {
+    };
     a.heads = esp_cuda_heads_of(c, held, layer);
     a.k = (T *)c->k + at_layer;
     a.v = (T *)c->v + at_layer;

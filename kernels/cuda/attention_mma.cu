@@ -483,8 +483,7 @@ template <typename T>
 void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
                             int layer, int rows, int chunks)
 {
-    const struct esp_cuda_backend *backend =
-        (struct esp_cuda_backend *)c->base.weights->backend;
+    const struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     struct esp_cuda_attend<T> a = esp_cuda_attend_of<T>(c, held, layer, rows);
     const struct variant<T> *v =
         variants<T>() + (rows * a.group > FEW_QUERIES ? (int)WIDTHS : 0);
@@ -506,21 +505,11 @@ void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_laye
     }
 }
 
-template <typename T> static int prepare(struct esp_cuda_backend *backend)
-{
-    for (int i = 0; i < VARIANTS; i++) {
-        const struct variant<T> *v = &variants<T>()[i];
-        ESP_CUDA(backend, cudaFuncSetAttribute((const void *)v->kernel,
-                                               cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                               (int)v->bytes));
-    }
-    return ESP_OK;
-}
-
 int esp_cuda_attention_mma_prepare(struct esp_cuda_backend *backend)
 {
-    int status = prepare<esp_bf16>(backend);
-    return status < 0 ? status : prepare<esp_f16>(backend);
+    int status = esp_cuda_allow_variants(backend, variants<esp_bf16>(), VARIANTS);
+    return status < 0 ? status
+                      : esp_cuda_allow_variants(backend, variants<esp_f16>(), VARIANTS);
 }
 
 template void esp_cuda_attention_mma<esp_bf16>(struct esp_cuda_cache *,

@@ -22,11 +22,11 @@
 #include "kernels/cuda/blocks.h"
 
 #include "kernels/cuda/activation.h"
-#include "kernels/cuda/experts.h"
+#include "kernels/cuda/product.h"
 
 #include <cstring>
 
-enum { WARPS = 8, THREADS = WARPS * ESP_WARP, COLUMNS = 8, SUBS = 8 };
+enum { WARPS = ESP_PRODUCT_WARPS, THREADS = ESP_PRODUCT_THREADS, COLUMNS = ESP_PRODUCT_ROWS };
 
 void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, char *tile)
 {
@@ -215,8 +215,8 @@ template <enum esp_dtype D> struct format;
 template <> struct format<ESP_Q8_0> : unit_of<ESP_Q8_0> {
     enum { OFFSET = 0 };
     static constexpr enum form FORM = LESS;
-    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
-                                                  int)
+    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit,
+                                                  int lane, int)
     {
         const uint4 words = reinterpret_cast<const uint4 *>(unit)[lane];
         u->a[0] = words.x;
@@ -233,66 +233,47 @@ template <> struct format<ESP_Q8_0> : unit_of<ESP_Q8_0> {
     }
 };
 
-template <> struct format<ESP_Q4_0> : unit_of<ESP_Q4_0> {
-    enum { OFFSET = 8 };
+/* 32 columns in 16 bytes of halves, which may be places in a table, and then the scale. */
+template <enum esp_dtype D, int LESS_BY> struct format_of_halves : unit_of<D> {
+    enum { OFFSET = LESS_BY };
     static constexpr enum form FORM = LESS;
-    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
-                                                  int)
+    static __device__ __forceinline__ uint32_t weights(uint32_t halves)
     {
-        small_halves(u, reinterpret_cast<const uint2 *>(unit)[lane]);
-        for (int i = 0; i < 2; i++)
-            u->scale[i] = half_at(unit + 256, lane / 4 + 8 * i);
+        return D == ESP_Q4_0 ? halves : look_up(table_of(D), halves);
     }
-    static __device__ float number(const char *unit, int output, int i)
+    static __device__ __forceinline__ float scale(const char *unit, int output)
     {
-        const int q = (int)small_half(unit, output, i) - 8;
-        return __fmul_rn(half_at(unit + 256, output), (float)q);
+        return D == ESP_MXFP4 ? half_power(unit + 256, output) : half_at(unit + 256, output);
     }
-};
-
-template <> struct format<ESP_IQ4_NL> : unit_of<ESP_IQ4_NL> {
-    enum { OFFSET = 0 };
-    static constexpr enum form FORM = LESS;
-    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
-                                                  int sub)
-    {
-        format<ESP_Q4_0>::unpack(u, unit, lane, sub);
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            u->a[i] = look_up(table_of(ESP_IQ4_NL), u->a[i]);
-    }
-    static __device__ float number(const char *unit, int output, int i)
-    {
-        const uint32_t q = look_up(table_of(ESP_IQ4_NL), small_half(unit, output, i));
-        return __fmul_rn(half_at(unit + 256, output), (float)(int8_t)(q & 255));
-    }
-};
-
-template <> struct format<ESP_MXFP4> : unit_of<ESP_MXFP4> {
-    enum { OFFSET = 0 };
-    static constexpr enum form FORM = LESS;
-    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
-                                                  int)
+    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit,
+                                                  int lane, int)
     {
         small_halves(u, reinterpret_cast<const uint2 *>(unit)[lane]);
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            u->a[i] = look_up(table_of(ESP_MXFP4), u->a[i]);
+            u->a[i] = weights(u->a[i]);
         for (int i = 0; i < 2; i++)
-            u->scale[i] = half_power(unit + 256, lane / 4 + 8 * i);
+            u->scale[i] = scale(unit, lane / 4 + 8 * i);
     }
     static __device__ float number(const char *unit, int output, int i)
     {
-        const uint32_t q = look_up(table_of(ESP_MXFP4), small_half(unit, output, i));
-        return __fmul_rn(half_power(unit + 256, output), (float)(int8_t)(q & 255));
+        const int q = (int8_t)(weights(small_half(unit, output, i)) & 255);
+        return __fmul_rn(scale(unit, output), (float)(q - OFFSET));
     }
+};
+
+template <> struct format<ESP_Q4_0> : format_of_halves<ESP_Q4_0, 8> {
+};
+template <> struct format<ESP_IQ4_NL> : format_of_halves<ESP_IQ4_NL, 0> {
+};
+template <> struct format<ESP_MXFP4> : format_of_halves<ESP_MXFP4, 0> {
 };
 
 template <> struct format<ESP_Q5_0> : unit_of<ESP_Q5_0> {
     enum { OFFSET = 16 };
     static constexpr enum form FORM = LESS;
-    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
-                                                  int)
+    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit,
+                                                  int lane, int)
     {
         small_halves(u, reinterpret_cast<const uint2 *>(unit)[lane]);
         for (int i = 0; i < 2; i++) {
@@ -312,54 +293,44 @@ template <> struct format<ESP_Q5_0> : unit_of<ESP_Q5_0> {
     }
 };
 
-template <> struct format<ESP_Q4_K> : unit_of<ESP_Q4_K> {
-    enum { OFFSET = 0 };
+/* 256 columns in 128 bytes of halves, 32 bytes of fifth bits if there are any, and the scales and
+ * minima. */
+template <enum esp_dtype D, bool FIFTH> struct format_of_minima : unit_of<D> {
+    enum { OFFSET = 0, HEAD = FIFTH ? 2560 : 2048 };
     static constexpr enum form FORM = MINIMUM;
-    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
-                                                  int sub)
+    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit,
+                                                  int lane, int sub)
     {
         const uint4 *words = reinterpret_cast<const uint4 *>(unit);
         halves(u, words[sub / 2 * ESP_WARP + lane], 4 * (sub % 2));
+        if (FIFTH)
+            add_bits(u, words[4 * ESP_WARP + lane], sub, 0x01010101u);
         for (int i = 0; i < 2; i++)
-            k_scales(reinterpret_cast<const uint4 *>(unit + 2048)[lane / 4 + 8 * i], sub,
+            k_scales(reinterpret_cast<const uint4 *>(unit + HEAD)[lane / 4 + 8 * i], sub,
                      &u->scale[i], &u->more[i]);
     }
     static __device__ float number(const char *unit, int output, int i)
     {
         float scale, minimum;
-        k_scales(reinterpret_cast<const uint4 *>(unit + 2048)[output], i / 32, &scale, &minimum);
-        return __fsub_rn(__fmul_rn(scale, (float)k_half(unit, output, i)), minimum);
+        k_scales(reinterpret_cast<const uint4 *>(unit + HEAD)[output], i / 32, &scale,
+                 &minimum);
+        uint32_t q = k_half(unit, output, i);
+        if (FIFTH)
+            q |= (byte_of(unit, 2048, 32, 32, output, i % 32) >> i / 32 & 1) << 4;
+        return __fsub_rn(__fmul_rn(scale, (float)q), minimum);
     }
 };
 
-template <> struct format<ESP_Q5_K> : unit_of<ESP_Q5_K> {
-    enum { OFFSET = 0 };
-    static constexpr enum form FORM = MINIMUM;
-    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
-                                                  int sub)
-    {
-        const uint4 *words = reinterpret_cast<const uint4 *>(unit);
-        halves(u, words[sub / 2 * ESP_WARP + lane], 4 * (sub % 2));
-        add_bits(u, words[4 * ESP_WARP + lane], sub, 0x01010101u);
-        for (int i = 0; i < 2; i++)
-            k_scales(reinterpret_cast<const uint4 *>(unit + 2560)[lane / 4 + 8 * i], sub,
-                     &u->scale[i], &u->more[i]);
-    }
-    static __device__ float number(const char *unit, int output, int i)
-    {
-        float scale, minimum;
-        k_scales(reinterpret_cast<const uint4 *>(unit + 2560)[output], i / 32, &scale, &minimum);
-        const uint32_t fifth = byte_of(unit, 2048, 32, 32, output, i % 32) >> i / 32 & 1;
-        const uint32_t q = k_half(unit, output, i) | fifth << 4;
-        return __fsub_rn(__fmul_rn(scale, (float)q), minimum);
-    }
+template <> struct format<ESP_Q4_K> : format_of_minima<ESP_Q4_K, false> {
+};
+template <> struct format<ESP_Q5_K> : format_of_minima<ESP_Q5_K, true> {
 };
 
 template <> struct format<ESP_Q6_K> : unit_of<ESP_Q6_K> {
     enum { OFFSET = 32 };
     static constexpr enum form FORM = TWO_SCALES;
-    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
-                                                  int sub)
+    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit,
+                                                  int lane, int sub)
     {
         const uint4 *words = reinterpret_cast<const uint4 *>(unit);
         halves(u, words[(sub / 4 * 2 + sub % 2) * ESP_WARP + lane], sub / 2 % 2 * 4);
@@ -389,7 +360,7 @@ template <> struct format<ESP_Q6_K> : unit_of<ESP_Q6_K> {
 struct blocks_args {
     const char *w;
     const float *bias;
-    int outputs, units; /* units: of a tile */
+    int outputs, units;              /* units: of a tile */
     const uint4 *words;              /* (rows, blocks, 4) */
     const struct esp_cuda_cut *cuts; /* (rows, blocks) */
     int blocks;
@@ -445,25 +416,12 @@ static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
         const int row = s.first + i / height;
         if (row >= s.end || output >= a.outputs)
             continue;
-        float y = 0.0f;
-        for (int warp = 0; warp < WARPS; warp++)
-            y += parts[(warp * height + i % height) * width + i / height];
-        y += bias ? bias[output] : 0.0f;
-        if (a.epilogue == ESP_CUDA_STORE)
-            a.y[row * a.y_stride + output] = y;
-        else if (a.epilogue == ESP_CUDA_ADD)
-            a.y[row * a.y_stride + output] += y;
-        else if (output < at.pass->logits_vocabulary)
-            at.pass->logits[at.wanted_at[row] * at.pass->logits_stride + output] = y;
+        const float y = esp_cuda_collect(parts, height, width, i % height, i / height) +
+                        (bias ? bias[output] : 0.0f);
+        esp_cuda_put(at, a.epilogue, a.y, a.y_stride, row, output, y);
     }
-    /* Columns of the logits that the model does not have. */
-    if (a.epilogue == ESP_CUDA_LOGITS && blockIdx.x == gridDim.x - 1)
-        for (int row = s.first; row < s.end; row++) {
-            float *logits = at.pass->logits + at.wanted_at[row] * at.pass->logits_stride;
-            for (int i = a.outputs + (int)threadIdx.x; i < at.pass->logits_vocabulary;
-                 i += THREADS)
-                logits[i] = -1e30f;
-        }
+    if (a.epilogue == ESP_CUDA_LOGITS)
+        esp_cuda_fill_logits(at, s, a.outputs);
 }
 
 /* What follows from the tiles of a block, HIGH over the outputs and GROUPS of 8 rows. */
@@ -502,10 +460,9 @@ static __device__ __forceinline__ void begin_step(char *to, const char *w, int t
 /* Multiplies 32 columns, number `sub` of the units at `unit`, which are number `block` of the
  * columns. */
 template <enum esp_dtype D, int HIGH, int GROUPS>
-static __device__ __forceinline__ void multiply_block(const struct blocks_args &a,
-                                                      const struct esp_cuda_span &s,
-                                                      const char *unit, int sub, size_t block,
-                                                      float sum[HIGH][GROUPS][4])
+static __device__ __forceinline__ void
+multiply_block(const struct blocks_args &a, const struct esp_cuda_span &s, const char *unit,
+               int sub, size_t block, float sum[HIGH][GROUPS][4])
 {
     const int lane = threadIdx.x % ESP_WARP, group = lane / 4, t = lane % 4;
     struct unpacked u[HIGH];
@@ -570,56 +527,39 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
             const char *from = mine + stage * Z::PIECE + i * HIGH * F::BYTES;
 #pragma unroll(HIGH > 2 ? 1 : 2)
             for (int sub = 0; sub < F::SUBS; sub++)
-                multiply_block<D, HIGH, GROUPS>(a, s, from, sub, (size_t)at_unit * F::SUBS + sub,
-                                                sum);
+                multiply_block<D, HIGH, GROUPS>(a, s, from, sub,
+                                                (size_t)at_unit * F::SUBS + sub, sum);
         }
         stage = stage + 1 == Z::STAGES ? 0 : stage + 1;
         next = next + 1 == Z::STAGES ? 0 : next + 1;
     }
     __syncthreads(); /* the sums lie where the units were */
     float *parts = reinterpret_cast<float *>(ring);
-    float *to = parts + (warp * Z::HEIGHT + lane / 4) * Z::WIDTH + 2 * (lane % 4);
-#pragma unroll
-    for (int h = 0; h < HIGH; h++)
-#pragma unroll
-        for (int j = 0; j < GROUPS; j++)
-            esp_mma_store(to + h * ESP_CUDA_TILE * Z::WIDTH + COLUMNS * j, Z::WIDTH, sum[h][j]);
+    esp_cuda_leave_sums<HIGH, GROUPS>(parts, sum);
     __syncthreads();
     finish_tiles(at, a, parts, s, a.bias ? a.bias + s.expert * padded : NULL, HIGH, Z::WIDTH);
 }
 
-static cudaStream_t stream_of(const struct esp_cuda_cache *c)
-{
-    return ((struct esp_cuda_backend *)c->base.weights->backend)->stream;
-}
-
-/* The kernels of a format, by how many rows they take and how high they are; `bytes` of shared
- * memory. */
-struct variant {
-    void (*kernel)(struct esp_cuda_arrays, struct blocks_args);
-    int width, height;
-    size_t bytes;
-};
+typedef struct esp_cuda_variant<struct blocks_args> variant;
 
 enum { VARIANTS = 4 };
 
-template <enum esp_dtype D, int HIGH, int GROUPS> static struct variant variant_of()
+template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of()
 {
     typedef struct tiling<D, HIGH, GROUPS> Z;
     return {blocks_kernel<D, HIGH, GROUPS>, Z::WIDTH, Z::HEIGHT, Z::BYTES};
 }
 
 /* For Q6_K, registers do not suffice for four tiles. */
-template <enum esp_dtype D> static const struct variant *variants_of()
+template <enum esp_dtype D> static const variant *variants_of()
 {
     enum { HIGHEST = format<D>::FORM == TWO_SCALES ? 2 : 4 };
-    static const struct variant all[VARIANTS] = {variant_of<D, 1, 1>(), variant_of<D, 1, 4>(),
-                                                 variant_of<D, 2, 8>(),
-                                                 variant_of<D, HIGHEST, 8>()};
+    static const variant all[VARIANTS] = {variant_of<D, 1, 1>(), variant_of<D, 1, 4>(),
+                                          variant_of<D, 2, 8>(), variant_of<D, HIGHEST, 8>()};
     return all;
 }
 
-static const struct variant *variants(enum esp_dtype dtype)
+static const variant *variants(enum esp_dtype dtype)
 {
     switch (dtype) {
 #define X(name, ...)                                                                           \
@@ -632,25 +572,8 @@ static const struct variant *variants(enum esp_dtype dtype)
     }
 }
 
-/* The narrowest for `rows` rows or the widest, and of these the highest that occupies all of the
- * device with `outputs` outputs; as far as the device has room for it. */
-static const struct variant *choose(const struct esp_cuda_backend *backend,
-                                    enum esp_dtype dtype, int rows, int outputs)
-{
-    const struct variant *all = variants(dtype), *best = all;
-    for (const struct variant *v = all + 1; v < all + VARIANTS; v++)
-        if (v->bytes <= backend->shared_limit &&
-            (best->width < rows ? v->width > best->width
-                                : v->width == best->width &&
-                                      outputs >= v->height * backend->multiprocessors))
-            best = v;
-    return best;
-}
-
 static void multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows)
 {
-    const struct esp_cuda_backend *backend =
-        (const struct esp_cuda_backend *)c->base.weights->backend;
     const struct esp_cuda_matrix *w = p->w;
     const struct blocks_args a = {(const char *)w->data,
                                   w->bias,
@@ -663,25 +586,19 @@ static void multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                                   p->y,
                                   p->y_stride,
                                   esp_cuda_mixture_of(c, p)};
-    const struct variant *v = choose(backend, w->dtype, p->tile > 0 ? p->tile : rows, a.outputs);
-    const int spans =
-        p->tile > 0 ? esp_cuda_tiles_of(c, rows, p->tile) : (rows + v->width - 1) / v->width;
-    ESP_LAUNCH(v->kernel, dim3((a.outputs + v->height - 1) / v->height, spans), dim3(THREADS),
-               v->bytes, backend->stream, c->at, a);
+    const int most = p->tile > 0 ? p->tile : rows;
+    esp_cuda_launch_product(c, p,
+                            esp_cuda_choose_variant(esp_cuda_backend_of(c), variants(w->dtype),
+                                                    VARIANTS, most, a.outputs),
+                            a, rows);
 }
 
 int esp_cuda_blocks_prepare(struct esp_cuda_backend *backend)
 {
-    for (int dtype = ESP_Q8_0; dtype < ESP_DTYPE_COUNT; dtype++)
-        for (int i = 0; i < VARIANTS; i++) {
-            const struct variant *v = &variants((enum esp_dtype)dtype)[i];
-            if (v->bytes <= backend->shared_limit)
-                ESP_CUDA(backend,
-                         cudaFuncSetAttribute((const void *)v->kernel,
-                                              cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                              (int)v->bytes));
-        }
-    return ESP_OK;
+    int status = ESP_OK;
+    for (int dtype = ESP_Q8_0; dtype < ESP_DTYPE_COUNT && status == ESP_OK; dtype++)
+        status = esp_cuda_allow_variants(backend, variants((enum esp_dtype)dtype), VARIANTS);
+    return status;
 }
 
 template <typename T>
@@ -689,7 +606,7 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
                               int count, int rows)
 {
     const bool wanted = p->epilogue == ESP_CUDA_LOGITS, floats = p->x != c->attended;
-    const int each = p->by_pair ? esp_cuda_weights_of(&c->base)->desc->experts_used : 1;
+    const int each = p->by_pair ? esp_cuda_desc_of(c)->experts_used : 1;
     const struct esp_cuda_cuts to = esp_cuda_cuts_of(c, p->x_stride);
     bool cut = false, narrow = false;
     for (int i = 0; i < count; i++) {
@@ -699,16 +616,17 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
     }
     const dim3 cut_grid((to.blocks + WARPS - 1) / WARPS, rows * each);
     if (cut && floats)
-        ESP_LAUNCH((cut_kernel<float>), cut_grid, dim3(THREADS), 0, stream_of(c), c->at,
-                   (const float *)p->x, p->x_stride, wanted, each, to);
+        ESP_LAUNCH((cut_kernel<float>), cut_grid, dim3(THREADS), 0,
+                   esp_cuda_backend_of(c)->stream, c->at, (const float *)p->x, p->x_stride,
+                   wanted, each, to);
     else if (cut)
-        ESP_LAUNCH((cut_kernel<T>), cut_grid, dim3(THREADS), 0, stream_of(c), c->at,
-                   (const T *)p->x, p->x_stride, wanted, each, to);
+        ESP_LAUNCH((cut_kernel<T>), cut_grid, dim3(THREADS), 0, esp_cuda_backend_of(c)->stream,
+                   c->at, (const T *)p->x, p->x_stride, wanted, each, to);
     if (narrow)
         ESP_LAUNCH((narrow_kernel<T>),
-                   dim3((unsigned)((p->x_stride + THREADS - 1) / THREADS), rows * each), dim3(THREADS),
-                   0, stream_of(c), c->at, (const float *)p->x, p->x_stride, wanted, each,
-                   (T *)c->narrow);
+                   dim3((unsigned)((p->x_stride + THREADS - 1) / THREADS), rows * each),
+                   dim3(THREADS), 0, esp_cuda_backend_of(c)->stream, c->at, (const float *)p->x,
+                   p->x_stride, wanted, each, (T *)c->narrow);
     for (int i = 0; i < count; i++) {
         struct esp_cuda_product one = p[i];
         if (floats && narrow)
@@ -746,29 +664,24 @@ static __global__ void activate_kernel(struct esp_cuda_arrays at, struct activat
     esp_cuda_cut_block(a.cuts, row, i / ESP_BLOCK_COLUMNS, value);
 }
 
-static void activate(struct esp_cuda_cache *c, const struct activate_args &a, int rows)
+void esp_cuda_blocks_activate(struct esp_cuda_cache *c, bool pairs, int rows)
 {
-    const unsigned pieces = (unsigned)((a.stride + THREADS - 1) / THREADS);
-    ESP_LAUNCH(activate_kernel, dim3(pieces, rows * a.each), dim3(THREADS), 0, stream_of(c), c->at, a);
-}
-
-void esp_cuda_blocks_activate(struct esp_cuda_cache *c, int rows)
-{
-    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
-    activate(c,
-             {d->activation, d->clamp, c->up, (float *)c->active, c->up_width, c->ffn, d->ffn, 1,
-              esp_gated(d->activation), esp_cuda_cuts_of(c, c->ffn)},
-             rows);
-}
-
-void esp_cuda_blocks_activate_pairs(struct esp_cuda_cache *c, int rows)
-{
-    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
-    activate(c,
-             {d->activation, d->clamp, c->pair_up, (float *)c->pair_active, 2 * c->expert_ffn,
-              c->expert_ffn, d->expert_ffn, d->experts_used, true,
-              esp_cuda_cuts_of(c, c->expert_ffn)},
-             rows);
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
+    struct activate_args a = {
+        d->activation, d->clamp, c->up, (float *)c->active,       c->up_width,
+        c->ffn,        d->ffn,   1,     esp_gated(d->activation), {}};
+    if (pairs) {
+        a.y = c->pair_up;
+        a.out = (float *)c->pair_active;
+        a.stride = c->expert_ffn;
+        a.y_stride = 2 * c->expert_ffn;
+        a.n = d->expert_ffn;
+        a.each = d->experts_used;
+    }
+    a.cuts = esp_cuda_cuts_of(c, a.stride);
+    ESP_LAUNCH(activate_kernel,
+               dim3((unsigned)((a.stride + THREADS - 1) / THREADS), rows * a.each),
+               dim3(THREADS), 0, esp_cuda_backend_of(c)->stream, c->at, a);
 }
 
 /* ------------------------------------------------------------------ embedding */
@@ -809,13 +722,13 @@ static __global__ void embed_blocks_kernel(struct esp_cuda_arrays at, struct emb
 
 void esp_cuda_blocks_embed(struct esp_cuda_cache *c, int rows)
 {
-    const struct esp_cuda_matrix *w = &esp_cuda_weights_of(&c->base)->embedding;
+    const struct esp_cuda_matrix *w = &esp_cuda_weights_of(c)->embedding;
     const int numbers = esp_dtype_block(w->dtype);
     const struct embedding_args a = {w->dtype, (const char *)w->data,
                                      ESP_CUDA_TILE * esp_dtype_block_bytes(w->dtype),
                                      w->columns / numbers, numbers};
-    ESP_LAUNCH(embed_blocks_kernel, dim3(rows), dim3(THREADS), 0, stream_of(c), c->at, a, c->x,
-               c->hidden, w->columns);
+    ESP_LAUNCH(embed_blocks_kernel, dim3(rows), dim3(THREADS), 0,
+               esp_cuda_backend_of(c)->stream, c->at, a, c->x, c->hidden, w->columns);
 }
 
 template void esp_cuda_blocks_multiply<esp_bf16>(struct esp_cuda_cache *,

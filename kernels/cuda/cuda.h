@@ -70,14 +70,6 @@ void esp_cuda_enter(const struct esp_backend *backend);
             return esp_cuda_failed((backend), #call, esp_cuda_result);                         \
     } while (0)
 
-/* After a launch: returns a failure to start it. */
-#define ESP_CUDA_LAUNCHED(backend, what)                                                       \
-    do {                                                                                       \
-        cudaError_t esp_cuda_result = cudaGetLastError();                                      \
-        if (esp_cuda_result != cudaSuccess)                                                    \
-            return esp_cuda_failed((backend), what, esp_cuda_result);                          \
-    } while (0)
-
 int esp_cuda_failed(struct esp_cuda_backend *backend, const char *call, cudaError_t result);
 /* Returns `status`; if it is a failure, all answers that are due are discarded. */
 int esp_cuda_end(struct esp_cuda_backend *backend, int status);
@@ -86,6 +78,22 @@ int esp_cuda_end(struct esp_cuda_backend *backend, int status);
 bool esp_cuda_fine(cudaError_t result);
 /* Copies the sentence about a failure to err; returns `status`. */
 int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err, size_t errlen);
+
+/* After a launch: a failure to start `what`, or ESP_OK. */
+int esp_cuda_launch_status(struct esp_cuda_backend *backend, const char *what);
+/* Lets a kernel use so many bytes of shared memory. */
+int esp_cuda_allow_shared(struct esp_cuda_backend *backend, const void *kernel, size_t bytes);
+/* The same for the kernels of a table, as far as a block may have the memory that they need. */
+template <typename V>
+static inline int esp_cuda_allow_variants(struct esp_cuda_backend *backend, const V *all,
+                                          int count)
+{
+    int status = ESP_OK;
+    for (int i = 0; i < count && status == ESP_OK; i++)
+        if (all[i].bytes <= backend->shared_limit)
+            status = esp_cuda_allow_shared(backend, (const void *)all[i].kernel, all[i].bytes);
+    return status;
+}
 
 double esp_cuda_read_rate(struct esp_backend *backend, size_t bytes);
 int esp_cuda_time_kernels(struct esp_cache *cache, const struct esp_batch *batch,
@@ -102,14 +110,19 @@ struct esp_cuda_arena {
     bool shared;
 };
 
-static inline void *esp_cuda_take(struct esp_cuda_arena *arena, size_t count, size_t size)
+static inline void *esp_cuda_take_bytes(struct esp_cuda_arena *arena, size_t bytes)
 {
-    const size_t bytes = count * size, room = (bytes + 255) / 256 * 256 + ESP_FENCE;
+    const size_t room = (bytes + 255) / 256 * 256 + ESP_FENCE;
     char *at = arena->base ? arena->base + arena->used : NULL;
     if (at && !arena->shared)
         ESP_PUT_FENCE(at + bytes, room - bytes);
     arena->used += room;
     return at;
+}
+
+template <typename V> static inline V *esp_cuda_take(struct esp_cuda_arena *arena, size_t count)
+{
+    return (V *)esp_cuda_take_bytes(arena, count * sizeof(V));
 }
 
 /* ------------------------------------------------------------------ models on the device */
@@ -134,10 +147,9 @@ struct esp_cuda_matrix {
 };
 
 struct esp_cuda_layer {
-    const float *norm1, *norm1_bias, *norm2, *norm2_bias; /* (hidden padded); bias may be NULL */
-    const float *norm_attended, *norm_mlp; /* (hidden padded) or NULL */
-    const float *query_norm, *key_norm; /* of a head or of all heads, padded; or NULL */
-    const float *sink_logit;            /* (heads padded) or NULL */
+#define X(name) const float *name; /* padded, or NULL */
+    ESP_LAYER_VECTORS(X)
+#undef X
     struct esp_cuda_matrix qkv;    /* queries, keys, values one below the other */
     struct esp_cuda_matrix output; /* (hidden, heads * head_dim) */
     /* (2 ffn, hidden), in groups of 8 rows: gate 0-7, up 0-7, gate 8-15, ...; or (ffn, hidden)
@@ -154,53 +166,36 @@ struct esp_cuda_layer {
 
 struct esp_cuda_weights {
     struct esp_weights base;
-    const struct esp_model_desc *desc;
     bool half; /* fp16, else bf16 */
     /* Some of the matrices are quantised. Then every tensor is a matrix of its own type, and
      * activations are float32 except for c->attended. */
     bool blocks;
     struct esp_cuda_layer *layer;
     const float *norm_final, *norm_final_bias;
-    const float *norm_input;     /* of EAGLE-3 */
-    struct esp_cuda_matrix fc;   /* of draft heads, or no data */
-    const int32_t *output_of;    /* (vocabulary) row of `head`, -1: none; NULL: token i is row i */
+    const float *norm_input;   /* of EAGLE-3 */
+    struct esp_cuda_matrix fc; /* of draft heads, or no data */
+    const int32_t *output_of; /* (vocabulary) row of `head`, -1: none; NULL: token i is row i */
     const float *inverse_frequency, *local_inverse_frequency; /* (rotary / 2); or NULL */
-    struct esp_cuda_matrix position_embedding; /* 16 bits; or no data */
-    struct esp_cuda_matrix embedding, head;   /* the same memory if tied */
-    char *memory;                             /* the one allocation behind all of it */
-    size_t bytes;
+    struct esp_cuda_matrix position_embedding;                /* 16 bits; or no data */
+    struct esp_cuda_matrix embedding, head;                   /* the same memory if tied */
+    char *memory; /* the one allocation behind all of it */
     /* NULL: all layers stay. Otherwise `layer` has those that do not as they lie in the first
      * buffer. */
     struct esp_cuda_stream *stream;
 };
 
-static inline struct esp_cuda_weights *esp_cuda_weights_of(const struct esp_cache *cache)
-{
-    return reinterpret_cast<struct esp_cuda_weights *>(cache->weights);
-}
-
-int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *backend,
-                          const struct esp_model_desc *desc, esp_progress *progress, void *user,
-                          char *err, size_t errlen);
-void esp_cuda_weights_close(struct esp_weights *weights);
-size_t esp_cuda_weights_bytes(const struct esp_weights *weights);
 /* With a limit: the most that fits in it, or the least that is possible. */
 size_t esp_cuda_weights_need(const struct esp_model_desc *desc);
 /* Is a matrix of the model quantised? */
 bool esp_cuda_has_blocks(const struct esp_model_desc *desc);
-bool esp_cuda_weights_streamed(const struct esp_weights *weights,
-                               struct esp_streamed *streamed);
 
 /* ------------------------------------------------------------------ layers that do not fit */
-
-/* Of `layers` layers, `count` are streamed, evenly among the others: whether this one is. */
-bool esp_cuda_is_streamed(int layer, int layers, int count);
 
 /* NULL: no memory. */
 struct esp_cuda_stream *esp_cuda_stream_open(struct esp_cuda_backend *backend, int layers,
                                              int streamed);
 void esp_cuda_stream_close(struct esp_cuda_stream *stream); /* NULL is allowed */
-/* For each streamed layer: its size, and its pieces in the second buffer. */
+/* For each streamed layer, in order: its size, and its pieces in the second buffer. */
 void esp_cuda_stream_put(struct esp_cuda_stream *stream, int layer, size_t bytes,
                          const struct esp_cuda_layer *second);
 void esp_cuda_stream_set_buffers(struct esp_cuda_stream *stream, char *first, char *second);
@@ -268,7 +263,8 @@ struct esp_cuda_arrays {
 };
 
 /* Does the window of the text leave a gap in what this row sees? */
-static __device__ __forceinline__ bool esp_cuda_has_gap(const struct esp_cuda_arrays &at, int row)
+static __device__ __forceinline__ bool esp_cuda_has_gap(const struct esp_cuda_arrays &at,
+                                                        int row)
 {
     return at.pass->recent > 0 && at.positions[row] >= at.pass->sinks + at.pass->recent;
 }
@@ -304,15 +300,14 @@ enum { ESP_CUDA_SLOTS = 4, ESP_CUDA_BUCKETS = 4, ESP_CUDA_LENGTHS = 16 };
 struct esp_cuda_cache {
     struct esp_cache base;
     int rows, max_batch;
-    int chunks; /* of ESP_CUDA_CHUNK keys in a full cache, shifted by some of them */
-    size_t head_width;           /* head_dim, padded to 8 */
-    void *k, *v;                 /* (layer, kv_head, rows, head_width) bf16 or fp16 */
-    char *memory;                /* the one allocation behind all of this on the device */
-    size_t bytes;
+    int chunks;        /* of ESP_CUDA_CHUNK keys in a full cache, shifted by some of them */
+    size_t head_width; /* head_dim, padded to 8 */
+    void *k, *v;       /* (layer, kv_head, rows, head_width) bf16 or fp16 */
+    char *memory;      /* the one allocation behind all of this on the device */
 
     size_t hidden, q_width, qkv_width, up_width, ffn; /* padded */
     size_t joined_width, outputs_width;               /* padded; 0: not needed */
-    float *x;       /* (max_batch, hidden) residual stream */
+    float *x;                                         /* (max_batch, hidden) residual stream */
     void *normed;   /* (max_batch, hidden) of 16 bits, or floats in a model with blocks */
     float *squares; /* (max_batch, hidden / 16) of norms in halves */
     void *normed2;  /* (max_batch, hidden) of models with a parallel residual, likewise */
@@ -321,13 +316,13 @@ struct esp_cuda_cache {
      * of layers; the last row: of the position at which the sinks of a window are asked */
     float2 *rotation, *local_rotation;
     float *together; /* (max_batch, 2) see rope.h; or NULL */
-    void *attended; /* (max_batch, q_width) */
-    float *up;      /* (max_batch, up_width) of cuBLASLt products before the activation */
-    void *active;   /* (max_batch, ffn), likewise */
-    float *branch;  /* (max_batch, hidden) what is to be added to x; or NULL */
-    void *joined;   /* (max_batch, joined_width) what a draft head's products read; or NULL */
+    void *attended;  /* (max_batch, q_width) */
+    float *up;       /* (max_batch, up_width) of cuBLASLt products before the activation */
+    void *active;    /* (max_batch, ffn), likewise */
+    float *branch;   /* (max_batch, hidden) what is to be added to x; or NULL */
+    void *joined;    /* (max_batch, joined_width) what a draft head's products read; or NULL */
     float *embedded; /* (max_batch, hidden) embeddings that EAGLE-3 reads beside x; or NULL */
-    float *outputs; /* (max_batch, outputs_width) logits of some tokens only; or NULL */
+    float *outputs;  /* (max_batch, outputs_width) logits of some tokens only; or NULL */
     /* Of a model with blocks, for the widest matrix (of experts: for all pairs), see blocks.cu:
      */
     void *cut_words;           /* (max_batch, blocks, 64 bytes) */
@@ -357,6 +352,21 @@ struct esp_cuda_cache {
     cudaGraphExec_t graph[2][ESP_CUDA_BUCKETS][ESP_CUDA_LENGTHS];
 };
 
+static inline struct esp_cuda_weights *esp_cuda_weights_of(const struct esp_cuda_cache *c)
+{
+    return reinterpret_cast<struct esp_cuda_weights *>(c->base.weights);
+}
+
+static inline struct esp_cuda_backend *esp_cuda_backend_of(const struct esp_cuda_cache *c)
+{
+    return reinterpret_cast<struct esp_cuda_backend *>(c->base.weights->backend);
+}
+
+static inline const struct esp_model_desc *esp_cuda_desc_of(const struct esp_cuda_cache *c)
+{
+    return c->base.weights->desc;
+}
+
 /* Numbers of a part of a query's attention: sums of head_width values, their maximum and
  * weight, padded so that parts are aligned to 16 bytes. */
 static __host__ __device__ __forceinline__ size_t esp_cuda_part(size_t head_width)
@@ -372,13 +382,6 @@ static inline bool esp_cuda_fresh(int rows)
     return rows <= ESP_CUDA_FRESH;
 }
 
-int esp_cuda_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
-                        int max_batch, char *err, size_t errlen);
-void esp_cuda_cache_close(struct esp_cache *cache);
-size_t esp_cuda_cache_bytes(const struct esp_cache *cache);
-size_t esp_cuda_cache_need(const struct esp_model_desc *desc, int rows, int max_batch);
-int esp_cuda_keep(struct esp_cache *cache, int first, const int32_t *which, int count);
-int esp_cuda_forward(struct esp_cache *cache, const struct esp_batch *batch);
 /* Chooses algorithms and captures graphs for a new cache, as many as have room. */
 int esp_cuda_prepare(struct esp_cuda_cache *cache);
 /* esp_cuda_take_slot gives the next pinned block to write into, after its last copy has ended;
@@ -392,7 +395,8 @@ int esp_cuda_send_slot(struct esp_cuda_cache *cache, size_t at, size_t bytes);
 
 /* x = embedding row of each token; expands the masks into `seen`; c->rotation. Of draft heads:
  * c->joined becomes what fc reads, or x the input if fc is not used. */
-template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows);
+template <typename T, typename A>
+void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows);
 /* A norm of the residual stream, and the hidden state that the stream is there. */
 enum { ESP_CUDA_NO_STATE = -2 };
 struct esp_cuda_norm {
@@ -440,16 +444,14 @@ void esp_cuda_logits(struct esp_cuda_cache *c, int rows);
  * or six. */
 void esp_cuda_step_softmax(struct esp_cuda_cache *c, int rows);
 void esp_cuda_step_top_k(struct esp_cuda_cache *c, int rows);
-/* Compaction of rows keep_rows (count) to first, first + 1, ... in all layers. */
-void esp_cuda_launch_keep(struct esp_cuda_cache *c, int first, int count);
 
 /* What is done with a product y = W x + bias. */
 enum esp_cuda_epilogue {
-    ESP_CUDA_STORE,  /* y */
-    ESP_CUDA_ADD,    /* to += y */
+    ESP_CUDA_STORE,     /* y */
+    ESP_CUDA_ADD,       /* to += y */
     ESP_CUDA_GATED,     /* out = activation(gate) * up of interleaved rows */
     ESP_CUDA_ACTIVATED, /* out = activation(y) */
-    ESP_CUDA_LOGITS, /* into the rows wanted_at of pass->logits */
+    ESP_CUDA_LOGITS,    /* into the rows wanted_at of pass->logits */
 };
 
 struct esp_cuda_product {
@@ -495,12 +497,10 @@ int esp_cuda_blocks_prepare(struct esp_cuda_backend *backend);
  * activations, with matrices of any type; no activation. Their order of sums does not depend on
  * the rows either. activate() makes c->active of c->up (gate, then up), activate_pairs()
  * c->pair_active of c->pair_up, embed() writes the rows of a quantised embedding to c->x. */
-enum { ESP_CUDA_CUT_BYTES = 16, ESP_CUDA_CUT_WORD_BYTES = 64 };
 template <typename T>
 void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                               int count, int rows);
-void esp_cuda_blocks_activate(struct esp_cuda_cache *c, int rows);
-void esp_cuda_blocks_activate_pairs(struct esp_cuda_cache *c, int rows);
+void esp_cuda_blocks_activate(struct esp_cuda_cache *c, bool pairs, int rows);
 void esp_cuda_blocks_embed(struct esp_cuda_cache *c, int rows);
 /* The epilogue by itself, of y (rows, y_stride) that cuBLASLt has made. */
 template <typename T>
@@ -541,8 +541,8 @@ struct esp_cuda_transfer {
 
 struct esp_cuda_rows {
     struct esp_rows base;
-    size_t stride; /* vocabulary, padded to 32 */
-    float *data;   /* (capacity, stride) on the device */
+    size_t stride;                    /* vocabulary, padded to 32 */
+    float *data;                      /* (capacity, stride) on the device */
     struct esp_cuda_scratch *scratch; /* on the device, see rows.h */
     size_t work_bytes;                /* that follow the struct */
     struct esp_cuda_transfer transfer;
@@ -556,10 +556,6 @@ static inline struct esp_cuda_backend *esp_cuda_of(const struct esp_rows *rows)
 /* Once per backend: lets softmax and sample use shared memory up to its limit. */
 int esp_cuda_softmax_prepare(struct esp_cuda_backend *backend);
 int esp_cuda_sample_prepare(struct esp_cuda_backend *backend);
-int esp_cuda_rows_open(struct esp_rows **rows, struct esp_backend *backend, int capacity,
-                       int vocabulary, char *err, size_t errlen);
-void esp_cuda_rows_close(struct esp_rows *rows);
-size_t esp_cuda_rows_need(int capacity, int vocabulary); /* bytes on the device */
 /* A draft step in a graph for passes of `rows` rows. fits() says whether it is possible. Then
  * begin() makes room for the answers of `count` rows and fills in `made`, and end() waits for
  * the answers if they are wanted now. */
@@ -568,6 +564,9 @@ bool esp_cuda_step_fits(const struct esp_rows *logits, const struct esp_model_de
 int esp_cuda_step_begin(struct esp_rows *logits, const struct esp_step *step, int count,
                         struct esp_cuda_step *made);
 int esp_cuda_step_end(struct esp_rows *logits, enum esp_delivery when);
+#define X(result, name, ...) result esp_cuda_##name(__VA_ARGS__);
+#include "kernels/model_ops.def"
+#undef X
 #define X(name, ...) int esp_cuda_##name(__VA_ARGS__);
 #include "kernels/row_ops.def"
 #undef X

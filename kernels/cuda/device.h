@@ -122,23 +122,6 @@ static __device__ __forceinline__ esp_eight<T> esp_load_eight(const T *address)
     return eight;
 }
 
-/* A load for weights. They are read once, so they should not displace other data from the
- * first-level cache. */
-template <typename T>
-static __device__ __forceinline__ esp_eight<T> esp_load_eight_once(const T *address)
-{
-    esp_eight<T> eight;
-#if defined(__CUDA_ARCH__)
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(eight.words.x), "=r"(eight.words.y), "=r"(eight.words.z),
-                   "=r"(eight.words.w)
-                 : "l"(address));
-#else
-    eight.words = *reinterpret_cast<const uint4 *>(address);
-#endif
-    return eight;
-}
-
 /* ------------------------------------------------------------------ tensor cores */
 
 /* D += A B for one warp: A (16, 16), B (16, 8), D (16, 8) of float, laid out over the lanes as

@@ -124,11 +124,13 @@ static __global__ void embed_kernel(struct esp_cuda_arrays at, struct embed_args
 }
 
 template <typename T, typename A>
-static void launch(struct esp_cuda_cache *c, bool fc, bool quantised, int rows)
+void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const struct esp_model_desc *d = w->desc;
-    cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    const bool quantised = esp_dtype_quantised(w->embedding.dtype);
+    if (quantised) /* then the kernel finds the embedding in x */
+        esp_cuda_blocks_embed(c, rows);
+    const struct esp_model_desc *d = w->base.desc;
     const struct embed_args<T, A> a = {
         d->reads, fc, quantised ? NULL : (const T *)w->embedding.data,
             (const T *)w->position_embedding.data, w->embedding.stride,
@@ -137,20 +139,11 @@ static void launch(struct esp_cuda_cache *c, bool fc, bool quantised, int rows)
             w->inverse_frequency, w->local_inverse_frequency, c->rotation, c->local_rotation,
             d->rotary / 2, c->max_batch, d->rotary_scale != 0 ? d->rotary_scale : 1.0f
     };
-    ESP_LAUNCH((embed_kernel<T, A>), dim3(rows), dim3(THREADS), 0, stream, c->at, a);
+    ESP_LAUNCH((embed_kernel<T, A>), dim3(rows), dim3(THREADS), 0,
+               esp_cuda_backend_of(c)->stream, c->at, a);
 }
 
-template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows)
-{
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const bool quantised = esp_dtype_quantised(w->embedding.dtype);
-    if (quantised) /* then the kernel finds the embedding in x */
-        esp_cuda_blocks_embed(c, rows);
-    if (w->blocks)
-        launch<T, float>(c, fc, quantised, rows);
-    else
-        launch<T, T>(c, fc, quantised, rows);
-}
-
-template void esp_cuda_embed<esp_bf16>(struct esp_cuda_cache *, bool, int);
-template void esp_cuda_embed<esp_f16>(struct esp_cuda_cache *, bool, int);
+template void esp_cuda_embed<esp_bf16, esp_bf16>(struct esp_cuda_cache *, bool, int);
+template void esp_cuda_embed<esp_bf16, float>(struct esp_cuda_cache *, bool, int);
+template void esp_cuda_embed<esp_f16, esp_f16>(struct esp_cuda_cache *, bool, int);
+template void esp_cuda_embed<esp_f16, float>(struct esp_cuda_cache *, bool, int);

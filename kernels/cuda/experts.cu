@@ -208,14 +208,18 @@ template <typename A>
 void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, const void *x,
                     bool normed, int rows, int width)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const struct esp_model_desc *d = w->desc;
-    cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
-    const struct route_args route = {
-        held->router, held->router_bias, c->hidden, d->experts, c->routed,
-        normed ? c->x : NULL, normed ? held->norm2 : NULL, esp_cuda_squares_of(c)};
-    const struct sort_args sort = {c->routed, d->experts, d->experts_used, width,
-                                   d->experts_normed, c->routing};
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
+    cudaStream_t stream = esp_cuda_backend_of(c)->stream;
+    const struct route_args route = {held->router,
+                                     held->router_bias,
+                                     c->hidden,
+                                     d->experts,
+                                     c->routed,
+                                     normed ? c->x : NULL,
+                                     normed ? held->norm2 : NULL,
+                                     esp_cuda_squares_of(c)};
+    const struct sort_args sort = {c->routed, d->experts,        d->experts_used,
+                                   width,     d->experts_normed, c->routing};
     ESP_LAUNCH((route_kernel<A>), dim3((d->experts + ROUTE_WARPS - 1) / ROUTE_WARPS, rows),
                dim3(ROUTE_WARPS * ESP_WARP), 0, stream, c->at, route, (const A *)x);
     ESP_LAUNCH(sort_kernel, dim3(1), dim3(SORT_WARPS * ESP_WARP),

@@ -16,8 +16,8 @@ struct esp_cuda_span {
 };
 
 static __device__ __forceinline__ struct esp_cuda_span
-esp_cuda_span_of(const struct esp_cuda_arrays &at, const struct esp_cuda_mixture &m, bool wanted,
-                 int width)
+esp_cuda_span_of(const struct esp_cuda_arrays &at, const struct esp_cuda_mixture &m,
+                 bool wanted, int width)
 {
     struct esp_cuda_span s = {(int)blockIdx.y * width, 0, 0, m.row_of};
     if (!m.tiles) {
@@ -49,7 +49,7 @@ static __device__ __forceinline__ int esp_cuda_row_of(const struct esp_cuda_span
 /* Tiles that there may be in a pass of `rows` rows. */
 static inline int esp_cuda_tiles_of(const struct esp_cuda_cache *c, int rows, int width)
 {
-    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
     const int pairs = rows * d->experts_used;
     const int most = (pairs < d->experts ? pairs : d->experts) + pairs / width;
     return most < pairs ? most : pairs;

@@ -161,9 +161,8 @@ static int ask(struct esp_cuda_backend *backend, const struct esp_cuda_lt_produc
     LT(backend, MatmulPreferenceSetAttribute, preference,
        CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &limit, sizeof limit);
     *choice = {p->half, p->add, p->outputs, p->rows, p->w->stride, p->y_stride, false, {}};
-    const cublasStatus_t asked =
-        lt->call.MatmulAlgoGetHeuristic(lt->handle, lt->product, l->w, l->x, l->y, l->y,
-                                        preference, 1, &result, &found);
+    const cublasStatus_t asked = lt->call.MatmulAlgoGetHeuristic(
+        lt->handle, lt->product, l->w, l->x, l->y, l->y, preference, 1, &result, &found);
     if (asked != CUBLAS_STATUS_SUCCESS || found < 1 || result.state != CUBLAS_STATUS_SUCCESS)
         return ESP_OK;
     if (result.workspaceSize > lt->workspace_bytes) {
@@ -226,10 +225,9 @@ int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_p
     struct layouts l = {};
     status = open_layouts(backend, p, &l);
     if (status == ESP_OK) {
-        cublasStatus_t result =
-            lt->call.Matmul(lt->handle, lt->product, &one, p->w->data, l.w, p->x, l.x, &before,
-                            p->y, l.y, p->y, l.y, &find(lt, p)->algorithm, lt->workspace,
-                            lt->workspace_bytes, backend->stream);
+        cublasStatus_t result = lt->call.Matmul(
+            lt->handle, lt->product, &one, p->w->data, l.w, p->x, l.x, &before, p->y, l.y, p->y,
+            l.y, &find(lt, p)->algorithm, lt->workspace, lt->workspace_bytes, backend->stream);
         if (result != CUBLAS_STATUS_SUCCESS)
             status = failed(backend, "Matmul", result);
     }

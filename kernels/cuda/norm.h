@@ -36,8 +36,8 @@ struct esp_cuda_norm_args {
     size_t stride;              /* of rows of x and of what becomes of them */
     int n;
     float epsilon;
-    bool centre; /* LayerNorm */
-    int state;   /* the hidden state that x is, or ESP_CUDA_NO_STATE */
+    bool centre;               /* LayerNorm */
+    int state;                 /* the hidden state that x is, or ESP_CUDA_NO_STATE */
     struct esp_cuda_cuts cuts; /* of the norm, for products with blocks */
 };
 

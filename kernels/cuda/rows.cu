@@ -97,8 +97,7 @@ void esp_cuda_rows_close(struct esp_rows *rows)
 bool esp_cuda_step_fits(const struct esp_rows *logits, const struct esp_model_desc *desc,
                         const struct esp_step *step, int rows)
 {
-    return logits->vocabulary == desc->vocabulary &&
-           esp_cuda_softmax_is_sensible(&step->sampling) &&
+    return logits->vocabulary == desc->vocabulary && esp_sampling_fits(&step->sampling) &&
            esp_cuda_top_k_at_once(logits->vocabulary, step->k) >= rows;
 }
 
@@ -126,15 +125,21 @@ int esp_cuda_step_end(struct esp_rows *rows, enum esp_delivery when)
 
 /* ------------------------------------------------------------------ whole rows */
 
+/* The start of a call that copies row `which`. */
+static int begin_copy(struct esp_rows *rows, int which)
+{
+    if (!esp_rows_exist(rows, &which, 1))
+        return esp_cuda_refuse(rows);
+    return esp_cuda_begin(rows, esp_cuda_room<float>(rows->vocabulary));
+}
+
 /* The row goes through pinned memory like all answers, so that a copy that is still queued
  * after a failure does not write to the caller's memory. */
 int esp_cuda_read_row(struct esp_rows *rows, int which, float *values)
 {
     struct esp_cuda_backend *b = esp_cuda_of(rows);
     const size_t count = (size_t)rows->vocabulary;
-    if (!esp_cuda_rows_exist(rows, &which, 1))
-        return esp_cuda_refuse(rows);
-    int status = esp_cuda_begin(rows, esp_cuda_room<float>(count));
+    int status = begin_copy(rows, which);
     if (status < 0)
         return status;
     float *found = esp_cuda_promise(rows, count, values);
@@ -147,9 +152,7 @@ int esp_cuda_write_row(struct esp_rows *rows, int which, const float *values)
 {
     struct esp_cuda_backend *b = esp_cuda_of(rows);
     const size_t count = (size_t)rows->vocabulary;
-    if (!esp_cuda_rows_exist(rows, &which, 1))
-        return esp_cuda_refuse(rows);
-    int status = esp_cuda_begin(rows, esp_cuda_room<float>(count));
+    int status = begin_copy(rows, which);
     if (status < 0)
         return status;
     float *pinned = static_cast<float *>(esp_cuda_take_pinned(rows, count * sizeof *values));

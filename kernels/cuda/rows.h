@@ -13,6 +13,7 @@
 #define ESP_CUDA_ROWS_H
 
 #include "kernels/cuda/cuda.h"
+#include "kernels/row_checks.h"
 
 enum {
     ESP_PART = 4096,               /* values of a row that one block looks at */
@@ -41,8 +42,54 @@ size_t esp_cuda_top_k_work(int n);
 /* The factor of softmax.h for a temperature. */
 float esp_cuda_softmax_factor(double temperature);
 
-/* Whether temperature, top_k and top_p can be used. */
-bool esp_cuda_softmax_is_sensible(const struct esp_sampling *sampling);
+/* What softmax and top_k do. */
+struct esp_cuda_job {
+    float *data; /* rows of `stride` */
+    size_t stride;
+    const int32_t *which; /* (rows) */
+    int rows, n;
+    struct esp_cuda_step step;
+    int *numeric;
+};
+
+/* Where a kernel reads its job: among its arguments or, in a graph, in the pass of a draft step.
+ */
+struct esp_cuda_job_given {
+    struct esp_cuda_job job;
+
+    __device__ struct esp_cuda_job operator()() const
+    {
+        return job;
+    }
+};
+
+struct esp_cuda_job_of_pass {
+    const struct esp_cuda_pass *pass;
+    const int32_t *wanted_at;
+    int *numeric;
+
+    __device__ struct esp_cuda_job operator()() const
+    {
+        return {pass->logits, pass->logits_stride,     wanted_at,
+                pass->wanted, pass->logits_vocabulary, pass->step,
+                numeric};
+    }
+};
+
+/* A job for rows `which`, all but its step. */
+static inline struct esp_cuda_job esp_cuda_job_for(struct esp_cuda_rows *r,
+                                                   const int32_t *which, int count)
+{
+    struct esp_cuda_job job = {};
+    job.data = r->data;
+    job.stride = r->stride;
+    job.which = which;
+    job.rows = count;
+    job.n = r->base.vocabulary;
+    job.step.scratch = r->scratch;
+    job.numeric = esp_cuda_of(&r->base)->numeric;
+    return job;
+}
 
 /* ------------------------------------------------------------------ a call */
 
@@ -63,10 +110,6 @@ void esp_cuda_transfer_close(struct esp_cuda_transfer *t);
 /* A call with wrong arguments returns this: it fails like any other, and all answers that are
  * due are discarded. */
 int esp_cuda_refuse(struct esp_rows *rows);
-bool esp_cuda_rows_exist(const struct esp_rows *rows, const int32_t *which, int count);
-/* Whether both rows and, if there is a `to`, its row exist and have the same vocabulary. */
-bool esp_cuda_rows_fit(const struct esp_rows *p, int p_row, const struct esp_rows *q, int q_row,
-                       const struct esp_rows *to, int to_row);
 
 /* Bytes that `count` arguments or results take. */
 template <typename T> static inline size_t esp_cuda_room(size_t count)

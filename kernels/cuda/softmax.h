@@ -16,47 +16,8 @@
 
 #include <cfloat>
 
-/* The arguments of softmax. */
-struct esp_softmax_job {
-    float *data;
-    size_t stride;
-    const int32_t *which; /* (rows) */
-    int rows, n;
-    float factor; /* 1 / temperature */
-    int top_k;    /* 0: all */
-    double top_p;
-    struct esp_cuda_scratch *scratch;
-    int *numeric;
-};
-
-/* Where a kernel reads these: among its arguments or, in a graph, in the pass of a draft step.
- */
-struct esp_softmax_given {
-    struct esp_softmax_job job;
-
-    __device__ struct esp_softmax_job operator()() const
-    {
-        return job;
-    }
-};
-
-struct esp_softmax_of_pass {
-    const struct esp_cuda_pass *pass;
-    const int32_t *wanted_at;
-    int *numeric;
-
-    __device__ struct esp_softmax_job operator()() const
-    {
-        const struct esp_cuda_step *s = &pass->step;
-        const struct esp_softmax_job job = {
-            pass->logits,  pass->logits_stride, wanted_at, pass->wanted, pass->logits_vocabulary,
-            s->factor,     s->top_k,            s->top_p,  s->scratch,   numeric};
-        return job;
-    }
-};
-
-static __device__ __forceinline__ struct esp_walk esp_softmax_row(
-    const struct esp_softmax_job *job, int begin, int end, float *kept, int held)
+static __device__ __forceinline__ struct esp_walk
+esp_softmax_row(const struct esp_cuda_job *job, int begin, int end, float *kept, int held)
 {
     const struct esp_walk w = {job->data + (size_t)job->which[blockIdx.x] * job->stride, kept,
                                begin, end, held};
@@ -190,10 +151,9 @@ static __device__ inline void esp_softmax_scale(const struct esp_walk *w, double
 
 /* Whether `count` rows of n values are divided into parts. It depends on nothing else. */
 bool esp_cuda_softmax_splits(const struct esp_cuda_backend *b, int n, int count);
-int esp_cuda_launch_softmax_parts(struct esp_cuda_backend *b,
-                                  const struct esp_softmax_given *given);
+void esp_cuda_softmax_parts(struct esp_cuda_backend *b, const struct esp_cuda_job_given &given);
 /* For the graph of a draft step. */
-void esp_cuda_step_softmax_parts(struct esp_cuda_backend *b,
-                                 const struct esp_softmax_of_pass *pass, int n, int rows);
+void esp_cuda_softmax_parts(struct esp_cuda_backend *b, const struct esp_cuda_job_of_pass &pass,
+                            int n, int rows);
 
 #endif

@@ -50,19 +50,11 @@ static __global__ void __launch_bounds__(THREADS)
     power_sum[blockIdx.x] = total;
 }
 
-static int launch(struct esp_cuda_rows *r, const int32_t *which, int count, double power,
-                  double *mean_log, double *power_sum)
-{
-    struct esp_cuda_backend *b = esp_cuda_of(&r->base);
-    ESP_LAUNCH(temper, count, THREADS, 2 * WARPS * sizeof(double), b->stream, r->data,
-               r->stride, which, r->base.vocabulary, (float)power, mean_log, power_sum);
-    ESP_CUDA_LAUNCHED(b, "temper");
-    return ESP_OK;
-}
-
 int esp_cuda_temper(struct esp_rows *rows, const int32_t *which, int count, double power,
                     double *mean_log, double *power_sum, enum esp_delivery when)
 {
+    struct esp_cuda_backend *b = esp_cuda_of(rows);
+    const struct esp_cuda_rows *r = esp_cuda_rows_of(rows);
     const int32_t *asked;
     if (!(power > 0.0) || !std::isfinite(power))
         return esp_cuda_refuse(rows);
@@ -72,6 +64,7 @@ int esp_cuda_temper(struct esp_rows *rows, const int32_t *which, int count, doub
         return status;
     double *means = esp_cuda_promise(rows, count, mean_log);
     double *sums = esp_cuda_promise(rows, count, power_sum);
-    return esp_cuda_finish(
-        rows, launch(esp_cuda_rows_of(rows), asked, count, power, means, sums), when);
+    ESP_LAUNCH(temper, count, THREADS, 2 * WARPS * sizeof(double), b->stream, r->data,
+               r->stride, asked, rows->vocabulary, (float)power, means, sums);
+    return esp_cuda_finish(rows, esp_cuda_launch_status(b, "temper"), when);
 }

@@ -95,7 +95,7 @@ int esp_cuda_time_kernels(struct esp_cache *cache, const struct esp_batch *batch
                           struct esp_kernel_time *kernel, int most)
 {
     struct esp_cuda_backend *backend = (struct esp_cuda_backend *)cache->weights->backend;
-    const struct esp_model_desc *d = esp_cuda_weights_of(cache)->desc;
+    const struct esp_model_desc *d = cache->weights->desc;
     struct esp_cuda_times times = {};
     if (batch->step)
         return esp_cuda_end(backend, ESP_E_ARGUMENT);
