@@ -44,13 +44,19 @@ static size_t stored_row(const struct esp_tensor *t, int row, int *run)
     return at;
 }
 
-/* Bytes at `offset` of the tensor's data. */
+/* Bytes at `offset` in a file, or without a file in memory. */
+static void read_bytes(struct esp_tensor_file *file, size_t begin, const void *data,
+                       size_t offset, void *to, size_t size)
+{
+    if (file)
+        esp_tensor_file_read(file, begin + offset, to, size);
+    else
+        memcpy(to, (const char *)data + offset, size);
+}
+
 static void read_stored(const struct esp_tensor *t, size_t offset, void *to, size_t size)
 {
-    if (t->source)
-        esp_tensor_file_read(t->source, t->offset + offset, to, size);
-    else
-        memcpy(to, (const char *)t->data + offset, size);
+    read_bytes(t->source, t->offset, t->data, offset, to, size);
 }
 
 /* piece (columns, length), of which every step-th number is a row's, becomes `columns` of the
@@ -112,14 +118,6 @@ static void join_scales(unsigned char *to, const unsigned char *blocks,
     }
 }
 
-static void read_scales(const struct esp_tensor *t, size_t offset, void *to, size_t size)
-{
-    if (t->scale_source)
-        esp_tensor_file_read(t->scale_source, t->scale_offset + offset, to, size);
-    else
-        memcpy(to, (const char *)t->scales + offset, size);
-}
-
 static void copy_joined(const struct esp_tensor *t, int row, int count, unsigned char *to)
 {
     enum { MOST = 1024, BYTES = 16 };
@@ -130,7 +128,7 @@ static void copy_joined(const struct esp_tensor *t, int row, int count, unsigned
             const size_t at = (size_t)(row + i) * step_of(t) * blocks + b;
             n = blocks - b < MOST ? blocks - b : MOST;
             read_stored(t, at * BYTES, block, n * BYTES);
-            read_scales(t, at, scale, n);
+            read_bytes(t->scale_source, t->scale_offset, t->scales, at, scale, n);
             join_scales(to, block, scale, n);
         }
 }

@@ -618,7 +618,8 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
     const struct esp_cpu_weights *w = (const struct esp_cpu_weights *)c->base.weights;
     struct esp_cpu_backend *cpu = (struct esp_cpu_backend *)w->base.backend;
-    struct esp_cpu_pass p = {.w = w, .d = w->base.desc, .c = c, .isa = cpu->isa, .batch = batch};
+    struct esp_cpu_pass p = {
+        .w = w, .d = w->base.desc, .c = c, .isa = cpu->isa, .batch = batch};
     if (!esp_batch_fits(batch, cache, c->rows, c->max_batch))
         return ESP_E_ARGUMENT;
     p.wanted = esp_batch_wanted(batch, c->wanted, c->wanted_at);

@@ -71,23 +71,25 @@ void esp_cpu_rows_close(struct esp_rows *rows)
 
 /* One request: softmax if `sampling` is set, top_k if k > 0, else argmax. */
 struct request {
-    const struct esp_cpu_rows *r;
+    struct esp_rows *rows;
     const int32_t *which;
-    int count, parts, k;
+    int count, k;
     int32_t *ids;
     float *values;
     const struct esp_sampling *sampling;
+    int parts;
     atomic_int status;
 };
 
 static int answer(const struct request *q, int i, int thread)
 {
-    const struct esp_cpu_isa *isa = isa_of(&q->r->base);
-    float *x = esp_cpu_row(&q->r->base, q->which[i]);
-    int n = q->r->base.vocabulary;
+    const struct esp_cpu_isa *isa = isa_of(q->rows);
+    const struct esp_cpu_rows *r = (const struct esp_cpu_rows *)q->rows;
+    float *x = esp_cpu_row(q->rows, q->which[i]);
+    int n = q->rows->vocabulary;
     if (q->sampling)
         return isa->softmax(x, n, q->sampling,
-                            (int32_t *)q->r->scratch + (size_t)thread * 2 * q->r->stride);
+                            (int32_t *)r->scratch + (size_t)thread * 2 * r->stride);
     if (q->k == 0)
         return isa->argmax(x, n, &q->ids[i]);
     size_t at = (size_t)i * (size_t)q->k;
@@ -108,9 +110,9 @@ static void answer_part(void *arg, int part, int thread)
 
 static int answer_all(struct request *q)
 {
-    const struct esp_cpu_backend *cpu = backend_of(&q->r->base);
-    bool small = (int64_t)q->count * q->r->base.vocabulary < VALUES_WORTH_THREADS;
-    if (!esp_rows_exist(&q->r->base, q->which, q->count))
+    const struct esp_cpu_backend *cpu = backend_of(q->rows);
+    bool small = (int64_t)q->count * q->rows->vocabulary < VALUES_WORTH_THREADS;
+    if (!esp_rows_exist(q->rows, q->which, q->count))
         return ESP_E_ARGUMENT;
     q->parts = esp_cpu_parts(q->count, small ? 1 : cpu->threads);
     esp_pool_run(cpu->pool, q->parts, answer_part, q);
@@ -123,8 +125,7 @@ int esp_cpu_argmax(struct esp_rows *rows, const int32_t *which, int count, int32
                    enum esp_delivery when)
 {
     (void)when;
-    struct request q = {
-        .r = (struct esp_cpu_rows *)rows, .which = which, .count = count, .ids = ids};
+    struct request q = {.rows = rows, .which = which, .count = count, .ids = ids};
     return answer_all(&q);
 }
 
@@ -132,22 +133,14 @@ int esp_cpu_top_k(struct esp_rows *rows, const int32_t *which, int count, int k,
                   float *values, enum esp_delivery when)
 {
     (void)when;
-    struct request q = {.r = (struct esp_cpu_rows *)rows,
-                        .which = which,
-                        .count = count,
-                        .k = k,
-                        .ids = ids,
-                        .values = values};
-    if (k < 1 || k > rows->vocabulary)
-        return ESP_E_ARGUMENT;
-    return answer_all(&q);
+    struct request q = {rows, which, count, k, ids, values, NULL, 0, 0};
+    return k < 1 || k > rows->vocabulary ? ESP_E_ARGUMENT : answer_all(&q);
 }
 
 int esp_cpu_softmax(struct esp_rows *rows, const int32_t *which, int count,
                     const struct esp_sampling *sampling)
 {
-    struct request q = {
-        .r = (struct esp_cpu_rows *)rows, .which = which, .count = count, .sampling = sampling};
+    struct request q = {.rows = rows, .which = which, .count = count, .sampling = sampling};
     return esp_sampling_fits(sampling) ? answer_all(&q) : ESP_E_ARGUMENT;
 }
 

@@ -38,10 +38,10 @@
 
 #define V16_ROUND 0x1.8p23f /* adding it rounds a float below 2^22 to an integer */
 
-/* What is the same on AVX-512 and AVX2 is written once, for all registers of a vector: EACH gives
- * the vector of f(register of x), EACH_TWO and EACH_THREE take vectors with more, EACH_WITH also
- * gives f what follows, EACH_AT reads registers `bytes` bytes apart at p. MM(name) is an
- * intrinsic, REG and FLOATS are a register of integers and of floats. */
+/* What is the same on AVX-512 and AVX2 is written once, for all registers of a vector: EACH
+ * gives the vector of f(register of x), EACH_TWO and EACH_THREE take vectors with more,
+ * EACH_WITH also gives f what follows, EACH_AT reads registers `bytes` bytes apart at p.
+ * MM(name) is an intrinsic, REG and FLOATS are a register of integers and of floats. */
 // clang-format off
 #if ESP_SIMD == 3
 #include <immintrin.h>

@@ -1,8 +1,9 @@
-/* add.cu - what attention or the MLP adds to the residual stream, where it is changed first: by
- * an RMSNorm of its own (Gemma 2 and 3, OLMo 2), by a factor (Granite), or both; and what the
- * experts of a row add. The norm that reads the row next follows in the same block.
+/* add.cu - adds to the residual stream what a product cannot add itself: outputs of attention
+ * and MLP that are changed first, by an RMSNorm (Gemma 2 and 3, OLMo 2), by a factor (Granite)
+ * or by both, and the outputs of a row's experts. The same block then computes the row's next
+ * norm.
  *
- * There is one block per row, always of the same size, so that the order of a row's sums does
+ * One block computes a row. Blocks always have the same size, so the order of a row's sums does
  * not depend on the batch.
  */
 #include "kernels/cuda/norm.h"
@@ -20,7 +21,7 @@ struct add_args {
     struct esp_cuda_norm_args next; /* stride = 0: there is none */
 };
 
-/* Column i of what is added to a row: of experts a sum in the order of their numbers. */
+/* Column i of what is added to a row. Experts are added in the order of their numbers. */
 static __device__ __forceinline__ float branch_of(const struct add_args &a, int row, int i)
 {
     if (a.used == 0)
@@ -32,7 +33,7 @@ static __device__ __forceinline__ float branch_of(const struct add_args &a, int 
     return sum;
 }
 
-/* normed: (rows, stride) what `next` makes. */
+/* normed: (rows, stride) the output of `next`. */
 template <typename T>
 static __global__ void add_kernel(struct esp_cuda_arrays at, struct add_args a, T *normed)
 {

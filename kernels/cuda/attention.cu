@@ -1,8 +1,8 @@
 /* attention.cu - tree attention of exact mode: queries of a batch over the prefix and over
- * their own ancestors, in one order of sums. That of default mode is attention_mma.cu.
+ * their own ancestors, in one order of sums. Default mode uses attention_mma.cu.
  *
  * The keys that a query sees, in order, are the cache rows of the prefix and then the listed
- * rows behind it (embed.cu). That order, not the place in the cache, decides the order of every
+ * rows after it (embed.cu). That order, not the place in the cache, decides the order of every
  * sum: the keys are taken in tiles of 32, one per lane, tiles in chunks of ESP_CUDA_CHUNK, and
  * chunks are joined one after the other. So a token gets the same bits as a node of a tree, as
  * a row of a prompt or in a batch of its own.
@@ -10,13 +10,13 @@
  * A block computes one chunk for up to 16 queries of one key/value head (several rows and all
  * heads of a group, so that a tile of the cache is read once for all of them). Tiles that all
  * these queries see at the same places are staged in shared memory. For other tiles (those of
- * the tree) each query gathers the rows of its list, from the cache or from shared memory. How
- * the chunks are joined is in attention.h.
+ * the tree) each query gathers the rows of its list, from the cache or from shared memory.
+ * attention.h joins the chunks.
  *
- * With a window of the text (see struct esp_window), the sinks are a part of their own, behind
- * the chunks, because queries ask them at another position. Of the tokens that have been
- * dropped from the cache, those beyond a multiple of ESP_CUDA_CHUNK shift the chunks: so the
- * chunk and the lane of a key follow from its position in the text.
+ * With a window of the text (see struct esp_window), the sinks are a separate part after the
+ * chunks, because queries are rotated to another position for them. The number of tokens
+ * dropped from the cache, modulo ESP_CUDA_CHUNK, shifts the chunks. So the chunk and the lane
+ * of a key follow from its position in the text.
  */
 #include "kernels/cuda/attention.h"
 
@@ -48,7 +48,7 @@ static __device__ __noinline__ float dot(const float *q, const T *key, int width
     return sum;
 }
 
-/* Takes the scores of a tile (one per lane) into the state; returns the lane's weight. */
+/* Updates the state with the scores of a tile, one per lane. Returns the lane's weight. */
 template <int DIMS>
 static __device__ __forceinline__ float weigh(struct state<DIMS> &s, float score, bool sees)
 {
@@ -156,7 +156,7 @@ static __device__ void shared_tile(const struct esp_cuda_attend<T> &a,
                           a.width);
 }
 
-/* A query as it asks the sinks, or the chunks. The sinks are rows 0, 1, ... of the cache. */
+/* A query for the sinks, which are rows 0, 1, ... of the cache, or for the chunks. */
 static __device__ __forceinline__ struct esp_cuda_query part_of(struct esp_cuda_query q,
                                                                 bool sinks)
 {
@@ -167,8 +167,8 @@ static __device__ __forceinline__ struct esp_cuda_query part_of(struct esp_cuda_
     return q;
 }
 
-/* The tiles of a chunk, or of the sinks, for the queries of a block. Returns how many keys the
- * query sees that sees most. */
+/* Computes the tiles of a chunk, or of the sinks, for the queries of a block. Returns the
+ * largest number of keys that one of the queries sees. */
 template <typename T, int DIMS>
 static __device__ __forceinline__ int attend(const struct esp_cuda_arrays &at,
                                              const struct esp_cuda_attend<T> &a,
@@ -273,8 +273,8 @@ struct chunks {
     }
 };
 
-/* Block (kv_head, tile of queries, chunk or the sinks). Of the widest heads, shared memory has
- * room for two blocks. */
+/* Block (kv_head, tile of queries, chunk or the sinks). With the widest heads, shared memory
+ * has room for two blocks. */
 template <typename T, int DIMS>
 static __global__ void __launch_bounds__(THREADS, DIMS > 4 ? 2 : 4)
     attend_kernel(struct esp_cuda_arrays at, struct esp_cuda_attend<T> a)

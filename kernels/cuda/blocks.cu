@@ -16,8 +16,8 @@
  * other. A warp copies its next units to shared memory in the background; weights are read once
  * for 64 rows. As in matmul.cu, a tall block reads the activations less often.
  *
- * In a model with quantised weights activations are float32, all but what attention gives;
- * matrices that are not quantised read them rounded to 16 bits.
+ * In a model with quantised weights activations are float32, except the output of attention.
+ * Matrices that are not quantised read them rounded to 16 bits.
  */
 #include "kernels/cuda/blocks.h"
 
@@ -77,9 +77,9 @@ static __global__ void narrow_kernel(struct esp_cuda_arrays at, const float *x, 
 
 /* ------------------------------------------------------------------ the formats */
 
-/* What a lane multiplies for 32 columns: bytes of its outputs `group` and `group + 8` as
- * esp_mma_s8 wants them, and for each of these two outputs the scale and, where the format has
- * one, a minimum or the scale of the last 16 columns. */
+/* What a lane multiplies for 32 columns: the bytes of its outputs `group` and `group + 8` in
+ * the order of esp_mma_s8, and for each of these two outputs the scale and, if the format has
+ * one, the minimum or the scale of the last 16 columns. */
 struct unpacked {
     uint32_t a[4];
     float scale[2], more[2];
@@ -116,7 +116,7 @@ static __device__ __forceinline__ void add_bits(struct unpacked *u, uint4 bits, 
     u->a[3] |= (bits.w >> shift & mask) << 4;
 }
 
-/* Q4_0 and what resembles it: 32 columns in 16 bytes. */
+/* Q4_0 and similar formats: 32 columns in 16 bytes. */
 static __device__ __forceinline__ void small_halves(struct unpacked *u, uint2 both)
 {
     const uint32_t four = 0x0f0f0f0fu;
@@ -173,7 +173,7 @@ static __device__ __forceinline__ void k_scales(uint4 head, int i, float *scale,
     *minimum = __fmul_rn(half_of(head.x >> 16), (float)m);
 }
 
-/* How integers become numbers: less an offset; above a minimum; with two scales, less 32. */
+/* How integers become numbers: minus an offset; plus a minimum; with two scales, minus 32. */
 enum form { LESS, MINIMUM, TWO_SCALES };
 
 /* A byte of a field that begins at `from` in a unit. */
@@ -183,8 +183,8 @@ static __device__ __forceinline__ uint32_t byte_of(const char *unit, int from, i
     return (uint8_t)unit[from + esp_block_at(chunk, bytes, output, byte)];
 }
 
-/* Number i of an output's block: its half byte where a block of 32 begins with those, and where
- * one of Q4_K or Q5_K does. */
+/* The half byte of number i of an output's block, in blocks of 32 numbers and in those of Q4_K
+ * and Q5_K. */
 static __device__ __forceinline__ uint32_t small_half(const char *unit, int output, int i)
 {
     return byte_of(unit, 0, 16, 16, output, i % 16) >> i / 16 * 4 & 15;
@@ -293,8 +293,8 @@ template <> struct format<ESP_Q5_0> : unit_of<ESP_Q5_0> {
     }
 };
 
-/* 256 columns in 128 bytes of halves, 32 bytes of fifth bits if there are any, and the scales and
- * minima. */
+/* 256 columns in 128 bytes of halves, 32 bytes of fifth bits if there are any, and the scales
+ * and minima. */
 template <enum esp_dtype D, bool FIFTH> struct format_of_minima : unit_of<D> {
     enum { OFFSET = 0, HEAD = FIFTH ? 2560 : 2048 };
     static constexpr enum form FORM = MINIMUM;
@@ -424,7 +424,7 @@ static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
         esp_cuda_fill_logits(at, s, a.outputs);
 }
 
-/* What follows from the tiles of a block, HIGH over the outputs and GROUPS of 8 rows. */
+/* Sizes for a block of HIGH tiles of outputs by GROUPS of 8 rows. */
 template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
     typedef struct format<D> F;
     static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
@@ -436,8 +436,8 @@ template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
     static const size_t BYTES = RING > PARTS ? RING : PARTS;
 };
 
-/* The warp begins to copy its units from `unit` on, of each tile of the block, to `to` (UNITS,
- * HIGH, unit). A step is UNITS units, WARPS apart. */
+/* The warp begins to copy its next units, from `unit` on, of each tile of the block to `to`
+ * (UNITS, HIGH, unit). A step has UNITS units, WARPS apart. */
 template <enum esp_dtype D, int HIGH>
 static __device__ __forceinline__ void begin_step(char *to, const char *w, int tiles, int units,
                                                   int unit, int lane)
@@ -643,7 +643,7 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
 struct activate_args {
     enum esp_activation activation;
     struct esp_clamp clamp;
-    const float *y; /* (rows, y_stride): gate, if there is one, and up `stride` behind it */
+    const float *y; /* (rows, y_stride): gate, if there is one, and up `stride` numbers later */
     float *out;     /* (rows, stride) */
     size_t y_stride, stride;
     int n, each; /* each: rows of y for a row of the pass */

@@ -2,7 +2,7 @@
  *
  * All of it is one allocation, whose size is known before anything is loaded
  * (esp_cuda_cache_need). It is zeroed once; padding stays zero because nothing writes to it.
- * Activations have room for a multiple of 64 rows, so that products may compute a few rows too
+ * Activations have room for a multiple of 64 rows, because products may compute a few rows too
  * many.
  */
 #include "kernels/cuda/blocks.h"
@@ -20,7 +20,7 @@ static size_t mask_words(const struct esp_cuda_cache *c)
     return (size_t)c->at.seen_stride / 64;
 }
 
-/* Do attention and MLP compute what they add before they add it? */
+/* Are the outputs of attention and MLP stored before they are added? */
 static bool has_branch(const struct esp_model_desc *d)
 {
     bool any = d->residual_scale != 0;

@@ -38,7 +38,7 @@ static __host__ __device__ __forceinline__ size_t esp_cuda_padded(int rows)
     return (size_t)(rows + ESP_CUDA_TILE - 1) / ESP_CUDA_TILE * ESP_CUDA_TILE;
 }
 
-/* The row of x for row `row` of the result. Rows behind the last one are multiplied, too, and
+/* The row of x for row `row` of the result. Rows after the last one are multiplied, too, and
  * not used. */
 static __device__ __forceinline__ int esp_cuda_row_of(const struct esp_cuda_span &s, int row)
 {
@@ -46,7 +46,7 @@ static __device__ __forceinline__ int esp_cuda_row_of(const struct esp_cuda_span
     return s.row_of ? s.row_of[row] : row;
 }
 
-/* Tiles that there may be in a pass of `rows` rows. */
+/* The most tiles of a pass of `rows` rows. */
 static inline int esp_cuda_tiles_of(const struct esp_cuda_cache *c, int rows, int width)
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);

@@ -1,18 +1,18 @@
-/* forward.cu - one batch through the model: the kernels that are launched, and their order.
+/* forward.cu - one batch through the model: which kernels are launched, and in which order.
  *
- * The numbers that change from pass to pass are written to a pinned block and copied to the
- * device before the pass, where the kernels read them. (Four blocks take turns, so that the
- * host never waits for a copy in progress.) So passes of few rows can be captured once as CUDA
+ * The numbers that change from pass to pass are written to a pinned block. It is copied to the
+ * device before the pass, and the kernels read them there. (Four blocks take turns, so the host
+ * never waits for a copy in progress.) So passes of few rows can be captured once as CUDA
  * graphs, for 1, 4, 16 and 64 rows and for texts of 1, 2, 4, ... chunks of keys, and replayed
- * with one call; the kernels stop at the last row that the pass has. Larger passes are launched
+ * with one call. The kernels stop at the last row of the pass. Larger passes are launched
  * kernel by kernel.
  *
  * The steps of a layer are those of the CPU backend (cpu/forward.c): 1 norm, 2 queries, keys
  * and values, 3 rotation and cache, 4 attention, 5 output added to the residual stream, 6 norm,
  * 7 gate and up, 8 down added (to what 5 and 8 add, a norm or a factor may be applied first). A
- * mixture of experts has in place of 7 and 8 a router, the products of all experts that are
- * used and their sum. Most norms are made by the kernels of the steps around them (norm.h), and
- * in a small pass step 3 is part of step 4 (attention.h), so that five kernels make a layer.
+ * mixture of experts has a router, the products of all used experts and their sum instead of 7
+ * and 8. Most norms are computed by the kernels of the steps around them (norm.h), and in a
+ * small pass step 3 is part of step 4 (attention.h). So a layer takes five kernels.
  *
  * Products of up to 64 rows are those of matmul.cu. Larger ones use cuBLASLt, whose order of
  * summation depends on the number of rows. In exact mode, without cuBLASLt, and where it has no
@@ -23,7 +23,7 @@
 #include <cstring>
 
 enum { OWN_ROWS = 64, LT_STEP = 16 };
-/* Pairs of a tile of experts: if experts have about as many rows each, or more. */
+/* Pairs of a tile of experts, if experts have about as many rows each or more. */
 enum { FEW_PAIRS = 8, MANY_PAIRS = 32 };
 static const int bucket_rows[ESP_CUDA_BUCKETS] = {1, 4, 16, 64};
 /* With more weights than this, a pass of 64 rows keeps the device busy for longer than the host
@@ -42,7 +42,8 @@ struct shape {
     int vocabulary; /* of a row of logits */
 };
 
-/* ------------------------------------------------------------------ the blocks that are sent */
+/* ------------------------------------------------------------------ the blocks that are sent
+ */
 
 int esp_cuda_take_slot(struct esp_cuda_cache *c, char **slot)
 {
@@ -190,7 +191,7 @@ static bool in_halves(const struct esp_cuda_cache *c, int rows)
            is_own(esp_cuda_backend_of(c), rows);
 }
 
-/* Do norms cut their rows for products with blocks? Of a parallel residual there are two. */
+/* Do norms quantise their rows for products with blocks? Not the two of a parallel residual. */
 static bool norms_cut(const struct esp_cuda_cache *c)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
@@ -210,8 +211,8 @@ static struct esp_cuda_product floats(const struct esp_cuda_matrix *w, const voi
     return p;
 }
 
-/* Several products of the same activations, of a model with blocks: the parts of y lie side by
- * side, `step` columns apart, or as many as a part has (0). Parts without data are left out. */
+/* Several products of the same activations, in a model with blocks. The parts of y lie side by
+ * side, `step` columns apart, or without gaps (0). Parts without data are left out. */
 template <typename T>
 static void multiply_parts(struct esp_cuda_cache *c, const struct esp_cuda_matrix *const *part,
                            int parts, size_t step, const void *x, size_t x_stride, float *y,
@@ -238,7 +239,7 @@ static int to_floats(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, 
     return multiply<T>(c, &p, rows);
 }
 
-/* Is what a product gives changed before it is added to the residual stream? */
+/* Is the output of a product changed before it is added to the residual stream? */
 static bool has_branch(const struct esp_cuda_cache *c, const float *norm)
 {
     return norm || esp_cuda_desc_of(c)->residual_scale != 0;
@@ -405,7 +406,7 @@ static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
     return ESP_OK;
 }
 
-/* Bytes of a matrix; 0 of experts, of which a pass reads some. */
+/* Bytes of a matrix; 0 for experts, because a pass reads only some of them. */
 static size_t bytes_of(const struct esp_cuda_matrix &m)
 {
     if (!m.data || m.count > 1)
@@ -440,7 +441,7 @@ static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *l
     esp_cuda_launched(esp_cuda_backend_of(c), "norm", 0);
 }
 
-/* *ready: what there is of the norms in front of the layer, then of those behind it. */
+/* *ready: what exists of the norms before the layer, and afterwards of those after it. */
 template <typename T, typename A>
 static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
                      const struct shape *s, enum ready *ready)
@@ -632,10 +633,10 @@ static int capture_one(struct esp_cuda_cache *c, bool step, int i, int j, size_t
     return ESP_OK;
 }
 
-/* Captures graphs for short texts first, because their passes gain most. The memory of a graph is
- * known only after it was made, so the last one may exceed the limit. Passes over streamed layers
- * get no graph: they wait for the copy anyway, and their buffers change with every pass. A pass
- * without a graph launches its kernels one by one. */
+/* Captures graphs for short texts first, because their passes gain most. The memory of a graph
+ * is known only after the capture, so the last one may exceed the limit. Passes over streamed
+ * layers get no graph: they wait for the copy anyway, and their buffers change with every pass.
+ * A pass without a graph launches its kernels one by one. */
 static int capture_graphs(struct esp_cuda_cache *c)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
@@ -654,7 +655,7 @@ static int capture_graphs(struct esp_cuda_cache *c)
     return status;
 }
 
-/* Algorithms of cuBLASLt for every number of rows it may be asked for. */
+/* Chooses cuBLASLt's algorithms for every number of rows that it may compute. */
 static int choose_algorithms(struct esp_cuda_cache *c)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);

@@ -1,9 +1,8 @@
-/* keep.cu - compaction: the accepted rows of a tree are moved together behind the text.
+/* keep.cu - compaction: moves the accepted rows of a tree together after the text.
  *
- * Row which[i] becomes row first + i, where which ascends and which[i] >= first + i. So row
- * first + i may have been read for an earlier i, but is never still needed for a later one. A
- * thread does all i in order for its own 16 bytes of a head, so there are no races, and one
- * launch does all layers, heads, keys and values.
+ * Row which[i] becomes row first + i, where which ascends and which[i] >= first + i. So no
+ * later i needs row first + i. A thread does all i in order for its own 16 bytes of a head, so
+ * there are no races, and one launch does all layers, heads, keys and values.
  */
 #include "kernels/cuda/cuda.h"
 

@@ -1,5 +1,5 @@
-/* logits.cu - logits as the product gives them are scaled (Granite) and capped (Gemma 2), and
- * those of draft heads that have some tokens only go to the places of these.
+/* logits.cu - scales (Granite) and caps (Gemma 2) logits. Moves the logits of draft heads with
+ * a smaller vocabulary to the places of their tokens.
  */
 #include "kernels/cuda/cuda.h"
 

@@ -1,9 +1,9 @@
-/* lt.cu - products of more rows than matmul.cu is made for, by cuBLASLt.
+/* lt.cu - products of many rows by cuBLASLt.
  *
  * cuBLASLt stores matrices by columns: our y (rows, outputs) is its (outputs, rows), W is
- * transposed, x is not. The algorithm that its heuristic chooses for a shape is kept in a
- * table. Where the heuristic fails or finds none, that is kept, too, and matmul.cu computes
- * products of that shape.
+ * transposed, x is not. A table keeps the algorithm that the heuristic chose for a shape. If
+ * the heuristic failed or found none, the table notes that, and matmul.cu computes products of
+ * that shape.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -211,8 +211,8 @@ int esp_cuda_lt_choose(struct esp_cuda_backend *backend, const struct esp_cuda_l
     return choose(backend, p, MOST_WORKSPACE);
 }
 
-/* A shape for which no algorithm was chosen before uses the workspace that there is: nothing is
- * allocated while a text is being written. */
+/* A shape without a chosen algorithm uses the existing workspace: nothing is allocated while a
+ * text is being written. */
 int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p,
                     bool *done)
 {

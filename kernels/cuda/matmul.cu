@@ -48,8 +48,8 @@ template <typename T> struct matmul_args {
     struct esp_cuda_norm_args next;
 };
 
-/* Writes an output of a row of the result, but for the norm that may follow. Returns it, or
- * with ADD the sum. `up`: the other half with GATED. */
+/* Writes an output of a row of the result, without the norm that may follow. Returns it, with
+ * ADD the sum. `up`: the other half with GATED. */
 template <typename T>
 static __device__ __forceinline__ float put(const struct esp_cuda_arrays &at,
                                             const struct matmul_args<T> &a, size_t row,
@@ -99,7 +99,7 @@ static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
     }
 }
 
-/* The factors of the rows of a block (width), which end a norm in halves. */
+/* The factors of a block's rows (width): the second half of a norm. */
 static __device__ __forceinline__ void find_factors(const struct esp_cuda_squares &squares,
                                                     const struct esp_cuda_span &s, int width,
                                                     float *factor)
@@ -111,7 +111,7 @@ static __device__ __forceinline__ void find_factors(const struct esp_cuda_square
     }
 }
 
-/* What follows from the tiles of a block, HIGH over the outputs and GROUPS of 8 rows. */
+/* Sizes for a block of HIGH tiles of outputs by GROUPS of 8 rows. */
 template <int HIGH, int GROUPS> struct tiling {
     static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
     static const int PIECES = 2 * HIGH + GROUPS; /* of 16 bytes, of a thread for a step */
@@ -178,7 +178,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS>::BLOCKS)
     matmul_kernel(struct esp_cuda_arrays at, struct matmul_args<T> a)
 {
     typedef struct tiling<HIGH, GROUPS> Z;
-    /* (STAGES, PIECES, THREADS), later (WARPS, HEIGHT, WIDTH) floats; behind them (WIDTH) */
+    /* (STAGES, PIECES, THREADS), later (WARPS, HEIGHT, WIDTH) floats; then (WIDTH) */
     ESP_SHARED(uint4, ring);
     float *factor = reinterpret_cast<float *>(ring + Z::MOST / sizeof *ring);
     const bool logits = a.epilogue == ESP_CUDA_LOGITS;
@@ -300,8 +300,8 @@ int esp_cuda_matmul_prepare(struct esp_cuda_backend *backend)
 
 /* ------------------------------------------------------------------ after cuBLASLt */
 
-/* The same as finish_tile, for a product that is already in memory. With STORE and ADD only the
- * bias is still to be added; with LOGITS also the columns that the model does not have. */
+/* The same as finish_tiles(), for a product that is already in memory. STORE and ADD only add
+ * the bias. LOGITS also fills the columns that the model does not have. */
 template <typename T>
 static __global__ void finish_kernel(struct esp_cuda_arrays at, struct matmul_args<T> a,
                                      const float *product, size_t product_stride)

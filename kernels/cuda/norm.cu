@@ -1,8 +1,8 @@
-/* norm.cu - norms of rows of the residual stream by kernels of their own, where no other kernel
- * makes them (norm.h): in front of the first layer and of the head, and in models and passes
- * whose products leave nothing ready.
+/* norm.cu - separate kernels for norms of the residual stream that no other kernel computes
+ * (norm.h): before the first layer and the head, and in models and passes whose products
+ * compute no norms.
  *
- * There is one block per row, always of the same size, so that the order of a row's sums does
+ * One block computes a row. Blocks always have the same size, so the order of a row's sums does
  * not depend on the batch.
  */
 #include "kernels/cuda/norm.h"
@@ -17,7 +17,7 @@ static __device__ void write(const struct esp_cuda_normed &row, int n, int width
         out[i] = esp_from_float<T>(i < n ? row[i] : 0.0f);
 }
 
-/* Copies the state of batch row `row` to where state `state` is asked for. */
+/* Copies the hidden state of batch row `row` to where state `state` is requested. */
 template <typename V>
 static __device__ void hand_out(const struct esp_cuda_arrays &at, int state, int row,
                                 const V &values, int n)

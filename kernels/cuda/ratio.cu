@@ -38,12 +38,7 @@ static __device__ void add(struct class_sums *s, int at, float probability)
     if (!(probability > 0.0f))
         return;
     const float size = probability < 1.0f ? probability : 1.0f;
-    const unsigned long long units = (unsigned long long)(size * 0x1p60);
-    unsigned low = (unsigned)units, high = (unsigned)(units >> 32);
-    if (low)
-        high += atomicAdd(&s->low[at], low) > ~low;
-    if (high)
-        atomicAdd(&s->high[at], high);
+    esp_add_halves(&s->low[at], &s->high[at], (uint64_t)(size * 0x1p60));
 }
 
 static __global__ void __launch_bounds__(THREADS)

@@ -1,6 +1,6 @@
-/* rope.cu - what attention needs of the heads of a pass and does not make itself (rope.h): keys
- * and values of a large pass, which many blocks of attention read, and the factors of an
- * RMSNorm over all heads of a row (OLMo 2).
+/* rope.cu - prepares for attention what its blocks do not compute themselves (rope.h): the keys
+ * and values of a large pass, which many blocks read, and the factors of an RMSNorm over all
+ * heads of a row (OLMo 2).
  */
 #include "kernels/cuda/rope.h"
 

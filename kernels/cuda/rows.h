@@ -34,6 +34,20 @@ template <typename T> static inline T *esp_cuda_work(const struct esp_cuda_rows 
     return reinterpret_cast<T *>(r->scratch + 1);
 }
 
+/* Adds to a 64-bit number in shared memory, whose halves lie apart: 64-bit atomics are slow
+ * there.
+ */
+static __device__ __forceinline__ void esp_add_halves(unsigned *low, unsigned *high,
+                                                      uint64_t number)
+{
+    const unsigned add = (unsigned)number;
+    unsigned carry = (unsigned)(number >> 32);
+    if (add)
+        carry += atomicAdd(low, add) > ~add;
+    if (carry)
+        atomicAdd(high, carry);
+}
+
 /* The number of rows for which one launch finds the k largest; 0: it takes several launches. */
 int esp_cuda_top_k_at_once(int n, int k);
 /* Bytes of work memory that top_k needs for a row of n values, the most of all operations. */
@@ -52,7 +66,8 @@ struct esp_cuda_job {
     int *numeric;
 };
 
-/* Where a kernel reads its job: among its arguments or, in a graph, in the pass of a draft step.
+/* Where a kernel reads its job: among its arguments or, in a graph, in the pass of a draft
+ * step.
  */
 struct esp_cuda_job_given {
     struct esp_cuda_job job;
@@ -107,8 +122,8 @@ int esp_cuda_transfer_open(struct esp_cuda_backend *b, struct esp_cuda_transfer 
                            size_t bytes);
 void esp_cuda_transfer_close(struct esp_cuda_transfer *t);
 
-/* A call with wrong arguments returns this: it fails like any other, and all answers that are
- * due are discarded. */
+/* The result of a call with wrong arguments. Like every failure it discards all answers that
+ * are due. */
 int esp_cuda_refuse(struct esp_rows *rows);
 
 /* Bytes that `count` arguments or results take. */
@@ -119,9 +134,9 @@ template <typename T> static inline size_t esp_cuda_room(size_t count)
 
 /* The start of a call: makes `bytes` of room for its arguments and results. */
 int esp_cuda_begin(struct esp_rows *rows, size_t bytes);
-/* The same for a call about rows `which`, with `bytes` for all but these, which are put to
- * *asked. That is NULL if `which` is wrong, there is no room, or there are none: the call then
- * returns the status. */
+/* The same for a call about rows `which`, which it puts to *asked; `bytes` is the room for
+ * everything else. *asked is NULL if `which` is wrong, if there is no room, or if there are no
+ * rows: the call then returns the status. */
 int esp_cuda_ask(struct esp_rows *rows, const int32_t *which, int count, size_t bytes,
                  const int32_t **asked);
 void *esp_cuda_take_pinned(struct esp_rows *rows, size_t bytes);
@@ -137,7 +152,7 @@ static inline int esp_cuda_put(struct esp_rows *rows, const T *from, size_t coun
     return status;
 }
 
-/* Memory in which a kernel leaves an answer for `to`; NULL: nobody wants it. */
+/* Memory in which a kernel leaves an answer for `to`; NULL: it is not wanted. */
 void *esp_cuda_promise_bytes(struct esp_rows *rows, void *to, size_t bytes);
 template <typename T>
 static inline T *esp_cuda_promise(struct esp_rows *rows, size_t count, T *to)

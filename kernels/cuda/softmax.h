@@ -1,12 +1,12 @@
 /* softmax.h - the steps from logits to probabilities, for a block that computes a row or a part
  * of one.
  *
- * The exponential is that of cpu/simd.h operation by operation, and sums are added in the CPU's
- * order (total.h), so probabilities equal the CPU backend's to the last bit.
+ * The exponential has the operations of cpu/simd.h, and sums are added in the CPU's order
+ * (total.h), so probabilities equal the CPU backend's to the last bit.
  *
- * top-k and top-p look for one number, the last rank to be kept (rank.h); nothing is sorted.
- * For top-p the weights are the exponentials as multiples of a 2^61st of a power of two above
- * their total, exact but for what lies below 2^-37 of it.
+ * top-k and top-p search for one number, the last rank that is kept (rank.h); nothing is
+ * sorted. For top-p the weights are the exponentials as multiples of a 2^61st of a power of two
+ * above their total. Only what lies below 2^-37 of the total is lost.
  */
 #ifndef ESP_CUDA_SOFTMAX_H
 #define ESP_CUDA_SOFTMAX_H
@@ -47,7 +47,7 @@ static __device__ __forceinline__ float esp_exponential(float x)
     p = fmaf(p, r, 0x1.555492p-3f);
     p = fmaf(p, r, 0x1.fffffcp-2f);
     p = fmaf(p, r * r, r) + 1.0f;
-    return x < -87.0f ? 0.0f : p * esp_float((esp_bits(shifted) + 127) << 23);
+    return x < -87.0f ? 0.0f : p * __uint_as_float((__float_as_uint(shifted) + 127) << 23);
 }
 
 static __device__ __forceinline__ bool esp_finite(float x)

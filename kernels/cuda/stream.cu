@@ -1,13 +1,13 @@
 /* stream.cu - layers of a model that is larger than the device's memory.
  *
- * These layers lie in pinned memory of the host, arranged as on the device. Every pass copies
- * them, one after the other, into two buffers in turn, on a stream of its own: while a layer is
- * computed, the next one comes. The two streams wait for each other by events only; the host
- * waits for neither. After its last layer a pass asks for the first ones of the next pass,
- * which come while trees are drafted. The kernels are those of layers that stay, so the bits
- * are the same, too.
+ * These layers are in pinned memory of the host, in the device's layout. Every pass copies them
+ * in order into two buffers in turn, on a stream of its own: while a layer is computed, the
+ * next one is copied. The two streams wait for each other by events only; the host waits for
+ * neither. After its last layer a pass requests the first layers of the next pass, which arrive
+ * while a tree is drafted. The kernels are the same as for resident layers, and so are the
+ * bits.
  *
- * A pass then takes as long as its copies, whatever its number of rows; so large trees pay most
+ * A pass then takes as long as its copies, for any number of rows, so large trees pay most
  * (Xiong et al., "DySpec", 2024, the experiments with CPU offloading).
  */
 #include "kernels/cuda/cuda.h"

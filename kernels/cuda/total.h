@@ -5,7 +5,7 @@
  * a warp sums a chunk, a block sixteen of them at a time, and the last block adds the chunks.
  * So the sum does not depend on the launch, and softmax, remove and draws give the CPU's bits.
  * (The CPU adds combinations in other orders; those sums may differ in the last bits.) The
- * price of that order is a chain of vocabulary / 256 additions in one thread.
+ * cost of that order is a chain of vocabulary / 256 additions in one thread.
  *
  * combine, remove and the residual of ratio.cu differ only in the function, a struct with
  *     __device__ double operator()(int token) const;
@@ -139,7 +139,8 @@ static __global__ void esp_quotient_kernel(F f, int n, float *out, const double 
 }
 
 /* The rest of a call: starts the sum of f, and f divided by it into `out` if that is not NULL.
- * Waits for the sum if it is wanted (`sum` is not NULL). esp_cuda_begin() has made room for it. */
+ * Waits for the sum if it is wanted (`sum` is not NULL). esp_cuda_begin() has made room for it.
+ */
 template <class F>
 static int esp_cuda_total(struct esp_rows *rows, const F &f, float *out, double *sum,
                           const char *what)

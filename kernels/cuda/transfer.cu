@@ -1,5 +1,4 @@
-/* transfer.cu - how calls on rows check what they are asked for, and how arguments and results
- * travel.
+/* transfer.cu - how arguments and results of calls on rows get to the device and back.
  *
  * Arguments are written to pinned memory. Kernels read a few bytes of them there, over the bus;
  * larger ones are copied to the device first. Kernels write results to pinned memory. So a call

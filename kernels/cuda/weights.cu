@@ -1,6 +1,6 @@
 /* weights.cu - a model on the device: one allocation, filled through pinned memory.
  *
- * With a limit, layers that do not fit lie in pinned memory of the host, see stream.cu; the
+ * With a limit, layers that do not fit are in pinned memory of the host, see stream.cu. The
  * allocation then has two buffers for them.
  *
  * The tensors are read row by row, converted to bf16 (fp16 stays fp16), arranged as the kernels
@@ -23,8 +23,8 @@ struct source {
     int from;
 };
 
-/* Of the tensor `of`, which is stored transposed, many rows are read at a time: `rows` has those
- * from `first` on. */
+/* Rows from `first` on of the tensor `of`, which is stored transposed: many are read at a time.
+ */
 struct turned {
     const struct esp_tensor *of;
     struct esp_tensor rows;
@@ -183,7 +183,7 @@ static void end(struct loader *l)
 
 typedef struct source find_source(const void *layer, int row);
 
-/* Rows behind the last one come from nowhere. */
+/* The source of a row; rows after the last one have none. */
 static struct source find_or_zero(find_source *find, const void *user, int row, int rows)
 {
     return row < rows ? find(user, row) : (struct source){NULL, NULL, -1};
@@ -227,7 +227,7 @@ static void send_matrix(struct loader *l, const struct esp_cuda_matrix *m, find_
     send_bias(l, m, find, user);
 }
 
-/* Tile by tile, see blocks.h. Rows behind the last one are zero. */
+/* Tile by tile, see blocks.h. Rows after the last one are zero. */
 static void send_blocks(struct loader *l, const struct esp_cuda_matrix *m,
                         const struct esp_tensor *tensor)
 {
@@ -300,7 +300,7 @@ static void send_gated(struct loader *l, const struct esp_cuda_matrix *m,
     send_matrix(l, m, find_gated, pair);
 }
 
-/* Of the matrices of experts, that of number `i`. */
+/* Matrix `i` of the experts' matrices. */
 static struct esp_cuda_matrix matrix_of(const struct esp_cuda_matrix *all, int i)
 {
     struct esp_cuda_matrix m = *all;
@@ -332,7 +332,7 @@ static void send_router(struct loader *l, const float *to, const struct esp_tens
 
 /* ------------------------------------------------------------------ the layout */
 
-/* `count` matrices one behind the other, of experts. */
+/* `count` matrices in a row, of experts. */
 static struct esp_cuda_matrix take_matrices(struct loader *l, int rows, int columns, bool bias,
                                             int count)
 {
@@ -706,7 +706,7 @@ static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
     return status;
 }
 
-/* Do the matrices lie on the device in one form? */
+/* Do the matrices have the same form on the device? */
 static bool alike(const struct esp_tensor *a, const struct esp_tensor *b)
 {
     return a->dtype == b->dtype ||
@@ -718,8 +718,8 @@ static bool same_bias(const struct esp_tensor *a, const struct esp_tensor *b)
     return (a->data == NULL) == (b->data == NULL);
 }
 
-/* What this backend does not compute of the model, or NULL. Files have the experts of a layer in
- * one tensor or in one type, so there is only that. */
+/* What this backend cannot compute of the model, or NULL. In files the experts of a layer are
+ * one tensor or have one type, so nothing else is supported. */
 static const char *missing_for(const struct esp_model_desc *d)
 {
     if (d->experts > ESP_CUDA_EXPERTS || d->experts_used > ESP_CUDA_EXPERTS_USED)

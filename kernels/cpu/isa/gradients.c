@@ -72,34 +72,26 @@ static void against_keys(const struct esp_tree_attention *a, const float *x, con
         }
 }
 
-/* to (rows) = weights (rows, keys + extras) times the rows of y; or, with `back`, rows of `to` +=
- * weights^T times the rows of y. */
+/* to (rows) = weights (rows, keys + extras) times the rows of y; or, with `back`, rows of `to`
+ * += weights^T times the rows of y. */
 static void weighted_sum(const struct esp_tree_attention *a, const float *weights,
                          const float *y, float *to, bool back)
 {
     const size_t width = (size_t)a->keys + (size_t)a->extras;
     const size_t y_stride = back ? a->q_stride : a->kv_stride;
     const size_t to_stride = back ? a->kv_stride : a->q_stride;
-    const struct esp_gemm g = {back ? a->keys : a->rows,
-                               a->head_dim,
-                               back ? a->rows : a->keys,
-                               weights,
-                               back ? 1 : width,
-                               back ? width : 1,
-                               y,
-                               y_stride,
-                               1,
-                               to,
-                               to_stride,
-                               back};
+    const size_t row = back ? 1 : width, column = back ? width : 1;
+    const int m = back ? a->keys : a->rows, k = back ? a->rows : a->keys;
+    const struct esp_gemm g = {m, a->head_dim, k, weights, row,       column,
+                               y, y_stride,    1, to,      to_stride, back};
     ISA(gemm_whole)(&g, a->scratch);
-    for (int row = 0; row < a->rows; row++)
+    for (int query = 0; query < a->rows; query++)
         for (int i = 0; i < a->extras; i++) {
-            int32_t at = extra_of(a, row, i);
+            int32_t at = extra_of(a, query, i);
             if (at >= 0)
-                add_scaled(to + (size_t)(back ? at : row) * to_stride,
-                           y + (size_t)(back ? row : at) * y_stride,
-                           weights[(size_t)row * width + (size_t)(a->keys + i)], a->head_dim);
+                add_scaled(to + (size_t)(back ? at : query) * to_stride,
+                           y + (size_t)(back ? query : at) * y_stride,
+                           weights[(size_t)query * width + (size_t)(a->keys + i)], a->head_dim);
         }
 }
 
