@@ -508,32 +508,17 @@ static void write_scales(const struct codec *c, const float *x, uint8_t *block)
 
 /* ------------------------------------------------------------------ the types */
 
-static const struct codec codec_Q8_0 = {.read = read_bytes, .write = write_bytes};
-static const struct codec codec_Q4_0 = {
-    .read = read_small, .write = write_small, .low = {2, 16, 4}, .lowest = -8, .highest = 7};
-static const struct codec codec_Q5_0 = {.read = read_small,
-                                        .write = write_small,
-                                        .low = {6, 16, 4},
-                                        .above = {2, 1, 1},
-                                        .lowest = -16,
-                                        .highest = 15};
-static const struct codec codec_IQ4_NL = {
-    .read = read_small, .write = write_small, .low = {2, 16, 4}, .table = nonlinear};
-static const struct codec codec_MXFP4 = {
-    .read = read_small, .write = write_powers, .low = {1, 16, 4}, .table = doubled};
-static const struct codec codec_Q4_K = {
-    .read = read_minima, .write = write_minima, .low = {16, 32, 4}, .highest = 15};
-static const struct codec codec_Q5_K = {.read = read_minima,
-                                        .write = write_minima,
-                                        .low = {48, 32, 4},
-                                        .above = {16, 32, 1},
-                                        .highest = 31};
-static const struct codec codec_Q6_K = {.read = read_scales,
-                                        .write = write_scales,
-                                        .low = {0, 64, 4},
-                                        .above = {128, 32, 2},
-                                        .lowest = -32,
-                                        .highest = 31};
+// clang-format off
+static const struct codec
+    codec_Q8_0 = {read_bytes, write_bytes, {0}, {0}, 0, 0, NULL},
+    codec_Q4_0 = {read_small, write_small, {2, 16, 4}, {0}, -8, 7, NULL},
+    codec_Q5_0 = {read_small, write_small, {6, 16, 4}, {2, 1, 1}, -16, 15, NULL},
+    codec_IQ4_NL = {read_small, write_small, {2, 16, 4}, {0}, 0, 0, nonlinear},
+    codec_MXFP4 = {read_small, write_powers, {1, 16, 4}, {0}, 0, 0, doubled},
+    codec_Q4_K = {read_minima, write_minima, {16, 32, 4}, {0}, 0, 15, NULL},
+    codec_Q5_K = {read_minima, write_minima, {48, 32, 4}, {16, 32, 1}, 0, 31, NULL},
+    codec_Q6_K = {read_scales, write_scales, {0, 64, 4}, {128, 32, 2}, -32, 31, NULL};
+// clang-format on
 
 static const struct codec *const codecs[] = {
 #define X(name, ...) [ESP_##name] = &codec_##name,

@@ -81,14 +81,10 @@ enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE }
 /* The vectors of a layer, which backends keep as floats: the norm before attention, and the
  * others. */
 #define ESP_FIRST_NORM(X) X(norm1) X(norm1_bias)
+// clang-format off
 #define ESP_OTHER_VECTORS(X)                                                                   \
-    X(norm2)                                                                                   \
-    X(norm2_bias)                                                                              \
-    X(norm_attended)                                                                           \
-    X(norm_mlp)                                                                                \
-    X(query_norm)                                                                              \
-    X(key_norm)                                                                                \
-    X(sink_logit)
+    X(norm2) X(norm2_bias) X(norm_attended) X(norm_mlp) X(query_norm) X(key_norm) X(sink_logit)
+// clang-format on
 #define ESP_LAYER_VECTORS(X) ESP_FIRST_NORM(X) ESP_OTHER_VECTORS(X)
 
 struct esp_expert {

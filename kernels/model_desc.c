@@ -151,24 +151,19 @@ static void copy_interleaved(const struct esp_tensor *t, size_t row_bytes, int r
 static void copy_stored(const struct esp_tensor *t, int columns, int row, int count, void *to)
 {
     const size_t row_bytes = esp_dtype_row_bytes(t->dtype, columns);
-    if (t->transposed > 0) {
+    if (t->transposed > 0)
         copy_transposed(t, row, count, to);
-        return;
-    }
-    if (t->scales) {
+    else if (t->scales)
         copy_joined(t, row, count, to);
-        return;
-    }
-    if (t->block == 1 && t->paired == 0 && row_bytes <= 64) {
+    else if (t->block == 1 && t->paired == 0 && row_bytes <= 64)
         copy_interleaved(t, row_bytes, row, count, to);
-        return;
-    }
-    for (int run; count > 0; row += run, count -= run) {
-        size_t at = stored_row(t, row, &run);
-        run = count < run ? count : run;
-        read_stored(t, at * row_bytes, to, (size_t)run * row_bytes);
-        to = (char *)to + (size_t)run * row_bytes;
-    }
+    else
+        for (int run; count > 0; row += run, count -= run) {
+            size_t at = stored_row(t, row, &run);
+            run = count < run ? count : run;
+            read_stored(t, at * row_bytes, to, (size_t)run * row_bytes);
+            to = (char *)to + (size_t)run * row_bytes;
+        }
 }
 
 /* A number of BF16 is the upper half of one of F32, so a power of two divides both without
@@ -265,6 +260,24 @@ bool esp_layer_is_streamed(int layer, int layers, int count)
 {
     const int64_t before = (int64_t)layer * count / layers;
     return ((int64_t)layer + 1) * count / layers > before;
+}
+
+int esp_model_desc_widest(const struct esp_model_desc *d)
+{
+    const int widths[] = {d->hidden,     d->ffn,        d->heads * d->head_dim,
+                          d->expert_ffn, d->fc.columns, d->layer[0].query.columns};
+    int most = 0;
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        most = widths[i] > most ? widths[i] : most;
+    return most;
+}
+
+bool esp_model_desc_has_branch(const struct esp_model_desc *d)
+{
+    bool any = d->residual_scale != 0;
+    for (int i = 0; i < d->layers; i++)
+        any = any || d->layer[i].norm_attended.data || d->layer[i].norm_mlp.data;
+    return any;
 }
 
 int esp_model_desc_joined(const struct esp_model_desc *d)

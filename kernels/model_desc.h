@@ -32,6 +32,12 @@ bool esp_layer_is_streamed(int layer, int layers, int count);
 /* Width of the inputs that a draft head joins for a product, or 0. */
 int esp_model_desc_joined(const struct esp_model_desc *desc);
 
+/* Columns of the widest matrix. */
+int esp_model_desc_widest(const struct esp_model_desc *desc);
+
+/* Does some layer change the output of attention or MLP before it is added? */
+bool esp_model_desc_has_branch(const struct esp_model_desc *desc);
+
 /* Reads bytes offset..offset+size-1; see struct esp_tensor_file. */
 void esp_tensor_file_read(struct esp_tensor_file *file, size_t offset, void *to, size_t size);
 

@@ -19,15 +19,6 @@ struct buffer {
 
 enum { BUFFERS = 35 };
 
-/* Are the outputs of attention and MLP stored before they are added? */
-static bool has_branch(const struct esp_model_desc *d)
-{
-    bool any = d->residual_scale != 0 || d->experts > 0;
-    for (int i = 0; i < d->layers; i++)
-        any |= d->layer[i].norm_attended.data || d->layer[i].norm_mlp.data;
-    return any;
-}
-
 static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
 {
     const struct esp_cpu_weights *w = (const struct esp_cpu_weights *)c->base.weights;
@@ -47,7 +38,7 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&c->key, batch, c->kv_width, f},
         {&c->value, batch, c->kv_width, f},
         {&c->gate, batch, c->ffn, f},
-        {&c->branch, has_branch(d) ? batch : 0, c->hidden, f},
+        {&c->branch, esp_model_desc_has_branch(d) || d->experts > 0 ? batch : 0, c->hidden, f},
         {&c->cosine, batch + 1, turns, f},
         {&c->sine, batch + 1, turns, f},
         {&c->normed.x, batch, c->hidden, f},

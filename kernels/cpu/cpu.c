@@ -144,12 +144,11 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
     if (!chosen)
         return refuse(isa, err, errlen);
     struct esp_cpu_backend *cpu = calloc(1, sizeof *cpu);
-    if (!cpu)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to open the CPU backend");
     if (threads == 0)
         threads = esp_pool_cores();
-    cpu->pool = esp_pool_open(threads < MAX_THREADS ? threads : MAX_THREADS);
-    if (!cpu->pool) {
+    if (cpu)
+        cpu->pool = esp_pool_open(threads < MAX_THREADS ? threads : MAX_THREADS);
+    if (!cpu || !cpu->pool) {
         free(cpu);
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to open the CPU backend");
     }

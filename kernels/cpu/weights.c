@@ -331,12 +331,7 @@ static void count_work(struct esp_cpu_weights *w)
 /* Memory for the rows of the widest panel. */
 static size_t panel_room(const struct esp_model_desc *d)
 {
-    int widest = d->hidden > d->ffn ? d->hidden : d->ffn;
-    widest = widest > d->heads * d->head_dim ? widest : d->heads * d->head_dim;
-    widest = widest > d->expert_ffn ? widest : d->expert_ffn;
-    widest = widest > d->fc.columns ? widest : d->fc.columns;
-    widest = widest > d->layer[0].query.columns ? widest : d->layer[0].query.columns;
-    return (size_t)widest * ESP_PANEL * sizeof(float);
+    return (size_t)esp_model_desc_widest(d) * ESP_PANEL * sizeof(float);
 }
 
 /* A row of a transposed matrix is scattered over the file: the more rows are read at once, the
@@ -393,9 +388,8 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
     p.pairs = ((struct esp_cpu_backend *)backend)->isa->pairs;
     p.together = panels_together(desc);
     p.room = panel_room(desc) * (size_t)p.together;
-    status = pack_model(&p, w);
-    if (status == 0)
-        status = fit(&p, w);
+    pack_model(&p, w); /* measures */
+    status = fit(&p, w);
     if (status == 0) {
         w->base.bytes = p.total = p.used;
         w->memory = p.memory = p.overflow ? NULL : esp_cpu_alloc(p.total, 1);

@@ -418,7 +418,7 @@ static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
             continue;
         const float y = esp_cuda_collect(parts, height, width, i % height, i / height) +
                         (bias ? bias[output] : 0.0f);
-        esp_cuda_put(at, a.epilogue, a.y, a.y_stride, row, output, y);
+        esp_cuda_put_output(at, a.epilogue, a.y, a.y_stride, row, output, y);
     }
     if (a.epilogue == ESP_CUDA_LOGITS)
         esp_cuda_fill_logits(at, s, a.outputs);
@@ -498,7 +498,8 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
     if (s.first >= s.end)
         return;
     const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
-    const size_t padded = esp_cuda_padded(a.outputs), tiles = padded / ESP_CUDA_TILE;
+    const size_t padded = esp_cuda_pad(a.outputs, ESP_CUDA_TILE),
+                 tiles = padded / ESP_CUDA_TILE;
     const int first = blockIdx.x * HIGH, left = (int)tiles - first;
     const char *w = a.w + (s.expert * tiles + first) * a.units * F::BYTES;
     char *mine = ring + (size_t)warp * Z::STAGES * Z::PIECE;

@@ -20,15 +20,6 @@ static size_t mask_words(const struct esp_cuda_cache *c)
     return (size_t)c->at.seen_stride / 64;
 }
 
-/* Are the outputs of attention and MLP stored before they are added? */
-static bool has_branch(const struct esp_model_desc *d)
-{
-    bool any = d->residual_scale != 0;
-    for (int i = 0; i < d->layers; i++)
-        any = any || d->layer[i].norm_attended.data || d->layer[i].norm_mlp.data;
-    return any;
-}
-
 /* Are the queries or keys of all heads normalised together? */
 static bool norms_together(const struct esp_model_desc *d)
 {
@@ -119,7 +110,7 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->attended = esp_cuda_take_bytes(arena, rows * c->q_width * 2);
     c->up = esp_cuda_take<float>(arena, rows * c->up_width);
     c->active = esp_cuda_take_bytes(arena, rows * c->ffn * active);
-    if (has_branch(d))
+    if (esp_model_desc_has_branch(d))
         c->branch = esp_cuda_take<float>(arena, rows * c->hidden);
     if (c->joined_width > 0)
         c->joined = esp_cuda_take_bytes(arena, rows * c->joined_width * active);

@@ -95,6 +95,13 @@ static inline int esp_cuda_allow_variants(struct esp_cuda_backend *backend, cons
     return status;
 }
 
+/* Once per backend: lets kernels use the shared memory that they need. */
+int esp_cuda_softmax_prepare(struct esp_cuda_backend *backend);
+int esp_cuda_sample_prepare(struct esp_cuda_backend *backend);
+int esp_cuda_matmul_prepare(struct esp_cuda_backend *backend);
+int esp_cuda_blocks_prepare(struct esp_cuda_backend *backend);
+int esp_cuda_attention_prepare(struct esp_cuda_backend *backend);
+
 double esp_cuda_read_rate(struct esp_backend *backend, size_t bytes);
 int esp_cuda_time_kernels(struct esp_cache *cache, const struct esp_batch *batch,
                           struct esp_kernel_time *kernel, int most);
@@ -131,7 +138,7 @@ template <typename V> static inline V *esp_cuda_take(struct esp_cuda_arena *aren
  * that a warp's 16-byte loads never end inside one. Padding is zero. */
 enum { ESP_CUDA_PAD = 32, ESP_CUDA_TILE = 16, ESP_CUDA_CHUNK = 128 };
 
-static inline size_t esp_cuda_pad(size_t n, size_t step)
+static __host__ __device__ inline size_t esp_cuda_pad(size_t n, size_t step)
 {
     return (n + step - 1) / step * step;
 }
@@ -426,8 +433,6 @@ void esp_cuda_rope(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, 
 template <typename T>
 void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                         int rows, int chunks);
-/* Once per backend: lets attention use the shared memory that heads of any width need. */
-int esp_cuda_attention_prepare(struct esp_cuda_backend *backend);
 /* x += residual_scale * norm(c->branch), or of the sum of c->pair_out over each row's experts;
  * norm = NULL: the identity. next: what esp_cuda_norms does with it, or NULL. */
 template <typename T>
@@ -486,10 +491,6 @@ static inline struct esp_cuda_mixture esp_cuda_mixture_of(const struct esp_cuda_
 /* Our own product. The order of its sums does not depend on the number of rows. */
 template <typename T>
 void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows);
-
-/* Once per backend: lets products use the shared memory that they need. */
-int esp_cuda_matmul_prepare(struct esp_cuda_backend *backend);
-int esp_cuda_blocks_prepare(struct esp_cuda_backend *backend);
 
 /* Of models with blocks (blocks.cu). multiply() runs `count` products that read the same
  * activations, with matrices of any type. Their order of sums does not depend on the number of
@@ -553,17 +554,12 @@ static inline struct esp_cuda_backend *esp_cuda_of(const struct esp_rows *rows)
     return reinterpret_cast<struct esp_cuda_backend *>(rows->backend);
 }
 
-/* Once per backend: lets softmax and sample use shared memory up to its limit. */
-int esp_cuda_softmax_prepare(struct esp_cuda_backend *backend);
-int esp_cuda_sample_prepare(struct esp_cuda_backend *backend);
 /* A draft step in a graph for passes of `rows` rows. fits() tells whether that is possible.
- * begin() makes room for the answers of `count` rows and fills in `made`. end() waits for the
- * answers with ESP_NOW. */
+ * begin() makes room for the answers of `count` rows and fills in `made`. */
 bool esp_cuda_step_fits(const struct esp_rows *logits, const struct esp_model_desc *desc,
                         const struct esp_step *step, int rows);
 int esp_cuda_step_begin(struct esp_rows *logits, const struct esp_step *step, int count,
                         struct esp_cuda_step *made);
-int esp_cuda_step_end(struct esp_rows *logits, enum esp_delivery when);
 #define X(result, name, ...) result esp_cuda_##name(__VA_ARGS__);
 #include "kernels/model_ops.def"
 #undef X

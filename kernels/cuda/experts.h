@@ -32,12 +32,6 @@ esp_cuda_span_of(const struct esp_cuda_arrays &at, const struct esp_cuda_mixture
     return s;
 }
 
-/* Rows of a matrix with its padding. */
-static __host__ __device__ __forceinline__ size_t esp_cuda_padded(int rows)
-{
-    return (size_t)(rows + ESP_CUDA_TILE - 1) / ESP_CUDA_TILE * ESP_CUDA_TILE;
-}
-
 /* The row of x for row `row` of the result. Rows after the last one are multiplied, too, and
  * not used. */
 static __device__ __forceinline__ int esp_cuda_row_of(const struct esp_cuda_span &s, int row)

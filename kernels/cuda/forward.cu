@@ -18,7 +18,7 @@
  * summation depends on the number of rows. In exact mode, without cuBLASLt, and where it has no
  * algorithm, products are those of matmul.cu.
  */
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/rows.h"
 
 #include <cstring>
 
@@ -757,7 +757,7 @@ static int run_step(struct esp_cuda_cache *c, const struct esp_batch *b, const s
     if (status < 0)
         return status;
     ESP_CUDA(backend, cudaGraphLaunch(graph, backend->stream));
-    return esp_cuda_step_end(b->logits, b->step->when);
+    return esp_cuda_finish(b->logits, ESP_OK, b->step->when);
 }
 
 static int forward(struct esp_cache *cache, const struct esp_batch *batch)

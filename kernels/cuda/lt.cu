@@ -119,12 +119,10 @@ struct layouts {
 
 static void close_layouts(const struct esp_cuda_lt *lt, struct layouts *l)
 {
-    if (l->w)
-        lt->call.MatrixLayoutDestroy(l->w);
-    if (l->x)
-        lt->call.MatrixLayoutDestroy(l->x);
-    if (l->y)
-        lt->call.MatrixLayoutDestroy(l->y);
+    const cublasLtMatrixLayout_t layouts[] = {l->w, l->x, l->y};
+    for (cublasLtMatrixLayout_t layout : layouts)
+        if (layout)
+            lt->call.MatrixLayoutDestroy(layout);
 }
 
 static int open_layouts(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p,

@@ -63,7 +63,7 @@ static __device__ __forceinline__ float put(const struct esp_cuda_arrays &at,
         a.out[row * a.out_stride + output] =
             esp_from_float<T>(esp_activated(a.activation, a.clamp, y, 1.0f));
     } else {
-        return esp_cuda_put(at, a.epilogue, a.y, a.y_stride, row, output, y);
+        y = esp_cuda_put_output(at, a.epilogue, a.y, a.y_stride, row, output, y);
     }
     return y;
 }
@@ -187,7 +187,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS>::BLOCKS)
         return;
     const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
     const int group = lane / 4, t = lane % 4;
-    const size_t padded = esp_cuda_padded(a.outputs);
+    const size_t padded = esp_cuda_pad(a.outputs, ESP_CUDA_TILE);
     const int tile = blockIdx.x * Z::HEIGHT;
     struct operands<T, HIGH, GROUPS> from;
     float sum[HIGH][GROUPS][4] = {};

@@ -45,10 +45,10 @@ static __device__ __forceinline__ float esp_cuda_collect(const float *parts, int
 }
 
 /* Writes one number of the result: STORE, ADD or LOGITS. Returns it, with ADD the sum. */
-static __device__ __forceinline__ float esp_cuda_put(const struct esp_cuda_arrays &at,
-                                                     enum esp_cuda_epilogue epilogue, float *to,
-                                                     size_t stride, size_t row, int output,
-                                                     float y)
+static __device__ __forceinline__ float esp_cuda_put_output(const struct esp_cuda_arrays &at,
+                                                            enum esp_cuda_epilogue epilogue,
+                                                            float *to, size_t stride,
+                                                            size_t row, int output, float y)
 {
     if (epilogue == ESP_CUDA_STORE) {
         to[row * stride + output] = y;

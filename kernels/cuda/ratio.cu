@@ -75,7 +75,7 @@ int esp_cuda_ratio_masses(struct esp_rows *p, int p_row, struct esp_rows *q, int
 {
     struct esp_cuda_backend *b = esp_cuda_of(p);
     struct esp_cuda_scratch *scratch = esp_cuda_rows_of(p)->scratch;
-    const int n = p->vocabulary, parts = (n + ESP_PART - 1) / ESP_PART;
+    const int n = p->vocabulary, parts = esp_parts(n);
     if (!esp_rows_fit(p, p_row, q, q_row, NULL, 0))
         return esp_cuda_refuse(p);
     const int status = esp_cuda_begin(p, 2 * esp_cuda_room<double>(ESP_RATIO_CLASSES));

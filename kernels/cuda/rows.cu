@@ -7,17 +7,11 @@
 #include <cstring>
 
 enum {
-    PADDING = 32,          /* floats: rows begin at multiples of 128 bytes */
     TRANSFER_ROW = 640,    /* bytes: the 64 largest of a row, and some arguments */
     TRANSFER_REST = 65536, /* bytes that do not depend on the number of rows */
 };
 
 /* ------------------------------------------------------------------ memory */
-
-static size_t stride_of(int vocabulary)
-{
-    return ((size_t)vocabulary + PADDING - 1) / PADDING * PADDING;
-}
 
 static size_t scratch_bytes(int vocabulary)
 {
@@ -31,7 +25,7 @@ static size_t transfer_bytes(int capacity)
 
 size_t esp_cuda_rows_need(int capacity, int vocabulary)
 {
-    return (size_t)capacity * stride_of(vocabulary) * sizeof(float) +
+    return (size_t)capacity * esp_cuda_pad(vocabulary, ESP_CUDA_PAD) * sizeof(float) +
            scratch_bytes(vocabulary) + transfer_bytes(capacity);
 }
 
@@ -63,7 +57,7 @@ int esp_cuda_rows_open(struct esp_rows **rows, struct esp_backend *backend, int 
         r->base.backend = backend;
         r->base.capacity = capacity;
         r->base.vocabulary = vocabulary;
-        r->stride = stride_of(vocabulary);
+        r->stride = esp_cuda_pad(vocabulary, ESP_CUDA_PAD);
         r->work_bytes = esp_cuda_top_k_work(vocabulary);
         status = allocate(b, r);
     }
@@ -116,11 +110,6 @@ int esp_cuda_step_begin(struct esp_rows *rows, const struct esp_step *step, int 
     made->values = esp_cuda_promise(rows, all, step->values);
     made->scratch = esp_cuda_rows_of(rows)->scratch;
     return ESP_OK;
-}
-
-int esp_cuda_step_end(struct esp_rows *rows, enum esp_delivery when)
-{
-    return esp_cuda_finish(rows, ESP_OK, when);
 }
 
 /* ------------------------------------------------------------------ whole rows */

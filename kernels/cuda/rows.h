@@ -29,6 +29,11 @@ struct esp_cuda_scratch {
     double total[2];                                /* [0] is used; 16 bytes */
 };
 
+static __host__ __device__ inline int esp_parts(int n)
+{
+    return (n + ESP_PART - 1) / ESP_PART;
+}
+
 template <typename T> static inline T *esp_cuda_work(const struct esp_cuda_rows *r)
 {
     return reinterpret_cast<T *>(r->scratch + 1);

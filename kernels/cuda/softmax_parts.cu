@@ -32,11 +32,6 @@ struct work {
 
 } // namespace
 
-static __host__ __device__ int parts_of(int n)
-{
-    return (n + ESP_PART - 1) / ESP_PART;
-}
-
 static __device__ struct work work_of(const struct esp_cuda_job *job, int rows)
 {
     struct work w;
@@ -149,7 +144,7 @@ template <class From> static __global__ void __launch_bounds__(PART_THREADS) sca
 
 bool esp_cuda_softmax_splits(const struct esp_cuda_backend *b, int n, int count)
 {
-    const int parts = parts_of(n);
+    const int parts = esp_parts(n);
     const size_t each = sizeof(struct row_state) + (size_t)esp_chunks(n) * sizeof(double) +
                         (size_t)parts * sizeof(float);
     return parts >= PARTS_LEAST && count <= b->multiprocessors / 2 && count <= ESP_COUNTERS &&
@@ -162,7 +157,7 @@ template <class From>
 static void launch(struct esp_cuda_backend *b, const From &from, int n, int rows, bool best,
                    bool mass)
 {
-    const dim3 grid(rows, parts_of(n));
+    const dim3 grid(rows, esp_parts(n));
     const size_t tops = (PART_THREADS / ESP_WARP + 1) * sizeof(float),
                  sums = (size_t)(esp_chunks(n) + 1) * sizeof(double),
                  bins = sizeof(struct esp_select_room);

@@ -24,11 +24,6 @@ enum {
     SORTED_IN_ROOM = 2048, /* ranks that are sorted in shared memory */
 };
 
-static int parts_of(int n)
-{
-    return (n + ESP_PART - 1) / ESP_PART;
-}
-
 /* ------------------------------------------------------------------ few */
 
 namespace
@@ -140,7 +135,7 @@ template <class From> static __global__ void __launch_bounds__(THREADS, 4) top_f
 
 int esp_cuda_top_k_at_once(int n, int k)
 {
-    const int parts = parts_of(n);
+    const int parts = esp_parts(n);
     if (k > MOST_K || (int64_t)k * parts > ESP_PART)
         return 0;
     const size_t fit = esp_cuda_top_k_work(n) / ((size_t)parts * k * sizeof(uint64_t));
@@ -152,7 +147,7 @@ void esp_cuda_step_top_k(struct esp_cuda_cache *c, int rows)
     struct esp_cuda_backend *b = esp_cuda_backend_of(c);
     const struct esp_cuda_job_of_pass pass = {c->at.pass, c->at.wanted_at, b->numeric};
     ESP_LAUNCH(top_few<struct esp_cuda_job_of_pass>,
-               dim3(rows, parts_of(esp_cuda_desc_of(c)->vocabulary)), THREADS,
+               dim3(rows, esp_parts(esp_cuda_desc_of(c)->vocabulary)), THREADS,
                sizeof(struct few_room), b->stream, pass);
 }
 
@@ -233,7 +228,7 @@ static int power_of_two(int least)
 size_t esp_cuda_top_k_work(int n)
 {
     const size_t sorted = (size_t)power_of_two(n) * sizeof(uint64_t);
-    const size_t found = (size_t)64 * parts_of(n) * MOST_K * sizeof(uint64_t);
+    const size_t found = (size_t)64 * esp_parts(n) * MOST_K * sizeof(uint64_t);
     return sorted > found ? sorted : found;
 }
 
@@ -253,7 +248,7 @@ static int launch(struct esp_cuda_rows *r, const int32_t *which, int count, int 
         given.job.step.ids = ids + (size_t)done * k;
         given.job.step.values = values + (size_t)done * k;
         if (few > 0)
-            ESP_LAUNCH(top_few<struct esp_cuda_job_given>, dim3(now, parts_of(n)), THREADS,
+            ESP_LAUNCH(top_few<struct esp_cuda_job_given>, dim3(now, esp_parts(n)), THREADS,
                        sizeof(struct few_room), b->stream, given);
         else
             ESP_LAUNCH(top_many, now, SORTERS, sizeof(struct many_room), b->stream, given.job,

@@ -147,7 +147,7 @@ static int esp_cuda_total(struct esp_rows *rows, const F &f, float *out, double 
 {
     struct esp_cuda_backend *b = esp_cuda_of(rows);
     const struct esp_cuda_rows *r = esp_cuda_rows_of(rows);
-    const int n = rows->vocabulary, parts = (n + ESP_PART - 1) / ESP_PART;
+    const int n = rows->vocabulary, parts = esp_parts(n);
     const size_t shared = (size_t)(esp_chunks(n) + 1) * sizeof(double);
     double *total = r->scratch->total, *result = esp_cuda_promise(rows, 1, sum);
     ESP_LAUNCH((esp_total_kernel<F>), parts, ESP_TOTAL_THREADS, shared, b->stream, f, n, out,

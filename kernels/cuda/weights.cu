@@ -657,18 +657,6 @@ static int send_model(struct loader *l, int streamed)
     return l->status;
 }
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-/* The longest row of any matrix. */
-static size_t widest(const struct esp_model_desc *d)
-{
-    const size_t mlp = larger(d->ffn, d->expert_ffn), values = (size_t)d->heads * d->head_dim;
-    return larger(larger(mlp, values), larger(read_width(d), d->fc.columns));
-}
-
 static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
                 esp_progress *progress, void *user)
 {
@@ -691,8 +679,9 @@ static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
     l.user = user;
     l.piece_bytes = w->base.bytes < (size_t)PIECE ? w->base.bytes : (size_t)PIECE;
     /* 16 rows of the widest type take less than 64 bytes a column. */
-    l.wide = (float *)malloc(widest(w->base.desc) * sizeof *l.wide);
-    l.tile_rows = (char *)malloc(widest(w->base.desc) * ESP_CUDA_TILE * sizeof *l.wide);
+    l.wide = (float *)malloc((size_t)esp_model_desc_widest(w->base.desc) * sizeof *l.wide);
+    l.tile_rows = (char *)malloc((size_t)esp_model_desc_widest(w->base.desc) * ESP_CUDA_TILE *
+                                 sizeof *l.wide);
     status = l.wide && l.tile_rows ? send_model(&l, streamed) : ESP_E_MEMORY;
     free(l.wide);
     free(l.turned[0].memory);
@@ -755,7 +744,7 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
                         "heads of %d values are wider than the %d that --backend cuda can do; "
                         "use --backend cpu",
                         desc->head_dim, WIDEST_HEAD);
-    const size_t row = esp_cuda_pad(widest(desc), ESP_CUDA_PAD);
+    const size_t row = esp_cuda_pad(esp_model_desc_widest(desc), ESP_CUDA_PAD);
     if ((esp_cuda_has_blocks(desc) ? 2 * ESP_CUDA_TILE * row : 4 * row) > PIECE)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "a model of hidden size %d is wider than --backend cuda can load; use "
