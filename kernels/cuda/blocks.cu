@@ -22,7 +22,7 @@
 #include "kernels/cuda/blocks.h"
 
 #include "kernels/cuda/activation.h"
-#include "kernels/cuda/product.h"
+#include "kernels/cuda/tiled_product.h"
 
 #include <cstring>
 

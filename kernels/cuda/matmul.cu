@@ -18,7 +18,7 @@
  */
 #include "kernels/cuda/activation.h"
 #include "kernels/cuda/norm.h"
-#include "kernels/cuda/product.h"
+#include "kernels/cuda/tiled_product.h"
 
 enum {
     WARPS = ESP_PRODUCT_WARPS,

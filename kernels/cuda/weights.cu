@@ -345,7 +345,7 @@ static struct esp_cuda_matrix take_matrices(struct loader *l, int rows, int colu
     return m;
 }
 
-/* `count` tensors of one form as matrices: quantised as they are stored, or of 16 bits. */
+/* `count` tensors of one form as matrices: quantised like the tensors, or of 16 bits. */
 static struct esp_cuda_matrix take_tensors(struct loader *l, const struct esp_tensor *t,
                                            const struct esp_tensor *bias, int count)
 {

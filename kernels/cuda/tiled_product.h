@@ -1,12 +1,12 @@
-/* product.h - what the products of matmul.cu and blocks.cu share: the choice of a kernel, and
- * the sums of a block of threads on their way to the result.
+/* tiled_product.h - what the products of matmul.cu and blocks.cu share: the choice of a kernel,
+ * and the sums of a block of threads on their way to the result.
  *
  * A block owns `high` tiles of 16 outputs by `groups` times 8 rows. Its warps divide the
  * columns of the weights. Each leaves its sums in shared memory, and they are added in the
  * order of the warps.
  */
-#ifndef ESP_CUDA_PRODUCT_H
-#define ESP_CUDA_PRODUCT_H
+#ifndef ESP_CUDA_TILED_PRODUCT_H
+#define ESP_CUDA_TILED_PRODUCT_H
 
 #include "kernels/cuda/experts.h"
 
