@@ -263,10 +263,9 @@ static double pass_bytes(const struct esp_engine *e)
 static double rows_share(const struct esp_engine *engine, const struct esp_session *session)
 {
     const struct esp_backend_ops *ops = engine->backend->ops;
-    double plain = (double)engine->target_weights->bytes +
-                   (double)session->target.cache->bytes;
-    double drafting = (double)engine->draft_weights->bytes +
-                      (double)session->draft_cache.cache->bytes;
+    double plain = (double)engine->target_weights->bytes + (double)session->target.cache->bytes;
+    double drafting =
+        (double)engine->draft_weights->bytes + (double)session->draft_cache.cache->bytes;
     return 2.0 * (double)ops->rows_need(session->p->capacity, session->p->vocabulary) /
            (plain + drafting);
 }
