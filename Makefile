@@ -316,7 +316,7 @@ endif
 cuda: $(CUDA_PLUGINS)
 	$(if $(NVCC)$(NVCC12)$(filter command,$(origin NVCC)),,@echo 'espalier: no nvcc here, so the CUDA backend is not built')
 
-CUDA_SHARED := $(addprefix $(BUILD)/obj/,kernels/status.o kernels/batch.o kernels/dtype.o kernels/model_desc.o)
+CUDA_SHARED := $(addprefix $(BUILD)/obj/kernels/,status.o batch.o row_checks.o dtype.o model_desc.o)
 
 # $(1): cuda or cuda12, made by the nvcc in the variable $(2).
 define cuda_rules

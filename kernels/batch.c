@@ -30,9 +30,9 @@ static bool rows_fit(const struct esp_batch *b, const struct esp_cache *cache,
     return true;
 }
 
-static bool logits_fit(const struct esp_batch *b, const struct esp_cache *cache,
-                       const struct esp_model_desc *desc)
+static bool logits_fit(const struct esp_batch *b, const struct esp_cache *cache)
 {
+    const struct esp_model_desc *desc = cache->weights->desc;
     return !b->logits || ((!desc->output_token || b->logits->vocabulary >= desc->vocabulary) &&
                           rows_fit(b, cache, b->logits, b->logits_row, -1));
 }
@@ -44,9 +44,9 @@ static bool step_fits(const struct esp_batch *b)
                      step->k <= b->logits->vocabulary);
 }
 
-static bool states_fit(const struct esp_batch *b, const struct esp_cache *cache,
-                       const struct esp_model_desc *desc)
+static bool states_fit(const struct esp_batch *b, const struct esp_cache *cache)
 {
+    const struct esp_model_desc *desc = cache->weights->desc;
     const struct esp_states *s = b->states;
     if (!s)
         return true;
@@ -59,9 +59,9 @@ static bool states_fit(const struct esp_batch *b, const struct esp_cache *cache,
     return rows_fit(b, cache, s->to, s->row, -1);
 }
 
-static bool input_fits(const struct esp_batch *b, const struct esp_cache *cache,
-                       const struct esp_model_desc *desc)
+static bool input_fits(const struct esp_batch *b, const struct esp_cache *cache)
 {
+    const struct esp_model_desc *desc = cache->weights->desc;
     if (desc->reads == ESP_READS_TOKENS || !b->input)
         return desc->reads == ESP_READS_TOKENS && !b->input;
     const int width = b->input->vocabulary;
@@ -78,9 +78,10 @@ static bool window_fits(const struct esp_batch *b, const struct esp_cache *cache
                   w->dropped % ESP_WINDOW_STEP == 0);
 }
 
-bool esp_batch_fits(const struct esp_batch *b, const struct esp_cache *cache,
-                    const struct esp_model_desc *desc, int rows, int max_batch)
+bool esp_batch_fits(const struct esp_batch *b, const struct esp_cache *cache, int rows,
+                    int max_batch)
 {
+    const struct esp_model_desc *desc = cache->weights->desc;
     if (b->rows < 1 || b->rows > max_batch || !b->tokens || !b->positions || b->prefix < 0 ||
         b->prefix > b->first || b->first > rows - b->rows)
         return false;
@@ -88,8 +89,18 @@ bool esp_batch_fits(const struct esp_batch *b, const struct esp_cache *cache,
         if (b->tokens[i] < 0 || b->tokens[i] >= desc->vocabulary || b->positions[i] < 0 ||
             (desc->position_embedding.data && b->positions[i] >= desc->position_embedding.rows))
             return false;
-    return (!b->mask || mask_fits(b)) && window_fits(b, cache) && logits_fit(b, cache, desc) &&
-           step_fits(b) && states_fit(b, cache, desc) && input_fits(b, cache, desc);
+    return (!b->mask || mask_fits(b)) && window_fits(b, cache) && logits_fit(b, cache) &&
+           step_fits(b) && states_fit(b, cache) && input_fits(b, cache);
+}
+
+bool esp_keep_fits(int rows, int first, const int32_t *which, int count)
+{
+    if (first < 0 || count < 0 || first > rows - count)
+        return false;
+    for (int i = 0; i < count; i++)
+        if (which[i] < first + i || which[i] >= rows || (i > 0 && which[i] <= which[i - 1]))
+            return false;
+    return true;
 }
 
 int esp_batch_wanted(const struct esp_batch *b, int32_t *wanted, int32_t *wanted_at)

@@ -11,8 +11,12 @@ extern "C" {
 
 /* Does the batch fit a cache of `rows` rows and at most `max_batch` rows per batch? Checks
  * everything that indexes memory. */
-bool esp_batch_fits(const struct esp_batch *batch, const struct esp_cache *cache,
-                    const struct esp_model_desc *desc, int rows, int max_batch);
+bool esp_batch_fits(const struct esp_batch *batch, const struct esp_cache *cache, int rows,
+                    int max_batch);
+
+/* Are these rows of a cache of `rows` rows to be moved to first, first + 1, ...? See keep() of
+ * struct esp_backend_ops. */
+bool esp_keep_fits(int rows, int first, const int32_t *which, int count);
 
 /* Lists the batch rows with wanted logits, and their rows in batch->logits. Returns how many
  * there are. wanted, wanted_at: (batch->rows), or both NULL. */

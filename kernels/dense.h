@@ -11,10 +11,8 @@ struct esp_dense *esp_dense_open(const float *weights, const float *bias, int in
                                  int outputs);
 void esp_dense_close(struct esp_dense *dense); /* NULL is allowed */
 
-/* Size of y in floats: the outputs and padding. */
-int esp_dense_room(const struct esp_dense *dense);
-
-/* y = x W + bias. The same bits on every instruction set. */
+/* y = x W + bias; y has room for the outputs, padded to a multiple of 32. The same bits on
+ * every instruction set. */
 void esp_dense_apply(const struct esp_dense *dense, const float *x, float *y);
 
 #endif

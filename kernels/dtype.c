@@ -177,116 +177,80 @@ static void store_scale(uint8_t *s, int i, int scale, int minimum)
     }
 }
 
-/* Half a byte of `bytes` for each of `run` numbers, then the other half for the next `run`. */
-static void load_halves(const uint8_t *bytes, int n, int run, uint8_t *q)
+/* `each` bits of every number, from byte `from` of a block on: a byte has those of numbers that
+ * lie `run` apart. each = 0: none. */
+struct bits {
+    uint8_t from, run, each;
+};
+
+/* How a type is read and written. */
+struct codec {
+    void (*read)(const struct codec *c, const uint8_t *block, float *out);
+    void (*write)(const struct codec *c, const float *x, uint8_t *block);
+    struct bits low, above; /* of an integer q */
+    /* What q stands for: table[q], or without a table q + lowest, up to `highest`. */
+    int lowest, highest;
+    const int8_t *table;
+};
+
+static void load_bits(const uint8_t *block, int n, const struct bits *bits, int up, uint8_t *q)
 {
-    for (int i = 0; i < n; i++)
-        q[i] = bytes[i / (2 * run) * run + i % run] >> (i / run % 2 * 4) & 15;
+    const uint8_t *from = block + bits->from;
+    const int mask = (1 << bits->each) - 1;
+    for (int i = 0; i < n && bits->each > 0; from += bits->run)
+        for (int shift = 0; shift < 8; shift += bits->each)
+            for (int k = 0; k < bits->run; k++, i++)
+                q[i] |= (uint8_t)((from[k] >> shift & mask) << up);
 }
 
-static void store_halves(uint8_t *bytes, int n, int run, const uint8_t *q)
+static void store_bits(uint8_t *block, int n, const struct bits *bits, int up, const uint8_t *q)
 {
-    memset(bytes, 0, (size_t)n / 2);
-    for (int i = 0; i < n; i++)
-        bytes[i / (2 * run) * run + i % run] |= (uint8_t)((q[i] & 15) << (i / run % 2 * 4));
+    uint8_t *to = block + bits->from;
+    const int mask = (1 << bits->each) - 1;
+    memset(to, 0, (size_t)(n * bits->each / 8));
+    for (int i = 0; i < n && bits->each > 0; to += bits->run)
+        for (int shift = 0; shift < 8; shift += bits->each)
+            for (int k = 0; k < bits->run; k++, i++)
+                to[k] |= (uint8_t)((q[i] >> up & mask) << shift);
 }
 
-static const int low_run[ESP_DTYPE_COUNT] = {
-    [ESP_Q4_0] = 16, [ESP_Q5_0] = 16, [ESP_IQ4_NL] = 16, [ESP_MXFP4] = 16,
-    [ESP_Q4_K] = 32, [ESP_Q5_K] = 32, [ESP_Q6_K] = 64};
-
-/* Where a block keeps the halves. */
-static size_t low_offset(enum esp_dtype dtype)
+static void load_integers(const struct codec *c, const uint8_t *block, int n, uint8_t *q)
 {
-    return dtype == ESP_Q6_K ? 0 : types[dtype].bytes - (size_t)types[dtype].numbers / 2;
+    memset(q, 0, (size_t)n);
+    load_bits(block, n, &c->low, 0, q);
+    load_bits(block, n, &c->above, 4, q);
 }
 
-/* The integers q of a block other than Q8_0, without their offset. */
-static void load_integers(enum esp_dtype dtype, const uint8_t *block, uint8_t *q)
+static void store_integers(const struct codec *c, uint8_t *block, int n, const uint8_t *q)
 {
-    load_halves(block + low_offset(dtype), types[dtype].numbers, low_run[dtype], q);
-    if (dtype == ESP_Q5_0)
-        for (int i = 0; i < SMALL; i++)
-            q[i] |= (uint8_t)((block[2 + i / 8] >> i % 8 & 1) << 4);
-    if (dtype == ESP_Q5_K)
-        for (int i = 0; i < LARGE; i++)
-            q[i] |= (uint8_t)((block[16 + i % 32] >> i / 32 & 1) << 4);
-    if (dtype == ESP_Q6_K)
-        for (int i = 0; i < LARGE; i++)
-            q[i] |= (uint8_t)((block[128 + i / 128 * 32 + i % 32] >> i / 32 % 4 * 2 & 3) << 4);
-}
-
-static void store_integers(enum esp_dtype dtype, uint8_t *block, const uint8_t *q)
-{
-    store_halves(block + low_offset(dtype), types[dtype].numbers, low_run[dtype], q);
-    if (dtype == ESP_Q5_0) {
-        memset(block + 2, 0, 4);
-        for (int i = 0; i < SMALL; i++)
-            block[2 + i / 8] |= (uint8_t)((q[i] >> 4) << i % 8);
-    }
-    if (dtype == ESP_Q5_K) {
-        memset(block + 16, 0, 32);
-        for (int i = 0; i < LARGE; i++)
-            block[16 + i % 32] |= (uint8_t)((q[i] >> 4) << i / 32);
-    }
-    if (dtype == ESP_Q6_K) {
-        memset(block + 128, 0, 64);
-        for (int i = 0; i < LARGE; i++)
-            block[128 + i / 128 * 32 + i % 32] |= (uint8_t)((q[i] >> 4) << i / 32 % 4 * 2);
-    }
+    store_bits(block, n, &c->low, 0, q);
+    store_bits(block, n, &c->above, 4, q);
 }
 
 /* ------------------------------------------------------------------ to floats */
 
-static void read_Q8_0(const uint8_t *block, float *out)
+static void read_bytes(const struct codec *c, const uint8_t *block, float *out)
 {
     const float d = load_half(block);
+    (void)c;
     for (int i = 0; i < SMALL; i++)
         out[i] = d * (float)(int8_t)block[2 + i];
 }
 
-/* d (q - middle) */
-static void read_around(enum esp_dtype dtype, int middle, const uint8_t *block, float *out)
+static void read_small(const struct codec *c, const uint8_t *block, float *out)
 {
-    const float d = load_half(block);
+    const float d = c->table == doubled ? half_power(block[0]) : load_half(block);
     uint8_t q[SMALL];
-    load_integers(dtype, block, q);
+    load_integers(c, block, SMALL, q);
     for (int i = 0; i < SMALL; i++)
-        out[i] = d * (float)(q[i] - middle);
+        out[i] = d * (float)(c->table ? c->table[q[i]] : q[i] + c->lowest);
 }
 
-static void read_Q4_0(const uint8_t *block, float *out)
-{
-    read_around(ESP_Q4_0, 8, block, out);
-}
-
-static void read_Q5_0(const uint8_t *block, float *out)
-{
-    read_around(ESP_Q5_0, 16, block, out);
-}
-
-static void read_IQ4_NL(const uint8_t *block, float *out)
-{
-    const float d = load_half(block);
-    uint8_t q[SMALL];
-    load_integers(ESP_IQ4_NL, block, q);
-    for (int i = 0; i < SMALL; i++)
-        out[i] = d * (float)nonlinear[q[i]];
-}
-
-static void read_MXFP4(const uint8_t *block, float *out)
-{
-    uint8_t q[SMALL];
-    load_integers(ESP_MXFP4, block, q);
-    for (int i = 0; i < SMALL; i++)
-        out[i] = half_power(block[0]) * (float)doubled[q[i]];
-}
-
-static void read_above(enum esp_dtype dtype, const uint8_t *block, float *out)
+static void read_minima(const struct codec *c, const uint8_t *block, float *out)
 {
     const float d = load_half(block), dmin = load_half(block + 2);
     uint8_t q[LARGE];
-    load_integers(dtype, block, q);
+    load_integers(c, block, LARGE, q);
     for (int i = 0; i < LARGE; i++) {
         int scale, minimum;
         load_scale(block + 4, i / 32, &scale, &minimum);
@@ -294,47 +258,13 @@ static void read_above(enum esp_dtype dtype, const uint8_t *block, float *out)
     }
 }
 
-static void read_Q4_K(const uint8_t *block, float *out)
-{
-    read_above(ESP_Q4_K, block, out);
-}
-
-static void read_Q5_K(const uint8_t *block, float *out)
-{
-    read_above(ESP_Q5_K, block, out);
-}
-
-static void read_Q6_K(const uint8_t *block, float *out)
+static void read_scales(const struct codec *c, const uint8_t *block, float *out)
 {
     const float d = load_half(block + 208);
     uint8_t q[LARGE];
-    load_integers(ESP_Q6_K, block, q);
+    load_integers(c, block, LARGE, q);
     for (int i = 0; i < LARGE; i++)
-        out[i] = d * (float)(int8_t)block[192 + i / 16] * (float)(q[i] - 32);
-}
-
-void esp_dequantise(enum esp_dtype dtype, const void *stored, int n, float *out)
-{
-    static void (*const read[])(const uint8_t *, float *) = {
-#define X(name, ...) [ESP_##name] = read_##name,
-        ESP_BLOCK_TYPES(X)
-#undef X
-    };
-    const uint8_t *p = stored;
-    if (dtype == ESP_F32) {
-        memcpy(out, stored, (size_t)n * sizeof *out);
-        return;
-    }
-    const int numbers = types[dtype].numbers;
-    if (dtype == ESP_F16)
-        for (int i = 0; i < n; i++)
-            out[i] = load_half(p + 2 * i);
-    else if (dtype == ESP_BF16)
-        for (int i = 0; i < n; i++)
-            out[i] = float_from_bits((uint32_t)load_16(p + 2 * i) << 16);
-    else
-        for (int i = 0; i < n; i += numbers, p += types[dtype].bytes)
-            read[dtype](p, out + i);
+        out[i] = d * (float)(int8_t)block[192 + i / 16] * (float)(q[i] + c->lowest);
 }
 
 /* ------------------------------------------------------------------ from floats */
@@ -347,19 +277,15 @@ static int nearest(float x, int low, int high)
     return x < (float)high ? (int)roundf(x) : high;
 }
 
-/* What an integer stands for before the scale. */
-static int level(enum esp_dtype dtype, float x)
+/* The nearest to x of what the integers stand for. */
+static int level(const struct codec *c, float x)
 {
-    if (dtype == ESP_Q4_0)
-        return nearest(x, -8, 7);
-    if (dtype == ESP_Q5_0)
-        return nearest(x, -16, 15);
-    if (dtype == ESP_Q6_K)
-        return nearest(x, -32, 31);
-    int i = 0; /* IQ4_NL */
-    while (i < 15 && x > 0.5f * (float)(nonlinear[i] + nonlinear[i + 1]))
+    int i = 0;
+    if (!c->table)
+        return nearest(x, c->lowest, c->highest);
+    while (i < 15 && x > 0.5f * (float)(c->table[i] + c->table[i + 1]))
         i++;
-    return nonlinear[i];
+    return c->table[i];
 }
 
 static void weigh(const float *x, int n, float *weight)
@@ -378,9 +304,9 @@ enum { TRIES = 9 }; /* to each side of the scale that just holds the largest num
  * with some scale, the best is sum w x l / sum w l^2, and it takes (sum w x l)^2 / sum w l^2
  * off the squares. The largest number becomes the lowest level, of which there is one more than
  * above zero, or the highest. */
-static float fit_scale(enum esp_dtype dtype, const float *x, int n)
+static float fit_scale(const struct codec *c, const float *x, int n)
 {
-    const float lowest = (float)level(dtype, -1e9f), highest = (float)level(dtype, 1e9f);
+    const float lowest = (float)level(c, -1e9f), highest = (float)level(c, 1e9f);
     float weight[SMALL], largest = 0.0f, best = 0.0f, gain = 0.0f;
     for (int i = 0; i < n; i++)
         if (fabsf(x[i]) > fabsf(largest))
@@ -395,7 +321,7 @@ static float fit_scale(enum esp_dtype dtype, const float *x, int n)
         const float inverse = end * stretch / largest;
         float xl = 0.0f, ll = 0.0f;
         for (int i = 0; i < n; i++) {
-            const float l = (float)level(dtype, x[i] * inverse);
+            const float l = (float)level(c, x[i] * inverse);
             xl += weight[i] * x[i] * l;
             ll += weight[i] * l * l;
         }
@@ -460,9 +386,10 @@ static float inverse_of(float x)
     return x == 0.0f ? 0.0f : 1.0f / x;
 }
 
-static void write_Q8_0(const float *x, uint8_t *block)
+static void write_bytes(const struct codec *c, const float *x, uint8_t *block)
 {
     float largest = 0.0f;
+    (void)c;
     for (int i = 0; i < SMALL; i++)
         largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
     const float d = largest / 127.0f, inverse = inverse_of(d);
@@ -471,38 +398,21 @@ static void write_Q8_0(const float *x, uint8_t *block)
         block[2 + i] = (uint8_t)(int8_t)nearest(x[i] * inverse, -127, 127);
 }
 
-static uint8_t integer_of(enum esp_dtype dtype, int l)
+static uint8_t integer_of(const struct codec *c, int l)
 {
     uint8_t i = 0;
-    if (dtype != ESP_IQ4_NL)
-        return (uint8_t)(l + (dtype == ESP_Q4_0 ? 8 : dtype == ESP_Q5_0 ? 16 : 32));
-    while (nonlinear[i] != l)
+    while (c->table && c->table[i] != l)
         i++;
-    return i;
+    return c->table ? i : (uint8_t)(l - c->lowest);
 }
 
-static void write_small(enum esp_dtype dtype, const float *x, uint8_t *block)
+static void write_small(const struct codec *c, const float *x, uint8_t *block)
 {
     uint8_t q[SMALL];
-    const float inverse = inverse_of(store_half(block, fit_scale(dtype, x, SMALL)));
+    const float inverse = inverse_of(store_half(block, fit_scale(c, x, SMALL)));
     for (int i = 0; i < SMALL; i++)
-        q[i] = integer_of(dtype, level(dtype, x[i] * inverse));
-    store_integers(dtype, block, q);
-}
-
-static void write_Q4_0(const float *x, uint8_t *block)
-{
-    write_small(ESP_Q4_0, x, block);
-}
-
-static void write_Q5_0(const float *x, uint8_t *block)
-{
-    write_small(ESP_Q5_0, x, block);
-}
-
-static void write_IQ4_NL(const float *x, uint8_t *block)
-{
-    write_small(ESP_IQ4_NL, x, block);
+        q[i] = integer_of(c, level(c, x[i] * inverse));
+    store_integers(c, block, SMALL, q);
 }
 
 /* The q whose float is nearest to x, of two as near the one that ends in zero. */
@@ -530,7 +440,7 @@ static float try_power(const float *x, const float *weight, uint8_t e, uint8_t *
 }
 
 /* Of the powers of two near the one that just holds the largest number. */
-static void write_MXFP4(const float *x, uint8_t *block)
+static void write_powers(const struct codec *c, const float *x, uint8_t *block)
 {
     enum { LEAST = 1, MOST = 254 };
     float weight[SMALL], largest = 0.0f, least = INFINITY;
@@ -550,16 +460,15 @@ static void write_MXFP4(const float *x, uint8_t *block)
             memcpy(best, q, sizeof best);
         }
     }
-    store_integers(ESP_MXFP4, block, best);
+    store_integers(c, block, SMALL, best);
 }
 
-static void write_with_minima(enum esp_dtype dtype, const float *x, uint8_t *block)
+static void write_minima(const struct codec *c, const float *x, uint8_t *block)
 {
-    const int high = dtype == ESP_Q4_K ? 15 : 31;
     float scale[8], minimum[8], most = 0.0f, deepest = 0.0f;
     uint8_t q[LARGE];
     for (int i = 0; i < 8; i++) {
-        fit_scale_and_minimum(x + i * SMALL, high, &scale[i], &minimum[i]);
+        fit_scale_and_minimum(x + i * SMALL, c->highest, &scale[i], &minimum[i]);
         most = scale[i] > most ? scale[i] : most;
         deepest = minimum[i] > deepest ? minimum[i] : deepest;
     }
@@ -572,27 +481,17 @@ static void write_with_minima(enum esp_dtype dtype, const float *x, uint8_t *blo
         const float step = inverse_of(d * (float)s), shift = dmin * (float)m;
         store_scale(block + 4, i, s, m);
         for (int j = i * SMALL; j < (i + 1) * SMALL; j++)
-            q[j] = (uint8_t)nearest((x[j] + shift) * step, 0, high);
+            q[j] = (uint8_t)nearest((x[j] + shift) * step, 0, c->highest);
     }
-    store_integers(dtype, block, q);
+    store_integers(c, block, LARGE, q);
 }
 
-static void write_Q4_K(const float *x, uint8_t *block)
-{
-    write_with_minima(ESP_Q4_K, x, block);
-}
-
-static void write_Q5_K(const float *x, uint8_t *block)
-{
-    write_with_minima(ESP_Q5_K, x, block);
-}
-
-static void write_Q6_K(const float *x, uint8_t *block)
+static void write_scales(const struct codec *c, const float *x, uint8_t *block)
 {
     float scale[16], largest = 0.0f;
     uint8_t q[LARGE];
     for (int i = 0; i < 16; i++) {
-        scale[i] = fit_scale(ESP_Q6_K, x + i * 16, 16);
+        scale[i] = fit_scale(c, x + i * 16, 16);
         if (fabsf(scale[i]) > fabsf(largest))
             largest = scale[i];
     }
@@ -602,18 +501,52 @@ static void write_Q6_K(const float *x, uint8_t *block)
         const float step = inverse_of(d * (float)s);
         block[192 + i] = (uint8_t)(int8_t)s;
         for (int j = i * 16; j < (i + 1) * 16; j++)
-            q[j] = integer_of(ESP_Q6_K, level(ESP_Q6_K, x[j] * step));
+            q[j] = integer_of(c, level(c, x[j] * step));
     }
-    store_integers(ESP_Q6_K, block, q);
+    store_integers(c, block, LARGE, q);
+}
+
+/* ------------------------------------------------------------------ the types */
+
+// clang-format off
+static const struct codec
+    codec_Q8_0 = {read_bytes, write_bytes, {0}, {0}, 0, 0, NULL},
+    codec_Q4_0 = {read_small, write_small, {2, 16, 4}, {0}, -8, 7, NULL},
+    codec_Q5_0 = {read_small, write_small, {6, 16, 4}, {2, 1, 1}, -16, 15, NULL},
+    codec_IQ4_NL = {read_small, write_small, {2, 16, 4}, {0}, 0, 0, nonlinear},
+    codec_MXFP4 = {read_small, write_powers, {1, 16, 4}, {0}, 0, 0, doubled},
+    codec_Q4_K = {read_minima, write_minima, {16, 32, 4}, {0}, 0, 15, NULL},
+    codec_Q5_K = {read_minima, write_minima, {48, 32, 4}, {16, 32, 1}, 0, 31, NULL},
+    codec_Q6_K = {read_scales, write_scales, {0, 64, 4}, {128, 32, 2}, -32, 31, NULL};
+// clang-format on
+
+static const struct codec *const codecs[] = {
+#define X(name, ...) [ESP_##name] = &codec_##name,
+    ESP_BLOCK_TYPES(X)
+#undef X
+};
+
+void esp_dequantise(enum esp_dtype dtype, const void *stored, int n, float *out)
+{
+    const uint8_t *p = stored;
+    if (dtype == ESP_F32) {
+        memcpy(out, stored, (size_t)n * sizeof *out);
+        return;
+    }
+    const int numbers = types[dtype].numbers;
+    if (dtype == ESP_F16)
+        for (int i = 0; i < n; i++)
+            out[i] = load_half(p + 2 * i);
+    else if (dtype == ESP_BF16)
+        for (int i = 0; i < n; i++)
+            out[i] = float_from_bits((uint32_t)load_16(p + 2 * i) << 16);
+    else
+        for (int i = 0; i < n; i += numbers, p += types[dtype].bytes)
+            codecs[dtype]->read(codecs[dtype], p, out + i);
 }
 
 void esp_quantise(enum esp_dtype dtype, const float *x, int n, void *stored)
 {
-    static void (*const write[])(const float *, uint8_t *) = {
-#define X(name, ...) [ESP_##name] = write_##name,
-        ESP_BLOCK_TYPES(X)
-#undef X
-    };
     uint8_t *p = stored;
     if (dtype == ESP_F32) {
         memcpy(stored, x, (size_t)n * sizeof *x);
@@ -627,6 +560,6 @@ void esp_quantise(enum esp_dtype dtype, const float *x, int n, void *stored)
             uint16_t bits = float_to_bf16(x[i]);
             memcpy(p, &bits, sizeof bits);
         } else {
-            write[dtype](x + i, p);
+            codecs[dtype]->write(codecs[dtype], x + i, p);
         }
 }

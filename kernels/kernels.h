@@ -78,6 +78,15 @@ struct esp_tensor {
 /* The rotary frequencies of a layer: the model's, its local ones, or none. */
 enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE };
 
+/* The vectors of a layer, which backends keep as floats: the norm before attention, and the
+ * others. */
+#define ESP_FIRST_NORM(X) X(norm1) X(norm1_bias)
+// clang-format off
+#define ESP_OTHER_VECTORS(X)                                                                   \
+    X(norm2) X(norm2_bias) X(norm_attended) X(norm_mlp) X(query_norm) X(key_norm) X(sink_logit)
+// clang-format on
+#define ESP_LAYER_VECTORS(X) ESP_FIRST_NORM(X) ESP_OTHER_VECTORS(X)
+
 struct esp_expert {
     struct esp_tensor gate, gate_bias, up, up_bias; /* (expert_ffn, hidden) */
     struct esp_tensor down, down_bias;              /* (hidden, expert_ffn) */
@@ -188,7 +197,7 @@ struct esp_model_desc {
     /* NULL, or weights on the same backend that outlive these: if their embedding or head is
      * the same tensor, it is shared, not copied. */
     struct esp_weights *lender;
-    /* If the backend has weights_streamed(), layers that do not fit are loaded in every pass:
+    /* Layers that do not fit are loaded in every pass:
      * from host memory if the backend has its own memory, else from their files, which must not
      * change. */
     struct esp_memory_limit limit;
@@ -307,9 +316,12 @@ struct esp_backend {
 };
 struct esp_weights {
     struct esp_backend *backend;
+    const struct esp_model_desc *desc;
+    size_t bytes; /* memory that they take */
 };
 struct esp_cache {
     struct esp_weights *weights;
+    size_t bytes;
 };
 struct esp_rows {
     struct esp_backend *backend;
@@ -345,12 +357,10 @@ struct esp_backend_ops {
      * the batch. And precise products: without it, the CPU rounds activations to 8 bits instead
      * of 16 if some weights have fewer than 8. NULL: nothing changes. */
     void (*set_exact)(struct esp_backend *backend, bool exact);
-    /* For a backend with its own memory: free bytes, and the bytes that weights (with a limit:
-     * the most that fits in it, or the minimum), a cache or rows will take. */
+    /* For a backend with its own memory: free bytes, and the bytes that weights will take (with
+     * a limit: the most that fits in it, or the minimum). */
     size_t (*memory_free)(const struct esp_backend *backend);
     size_t (*weights_need)(const struct esp_model_desc *desc);
-    size_t (*cache_need)(const struct esp_model_desc *desc, int rows, int max_batch);
-    size_t (*rows_need)(int capacity, int vocabulary);
     /* Timing on a device, because the host's clock cannot time asynchronous calls. mark()
      * queues a time stamp of the device in slot 0..ESP_MARKS-1; between() waits for the later
      * of two marks and returns the seconds between them. */
@@ -365,33 +375,9 @@ struct esp_backend_ops {
     int (*time_kernels)(struct esp_cache *cache, const struct esp_batch *batch,
                         struct esp_kernel_time *kernel, int most);
 
-    /* Copies (repacks) the weights that `desc` points to. `desc` must outlive the copy; its
-     * tensors are not read again. ESP_E_CANCELLED if `progress` returned false. */
-    int (*weights_open)(struct esp_weights **weights, struct esp_backend *backend,
-                        const struct esp_model_desc *desc, esp_progress *progress, void *user,
-                        char *err, size_t errlen);
-    void (*weights_close)(struct esp_weights *weights);
-    size_t (*weights_bytes)(const struct esp_weights *weights);
-    /* False: the weights have no limit, or fit in it. NULL: the backend knows no limits. */
-    bool (*weights_streamed)(const struct esp_weights *weights, struct esp_streamed *streamed);
-
-    /* A cache of `rows` rows for batches of at most `max_batch` rows. */
-    int (*cache_open)(struct esp_cache **cache, struct esp_weights *weights, int rows,
-                      int max_batch, char *err, size_t errlen);
-    void (*cache_close)(struct esp_cache *cache);
-    size_t (*cache_bytes)(const struct esp_cache *cache);
-
-    /* A matrix (capacity, vocabulary) of float32: of logits, probabilities or hidden states.
-     */
-    int (*rows_open)(struct esp_rows **rows, struct esp_backend *backend, int capacity,
-                     int vocabulary, char *err, size_t errlen);
-    void (*rows_close)(struct esp_rows *rows);
-
-    int (*forward)(struct esp_cache *cache, const struct esp_batch *batch);
-    /* Compaction: cache row which[i] becomes row first + i. which ascends, which[i] >= first +
-     * i. */
-    int (*keep)(struct esp_cache *cache, int first, const int32_t *which, int count);
-
+#define X(result, name, ...) result (*name)(__VA_ARGS__);
+#include "kernels/model_ops.def"
+#undef X
 #define X(name, ...) int (*name)(__VA_ARGS__);
 #include "kernels/row_ops.def"
 #undef X

@@ -44,13 +44,19 @@ static size_t stored_row(const struct esp_tensor *t, int row, int *run)
     return at;
 }
 
-/* Bytes at `offset` of the tensor's data. */
+/* Bytes at `offset` in a file, or without a file in memory. */
+static void read_bytes(struct esp_tensor_file *file, size_t begin, const void *data,
+                       size_t offset, void *to, size_t size)
+{
+    if (file)
+        esp_tensor_file_read(file, begin + offset, to, size);
+    else
+        memcpy(to, (const char *)data + offset, size);
+}
+
 static void read_stored(const struct esp_tensor *t, size_t offset, void *to, size_t size)
 {
-    if (t->source)
-        esp_tensor_file_read(t->source, t->offset + offset, to, size);
-    else
-        memcpy(to, (const char *)t->data + offset, size);
+    read_bytes(t->source, t->offset, t->data, offset, to, size);
 }
 
 /* piece (columns, length), of which every step-th number is a row's, becomes `columns` of the
@@ -112,14 +118,6 @@ static void join_scales(unsigned char *to, const unsigned char *blocks,
     }
 }
 
-static void read_scales(const struct esp_tensor *t, size_t offset, void *to, size_t size)
-{
-    if (t->scale_source)
-        esp_tensor_file_read(t->scale_source, t->scale_offset + offset, to, size);
-    else
-        memcpy(to, (const char *)t->scales + offset, size);
-}
-
 static void copy_joined(const struct esp_tensor *t, int row, int count, unsigned char *to)
 {
     enum { MOST = 1024, BYTES = 16 };
@@ -130,7 +128,7 @@ static void copy_joined(const struct esp_tensor *t, int row, int count, unsigned
             const size_t at = (size_t)(row + i) * step_of(t) * blocks + b;
             n = blocks - b < MOST ? blocks - b : MOST;
             read_stored(t, at * BYTES, block, n * BYTES);
-            read_scales(t, at, scale, n);
+            read_bytes(t->scale_source, t->scale_offset, t->scales, at, scale, n);
             join_scales(to, block, scale, n);
         }
 }
@@ -153,24 +151,19 @@ static void copy_interleaved(const struct esp_tensor *t, size_t row_bytes, int r
 static void copy_stored(const struct esp_tensor *t, int columns, int row, int count, void *to)
 {
     const size_t row_bytes = esp_dtype_row_bytes(t->dtype, columns);
-    if (t->transposed > 0) {
+    if (t->transposed > 0)
         copy_transposed(t, row, count, to);
-        return;
-    }
-    if (t->scales) {
+    else if (t->scales)
         copy_joined(t, row, count, to);
-        return;
-    }
-    if (t->block == 1 && t->paired == 0 && row_bytes <= 64) {
+    else if (t->block == 1 && t->paired == 0 && row_bytes <= 64)
         copy_interleaved(t, row_bytes, row, count, to);
-        return;
-    }
-    for (int run; count > 0; row += run, count -= run) {
-        size_t at = stored_row(t, row, &run);
-        run = count < run ? count : run;
-        read_stored(t, at * row_bytes, to, (size_t)run * row_bytes);
-        to = (char *)to + (size_t)run * row_bytes;
-    }
+    else
+        for (int run; count > 0; row += run, count -= run) {
+            size_t at = stored_row(t, row, &run);
+            run = count < run ? count : run;
+            read_stored(t, at * row_bytes, to, (size_t)run * row_bytes);
+            to = (char *)to + (size_t)run * row_bytes;
+        }
 }
 
 /* A number of BF16 is the upper half of one of F32, so a power of two divides both without
@@ -242,6 +235,60 @@ void esp_tensor_read_row(const struct esp_tensor *tensor, int row, float *out)
     esp_tensor_read_rows(tensor, row, 1, out);
 }
 
+bool esp_tensor_same(const struct esp_tensor *a, const struct esp_tensor *b)
+{
+    return a->data == b->data && a->source == b->source && a->offset == b->offset &&
+           a->dtype == b->dtype && a->block == b->block && a->stride == b->stride &&
+           a->paired == b->paired && a->stored_rows == b->stored_rows &&
+           a->stored_columns == b->stored_columns && a->divisor == b->divisor;
+}
+
+bool esp_model_desc_lent(const struct esp_model_desc *d, const struct esp_tensor *t)
+{
+    const struct esp_model_desc *lender = d->lender ? d->lender->desc : NULL;
+    return lender && esp_tensor_same(t, t == &d->head ? &lender->head : &lender->embedding);
+}
+
+size_t esp_memory_limit_left(const struct esp_memory_limit *limit)
+{
+    return limit->bytes == 0              ? SIZE_MAX
+           : limit->bytes > limit->others ? limit->bytes - limit->others
+                                          : 0;
+}
+
+bool esp_layer_is_streamed(int layer, int layers, int count)
+{
+    const int64_t before = (int64_t)layer * count / layers;
+    return ((int64_t)layer + 1) * count / layers > before;
+}
+
+int esp_model_desc_widest(const struct esp_model_desc *d)
+{
+    const int widths[] = {d->hidden,     d->ffn,        d->heads * d->head_dim,
+                          d->expert_ffn, d->fc.columns, d->layer[0].query.columns};
+    int most = 0;
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        most = widths[i] > most ? widths[i] : most;
+    return most;
+}
+
+bool esp_model_desc_has_branch(const struct esp_model_desc *d)
+{
+    bool any = d->residual_scale != 0;
+    for (int i = 0; i < d->layers; i++)
+        any = any || d->layer[i].norm_attended.data || d->layer[i].norm_mlp.data;
+    return any;
+}
+
+int esp_model_desc_joined(const struct esp_model_desc *d)
+{
+    if (d->reads == ESP_READS_EAGLE)
+        return d->hidden + d->input;
+    return d->reads == ESP_READS_TOKENS ? 0
+           : d->input > 2 * d->hidden   ? d->input
+                                        : 2 * d->hidden;
+}
+
 /* ------------------------------------------------------------------ checking */
 
 static bool fits_together(const struct esp_model_desc *d)
@@ -262,13 +309,14 @@ static bool fits_together(const struct esp_model_desc *d)
 }
 
 struct checker {
-    int layer; /* -1: outside the layers */
+    int layer;  /* -1: outside the layers */
+    int status; /* the first failure; nothing is checked after it */
     char *err;
     size_t errlen;
 };
 
-static int check(const struct checker *c, const struct esp_tensor *t, const char *name,
-                 int rows, int columns)
+static void check(struct checker *c, const struct esp_tensor *t, const char *name, int rows,
+                  int columns)
 {
     const bool known = (unsigned)t->dtype < ESP_DTYPE_COUNT;
     const bool fits =
@@ -277,47 +325,53 @@ static int check(const struct checker *c, const struct esp_tensor *t, const char
         (t->transposed == 0 || (((size_t)rows - 1) * step_of(t) < (size_t)t->transposed &&
                                 !esp_dtype_quantised(t->dtype))) &&
         (!t->scales || (t->dtype == ESP_MXFP4 && (t->block == 1 || t->block == rows)));
-    if (fits && columns % esp_dtype_block(t->dtype) == 0)
-        return 0;
+    if (c->status < 0 || (fits && columns % esp_dtype_block(t->dtype) == 0))
+        return;
     char where[32] = "";
     if (c->layer >= 0)
         snprintf(where, sizeof where, " of layer %d", c->layer);
+    c->status = ESP_E_FORMAT;
     if (!t->data)
-        return esp_fail(c->err, c->errlen, ESP_E_FORMAT, "the model has no %s%s", name, where);
-    if (!known)
-        return esp_fail(c->err, c->errlen, ESP_E_UNSUPPORTED,
-                        "%s%s is of type number %d, which is not known", name, where,
-                        (int)t->dtype);
-    if (fits)
-        return esp_fail(c->err, c->errlen, ESP_E_FORMAT,
-                        "%s%s has %d columns, which blocks of %d (%s) do not divide", name,
-                        where, columns, esp_dtype_block(t->dtype), esp_dtype_name(t->dtype));
-    return esp_fail(c->err, c->errlen, ESP_E_FORMAT,
-                    "%s%s has the shape (%d, %d), not (%d, %d)", name, where, t->rows,
-                    t->columns, rows, columns);
+        esp_fail(c->err, c->errlen, ESP_E_FORMAT, "the model has no %s%s", name, where);
+    else if (!known)
+        c->status = esp_fail(c->err, c->errlen, ESP_E_UNSUPPORTED,
+                             "%s%s is of type number %d, which is not known", name, where,
+                             (int)t->dtype);
+    else if (fits)
+        esp_fail(c->err, c->errlen, ESP_E_FORMAT,
+                 "%s%s has %d columns, which blocks of %d (%s) do not divide", name, where,
+                 columns, esp_dtype_block(t->dtype), esp_dtype_name(t->dtype));
+    else
+        esp_fail(c->err, c->errlen, ESP_E_FORMAT, "%s%s has the shape (%d, %d), not (%d, %d)",
+                 name, where, t->rows, t->columns, rows, columns);
 }
 
-static int check_matrix(const struct checker *c, const struct esp_tensor *t,
-                        const struct esp_tensor *bias, const char *name, int rows, int columns)
+static void check_if_there(struct checker *c, const struct esp_tensor *t, const char *name,
+                           int rows)
 {
-    int status = check(c, t, name, rows, columns);
-    return status == 0 && bias->data ? check(c, bias, "a bias", rows, 1) : status;
+    if (t->data)
+        check(c, t, name, rows, 1);
 }
 
-static int check_norm(const struct checker *c, const struct esp_tensor *t,
-                      const struct esp_tensor *bias, int n)
+static void check_matrix(struct checker *c, const struct esp_tensor *t,
+                         const struct esp_tensor *bias, const char *name, int rows, int columns)
 {
-    int status = check(c, t, "a norm weight", n, 1);
-    return status == 0 && bias->data ? check(c, bias, "a norm bias", n, 1) : status;
+    check(c, t, name, rows, columns);
+    check_if_there(c, bias, "a bias", rows);
+}
+
+static void check_norm(struct checker *c, const struct esp_tensor *t,
+                       const struct esp_tensor *bias, int n)
+{
+    check(c, t, "a norm weight", n, 1);
+    check_if_there(c, bias, "a norm bias", n);
 }
 
 /* The norm of query or key is of each head, or of all together. */
-static int check_head_norm(const struct checker *c, const struct esp_tensor *t,
-                           const char *name, int heads, int head_dim)
+static void check_head_norm(struct checker *c, const struct esp_tensor *t, const char *name,
+                            int heads, int head_dim)
 {
-    if (!t->data)
-        return 0;
-    return check(c, t, name, t->rows == head_dim ? head_dim : heads * head_dim, 1);
+    check_if_there(c, t, name, t->rows == head_dim ? head_dim : heads * head_dim);
 }
 
 /* A draft head may do without: see enum esp_reads. */
@@ -326,80 +380,56 @@ static bool needs_norm(const struct esp_model_desc *d, const struct esp_tensor *
     return d->reads != ESP_READS_EAGLE || weight->data;
 }
 
-static int check_experts(const struct checker *c, const struct esp_model_desc *d,
-                         const struct esp_layer *l)
+static void check_experts(struct checker *c, const struct esp_model_desc *d,
+                          const struct esp_layer *l)
 {
     if (d->experts < 1 || d->experts_used < 1 || d->experts_used > d->experts ||
         d->expert_ffn < 1 || d->expert_ffn > INT32_MAX / 2 || !l->expert ||
-        !esp_gated(d->activation))
-        return esp_fail(c->err, c->errlen, ESP_E_FORMAT,
-                        "%d of %d experts of width %d in layer %d do not fit together",
-                        d->experts_used, d->experts, d->expert_ffn, c->layer);
-    int status =
-        check_matrix(c, &l->router, &l->router_bias, "the router", d->experts, d->hidden);
-    for (int i = 0; i < d->experts && status == 0; i++) {
-        const struct esp_expert *e = &l->expert[i];
-        status =
-            check_matrix(c, &e->gate, &e->gate_bias, "an expert", d->expert_ffn, d->hidden);
-        if (status == 0)
-            status =
-                check_matrix(c, &e->up, &e->up_bias, "an expert", d->expert_ffn, d->hidden);
-        if (status == 0)
-            status =
-                check_matrix(c, &e->down, &e->down_bias, "an expert", d->hidden, d->expert_ffn);
+        !esp_gated(d->activation)) {
+        if (c->status == 0)
+            c->status = esp_fail(c->err, c->errlen, ESP_E_FORMAT,
+                                 "%d of %d experts of width %d in layer %d do not fit together",
+                                 d->experts_used, d->experts, d->expert_ffn, c->layer);
+        return;
     }
-    return status;
+    check_matrix(c, &l->router, &l->router_bias, "the router", d->experts, d->hidden);
+    for (int i = 0; i < d->experts; i++) {
+        const struct esp_expert *e = &l->expert[i];
+        check_matrix(c, &e->gate, &e->gate_bias, "an expert", d->expert_ffn, d->hidden);
+        check_matrix(c, &e->up, &e->up_bias, "an expert", d->expert_ffn, d->hidden);
+        check_matrix(c, &e->down, &e->down_bias, "an expert", d->hidden, d->expert_ffn);
+    }
 }
 
-static int check_layer(const struct checker *c, const struct esp_model_desc *d,
-                       const struct esp_layer *l)
+static void check_layer(struct checker *c, const struct esp_model_desc *d,
+                        const struct esp_layer *l)
 {
     const int q = d->heads * d->head_dim, kv = d->kv_heads * d->head_dim;
     const int read = d->reads == ESP_READS_EAGLE3 ? 2 * d->hidden : d->hidden;
-    const struct {
-        const struct esp_tensor *tensor, *bias;
-        const char *name;
-        int rows, columns;
-    } matrices[] = {
-        {&l->query, &l->query_bias, "the query matrix", q, read},
-        {&l->key, &l->key_bias, "the key matrix", kv, read},
-        {&l->value, &l->value_bias, "the value matrix", kv, read},
-        {&l->output, &l->output_bias, "the output matrix", d->hidden, q},
-        /* of the MLP: */
-        {&l->gate, &l->gate_bias, "the gate matrix", d->ffn, d->hidden},
-        {&l->up, &l->up_bias, "the up matrix", d->ffn, d->hidden},
-        {&l->down, &l->down_bias, "the down matrix", d->hidden, d->ffn},
-    };
-    int status = ESP_OK;
-    if (l->norm_attended.data)
-        status = check(c, &l->norm_attended, "a norm weight", d->hidden, 1);
-    if (status == 0 && l->norm_mlp.data)
-        status = check(c, &l->norm_mlp, "a norm weight", d->hidden, 1);
-    if (status == 0 && (l->norm1.data || !l->norm_attended.data) &&
-        (c->layer > 0 || needs_norm(d, &l->norm1)))
-        status = check_norm(c, &l->norm1, &l->norm1_bias, d->hidden);
-    if (status == 0)
-        status = check_head_norm(c, &l->query_norm, "the norm of the queries", d->heads,
-                                 d->head_dim);
-    if (status == 0)
-        status =
-            check_head_norm(c, &l->key_norm, "the norm of the keys", d->kv_heads, d->head_dim);
-    if (status == 0 && l->sink_logit.data)
-        status = check(c, &l->sink_logit, "the logits of the sinks", d->heads, 1);
-    if (status == 0 && (l->norm2.data || !l->norm_mlp.data))
-        status = check_norm(c, &l->norm2, &l->norm2_bias, d->hidden);
-    if (status == 0 && l->rotation == ESP_ROTATION_LOCAL && !d->local_inverse_frequency)
-        status = esp_fail(c->err, c->errlen, ESP_E_FORMAT,
-                          "the model has no local frequencies for layer %d", c->layer);
-    const bool mixed = l->router.data != NULL;
-    if (status == 0 && mixed)
-        status = check_experts(c, d, l);
-    const size_t count = sizeof matrices / sizeof *matrices - (mixed ? 3 : 0);
-    for (size_t i = 0; i < count && status == 0; i++)
-        if (matrices[i].tensor != &l->gate || esp_gated(d->activation))
-            status = check_matrix(c, matrices[i].tensor, matrices[i].bias, matrices[i].name,
-                                  matrices[i].rows, matrices[i].columns);
-    return status;
+    check_if_there(c, &l->norm_attended, "a norm weight", d->hidden);
+    check_if_there(c, &l->norm_mlp, "a norm weight", d->hidden);
+    if ((l->norm1.data || !l->norm_attended.data) && (c->layer > 0 || needs_norm(d, &l->norm1)))
+        check_norm(c, &l->norm1, &l->norm1_bias, d->hidden);
+    check_head_norm(c, &l->query_norm, "the norm of the queries", d->heads, d->head_dim);
+    check_head_norm(c, &l->key_norm, "the norm of the keys", d->kv_heads, d->head_dim);
+    check_if_there(c, &l->sink_logit, "the logits of the sinks", d->heads);
+    if (l->norm2.data || !l->norm_mlp.data)
+        check_norm(c, &l->norm2, &l->norm2_bias, d->hidden);
+    if (c->status == 0 && l->rotation == ESP_ROTATION_LOCAL && !d->local_inverse_frequency)
+        c->status = esp_fail(c->err, c->errlen, ESP_E_FORMAT,
+                             "the model has no local frequencies for layer %d", c->layer);
+    if (l->router.data)
+        check_experts(c, d, l);
+    check_matrix(c, &l->query, &l->query_bias, "the query matrix", q, read);
+    check_matrix(c, &l->key, &l->key_bias, "the key matrix", kv, read);
+    check_matrix(c, &l->value, &l->value_bias, "the value matrix", kv, read);
+    check_matrix(c, &l->output, &l->output_bias, "the output matrix", d->hidden, q);
+    if (l->router.data)
+        return;
+    if (esp_gated(d->activation))
+        check_matrix(c, &l->gate, &l->gate_bias, "the gate matrix", d->ffn, d->hidden);
+    check_matrix(c, &l->up, &l->up_bias, "the up matrix", d->ffn, d->hidden);
+    check_matrix(c, &l->down, &l->down_bias, "the down matrix", d->hidden, d->ffn);
 }
 
 static bool tokens_ascend(const struct esp_model_desc *d)
@@ -411,13 +441,13 @@ static bool tokens_ascend(const struct esp_model_desc *d)
     return true;
 }
 
-static int check_draft_head(const struct checker *c, const struct esp_model_desc *d)
+static void check_draft_head(struct checker *c, const struct esp_model_desc *d)
 {
     const bool eagle3 = d->reads == ESP_READS_EAGLE3;
-    int status = check_matrix(c, &d->fc, &d->fc_bias, "the fc matrix", d->hidden,
-                              eagle3 ? d->input : d->hidden + d->input);
-    return status == 0 && eagle3 ? check(c, &d->norm_input, "a norm weight", d->hidden, 1)
-                                 : status;
+    check_matrix(c, &d->fc, &d->fc_bias, "the fc matrix", d->hidden,
+                 eagle3 ? d->input : d->hidden + d->input);
+    if (eagle3)
+        check(c, &d->norm_input, "a norm weight", d->hidden, 1);
 }
 
 int esp_model_desc_check(const struct esp_model_desc *d, char *err, size_t errlen)
@@ -429,22 +459,21 @@ int esp_model_desc_check(const struct esp_model_desc *d, char *err, size_t errle
                         "head_dim %d, rotary %d, ffn %d, vocabulary %d) do not fit together",
                         d->layers, d->hidden, d->heads, d->kv_heads, d->head_dim, d->rotary,
                         d->ffn, d->vocabulary);
-    int status = check(&c, &d->embedding, "the embedding", d->vocabulary, d->hidden);
-    if (status == 0)
-        status = check(&c, &d->head, "the head matrix", d->outputs, d->hidden);
-    if (status == 0 && d->output_token && !tokens_ascend(d))
-        status = esp_fail(err, errlen, ESP_E_FORMAT,
-                          "the tokens that get logits are not ascending tokens of the model");
-    if (status == 0 && needs_norm(d, &d->norm_final))
-        status = check_norm(&c, &d->norm_final, &d->norm_final_bias, d->hidden);
-    if (status == 0 && d->position_embedding.data)
-        status = check(&c, &d->position_embedding, "the embedding of positions",
-                       d->position_embedding.rows, d->hidden);
-    if (status == 0 && d->reads != ESP_READS_TOKENS)
-        status = check_draft_head(&c, d);
-    for (c.layer = 0; c.layer < d->layers && status == 0; c.layer++)
-        status = check_layer(&c, d, &d->layer[c.layer]);
-    return status;
+    check(&c, &d->embedding, "the embedding", d->vocabulary, d->hidden);
+    check(&c, &d->head, "the head matrix", d->outputs, d->hidden);
+    if (c.status == 0 && d->output_token && !tokens_ascend(d))
+        c.status = esp_fail(err, errlen, ESP_E_FORMAT,
+                            "the tokens that get logits are not ascending tokens of the model");
+    if (needs_norm(d, &d->norm_final))
+        check_norm(&c, &d->norm_final, &d->norm_final_bias, d->hidden);
+    if (d->position_embedding.data)
+        check(&c, &d->position_embedding, "the embedding of positions",
+              d->position_embedding.rows, d->hidden);
+    if (d->reads != ESP_READS_TOKENS)
+        check_draft_head(&c, d);
+    for (c.layer = 0; c.layer < d->layers && c.status == 0; c.layer++)
+        check_layer(&c, d, &d->layer[c.layer]);
+    return c.status;
 }
 
 const char *esp_model_desc_special(const struct esp_model_desc *d)

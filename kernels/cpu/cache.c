@@ -4,8 +4,9 @@
  * see attention.c for why. Both are float32. All memory of a forward pass is allocated here,
  * once.
  */
+#include "kernels/batch.h"
 #include "kernels/cpu/cpu.h"
-
+#include "kernels/model_desc.h"
 #include "kernels/status.h"
 
 #include <stdlib.h>
@@ -18,19 +19,10 @@ struct buffer {
 
 enum { BUFFERS = 35 };
 
-/* Are the outputs of attention and MLP stored before they are added? */
-static bool has_branch(const struct esp_model_desc *d)
-{
-    bool any = d->residual_scale != 0 || d->experts > 0;
-    for (int i = 0; i < d->layers; i++)
-        any |= d->layer[i].norm_attended.data || d->layer[i].norm_mlp.data;
-    return any;
-}
-
 static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
 {
     const struct esp_cpu_weights *w = (const struct esp_cpu_weights *)c->base.weights;
-    const struct esp_model_desc *d = w->desc;
+    const struct esp_model_desc *d = w->base.desc;
     const size_t threads = (size_t)((struct esp_cpu_backend *)w->base.backend)->threads;
     const size_t batch = (size_t)c->max_batch, rows = (size_t)c->blocks * ESP_LANES;
     const size_t heads = (size_t)d->layers * (size_t)d->kv_heads, f = sizeof(float);
@@ -46,7 +38,7 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&c->key, batch, c->kv_width, f},
         {&c->value, batch, c->kv_width, f},
         {&c->gate, batch, c->ffn, f},
-        {&c->branch, has_branch(d) ? batch : 0, c->hidden, f},
+        {&c->branch, esp_model_desc_has_branch(d) || d->experts > 0 ? batch : 0, c->hidden, f},
         {&c->cosine, batch + 1, turns, f},
         {&c->sine, batch + 1, turns, f},
         {&c->normed.x, batch, c->hidden, f},
@@ -81,7 +73,7 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
 static void set_sizes(struct esp_cpu_cache *c, struct esp_weights *weights, int rows,
                       int max_batch)
 {
-    const struct esp_model_desc *d = ((struct esp_cpu_weights *)weights)->desc;
+    const struct esp_model_desc *d = weights->desc;
     c->base.weights = weights;
     c->rows = rows;
     c->max_batch = max_batch < rows ? max_batch : rows;
@@ -98,11 +90,7 @@ static void set_sizes(struct esp_cpu_cache *c, struct esp_weights *weights, int 
     c->expert_in.stride = c->hidden;
     c->normed.bytes = c->attended.bytes = c->up.bytes = c->expert_in.bytes = c->joined.bytes =
         ((const struct esp_cpu_weights *)weights)->cut_bytes;
-    if (d->reads == ESP_READS_EAGLE3)
-        c->joined.stride =
-            esp_cpu_pad(d->input > 2 * d->hidden ? d->input : 2 * d->hidden, ESP_PANEL);
-    else if (d->reads == ESP_READS_EAGLE)
-        c->joined.stride = esp_cpu_pad(d->hidden + d->input, ESP_PANEL);
+    c->joined.stride = esp_cpu_pad(esp_model_desc_joined(d), ESP_PANEL);
 }
 
 int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
@@ -131,7 +119,7 @@ int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, in
                 "not enough memory for a cache of %d rows: choose a smaller context", rows);
         }
         memcpy(list[i].where, &memory, sizeof memory);
-        c->bytes += count * list[i].size;
+        c->base.bytes += count * list[i].size;
     }
     *cache = &c->base;
     return 0;
@@ -156,7 +144,7 @@ void esp_cpu_cache_close(struct esp_cache *cache)
 size_t esp_cpu_cache_need(const struct esp_model_desc *desc, int rows, int max_batch)
 {
     struct esp_cpu_backend cpu = {.threads = esp_pool_cores()};
-    struct esp_cpu_weights w = {.base = {&cpu.base}, .desc = desc, .split = true, .cut = true};
+    struct esp_cpu_weights w = {.base = {&cpu.base, desc, 0}, .split = true, .cut = true};
     struct esp_cpu_cache c = {.rows = 0};
     struct buffer list[BUFFERS];
     size_t bytes = 0;
@@ -165,11 +153,6 @@ size_t esp_cpu_cache_need(const struct esp_model_desc *desc, int rows, int max_b
     for (int i = 0; i < BUFFERS; i++)
         bytes += list[i].count * list[i].each * list[i].size;
     return bytes;
-}
-
-size_t esp_cpu_cache_bytes(const struct esp_cache *cache)
-{
-    return ((const struct esp_cpu_cache *)cache)->bytes;
 }
 
 static void move_row(const struct esp_cpu_cache *c, size_t head_dim, float *k, float *v,
@@ -198,13 +181,9 @@ static int whole_blocks(const int32_t *which, int count, int to)
 int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
-    const struct esp_model_desc *d = ((struct esp_cpu_weights *)c->base.weights)->desc;
-    if (first < 0 || count < 0 || first > c->rows || count > c->rows - first)
+    const struct esp_model_desc *d = c->base.weights->desc;
+    if (!esp_keep_fits(c->rows, first, which, count))
         return ESP_E_ARGUMENT;
-    for (int i = 0; i < count; i++)
-        if (which[i] < first + i || which[i] >= c->rows || (i > 0 && which[i] <= which[i - 1]))
-            return ESP_E_ARGUMENT;
-
     const size_t rows = (size_t)c->blocks * ESP_LANES, head_dim = (size_t)d->head_dim;
     for (int head = 0; head < d->layers * d->kv_heads; head++) {
         float *k = c->k + (size_t)head * rows * head_dim;

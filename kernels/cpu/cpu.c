@@ -144,12 +144,11 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
     if (!chosen)
         return refuse(isa, err, errlen);
     struct esp_cpu_backend *cpu = calloc(1, sizeof *cpu);
-    if (!cpu)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to open the CPU backend");
     if (threads == 0)
         threads = esp_pool_cores();
-    cpu->pool = esp_pool_open(threads < MAX_THREADS ? threads : MAX_THREADS);
-    if (!cpu->pool) {
+    if (cpu)
+        cpu->pool = esp_pool_open(threads < MAX_THREADS ? threads : MAX_THREADS);
+    if (!cpu || !cpu->pool) {
         free(cpu);
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to open the CPU backend");
     }
@@ -204,19 +203,9 @@ const struct esp_backend_ops esp_backend_cpu = {
     .device = device,
     .failure = failure,
     .set_exact = set_exact,
-    .cache_need = esp_cpu_cache_need,
-    .rows_need = esp_cpu_rows_need,
-    .weights_open = esp_cpu_weights_open,
-    .weights_close = esp_cpu_weights_close,
-    .weights_bytes = esp_cpu_weights_bytes,
-    .weights_streamed = esp_cpu_weights_streamed,
-    .cache_open = esp_cpu_cache_open,
-    .cache_close = esp_cpu_cache_close,
-    .cache_bytes = esp_cpu_cache_bytes,
-    .rows_open = esp_cpu_rows_open,
-    .rows_close = esp_cpu_rows_close,
-    .forward = esp_cpu_forward,
-    .keep = esp_cpu_keep,
+#define X(result, name, ...) .name = esp_cpu_##name,
+#include "kernels/model_ops.def"
+#undef X
 #define X(name, ...) .name = esp_cpu_##name,
 #include "kernels/row_ops.def"
 #undef X

@@ -31,11 +31,9 @@ struct esp_cpu_expert {
 };
 
 struct esp_cpu_layer {
-    /* (hidden), padded; a bias may be NULL */
-    const float *norm1, *norm1_bias, *norm2, *norm2_bias;
-    const float *norm_attended, *norm_mlp;
-    const float *query_norm, *key_norm; /* (head_dim), or padded of all heads, or NULL */
-    const float *sink_logit;            /* (heads), padded, or NULL */
+#define X(name) const float *name; /* padded, or NULL */
+    ESP_LAYER_VECTORS(X)
+#undef X
     struct esp_packed query, key, value, output, gate, up, down;
     struct esp_packed router;
     struct esp_cpu_expert *expert; /* (experts), or NULL */
@@ -43,7 +41,6 @@ struct esp_cpu_layer {
 
 struct esp_cpu_weights {
     struct esp_weights base;
-    const struct esp_model_desc *desc;
     struct esp_cpu_layer *layer; /* (layers) */
     const float *norm_final, *norm_final_bias, *norm_input;
     struct esp_packed head, fc;
@@ -54,7 +51,6 @@ struct esp_cpu_weights {
     bool split, cut, cut_bytes;    /* products need vectors split; as integers; of 8 bits */
     double work_layers, work_head; /* multiply-adds for one row */
     void *memory;
-    size_t bytes;
     /* With a memory limit; else NULL. */
     struct esp_cpu_stream *stream;
     char *packing; /* (threads, packing_bytes) for esp_cpu_pack_stored() */
@@ -68,7 +64,6 @@ struct esp_cpu_cache {
     size_t v_stride; /* head_dim, padded to 16 */
     float *k;        /* (layer, kv_head, block, head_dim, 16) */
     float *v;        /* (layer, kv_head, block * 16, v_stride) */
-    size_t bytes;
 
     /* Buffers of a forward pass; every width is padded to ESP_PANEL. */
     size_t hidden, q_width, kv_width, ffn; /* padded widths */
@@ -103,6 +98,12 @@ struct esp_cpu_rows {
     float *data;   /* (capacity, stride) */
     void *scratch; /* (threads, 2 * vocabulary) 32-bit words */
 };
+
+static inline float *esp_cpu_row(const struct esp_rows *rows, int which)
+{
+    const struct esp_cpu_rows *r = (const struct esp_cpu_rows *)rows;
+    return r->data + (size_t)which * r->stride;
+}
 
 /* Opens a backend with this instruction set (a name below); NULL: the best one. ESP_E_DEVICE if
  * the processor lacks it. threads = 0: one per core; any other number of threads is started,
@@ -158,26 +159,9 @@ void esp_cpu_packed_row(const struct esp_packed *w, int row, float *out);
 /* Requests large pages: they save the product most of its TLB misses. */
 void esp_cpu_use_huge_pages(char *memory, size_t bytes);
 void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *out);
-int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backend,
-                         const struct esp_model_desc *desc, esp_progress *progress, void *user,
-                         char *err, size_t errlen);
-void esp_cpu_weights_close(struct esp_weights *weights);
-size_t esp_cpu_weights_bytes(const struct esp_weights *weights);
-bool esp_cpu_weights_streamed(const struct esp_weights *weights, struct esp_streamed *streamed);
-
-int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
-                       int max_batch, char *err, size_t errlen);
-void esp_cpu_cache_close(struct esp_cache *cache);
-size_t esp_cpu_cache_bytes(const struct esp_cache *cache);
-size_t esp_cpu_cache_need(const struct esp_model_desc *desc, int rows, int max_batch);
-int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int count);
-
-int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch);
-
-int esp_cpu_rows_open(struct esp_rows **rows, struct esp_backend *backend, int capacity,
-                      int vocabulary, char *err, size_t errlen);
-void esp_cpu_rows_close(struct esp_rows *rows);
-size_t esp_cpu_rows_need(int capacity, int vocabulary);
+#define X(result, name, ...) result esp_cpu_##name(__VA_ARGS__);
+#include "kernels/model_ops.def"
+#undef X
 #define X(name, ...) int esp_cpu_##name(__VA_ARGS__);
 #include "kernels/row_ops.def"
 #undef X

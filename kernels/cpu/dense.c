@@ -17,14 +17,6 @@ struct esp_dense {
     float *bias;
 };
 
-/* Rounds to nearest, ties to even. */
-static uint16_t to_bf16(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
-}
-
 /* Outputs j and j + 16 of a panel share a word: see struct esp_packed. */
 static void pack(struct esp_dense *d, const float *weights)
 {
@@ -33,8 +25,9 @@ static void pack(struct esp_dense *d, const float *weights)
         for (int r = 0; r < d->w.rows; r++) {
             const int panel = r / ESP_PANEL, j = r % ESP_PANEL;
             const int at = j < ESP_LANES ? 2 * j : 2 * (j - ESP_LANES) + 1;
-            to[((size_t)panel * (size_t)d->w.columns + (size_t)c) * ESP_PANEL + (size_t)at] =
-                to_bf16(weights[(size_t)c * (size_t)d->w.rows + (size_t)r]);
+            const size_t column = (size_t)panel * (size_t)d->w.columns + (size_t)c;
+            esp_quantise(ESP_BF16, &weights[(size_t)c * (size_t)d->w.rows + (size_t)r], 1,
+                         &to[column * ESP_PANEL + (size_t)at]);
         }
 }
 
@@ -70,11 +63,6 @@ void esp_dense_close(struct esp_dense *d)
     if (d->bias)
         esp_cpu_free(d->bias);
     free(d);
-}
-
-int esp_dense_room(const struct esp_dense *d)
-{
-    return d->w.panels * ESP_PANEL;
 }
 
 void esp_dense_apply(const struct esp_dense *d, const float *x, float *y)

@@ -101,20 +101,16 @@ static void read_row(const struct esp_cpu_pass *p, int row)
     join_end(p, row, begin + p->d->input);
 }
 
-static void embed(void *step, int part, int thread)
+static void embed(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;
-    int begin, end;
-    (void)thread;
-    esp_cpu_share(p->batch->rows, part, p->parts, &begin, &end);
-    for (int i = begin; i < end; i++) {
-        read_row(p, i);
-        for (int set = 0; set < 2; set++)
-            turn(p, i, set, p->batch->positions[i], esp_cpu_has_gap(p, i));
+    const struct esp_window *w = p->batch->window;
+    read_row(p, row);
+    for (int set = 0; set < 2; set++) {
+        turn(p, row, set, p->batch->positions[row], esp_cpu_has_gap(p, row));
+        if (w && row == 0)
+            turn(p, esp_cpu_row_for_sinks(p), set, w->sinks + w->recent - 1, false);
     }
-    for (int set = 0; set < 2 && p->batch->window && part == 0; set++)
-        turn(p, esp_cpu_row_for_sinks(p), set,
-             p->batch->window->sinks + p->batch->window->recent - 1, false);
 }
 
 struct norm_step {
@@ -123,24 +119,19 @@ struct norm_step {
     const float *weight, *bias;
 };
 
-static void norm_part(void *arg, int part, int thread)
+static void norm_row(void *arg, int row)
 {
     const struct norm_step *step = arg;
     const struct esp_cpu_pass *p = step->p;
     const size_t width = p->c->hidden;
-    int begin, end;
-    (void)thread;
-    esp_cpu_share(p->rows, part, p->parts, &begin, &end);
-    for (int i = begin; i < end; i++) {
-        float *out = step->out->x + (size_t)i * width;
-        const float *x = p->c->x + (size_t)i * width;
-        if (step->weight)
-            p->isa->norm(out, x, p->d->hidden, step->weight, step->bias, p->d->norm,
-                         p->d->norm_epsilon);
-        else
-            memcpy(out, x, width * sizeof *out);
-        esp_cpu_prepare(p, step->out, i, 0, p->d->hidden);
-    }
+    float *out = step->out->x + (size_t)row * width;
+    const float *x = p->c->x + (size_t)row * width;
+    if (step->weight)
+        p->isa->norm(out, x, p->d->hidden, step->weight, step->bias, p->d->norm,
+                     p->d->norm_epsilon);
+    else
+        memcpy(out, x, width * sizeof *out);
+    esp_cpu_prepare(p, step->out, row, 0, p->d->hidden);
 }
 
 /* Writes the rows of the residual stream to `out`, normalised if there is a weight. */
@@ -148,29 +139,23 @@ static void norm(struct esp_cpu_pass *p, const struct esp_vectors *out, const fl
                  const float *bias)
 {
     struct norm_step step = {p, out, weight, bias};
-    esp_cpu_run_rows(p, p->rows, p->c->hidden, norm_part, &step);
+    esp_cpu_run_rows(p, p->rows, p->c->hidden, norm_row, &step);
 }
 
 /* Input of EAGLE-3's attention: the embedding and the residual stream, both normalised. */
-static void join_part(void *step, int part, int thread)
+static void join_row(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;
     const struct esp_model_desc *d = p->d;
     const int hidden = d->hidden;
-    int begin, end;
-    (void)thread;
-    esp_cpu_share(p->rows, part, p->parts, &begin, &end);
-    for (int i = begin; i < end; i++) {
-        float *normed = p->c->normed.x + (size_t)i * p->c->hidden;
-        esp_cpu_embedding(p->w, p->batch->tokens[i], normed);
-        p->isa->norm(normed, normed, hidden, p->w->layer[0].norm1, NULL, d->norm,
-                     d->norm_epsilon);
-        join(p, i, 0, hidden, normed);
-        p->isa->norm(normed, p->c->x + (size_t)i * p->c->hidden, hidden, p->w->norm_input, NULL,
-                     d->norm, d->norm_epsilon);
-        join(p, i, hidden, 2 * hidden, normed);
-        join_end(p, i, 2 * hidden);
-    }
+    float *normed = p->c->normed.x + (size_t)row * p->c->hidden;
+    esp_cpu_embedding(p->w, p->batch->tokens[row], normed);
+    p->isa->norm(normed, normed, hidden, p->w->layer[0].norm1, NULL, d->norm, d->norm_epsilon);
+    join(p, row, 0, hidden, normed);
+    p->isa->norm(normed, p->c->x + (size_t)row * p->c->hidden, hidden, p->w->norm_input, NULL,
+                 d->norm, d->norm_epsilon);
+    join(p, row, hidden, 2 * hidden, normed);
+    join_end(p, row, 2 * hidden);
 }
 
 /* Products of the same rows; their panels are numbered consecutively. */
@@ -232,6 +217,14 @@ static void matmul(struct matmul_step *step)
     esp_cpu_run_step(step->p, groups, matmul_part, step);
 }
 
+/* One product by the first `panels` panels of w. */
+static void multiply_rows(struct esp_cpu_pass *p, const struct esp_packed *w, int panels,
+                          struct esp_matmul of)
+{
+    struct matmul_step step = {.p = p, .count = 1, .panels = panels, .w = {w}, .of = {of}};
+    matmul(&step);
+}
+
 static void project(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer,
                     struct esp_vectors x)
 {
@@ -251,10 +244,10 @@ static void project(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer,
 static void matmul_to_x(struct esp_cpu_pass *p, const struct esp_packed *w,
                         struct esp_vectors y, bool add)
 {
-    struct matmul_step step = {.p = p, .count = 1, .panels = w->panels, .w = {w}};
-    step.of[0] = (struct esp_matmul){
-        .in = y, .y = p->c->x, .y_stride = p->c->hidden, .rows = p->rows, .add = add};
-    matmul(&step);
+    multiply_rows(
+        p, w, w->panels,
+        (struct esp_matmul){
+            .in = y, .y = p->c->x, .y_stride = p->c->hidden, .rows = p->rows, .add = add});
 }
 
 struct add_step {
@@ -262,25 +255,20 @@ struct add_step {
     const float *norm;
 };
 
-static void add_part(void *arg, int part, int thread)
+static void add_row(void *arg, int row)
 {
     const struct add_step *step = arg;
     const struct esp_cpu_pass *p = step->p;
     const struct esp_model_desc *d = p->d;
-    int begin, end;
-    (void)thread;
-    esp_cpu_share(p->rows, part, p->parts, &begin, &end);
-    for (int row = begin; row < end; row++) {
-        float *branch = p->c->branch + (size_t)row * p->c->hidden;
-        float *x = p->c->x + (size_t)row * p->c->hidden;
-        if (step->norm)
-            p->isa->norm(branch, branch, d->hidden, step->norm, NULL, ESP_NORM_RMS,
-                         d->norm_epsilon);
-        if (d->residual_scale != 0)
-            p->isa->scale(branch, d->hidden, d->residual_scale);
-        for (int i = 0; i < d->hidden; i++)
-            x[i] += branch[i];
-    }
+    float *branch = p->c->branch + (size_t)row * p->c->hidden;
+    float *x = p->c->x + (size_t)row * p->c->hidden;
+    if (step->norm)
+        p->isa->norm(branch, branch, d->hidden, step->norm, NULL, ESP_NORM_RMS,
+                     d->norm_epsilon);
+    if (d->residual_scale != 0)
+        p->isa->scale(branch, d->hidden, d->residual_scale);
+    for (int i = 0; i < d->hidden; i++)
+        x[i] += branch[i];
 }
 
 /* x += W y, or x += factor * norm(W y) */
@@ -292,11 +280,10 @@ static void add(struct esp_cpu_pass *p, const struct esp_packed *w, struct esp_v
         matmul_to_x(p, w, y, true);
         return;
     }
-    struct matmul_step product = {.p = p, .count = 1, .panels = w->panels, .w = {w}};
-    product.of[0] = (struct esp_matmul){
-        .in = y, .y = p->c->branch, .y_stride = p->c->hidden, .rows = p->rows};
-    matmul(&product);
-    esp_cpu_run_rows(p, p->rows, p->c->hidden, add_part, &step);
+    multiply_rows(p, w, w->panels,
+                  (struct esp_matmul){
+                      .in = y, .y = p->c->branch, .y_stride = p->c->hidden, .rows = p->rows});
+    esp_cpu_run_rows(p, p->rows, p->c->hidden, add_row, &step);
 }
 
 /* ------------------------------------------------------------------ the pass */
@@ -398,9 +385,10 @@ static void mlp(struct esp_cpu_pass *p, const struct esp_packed *gate,
 /* ------------------------------------------------------------------ experts */
 
 /* Chooses a row's experts with the highest logits, best first, ties: the lower number. Their
- * logits become weights. */
-static void choose(const struct esp_cpu_pass *p, int row)
+ * logits become weights. Nothing of the row's branch has been added up yet. */
+static void choose(void *step, int row)
 {
+    const struct esp_cpu_pass *p = step;
     const struct esp_model_desc *d = p->d;
     float *logit = p->c->routed + (size_t)row * esp_cpu_pad(d->experts, ESP_PANEL);
     int32_t *chosen = p->c->chosen + (size_t)row * (size_t)d->experts_used;
@@ -420,18 +408,7 @@ static void choose(const struct esp_cpu_pass *p, int row)
         sum += exp((double)(logit[d->experts_normed ? chosen[i] : i] - top));
     for (int i = 0; i < d->experts_used; i++)
         logit[chosen[i]] = (float)(exp((double)(logit[chosen[i]] - top)) / sum);
-}
-
-static void choose_part(void *step, int part, int thread)
-{
-    const struct esp_cpu_pass *p = step;
-    int begin, end;
-    (void)thread;
-    esp_cpu_share(p->rows, part, p->parts, &begin, &end);
-    for (int i = begin; i < end; i++) {
-        choose(p, i);
-        memset(p->c->branch + (size_t)i * p->c->hidden, 0, p->c->hidden * sizeof(float));
-    }
+    memset(p->c->branch + (size_t)row * p->c->hidden, 0, p->c->hidden * sizeof(float));
 }
 
 struct expert_step {
@@ -439,37 +416,26 @@ struct expert_step {
     int expert, rows;
 };
 
-static void gather_part(void *arg, int part, int thread)
+static void gather(void *arg, int i)
 {
     const struct expert_step *step = arg;
     const struct esp_cpu_pass *p = step->p;
     const struct esp_vectors *to = &p->c->expert_in;
-    int begin, end;
-    (void)thread;
-    esp_cpu_share(step->rows, part, p->parts, &begin, &end);
-    for (int i = begin; i < end; i++) {
-        memcpy(to->x + (size_t)i * to->stride,
-               p->c->normed.x + (size_t)p->c->choosers[i] * to->stride,
-               to->stride * sizeof(float));
-        esp_cpu_prepare(p, to, i, 0, p->d->hidden);
-    }
+    memcpy(to->x + (size_t)i * to->stride,
+           p->c->normed.x + (size_t)p->c->choosers[i] * to->stride, to->stride * sizeof(float));
+    esp_cpu_prepare(p, to, i, 0, p->d->hidden);
 }
 
-static void scatter_part(void *arg, int part, int thread)
+static void scatter(void *arg, int i)
 {
     const struct expert_step *step = arg;
     const struct esp_cpu_pass *p = step->p;
     const size_t width = p->c->hidden, experts = esp_cpu_pad(p->d->experts, ESP_PANEL);
-    int begin, end;
-    (void)thread;
-    esp_cpu_share(step->rows, part, p->parts, &begin, &end);
-    for (int i = begin; i < end; i++) {
-        const size_t row = (size_t)p->c->choosers[i];
-        const float weight = p->c->routed[row * experts + (size_t)step->expert];
-        const float *from = p->c->expert_out + (size_t)i * width;
-        for (size_t k = 0; k < width; k++)
-            p->c->branch[row * width + k] += weight * from[k];
-    }
+    const size_t row = (size_t)p->c->choosers[i];
+    const float weight = p->c->routed[row * experts + (size_t)step->expert];
+    const float *from = p->c->expert_out + (size_t)i * width;
+    for (size_t k = 0; k < width; k++)
+        p->c->branch[row * width + k] += weight * from[k];
 }
 
 /* Rows that chose the expert. */
@@ -493,14 +459,13 @@ static void run_expert(struct esp_cpu_pass *p, const struct esp_cpu_expert *expe
         return;
     p->rows = step.rows;
     c->expert_in.together = c->up.together = esp_cut_together(step.rows);
-    esp_cpu_run_rows(p, step.rows, c->hidden, gather_part, &step);
+    esp_cpu_run_rows(p, step.rows, c->hidden, gather, &step);
     mlp(p, &expert->gate, &expert->up, &c->expert_in);
-    struct matmul_step product = {
-        .p = p, .count = 1, .panels = expert->down.panels, .w = {&expert->down}};
-    product.of[0] = (struct esp_matmul){
-        .in = c->up, .y = c->expert_out, .y_stride = c->hidden, .rows = step.rows};
-    matmul(&product);
-    esp_cpu_run_rows(p, step.rows, c->hidden, scatter_part, &step);
+    multiply_rows(
+        p, &expert->down, expert->down.panels,
+        (struct esp_matmul){
+            .in = c->up, .y = c->expert_out, .y_stride = c->hidden, .rows = step.rows});
+    esp_cpu_run_rows(p, step.rows, c->hidden, scatter, &step);
     p->rows = rows;
 }
 
@@ -508,19 +473,16 @@ static void add_experts(struct esp_cpu_pass *p, const struct esp_cpu_layer *laye
 {
     struct esp_cpu_cache *c = p->c;
     struct add_step step = {p, layer->norm_mlp};
-    struct matmul_step product = {
-        .p = p, .count = 1, .panels = layer->router.panels, .w = {&layer->router}};
-    product.of[0] = (struct esp_matmul){.in = c->normed,
-                                        .y = c->routed,
-                                        .y_stride = esp_cpu_pad(p->d->experts, ESP_PANEL),
-                                        .rows = p->rows};
-    matmul(&product);
-    esp_cpu_run_rows(p, p->rows, (size_t)p->d->experts * (size_t)p->d->experts_used,
-                     choose_part, p);
+    multiply_rows(p, &layer->router, layer->router.panels,
+                  (struct esp_matmul){.in = c->normed,
+                                      .y = c->routed,
+                                      .y_stride = esp_cpu_pad(p->d->experts, ESP_PANEL),
+                                      .rows = p->rows});
+    esp_cpu_run_rows(p, p->rows, (size_t)p->d->experts * (size_t)p->d->experts_used, choose, p);
     for (int i = 0; i < p->d->experts; i++)
         run_expert(p, &layer->expert[i], i);
     c->up.together = esp_cut_together(p->rows);
-    esp_cpu_run_rows(p, p->rows, c->hidden, add_part, &step);
+    esp_cpu_run_rows(p, p->rows, c->hidden, add_row, &step);
 }
 
 /* Sets the number of rows that continue. */
@@ -537,7 +499,7 @@ static void run_layer(struct esp_cpu_pass *p)
     const struct esp_cpu_layer *layer = &p->w->layer[p->layer];
     const bool parallel = p->d->parallel_residual;
     if (p->d->reads == ESP_READS_EAGLE3)
-        esp_cpu_run_rows(p, p->rows, c->joined.stride, join_part, p); /* 1 */
+        esp_cpu_run_rows(p, p->rows, c->joined.stride, join_row, p); /* 1 */
     else
         norm(p, &c->normed, layer->norm1, layer->norm1_bias);
     project(p, layer, p->d->reads == ESP_READS_EAGLE3 ? c->joined : c->normed); /* 2 */
@@ -574,40 +536,35 @@ static void keep_wanted(struct esp_cpu_pass *p)
     p->rows = p->wanted;
 }
 
-/* Moves logits of selected tokens, stored side by side, to the tokens' places: the last one
- * first, so that none is overwritten. */
-static void spread_part(void *step, int part, int thread)
+/* The i-th row of logits that the pass computes. */
+static float *logits_row(const struct esp_cpu_pass *p, int i)
 {
-    const struct esp_cpu_pass *p = step;
     const struct esp_cpu_rows *logits = (const struct esp_cpu_rows *)p->batch->logits;
-    int begin, end;
-    (void)thread;
-    esp_cpu_share(p->wanted, part, p->parts, &begin, &end);
-    for (int i = begin; i < end; i++) {
-        float *row = logits->data + (size_t)p->c->wanted_at[i] * logits->stride;
-        int output = p->d->outputs - 1;
-        for (int token = p->d->vocabulary - 1; token >= 0; token--)
-            row[token] =
-                output >= 0 && p->d->output_token[output] == token ? row[output--] : -1e30f;
-    }
+    return logits->data + (size_t)p->c->wanted_at[i] * logits->stride;
 }
 
-static void cap_part(void *step, int part, int thread)
+/* Moves logits of selected tokens, stored side by side, to the tokens' places: the last one
+ * first, so that none is overwritten. */
+static void spread(void *step, int i)
 {
     const struct esp_cpu_pass *p = step;
-    const struct esp_cpu_rows *logits = (const struct esp_cpu_rows *)p->batch->logits;
+    float *row = logits_row(p, i);
+    int output = p->d->outputs - 1;
+    for (int token = p->d->vocabulary - 1; token >= 0; token--)
+        row[token] =
+            output >= 0 && p->d->output_token[output] == token ? row[output--] : -1e30f;
+}
+
+static void scale_and_cap(void *step, int i)
+{
+    const struct esp_cpu_pass *p = step;
     const size_t own = (size_t)p->w->head.panels * ESP_PANEL;
-    const int n = (int)(own < logits->stride ? own : logits->stride);
-    int begin, end;
-    (void)thread;
-    esp_cpu_share(p->wanted, part, p->parts, &begin, &end);
-    for (int i = begin; i < end; i++) {
-        float *row = logits->data + (size_t)p->c->wanted_at[i] * logits->stride;
-        if (p->d->logit_scale != 0)
-            p->isa->scale(row, n, p->d->logit_scale);
-        if (p->d->logit_cap != 0)
-            p->isa->cap(row, n, p->d->logit_cap);
-    }
+    const size_t room = ((const struct esp_cpu_rows *)p->batch->logits)->stride;
+    const int n = (int)(own < room ? own : room);
+    if (p->d->logit_scale != 0)
+        p->isa->scale(logits_row(p, i), n, p->d->logit_scale);
+    if (p->d->logit_cap != 0)
+        p->isa->cap(logits_row(p, i), n, p->d->logit_cap);
 }
 
 /* Logits may be wider or narrower than the model's vocabulary; see struct esp_batch. */
@@ -616,24 +573,20 @@ static void run_head(struct esp_cpu_pass *p)
     const struct esp_packed *w = &p->w->head;
     struct esp_cpu_rows *logits = (struct esp_cpu_rows *)p->batch->logits;
     const int room = (int)(logits->stride / ESP_PANEL);
-    struct matmul_step step = {.p = p, .count = 1, .w = {w}};
     norm(p, &p->c->normed, p->w->norm_final, p->w->norm_final_bias);
-    step.panels = w->panels < room ? w->panels : room;
-    step.of[0] = (struct esp_matmul){.in = p->c->normed,
-                                     .y = logits->data,
-                                     .y_stride = logits->stride,
-                                     .y_row = p->c->wanted_at,
-                                     .rows = p->wanted};
-    matmul(&step);
+    multiply_rows(p, w, w->panels < room ? w->panels : room,
+                  (struct esp_matmul){.in = p->c->normed,
+                                      .y = logits->data,
+                                      .y_stride = logits->stride,
+                                      .y_row = p->c->wanted_at,
+                                      .rows = p->wanted});
     if (p->d->logit_scale != 0 || p->d->logit_cap != 0)
-        esp_cpu_run_rows(p, p->wanted, logits->stride, cap_part, p);
+        esp_cpu_run_rows(p, p->wanted, logits->stride, scale_and_cap, p);
     if (p->d->output_token)
-        esp_cpu_run_rows(p, p->wanted, logits->stride, spread_part, p);
-    for (int i = 0; i < p->wanted; i++) {
-        float *row = logits->data + (size_t)p->c->wanted_at[i] * logits->stride;
+        esp_cpu_run_rows(p, p->wanted, logits->stride, spread, p);
+    for (int i = 0; i < p->wanted; i++)
         for (int j = p->d->vocabulary; j < logits->base.vocabulary; j++)
-            row[j] = -1e30f;
-    }
+            logits_row(p, i)[j] = -1e30f;
 }
 
 static int threads_for(const struct esp_cpu_backend *cpu, double work)
@@ -665,8 +618,9 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
     const struct esp_cpu_weights *w = (const struct esp_cpu_weights *)c->base.weights;
     struct esp_cpu_backend *cpu = (struct esp_cpu_backend *)w->base.backend;
-    struct esp_cpu_pass p = {.w = w, .d = w->desc, .c = c, .isa = cpu->isa, .batch = batch};
-    if (!esp_batch_fits(batch, cache, w->desc, c->rows, c->max_batch))
+    struct esp_cpu_pass p = {
+        .w = w, .d = w->base.desc, .c = c, .isa = cpu->isa, .batch = batch};
+    if (!esp_batch_fits(batch, cache, c->rows, c->max_batch))
         return ESP_E_ARGUMENT;
     p.wanted = esp_batch_wanted(batch, c->wanted, c->wanted_at);
     double work = batch->rows * w->work_layers + p.wanted * w->work_head;

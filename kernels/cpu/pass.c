@@ -3,17 +3,35 @@
 
 enum { VALUES_WORTH_THREADS = 16384 };
 
-void esp_cpu_run_step(struct esp_cpu_pass *p, int units, esp_cpu_part *run, void *step)
+void esp_cpu_run_step(struct esp_cpu_pass *p, int units, esp_pool_part *run, void *step)
 {
     p->parts = esp_cpu_parts(units, p->threads);
     esp_pool_run(((struct esp_cpu_backend *)p->w->base.backend)->pool, p->parts, run, step);
 }
 
-void esp_cpu_run_rows(struct esp_cpu_pass *p, int rows, size_t width, esp_cpu_part *run,
+struct rows_step {
+    const struct esp_cpu_pass *p;
+    int rows;
+    esp_cpu_row_step *run;
+    void *step;
+};
+
+static void rows_part(void *arg, int part, int thread)
+{
+    const struct rows_step *all = arg;
+    int begin, end;
+    (void)thread;
+    esp_cpu_share(all->rows, part, all->p->parts, &begin, &end);
+    for (int row = begin; row < end; row++)
+        all->run(all->step, row);
+}
+
+void esp_cpu_run_rows(struct esp_cpu_pass *p, int rows, size_t width, esp_cpu_row_step *run,
                       void *step)
 {
+    struct rows_step all = {p, rows, run, step};
     bool small = (size_t)rows * width < VALUES_WORTH_THREADS;
-    esp_cpu_run_step(p, small ? 1 : rows, run, step);
+    esp_cpu_run_step(p, small ? 1 : rows, rows_part, &all);
 }
 
 void esp_cpu_prepare(const struct esp_cpu_pass *p, const struct esp_vectors *v, int row,

@@ -23,13 +23,12 @@ struct esp_cpu_pass {
     const int32_t *going; /* their numbers in the batch; NULL: all */
 };
 
-/* Runs part `part` of pass->parts on a thread. */
-typedef void esp_cpu_part(void *step, int part, int thread);
+typedef void esp_cpu_row_step(void *step, int row);
 
-/* Runs a step of `units` pieces, each enough work for a thread. */
-void esp_cpu_run_step(struct esp_cpu_pass *p, int units, esp_cpu_part *run, void *step);
-/* The same for rows of `width` values each, with little work per value. */
-void esp_cpu_run_rows(struct esp_cpu_pass *p, int rows, size_t width, esp_cpu_part *run,
+/* Runs a step of `units` pieces, each enough work for a thread, in pass->parts parts. */
+void esp_cpu_run_step(struct esp_cpu_pass *p, int units, esp_pool_part *run, void *step);
+/* Runs a step for each of `rows` rows of `width` values, with little work per value. */
+void esp_cpu_run_rows(struct esp_cpu_pass *p, int rows, size_t width, esp_cpu_row_step *run,
                       void *step);
 
 /* Columns begin..end-1 of a vector, multiples of ESP_CUT_COLUMNS or all of them, are

@@ -11,24 +11,19 @@ static bool of_all_heads(const struct esp_cpu_pass *p, const struct esp_tensor *
     return norm->data && norm->rows != p->d->head_dim;
 }
 
-static void norm_heads_part(void *arg, int part, int thread)
+static void norm_heads(void *arg, int row)
 {
     const struct esp_cpu_pass *p = arg;
     const struct esp_layer *layer = &p->d->layer[p->layer];
     const struct esp_cpu_layer *own = &p->w->layer[p->layer];
     const struct esp_cpu_cache *c = p->c;
-    int begin, end;
-    (void)thread;
-    esp_cpu_share(p->batch->rows, part, p->parts, &begin, &end);
-    for (int i = begin; i < end; i++) {
-        float *q = c->q + (size_t)i * c->q_width, *key = c->key + (size_t)i * c->kv_width;
-        if (of_all_heads(p, &layer->query_norm))
-            p->isa->norm(q, q, layer->query_norm.rows, own->query_norm, NULL, ESP_NORM_RMS,
-                         p->d->norm_epsilon);
-        if (of_all_heads(p, &layer->key_norm))
-            p->isa->norm(key, key, layer->key_norm.rows, own->key_norm, NULL, ESP_NORM_RMS,
-                         p->d->norm_epsilon);
-    }
+    float *q = c->q + (size_t)row * c->q_width, *key = c->key + (size_t)row * c->kv_width;
+    if (of_all_heads(p, &layer->query_norm))
+        p->isa->norm(q, q, layer->query_norm.rows, own->query_norm, NULL, ESP_NORM_RMS,
+                     p->d->norm_epsilon);
+    if (of_all_heads(p, &layer->key_norm))
+        p->isa->norm(key, key, layer->key_norm.rows, own->key_norm, NULL, ESP_NORM_RMS,
+                     p->d->norm_epsilon);
 }
 
 /* Normalises a head, if the model has such a norm, and rotates it. */
@@ -198,15 +193,10 @@ static void attend_tile(const struct esp_cpu_pass *p, int thread, int kv_head, i
 }
 
 /* Step 3, divided by heads and rows. */
-static void append_part(void *step, int part, int thread)
+static void append_one(void *step, int i)
 {
     const struct esp_cpu_pass *p = step;
-    const int rows = p->batch->rows;
-    int begin, end;
-    (void)thread;
-    esp_cpu_share(p->d->kv_heads * rows, part, p->parts, &begin, &end);
-    for (int i = begin; i < end; i++)
-        append(p, i / rows, i % rows);
+    append(p, i / p->batch->rows, i % p->batch->rows);
 }
 
 /* Step 4, divided by heads and queries. */
@@ -235,14 +225,10 @@ static void heads_part(void *step, int part, int thread)
 }
 
 /* Integers of step 4's output, if heads share blocks. */
-static void cut_part(void *step, int part, int thread)
+static void cut_row(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;
-    int begin, end;
-    (void)thread;
-    esp_cpu_share(p->rows, part, p->parts, &begin, &end);
-    for (int i = begin; i < end; i++)
-        p->isa->cut(&p->c->attended, i, 0, (int)p->c->q_width);
+    p->isa->cut(&p->c->attended, row, 0, (int)p->c->q_width);
 }
 
 /* If the threads divide the key/value heads evenly, no thread has to wait between the steps. */
@@ -251,13 +237,13 @@ void esp_cpu_attention(struct esp_cpu_pass *p)
     const int kv_heads = p->d->kv_heads;
     const struct esp_layer *layer = &p->d->layer[p->layer];
     if (of_all_heads(p, &layer->query_norm) || of_all_heads(p, &layer->key_norm))
-        esp_cpu_run_rows(p, p->batch->rows, p->c->q_width, norm_heads_part, p);
+        esp_cpu_run_rows(p, p->batch->rows, p->c->q_width, norm_heads, p);
     if (kv_heads % p->threads == 0) {
         esp_cpu_run_step(p, kv_heads, heads_part, p);
     } else {
-        esp_cpu_run_rows(p, kv_heads * p->batch->rows, (size_t)p->d->head_dim, append_part, p);
+        esp_cpu_run_rows(p, kv_heads * p->batch->rows, (size_t)p->d->head_dim, append_one, p);
         esp_cpu_run_step(p, kv_heads * tiles_of(p), attend_part, p);
     }
     if (p->w->cut && !whole_blocks(p))
-        esp_cpu_run_rows(p, p->rows, p->c->q_width, cut_part, p);
+        esp_cpu_run_rows(p, p->rows, p->c->q_width, cut_row, p);
 }

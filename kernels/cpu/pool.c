@@ -48,7 +48,7 @@ struct helper {
 };
 
 struct esp_pool {
-    void (*run)(void *arg, int part, int thread);
+    esp_pool_part *run;
     void *arg;
     struct share *share; /* (threads) */
 
@@ -261,7 +261,7 @@ int esp_pool_threads(const struct esp_pool *pool)
 
 /* ------------------------------------------------------------------ a step */
 
-static void run_alone(int parts, void (*run)(void *arg, int part, int thread), void *arg)
+static void run_alone(int parts, esp_pool_part *run, void *arg)
 {
     for (int i = 0; i < parts; i++)
         run(arg, i, 0);
@@ -276,8 +276,7 @@ static bool resting(struct esp_pool *pool)
 
 /* A helper counts itself as a sleeper and then reads its share. Here the shares change first
  * and then sleepers are counted. So one of the two always sees the other. */
-static void publish(struct esp_pool *pool, int parts,
-                    void (*run)(void *arg, int part, int thread), void *arg)
+static void publish(struct esp_pool *pool, int parts, esp_pool_part *run, void *arg)
 {
     pool->run = run;
     pool->arg = arg;
@@ -314,8 +313,7 @@ static void wait_for_helpers(struct esp_pool *pool, int parts, int count, double
         pool->resting_until = end + (rest < LONGEST_REST ? rest : LONGEST_REST);
 }
 
-static void run_together(struct esp_pool *pool, int parts,
-                         void (*run)(void *arg, int part, int thread), void *arg)
+static void run_together(struct esp_pool *pool, int parts, esp_pool_part *run, void *arg)
 {
     const double began = now();
     publish(pool, parts, run, arg);
@@ -325,8 +323,7 @@ static void run_together(struct esp_pool *pool, int parts,
     wait_for_helpers(pool, parts - count, count, began);
 }
 
-void esp_pool_run(struct esp_pool *pool, int parts,
-                  void (*run)(void *arg, int part, int thread), void *arg)
+void esp_pool_run(struct esp_pool *pool, int parts, esp_pool_part *run, void *arg)
 {
     if (!pool || pool->threads == 1 || parts < 2 || atomic_flag_test_and_set(&pool->busy)) {
         run_alone(parts, run, arg);

@@ -19,12 +19,13 @@ void esp_pool_close(struct esp_pool *pool);
 /* Number of threads, including the caller. */
 int esp_pool_threads(const struct esp_pool *pool);
 
+typedef void esp_pool_part(void *arg, int part, int thread);
+
 /* Calls run(arg, part, thread) once for each part 0..parts-1 (at most ESP_POOL_MAX_PARTS), and
  * returns when all are done. `thread` is 0..threads-1; two parts with the same `thread` never
  * run at the same time. The caller works on parts too, as thread 0; without a pool (NULL), or
  * while another thread uses the pool, it does all of them. Do not call it from within a
  * part. */
-void esp_pool_run(struct esp_pool *pool, int parts,
-                  void (*run)(void *arg, int part, int thread), void *arg);
+void esp_pool_run(struct esp_pool *pool, int parts, esp_pool_part *run, void *arg);
 
 #endif

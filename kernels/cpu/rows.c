@@ -4,7 +4,7 @@
  * distributed over the threads; a row is never split.
  */
 #include "kernels/cpu/cpu.h"
-
+#include "kernels/row_checks.h"
 #include "kernels/status.h"
 
 #include <math.h>
@@ -14,19 +14,14 @@
 
 enum { VALUES_WORTH_THREADS = 32768 };
 
-static int threads_of(const struct esp_cpu_rows *r)
+static const struct esp_cpu_backend *backend_of(const struct esp_rows *rows)
 {
-    return ((const struct esp_cpu_backend *)r->base.backend)->threads;
+    return (const struct esp_cpu_backend *)rows->backend;
 }
 
-static const struct esp_cpu_isa *isa_of(const struct esp_cpu_rows *r)
+static const struct esp_cpu_isa *isa_of(const struct esp_rows *rows)
 {
-    return ((const struct esp_cpu_backend *)r->base.backend)->isa;
-}
-
-static float *row(const struct esp_cpu_rows *r, int which)
-{
-    return r->data + (size_t)which * r->stride;
+    return backend_of(rows)->isa;
 }
 
 int esp_cpu_rows_open(struct esp_rows **rows, struct esp_backend *backend, int capacity,
@@ -42,7 +37,8 @@ int esp_cpu_rows_open(struct esp_rows **rows, struct esp_backend *backend, int c
         r->base = (struct esp_rows){backend, capacity, vocabulary};
         r->stride = esp_cpu_pad(vocabulary, ESP_PANEL);
         r->data = esp_cpu_alloc((size_t)capacity * r->stride, sizeof *r->data);
-        r->scratch = esp_cpu_alloc((size_t)threads_of(r) * 2 * r->stride, sizeof(int32_t));
+        r->scratch = esp_cpu_alloc((size_t)backend_of(&r->base)->threads * 2 * r->stride,
+                                   sizeof(int32_t));
     }
     if (!r || !r->data || !r->scratch) {
         if (r)
@@ -71,37 +67,29 @@ void esp_cpu_rows_close(struct esp_rows *rows)
     free(r);
 }
 
-static bool rows_exist(const struct esp_cpu_rows *r, const int32_t *which, int count)
-{
-    if (count < 0)
-        return false;
-    for (int i = 0; i < count; i++)
-        if (which[i] < 0 || which[i] >= r->base.capacity)
-            return false;
-    return true;
-}
-
 /* ------------------------------------------------------------------ one answer per row */
 
 /* One request: softmax if `sampling` is set, top_k if k > 0, else argmax. */
 struct request {
-    const struct esp_cpu_rows *r;
+    struct esp_rows *rows;
     const int32_t *which;
-    int count, parts, k;
+    int count, k;
     int32_t *ids;
     float *values;
     const struct esp_sampling *sampling;
+    int parts;
     atomic_int status;
 };
 
 static int answer(const struct request *q, int i, int thread)
 {
-    const struct esp_cpu_isa *isa = isa_of(q->r);
-    float *x = row(q->r, q->which[i]);
-    int n = q->r->base.vocabulary;
+    const struct esp_cpu_isa *isa = isa_of(q->rows);
+    const struct esp_cpu_rows *r = (const struct esp_cpu_rows *)q->rows;
+    float *x = esp_cpu_row(q->rows, q->which[i]);
+    int n = q->rows->vocabulary;
     if (q->sampling)
         return isa->softmax(x, n, q->sampling,
-                            (int32_t *)q->r->scratch + (size_t)thread * 2 * q->r->stride);
+                            (int32_t *)r->scratch + (size_t)thread * 2 * r->stride);
     if (q->k == 0)
         return isa->argmax(x, n, &q->ids[i]);
     size_t at = (size_t)i * (size_t)q->k;
@@ -122,9 +110,9 @@ static void answer_part(void *arg, int part, int thread)
 
 static int answer_all(struct request *q)
 {
-    const struct esp_cpu_backend *cpu = (struct esp_cpu_backend *)q->r->base.backend;
-    bool small = (int64_t)q->count * q->r->base.vocabulary < VALUES_WORTH_THREADS;
-    if (!rows_exist(q->r, q->which, q->count))
+    const struct esp_cpu_backend *cpu = backend_of(q->rows);
+    bool small = (int64_t)q->count * q->rows->vocabulary < VALUES_WORTH_THREADS;
+    if (!esp_rows_exist(q->rows, q->which, q->count))
         return ESP_E_ARGUMENT;
     q->parts = esp_cpu_parts(q->count, small ? 1 : cpu->threads);
     esp_pool_run(cpu->pool, q->parts, answer_part, q);
@@ -137,8 +125,7 @@ int esp_cpu_argmax(struct esp_rows *rows, const int32_t *which, int count, int32
                    enum esp_delivery when)
 {
     (void)when;
-    struct request q = {
-        .r = (struct esp_cpu_rows *)rows, .which = which, .count = count, .ids = ids};
+    struct request q = {.rows = rows, .which = which, .count = count, .ids = ids};
     return answer_all(&q);
 }
 
@@ -146,52 +133,37 @@ int esp_cpu_top_k(struct esp_rows *rows, const int32_t *which, int count, int k,
                   float *values, enum esp_delivery when)
 {
     (void)when;
-    struct request q = {.r = (struct esp_cpu_rows *)rows,
-                        .which = which,
-                        .count = count,
-                        .k = k,
-                        .ids = ids,
-                        .values = values};
-    if (k < 1 || k > rows->vocabulary)
-        return ESP_E_ARGUMENT;
-    return answer_all(&q);
+    struct request q = {rows, which, count, k, ids, values, NULL, 0, 0};
+    return k < 1 || k > rows->vocabulary ? ESP_E_ARGUMENT : answer_all(&q);
 }
 
 int esp_cpu_softmax(struct esp_rows *rows, const int32_t *which, int count,
                     const struct esp_sampling *sampling)
 {
-    struct request q = {
-        .r = (struct esp_cpu_rows *)rows, .which = which, .count = count, .sampling = sampling};
-    if (!(sampling->temperature > 0.0) || !isfinite(sampling->temperature) ||
-        !(sampling->top_p >= 0.0) || sampling->top_k < 0)
-        return ESP_E_ARGUMENT;
-    return answer_all(&q);
+    struct request q = {.rows = rows, .which = which, .count = count, .sampling = sampling};
+    return esp_sampling_fits(sampling) ? answer_all(&q) : ESP_E_ARGUMENT;
 }
 
 int esp_cpu_gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens,
                    int count, double *values, enum esp_delivery when)
 {
     (void)when;
-    const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
-    if (!rows_exist(r, which, count))
+    if (!esp_rows_exist(rows, which, count) || !esp_tokens_exist(rows, tokens, count))
         return ESP_E_ARGUMENT;
     for (int i = 0; i < count; i++)
-        if (tokens[i] < 0 || tokens[i] >= rows->vocabulary)
-            return ESP_E_ARGUMENT;
-    for (int i = 0; i < count; i++)
-        values[i] = row(r, which[i])[tokens[i]];
+        values[i] = esp_cpu_row(rows, which[i])[tokens[i]];
     return 0;
 }
 
 /* ------------------------------------------------------------------ distributions */
 
 /* Draws from x (n), which is unchanged afterwards. */
-static void draw(const struct esp_cpu_rows *r, float *x, const double *u, int draws,
+static void draw(const struct esp_rows *rows, float *x, const double *u, int draws,
                  const int32_t *excluded, int per, int32_t *tokens, double *values)
 {
     for (int i = 0; i < draws; i++) {
-        isa_of(r)->sample(x, r->base.vocabulary, u[i], excluded, per, &tokens[i], &values[i],
-                          r->scratch);
+        isa_of(rows)->sample(x, rows->vocabulary, u[i], excluded, per, &tokens[i], &values[i],
+                             ((const struct esp_cpu_rows *)rows)->scratch);
         if (tokens[i] >= 0)
             x[tokens[i]] = 0.0f;
     }
@@ -205,18 +177,12 @@ int esp_cpu_sample(struct esp_rows *rows, const int32_t *which, const double *u,
                    enum esp_delivery when)
 {
     (void)when;
-    const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
-    if (per < 0 || draws < 1 || draws > ESP_MAX_DRAWS || !rows_exist(r, which, count))
+    if (!esp_rows_exist(rows, which, count) ||
+        !esp_draws_fit(rows, u, count, draws, excluded, per))
         return ESP_E_ARGUMENT;
-    for (int i = 0; i < count * draws; i++)
-        if (!(u[i] >= 0.0 && u[i] < 1.0))
-            return ESP_E_ARGUMENT;
-    for (int i = 0; i < count * per; i++)
-        if (excluded[i] >= rows->vocabulary)
-            return ESP_E_ARGUMENT;
     for (int i = 0; i < count; i++)
-        draw(r, row(r, which[i]), u + i * draws, draws, per > 0 ? excluded + i * per : NULL,
-             per, tokens + i * draws, values + i * draws);
+        draw(rows, esp_cpu_row(rows, which[i]), u + i * draws, draws,
+             per > 0 ? excluded + i * per : NULL, per, tokens + i * draws, values + i * draws);
     return 0;
 }
 
@@ -224,14 +190,11 @@ int esp_cpu_combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row
                     const struct esp_combination *f, struct esp_rows *to, int to_row,
                     double *sum)
 {
-    const struct esp_cpu_rows *pr = (struct esp_cpu_rows *)p, *qr = (struct esp_cpu_rows *)q;
-    const struct esp_cpu_rows *out = (struct esp_cpu_rows *)to;
-    if (!rows_exist(pr, &p_row, 1) || !rows_exist(qr, &q_row, 1) ||
-        p->vocabulary != q->vocabulary ||
-        (to && (to->vocabulary != p->vocabulary || !rows_exist(out, &to_row, 1))))
+    if (!esp_rows_fit(p, p_row, q, q_row, to, to_row))
         return ESP_E_ARGUMENT;
-    double total = isa_of(pr)->combine(to ? row(out, to_row) : NULL, row(pr, p_row),
-                                       row(qr, q_row), p->vocabulary, f);
+    float *out = to ? esp_cpu_row(to, to_row) : NULL;
+    double total =
+        isa_of(p)->combine(out, esp_cpu_row(p, p_row), esp_cpu_row(q, q_row), p->vocabulary, f);
     if (sum)
         *sum = total;
     return 0;
@@ -239,10 +202,9 @@ int esp_cpu_combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row
 
 int esp_cpu_remove(struct esp_rows *rows, int which, int32_t token, double *left)
 {
-    const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
-    if (!rows_exist(r, &which, 1) || token < 0 || token >= rows->vocabulary)
+    if (!esp_rows_exist(rows, &which, 1) || !esp_tokens_exist(rows, &token, 1))
         return ESP_E_ARGUMENT;
-    double before = isa_of(r)->remove(row(r, which), rows->vocabulary, token);
+    double before = isa_of(rows)->remove(esp_cpu_row(rows, which), rows->vocabulary, token);
     if (left)
         *left = before;
     return 0;
@@ -252,29 +214,26 @@ int esp_cpu_temper(struct esp_rows *rows, const int32_t *which, int count, doubl
                    double *mean_log, double *power_sum, enum esp_delivery when)
 {
     (void)when;
-    const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
-    if (!rows_exist(r, which, count) || !(power > 0.0) || !isfinite(power))
+    if (!esp_rows_exist(rows, which, count) || !(power > 0.0) || !isfinite(power))
         return ESP_E_ARGUMENT;
     for (int i = 0; i < count; i++)
-        isa_of(r)->temper(row(r, which[i]), rows->vocabulary, power, &mean_log[i],
-                          &power_sum[i]);
+        isa_of(rows)->temper(esp_cpu_row(rows, which[i]), rows->vocabulary, power, &mean_log[i],
+                             &power_sum[i]);
     return 0;
 }
 
 int esp_cpu_read_row(struct esp_rows *rows, int which, float *values)
 {
-    const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
-    if (which < 0 || which >= rows->capacity)
+    if (!esp_rows_exist(rows, &which, 1))
         return ESP_E_ARGUMENT;
-    memcpy(values, row(r, which), (size_t)rows->vocabulary * sizeof *values);
+    memcpy(values, esp_cpu_row(rows, which), (size_t)rows->vocabulary * sizeof *values);
     return 0;
 }
 
 int esp_cpu_write_row(struct esp_rows *rows, int which, const float *values)
 {
-    const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
-    if (which < 0 || which >= rows->capacity)
+    if (!esp_rows_exist(rows, &which, 1))
         return ESP_E_ARGUMENT;
-    memcpy(row(r, which), values, (size_t)rows->vocabulary * sizeof *values);
+    memcpy(esp_cpu_row(rows, which), values, (size_t)rows->vocabulary * sizeof *values);
     return 0;
 }

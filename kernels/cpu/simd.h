@@ -38,45 +38,55 @@
 
 #define V16_ROUND 0x1.8p23f /* adding it rounds a float below 2^22 to an integer */
 
+/* What is the same on AVX-512 and AVX2 is written once, for all registers of a vector: EACH
+ * gives the vector of f(register of x), EACH_TWO and EACH_THREE take vectors with more,
+ * EACH_WITH also gives f what follows, EACH_AT reads registers `bytes` bytes apart at p.
+ * MM(name) is an intrinsic, REG and FLOATS are a register of integers and of floats. */
+// clang-format off
+#if ESP_SIMD == 3
+#include <immintrin.h>
+#define REG __m512i
+#define FLOATS __m512
+#define MM(name) _mm512_##name
+#define EACH(type, f, x) ((struct type){f((x).v)})
+#define EACH_TWO(type, f, x, y) ((struct type){f((x).v, (y).v)})
+#define EACH_THREE(type, f, x, y, z) ((struct type){f((x).v, (y).v, (z).v)})
+#define EACH_WITH(type, f, x, ...) ((struct type){f((x).v, __VA_ARGS__)})
+#define EACH_AT(type, f, p, bytes) ((struct type){f((const void *)(p))})
+#define EACH_SAME(type, value) ((struct type){value})
+#elif ESP_SIMD == 2
+#include <immintrin.h>
+#define REG __m256i
+#define FLOATS __m256
+#define MM(name) _mm256_##name
+#define EACH(type, f, x) ((struct type){f((x).a), f((x).b)})
+#define EACH_TWO(type, f, x, y) ((struct type){f((x).a, (y).a), f((x).b, (y).b)})
+#define EACH_THREE(type, f, x, y, z) \
+    ((struct type){f((x).a, (y).a, (z).a), f((x).b, (y).b, (z).b)})
+#define EACH_WITH(type, f, x, ...) ((struct type){f((x).a, __VA_ARGS__), f((x).b, __VA_ARGS__)})
+#define EACH_AT(type, f, p, bytes) \
+    ((struct type){f((const void *)(p)), f((const void *)((const char *)(p) + (bytes)))})
+#define EACH_SAME(type, value) ((struct type){value, value})
+#endif
+// clang-format on
+
 #if ESP_SIMD == 3
 
-#include <immintrin.h>
-
 struct v16 {
-    __m512 v;
+    FLOATS v;
 };
 
-#define V16_UNARY(name, expression)                                                            \
-    V16_VALUE struct v16 name(struct v16 a)                                                    \
+#define LOAD_HALVES _mm256_loadu_si256
+
+#define V16_COMPARE(name, predicate)                                                           \
+    V16_VALUE unsigned name(struct v16 a, struct v16 b)                                        \
     {                                                                                          \
-        return (struct v16){expression(a.v)};                                                  \
+        return _mm512_cmp_ps_mask(a.v, b.v, predicate);                                        \
     }
-#define V16_BINARY(name, expression)                                                           \
-    V16_VALUE struct v16 name(struct v16 a, struct v16 b)                                      \
-    {                                                                                          \
-        return (struct v16){expression(a.v, b.v)};                                             \
-    }
-V16_BINARY(v16_add, _mm512_add_ps)
-V16_BINARY(v16_sub, _mm512_sub_ps)
-V16_BINARY(v16_mul, _mm512_mul_ps)
-V16_BINARY(v16_div, _mm512_div_ps)
-V16_BINARY(v16_max, _mm512_max_ps)
-V16_BINARY(v16_min, _mm512_min_ps)
-V16_UNARY(v16_abs, _mm512_abs_ps)
 
-V16_VALUE struct v16 v16_set(float a)
+V16_VALUE FLOATS abs_of(FLOATS x)
 {
-    return (struct v16){_mm512_set1_ps(a)};
-}
-
-V16_VALUE struct v16 v16_fma(struct v16 a, struct v16 b, struct v16 c)
-{
-    return (struct v16){_mm512_fmadd_ps(a.v, b.v, c.v)};
-}
-
-V16 struct v16 v16_load(const float *p)
-{
-    return (struct v16){_mm512_loadu_ps(p)};
+    return _mm512_abs_ps(x);
 }
 
 V16 void v16_store(float *p, struct v16 a)
@@ -93,21 +103,6 @@ V16 struct v16 v16_load_part(const float *p, int n, float fill)
 V16 void v16_store_part(float *p, int n, struct v16 a)
 {
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), a.v);
-}
-
-V16_VALUE unsigned v16_greater(struct v16 a, struct v16 b)
-{
-    return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ);
-}
-
-V16_VALUE unsigned v16_not_at_most(struct v16 a, struct v16 b)
-{
-    return _mm512_cmp_ps_mask(a.v, b.v, _CMP_NLE_UQ);
-}
-
-V16_VALUE unsigned v16_equal(struct v16 a, struct v16 b)
-{
-    return _mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ);
 }
 
 V16_VALUE struct v16 v16_where_less(struct v16 a, struct v16 b, struct v16 yes, struct v16 no)
@@ -128,11 +123,6 @@ V16 void v16_load_bf16_pair(const uint32_t *p, struct v16 *low, struct v16 *high
     high->v = _mm512_castsi512_ps(_mm512_and_si512(w, _mm512_set1_epi32((int)0xffff0000u)));
 }
 
-V16 struct v16 v16_load_f16(const uint16_t *p)
-{
-    return (struct v16){_mm512_cvtph_ps(_mm256_loadu_si256((const void *)p))};
-}
-
 V16_VALUE float v16_sum(struct v16 a)
 {
     __m256 high = _mm512_extractf32x8_ps(a.v, 1);
@@ -144,43 +134,22 @@ V16_VALUE float v16_sum(struct v16 a)
 
 #elif ESP_SIMD == 2
 
-#include <immintrin.h>
-
 struct v16 {
-    __m256 a, b; /* lanes 0-7, 8-15 */
+    FLOATS a, b; /* lanes 0-7, 8-15 */
 };
 
-#define V16_BINARY(name, expression)                                                           \
-    V16_VALUE struct v16 name(struct v16 x, struct v16 y)                                      \
+#define LOAD_HALVES _mm_loadu_si128
+
+#define V16_COMPARE(name, predicate)                                                           \
+    V16_VALUE unsigned name(struct v16 x, struct v16 y)                                        \
     {                                                                                          \
-        return (struct v16){expression(x.a, y.a), expression(x.b, y.b)};                       \
+        unsigned low = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, predicate));       \
+        return low | (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, predicate)) << 8;    \
     }
-V16_BINARY(v16_add, _mm256_add_ps)
-V16_BINARY(v16_sub, _mm256_sub_ps)
-V16_BINARY(v16_mul, _mm256_mul_ps)
-V16_BINARY(v16_div, _mm256_div_ps)
-V16_BINARY(v16_max, _mm256_max_ps)
-V16_BINARY(v16_min, _mm256_min_ps)
 
-V16_VALUE struct v16 v16_set(float x)
+V16_VALUE FLOATS abs_of(FLOATS x)
 {
-    return (struct v16){_mm256_set1_ps(x), _mm256_set1_ps(x)};
-}
-
-V16_VALUE struct v16 v16_abs(struct v16 x)
-{
-    __m256 sign = _mm256_set1_ps(-0.0f);
-    return (struct v16){_mm256_andnot_ps(sign, x.a), _mm256_andnot_ps(sign, x.b)};
-}
-
-V16_VALUE struct v16 v16_fma(struct v16 x, struct v16 y, struct v16 z)
-{
-    return (struct v16){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
-}
-
-V16 struct v16 v16_load(const float *p)
-{
-    return (struct v16){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+    return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
 }
 
 V16 void v16_store(float *p, struct v16 x)
@@ -195,7 +164,7 @@ V16 struct v16 v16_load_part(const float *p, int n, float fill)
     for (int i = 0; i < 16; i++)
         lanes[i] = fill;
     memcpy(lanes, p, (size_t)n * sizeof *p);
-    return v16_load(lanes);
+    return EACH_AT(v16, _mm256_loadu_ps, lanes, 32);
 }
 
 V16 void v16_store_part(float *p, int n, struct v16 x)
@@ -203,24 +172,6 @@ V16 void v16_store_part(float *p, int n, struct v16 x)
     float lanes[16];
     v16_store(lanes, x);
     memcpy(p, lanes, (size_t)n * sizeof *p);
-}
-
-V16_VALUE unsigned v16_greater(struct v16 x, struct v16 y)
-{
-    unsigned low = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_GT_OQ));
-    return low | (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_GT_OQ)) << 8;
-}
-
-V16_VALUE unsigned v16_not_at_most(struct v16 x, struct v16 y)
-{
-    unsigned low = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_NLE_UQ));
-    return low | (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_NLE_UQ)) << 8;
-}
-
-V16_VALUE unsigned v16_equal(struct v16 x, struct v16 y)
-{
-    unsigned low = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_EQ_OQ));
-    return low | (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_EQ_OQ)) << 8;
 }
 
 V16_VALUE struct v16 v16_where_less(struct v16 x, struct v16 y, struct v16 yes, struct v16 no)
@@ -244,7 +195,7 @@ V16_VALUE __m256 v8_scale(__m256 x, __m256 n)
 
 V16_VALUE struct v16 v16_scale(struct v16 x, struct v16 n)
 {
-    return (struct v16){v8_scale(x.a, n.a), v8_scale(x.b, n.b)};
+    return EACH_TWO(v16, v8_scale, x, n);
 }
 
 V16 void v16_load_bf16_pair(const uint32_t *p, struct v16 *low, struct v16 *high)
@@ -256,14 +207,6 @@ V16 void v16_load_bf16_pair(const uint32_t *p, struct v16 *low, struct v16 *high
     low->b = _mm256_castsi256_ps(_mm256_slli_epi32(b, 16));
     high->a = _mm256_castsi256_ps(_mm256_and_si256(a, mask));
     high->b = _mm256_castsi256_ps(_mm256_and_si256(b, mask));
-}
-
-V16 struct v16 v16_load_f16(const uint16_t *p)
-{
-    return (struct v16){
-        _mm256_cvtph_ps(_mm_loadu_si128((const void *)p)),
-        _mm256_cvtph_ps(_mm_loadu_si128((const void *)(p + 8))),
-    };
 }
 
 V16_VALUE float v16_sum(struct v16 x)
@@ -334,29 +277,17 @@ V16 void v16_store_part(float *p, int n, struct v16 a)
     memcpy(p, a.f, (size_t)n * sizeof *p);
 }
 
-V16_VALUE unsigned v16_greater(struct v16 a, struct v16 b)
-{
-    unsigned mask = 0;
-    for (int i = 0; i < 16; i++)
-        mask |= (unsigned)(a.f[i] > b.f[i]) << i;
-    return mask;
-}
-
-V16_VALUE unsigned v16_not_at_most(struct v16 a, struct v16 b)
-{
-    unsigned mask = 0;
-    for (int i = 0; i < 16; i++)
-        mask |= (unsigned)!(a.f[i] <= b.f[i]) << i;
-    return mask;
-}
-
-V16_VALUE unsigned v16_equal(struct v16 a, struct v16 b)
-{
-    unsigned mask = 0;
-    for (int i = 0; i < 16; i++)
-        mask |= (unsigned)(a.f[i] == b.f[i]) << i;
-    return mask;
-}
+#define V16_COMPARE(name, expression)                                                          \
+    V16_VALUE unsigned name(struct v16 a, struct v16 b)                                        \
+    {                                                                                          \
+        unsigned mask = 0;                                                                     \
+        for (int i = 0; i < 16; i++)                                                           \
+            mask |= (unsigned)(expression) << i;                                               \
+        return mask;                                                                           \
+    }
+V16_COMPARE(v16_greater, a.f[i] > b.f[i])
+V16_COMPARE(v16_not_at_most, !(a.f[i] <= b.f[i]))
+V16_COMPARE(v16_equal, a.f[i] == b.f[i])
 
 V16_VALUE struct v16 v16_where_less(struct v16 a, struct v16 b, struct v16 yes, struct v16 no)
 {
@@ -413,6 +344,55 @@ V16_VALUE float v16_sum(struct v16 a)
         for (int i = 0; i < width; i++)
             a.f[i] += a.f[i + width];
     return a.f[0];
+}
+
+#endif
+
+#if ESP_SIMD > 1
+
+#define V16_BINARY(name, f)                                                                    \
+    V16_VALUE struct v16 name(struct v16 x, struct v16 y)                                      \
+    {                                                                                          \
+        return EACH_TWO(v16, f, x, y);                                                         \
+    }
+V16_BINARY(v16_add, MM(add_ps))
+V16_BINARY(v16_sub, MM(sub_ps))
+V16_BINARY(v16_mul, MM(mul_ps))
+V16_BINARY(v16_div, MM(div_ps))
+V16_BINARY(v16_max, MM(max_ps))
+V16_BINARY(v16_min, MM(min_ps))
+V16_COMPARE(v16_greater, _CMP_GT_OQ)
+V16_COMPARE(v16_not_at_most, _CMP_NLE_UQ)
+V16_COMPARE(v16_equal, _CMP_EQ_OQ)
+
+V16_VALUE struct v16 v16_abs(struct v16 x)
+{
+    return EACH(v16, abs_of, x);
+}
+
+V16_VALUE struct v16 v16_set(float x)
+{
+    return EACH_SAME(v16, MM(set1_ps)(x));
+}
+
+V16_VALUE struct v16 v16_fma(struct v16 x, struct v16 y, struct v16 z)
+{
+    return EACH_THREE(v16, MM(fmadd_ps), x, y, z);
+}
+
+V16 struct v16 v16_load(const float *p)
+{
+    return EACH_AT(v16, MM(loadu_ps), p, sizeof(FLOATS));
+}
+
+V16 FLOATS load_halves(const void *p)
+{
+    return MM(cvtph_ps)(LOAD_HALVES(p));
+}
+
+V16 struct v16 v16_load_f16(const uint16_t *p)
+{
+    return EACH_AT(v16, load_halves, p, sizeof(FLOATS) / 2);
 }
 
 #endif

@@ -32,6 +32,7 @@
 
 #include "kernels/clock.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/model_desc.h"
 
 enum { BUFFERS = 2, PAGE = 4096, PIECE = 16 << 20, GAP = 1 << 16 };
 
@@ -237,17 +238,11 @@ int esp_cpu_stream_plan(struct esp_cpu_stream *s, char *err, size_t errlen)
     return ESP_OK;
 }
 
-size_t esp_cpu_stream_layer_bytes(const struct esp_cpu_stream *s, int layer)
-{
-    return s->layer[layer].bytes;
-}
-
 void esp_cpu_stream_choose(struct esp_cpu_stream *s, int count)
 {
     s->streamed = 0;
     for (int i = 0; i < s->layers; i++) {
-        const int64_t before = (int64_t)i * count / s->layers;
-        s->layer[i].streamed = ((int64_t)i + 1) * count / s->layers > before;
+        s->layer[i].streamed = esp_layer_is_streamed(i, s->layers, count);
         if (s->layer[i].streamed)
             s->order[s->streamed++] = i;
     }

@@ -25,7 +25,6 @@ int esp_cpu_stream_add(struct esp_cpu_stream *stream, int layer,
                        char *err, size_t errlen);
 /* Call it after all matrices were added: computes the bytes to read for a layer. */
 int esp_cpu_stream_plan(struct esp_cpu_stream *stream, char *err, size_t errlen);
-size_t esp_cpu_stream_layer_bytes(const struct esp_cpu_stream *stream, int layer);
 
 /* Chooses `count` layers to stream, spread evenly; 0: none. */
 void esp_cpu_stream_choose(struct esp_cpu_stream *stream, int count);

@@ -39,6 +39,7 @@ struct packer {
     bool telling;
     size_t packing_bytes;
     int together; /* panels read together of a transposed matrix */
+    int status;   /* the first failure; nothing more is packed after it */
     char *err;
     size_t errlen;
 };
@@ -99,14 +100,6 @@ static void copy_part(void *arg, int part, int thread)
                              (size_t)begin * esp_dtype_row_bytes(p->t->dtype, p->t->columns));
 }
 
-static bool same(const struct esp_tensor *a, const struct esp_tensor *b)
-{
-    return a->data == b->data && a->source == b->source && a->offset == b->offset &&
-           a->dtype == b->dtype && a->block == b->block && a->stride == b->stride &&
-           a->paired == b->paired && a->stored_rows == b->stored_rows &&
-           a->stored_columns == b->stored_columns && a->divisor == b->divisor;
-}
-
 /* A large embedding that is also the head is not stored twice: its rows are gathered from the
  * head's panels, where they are in many places. */
 static void pack_embedding(struct packer *p, struct esp_tensor *out, const struct esp_tensor *t,
@@ -118,7 +111,8 @@ static void pack_embedding(struct packer *p, struct esp_tensor *out, const struc
                                .columns = t->columns,
                                .block = t->rows,
                                .stride = t->rows};
-    if (!t->data || (head && same(t, head) && (double)t->rows * (double)row_bytes > LARGE))
+    if (!t->data ||
+        (head && esp_tensor_same(t, head) && (double)t->rows * (double)row_bytes > LARGE))
         return;
     char *data = take(p, (size_t)t->rows, row_bytes);
     out->data = data;
@@ -128,26 +122,31 @@ static void pack_embedding(struct packer *p, struct esp_tensor *out, const struc
         esp_pool_run(p->pool, packing.parts, copy_part, &packing);
 }
 
-static void note_blocks(struct packer *p, enum esp_dtype dtype)
+static void note_kind(struct packer *p, const struct esp_packed *w)
 {
-    p->any_blocks |= esp_dtype_quantised(dtype);
-    p->any_small |= esp_dtype_quantised(dtype) && dtype != ESP_Q8_0;
+    const bool quantised = esp_dtype_quantised(w->dtype);
+    p->any_pairs |= w->pairs;
+    p->any_blocks |= quantised;
+    p->any_small |= quantised && w->dtype != ESP_Q8_0;
 }
 
-static int pack_matrix(struct packer *p, struct esp_packed *w, const struct esp_tensor *t,
-                       const struct esp_tensor *bias)
+static void pack_matrix(struct packer *p, struct esp_packed *w, const struct esp_tensor *t,
+                        const struct esp_tensor *bias)
 {
     size_t outputs = esp_cpu_pad(t->rows, ESP_PANEL);
+    if (p->status < 0)
+        return;
     w->dtype = t->dtype;
     w->rows = t->rows;
     w->columns = t->columns;
     w->panels = (int)(outputs / ESP_PANEL);
     w->pairs = p->pairs && t->dtype == ESP_BF16;
-    p->any_pairs |= w->pairs;
-    note_blocks(p, t->dtype);
+    note_kind(p, w);
     const bool streamed = p->layer >= 0 && esp_cpu_stream_has(p->stream, p->layer);
-    if (p->telling && p->layer >= 0)
-        return esp_cpu_stream_add(p->stream, p->layer, t, &w->stored, p->err, p->errlen);
+    if (p->telling && p->layer >= 0) {
+        p->status = esp_cpu_stream_add(p->stream, p->layer, t, &w->stored, p->err, p->errlen);
+        return;
+    }
     if (!streamed && p->memory)
         w->stored = NULL;
     if (streamed && esp_cpu_stored_room(w) > p->packing_bytes)
@@ -156,65 +155,56 @@ static int pack_matrix(struct packer *p, struct esp_packed *w, const struct esp_
     float *biases = take(p, outputs, sizeof *biases);
     w->bias = biases;
     if (!p->memory)
-        return 0;
+        return;
     if (bias && bias->data)
         esp_tensor_read_rows(bias, 0, t->rows, biases);
     struct packing packing = {p, w, t, NULL, esp_cpu_parts(w->panels, p->threads)};
     if (streamed)
-        return 0;
+        return;
     esp_pool_run(p->pool, packing.parts, pack_part, &packing);
     if (p->progress && !p->progress(p->user, "weights", p->used, p->total))
-        return esp_fail(p->err, p->errlen, ESP_E_CANCELLED, "loading was cancelled");
-    return 0;
+        p->status = esp_fail(p->err, p->errlen, ESP_E_CANCELLED, "loading was cancelled");
 }
 
-static int pack_experts(struct packer *p, struct esp_cpu_layer *out, const struct esp_layer *in,
-                        const struct esp_model_desc *d)
+#define PACK(name) pack_matrix(p, &to->name, &from->name, &from->name##_bias)
+
+static void pack_experts(struct packer *p, struct esp_cpu_expert *to,
+                         const struct esp_expert *from, int count)
 {
-    int status = pack_matrix(p, &out->router, &in->router, &in->router_bias);
-    for (int i = 0; i < d->experts && status == 0; i++) {
-        struct esp_cpu_expert *to = &out->expert[i];
-        const struct esp_expert *from = &in->expert[i];
-        if ((status = pack_matrix(p, &to->gate, &from->gate, &from->gate_bias)) == 0 &&
-            (status = pack_matrix(p, &to->up, &from->up, &from->up_bias)) == 0)
-            status = pack_matrix(p, &to->down, &from->down, &from->down_bias);
+    for (int i = 0; i < count; i++, to++, from++) {
+        PACK(gate);
+        PACK(up);
+        PACK(down);
     }
-    return status;
 }
 
-static int pack_layer(struct packer *p, struct esp_cpu_layer *out, const struct esp_layer *in,
-                      const struct esp_model_desc *d)
+static void pack_layer(struct packer *p, struct esp_cpu_layer *to, const struct esp_layer *from,
+                       const struct esp_model_desc *d)
 {
-    int status;
-    out->norm1 = pack_vector(p, &in->norm1);
-    out->norm1_bias = pack_vector(p, &in->norm1_bias);
-    out->norm2 = pack_vector(p, &in->norm2);
-    out->norm2_bias = pack_vector(p, &in->norm2_bias);
-    out->norm_attended = pack_vector(p, &in->norm_attended);
-    out->norm_mlp = pack_vector(p, &in->norm_mlp);
-    out->query_norm = pack_vector(p, &in->query_norm);
-    out->key_norm = pack_vector(p, &in->key_norm);
-    out->sink_logit = pack_vector(p, &in->sink_logit);
-    if ((status = pack_matrix(p, &out->query, &in->query, &in->query_bias)) < 0 ||
-        (status = pack_matrix(p, &out->key, &in->key, &in->key_bias)) < 0 ||
-        (status = pack_matrix(p, &out->value, &in->value, &in->value_bias)) < 0 ||
-        (status = pack_matrix(p, &out->output, &in->output, &in->output_bias)) < 0)
-        return status;
-    if (in->router.data)
-        return pack_experts(p, out, in, d);
-    if ((esp_gated(d->activation) &&
-         (status = pack_matrix(p, &out->gate, &in->gate, &in->gate_bias)) < 0) ||
-        (status = pack_matrix(p, &out->up, &in->up, &in->up_bias)) < 0)
-        return status;
-    return pack_matrix(p, &out->down, &in->down, &in->down_bias);
+#define X(name) to->name = pack_vector(p, &from->name);
+    ESP_LAYER_VECTORS(X)
+#undef X
+    PACK(query);
+    PACK(key);
+    PACK(value);
+    PACK(output);
+    if (from->router.data) {
+        PACK(router);
+        pack_experts(p, to->expert, from->expert, d->experts);
+        return;
+    }
+    if (esp_gated(d->activation))
+        PACK(gate);
+    PACK(up);
+    PACK(down);
 }
 
 /* The embedding and the head, unless the lender has them. */
-static int pack_ends(struct packer *p, struct esp_cpu_weights *w)
+static void pack_ends(struct packer *p, struct esp_cpu_weights *w)
 {
-    const struct esp_model_desc *d = w->desc;
+    const struct esp_model_desc *d = w->base.desc;
     const struct esp_cpu_weights *lender = (const struct esp_cpu_weights *)d->lender;
-    if (lender && same(&d->embedding, &lender->desc->embedding)) {
+    if (esp_model_desc_lent(d, &d->embedding)) {
         w->embedding = lender->embedding;
         w->embedding_head = lender->embedding_head;
     } else {
@@ -225,30 +215,26 @@ static int pack_ends(struct packer *p, struct esp_cpu_weights *w)
     w->norm_final = pack_vector(p, &d->norm_final);
     w->norm_final_bias = pack_vector(p, &d->norm_final_bias);
     w->norm_input = pack_vector(p, &d->norm_input);
-    if (!lender || !same(&d->head, &lender->desc->head))
-        return pack_matrix(p, &w->head, &d->head, NULL);
-    w->head = lender->head;
-    p->any_pairs |= w->head.pairs;
-    note_blocks(p, w->head.dtype);
-    return 0;
+    if (esp_model_desc_lent(d, &d->head)) {
+        w->head = lender->head;
+        note_kind(p, &w->head);
+    } else {
+        pack_matrix(p, &w->head, &d->head, NULL);
+    }
 }
 
 static int pack_model(struct packer *p, struct esp_cpu_weights *w)
 {
-    const struct esp_model_desc *d = w->desc;
+    const struct esp_model_desc *d = w->base.desc;
     p->used = p->packing_bytes = 0;
     p->layer = -1;
-    int status = d->reads == ESP_READS_TOKENS ? 0 : pack_matrix(p, &w->fc, &d->fc, &d->fc_bias);
-    if (status < 0)
-        return status;
-    for (int i = 0; i < d->layers; i++) {
-        p->layer = i;
-        status = pack_layer(p, &w->layer[i], &d->layer[i], d);
-        if (status < 0)
-            return status;
-    }
+    if (d->reads != ESP_READS_TOKENS)
+        pack_matrix(p, &w->fc, &d->fc, &d->fc_bias);
+    for (p->layer = 0; p->layer < d->layers; p->layer++)
+        pack_layer(p, &w->layer[p->layer], &d->layer[p->layer], d);
     p->layer = -1;
-    return pack_ends(p, w);
+    pack_ends(p, w);
+    return p->status;
 }
 
 void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *out)
@@ -262,13 +248,12 @@ void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *ou
 /* ------------------------------------------------------------------ a limit */
 
 /* Measures the model with `count` streamed layers: weights, buffers and room for packing. */
-static int measure(struct packer *p, struct esp_cpu_weights *w, int count, size_t *bytes)
+static size_t measure(struct packer *p, struct esp_cpu_weights *w, int count)
 {
     esp_cpu_stream_choose(p->stream, count);
-    int status = pack_model(p, w);
-    *bytes = p->used + esp_cpu_stream_buffer_bytes(p->stream) +
-             (size_t)p->threads * p->packing_bytes;
-    return status;
+    pack_model(p, w);
+    return p->used + esp_cpu_stream_buffer_bytes(p->stream) +
+           (size_t)p->threads * p->packing_bytes;
 }
 
 static size_t in_mebibytes(size_t bytes)
@@ -280,27 +265,26 @@ static size_t in_mebibytes(size_t bytes)
  * with all of them in memory. */
 static int fit(struct packer *p, struct esp_cpu_weights *w)
 {
-    const struct esp_model_desc *d = w->desc;
+    const struct esp_model_desc *d = w->base.desc;
     const struct esp_memory_limit *limit = &d->limit;
-    const size_t left = limit->bytes > limit->others ? limit->bytes - limit->others : 0;
+    const size_t left = esp_memory_limit_left(limit);
     size_t bytes = p->used, least = SIZE_MAX;
-    int status = 0;
-    if (limit->bytes == 0 || bytes <= left)
+    if (bytes <= left)
         return 0;
     w->stream = p->stream = esp_cpu_stream_open(d->layers);
     if (!w->stream)
         return esp_fail(p->err, p->errlen, ESP_E_MEMORY,
                         "not enough memory for the model's layers");
     p->telling = true;
-    status = pack_model(p, w);
+    pack_model(p, w);
     p->telling = false;
-    if (status == 0)
-        status = esp_cpu_stream_plan(p->stream, p->err, p->errlen);
-    for (int count = 1; count <= d->layers && bytes > left && status == 0; count++) {
-        status = measure(p, w, count, &bytes);
+    if (p->status == 0)
+        p->status = esp_cpu_stream_plan(p->stream, p->err, p->errlen);
+    for (int count = 1; count <= d->layers && bytes > left && p->status == 0; count++) {
+        bytes = measure(p, w, count);
         least = bytes < least ? bytes : least;
     }
-    if (status == 0 && bytes > left)
+    if (p->status == 0 && bytes > left)
         return esp_fail(p->err, p->errlen, ESP_E_MEMORY,
                         "%zuM of memory are too few: %zuM are needed, of which the embedding, "
                         "the head and room for two layers take %zuM, and the draft model, the "
@@ -308,7 +292,7 @@ static int fit(struct packer *p, struct esp_cpu_weights *w)
                         "(--max-nodes) take less",
                         limit->bytes >> 20, in_mebibytes(least + limit->others),
                         in_mebibytes(least), in_mebibytes(limit->others));
-    return status;
+    return p->status;
 }
 
 /* Call it after the weights were read. */
@@ -322,7 +306,8 @@ static int start_stream(struct packer *p, struct esp_cpu_weights *w)
         return esp_fail(p->err, p->errlen, ESP_E_MEMORY,
                         "not enough memory for packing %.1f MB of weights",
                         (double)p->packing_bytes / 1e6);
-    w->bytes += esp_cpu_stream_buffer_bytes(w->stream) + (size_t)p->threads * w->packing_bytes;
+    w->base.bytes +=
+        esp_cpu_stream_buffer_bytes(w->stream) + (size_t)p->threads * w->packing_bytes;
     return esp_cpu_stream_start(w->stream, p->err, p->errlen);
 }
 
@@ -330,7 +315,7 @@ static int start_stream(struct packer *p, struct esp_cpu_weights *w)
 
 static void count_work(struct esp_cpu_weights *w)
 {
-    const struct esp_model_desc *d = w->desc;
+    const struct esp_model_desc *d = w->base.desc;
     double q = (double)d->heads * d->head_dim, kv = (double)d->kv_heads * d->head_dim;
     double mlp = (esp_gated(d->activation) ? 3.0 : 2.0) * d->ffn;
     double mixture = d->experts + 3.0 * d->experts_used * d->expert_ffn;
@@ -346,12 +331,7 @@ static void count_work(struct esp_cpu_weights *w)
 /* Memory for the rows of the widest panel. */
 static size_t panel_room(const struct esp_model_desc *d)
 {
-    int widest = d->hidden > d->ffn ? d->hidden : d->ffn;
-    widest = widest > d->heads * d->head_dim ? widest : d->heads * d->head_dim;
-    widest = widest > d->expert_ffn ? widest : d->expert_ffn;
-    widest = widest > d->fc.columns ? widest : d->fc.columns;
-    widest = widest > d->layer[0].query.columns ? widest : d->layer[0].query.columns;
-    return (size_t)widest * ESP_PANEL * sizeof(float);
+    return (size_t)esp_model_desc_widest(d) * ESP_PANEL * sizeof(float);
 }
 
 /* A row of a transposed matrix is scattered over the file: the more rows are read at once, the
@@ -398,7 +378,7 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the model's layers");
     }
     w->base.backend = backend;
-    w->desc = desc;
+    w->base.desc = desc;
     w->layer = layer;
     count_work(w);
 
@@ -408,11 +388,10 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
     p.pairs = ((struct esp_cpu_backend *)backend)->isa->pairs;
     p.together = panels_together(desc);
     p.room = panel_room(desc) * (size_t)p.together;
-    status = pack_model(&p, w);
-    if (status == 0)
-        status = fit(&p, w);
+    pack_model(&p, w); /* measures */
+    status = fit(&p, w);
     if (status == 0) {
-        w->bytes = p.total = p.used;
+        w->base.bytes = p.total = p.used;
         w->memory = p.memory = p.overflow ? NULL : esp_cpu_alloc(p.total, 1);
         p.stored = esp_cpu_alloc((size_t)p.threads, p.room);
         if (!w->memory || !p.stored)
@@ -421,7 +400,7 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
                          (double)p.total / 1e6);
     }
     if (status == 0) {
-        esp_cpu_use_huge_pages(w->memory, w->bytes);
+        esp_cpu_use_huge_pages(w->memory, w->base.bytes);
         status = pack_model(&p, w);
     }
     esp_cpu_free(p.stored);
@@ -446,13 +425,8 @@ void esp_cpu_weights_close(struct esp_weights *weights)
     esp_cpu_stream_close(w->stream);
     esp_cpu_free(w->packing);
     esp_cpu_free(w->memory);
-    free_layers(w->layer, w->desc);
+    free_layers(w->layer, w->base.desc);
     free(w);
-}
-
-size_t esp_cpu_weights_bytes(const struct esp_weights *weights)
-{
-    return ((const struct esp_cpu_weights *)weights)->bytes;
 }
 
 bool esp_cpu_weights_streamed(const struct esp_weights *weights, struct esp_streamed *streamed)
@@ -461,6 +435,6 @@ bool esp_cpu_weights_streamed(const struct esp_weights *weights, struct esp_stre
     if (!w->stream)
         return false;
     esp_cpu_stream_count(w->stream, streamed);
-    streamed->resident_bytes = w->bytes;
+    streamed->resident_bytes = w->base.bytes;
     return true;
 }

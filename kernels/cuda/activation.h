@@ -4,16 +4,6 @@
 
 #include "kernels/cuda/cuda.h"
 
-static __device__ __forceinline__ float esp_silu(float x)
-{
-    return x / (1.0f + expf(-x));
-}
-
-static __device__ __forceinline__ float esp_gelu(float x)
-{
-    return 0.5f * x * (1.0f + erff(x * 0.70710678f));
-}
-
 static __device__ __forceinline__ float esp_gelu_tanh(float x)
 {
     return 0.5f * x * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
@@ -28,14 +18,14 @@ static __device__ __forceinline__ float esp_swiglu_clamped(const struct esp_clam
     return gate / (1.0f + expf(-clamp.slope * gate)) * (up + 1.0f);
 }
 
-/* `up` counts only where there is a gate; without one `gate` is what the matrix "up" gave. */
+/* Without a gate, `gate` is the output of the matrix "up", and `up` is ignored. */
 static __device__ __forceinline__ float esp_activated(enum esp_activation activation,
-                                                      const struct esp_clamp &clamp,
-                                                      float gate, float up)
+                                                      const struct esp_clamp &clamp, float gate,
+                                                      float up)
 {
     switch (activation) {
     case ESP_SWIGLU:
-        return esp_silu(gate) * up;
+        return gate / (1.0f + expf(-gate)) * up;
     case ESP_GEGLU:
         return esp_gelu_tanh(gate) * up;
     case ESP_SWIGLU_CLAMPED:
@@ -43,7 +33,7 @@ static __device__ __forceinline__ float esp_activated(enum esp_activation activa
     case ESP_GELU_TANH:
         return esp_gelu_tanh(gate);
     default:
-        return esp_gelu(gate);
+        return 0.5f * gate * (1.0f + erff(gate * 0.70710678f));
     }
 }
 

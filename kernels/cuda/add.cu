@@ -1,8 +1,9 @@
-/* add.cu - what attention or the MLP adds to the residual stream, where it is changed first: by
- * an RMSNorm of its own (Gemma 2 and 3, OLMo 2), by a factor (Granite), or both; and what the
- * experts of a row add. The norm that reads the row next follows in the same block.
+/* add.cu - adds to the residual stream what a product cannot add itself: outputs of attention
+ * and MLP that are changed first, by an RMSNorm (Gemma 2 and 3, OLMo 2), by a factor (Granite)
+ * or by both, and the outputs of a row's experts. The same block then computes the row's next
+ * norm.
  *
- * There is one block per row, always of the same size, so that the order of a row's sums does
+ * One block computes a row. Blocks always have the same size, so the order of a row's sums does
  * not depend on the batch.
  */
 #include "kernels/cuda/norm.h"
@@ -20,18 +21,19 @@ struct add_args {
     struct esp_cuda_norm_args next; /* stride = 0: there is none */
 };
 
-/* Column i of what is added to a row: of experts a sum in the order of their numbers. */
+/* Column i of what is added to a row. Experts are added in the order of their numbers. */
 static __device__ __forceinline__ float branch_of(const struct add_args &a, int row, int i)
 {
     if (a.used == 0)
         return a.branch[(size_t)row * a.stride + i];
     float sum = 0.0f;
     for (int k = row * a.used; k < (row + 1) * a.used; k++)
-        sum = fmaf(a.routing.share[k], a.branch[(size_t)a.routing.place[k] * a.stride + i], sum);
+        sum =
+            fmaf(a.routing.share[k], a.branch[(size_t)a.routing.place[k] * a.stride + i], sum);
     return sum;
 }
 
-/* normed: (rows, stride) what `next` makes. */
+/* normed: (rows, stride) the output of `next`. */
 template <typename T>
 static __global__ void add_kernel(struct esp_cuda_arrays at, struct add_args a, T *normed)
 {
@@ -60,9 +62,7 @@ template <typename T>
 void esp_cuda_add(struct esp_cuda_cache *c, bool experts, const float *norm,
                   const struct esp_cuda_norm *next, int rows)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const struct esp_model_desc *d = w->desc;
-    cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
     const struct esp_cuda_norm_args none = {};
     const struct add_args a = {experts ? c->pair_out : c->branch,
                                norm,
@@ -75,7 +75,7 @@ void esp_cuda_add(struct esp_cuda_cache *c, bool experts, const float *norm,
                                d->residual_scale != 0 ? d->residual_scale : 1.0f,
                                next ? esp_cuda_norm_args_of(c, next) : none};
     ESP_LAUNCH((add_kernel<T>), dim3(rows), dim3(THREADS), THREADS / ESP_WARP * sizeof(float),
-               stream, c->at, a, (T *)c->normed);
+               esp_cuda_backend_of(c)->stream, c->at, a, (T *)c->normed);
 }
 
 template void esp_cuda_add<float>(struct esp_cuda_cache *, bool, const float *,

@@ -57,10 +57,17 @@ static __global__ void __launch_bounds__(THREADS)
         ids[blockIdx.x] = esp_rank_index(best);
 }
 
-static int launch(struct esp_cuda_rows *r, const int32_t *which, int count, int32_t *ids)
+int esp_cuda_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids,
+                    enum esp_delivery when)
 {
-    struct esp_cuda_backend *b = esp_cuda_of(&r->base);
-    const int n = r->base.vocabulary, most = (n + PART_LEAST - 1) / PART_LEAST;
+    struct esp_cuda_backend *b = esp_cuda_of(rows);
+    const struct esp_cuda_rows *r = esp_cuda_rows_of(rows);
+    const int n = rows->vocabulary, most = (n + PART_LEAST - 1) / PART_LEAST;
+    const int32_t *asked;
+    const int status = esp_cuda_ask(rows, which, count, esp_cuda_room<int32_t>(count), &asked);
+    if (!asked)
+        return status;
+    int32_t *found = esp_cuda_promise(rows, count, ids);
     int parts = BLOCKS_EACH * b->multiprocessors / count;
     if (parts > most)
         parts = most;
@@ -68,18 +75,6 @@ static int launch(struct esp_cuda_rows *r, const int32_t *which, int count, int3
         parts = 1;
     const size_t shared = (THREADS / ESP_WARP + 1) * sizeof(uint64_t);
     ESP_LAUNCH(argmax, dim3(count, parts), THREADS, shared, b->stream, r->data, r->stride, n,
-               which, esp_cuda_work<uint64_t>(r), r->scratch->counter, ids, b->numeric);
-    ESP_CUDA_LAUNCHED(b, "argmax");
-    return ESP_OK;
-}
-
-int esp_cuda_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids,
-                    enum esp_delivery when)
-{
-    const int32_t *asked;
-    const int status = esp_cuda_ask(rows, which, count, esp_cuda_room<int32_t>(count), &asked);
-    if (!asked)
-        return status;
-    int32_t *found = esp_cuda_promise(rows, count, ids);
-    return esp_cuda_finish(rows, launch(esp_cuda_rows_of(rows), asked, count, found), when);
+               asked, esp_cuda_work<uint64_t>(r), r->scratch->counter, found, b->numeric);
+    return esp_cuda_finish(rows, esp_cuda_launch_status(b, "argmax"), when);
 }

@@ -1,8 +1,8 @@
 /* attention.cu - tree attention of exact mode: queries of a batch over the prefix and over
- * their own ancestors, in one order of sums. That of default mode is attention_mma.cu.
+ * their own ancestors, in one order of sums. Default mode uses attention_mma.cu.
  *
  * The keys that a query sees, in order, are the cache rows of the prefix and then the listed
- * rows behind it (embed.cu). That order, not the place in the cache, decides the order of every
+ * rows after it (embed.cu). That order, not the place in the cache, decides the order of every
  * sum: the keys are taken in tiles of 32, one per lane, tiles in chunks of ESP_CUDA_CHUNK, and
  * chunks are joined one after the other. So a token gets the same bits as a node of a tree, as
  * a row of a prompt or in a batch of its own.
@@ -10,13 +10,13 @@
  * A block computes one chunk for up to 16 queries of one key/value head (several rows and all
  * heads of a group, so that a tile of the cache is read once for all of them). Tiles that all
  * these queries see at the same places are staged in shared memory. For other tiles (those of
- * the tree) each query gathers the rows of its list, from the cache or from shared memory. How
- * the chunks are joined is in attention.h.
+ * the tree) each query gathers the rows of its list, from the cache or from shared memory.
+ * attention.h joins the chunks.
  *
- * With a window of the text (see struct esp_window), the sinks are a part of their own, behind
- * the chunks, because queries ask them at another position. Of the tokens that have been
- * dropped from the cache, those beyond a multiple of ESP_CUDA_CHUNK shift the chunks: so the
- * chunk and the lane of a key follow from its position in the text.
+ * With a window of the text (see struct esp_window), the sinks are a separate part after the
+ * chunks, because queries are rotated to another position for them. The number of tokens
+ * dropped from the cache, modulo ESP_CUDA_CHUNK, shifts the chunks. So the chunk and the lane
+ * of a key follow from its position in the text.
  */
 #include "kernels/cuda/attention.h"
 
@@ -48,7 +48,7 @@ static __device__ __noinline__ float dot(const float *q, const T *key, int width
     return sum;
 }
 
-/* Takes the scores of a tile (one per lane) into the state; returns the lane's weight. */
+/* Updates the state with the scores of a tile, one per lane. Returns the lane's weight. */
 template <int DIMS>
 static __device__ __forceinline__ float weigh(struct state<DIMS> &s, float score, bool sees)
 {
@@ -156,8 +156,9 @@ static __device__ void shared_tile(const struct esp_cuda_attend<T> &a,
                           a.width);
 }
 
-/* A query as it asks the sinks, or the chunks. The sinks are rows 0, 1, ... of the cache. */
-static __device__ __forceinline__ struct esp_cuda_query part_of(struct esp_cuda_query q, bool sinks)
+/* A query for the sinks, which are rows 0, 1, ... of the cache, or for the chunks. */
+static __device__ __forceinline__ struct esp_cuda_query part_of(struct esp_cuda_query q,
+                                                                bool sinks)
 {
     if (sinks) {
         q.length = q.contiguous = q.sinks;
@@ -166,8 +167,8 @@ static __device__ __forceinline__ struct esp_cuda_query part_of(struct esp_cuda_
     return q;
 }
 
-/* The tiles of a chunk, or of the sinks, for the queries of a block. Returns how many keys the
- * query sees that sees most. */
+/* Computes the tiles of a chunk, or of the sinks, for the queries of a block. Returns the
+ * largest number of keys that one of the queries sees. */
 template <typename T, int DIMS>
 static __device__ __forceinline__ int attend(const struct esp_cuda_arrays &at,
                                              const struct esp_cuda_attend<T> &a,
@@ -272,8 +273,8 @@ struct chunks {
     }
 };
 
-/* Block (kv_head, tile of queries, chunk or the sinks). Of the widest heads, shared memory has
- * room for two blocks. */
+/* Block (kv_head, tile of queries, chunk or the sinks). With the widest heads, shared memory
+ * has room for two blocks. */
 template <typename T, int DIMS>
 static __global__ void __launch_bounds__(THREADS, DIMS > 4 ? 2 : 4)
     attend_kernel(struct esp_cuda_arrays at, struct esp_cuda_attend<T> a)
@@ -306,39 +307,29 @@ static size_t shared_bytes(int width, bool fresh, size_t value)
     return QUERIES * (size_t)width * sizeof(float) + (size_t)rows * (width + SPARE) * value;
 }
 
-template <typename T, int DIMS>
-static void launch(cudaStream_t stream, const struct esp_cuda_arrays &at,
-                   const struct esp_cuda_attend<T> &a, dim3 grid)
-{
-    ESP_LAUNCH((attend_kernel<T, DIMS>), grid, dim3(THREADS),
-               shared_bytes(a.width, a.fresh, sizeof(T)), stream, at, a);
-}
-
 template <typename T>
 void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                         int rows, int chunks)
 {
-    const struct esp_cuda_backend *backend =
-        (struct esp_cuda_backend *)c->base.weights->backend;
+    const struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     if (!backend->exact) {
         esp_cuda_attention_mma<T>(c, held, layer, rows, chunks);
         return;
     }
     struct esp_cuda_attend<T> a = esp_cuda_attend_of<T>(c, held, layer, rows);
+    void (*const kernel)(struct esp_cuda_arrays, struct esp_cuda_attend<T>) =
+        a.width <= ESP_WARP       ? attend_kernel<T, 1>
+        : a.width <= 2 * ESP_WARP ? attend_kernel<T, 2>
+        : a.width <= 4 * ESP_WARP ? attend_kernel<T, 4>
+                                  : attend_kernel<T, 8>;
     a.parts = c->chunks;
     for (; a.first_row < rows; a.first_row = a.end_row) {
         a.end_row = rows - a.first_row < c->partial_rows ? rows : a.first_row + c->partial_rows;
         const int queries = (a.end_row - a.first_row) * a.group;
         const dim3 grid(a.heads.kv_heads, (queries + QUERIES - 1) / QUERIES, chunks + 1);
         a.done = esp_cuda_done(c, queries < QUERIES ? queries : QUERIES, chunks);
-        if (a.width <= ESP_WARP)
-            launch<T, 1>(backend->stream, c->at, a, grid);
-        else if (a.width <= 2 * ESP_WARP)
-            launch<T, 2>(backend->stream, c->at, a, grid);
-        else if (a.width <= 4 * ESP_WARP)
-            launch<T, 4>(backend->stream, c->at, a, grid);
-        else
-            launch<T, 8>(backend->stream, c->at, a, grid);
+        ESP_LAUNCH(kernel, grid, dim3(THREADS), shared_bytes(a.width, a.fresh, sizeof(T)),
+                   backend->stream, c->at, a);
         if (!a.done)
             ESP_LAUNCH((join_kernel<T>), esp_cuda_join_grid(a.heads, queries),
                        dim3(ESP_CUDA_JOINED * ESP_WARP), 0, backend->stream, c->at, a);
@@ -351,11 +342,8 @@ void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *h
 template <typename T> static int prepare(struct esp_cuda_backend *backend)
 {
     enum { WIDEST = 8 };
-    ESP_CUDA(backend,
-             cudaFuncSetAttribute((const void *)attend_kernel<T, WIDEST>,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  (int)shared_bytes(WIDEST * ESP_WARP, true, sizeof(T))));
-    return ESP_OK;
+    return esp_cuda_allow_shared(backend, (const void *)attend_kernel<T, WIDEST>,
+                                 shared_bytes(WIDEST * ESP_WARP, true, sizeof(T)));
 }
 
 int esp_cuda_attention_prepare(struct esp_cuda_backend *backend)

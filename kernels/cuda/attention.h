@@ -1,14 +1,13 @@
 /* attention.h - what both kinds of attention share: which keys a query sees, the keys of the
  * pass itself, and how parts of the keys are joined.
  *
- * The keys of a query are divided among blocks ("split-KV"), each of which leaves a part of the
- * result. The last block of a tile of queries that comes to its end joins the parts. If there
- * are many of them, a kernel of its own does, because all multiprocessors can take part in
- * that.
+ * The keys of a query are divided among blocks ("split-KV"). Each block leaves a part of the
+ * result. Of the blocks of a tile of queries, the one that finishes last joins the parts. Many
+ * parts are joined by a separate kernel, which uses all multiprocessors.
  *
- * In a pass of few rows (esp_cuda_fresh) a block makes the keys of the pass itself, of what the
- * product has left (rope.h), and the blocks of the sinks write them to the cache, where only
- * later launches read them. In a larger one rope.cu has written them before.
+ * In a pass of few rows (esp_cuda_fresh) each block makes the keys of the pass itself, from the
+ * output of the product (rope.h). The blocks of the sinks write them to the cache for later
+ * launches. In a larger pass, rope.cu has already written them.
  */
 #ifndef ESP_CUDA_ATTENTION_H
 #define ESP_CUDA_ATTENTION_H
@@ -23,15 +22,15 @@ template <typename T> struct esp_cuda_attend {
     struct esp_cuda_heads heads;
     T *k, *v;       /* of the layer: (kv_head, cache_rows, width) */
     float *partial; /* (rows, heads, parts + 1, esp_cuda_part(width)); the last part: sinks */
-    /* (kv_head, tiles of queries) blocks that have come to their end, 0 between launches; NULL:
-     * a kernel of its own joins the parts */
+    /* (kv_head, tiles of queries) number of finished blocks, 0 between launches; NULL: a
+     * separate kernel joins the parts */
     unsigned *done;
     T *out; /* (rows, out_stride) */
     size_t out_stride;
     int group, width, cache_rows, parts, first_row, end_row;
     int window;              /* of the layer; 0: none */
     bool fresh;              /* the keys and values of the pass are not in the cache yet */
-    float cap;               /* scores become cap * tanh(score / cap); 0: they do not */
+    float cap;               /* scores become cap * tanh(score / cap); 0: no cap */
     const float *sink_logit; /* (heads) or NULL */
 };
 
@@ -39,15 +38,14 @@ template <typename T> struct esp_cuda_attend {
 
 /* A query: one head of one row of a pass. */
 struct esp_cuda_query {
-    int row, head,
-        length;     /* length: keys in front of the query and its own; 0: an unused place */
-    int from;       /* the first of these keys that the windows leave it */
-    int sinks;      /* keys in front of the gap, 0: there is no gap */
-    int contiguous; /* the first so many of these keys are cache rows 0, 1, ... */
+    int row, head, length; /* length: keys before the query, and its own; 0: an unused place */
+    int from;              /* the first of these keys inside its windows */
+    int sinks;             /* keys before the gap, 0: there is no gap */
+    int contiguous;        /* number of first keys that are cache rows 0, 1, ... */
 };
 
-/* What the window of the text leaves of what a query sees. A layer whose own window is smaller
- * sees no sinks. */
+/* Limits a query to the window of the text. A layer with a smaller window of its own sees no
+ * sinks. */
 static __device__ __forceinline__ void esp_cuda_see_window(const struct esp_cuda_arrays &at,
                                                            int window, struct esp_cuda_query &q)
 {
@@ -92,7 +90,7 @@ static __device__ __forceinline__ float esp_cuda_capped(float cap, float score)
 
 /* ------------------------------------------------------------------ keys of the pass */
 
-/* The first row of the cache that is to be made. */
+/* The first cache row that blocks make themselves. */
 template <typename T>
 static __device__ __forceinline__ int esp_cuda_fresh_from(const struct esp_cuda_arrays &at,
                                                           const struct esp_cuda_attend<T> &a)
@@ -132,7 +130,7 @@ static __device__ void esp_cuda_append(const struct esp_cuda_arrays &at,
 
 /* ------------------------------------------------------------------ joining parts */
 
-/* Where part `part` of a query goes: the sums, the maximum, the weight. */
+/* The place of part `part` of a query: the sums, the maximum, the weight. */
 template <typename T>
 static __device__ __forceinline__ float *
 esp_cuda_place(const struct esp_cuda_attend<T> &a, const struct esp_cuda_query &q, int part)
@@ -141,8 +139,8 @@ esp_cuda_place(const struct esp_cuda_attend<T> &a, const struct esp_cuda_query &
     return a.partial + (head * (a.parts + 1) + part) * esp_cuda_part(a.width);
 }
 
-/* A warp joins the first `used` parts of a query, and of one with sinks also theirs. The score
- * of the layer's sink, if there is one, takes part in the softmax and adds no value (struct
+/* A warp joins the first `used` parts of a query, and the part of its sinks if it has some. The
+ * layer's sink logit, if there is one, takes part in the softmax and adds no value (struct
  * esp_layer). EXP2: maxima are logarithms of base 2. */
 template <bool EXP2, typename T>
 static __device__ void esp_cuda_join_query(const struct esp_cuda_attend<T> &a,
@@ -210,9 +208,8 @@ static __device__ void esp_cuda_join_queries(const struct esp_cuda_arrays &at,
     }
 }
 
-/* The end of a block of attention (kv_head, tile of `rows` queries, part): the last of the
- * `blocks` of a tile that had something to do joins the parts. `room`: shared memory for a
- * number. */
+/* Ends a block of attention (kv_head, tile of `rows` queries, part). Of the `blocks` blocks of
+ * a tile that had work, the last one joins the parts. `room`: shared memory for a number. */
 template <typename T, typename Used>
 static __device__ void esp_cuda_join_tile(const struct esp_cuda_arrays &at,
                                           const struct esp_cuda_attend<T> &a, int rows,
@@ -230,7 +227,7 @@ static __device__ __forceinline__ bool esp_cuda_of_sinks(const struct esp_cuda_p
 
 /* ------------------------------------------------------------------ launching */
 
-/* Of a kernel that joins: four queries to a block, (blocks, kv_heads). */
+/* A joining kernel: four queries per block, grid (blocks, kv_heads). */
 enum { ESP_CUDA_JOINED = 4 };
 
 static inline dim3 esp_cuda_join_grid(const struct esp_cuda_heads &heads, int queries)
@@ -238,9 +235,9 @@ static inline dim3 esp_cuda_join_grid(const struct esp_cuda_heads &heads, int qu
     return dim3((queries + ESP_CUDA_JOINED - 1) / ESP_CUDA_JOINED, heads.kv_heads);
 }
 
-/* The counters, if blocks of a launch are to join the parts of their tiles of `queries`. A warp
- * waits for memory about twice for each query and once for every four of its parts. A kernel
- * that joins takes about as long as twelve such waits, from the end of this one to its own. */
+/* The counters, if the blocks of a launch join the parts of their tiles of `queries` queries
+ * themselves; else NULL. A warp waits for memory about twice per query, and once per four of
+ * its parts. A separate joining kernel takes about as long as twelve such waits. */
 static inline unsigned *esp_cuda_done(const struct esp_cuda_cache *c, int queries, int parts)
 {
     enum { WARPS = 4, TOGETHER = 4, MOST_WAITS = 12 };
@@ -252,11 +249,11 @@ static inline unsigned *esp_cuda_done(const struct esp_cuda_cache *c, int querie
 template <typename T>
 static struct esp_cuda_attend<T> esp_cuda_attend_of(const struct esp_cuda_cache *c,
                                                     const struct esp_cuda_layer *held,
-                                                    int layer, int rows)
-{
-    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+                                                    int layer, int rows) {
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
     const size_t at_layer = (size_t)layer * d->kv_heads * c->rows * c->head_width;
-    struct esp_cuda_attend<T> a = {};
+    struct esp_cuda_attend<T> a = {
+    };
     a.heads = esp_cuda_heads_of(c, held, layer);
     a.k = (T *)c->k + at_layer;
     a.v = (T *)c->v + at_layer;

@@ -2,7 +2,7 @@
  *
  * A block takes one key/value head, 16 or 64 of its queries (rows of the batch times the heads
  * of a group) and a share of the keys ("split-KV"). Keys come in tiles of neighbouring rows of
- * the cache: first those of the prefix, then those behind it, of which each query sees some, by
+ * the cache: first those of the prefix, then those after it, of which each query sees some, by
  * its mask: a word of the mask belongs to a tile. While a tile is computed, the next one is
  * copied to shared memory. Scores and sums are float32; queries and weights are rounded to the
  * type of the cache, as products need them ("FlashAttention-2", Dao 2023; the tree mask of
@@ -32,7 +32,7 @@ template <typename T, int DIM, int WARPS_HIGH> struct tiling {
     static const size_t BYTES = (ROWS * STRIDE + STAGES * 2 * TILE) * sizeof(T);
 };
 
-/* The tiles of a pass: those of the prefix, then those of the rows behind it. */
+/* The tiles of a pass: first the prefix, then the rows after it. */
 struct tiles {
     int keys, prefix, end; /* keys of a tile; cache rows */
     int of_prefix, all;
@@ -65,8 +65,7 @@ static __device__ __forceinline__ int tiles_each(const struct tiles &t, int shar
     return (t.all + shares - 1) / shares;
 }
 
-/* The cache rows that a query sees: from..end-1, and of those behind the prefix those of its
- * mask. */
+/* The cache rows that a query sees: from..end-1; after the prefix only those in its mask. */
 struct sight {
     int from, end;
     const uint64_t *mask; /* NULL: all */
@@ -91,7 +90,7 @@ static __device__ struct sight sight_of(const struct esp_cuda_arrays &at,
     return s;
 }
 
-/* Which columns start.. of a tile a query sees, as bits. */
+/* The columns of a tile that a query sees, as bits. */
 static __device__ __forceinline__ uint64_t seen_of(const struct sight &s, const struct tiles &t,
                                                    int tile)
 {
@@ -155,7 +154,7 @@ static __device__ __forceinline__ void score(float s[][4], const T *q, const T *
     }
 }
 
-/* Scores become weights; what is summed so far shrinks if there is a new top. */
+/* Turns scores into weights. A new maximum shrinks the sums so far. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ __forceinline__ void weigh(float s[][4], struct sums<DIM> &sums,
                                              const uint64_t seen[2], int first, float cap)
@@ -218,7 +217,7 @@ static __device__ __forceinline__ void add_values(const float s[][4], struct sum
     }
 }
 
-/* Writes the sums of a warp that has all keys of its queries. */
+/* Writes the sums of a warp that has all keys of its tile. */
 template <typename T, int DIM>
 static __device__ void write_sums(const struct esp_cuda_attend<T> &a,
                                   const struct sums<DIM> &sums,
@@ -414,7 +413,7 @@ struct shares {
     }
 };
 
-/* Of the shares of tiles of `keys` keys those that are not empty. */
+/* The shares that are not empty; tiles have `keys` keys. */
 static __device__ __forceinline__ struct shares shares_of(const struct esp_cuda_pass *pass,
                                                           int parts, int keys)
 {
@@ -483,8 +482,7 @@ template <typename T>
 void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
                             int layer, int rows, int chunks)
 {
-    const struct esp_cuda_backend *backend =
-        (struct esp_cuda_backend *)c->base.weights->backend;
+    const struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     struct esp_cuda_attend<T> a = esp_cuda_attend_of<T>(c, held, layer, rows);
     const struct variant<T> *v =
         variants<T>() + (rows * a.group > FEW_QUERIES ? (int)WIDTHS : 0);
@@ -506,21 +504,11 @@ void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_laye
     }
 }
 
-template <typename T> static int prepare(struct esp_cuda_backend *backend)
-{
-    for (int i = 0; i < VARIANTS; i++) {
-        const struct variant<T> *v = &variants<T>()[i];
-        ESP_CUDA(backend, cudaFuncSetAttribute((const void *)v->kernel,
-                                               cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                               (int)v->bytes));
-    }
-    return ESP_OK;
-}
-
 int esp_cuda_attention_mma_prepare(struct esp_cuda_backend *backend)
 {
-    int status = prepare<esp_bf16>(backend);
-    return status < 0 ? status : prepare<esp_f16>(backend);
+    int status = esp_cuda_allow_variants(backend, variants<esp_bf16>(), VARIANTS);
+    return status < 0 ? status
+                      : esp_cuda_allow_variants(backend, variants<esp_f16>(), VARIANTS);
 }
 
 template void esp_cuda_attention_mma<esp_bf16>(struct esp_cuda_cache *,

@@ -16,17 +16,17 @@
  * other. A warp copies its next units to shared memory in the background; weights are read once
  * for 64 rows. As in matmul.cu, a tall block reads the activations less often.
  *
- * In a model with quantised weights activations are float32, all but what attention gives;
- * matrices that are not quantised read them rounded to 16 bits.
+ * In a model with quantised weights activations are float32, except the output of attention.
+ * Matrices that are not quantised read them rounded to 16 bits.
  */
 #include "kernels/cuda/blocks.h"
 
 #include "kernels/cuda/activation.h"
-#include "kernels/cuda/experts.h"
+#include "kernels/cuda/tiled_product.h"
 
 #include <cstring>
 
-enum { WARPS = 8, THREADS = WARPS * ESP_WARP, COLUMNS = 8, SUBS = 8 };
+enum { WARPS = ESP_PRODUCT_WARPS, THREADS = ESP_PRODUCT_THREADS, COLUMNS = ESP_PRODUCT_ROWS };
 
 void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, char *tile)
 {
@@ -77,9 +77,9 @@ static __global__ void narrow_kernel(struct esp_cuda_arrays at, const float *x, 
 
 /* ------------------------------------------------------------------ the formats */
 
-/* What a lane multiplies for 32 columns: bytes of its outputs `group` and `group + 8` as
- * esp_mma_s8 wants them, and for each of these two outputs the scale and, where the format has
- * one, a minimum or the scale of the last 16 columns. */
+/* What a lane multiplies for 32 columns: the bytes of its outputs `group` and `group + 8` in
+ * the order of esp_mma_s8, and for each of these two outputs the scale and, if the format has
+ * one, the minimum or the scale of the last 16 columns. */
 struct unpacked {
     uint32_t a[4];
     float scale[2], more[2];
@@ -116,7 +116,7 @@ static __device__ __forceinline__ void add_bits(struct unpacked *u, uint4 bits, 
     u->a[3] |= (bits.w >> shift & mask) << 4;
 }
 
-/* Q4_0 and what resembles it: 32 columns in 16 bytes. */
+/* Q4_0 and similar formats: 32 columns in 16 bytes. */
 static __device__ __forceinline__ void small_halves(struct unpacked *u, uint2 both)
 {
     const uint32_t four = 0x0f0f0f0fu;
@@ -173,7 +173,7 @@ static __device__ __forceinline__ void k_scales(uint4 head, int i, float *scale,
     *minimum = __fmul_rn(half_of(head.x >> 16), (float)m);
 }
 
-/* How integers become numbers: less an offset; above a minimum; with two scales, less 32. */
+/* How integers become numbers: minus an offset; plus a minimum; with two scales, minus 32. */
 enum form { LESS, MINIMUM, TWO_SCALES };
 
 /* A byte of a field that begins at `from` in a unit. */
@@ -183,8 +183,8 @@ static __device__ __forceinline__ uint32_t byte_of(const char *unit, int from, i
     return (uint8_t)unit[from + esp_block_at(chunk, bytes, output, byte)];
 }
 
-/* Number i of an output's block: its half byte where a block of 32 begins with those, and where
- * one of Q4_K or Q5_K does. */
+/* The half byte of number i of an output's block, in blocks of 32 numbers and in those of Q4_K
+ * and Q5_K. */
 static __device__ __forceinline__ uint32_t small_half(const char *unit, int output, int i)
 {
     return byte_of(unit, 0, 16, 16, output, i % 16) >> i / 16 * 4 & 15;
@@ -215,8 +215,8 @@ template <enum esp_dtype D> struct format;
 template <> struct format<ESP_Q8_0> : unit_of<ESP_Q8_0> {
     enum { OFFSET = 0 };
     static constexpr enum form FORM = LESS;
-    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
-                                                  int)
+    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit,
+                                                  int lane, int)
     {
         const uint4 words = reinterpret_cast<const uint4 *>(unit)[lane];
         u->a[0] = words.x;
@@ -233,66 +233,47 @@ template <> struct format<ESP_Q8_0> : unit_of<ESP_Q8_0> {
     }
 };
 
-template <> struct format<ESP_Q4_0> : unit_of<ESP_Q4_0> {
-    enum { OFFSET = 8 };
+/* 32 columns in 16 bytes of halves, which may be places in a table, and then the scale. */
+template <enum esp_dtype D, int LESS_BY> struct format_of_halves : unit_of<D> {
+    enum { OFFSET = LESS_BY };
     static constexpr enum form FORM = LESS;
-    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
-                                                  int)
+    static __device__ __forceinline__ uint32_t weights(uint32_t halves)
     {
-        small_halves(u, reinterpret_cast<const uint2 *>(unit)[lane]);
-        for (int i = 0; i < 2; i++)
-            u->scale[i] = half_at(unit + 256, lane / 4 + 8 * i);
+        return D == ESP_Q4_0 ? halves : look_up(table_of(D), halves);
     }
-    static __device__ float number(const char *unit, int output, int i)
+    static __device__ __forceinline__ float scale(const char *unit, int output)
     {
-        const int q = (int)small_half(unit, output, i) - 8;
-        return __fmul_rn(half_at(unit + 256, output), (float)q);
+        return D == ESP_MXFP4 ? half_power(unit + 256, output) : half_at(unit + 256, output);
     }
-};
-
-template <> struct format<ESP_IQ4_NL> : unit_of<ESP_IQ4_NL> {
-    enum { OFFSET = 0 };
-    static constexpr enum form FORM = LESS;
-    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
-                                                  int sub)
-    {
-        format<ESP_Q4_0>::unpack(u, unit, lane, sub);
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            u->a[i] = look_up(table_of(ESP_IQ4_NL), u->a[i]);
-    }
-    static __device__ float number(const char *unit, int output, int i)
-    {
-        const uint32_t q = look_up(table_of(ESP_IQ4_NL), small_half(unit, output, i));
-        return __fmul_rn(half_at(unit + 256, output), (float)(int8_t)(q & 255));
-    }
-};
-
-template <> struct format<ESP_MXFP4> : unit_of<ESP_MXFP4> {
-    enum { OFFSET = 0 };
-    static constexpr enum form FORM = LESS;
-    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
-                                                  int)
+    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit,
+                                                  int lane, int)
     {
         small_halves(u, reinterpret_cast<const uint2 *>(unit)[lane]);
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            u->a[i] = look_up(table_of(ESP_MXFP4), u->a[i]);
+            u->a[i] = weights(u->a[i]);
         for (int i = 0; i < 2; i++)
-            u->scale[i] = half_power(unit + 256, lane / 4 + 8 * i);
+            u->scale[i] = scale(unit, lane / 4 + 8 * i);
     }
     static __device__ float number(const char *unit, int output, int i)
     {
-        const uint32_t q = look_up(table_of(ESP_MXFP4), small_half(unit, output, i));
-        return __fmul_rn(half_power(unit + 256, output), (float)(int8_t)(q & 255));
+        const int q = (int8_t)(weights(small_half(unit, output, i)) & 255);
+        return __fmul_rn(scale(unit, output), (float)(q - OFFSET));
     }
+};
+
+template <> struct format<ESP_Q4_0> : format_of_halves<ESP_Q4_0, 8> {
+};
+template <> struct format<ESP_IQ4_NL> : format_of_halves<ESP_IQ4_NL, 0> {
+};
+template <> struct format<ESP_MXFP4> : format_of_halves<ESP_MXFP4, 0> {
 };
 
 template <> struct format<ESP_Q5_0> : unit_of<ESP_Q5_0> {
     enum { OFFSET = 16 };
     static constexpr enum form FORM = LESS;
-    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
-                                                  int)
+    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit,
+                                                  int lane, int)
     {
         small_halves(u, reinterpret_cast<const uint2 *>(unit)[lane]);
         for (int i = 0; i < 2; i++) {
@@ -312,54 +293,44 @@ template <> struct format<ESP_Q5_0> : unit_of<ESP_Q5_0> {
     }
 };
 
-template <> struct format<ESP_Q4_K> : unit_of<ESP_Q4_K> {
-    enum { OFFSET = 0 };
+/* 256 columns in 128 bytes of halves, 32 bytes of fifth bits if there are any, and the scales
+ * and minima. */
+template <enum esp_dtype D, bool FIFTH> struct format_of_minima : unit_of<D> {
+    enum { OFFSET = 0, HEAD = FIFTH ? 2560 : 2048 };
     static constexpr enum form FORM = MINIMUM;
-    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
-                                                  int sub)
+    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit,
+                                                  int lane, int sub)
     {
         const uint4 *words = reinterpret_cast<const uint4 *>(unit);
         halves(u, words[sub / 2 * ESP_WARP + lane], 4 * (sub % 2));
+        if (FIFTH)
+            add_bits(u, words[4 * ESP_WARP + lane], sub, 0x01010101u);
         for (int i = 0; i < 2; i++)
-            k_scales(reinterpret_cast<const uint4 *>(unit + 2048)[lane / 4 + 8 * i], sub,
+            k_scales(reinterpret_cast<const uint4 *>(unit + HEAD)[lane / 4 + 8 * i], sub,
                      &u->scale[i], &u->more[i]);
     }
     static __device__ float number(const char *unit, int output, int i)
     {
         float scale, minimum;
-        k_scales(reinterpret_cast<const uint4 *>(unit + 2048)[output], i / 32, &scale, &minimum);
-        return __fsub_rn(__fmul_rn(scale, (float)k_half(unit, output, i)), minimum);
+        k_scales(reinterpret_cast<const uint4 *>(unit + HEAD)[output], i / 32, &scale,
+                 &minimum);
+        uint32_t q = k_half(unit, output, i);
+        if (FIFTH)
+            q |= (byte_of(unit, 2048, 32, 32, output, i % 32) >> i / 32 & 1) << 4;
+        return __fsub_rn(__fmul_rn(scale, (float)q), minimum);
     }
 };
 
-template <> struct format<ESP_Q5_K> : unit_of<ESP_Q5_K> {
-    enum { OFFSET = 0 };
-    static constexpr enum form FORM = MINIMUM;
-    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
-                                                  int sub)
-    {
-        const uint4 *words = reinterpret_cast<const uint4 *>(unit);
-        halves(u, words[sub / 2 * ESP_WARP + lane], 4 * (sub % 2));
-        add_bits(u, words[4 * ESP_WARP + lane], sub, 0x01010101u);
-        for (int i = 0; i < 2; i++)
-            k_scales(reinterpret_cast<const uint4 *>(unit + 2560)[lane / 4 + 8 * i], sub,
-                     &u->scale[i], &u->more[i]);
-    }
-    static __device__ float number(const char *unit, int output, int i)
-    {
-        float scale, minimum;
-        k_scales(reinterpret_cast<const uint4 *>(unit + 2560)[output], i / 32, &scale, &minimum);
-        const uint32_t fifth = byte_of(unit, 2048, 32, 32, output, i % 32) >> i / 32 & 1;
-        const uint32_t q = k_half(unit, output, i) | fifth << 4;
-        return __fsub_rn(__fmul_rn(scale, (float)q), minimum);
-    }
+template <> struct format<ESP_Q4_K> : format_of_minima<ESP_Q4_K, false> {
+};
+template <> struct format<ESP_Q5_K> : format_of_minima<ESP_Q5_K, true> {
 };
 
 template <> struct format<ESP_Q6_K> : unit_of<ESP_Q6_K> {
     enum { OFFSET = 32 };
     static constexpr enum form FORM = TWO_SCALES;
-    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
-                                                  int sub)
+    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit,
+                                                  int lane, int sub)
     {
         const uint4 *words = reinterpret_cast<const uint4 *>(unit);
         halves(u, words[(sub / 4 * 2 + sub % 2) * ESP_WARP + lane], sub / 2 % 2 * 4);
@@ -389,7 +360,7 @@ template <> struct format<ESP_Q6_K> : unit_of<ESP_Q6_K> {
 struct blocks_args {
     const char *w;
     const float *bias;
-    int outputs, units; /* units: of a tile */
+    int outputs, units;              /* units: of a tile */
     const uint4 *words;              /* (rows, blocks, 4) */
     const struct esp_cuda_cut *cuts; /* (rows, blocks) */
     int blocks;
@@ -445,28 +416,15 @@ static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
         const int row = s.first + i / height;
         if (row >= s.end || output >= a.outputs)
             continue;
-        float y = 0.0f;
-        for (int warp = 0; warp < WARPS; warp++)
-            y += parts[(warp * height + i % height) * width + i / height];
-        y += bias ? bias[output] : 0.0f;
-        if (a.epilogue == ESP_CUDA_STORE)
-            a.y[row * a.y_stride + output] = y;
-        else if (a.epilogue == ESP_CUDA_ADD)
-            a.y[row * a.y_stride + output] += y;
-        else if (output < at.pass->logits_vocabulary)
-            at.pass->logits[at.wanted_at[row] * at.pass->logits_stride + output] = y;
+        const float y = esp_cuda_collect(parts, height, width, i % height, i / height) +
+                        (bias ? bias[output] : 0.0f);
+        esp_cuda_put_output(at, a.epilogue, a.y, a.y_stride, row, output, y);
     }
-    /* Columns of the logits that the model does not have. */
-    if (a.epilogue == ESP_CUDA_LOGITS && blockIdx.x == gridDim.x - 1)
-        for (int row = s.first; row < s.end; row++) {
-            float *logits = at.pass->logits + at.wanted_at[row] * at.pass->logits_stride;
-            for (int i = a.outputs + (int)threadIdx.x; i < at.pass->logits_vocabulary;
-                 i += THREADS)
-                logits[i] = -1e30f;
-        }
+    if (a.epilogue == ESP_CUDA_LOGITS)
+        esp_cuda_fill_logits(at, s, a.outputs);
 }
 
-/* What follows from the tiles of a block, HIGH over the outputs and GROUPS of 8 rows. */
+/* Sizes for a block of HIGH tiles of outputs by GROUPS of 8 rows. */
 template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
     typedef struct format<D> F;
     static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
@@ -478,8 +436,8 @@ template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
     static const size_t BYTES = RING > PARTS ? RING : PARTS;
 };
 
-/* The warp begins to copy its units from `unit` on, of each tile of the block, to `to` (UNITS,
- * HIGH, unit). A step is UNITS units, WARPS apart. */
+/* The warp begins to copy its next units, from `unit` on, of each tile of the block to `to`
+ * (UNITS, HIGH, unit). A step has UNITS units, WARPS apart. */
 template <enum esp_dtype D, int HIGH>
 static __device__ __forceinline__ void begin_step(char *to, const char *w, int tiles, int units,
                                                   int unit, int lane)
@@ -502,10 +460,9 @@ static __device__ __forceinline__ void begin_step(char *to, const char *w, int t
 /* Multiplies 32 columns, number `sub` of the units at `unit`, which are number `block` of the
  * columns. */
 template <enum esp_dtype D, int HIGH, int GROUPS>
-static __device__ __forceinline__ void multiply_block(const struct blocks_args &a,
-                                                      const struct esp_cuda_span &s,
-                                                      const char *unit, int sub, size_t block,
-                                                      float sum[HIGH][GROUPS][4])
+static __device__ __forceinline__ void
+multiply_block(const struct blocks_args &a, const struct esp_cuda_span &s, const char *unit,
+               int sub, size_t block, float sum[HIGH][GROUPS][4])
 {
     const int lane = threadIdx.x % ESP_WARP, group = lane / 4, t = lane % 4;
     struct unpacked u[HIGH];
@@ -541,7 +498,8 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
     if (s.first >= s.end)
         return;
     const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
-    const size_t padded = esp_cuda_padded(a.outputs), tiles = padded / ESP_CUDA_TILE;
+    const size_t padded = esp_cuda_pad(a.outputs, ESP_CUDA_TILE),
+                 tiles = padded / ESP_CUDA_TILE;
     const int first = blockIdx.x * HIGH, left = (int)tiles - first;
     const char *w = a.w + (s.expert * tiles + first) * a.units * F::BYTES;
     char *mine = ring + (size_t)warp * Z::STAGES * Z::PIECE;
@@ -570,56 +528,39 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
             const char *from = mine + stage * Z::PIECE + i * HIGH * F::BYTES;
 #pragma unroll(HIGH > 2 ? 1 : 2)
             for (int sub = 0; sub < F::SUBS; sub++)
-                multiply_block<D, HIGH, GROUPS>(a, s, from, sub, (size_t)at_unit * F::SUBS + sub,
-                                                sum);
+                multiply_block<D, HIGH, GROUPS>(a, s, from, sub,
+                                                (size_t)at_unit * F::SUBS + sub, sum);
         }
         stage = stage + 1 == Z::STAGES ? 0 : stage + 1;
         next = next + 1 == Z::STAGES ? 0 : next + 1;
     }
     __syncthreads(); /* the sums lie where the units were */
     float *parts = reinterpret_cast<float *>(ring);
-    float *to = parts + (warp * Z::HEIGHT + lane / 4) * Z::WIDTH + 2 * (lane % 4);
-#pragma unroll
-    for (int h = 0; h < HIGH; h++)
-#pragma unroll
-        for (int j = 0; j < GROUPS; j++)
-            esp_mma_store(to + h * ESP_CUDA_TILE * Z::WIDTH + COLUMNS * j, Z::WIDTH, sum[h][j]);
+    esp_cuda_leave_sums<HIGH, GROUPS>(parts, sum);
     __syncthreads();
     finish_tiles(at, a, parts, s, a.bias ? a.bias + s.expert * padded : NULL, HIGH, Z::WIDTH);
 }
 
-static cudaStream_t stream_of(const struct esp_cuda_cache *c)
-{
-    return ((struct esp_cuda_backend *)c->base.weights->backend)->stream;
-}
-
-/* The kernels of a format, by how many rows they take and how high they are; `bytes` of shared
- * memory. */
-struct variant {
-    void (*kernel)(struct esp_cuda_arrays, struct blocks_args);
-    int width, height;
-    size_t bytes;
-};
+typedef struct esp_cuda_variant<struct blocks_args> variant;
 
 enum { VARIANTS = 4 };
 
-template <enum esp_dtype D, int HIGH, int GROUPS> static struct variant variant_of()
+template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of()
 {
     typedef struct tiling<D, HIGH, GROUPS> Z;
     return {blocks_kernel<D, HIGH, GROUPS>, Z::WIDTH, Z::HEIGHT, Z::BYTES};
 }
 
 /* For Q6_K, registers do not suffice for four tiles. */
-template <enum esp_dtype D> static const struct variant *variants_of()
+template <enum esp_dtype D> static const variant *variants_of()
 {
     enum { HIGHEST = format<D>::FORM == TWO_SCALES ? 2 : 4 };
-    static const struct variant all[VARIANTS] = {variant_of<D, 1, 1>(), variant_of<D, 1, 4>(),
-                                                 variant_of<D, 2, 8>(),
-                                                 variant_of<D, HIGHEST, 8>()};
+    static const variant all[VARIANTS] = {variant_of<D, 1, 1>(), variant_of<D, 1, 4>(),
+                                          variant_of<D, 2, 8>(), variant_of<D, HIGHEST, 8>()};
     return all;
 }
 
-static const struct variant *variants(enum esp_dtype dtype)
+static const variant *variants(enum esp_dtype dtype)
 {
     switch (dtype) {
 #define X(name, ...)                                                                           \
@@ -632,25 +573,8 @@ static const struct variant *variants(enum esp_dtype dtype)
     }
 }
 
-/* The narrowest for `rows` rows or the widest, and of these the highest that occupies all of the
- * device with `outputs` outputs; as far as the device has room for it. */
-static const struct variant *choose(const struct esp_cuda_backend *backend,
-                                    enum esp_dtype dtype, int rows, int outputs)
-{
-    const struct variant *all = variants(dtype), *best = all;
-    for (const struct variant *v = all + 1; v < all + VARIANTS; v++)
-        if (v->bytes <= backend->shared_limit &&
-            (best->width < rows ? v->width > best->width
-                                : v->width == best->width &&
-                                      outputs >= v->height * backend->multiprocessors))
-            best = v;
-    return best;
-}
-
 static void multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows)
 {
-    const struct esp_cuda_backend *backend =
-        (const struct esp_cuda_backend *)c->base.weights->backend;
     const struct esp_cuda_matrix *w = p->w;
     const struct blocks_args a = {(const char *)w->data,
                                   w->bias,
@@ -663,25 +587,19 @@ static void multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                                   p->y,
                                   p->y_stride,
                                   esp_cuda_mixture_of(c, p)};
-    const struct variant *v = choose(backend, w->dtype, p->tile > 0 ? p->tile : rows, a.outputs);
-    const int spans =
-        p->tile > 0 ? esp_cuda_tiles_of(c, rows, p->tile) : (rows + v->width - 1) / v->width;
-    ESP_LAUNCH(v->kernel, dim3((a.outputs + v->height - 1) / v->height, spans), dim3(THREADS),
-               v->bytes, backend->stream, c->at, a);
+    const int most = p->tile > 0 ? p->tile : rows;
+    esp_cuda_launch_product(c, p,
+                            esp_cuda_choose_variant(esp_cuda_backend_of(c), variants(w->dtype),
+                                                    VARIANTS, most, a.outputs),
+                            a, rows);
 }
 
 int esp_cuda_blocks_prepare(struct esp_cuda_backend *backend)
 {
-    for (int dtype = ESP_Q8_0; dtype < ESP_DTYPE_COUNT; dtype++)
-        for (int i = 0; i < VARIANTS; i++) {
-            const struct variant *v = &variants((enum esp_dtype)dtype)[i];
-            if (v->bytes <= backend->shared_limit)
-                ESP_CUDA(backend,
-                         cudaFuncSetAttribute((const void *)v->kernel,
-                                              cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                              (int)v->bytes));
-        }
-    return ESP_OK;
+    int status = ESP_OK;
+    for (int dtype = ESP_Q8_0; dtype < ESP_DTYPE_COUNT && status == ESP_OK; dtype++)
+        status = esp_cuda_allow_variants(backend, variants((enum esp_dtype)dtype), VARIANTS);
+    return status;
 }
 
 template <typename T>
@@ -689,7 +607,7 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
                               int count, int rows)
 {
     const bool wanted = p->epilogue == ESP_CUDA_LOGITS, floats = p->x != c->attended;
-    const int each = p->by_pair ? esp_cuda_weights_of(&c->base)->desc->experts_used : 1;
+    const int each = p->by_pair ? esp_cuda_desc_of(c)->experts_used : 1;
     const struct esp_cuda_cuts to = esp_cuda_cuts_of(c, p->x_stride);
     bool cut = false, narrow = false;
     for (int i = 0; i < count; i++) {
@@ -699,16 +617,17 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
     }
     const dim3 cut_grid((to.blocks + WARPS - 1) / WARPS, rows * each);
     if (cut && floats)
-        ESP_LAUNCH((cut_kernel<float>), cut_grid, dim3(THREADS), 0, stream_of(c), c->at,
-                   (const float *)p->x, p->x_stride, wanted, each, to);
+        ESP_LAUNCH((cut_kernel<float>), cut_grid, dim3(THREADS), 0,
+                   esp_cuda_backend_of(c)->stream, c->at, (const float *)p->x, p->x_stride,
+                   wanted, each, to);
     else if (cut)
-        ESP_LAUNCH((cut_kernel<T>), cut_grid, dim3(THREADS), 0, stream_of(c), c->at,
-                   (const T *)p->x, p->x_stride, wanted, each, to);
+        ESP_LAUNCH((cut_kernel<T>), cut_grid, dim3(THREADS), 0, esp_cuda_backend_of(c)->stream,
+                   c->at, (const T *)p->x, p->x_stride, wanted, each, to);
     if (narrow)
         ESP_LAUNCH((narrow_kernel<T>),
-                   dim3((unsigned)((p->x_stride + THREADS - 1) / THREADS), rows * each), dim3(THREADS),
-                   0, stream_of(c), c->at, (const float *)p->x, p->x_stride, wanted, each,
-                   (T *)c->narrow);
+                   dim3((unsigned)((p->x_stride + THREADS - 1) / THREADS), rows * each),
+                   dim3(THREADS), 0, esp_cuda_backend_of(c)->stream, c->at, (const float *)p->x,
+                   p->x_stride, wanted, each, (T *)c->narrow);
     for (int i = 0; i < count; i++) {
         struct esp_cuda_product one = p[i];
         if (floats && narrow)
@@ -725,7 +644,7 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
 struct activate_args {
     enum esp_activation activation;
     struct esp_clamp clamp;
-    const float *y; /* (rows, y_stride): gate, if there is one, and up `stride` behind it */
+    const float *y; /* (rows, y_stride): gate, if there is one, and up `stride` numbers later */
     float *out;     /* (rows, stride) */
     size_t y_stride, stride;
     int n, each; /* each: rows of y for a row of the pass */
@@ -746,29 +665,24 @@ static __global__ void activate_kernel(struct esp_cuda_arrays at, struct activat
     esp_cuda_cut_block(a.cuts, row, i / ESP_BLOCK_COLUMNS, value);
 }
 
-static void activate(struct esp_cuda_cache *c, const struct activate_args &a, int rows)
+void esp_cuda_blocks_activate(struct esp_cuda_cache *c, bool pairs, int rows)
 {
-    const unsigned pieces = (unsigned)((a.stride + THREADS - 1) / THREADS);
-    ESP_LAUNCH(activate_kernel, dim3(pieces, rows * a.each), dim3(THREADS), 0, stream_of(c), c->at, a);
-}
-
-void esp_cuda_blocks_activate(struct esp_cuda_cache *c, int rows)
-{
-    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
-    activate(c,
-             {d->activation, d->clamp, c->up, (float *)c->active, c->up_width, c->ffn, d->ffn, 1,
-              esp_gated(d->activation), esp_cuda_cuts_of(c, c->ffn)},
-             rows);
-}
-
-void esp_cuda_blocks_activate_pairs(struct esp_cuda_cache *c, int rows)
-{
-    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
-    activate(c,
-             {d->activation, d->clamp, c->pair_up, (float *)c->pair_active, 2 * c->expert_ffn,
-              c->expert_ffn, d->expert_ffn, d->experts_used, true,
-              esp_cuda_cuts_of(c, c->expert_ffn)},
-             rows);
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
+    struct activate_args a = {
+        d->activation, d->clamp, c->up, (float *)c->active,       c->up_width,
+        c->ffn,        d->ffn,   1,     esp_gated(d->activation), {}};
+    if (pairs) {
+        a.y = c->pair_up;
+        a.out = (float *)c->pair_active;
+        a.stride = c->expert_ffn;
+        a.y_stride = 2 * c->expert_ffn;
+        a.n = d->expert_ffn;
+        a.each = d->experts_used;
+    }
+    a.cuts = esp_cuda_cuts_of(c, a.stride);
+    ESP_LAUNCH(activate_kernel,
+               dim3((unsigned)((a.stride + THREADS - 1) / THREADS), rows * a.each),
+               dim3(THREADS), 0, esp_cuda_backend_of(c)->stream, c->at, a);
 }
 
 /* ------------------------------------------------------------------ embedding */
@@ -809,13 +723,13 @@ static __global__ void embed_blocks_kernel(struct esp_cuda_arrays at, struct emb
 
 void esp_cuda_blocks_embed(struct esp_cuda_cache *c, int rows)
 {
-    const struct esp_cuda_matrix *w = &esp_cuda_weights_of(&c->base)->embedding;
+    const struct esp_cuda_matrix *w = &esp_cuda_weights_of(c)->embedding;
     const int numbers = esp_dtype_block(w->dtype);
     const struct embedding_args a = {w->dtype, (const char *)w->data,
                                      ESP_CUDA_TILE * esp_dtype_block_bytes(w->dtype),
                                      w->columns / numbers, numbers};
-    ESP_LAUNCH(embed_blocks_kernel, dim3(rows), dim3(THREADS), 0, stream_of(c), c->at, a, c->x,
-               c->hidden, w->columns);
+    ESP_LAUNCH(embed_blocks_kernel, dim3(rows), dim3(THREADS), 0,
+               esp_cuda_backend_of(c)->stream, c->at, a, c->x, c->hidden, w->columns);
 }
 
 template void esp_cuda_blocks_multiply<esp_bf16>(struct esp_cuda_cache *,

@@ -1,6 +1,6 @@
-/* blocks.h - quantised matrices on the device: where the bytes of a file's block lie.
+/* blocks.h - the layout of quantised matrices on the device.
  *
- * Outputs go by tiles of 16, as the tensor cores take them. A tile is a row of units; a unit
+ * Outputs are in tiles of 16, as the tensor cores need them. A tile is a row of units; a unit
  * is one block of the format (32 or 256 columns) of each of the 16 outputs, in exactly as many
  * bytes as in the file. In a unit the fields of the format lie one after the other:
  *   words  bytes that become weights, cut into chunks of 16 or 32 bytes of every output and
@@ -21,8 +21,8 @@ struct esp_block_field {
     int chunk;       /* 16 or 32: words; 0: plain */
 };
 
-/* A unit has the fields of the CPU's panel (dtype.h) in reverse, joined ones as one. This is
- * the one that ends before *end, which moves to its first; false: there are none. */
+/* A unit has the fields of dtype.h in reverse; joined fields are one. Gives the field that ends
+ * before field *end of dtype.h, and moves *end to its beginning. False: there is none. */
 static inline bool esp_block_field_before(enum esp_dtype dtype, int *end,
                                           struct esp_block_field *field)
 {
@@ -39,7 +39,7 @@ static inline bool esp_block_field_before(enum esp_dtype dtype, int *end,
     return true;
 }
 
-/* Where byte `byte` of a field lies in the unit, behind the field's beginning. */
+/* The place of byte `byte` of a field, counted from the field's beginning in the unit. */
 static __host__ __device__ __forceinline__ int esp_block_at(int chunk, int bytes, int output,
                                                             int byte)
 {

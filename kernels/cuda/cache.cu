@@ -2,10 +2,11 @@
  *
  * All of it is one allocation, whose size is known before anything is loaded
  * (esp_cuda_cache_need). It is zeroed once; padding stays zero because nothing writes to it.
- * Activations have room for a multiple of 64 rows, so that products may compute a few rows too
+ * Activations have room for a multiple of 64 rows, because products may compute a few rows too
  * many.
  */
-#include "kernels/cuda/experts.h"
+#include "kernels/cuda/blocks.h"
+#include "kernels/model_desc.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -17,15 +18,6 @@ static const size_t PARTIAL_LIMIT = (size_t)64 << 20;
 static size_t mask_words(const struct esp_cuda_cache *c)
 {
     return (size_t)c->at.seen_stride / 64;
-}
-
-/* Do attention and MLP compute what they add before they add it? */
-static bool has_branch(const struct esp_model_desc *d)
-{
-    bool any = d->residual_scale != 0;
-    for (int i = 0; i < d->layers; i++)
-        any = any || d->layer[i].norm_attended.data || d->layer[i].norm_mlp.data;
-    return any;
 }
 
 /* Are the queries or keys of all heads normalised together? */
@@ -47,13 +39,10 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
     c->head_width = esp_cuda_pad(d->head_dim, 8);
     c->hidden = esp_cuda_pad(d->hidden, ESP_CUDA_PAD);
     c->q_width = esp_cuda_pad((size_t)d->heads * d->head_dim, ESP_CUDA_PAD);
-    c->qkv_width = esp_cuda_pad((size_t)(d->heads + 2 * d->kv_heads) * d->head_dim, ESP_CUDA_PAD);
+    c->qkv_width =
+        esp_cuda_pad((size_t)(d->heads + 2 * d->kv_heads) * d->head_dim, ESP_CUDA_PAD);
     c->ffn = esp_cuda_pad(d->ffn, ESP_CUDA_PAD);
-    if (d->reads == ESP_READS_EAGLE)
-        c->joined_width = esp_cuda_pad((size_t)d->hidden + d->input, ESP_CUDA_PAD);
-    else if (d->reads == ESP_READS_EAGLE3)
-        c->joined_width = esp_cuda_pad(
-            d->input > 2 * d->hidden ? d->input : 2 * (size_t)d->hidden, ESP_CUDA_PAD);
+    c->joined_width = esp_cuda_pad(esp_model_desc_joined(d), ESP_CUDA_PAD);
     c->outputs_width = d->output_token ? esp_cuda_pad(d->outputs, ESP_CUDA_PAD) : 0;
     c->expert_ffn = esp_cuda_pad(d->expert_ffn, ESP_CUDA_PAD);
     c->up_width = esp_gated(d->activation) ? 2 * c->ffn : c->ffn;
@@ -65,8 +54,8 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
                                                  : (int)fit;
     /* A mask reaches over the rows of earlier passes of the same tree and of this one. */
     const size_t widest = esp_cuda_pad(2 * (size_t)c->max_batch + 64, 64);
-    c->at.seen_stride = (int)(widest < esp_cuda_pad(c->rows, 64) ? widest
-                                                                 : esp_cuda_pad(c->rows, 64));
+    c->at.seen_stride =
+        (int)(widest < esp_cuda_pad(c->rows, 64) ? widest : esp_cuda_pad(c->rows, 64));
 }
 
 /* Columns of the widest matrix. */
@@ -83,17 +72,18 @@ static void lay_out_experts(struct esp_cuda_arena *arena, struct esp_cuda_cache 
 {
     struct esp_cuda_routing *r = &c->routing;
     const bool blocks = esp_cuda_has_blocks(d);
-    c->routed = (float *)esp_cuda_take(arena, (size_t)c->max_batch * d->experts, sizeof(float));
-    r->chosen = (int32_t *)esp_cuda_take(arena, pairs, sizeof(int32_t));
-    r->share = (float *)esp_cuda_take(arena, pairs, sizeof(float));
-    r->place = (int32_t *)esp_cuda_take(arena, pairs, sizeof(int32_t));
-    r->row_of = (int32_t *)esp_cuda_take(arena, pairs, sizeof(int32_t));
-    r->tiles = (struct esp_cuda_tile *)esp_cuda_take(arena, pairs, sizeof *r->tiles);
-    r->tile_count = (int32_t *)esp_cuda_take(arena, 1, sizeof(int32_t));
+    c->routed = esp_cuda_take<float>(arena, (size_t)c->max_batch * d->experts);
+    r->chosen = esp_cuda_take<int32_t>(arena, pairs);
+    r->share = esp_cuda_take<float>(arena, pairs);
+    r->place = esp_cuda_take<int32_t>(arena, pairs);
+    r->row_of = esp_cuda_take<int32_t>(arena, pairs);
+    r->tiles = esp_cuda_take<struct esp_cuda_tile>(arena, pairs);
+    r->tile_count = esp_cuda_take<int32_t>(arena, 1);
     if (blocks)
-        c->pair_up = (float *)esp_cuda_take(arena, pairs * 2 * c->expert_ffn, sizeof(float));
-    c->pair_active = esp_cuda_take(arena, pairs * c->expert_ffn, blocks ? sizeof(float) : 2);
-    c->pair_out = (float *)esp_cuda_take(arena, pairs * c->hidden, sizeof(float));
+        c->pair_up = esp_cuda_take<float>(arena, pairs * 2 * c->expert_ffn);
+    c->pair_active =
+        esp_cuda_take_bytes(arena, pairs * c->expert_ffn * (blocks ? sizeof(float) : 2));
+    c->pair_out = esp_cuda_take<float>(arena, pairs * c->hidden);
 }
 
 static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
@@ -103,63 +93,62 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     const bool blocks = esp_cuda_has_blocks(d);
     const size_t active = blocks ? sizeof(float) : 2; /* bytes of an activation */
     const size_t cached = (size_t)d->layers * d->kv_heads * c->rows * c->head_width;
-    c->k = esp_cuda_take(arena, cached, 2);
-    c->v = esp_cuda_take(arena, cached, 2);
-    c->x = (float *)esp_cuda_take(arena, rows * c->hidden, sizeof(float));
-    c->normed = esp_cuda_take(arena, rows * c->hidden, active);
-    c->squares = (float *)esp_cuda_take(arena, rows * c->hidden / ESP_CUDA_TILE, sizeof(float));
-    c->normed2 = d->parallel_residual ? esp_cuda_take(arena, rows * c->hidden, active) : NULL;
-    c->qkv = (float *)esp_cuda_take(arena, rows * c->qkv_width, sizeof(float));
+    c->k = esp_cuda_take_bytes(arena, cached * 2);
+    c->v = esp_cuda_take_bytes(arena, cached * 2);
+    c->x = esp_cuda_take<float>(arena, rows * c->hidden);
+    c->normed = esp_cuda_take_bytes(arena, rows * c->hidden * active);
+    c->squares = esp_cuda_take<float>(arena, rows * c->hidden / ESP_CUDA_TILE);
+    c->normed2 =
+        d->parallel_residual ? esp_cuda_take_bytes(arena, rows * c->hidden * active) : NULL;
+    c->qkv = esp_cuda_take<float>(arena, rows * c->qkv_width);
     const size_t turns = (batch + 1) * (d->rotary / 2);
-    c->rotation = (float2 *)esp_cuda_take(arena, turns, sizeof(float2));
+    c->rotation = esp_cuda_take<float2>(arena, turns);
     if (d->local_inverse_frequency)
-        c->local_rotation = (float2 *)esp_cuda_take(arena, turns, sizeof(float2));
+        c->local_rotation = esp_cuda_take<float2>(arena, turns);
     if (norms_together(d))
-        c->together = (float *)esp_cuda_take(arena, 2 * batch, sizeof(float));
-    c->attended = esp_cuda_take(arena, rows * c->q_width, 2);
-    c->up = (float *)esp_cuda_take(arena, rows * c->up_width, sizeof(float));
-    c->active = esp_cuda_take(arena, rows * c->ffn, active);
-    if (has_branch(d))
-        c->branch = (float *)esp_cuda_take(arena, rows * c->hidden, sizeof(float));
+        c->together = esp_cuda_take<float>(arena, 2 * batch);
+    c->attended = esp_cuda_take_bytes(arena, rows * c->q_width * 2);
+    c->up = esp_cuda_take<float>(arena, rows * c->up_width);
+    c->active = esp_cuda_take_bytes(arena, rows * c->ffn * active);
+    if (esp_model_desc_has_branch(d))
+        c->branch = esp_cuda_take<float>(arena, rows * c->hidden);
     if (c->joined_width > 0)
-        c->joined = esp_cuda_take(arena, rows * c->joined_width, active);
+        c->joined = esp_cuda_take_bytes(arena, rows * c->joined_width * active);
     if (d->reads == ESP_READS_EAGLE3)
-        c->embedded = (float *)esp_cuda_take(arena, batch * c->hidden, sizeof(float));
+        c->embedded = esp_cuda_take<float>(arena, batch * c->hidden);
     if (c->outputs_width > 0)
-        c->outputs = (float *)esp_cuda_take(arena, rows * c->outputs_width, sizeof(float));
+        c->outputs = esp_cuda_take<float>(arena, rows * c->outputs_width);
     const size_t pairs = d->experts > 0 ? batch * d->experts_used : 0;
     if (pairs > 0)
         lay_out_experts(arena, c, d, pairs);
     if (blocks) {
         const size_t dense = rows * widest(c), of_pairs = pairs * c->expert_ffn;
         const size_t values = dense > of_pairs ? dense : of_pairs, cuts = values / 32;
-        c->cut_words = esp_cuda_take(arena, cuts, ESP_CUDA_CUT_WORD_BYTES);
-        c->cuts = (struct esp_cuda_cut *)esp_cuda_take(arena, cuts, ESP_CUDA_CUT_BYTES);
-        c->narrow = esp_cuda_take(arena, values, 2);
+        c->cut_words = esp_cuda_take<uint4>(arena, cuts * ESP_CUT_WORDS);
+        c->cuts = esp_cuda_take<struct esp_cuda_cut>(arena, cuts);
+        c->narrow = esp_cuda_take_bytes(arena, values * 2);
     }
-    c->partial = (float *)esp_cuda_take(arena,
-                                        (size_t)c->partial_rows * d->heads * (c->chunks + 1) *
-                                            esp_cuda_part(c->head_width),
-                                        sizeof(float));
-    c->done = (unsigned *)esp_cuda_take(
-        arena, esp_cuda_pad(batch * d->heads, FEWEST_QUERIES * d->kv_heads) / FEWEST_QUERIES,
-        sizeof(unsigned));
-    c->at.seen = (int32_t *)esp_cuda_take(arena, batch * c->at.seen_stride, sizeof(int32_t));
-    c->at.seen_count = (int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
+    c->partial =
+        esp_cuda_take<float>(arena, (size_t)c->partial_rows * d->heads * (c->chunks + 1) *
+                                        esp_cuda_part(c->head_width));
+    c->done = esp_cuda_take<unsigned>(
+        arena, esp_cuda_pad(batch * d->heads, FEWEST_QUERIES * d->kv_heads) / FEWEST_QUERIES);
+    c->at.seen = esp_cuda_take<int32_t>(arena, batch * c->at.seen_stride);
+    c->at.seen_count = esp_cuda_take<int32_t>(arena, batch);
 
     /* The block that every pass sends. The masks are last, because only a part of them is sent.
      */
     const size_t start = arena->used;
-    c->pass_device = (char *)esp_cuda_take(arena, 1, sizeof(struct esp_cuda_pass));
-    c->at.pass = (const struct esp_cuda_pass *)c->pass_device;
-    c->at.tokens = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
-    c->at.positions = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
-    c->at.wanted = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
-    c->at.wanted_at = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
-    c->at.states_row = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
-    c->at.input_row = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
-    c->keep_rows = (int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
-    c->at.mask = (const uint64_t *)esp_cuda_take(arena, batch * mask_words(c), 8);
+    c->at.pass = esp_cuda_take<struct esp_cuda_pass>(arena, 1);
+    c->pass_device = (char *)c->at.pass;
+    c->at.tokens = esp_cuda_take<int32_t>(arena, batch);
+    c->at.positions = esp_cuda_take<int32_t>(arena, batch);
+    c->at.wanted = esp_cuda_take<int32_t>(arena, batch);
+    c->at.wanted_at = esp_cuda_take<int32_t>(arena, batch);
+    c->at.states_row = esp_cuda_take<int32_t>(arena, batch);
+    c->at.input_row = esp_cuda_take<int32_t>(arena, batch);
+    c->keep_rows = esp_cuda_take<int32_t>(arena, batch);
+    c->at.mask = esp_cuda_take<uint64_t>(arena, batch * mask_words(c));
     c->pass_bytes = arena->used - start;
 }
 
@@ -176,14 +165,14 @@ size_t esp_cuda_cache_need(const struct esp_model_desc *desc, int rows, int max_
 
 static int prepare(struct esp_cuda_cache *c)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    struct esp_cuda_backend *backend = (struct esp_cuda_backend *)w->base.backend;
+    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
     struct esp_cuda_arena arena = {};
-    c->bytes = esp_cuda_cache_need(w->desc, c->rows, c->max_batch);
-    ESP_CUDA(backend, cudaMalloc((void **)&c->memory, c->bytes));
-    ESP_CUDA(backend, cudaMemsetAsync(c->memory, 0, c->bytes, backend->stream));
+    c->base.bytes = esp_cuda_cache_need(d, c->rows, c->max_batch);
+    ESP_CUDA(backend, cudaMalloc((void **)&c->memory, c->base.bytes));
+    ESP_CUDA(backend, cudaMemsetAsync(c->memory, 0, c->base.bytes, backend->stream));
     arena.base = c->memory;
-    lay_out(&arena, c, w->desc);
+    lay_out(&arena, c, d);
     for (int i = 0; i < ESP_CUDA_SLOTS; i++) {
         ESP_CUDA(backend, cudaMallocHost((void **)&c->pass_host[i], c->pass_bytes));
         ESP_CUDA(backend, cudaEventCreateWithFlags(&c->copied[i], cudaEventDisableTiming));
@@ -208,7 +197,7 @@ int esp_cuda_cache_open(struct esp_cache **cache, struct esp_weights *weights, i
     c->base.weights = weights;
     c->rows = rows;
     c->max_batch = max_batch;
-    measure(c, ((struct esp_cuda_weights *)weights)->desc);
+    measure(c, weights->desc);
     int status = prepare(c);
     if (status < 0) {
         esp_cuda_cache_close(&c->base);
@@ -224,8 +213,7 @@ void esp_cuda_cache_close(struct esp_cache *cache)
     if (!c)
         return;
     esp_cuda_enter(cache->weights->backend);
-    esp_cuda_fine(
-        cudaStreamSynchronize(((struct esp_cuda_backend *)cache->weights->backend)->stream));
+    esp_cuda_fine(cudaStreamSynchronize(esp_cuda_backend_of(c)->stream));
     for (auto &passes : c->graph)
         for (auto &bucket : passes)
             for (cudaGraphExec_t graph : bucket)
@@ -240,37 +228,4 @@ void esp_cuda_cache_close(struct esp_cache *cache)
     if (c->memory)
         esp_cuda_fine(cudaFree(c->memory));
     free(c);
-}
-
-size_t esp_cuda_cache_bytes(const struct esp_cache *cache)
-{
-    return ((const struct esp_cuda_cache *)cache)->bytes;
-}
-
-/* ------------------------------------------------------------------ compaction */
-
-int esp_cuda_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
-{
-    struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
-    struct esp_cuda_backend *backend = (struct esp_cuda_backend *)cache->weights->backend;
-    if (first < 0 || count < 0 || count > c->max_batch || first > c->rows - count)
-        return esp_cuda_end(backend, ESP_E_ARGUMENT);
-    for (int i = 0; i < count; i++)
-        if (which[i] < first + i || which[i] >= c->rows || (i > 0 && which[i] <= which[i - 1]))
-            return esp_cuda_end(backend, ESP_E_ARGUMENT);
-    if (count == 0)
-        return ESP_OK;
-    char *slot = NULL;
-    esp_cuda_enter(cache->weights->backend);
-    int status = esp_cuda_take_slot(c, &slot);
-    if (status < 0)
-        return status;
-    const size_t at = (char *)c->keep_rows - c->pass_device;
-    memcpy(slot + at, which, (size_t)count * sizeof *which);
-    status = esp_cuda_send_slot(c, at, (size_t)count * sizeof *which);
-    if (status < 0)
-        return status;
-    esp_cuda_launch_keep(c, first, count);
-    ESP_CUDA_LAUNCHED(backend, "compaction of the cache");
-    return ESP_OK;
 }

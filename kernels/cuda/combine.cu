@@ -26,14 +26,10 @@ int esp_cuda_combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_ro
                      const struct esp_combination *f, struct esp_rows *to, int to_row,
                      double *sum)
 {
-    if (!esp_cuda_rows_fit(p, p_row, q, q_row, to, to_row))
+    if (!esp_rows_fit(p, p_row, q, q_row, to, to_row))
         return esp_cuda_refuse(p);
-    int status = esp_cuda_begin(p, esp_cuda_room<double>(1));
-    if (status < 0)
-        return status;
+    const int status = esp_cuda_begin(p, esp_cuda_room<double>(1));
     const struct combination function = {esp_cuda_row(p, p_row), esp_cuda_row(q, q_row), *f};
     float *out = to ? esp_cuda_row(to, to_row) : NULL;
-    status = esp_launch_total(esp_cuda_rows_of(p), function, out,
-                              esp_cuda_promise(p, 1, sum), "combine");
-    return sum ? esp_cuda_finish(p, status, ESP_NOW) : status;
+    return status < 0 ? status : esp_cuda_total(p, function, out, sum, "combine");
 }

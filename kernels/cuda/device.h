@@ -48,9 +48,8 @@ enum { ESP_FENCE = 0 };
 /* While it is set, ESP_LAUNCH only loads the kernel's code. The CUDA runtime does that at the
  * first launch (CUDA_MODULE_LOADING=LAZY, the default since CUDA 12.2), but loading may
  * allocate memory and wait for the device, and neither is allowed while a stream is captured.
- * So what is to be captured is gone through once with this set: no list of kernels has to be
- * kept, and code that no pass uses takes no memory, as it would with CUDA_MODULE_LOADING=EAGER.
- */
+ * So a pass is run once with this set before it is captured. That needs no list of kernels,
+ * and kernels that no pass uses take no memory, unlike with CUDA_MODULE_LOADING=EAGER. */
 inline thread_local bool esp_loading_kernels;
 
 /* A kernel with commas in its template arguments needs parentheses: (kernel<a, b>). A failure
@@ -119,23 +118,6 @@ static __device__ __forceinline__ esp_eight<T> esp_load_eight(const T *address)
 {
     esp_eight<T> eight;
     eight.words = *reinterpret_cast<const uint4 *>(address);
-    return eight;
-}
-
-/* A load for weights. They are read once, so they should not displace other data from the
- * first-level cache. */
-template <typename T>
-static __device__ __forceinline__ esp_eight<T> esp_load_eight_once(const T *address)
-{
-    esp_eight<T> eight;
-#if defined(__CUDA_ARCH__)
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(eight.words.x), "=r"(eight.words.y), "=r"(eight.words.z),
-                   "=r"(eight.words.w)
-                 : "l"(address));
-#else
-    eight.words = *reinterpret_cast<const uint4 *>(address);
-#endif
     return eight;
 }
 
@@ -239,7 +221,7 @@ template <typename T> static __device__ __forceinline__ uint32_t esp_pack(float 
 
 /* Begins to copy 16 bytes to shared memory; zeros where there is nothing to copy (`from` is
  * then not read). Both are aligned to 16 bytes. The bytes are there once the thread has waited
- * for the group of the copy; for other threads, behind a barrier after that. */
+ * for the group of the copy; for other threads, after a barrier that follows. */
 static __device__ __forceinline__ void esp_copy_begin(void *to, const void *from, bool there)
 {
 #if defined(ESP_EMULATE)
@@ -308,9 +290,9 @@ template <typename T> static __device__ T esp_block_sum(T x, T *room)
 
 /* ------------------------------------------------------------------ the last block */
 
-/* Whether this block is the last of `blocks` to call this; it then sees everything that the
- * others wrote before they did. `room`: an int in shared memory. Every thread of the block must
- * call this. */
+/* Whether this block is the last of `blocks` blocks to call this. Then it sees everything that
+ * the others wrote before their calls. `room`: an int in shared memory. Every thread of the
+ * block must call this. */
 static __device__ inline bool esp_last_block(unsigned *counter, unsigned blocks, int *room)
 {
     __threadfence();

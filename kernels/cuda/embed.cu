@@ -1,10 +1,11 @@
 /* embed.cu - the first kernel of a pass: it writes token embeddings to the residual stream and
  * turns masks into lists.
  *
- * A row of a tree sees the whole prefix and some rows behind it, given as a bitmask. Attention
+ * A row of a tree sees the whole prefix and some rows after it, given as a bitmask. Attention
  * needs the i-th of them, for every layer and head, so the mask is expanded once per pass:
  * seen[row][i], ascending. Rows of a batch without masks see everything before them and need no
- * list. Likewise the cosines and sines of a row's position are those of all layers and heads.
+ * list. The cosines and sines of a row's position are also computed once, for all layers and
+ * heads.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -26,10 +27,9 @@ template <typename T, typename A> struct embed_args {
     float rotary_scale;
 };
 
-/* Writes the cosines and sines by which heads are rotated at a position. The product of a float
- * is off by 1e-3 at position 10,000, as it is for everybody who computes RoPE in floats; in a
- * text without end it would grow further. Positions behind a window that is full are multiplied
- * as doubles (`far`). */
+/* Writes the cosines and sines of a position. A float product is off by 1e-3 at position
+ * 10,000, like in every RoPE with floats; in an endless text the error would grow. So positions
+ * after a full window are multiplied as doubles (`far`). */
 static __device__ void rotate(const float *frequency, float2 *turns, int half, float scale,
                               int position, bool far)
 {
@@ -62,8 +62,8 @@ static __device__ void rotate_both(const struct embed_args<T, A> &a, int row, in
         rotate(a.local_frequency, a.local_rotation + to, a.half, a.rotary_scale, position, far);
 }
 
-/* What layer 0 of a draft head reads of another model, see enum esp_reads: behind the
- * embedding, which is in x, or in place of it. */
+/* Reads what layer 0 of a draft head reads of another model, see enum esp_reads: in addition to
+ * the embedding, which is in x, or instead of it. */
 template <typename T, typename A>
 static __device__ void read_input(const struct esp_cuda_arrays &at,
                                   const struct embed_args<T, A> &a, int row)
@@ -124,11 +124,13 @@ static __global__ void embed_kernel(struct esp_cuda_arrays at, struct embed_args
 }
 
 template <typename T, typename A>
-static void launch(struct esp_cuda_cache *c, bool fc, bool quantised, int rows)
+void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const struct esp_model_desc *d = w->desc;
-    cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    const bool quantised = esp_dtype_quantised(w->embedding.dtype);
+    if (quantised) /* then the kernel finds the embedding in x */
+        esp_cuda_blocks_embed(c, rows);
+    const struct esp_model_desc *d = w->base.desc;
     const struct embed_args<T, A> a = {
         d->reads, fc, quantised ? NULL : (const T *)w->embedding.data,
             (const T *)w->position_embedding.data, w->embedding.stride,
@@ -137,20 +139,11 @@ static void launch(struct esp_cuda_cache *c, bool fc, bool quantised, int rows)
             w->inverse_frequency, w->local_inverse_frequency, c->rotation, c->local_rotation,
             d->rotary / 2, c->max_batch, d->rotary_scale != 0 ? d->rotary_scale : 1.0f
     };
-    ESP_LAUNCH((embed_kernel<T, A>), dim3(rows), dim3(THREADS), 0, stream, c->at, a);
+    ESP_LAUNCH((embed_kernel<T, A>), dim3(rows), dim3(THREADS), 0,
+               esp_cuda_backend_of(c)->stream, c->at, a);
 }
 
-template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows)
-{
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const bool quantised = esp_dtype_quantised(w->embedding.dtype);
-    if (quantised) /* then the kernel finds the embedding in x */
-        esp_cuda_blocks_embed(c, rows);
-    if (w->blocks)
-        launch<T, float>(c, fc, quantised, rows);
-    else
-        launch<T, T>(c, fc, quantised, rows);
-}
-
-template void esp_cuda_embed<esp_bf16>(struct esp_cuda_cache *, bool, int);
-template void esp_cuda_embed<esp_f16>(struct esp_cuda_cache *, bool, int);
+template void esp_cuda_embed<esp_bf16, esp_bf16>(struct esp_cuda_cache *, bool, int);
+template void esp_cuda_embed<esp_bf16, float>(struct esp_cuda_cache *, bool, int);
+template void esp_cuda_embed<esp_f16, esp_f16>(struct esp_cuda_cache *, bool, int);
+template void esp_cuda_embed<esp_f16, float>(struct esp_cuda_cache *, bool, int);

@@ -1,12 +1,11 @@
-/* experts.cu - the router of a mixture of experts: which experts a row uses, with what shares,
+/* experts.cu - the router of a mixture of experts: which experts a row uses, with what weights,
  * and in which order the products take the rows.
  *
- * Rows choose the experts of their highest logits, of equal ones that of the lower number; the
- * logits become shares by softmax, as on the CPU (cpu/forward.c). A row's choice and shares
- * follow from the row alone. Each choice is a pair (row, expert). Pairs are sorted by expert, so
- * that one launch multiplies all rows by all experts that are used and reads each of these once
- * (see experts.h). add.cu adds up what the experts of a row have made, in ascending order of
- * their numbers, which does not depend on the batch either.
+ * A row uses the experts with its highest logits; ties go to the lower number. Softmax turns
+ * the logits into shares, as on the CPU (cpu/forward.c). Both depend on the row alone. A row
+ * with one of its experts is a pair. Pairs are sorted by expert, so one launch multiplies all
+ * rows by all used experts and reads each expert once (see experts.h). add.cu adds the outputs
+ * of a row's experts in the order of their numbers, which does not depend on the batch either.
  *
  * Router, what it reads, and shares are float32, because a choice can turn on the last bit.
  */
@@ -22,13 +21,13 @@ struct route_args {
     size_t stride;
     int experts;
     float *logits; /* (rows, experts) */
-    /* Where x is what the first half of a norm has left, rounded: what that was made of, so that
-     * a choice does not turn on the rounding. (rows, stride), (stride); or NULL */
+    /* If x is the rounded first half of a norm: what that was computed from, so that a choice
+     * does not depend on the rounding. (rows, stride), (stride); or NULL */
     const float *residual, *norm;
     struct esp_cuda_squares squares;
 };
 
-/* What the router reads of a row at columns i to i + 3. */
+/* The router's input of a row, columns i to i + 3. */
 template <typename A>
 static __device__ __forceinline__ float4 routed(const struct route_args &a, const A *x, int row,
                                                 int i)
@@ -39,7 +38,7 @@ static __device__ __forceinline__ float4 routed(const struct route_args &a, cons
                            esp_to_float(x[at + 2]), esp_to_float(x[at + 3]));
     const float4 r = *reinterpret_cast<const float4 *>(a.residual + at);
     const float4 w = *reinterpret_cast<const float4 *>(a.norm + i);
-    const int left = a.squares.n - i; /* behind them is padding */
+    const int left = a.squares.n - i; /* padding follows */
     return make_float4(left > 0 ? r.x * w.x : 0.0f, left > 1 ? r.y * w.y : 0.0f,
                        left > 2 ? r.z * w.z : 0.0f, left > 3 ? r.w * w.w : 0.0f);
 }
@@ -208,14 +207,18 @@ template <typename A>
 void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, const void *x,
                     bool normed, int rows, int width)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const struct esp_model_desc *d = w->desc;
-    cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
-    const struct route_args route = {
-        held->router, held->router_bias, c->hidden, d->experts, c->routed,
-        normed ? c->x : NULL, normed ? held->norm2 : NULL, esp_cuda_squares_of(c)};
-    const struct sort_args sort = {c->routed, d->experts, d->experts_used, width,
-                                   d->experts_normed, c->routing};
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
+    cudaStream_t stream = esp_cuda_backend_of(c)->stream;
+    const struct route_args route = {held->router,
+                                     held->router_bias,
+                                     c->hidden,
+                                     d->experts,
+                                     c->routed,
+                                     normed ? c->x : NULL,
+                                     normed ? held->norm2 : NULL,
+                                     esp_cuda_squares_of(c)};
+    const struct sort_args sort = {c->routed, d->experts,        d->experts_used,
+                                   width,     d->experts_normed, c->routing};
     ESP_LAUNCH((route_kernel<A>), dim3((d->experts + ROUTE_WARPS - 1) / ROUTE_WARPS, rows),
                dim3(ROUTE_WARPS * ESP_WARP), 0, stream, c->at, route, (const A *)x);
     ESP_LAUNCH(sort_kernel, dim3(1), dim3(SORT_WARPS * ESP_WARP),

@@ -16,8 +16,8 @@ struct esp_cuda_span {
 };
 
 static __device__ __forceinline__ struct esp_cuda_span
-esp_cuda_span_of(const struct esp_cuda_arrays &at, const struct esp_cuda_mixture &m, bool wanted,
-                 int width)
+esp_cuda_span_of(const struct esp_cuda_arrays &at, const struct esp_cuda_mixture &m,
+                 bool wanted, int width)
 {
     struct esp_cuda_span s = {(int)blockIdx.y * width, 0, 0, m.row_of};
     if (!m.tiles) {
@@ -32,13 +32,7 @@ esp_cuda_span_of(const struct esp_cuda_arrays &at, const struct esp_cuda_mixture
     return s;
 }
 
-/* Rows of a matrix with its padding. */
-static __host__ __device__ __forceinline__ size_t esp_cuda_padded(int rows)
-{
-    return (size_t)(rows + ESP_CUDA_TILE - 1) / ESP_CUDA_TILE * ESP_CUDA_TILE;
-}
-
-/* The row of x for row `row` of the result. Rows behind the last one are multiplied, too, and
+/* The row of x for row `row` of the result. Rows after the last one are multiplied, too, and
  * not used. */
 static __device__ __forceinline__ int esp_cuda_row_of(const struct esp_cuda_span &s, int row)
 {
@@ -46,10 +40,10 @@ static __device__ __forceinline__ int esp_cuda_row_of(const struct esp_cuda_span
     return s.row_of ? s.row_of[row] : row;
 }
 
-/* Tiles that there may be in a pass of `rows` rows. */
+/* The most tiles of a pass of `rows` rows. */
 static inline int esp_cuda_tiles_of(const struct esp_cuda_cache *c, int rows, int width)
 {
-    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
     const int pairs = rows * d->experts_used;
     const int most = (pairs < d->experts ? pairs : d->experts) + pairs / width;
     return most < pairs ? most : pairs;

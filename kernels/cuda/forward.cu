@@ -1,29 +1,29 @@
-/* forward.cu - one batch through the model: the kernels that are launched, and their order.
+/* forward.cu - one batch through the model: which kernels are launched, and in which order.
  *
- * The numbers that change from pass to pass are written to a pinned block and copied to the
- * device before the pass, where the kernels read them. (Four blocks take turns, so that the
- * host never waits for a copy in progress.) So passes of few rows can be captured once as CUDA
+ * The numbers that change from pass to pass are written to a pinned block. It is copied to the
+ * device before the pass, and the kernels read them there. (Four blocks take turns, so the host
+ * never waits for a copy in progress.) So passes of few rows can be captured once as CUDA
  * graphs, for 1, 4, 16 and 64 rows and for texts of 1, 2, 4, ... chunks of keys, and replayed
- * with one call; the kernels stop at the last row that the pass has. Larger passes are launched
+ * with one call. The kernels stop at the last row of the pass. Larger passes are launched
  * kernel by kernel.
  *
  * The steps of a layer are those of the CPU backend (cpu/forward.c): 1 norm, 2 queries, keys
  * and values, 3 rotation and cache, 4 attention, 5 output added to the residual stream, 6 norm,
  * 7 gate and up, 8 down added (to what 5 and 8 add, a norm or a factor may be applied first). A
- * mixture of experts has in place of 7 and 8 a router, the products of all experts that are
- * used and their sum. Most norms are made by the kernels of the steps around them (norm.h), and
- * in a small pass step 3 is part of step 4 (attention.h), so that five kernels make a layer.
+ * mixture of experts has a router, the products of all used experts and their sum instead of 7
+ * and 8. Most norms are computed by the kernels of the steps around them (norm.h), and in a
+ * small pass step 3 is part of step 4 (attention.h). So a layer takes five kernels.
  *
  * Products of up to 64 rows are those of matmul.cu. Larger ones use cuBLASLt, whose order of
  * summation depends on the number of rows. In exact mode, without cuBLASLt, and where it has no
  * algorithm, products are those of matmul.cu.
  */
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/rows.h"
 
 #include <cstring>
 
 enum { OWN_ROWS = 64, LT_STEP = 16 };
-/* Pairs of a tile of experts: if experts have about as many rows each, or more. */
+/* Pairs of a tile of experts, if experts have about as many rows each or more. */
 enum { FEW_PAIRS = 8, MANY_PAIRS = 32 };
 static const int bucket_rows[ESP_CUDA_BUCKETS] = {1, 4, 16, 64};
 /* With more weights than this, a pass of 64 rows keeps the device busy for longer than the host
@@ -32,34 +32,30 @@ static const size_t LAUNCH_BOUND_BYTES = (size_t)1 << 30;
 
 struct shape {
     int rows, chunks;
-    int keys;           /* cache rows of the text and of the pass, if it is timed */
-    bool step;          /* a draft step, in a graph */
-    bool fc;            /* a draft head's fc makes the residual stream */
-    bool states;        /* hidden states are handed out */
-    int head_rows;      /* rows whose logits are wanted, 0: none */
-    float *logits;      /* their rows if these are adjacent, else NULL */
-    size_t stride;      /* of logits */
-    int vocabulary;     /* of a row of logits */
+    int keys;       /* cache rows of the text and of the pass, if it is timed */
+    bool step;      /* a draft step, in a graph */
+    bool fc;        /* a draft head's fc makes the residual stream */
+    bool states;    /* hidden states are handed out */
+    int head_rows;  /* rows whose logits are wanted, 0: none */
+    float *logits;  /* their rows if these are adjacent, else NULL */
+    size_t stride;  /* of logits */
+    int vocabulary; /* of a row of logits */
 };
 
-static struct esp_cuda_backend *backend_of(const struct esp_cuda_cache *c)
-{
-    return (struct esp_cuda_backend *)c->base.weights->backend;
-}
-
-/* ------------------------------------------------------------------ the blocks that are sent */
+/* ------------------------------------------------------------------ the blocks that are sent
+ */
 
 int esp_cuda_take_slot(struct esp_cuda_cache *c, char **slot)
 {
     c->slot = (c->slot + 1) % ESP_CUDA_SLOTS;
-    ESP_CUDA(backend_of(c), cudaEventSynchronize(c->copied[c->slot]));
+    ESP_CUDA(esp_cuda_backend_of(c), cudaEventSynchronize(c->copied[c->slot]));
     *slot = c->pass_host[c->slot];
     return ESP_OK;
 }
 
 int esp_cuda_send_slot(struct esp_cuda_cache *c, size_t at, size_t bytes)
 {
-    struct esp_cuda_backend *backend = backend_of(c);
+    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     ESP_CUDA(backend, cudaMemcpyAsync(c->pass_device + at, c->pass_host[c->slot] + at, bytes,
                                       cudaMemcpyHostToDevice, backend->stream));
     ESP_CUDA(backend, cudaEventRecord(c->copied[c->slot], backend->stream));
@@ -148,7 +144,7 @@ static bool is_own(const struct esp_cuda_backend *backend, int rows)
 static struct esp_cuda_lt_product lt_product(const struct esp_cuda_cache *c,
                                              const struct esp_cuda_product *p, int rows)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
     struct esp_cuda_lt_product lt = {};
     lt.half = w->half;
     lt.add = p->epilogue == ESP_CUDA_ADD;
@@ -165,8 +161,8 @@ static struct esp_cuda_lt_product lt_product(const struct esp_cuda_cache *c,
 template <typename T>
 static int multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows)
 {
-    struct esp_cuda_backend *backend = backend_of(c);
-    if (esp_cuda_weights_of(&c->base)->blocks) {
+    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
+    if (esp_cuda_weights_of(c)->blocks) {
         esp_cuda_blocks_multiply<T>(c, p, 1, rows);
         return ESP_OK;
     }
@@ -190,77 +186,16 @@ enum ready { NOTHING, HALF, WHOLE };
 /* Do products of such a pass make the norms that follow them in halves? */
 static bool in_halves(const struct esp_cuda_cache *c, int rows)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    return !w->blocks && !w->half && w->desc->norm == ESP_NORM_RMS &&
-           is_own(backend_of(c), rows);
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    return !w->blocks && !w->half && w->base.desc->norm == ESP_NORM_RMS &&
+           is_own(esp_cuda_backend_of(c), rows);
 }
 
-/* Do norms cut their rows for products with blocks? Of a parallel residual there are two. */
+/* Do norms quantise their rows for products with blocks? Not the two of a parallel residual. */
 static bool norms_cut(const struct esp_cuda_cache *c)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    return w->blocks && !w->desc->parallel_residual;
-}
-
-/* Activations are rounded to T, but not in a model with blocks. */
-template <typename T>
-static void make_norms(struct esp_cuda_cache *c, const struct esp_cuda_norm *norm, int count,
-                       int rows)
-{
-    if (esp_cuda_weights_of(&c->base)->blocks)
-        esp_cuda_norms<float>(c, norm, count, rows);
-    else
-        esp_cuda_norms<T>(c, norm, count, rows);
-}
-
-template <typename T>
-static void add_rows(struct esp_cuda_cache *c, bool experts, const float *norm,
-                     const struct esp_cuda_norm *next, int rows)
-{
-    if (esp_cuda_weights_of(&c->base)->blocks)
-        esp_cuda_add<float>(c, experts, norm, next, rows);
-    else
-        esp_cuda_add<T>(c, experts, norm, next, rows);
-}
-
-template <typename T> static void norm_final(struct esp_cuda_cache *c, int rows)
-{
-    if (esp_cuda_weights_of(&c->base)->blocks)
-        esp_cuda_norm_final<float>(c, rows);
-    else
-        esp_cuda_norm_final<T>(c, rows);
-}
-
-template <typename T> static void join(struct esp_cuda_cache *c, int rows)
-{
-    if (esp_cuda_weights_of(&c->base)->blocks)
-        esp_cuda_join<float>(c, rows);
-    else
-        esp_cuda_join<T>(c, rows);
-}
-
-/* Several products of the same activations, of a model with blocks: the parts of y lie side by
- * side, `step` columns apart, or as many as a part has (0). Parts without data are left out. */
-template <typename T>
-static void multiply_parts(struct esp_cuda_cache *c, const struct esp_cuda_matrix *const *part,
-                           int parts, size_t step, const void *x, size_t x_stride, float *y,
-                           size_t y_stride, bool cut, int rows)
-{
-    struct esp_cuda_product p[3] = {};
-    int count = 0;
-    for (int i = 0; i < parts; i++) {
-        if (!part[i]->data)
-            continue;
-        p[count].w = part[i];
-        p[count].x = x;
-        p[count].x_stride = x_stride;
-        p[count].epilogue = ESP_CUDA_STORE;
-        p[count].cut = cut;
-        p[count].y = y;
-        p[count++].y_stride = y_stride;
-        y += step ? step : (size_t)part[i]->rows;
-    }
-    esp_cuda_blocks_multiply<T>(c, p, count, rows);
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    return w->blocks && !w->base.desc->parallel_residual;
 }
 
 static struct esp_cuda_product floats(const struct esp_cuda_matrix *w, const void *x,
@@ -276,6 +211,25 @@ static struct esp_cuda_product floats(const struct esp_cuda_matrix *w, const voi
     return p;
 }
 
+/* Several products of the same activations, in a model with blocks. The parts of y lie side by
+ * side, `step` columns apart, or without gaps (0). Parts without data are left out. */
+template <typename T>
+static void multiply_parts(struct esp_cuda_cache *c, const struct esp_cuda_matrix *const *part,
+                           int parts, size_t step, const void *x, size_t x_stride, float *y,
+                           size_t y_stride, bool cut, int rows)
+{
+    struct esp_cuda_product p[3] = {};
+    int count = 0;
+    for (int i = 0; i < parts; i++) {
+        if (!part[i]->data)
+            continue;
+        p[count] = floats(part[i], x, x_stride, y, y_stride);
+        p[count++].cut = cut;
+        y += step ? step : (size_t)part[i]->rows;
+    }
+    esp_cuda_blocks_multiply<T>(c, p, count, rows);
+}
+
 /* y = W x */
 template <typename T>
 static int to_floats(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const void *x,
@@ -285,10 +239,10 @@ static int to_floats(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, 
     return multiply<T>(c, &p, rows);
 }
 
-/* Is what a product gives changed before it is added to the residual stream? */
+/* Is the output of a product changed before it is added to the residual stream? */
 static bool has_branch(const struct esp_cuda_cache *c, const float *norm)
 {
-    return norm || esp_cuda_weights_of(&c->base)->desc->residual_scale != 0;
+    return norm || esp_cuda_desc_of(c)->residual_scale != 0;
 }
 
 /* The product of step 5 or 8: into the residual stream, or first into c->branch. */
@@ -307,7 +261,7 @@ static struct esp_cuda_product added(const struct esp_cuda_cache *c,
 
 /* x += W y, or x += factor * norm(W y). The norm `next` of x, if there is one, follows unless
  * that would take a kernel of its own; *ready: what of it has been made. */
-template <typename T>
+template <typename T, typename A>
 static int add(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const void *x,
                size_t x_stride, const float *norm, const struct esp_cuda_norm *next, int rows,
                enum ready *ready)
@@ -317,7 +271,7 @@ static int add(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const 
     if (has_branch(c, norm)) {
         const int status = multiply<T>(c, &p, rows);
         if (status == ESP_OK)
-            add_rows<T>(c, false, norm, next, rows);
+            esp_cuda_add<A>(c, false, norm, next, rows);
         *ready = next ? WHOLE : NOTHING;
         return status;
     }
@@ -332,11 +286,8 @@ static struct esp_cuda_product activated(const struct esp_cuda_cache *c,
                                          const struct esp_cuda_layer *layer, const void *x,
                                          bool normed)
 {
-    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
-    struct esp_cuda_product p = {};
-    p.w = &layer->up;
-    p.x = x;
-    p.x_stride = c->hidden;
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
+    struct esp_cuda_product p = floats(&layer->up, x, c->hidden, NULL, 0);
     p.epilogue = esp_gated(d->activation) ? ESP_CUDA_GATED : ESP_CUDA_ACTIVATED;
     p.out = c->active;
     p.out_stride = c->ffn;
@@ -348,11 +299,11 @@ template <typename T>
 static int activate(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, const void *x,
                     bool normed, int rows)
 {
-    if (esp_cuda_weights_of(&c->base)->blocks) {
+    if (esp_cuda_weights_of(c)->blocks) {
         const struct esp_cuda_matrix *const parts[] = {&layer->gate, &layer->up};
-        multiply_parts<T>(c, parts, 2, c->ffn, x, c->hidden, c->up, c->up_width,
-                          norms_cut(c), rows);
-        esp_cuda_blocks_activate(c, rows);
+        multiply_parts<T>(c, parts, 2, c->ffn, x, c->hidden, c->up, c->up_width, norms_cut(c),
+                          rows);
+        esp_cuda_blocks_activate(c, false, rows);
         return ESP_OK;
     }
     const struct esp_cuda_product p = activated(c, layer, x, normed);
@@ -360,57 +311,48 @@ static int activate(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer
 }
 
 /* 7 and 8 of a mixture of experts, and the norm `next`. */
-template <typename T>
+template <typename T, typename A>
 static int add_experts(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
                        const void *x, bool normed, const struct esp_cuda_norm *next, int rows)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const int pairs = rows * w->desc->experts_used;
-    struct esp_cuda_product up = {}, down = floats(&layer->down, c->pair_active, c->expert_ffn,
-                                                   c->pair_out, c->hidden);
-    up.w = &layer->up;
-    up.x = x;
-    up.x_stride = c->hidden;
-    up.normed = normed;
-    up.epilogue = ESP_CUDA_GATED;
-    up.out = c->pair_active;
-    up.out_stride = c->expert_ffn;
-    up.tile = down.tile = pairs > FEW_PAIRS * w->desc->experts ? MANY_PAIRS : FEW_PAIRS;
-    down.by_pair = down.cut = true;
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
+    const int pairs = rows * d->experts_used;
+    const int tile = pairs > FEW_PAIRS * d->experts ? MANY_PAIRS : FEW_PAIRS;
+    struct esp_cuda_product up =
+        floats(&layer->up, x, c->hidden, c->pair_up, 2 * c->expert_ffn);
+    struct esp_cuda_product down =
+        floats(&layer->down, c->pair_active, c->expert_ffn, c->pair_out, c->hidden);
+    up.tile = down.tile = tile;
     up.cut = norms_cut(c);
-    if (w->blocks) {
+    up.normed = normed;
+    down.by_pair = down.cut = true;
+    esp_cuda_route<A>(c, layer, x, normed, rows, tile);
+    if (esp_cuda_weights_of(c)->blocks) {
         struct esp_cuda_product both[2] = {up, up};
-        for (int i = 0; i < 2; i++) {
-            both[i].w = i ? &layer->up : &layer->gate;
-            both[i].epilogue = ESP_CUDA_STORE;
-            both[i].y = c->pair_up + i * c->expert_ffn;
-            both[i].y_stride = 2 * c->expert_ffn;
-        }
-        esp_cuda_route<float>(c, layer, x, normed, rows, up.tile);
+        both[0].w = &layer->gate;
+        both[1].y += c->expert_ffn;
         esp_cuda_blocks_multiply<T>(c, both, 2, rows);
-        esp_cuda_blocks_activate_pairs(c, rows);
+        esp_cuda_blocks_activate(c, true, rows);
         esp_cuda_blocks_multiply<T>(c, &down, 1, rows);
     } else {
-        esp_cuda_route<T>(c, layer, x, normed, rows, up.tile);
+        up.epilogue = ESP_CUDA_GATED;
+        up.out = c->pair_active;
+        up.out_stride = c->expert_ffn;
         esp_cuda_matmul<T>(c, &up, rows);
         esp_cuda_matmul<T>(c, &down, rows);
     }
-    add_rows<T>(c, true, layer->norm_mlp, next, rows);
+    esp_cuda_add<A>(c, true, layer->norm_mlp, next, rows);
     return ESP_OK;
 }
 
-template <typename T>
-static int multiply_head(struct esp_cuda_cache *c, const struct shape *s)
+template <typename T> static int multiply_head(struct esp_cuda_cache *c, const struct shape *s)
 {
-    struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    struct esp_cuda_backend *backend = backend_of(c);
-    struct esp_cuda_product p = {};
+    struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
+    struct esp_cuda_product p = floats(&w->head, c->normed, c->hidden, NULL, 0);
     if (c->outputs)
         return to_floats<T>(c, &w->head, c->normed, c->hidden, c->outputs, c->outputs_width,
                             s->head_rows);
-    p.w = &w->head;
-    p.x = c->normed;
-    p.x_stride = c->hidden;
     p.epilogue = ESP_CUDA_LOGITS;
     if (w->blocks) {
         esp_cuda_blocks_multiply<T>(c, &p, 1, s->head_rows);
@@ -437,7 +379,7 @@ static int multiply_head(struct esp_cuda_cache *c, const struct shape *s)
 
 template <typename T> static int head(struct esp_cuda_cache *c, const struct shape *s)
 {
-    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
     int status = multiply_head<T>(c, s);
     if (status == ESP_OK && (c->outputs || d->logit_scale != 0 || d->logit_cap != 0))
         esp_cuda_logits(c, s->head_rows);
@@ -450,71 +392,73 @@ template <typename T>
 static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, bool normed,
                    int rows)
 {
-    const bool joined = esp_cuda_weights_of(&c->base)->desc->reads == ESP_READS_EAGLE3;
+    const bool joined = esp_cuda_desc_of(c)->reads == ESP_READS_EAGLE3;
     const void *x = joined ? c->joined : c->normed;
     const size_t x_stride = joined ? c->joined_width : c->hidden;
-    if (!esp_cuda_weights_of(&c->base)->blocks) {
+    if (!esp_cuda_weights_of(c)->blocks) {
         struct esp_cuda_product p = floats(&layer->qkv, x, x_stride, c->qkv, c->qkv_width);
         p.normed = normed;
         return multiply<T>(c, &p, rows);
     }
     const struct esp_cuda_matrix *const parts[] = {&layer->query, &layer->key, &layer->value};
-    multiply_parts<T>(c, parts, 3, 0, x, x_stride, c->qkv, c->qkv_width, !joined && norms_cut(c),
-                      rows);
+    multiply_parts<T>(c, parts, 3, 0, x, x_stride, c->qkv, c->qkv_width,
+                      !joined && norms_cut(c), rows);
     return ESP_OK;
 }
 
-/* Bytes of a matrix; 0 of experts, of which a pass reads some. */
+/* Bytes of a matrix; 0 for experts, because a pass reads only some of them. */
 static size_t bytes_of(const struct esp_cuda_matrix &m)
 {
     if (!m.data || m.count > 1)
         return 0;
-    return m.rows *
-           (esp_dtype_quantised(m.dtype) ? esp_dtype_row_bytes(m.dtype, m.columns) : 2 * m.stride);
+    return m.rows * (esp_dtype_quantised(m.dtype) ? esp_dtype_row_bytes(m.dtype, m.columns)
+                                                  : 2 * m.stride);
 }
 
 /* Bytes of keys and values that a layer reads. */
 static size_t cache_bytes_of(const struct esp_cuda_cache *c, int i, const struct shape *s)
 {
-    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
     const int window = d->layer[i].window, most = window > 0 ? window + s->rows : s->keys;
     return 4 * c->head_width * d->kv_heads * (s->keys < most ? s->keys : most);
 }
 
 /* 1 and, of a parallel residual, 6: the MLP reads x as the layer found it. */
-template <typename T>
+template <typename A>
 static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
                         enum ready ready, int rows)
 {
-    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
-    const struct esp_cuda_norm norms[] = {{layer->norm1, layer->norm1_bias, i, norms_cut(c)},
-                                          {layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE, false}};
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
+    const struct esp_cuda_norm norms[] = {
+        {layer->norm1, layer->norm1_bias, i, norms_cut(c)},
+        {layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE, false}};
     if (d->reads == ESP_READS_EAGLE3)
-        join<T>(c, rows);
+        esp_cuda_join<A>(c, rows);
     else if (ready == NOTHING)
-        make_norms<T>(c, norms, d->parallel_residual ? 2 : 1, rows);
+        esp_cuda_norms<A>(c, norms, d->parallel_residual ? 2 : 1, rows);
     else
         return;
-    esp_cuda_launched(backend_of(c), "norm", 0);
+    esp_cuda_launched(esp_cuda_backend_of(c), "norm", 0);
 }
 
-/* *ready: what there is of the norms in front of the layer, then of those behind it. */
-template <typename T>
+/* *ready: what exists of the norms before the layer, and afterwards of those after it. */
+template <typename T, typename A>
 static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
                      const struct shape *s, enum ready *ready)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    struct esp_cuda_backend *backend = backend_of(c);
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     const int rows = s->rows;
-    const bool parallel = w->desc->parallel_residual;
-    const bool last = i == w->desc->layers - 1, joined = w->desc->reads == ESP_READS_EAGLE3;
+    const bool parallel = w->base.desc->parallel_residual;
+    const bool last = i == w->base.desc->layers - 1,
+               joined = w->base.desc->reads == ESP_READS_EAGLE3;
     const struct esp_cuda_layer *after = last ? layer : &w->layer[i + 1];
     const struct esp_cuda_norm norm2 = {layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE,
                                         norms_cut(c)};
     const struct esp_cuda_norm norm1 = {after->norm1, after->norm1_bias, i + 1, norms_cut(c)};
     const struct esp_cuda_norm *next = last || joined || parallel ? NULL : &norm1;
     const void *x = parallel ? c->normed2 : c->normed;
-    begin_layer<T>(c, layer, i, *ready, rows);               /* 1 */
+    begin_layer<A>(c, layer, i, *ready, rows);               /* 1 */
     int status = project<T>(c, layer, *ready == HALF, rows); /* 2 */
     if (status < 0)
         return status;
@@ -524,19 +468,19 @@ static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *laye
     esp_cuda_rope<T>(c, layer, i, rows);                 /* 3 */
     esp_cuda_attention<T>(c, layer, i, rows, s->chunks); /* 4 */
     esp_cuda_launched(backend, "attention", cache_bytes_of(c, i, s));
-    status = add<T>(c, &layer->output, c->attended, c->q_width, layer->norm_attended,
-                    parallel ? NULL : &norm2, rows, ready); /* 5 */
+    status = add<T, A>(c, &layer->output, c->attended, c->q_width, layer->norm_attended,
+                       parallel ? NULL : &norm2, rows, ready); /* 5 */
     if (status < 0)
         return status;
     esp_cuda_launched(backend, "output", bytes_of(layer->output));
     if (!parallel && *ready == NOTHING) { /* 6 */
-        make_norms<T>(c, &norm2, 1, rows);
+        esp_cuda_norms<A>(c, &norm2, 1, rows);
         esp_cuda_launched(backend, "norm", 0);
     }
     const bool normed = *ready == HALF;
     *ready = next ? WHOLE : NOTHING;
     if (layer->router) {
-        status = add_experts<T>(c, layer, x, normed, next, rows);
+        status = add_experts<T, A>(c, layer, x, normed, next, rows);
         esp_cuda_launched(backend, "experts", 0);
         return status;
     }
@@ -544,32 +488,34 @@ static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *laye
     if (status < 0)
         return status;
     esp_cuda_launched(backend, "gate and up", bytes_of(layer->gate) + bytes_of(layer->up));
-    status = add<T>(c, &layer->down, c->active, c->ffn, layer->norm_mlp, next, rows,
-                    ready); /* 8 */
+    status = add<T, A>(c, &layer->down, c->active, c->ffn, layer->norm_mlp, next, rows,
+                       ready); /* 8 */
     esp_cuda_launched(backend, "down", bytes_of(layer->down));
     return status;
 }
 
-template <typename T> static int run(struct esp_cuda_cache *c, const struct shape *s)
+/* A: activations, which are rounded to T, but not in a model with blocks. */
+template <typename T, typename A>
+static int run(struct esp_cuda_cache *c, const struct shape *s)
 {
-    struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    struct esp_cuda_backend *backend = backend_of(c);
-    esp_cuda_embed<T>(c, s->fc, s->rows);
+    struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
+    esp_cuda_embed<T, A>(c, s->fc, s->rows);
     esp_cuda_launched(backend, "embedding", 0);
     int status = esp_cuda_stream_begin(w->stream);
     if (status == ESP_OK && s->fc)
         status = to_floats<T>(c, &w->fc, c->joined, c->joined_width, c->x, c->hidden, s->rows);
     enum ready ready = NOTHING;
-    for (int i = 0; i < w->desc->layers && status == ESP_OK; i++) {
+    for (int i = 0; i < w->base.desc->layers && status == ESP_OK; i++) {
         const struct esp_cuda_layer *layer = NULL;
         status = esp_cuda_stream_hold(w, i, &layer);
         if (status == ESP_OK)
-            status = run_layer<T>(c, layer, i, s, &ready);
+            status = run_layer<T, A>(c, layer, i, s, &ready);
         if (status == ESP_OK)
             status = esp_cuda_stream_release(w, i);
     }
     if (status == ESP_OK && (s->head_rows > 0 || s->states)) {
-        norm_final<T>(c, s->rows);
+        esp_cuda_norm_final<A>(c, s->rows);
         esp_cuda_launched(backend, "norm", 0);
     }
     if (status == ESP_OK && s->head_rows > 0) {
@@ -580,14 +526,16 @@ template <typename T> static int run(struct esp_cuda_cache *c, const struct shap
         esp_cuda_step_softmax(c, s->rows);
         esp_cuda_step_top_k(c, s->rows);
     }
-    if (status == ESP_OK)
-        ESP_CUDA_LAUNCHED(backend, "the kernels of a forward pass");
-    return status;
+    return status < 0 ? status
+                      : esp_cuda_launch_status(backend, "the kernels of a forward pass");
 }
 
 static int run_typed(struct esp_cuda_cache *c, const struct shape *s)
 {
-    return esp_cuda_weights_of(&c->base)->half ? run<esp_f16>(c, s) : run<esp_bf16>(c, s);
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    if (w->blocks)
+        return w->half ? run<esp_f16, float>(c, s) : run<esp_bf16, float>(c, s);
+    return w->half ? run<esp_f16, esp_f16>(c, s) : run<esp_bf16, esp_bf16>(c, s);
 }
 
 /* ------------------------------------------------------------------ graphs */
@@ -633,12 +581,13 @@ static int instantiate(struct esp_cuda_backend *backend, cudaGraph_t graph,
 
 static int capture(struct esp_cuda_cache *c, const struct shape *s, cudaGraphExec_t *exec)
 {
-    struct esp_cuda_backend *backend = backend_of(c);
+    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     cudaGraph_t graph = NULL;
     int status = load_kernels(c, s);
     if (status < 0)
         return status;
-    ESP_CUDA(backend, cudaStreamBeginCapture(backend->stream, cudaStreamCaptureModeThreadLocal));
+    ESP_CUDA(backend,
+             cudaStreamBeginCapture(backend->stream, cudaStreamCaptureModeThreadLocal));
     status = run_typed(c, s);
     cudaError_t ended = cudaStreamEndCapture(backend->stream, &graph);
     if (!esp_cuda_fine(ended) && status == ESP_OK)
@@ -654,7 +603,7 @@ static int capture(struct esp_cuda_cache *c, const struct shape *s, cudaGraphExe
  * host could launch it kernel by kernel. */
 static bool launch_bound(const struct esp_cuda_cache *c, int rows, bool step)
 {
-    const bool small = esp_cuda_weights_of(&c->base)->bytes < LAUNCH_BOUND_BYTES;
+    const bool small = c->base.weights->bytes < LAUNCH_BOUND_BYTES;
     return rows <= c->max_batch && (small || (rows <= OWN_ROWS && !step));
 }
 
@@ -662,7 +611,7 @@ static bool launch_bound(const struct esp_cuda_cache *c, int rows, bool step)
  * steps, of which there are more, read its own. */
 static bool graphs_use_fc(const struct esp_cuda_cache *c)
 {
-    return esp_cuda_weights_of(&c->base)->desc->reads == ESP_READS_EAGLE;
+    return esp_cuda_desc_of(c)->reads == ESP_READS_EAGLE;
 }
 
 /* Captures the graph for passes of bucket `i` and texts of length `j`. *room becomes false if
@@ -679,24 +628,24 @@ static int capture_one(struct esp_cuda_cache *c, bool step, int i, int j, size_t
     const int status = capture(c, &s, &c->graph[step][i][j]);
     if (status < 0)
         return status;
-    ESP_CUDA(backend_of(c), cudaMemGetInfo(&left, &total));
+    ESP_CUDA(esp_cuda_backend_of(c), cudaMemGetInfo(&left, &total));
     *room = c->graph[step][i][j] && left >= least;
     return ESP_OK;
 }
 
-/* Captures graphs for short texts first, because their passes gain most. The memory of a graph is
- * known only after it was made, so the last one may exceed the limit. Passes over streamed layers
- * get no graph: they wait for the copy anyway, and their buffers change with every pass. A pass
- * without a graph launches its kernels one by one. */
+/* Captures graphs for short texts first, because their passes gain most. The memory of a graph
+ * is known only after the capture, so the last one may exceed the limit. Passes over streamed
+ * layers get no graph: they wait for the copy anyway, and their buffers change with every pass.
+ * A pass without a graph launches its kernels one by one. */
 static int capture_graphs(struct esp_cuda_cache *c)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const size_t limit = w->desc->graph_bytes;
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    const size_t limit = w->base.desc->graph_bytes;
     size_t before, total;
     bool room = !w->stream;
     int last, status = ESP_OK;
     const int lengths = length_of(c, c->chunks, &last) + 1;
-    ESP_CUDA(backend_of(c), cudaMemGetInfo(&before, &total));
+    ESP_CUDA(esp_cuda_backend_of(c), cudaMemGetInfo(&before, &total));
     const size_t least = limit > 0 && limit < before ? before - limit : 0;
     for (int j = 0; j < lengths; j++)
         for (int step = 0; step < 2; step++)
@@ -706,13 +655,13 @@ static int capture_graphs(struct esp_cuda_cache *c)
     return status;
 }
 
-/* Algorithms of cuBLASLt for every number of rows it may be asked for. */
+/* Chooses cuBLASLt's algorithms for every number of rows that it may compute. */
 static int choose_algorithms(struct esp_cuda_cache *c)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    struct esp_cuda_backend *backend = backend_of(c);
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     const struct esp_cuda_layer *layer = &w->layer[0];
-    for (int i = 1; layer->router && i < w->desc->layers; i++)
+    for (int i = 1; layer->router && i < w->base.desc->layers; i++)
         layer = &w->layer[i]; /* one without experts, if there is any */
     const struct esp_cuda_product shapes[] = {
         floats(&layer->qkv, c->normed, c->hidden, c->qkv, c->qkv_width),
@@ -724,7 +673,8 @@ static int choose_algorithms(struct esp_cuda_cache *c)
     };
     for (int rows = OWN_ROWS + 1; rows <= c->max_batch + LT_STEP - 1; rows += LT_STEP)
         for (const struct esp_cuda_product &shape : shapes) {
-            if ((!shape.y && !shape.out) || shape.w->count > 1) /* not a product of this model */
+            if ((!shape.y && !shape.out) ||
+                shape.w->count > 1) /* not a product of this model */
                 continue;
             const struct esp_cuda_lt_product lt = lt_product(c, &shape, rows);
             int status = esp_cuda_lt_choose(backend, &lt);
@@ -736,8 +686,8 @@ static int choose_algorithms(struct esp_cuda_cache *c)
 
 int esp_cuda_prepare(struct esp_cuda_cache *c)
 {
-    struct esp_cuda_backend *backend = backend_of(c);
-    const bool own = backend->exact || esp_cuda_weights_of(&c->base)->blocks;
+    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
+    const bool own = backend->exact || esp_cuda_weights_of(c)->blocks;
     int status = own ? ESP_OK : esp_cuda_lt_open(backend);
     if (status == ESP_OK && !own && backend->lt)
         status = choose_algorithms(c);
@@ -750,9 +700,9 @@ int esp_cuda_prepare(struct esp_cuda_cache *c)
 static cudaGraphExec_t find_graph(const struct esp_cuda_cache *c, const struct shape *s,
                                   const struct esp_batch *b)
 {
-    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
     int captured;
-    if (backend_of(c)->times)
+    if (esp_cuda_backend_of(c)->times)
         return NULL;
     for (int i = 0; s->head_rows > 0 && s->fc == graphs_use_fc(c) && i < ESP_CUDA_BUCKETS; i++)
         if (s->rows <= bucket_rows[i])
@@ -782,7 +732,8 @@ static int run_batch(struct esp_cuda_cache *c, const struct esp_batch *b, struct
         return status;
     cudaGraphExec_t graph = find_graph(c, s, b);
     if (graph) {
-        ESP_CUDA(backend_of(c), cudaGraphLaunch(graph, backend_of(c)->stream));
+        ESP_CUDA(esp_cuda_backend_of(c),
+                 cudaGraphLaunch(graph, esp_cuda_backend_of(c)->stream));
         return ESP_OK;
     }
     if (s->head_rows > 0) {
@@ -798,7 +749,7 @@ static int run_batch(struct esp_cuda_cache *c, const struct esp_batch *b, struct
 static int run_step(struct esp_cuda_cache *c, const struct esp_batch *b, const struct shape *s,
                     cudaGraphExec_t graph)
 {
-    struct esp_cuda_backend *backend = backend_of(c);
+    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     struct esp_cuda_step step = {};
     int status = esp_cuda_step_begin(b->logits, b->step, s->head_rows, &step);
     if (status == ESP_OK)
@@ -806,20 +757,21 @@ static int run_step(struct esp_cuda_cache *c, const struct esp_batch *b, const s
     if (status < 0)
         return status;
     ESP_CUDA(backend, cudaGraphLaunch(graph, backend->stream));
-    return esp_cuda_step_end(b->logits, b->step->when);
+    return esp_cuda_finish(b->logits, ESP_OK, b->step->when);
 }
 
 static int forward(struct esp_cache *cache, const struct esp_batch *batch)
 {
     struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
-    const struct esp_model_desc *d = esp_cuda_weights_of(cache)->desc;
-    if (!esp_batch_fits(batch, cache, d, c->rows, c->max_batch) ||
+    const struct esp_model_desc *d = cache->weights->desc;
+    if (!esp_batch_fits(batch, cache, c->rows, c->max_batch) ||
         (batch->mask && batch->mask_words > c->at.seen_stride / 64))
         return ESP_E_ARGUMENT;
     struct shape s = {};
     s.rows = batch->rows;
     s.states = batch->states != NULL;
-    s.fc = batch->input && (d->reads == ESP_READS_EAGLE || batch->input->vocabulary == d->input);
+    s.fc =
+        batch->input && (d->reads == ESP_READS_EAGLE || batch->input->vocabulary == d->input);
     const int shift = batch->window ? batch->window->dropped % ESP_CUDA_CHUNK : 0;
     s.chunks = (batch->first + batch->rows + shift + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
     s.keys = batch->first + batch->rows;
@@ -831,11 +783,13 @@ static int forward(struct esp_cache *cache, const struct esp_batch *batch)
     int status = run_batch(c, batch, &s);
     if (status < 0 || !batch->step)
         return status;
-    return esp_batch_step(batch, in_slot(c, c->pass_host[c->slot], c->at.wanted_at), s.head_rows);
+    return esp_batch_step(batch, in_slot(c, c->pass_host[c->slot], c->at.wanted_at),
+                          s.head_rows);
 }
 
 int esp_cuda_forward(struct esp_cache *cache, const struct esp_batch *batch)
 {
     esp_cuda_enter(cache->weights->backend);
-    return esp_cuda_end((struct esp_cuda_backend *)cache->weights->backend, forward(cache, batch));
+    return esp_cuda_end((struct esp_cuda_backend *)cache->weights->backend,
+                        forward(cache, batch));
 }

@@ -1,11 +1,12 @@
-/* keep.cu - compaction: the accepted rows of a tree are moved together behind the text.
+/* keep.cu - compaction: moves the accepted rows of a tree together after the text.
  *
- * Row which[i] becomes row first + i, where which ascends and which[i] >= first + i. So row
- * first + i may have been read for an earlier i, but is never still needed for a later one. A
- * thread does all i in order for its own 16 bytes of a head, so there are no races, and one
- * launch does all layers, heads, keys and values.
+ * Row which[i] becomes row first + i, where which ascends and which[i] >= first + i. So no
+ * later i needs row first + i. A thread does all i in order for its own 16 bytes of a head, so
+ * there are no races, and one launch does all layers, heads, keys and values.
  */
 #include "kernels/cuda/cuda.h"
+
+#include <cstring>
 
 enum { THREADS = 128 };
 
@@ -22,13 +23,30 @@ static __global__ void keep_kernel(uint4 *k, uint4 *v, const int32_t *which, int
             rows[(size_t)(first + i) * words] = rows[(size_t)which[i] * words];
 }
 
-void esp_cuda_launch_keep(struct esp_cuda_cache *c, int first, int count)
+int esp_cuda_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
-    const int heads = w->desc->layers * w->desc->kv_heads;
+    struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
+    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
+    if (count > c->max_batch || !esp_keep_fits(c->rows, first, which, count))
+        return esp_cuda_end(backend, ESP_E_ARGUMENT);
+    if (count == 0)
+        return ESP_OK;
+    char *slot = NULL;
+    esp_cuda_enter(cache->weights->backend);
+    int status = esp_cuda_take_slot(c, &slot);
+    if (status < 0)
+        return status;
+    const size_t at = (char *)c->keep_rows - c->pass_device;
+    memcpy(slot + at, which, (size_t)count * sizeof *which);
+    status = esp_cuda_send_slot(c, at, (size_t)count * sizeof *which);
+    if (status < 0)
+        return status;
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
+    const int heads = d->layers * d->kv_heads;
     const int words = (int)(c->head_width / 8); /* of 16 bytes in a head's row */
     const unsigned blocks = (unsigned)(((size_t)heads * words + THREADS - 1) / THREADS);
-    ESP_LAUNCH(keep_kernel, dim3(blocks, 2), dim3(THREADS), 0, stream, (uint4 *)c->k,
-               (uint4 *)c->v, c->keep_rows, first, count, heads, (size_t)c->rows, words);
+    ESP_LAUNCH(keep_kernel, dim3(blocks, 2), dim3(THREADS), 0, esp_cuda_backend_of(c)->stream,
+               (uint4 *)c->k, (uint4 *)c->v, c->keep_rows, first, count, heads, (size_t)c->rows,
+               words);
+    return esp_cuda_launch_status(backend, "compaction of the cache");
 }

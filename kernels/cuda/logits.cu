@@ -1,5 +1,5 @@
-/* logits.cu - logits as the product gives them are scaled (Granite) and capped (Gemma 2), and
- * those of draft heads that have some tokens only go to the places of these.
+/* logits.cu - scales (Granite) and caps (Gemma 2) logits. Moves the logits of draft heads with
+ * a smaller vocabulary to the places of their tokens.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -38,9 +38,8 @@ static __global__ void logits_kernel(struct esp_cuda_arrays at, struct logits_ar
 
 void esp_cuda_logits(struct esp_cuda_cache *c, int rows)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const struct esp_model_desc *d = w->desc;
-    cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    const struct esp_model_desc *d = w->base.desc;
     const struct logits_args a = {c->outputs,
                                   c->outputs_width,
                                   w->output_of,
@@ -48,5 +47,5 @@ void esp_cuda_logits(struct esp_cuda_cache *c, int rows)
                                   d->logit_scale != 0 ? d->logit_scale : 1.0f,
                                   d->logit_cap};
     ESP_LAUNCH(logits_kernel, dim3(rows, (d->vocabulary + COLUMNS - 1) / COLUMNS),
-               dim3(THREADS), 0, stream, c->at, a);
+               dim3(THREADS), 0, esp_cuda_backend_of(c)->stream, c->at, a);
 }

@@ -1,9 +1,9 @@
-/* lt.cu - products of more rows than matmul.cu is made for, by cuBLASLt.
+/* lt.cu - products of many rows by cuBLASLt.
  *
  * cuBLASLt stores matrices by columns: our y (rows, outputs) is its (outputs, rows), W is
- * transposed, x is not. The algorithm that its heuristic chooses for a shape is kept in a
- * table. Where the heuristic fails or finds none, that is kept, too, and matmul.cu computes
- * products of that shape.
+ * transposed, x is not. A table keeps the algorithm that the heuristic chose for a shape. If
+ * the heuristic failed or found none, the table notes that, and matmul.cu computes products of
+ * that shape.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -119,12 +119,10 @@ struct layouts {
 
 static void close_layouts(const struct esp_cuda_lt *lt, struct layouts *l)
 {
-    if (l->w)
-        lt->call.MatrixLayoutDestroy(l->w);
-    if (l->x)
-        lt->call.MatrixLayoutDestroy(l->x);
-    if (l->y)
-        lt->call.MatrixLayoutDestroy(l->y);
+    const cublasLtMatrixLayout_t layouts[] = {l->w, l->x, l->y};
+    for (cublasLtMatrixLayout_t layout : layouts)
+        if (layout)
+            lt->call.MatrixLayoutDestroy(layout);
 }
 
 static int open_layouts(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p,
@@ -161,9 +159,8 @@ static int ask(struct esp_cuda_backend *backend, const struct esp_cuda_lt_produc
     LT(backend, MatmulPreferenceSetAttribute, preference,
        CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &limit, sizeof limit);
     *choice = {p->half, p->add, p->outputs, p->rows, p->w->stride, p->y_stride, false, {}};
-    const cublasStatus_t asked =
-        lt->call.MatmulAlgoGetHeuristic(lt->handle, lt->product, l->w, l->x, l->y, l->y,
-                                        preference, 1, &result, &found);
+    const cublasStatus_t asked = lt->call.MatmulAlgoGetHeuristic(
+        lt->handle, lt->product, l->w, l->x, l->y, l->y, preference, 1, &result, &found);
     if (asked != CUBLAS_STATUS_SUCCESS || found < 1 || result.state != CUBLAS_STATUS_SUCCESS)
         return ESP_OK;
     if (result.workspaceSize > lt->workspace_bytes) {
@@ -212,8 +209,8 @@ int esp_cuda_lt_choose(struct esp_cuda_backend *backend, const struct esp_cuda_l
     return choose(backend, p, MOST_WORKSPACE);
 }
 
-/* A shape for which no algorithm was chosen before uses the workspace that there is: nothing is
- * allocated while a text is being written. */
+/* A shape without a chosen algorithm uses the existing workspace: nothing is allocated while a
+ * text is being written. */
 int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p,
                     bool *done)
 {
@@ -226,10 +223,9 @@ int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_p
     struct layouts l = {};
     status = open_layouts(backend, p, &l);
     if (status == ESP_OK) {
-        cublasStatus_t result =
-            lt->call.Matmul(lt->handle, lt->product, &one, p->w->data, l.w, p->x, l.x, &before,
-                            p->y, l.y, p->y, l.y, &find(lt, p)->algorithm, lt->workspace,
-                            lt->workspace_bytes, backend->stream);
+        cublasStatus_t result = lt->call.Matmul(
+            lt->handle, lt->product, &one, p->w->data, l.w, p->x, l.x, &before, p->y, l.y, p->y,
+            l.y, &find(lt, p)->algorithm, lt->workspace, lt->workspace_bytes, backend->stream);
         if (result != CUBLAS_STATUS_SUCCESS)
             status = failed(backend, "Matmul", result);
     }

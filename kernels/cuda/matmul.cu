@@ -17,10 +17,16 @@
  * block reads x less often, and a product of few outputs needs low ones to occupy the device.
  */
 #include "kernels/cuda/activation.h"
-#include "kernels/cuda/experts.h"
 #include "kernels/cuda/norm.h"
+#include "kernels/cuda/tiled_product.h"
 
-enum { WARPS = 8, THREADS = WARPS * ESP_WARP, STEP = 32, COLUMNS = 8, TOGETHER = 64 };
+enum {
+    WARPS = ESP_PRODUCT_WARPS,
+    THREADS = ESP_PRODUCT_THREADS,
+    COLUMNS = ESP_PRODUCT_ROWS,
+    STEP = 32,
+    TOGETHER = 64
+};
 
 template <typename T> struct matmul_args {
     const T *w;
@@ -42,18 +48,8 @@ template <typename T> struct matmul_args {
     struct esp_cuda_norm_args next;
 };
 
-/* The sum over the warps of output `row`, column `column` of the block's tiles. */
-static __device__ __forceinline__ float collect(const float *parts, int rows, int width, int row,
-                                                int column)
-{
-    float sum = 0.0f;
-    for (int warp = 0; warp < WARPS; warp++)
-        sum += parts[(warp * rows + row) * width + column];
-    return sum;
-}
-
-/* Writes an output of a row of the result, but for the norm that may follow. Returns it, or
- * with ADD the sum. `up`: the other half with GATED. */
+/* Writes an output of a row of the result, without the norm that may follow. Returns it, with
+ * ADD the sum. `up`: the other half with GATED. */
 template <typename T>
 static __device__ __forceinline__ float put(const struct esp_cuda_arrays &at,
                                             const struct matmul_args<T> &a, size_t row,
@@ -66,13 +62,8 @@ static __device__ __forceinline__ float put(const struct esp_cuda_arrays &at,
     } else if (a.epilogue == ESP_CUDA_ACTIVATED) {
         a.out[row * a.out_stride + output] =
             esp_from_float<T>(esp_activated(a.activation, a.clamp, y, 1.0f));
-    } else if (a.epilogue == ESP_CUDA_STORE) {
-        a.y[row * a.y_stride + output] = y;
-    } else if (a.epilogue == ESP_CUDA_ADD) {
-        y += a.y[row * a.y_stride + output];
-        a.y[row * a.y_stride + output] = y;
-    } else if (output < at.pass->logits_vocabulary) {
-        at.pass->logits[at.wanted_at[row] * at.pass->logits_stride + output] = y;
+    } else {
+        y = esp_cuda_put_output(at, a.epilogue, a.y, a.y_stride, row, output, y);
     }
     return y;
 }
@@ -95,9 +86,10 @@ static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
         float y = 0.0f, up = 0.0f;
         if (there) {
             const float by = a.normed ? factor[column] : 1.0f;
-            y = fmaf(collect(parts, rows, width, row, column), by, bias ? bias[output] : 0.0f);
+            y = fmaf(esp_cuda_collect(parts, rows, width, row, column), by,
+                     bias ? bias[output] : 0.0f);
             if (gated)
-                up = fmaf(collect(parts, rows, width, row + height, column), by,
+                up = fmaf(esp_cuda_collect(parts, rows, width, row + height, column), by,
                           bias ? bias[output + height] : 0.0f);
             y = put(at, a, s.first + column, output, y, up);
         }
@@ -107,7 +99,7 @@ static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
     }
 }
 
-/* The factors of the rows of a block (width), which end a norm in halves. */
+/* The factors of a block's rows (width): the second half of a norm. */
 static __device__ __forceinline__ void find_factors(const struct esp_cuda_squares &squares,
                                                     const struct esp_cuda_span &s, int width,
                                                     float *factor)
@@ -119,20 +111,7 @@ static __device__ __forceinline__ void find_factors(const struct esp_cuda_square
     }
 }
 
-/* Columns of the logits that the model does not have. */
-template <typename T>
-static __device__ void fill_logits(const struct esp_cuda_arrays &at,
-                                   const struct matmul_args<T> &a, int first, int width,
-                                   int rows)
-{
-    for (int column = 0; column < width && first + column < rows; column++) {
-        float *row = at.pass->logits + at.wanted_at[first + column] * at.pass->logits_stride;
-        for (int i = a.outputs + (int)threadIdx.x; i < at.pass->logits_vocabulary; i += THREADS)
-            row[i] = -1e30f;
-    }
-}
-
-/* What follows from the tiles of a block, HIGH over the outputs and GROUPS of 8 rows. */
+/* Sizes for a block of HIGH tiles of outputs by GROUPS of 8 rows. */
 template <int HIGH, int GROUPS> struct tiling {
     static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
     static const int PIECES = 2 * HIGH + GROUPS; /* of 16 bytes, of a thread for a step */
@@ -147,8 +126,8 @@ template <int HIGH, int GROUPS> struct tiling {
 /* Where a thread's operands of a step come from. */
 template <typename T, int HIGH, int GROUPS> struct operands {
     const T *w, *x[GROUPS]; /* its columns of step 0: of the first tile, of its rows */
-    int outputs, rows;  /* that there are, from the tile's first output and from x[0] on */
-    size_t eight_rows;  /* numbers between rows i and i + 8 of W */
+    int outputs, rows;      /* that there are, from the tile's first output and from x[0] on */
+    size_t eight_rows;      /* numbers between rows i and i + 8 of W */
 
     /* Begins to copy a step to `to`, pieces THREADS apart. */
     __device__ __forceinline__ void begin(uint4 *to, int step) const
@@ -199,7 +178,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS>::BLOCKS)
     matmul_kernel(struct esp_cuda_arrays at, struct matmul_args<T> a)
 {
     typedef struct tiling<HIGH, GROUPS> Z;
-    /* (STAGES, PIECES, THREADS), later (WARPS, HEIGHT, WIDTH) floats; behind them (WIDTH) */
+    /* (STAGES, PIECES, THREADS), later (WARPS, HEIGHT, WIDTH) floats; then (WIDTH) */
     ESP_SHARED(uint4, ring);
     float *factor = reinterpret_cast<float *>(ring + Z::MOST / sizeof *ring);
     const bool logits = a.epilogue == ESP_CUDA_LOGITS;
@@ -208,7 +187,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS>::BLOCKS)
         return;
     const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
     const int group = lane / 4, t = lane % 4;
-    const size_t padded = esp_cuda_padded(a.outputs);
+    const size_t padded = esp_cuda_pad(a.outputs, ESP_CUDA_TILE);
     const int tile = blockIdx.x * Z::HEIGHT;
     struct operands<T, HIGH, GROUPS> from;
     float sum[HIGH][GROUPS][4] = {};
@@ -218,7 +197,8 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS>::BLOCKS)
     from.rows = s.end - s.first - group;
 #pragma unroll
     for (int j = 0; j < GROUPS; j++)
-        from.x[j] = a.x + esp_cuda_row_of(s, s.first + COLUMNS * j + group) * a.x_stride + 8 * t;
+        from.x[j] =
+            a.x + esp_cuda_row_of(s, s.first + COLUMNS * j + group) * a.x_stride + 8 * t;
 
     uint4 *const mine = ring + threadIdx.x;
 #pragma unroll
@@ -242,105 +222,86 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS>::BLOCKS)
     }
     __syncthreads(); /* the sums lie where the pieces were */
     float *parts = reinterpret_cast<float *>(ring);
-    float *to = parts + (warp * Z::HEIGHT + group) * Z::WIDTH + 2 * t;
-#pragma unroll
-    for (int h = 0; h < HIGH; h++)
-#pragma unroll
-        for (int j = 0; j < GROUPS; j++)
-            esp_mma_store(to + h * ESP_CUDA_TILE * Z::WIDTH + COLUMNS * j, Z::WIDTH, sum[h][j]);
+    esp_cuda_leave_sums<HIGH, GROUPS>(parts, sum);
     __syncthreads();
     finish_tiles(at, a, parts, factor, s, a.bias ? a.bias + s.expert * padded : NULL, HIGH,
                  Z::WIDTH);
-    if (logits && blockIdx.x == gridDim.x - 1)
-        fill_logits(at, a, s.first, Z::WIDTH, s.end);
+    if (logits)
+        esp_cuda_fill_logits(at, s, a.outputs);
 }
 
-/* The kernels, by how many rows they take and how high they are; `bytes` of shared memory. */
-template <typename T> struct variant {
-    void (*kernel)(struct esp_cuda_arrays, struct matmul_args<T>);
-    int width, height;
-    size_t bytes;
-};
-
-template <typename T, int HIGH, int GROUPS> static struct variant<T> variant_of()
-{
+template <typename T, int HIGH, int GROUPS>
+static struct esp_cuda_variant<struct matmul_args<T>> variant_of() {
     typedef struct tiling<HIGH, GROUPS> Z;
     return {matmul_kernel<T, HIGH, GROUPS>, Z::WIDTH, Z::HEIGHT, Z::BYTES};
 }
 
-enum { VARIANTS = 6 };
+enum {
+    VARIANTS = 6
+};
 
-template <typename T> static const struct variant<T> *variants()
-{
-    static const struct variant<T> all[VARIANTS] = {
+template <typename T> static const struct esp_cuda_variant<struct matmul_args<T>> *variants() {
+    static const struct esp_cuda_variant<struct matmul_args<T>> all[VARIANTS] = {
         variant_of<T, 1, 1>(), variant_of<T, 1, 2>(), variant_of<T, 1, 4>(),
-        variant_of<T, 2, 4>(), variant_of<T, 2, 8>(), variant_of<T, 4, 8>()};
+            variant_of<T, 2, 4>(), variant_of<T, 2, 8>(), variant_of<T, 4, 8>()
+    };
     return all;
 }
 
-/* The narrowest for `rows` rows, and of these the highest that the device has room for and that
- * occupies all of it with `outputs` outputs. */
 template <typename T>
-static const struct variant<T> *choose(const struct esp_cuda_backend *backend, int rows,
-                                       int outputs)
-{
-    const struct variant<T> *all = variants<T>(), *best = all;
-    rows = rows < TOGETHER ? rows : TOGETHER;
-    while (best->width < rows)
-        best++;
-    for (const struct variant<T> *v = best + 1; v < all + VARIANTS; v++)
-        if (v->width == best->width && v->bytes <= backend->shared_limit &&
-            outputs >= v->height * backend->multiprocessors)
-            best = v;
-    return best;
+static struct matmul_args<T> args_of(const struct esp_cuda_cache *c,
+                                     const struct esp_cuda_product *p) {
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
+    struct matmul_args<T> a = {
+    };
+    a.w = (const T *)p->w->data;
+    a.w_stride = p->w->stride;
+    a.bias = p->w->bias;
+    a.outputs = p->w->rows;
+    a.steps = (int)(p->w->stride / STEP);
+    a.x = (const T *)p->x;
+    a.x_stride = p->x_stride;
+    a.epilogue = p->epilogue;
+    a.activation = d->activation;
+    a.clamp = d->clamp;
+    a.y = p->y;
+    a.y_stride = p->y_stride;
+    a.out = (T *)p->out;
+    a.out_stride = p->out_stride;
+    return a;
 }
 
 template <typename T>
 void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const struct esp_cuda_backend *backend = (const struct esp_cuda_backend *)w->base.backend;
-    struct matmul_args<T> a = {
-        (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, (int)(p->w->stride / STEP),
-            (const T *)p->x, p->x_stride, p->epilogue, w->desc->activation, w->desc->clamp,
-            p->y, p->y_stride, (T *)p->out, p->out_stride,
-            esp_cuda_mixture_of(c, p), p->normed, p->next != NULL, esp_cuda_squares_of(c),
-        {
-        }
-    };
+    struct matmul_args<T> a = args_of<T>(c, p);
+    a.mixture = esp_cuda_mixture_of(c, p);
+    a.normed = p->normed;
+    a.squares = esp_cuda_squares_of(c);
+    a.begins = p->next != NULL;
     if (a.begins) {
         a.next = esp_cuda_norm_args_of(c, p->next);
         a.out = (T *)c->normed;
     }
-    const struct variant<T> *v = choose<T>(backend, p->tile > 0 ? p->tile : rows, a.outputs);
-    const int spans =
-        p->tile > 0 ? esp_cuda_tiles_of(c, rows, p->tile) : (rows + v->width - 1) / v->width;
-    ESP_LAUNCH(v->kernel, dim3((a.outputs + v->height - 1) / v->height, spans), dim3(THREADS),
-               v->bytes, backend->stream, c->at, a);
-}
-
-template <typename T> static int prepare(struct esp_cuda_backend *backend)
-{
-    for (int i = 0; i < VARIANTS; i++) {
-        const struct variant<T> *v = &variants<T>()[i];
-        if (v->bytes <= backend->shared_limit)
-            ESP_CUDA(backend, cudaFuncSetAttribute((const void *)v->kernel,
-                                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                   (int)v->bytes));
-    }
-    return ESP_OK;
+    const int most = p->tile > 0 ? p->tile : rows;
+    esp_cuda_launch_product(c, p,
+                            esp_cuda_choose_variant(esp_cuda_backend_of(c), variants<T>(),
+                                                    VARIANTS, most < TOGETHER ? most : TOGETHER,
+                                                    a.outputs),
+                            a, rows);
 }
 
 int esp_cuda_matmul_prepare(struct esp_cuda_backend *backend)
 {
-    int status = prepare<esp_bf16>(backend);
-    return status < 0 ? status : prepare<esp_f16>(backend);
+    int status = esp_cuda_allow_variants(backend, variants<esp_bf16>(), VARIANTS);
+    return status < 0 ? status
+                      : esp_cuda_allow_variants(backend, variants<esp_f16>(), VARIANTS);
 }
 
 /* ------------------------------------------------------------------ after cuBLASLt */
 
-/* The same as finish_tile, for a product that is already in memory. With STORE and ADD only the
- * bias is still to be added; with LOGITS also the columns that the model does not have. */
+/* The same as finish_tiles(), for a product that is already in memory. STORE and ADD only add
+ * the bias. LOGITS also fills the columns that the model does not have. */
 template <typename T>
 static __global__ void finish_kernel(struct esp_cuda_arrays at, struct matmul_args<T> a,
                                      const float *product, size_t product_stride)
@@ -359,8 +320,8 @@ static __global__ void finish_kernel(struct esp_cuda_arrays at, struct matmul_ar
     } else if (a.epilogue == ESP_CUDA_ACTIVATED) {
         if (i < a.outputs)
             a.out[row * a.out_stride + i] = esp_from_float<T>(esp_activated(
-                a.activation, a.clamp, product[row * product_stride + i] + (a.bias ? a.bias[i] : 0.0f),
-                1.0f));
+                a.activation, a.clamp,
+                product[row * product_stride + i] + (a.bias ? a.bias[i] : 0.0f), 1.0f));
     } else if (a.epilogue == ESP_CUDA_LOGITS) {
         float *logits = at.pass->logits + at.wanted_at[row] * at.pass->logits_stride;
         if (i >= a.outputs && i < at.pass->logits_vocabulary)
@@ -376,19 +337,10 @@ template <typename T>
 void esp_cuda_finish(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                      const float *product, size_t product_stride, int rows)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
-    const struct esp_model_desc *d = w->desc;
-    const struct matmul_args<T> a = {
-        (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, 0, NULL,
-            0, p->epilogue, d->activation, d->clamp, p->y, p->y_stride,
-            (T *)p->out, p->out_stride, {NULL, NULL, NULL}, false, false, {},
-        {
-        }
-    };
     const size_t width = p->epilogue == ESP_CUDA_LOGITS ? p->columns : (size_t)p->w->rows;
     ESP_LAUNCH((finish_kernel<T>), dim3(rows, (unsigned)((width + THREADS - 1) / THREADS)),
-               dim3(THREADS), 0, stream, c->at, a, product, product_stride);
+               dim3(THREADS), 0, esp_cuda_backend_of(c)->stream, c->at, args_of<T>(c, p),
+               product, product_stride);
 }
 
 template void esp_cuda_matmul<esp_bf16>(struct esp_cuda_cache *,

@@ -1,8 +1,8 @@
-/* norm.cu - norms of rows of the residual stream by kernels of their own, where no other kernel
- * makes them (norm.h): in front of the first layer and of the head, and in models and passes
- * whose products leave nothing ready.
+/* norm.cu - separate kernels for norms of the residual stream that no other kernel computes
+ * (norm.h): before the first layer and the head, and in models and passes whose products
+ * compute no norms.
  *
- * There is one block per row, always of the same size, so that the order of a row's sums does
+ * One block computes a row. Blocks always have the same size, so the order of a row's sums does
  * not depend on the batch.
  */
 #include "kernels/cuda/norm.h"
@@ -17,7 +17,7 @@ static __device__ void write(const struct esp_cuda_normed &row, int n, int width
         out[i] = esp_from_float<T>(i < n ? row[i] : 0.0f);
 }
 
-/* Copies the state of batch row `row` to where state `state` is asked for. */
+/* Copies the hidden state of batch row `row` to where state `state` is requested. */
 template <typename V>
 static __device__ void hand_out(const struct esp_cuda_arrays &at, int state, int row,
                                 const V &values, int n)
@@ -83,9 +83,11 @@ static __global__ void join_kernel(struct esp_cuda_arrays at,
 struct esp_cuda_norm_args esp_cuda_norm_args_of(const struct esp_cuda_cache *c,
                                                 const struct esp_cuda_norm *norm)
 {
-    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
-    struct esp_cuda_norm_args a = {norm->weight, norm->bias, c->hidden, d->hidden,
-                                   d->norm_epsilon, d->norm == ESP_NORM_LAYER, norm->state, {}};
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
+    struct esp_cuda_norm_args a = {norm->weight,    norm->bias,
+                                   c->hidden,       d->hidden,
+                                   d->norm_epsilon, d->norm == ESP_NORM_LAYER,
+                                   norm->state,     {}};
     if (norm->cut)
         a.cuts = esp_cuda_cuts_of(c, c->hidden);
     return a;
@@ -93,13 +95,8 @@ struct esp_cuda_norm_args esp_cuda_norm_args_of(const struct esp_cuda_cache *c,
 
 struct esp_cuda_squares esp_cuda_squares_of(const struct esp_cuda_cache *c)
 {
-    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
     return {c->squares, (int)(c->hidden / ESP_CUDA_TILE), d->hidden, d->norm_epsilon};
-}
-
-static cudaStream_t stream_of(const struct esp_cuda_cache *c)
-{
-    return ((struct esp_cuda_backend *)c->base.weights->backend)->stream;
 }
 
 static const size_t ROOM = THREADS / ESP_WARP * sizeof(float);
@@ -108,43 +105,45 @@ template <typename T>
 void esp_cuda_norms(struct esp_cuda_cache *c, const struct esp_cuda_norm *norm, int count,
                     int rows)
 {
-    struct norms<T> norms = {};
+    struct norms<T> norms = {
+    };
     void *const out[MOST] = {c->normed, c->normed2};
     for (int i = 0; i < count; i++) {
         norms.norm[i] = esp_cuda_norm_args_of(c, &norm[i]);
         norms.out[i] = (T *)out[i];
     }
-    ESP_LAUNCH((norm_kernel<T>), dim3(rows, count), dim3(THREADS), ROOM, stream_of(c), c->at,
-               norms, c->x);
+    ESP_LAUNCH((norm_kernel<T>), dim3(rows, count), dim3(THREADS), ROOM,
+               esp_cuda_backend_of(c)->stream, c->at, norms, c->x);
 }
 
 template <typename T> void esp_cuda_norm_final(struct esp_cuda_cache *c, int rows)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const struct esp_cuda_norm norm = {w->norm_final, w->norm_final_bias, w->desc->layers, false};
-    ESP_LAUNCH((norm_final_kernel<T>), dim3(rows), dim3(THREADS), ROOM, stream_of(c), c->at,
-               esp_cuda_norm_args_of(c, &norm), c->x, (T *)c->normed);
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    const struct esp_cuda_norm norm = {w->norm_final, w->norm_final_bias, w->base.desc->layers,
+                                       false};
+    ESP_LAUNCH((norm_final_kernel<T>), dim3(rows), dim3(THREADS), ROOM,
+               esp_cuda_backend_of(c)->stream, c->at, esp_cuda_norm_args_of(c, &norm), c->x,
+               (T *)c->normed);
 }
 
 template <typename T> void esp_cuda_join(struct esp_cuda_cache *c, int rows)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const struct esp_cuda_norm of_embedding = {w->layer[0].norm1, NULL, ESP_CUDA_NO_STATE, false};
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    const struct esp_cuda_norm of_embedding = {w->layer[0].norm1, NULL, ESP_CUDA_NO_STATE,
+                                               false};
     const struct esp_cuda_norm of_input = {w->norm_input, NULL, 0, false};
-    ESP_LAUNCH((join_kernel<T>), dim3(rows), dim3(THREADS), ROOM, stream_of(c), c->at,
-               esp_cuda_norm_args_of(c, &of_embedding), c->embedded,
-               esp_cuda_norm_args_of(c, &of_input), c->x, (T *)c->joined, c->joined_width);
+    ESP_LAUNCH((join_kernel<T>), dim3(rows), dim3(THREADS), ROOM,
+               esp_cuda_backend_of(c)->stream, c->at, esp_cuda_norm_args_of(c, &of_embedding),
+               c->embedded, esp_cuda_norm_args_of(c, &of_input), c->x, (T *)c->joined,
+               c->joined_width);
 }
 
-template void esp_cuda_norms<float>(struct esp_cuda_cache *, const struct esp_cuda_norm *, int,
-                                    int);
-template void esp_cuda_norm_final<float>(struct esp_cuda_cache *, int);
-template void esp_cuda_join<float>(struct esp_cuda_cache *, int);
-template void esp_cuda_norms<esp_bf16>(struct esp_cuda_cache *, const struct esp_cuda_norm *,
-                                       int, int);
-template void esp_cuda_norm_final<esp_bf16>(struct esp_cuda_cache *, int);
-template void esp_cuda_join<esp_bf16>(struct esp_cuda_cache *, int);
-template void esp_cuda_norms<esp_f16>(struct esp_cuda_cache *, const struct esp_cuda_norm *,
-                                      int, int);
-template void esp_cuda_norm_final<esp_f16>(struct esp_cuda_cache *, int);
-template void esp_cuda_join<esp_f16>(struct esp_cuda_cache *, int);
+#define X(A)                                                                                   \
+    template void esp_cuda_norms<A>(struct esp_cuda_cache *, const struct esp_cuda_norm *,     \
+                                    int, int);                                                 \
+    template void esp_cuda_norm_final<A>(struct esp_cuda_cache *, int);                        \
+    template void esp_cuda_join<A>(struct esp_cuda_cache *, int);
+X(float)
+X(esp_bf16)
+X(esp_f16)
+#undef X

@@ -1,24 +1,24 @@
-/* norm.h - RMSNorm and LayerNorm of the residual stream, and hidden states, which are handed
- * out where it is read.
+/* norm.h - RMSNorm and LayerNorm of the residual stream, and hidden states, which are output
+ * where the stream is read.
  *
- * A norm is computed in one of two ways, which of them follows from the model and the mode:
- *   whole   by one block for each row (norm.cu), or by the block that has just added to the row
+ * The model and the mode decide how a norm is computed:
+ *   whole   by one block per row (norm.cu), or by the block that has just added to the row
  *           (add.cu);
- *   halves  an RMSNorm in front of a product of bf16: x * weight, rounded, is written by the
- *           product that has added to x, with the sum of squares of every 16 columns. The
- *           product that reads it multiplies its sums by 1 / root mean square of the row, which
- *           every block finds by itself. No row has to be complete before it is multiplied.
- *           (Numbers that are not normalised do not fit in fp16, and a mean would have to be
- *           subtracted before.)
- * Both have one order of sums, whatever the number of rows.
+ *   halves  an RMSNorm before a product of bf16. The product that adds to x also writes
+ *           x * weight, rounded, and the sum of squares of every 16 columns. The product that
+ *           reads this multiplies its sums by 1 / root mean square of the row, which every
+ *           block computes itself. So no row has to be complete before it is multiplied. (Not
+ *           in fp16, where numbers that are not normalised may overflow, and not for LayerNorm,
+ *           whose mean is subtracted first.)
+ * Both have one order of sums, for any number of rows.
  */
 #ifndef ESP_CUDA_NORM_H
 #define ESP_CUDA_NORM_H
 
 #include "kernels/cuda/blocks.h"
 
-/* Copies column i of the state of batch row `row` to where state `state` is asked for. n:
- * columns of a state. */
+/* Copies column i of the hidden state of batch row `row` to where state `state` is requested.
+ * n: columns of a state. */
 static __device__ __forceinline__ void esp_cuda_hand_out(const struct esp_cuda_arrays &at,
                                                          int state, int row, int i, int n,
                                                          float value)
@@ -36,8 +36,8 @@ struct esp_cuda_norm_args {
     size_t stride;              /* of rows of x and of what becomes of them */
     int n;
     float epsilon;
-    bool centre; /* LayerNorm */
-    int state;   /* the hidden state that x is, or ESP_CUDA_NO_STATE */
+    bool centre;               /* LayerNorm */
+    int state;                 /* the hidden state that x is, or ESP_CUDA_NO_STATE */
     struct esp_cuda_cuts cuts; /* of the norm, for products with blocks */
 };
 
@@ -58,8 +58,8 @@ struct esp_cuda_normed {
     }
 };
 
-/* Every thread of the block makes it. The variance is computed from the differences to the
- * mean, in a second pass over the row, which is still in the first-level cache. */
+/* Every thread of the block calls this. A second pass over the row, which is still in the
+ * first-level cache, computes the variance from the differences to the mean. */
 static __device__ __forceinline__ struct esp_cuda_normed
 esp_cuda_normalise(const float *x, const struct esp_cuda_norm_args &a, float *room)
 {
@@ -80,8 +80,8 @@ esp_cuda_normalise(const float *x, const struct esp_cuda_norm_args &a, float *ro
     return row;
 }
 
-/* Writes row `row` of the pass, which is x, to `out`, with zeros in the padding, and hands it
- * out. Thread i of the block reads columns i, i + blockDim.x, ... of x only. */
+/* Writes the norm of x, row `row` of the pass, to `out`, with zeros in the padding, and outputs
+ * the hidden state. Thread i of the block reads only columns i, i + blockDim.x, ... of x. */
 template <typename T>
 static __device__ __forceinline__ void
 esp_cuda_write_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm_args &a,
@@ -100,7 +100,7 @@ esp_cuda_write_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm
 
 /* ------------------------------------------------------------------ in halves */
 
-/* What the first half leaves behind. */
+/* The output of the first half. */
 struct esp_cuda_squares {
     float *sum; /* (rows, tiles) of 16 columns; NULL: there is no norm in halves */
     int tiles, n;
@@ -109,9 +109,8 @@ struct esp_cuda_squares {
 
 struct esp_cuda_squares esp_cuda_squares_of(const struct esp_cuda_cache *c);
 
-/* The first half, for column i of a row: x has just been added up. 16 lanes side by side have
- * the columns of a tile; all lanes of a warp call this, also those whose column is not `there`.
- */
+/* The first half, for column i of a row: x is complete. 16 lanes side by side have the columns
+ * of a tile. All lanes of a warp call this, also those whose column is not `there`. */
 template <typename T>
 static __device__ __forceinline__ void
 esp_cuda_begin_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm_args &a,
@@ -129,8 +128,7 @@ esp_cuda_begin_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm
     esp_cuda_hand_out(at, a.state, row, i, a.n, x);
 }
 
-/* The second half: by what the products of a row are multiplied. All lanes of a warp call this.
- */
+/* The second half: the factor of a row's products. All lanes of a warp call this. */
 static __device__ __forceinline__ float
 esp_cuda_norm_factor(const struct esp_cuda_squares &squares, int row)
 {

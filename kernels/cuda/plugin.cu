@@ -37,6 +37,19 @@ int esp_cuda_end(struct esp_cuda_backend *backend, int status)
     return status;
 }
 
+int esp_cuda_launch_status(struct esp_cuda_backend *backend, const char *what)
+{
+    const cudaError_t result = cudaGetLastError();
+    return result == cudaSuccess ? ESP_OK : esp_cuda_failed(backend, what, result);
+}
+
+int esp_cuda_allow_shared(struct esp_cuda_backend *backend, const void *kernel, size_t bytes)
+{
+    ESP_CUDA(backend, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                           (int)bytes));
+    return ESP_OK;
+}
+
 int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err, size_t errlen)
 {
     if (status == ESP_E_MEMORY)
@@ -150,14 +163,13 @@ static int open_parts(struct esp_cuda_backend *cuda)
     ESP_CUDA(cuda, cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin,
                                           cuda->index));
     cuda->shared_limit = (size_t)limit;
-    int status = esp_cuda_softmax_prepare(cuda);
-    if (status == ESP_OK)
-        status = esp_cuda_sample_prepare(cuda);
-    if (status == ESP_OK)
-        status = esp_cuda_matmul_prepare(cuda);
-    if (status == ESP_OK)
-        status = esp_cuda_blocks_prepare(cuda);
-    return status < 0 ? status : esp_cuda_attention_prepare(cuda);
+    int (*const prepare[])(struct esp_cuda_backend *) = {
+        esp_cuda_softmax_prepare, esp_cuda_sample_prepare, esp_cuda_matmul_prepare,
+        esp_cuda_blocks_prepare, esp_cuda_attention_prepare};
+    int status = ESP_OK;
+    for (size_t i = 0; i < sizeof prepare / sizeof *prepare && status == ESP_OK; i++)
+        status = prepare[i](cuda);
+    return status;
 }
 
 static void close_backend(struct esp_backend *backend)
@@ -255,8 +267,7 @@ static double between(struct esp_backend *backend, int from, int to)
     float milliseconds = 0.0f;
     esp_cuda_enter(backend);
     if (!esp_cuda_fine(cudaEventSynchronize(cuda->mark[to])) ||
-        !esp_cuda_fine(
-            cudaEventElapsedTime(&milliseconds, cuda->mark[from], cuda->mark[to])))
+        !esp_cuda_fine(cudaEventElapsedTime(&milliseconds, cuda->mark[from], cuda->mark[to])))
         return 0.0;
     return milliseconds * 1e-3;
 }
@@ -277,23 +288,13 @@ static struct esp_backend_ops make_ops(void)
     ops.set_exact = set_exact;
     ops.memory_free = memory_free;
     ops.weights_need = esp_cuda_weights_need;
-    ops.cache_need = esp_cuda_cache_need;
-    ops.rows_need = esp_cuda_rows_need;
     ops.mark = mark;
     ops.between = between;
     ops.read_rate = esp_cuda_read_rate;
     ops.time_kernels = esp_cuda_time_kernels;
-    ops.weights_open = esp_cuda_weights_open;
-    ops.weights_close = esp_cuda_weights_close;
-    ops.weights_bytes = esp_cuda_weights_bytes;
-    ops.weights_streamed = esp_cuda_weights_streamed;
-    ops.cache_open = esp_cuda_cache_open;
-    ops.cache_close = esp_cuda_cache_close;
-    ops.cache_bytes = esp_cuda_cache_bytes;
-    ops.rows_open = esp_cuda_rows_open;
-    ops.rows_close = esp_cuda_rows_close;
-    ops.forward = esp_cuda_forward;
-    ops.keep = esp_cuda_keep;
+#define X(result, name, ...) ops.name = esp_cuda_##name;
+#include "kernels/model_ops.def"
+#undef X
 #define X(name, ...) ops.name = esp_cuda_##name;
 #include "kernels/row_ops.def"
 #undef X
@@ -303,4 +304,4 @@ static struct esp_backend_ops make_ops(void)
 static const struct esp_backend_ops ops = make_ops();
 
 extern "C" const struct esp_cuda_plugin esp_cuda_plugin = {ESP_VERSION, sizeof ops, &ops,
-                                                          CUDART_VERSION};
+                                                           CUDART_VERSION};

@@ -27,24 +27,10 @@ enum {
 
 static const uint64_t ESP_NO_RANK = ~(uint64_t)0;
 
-static __device__ __forceinline__ uint32_t esp_bits(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static __device__ __forceinline__ float esp_float(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* Adding 0 turns -0 into 0, so that the two have equal ranks. */
 static __device__ __forceinline__ uint64_t esp_rank(float x, int index)
 {
-    uint32_t bits = esp_bits(x + 0.0f);
+    uint32_t bits = __float_as_uint(x + 0.0f);
     uint32_t order = bits >> 31 ? bits : ~bits & 0x7fffffffu;
     return (uint64_t)order << ESP_INDEX_BITS | (uint32_t)index;
 }
@@ -57,7 +43,7 @@ static __device__ __forceinline__ int32_t esp_rank_index(uint64_t rank)
 static __device__ __forceinline__ float esp_rank_value(uint64_t rank)
 {
     uint32_t order = (uint32_t)(rank >> ESP_INDEX_BITS);
-    return esp_float(order >> 31 ? order : ~order & 0x7fffffffu);
+    return __uint_as_float(order >> 31 ? order : ~order & 0x7fffffffu);
 }
 
 static __device__ __forceinline__ uint64_t esp_warp_least(uint64_t x)
@@ -128,17 +114,11 @@ static __device__ __forceinline__ uint64_t esp_bin_weight(const struct esp_selec
     return (uint64_t)room->high[bin] << 32 | room->low[bin];
 }
 
-/* Adds one value to its bin. A 64-bit addition is made of two 32-bit ones with a carry, because
- * 64-bit atomics are slow in shared memory. */
 static __device__ __forceinline__ void esp_bin_add(struct esp_select_room *room, unsigned bin,
                                                    uint64_t weight)
 {
     atomicAdd(&room->count[bin], 1u);
-    unsigned low = (unsigned)weight, high = (unsigned)(weight >> 32);
-    if (low)
-        high += atomicAdd(&room->low[bin], low) > ~low;
-    if (high)
-        atomicAdd(&room->high[bin], high);
+    esp_add_halves(&room->low[bin], &room->high[bin], weight);
 }
 
 /* Finds the bin in which the sum of weights reaches `want`, or the last that adds to it. */

@@ -38,12 +38,7 @@ static __device__ void add(struct class_sums *s, int at, float probability)
     if (!(probability > 0.0f))
         return;
     const float size = probability < 1.0f ? probability : 1.0f;
-    const unsigned long long units = (unsigned long long)(size * 0x1p60);
-    unsigned low = (unsigned)units, high = (unsigned)(units >> 32);
-    if (low)
-        high += atomicAdd(&s->low[at], low) > ~low;
-    if (high)
-        atomicAdd(&s->high[at], high);
+    esp_add_halves(&s->low[at], &s->high[at], (uint64_t)(size * 0x1p60));
 }
 
 static __global__ void __launch_bounds__(THREADS)
@@ -75,48 +70,36 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-static int launch(struct esp_cuda_rows *r, const float *p, const float *q,
-                         double *p_mass, double *q_mass)
-{
-    struct esp_cuda_backend *b = esp_cuda_of(&r->base);
-    const int n = r->base.vocabulary, parts = (n + ESP_PART - 1) / ESP_PART;
-    ESP_LAUNCH(masses, parts, THREADS, sizeof(struct class_sums), b->stream, p, q, n,
-               r->scratch->mass, r->scratch->counter, p_mass, q_mass);
-    ESP_CUDA_LAUNCHED(b, "ratio_masses");
-    return ESP_OK;
-}
-
 int esp_cuda_ratio_masses(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
                           double *p_mass, double *q_mass)
 {
-    if (!esp_cuda_rows_fit(p, p_row, q, q_row, NULL, 0))
+    struct esp_cuda_backend *b = esp_cuda_of(p);
+    struct esp_cuda_scratch *scratch = esp_cuda_rows_of(p)->scratch;
+    const int n = p->vocabulary, parts = esp_parts(n);
+    if (!esp_rows_fit(p, p_row, q, q_row, NULL, 0))
         return esp_cuda_refuse(p);
     const int status = esp_cuda_begin(p, 2 * esp_cuda_room<double>(ESP_RATIO_CLASSES));
     if (status < 0)
         return status;
     double *of_p = esp_cuda_promise(p, ESP_RATIO_CLASSES, p_mass);
     double *of_q = esp_cuda_promise(p, ESP_RATIO_CLASSES, q_mass);
-    return esp_cuda_finish(p,
-                           launch(esp_cuda_rows_of(p), esp_cuda_row(p, p_row),
-                                  esp_cuda_row(q, q_row), of_p, of_q),
-                           ESP_NOW);
+    ESP_LAUNCH(masses, parts, THREADS, sizeof(struct class_sums), b->stream,
+               esp_cuda_row(p, p_row), esp_cuda_row(q, q_row), n, scratch->mass,
+               scratch->counter, of_p, of_q);
+    return esp_cuda_finish(p, esp_cuda_launch_status(b, "ratio_masses"), ESP_NOW);
 }
 
 int esp_cuda_ratio_residual(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
                             const double *factor, struct esp_rows *to, int to_row, double *sum)
 {
     const double *factors = NULL;
-    if (!esp_cuda_rows_fit(p, p_row, q, q_row, to, to_row))
+    if (!esp_rows_fit(p, p_row, q, q_row, to, to_row))
         return esp_cuda_refuse(p);
-    int status = esp_cuda_begin(p, esp_cuda_room<double>(ESP_RATIO_CLASSES) +
-                                       esp_cuda_room<double>(1));
+    int status =
+        esp_cuda_begin(p, esp_cuda_room<double>(ESP_RATIO_CLASSES) + esp_cuda_room<double>(1));
     if (status == ESP_OK)
         status = esp_cuda_put(p, factor, ESP_RATIO_CLASSES, &factors);
-    if (status < 0)
-        return status;
     const struct residual function = {esp_cuda_row(p, p_row), esp_cuda_row(q, q_row), factors};
     float *out = to ? esp_cuda_row(to, to_row) : NULL;
-    status = esp_launch_total(esp_cuda_rows_of(p), function, out,
-                              esp_cuda_promise(p, 1, sum), "ratio_residual");
-    return sum ? esp_cuda_finish(p, status, ESP_NOW) : status;
+    return status < 0 ? status : esp_cuda_total(p, function, out, sum, "ratio_residual");
 }

@@ -20,14 +20,11 @@ struct without {
 
 int esp_cuda_remove(struct esp_rows *rows, int which, int32_t token, double *left)
 {
-    if (!esp_cuda_rows_exist(rows, &which, 1) || token < 0 || token >= rows->vocabulary)
+    if (!esp_rows_exist(rows, &which, 1) || !esp_tokens_exist(rows, &token, 1))
         return esp_cuda_refuse(rows);
-    int status = esp_cuda_begin(rows, esp_cuda_room<double>(1));
-    if (status < 0)
-        return status;
-    float *row = esp_cuda_row(rows, which);
-    const struct without function = {row, token};
-    status = esp_launch_total(esp_cuda_rows_of(rows), function, row,
-                              esp_cuda_promise(rows, 1, left), "remove");
-    return left ? esp_cuda_finish(rows, status, ESP_NOW) : status;
+    const int status = esp_cuda_begin(rows, esp_cuda_room<double>(1));
+    const struct without function = {esp_cuda_row(rows, which), token};
+    return status < 0
+               ? status
+               : esp_cuda_total(rows, function, esp_cuda_row(rows, which), left, "remove");
 }

@@ -1,6 +1,6 @@
-/* rope.cu - what attention needs of the heads of a pass and does not make itself (rope.h): keys
- * and values of a large pass, which many blocks of attention read, and the factors of an
- * RMSNorm over all heads of a row (OLMo 2).
+/* rope.cu - prepares for attention what its blocks do not compute themselves (rope.h): the keys
+ * and values of a large pass, which many blocks read, and the factors of an RMSNorm over all
+ * heads of a row (OLMo 2).
  */
 #include "kernels/cuda/rope.h"
 
@@ -40,7 +40,7 @@ static __global__ void append_kernel(struct esp_cuda_arrays at, struct esp_cuda_
 struct esp_cuda_heads esp_cuda_heads_of(const struct esp_cuda_cache *c,
                                         const struct esp_cuda_layer *held, int layer)
 {
-    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
     const struct esp_layer *described = &d->layer[layer];
     const enum esp_rotation rotation = described->rotation;
     return {c->qkv,
@@ -64,8 +64,8 @@ template <typename T>
 void esp_cuda_rope(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                    int rows)
 {
-    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
-    cudaStream_t stream = ((struct esp_cuda_backend *)c->base.weights->backend)->stream;
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
+    cudaStream_t stream = esp_cuda_backend_of(c)->stream;
     const size_t at_layer = (size_t)layer * d->kv_heads * c->rows * c->head_width;
     const struct esp_cuda_heads a = esp_cuda_heads_of(c, held, layer);
     if (a.query_together || a.key_together)

@@ -1,13 +1,13 @@
-/* rope.h - queries, keys and values of a pass, as attention takes them: made of what the
- * product of queries, keys and values has left in c->qkv.
+/* rope.h - computes the queries, keys and values of attention from the output of their product,
+ * c->qkv.
  *
- * Heads of queries and keys are normalised (RMSNorm) in models that do that, and their pairs
- * (i, i + rotary/2) are rotated by position * inverse_frequency[i] ("RoFormer", Su et al. 2021,
- * section 3.2.2). Dimensions from `rotary` on do not change, and none do in layers without
- * rotation. Queries are also scaled by 1/sqrt(head_dim), or by the model's own factor.
+ * Heads of queries and keys are normalised (RMSNorm) if the model has weights for that. Then
+ * their pairs (i, i + rotary/2) are rotated by position * inverse_frequency[i] ("RoFormer", Su
+ * et al. 2021, section 3.2.2). Dimensions from `rotary` on do not change; in layers without
+ * rotation none do. Queries are also scaled by 1/sqrt(head_dim), or by the model's own factor.
  *
- * A warp computes a head, always in the same way, so the kernels of attention that make what
- * they need themselves and rope.cu, which writes the keys of a large pass, agree to the bit.
+ * A warp computes a head, always in the same way. So the kernels of attention and rope.cu,
+ * which writes the keys of a large pass, get the same bits.
  */
 #ifndef ESP_CUDA_ROPE_H
 #define ESP_CUDA_ROPE_H
@@ -17,8 +17,8 @@
 struct esp_cuda_heads {
     const float *qkv; /* (rows, qkv_width) queries, keys and values of all heads */
     size_t qkv_width;
-    /* (rows + 1, half) cosines and sines; the last row, number `sinks_row`, is of the position
-     * at which queries ask the sinks of a window */
+    /* (rows + 1, half) cosines and sines; the last row, number `sinks_row`, is for queries of
+     * the sinks of a window */
     const float2 *rotation;
     int sinks_row;
     const float *query_norm, *key_norm; /* (head_dim), or (heads, head_dim) if together; NULL */
@@ -29,7 +29,7 @@ struct esp_cuda_heads {
     float scale, epsilon;
 };
 
-/* How layer `layer` makes its heads. */
+/* The heads of layer `layer`. */
 struct esp_cuda_heads esp_cuda_heads_of(const struct esp_cuda_cache *c,
                                         const struct esp_cuda_layer *held, int layer);
 
@@ -78,8 +78,8 @@ static __device__ __forceinline__ float esp_cuda_rotated(const struct esp_cuda_h
     return fmaf(head[d], by.x, head[d - half] * by.y);
 }
 
-/* A warp writes a query of row `row` to `to` (width), zeros behind the head. for_sinks: as it
- * asks the sinks. */
+/* A warp writes a query of row `row` to `to` (width), with zeros after the head. for_sinks: the
+ * query of the sinks. */
 template <typename T>
 static __device__ void esp_cuda_write_query(const struct esp_cuda_heads &a, int row, int number,
                                             bool for_sinks, T *to, int width)

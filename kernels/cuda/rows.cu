@@ -7,17 +7,11 @@
 #include <cstring>
 
 enum {
-    PADDING = 32,          /* floats: rows begin at multiples of 128 bytes */
     TRANSFER_ROW = 640,    /* bytes: the 64 largest of a row, and some arguments */
     TRANSFER_REST = 65536, /* bytes that do not depend on the number of rows */
 };
 
 /* ------------------------------------------------------------------ memory */
-
-static size_t stride_of(int vocabulary)
-{
-    return ((size_t)vocabulary + PADDING - 1) / PADDING * PADDING;
-}
 
 static size_t scratch_bytes(int vocabulary)
 {
@@ -31,7 +25,7 @@ static size_t transfer_bytes(int capacity)
 
 size_t esp_cuda_rows_need(int capacity, int vocabulary)
 {
-    return (size_t)capacity * stride_of(vocabulary) * sizeof(float) +
+    return (size_t)capacity * esp_cuda_pad(vocabulary, ESP_CUDA_PAD) * sizeof(float) +
            scratch_bytes(vocabulary) + transfer_bytes(capacity);
 }
 
@@ -63,7 +57,7 @@ int esp_cuda_rows_open(struct esp_rows **rows, struct esp_backend *backend, int 
         r->base.backend = backend;
         r->base.capacity = capacity;
         r->base.vocabulary = vocabulary;
-        r->stride = stride_of(vocabulary);
+        r->stride = esp_cuda_pad(vocabulary, ESP_CUDA_PAD);
         r->work_bytes = esp_cuda_top_k_work(vocabulary);
         status = allocate(b, r);
     }
@@ -97,8 +91,7 @@ void esp_cuda_rows_close(struct esp_rows *rows)
 bool esp_cuda_step_fits(const struct esp_rows *logits, const struct esp_model_desc *desc,
                         const struct esp_step *step, int rows)
 {
-    return logits->vocabulary == desc->vocabulary &&
-           esp_cuda_softmax_is_sensible(&step->sampling) &&
+    return logits->vocabulary == desc->vocabulary && esp_sampling_fits(&step->sampling) &&
            esp_cuda_top_k_at_once(logits->vocabulary, step->k) >= rows;
 }
 
@@ -119,12 +112,15 @@ int esp_cuda_step_begin(struct esp_rows *rows, const struct esp_step *step, int 
     return ESP_OK;
 }
 
-int esp_cuda_step_end(struct esp_rows *rows, enum esp_delivery when)
-{
-    return esp_cuda_finish(rows, ESP_OK, when);
-}
-
 /* ------------------------------------------------------------------ whole rows */
+
+/* The start of a call that copies row `which`. */
+static int begin_copy(struct esp_rows *rows, int which)
+{
+    if (!esp_rows_exist(rows, &which, 1))
+        return esp_cuda_refuse(rows);
+    return esp_cuda_begin(rows, esp_cuda_room<float>(rows->vocabulary));
+}
 
 /* The row goes through pinned memory like all answers, so that a copy that is still queued
  * after a failure does not write to the caller's memory. */
@@ -132,9 +128,7 @@ int esp_cuda_read_row(struct esp_rows *rows, int which, float *values)
 {
     struct esp_cuda_backend *b = esp_cuda_of(rows);
     const size_t count = (size_t)rows->vocabulary;
-    if (!esp_cuda_rows_exist(rows, &which, 1))
-        return esp_cuda_refuse(rows);
-    int status = esp_cuda_begin(rows, esp_cuda_room<float>(count));
+    int status = begin_copy(rows, which);
     if (status < 0)
         return status;
     float *found = esp_cuda_promise(rows, count, values);
@@ -147,9 +141,7 @@ int esp_cuda_write_row(struct esp_rows *rows, int which, const float *values)
 {
     struct esp_cuda_backend *b = esp_cuda_of(rows);
     const size_t count = (size_t)rows->vocabulary;
-    if (!esp_cuda_rows_exist(rows, &which, 1))
-        return esp_cuda_refuse(rows);
-    int status = esp_cuda_begin(rows, esp_cuda_room<float>(count));
+    int status = begin_copy(rows, which);
     if (status < 0)
         return status;
     float *pinned = static_cast<float *>(esp_cuda_take_pinned(rows, count * sizeof *values));

@@ -13,6 +13,7 @@
 #define ESP_CUDA_ROWS_H
 
 #include "kernels/cuda/cuda.h"
+#include "kernels/row_checks.h"
 
 enum {
     ESP_PART = 4096,               /* values of a row that one block looks at */
@@ -28,9 +29,28 @@ struct esp_cuda_scratch {
     double total[2];                                /* [0] is used; 16 bytes */
 };
 
+static __host__ __device__ inline int esp_parts(int n)
+{
+    return (n + ESP_PART - 1) / ESP_PART;
+}
+
 template <typename T> static inline T *esp_cuda_work(const struct esp_cuda_rows *r)
 {
     return reinterpret_cast<T *>(r->scratch + 1);
+}
+
+/* Adds to a 64-bit number in shared memory, whose halves lie apart: 64-bit atomics are slow
+ * there.
+ */
+static __device__ __forceinline__ void esp_add_halves(unsigned *low, unsigned *high,
+                                                      uint64_t number)
+{
+    const unsigned add = (unsigned)number;
+    unsigned carry = (unsigned)(number >> 32);
+    if (add)
+        carry += atomicAdd(low, add) > ~add;
+    if (carry)
+        atomicAdd(high, carry);
 }
 
 /* The number of rows for which one launch finds the k largest; 0: it takes several launches. */
@@ -41,8 +61,55 @@ size_t esp_cuda_top_k_work(int n);
 /* The factor of softmax.h for a temperature. */
 float esp_cuda_softmax_factor(double temperature);
 
-/* Whether temperature, top_k and top_p can be used. */
-bool esp_cuda_softmax_is_sensible(const struct esp_sampling *sampling);
+/* What softmax and top_k do. */
+struct esp_cuda_job {
+    float *data; /* rows of `stride` */
+    size_t stride;
+    const int32_t *which; /* (rows) */
+    int rows, n;
+    struct esp_cuda_step step;
+    int *numeric;
+};
+
+/* Where a kernel reads its job: among its arguments or, in a graph, in the pass of a draft
+ * step.
+ */
+struct esp_cuda_job_given {
+    struct esp_cuda_job job;
+
+    __device__ struct esp_cuda_job operator()() const
+    {
+        return job;
+    }
+};
+
+struct esp_cuda_job_of_pass {
+    const struct esp_cuda_pass *pass;
+    const int32_t *wanted_at;
+    int *numeric;
+
+    __device__ struct esp_cuda_job operator()() const
+    {
+        return {pass->logits, pass->logits_stride,     wanted_at,
+                pass->wanted, pass->logits_vocabulary, pass->step,
+                numeric};
+    }
+};
+
+/* A job for rows `which`, all but its step. */
+static inline struct esp_cuda_job esp_cuda_job_for(struct esp_cuda_rows *r,
+                                                   const int32_t *which, int count)
+{
+    struct esp_cuda_job job = {};
+    job.data = r->data;
+    job.stride = r->stride;
+    job.which = which;
+    job.rows = count;
+    job.n = r->base.vocabulary;
+    job.step.scratch = r->scratch;
+    job.numeric = esp_cuda_of(&r->base)->numeric;
+    return job;
+}
 
 /* ------------------------------------------------------------------ a call */
 
@@ -60,13 +127,9 @@ int esp_cuda_transfer_open(struct esp_cuda_backend *b, struct esp_cuda_transfer 
                            size_t bytes);
 void esp_cuda_transfer_close(struct esp_cuda_transfer *t);
 
-/* A call with wrong arguments returns this: it fails like any other, and all answers that are
- * due are discarded. */
+/* The result of a call with wrong arguments. Like every failure it discards all answers that
+ * are due. */
 int esp_cuda_refuse(struct esp_rows *rows);
-bool esp_cuda_rows_exist(const struct esp_rows *rows, const int32_t *which, int count);
-/* Whether both rows and, if there is a `to`, its row exist and have the same vocabulary. */
-bool esp_cuda_rows_fit(const struct esp_rows *p, int p_row, const struct esp_rows *q, int q_row,
-                       const struct esp_rows *to, int to_row);
 
 /* Bytes that `count` arguments or results take. */
 template <typename T> static inline size_t esp_cuda_room(size_t count)
@@ -76,9 +139,9 @@ template <typename T> static inline size_t esp_cuda_room(size_t count)
 
 /* The start of a call: makes `bytes` of room for its arguments and results. */
 int esp_cuda_begin(struct esp_rows *rows, size_t bytes);
-/* The same for a call about rows `which`, with `bytes` for all but these, which are put to
- * *asked. That is NULL if `which` is wrong, there is no room, or there are none: the call then
- * returns the status. */
+/* The same for a call about rows `which`, which it puts to *asked; `bytes` is the room for
+ * everything else. *asked is NULL if `which` is wrong, if there is no room, or if there are no
+ * rows: the call then returns the status. */
 int esp_cuda_ask(struct esp_rows *rows, const int32_t *which, int count, size_t bytes,
                  const int32_t **asked);
 void *esp_cuda_take_pinned(struct esp_rows *rows, size_t bytes);
@@ -94,7 +157,7 @@ static inline int esp_cuda_put(struct esp_rows *rows, const T *from, size_t coun
     return status;
 }
 
-/* Memory in which a kernel leaves an answer for `to`; NULL: nobody wants it. */
+/* Memory in which a kernel leaves an answer for `to`; NULL: it is not wanted. */
 void *esp_cuda_promise_bytes(struct esp_rows *rows, void *to, size_t bytes);
 template <typename T>
 static inline T *esp_cuda_promise(struct esp_rows *rows, size_t count, T *to)

@@ -102,12 +102,17 @@ static __global__ void __launch_bounds__(THREADS)
     sample(const float *data, size_t stride, int n, const int32_t *which, const double *u,
            int draws, const int32_t *excluded, int per, int32_t *tokens, double *values)
 {
-    ESP_SHARED(struct shared_part, s); /* (1), sums (chunks), totals (chunks), marked (chunks) */
+    ESP_SHARED(struct shared_part,
+               s); /* (1), sums (chunks), totals (chunks), marked (chunks) */
     const int chunks = esp_chunks(n);
     double *sums = reinterpret_cast<double *>(s + 1), *totals = sums + chunks;
     unsigned char *marked = reinterpret_cast<unsigned char *>(totals + chunks);
     struct draw f = {data + (size_t)which[blockIdx.x] * stride,
-                     excluded + (size_t)blockIdx.x * per, s->drawn, marked, per, 0};
+                     excluded + (size_t)blockIdx.x * per,
+                     s->drawn,
+                     marked,
+                     per,
+                     0};
 
     for (int c = threadIdx.x; c < chunks; c += THREADS)
         marked[c] = 0;
@@ -146,37 +151,22 @@ static size_t shared_bytes(int n)
 int esp_cuda_sample_prepare(struct esp_cuda_backend *b)
 {
     const size_t most = shared_bytes(ESP_VOCABULARY_MOST);
-    ESP_CUDA(b, cudaFuncSetAttribute(sample, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     (int)(most < b->shared_limit ? most : b->shared_limit)));
-    return ESP_OK;
-}
-
-static int launch(struct esp_cuda_rows *r, const int32_t *which, const double *u, int count,
-                  int draws, const int32_t *excluded, int per, int32_t *tokens, double *values)
-{
-    struct esp_cuda_backend *b = esp_cuda_of(&r->base);
-    const int n = r->base.vocabulary;
-    ESP_LAUNCH(sample, count, THREADS, shared_bytes(n), b->stream, r->data, r->stride, n, which,
-               u, draws, excluded, per, tokens, values);
-    ESP_CUDA_LAUNCHED(b, "sample");
-    return ESP_OK;
+    return esp_cuda_allow_shared(b, (const void *)sample,
+                                 most < b->shared_limit ? most : b->shared_limit);
 }
 
 int esp_cuda_sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
                     int draws, const int32_t *excluded, int per, int32_t *tokens,
                     double *values, enum esp_delivery when)
 {
+    struct esp_cuda_backend *b = esp_cuda_of(rows);
+    const struct esp_cuda_rows *r = esp_cuda_rows_of(rows);
+    const int n = rows->vocabulary;
     const int32_t *asked, *without = NULL;
     const double *at = NULL;
-    if (per < 0 || draws < 1 || draws > ESP_MAX_DRAWS || count < 0)
+    if (!esp_draws_fit(rows, u, count, draws, excluded, per))
         return esp_cuda_refuse(rows);
     const size_t drawn = (size_t)count * (size_t)draws, gone = (size_t)count * (size_t)per;
-    for (size_t i = 0; i < drawn; i++)
-        if (!(u[i] >= 0.0 && u[i] < 1.0))
-            return esp_cuda_refuse(rows);
-    for (size_t i = 0; i < gone; i++)
-        if (excluded[i] >= rows->vocabulary)
-            return esp_cuda_refuse(rows);
     int status = esp_cuda_ask(rows, which, count,
                               2 * esp_cuda_room<double>(drawn) + esp_cuda_room<int32_t>(drawn) +
                                   esp_cuda_room<int32_t>(gone),
@@ -190,6 +180,7 @@ int esp_cuda_sample(struct esp_rows *rows, const int32_t *which, const double *u
         return status;
     int32_t *token = esp_cuda_promise(rows, drawn, tokens);
     double *value = esp_cuda_promise(rows, drawn, values);
-    status = launch(esp_cuda_rows_of(rows), asked, at, count, draws, without, per, token, value);
-    return esp_cuda_finish(rows, status, when);
+    ESP_LAUNCH(sample, count, THREADS, shared_bytes(n), b->stream, r->data, r->stride, n, asked,
+               at, draws, without, per, token, value);
+    return esp_cuda_finish(rows, esp_cuda_launch_status(b, "sample"), when);
 }

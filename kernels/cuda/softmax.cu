@@ -26,7 +26,7 @@ template <class From>
 static __global__ void __launch_bounds__(MOST_THREADS) softmax(From from, size_t room, int held)
 {
     ESP_SHARED(unsigned char, shared); /* (room), values held */
-    const struct esp_softmax_job job = from();
+    const struct esp_cuda_job job = from();
     struct esp_select_room *bins = reinterpret_cast<struct esp_select_room *>(shared);
     double *sums = reinterpret_cast<double *>(shared);
     if ((int)blockIdx.x >= job.rows)
@@ -41,14 +41,14 @@ static __global__ void __launch_bounds__(MOST_THREADS) softmax(From from, size_t
         return;
     }
     uint64_t cut = ESP_NO_RANK;
-    if (job.top_k > 0 && job.top_k < job.n) {
-        cut = esp_select(&w, esp_softmax_best(job.top_k), bins);
+    if (job.step.top_k > 0 && job.step.top_k < job.n) {
+        cut = esp_select(&w, esp_softmax_best(job.step.top_k), bins);
         __syncthreads();
     }
-    esp_softmax_raise(&w, top, job.factor, cut);
+    esp_softmax_raise(&w, top, job.step.factor, cut);
     double total = esp_block_total(f, job.n, sums);
-    if (job.top_p < 1.0) {
-        const struct esp_selection mass = esp_softmax_mass(job.top_p, total, job.n);
+    if (job.step.top_p < 1.0) {
+        const struct esp_selection mass = esp_softmax_mass(job.step.top_p, total, job.n);
         cut = esp_select(&w, mass, bins);
         esp_softmax_lower(&w, mass.least, cut);
         total = esp_block_total(f, job.n, sums);
@@ -58,12 +58,10 @@ static __global__ void __launch_bounds__(MOST_THREADS) softmax(From from, size_t
 
 int esp_cuda_softmax_prepare(struct esp_cuda_backend *b)
 {
-    const int limit = (int)b->shared_limit;
-    ESP_CUDA(b, cudaFuncSetAttribute(softmax<struct esp_softmax_given>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
-    ESP_CUDA(b, cudaFuncSetAttribute(softmax<struct esp_softmax_of_pass>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
-    return ESP_OK;
+    const void *given = (const void *)softmax<struct esp_cuda_job_given>;
+    const void *of_pass = (const void *)softmax<struct esp_cuda_job_of_pass>;
+    int status = esp_cuda_allow_shared(b, given, b->shared_limit);
+    return status < 0 ? status : esp_cuda_allow_shared(b, of_pass, b->shared_limit);
 }
 
 float esp_cuda_softmax_factor(double temperature)
@@ -87,51 +85,42 @@ static struct plan plan_for(const struct esp_cuda_backend *b, int n)
     return plan;
 }
 
-static int launch(struct esp_cuda_rows *r, const int32_t *which, int count,
-                  const struct esp_sampling *sampling)
+template <class From>
+static void launch(struct esp_cuda_backend *b, const From &from, int n, int rows)
 {
-    struct esp_cuda_backend *b = esp_cuda_of(&r->base);
-    const struct esp_softmax_given given = {{r->data, r->stride, which, count,
-                                             r->base.vocabulary,
-                                             esp_cuda_softmax_factor(sampling->temperature),
-                                             sampling->top_k, sampling->top_p, r->scratch,
-                                             b->numeric}};
-    if (esp_cuda_softmax_splits(b, given.job.n, count))
-        return esp_cuda_launch_softmax_parts(b, &given);
-    const struct plan plan = plan_for(b, given.job.n);
-    ESP_LAUNCH(softmax<struct esp_softmax_given>, count, plan.threads, plan.shared, b->stream,
-               given, plan.room, plan.held);
-    ESP_CUDA_LAUNCHED(b, "softmax");
-    return ESP_OK;
-}
-
-bool esp_cuda_softmax_is_sensible(const struct esp_sampling *sampling)
-{
-    return sampling->temperature > 0.0 && std::isfinite(sampling->temperature) &&
-           sampling->top_p >= 0.0 && sampling->top_k >= 0;
+    const struct plan plan = plan_for(b, n);
+    ESP_LAUNCH(softmax<From>, rows, plan.threads, plan.shared, b->stream, from, plan.room,
+               plan.held);
 }
 
 int esp_cuda_softmax(struct esp_rows *rows, const int32_t *which, int count,
                      const struct esp_sampling *sampling)
 {
+    struct esp_cuda_backend *b = esp_cuda_of(rows);
     const int32_t *asked;
-    if (!esp_cuda_softmax_is_sensible(sampling))
+    if (!esp_sampling_fits(sampling))
         return esp_cuda_refuse(rows);
     const int status = esp_cuda_ask(rows, which, count, 0, &asked);
-    return asked ? launch(esp_cuda_rows_of(rows), asked, count, sampling) : status;
+    if (!asked)
+        return status;
+    struct esp_cuda_job_given given = {esp_cuda_job_for(esp_cuda_rows_of(rows), asked, count)};
+    given.job.step.factor = esp_cuda_softmax_factor(sampling->temperature);
+    given.job.step.top_k = sampling->top_k;
+    given.job.step.top_p = sampling->top_p;
+    if (esp_cuda_softmax_splits(b, given.job.n, count))
+        esp_cuda_softmax_parts(b, given);
+    else
+        launch(b, given, given.job.n, count);
+    return esp_cuda_launch_status(b, "softmax");
 }
 
 void esp_cuda_step_softmax(struct esp_cuda_cache *c, int rows)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    struct esp_cuda_backend *b = (struct esp_cuda_backend *)w->base.backend;
-    const struct esp_softmax_of_pass pass = {c->at.pass, c->at.wanted_at, b->numeric};
-    const int n = w->desc->vocabulary;
-    if (esp_cuda_softmax_splits(b, n, rows)) {
-        esp_cuda_step_softmax_parts(b, &pass, n, rows);
-        return;
-    }
-    const struct plan plan = plan_for(b, n);
-    ESP_LAUNCH(softmax<struct esp_softmax_of_pass>, rows, plan.threads, plan.shared, b->stream,
-               pass, plan.room, plan.held);
+    struct esp_cuda_backend *b = esp_cuda_backend_of(c);
+    const struct esp_cuda_job_of_pass pass = {c->at.pass, c->at.wanted_at, b->numeric};
+    const int n = esp_cuda_desc_of(c)->vocabulary;
+    if (esp_cuda_softmax_splits(b, n, rows))
+        esp_cuda_softmax_parts(b, pass, n, rows);
+    else
+        launch(b, pass, n, rows);
 }

@@ -1,12 +1,12 @@
 /* softmax.h - the steps from logits to probabilities, for a block that computes a row or a part
  * of one.
  *
- * The exponential is that of cpu/simd.h operation by operation, and sums are added in the CPU's
- * order (total.h), so probabilities equal the CPU backend's to the last bit.
+ * The exponential has the operations of cpu/simd.h, and sums are added in the CPU's order
+ * (total.h), so probabilities equal the CPU backend's to the last bit.
  *
- * top-k and top-p look for one number, the last rank to be kept (rank.h); nothing is sorted.
- * For top-p the weights are the exponentials as multiples of a 2^61st of a power of two above
- * their total, exact but for what lies below 2^-37 of it.
+ * top-k and top-p search for one number, the last rank that is kept (rank.h); nothing is
+ * sorted. For top-p the weights are the exponentials as multiples of a 2^61st of a power of two
+ * above their total. Only what lies below 2^-37 of the total is lost.
  */
 #ifndef ESP_CUDA_SOFTMAX_H
 #define ESP_CUDA_SOFTMAX_H
@@ -16,47 +16,8 @@
 
 #include <cfloat>
 
-/* The arguments of softmax. */
-struct esp_softmax_job {
-    float *data;
-    size_t stride;
-    const int32_t *which; /* (rows) */
-    int rows, n;
-    float factor; /* 1 / temperature */
-    int top_k;    /* 0: all */
-    double top_p;
-    struct esp_cuda_scratch *scratch;
-    int *numeric;
-};
-
-/* Where a kernel reads these: among its arguments or, in a graph, in the pass of a draft step.
- */
-struct esp_softmax_given {
-    struct esp_softmax_job job;
-
-    __device__ struct esp_softmax_job operator()() const
-    {
-        return job;
-    }
-};
-
-struct esp_softmax_of_pass {
-    const struct esp_cuda_pass *pass;
-    const int32_t *wanted_at;
-    int *numeric;
-
-    __device__ struct esp_softmax_job operator()() const
-    {
-        const struct esp_cuda_step *s = &pass->step;
-        const struct esp_softmax_job job = {
-            pass->logits,  pass->logits_stride, wanted_at, pass->wanted, pass->logits_vocabulary,
-            s->factor,     s->top_k,            s->top_p,  s->scratch,   numeric};
-        return job;
-    }
-};
-
-static __device__ __forceinline__ struct esp_walk esp_softmax_row(
-    const struct esp_softmax_job *job, int begin, int end, float *kept, int held)
+static __device__ __forceinline__ struct esp_walk
+esp_softmax_row(const struct esp_cuda_job *job, int begin, int end, float *kept, int held)
 {
     const struct esp_walk w = {job->data + (size_t)job->which[blockIdx.x] * job->stride, kept,
                                begin, end, held};
@@ -86,7 +47,7 @@ static __device__ __forceinline__ float esp_exponential(float x)
     p = fmaf(p, r, 0x1.555492p-3f);
     p = fmaf(p, r, 0x1.fffffcp-2f);
     p = fmaf(p, r * r, r) + 1.0f;
-    return x < -87.0f ? 0.0f : p * esp_float((esp_bits(shifted) + 127) << 23);
+    return x < -87.0f ? 0.0f : p * __uint_as_float((__float_as_uint(shifted) + 127) << 23);
 }
 
 static __device__ __forceinline__ bool esp_finite(float x)
@@ -190,10 +151,9 @@ static __device__ inline void esp_softmax_scale(const struct esp_walk *w, double
 
 /* Whether `count` rows of n values are divided into parts. It depends on nothing else. */
 bool esp_cuda_softmax_splits(const struct esp_cuda_backend *b, int n, int count);
-int esp_cuda_launch_softmax_parts(struct esp_cuda_backend *b,
-                                  const struct esp_softmax_given *given);
+void esp_cuda_softmax_parts(struct esp_cuda_backend *b, const struct esp_cuda_job_given &given);
 /* For the graph of a draft step. */
-void esp_cuda_step_softmax_parts(struct esp_cuda_backend *b,
-                                 const struct esp_softmax_of_pass *pass, int n, int rows);
+void esp_cuda_softmax_parts(struct esp_cuda_backend *b, const struct esp_cuda_job_of_pass &pass,
+                            int n, int rows);
 
 #endif

@@ -32,32 +32,26 @@ struct work {
 
 } // namespace
 
-static __host__ __device__ int parts_of(int n)
-{
-    return (n + ESP_PART - 1) / ESP_PART;
-}
-
-static __device__ struct work work_of(const struct esp_softmax_job *job, int rows)
+static __device__ struct work work_of(const struct esp_cuda_job *job, int rows)
 {
     struct work w;
-    w.state = reinterpret_cast<struct row_state *>(job->scratch + 1);
+    w.state = reinterpret_cast<struct row_state *>(job->step.scratch + 1);
     w.sums = reinterpret_cast<double *>(w.state + rows);
     w.tops = reinterpret_cast<float *>(w.sums + (size_t)rows * esp_chunks(job->n));
     return w;
 }
 
-static __device__ struct esp_walk part_of(const struct esp_softmax_job *job)
+static __device__ struct esp_walk part_of(const struct esp_cuda_job *job)
 {
     const int begin = blockIdx.y * ESP_PART, left = job->n - begin;
     return esp_softmax_row(job, begin, begin + (left < ESP_PART ? left : ESP_PART), NULL, 0);
 }
 
 /* Grid of all but search(): (rows, parts). */
-template <class From>
-static __global__ void __launch_bounds__(PART_THREADS) find_top(From from)
+template <class From> static __global__ void __launch_bounds__(PART_THREADS) find_top(From from)
 {
     ESP_SHARED(float, room); /* (warps), (1) an int */
-    const struct esp_softmax_job job = from();
+    const struct esp_cuda_job job = from();
     if ((int)blockIdx.x >= job.rows)
         return;
     const struct work work = work_of(&job, gridDim.x);
@@ -66,7 +60,7 @@ static __global__ void __launch_bounds__(PART_THREADS) find_top(From from)
     float top = esp_softmax_top(&w, room);
     if (threadIdx.x == 0)
         tops[blockIdx.y] = top;
-    if (!esp_last_block(&job.scratch->counter[blockIdx.x], gridDim.y,
+    if (!esp_last_block(&job.step.scratch->counter[blockIdx.x], gridDim.y,
                         reinterpret_cast<int *>(room + PART_THREADS / ESP_WARP)))
         return;
     for (int i = threadIdx.x; i < (int)gridDim.y; i += PART_THREADS)
@@ -80,9 +74,9 @@ static __global__ void __launch_bounds__(PART_THREADS) find_top(From from)
     }
 }
 
-static __host__ __device__ bool cuts(const struct esp_softmax_job *job, bool mass)
+static __host__ __device__ bool cuts(const struct esp_cuda_job *job, bool mass)
 {
-    return mass ? job->top_p < 1.0 : job->top_k > 0 && job->top_k < job->n;
+    return mass ? job->step.top_p < 1.0 : job->step.top_k > 0 && job->step.top_k < job->n;
 }
 
 /* The last rank to be kept: of exponentials of mass top_p, or of top_k logits. Grid: (rows). */
@@ -90,15 +84,15 @@ template <class From>
 static __global__ void __launch_bounds__(ROW_THREADS) search(From from, bool mass)
 {
     ESP_SHARED(struct esp_select_room, room);
-    const struct esp_softmax_job job = from();
+    const struct esp_cuda_job job = from();
     if ((int)blockIdx.x >= job.rows || !cuts(&job, mass))
         return;
     struct row_state *state = &work_of(&job, gridDim.x).state[blockIdx.x];
     const struct esp_walk w = esp_softmax_row(&job, 0, job.n, NULL, 0);
     if (!esp_finite(state->top))
         return;
-    const struct esp_selection s = mass ? esp_softmax_mass(job.top_p, state->total, job.n)
-                                        : esp_softmax_best(job.top_k);
+    const struct esp_selection s = mass ? esp_softmax_mass(job.step.top_p, state->total, job.n)
+                                        : esp_softmax_best(job.step.top_k);
     const uint64_t cut = esp_select(&w, s, room);
     if (threadIdx.x == 0) {
         state->cut = cut;
@@ -112,7 +106,7 @@ template <class From>
 static __global__ void __launch_bounds__(PART_THREADS) add_up(From from, bool lower)
 {
     ESP_SHARED(double, room); /* (chunks), (1) an int */
-    const struct esp_softmax_job job = from();
+    const struct esp_cuda_job job = from();
     if ((int)blockIdx.x >= job.rows || (lower && !cuts(&job, true)))
         return;
     const struct work work = work_of(&job, gridDim.x);
@@ -127,9 +121,9 @@ static __global__ void __launch_bounds__(PART_THREADS) add_up(From from, bool lo
     if (lower)
         esp_softmax_lower(&w, state->least, state->cut);
     else
-        esp_softmax_raise(&w, state->top, job.factor, state->cut);
+        esp_softmax_raise(&w, state->top, job.step.factor, state->cut);
     esp_chunk_sums(f, first, end, w.end, sums + first);
-    if (!esp_last_block(&job.scratch->counter[blockIdx.x], gridDim.y,
+    if (!esp_last_block(&job.step.scratch->counter[blockIdx.x], gridDim.y,
                         reinterpret_cast<int *>(room + chunks)))
         return;
     const double total = esp_sum_of_chunks(sums, chunks, room);
@@ -137,10 +131,9 @@ static __global__ void __launch_bounds__(PART_THREADS) add_up(From from, bool lo
         state->total = total;
 }
 
-template <class From>
-static __global__ void __launch_bounds__(PART_THREADS) scale(From from)
+template <class From> static __global__ void __launch_bounds__(PART_THREADS) scale(From from)
 {
-    const struct esp_softmax_job job = from();
+    const struct esp_cuda_job job = from();
     if ((int)blockIdx.x >= job.rows)
         return;
     const struct esp_walk w = part_of(&job);
@@ -151,7 +144,7 @@ static __global__ void __launch_bounds__(PART_THREADS) scale(From from)
 
 bool esp_cuda_softmax_splits(const struct esp_cuda_backend *b, int n, int count)
 {
-    const int parts = parts_of(n);
+    const int parts = esp_parts(n);
     const size_t each = sizeof(struct row_state) + (size_t)esp_chunks(n) * sizeof(double) +
                         (size_t)parts * sizeof(float);
     return parts >= PARTS_LEAST && count <= b->multiprocessors / 2 && count <= ESP_COUNTERS &&
@@ -164,7 +157,7 @@ template <class From>
 static void launch(struct esp_cuda_backend *b, const From &from, int n, int rows, bool best,
                    bool mass)
 {
-    const dim3 grid(rows, parts_of(n));
+    const dim3 grid(rows, esp_parts(n));
     const size_t tops = (PART_THREADS / ESP_WARP + 1) * sizeof(float),
                  sums = (size_t)(esp_chunks(n) + 1) * sizeof(double),
                  bins = sizeof(struct esp_select_room);
@@ -179,17 +172,14 @@ static void launch(struct esp_cuda_backend *b, const From &from, int n, int rows
     ESP_LAUNCH(scale<From>, grid, PART_THREADS, 0, b->stream, from);
 }
 
-int esp_cuda_launch_softmax_parts(struct esp_cuda_backend *b,
-                                  const struct esp_softmax_given *given)
+void esp_cuda_softmax_parts(struct esp_cuda_backend *b, const struct esp_cuda_job_given &given)
 {
-    const struct esp_softmax_job *job = &given->job;
-    launch(b, *given, job->n, job->rows, cuts(job, false), cuts(job, true));
-    ESP_CUDA_LAUNCHED(b, "softmax");
-    return ESP_OK;
+    const struct esp_cuda_job *job = &given.job;
+    launch(b, given, job->n, job->rows, cuts(job, false), cuts(job, true));
 }
 
-void esp_cuda_step_softmax_parts(struct esp_cuda_backend *b,
-                                 const struct esp_softmax_of_pass *pass, int n, int rows)
+void esp_cuda_softmax_parts(struct esp_cuda_backend *b, const struct esp_cuda_job_of_pass &pass,
+                            int n, int rows)
 {
-    launch(b, *pass, n, rows, true, true);
+    launch(b, pass, n, rows, true, true);
 }

@@ -1,13 +1,13 @@
 /* stream.cu - layers of a model that is larger than the device's memory.
  *
- * These layers lie in pinned memory of the host, arranged as on the device. Every pass copies
- * them, one after the other, into two buffers in turn, on a stream of its own: while a layer is
- * computed, the next one comes. The two streams wait for each other by events only; the host
- * waits for neither. After its last layer a pass asks for the first ones of the next pass,
- * which come while trees are drafted. The kernels are those of layers that stay, so the bits
- * are the same, too.
+ * These layers are in pinned memory of the host, in the device's layout. Every pass copies them
+ * in order into two buffers in turn, on a stream of its own: while a layer is computed, the
+ * next one is copied. The two streams wait for each other by events only; the host waits for
+ * neither. After its last layer a pass requests the first layers of the next pass, which arrive
+ * while a tree is drafted. The kernels are the same as for resident layers, and so are the
+ * bits.
  *
- * A pass then takes as long as its copies, whatever its number of rows; so large trees pay most
+ * A pass then takes as long as its copies, for any number of rows, so large trees pay most
  * (Xiong et al., "DySpec", 2024, the experiments with CPU offloading).
  */
 #include "kernels/cuda/cuda.h"
@@ -16,28 +16,26 @@
 
 enum { BUFFERS = 2 };
 
+struct streamed_layer {
+    int number;                   /* in the model */
+    size_t at, bytes;             /* where it lies in `host`, and its size */
+    struct esp_cuda_layer second; /* as it lies in the second buffer */
+};
+
 struct esp_cuda_stream {
     struct esp_cuda_backend *backend;
-    int layers, streamed; /* of the model; of these, in the host's memory */
-    int *order;           /* (streamed) layers, ascending */
-    size_t *at, *bytes;   /* (streamed) where each lies in `host`, and its size */
-    char *host;           /* pinned */
+    int layers, streamed;         /* of the model; of these, in the host's memory */
+    struct streamed_layer *layer; /* (streamed) in the order of the model */
+    char *host;                   /* pinned */
     size_t host_bytes;
-    char *buffer[BUFFERS];         /* on the device, part of the weights' allocation */
-    struct esp_cuda_layer *second; /* (layers) as they lie in the second buffer */
+    char *buffer[BUFFERS]; /* on the device, part of the weights' allocation */
     cudaStream_t copies;
     cudaEvent_t arrived[BUFFERS], computed[BUFFERS];
-    /* Numbers of layers since the last restart: layer number n is order[n % streamed] and goes
-     * to buffer n % 2. requested = taken + 2 unless a pass has failed. */
+    /* Counted since the last restart: layer n is layer[n % streamed] and goes to buffer n % 2.
+     * requested = taken + 2 unless a pass has failed. */
     uint64_t requested, taken;
     double measured_bytes, measured_seconds;
 };
-
-bool esp_cuda_is_streamed(int layer, int layers, int count)
-{
-    const int64_t before = (int64_t)layer * count / layers;
-    return ((int64_t)layer + 1) * count / layers > before;
-}
 
 /* ------------------------------------------------------------------ requests */
 
@@ -45,10 +43,10 @@ bool esp_cuda_is_streamed(int layer, int layers, int count)
 static int request(struct esp_cuda_stream *s)
 {
     struct esp_cuda_backend *backend = s->backend;
-    const int i = (int)(s->requested % (uint64_t)s->streamed);
+    const struct streamed_layer *layer = &s->layer[s->requested % (uint64_t)s->streamed];
     const int buffer = (int)(s->requested % BUFFERS);
     ESP_CUDA(backend, cudaStreamWaitEvent(s->copies, s->computed[buffer], 0));
-    ESP_CUDA(backend, cudaMemcpyAsync(s->buffer[buffer], s->host + s->at[i], s->bytes[i],
+    ESP_CUDA(backend, cudaMemcpyAsync(s->buffer[buffer], s->host + layer->at, layer->bytes,
                                       cudaMemcpyHostToDevice, s->copies));
     ESP_CUDA(backend, cudaEventRecord(s->arrived[buffer], s->copies));
     s->requested++;
@@ -77,7 +75,7 @@ int esp_cuda_stream_begin(struct esp_cuda_stream *s)
 
 static bool is_next(const struct esp_cuda_stream *s, int layer)
 {
-    return s && s->order[s->taken % (uint64_t)s->streamed] == layer;
+    return s && s->layer[s->taken % (uint64_t)s->streamed].number == layer;
 }
 
 int esp_cuda_stream_hold(struct esp_cuda_weights *w, int layer,
@@ -89,7 +87,7 @@ int esp_cuda_stream_hold(struct esp_cuda_weights *w, int layer,
         return ESP_OK;
     const int buffer = (int)(s->taken % BUFFERS);
     if (buffer == 1)
-        *held = &s->second[layer];
+        *held = &s->layer[s->taken % (uint64_t)s->streamed].second;
     ESP_CUDA(s->backend, cudaStreamWaitEvent(s->backend->stream, s->arrived[buffer], 0));
     return ESP_OK;
 }
@@ -114,18 +112,11 @@ struct esp_cuda_stream *esp_cuda_stream_open(struct esp_cuda_backend *backend, i
         return NULL;
     s->backend = backend;
     s->layers = layers;
-    s->streamed = streamed;
-    s->order = (int *)calloc((size_t)streamed, sizeof *s->order);
-    s->at = (size_t *)calloc((size_t)streamed, sizeof *s->at);
-    s->bytes = (size_t *)calloc((size_t)streamed, sizeof *s->bytes);
-    s->second = (struct esp_cuda_layer *)calloc((size_t)layers, sizeof *s->second);
-    if (!s->order || !s->at || !s->bytes || !s->second) {
+    s->layer = (struct streamed_layer *)calloc((size_t)streamed, sizeof *s->layer);
+    if (!s->layer) {
         esp_cuda_stream_close(s);
         return NULL;
     }
-    for (int i = 0, count = 0; i < layers; i++)
-        if (esp_cuda_is_streamed(i, layers, streamed))
-            s->order[count++] = i;
     return s;
 }
 
@@ -144,29 +135,15 @@ void esp_cuda_stream_close(struct esp_cuda_stream *s)
             esp_cuda_fine(cudaEventDestroy(s->computed[i]));
     }
     esp_cuda_fine(cudaFreeHost(s->host));
-    free(s->order);
-    free(s->at);
-    free(s->bytes);
-    free(s->second);
+    free(s->layer);
     free(s);
-}
-
-static int place_of(const struct esp_cuda_stream *s, int layer)
-{
-    for (int i = 0; i < s->streamed; i++)
-        if (s->order[i] == layer)
-            return i;
-    return -1;
 }
 
 void esp_cuda_stream_put(struct esp_cuda_stream *s, int layer, size_t bytes,
                          const struct esp_cuda_layer *second)
 {
-    const int place = place_of(s, layer);
-    s->at[place] = s->host_bytes;
-    s->bytes[place] = bytes;
+    s->layer[s->streamed++] = {layer, s->host_bytes, bytes, *second};
     s->host_bytes += bytes;
-    s->second[layer] = *second;
 }
 
 void esp_cuda_stream_set_buffers(struct esp_cuda_stream *s, char *first, char *second)
@@ -188,8 +165,10 @@ int esp_cuda_stream_pin(struct esp_cuda_stream *s)
 
 char *esp_cuda_stream_host(const struct esp_cuda_stream *s, int layer, const void *to)
 {
-    const int place = s ? place_of(s, layer) : -1;
-    return place < 0 ? NULL : s->host + s->at[place] + ((const char *)to - s->buffer[0]);
+    for (int i = 0; s && i < s->streamed; i++)
+        if (s->layer[i].number == layer)
+            return s->host + s->layer[i].at + ((const char *)to - s->buffer[0]);
+    return NULL;
 }
 
 /* Times the first copies, which a pass will take anyway. */
@@ -204,7 +183,7 @@ static int measure(struct esp_cuda_stream *s, cudaEvent_t begin, cudaEvent_t end
     ESP_CUDA(s->backend, cudaEventRecord(end, s->copies));
     ESP_CUDA(s->backend, cudaEventSynchronize(end));
     ESP_CUDA(s->backend, cudaEventElapsedTime(&milliseconds, begin, end));
-    s->measured_bytes = (double)s->bytes[0] + (double)s->bytes[1 % s->streamed];
+    s->measured_bytes = (double)s->layer[0].bytes + (double)s->layer[1 % s->streamed].bytes;
     s->measured_seconds = milliseconds * 1e-3;
     return ESP_OK;
 }
@@ -232,7 +211,7 @@ void esp_cuda_stream_count(const struct esp_cuda_stream *s, struct esp_streamed 
 {
     size_t most = 0;
     for (int i = 0; i < s->streamed; i++)
-        most = s->bytes[i] > most ? s->bytes[i] : most;
+        most = s->layer[i].bytes > most ? s->layer[i].bytes : most;
     streamed->layers = s->layers;
     streamed->resident = s->layers - s->streamed;
     streamed->buffer_bytes = BUFFERS * most;

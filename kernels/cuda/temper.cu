@@ -9,20 +9,13 @@
 
 #include <cmath>
 
-enum { THREADS = 512, WARPS = THREADS / 32 };
-
-static __device__ double sum_of_warp(double x)
-{
-    for (int width = 16; width > 0; width /= 2)
-        x += __shfl_down_sync(ESP_ALL_LANES, x, width, 32);
-    return x;
-}
+enum { THREADS = 512, WARPS = THREADS / ESP_WARP };
 
 static __global__ void __launch_bounds__(THREADS)
     temper(const float *data, size_t stride, const int32_t *which, int n, float power,
            double *mean_log, double *power_sum)
 {
-    ESP_SHARED(double, part); /* (2, WARPS) */
+    ESP_SHARED(double, room); /* (WARPS) */
     const float *x = data + (size_t)which[blockIdx.x] * stride;
     double mean = 0.0, total = 0.0;
     for (int i = threadIdx.x; i < n; i += THREADS) {
@@ -33,36 +26,19 @@ static __global__ void __launch_bounds__(THREADS)
         mean += (double)(value * log_value);
         total += (double)expf(power * log_value);
     }
-    mean = sum_of_warp(mean);
-    total = sum_of_warp(total);
-    if (threadIdx.x % 32 == 0) {
-        part[threadIdx.x / 32] = mean;
-        part[WARPS + threadIdx.x / 32] = total;
-    }
-    __syncthreads();
-    if (threadIdx.x != 0)
+    mean = esp_block_sum(mean, room);
+    total = esp_block_sum(total, room);
+    if (threadIdx.x > 0)
         return;
-    for (int i = 1; i < WARPS; i++) {
-        mean += part[i];
-        total += part[WARPS + i];
-    }
     mean_log[blockIdx.x] = mean;
     power_sum[blockIdx.x] = total;
-}
-
-static int launch(struct esp_cuda_rows *r, const int32_t *which, int count, double power,
-                  double *mean_log, double *power_sum)
-{
-    struct esp_cuda_backend *b = esp_cuda_of(&r->base);
-    ESP_LAUNCH(temper, count, THREADS, 2 * WARPS * sizeof(double), b->stream, r->data,
-               r->stride, which, r->base.vocabulary, (float)power, mean_log, power_sum);
-    ESP_CUDA_LAUNCHED(b, "temper");
-    return ESP_OK;
 }
 
 int esp_cuda_temper(struct esp_rows *rows, const int32_t *which, int count, double power,
                     double *mean_log, double *power_sum, enum esp_delivery when)
 {
+    struct esp_cuda_backend *b = esp_cuda_of(rows);
+    const struct esp_cuda_rows *r = esp_cuda_rows_of(rows);
     const int32_t *asked;
     if (!(power > 0.0) || !std::isfinite(power))
         return esp_cuda_refuse(rows);
@@ -72,6 +48,7 @@ int esp_cuda_temper(struct esp_rows *rows, const int32_t *which, int count, doub
         return status;
     double *means = esp_cuda_promise(rows, count, mean_log);
     double *sums = esp_cuda_promise(rows, count, power_sum);
-    return esp_cuda_finish(
-        rows, launch(esp_cuda_rows_of(rows), asked, count, power, means, sums), when);
+    ESP_LAUNCH(temper, count, THREADS, WARPS * sizeof(double), b->stream, r->data, r->stride,
+               asked, rows->vocabulary, (float)power, means, sums);
+    return esp_cuda_finish(rows, esp_cuda_launch_status(b, "temper"), when);
 }

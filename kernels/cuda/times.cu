@@ -1,8 +1,8 @@
-/* times.cu - how long the kernels of a pass take, one by one, for tables of measurements.
+/* times.cu - measures the kernels of a pass one by one, for tables of measurements.
  *
- * An event behind each step marks its end. The pass is launched kernel by kernel, behind
- * another one of the same kind that is not timed: while the device computes that one, the host
- * gets ahead, so that the device does not wait for it in between.
+ * An event marks the end of each step. The pass is launched kernel by kernel, after an
+ * identical pass that is not timed. While the device computes that one, the host gets ahead, so
+ * the device never waits for it in the timed pass.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -95,7 +95,7 @@ int esp_cuda_time_kernels(struct esp_cache *cache, const struct esp_batch *batch
                           struct esp_kernel_time *kernel, int most)
 {
     struct esp_cuda_backend *backend = (struct esp_cuda_backend *)cache->weights->backend;
-    const struct esp_model_desc *d = esp_cuda_weights_of(cache)->desc;
+    const struct esp_model_desc *d = cache->weights->desc;
     struct esp_cuda_times times = {};
     if (batch->step)
         return esp_cuda_end(backend, ESP_E_ARGUMENT);

@@ -1,11 +1,11 @@
 /* top_k.cu - the k largest values of each row, in order.
  *
  * For the few that a tree needs (k up to 64), a block holds 4096 values in registers as ranks
- * (rank.h). Take the best value of each thread, and of these the k-th best: it cannot be better
- * than the k-th best of all. So the values that rank at or before it include the k best. They
- * are little more than k and at most 1024, and the place of each is the number of those before
- * it. Long rows are divided into such parts, and the last block of a row does the same with the
- * results of the parts.
+ * (rank.h). The k-th best of the threads' best values cannot be better than the k-th best of
+ * all. So the values that rank at or before it include the k best. There are little more than k
+ * of them and at most 1024, and the place of each is the number of those before it. Long rows
+ * are divided into such parts, and the last block of a row does the same with the results of
+ * the parts.
  *
  * Larger k: a radix search for the last rank selected, and a bitonic sort of the values that
  * rank at or before it (Batcher 1968).
@@ -24,11 +24,6 @@ enum {
     SORTED_IN_ROOM = 2048, /* ranks that are sorted in shared memory */
 };
 
-static int parts_of(int n)
-{
-    return (n + ESP_PART - 1) / ESP_PART;
-}
-
 /* ------------------------------------------------------------------ few */
 
 namespace
@@ -38,52 +33,6 @@ struct few_room {
     uint64_t first[THREADS], candidate[CANDIDATES], best[MOST_K];
     unsigned candidates;
     int last;
-};
-
-struct answer {
-    int k;
-    int32_t *ids;  /* (rows, k) */
-    float *values; /* (rows, k) */
-};
-
-/* The arguments of top_few; in a graph they are in the pass of a draft step. */
-struct few_job {
-    const float *data;
-    size_t stride;
-    const int32_t *which; /* (rows) */
-    int rows, n;
-    struct answer a;
-    struct esp_cuda_scratch *scratch;
-    int *numeric;
-};
-
-struct few_given {
-    struct few_job job;
-
-    __device__ struct few_job operator()() const
-    {
-        return job;
-    }
-};
-
-struct few_of_pass {
-    const struct esp_cuda_pass *pass;
-    const int32_t *wanted_at;
-    int *numeric;
-
-    __device__ struct few_job operator()() const
-    {
-        const struct esp_cuda_step *s = &pass->step;
-        const struct few_job job = {pass->logits,
-                                    pass->logits_stride,
-                                    wanted_at,
-                                    pass->wanted,
-                                    pass->logits_vocabulary,
-                                    {s->k, s->ids, s->values},
-                                    s->scratch,
-                                    numeric};
-        return job;
-    }
 };
 
 } // namespace
@@ -141,16 +90,15 @@ static __device__ void find_best(const uint64_t *rank, int k, struct few_room *r
 }
 
 /* Grid: (rows, parts). */
-template <class From>
-static __global__ void __launch_bounds__(THREADS, 4) top_few(From from)
+template <class From> static __global__ void __launch_bounds__(THREADS, 4) top_few(From from)
 {
     ESP_SHARED(struct few_room, room);
-    const struct few_job job = from();
+    const struct esp_cuda_job job = from();
     if ((int)blockIdx.x >= job.rows)
         return;
     const float *row = job.data + (size_t)job.which[blockIdx.x] * job.stride;
-    const int parts = gridDim.y, n = job.n, k = job.a.k;
-    uint64_t *found = reinterpret_cast<uint64_t *>(job.scratch + 1); /* (rows, parts, k) */
+    const int parts = gridDim.y, n = job.n, k = job.step.k;
+    uint64_t *found = reinterpret_cast<uint64_t *>(job.step.scratch + 1); /* (rows, parts, k) */
     uint64_t rank[EACH], *own = found + (size_t)blockIdx.x * parts * k;
     bool number = true;
     for (int j = 0; j < EACH; j += 4) {
@@ -170,7 +118,7 @@ static __global__ void __launch_bounds__(THREADS, 4) top_few(From from)
     if (parts > 1) {
         if ((int)threadIdx.x < k)
             own[blockIdx.y * k + threadIdx.x] = room->best[threadIdx.x];
-        if (!esp_last_block(&job.scratch->counter[blockIdx.x], gridDim.y, &room->last))
+        if (!esp_last_block(&job.step.scratch->counter[blockIdx.x], gridDim.y, &room->last))
             return;
         for (int j = 0; j < EACH; j++) {
             const int i = j * THREADS + threadIdx.x;
@@ -180,44 +128,26 @@ static __global__ void __launch_bounds__(THREADS, 4) top_few(From from)
     }
     if ((int)threadIdx.x < k) {
         const size_t at = (size_t)blockIdx.x * k + threadIdx.x;
-        job.a.ids[at] = esp_rank_index(room->best[threadIdx.x]);
-        job.a.values[at] = esp_rank_value(room->best[threadIdx.x]);
+        job.step.ids[at] = esp_rank_index(room->best[threadIdx.x]);
+        job.step.values[at] = esp_rank_value(room->best[threadIdx.x]);
     }
 }
 
 int esp_cuda_top_k_at_once(int n, int k)
 {
-    const int parts = parts_of(n);
+    const int parts = esp_parts(n);
     if (k > MOST_K || (int64_t)k * parts > ESP_PART)
         return 0;
     const size_t fit = esp_cuda_top_k_work(n) / ((size_t)parts * k * sizeof(uint64_t));
     return parts == 1 ? INT_MAX : fit < ESP_COUNTERS ? (int)fit : ESP_COUNTERS;
 }
 
-static int launch_few(struct esp_cuda_rows *r, const int32_t *which, int count, struct answer a,
-                      int most)
-{
-    struct esp_cuda_backend *b = esp_cuda_of(&r->base);
-    const int n = r->base.vocabulary;
-    for (int done = 0, now; done < count; done += now) {
-        now = count - done < most ? count - done : most;
-        const size_t at = (size_t)done * a.k;
-        const struct few_given given = {{r->data, r->stride, which + done, now, n,
-                                         {a.k, a.ids + at, a.values + at}, r->scratch,
-                                         b->numeric}};
-        ESP_LAUNCH(top_few<struct few_given>, dim3(now, parts_of(n)), THREADS,
-                   sizeof(struct few_room), b->stream, given);
-        ESP_CUDA_LAUNCHED(b, "top_k");
-    }
-    return ESP_OK;
-}
-
 void esp_cuda_step_top_k(struct esp_cuda_cache *c, int rows)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    struct esp_cuda_backend *b = (struct esp_cuda_backend *)w->base.backend;
-    const struct few_of_pass pass = {c->at.pass, c->at.wanted_at, b->numeric};
-    ESP_LAUNCH(top_few<struct few_of_pass>, dim3(rows, parts_of(w->desc->vocabulary)), THREADS,
+    struct esp_cuda_backend *b = esp_cuda_backend_of(c);
+    const struct esp_cuda_job_of_pass pass = {c->at.pass, c->at.wanted_at, b->numeric};
+    ESP_LAUNCH(top_few<struct esp_cuda_job_of_pass>,
+               dim3(rows, esp_parts(esp_cuda_desc_of(c)->vocabulary)), THREADS,
                sizeof(struct few_room), b->stream, pass);
 }
 
@@ -253,13 +183,13 @@ struct many_room {
 
 /* One block per row; `lists` (rows, size) for the k ranks if they do not fit in the room. */
 static __global__ void __launch_bounds__(SORTERS)
-    top_many(const float *data, size_t stride, int n, const int32_t *which, struct answer a,
-             uint64_t *lists, int size, int *numeric)
+    top_many(struct esp_cuda_job job, uint64_t *lists, int size)
 {
     ESP_SHARED(struct many_room, room);
-    float *row = const_cast<float *>(data) + (size_t)which[blockIdx.x] * stride;
+    float *row = job.data + (size_t)job.which[blockIdx.x] * job.stride;
+    const int n = job.n, k = job.step.k;
     const struct esp_walk w = {row, NULL, 0, n, 0};
-    const struct esp_selection best = {(uint64_t)a.k, 0.0, 0.0f};
+    const struct esp_selection best = {(uint64_t)k, 0.0, 0.0f};
     uint64_t *list = size > SORTED_IN_ROOM ? lists + (size_t)blockIdx.x * size : room->ranks;
     if (threadIdx.x == 0)
         room->found = 0;
@@ -268,19 +198,19 @@ static __global__ void __launch_bounds__(SORTERS)
     for (int i = threadIdx.x; i < n; i += SORTERS) {
         const float value = row[i];
         if (value != value)
-            *numeric = 1;
+            *job.numeric = 1;
         const uint64_t rank = esp_rank(value, i);
         if (rank <= cut)
             list[atomicAdd(&room->found, 1u)] = rank;
     }
-    for (int i = a.k + threadIdx.x; i < size; i += SORTERS)
+    for (int i = k + threadIdx.x; i < size; i += SORTERS)
         list[i] = ESP_NO_RANK;
     __syncthreads();
     sort(list, size);
-    for (int i = threadIdx.x; i < a.k; i += SORTERS) {
-        const size_t at = (size_t)blockIdx.x * a.k + i;
-        a.ids[at] = esp_rank_index(list[i]);
-        a.values[at] = esp_rank_value(list[i]);
+    for (int i = threadIdx.x; i < k; i += SORTERS) {
+        const size_t at = (size_t)blockIdx.x * k + i;
+        job.step.ids[at] = esp_rank_index(list[i]);
+        job.step.values[at] = esp_rank_value(list[i]);
     }
 }
 
@@ -292,40 +222,40 @@ static int power_of_two(int least)
     return power;
 }
 
-static int launch_many(struct esp_cuda_rows *r, const int32_t *which, int count,
-                       struct answer a)
-{
-    struct esp_cuda_backend *b = esp_cuda_of(&r->base);
-    const int size = power_of_two(a.k);
-    const int most = (int)(r->work_bytes / ((size_t)size * sizeof(uint64_t)));
-    for (int done = 0, now; done < count; done += now) {
-        now = count - done < most ? count - done : most;
-        const size_t at = (size_t)done * a.k;
-        const struct answer part = {a.k, a.ids + at, a.values + at};
-        ESP_LAUNCH(top_many, now, SORTERS, sizeof(struct many_room), b->stream, r->data,
-                   r->stride, r->base.vocabulary, which + done, part,
-                   esp_cuda_work<uint64_t>(r), size, b->numeric);
-        ESP_CUDA_LAUNCHED(b, "top_k");
-    }
-    return ESP_OK;
-}
-
 /* ------------------------------------------------------------------ either */
 
 /* Room for a sorted row, or for the results of the parts of 64 rows. */
 size_t esp_cuda_top_k_work(int n)
 {
     const size_t sorted = (size_t)power_of_two(n) * sizeof(uint64_t);
-    const size_t found = (size_t)64 * parts_of(n) * MOST_K * sizeof(uint64_t);
+    const size_t found = (size_t)64 * esp_parts(n) * MOST_K * sizeof(uint64_t);
     return sorted > found ? sorted : found;
 }
 
 static int launch(struct esp_cuda_rows *r, const int32_t *which, int count, int k, int32_t *ids,
                   float *values)
 {
-    const struct answer a = {k, ids, values};
-    const int most = esp_cuda_top_k_at_once(r->base.vocabulary, k);
-    return most > 0 ? launch_few(r, which, count, a, most) : launch_many(r, which, count, a);
+    struct esp_cuda_backend *b = esp_cuda_of(&r->base);
+    const int n = r->base.vocabulary, few = esp_cuda_top_k_at_once(n, k),
+              size = power_of_two(k);
+    const int many = (int)(r->work_bytes / ((size_t)size * sizeof(uint64_t)));
+    const int most = few > 0 ? few : many;
+    int status = ESP_OK;
+    for (int done = 0, now; done < count && status == ESP_OK; done += now) {
+        now = count - done < most ? count - done : most;
+        struct esp_cuda_job_given given = {esp_cuda_job_for(r, which + done, now)};
+        given.job.step.k = k;
+        given.job.step.ids = ids + (size_t)done * k;
+        given.job.step.values = values + (size_t)done * k;
+        if (few > 0)
+            ESP_LAUNCH(top_few<struct esp_cuda_job_given>, dim3(now, esp_parts(n)), THREADS,
+                       sizeof(struct few_room), b->stream, given);
+        else
+            ESP_LAUNCH(top_many, now, SORTERS, sizeof(struct many_room), b->stream, given.job,
+                       esp_cuda_work<uint64_t>(r), size);
+        status = esp_cuda_launch_status(b, "top_k");
+    }
+    return status;
 }
 
 static int top_k_piece(struct esp_rows *rows, const int32_t *which, int count, int k,
@@ -346,7 +276,7 @@ static int top_k_piece(struct esp_rows *rows, const int32_t *which, int count, i
 int esp_cuda_top_k(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
                    float *values, enum esp_delivery when)
 {
-    if (k < 1 || k > rows->vocabulary || !esp_cuda_rows_exist(rows, which, count))
+    if (k < 1 || k > rows->vocabulary || !esp_rows_exist(rows, which, count))
         return esp_cuda_refuse(rows);
     const int usual = rows->capacity > count ? rows->capacity : count;
     const int fit = TOP_K_PIECE / (k * (int)(sizeof *ids + sizeof *values));

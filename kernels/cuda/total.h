@@ -5,7 +5,7 @@
  * a warp sums a chunk, a block sixteen of them at a time, and the last block adds the chunks.
  * So the sum does not depend on the launch, and softmax, remove and draws give the CPU's bits.
  * (The CPU adds combinations in other orders; those sums may differ in the last bits.) The
- * price of that order is a chain of vocabulary / 256 additions in one thread.
+ * cost of that order is a chain of vocabulary / 256 additions in one thread.
  *
  * combine, remove and the residual of ratio.cu differ only in the function, a struct with
  *     __device__ double operator()(int token) const;
@@ -138,24 +138,27 @@ static __global__ void esp_quotient_kernel(F f, int n, float *out, const double 
     esp_write_quotients(f, n, out, *total);
 }
 
-/* Starts the sum of f into *result, and f divided by it into `out` if that is not NULL. */
+/* The rest of a call: starts the sum of f, and f divided by it into `out` if that is not NULL.
+ * Waits for the sum if it is wanted (`sum` is not NULL). esp_cuda_begin() has made room for it.
+ */
 template <class F>
-static int esp_launch_total(struct esp_cuda_rows *r, const F &f, float *out, double *result,
-                            const char *what)
+static int esp_cuda_total(struct esp_rows *rows, const F &f, float *out, double *sum,
+                          const char *what)
 {
-    struct esp_cuda_backend *b = esp_cuda_of(&r->base);
-    const int n = r->base.vocabulary, parts = (n + ESP_PART - 1) / ESP_PART;
+    struct esp_cuda_backend *b = esp_cuda_of(rows);
+    const struct esp_cuda_rows *r = esp_cuda_rows_of(rows);
+    const int n = rows->vocabulary, parts = esp_parts(n);
     const size_t shared = (size_t)(esp_chunks(n) + 1) * sizeof(double);
-    double *total = r->scratch->total;
+    double *total = r->scratch->total, *result = esp_cuda_promise(rows, 1, sum);
     ESP_LAUNCH((esp_total_kernel<F>), parts, ESP_TOTAL_THREADS, shared, b->stream, f, n, out,
                esp_cuda_work<double>(r), r->scratch->counter, total, result);
-    ESP_CUDA_LAUNCHED(b, what);
-    if (out && parts > 1) {
+    int status = esp_cuda_launch_status(b, what);
+    if (status == ESP_OK && out && parts > 1) {
         ESP_LAUNCH((esp_quotient_kernel<F>), parts, ESP_TOTAL_THREADS, 0, b->stream, f, n, out,
                    total);
-        ESP_CUDA_LAUNCHED(b, what);
+        status = esp_cuda_launch_status(b, what);
     }
-    return ESP_OK;
+    return sum ? esp_cuda_finish(rows, status, ESP_NOW) : status;
 }
 
 #endif

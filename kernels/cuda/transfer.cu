@@ -1,5 +1,4 @@
-/* transfer.cu - how calls on rows check what they are asked for, and how arguments and results
- * travel.
+/* transfer.cu - how arguments and results of calls on rows get to the device and back.
  *
  * Arguments are written to pinned memory. Kernels read a few bytes of them there, over the bus;
  * larger ones are copied to the device first. Kernels write results to pinned memory. So a call
@@ -19,7 +18,8 @@ void esp_cuda_transfer_close(struct esp_cuda_transfer *t)
     memset(t, 0, sizeof *t);
 }
 
-int esp_cuda_transfer_open(struct esp_cuda_backend *b, struct esp_cuda_transfer *t, size_t bytes)
+int esp_cuda_transfer_open(struct esp_cuda_backend *b, struct esp_cuda_transfer *t,
+                           size_t bytes)
 {
     struct esp_cuda_transfer fresh = {NULL, NULL, bytes, 0};
     cudaError_t result = cudaMallocHost(reinterpret_cast<void **>(&fresh.host), bytes);
@@ -39,24 +39,6 @@ int esp_cuda_transfer_open(struct esp_cuda_backend *b, struct esp_cuda_transfer 
 int esp_cuda_refuse(struct esp_rows *rows)
 {
     return esp_cuda_end(esp_cuda_of(rows), ESP_E_ARGUMENT);
-}
-
-bool esp_cuda_rows_exist(const struct esp_rows *rows, const int32_t *which, int count)
-{
-    if (count < 0)
-        return false;
-    for (int i = 0; i < count; i++)
-        if (which[i] < 0 || which[i] >= rows->capacity)
-            return false;
-    return true;
-}
-
-bool esp_cuda_rows_fit(const struct esp_rows *p, int p_row, const struct esp_rows *q, int q_row,
-                       const struct esp_rows *to, int to_row)
-{
-    return esp_cuda_rows_exist(p, &p_row, 1) && esp_cuda_rows_exist(q, &q_row, 1) &&
-           p->vocabulary == q->vocabulary &&
-           (!to || (to->vocabulary == p->vocabulary && esp_cuda_rows_exist(to, &to_row, 1)));
 }
 
 /* ------------------------------------------------------------------ a call */
@@ -104,7 +86,7 @@ int esp_cuda_ask(struct esp_rows *rows, const int32_t *which, int count, size_t 
                  const int32_t **asked)
 {
     *asked = NULL;
-    if (!esp_cuda_rows_exist(rows, which, count))
+    if (!esp_rows_exist(rows, which, count))
         return esp_cuda_refuse(rows);
     if (count == 0)
         return ESP_OK;

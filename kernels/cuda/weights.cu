@@ -1,6 +1,6 @@
 /* weights.cu - a model on the device: one allocation, filled through pinned memory.
  *
- * With a limit, layers that do not fit lie in pinned memory of the host, see stream.cu; the
+ * With a limit, layers that do not fit are in pinned memory of the host, see stream.cu. The
  * allocation then has two buffers for them.
  *
  * The tensors are read row by row, converted to bf16 (fp16 stays fp16), arranged as the kernels
@@ -23,8 +23,8 @@ struct source {
     int from;
 };
 
-/* Of the tensor `of`, which is stored transposed, many rows are read at a time: `rows` has those
- * from `first` on. */
+/* Rows from `first` on of the tensor `of`, which is stored transposed: many are read at a time.
+ */
 struct turned {
     const struct esp_tensor *of;
     struct esp_tensor rows;
@@ -32,21 +32,25 @@ struct turned {
     char *memory;
 };
 
+/* A walk over the model takes the memory of each tensor in turn. The first one goes no further,
+ * the second one also sends the tensors. */
 struct loader {
     struct esp_cuda_weights *w;
+    struct esp_cuda_arena arena;
+    bool sending;
     struct esp_cuda_backend *backend;
     esp_progress *progress;
     void *user;
     char *piece[2]; /* (piece_bytes) pinned */
     size_t piece_bytes;
-    float *wide; /* a row as floats */
+    float *wide;             /* a row as floats */
     struct turned turned[2]; /* gate and up take turns */
     int turned_last;
     char *tile_rows; /* 16 rows of a quantised matrix, in stored form */
     cudaEvent_t sent[2];
     int current;
     size_t filled, done;
-    char *to; /* where the current piece is copied to */
+    char *to;     /* where the current piece is copied to */
     int layer;    /* that is being sent, -1: none */
     bool on_host; /* a layer that is streamed */
     int status;
@@ -130,7 +134,7 @@ static void read_row(struct loader *l, const struct source *s, char *to, size_t 
 /* On the device and on the host. */
 static size_t all_bytes(const struct loader *l)
 {
-    return l->w->bytes + esp_cuda_stream_host_bytes(l->w->stream);
+    return l->w->base.bytes + esp_cuda_stream_host_bytes(l->w->stream);
 }
 
 static int send(struct loader *l)
@@ -177,49 +181,44 @@ static void end(struct loader *l)
         l->status = send(l);
 }
 
-/* A vector, padded with zeros. */
-static void send_values(struct loader *l, const float *to, const struct esp_tensor *t)
+typedef struct source find_source(const void *layer, int row);
+
+/* The source of a row; rows after the last one have none. */
+static struct source find_or_zero(find_source *find, const void *user, int row, int rows)
 {
-    const size_t padded = esp_cuda_pad(t->rows, ESP_CUDA_PAD);
-    if (!to || l->status < 0)
+    return row < rows ? find(user, row) : (struct source){NULL, NULL, -1};
+}
+
+/* `rows` floats, biases of what `find` gives, padded with zeros. */
+static void send_floats(struct loader *l, const float *to, int rows, size_t padded,
+                        find_source *find, const void *user)
+{
+    if (!l->sending || !to || l->status < 0)
         return;
     begin(l, to);
     for (size_t i = 0; i < padded && l->status == ESP_OK; i++) {
-        float value = i < (size_t)t->rows ? read_value(t, (int)i) : 0.0f;
+        const struct source s = find_or_zero(find, user, (int)i, rows);
+        const float value = s.from >= 0 && s.bias->data ? read_value(s.bias, s.from) : 0.0f;
         memcpy(room(l, 4), &value, 4);
     }
     end(l);
 }
 
-typedef struct source find_source(const void *layer, int row);
-
 static void send_bias(struct loader *l, const struct esp_cuda_matrix *m, find_source *find,
                       const void *user)
 {
-    if (!m->bias || l->status < 0)
-        return;
-    begin(l, m->bias);
-    for (size_t i = 0; i < esp_cuda_pad(m->rows, ESP_CUDA_TILE) && l->status == ESP_OK; i++) {
-        struct source s = {NULL, NULL, -1};
-        if (i < (size_t)m->rows)
-            s = find(user, (int)i);
-        float value = s.from >= 0 && s.bias->data ? read_value(s.bias, s.from) : 0.0f;
-        memcpy(room(l, 4), &value, 4);
-    }
-    end(l);
+    send_floats(l, m->bias, m->rows, esp_cuda_pad(m->rows, ESP_CUDA_TILE), find, user);
 }
 
 static void send_matrix(struct loader *l, const struct esp_cuda_matrix *m, find_source *find,
                         const void *user)
 {
     const size_t rows = esp_cuda_pad(m->rows, ESP_CUDA_TILE);
-    if (l->status < 0)
+    if (!l->sending || l->status < 0)
         return;
     begin(l, m->data);
     for (size_t i = 0; i < rows && l->status == ESP_OK; i++) {
-        struct source s = {NULL, NULL, -1};
-        if (i < (size_t)m->rows)
-            s = find(user, (int)i);
+        const struct source s = find_or_zero(find, user, (int)i, m->rows);
         char *to = room(l, m->stride * 2);
         if (l->status == ESP_OK)
             read_row(l, &s, to, m->stride);
@@ -228,12 +227,12 @@ static void send_matrix(struct loader *l, const struct esp_cuda_matrix *m, find_
     send_bias(l, m, find, user);
 }
 
-/* Tile by tile, see blocks.h. Rows behind the last one are zero. */
+/* Tile by tile, see blocks.h. Rows after the last one are zero. */
 static void send_blocks(struct loader *l, const struct esp_cuda_matrix *m,
                         const struct esp_tensor *tensor)
 {
     const size_t row_bytes = esp_dtype_row_bytes(m->dtype, m->columns);
-    if (l->status < 0)
+    if (!l->sending || l->status < 0)
         return;
     begin(l, m->data);
     for (int row = 0; row < m->rows && l->status == ESP_OK; row += ESP_CUDA_TILE) {
@@ -301,14 +300,13 @@ static void send_gated(struct loader *l, const struct esp_cuda_matrix *m,
     send_matrix(l, m, find_gated, pair);
 }
 
-/* Of the matrices of experts, that of number `i`. */
+/* Matrix `i` of the experts' matrices. */
 static struct esp_cuda_matrix matrix_of(const struct esp_cuda_matrix *all, int i)
 {
     struct esp_cuda_matrix m = *all;
     const size_t rows = i * esp_cuda_pad(m.rows, ESP_CUDA_TILE);
-    const size_t row_bytes = esp_dtype_quantised(m.dtype)
-                                 ? esp_dtype_row_bytes(m.dtype, m.columns)
-                                 : m.stride * 2;
+    const size_t row_bytes =
+        esp_dtype_quantised(m.dtype) ? esp_dtype_row_bytes(m.dtype, m.columns) : m.stride * 2;
     m.data = (const char *)m.data + rows * row_bytes;
     if (m.bias)
         m.bias += rows;
@@ -319,6 +317,8 @@ static struct esp_cuda_matrix matrix_of(const struct esp_cuda_matrix *all, int i
 static void send_router(struct loader *l, const float *to, const struct esp_tensor *router)
 {
     const size_t stride = esp_cuda_pad(router->columns, ESP_CUDA_PAD);
+    if (!l->sending || l->status < 0)
+        return;
     begin(l, to);
     for (int i = 0; i < router->rows && l->status == ESP_OK; i++) {
         float *row = (float *)room(l, stride * sizeof *row);
@@ -330,13 +330,108 @@ static void send_router(struct loader *l, const float *to, const struct esp_tens
     end(l);
 }
 
-static void send_experts(struct loader *l, const struct esp_layer *from,
-                         const struct esp_cuda_layer *to)
+/* ------------------------------------------------------------------ the layout */
+
+/* `count` matrices in a row, of experts. */
+static struct esp_cuda_matrix take_matrices(struct loader *l, int rows, int columns, bool bias,
+                                            int count)
 {
+    struct esp_cuda_matrix m = {
+        NULL, NULL, rows, columns, esp_cuda_pad(columns, ESP_CUDA_PAD), ESP_BF16, count};
+    const size_t padded = (size_t)count * esp_cuda_pad(rows, ESP_CUDA_TILE);
+    m.data = esp_cuda_take_bytes(&l->arena, padded * m.stride * 2);
+    if (bias)
+        m.bias = esp_cuda_take<float>(&l->arena, padded);
+    return m;
+}
+
+/* `count` tensors of one form as matrices: quantised like the tensors, or of 16 bits. */
+static struct esp_cuda_matrix take_tensors(struct loader *l, const struct esp_tensor *t,
+                                           const struct esp_tensor *bias, int count)
+{
+    if (!esp_dtype_quantised(t->dtype))
+        return take_matrices(l, t->rows, t->columns, bias && bias->data, count);
+    struct esp_cuda_matrix m = {NULL,     NULL, t->rows, t->columns, (size_t)t->columns,
+                                t->dtype, count};
+    const size_t padded = (size_t)count * esp_cuda_pad(t->rows, ESP_CUDA_TILE);
+    m.data = esp_cuda_take_bytes(&l->arena, padded * esp_dtype_row_bytes(t->dtype, t->columns));
+    if (bias && bias->data)
+        m.bias = esp_cuda_take<float>(&l->arena, padded);
+    return m;
+}
+
+bool esp_cuda_has_blocks(const struct esp_model_desc *d)
+{
+    bool any = esp_dtype_quantised(d->embedding.dtype) || esp_dtype_quantised(d->head.dtype);
+    for (int i = 0; i < d->layers && !any; i++) {
+        const struct esp_layer *l = &d->layer[i];
+        const struct esp_expert *e = l->router.data ? l->expert : NULL;
+        const struct esp_tensor *const matrices[] = {&l->query,
+                                                     &l->key,
+                                                     &l->value,
+                                                     &l->output,
+                                                     e ? &e->gate : &l->gate,
+                                                     e ? &e->up : &l->up,
+                                                     e ? &e->down : &l->down};
+        for (const struct esp_tensor *t : matrices)
+            any = any || (t->data && esp_dtype_quantised(t->dtype));
+    }
+    return any;
+}
+
+/* Of gate and up as one matrix. */
+static int up_rows(int ffn)
+{
+    return (int)(2 * esp_cuda_pad(ffn, ESP_CUDA_TILE / 2));
+}
+
+static int read_width(const struct esp_model_desc *d)
+{
+    return d->reads == ESP_READS_EAGLE3 ? 2 * d->hidden : d->hidden;
+}
+
+/* ------------------------------------------------------------------ the walk */
+
+static const float *put_vector(struct loader *l, const struct esp_tensor *t)
+{
+    if (!t->data)
+        return NULL;
+    const size_t padded = esp_cuda_pad(t->rows, ESP_CUDA_PAD);
+    const float *to = esp_cuda_take<float>(&l->arena, padded);
+    const struct esp_tensor *pair[] = {NULL, t};
+    send_floats(l, to, t->rows, padded, find_plain, pair);
+    return to;
+}
+
+static struct esp_cuda_matrix put_tensor(struct loader *l, const struct esp_tensor *t,
+                                         const struct esp_tensor *bias)
+{
+    const struct esp_cuda_matrix m = take_tensors(l, t, bias, 1);
+    send_plain(l, &m, t, bias);
+    return m;
+}
+
+#define PUT(name) to->name = put_tensor(l, &from->name, &from->name##_bias)
+
+/* All experts of a layer have the types and the biases of the first one (missing_for). */
+static void put_experts(struct loader *l, const struct esp_layer *from,
+                        struct esp_cuda_layer *to)
+{
+    const struct esp_model_desc *d = l->w->base.desc;
+    const struct esp_expert *e = &from->expert[0];
+    to->router = esp_cuda_take<float>(&l->arena, (size_t)d->experts *
+                                                     esp_cuda_pad(d->hidden, ESP_CUDA_PAD));
     send_router(l, to->router, &from->router);
-    send_values(l, to->router_bias, &from->router_bias);
-    for (int i = 0; i < l->w->desc->experts && l->status == ESP_OK; i++) {
-        const struct esp_expert *e = &from->expert[i];
+    to->router_bias = put_vector(l, &from->router_bias);
+    if (l->w->blocks) {
+        to->gate = take_tensors(l, &e->gate, &e->gate_bias, d->experts);
+        to->up = take_tensors(l, &e->up, &e->up_bias, d->experts);
+    } else {
+        to->up = take_matrices(l, up_rows(d->expert_ffn), d->hidden,
+                               e->up_bias.data || e->gate_bias.data, d->experts);
+    }
+    to->down = take_tensors(l, &e->down, &e->down_bias, d->experts);
+    for (int i = 0; i < d->experts && l->sending; i++, e++) {
         const struct esp_cuda_matrix up = matrix_of(&to->up, i), down = matrix_of(&to->down, i);
         if (l->w->blocks) {
             const struct esp_cuda_matrix gate = matrix_of(&to->gate, i);
@@ -349,271 +444,186 @@ static void send_experts(struct loader *l, const struct esp_layer *from,
     }
 }
 
-/* ------------------------------------------------------------------ the layout */
-
-/* `count` matrices one behind the other, of experts. */
-static struct esp_cuda_matrix take_matrices(struct esp_cuda_arena *arena, int rows, int columns,
-                                            bool bias, int count)
+/* All of layer `i` but its first norm. */
+static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
 {
-    struct esp_cuda_matrix m = {
-        NULL, NULL, rows, columns, esp_cuda_pad(columns, ESP_CUDA_PAD), ESP_BF16, count};
-    const size_t padded = (size_t)count * esp_cuda_pad(rows, ESP_CUDA_TILE);
-    m.data = esp_cuda_take(arena, padded * m.stride, 2);
-    if (bias)
-        m.bias = (const float *)esp_cuda_take(arena, padded, sizeof(float));
-    return m;
-}
-
-static struct esp_cuda_matrix take_matrix(struct esp_cuda_arena *arena, int rows, int columns,
-                                          bool bias)
-{
-    return take_matrices(arena, rows, columns, bias, 1);
-}
-
-/* A tensor as a matrix, or `count` of its form: quantised as it is stored, or of 16 bits. */
-static struct esp_cuda_matrix take_tensors(struct esp_cuda_arena *arena,
-                                           const struct esp_tensor *t,
-                                           const struct esp_tensor *bias, int count)
-{
-    if (!esp_dtype_quantised(t->dtype))
-        return take_matrices(arena, t->rows, t->columns, bias && bias->data, count);
-    struct esp_cuda_matrix m = {NULL,     NULL, t->rows, t->columns, (size_t)t->columns,
-                                t->dtype, count};
-    const size_t padded = (size_t)count * esp_cuda_pad(t->rows, ESP_CUDA_TILE);
-    m.data = esp_cuda_take(arena, padded, esp_dtype_row_bytes(t->dtype, t->columns));
-    if (bias && bias->data)
-        m.bias = (const float *)esp_cuda_take(arena, padded, sizeof(float));
-    return m;
-}
-
-static struct esp_cuda_matrix take_tensor(struct esp_cuda_arena *arena,
-                                          const struct esp_tensor *t,
-                                          const struct esp_tensor *bias)
-{
-    return take_tensors(arena, t, bias, 1);
-}
-
-static const float *take_vector(struct esp_cuda_arena *arena, const struct esp_tensor *t)
-{
-    return t->data ? (const float *)esp_cuda_take(arena, esp_cuda_pad(t->rows, ESP_CUDA_PAD),
-                                                  sizeof(float))
-                   : NULL;
-}
-
-bool esp_cuda_has_blocks(const struct esp_model_desc *d)
-{
-    bool any = esp_dtype_quantised(d->embedding.dtype) || esp_dtype_quantised(d->head.dtype);
-    for (int i = 0; i < d->layers && !any; i++) {
-        const struct esp_layer *l = &d->layer[i];
-        const struct esp_tensor *const matrices[] = {&l->query, &l->key, &l->value, &l->output,
-                                                     &l->gate,  &l->up,  &l->down};
-        for (const struct esp_tensor *t : matrices)
-            any = any || (t->data && esp_dtype_quantised(t->dtype));
-        const struct esp_expert *e = l->router.data ? l->expert : NULL;
-        any = any || (e && (esp_dtype_quantised(e->gate.dtype) ||
-                            esp_dtype_quantised(e->up.dtype) ||
-                            esp_dtype_quantised(e->down.dtype)));
-    }
-    return any;
-}
-
-static int up_rows(const struct esp_model_desc *d, int ffn)
-{
-    return esp_gated(d->activation) ? (int)(2 * esp_cuda_pad(ffn, ESP_CUDA_TILE / 2)) : ffn;
-}
-
-static int read_width(const struct esp_model_desc *d)
-{
-    return d->reads == ESP_READS_EAGLE3 ? 2 * d->hidden : d->hidden;
-}
-
-/* All experts of a layer have the types and the biases of the first one (missing_for). */
-static void take_experts(struct esp_cuda_arena *arena, const struct esp_model_desc *d,
-                         const struct esp_layer *from, struct esp_cuda_layer *l)
-{
-    const struct esp_expert *e = &from->expert[0];
-    const size_t experts = d->experts;
-    l->router = (const float *)esp_cuda_take(
-        arena, experts * esp_cuda_pad(d->hidden, ESP_CUDA_PAD), sizeof(float));
-    l->router_bias = take_vector(arena, &from->router_bias);
-    if (esp_cuda_has_blocks(d)) {
-        l->gate = take_tensors(arena, &e->gate, &e->gate_bias, d->experts);
-        l->up = take_tensors(arena, &e->up, &e->up_bias, d->experts);
+    const struct esp_model_desc *d = l->w->base.desc;
+    const struct esp_layer *from = &d->layer[i];
+    const bool gated = esp_gated(d->activation);
+    l->layer = i;
+#define X(name) to->name = put_vector(l, &from->name);
+    ESP_OTHER_VECTORS(X)
+#undef X
+    if (l->w->blocks) {
+        PUT(query);
+        PUT(key);
+        PUT(value);
     } else {
-        l->up = take_matrices(arena, up_rows(d, d->expert_ffn), d->hidden,
-                              e->up_bias.data || e->gate_bias.data, d->experts);
+        to->qkv = take_matrices(
+            l, (d->heads + 2 * d->kv_heads) * d->head_dim, read_width(d),
+            from->query_bias.data || from->key_bias.data || from->value_bias.data, 1);
+        send_matrix(l, &to->qkv, find_qkv, from);
     }
-    l->down = take_tensors(arena, &e->down, &e->down_bias, d->experts);
-}
-
-/* All of a layer but its first norm. */
-static void take_layer(struct esp_cuda_arena *arena, const struct esp_model_desc *d,
-                       const struct esp_layer *from, struct esp_cuda_layer *l)
-{
-    l->norm2 = take_vector(arena, &from->norm2);
-    l->norm2_bias = take_vector(arena, &from->norm2_bias);
-    l->norm_attended = take_vector(arena, &from->norm_attended);
-    l->norm_mlp = take_vector(arena, &from->norm_mlp);
-    l->query_norm = take_vector(arena, &from->query_norm);
-    l->key_norm = take_vector(arena, &from->key_norm);
-    l->sink_logit = take_vector(arena, &from->sink_logit);
-    if (esp_cuda_has_blocks(d)) {
-        l->query = take_tensor(arena, &from->query, &from->query_bias);
-        l->key = take_tensor(arena, &from->key, &from->key_bias);
-        l->value = take_tensor(arena, &from->value, &from->value_bias);
-        l->output = take_tensor(arena, &from->output, &from->output_bias);
-        if (from->router.data) {
-            take_experts(arena, d, from, l);
-            return;
-        }
-        if (esp_gated(d->activation))
-            l->gate = take_tensor(arena, &from->gate, &from->gate_bias);
-        l->up = take_tensor(arena, &from->up, &from->up_bias);
-        l->down = take_tensor(arena, &from->down, &from->down_bias);
-        return;
-    }
-    l->qkv = take_matrix(arena, (d->heads + 2 * d->kv_heads) * d->head_dim, read_width(d),
-                         from->query_bias.data || from->key_bias.data || from->value_bias.data);
-    l->output = take_matrix(arena, d->hidden, d->heads * d->head_dim, from->output_bias.data);
+    PUT(output);
     if (from->router.data) {
-        take_experts(arena, d, from, l);
+        put_experts(l, from, to);
         return;
     }
-    l->up = take_matrix(arena, up_rows(d, d->ffn), d->hidden,
-                        from->up_bias.data || from->gate_bias.data);
-    l->down = take_matrix(arena, d->hidden, d->ffn, from->down_bias.data);
+    if (gated && !l->w->blocks) {
+        to->up = take_matrices(l, up_rows(d->ffn), d->hidden,
+                               from->up_bias.data || from->gate_bias.data, 1);
+        send_gated(l, &to->up, &from->gate, &from->gate_bias, &from->up, &from->up_bias);
+    } else {
+        if (gated)
+            PUT(gate);
+        PUT(up);
+    }
+    PUT(down);
 }
 
-/* The frequencies of a rotation as a tensor, or one without data. */
-static struct esp_tensor frequencies_of(const struct esp_model_desc *d, const float *values)
+/* The row of the head for every token. */
+static void send_outputs(struct loader *l)
 {
+    const struct esp_model_desc *d = l->w->base.desc;
+    if (!l->sending || l->status < 0)
+        return;
+    begin(l, l->w->output_of);
+    for (int32_t token = 0, next = 0; token < d->vocabulary && l->status == ESP_OK; token++) {
+        const bool has = next < d->outputs && d->output_token[next] == token;
+        const int32_t output = has ? next++ : -1;
+        memcpy(room(l, sizeof output), &output, sizeof output);
+    }
+    end(l);
+}
+
+/* The frequencies of a rotation, or NULL. */
+static const float *put_frequencies(struct loader *l, const float *values)
+{
+    const int rotary = l->w->base.desc->rotary;
     struct esp_tensor t = {};
-    t.data = d->rotary > 1 ? values : NULL;
+    t.data = rotary > 1 ? values : NULL;
     t.dtype = ESP_F32;
-    t.rows = t.block = t.stride = d->rotary / 2;
+    t.rows = t.block = t.stride = rotary / 2;
     t.columns = 1;
-    return t;
-}
-
-static bool same(const struct esp_tensor *a, const struct esp_tensor *b)
-{
-    return a->data == b->data && a->source == b->source && a->offset == b->offset &&
-           a->dtype == b->dtype && a->block == b->block && a->stride == b->stride &&
-           a->paired == b->paired && a->stored_rows == b->stored_rows &&
-           a->stored_columns == b->stored_columns && a->divisor == b->divisor;
-}
-
-/* Is the embedding or the head that of the lender? */
-static bool lent(const struct esp_model_desc *d, const struct esp_tensor *t)
-{
-    const struct esp_cuda_weights *lender = (const struct esp_cuda_weights *)d->lender;
-    return lender && same(t, t == &d->head ? &lender->desc->head : &lender->desc->embedding);
+    return put_vector(l, &t);
 }
 
 /* What is not a layer, and the first norms of all layers: the layer before one makes its norm
  * (norm.h), when a streamed one has not come yet. */
-static void take_rest(struct esp_cuda_arena *arena, const struct esp_model_desc *d,
-                      struct esp_cuda_weights *w)
+static void put_rest(struct loader *l)
 {
-    w->norm_final = take_vector(arena, &d->norm_final);
-    w->norm_final_bias = take_vector(arena, &d->norm_final_bias);
-    for (int i = 0; i < d->layers; i++) {
-        const float *norm = take_vector(arena, &d->layer[i].norm1);
-        const float *bias = take_vector(arena, &d->layer[i].norm1_bias);
-        if (!w->layer) /* only counted */
-            continue;
-        w->layer[i].norm1 = norm;
-        w->layer[i].norm1_bias = bias;
-    }
+    struct esp_cuda_weights *w = l->w;
+    const struct esp_model_desc *d = w->base.desc;
     const struct esp_cuda_weights *lender = (const struct esp_cuda_weights *)d->lender;
-    const struct esp_tensor frequencies = frequencies_of(d, d->inverse_frequency);
-    const struct esp_tensor local = frequencies_of(d, d->local_inverse_frequency);
-    w->inverse_frequency = take_vector(arena, &frequencies);
-    w->local_inverse_frequency = take_vector(arena, &local);
-    if (d->position_embedding.data)
+    l->layer = -1;
+    w->norm_final = put_vector(l, &d->norm_final);
+    w->norm_final_bias = put_vector(l, &d->norm_final_bias);
+    for (int i = 0; i < d->layers; i++) {
+        struct esp_cuda_layer only_counted = {}, *to = w->layer ? &w->layer[i] : &only_counted;
+#define X(name) to->name = put_vector(l, &d->layer[i].name);
+        ESP_FIRST_NORM(X)
+#undef X
+    }
+    w->inverse_frequency = put_frequencies(l, d->inverse_frequency);
+    w->local_inverse_frequency = put_frequencies(l, d->local_inverse_frequency);
+    if (d->position_embedding.data) {
         w->position_embedding =
-            take_matrix(arena, d->position_embedding.rows, d->hidden, false);
-    w->norm_input = take_vector(arena, &d->norm_input);
+            take_matrices(l, d->position_embedding.rows, d->hidden, false, 1);
+        send_plain(l, &w->position_embedding, &d->position_embedding, NULL);
+    }
+    w->norm_input = put_vector(l, &d->norm_input);
     if (d->reads != ESP_READS_TOKENS)
-        w->fc = take_tensor(arena, &d->fc, &d->fc_bias);
-    if (d->output_token)
-        w->output_of = (const int32_t *)esp_cuda_take(arena, d->vocabulary, sizeof(int32_t));
-    w->embedding = lent(d, &d->embedding) ? lender->embedding
-                                          : take_tensor(arena, &d->embedding, NULL);
-    w->head = lent(d, &d->head)               ? lender->head
-              : same(&d->head, &d->embedding) ? w->embedding
-                                              : take_tensor(arena, &d->head, NULL);
+        w->fc = put_tensor(l, &d->fc, &d->fc_bias);
+    if (d->output_token) {
+        w->output_of = esp_cuda_take<int32_t>(&l->arena, d->vocabulary);
+        send_outputs(l);
+    }
+    w->embedding = esp_model_desc_lent(d, &d->embedding) ? lender->embedding
+                                                         : put_tensor(l, &d->embedding, NULL);
+    w->head = esp_model_desc_lent(d, &d->head)           ? lender->head
+              : esp_tensor_same(&d->head, &d->embedding) ? w->embedding
+                                                         : put_tensor(l, &d->head, NULL);
 }
 
-static size_t layer_bytes(const struct esp_model_desc *d, int i)
+static size_t layer_bytes(const struct loader *l, int i)
 {
-    struct esp_cuda_arena arena = {NULL, 0, true};
+    struct loader only = {};
     struct esp_cuda_layer layer = {};
-    take_layer(&arena, d, &d->layer[i], &layer);
-    return arena.used;
+    only.w = l->w;
+    put_layer(&only, i, &layer);
+    return only.arena.used;
 }
 
 /* Of the largest layer among `count` streamed ones. */
-static size_t buffer_bytes(const struct esp_model_desc *d, int count)
+static size_t buffer_bytes(const struct loader *l, int count)
 {
+    const int layers = l->w->base.desc->layers;
     size_t most = 0;
-    for (int i = 0; i < d->layers && count > 0; i++) {
-        const size_t bytes = esp_cuda_is_streamed(i, d->layers, count) ? layer_bytes(d, i) : 0;
+    for (int i = 0; i < layers && count > 0; i++) {
+        const size_t bytes = esp_layer_is_streamed(i, layers, count) ? layer_bytes(l, i) : 0;
         most = bytes > most ? bytes : most;
     }
     return most;
 }
 
-/* Lays the model out in the arena, with as many streamed layers as w->stream has. */
-static void lay_out(struct esp_cuda_arena *arena, const struct esp_model_desc *d,
-                    struct esp_cuda_weights *w, int count)
+/* The streamed layers, which begin where the buffers `first` and `second` do. */
+static void put_streamed(struct loader *l, int count, char *first, char *second)
 {
-    const size_t buffer = buffer_bytes(d, count);
-    take_rest(arena, d, w);
-    for (int i = 0; i < d->layers; i++)
-        if (!esp_cuda_is_streamed(i, d->layers, count))
-            take_layer(arena, d, &d->layer[i], &w->layer[i]);
+    struct esp_cuda_weights *w = l->w;
+    const int layers = w->base.desc->layers;
+    esp_cuda_stream_set_buffers(w->stream, first, second);
+    for (int i = 0; i < layers; i++) {
+        if (!esp_layer_is_streamed(i, layers, count))
+            continue;
+        if (!l->sending) {
+            struct esp_cuda_layer there = w->layer[i];
+            l->arena = {second, 0, true};
+            put_layer(l, i, &there);
+            esp_cuda_stream_put(w->stream, i, l->arena.used, &there);
+        }
+        l->arena = {first, 0, true};
+        put_layer(l, i, &w->layer[i]);
+    }
+}
+
+/* Walks over the model, `count` layers of which are streamed. Without l->w->layer it measures
+ * only. */
+static void walk(struct loader *l, int count)
+{
+    const int layers = l->w->base.desc->layers;
+    const size_t buffer = buffer_bytes(l, count);
+    put_rest(l);
+    for (int i = 0; i < layers; i++) {
+        struct esp_cuda_layer only_counted = {};
+        if (!esp_layer_is_streamed(i, layers, count))
+            put_layer(l, i, l->w->layer ? &l->w->layer[i] : &only_counted);
+    }
     if (count == 0)
         return;
-    char *first = (char *)esp_cuda_take(arena, buffer, 1);
-    char *second = (char *)esp_cuda_take(arena, buffer, 1);
-    esp_cuda_stream_set_buffers(w->stream, first, second);
-    for (int i = 0; i < d->layers; i++)
-        if (esp_cuda_is_streamed(i, d->layers, count)) {
-            struct esp_cuda_arena one = {first, 0, true}, two = {second, 0, true};
-            struct esp_cuda_layer there = w->layer[i];
-            take_layer(&two, d, &d->layer[i], &there);
-            take_layer(&one, d, &d->layer[i], &w->layer[i]);
-            esp_cuda_stream_put(w->stream, i, one.used, &there);
-        }
+    char *first = esp_cuda_take<char>(&l->arena, buffer);
+    char *second = esp_cuda_take<char>(&l->arena, buffer);
+    if (l->w->layer)
+        put_streamed(l, count, first, second);
 }
 
-/* Bytes on the device with `count` streamed layers. */
-static size_t measure(const struct esp_model_desc *d, int count)
-{
-    struct esp_cuda_weights w = {};
-    struct esp_cuda_arena arena = {NULL, 0, true};
-    take_rest(&arena, d, &w);
-    for (int i = 0; i < d->layers; i++)
-        if (!esp_cuda_is_streamed(i, d->layers, count))
-            arena.used += layer_bytes(d, i);
-    for (int i = 0; count > 0 && i < 2; i++)
-        esp_cuda_take(&arena, buffer_bytes(d, count), 1);
-    return arena.used;
-}
+/* ------------------------------------------------------------------ the limit */
 
 /* The fewest streamed layers with which the rest fits in the limit, or with which it takes
- * least. *bytes: what that takes. */
+ * least. *bytes: what that takes on the device. */
 static int fit(const struct esp_model_desc *d, size_t *bytes)
 {
-    const struct esp_memory_limit *limit = &d->limit;
-    const size_t left = limit->bytes > limit->others ? limit->bytes - limit->others : 0;
+    const size_t left = esp_memory_limit_left(&d->limit);
     int best = 0;
-    *bytes = measure(d, 0);
-    for (int count = 1; limit->bytes > 0 && *bytes > left && count <= d->layers; count++) {
-        const size_t now = measure(d, count);
-        if (now < *bytes) {
-            *bytes = now;
+    *bytes = SIZE_MAX;
+    for (int count = 0; count <= d->layers && (count == 0 || *bytes > left); count++) {
+        struct esp_cuda_weights w = {};
+        struct loader l = {};
+        w.base.desc = d;
+        w.blocks = esp_cuda_has_blocks(d);
+        l.w = &w;
+        walk(&l, count);
+        if (l.arena.used < *bytes) {
+            *bytes = l.arena.used;
             best = count;
         }
     }
@@ -629,128 +639,50 @@ size_t esp_cuda_weights_need(const struct esp_model_desc *desc)
 
 /* ------------------------------------------------------------------ opening */
 
-static void send_layer(struct loader *l, int i)
+static int send_model(struct loader *l, int streamed)
 {
-    const struct esp_layer *from = &l->w->desc->layer[i];
-    const struct esp_cuda_layer *to = &l->w->layer[i];
-    l->layer = i;
-    send_values(l, to->norm2, &from->norm2);
-    send_values(l, to->norm2_bias, &from->norm2_bias);
-    send_values(l, to->norm_attended, &from->norm_attended);
-    send_values(l, to->norm_mlp, &from->norm_mlp);
-    send_values(l, to->query_norm, &from->query_norm);
-    send_values(l, to->key_norm, &from->key_norm);
-    send_values(l, to->sink_logit, &from->sink_logit);
-    if (l->w->blocks) {
-        send_plain(l, &to->query, &from->query, &from->query_bias);
-        send_plain(l, &to->key, &from->key, &from->key_bias);
-        send_plain(l, &to->value, &from->value, &from->value_bias);
-    } else {
-        send_matrix(l, &to->qkv, find_qkv, from);
-    }
-    send_plain(l, &to->output, &from->output, &from->output_bias);
-    if (to->router) {
-        send_experts(l, from, to);
-        return;
-    }
-    if (to->gate.data)
-        send_plain(l, &to->gate, &from->gate, &from->gate_bias);
-    if (!l->w->blocks && esp_gated(l->w->desc->activation))
-        send_gated(l, &to->up, &from->gate, &from->gate_bias, &from->up, &from->up_bias);
-    else
-        send_plain(l, &to->up, &from->up, &from->up_bias);
-    send_plain(l, &to->down, &from->down, &from->down_bias);
-}
-
-/* The row of the head for every token. */
-static void send_outputs(struct loader *l)
-{
-    const struct esp_model_desc *d = l->w->desc;
-    if (!l->w->output_of || l->status < 0)
-        return;
-    begin(l, l->w->output_of);
-    for (int32_t token = 0, next = 0; token < d->vocabulary && l->status == ESP_OK; token++) {
-        const bool has = next < d->outputs && d->output_token[next] == token;
-        const int32_t output = has ? next++ : -1;
-        memcpy(room(l, sizeof output), &output, sizeof output);
-    }
-    end(l);
-}
-
-static int send_model(struct loader *l)
-{
-    struct esp_cuda_weights *w = l->w;
-    const struct esp_model_desc *d = w->desc;
-    const struct esp_tensor frequencies = frequencies_of(d, d->inverse_frequency);
-    const struct esp_tensor local = frequencies_of(d, d->local_inverse_frequency);
     for (int i = 0; i < 2; i++) {
         ESP_CUDA(l->backend, cudaMallocHost((void **)&l->piece[i], l->piece_bytes));
         ESP_CUDA(l->backend, cudaEventCreateWithFlags(&l->sent[i], cudaEventDisableTiming));
     }
-    send_values(l, w->norm_final, &d->norm_final);
-    send_values(l, w->norm_final_bias, &d->norm_final_bias);
-    for (int i = 0; i < d->layers; i++) {
-        send_values(l, w->layer[i].norm1, &d->layer[i].norm1);
-        send_values(l, w->layer[i].norm1_bias, &d->layer[i].norm1_bias);
-    }
-    send_values(l, w->norm_input, &d->norm_input);
-    send_values(l, w->inverse_frequency, &frequencies);
-    send_values(l, w->local_inverse_frequency, &local);
-    if (w->position_embedding.data)
-        send_plain(l, &w->position_embedding, &d->position_embedding, NULL);
-    if (w->fc.data)
-        send_plain(l, &w->fc, &d->fc, &d->fc_bias);
-    send_outputs(l);
-    if (!lent(d, &d->embedding))
-        send_plain(l, &w->embedding, &d->embedding, NULL);
-    if (!lent(d, &d->head) && w->head.data != w->embedding.data)
-        send_plain(l, &w->head, &d->head, NULL);
-    for (int i = 0; i < d->layers && l->status == ESP_OK; i++)
-        send_layer(l, i);
+    l->arena = {l->w->memory, 0, false};
+    l->sending = true;
+    walk(l, streamed);
     ESP_CUDA(l->backend, cudaStreamSynchronize(l->backend->stream));
-    if (l->status == ESP_OK && w->stream)
-        l->status = esp_cuda_stream_start(w->stream);
+    if (l->status == ESP_OK && l->w->stream)
+        l->status = esp_cuda_stream_start(l->w->stream);
     if (l->status == ESP_OK && l->progress &&
         !l->progress(l->user, "weights", all_bytes(l), all_bytes(l)))
         return ESP_E_CANCELLED;
     return l->status;
 }
 
-/* The longest row of any matrix. */
-static size_t widest(const struct esp_model_desc *d)
-{
-    const int values = d->heads * d->head_dim, most = d->hidden > d->ffn ? d->hidden : d->ffn;
-    const int read = read_width(d) > d->fc.columns ? read_width(d) : d->fc.columns;
-    const int other = values > read ? values : read, all = most > other ? most : other;
-    return (size_t)(all > d->expert_ffn ? all : d->expert_ffn);
-}
-
 static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
                 esp_progress *progress, void *user)
 {
-    const int streamed = fit(w->desc, &w->bytes);
+    const int streamed = fit(w->base.desc, &w->base.bytes);
     if (streamed > 0) {
-        w->stream = esp_cuda_stream_open(backend, w->desc->layers, streamed);
+        w->stream = esp_cuda_stream_open(backend, w->base.desc->layers, streamed);
         if (!w->stream)
             return ESP_E_MEMORY;
     }
-    ESP_CUDA(backend, cudaMalloc((void **)&w->memory, w->bytes));
-    struct esp_cuda_arena arena = {w->memory, 0, false};
-    lay_out(&arena, w->desc, w, streamed);
+    ESP_CUDA(backend, cudaMalloc((void **)&w->memory, w->base.bytes));
+    struct loader l = {};
+    l.w = w;
+    l.arena.base = w->memory;
+    walk(&l, streamed);
     int status = w->stream ? esp_cuda_stream_pin(w->stream) : ESP_OK;
     if (status < 0)
         return status;
-    struct loader l = {};
-    l.w = w;
     l.backend = backend;
-    l.layer = -1;
     l.progress = progress;
     l.user = user;
-    l.piece_bytes = w->bytes < (size_t)PIECE ? w->bytes : (size_t)PIECE;
+    l.piece_bytes = w->base.bytes < (size_t)PIECE ? w->base.bytes : (size_t)PIECE;
     /* 16 rows of the widest type take less than 64 bytes a column. */
-    l.wide = (float *)malloc(widest(w->desc) * sizeof *l.wide);
-    l.tile_rows = (char *)malloc(widest(w->desc) * ESP_CUDA_TILE * sizeof *l.wide);
-    status = l.wide && l.tile_rows ? send_model(&l) : ESP_E_MEMORY;
+    l.wide = (float *)malloc((size_t)esp_model_desc_widest(w->base.desc) * sizeof *l.wide);
+    l.tile_rows = (char *)malloc((size_t)esp_model_desc_widest(w->base.desc) * ESP_CUDA_TILE *
+                                 sizeof *l.wide);
+    status = l.wide && l.tile_rows ? send_model(&l, streamed) : ESP_E_MEMORY;
     free(l.wide);
     free(l.turned[0].memory);
     free(l.turned[1].memory);
@@ -763,7 +695,7 @@ static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
     return status;
 }
 
-/* Do the matrices lie on the device in one form? */
+/* Do the matrices have the same form on the device? */
 static bool alike(const struct esp_tensor *a, const struct esp_tensor *b)
 {
     return a->dtype == b->dtype ||
@@ -775,8 +707,8 @@ static bool same_bias(const struct esp_tensor *a, const struct esp_tensor *b)
     return (a->data == NULL) == (b->data == NULL);
 }
 
-/* What this backend does not compute of the model, or NULL. Files have the experts of a layer in
- * one tensor or in one type, so there is only that. */
+/* What this backend cannot compute of the model, or NULL. In files the experts of a layer are
+ * one tensor or have one type, so nothing else is supported. */
 static const char *missing_for(const struct esp_model_desc *d)
 {
     if (d->experts > ESP_CUDA_EXPERTS || d->experts_used > ESP_CUDA_EXPERTS_USED)
@@ -812,7 +744,7 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
                         "heads of %d values are wider than the %d that --backend cuda can do; "
                         "use --backend cpu",
                         desc->head_dim, WIDEST_HEAD);
-    const size_t row = esp_cuda_pad(widest(desc), ESP_CUDA_PAD);
+    const size_t row = esp_cuda_pad(esp_model_desc_widest(desc), ESP_CUDA_PAD);
     if ((esp_cuda_has_blocks(desc) ? 2 * ESP_CUDA_TILE * row : 4 * row) > PIECE)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "a model of hidden size %d is wider than --backend cuda can load; use "
@@ -827,7 +759,7 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
     }
     esp_cuda_enter(backend);
     w->base.backend = backend;
-    w->desc = desc;
+    w->base.desc = desc;
     w->blocks = esp_cuda_has_blocks(desc);
     w->half = desc->lender
                   ? ((const struct esp_cuda_weights *)desc->lender)->half
@@ -861,17 +793,12 @@ void esp_cuda_weights_close(struct esp_weights *weights)
     free(w);
 }
 
-size_t esp_cuda_weights_bytes(const struct esp_weights *weights)
-{
-    return ((const struct esp_cuda_weights *)weights)->bytes;
-}
-
 bool esp_cuda_weights_streamed(const struct esp_weights *weights, struct esp_streamed *streamed)
 {
     const struct esp_cuda_weights *w = (const struct esp_cuda_weights *)weights;
     if (!w->stream)
         return false;
     esp_cuda_stream_count(w->stream, streamed);
-    streamed->resident_bytes = w->bytes;
+    streamed->resident_bytes = w->base.bytes;
     return true;
 }

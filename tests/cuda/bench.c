@@ -253,7 +253,7 @@ static double pass_seconds(struct esp_session *s, int rows)
 static double pass_bytes(const struct esp_engine *e)
 {
     const struct esp_model_desc *d = &e->target->desc;
-    double bytes = (double)e->backend->ops->weights_bytes(e->target_weights);
+    double bytes = (double)e->target_weights->bytes;
     if (d->head.data != d->embedding.data)
         bytes -= 2.0 * d->vocabulary * d->hidden;
     return bytes;
@@ -263,10 +263,9 @@ static double pass_bytes(const struct esp_engine *e)
 static double rows_share(const struct esp_engine *engine, const struct esp_session *session)
 {
     const struct esp_backend_ops *ops = engine->backend->ops;
-    double plain = (double)ops->weights_bytes(engine->target_weights) +
-                   (double)ops->cache_bytes(session->target.cache);
-    double drafting = (double)ops->weights_bytes(engine->draft_weights) +
-                      (double)ops->cache_bytes(session->draft_cache.cache);
+    double plain = (double)engine->target_weights->bytes + (double)session->target.cache->bytes;
+    double drafting =
+        (double)engine->draft_weights->bytes + (double)session->draft_cache.cache->bytes;
     return 2.0 * (double)ops->rows_need(session->p->capacity, session->p->vocabulary) /
            (plain + drafting);
 }

@@ -199,7 +199,7 @@ static void check_model(const char *name, const char *isa, int threads, int more
     CHECK(s.resident == (more > 0 ? s.resident : 0) && s.pass_bytes > 0, "%s: %d of %d layers",
           name, s.resident, s.layers);
     CHECK(s.resident_bytes <= limit + limit * (size_t)more / 100 &&
-              s.resident_bytes == streamed.backend->ops->weights_bytes(streamed.weights),
+              s.resident_bytes == streamed.weights->bytes,
           "%s: %zu bytes, limit %zu", name, s.resident_bytes, limit);
     open_rest(&resident);
     open_rest(&streamed);
@@ -316,7 +316,7 @@ TEST(as_many_layers_stay_as_fit)
     int before = -1;
     make(&resident);
     open_made(&resident, 0);
-    const size_t all = esp_cpu_weights_bytes(resident.runner.weights);
+    const size_t all = resident.runner.weights->bytes;
     for (size_t limit = 1; limit < all; limit = limit == 1 ? all / 2 : limit + all / 9) {
         make(&streamed);
         open_made(&streamed, limit);

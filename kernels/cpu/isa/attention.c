@@ -241,27 +241,29 @@ V16 void value_rows(const struct esp_attention *a, const float *normaliser, int 
         value_tile(a, normaliser, query, m, vector, 1);
 }
 
+/* Runs f(.., m) with the number of queries as a constant. */
+#define CASE(m, f, ...)                                                                        \
+    case m:                                                                                    \
+        f(__VA_ARGS__, m);                                                                     \
+        break;
+#define SWITCH(m, ...)                                                                         \
+    switch (m) {                                                                               \
+        CASE(1, __VA_ARGS__)                                                                   \
+        CASE(2, __VA_ARGS__)                                                                   \
+        MORE_CASES(__VA_ARGS__)                                                                \
+    }
+#if ESP_SIMD == 3
+#define MORE_CASES(...) CASE(3, __VA_ARGS__) CASE(4, __VA_ARGS__)
+#else
+#define MORE_CASES(...)
+#endif
+
 void ISA(attention)(const struct esp_attention *a)
 {
     float normaliser[ESP_QUERIES];
     for (int query = 0, m; query < a->queries; query += m) {
         m = a->queries - query < TILE_QUERIES ? a->queries - query : TILE_QUERIES;
-        switch (m) {
-        case 1:
-            score_rows(a, query, 1);
-            break;
-        case 2:
-            score_rows(a, query, 2);
-            break;
-#if ESP_SIMD == 3
-        case 3:
-            score_rows(a, query, 3);
-            break;
-        case 4:
-            score_rows(a, query, 4);
-            break;
-#endif
-        }
+        SWITCH(m, score_rows, a, query)
     }
     for (int i = 0; i < a->queries; i++) {
         if (a->for_sinks[i])
@@ -270,21 +272,6 @@ void ISA(attention)(const struct esp_attention *a)
     }
     for (int query = 0, m; query < a->queries; query += m) {
         m = a->queries - query < TILE_QUERIES ? a->queries - query : TILE_QUERIES;
-        switch (m) {
-        case 1:
-            value_rows(a, normaliser, query, 1);
-            break;
-        case 2:
-            value_rows(a, normaliser, query, 2);
-            break;
-#if ESP_SIMD == 3
-        case 3:
-            value_rows(a, normaliser, query, 3);
-            break;
-        case 4:
-            value_rows(a, normaliser, query, 4);
-            break;
-#endif
-        }
+        SWITCH(m, value_rows, a, normaliser, query)
     }
 }

@@ -419,6 +419,16 @@ V16 void load_scaled_nibbles(struct unpacked *u, const char *p, const int before
     UNROLL for (int half = 0; half < 2; half++) u->scale[half] = halves(p, 0, half);
 }
 
+/* The weights' places in a table become the weights. */
+V16 void look_up_weights(struct unpacked *u, const uint8_t table[16])
+{
+    UNROLL for (int half = 0; half < 2; half++)
+    {
+        UNROLL for (int g = 0; g < GROUPS; g++) u->w[half][g] =
+            b64_look_up(table, u->w[half][g]);
+    }
+}
+
 V16 void block_Q4_0(const struct tile *t, const char *p, int block, const struct way way)
 {
     struct unpacked u;
@@ -448,10 +458,7 @@ V16 void block_IQ4_NL(const struct tile *t, const char *p, int block, const stru
     struct unpacked u;
     call_ahead(p, PANEL_IQ4_NL);
     load_scaled_nibbles(&u, p, LINE);
-    UNROLL for (int half = 0; half < 2; half++)
-    {
-        UNROLL for (int g = 0; g < GROUPS; g++) u.w[half][g] = b64_look_up(table, u.w[half][g]);
-    }
+    look_up_weights(&u, table);
     add_block(&u, LESS_128, t, block, way);
 }
 
@@ -463,11 +470,9 @@ V16 void block_MXFP4(const struct tile *t, const char *p, int block, const struc
     struct unpacked u;
     call_ahead(p, PANEL_MXFP4);
     load_nibbles(&u, p, HALF);
-    UNROLL for (int half = 0; half < 2; half++)
-    {
-        u.scale[half] = v16_load_half_powers(p + half * ESP_LANES);
-        UNROLL for (int g = 0; g < GROUPS; g++) u.w[half][g] = b64_look_up(table, u.w[half][g]);
-    }
+    look_up_weights(&u, table);
+    UNROLL for (int half = 0; half < 2; half++) u.scale[half] =
+        v16_load_half_powers(p + half * ESP_LANES);
     add_block(&u, LESS_16, t, block, way);
 }
 

@@ -57,113 +57,177 @@ enum {
 #if ESP_SIMD == 3
 
 struct b64 {
-    __m512i v;
+    REG v;
 };
 struct s16 {
-    __m512i v;
+    REG v;
 };
+
+#define AND _mm512_and_si512
+#define OR _mm512_or_si512
+#define XOR _mm512_xor_si512
+#define LOAD _mm512_loadu_si512
+#define LOAD_BYTES _mm_loadu_si128
+#define AS_FLOATS _mm512_castsi512_ps
+#define COPIES(p) _mm512_broadcast_i32x4(_mm_loadu_si128(p))
+
+/* 16 in every byte in which bit `which` of `bits` is set. */
+V16_VALUE REG fifth_of(REG bits, int which)
+{
+    const __mmask64 set = _mm512_test_epi8_mask(bits, _mm512_set1_epi8((char)(1 << which)));
+    return _mm512_maskz_mov_epi8(set, _mm512_set1_epi8(16));
+}
+
+#elif ESP_SIMD == 2
+
+struct b64 {
+    REG a, b; /* outputs 0-7, 8-15 */
+};
+struct s16 {
+    REG a, b;
+};
+
+#define AND _mm256_and_si256
+#define OR _mm256_or_si256
+#define XOR _mm256_xor_si256
+#define LOAD _mm256_loadu_si256
+#define LOAD_BYTES _mm_loadl_epi64
+#define AS_FLOATS _mm256_castsi256_ps
+#define COPIES(p) _mm256_broadcastsi128_si256(_mm_loadu_si128(p))
+
+V16_VALUE REG fifth_of(REG bits, int which)
+{
+    const __m256i mask = _mm256_set1_epi8((char)(1 << which));
+    const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(bits, mask), mask);
+    return _mm256_and_si256(set, _mm256_set1_epi8(16));
+}
+
+#endif
+
+#if ESP_SIMD > 1
 
 V16 struct b64 b64_load(const void *p)
 {
-    return (struct b64){_mm512_loadu_si512(p)};
+    return EACH_AT(b64, LOAD, p, sizeof(REG));
 }
 
-V16_VALUE __m512i b64_shift_words(__m512i v, const int shift){
-    B64_SHIFTS(shift, _mm512_slli_epi16, _mm512_srli_epi16, v)}
+V16_VALUE REG shift_words(REG v,
+                          const int shift){B64_SHIFTS(shift, MM(slli_epi16), MM(srli_epi16), v)}
 
-V16_VALUE struct b64 b64_shift_and(struct b64 a, const int shift, const int mask)
+V16_VALUE REG shift_and(REG v, const int shift, const int mask)
 {
-    __m512i v = b64_shift_words(a.v, shift);
-    return (struct b64){_mm512_and_si512(v, _mm512_set1_epi8((char)mask))};
+    return AND(shift_words(v, shift), MM(set1_epi8)((char)mask));
 }
 
-V16_VALUE struct b64 b64_or(struct b64 a, struct b64 b)
+V16_VALUE struct b64 b64_shift_and(struct b64 x, const int shift, const int mask)
 {
-    return (struct b64){_mm512_or_si512(a.v, b.v)};
+    return EACH_WITH(b64, shift_and, x, shift, mask);
 }
 
-/* Sets bit 4 of every byte of `a` if bit `which` of the same byte of `bits` is set. */
-V16 struct b64 b64_set_fifth(struct b64 a, struct b64 bits, int which)
+V16_VALUE struct b64 b64_or(struct b64 x, struct b64 y)
 {
-    const __mmask64 set = _mm512_test_epi8_mask(bits.v, _mm512_set1_epi8((char)(1 << which)));
-    return (struct b64){_mm512_or_si512(a.v, _mm512_maskz_mov_epi8(set, _mm512_set1_epi8(16)))};
+    return EACH_TWO(b64, OR, x, y);
 }
 
-V16_VALUE struct b64 b64_flip_signs(struct b64 a)
+/* Sets bit 4 of every byte of `x` if bit `which` of the same byte of `bits` is set. */
+V16_VALUE struct b64 b64_set_fifth(struct b64 x, struct b64 bits, int which)
 {
-    return (struct b64){_mm512_xor_si512(a.v, _mm512_set1_epi8((char)0x80))};
+    return b64_or(x, EACH_WITH(b64, fifth_of, bits, which));
 }
 
-V16 struct b64 b64_look_up(const uint8_t table[16], struct b64 a)
+V16_VALUE struct b64 b64_flip_signs(struct b64 x)
 {
-    __m512i t = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)table));
-    return (struct b64){_mm512_shuffle_epi8(t, a.v)};
+    return EACH_WITH(b64, XOR, x, MM(set1_epi8)((char)0x80));
+}
+
+V16_VALUE REG look_up(REG places, REG table)
+{
+    return MM(shuffle_epi8)(table, places);
+}
+
+V16 struct b64 b64_look_up(const uint8_t table[16], struct b64 x)
+{
+    const REG copies = COPIES((const void *)table);
+    return EACH_WITH(b64, look_up, x, copies);
+}
+
+V16_VALUE REG spread(REG v, const int group)
+{
+    REG four = MM(srlv_epi32)(v, MM(set1_epi32)(4 * group));
+    four = AND(four, MM(set1_epi32)(15));
+    four = MM(mullo_epi32)(four, MM(set1_epi32)(0x02040810));
+    return AND(four, MM(set1_epi32)(0x10101010));
 }
 
 /* Bits 4 group..4 group + 3 of lane j to bit 4 of the lane's four bytes. */
-V16_VALUE struct b64 b64_spread(struct s16 a, const int group)
+V16_VALUE struct b64 b64_spread(struct s16 x, const int group)
 {
-    __m512i four = _mm512_srlv_epi32(a.v, _mm512_set1_epi32(4 * group));
-    four = _mm512_and_si512(four, _mm512_set1_epi32(15));
-    four = _mm512_mullo_epi32(four, _mm512_set1_epi32(0x02040810));
-    return (struct b64){_mm512_and_si512(four, _mm512_set1_epi32(0x10101010))};
+    return EACH_WITH(b64, spread, x, group);
 }
 
 V16 struct s16 s16_load(const void *p)
 {
-    return (struct s16){_mm512_loadu_si512(p)};
+    return EACH_AT(s16, LOAD, p, sizeof(REG));
 }
 
 V16_VALUE struct s16 s16_set(int32_t x)
 {
-    return (struct s16){_mm512_set1_epi32(x)};
+    return EACH_SAME(s16, MM(set1_epi32)(x));
 }
 
-V16_VALUE struct s16 s16_and(struct s16 a, uint32_t mask)
+V16_VALUE struct s16 s16_add(struct s16 x, struct s16 y)
 {
-    return (struct s16){_mm512_and_si512(a.v, _mm512_set1_epi32((int)mask))};
+    return EACH_TWO(s16, MM(add_epi32), x, y);
 }
 
-V16_VALUE struct s16 s16_or(struct s16 a, struct s16 b)
+V16_VALUE struct s16 s16_times_256(struct s16 x)
 {
-    return (struct s16){_mm512_or_si512(a.v, b.v)};
+    return EACH_WITH(s16, MM(slli_epi32), x, 8);
 }
 
-V16_VALUE struct s16 s16_shift_right(struct s16 a, const int n)
+V16_VALUE struct s16 s16_and(struct s16 x, uint32_t mask)
 {
-    return (struct s16){_mm512_srlv_epi32(a.v, _mm512_set1_epi32(n))};
+    return EACH_WITH(s16, AND, x, MM(set1_epi32)((int)mask));
+}
+
+V16_VALUE struct s16 s16_or(struct s16 x, struct s16 y)
+{
+    return EACH_TWO(s16, OR, x, y);
+}
+
+V16_VALUE struct s16 s16_shift_right(struct s16 x, const int n)
+{
+    return EACH_WITH(s16, MM(srlv_epi32), x, MM(set1_epi32)(n));
+}
+
+V16_VALUE REG signed_byte(REG v, const int k)
+{
+    const REG high = MM(sllv_epi32)(v, MM(set1_epi32)(24 - 8 * k));
+    return MM(srav_epi32)(high, MM(set1_epi32)(24));
 }
 
 /* Byte k of each lane as a signed number. */
-V16_VALUE struct s16 s16_signed_byte(struct s16 a, const int k)
+V16_VALUE struct s16 s16_signed_byte(struct s16 x, const int k)
 {
-    __m512i high = _mm512_sllv_epi32(a.v, _mm512_set1_epi32(24 - 8 * k));
-    return (struct s16){_mm512_srav_epi32(high, _mm512_set1_epi32(24))};
+    return EACH_WITH(s16, signed_byte, x, k);
 }
 
-V16_VALUE struct v16 s16_to_float(struct s16 a)
+V16_VALUE struct v16 s16_to_float(struct s16 x)
 {
-    return (struct v16){_mm512_cvtepi32_ps(a.v)};
+    return EACH(v16, MM(cvtepi32_ps), x);
+}
+
+V16 FLOATS half_powers(const void *p)
+{
+    const REG e = MM(cvtepu8_epi32)(LOAD_BYTES(p)), one = MM(set1_epi32)(1);
+    const REG low = MM(sllv_epi32)(MM(set1_epi32)(0x200000), MM(min_epu32)(e, one));
+    return AS_FLOATS(MM(max_epi32)(MM(slli_epi32)(MM(sub_epi32)(e, one), 23), low));
 }
 
 /* 2^(e - 128) of sixteen bytes e; see half_power() in kernels/dtype.c. */
 V16 struct v16 v16_load_half_powers(const void *p)
 {
-    const __m512i e = _mm512_cvtepu8_epi32(_mm_loadu_si128(p));
-    const __m512i low = _mm512_sllv_epi32(_mm512_set1_epi32(0x200000),
-                                          _mm512_min_epu32(e, _mm512_set1_epi32(1)));
-    const __m512i power = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
-    return (struct v16){_mm512_castsi512_ps(_mm512_max_epi32(power, low))};
-}
-
-V16_VALUE struct s16 s16_add(struct s16 a, struct s16 b)
-{
-    return (struct s16){_mm512_add_epi32(a.v, b.v)};
-}
-
-V16_VALUE struct s16 s16_times_256(struct s16 a)
-{
-    return (struct s16){_mm512_slli_epi32(a.v, 8)};
+    return EACH_AT(v16, half_powers, p, 8);
 }
 
 #ifdef ESP_VNNI
@@ -212,223 +276,59 @@ V16 void s8_dots(struct s16 sum[][2], const struct b64 w[2][GROUPS], const int f
 
 #else
 
-V16_VALUE __m512i dot_8(__m512i w, __m512i x, const bool narrow)
+V16_VALUE REG dot_8(REG w, REG x, const bool narrow)
 {
     if (narrow)
-        return _mm512_madd_epi16(_mm512_maddubs_epi16(w, x), _mm512_set1_epi16(1));
-    const __m512i even = _mm512_srai_epi16(_mm512_slli_epi16(x, 8), 8);
-    const __m512i a = _mm512_madd_epi16(_mm512_and_si512(w, _mm512_set1_epi16(255)), even);
-    const __m512i b = _mm512_madd_epi16(_mm512_srli_epi16(w, 8), _mm512_srai_epi16(x, 8));
-    return _mm512_add_epi32(a, b);
+        return MM(madd_epi16)(MM(maddubs_epi16)(w, x), MM(set1_epi16)(1));
+    const REG even = MM(srai_epi16)(MM(slli_epi16)(x, 8), 8);
+    const REG a = MM(madd_epi16)(AND(w, MM(set1_epi16)(255)), even);
+    const REG b = MM(madd_epi16)(MM(srli_epi16)(w, 8), MM(srai_epi16)(x, 8));
+    return MM(add_epi32)(a, b);
 }
 
 V16 struct s16 s8_dot(struct s16 before, const struct b64 *w, const int from, const int to,
                       const struct esp_cut *x, const bool narrow)
 {
-    __m512i sum = before.v;
+    struct s16 sum = before;
     UNROLL for (int g = from; g < to; g++)
     {
         int32_t four;
         memcpy(&four, (const int8_t *)x->x + 4 * g, sizeof four);
-        sum = _mm512_add_epi32(sum, dot_8(w[g].v, _mm512_set1_epi32(four), narrow));
+        const REG columns = MM(set1_epi32)(four);
+        sum = s16_add(sum, EACH_WITH(s16, dot_8, w[g], columns, narrow));
     }
-    return (struct s16){sum};
+    return sum;
+}
+
+/* The products with the even columns of four, or with the odd ones. */
+V16_VALUE REG dot_even(REG w, REG x)
+{
+    return MM(madd_epi16)(AND(w, MM(set1_epi16)(255)), x);
+}
+
+V16_VALUE REG dot_odd(REG w, REG x)
+{
+    return MM(madd_epi16)(MM(srli_epi16)(w, 8), x);
 }
 
 V16 struct s16 s16_dot(struct s16 before, const struct b64 *w, const int from, const int to,
                        const struct esp_cut *x)
 {
-    const __m512i low = _mm512_set1_epi16(255);
-    __m512i sum = before.v;
-    UNROLL for (int g = from; g < to; g++)
-    {
-        int32_t even, odd;
-        memcpy(&even, x->x + 4 * g, sizeof even);
-        memcpy(&odd, x->x + 4 * g + 2, sizeof odd);
-        __m512i a = _mm512_madd_epi16(_mm512_and_si512(w[g].v, low), _mm512_set1_epi32(even));
-        __m512i b = _mm512_madd_epi16(_mm512_srli_epi16(w[g].v, 8), _mm512_set1_epi32(odd));
-        sum = _mm512_add_epi32(sum, _mm512_add_epi32(a, b));
-    }
-    return (struct s16){sum};
-}
-
-#endif
-
-#elif ESP_SIMD == 2
-
-struct b64 {
-    __m256i a, b; /* outputs 0-7, 8-15 */
-};
-struct s16 {
-    __m256i a, b;
-};
-
-V16 struct b64 b64_load(const void *p)
-{
-    const __m256i *q = p;
-    return (struct b64){_mm256_loadu_si256(q), _mm256_loadu_si256(q + 1)};
-}
-
-V16_VALUE __m256i b64_shift_words(__m256i v, const int shift){
-    B64_SHIFTS(shift, _mm256_slli_epi16, _mm256_srli_epi16, v)}
-
-V16_VALUE struct b64 b64_shift_and(struct b64 x, const int shift, const int mask)
-{
-    const __m256i m = _mm256_set1_epi8((char)mask);
-    return (struct b64){_mm256_and_si256(b64_shift_words(x.a, shift), m),
-                        _mm256_and_si256(b64_shift_words(x.b, shift), m)};
-}
-
-V16_VALUE struct b64 b64_or(struct b64 x, struct b64 y)
-{
-    return (struct b64){_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};
-}
-
-V16_VALUE __m256i fifth_of(__m256i bits, int which)
-{
-    const __m256i mask = _mm256_set1_epi8((char)(1 << which));
-    const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(bits, mask), mask);
-    return _mm256_and_si256(set, _mm256_set1_epi8(16));
-}
-
-V16_VALUE struct b64 b64_set_fifth(struct b64 x, struct b64 bits, int which)
-{
-    return (struct b64){_mm256_or_si256(x.a, fifth_of(bits.a, which)),
-                        _mm256_or_si256(x.b, fifth_of(bits.b, which))};
-}
-
-V16_VALUE struct b64 b64_flip_signs(struct b64 x)
-{
-    const __m256i sign = _mm256_set1_epi8((char)0x80);
-    return (struct b64){_mm256_xor_si256(x.a, sign), _mm256_xor_si256(x.b, sign)};
-}
-
-V16 struct b64 b64_look_up(const uint8_t table[16], struct b64 x)
-{
-    __m256i t = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)table));
-    return (struct b64){_mm256_shuffle_epi8(t, x.a), _mm256_shuffle_epi8(t, x.b)};
-}
-
-V16_VALUE __m256i spread_8(__m256i v, const int group)
-{
-    __m256i four = _mm256_srlv_epi32(v, _mm256_set1_epi32(4 * group));
-    four = _mm256_and_si256(four, _mm256_set1_epi32(15));
-    four = _mm256_mullo_epi32(four, _mm256_set1_epi32(0x02040810));
-    return _mm256_and_si256(four, _mm256_set1_epi32(0x10101010));
-}
-
-V16_VALUE struct b64 b64_spread(struct s16 x, const int group)
-{
-    return (struct b64){spread_8(x.a, group), spread_8(x.b, group)};
-}
-
-V16 struct s16 s16_load(const void *p)
-{
-    const __m256i *q = p;
-    return (struct s16){_mm256_loadu_si256(q), _mm256_loadu_si256(q + 1)};
-}
-
-V16_VALUE struct s16 s16_set(int32_t x)
-{
-    return (struct s16){_mm256_set1_epi32(x), _mm256_set1_epi32(x)};
-}
-
-V16_VALUE struct s16 s16_add(struct s16 x, struct s16 y)
-{
-    return (struct s16){_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)};
-}
-
-V16_VALUE struct s16 s16_times_256(struct s16 x)
-{
-    return (struct s16){_mm256_slli_epi32(x.a, 8), _mm256_slli_epi32(x.b, 8)};
-}
-
-V16_VALUE struct s16 s16_and(struct s16 x, uint32_t mask)
-{
-    const __m256i m = _mm256_set1_epi32((int)mask);
-    return (struct s16){_mm256_and_si256(x.a, m), _mm256_and_si256(x.b, m)};
-}
-
-V16_VALUE struct s16 s16_or(struct s16 x, struct s16 y)
-{
-    return (struct s16){_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};
-}
-
-V16_VALUE struct s16 s16_shift_right(struct s16 x, const int n)
-{
-    const __m256i count = _mm256_set1_epi32(n);
-    return (struct s16){_mm256_srlv_epi32(x.a, count), _mm256_srlv_epi32(x.b, count)};
-}
-
-V16_VALUE struct s16 s16_signed_byte(struct s16 x, const int k)
-{
-    const __m256i up = _mm256_set1_epi32(24 - 8 * k), down = _mm256_set1_epi32(24);
-    return (struct s16){_mm256_srav_epi32(_mm256_sllv_epi32(x.a, up), down),
-                        _mm256_srav_epi32(_mm256_sllv_epi32(x.b, up), down)};
-}
-
-V16_VALUE struct v16 s16_to_float(struct s16 x)
-{
-    return (struct v16){_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)};
-}
-
-V16 __m256 half_powers_8(const void *p)
-{
-    const __m256i e = _mm256_cvtepu8_epi32(_mm_loadl_epi64(p));
-    const __m256i low = _mm256_sllv_epi32(_mm256_set1_epi32(0x200000),
-                                          _mm256_min_epu32(e, _mm256_set1_epi32(1)));
-    const __m256i power = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
-    return _mm256_castsi256_ps(_mm256_max_epi32(power, low));
-}
-
-V16 struct v16 v16_load_half_powers(const void *p)
-{
-    return (struct v16){half_powers_8(p), half_powers_8((const char *)p + 8)};
-}
-
-V16_VALUE __m256i dot_8(__m256i w, __m256i x, const bool narrow)
-{
-    if (narrow)
-        return _mm256_madd_epi16(_mm256_maddubs_epi16(w, x), _mm256_set1_epi16(1));
-    const __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8);
-    const __m256i a = _mm256_madd_epi16(_mm256_and_si256(w, _mm256_set1_epi16(255)), even);
-    const __m256i b = _mm256_madd_epi16(_mm256_srli_epi16(w, 8), _mm256_srai_epi16(x, 8));
-    return _mm256_add_epi32(a, b);
-}
-
-V16 struct s16 s8_dot(struct s16 before, const struct b64 *w, const int from, const int to,
-                      const struct esp_cut *x, const bool narrow)
-{
-    __m256i a = before.a, b = before.b;
-    UNROLL for (int g = from; g < to; g++)
-    {
-        int32_t four;
-        memcpy(&four, (const int8_t *)x->x + 4 * g, sizeof four);
-        const __m256i columns = _mm256_set1_epi32(four);
-        a = _mm256_add_epi32(a, dot_8(w[g].a, columns, narrow));
-        b = _mm256_add_epi32(b, dot_8(w[g].b, columns, narrow));
-    }
-    return (struct s16){a, b};
-}
-
-V16 struct s16 s16_dot(struct s16 before, const struct b64 *w, const int from, const int to,
-                       const struct esp_cut *x)
-{
-    const __m256i low = _mm256_set1_epi16(255);
-    __m256i a = before.a, b = before.b;
+    struct s16 sum = before;
     UNROLL for (int g = from; g < to; g++)
     {
         int32_t first, second;
         memcpy(&first, x->x + 4 * g, sizeof first);
         memcpy(&second, x->x + 4 * g + 2, sizeof second);
-        const __m256i even = _mm256_set1_epi32(first), odd = _mm256_set1_epi32(second);
-        a = _mm256_add_epi32(a, _mm256_madd_epi16(_mm256_and_si256(w[g].a, low), even));
-        b = _mm256_add_epi32(b, _mm256_madd_epi16(_mm256_and_si256(w[g].b, low), even));
-        a = _mm256_add_epi32(a, _mm256_madd_epi16(_mm256_srli_epi16(w[g].a, 8), odd));
-        b = _mm256_add_epi32(b, _mm256_madd_epi16(_mm256_srli_epi16(w[g].b, 8), odd));
+        const REG even = MM(set1_epi32)(first), odd = MM(set1_epi32)(second);
+        const struct s16 a = EACH_WITH(s16, dot_even, w[g], even);
+        const struct s16 b = EACH_WITH(s16, dot_odd, w[g], odd);
+        sum = ESP_SIMD == 3 ? s16_add(sum, s16_add(a, b)) : s16_add(s16_add(sum, a), b);
     }
-    return (struct s16){a, b};
+    return sum;
 }
+
+#endif
 
 #else
 

@@ -22,42 +22,23 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* Rows row..row+m-1 and k columns of A, zeros for rows up to TILE_ROWS. */
-static void pack_a(float *to, const struct esp_gemm *g, int row, int m, int depth, int k)
+/* m rows of k numbers become a panel (k, width), with zeros past m. Number j of row i is
+ * from[i * row + j * column]. */
+V16 void pack(float *to, const int width, const float *from, size_t row, size_t column, int m,
+              int k)
 {
-    const float *a = g->a + (size_t)row * g->a_row + (size_t)depth * g->a_column;
-    if (m < TILE_ROWS)
-        memset(to, 0, (size_t)k * TILE_ROWS * sizeof *to);
-    if (g->a_row == 1 && m == TILE_ROWS) {
+    if (m < width)
+        memset(to, 0, (size_t)k * (size_t)width * sizeof *to);
+    if (row == 1 && m == width) {
         for (int j = 0; j < k; j++)
-            memcpy(to + (size_t)j * TILE_ROWS, a + (size_t)j * g->a_column,
-                   TILE_ROWS * sizeof *to);
+            memcpy(to + (size_t)j * (size_t)width, from + (size_t)j * column,
+                   (size_t)width * sizeof *to);
         return;
     }
     for (int i = 0; i < m; i++)
         for (int j = 0; j < k; j++)
-            to[(size_t)j * TILE_ROWS + (size_t)i] =
-                a[(size_t)i * g->a_row + (size_t)j * g->a_column];
-}
-
-/* k rows and columns column..column+n-1 of B, zeros for columns up to ESP_PANEL. */
-static void pack_b(float *to, const struct esp_gemm *g, int column, int n, int depth, int k)
-{
-    const float *b = g->b + (size_t)depth * g->b_row + (size_t)column * g->b_column;
-    if (n < ESP_PANEL)
-        memset(to, 0, (size_t)k * ESP_PANEL * sizeof *to);
-    if (g->b_column == 1 && n == ESP_PANEL) {
-        for (int i = 0; i < k; i++) {
-            const float *from = b + (size_t)i * g->b_row;
-            v16_store(to + (size_t)i * ESP_PANEL, v16_load(from));
-            v16_store(to + (size_t)i * ESP_PANEL + ESP_LANES, v16_load(from + ESP_LANES));
-        }
-        return;
-    }
-    for (int j = 0; j < n; j++)
-        for (int i = 0; i < k; i++)
-            to[(size_t)i * ESP_PANEL + (size_t)j] =
-                b[(size_t)i * g->b_row + (size_t)j * g->b_column];
+            to[(size_t)j * (size_t)width + (size_t)i] =
+                from[(size_t)i * row + (size_t)j * column];
 }
 
 /* m rows and n columns of C from one panel of A and one of B. */
@@ -113,7 +94,9 @@ static void rows_of_c(const struct esp_gemm *g, int column, int n, int depth, in
     for (int row = 0; row < g->m; row += ESP_GEMM_ROWS) {
         const int m = least(g->m - row, ESP_GEMM_ROWS);
         for (int i = 0; i < m; i += TILE_ROWS)
-            pack_a(a + (size_t)i * (size_t)k, g, row + i, least(m - i, TILE_ROWS), depth, k);
+            pack(a + (size_t)i * (size_t)k, TILE_ROWS,
+                 g->a + (size_t)(row + i) * g->a_row + (size_t)depth * g->a_column, g->a_row,
+                 g->a_column, least(m - i, TILE_ROWS), k);
         for (int i = 0; i < m; i += TILE_ROWS)
             for (int j = 0; j < n; j += ESP_PANEL)
                 tile(a + (size_t)i * (size_t)k, b + (size_t)j * (size_t)k, k,
@@ -130,8 +113,9 @@ void ISA(gemm_whole)(const struct esp_gemm *g, float *scratch)
         for (int depth = 0; depth < g->k; depth += ESP_GEMM_DEPTH) {
             const int k = least(g->k - depth, ESP_GEMM_DEPTH);
             for (int j = 0; j < n; j += ESP_PANEL)
-                pack_b(b + (size_t)j * (size_t)k, g, column + j, least(n - j, ESP_PANEL), depth,
-                       k);
+                pack(b + (size_t)j * (size_t)k, ESP_PANEL,
+                     g->b + (size_t)depth * g->b_row + (size_t)(column + j) * g->b_column,
+                     g->b_column, g->b_row, least(n - j, ESP_PANEL), k);
             rows_of_c(g, column, n, depth, k, a, b);
         }
     }

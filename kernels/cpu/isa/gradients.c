@@ -72,37 +72,26 @@ static void against_keys(const struct esp_tree_attention *a, const float *x, con
         }
 }
 
-/* to (rows) = or += weights (rows, keys + extras) times the rows of y. */
+/* to (rows) = weights (rows, keys + extras) times the rows of y; or, with `back`, rows of `to`
+ * += weights^T times the rows of y. */
 static void weighted_sum(const struct esp_tree_attention *a, const float *weights,
-                         const float *y, float *to)
+                         const float *y, float *to, bool back)
 {
     const size_t width = (size_t)a->keys + (size_t)a->extras;
-    const struct esp_gemm g = {a->rows, a->head_dim,  a->keys, weights, width,       1,
-                               y,       a->kv_stride, 1,       to,      a->q_stride, false};
+    const size_t y_stride = back ? a->q_stride : a->kv_stride;
+    const size_t to_stride = back ? a->kv_stride : a->q_stride;
+    const size_t row = back ? 1 : width, column = back ? width : 1;
+    const int m = back ? a->keys : a->rows, k = back ? a->rows : a->keys;
+    const struct esp_gemm g = {m, a->head_dim, k, weights, row,       column,
+                               y, y_stride,    1, to,      to_stride, back};
     ISA(gemm_whole)(&g, a->scratch);
-    for (int row = 0; row < a->rows; row++)
+    for (int query = 0; query < a->rows; query++)
         for (int i = 0; i < a->extras; i++) {
-            int32_t at = extra_of(a, row, i);
+            int32_t at = extra_of(a, query, i);
             if (at >= 0)
-                add_scaled(to + (size_t)row * a->q_stride, y + (size_t)at * a->kv_stride,
-                           weights[(size_t)row * width + (size_t)(a->keys + i)], a->head_dim);
-        }
-}
-
-/* Rows of y += weights^T times the rows of x. */
-static void spread(const struct esp_tree_attention *a, const float *weights, const float *x,
-                   float *y)
-{
-    const size_t width = (size_t)a->keys + (size_t)a->extras;
-    const struct esp_gemm g = {a->keys,     a->head_dim, a->rows, weights,      1,   width, x,
-                               a->q_stride, 1,           y,       a->kv_stride, true};
-    ISA(gemm_whole)(&g, a->scratch);
-    for (int row = 0; row < a->rows; row++)
-        for (int i = 0; i < a->extras; i++) {
-            int32_t at = extra_of(a, row, i);
-            if (at >= 0)
-                add_scaled(y + (size_t)at * a->kv_stride, x + (size_t)row * a->q_stride,
-                           weights[(size_t)row * width + (size_t)(a->keys + i)], a->head_dim);
+                add_scaled(to + (size_t)(back ? at : query) * to_stride,
+                           y + (size_t)(back ? query : at) * y_stride,
+                           weights[(size_t)query * width + (size_t)(a->keys + i)], a->head_dim);
         }
 }
 
@@ -142,7 +131,7 @@ static float *weights_of(const struct esp_tree_attention *a)
 
 static void attention(const struct esp_tree_attention *a)
 {
-    weighted_sum(a, weights_of(a), a->v, a->out);
+    weighted_sum(a, weights_of(a), a->v, a->out, false);
 }
 
 /* Gradients by the weights become those by the scores: ds = w (dw - sum w dw) scale. */
@@ -163,9 +152,9 @@ static void attention_backward(const struct esp_tree_attention *a)
     against_keys(a, a->d_out, a->v, d);
     for (int row = 0; row < a->rows; row++)
         weigh_backward(a, weights + (size_t)row * width, d + (size_t)row * width);
-    weighted_sum(a, d, a->k, a->dq);
-    spread(a, d, a->q, a->dk);
-    spread(a, weights, a->d_out, a->dv);
+    weighted_sum(a, d, a->k, a->dq, false);
+    weighted_sum(a, d, a->q, a->dk, true);
+    weighted_sum(a, weights, a->d_out, a->dv, true);
 }
 
 /* ------------------------------------------------------------------ norm and activation */
