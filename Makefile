@@ -5,6 +5,7 @@
 
 BUILD   ?= build
 PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
 DESTDIR ?=
 VERSION := $(shell sed -n 's/^.define ESP_VERSION "\(.*\)"/\1/p' kernels/version.h)
 
@@ -121,7 +122,7 @@ CUDA_BUILD ?= $(BUILD)
 
 .PHONY: fuzz fuzz-tests
 .PHONY: print-public-headers print-shared-headers test
-.PHONY: all cuda cuda-kit check-cuda check-arm arm-tests bench-cuda bench-cpu bench-attention bench-counted demo race check asan headless install uninstall clean help deps deps-check deps-arm tests pages
+.PHONY: all cuda cuda-kit check-cuda check-arm arm-tests bench-cuda bench-cpu bench-attention bench-counted demo race check asan headless deb static dist install uninstall clean help deps deps-check deps-arm tests pages
 
 # ---------------------------------------------------------------- what is shown
 
@@ -166,6 +167,8 @@ help:
 	@echo 'make bench-counted  what drafters are worth at costs that are given, without a clock'
 	@echo 'make bench-attention  time of the CPU backend'"'"'s attention by the order of a tree, as CSV'
 	@echo 'make cuda-kit     $(KIT): what those two need, to be carried there and run'
+	@echo 'make deb          Debian packages in $(BUILD)/deb; make static: one program that needs no library;'
+	@echo '                  make dist: the source as an archive'
 	@echo 'make headless     $(BUILD)/headless/espalier: no ncurses, readline or graphviz'
 	@echo 'make install      to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX)'
 	@echo 'make uninstall    remove what install put there'
@@ -201,7 +204,7 @@ $(BUILD)/tests/obj/%.o: %.c
 # when the commit does.
 $(BUILD)/commit: always
 	@mkdir -p $(@D)
-	@git describe --always --dirty >$@.new 2>/dev/null; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+	@git describe --always --dirty >$@.new 2>/dev/null || cat tui/package/commit >$@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 always:
 .PHONY: always
 $(BUILD)/obj/tui/cli/bench/suite_committed.o: $(BUILD)/commit
@@ -214,7 +217,7 @@ $(PAGE_OBJ): $(PAGE)
 	$(call say,CC,viz/page)viz/page/embed.sh >$(@:.o=.c) && $(CC) $(STRICT) $(WARN) $(INCLUDE) $(CFLAGS) $(EXTRA) -c -o $@ $(@:.o=.c)
 
 # What every program and library is linked with.
-LINK = $(CC) $(CFLAGS) $(EXTRA)
+LINK = $(CC) $(CFLAGS) $(LDFLAGS) $(EXTRA)
 
 $(BUILD)/libespalier.a: $(LIB_OBJ)
 	@rm -f $@
@@ -672,20 +675,20 @@ SHARE   := $(DESTDIR)$(PREFIX)/share
 PC_LIBS := libcjson libpcre2-8 libutf8proc
 
 install: all
-	$(INSTALL) -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	$(INSTALL) -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig
 	$(INSTALL) -m 755 $(BUILD)/espalier $(DOT) $(DESTDIR)$(PREFIX)/bin
 	for header in $(PUBLIC_HEADERS); do \
 	    $(INSTALL) -D -m 644 $$header $(DESTDIR)$(PREFIX)/include/espalier/$$header || exit 1; \
 	done
-	$(INSTALL) -m 644 $(BUILD)/libespalier.a $(DESTDIR)$(PREFIX)/lib
-	$(INSTALL) -m 755 $(BUILD)/libespalier.so $(DESTDIR)$(PREFIX)/lib/libespalier.so.0
-	ln -sf libespalier.so.0 $(DESTDIR)$(PREFIX)/lib/libespalier.so
-	$(if $(CUDA_PLUGINS),$(INSTALL) -m 755 $(CUDA_PLUGINS) $(DESTDIR)$(PREFIX)/lib)
-	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'Name: espalier' \
+	$(INSTALL) -m 644 $(BUILD)/libespalier.a $(DESTDIR)$(LIBDIR)
+	$(INSTALL) -m 755 $(BUILD)/libespalier.so $(DESTDIR)$(LIBDIR)/libespalier.so.0
+	ln -sf libespalier.so.0 $(DESTDIR)$(LIBDIR)/libespalier.so
+	$(if $(CUDA_PLUGINS),$(INSTALL) -m 755 $(CUDA_PLUGINS) $(DESTDIR)$(LIBDIR))
+	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'Name: espalier' \
 	    'Description: tree-based speculative decoding of language models' 'Version: $(VERSION)' \
 	    'Requires.private: $(PC_LIBS)' 'Cflags: -I$${prefix}/include/espalier -I$${prefix}/include/espalier/engine' \
 	    'Libs: -L$${libdir} -lespalier' 'Libs.private: -lm -lpthread -ldl' \
-	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/espalier.pc
+	    > $(DESTDIR)$(LIBDIR)/pkgconfig/espalier.pc
 	for page in man/*.[157]; do \
 	    section=$${page##*.}; \
 	    $(INSTALL) -d $(SHARE)/man/man$$section; \
@@ -695,8 +698,10 @@ install: all
 	    $(INSTALL) -d $(SHARE)/espalier/models/$$(basename $$model); \
 	    $(INSTALL) -m 644 $$model* $(SHARE)/espalier/models/$$(basename $$model); \
 	done
-	$(INSTALL) -d $(SHARE)/bash-completion/completions
-	$(INSTALL) -m 644 tui/cli/completion.bash $(SHARE)/bash-completion/completions/espalier
+	$(INSTALL) -D -m 644 tui/package/completion.bash $(SHARE)/bash-completion/completions/espalier
+	$(INSTALL) -D -m 644 tui/package/completion.zsh $(SHARE)/zsh/site-functions/_espalier
+	$(INSTALL) -D -m 644 tui/package/completion.fish $(SHARE)/fish/vendor_completions.d/espalier.fish
+	$(INSTALL) -D -m 644 tui/package/espalier.desktop $(SHARE)/applications/espalier.desktop
 	$(INSTALL) -d $(SHARE)/espalier/themes
 	$(INSTALL) -m 644 themes/*.theme $(SHARE)/espalier/themes
 	$(INSTALL) -d $(SHARE)/espalier/suites
@@ -711,11 +716,14 @@ install: all
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/espalier $(DESTDIR)$(PREFIX)/bin/espalier-dot \
-	    $(DESTDIR)$(PREFIX)/lib/libespalier.* $(DESTDIR)$(PREFIX)/lib/libespalier-cuda*.so \
-	    $(DESTDIR)$(PREFIX)/lib/pkgconfig/espalier.pc
+	    $(DESTDIR)$(LIBDIR)/libespalier.* $(DESTDIR)$(LIBDIR)/libespalier-cuda*.so \
+	    $(DESTDIR)$(LIBDIR)/pkgconfig/espalier.pc
 	for page in man/*.[157]; do rm -f $(SHARE)/man/man$${page##*.}/$$(basename $$page); done
-	rm -f $(SHARE)/bash-completion/completions/espalier
+	rm -f $(SHARE)/bash-completion/completions/espalier $(SHARE)/zsh/site-functions/_espalier \
+	    $(SHARE)/fish/vendor_completions.d/espalier.fish $(SHARE)/applications/espalier.desktop
 	rm -rf $(SHARE)/espalier $(DESTDIR)$(PREFIX)/include/espalier
+
+include tui/package/package.mk
 
 clean:
 	rm -rf $(BUILD)

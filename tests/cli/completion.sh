@@ -1,41 +1,71 @@
 #!/bin/sh
-# Completion in bash: commands, options and names, as the program lists them.
+# Completion: what `espalier complete` offers, and that bash, zsh and fish show it.
 . tests/shell.sh
 
 completes() { # completes WANT WORD...: completing the last word gives the words WANT
     want=$1
     shift
-    got=$(bash -c '. tui/cli/completion.bash
-        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-        _espalier
-        echo "${COMPREPLY[@]}"' bash "$ESPALIER" "$@" | tr '\n' ' ' | sed 's/ *$//')
+    got=$("$ESPALIER" complete -- "$@" | cut -f1 | tr '\n' ' ' | sed 's/ *$//')
     [ "$got" = "$want" ] || {
         echo "    $*: '$got', want '$want'"
         return 1
     }
 }
 
-if ! command -v bash >/dev/null; then
-    echo "    there is no bash here"
-    finish
-fi
 check "commands" completes "generate" g
 check "a command from two letters" completes "tune" tu
 check "several commands" completes "inspect inflate" in
+check "models in the place of a command" completes "fairytale-draft fairytale-target" fairy
 check "options of a command" completes "--draft --drafter --draft-temp" generate --draft
 check "options without a command" completes "--no-config" --no-
 check "models" completes "fairytale-draft fairytale-target" generate --target fairy
+check "models as arguments" completes "fairytale-draft" generate fairytale-target fairytale-d
 check "drafters" completes "dynatree dyspec dyspec-layer" generate -p x --drafter dy
+check "parameters of a drafter" completes "fixed:D=4,prune=" generate --drafter fixed:D=4,p
+check "values of a parameter" completes "fixed:prune=cut fixed:prune=stop" generate --drafter fixed:prune=
 check "verifiers" completes "spectr specinfer" compare --with-verifier spec
 check "themes" completes "dark" replay x --theme da
+check "suites" completes "dyspec-main" bench --suite dyspec-m
 check "backends" completes "auto cpu cuda" check --backend ""
 check "lists" completes "verifiers" list v
 check "words of a setting" completes "bfs dfs hpd" generate -p x --order ""
 check "words of one that can be a number" completes "auto off" generate -p x --draft-temp ""
 check "words of a flag" completes "thresholds acceptance stages" export x --chart ""
+check "shapes of a picture" completes "16:9 1:1" export x --aspect 1
 check "options of an engine" completes "auto" generate --context ""
 check "after a flag that takes no value, more flags" completes "--baseline" generate -p x --baseline --base
 check "drafters to measure" completes "eagle2" bench linear ea
+check "what is trained" completes "selector" train s
 check "lessons" completes "3-a-tree" learn 3
-check "files" completes "tests/shell.sh" generate -f tests/she
+check "nothing where a file may stand" completes "" generate -f tests/she
+check "words that are nonsense do no harm" completes "" generate --nonsense=x:y,z "$(printf '\033[31m')"
+check "each word has its meaning" sh -c "'$ESPALIER' complete -- generate --drafter salf | grep -q '	.*salf-talf'"
+
+# The three shells. A line is completed at its end.
+in_bash() {
+    bash -c '. tui/package/completion.bash
+        COMP_LINE="${0##*/} $*" COMP_POINT=1000 COMP_WORDS=("$0" "$@") COMP_CWORD=$#
+        _espalier
+        echo "${COMPREPLY[@]}"' "$ESPALIER" "$@"
+}
+in_zsh() {
+    zsh -fc '_files() { echo FILES }
+        _describe() { for name in $names; do echo -n "${${name%%[^\\]:*}}${${name#${name%%[^\\]:*}}[1]} "; done }
+        words=("$0" "$@") CURRENT=$#words
+        . tui/package/completion.zsh' "$ESPALIER" "$@"
+}
+in_fish() {
+    PATH=${ESPALIER%/*}:$PATH fish --no-config -c 'source tui/package/completion.fish
+        complete --do-complete "espalier '"$*"'"' | cut -f1 | tr '\n' ' '
+}
+for shell in bash zsh fish; do
+    if ! command -v $shell >/dev/null; then
+        echo "    there is no $shell here"
+        continue
+    fi
+    check "$shell: a command" test "$(in_$shell g | tr -d ' ')" = generate
+    check "$shell: a drafter" sh -c "echo '$(in_$shell generate --drafter sal)' | grep -qw salf"
+    check "$shell: files" sh -c "echo '$(in_$shell generate -f tests/she)' | grep -q 'tests/shell.sh\|FILES'"
+done
+check "bash: its own word begins after a colon" test "$(in_bash generate --drafter fixed:pru)" = "prune="
 finish

@@ -108,6 +108,9 @@ struct cli_flag {
 
 extern const struct cli_flag cli_flags[CLI_FLAGS];
 
+/* Whether a command takes the flag with this index. */
+bool cli_takes(const struct cli_command *command, int flag);
+
 /* The flag with this name (- and _ are the same), or NULL; whether it was given. */
 const struct esp_value_info *cli_flag(const char *name);
 bool cli_is_given(const struct cli_options *options, const char *name);

@@ -21,7 +21,7 @@ static const struct cli_options defaults = {
 #include "tui/cli/flags.def"
 };
 
-static bool takes(const struct cli_command *command, int i)
+bool cli_takes(const struct cli_command *command, int i)
 {
     if (cli_flags[i].group == CLI(SETTINGS) &&
         command->chooses >> esp_value_find(cli_flags[i].info.name) & 1)
@@ -69,7 +69,7 @@ void cli_help(const struct cli_command *command)
                command->summary);
     }
     for (int i = 0; i < CLI_FLAGS; i++)
-        if (takes(command, i))
+        if (cli_takes(command, i))
             print_flag(&cli_flags[i]);
     if (command->flags & CLI(DRAFTER)) {
         print_names("Drafters", ESP_DRAFTERS);
@@ -98,7 +98,7 @@ static int unknown(const struct cli_command *command, const char *typed)
     const char *name = typed + strspn(typed, "-");
     esp_suggestion_begin(&guess, name, strcspn(name, "="));
     for (int i = 0; i < CLI_FLAGS && strncmp(typed, "--", 2) == 0; i++)
-        if (takes(command, i))
+        if (cli_takes(command, i))
             esp_suggestion_try(&guess, esp_value_flag(&cli_flags[i].info, flag));
     snprintf(what, sizeof what, "unknown or ambiguous option '%.40s'%s%s", typed,
              guess.best[0] ? " (did you mean --" : "", guess.best);
@@ -159,7 +159,7 @@ static void list_flags(const struct cli_command *command, struct getopt_table *t
     *table = (struct getopt_table){.letters = ""};
     table->letters[n++] = ':';
     for (int i = 0; i < CLI_FLAGS; i++) {
-        if (!takes(command, i))
+        if (!cli_takes(command, i))
             continue;
         const bool has_value = cli_flags[i].info.kind != ESP_KIND_flag;
         table->option[count++] = (struct option){

@@ -1,0 +1,196 @@
+/* complete.c - `espalier complete`: the words that may stand at the cursor of a shell's line.
+ *
+ * The scripts of bash, zsh and fish (tui/package/) call it and show what it prints: a word a
+ * line, a tab and what it means. It prints nothing where the name of a file may stand.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/support/paths.h"
+#include "tui/cli/cli.h"
+#include "tui/commands/complete.h"
+#include "tui/lessons/lesson.h"
+#include "tui/view/theme.h"
+#include "viz/safe.h"
+
+static const struct cli_command *command_of(const char *name)
+{
+    for (int i = 1; cli_commands[i]; i++)
+        if (strcmp(cli_commands[i]->name, name) == 0)
+            return cli_commands[i];
+    return cli_commands[0];
+}
+
+/* ------------------------------------------------------------------ words of a kind */
+
+static void offer_items(enum esp_list list, struct esp_choices *choices)
+{
+    struct esp_item item;
+    for (int i = 0; esp_item(list, i, &item); i++)
+        esp_choices_offer(choices, item.name, item.summary);
+}
+
+/* "NAME:K=V,...": what is typed of it stays in front of the words that continue it. */
+static void offer_spec(enum esp_list list, struct esp_choices *choices)
+{
+    struct esp_choices rest = {.append = ' '};
+    const char *word = choices->word, *end = word + strlen(word);
+    char before[256], text[512];
+    while (end > word && !strchr(":,=", end[-1]))
+        end--;
+    snprintf(before, sizeof before, "%.*s", (int)(end - word), word);
+    rest.word = end;
+    esp_complete_spec(list, before, &rest);
+    for (int i = 0; i < rest.count; i++) {
+        snprintf(text, sizeof text, "%s%s%s", before, rest.choice[i].text,
+                 rest.append == '=' ? "=" : "");
+        esp_choices_add(choices, text, rest.choice[i].summary);
+    }
+    esp_choices_clear(&rest);
+}
+
+static void offer_themes(struct esp_choices *choices)
+{
+    char name[256];
+    for (int i = 0; esp_theme_list(i, name, sizeof name) == ESP_OK; i++)
+        esp_choices_offer(choices, name, NULL);
+}
+
+static void offer_lessons(struct esp_choices *choices)
+{
+    char name[256], title[200];
+    for (int i = 0; esp_lesson_list(i, name, sizeof name, title, sizeof title); i++)
+        esp_choices_offer(choices, name, title);
+}
+
+static void offer_suites(struct esp_choices *choices)
+{
+    char folder[PATH_MAX], name[256];
+    esp_choices_offer(choices, "list", "show which there are");
+    if (esp_find_data(folder, sizeof folder, "suites", "") < 0)
+        return;
+    for (int i = 0; esp_list_folder(folder, ".suite", i, name, sizeof name) == 0; i++)
+        esp_choices_offer(choices, name, NULL);
+}
+
+/* ------------------------------------------------------------------ flags */
+
+/* The flag of a command that takes the word after `text` as its value, or -1. */
+static int flag_before(const struct cli_command *command, const char *text)
+{
+    char name[ESP_FLAG_NAME];
+    for (int i = 0; i < CLI_FLAGS; i++) {
+        const struct cli_flag *flag = &cli_flags[i];
+        const bool is_long = strncmp(text, "--", 2) == 0 &&
+                             strcmp(text + 2, esp_value_flag(&flag->info, name)) == 0;
+        const bool is_short = text[0] == '-' && text[1] && text[1] == flag->letter && !text[2];
+        if (flag->info.kind != ESP_KIND_flag && (is_long || is_short) && cli_takes(command, i))
+            return i;
+    }
+    return -1;
+}
+
+static void offer_flags(const struct cli_command *command, struct esp_choices *choices)
+{
+    char name[ESP_FLAG_NAME], text[ESP_FLAG_NAME + 2];
+    for (int i = 0; i < CLI_FLAGS; i++) {
+        snprintf(text, sizeof text, "--%s", esp_value_flag(&cli_flags[i].info, name));
+        if (cli_takes(command, i))
+            esp_choices_offer(choices, text, cli_flags[i].info.help);
+    }
+}
+
+static void offer_values(int flag, struct esp_choices *choices)
+{
+    switch (flag) {
+    case CLI_FLAG_target:
+    case CLI_FLAG_draft:
+        esp_complete_model(NULL, choices);
+        return;
+    case CLI_FLAG_drafter:
+    case CLI_FLAG_with:
+        offer_spec(ESP_DRAFTERS, choices);
+        return;
+    case CLI_FLAG_verifier:
+    case CLI_FLAG_with_verifier:
+        offer_spec(ESP_VERIFIERS, choices);
+        return;
+    case CLI_FLAG_backend:
+        esp_choices_offer(choices, "auto", "the fastest available one");
+        offer_items(ESP_BACKENDS, choices);
+        return;
+    case CLI_FLAG_suite:
+        offer_suites(choices);
+        return;
+    case CLI_FLAG_theme:
+        offer_themes(choices);
+        return;
+    default:
+        esp_complete_words(cli_flags[flag].info.values, choices);
+    }
+}
+
+/* ------------------------------------------------------------------ arguments */
+
+static void offer_arguments(const struct cli_command *command, int index,
+                            struct esp_choices *choices)
+{
+    char words[128];
+    if (command == cli_commands[0] && index == 0)
+        for (int i = 1; cli_commands[i]; i++)
+            esp_choices_offer(choices, cli_commands[i]->name, cli_commands[i]->summary);
+    if (strcmp(command->name, "bench") == 0)
+        offer_spec(ESP_DRAFTERS, choices);
+    else if (strcmp(command->name, "learn") == 0)
+        offer_lessons(choices);
+    else if (strcmp(command->name, "list") == 0 && index > 0)
+        esp_complete_model(NULL, choices);
+    else if (command->names_models)
+        esp_complete_model(NULL, choices);
+    else { /* "drafters|verifiers|...": the words of the first argument */
+        snprintf(words, sizeof words, "%.*s", (int)strcspn(command->arguments, " ["),
+                 command->arguments);
+        if (index == 0 && strchr(words, '|'))
+            esp_complete_words(words, choices);
+    }
+}
+
+/* Completes the last of the words that follow the program's name. */
+static void complete(const char *const *words, int count, struct esp_choices *choices)
+{
+    const struct cli_command *command = command_of(count > 1 ? words[0] : "");
+    const int flag = count > 1 ? flag_before(command, words[count - 2]) : -1;
+    int index = command == cli_commands[0] ? 0 : -1;
+    for (int i = 0; i < count - 1; i++) /* arguments before the word */
+        index += words[i][0] != '-' && (i == 0 || flag_before(command, words[i - 1]) < 0);
+    choices->word = words[count - 1];
+    if (flag >= 0)
+        offer_values(flag, choices);
+    else if (choices->word[0] == '-')
+        offer_flags(command, choices);
+    else
+        offer_arguments(command, index, choices);
+}
+
+static int run(struct cli_options *o)
+{
+    struct esp_choices choices = {.append = ' '};
+    if (o->argument_count > 0)
+        complete(o->arguments, o->argument_count, &choices);
+    for (int i = 0; i < choices.count; i++)
+        esp_safe_print(stdout, "%s\t%s\n", choices.choice[i].text,
+                       choices.choice[i].summary ? choices.choice[i].summary : "");
+    esp_choices_clear(&choices);
+    return EXIT_DONE;
+}
+
+const struct cli_command cli_complete = {
+    .name = "complete",
+    .arguments = "-- WORD...",
+    .summary = "the words that a shell may complete the last WORD to",
+    .details = "The scripts of bash, zsh and fish call it. It prints a word a line, a tab, and "
+               "what\nthe word means; nothing where the name of a file may stand.",
+    .most = INT_MAX,
+    .run = run,
+};

@@ -1,0 +1,20 @@
+# completion.bash - completes commands, flags and their values after `espalier`. The program itself says which.
+
+_espalier() {
+    local line=${COMP_LINE:0:COMP_POINT} words word cut reply
+    read -ra words <<<"$line"
+    [[ $line == *[[:space:]] ]] && words+=("")
+    word=${words[${#words[@]} - 1]}
+    mapfile -t reply < <("${COMP_WORDS[0]}" complete -- "${words[@]:1}" 2>/dev/null | cut -f1)
+    # A word of bash begins anew after a colon and an equals sign.
+    cut=${word%"${word##*[:=]}"}
+    COMPREPLY=("${reply[@]#"$cut"}")
+    if [ ${#reply[@]} -eq 0 ]; then
+        compopt -o filenames 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+    elif [[ ${reply[0]} == *= ]]; then
+        compopt -o nospace 2>/dev/null
+    fi
+}
+
+complete -F _espalier espalier

@@ -1,0 +1,36 @@
+# package.mk - what others install: a source archive, Debian packages, one static program.
+
+DIST := espalier-$(VERSION)
+
+# The source with the models, as of the last commit, and its hash. It builds without git.
+dist: $(BUILD)/$(DIST).tar.xz
+
+$(BUILD)/$(DIST).tar.xz: always
+	@mkdir -p $(@D)
+	@git archive --prefix=$(DIST)/ HEAD | xz -T0 >$@.new && mv $@.new $@ || \
+	    { rm -f $@.new; echo "espalier: make dist needs git and a checkout" >&2; exit 1; }
+	@cd $(@D) && sha256sum $(@F) >$(@F).sha256 && cat $(@F).sha256
+
+# The packages of debian/: espalier, libespalier0, libespalier-dev, and espalier-cuda where there is nvcc. They are
+# built from the source archive, so from what is committed. The same commit gives the same bytes.
+DEB_DEBS := $(BUILD_DEBS) build-essential debhelper dpkg-dev fakeroot git xz-utils
+
+deb:
+	$(call install_debs,$(DEB_DEBS))
+	@$(MAKE) --no-print-directory $(BUILD)/$(DIST).tar.xz
+	@rm -rf $(BUILD)/deb && mkdir -p $(BUILD)/deb && tar -xJf $(BUILD)/$(DIST).tar.xz -C $(BUILD)/deb
+	@cd $(BUILD)/deb/$(DIST) && mv tui/package/debian debian && \
+	    dpkg-buildpackage --no-sign --build=binary $(if $(NVCC),--build-profiles=pkg.espalier.cuda) \
+	    $(DEB_OPTIONS) >../build.log 2>&1 || { tail -n 20 ../build.log; exit 1; }
+	@rm -r $(BUILD)/deb/$(DIST) && ls $(BUILD)/deb/*.deb
+
+# The headless program in one file that needs no library and no folder but that of the models. A static program loads no
+# plugin, so it has no CUDA.
+STATIC := $(BUILD)/static
+
+static:
+	@$(MAKE) --no-print-directory BUILD=$(STATIC) NVCC= $(STATIC)/espalier-static
+	@ls -l $(STATIC)/espalier-static
+
+$(BUILD)/espalier-static: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
+	$(call say,LINK,$@)$(LINK) -static -o $@ $^ $(LIB_LIBS)
