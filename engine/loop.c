@@ -54,19 +54,6 @@ static void stage_done(struct esp_session *s, enum esp_stage stage, double *star
         esp_session_mark(s, 2 * (int)stage + 2);
 }
 
-void esp_session_layer_done(void *user)
-{
-    struct esp_session *s = user;
-    double start = esp_clock();
-    if (!s->observer)
-        return;
-    s->iteration.tree = s->tree.tree;
-    s->iteration.draft_passes = s->draft.passes;
-    esp_session_emit(s,
-                     (struct esp_event){.type = ESP_EVENT_LAYER, .iteration = &s->iteration});
-    s->draft.work->watched += esp_clock() - start;
-}
-
 /* Selects a token as plain decoding does, without the session's random numbers. */
 static int choose_plainly(struct esp_session *s)
 {

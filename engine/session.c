@@ -28,6 +28,20 @@ void esp_session_emit(struct esp_session *s, struct esp_event event)
     s->observer(s->user, &event);
 }
 
+/* The tree has grown by a layer. Time of the observer is charged to no stage. */
+static void layer_done(void *user)
+{
+    struct esp_session *s = user;
+    double start = esp_clock();
+    if (!s->observer)
+        return;
+    s->iteration.tree = s->tree.tree;
+    s->iteration.draft_passes = s->draft.passes;
+    esp_session_emit(s,
+                     (struct esp_event){.type = ESP_EVENT_LAYER, .iteration = &s->iteration});
+    s->draft.work->watched += esp_clock() - start;
+}
+
 struct esp_sampling esp_draft_sampling(const struct esp_settings *settings)
 {
     struct esp_sampling plain = {.temperature = 1, .top_p = 1};
@@ -509,7 +523,7 @@ static void connect(struct esp_session *s)
     w->q = s->q;
     w->features = esp_session_has_head(s) ? &s->features : NULL;
     w->states = s->states;
-    w->layer = esp_session_layer_done;
+    w->layer = layer_done;
     w->user = s;
     v->ops = s->ops;
     v->p = s->p;

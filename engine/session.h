@@ -73,9 +73,6 @@ struct esp_session {
     double beta; /* of the running iteration, see calibration.h */
 };
 
-/* The drafter's tree has grown by a layer; `user` is the session. */
-void esp_session_layer_done(void *user);
-
 /* Does the drafter ask for what both models said before the root? */
 static inline bool esp_session_keeps_past(const struct esp_session *session)
 {

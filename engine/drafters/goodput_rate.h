@@ -1,6 +1,4 @@
-/* goodput_rate.h - tokens per second of the last iterations, which turns costs into tokens.
- *
- * A row or a pass pays if it is expected to bring more tokens than its seconds brought of late:
+/* goodput_rate.h - tokens per second of the last iterations, which turns costs into tokens:
  * lambda of goodput.c. Plain decoding is the lowest rate.
  */
 #ifndef ESP_GOODPUT_RATE_H
