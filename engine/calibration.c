@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/drafters/draft.h"
 #include "engine/kv_cache.h"
 #include "engine/support/paths.h"
 
@@ -105,13 +106,13 @@ int esp_calibration_look(struct esp_calibration *c, struct esp_draft *d, double 
 {
     int32_t which[ESP_CALIBRATION_ROWS];
     c->rows = d->expanded < ESP_CALIBRATION_ROWS ? d->expanded : ESP_CALIBRATION_ROWS;
-    if (!d->cache || c->rows == 0)
+    if (!d->work->cache || c->rows == 0)
         return ESP_OK;
     for (int i = 0; i < c->rows; i++)
         which[i] = i;
     /* The drafter waits for this. */
-    return d->cache->ops->temper(d->q, which, c->rows, 1 / beta, c->mean_log, c->power_sum,
-                                 ESP_LATER);
+    return d->work->cache->ops->temper(d->work->q, which, c->rows, 1 / beta, c->mean_log,
+                                       c->power_sum, ESP_LATER);
 }
 
 /* What the children of one node tell about beta. */
@@ -169,7 +170,7 @@ void esp_calibration_learn(struct esp_calibration *c, const struct esp_draft *d,
                            const struct esp_iteration *it, double beta, bool steps)
 {
     struct evidence e = {0};
-    if (!d->cache || d->expanded == 0)
+    if (!d->work->cache || d->expanded == 0)
         return;
     for (int i = 0; i <= it->path_length; i++)
         count_node(c, d, &it->tree, i == 0 ? 0 : it->path[i - 1],

@@ -21,24 +21,36 @@ enum fit {
 
 unsigned esp_draws_of(const struct esp_settings *set)
 {
-    bool greedy = set->sampling.temperature == 0;
-    return set->drafter->draws_with ? set->drafter->draws_with(&set->drafter_params, greedy)
-                                    : set->drafter->draws;
+    const unsigned all = set->drafter->draws, sampled = all & ~(unsigned)ESP_DRAW_TOPK;
+    const int at = esp_params_find(&set->drafter_params, "draws");
+    const double value = at < 0 ? 0 : esp_param(&set->drafter_params, at);
+    if (set->drafter->without_model || sampled == all || sampled == 0)
+        return all;
+    return value == 2 || (value == 0 && set->sampling.temperature > 0) ? sampled
+                                                                       : ESP_DRAW_TOPK;
+}
+
+/* Does no node ever get two children? */
+static bool is_single_path(const struct esp_settings *set)
+{
+    int width[ESP_MAX_LEVELS], levels;
+    if (!set->drafter->widths)
+        return false;
+    levels = set->drafter->widths(&set->drafter_params, width);
+    while (levels > 0 && width[levels - 1] == 1)
+        levels--;
+    return levels == 0;
 }
 
 static enum fit fit_of(const struct esp_settings *set, const struct esp_verifier_ops *verifier)
 {
-    const struct esp_drafter_ops *drafter = set->drafter;
     if (set->sampling.temperature == 0)
         return verifier->greedy ? FIT_LOSSLESS : FIT_RANDOM;
     if (verifier->greedy)
         return FIT_GREEDY;
     if ((verifier->lossless & esp_draws_of(set)) == 0)
         return FIT_DRAWS;
-    if (verifier->single_path &&
-        !(drafter->single_path && drafter->single_path(&set->drafter_params)))
-        return FIT_PATHS;
-    return FIT_LOSSLESS;
+    return verifier->single_path && !is_single_path(set) ? FIT_PATHS : FIT_LOSSLESS;
 }
 
 /* The default verifier: the drafter's own, or else the first exact one that is preferred for
@@ -109,7 +121,7 @@ int esp_choose_verifier(struct esp_settings *set, char *err, size_t errlen)
             return esp_fail(err, errlen, ESP_E_ARGUMENT,
                             "no verifier is exact with drafter %s at temperature %g",
                             set->drafter->name, set->sampling.temperature);
-        esp_params_init(&set->verifier_params, set->verifier->params);
+        esp_params_init(&set->verifier_params, esp_verifier_params);
     }
     enum fit fit = fit_of(set, set->verifier);
     int lossy = esp_params_find(&set->verifier_params, "lossy");

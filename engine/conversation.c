@@ -43,12 +43,12 @@ void esp_conversation_cut(struct esp_conversation *c, int count)
 {
     while (c->count > 0 && c->turns[c->count - 1].before >= count)
         c->count--;
-    if (c->count > 0 && c->turns[c->count - 1].answer > count)
-        c->turns[c->count - 1].answer = count;
-    if (c->count > 0 && c->turns[c->count - 1].said_end > count)
-        c->turns[c->count - 1].said_end = count;
-    if (c->count > 0 && c->turns[c->count - 1].said > count)
-        c->turns[c->count - 1].said = count;
+    if (c->count == 0)
+        return;
+    struct esp_turn_places *last = &c->turns[c->count - 1];
+    last->answer = last->answer < count ? last->answer : count;
+    last->said_end = last->said_end < count ? last->said_end : count;
+    last->said = last->said < count ? last->said : count;
 }
 
 void esp_conversation_close(struct esp_conversation *c)

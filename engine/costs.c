@@ -212,8 +212,8 @@ void esp_costs_at(struct esp_costs *costs, int length)
     while (octave < ESP_COST_OCTAVES - 1 && length >> (SHORTEST + octave) > 0)
         octave++;
     costs->octave = octave;
-    begin_curve(costs->draft, octave);
-    begin_curve(costs->verify, octave);
+    for (int i = 0; i < ESP_COSTS; i++)
+        begin_curve(costs->curve[i], octave);
 }
 
 void esp_costs_nominal(struct esp_costs *costs, const struct esp_nominal_costs *given)
@@ -237,44 +237,30 @@ static bool is_early(struct esp_costs *costs, double seconds)
     return early;
 }
 
-void esp_costs_draft_took(struct esp_costs *costs, int rows, double seconds)
+void esp_costs_took(struct esp_costs *costs, enum esp_cost of, int rows, double seconds)
 {
-    if (costs->nominal || costs->planted_draft || rows < 1 || !(seconds > 0) ||
+    if (costs->nominal || costs->planted[of] || rows < 1 || !(seconds > 0) ||
         is_early(costs, seconds))
         return;
-    add(&costs->draft[costs->octave], class_of(rows), seconds);
-    costs->learned = true;
-}
-
-void esp_costs_verify_took(struct esp_costs *costs, int rows, double seconds)
-{
-    if (costs->nominal || costs->planted_verify || rows < 1 || !(seconds > 0) ||
-        is_early(costs, seconds))
-        return;
-    add(&costs->verify[costs->octave], class_of(rows), seconds);
+    add(&costs->curve[of][costs->octave], class_of(rows), seconds);
     costs->learned = true;
 }
 
 double esp_costs_verify(const struct esp_costs *costs, int rows)
 {
-    const struct esp_cost_curve *curve = &costs->verify[costs->octave];
-    if (costs->planted_verify)
-        return costs->planted_verify(rows);
+    const struct esp_cost_curve *curve = &costs->curve[ESP_COST_VERIFY][costs->octave];
+    if (costs->planted[ESP_COST_VERIFY])
+        return costs->planted[ESP_COST_VERIFY](rows);
     if (costs->nominal)
         return nominal(costs, rows);
     return curve->knots > 0 ? value_at(curve, rows) : 0;
 }
 
-bool esp_costs_draft_known(const struct esp_costs *costs)
-{
-    return costs->nominal || costs->planted_draft || costs->draft[costs->octave].knots > 0;
-}
-
 double esp_costs_draft(const struct esp_costs *costs, int rows)
 {
-    const struct esp_cost_curve *curve = &costs->draft[costs->octave];
-    if (costs->planted_draft)
-        return costs->planted_draft(rows);
+    const struct esp_cost_curve *curve = &costs->curve[ESP_COST_DRAFT][costs->octave];
+    if (costs->planted[ESP_COST_DRAFT])
+        return costs->planted[ESP_COST_DRAFT](rows);
     if (costs->nominal)
         return costs->relative * nominal(costs, rows);
     if (curve->knots > 0)
@@ -310,21 +296,21 @@ static void read_curve(const cJSON *array, struct esp_cost_curve *curve)
     fit(curve);
 }
 
+static const char *const names[ESP_COSTS] = {"draft", "verify"};
+
 /* Reads the file's curves, if it is for this key, into classes without samples since the last
  * load: another session may have written others. */
 static void load(struct esp_costs *costs)
 {
-    static const char *const names[] = {"draft", "verify"};
     char *text = *costs->file ? cJSON_malloc(FILE_SIZE) : NULL;
     int length = text ? esp_state_read(costs->file, text, FILE_SIZE) : -1;
     cJSON *root = length < 0 ? NULL : cJSON_ParseWithLength(text, (size_t)length + 1);
     const cJSON *key = cJSON_GetObjectItem(root, "key");
     bool sound = cJSON_IsString(key) && strcmp(key->valuestring, costs->key) == 0;
-    for (int i = 0; i < 2 && sound; i++) {
+    for (int i = 0; i < ESP_COSTS && sound; i++) {
         const cJSON *octaves = cJSON_GetObjectItem(root, names[i]);
         for (int j = 0; j < ESP_COST_OCTAVES; j++)
-            read_curve(cJSON_GetArrayItem(octaves, j),
-                       i == 0 ? &costs->draft[j] : &costs->verify[j]);
+            read_curve(cJSON_GetArrayItem(octaves, j), &costs->curve[i][j]);
     }
     cJSON_Delete(root);
     cJSON_free(text);
@@ -353,8 +339,8 @@ void esp_costs_save(struct esp_costs *costs)
     load(costs);
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "key", costs->key);
-    cJSON_AddItemToObject(root, "draft", curves_array(costs->draft));
-    cJSON_AddItemToObject(root, "verify", curves_array(costs->verify));
+    for (int i = 0; i < ESP_COSTS; i++)
+        cJSON_AddItemToObject(root, names[i], curves_array(costs->curve[i]));
     char *text = cJSON_PrintUnformatted(root);
     if (text && esp_state_write(costs->file, text) == ESP_OK)
         costs->learned = false;
@@ -367,8 +353,7 @@ void esp_costs_turn(struct esp_costs *costs, const char *key)
     if (strcmp(key, costs->key) == 0)
         return;
     esp_costs_save(costs);
-    memset(costs->draft, 0, sizeof costs->draft);
-    memset(costs->verify, 0, sizeof costs->verify);
+    memset(costs->curve, 0, sizeof costs->curve);
     costs->learned = false;
     snprintf(costs->key, sizeof costs->key, "%s", key);
     esp_state_name(costs->file, sizeof costs->file, "costs", key);

@@ -30,7 +30,6 @@ enum {
     ESP_COST_CLASSES = 48,
     ESP_COST_SAMPLES = 8,
     ESP_COST_OCTAVES = 12,
-    ESP_COST_PASSES = 64, /* timed draft passes of one iteration */
 };
 
 #define ESP_COST_WARM_UP 0.008
@@ -50,16 +49,15 @@ struct esp_cost_curve {
     double one, slope; /* line through all classes: a row, and each further row */
 };
 
+enum esp_cost { ESP_COST_DRAFT, ESP_COST_VERIFY, ESP_COSTS };
+
 struct esp_costs {
-    struct esp_cost_curve draft[ESP_COST_OCTAVES], verify[ESP_COST_OCTAVES];
-    int octave;      /* of the current text length */
-    double relative; /* draft pass / target pass, assumed until a draft pass is measured */
-    bool nominal;    /* fixed curves, so that a seed repeats its trees */
+    struct esp_cost_curve curve[ESP_COSTS][ESP_COST_OCTAVES];
+    int octave;         /* of the current text length */
+    double relative;    /* draft pass / target pass, assumed until a draft pass is measured */
+    bool nominal;       /* fixed curves, so that a seed repeats its trees */
     double nominal_row; /* then the share of a pass that a further row costs */
-    /* Planted by a test: seconds of a draft pass and of the rest of an iteration. NULL: none.
-     */
-    double (*planted_draft)(int rows);
-    double (*planted_verify)(int rows);
+    double (*planted[ESP_COSTS])(int rows); /* by a test: seconds; NULL: none */
     double warm; /* seconds of passes so far, until the warm-up ends */
     char key[384], file[64];
     bool learned;
@@ -77,14 +75,10 @@ void esp_costs_nominal(struct esp_costs *costs, const struct esp_nominal_costs *
 void esp_costs_at(struct esp_costs *costs, int length);
 
 /* Records the time of a pass. Does nothing if curves are planted. */
-void esp_costs_draft_took(struct esp_costs *costs, int rows, double seconds);
-void esp_costs_verify_took(struct esp_costs *costs, int rows, double seconds);
+void esp_costs_took(struct esp_costs *costs, enum esp_cost of, int rows, double seconds);
 
 /* Seconds; 0 before the target was measured. */
 double esp_costs_draft(const struct esp_costs *costs, int rows);
 double esp_costs_verify(const struct esp_costs *costs, int rows);
-
-/* Has a draft pass been measured? */
-bool esp_costs_draft_known(const struct esp_costs *costs);
 
 #endif

@@ -20,6 +20,7 @@
 #include "engine/model/inflate.h"
 #include "engine/model/json.h"
 #include "engine/model/stored.h"
+#include "engine/model/vocabulary.h"
 #include "engine/support/paths.h"
 
 static const char *token_text(char text[64], const struct esp_tokenizer *tokenizer,
@@ -203,17 +204,6 @@ static int open_best_device(struct esp_engine *e, const struct esp_engine_option
     return status;
 }
 
-#define FNV_BASE 0xcbf29ce484222325u
-
-/* FNV-1a, 64 bit. */
-static uint64_t hash_bytes(const void *bytes, size_t length, uint64_t hash)
-{
-    const unsigned char *byte = bytes;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ byte[i]) * 0x100000001b3u;
-    return hash;
-}
-
 /* Hash of a model's sizes and two of its rows: further training changes every number. */
 static uint64_t hash_model(const struct esp_model *m, uint64_t hash)
 {
@@ -222,10 +212,10 @@ static uint64_t hash_model(const struct esp_model *m, uint64_t hash)
     const int sizes[] = {d->layers, d->hidden, d->heads, d->kv_heads, d->ffn, d->vocabulary};
     const size_t row = esp_dtype_row_bytes(query->dtype, query->columns);
     char *stored = malloc(2 * row);
-    hash = hash_bytes(sizes, sizeof sizes, hash);
+    hash = esp_fnv(hash, sizes, sizeof sizes);
     for (int i = 0; stored && i < 2; i++) {
         esp_tensor_copy_rows(query, i * (query->rows - 1), 1, stored + (size_t)i * row);
-        hash = hash_bytes(stored + (size_t)i * row, row, hash);
+        hash = esp_fnv(hash, stored + (size_t)i * row, row);
     }
     free(stored);
     return hash;
@@ -242,7 +232,7 @@ static uint64_t hash_vector(const struct esp_tensor *t, uint64_t hash)
     float *numbers = t->data ? malloc(rows * sizeof *numbers) : NULL;
     if (numbers) {
         esp_tensor_read_rows(t, 0, (int)rows, numbers);
-        hash = hash_bytes(numbers, rows * sizeof *numbers, hash);
+        hash = esp_fnv(hash, numbers, rows * sizeof *numbers);
     }
     free(numbers);
     return hash;
@@ -257,7 +247,7 @@ static uint64_t hash_source(const struct esp_model *m, uint64_t hash)
         &l->norm1,    &l->norm1_bias, &l->norm2,      &l->norm2_bias,      &l->norm_attended,
         &l->norm_mlp, &l->query_norm, &d->norm_input, &d->norm_final_bias, &d->norm_final,
     };
-    hash = hash_bytes(&d->vocabulary, sizeof d->vocabulary, hash);
+    hash = esp_fnv(hash, &d->vocabulary, sizeof d->vocabulary);
     for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
         hash = hash_vector(norms[i], hash);
     return hash;
@@ -270,8 +260,8 @@ static void identify(struct esp_engine *e)
         embedding->stored_columns ? embedding->stored_columns : embedding->columns;
     if (!e->draft)
         return;
-    e->pair = hash_model(e->draft, hash_model(e->target, FNV_BASE));
-    e->sources = hash_source(e->draft, hash_source(e->target, FNV_BASE));
+    e->pair = hash_model(e->draft, hash_model(e->target, ESP_FNV_START));
+    e->sources = hash_source(e->draft, hash_source(e->target, ESP_FNV_START));
 }
 
 int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options *options,

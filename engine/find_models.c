@@ -568,18 +568,14 @@ bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draf
                     size_t size)
 {
     char err[256] = "";
-    if (strcmp(target->path, draft->path) == 0) {
-        snprintf(why, size, "it is the target itself");
+    const char *no = strcmp(target->path, draft->path) == 0 ? "it is the target itself"
+                     : draft->bytes >= target->bytes
+                         ? "its weights are as large as the target's"
+                     : *draft->problem ? draft->problem
+                                       : target->problem;
+    snprintf(why, size, "%s", no);
+    if (*no)
         return false;
-    }
-    if (draft->bytes >= target->bytes) {
-        snprintf(why, size, "its weights are as large as the target's");
-        return false;
-    }
-    if (*draft->problem || *target->problem) {
-        snprintf(why, size, "%s", *draft->problem ? draft->problem : target->problem);
-        return false;
-    }
     const bool read =
         read_vocabulary(target, err, sizeof err) && read_vocabulary(draft, err, sizeof err);
     const bool same = read && target->vocabulary == draft->vocabulary;
@@ -594,7 +590,5 @@ bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draf
     else if (!same)
         snprintf(why, size, "another vocabulary, of %d tokens instead of %d", draft->tokens,
                  target->tokens);
-    else
-        snprintf(why, size, "%s", "");
     return same;
 }

@@ -40,11 +40,11 @@ int esp_kv_cache_open(struct esp_kv_cache *c, const struct esp_backend_ops *ops,
     c->context = tokens;
     c->rows = tokens + tree_rows;
     c->max_batch = esp_kv_cache_batch(tokens, tree_rows);
-    c->tokens = calloc((size_t)c->max_batch, sizeof *c->tokens);
-    c->positions = calloc((size_t)c->max_batch, sizeof *c->positions);
-    c->logits_row = calloc((size_t)c->max_batch, sizeof *c->logits_row);
+    c->tokens = esp_arrays_add(&c->arrays, (size_t)c->max_batch, sizeof *c->tokens);
+    c->positions = esp_arrays_add(&c->arrays, (size_t)c->max_batch, sizeof *c->positions);
+    c->logits_row = esp_arrays_add(&c->arrays, (size_t)c->max_batch, sizeof *c->logits_row);
     int status = ESP_OK;
-    if (!c->tokens || !c->positions || !c->logits_row)
+    if (c->arrays.failed)
         status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a batch of %d rows",
                           c->max_batch);
     else
@@ -59,9 +59,7 @@ void esp_kv_cache_close(struct esp_kv_cache *c)
 {
     if (c->cache)
         c->ops->cache_close(c->cache);
-    free(c->tokens);
-    free(c->positions);
-    free(c->logits_row);
+    esp_arrays_free(&c->arrays);
     memset(c, 0, sizeof *c);
 }
 

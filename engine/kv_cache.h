@@ -15,6 +15,7 @@
 #ifndef ESP_KV_CACHE_H
 #define ESP_KV_CACHE_H
 
+#include "engine/arrays.h"
 #include "kernels/kernels.h"
 
 struct esp_kv_cache {
@@ -29,6 +30,7 @@ struct esp_kv_cache {
     int max_batch;            /* rows per pass */
     int passes;               /* forward passes since the last reset of this counter */
     int32_t *tokens, *positions, *logits_row; /* (max_batch) */
+    struct esp_arrays arrays;
 };
 
 /* Rows per pass of a cache for `tokens` tokens of text and `tree_rows` rows of a tree. */

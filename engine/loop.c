@@ -34,7 +34,7 @@ static void read_marks(struct esp_session *s, double begun, double *start)
         return;
     for (int i = 0; i <= ESP_STAGE_VERIFY; i++)
         seconds[i] = s->ops->between(backend, 2 * i, 2 * i + 1);
-    seconds[ESP_STAGE_DRAFT] = fmax(seconds[ESP_STAGE_DRAFT] - s->draft.watched, 0);
+    seconds[ESP_STAGE_DRAFT] = fmax(seconds[ESP_STAGE_DRAFT] - s->draft.work->watched, 0);
     double verified = begun + s->ops->between(backend, 0, 2 * ESP_STAGE_VERIFY + 1);
     *start = fmax(*start, fmin(verified, esp_clock()));
 }
@@ -52,17 +52,6 @@ static void stage_done(struct esp_session *s, enum esp_stage stage, double *star
     *start = esp_clock(); /* time of a waiting observer (step mode) is charged to no stage */
     if (stage < ESP_STAGE_VERIFY)
         esp_session_mark(s, 2 * (int)stage + 2);
-}
-
-static void layer_done(void *user)
-{
-    struct esp_session *s = user;
-    double start = esp_clock();
-    s->iteration.tree = s->tree.tree;
-    s->iteration.draft_passes = s->draft.passes;
-    esp_session_emit(s,
-                     (struct esp_event){.type = ESP_EVENT_LAYER, .iteration = &s->iteration});
-    s->draft.watched += esp_clock() - start;
 }
 
 /* Selects a token as plain decoding does, without the session's random numbers. */
@@ -149,47 +138,44 @@ static int measure_baseline(struct esp_session *s)
 
 /* ------------------------------------------------------------------ the stages */
 
+/* The tree of a drafter with a fixed shape. */
+static int draft_paths(struct esp_draft *d, const struct esp_drafter_ops *drafter)
+{
+    int width[ESP_MAX_LEVELS];
+    const struct esp_path_rule rule = {.width = width,
+                                       .levels = drafter->widths(d->params, width)};
+    return esp_draft_paths(d, &rule);
+}
+
 static int draft(struct esp_session *s, int remaining)
 {
     const struct esp_drafter_ops *drafter = s->set.drafter;
     struct esp_draft *d = &s->draft;
-    d->params = &s->set.drafter_params;
-    d->state = s->drafter_state;
-    d->rng = &s->draft_rng;
     d->sampling = esp_draft_sampling(&s->set);
     d->sampling.temperature /= s->beta = esp_session_beta(s);
-    d->temperature = s->set.sampling.temperature;
-    d->greedy = d->temperature == 0;
-    d->repeatable = s->repeatable;
-    d->calibration = &s->calibration;
-    d->costs = &s->costs;
-    d->back = &s->back;
-    d->own_states = drafter->looks_back ? s->draft_states : NULL;
     d->seen = esp_session_seen(s, s->length);
     esp_costs_at(&s->costs, d->seen);
     d->text = s->text;
     d->text_length = s->length;
     d->max_depth = remaining - 1; /* the bonus token is the last one that may be committed */
-    if (drafter->needs_model && d->max_depth > s->draft_cache.context - s->length)
+    if (!drafter->without_model && d->max_depth > s->draft_cache.context - s->length)
         d->max_depth = s->draft_cache.context - s->length;
-    if (drafter->needs_model && d->features && s->length < 2)
+    if (!drafter->without_model && d->work->features && s->length < 2)
         d->max_depth = 0; /* no hidden state precedes the first token */
-    d->layer = s->observer ? layer_done : NULL;
-    d->user = s;
     esp_tree_reset(&s->tree, s->text[s->length - 1]);
     esp_draft_begin(d);
     int status = ESP_OK;
-    if (drafter->needs_model && d->features && d->max_depth > 0)
+    if (!drafter->without_model && d->work->features && d->max_depth > 0)
         status = esp_features_catch_up(&s->features, &s->target, &s->draft_cache, s->text,
                                        s->length);
     if (status == ESP_OK && d->max_depth > 0)
-        status = drafter->draft(d);
+        status = drafter->draft ? drafter->draft(d) : draft_paths(d, drafter);
     esp_draft_end(d);
     s->iteration.tree = s->tree.tree;
     s->iteration.draft_passes = d->passes;
     s->iteration.deepest = esp_tree_deepest(&s->tree.tree);
-    s->iteration.choice_count = drafter->choices && d->max_depth > 0
-                                    ? drafter->choices(s->drafter_state, s->iteration.choices)
+    s->iteration.choice_count = drafter->chooser && d->max_depth > 0
+                                    ? drafter->chooser->choices(d->state, s->iteration.choices)
                                     : 0;
     return status;
 }
@@ -202,7 +188,7 @@ static int target_pass(struct esp_session *s)
         s->tokens[i] = node->token;
         s->positions[i] = s->length - 1 + node->depth;
     }
-    const struct esp_states states = {1, {ESP_STATE_NORMED}, s->back.state, NULL};
+    const struct esp_states states = {1, {ESP_STATE_NORMED}, s->draft_context.back.state, NULL};
     struct esp_batch batch = {
         .rows = tree->verified,
         .tokens = s->tokens,
@@ -210,9 +196,9 @@ static int target_pass(struct esp_session *s)
         .mask = s->tree.mask,
         .mask_words = s->tree.mask_words,
         .logits = s->p,
-        .states = esp_session_has_head(s)      ? esp_features_ask(&s->features, tree->verified)
-                  : s->set.drafter->looks_back ? &states
-                                               : NULL,
+        .states = esp_session_has_head(s)     ? esp_features_ask(&s->features, tree->verified)
+                  : esp_session_keeps_past(s) ? &states
+                                              : NULL,
     };
     int status = esp_kv_cache_make_room(&s->target, tree->verified);
     if (status < 0)
@@ -227,32 +213,29 @@ static int target_pass(struct esp_session *s)
 static int look_back(struct esp_session *s)
 {
     static const struct esp_sampling low = {0.2, 1, 0};
+    const struct esp_combination all = {.a = 1};
     const struct esp_verify *v = &s->verify;
+    struct esp_look_back *back = &s->draft_context.back;
     const int node = v->path_length > 0 ? v->path[v->path_length - 1] : 0;
     const int32_t row = s->tree.row[node];
-    const struct esp_combination all = {.a = 1};
     int status = ESP_OK;
-    if (!s->set.drafter->looks_back)
+    if (!esp_session_keeps_past(s))
         return ESP_OK;
     if (s->set.sampling.temperature == 0) {
         status = s->ops->softmax(s->p, &row, 1, &low);
         if (status == ESP_OK)
-            status = s->ops->combine(s->p, row, s->p, row, &all, s->back.p, 0, NULL);
+            status = s->ops->combine(s->p, row, s->p, row, &all, back->p, 0, NULL);
     }
-    s->back.state_row = row;
-    s->back.draft_row = s->draft.q_row[node];
-    s->back.length = s->length + v->path_length + 1;
+    back->state_row = row;
+    back->draft_row = s->draft.q_row[node];
+    back->length = s->length + v->path_length + 1;
     return status;
 }
 
 static int select_path(struct esp_session *s)
 {
     struct esp_verify *v = &s->verify;
-    v->params = &s->set.verifier_params;
-    v->sampling = s->set.sampling;
-    v->draws = esp_draws_of(&s->set);
     int status = esp_calibration_look(&s->calibration, &s->draft, s->beta);
-    v->end = s->set.drafter->looks_back ? s->back.p : NULL;
     if (status == ESP_OK)
         status = esp_verify_run(v, s->set.verifier);
     if (status == ESP_OK)
@@ -286,10 +269,8 @@ static int choose_committed(struct esp_session *s, int remaining)
 static int commit(struct esp_session *s, int count)
 {
     const struct esp_verify *v = &s->verify;
-    int rebuild_at = esp_params_find(&s->set.drafter_params, "cache");
-    bool rebuild = rebuild_at >= 0 && esp_param(&s->set.drafter_params, rebuild_at) != 0;
     int status;
-    if (rebuild) {
+    if (s->rebuild) {
         /* The root, then all committed tokens but the last, which is the next root. */
         s->tokens[0] = s->text[s->length - 1];
         memcpy(s->tokens + 1, s->committed, (size_t)(count - 1) * sizeof *s->tokens);
@@ -301,7 +282,7 @@ static int commit(struct esp_session *s, int count)
         status = esp_kv_cache_keep(&s->target, s->tokens, count);
     }
     if (status == ESP_OK && s->draft.expanded > 0)
-        status = esp_draft_commit(&s->draft, v->path, count - 1, rebuild);
+        status = esp_draft_commit(&s->draft, v->path, count - 1, s->rebuild);
     if (status < 0) { /* the text keeps its old length, and its last token stays the root */
         esp_kv_cache_cut(&s->target, s->length - 1);
         return status;
@@ -326,18 +307,19 @@ static void learn(struct esp_session *s)
     double rest = 0;
     esp_calibration_learn(&s->calibration, d, it, s->beta,
                           s->set.values.draft_temp == ESP_DRAFT_AUTO &&
-                              !(s->set.drafter->least_draft_temp > 0));
+                              !s->set.drafter->chooser);
     for (int i = 0; i < d->passes && i < ESP_TIMED_PASSES; i++)
-        esp_costs_draft_took(&s->costs, d->pass_rows[i], d->pass_seconds[i]);
+        esp_costs_took(&s->costs, ESP_COST_DRAFT, d->work->pass_rows[i],
+                       d->work->pass_seconds[i]);
     for (int i = ESP_STAGE_FLATTEN; i <= ESP_STAGE_COMMIT; i++)
         rest += it->seconds[i];
-    esp_costs_verify_took(&s->costs, it->tree.verified, rest);
+    esp_costs_took(&s->costs, ESP_COST_VERIFY, it->tree.verified, rest);
 }
 
 /* The draft temperature, and the calibration error without and with it. */
 static int session_gauges(const struct esp_session *s, struct esp_gauge *g)
 {
-    if (!s->set.drafter->needs_model)
+    if (s->set.drafter->without_model)
         return 0;
     const double base = esp_draft_sampling(&s->set).temperature;
     g[0] = (struct esp_gauge){"draft_temp", .after = base / esp_session_beta(s), .minimum = 0,
@@ -354,8 +336,7 @@ static void read_gauges(struct esp_session *s, bool before)
     struct esp_gauge now[ESP_MAX_GAUGES];
     struct esp_iteration *it = &s->iteration;
     const struct esp_drafter_ops *drafter = s->set.drafter;
-    it->gauge_count =
-        drafter->gauges ? drafter->gauges(s->drafter_state, &s->set.drafter_params, now) : 0;
+    it->gauge_count = drafter->gauges ? drafter->gauges(&s->draft, now) : 0;
     it->gauge_count += session_gauges(s, now + it->gauge_count);
     for (int i = 0; i < it->gauge_count; i++) {
         now[i].before = before ? now[i].after : it->gauges[i].before;
@@ -372,13 +353,13 @@ static void count_up(struct esp_session *s)
     stats->drafted_nodes += it->tree.verified - 1;
     stats->accepted_nodes += it->path_length;
     stats->draft_passes += it->draft_passes;
-    stats->draft_rows += s->draft.rows;
+    stats->draft_rows += s->draft.work->rows_computed;
     stats->target_passes += it->target_passes;
     for (int i = 0; i < ESP_STAGES; i++) {
         stats->stage_seconds[i] += it->seconds[i];
         stats->decode_seconds += it->seconds[i];
     }
-    stats->draft_pass_seconds += s->draft.model_seconds;
+    stats->draft_pass_seconds += s->draft.work->model_seconds;
     if (it->index == 0)
         stats->first_token_seconds = stats->prefill_seconds + stats->decode_seconds;
     esp_pace_add(&s->pace, it->seconds, it->committed_count,
@@ -396,7 +377,7 @@ static int run(struct esp_session *s, int remaining)
     int status = draft(s, remaining); /* 1 */
     if (status < 0)
         return status;
-    start += s->draft.watched;
+    start += s->draft.work->watched;
     stage_done(s, ESP_STAGE_DRAFT, &start);
 
     esp_tree_flatten(&s->tree, s->set.values.order); /* 2 */
@@ -426,7 +407,7 @@ static int run(struct esp_session *s, int remaining)
 
     learn(s);
     if (s->set.drafter->adapt) /* 6 */
-        s->set.drafter->adapt(s->drafter_state, &s->set.drafter_params, it);
+        s->set.drafter->adapt(&s->draft, it);
     read_gauges(s, false);
     stage_done(s, ESP_STAGE_ADAPT, &start);
     return count;
@@ -437,7 +418,7 @@ static int finish(struct esp_session *s, const char *why)
     s->end = why;
     s->allowed = 0;
     if (s->set.drafter->finish)
-        s->set.drafter->finish(s->drafter_state, &s->set.drafter_params);
+        s->set.drafter->finish(&s->draft);
     esp_session_emit(s, (struct esp_event){.type = ESP_EVENT_END, .text = why});
     return 0;
 }

@@ -24,9 +24,9 @@ struct scorer {
     struct esp_features features;      /* for it */
     struct esp_rows *p, *q;            /* (tokens) */
     float *p_row, *q_row;              /* (vocabulary) */
-    int32_t *positions;                /* (tokens), and row numbers from 0 */
-    int32_t *rows;
-    double *first, *first_p; /* (vocabulary) counts of first tokens, exact probabilities */
+    int32_t *rows;                     /* (tokens) row numbers from 0 */
+    double *first, *first_p;  /* (vocabulary) counts of first tokens, exact probabilities */
+    struct esp_arrays arrays; /* of the last five */
     double rank[ESP_LOSSLESS_BINS], serial[ESP_LOSSLESS_SIDE * ESP_LOSSLESS_SIDE];
     struct esp_rng rng;
 };
@@ -77,12 +77,7 @@ static void close_scorer(struct scorer *s)
         ops->rows_close(s->p);
     if (s->q)
         ops->rows_close(s->q);
-    free(s->p_row);
-    free(s->q_row);
-    free(s->positions);
-    free(s->rows);
-    free(s->first);
-    free(s->first_p);
+    esp_arrays_free(&s->arrays);
 }
 
 static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
@@ -94,18 +89,15 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
     if (s->has_head && (s->start < 2 || tokens >= esp_kv_cache_batch(s->start + tokens, 1)))
         s->has_draft = s->has_head = false; /* the order by p is then the only one */
     s->rng = (struct esp_rng){.seed = s->session->set.values.seed, .stream = ESP_RNG_CHECK};
-    s->p_row = calloc(vocabulary, sizeof *s->p_row);
-    s->q_row = calloc(vocabulary, sizeof *s->q_row);
-    s->first = calloc(vocabulary, sizeof *s->first);
-    s->first_p = calloc(vocabulary, sizeof *s->first_p);
-    s->positions = calloc((size_t)tokens, sizeof *s->positions);
-    s->rows = calloc((size_t)tokens, sizeof *s->rows);
-    if (!s->p_row || !s->q_row || !s->first || !s->first_p || !s->positions || !s->rows)
+    s->p_row = esp_arrays_add(&s->arrays, vocabulary, sizeof *s->p_row);
+    s->q_row = esp_arrays_add(&s->arrays, vocabulary, sizeof *s->q_row);
+    s->first = esp_arrays_add(&s->arrays, vocabulary, sizeof *s->first);
+    s->first_p = esp_arrays_add(&s->arrays, vocabulary, sizeof *s->first_p);
+    s->rows = esp_arrays_add(&s->arrays, (size_t)tokens, sizeof *s->rows);
+    if (s->arrays.failed)
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to check %d tokens", tokens);
-    for (int i = 0; i < tokens; i++) {
-        s->positions[i] = s->start - 1 + i;
+    for (int i = 0; i < tokens; i++)
         s->rows[i] = i;
-    }
     int status =
         s->session->ops->rows_open(&s->p, e->backend, tokens, (int)vocabulary, err, errlen);
     if (status == ESP_OK)
@@ -147,28 +139,24 @@ static int continue_text(struct scorer *s, int tokens, struct esp_lossless *resu
 static int plain_pass(struct scorer *s, struct esp_kv_cache *cache, struct esp_rows *rows,
                       int count, const struct esp_sampling *sampling)
 {
-    const struct esp_backend_ops *ops = s->session->ops;
-    for (int done = 0; done < count;) {
-        int n = count - done < cache->max_batch ? count - done : cache->max_batch;
+    const int before = cache->length;
+    int status = ESP_OK;
+    for (int done = 0, n; done < count && status == ESP_OK; done += n) {
+        n = count - done < cache->max_batch ? count - done : cache->max_batch;
         struct esp_batch batch = {
             .rows = n,
-            .tokens = esp_kv_cache_known(cache, s->session->text + s->start - 1 + done, n),
-            .positions = s->positions + done,
-            .first = s->start - 1 + done,
-            .prefix = s->start - 1 + done,
-            .window = cache->window.recent > 0 ? &cache->window : NULL,
             .logits = rows,
             .logits_row = s->rows + done,
             .states = s->has_head ? esp_features_ask(&s->features, n) : NULL,
         };
-        int status = ops->forward(cache->cache, &batch);
-        if (status < 0)
-            return status;
-        if (s->has_head)
-            esp_features_add(&s->features, batch.first, NULL, n);
-        done += n;
+        status = esp_kv_cache_run(cache, s->session->text + before + done, &batch);
+        if (status == ESP_OK && s->has_head)
+            esp_features_add(&s->features, before + done, NULL, n);
     }
-    return sampling->temperature > 0 ? ops->softmax(rows, s->rows, count, sampling) : ESP_OK;
+    cache->length = before;
+    return status < 0 || !(sampling->temperature > 0)
+               ? status
+               : s->session->ops->softmax(rows, s->rows, count, sampling);
 }
 
 /* The same with a draft head, which reads the hidden states of the target's pass; see

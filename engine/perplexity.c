@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "engine/engine.h"
+#include "engine/kv_cache.h"
 #include "kernels/status.h"
 
 enum { PIECE = 512, ROWS = 64 /* of one pass */ };
@@ -13,7 +14,7 @@ static const double LEAST = 1e-38; /* probabilities below float32 count as this 
 
 struct measuring {
     struct esp_engine *engine;
-    struct esp_cache *cache;
+    struct esp_kv_cache cache; /* of a piece */
     struct esp_rows *rows;
     int32_t *tokens; /* (count) the whole text */
     int count, piece;
@@ -39,7 +40,8 @@ static int open_all(struct measuring *m, const char *text, size_t length, char *
     if (!m->tokens)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the text");
     esp_tokenize(e, text, length, m->tokens, m->count);
-    int status = ops->cache_open(&m->cache, e->target_weights, m->piece, ROWS, err, errlen);
+    int status = esp_kv_cache_open(&m->cache, ops, e->target_weights,
+                                   e->target->desc.vocabulary, m->piece, 0, err, errlen);
     return status < 0 ? status
                       : ops->rows_open(&m->rows, e->backend, ROWS, e->target->desc.vocabulary,
                                        err, errlen);
@@ -70,31 +72,25 @@ static int count_rows(struct measuring *m, const int32_t *piece, int begin, int 
 
 static int run_piece(struct measuring *m, int32_t *piece)
 {
-    const struct esp_backend_ops *ops = m->engine->backend->ops;
     int32_t prefix = esp_tokenizer_prefix(m->engine->tokenizer), first = piece[0];
     int status = ESP_OK;
     if (prefix >= 0)
         piece[0] = prefix;
     for (int at = 0; at < m->piece && status == ESP_OK; at += ROWS) {
         int rows = m->piece - at < ROWS ? m->piece - at : ROWS, wanted = 0;
-        int32_t positions[ROWS], to[ROWS];
+        int32_t to[ROWS];
         for (int i = 0; i < rows; i++) {
             bool counts = at + i >= m->piece / 2 && at + i < m->piece - 1;
-            positions[i] = at + i;
             to[i] = counts ? wanted++ : -1;
         }
-        struct esp_batch batch = {.rows = rows,
-                                  .tokens = piece + at,
-                                  .positions = positions,
-                                  .first = at,
-                                  .prefix = at,
-                                  .logits = wanted > 0 ? m->rows : NULL,
-                                  .logits_row = to};
+        struct esp_batch batch = {
+            .rows = rows, .logits = wanted > 0 ? m->rows : NULL, .logits_row = to};
         int begin = at > m->piece / 2 ? at : m->piece / 2;
-        status = ops->forward(m->cache, &batch);
+        status = esp_kv_cache_run(&m->cache, piece + at, &batch);
         if (status == ESP_OK && wanted > 0)
             status = count_rows(m, piece, begin, begin + wanted);
     }
+    m->cache.length = 0;
     piece[0] = first;
     return status;
 }
@@ -124,8 +120,7 @@ int esp_perplexity_measure(struct esp_engine *engine, const char *text, size_t l
     }
     if (m.rows)
         ops->rows_close(m.rows);
-    if (m.cache)
-        ops->cache_close(m.cache);
+    esp_kv_cache_close(&m.cache);
     free(m.tokens);
     return status;
 }

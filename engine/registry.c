@@ -28,20 +28,28 @@ const struct esp_verifier_ops *const esp_verifiers[] = {
     NULL,
 };
 
+const struct esp_param esp_verifier_params[] = {
+    {"lossy", ESP_CHOICE, 0, 1, 0, .choices = "refuse|allow",
+     .help = "with trees for which the verifier changes what the model says"},
+    {0},
+};
+
+/* The entry with this name in a NULL-terminated list of structs that begin with their name. */
+static const void *find(const void *const *list, const char *name)
+{
+    while (*list && strcmp(*(const char *const *)*list, name) != 0)
+        list++;
+    return *list;
+}
+
 const struct esp_drafter_ops *esp_drafter_find(const char *name)
 {
-    for (int i = 0; esp_drafters[i]; i++)
-        if (strcmp(esp_drafters[i]->name, name) == 0)
-            return esp_drafters[i];
-    return NULL;
+    return find((const void *const *)esp_drafters, name);
 }
 
 const struct esp_verifier_ops *esp_verifier_find(const char *name)
 {
-    for (int i = 0; esp_verifiers[i]; i++)
-        if (strcmp(esp_verifiers[i]->name, name) == 0)
-            return esp_verifiers[i];
-    return NULL;
+    return find((const void *const *)esp_verifiers, name);
 }
 
 static const char *draws_text(unsigned draws)
@@ -80,33 +88,26 @@ static struct esp_item item_of_drafter(const struct esp_drafter_ops *ops)
                              .source = ops->source,
                              .differs = ops->differs ? ops->differs : "",
                              .draws = draws_text(ops->draws),
-                             .weighs_costs = ops->weighs_costs};
+                             .weighs_costs = ops->asks & ESP_ASK_COSTS};
 }
 
 bool esp_item(enum esp_list list, int index, struct esp_item *item)
 {
-    switch (list) {
-    case ESP_DRAFTERS:
-        if (!has((const void *const *)esp_drafters, index))
-            return false;
-        *item = item_of_drafter(esp_drafters[index]);
-        return true;
-    case ESP_VERIFIERS:
-        if (!has((const void *const *)esp_verifiers, index))
-            return false;
-        *item = item_of_verifier(esp_verifiers[index]);
-        return true;
-    case ESP_BACKENDS:
-        if (!has((const void *const *)esp_backends, index))
-            return false;
-        *item = (struct esp_item){.name = esp_backends[index]->name,
-                                  .summary = esp_backends[index]->summary,
-                                  .source = "",
-                                  .differs = "",
-                                  .draws = ""};
-        return true;
-    }
-    return false;
+    const void *const *const lists[] = {
+        [ESP_DRAFTERS] = (const void *const *)esp_drafters,
+        [ESP_VERIFIERS] = (const void *const *)esp_verifiers,
+        [ESP_BACKENDS] = (const void *const *)esp_backends,
+    };
+    if (!has(lists[list], index))
+        return false;
+    *item = list == ESP_DRAFTERS    ? item_of_drafter(esp_drafters[index])
+            : list == ESP_VERIFIERS ? item_of_verifier(esp_verifiers[index])
+                                    : (struct esp_item){.name = esp_backends[index]->name,
+                                                        .summary = esp_backends[index]->summary,
+                                                        .source = "",
+                                                        .differs = "",
+                                                        .draws = ""};
+    return true;
 }
 
 int esp_backend_probe(const char *name, int device, char *text, size_t size)
@@ -128,7 +129,7 @@ bool esp_item_param(enum esp_list list, const char *name, int index,
     const struct esp_verifier_ops *verifier =
         list == ESP_VERIFIERS ? esp_verifier_find(name) : NULL;
     const struct esp_param *table = drafter    ? drafter->params
-                                    : verifier ? verifier->params
+                                    : verifier ? esp_verifier_params
                                                : NULL;
     return esp_params_info(table, index, info);
 }

@@ -28,6 +28,20 @@ void esp_session_emit(struct esp_session *s, struct esp_event event)
     s->observer(s->user, &event);
 }
 
+/* The tree has grown by a layer. Time of the observer is charged to no stage. */
+static void layer_done(void *user)
+{
+    struct esp_session *s = user;
+    double start = esp_clock();
+    if (!s->observer)
+        return;
+    s->iteration.tree = s->tree.tree;
+    s->iteration.draft_passes = s->draft.passes;
+    esp_session_emit(s,
+                     (struct esp_event){.type = ESP_EVENT_LAYER, .iteration = &s->iteration});
+    s->draft.work->watched += esp_clock() - start;
+}
+
 struct esp_sampling esp_draft_sampling(const struct esp_settings *settings)
 {
     struct esp_sampling plain = {.temperature = 1, .top_p = 1};
@@ -37,13 +51,13 @@ struct esp_sampling esp_draft_sampling(const struct esp_settings *settings)
 double esp_session_beta(const struct esp_session *s)
 {
     const double base = esp_draft_sampling(&s->set).temperature;
-    const double least = s->set.drafter->least_draft_temp;
+    const struct esp_chooser_ops *chooser = s->set.drafter->chooser;
     if (s->set.values.draft_temp == ESP_DRAFT_OFF)
         return 1;
     if (s->set.values.draft_temp != ESP_DRAFT_AUTO)
         return base / s->set.values.draft_temp;
-    return least > 0 ? base / fmax(s->set.sampling.temperature, least)
-                     : esp_calibration_beta(&s->calibration);
+    return chooser ? base / fmax(s->set.sampling.temperature, chooser->least_draft_temp)
+                   : esp_calibration_beta(&s->calibration);
 }
 
 /* Switches to the values learned for this pair at this temperature, and for this device. */
@@ -51,11 +65,11 @@ static void turn_to_learned(struct esp_session *s)
 {
     const double temperature = s->set.sampling.temperature;
     char key[sizeof s->costs.key] = "";
-    if (*s->draft.pair)
-        snprintf(key, sizeof key, "%s, temperature %g", s->draft.pair, temperature);
+    if (*s->pair)
+        snprintf(key, sizeof key, "%s, temperature %g", s->pair, temperature);
     esp_calibration_turn(&s->calibration, key, !s->repeatable);
-    if (*s->draft.pair)
-        snprintf(key, sizeof key, "%s, %s, %s: %s", s->draft.pair,
+    if (*s->pair)
+        snprintf(key, sizeof key, "%s, %s, %s: %s", s->pair,
                  temperature > 0 ? "sampling" : "greedy", esp_engine_backend(s->engine),
                  s->ops->device ? esp_engine_device(s->engine) : "");
     esp_costs_turn(&s->costs, key);
@@ -63,72 +77,62 @@ static void turn_to_learned(struct esp_session *s)
 
 /* ------------------------------------------------------------------ settings */
 
-/* Splits "name:k=v,..." and finds the name with `find`. Errors name the `kind`. */
-static int split_spec(const char *spec, char *name, size_t size, const char **list,
-                      const char *kind, char *err, size_t errlen)
+/* Finds the name of "name:k=v,..." in a list and reads its parameters. Returns its index. */
+static int read_spec(enum esp_list list, const char *spec, struct esp_params *params, char *err,
+                     size_t errlen)
 {
-    size_t n = strcspn(spec, ":");
-    if (n == 0 || n >= size)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "'%.64s' names no %s; see espalier list %ss", spec, kind, kind);
-    memcpy(name, spec, n);
-    name[n] = '\0';
-    *list = spec[n] ? spec + n + 1 : NULL;
-    return ESP_OK;
-}
-
-static int refuse_name(enum esp_list list, const char *kind, const char *name, char *err,
-                       size_t errlen)
-{
+    const char *kind = list == ESP_DRAFTERS ? "drafter" : "verifier";
+    const size_t n = strcspn(spec, ":");
     struct esp_suggestion guess;
     struct esp_item item;
-    char meant[96];
-    esp_suggestion_begin(&guess, name, strlen(name));
-    for (int i = 0; esp_item(list, i, &item); i++)
+    char name[64], meant[96];
+    if (n == 0 || n >= sizeof name)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "'%.64s' names no %s; see espalier list %ss", spec, kind, kind);
+    snprintf(name, sizeof name, "%.*s", (int)n, spec);
+    esp_suggestion_begin(&guess, name, n);
+    for (int i = 0; esp_item(list, i, &item); i++) {
         esp_suggestion_try(&guess, item.name);
+        if (strcmp(item.name, name) != 0)
+            continue;
+        esp_params_init(params,
+                        list == ESP_DRAFTERS ? esp_drafters[i]->params : esp_verifier_params);
+        const int status =
+            esp_params_parse(params, name, spec[n] ? spec + n + 1 : NULL, err, errlen);
+        return status < 0 ? status : i;
+    }
     return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no %s '%s'%s; see espalier list %ss",
                     kind, name, esp_suggestion_text(&guess, meant), kind);
 }
 
 static int choose_drafter(struct esp_settings *set, const char *spec, char *err, size_t errlen)
 {
-    char name[64];
-    const char *list;
-    int status = split_spec(spec, name, sizeof name, &list, "drafter", err, errlen);
-    if (status < 0)
-        return status;
-    set->drafter = esp_drafter_find(name);
-    if (!set->drafter)
-        return refuse_name(ESP_DRAFTERS, "drafter", name, err, errlen);
-    esp_params_init(&set->drafter_params, set->drafter->params);
-    return esp_params_parse(&set->drafter_params, name, list, err, errlen);
+    const int index = read_spec(ESP_DRAFTERS, spec, &set->drafter_params, err, errlen);
+    if (index >= 0)
+        set->drafter = esp_drafters[index];
+    return index < 0 ? index : (int)ESP_OK;
 }
 
 static int choose_verifier(struct esp_settings *set, const char *spec, char *err, size_t errlen)
 {
-    char name[64];
-    const char *list;
-    int status = split_spec(spec, name, sizeof name, &list, "verifier", err, errlen);
-    if (status < 0)
-        return status;
-    set->verifier_chosen = strcmp(name, "auto") != 0;
-    if (!set->verifier_chosen && list)
+    const bool follows = strncmp(spec, "auto", 4) == 0 && (!spec[4] || spec[4] == ':');
+    set->verifier_chosen = !follows;
+    if (follows && spec[4])
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "verifier auto takes no parameters; name the verifier of '%.64s'",
-                        list);
-    if (!set->verifier_chosen)
+                        spec + 5);
+    if (follows)
         return ESP_OK;
-    set->verifier = esp_verifier_find(name);
-    if (!set->verifier)
-        return refuse_name(ESP_VERIFIERS, "verifier", name, err, errlen);
-    esp_params_init(&set->verifier_params, set->verifier->params);
-    return esp_params_parse(&set->verifier_params, name, list, err, errlen);
+    const int index = read_spec(ESP_VERIFIERS, spec, &set->verifier_params, err, errlen);
+    if (index >= 0)
+        set->verifier = esp_verifiers[index];
+    return index < 0 ? index : (int)ESP_OK;
 }
 
 static int check_choice(bool has_draft, struct esp_settings *set, char *err, size_t errlen)
 {
     const struct esp_drafter_ops *drafter = set->drafter;
-    if (drafter->needs_model && !has_draft)
+    if (!drafter->without_model && !has_draft)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "drafter %s needs a draft model; name one with --draft, or use ar",
                         drafter->name);
@@ -145,12 +149,6 @@ int esp_choice_check(const char *drafter, const char *verifier, double temperatu
     if (status == ESP_OK)
         status = choose_verifier(&set, verifier ? verifier : "auto", err, errlen);
     return status < 0 ? status : check_choice(has_draft, &set, err, errlen);
-}
-
-static int check_settings(const struct esp_session *s, struct esp_settings *set, char *err,
-                          size_t errlen)
-{
-    return check_choice(s->engine->draft != NULL, set, err, errlen);
 }
 
 static bool same_params(const struct esp_params *a, const struct esp_params *b)
@@ -193,9 +191,9 @@ static int choose_default(const struct esp_session *s, struct esp_settings *set,
 
 static void close_drafter(struct esp_session *s)
 {
-    if (s->drafter_state && s->set.drafter->close)
-        s->set.drafter->close(s->drafter_state);
-    free(s->drafter_state);
+    if (s->draft.state && s->set.drafter->close)
+        s->set.drafter->close(s->draft.state);
+    free(s->draft.state);
 }
 
 /* Copies the texts of `values` into the session and frees its old ones. */
@@ -216,12 +214,63 @@ static int keep_texts(struct esp_session *s, struct esp_session_values *values, 
     return ESP_OK;
 }
 
+/* Rows to open, if there are to be any. */
+struct wanted_rows {
+    struct esp_rows **to;
+    int rows, width;
+};
+
+static int open_rows(const struct esp_session *s, const struct wanted_rows *wanted, int count,
+                     char *err, size_t errlen)
+{
+    int status = ESP_OK;
+    for (int i = 0; i < count && status == ESP_OK; i++)
+        if (wanted[i].rows > 0 && !*wanted[i].to)
+            status = s->ops->rows_open(wanted[i].to, s->engine->backend, wanted[i].rows,
+                                       wanted[i].width, err, errlen);
+    return status;
+}
+
+/* Opens what this drafter asks for, unless another one asked for it before. */
+static int open_context(struct esp_session *s, unsigned asks, char *err, size_t errlen)
+{
+    const struct esp_engine *e = s->engine;
+    const int rows = e->max_nodes + 1;
+    struct esp_look_back *back = &s->draft_context.back;
+    if (!(asks & ESP_ASK_PAST))
+        return ESP_OK;
+    const struct wanted_rows wanted[] = {
+        {&back->draft_states, rows + 1, e->draft->desc.hidden},
+        {&back->state, rows, e->target->desc.hidden},
+        {&back->p, 1, e->target->desc.vocabulary},
+    };
+    back->q = s->q;
+    return open_rows(s, wanted, 3, err, errlen);
+}
+
+/* Sets what iterations read of the settings. */
+static void set_stages(struct esp_session *s)
+{
+    const struct esp_params *params = &s->set.drafter_params;
+    const int cache = esp_params_find(params, "cache");
+    struct esp_draft *d = &s->draft;
+    struct esp_verify *v = &s->verify;
+    d->params = params;
+    d->draws = v->draws = esp_draws_of(&s->set);
+    d->temperature = s->set.sampling.temperature;
+    d->greedy = d->temperature == 0;
+    d->context = s->set.drafter->asks ? &s->draft_context : NULL;
+    v->sampling = s->set.sampling;
+    v->end = esp_session_keeps_past(s) ? s->draft_context.back.p : NULL;
+    s->rebuild = cache >= 0 && esp_param(params, cache) != 0;
+}
+
 /* Makes checked settings current. If the drafter stays, so does its state. */
 static int apply_settings(struct esp_session *s, struct esp_settings *set, int changed,
                           char *err, size_t errlen)
 {
     const bool same = set->drafter == s->set.drafter;
-    void *state = s->drafter_state;
+    void *state = s->draft.state;
     struct esp_window window;
     int status = esp_session_choose_window(s, &set->values, &window, err, errlen);
     if (status < 0)
@@ -229,9 +278,11 @@ static int apply_settings(struct esp_session *s, struct esp_settings *set, int c
     if (!same && !(state = calloc(1, set->drafter->state_size ? set->drafter->state_size : 1)))
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for drafter %s",
                         set->drafter->name);
-    if (set->drafter->bind)
-        status = set->drafter->bind(state, &set->drafter_params, s->engine, set->verifier->name,
-                                    err, errlen);
+    if (set->drafter->chooser)
+        status = set->drafter->chooser->bind(state, &set->drafter_params, s->engine,
+                                             set->verifier->name, err, errlen);
+    if (status == ESP_OK)
+        status = open_context(s, set->drafter->asks, err, errlen);
     if (status == ESP_OK)
         status = esp_session_open_caches(s, &window, err, errlen);
     if (status == ESP_OK)
@@ -242,7 +293,7 @@ static int apply_settings(struct esp_session *s, struct esp_settings *set, int c
         return status;
     if (!same) {
         close_drafter(s);
-        s->drafter_state = state;
+        s->draft.state = state;
         changed = -1;
     }
     s->set = *set;
@@ -250,6 +301,7 @@ static int apply_settings(struct esp_session *s, struct esp_settings *set, int c
                     sizeof s->drafter_spec);
     esp_params_spec(&set->verifier_params, set->verifier->name, s->verifier_spec,
                     sizeof s->verifier_spec);
+    set_stages(s);
     turn_to_learned(s);
     esp_conversation_choose(s);
     if (set->drafter->init)
@@ -293,18 +345,25 @@ static int change(struct esp_settings *set, const char *key, const char *value, 
     return *changed < 0 ? *changed : (int)ESP_OK;
 }
 
+/* Completes changed settings, checks them and makes them current. */
+static int settle(struct esp_session *s, struct esp_settings *set, int changed, char *err,
+                  size_t errlen)
+{
+    int status = ESP_OK;
+    if (!set->drafter_chosen)
+        status = choose_default(s, set, &changed, err, errlen);
+    if (status == ESP_OK)
+        status = check_choice(s->engine->draft != NULL, set, err, errlen);
+    return status < 0 ? status : apply_settings(s, set, changed, err, errlen);
+}
+
 int esp_session_set(struct esp_session *s, const char *key, const char *value, char *err,
                     size_t errlen)
 {
     struct esp_settings set = s->set;
-    int changed;
-    int status = change(&set, key, value, &changed, err, errlen);
-    if (status == ESP_OK && !set.drafter_chosen)
-        status = choose_default(s, &set, &changed, err, errlen);
+    int changed, status = change(&set, key, value, &changed, err, errlen);
     if (status == ESP_OK)
-        status = check_settings(s, &set, err, errlen);
-    if (status == ESP_OK)
-        status = apply_settings(s, &set, changed, err, errlen);
+        status = settle(s, &set, changed, err, errlen);
     if (status < 0)
         return status;
     if (strcmp(key, "seed") == 0)
@@ -328,7 +387,8 @@ static void note_drafter(const struct esp_session *s, char *text, size_t size)
 {
     const struct esp_params *params = &s->set.drafter_params;
     const int n = esp_params_find(params, "N"), most = s->engine->max_nodes;
-    const char *own = s->set.drafter->note ? s->set.drafter->note(s->drafter_state) : NULL;
+    const struct esp_chooser_ops *chooser = s->set.drafter->chooser;
+    const char *own = chooser ? chooser->note(s->draft.state) : NULL;
     snprintf(text, size, "%s", own ? own : "");
     if (n >= 0 && esp_param(params, n) > most && esp_param(params, n) != params->table[n].value)
         snprintf(text, size,
@@ -387,18 +447,15 @@ static int first_settings(struct esp_session *s, const struct esp_session_option
                           size_t errlen)
 {
     struct esp_settings set = {.values = o->values};
-    int changed = -1, status = esp_values_check(&set.values, err, errlen);
+    int status = esp_values_check(&set.values, err, errlen);
     set.sampling = sampling_of(&set.values);
+    set.drafter_chosen = o->drafter && strcmp(o->drafter, "auto") != 0;
     if (status == ESP_OK && o->verifier)
         status = choose_verifier(&set, o->verifier, err, errlen);
-    set.drafter_chosen = o->drafter && strcmp(o->drafter, "auto") != 0;
+    if (status == ESP_OK && set.drafter_chosen)
+        status = choose_drafter(&set, o->drafter, err, errlen);
     if (status == ESP_OK)
-        status = set.drafter_chosen ? choose_drafter(&set, o->drafter, err, errlen)
-                                    : choose_default(s, &set, &changed, err, errlen);
-    if (status == ESP_OK)
-        status = check_settings(s, &set, err, errlen);
-    if (status == ESP_OK)
-        status = apply_settings(s, &set, changed, err, errlen);
+        status = settle(s, &set, -1, err, errlen);
     restart_random(s);
     return status;
 }
@@ -416,68 +473,63 @@ static double relative_cost(const struct esp_engine *e)
     return parameters / (double)(e->target->parameters - e->target->idle);
 }
 
-static int open_look_back(struct esp_session *s, int rows, char *err, size_t errlen)
-{
-    const struct esp_engine *e = s->engine;
-    int status = s->ops->rows_open(&s->draft_states, e->backend, rows + 1,
-                                   e->draft->desc.hidden, err, errlen);
-    if (status == ESP_OK)
-        status = s->ops->rows_open(&s->back.state, e->backend, rows, e->target->desc.hidden,
-                                   err, errlen);
-    if (status == ESP_OK)
-        status = s->ops->rows_open(&s->back.p, e->backend, 1, e->target->desc.vocabulary, err,
-                                   errlen);
-    return status;
-}
-
 static int take_memory(struct esp_session *s, char *err, size_t errlen)
 {
     struct esp_engine *e = s->engine;
+    const bool head = esp_session_has_head(s);
     const int nodes = e->max_nodes, rows = nodes + 1, vocabulary = e->target->desc.vocabulary;
+    const struct wanted_rows wanted[] = {
+        {&s->p, rows, vocabulary},
+        {&s->q, e->draft ? rows + 1 : 0, vocabulary},
+        {&s->states, head ? rows : 0, head ? e->draft->desc.hidden : 0},
+    };
     int status = esp_tree_open(&s->tree, nodes, err, errlen);
     if (status == ESP_OK)
-        status = s->ops->rows_open(&s->p, e->backend, rows, vocabulary, err, errlen);
-    if (status == ESP_OK && e->draft) {
-        status = s->ops->rows_open(&s->q, e->backend, rows + 1, vocabulary, err, errlen);
-        if (status == ESP_OK)
-            status = open_look_back(s, rows, err, errlen);
-    }
-    if (status == ESP_OK && esp_session_has_head(s))
+        status = open_rows(s, wanted, 3, err, errlen);
+    if (status == ESP_OK && head)
         status = esp_features_open(&s->features, e->backend, e->draft, e->target,
                                    esp_kv_cache_batch(INT32_MAX / 2, rows), err, errlen);
-    if (status == ESP_OK && esp_session_has_head(s))
-        status =
-            s->ops->rows_open(&s->states, e->backend, rows, e->draft->desc.hidden, err, errlen);
     if (status == ESP_OK)
-        status = esp_draft_open(&s->draft, e->draft ? &s->draft_cache : NULL, s->q, &s->tree,
-                                err, errlen);
+        status = esp_draft_open(&s->draft, &s->tree, err, errlen);
+    if (status == ESP_OK)
+        status = esp_verify_open(&s->verify, &s->tree, err, errlen);
     if (status < 0)
         return status;
-    if (esp_session_has_head(s)) {
-        s->draft.features = &s->features;
-        s->draft.states = s->states;
-    }
+    s->positions = esp_arrays_add(&s->arrays, (size_t)rows, sizeof *s->positions);
+    s->tokens = esp_arrays_add(&s->arrays, (size_t)rows, sizeof *s->tokens);
+    s->committed = esp_arrays_add(&s->arrays, (size_t)rows, sizeof *s->committed);
+    if (s->arrays.failed || esp_session_text_room(s, rows) < 0)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for trees of %d nodes", nodes);
+    return ESP_OK;
+}
+
+/* Sets what never changes in a session. */
+static void connect(struct esp_session *s)
+{
+    const struct esp_engine *e = s->engine;
+    struct esp_draft_work *w = s->draft.work;
+    struct esp_verify *v = &s->verify;
     if (e->draft && e->target->name && e->draft->name)
-        snprintf(s->draft.pair, sizeof s->draft.pair, "%.64s (%lld), %.64s (%lld)",
-                 e->target->name, (long long)e->target->parameters, e->draft->name,
+        snprintf(s->pair, sizeof s->pair, "%.64s (%lld), %.64s (%lld)", e->target->name,
+                 (long long)e->target->parameters, e->draft->name,
                  (long long)e->draft->parameters);
     if (e->draft && e->target->parameters > 0)
         s->costs.relative = relative_cost(e);
-    struct esp_verify *v = &s->verify;
-    status = esp_verify_open(v, &s->tree, err, errlen);
-    if (status < 0)
-        return status;
-    s->positions = calloc((size_t)rows, sizeof *s->positions);
-    s->tokens = calloc((size_t)rows, sizeof *s->tokens);
-    s->committed = calloc((size_t)rows, sizeof *s->committed);
-    if (!s->positions || !s->tokens || !s->committed || esp_session_text_room(s, rows) < 0)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for trees of %d nodes", nodes);
+    s->draft_context = (struct esp_draft_context){.calibration = &s->calibration,
+                                                  .costs = &s->costs,
+                                                  .pair = s->repeatable ? "" : s->pair};
+    w->cache = e->draft ? &s->draft_cache : NULL;
+    w->rng = &s->draft_rng;
+    w->q = s->q;
+    w->features = esp_session_has_head(s) ? &s->features : NULL;
+    w->states = s->states;
+    w->layer = layer_done;
+    w->user = s;
     v->ops = s->ops;
     v->p = s->p;
     v->q = s->q;
     v->q_row = s->draft.q_row;
     v->chance.rng = &s->verify_rng;
-    return ESP_OK;
 }
 
 int esp_session_open(struct esp_session **session, struct esp_engine *engine,
@@ -498,6 +550,8 @@ int esp_session_open(struct esp_session **session, struct esp_engine *engine,
     s->pace.most = ESP_PACE_STEPS;
     s->plain.most = ESP_PACE_STEPS / ESP_BASELINE_EVERY;
     int status = take_memory(s, err, errlen);
+    if (status == ESP_OK)
+        connect(s);
     if (o->repeatable)
         esp_costs_nominal(&s->costs, o->nominal);
     if (status == ESP_OK)
@@ -515,32 +569,24 @@ void esp_session_close(struct esp_session *s)
     struct esp_session_values none = {.system = NULL};
     if (!s)
         return;
+    const struct esp_look_back *back = &s->draft_context.back;
+    struct esp_rows *const rows[] = {s->p,        s->q,   s->states, back->draft_states,
+                                     back->state, back->p};
     esp_calibration_save(&s->calibration);
     esp_costs_save(&s->costs);
+    close_drafter(s);
     esp_draft_close(&s->draft);
     esp_kv_cache_close(&s->target);
     esp_kv_cache_close(&s->draft_cache);
-    if (s->p)
-        s->ops->rows_close(s->p);
-    if (s->q)
-        s->ops->rows_close(s->q);
-    if (s->states)
-        s->ops->rows_close(s->states);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i])
+            s->ops->rows_close(rows[i]);
     esp_features_close(&s->features, s->ops);
-    if (s->draft_states)
-        s->ops->rows_close(s->draft_states);
-    if (s->back.state)
-        s->ops->rows_close(s->back.state);
-    if (s->back.p)
-        s->ops->rows_close(s->back.p);
     esp_tree_close(&s->tree);
-    close_drafter(s);
     esp_conversation_close(&s->conversation);
     keep_texts(s, &none, NULL, 0);
     free(s->text);
-    free(s->positions);
-    free(s->tokens);
-    free(s->committed);
+    esp_arrays_free(&s->arrays);
     esp_verify_close(&s->verify);
     free(s);
 }
@@ -708,7 +754,7 @@ void esp_session_stats(const struct esp_session *s, struct esp_stats *stats)
     if (stats->drafted_nodes > 0)
         stats->acceptance_rate = (double)stats->accepted_nodes / (double)stats->drafted_nodes;
     stats->token_seconds = esp_pace_per_token(&s->pace);
-    if (s->set.drafter->needs_model)
+    if (!s->set.drafter->without_model)
         stats->draft_temp = esp_draft_sampling(&s->set).temperature / esp_session_beta(s);
     stats->calibration_error_raw = esp_tally_error(&s->calibration.raw);
     stats->calibration_error = esp_tally_error(&s->calibration.tempered);

@@ -35,11 +35,11 @@ struct esp_session {
     const struct esp_backend_ops *ops;
     struct esp_settings set;
     char drafter_spec[ESP_SPEC_TEXT], verifier_spec[ESP_SPEC_TEXT]; /* of `set`, as text */
-    void *drafter_state;
     esp_observer *observer;
     void *user;
     double opened;
     bool repeatable; /* nothing learned about the draft is loaded or saved */
+    char pair[256];  /* names target and draft, for learned values; "": unknown */
 
     int32_t *text; /* (text_room) tokens; the last one is the root, not yet computed by the
                       target */
@@ -52,15 +52,16 @@ struct esp_session {
     struct esp_kv_cache target, draft_cache;
     struct esp_features features; /* all zero unless the draft is a draft head */
     struct esp_rows *p, *q, *states;
-    struct esp_rows *draft_states; /* (max_nodes + 2, hidden) of the draft; see drafter.h */
-    struct esp_look_back back;     /* the session owns its rows */
     struct esp_tree_builder tree;
     struct esp_draft draft;
+    struct esp_draft_context draft_context; /* for drafters that ask for it */
+    bool rebuild;                           /* rows of accepted tokens are computed again */
     struct esp_verify verify;
     struct esp_rng draft_rng, verify_rng;
-    int32_t *positions; /* (capacity + 1) of the rows of a verify pass */
-    int32_t *tokens;    /* (capacity + 1) */
-    int32_t *committed; /* (capacity + 1) */
+    struct esp_arrays arrays; /* of the next three */
+    int32_t *positions;       /* (capacity + 1) of the rows of a verify pass */
+    int32_t *tokens;          /* (capacity + 1) */
+    int32_t *committed;       /* (capacity + 1) */
     struct esp_iteration iteration;
 
     struct esp_stats stats;
@@ -71,6 +72,12 @@ struct esp_session {
     struct esp_costs costs;
     double beta; /* of the running iteration, see calibration.h */
 };
+
+/* Does the drafter ask for what both models said before the root? */
+static inline bool esp_session_keeps_past(const struct esp_session *session)
+{
+    return session->set.drafter->asks & ESP_ASK_PAST;
+}
 
 void esp_session_emit(struct esp_session *session, struct esp_event event);
 

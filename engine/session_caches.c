@@ -39,7 +39,7 @@ int esp_session_prefill(struct esp_session *s)
 {
     int32_t *text = s->text;
     s->stats.prefill_rows += s->length - 1 - s->target.length;
-    if (esp_session_has_head(s) && s->set.drafter->needs_model)
+    if (esp_session_has_head(s) && !s->set.drafter->without_model)
         return esp_features_catch_up(&s->features, &s->target, &s->draft_cache, text,
                                      s->length);
     int status = esp_kv_cache_append(&s->target, text + s->target.length,
@@ -47,7 +47,8 @@ int esp_session_prefill(struct esp_session *s)
     int draft_length = s->length - 1;
     if (draft_length > s->draft_cache.context)
         draft_length = s->draft_cache.context; /* no drafting beyond it */
-    if (status == ESP_OK && s->set.drafter->needs_model && s->draft_cache.length < draft_length)
+    if (status == ESP_OK && !s->set.drafter->without_model &&
+        s->draft_cache.length < draft_length)
         status = esp_kv_cache_append(&s->draft_cache, text + s->draft_cache.length,
                                      draft_length - s->draft_cache.length, NULL, NULL);
     return status;
@@ -63,7 +64,7 @@ void esp_session_shorten(struct esp_session *s, int count)
         esp_kv_cache_cut(&s->draft_cache, computed > 0 ? computed - 1 : 0);
     }
     if (count < s->length)
-        s->back.length = 0; /* another text may follow */
+        s->draft_context.back.length = 0; /* another text may follow */
     s->length = count;
     esp_kv_cache_cut(&s->target, computed);
     esp_kv_cache_cut(&s->draft_cache, computed);

@@ -16,10 +16,10 @@ int esp_features_open(struct esp_features *f, struct esp_backend *backend,
     f->states = esp_draft_head_states(head, target);
     f->fed_back = head->desc.layers;
     f->room = room;
-    f->row = calloc((size_t)room, sizeof *f->row);
-    f->pass_row = calloc((size_t)room, sizeof *f->pass_row);
-    f->used = calloc(2 * (size_t)room, sizeof *f->used);
-    if (!f->row || !f->pass_row || !f->used)
+    f->row = esp_arrays_add(&f->arrays, (size_t)room, sizeof *f->row);
+    f->pass_row = esp_arrays_add(&f->arrays, (size_t)room, sizeof *f->pass_row);
+    f->used = esp_arrays_add(&f->arrays, 2 * (size_t)room, sizeof *f->used);
+    if (f->arrays.failed)
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a batch of %d rows", room);
     return backend->ops->rows_open(&f->states.to, backend, 2 * room, head->desc.input, err,
                                    errlen);
@@ -29,9 +29,7 @@ void esp_features_close(struct esp_features *f, const struct esp_backend_ops *op
 {
     if (f->states.to)
         ops->rows_close(f->states.to);
-    free(f->row);
-    free(f->pass_row);
-    free(f->used);
+    esp_arrays_free(&f->arrays);
     memset(f, 0, sizeof *f);
 }
 

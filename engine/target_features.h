@@ -19,6 +19,7 @@ struct esp_features {
     int32_t *row;             /* (room) row in states.to of each stored position */
     int32_t *pass_row;        /* (room) free rows for the output of a pass */
     bool *used;               /* (2 * room) by row of states.to: is it in use? */
+    struct esp_arrays arrays; /* of the last three */
 };
 
 /* Opens it for passes of at most `room` rows. */

@@ -25,22 +25,21 @@ int esp_tree_open(struct esp_tree_builder *b, int capacity, char *err, size_t er
     b->record = (int)record;
     b->draw_capacity = b->record + capacity; /* every node once, and repeated draws */
     b->mask_words = (int)((rows + 63) / 64);
-    b->tree.nodes = calloc(record, sizeof *b->tree.nodes);
-    b->tree.order = calloc(rows, sizeof *b->tree.order);
-    b->first_child = calloc(record, sizeof *b->first_child);
-    b->last_child = calloc(record, sizeof *b->last_child);
-    b->next_sibling = calloc(record, sizeof *b->next_sibling);
-    b->first_draw = calloc(record, sizeof *b->first_draw);
-    b->last_draw = calloc(record, sizeof *b->last_draw);
-    b->next_draw = calloc((size_t)b->draw_capacity, sizeof *b->next_draw);
-    b->draw_node = calloc((size_t)b->draw_capacity, sizeof *b->draw_node);
-    b->row = calloc(record, sizeof *b->row);
-    b->size = calloc(record, sizeof *b->size);
-    b->stack = calloc(record, sizeof *b->stack);
-    b->mask = calloc(rows * (size_t)b->mask_words, sizeof *b->mask);
-    if (!b->tree.nodes || !b->tree.order || !b->first_child || !b->last_child ||
-        !b->next_sibling || !b->first_draw || !b->last_draw || !b->next_draw || !b->draw_node ||
-        !b->row || !b->size || !b->stack || !b->mask) {
+    struct esp_arrays *a = &b->arrays;
+    b->tree.nodes = esp_arrays_add(a, record, sizeof *b->tree.nodes);
+    b->tree.order = esp_arrays_add(a, rows, sizeof *b->tree.order);
+    b->first_child = esp_arrays_add(a, record, sizeof *b->first_child);
+    b->last_child = esp_arrays_add(a, record, sizeof *b->last_child);
+    b->next_sibling = esp_arrays_add(a, record, sizeof *b->next_sibling);
+    b->first_draw = esp_arrays_add(a, record, sizeof *b->first_draw);
+    b->last_draw = esp_arrays_add(a, record, sizeof *b->last_draw);
+    b->next_draw = esp_arrays_add(a, (size_t)b->draw_capacity, sizeof *b->next_draw);
+    b->draw_node = esp_arrays_add(a, (size_t)b->draw_capacity, sizeof *b->draw_node);
+    b->row = esp_arrays_add(a, record, sizeof *b->row);
+    b->size = esp_arrays_add(a, record, sizeof *b->size);
+    b->stack = esp_arrays_add(a, record, sizeof *b->stack);
+    b->mask = esp_arrays_add(a, rows * (size_t)b->mask_words, sizeof *b->mask);
+    if (a->failed) {
         esp_tree_close(b);
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a tree of %d nodes",
                         capacity);
@@ -51,19 +50,7 @@ int esp_tree_open(struct esp_tree_builder *b, int capacity, char *err, size_t er
 
 void esp_tree_close(struct esp_tree_builder *b)
 {
-    free(b->tree.nodes);
-    free(b->tree.order);
-    free(b->first_child);
-    free(b->last_child);
-    free(b->next_sibling);
-    free(b->first_draw);
-    free(b->last_draw);
-    free(b->next_draw);
-    free(b->draw_node);
-    free(b->row);
-    free(b->size);
-    free(b->stack);
-    free(b->mask);
+    esp_arrays_free(&b->arrays);
     memset(b, 0, sizeof *b);
 }
 

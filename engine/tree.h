@@ -15,6 +15,7 @@
 #ifndef ESP_TREE_H
 #define ESP_TREE_H
 
+#include "engine/arrays.h"
 #include "engine/espalier.h"
 
 #define ESP_ORDERS(X)                                                                          \
@@ -43,6 +44,7 @@ struct esp_tree_builder {
     int mask_words;                                   /* per row: ceil((capacity + 1) / 64) */
     uint64_t *mask;  /* (capacity + 1, mask_words) bit j of row i: row j is i or its ancestor */
     int mask_blocks; /* non-empty 32 x 32 blocks of the mask (dyspec, app. C, table 5) */
+    struct esp_arrays arrays; /* of all these */
 };
 
 int esp_tree_open(struct esp_tree_builder *builder, int capacity, char *err, size_t errlen);

@@ -14,10 +14,10 @@ static int draft(struct esp_draft *d)
 
 static const struct esp_param params[] = {ESP_PARAM_CACHE, {0}};
 
-static bool single_path(const struct esp_params *values)
+static int widths(const struct esp_params *values, int width[ESP_MAX_LEVELS])
 {
-    (void)values;
-    return true;
+    (void)values, (void)width;
+    return 0;
 }
 
 const struct esp_drafter_ops esp_drafter_ar = {
@@ -25,7 +25,8 @@ const struct esp_drafter_ops esp_drafter_ar = {
     .summary = "plain decoding, one token per target pass",
     .source = "the baseline",
     .draws = ESP_DRAW_TOPK | ESP_DRAW_IID | ESP_DRAW_SWOR, /* an empty tree fits all of them */
+    .without_model = true,
     .params = params,
-    .single_path = single_path,
+    .widths = widths,
     .draft = draft,
 };

@@ -31,43 +31,34 @@ static void init(void *memory, const struct esp_params *values, int changed)
         s->k = (int)esp_param(values, K);
 }
 
-static bool sampled(const struct esp_params *values, bool greedy)
-{
-    return esp_draws_sampled(esp_param(values, DRAWS), greedy);
-}
-
-static unsigned draws_with(const struct esp_params *values, bool greedy)
-{
-    return sampled(values, greedy) ? ESP_DRAW_IID : ESP_DRAW_TOPK;
-}
-
-static bool single_path(const struct esp_params *values)
+static int widths(const struct esp_params *values, int width[ESP_MAX_LEVELS])
 {
     (void)values;
-    return true;
+    return esp_chain_widths(width, LONGEST);
 }
 
 static int draft(struct esp_draft *d)
 {
     const struct state *s = d->state;
-    return esp_draft_chain(d, s->k, esp_param(d->params, CONFIDENCE),
-                           sampled(d->params, d->greedy));
+    int width[ESP_MAX_LEVELS];
+    const struct esp_path_rule rule = {.width = width,
+                                       .levels = esp_chain_widths(width, s->k),
+                                       .least_q = esp_param(d->params, CONFIDENCE)};
+    return esp_draft_paths(d, &rule);
 }
 
-static void adapt(void *memory, const struct esp_params *values, const struct esp_iteration *it)
+static void adapt(struct esp_draft *d, const struct esp_iteration *it)
 {
-    struct state *s = memory;
-    (void)values;
+    struct state *s = d->state;
     if (it->deepest == 0)
         return; /* nothing drafted, nothing to learn */
     s->k += it->path_length == it->deepest ? GROW : -SHRINK;
     s->k = s->k < 1 ? 1 : s->k > LONGEST ? LONGEST : s->k;
 }
 
-static int gauges(const void *memory, const struct esp_params *values, struct esp_gauge *g)
+static int gauges(const struct esp_draft *d, struct esp_gauge *g)
 {
-    const struct state *s = memory;
-    (void)values;
+    const struct state *s = d->state;
     g[0] = (struct esp_gauge){"K", .after = s->k, .minimum = 1, .maximum = LONGEST};
     return 1;
 }
@@ -78,12 +69,10 @@ const struct esp_drafter_ops esp_drafter_assisted = {
     .source = "Hugging Face assisted generation",
     .differs = ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_IID,
-    .needs_model = true,
     .params = params,
     .state_size = sizeof(struct state),
     .init = init,
-    .draws_with = draws_with,
-    .single_path = single_path,
+    .widths = widths,
     .draft = draft,
     .adapt = adapt,
     .gauges = gauges,

@@ -11,27 +11,18 @@
 
 #include "engine/drafters/draft.h"
 
-int esp_draft_candidates(struct esp_draft *d, const int32_t *nodes, int count, int k,
-                         struct esp_candidate *candidates)
+int esp_draft_list(struct esp_draft *d, int32_t node, int from, int most, int count)
 {
-    int n = 0;
-    for (int i = 0; i < count; i++) {
-        const struct esp_node *node = &d->tree->tree.nodes[nodes[i]];
-        for (int j = 0; j < k; j++) {
-            size_t at = (size_t)i * (size_t)k + (size_t)j;
-            if (!(d->top_q[at] > 0))
-                break; /* the other tokens have probability 0 */
-            candidates[n] = (struct esp_candidate){
-                .parent = nodes[i],
-                .token = d->top_token[at],
-                .at = n,
-                .q = d->top_q[at],
-                .cumulative_log_q = node->cumulative_log_q + logf(d->top_q[at]),
-            };
-            n++;
-        }
-    }
-    return n;
+    const float above = d->tree->tree.nodes[node].cumulative_log_q;
+    for (int at = from; at < from + most && d->top_q[at] > 0; at++, count++)
+        d->candidates[count] = (struct esp_candidate){
+            .parent = node,
+            .token = d->top_token[at],
+            .at = count,
+            .q = d->top_q[at],
+            .cumulative_log_q = above + logf(d->top_q[at]),
+        };
+    return count;
 }
 
 static int by_falling_q(const void *a, const void *b)
@@ -120,8 +111,8 @@ static int choose(struct esp_draft *d, const int32_t *taken, int count, int budg
     return n;
 }
 
-/* Expands nodes and appends their children to the queue of `waiting` ones; returns its new
- * length. */
+/* Expands nodes and adds their children to the `waiting` candidates; returns their new
+ * number. */
 static int expand(struct esp_draft *d, const int32_t *nodes, int count, int budget, int waiting)
 {
     struct esp_candidate *queue = d->candidates;
@@ -129,13 +120,14 @@ static int expand(struct esp_draft *d, const int32_t *nodes, int count, int budg
     int status = esp_draft_expand(d, nodes, count, k);
     if (status < 0)
         return status;
-    for (int i = 0; i < count; i++)
-        d->tree->tree.nodes[nodes[i]].reason = ESP_REASON_NONE;
-    int total = waiting + esp_draft_candidates(d, nodes, count, k, queue + waiting);
-    for (int i = 0; i < total; i++)
+    for (int i = 0; i < waiting; i++)
         queue[i].at = i;
-    esp_candidates_sort(queue, total);
-    return total < budget ? total : budget;
+    for (int i = 0; i < count; i++) {
+        d->tree->tree.nodes[nodes[i]].reason = ESP_REASON_NONE;
+        waiting = esp_draft_list(d, nodes[i], i * k, k, waiting);
+    }
+    esp_candidates_sort(queue, waiting);
+    return waiting < budget ? waiting : budget;
 }
 
 /* Sets the reason of the nodes that are not expanded, and records the queued ones as cut. */
@@ -149,31 +141,31 @@ static void leave(struct esp_draft *d, const int32_t *nodes, int count, int wait
         esp_tree_add_cut(d->tree, queue[i].parent, queue[i].token, queue[i].q, reason);
 }
 
-int esp_draft_best(struct esp_draft *d, const struct esp_best_rule *rule)
+int esp_draft_best(struct esp_draft *d, int budget, int batch, double threshold)
 {
     struct esp_candidate *queue = d->candidates; /* candidates outside of the tree, likeliest
                                                     first */
-    int32_t *taken = d->scratch->end, *nodes = d->scratch->frontier;
-    int budget = rule->budget < d->tree->room ? rule->budget : d->tree->room;
-    int waiting = 0, count = 1, passes = 0, batch, kept;
+    int32_t *taken = d->work->end, *nodes = d->work->frontier;
+    int waiting = 0, count = 1, passes = 0, offered, kept;
     double gain;
+    budget = budget < d->tree->room ? budget : d->tree->room;
+    batch = batch < budget ? batch : budget;
     nodes[0] = 0;
     do {
         if (count > 0)
             waiting = expand(d, nodes, count, budget, waiting);
         if (waiting < 0)
             return waiting;
-        batch = rule->batch < budget ? rule->batch : budget;
-        batch = waiting < batch ? waiting : batch;
-        kept = esp_draft_offer(d, queue, batch, budget, ESP_REASON_BUDGET, taken);
-        waiting -= batch;
-        memmove(queue, queue + batch, (size_t)waiting * sizeof *queue);
-        count = choose(d, taken, batch, budget, &gain, nodes);
+        offered = waiting < batch ? waiting : batch;
+        kept = esp_draft_offer(d, queue, offered, budget, ESP_REASON_BUDGET, taken);
+        waiting -= offered;
+        memmove(queue, queue + offered, (size_t)waiting * sizeof *queue);
+        count = choose(d, taken, offered, budget, &gain, nodes);
         if (passes < d->passes)
             esp_draft_layer_done(d);
         passes = d->passes;
-    } while (kept > 0 && !(gain < rule->threshold));
-    bool low = gain < rule->threshold;
+    } while (kept > 0 && !(gain < threshold));
+    bool low = gain < threshold;
     leave(d, nodes, low ? count : 0, waiting, low ? ESP_REASON_GAIN : ESP_REASON_BUDGET);
     return ESP_OK;
 }

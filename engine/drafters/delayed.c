@@ -10,7 +10,7 @@
 
 enum { K, L1, L2 };
 
-enum { LONGEST = 64 };
+enum { LONGEST = ESP_MAX_LEVELS / 2 };
 
 static const struct esp_param params[] = {
     [K] = {"K", ESP_INT, 1, ESP_MAX_TOP, 3, .help = "paths after the branching point"},
@@ -27,19 +27,13 @@ static int check(const struct esp_params *values, char *err, size_t errlen)
     return ESP_OK;
 }
 
-static bool single_path(const struct esp_params *values)
+static int widths(const struct esp_params *values, int width[ESP_MAX_LEVELS])
 {
-    return esp_param(values, K) == 1 || esp_param(values, L2) == 0;
-}
-
-static int draft(struct esp_draft *d)
-{
-    int width[2 * LONGEST], stem = (int)esp_param(d->params, L1);
-    struct esp_path_rule rule = {.width = width,
-                                 .levels = stem + (int)esp_param(d->params, L2)};
-    for (int i = 0; i < rule.levels; i++)
-        width[i] = i == stem ? (int)esp_param(d->params, K) : 1;
-    return esp_draft_paths(d, &rule);
+    const int stem = (int)esp_param(values, L1), branch = (int)esp_param(values, L2);
+    const int levels = esp_chain_widths(width, stem + branch);
+    if (branch > 0)
+        width[stem] = (int)esp_param(values, K);
+    return levels;
 }
 
 const struct esp_drafter_ops esp_drafter_delayed = {
@@ -50,9 +44,7 @@ const struct esp_drafter_ops esp_drafter_delayed = {
                "every tree (here: drafter nde), and must be trained per pair and verifier"
                "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_IID,
-    .needs_model = true,
     .params = params,
     .check = check,
-    .single_path = single_path,
-    .draft = draft,
+    .widths = widths,
 };

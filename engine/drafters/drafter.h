@@ -30,80 +30,66 @@ struct esp_candidate {
     bool taken;
 };
 
-struct esp_engine;
-struct esp_kv_cache;    /* a model's key/value rows; see kv_cache.h */
-struct esp_features;    /* hidden states of the target: see target_features.h */
 struct esp_calibration; /* draft temperature and acceptance rates: see calibration.h */
 struct esp_costs;       /* measured time of passes: see costs.h */
+struct esp_draft_work;  /* the session's side of draft passes: see draft.h */
+struct esp_engine;
 
-/* What the target computed for the token before the root in the last iteration, for drafters
- * that look back. */
+/* What both models computed for the token before the root in the last iteration. Rows of the
+ * draft are in the order of expansion; row `capacity` is that token, if a pass computed it. */
 struct esp_look_back {
-    int length;             /* length of the text it belongs to; if another, it is out of
-                               date */
+    int length;             /* of the text it belongs to; if another, it is out of date */
     struct esp_rows *p;     /* (1, vocabulary) the target's distribution */
     struct esp_rows *state; /* (rows, hidden) its hidden states after the final norm */
     int state_row;
-    /* Row of q and of the draft's states at that token, or -1. Read it before the draft's next
-     * pass. */
-    int draft_row;
+    struct esp_rows *q;            /* (capacity + 1, vocabulary) the draft's distributions */
+    struct esp_rows *draft_states; /* (capacity + 1, hidden) its states after the final norm */
+    int draft_row; /* of both at that token, or -1. Read it before the draft's next pass. */
 };
 
-enum { ESP_TIMED_PASSES = 64 };
+/* What a drafter gets only if its table asks for it. */
+enum esp_asks {
+    ESP_ASK_COSTS = 1, /* calibration and costs */
+    ESP_ASK_PAIR = 2,  /* a name for what it learns */
+    ESP_ASK_PAST = 4,  /* what both models said before the root */
+};
 
+struct esp_draft_context {
+    const struct esp_calibration *calibration;
+    const struct esp_costs *costs;
+    const char *pair; /* names target and draft; "": unknown, or nothing may be kept */
+    struct esp_look_back back;
+};
+
+/* What a drafter sees of its session. */
 struct esp_draft {
+    /* Set when the settings change. */
     struct esp_tree_builder *tree;
     const struct esp_params *params; /* of this drafter */
     void *state;                     /* (ops->state_size) of this drafter, zeroed before init */
-    struct esp_rng *rng;
+    unsigned draws;                  /* of enum esp_draws: how it draws children now */
+    double temperature;              /* of the text */
+    bool greedy;                     /* the temperature is 0 */
+    struct esp_draft_context *context; /* NULL: the drafter asks for nothing */
+
+    /* Set for each iteration. */
     struct esp_sampling sampling; /* how logits become q, at the draft's temperature */
-    double temperature;           /* of the text; 0: greedy */
-    bool greedy;                  /* the text is generated at temperature 0 */
     int seen;                     /* tokens that the last one sees: all, or a window */
     int max_depth;                /* maximum depth of a node (context and length limits) */
-
-    /* Tokens committed so far, root last. For drafters that look at the text. */
-    const int32_t *text;
+    const int32_t *text;          /* (text_length) committed tokens, root last */
     int text_length;
 
-    const struct esp_calibration *calibration;
-    const struct esp_costs *costs;
-    const struct esp_look_back *back;
-
-    bool repeatable; /* nothing learned by other sessions is loaded, nothing is saved */
-    char pair[256];  /* names target and draft, for learned values; empty: unknown */
-
-    /* Results of the last esp_draft_expand(): (count, k) the k likeliest tokens of each
-     * node. */
-    int32_t *top_token;
-    float *top_q;
-    struct esp_candidate *candidates; /* (capacity * (ESP_MAX_TOP + 1)) for drafters */
-
-    /* Below: for the session only. */
-    struct esp_kv_cache *cache; /* NULL: there is no draft model */
-    /* Only with a draft head: the target's hidden states, and the head's own after each
-     * expanded node, (capacity, hidden), in the rows of q. */
-    const struct esp_features *features;
-    struct esp_rows *states;
-    struct esp_rows *q; /* (capacity) draft probabilities after each expanded node */
+    /* Set by passes. */
+    int32_t *top_token; /* (count, k) the likeliest tokens of each node of the last */
+    float *top_q;       /* esp_draft_expand() */
     int32_t *q_row;     /* (record) row of q of a node: 0 for the root, in order of expansion;
                            -1: not expanded */
     int expanded;       /* nodes expanded, root included */
     int capacity;       /* nodes that can be expanded; q has one more row */
-    /* (capacity + 1, hidden) hidden states after each expanded node (after the final norm), in
-     * the rows of q; NULL: the drafter does not look back. */
-    struct esp_rows *own_states;
-    int passes, rows; /* of this iteration: passes, and the rows that they computed */
-    /* Of the first passes: rows, and seconds from the start of a pass to the start of the next
-     * (the last: to the end of the stage), without the observer's. */
-    int pass_rows[ESP_TIMED_PASSES];
-    double pass_seconds[ESP_TIMED_PASSES], pass_began;
-    double model_seconds; /* of the draft model's passes in this iteration */
-    double watched;       /* that the observer took during the draft stage */
-    struct esp_draft_scratch *scratch;
-    void (*layer)(void *user); /* called after each pass, so that a front end can show the tree
-                                  grow */
-    void *user;
+    int passes;         /* of this iteration */
+
+    struct esp_candidate *candidates; /* (capacity * (ESP_MAX_TOP + 1)) scratch for drafters */
+    struct esp_draft_work *work;
 };
 
 enum { ESP_MAX_TOP = 64 }; /* maximum children of a node */
@@ -117,9 +103,9 @@ enum { ESP_MAX_TOP = 64 }; /* maximum children of a node */
  * status. */
 int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, int k);
 
-/* Like esp_draft_expand() of the root, for drafters that look back. With `before` the pass also
- * computes the token before the root, into row `capacity` of q and of own_states. The text must
- * have at least two tokens. esp_draft_paths() then reuses this pass for the root. */
+/* Like esp_draft_expand() of the root, for drafters that ask for the past. With `before` the pass
+ * also computes the token before the root, into row `capacity` of q and of draft_states. The
+ * text must have at least two tokens. esp_draft_paths() then reuses this pass for the root. */
 int esp_draft_expand_root(struct esp_draft *draft, bool before);
 
 /* Draws one child below each of `count` expanded nodes. ESP_DRAW_IID: a parent may occur
@@ -137,12 +123,13 @@ double esp_draft_share(const struct esp_draft *draft, int32_t child);
  * computed yet. */
 int esp_draft_behind(const struct esp_draft *draft);
 
-/* Call this when the children of a pass are in the tree: a front end shows them. */
+/* Call it when the children of a pass are in the tree: a front end shows them. */
 void esp_draft_layer_done(struct esp_draft *draft);
 
 /* ------------------------------------------------------------------ shared growth rules */
 
-/* Rule of the layer-by-layer drafters with likeliest-token children. */
+/* Rule of the drafters that decide layer by layer. If draft->draws says so, children are drawn
+ * without replacement and none is cut; else they are the likeliest tokens. */
 struct esp_layer_rule {
     const void *drafter; /* passed to the functions below */
     /* May this node be expanded? If not, it sets the reason. */
@@ -154,7 +141,6 @@ struct esp_layer_rule {
     double log_least; /* nodes with a lower cumulative log q are not expanded; -INFINITY: no
                          limit */
     bool cut;         /* such nodes are cut as well, except the draft's first guess (below) */
-    bool sampled;     /* children are drawn without replacement, and none is cut */
     bool draft_root;  /* the root gets a single child (the papers' literal form) */
 };
 
@@ -165,37 +151,39 @@ struct esp_layer_rule {
  * independent of the tokens drawn. Each node must get at least one child. */
 int esp_draft_grow(struct esp_draft *draft, const struct esp_layer_rule *rule);
 
-/* Rule of the drafters that draw independent paths: at depth i every path splits into width[i]
- * parts, and each part draws its own token. Paths with the same tokens share nodes. */
+/* Rule of the drafters with a fixed number of children per depth. Sampled: at depth i every
+ * path splits into width[i] parts, and each part draws its own token. Paths with the same tokens
+ * share nodes. Else: a node at depth i gets its width[i] likeliest children. */
 struct esp_path_rule {
     const int *width; /* (levels) */
-    int levels;
-    double least_q; /* a path ends after a token with a lower q; 0: never */
+    int levels;       /* at most ESP_MAX_LEVELS */
+    double least_q;   /* a path ends after a token with a lower q; 0: never */
 };
 
-/* Draws such paths, one pass per depth. If they do not fit the tree, the last draws are left
- * out. Every draw counts as a node for this limit, so that it never depends on the tokens
- * drawn. */
+enum { ESP_MAX_LEVELS = 128 };
+
+/* A chain: one child per depth. Returns `levels`. */
+static inline int esp_chain_widths(int width[ESP_MAX_LEVELS], int levels)
+{
+    for (int i = 0; i < levels; i++)
+        width[i] = 1;
+    return levels;
+}
+
+/* Draws such paths, as draft->draws says, one pass per depth. If sampled paths do not fit the
+ * tree, the last draws are left out. Every draw counts as a node for this limit, so that it
+ * never depends on the tokens drawn. */
 int esp_draft_paths(struct esp_draft *draft, const struct esp_path_rule *rule);
 
-/* A single chain of at most `length` tokens, sampled or likeliest. It ends after a token with a
- * q below least_q (0: never). */
-int esp_draft_chain(struct esp_draft *draft, int length, double least_q, bool sampled);
+/* SALF (salf-talf, alg. 2): expands the likeliest nodes anywhere in the tree, `batch` per pass.
+ * Stops at `budget` nodes, or when the next `batch` together are less likely than `threshold`.
+ * With threshold 0: the `budget` likeliest nodes, like SpecExec. */
+int esp_draft_best(struct esp_draft *draft, int budget, int batch, double threshold);
 
-/* Rule of the drafters that expand the likeliest nodes anywhere in the tree. */
-struct esp_best_rule {
-    int budget;       /* N nodes */
-    int batch;        /* B nodes expanded per pass */
-    double threshold; /* th: stop when the next B nodes together are less likely than this */
-};
-
-/* SALF (salf-talf, alg. 2). With threshold 0: the N likeliest nodes, like SpecExec. */
-int esp_draft_best(struct esp_draft *draft, const struct esp_best_rule *rule);
-
-/* Lists the k children of the `count` nodes just expanded as candidates, likeliest first; ties
- * in drawing order. Leaves out tokens of probability 0. Returns the number of candidates. */
-int esp_draft_candidates(struct esp_draft *draft, const int32_t *nodes, int count, int k,
-                         struct esp_candidate *candidates);
+/* Appends the children of a node just expanded to d->candidates, which hold `count`: `most` of
+ * the likeliest tokens, which begin at index `from` of top_token. Leaves out tokens of
+ * probability 0. Returns the new count. */
+int esp_draft_list(struct esp_draft *draft, int32_t node, int from, int most, int count);
 
 /* Sorts by falling cumulative q; ties in drawing order. */
 void esp_candidates_sort(struct esp_candidate *candidates, int count);
@@ -209,31 +197,32 @@ int esp_draft_offer(struct esp_draft *draft, const struct esp_candidate *candida
 
 /* ------------------------------------------------------------------ the drafter */
 
-struct esp_drafter_ops {
-    const char *name, *summary, *source;
-    const char *differs;            /* differences from the source and their reasons; or
-                                       NULL */
-    unsigned draws;                 /* of enum esp_draws: draws that it can produce */
-    const char *verifier;           /* default if it is exact; NULL: the default for the
-                                       draws */
-    bool needs_model;               /* uses the draft model */
-    bool weighs_costs;              /* uses the costs of passes */
-    const struct esp_param *params; /* ended by a row without a name, or NULL */
-    size_t state_size;
-
-    /* It looks back: esp_look_back is filled after each iteration. */
-    bool looks_back;
-    /* 0: `draft_temp auto` is learned. Else it is the text's temperature, at least this one. */
+/* A drafter that chooses a shape for each tree, with what was trained for the pair. */
+struct esp_chooser_ops {
+    /* `draft_temp auto` is the text's temperature, at least this one, and is not learned. */
     double least_draft_temp;
     /* Opens what it needs for a pair, a verifier and its parameters, after any of them was
-     * chosen. On failure it writes a sentence and leaves the state unchanged. NULL: nothing to
-     * open. */
+     * chosen. On failure it writes a sentence and leaves the state unchanged. */
     int (*bind)(void *state, const struct esp_params *params, const struct esp_engine *engine,
                 const char *verifier, char *err, size_t errlen);
-    /* A warning about this pair, or NULL. NULL: never. */
+    /* A warning about this pair, or NULL. */
     const char *(*note)(const void *state);
-    /* The shapes considered for the tree just drafted; returns their number. NULL: none. */
+    /* The shapes considered for the tree just drafted; returns their number. */
     int (*choices)(const void *state, struct esp_shape_choice choices[ESP_MAX_CHOICES]);
+};
+
+struct esp_drafter_ops {
+    const char *name, *summary, *source;
+    const char *differs; /* differences from the source and their reasons; or NULL */
+    /* Of enum esp_draws: draws that it can produce. If these are the likeliest tokens and one
+     * kind of sample, parameter `draws` (ESP_PARAM_DRAWS) decides, else the temperature. */
+    unsigned draws;
+    const char *verifier; /* default if it is exact; NULL: the default for the draws */
+    bool without_model;   /* does not use the draft model */
+    unsigned asks;        /* of enum esp_asks */
+    const struct esp_param *params; /* ended by a row without a name, or NULL */
+    size_t state_size;
+    const struct esp_chooser_ops *chooser; /* NULL: it chooses no shapes */
 
     /* Checks parameters against each other; NULL: nothing to check. */
     int (*check)(const struct esp_params *params, char *err, size_t errlen);
@@ -243,19 +232,17 @@ struct esp_drafter_ops {
     /* The session leaves the drafter or ends: last chance to store what was learned. NULL:
      * nothing. */
     void (*close)(void *state);
-    /* The draws it produces with these parameters; NULL: the single bit in `draws`. */
-    unsigned (*draws_with)(const struct esp_params *params, bool greedy);
-    /* Does no node ever get two children with these parameters? NULL: some may. */
-    bool (*single_path)(const struct esp_params *params);
-    /* Grows the tree. 0 or a negative status. */
+    /* The most children per depth with these parameters; returns the number of depths. NULL:
+     * its trees have no fixed shape. */
+    int (*widths)(const struct esp_params *params, int width[ESP_MAX_LEVELS]);
+    /* Grows the tree. 0 or a negative status. NULL: paths of these widths. */
     int (*draft)(struct esp_draft *draft);
     /* The generation has ended; NULL: nothing to do. */
-    void (*finish)(void *state, const struct esp_params *params);
+    void (*finish)(struct esp_draft *draft);
     /* Learns from the iteration; NULL: it does not learn. */
-    void (*adapt)(void *state, const struct esp_params *params,
-                  const struct esp_iteration *iteration);
+    void (*adapt)(struct esp_draft *draft, const struct esp_iteration *iteration);
     /* Writes the controller's values as `after`; returns how many. NULL: none. */
-    int (*gauges)(const void *state, const struct esp_params *params, struct esp_gauge *gauges);
+    int (*gauges)(const struct esp_draft *draft, struct esp_gauge *gauges);
 };
 
 /* The end of `differs` for drafters with a source that uses the draft's probabilities
@@ -271,26 +258,30 @@ enum { ESP_PRUNE_CUT, ESP_PRUNE_STOP };
 
 /* Parameter rows that several drafters share. */
 #define ESP_PARAM_CACHE                                                                        \
-    {"cache", ESP_CHOICE, 0, 1, 0, .choices = "keep|rebuild",                                  \
-     .help = "keep accepted rows, or compute them again (the papers' literal form)"}
+    {                                                                                          \
+        "cache", ESP_CHOICE, 0, 1, 0,                                                          \
+            .choices = "keep|rebuild",                                                         \
+            .help = "keep accepted rows, or compute them again (the papers' literal form)"     \
+    }
 #define ESP_PARAM_DRAWS(sampled)                                                               \
-    {"draws", ESP_CHOICE, 0, 2, 0, .choices = "auto|topk|" sampled,                            \
-     .help = "children: likeliest tokens, or sampled; auto: sampled above temperature 0"}
+    {                                                                                          \
+        "draws", ESP_CHOICE, 0, 2, 0,                                                          \
+            .choices = "auto|topk|" sampled,                                                   \
+            .help =                                                                            \
+                "children: likeliest tokens, or sampled; auto: sampled above temperature 0"    \
+    }
 #define ESP_PARAM_PRUNE                                                                        \
     {                                                                                          \
         "prune", ESP_CHOICE, 0, 1, ESP_PRUNE_CUT,                                              \
             .choices = "cut|stop",                                                             \
-            .help =                                                                            \
-                "paths below tau: cut (not verified), or stop (verified, not continued)"   \
+            .help = "paths below tau: cut (not verified), or stop (verified, not continued)"   \
     }
 #define ESP_PARAM_ROOT                                                                         \
-    {"root", ESP_CHOICE, 0, 1, 0, .choices = "committed|draft",                                \
-     .help = "start the tree at the last committed token, or at the draft's first guess"}
-
-/* Does a value of ESP_PARAM_DRAWS ask for sampled children? */
-static inline bool esp_draws_sampled(double value, bool greedy)
-{
-    return value == 2 || (value == 0 && !greedy);
-}
+    {                                                                                          \
+        "root", ESP_CHOICE, 0, 1, 0,                                                           \
+            .choices = "committed|draft",                                                      \
+            .help =                                                                            \
+                "start the tree at the last committed token, or at the draft's first guess"    \
+    }
 
 #endif

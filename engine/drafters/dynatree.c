@@ -25,6 +25,7 @@
 #include "engine/drafters/drafter.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "engine/drafters/dynatree_history.h"
 #include "kernels/status.h"
@@ -90,15 +91,6 @@ static const struct esp_param params[] = {
     {0},
 };
 
-struct state {
-    struct esp_history history;
-};
-
-struct thresholds { /* for the layer rule */
-    const struct esp_params *params;
-    const struct esp_history *history;
-};
-
 static int check(const struct esp_params *p, char *err, size_t errlen)
 {
     if (!(esp_param(p, D0) < esp_param(p, DMAX)))
@@ -144,9 +136,8 @@ static struct esp_history_plan plan_of(const struct esp_params *p)
 
 static void init(void *memory, const struct esp_params *p, int changed)
 {
-    struct state *s = memory;
     const struct esp_history_plan plan = plan_of(p);
-    esp_history_start(&s->history, &plan,
+    esp_history_start(memory, &plan,
                       changed < 0 || changed == HISTORY ? ESP_HISTORY_ALL
                       : changed == D0                   ? ESP_HISTORY_D0
                       : changed == TAUH                 ? ESP_HISTORY_TAUH
@@ -154,95 +145,83 @@ static void init(void *memory, const struct esp_params *p, int changed)
                                                         : 0);
 }
 
-static bool sampled(const struct esp_params *p, bool greedy)
+static bool expand(const void *drafter, const struct esp_node *node, enum esp_reason *reason)
 {
-    return esp_draws_sampled(esp_param(p, DRAWS), greedy);
-}
-
-static unsigned draws_with(const struct esp_params *p, bool greedy)
-{
-    return sampled(p, greedy) ? ESP_DRAW_SWOR : ESP_DRAW_TOPK;
-}
-
-static bool expand(const void *memory, const struct esp_node *node, enum esp_reason *reason)
-{
-    const struct thresholds *thresholds = memory;
-    const struct esp_params *p = thresholds->params;
-    int depth = node->depth - (int)esp_param(p, ROOT); /* literal form: the guess has depth 0 */
-    double probability = exp(node->cumulative_log_q);
-    bool deep = depth >= (int)floor(thresholds->history->d0);
-    if (esp_param(p, DEPTH) == 0) {
-        *reason = ESP_REASON_DEPTH;
+    const struct esp_draft *d = drafter;
+    const struct esp_history *h = d->state;
+    /* In the literal form the guess has depth 0. */
+    const int depth = node->depth - (int)esp_param(d->params, ROOT);
+    const double probability = exp(node->cumulative_log_q);
+    const bool deep = depth >= (int)floor(h->d0);
+    *reason = ESP_REASON_DEPTH;
+    if (esp_param(d->params, DEPTH) == 0)
         return !deep;
-    }
-    if (depth >= (int)esp_param(p, DMAX)) {
-        *reason = ESP_REASON_DEPTH;
+    if (depth >= (int)esp_param(d->params, DMAX))
         return false;
-    }
     *reason = deep ? ESP_REASON_DEPTH : ESP_REASON_THRESHOLD;
-    return probability >= thresholds->history->rhostop &&
-           (!deep || probability >= thresholds->history->rhodeep);
+    return probability >= h->rhostop && (!deep || probability >= h->rhodeep);
 }
 
-static int breadth(const void *memory, const struct esp_node *node)
+static int breadth(const void *drafter, const struct esp_node *node)
 {
-    const struct thresholds *thresholds = memory;
-    const struct esp_params *p = thresholds->params;
-    if (esp_param(p, BREADTH) == 0)
-        return (int)esp_param(p, BMID);
-    if (node->confidence >= thresholds->history->tauh)
-        return (int)esp_param(p, BMIN);
-    return (int)esp_param(p, node->confidence < esp_param(p, TAUL) ? BMAX : BMID);
+    const struct esp_draft *d = drafter;
+    const struct esp_history *h = d->state;
+    const bool unsure = node->confidence < esp_param(d->params, TAUL);
+    const bool confident = node->confidence >= h->tauh;
+    const bool adaptive = esp_param(d->params, BREADTH) != 0;
+    return (int)esp_param(d->params, !adaptive   ? BMID
+                                     : confident ? BMIN
+                                     : unsure    ? BMAX
+                                                 : BMID);
 }
 
 static int draft(struct esp_draft *d)
 {
-    struct state *s = d->state;
-    struct thresholds thresholds = {d->params, &s->history};
+    struct esp_history *h = d->state;
     struct esp_layer_rule rule = {
-        .drafter = &thresholds,
+        .drafter = d,
         .expand = expand,
         .breadth = breadth,
         .most = (int)esp_param(d->params, BMAX),
         .budget = (int)esp_param(d->params, N),
-        .log_least = log(s->history.tau),
+        .log_least = log(h->tau),
         .cut = esp_param(d->params, PRUNE) == ESP_PRUNE_CUT,
-        .sampled = sampled(d->params, d->greedy),
         .draft_root = esp_param(d->params, ROOT) != 0,
     };
-    s->history.limit = d->max_depth;
+    h->limit = d->max_depth;
     return esp_draft_grow(d, &rule);
 }
 
-static void adapt(void *memory, const struct esp_params *p, const struct esp_iteration *it)
+static void adapt(struct esp_draft *d, const struct esp_iteration *it)
 {
-    const struct esp_history_plan plan = plan_of(p);
-    esp_history_learn(&((struct state *)memory)->history, &plan, it);
+    const struct esp_history_plan plan = plan_of(d->params);
+    esp_history_learn(d->state, &plan, it);
 }
 
-static void finish(void *memory, const struct esp_params *p)
+static void finish(struct esp_draft *d)
 {
-    const struct esp_history_plan plan = plan_of(p);
-    esp_history_end(&((struct state *)memory)->history, &plan);
+    const struct esp_history_plan plan = plan_of(d->params);
+    esp_history_end(d->state, &plan);
 }
 
-static int gauges(const void *memory, const struct esp_params *p, struct esp_gauge *g)
+static int gauges(const struct esp_draft *d, struct esp_gauge *g)
 {
-    const struct esp_history *h = &((const struct state *)memory)->history;
+    const struct esp_params *p = d->params;
+    const struct esp_history *h = d->state;
     const bool price = esp_param(p, HISTORY) == ESP_HISTORY_PRICE;
-    g[0] = (struct esp_gauge){"tauh", .after = h->tauh, .minimum = esp_param(p, TAUL),
-                              .maximum = 1};
-    g[1] = (struct esp_gauge){"taul", .after = esp_param(p, TAUL), .maximum = 1};
-    g[2] = (struct esp_gauge){"D0", .after = h->d0, .minimum = 1,
-                              .maximum = esp_param(p, DMAX) - 1};
-    g[3] = (struct esp_gauge){"rhodeep", .after = h->rhodeep, .minimum = price ? 0 : h->rhostop,
-                              .maximum = 1};
-    g[4] = (struct esp_gauge){"rhostop", .after = h->rhostop, .maximum = 1};
-    g[5] = (struct esp_gauge){"tau", .after = h->tau, .maximum = 1};
-    g[6] = (struct esp_gauge){price ? "reached" : "acceptance", .after = h->mean, .maximum = 1};
-    g[7] = (struct esp_gauge){price ? "price" : "target",
-                              .after = esp_param(p, price ? PRICE : TARGET), .maximum = 1};
-    return 8;
+    const struct esp_gauge all[] = {
+        {"tauh", .after = h->tauh, .minimum = esp_param(p, TAUL), .maximum = 1},
+        {"taul", .after = esp_param(p, TAUL), .maximum = 1},
+        {"D0", .after = h->d0, .minimum = 1, .maximum = esp_param(p, DMAX) - 1},
+        {"rhodeep", .after = h->rhodeep, .minimum = price ? 0 : h->rhostop, .maximum = 1},
+        {"rhostop", .after = h->rhostop, .maximum = 1},
+        {"tau", .after = h->tau, .maximum = 1},
+        {price ? "reached" : "acceptance", .after = h->mean, .maximum = 1},
+        {price ? "price" : "target", .after = esp_param(p, price ? PRICE : TARGET),
+         .maximum = 1},
+    };
+    memcpy(g, all, sizeof all);
+    return sizeof all / sizeof *all;
 }
 
 const struct esp_drafter_ops esp_drafter_dynatree = {
@@ -260,13 +239,11 @@ const struct esp_drafter_ops esp_drafter_dynatree = {
         "ours; prune=cut is the paper's text, prune=stop the released program"
         "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
-    .needs_model = true,
     .params = params,
-    .state_size = sizeof(struct state),
+    .state_size = sizeof(struct esp_history),
     .check = check,
     .init = init,
     .finish = finish,
-    .draws_with = draws_with,
     .draft = draft,
     .adapt = adapt,
     .gauges = gauges,

@@ -139,7 +139,6 @@ const struct esp_drafter_ops esp_drafter_dyspec = {
     .differs = "the draft computes several nodes per pass, with the same tree; "
                "--draft-temp 0.6 is sec. 5.1; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_SWOR,
-    .needs_model = true,
     .params = params,
     .state_size = sizeof(struct state),
     .draft = draft,

@@ -136,19 +136,19 @@ static void init(void *memory, const struct esp_params *values, int changed)
 }
 
 /* If memory for trees is short, trees are smaller, and the threshold stays within limits. */
-static void adapt(void *memory, const struct esp_params *values, const struct esp_iteration *it)
+static void adapt(struct esp_draft *d, const struct esp_iteration *it)
 {
-    struct state *s = memory;
-    const double n = esp_param(values, N);
+    struct state *s = d->state;
+    const double n = esp_param(d->params, N);
     (void)it;
     if (s->draws > 0)
         s->threshold = fmin(fmax(s->threshold * exp((s->draws / n - 1) / 2), LEAST / n), MOST);
 }
 
-static int gauges(const void *memory, const struct esp_params *values, struct esp_gauge *g)
+static int gauges(const struct esp_draft *d, struct esp_gauge *g)
 {
-    const struct state *s = memory;
-    const double own = esp_param(values, THRESHOLD);
+    const struct state *s = d->state;
+    const double own = esp_param(d->params, THRESHOLD);
     g[0] = (struct esp_gauge){"threshold", .after = own > 0 ? own : s->threshold, .maximum = 1};
     return 1;
 }
@@ -163,7 +163,6 @@ const struct esp_drafter_ops esp_drafter_dyspec_layer = {
         "earlier trees, while the paper sets it by hand; "
         "--draft-temp 0.6 is sec. 5.1; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_SWOR,
-    .needs_model = true,
     .params = params,
     .state_size = sizeof(struct state),
     .init = init,

@@ -55,7 +55,9 @@ static int draft(struct esp_draft *d)
         int status = esp_draft_expand(d, layer, count, k);
         if (status < 0)
             return status;
-        int found = esp_draft_candidates(d, layer, count, k, d->candidates);
+        int found = 0;
+        for (int i = 0; i < count; i++)
+            found = esp_draft_list(d, layer[i], i * k, k, found);
         count = add_layer(d, k, found, depth - level - 1, layer);
         esp_draft_layer_done(d);
     }
@@ -73,7 +75,6 @@ const struct esp_drafter_ops esp_drafter_eagle2 = {
     .source = "EAGLE-2; salf-talf, app. B",
     .differs = ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
-    .needs_model = true,
     .params = params,
     .draft = draft,
 };

@@ -62,7 +62,6 @@ const struct esp_drafter_ops esp_drafter_fixed = {
         "for the choice of nodes"
         "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
-    .needs_model = true,
     .params = params,
     .draft = draft,
 };

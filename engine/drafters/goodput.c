@@ -10,14 +10,8 @@
  *          lambda verify(n + 1). Rows that cost the same as a class are paid for as a class.
  *   layer  Another draft pass over w nodes runs if the expected gain of their children, minus
  *          the price of their rows, exceeds lambda draft(w).
- *   plain  Time saved over plain decoding goes to an account, up to SAVINGS steps; time lost is
- *          taken from it. A tree may cost no more than the account holds. If that is too little
- *          for one look at the text (the draft catches up and drafts one node), nothing is
- *          drafted for 16, 32, ... 512 tokens, while one step in 100 is saved for the next
- *          look. So speculation costs at most a few steps of a text, one percent, and its own
- *          savings, however bad the draft is. If the trees of a draft have saved time on
- *          average, catching up at the next look is free; it costs more than a percent, so it
- *          would never be paid for.
+ *   plain  A tree may cost no more than drafting has saved (goodput_account.h). If that is too
+ *          little, nothing is drafted for a while.
  *
  * P is the product along the path of calibrated draft probabilities (calibration.h). Their log
  * odds are shifted by the draft's success in the last thirty iterations or so of this text. At
@@ -26,13 +20,11 @@
  * (from P of the parent, its confidence, and the number of earlier draws there), so the tree
  * never favours a token, and verifiers for such draws are exact.
  *
- * The other tree to choose from is retrieved: the tokens that followed the same words before
- * (retrieval.h). It takes rows but no draft pass. It replaces the draft model's tree if its rows
- * are expected to gain more than such trees gained recently, also while nothing is drafted.
- * Above temperature 0 the target draws as it does without a tree, and follows the tree where it
- * has that token. This tree has its own account.
+ * The other tree to choose from is retrieved (goodput_copied.h). It replaces the draft model's
+ * tree if its rows are expected to gain more than such trees gained recently, also while nothing
+ * is drafted.
  *
- * There is no clock in here and nothing to tune: costs come from d->costs.
+ * There is no clock in here and nothing to tune: costs come from the session.
  */
 #include "engine/drafters/drafter.h"
 
@@ -41,7 +33,9 @@
 
 #include "engine/calibration.h"
 #include "engine/costs.h"
-#include "engine/drafters/retrieval.h"
+#include "engine/drafters/goodput_account.h"
+#include "engine/drafters/goodput_copied.h"
+#include "engine/drafters/goodput_rate.h"
 
 enum { N, RETRIEVAL };
 
@@ -52,21 +46,9 @@ enum {
     ENTRIES = 512,
     KINDS = 4, /* of nodes, by how likely they were below their parent; the root is one */
     RANKS = 4, /* expected children of a node */
-    LOOK = 16, /* rows that may come as a class */
-    SHORTEST_WAIT = 16,
-    LONGEST_WAIT = 512,
-    REFRESH = 128,     /* iterations between two that time plain decoding */
-    PROVEN_TREES = 32, /* verified trees until their mean decides what drafting is worth, */
-    MANY_TREES = 256,  /* and trees in that mean */
 };
 
-/* In plain steps. A text starts with PROVEN if drafting paid in earlier texts. */
-static const double SAVINGS = 8, START = 2, PROVEN = 4, ASIDE = 0.01;
-static const double RETRIEVED_PER_TOKEN = 2; /* guesses, per token of the match */
-/* Assumed share of correct guesses until some were tested. Above temperature 0 the text has to
- * copy itself first. */
-static const double RIGHT = 0.5, RIGHT_DRAWN = 0;
-static const double FADE = 1.0 / 32; /* decay of the rate that becomes the price */
+static const double FADE = 1.0 / 32; /* decay of the mean gain */
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, 256, 64, .help = "maximum number of nodes"},
@@ -87,27 +69,18 @@ struct entry {
 };
 
 struct state {
-    double tokens, seconds; /* over the last iterations: their ratio is the price */
+    struct esp_rate rate;
+    struct esp_account account;
+    struct esp_copied copied;
     double expected[KINDS][RANKS], seen[KINDS];
-    double shift;   /* of log odds: how much better than usual the draft is in this text */
-    double account; /* in steps of plain decoding */
-    double worth;   /* average saving of a tree of the draft model, in such steps */
-    int trees;
-    int wait, interval, since_plain;
-    int length; /* of the text, last time */
-    bool plain, probing, started;
-    struct esp_retrieval retrieval;
-    double retrieval_account; /* in steps of plain decoding */
-    double model_gain;        /* of the draft model's trees over plain decoding, in tokens */
-    int guessed;              /* nodes of this iteration's retrieved tree, if it pays, */
-    bool retrieved;           /* and whether that tree is verified */
+    double shift;      /* of log odds: how much better than usual the draft is in this text */
+    double model_gain; /* of the draft model's trees over plain decoding, in tokens */
+    bool started;
 
-    /* Of the running iteration; costs in seconds. */
-    double verify[ESP_MAX_NODES / 8 + LOOK + 2]; /* by rows */
-    double price, spent, row, layer, hope;
-    double stake;    /* maximum extra cost of the tree over plain decoding */
-    double forgiven; /* cost that is not charged to the account */
-    int budget, obtained;
+    /* Of the running iteration. */
+    double spent;            /* seconds of draft passes */
+    double row, layer, hope; /* shown: cost of a row and of a pass, expected tokens */
+    int obtained;
     struct entry entry[ENTRIES]; /* likeliest first */
     int count;
     int32_t nodes[WIDEST], parents[WIDEST * CHILDREN], children[WIDEST * CHILDREN];
@@ -121,37 +94,19 @@ static void init(void *memory, const struct esp_params *values, int changed)
     if (s->started || changed >= 0)
         return;
     s->started = true;
-    s->account = START;
-    s->retrieval_account = START / 2;
-    s->interval = SHORTEST_WAIT;
+    esp_account_open(&s->account);
+    s->copied.balance = ESP_FIRST_SAVINGS / 2;
     for (int i = 0; i < KINDS; i++)
         memcpy(s->expected[i], prior, sizeof prior);
 }
 
-/* ------------------------------------------------------------------ prices */
-
-static void read_costs(const struct esp_draft *d, struct state *s)
+/* Seconds of a draft pass. */
+static double draft_cost(const struct esp_draft *d, int rows)
 {
-    int budget = (int)esp_param(d->params, N);
-    s->budget = budget < d->tree->room ? budget : d->tree->room;
-    for (int rows = 1; rows <= s->budget + LOOK + 1; rows++)
-        s->verify[rows] = esp_costs_verify(d->costs, rows);
-    s->price = s->verify[1] > 0 ? 1 / s->verify[1] : 0;
-    if (s->seconds > 0 && s->tokens > s->price * s->seconds)
-        s->price = s->tokens / s->seconds;
+    return esp_costs_draft(d->context->costs, rows);
 }
 
-/* Cost of a row, in tokens, after a tree of n nodes: the class with the least cost per row. */
-static double row_price(const struct state *s, int n)
-{
-    double least = INFINITY;
-    for (int m = 1; m <= LOOK; m++) {
-        double each = (s->verify[n + 1 + m] - s->verify[n + 1]) / m;
-        if (each < least) /* with fmin(), gcc 12.2 for ARM fails: an internal error */
-            least = each;
-    }
-    return s->price * least;
-}
+/* ------------------------------------------------------------------ probabilities */
 
 /* A rate, adapted to this text. */
 static double shifted(const struct state *s, double rate)
@@ -195,7 +150,7 @@ static void list_children(const struct esp_draft *d, struct state *s, int i, int
                           double value, double floor)
 {
     const int32_t node = s->nodes[i];
-    const int most = s->budget < CHILDREN ? s->budget : CHILDREN;
+    const int most = s->rate.budget < CHILDREN ? s->rate.budget : CHILDREN;
     double left = 1, usually_left = 1, last = 1, usual, weight;
     s->seen[kind] += s->seen[kind] < 64;
     weight = 1 / (s->seen[kind] + 1);
@@ -204,11 +159,11 @@ static void list_children(const struct esp_draft *d, struct state *s, int i, int
         if (d->greedy) {
             e.q = (double)d->top_q[i * most + k];
             e.token = d->top_token[i * most + k];
-            usual = e.q > 0 ? esp_calibration_likely(d->calibration, e.q) : 0;
+            usual = e.q > 0 ? esp_calibration_likely(d->context->calibration, e.q) : 0;
             e.rate = shifted(s, usual);
         } else {
             double confidence = d->tree->tree.nodes[node].confidence;
-            double mean = esp_calibration_drawn(d->calibration, confidence, k);
+            double mean = esp_calibration_drawn(d->context->calibration, confidence, k);
             double own = shifted(s, mean);
             usual = usually_left * mean;
             usually_left *= 1 - mean;
@@ -227,14 +182,14 @@ static void list_children(const struct esp_draft *d, struct state *s, int i, int
 /* The number of candidates with the best gain over the cost of their rows. Drawn nodes stay. */
 static int count_worthy(const struct esp_draft *d, const struct state *s)
 {
-    double sum = 0, best = -s->price * s->verify[1];
+    double sum = 0, best = -s->rate.now * s->rate.verify[1];
     int count = 0;
-    for (int i = 0; i < s->count && i < s->budget; i++) {
+    for (int i = 0; i < s->count && i < s->rate.budget; i++) {
         bool drawn = !d->greedy && s->entry[i].node >= 0;
-        if (!drawn && s->spent + s->verify[i + 2] - s->verify[1] > s->stake)
+        if (!drawn && s->spent + s->rate.verify[i + 2] - s->rate.verify[1] > s->account.stake)
             break;
         sum += s->entry[i].value;
-        double value = sum - s->price * s->verify[i + 2];
+        double value = sum - s->rate.now * s->rate.verify[i + 2];
         if (value > best || drawn) {
             best = fmax(value, best);
             count = i + 1;
@@ -262,7 +217,7 @@ static void drew(struct esp_draft *d, const struct state *s, struct entry *e, in
     if (node >= 0 && e->draw == 0) {
         double above = e->value / e->rate;
         double q = d->tree->tree.nodes[node].q;
-        e->rate = shifted(s, esp_calibration_first(d->calibration, q));
+        e->rate = shifted(s, esp_calibration_first(d->context->calibration, q));
         e->value = above * e->rate;
         d->tree->tree.nodes[node].value = (float)e->value;
     }
@@ -321,19 +276,19 @@ static int choose_layer(const struct esp_draft *d, struct state *s, int count)
     double sum = 0, best = 0;
     int n = 0, chosen = 0;
     int room = d->capacity - d->expanded < WIDEST ? d->capacity - d->expanded : WIDEST;
-    double left = s->stake - s->spent - (s->verify[count + 1] - s->verify[1]);
+    double left = s->account.stake - s->spent - (s->rate.verify[count + 1] - s->rate.verify[1]);
     int deepest = d->max_depth < DEEPEST ? d->max_depth : DEEPEST;
-    s->row = row_price(s, count);
-    s->layer = s->price * esp_costs_draft(d->costs, 1);
+    s->row = esp_rate_row(&s->rate, count);
+    s->layer = s->rate.now * draft_cost(d, 1);
     for (int i = 0; i < count && n < room; i++) {
         const struct entry *e = &s->entry[i];
         if (e->node < 0 || e->expanded || d->tree->tree.nodes[e->node].depth >= deepest)
             continue;
         s->nodes[n++] = e->node;
-        if (esp_costs_draft(d->costs, n) > left)
+        if (draft_cost(d, n) > left)
             break;
         sum += gain_of(s, kind_of(e), e->value, s->row);
-        double net = sum - s->price * esp_costs_draft(d->costs, n);
+        double net = sum - s->rate.now * draft_cost(d, n);
         if (net > best) {
             best = net;
             chosen = n;
@@ -345,10 +300,10 @@ static int choose_layer(const struct esp_draft *d, struct state *s, int count)
 /* One pass and its children. */
 static int expand(struct esp_draft *d, struct state *s, int count)
 {
-    const int most = s->budget < CHILDREN ? s->budget : CHILDREN;
-    const double floor = 0.25 * row_price(s, 0);
+    const int most = s->rate.budget < CHILDREN ? s->rate.budget : CHILDREN;
+    const double floor = 0.25 * esp_rate_row(&s->rate, 0);
     const int behind = esp_draft_behind(d);
-    s->spent += esp_costs_draft(d->costs, s->nodes[0] == 0 ? behind : count);
+    s->spent += draft_cost(d, s->nodes[0] == 0 ? behind : count);
     int status = esp_draft_expand(d, s->nodes, count, d->greedy ? most : 1);
     for (int i = 0; i < count && status == ESP_OK; i++) {
         double value = 1;
@@ -383,104 +338,33 @@ static void leave(struct esp_draft *d, struct state *s, int count)
     s->hope = 1;
     for (int i = 0; i < count; i++)
         s->hope += s->entry[i].value;
-    s->row = row_price(s, count);
-}
-
-/* Starts the account when the text is new. */
-static void look_at_text(const struct esp_draft *d, struct state *s)
-{
-    bool pays = s->tokens * s->verify[1] > s->seconds;
-    if (d->text_length < s->length && pays)
-        s->account = PROVEN;
-    else if (d->text_length < s->length)
-        s->account = fmax(fmin(s->account, START), START / 2);
-    if (d->text_length < s->length)
-        s->shift = 0;
-    s->length = d->text_length;
+    s->row = esp_rate_row(&s->rate, count);
 }
 
 /* Is this an iteration of plain decoding? */
 static bool is_plain(const struct esp_draft *d, struct state *s)
 {
-    double pass = esp_costs_draft(d->costs, esp_draft_behind(d));
-    double look = pass + s->verify[2] - s->verify[1];
-    s->probing = s->plain;
-    s->forgiven = 0;
-    if (s->plain && s->trees >= PROVEN_TREES && s->worth > 0)
-        s->forgiven = fmax(0, pass - esp_costs_draft(d->costs, 1));
-    s->stake = s->account * s->verify[1] + s->forgiven;
-    if (!(s->verify[1] > 0) || s->budget < 1)
-        return true; /* nothing is known yet */
-    if (!s->plain && s->stake < look) {
-        s->plain = true;
-        s->wait = s->interval;
-        s->interval = s->interval < LONGEST_WAIT ? 2 * s->interval : LONGEST_WAIT;
-    } else if (s->plain && s->wait <= 0 && s->stake >= look) {
-        s->plain = false;
-    }
-    return s->plain || s->since_plain >= REFRESH;
+    const double *verify = s->rate.verify, pass = draft_cost(d, esp_draft_behind(d));
+    return esp_account_is_plain(&s->account, s->rate.budget < 1 ? 0 : verify[1],
+                                pass + verify[2] - verify[1], fmax(0, pass - draft_cost(d, 1)));
 }
 
-/* ------------------------------------------------------------------ retrieved trees */
-
-/* Finds this iteration's guesses; `value` becomes P of each. */
-static int retrieve(const struct esp_draft *d, struct state *s, double *value)
+/* Starts an iteration: reads costs and text. */
+static int begin(struct esp_draft *d, struct state *s)
 {
-    struct esp_retrieval *r = &s->retrieval;
-    const struct esp_guess_plan plan = {
-        .nodes = s->budget,
-        .depth = d->max_depth < DEEPEST ? d->max_depth : DEEPEST,
-        .factor = RETRIEVED_PER_TOKEN,
-        .least = 0.25 * row_price(s, 0),
-    };
-    r->count = 0;
-    r->prior = d->greedy ? RIGHT : RIGHT_DRAWN;
-    if (s->budget < 1 || esp_param(d->params, RETRIEVAL) == 0)
-        return ESP_OK;
-    int status = esp_retrieval_find(r, d->text, d->text_length, &plan);
-    for (int i = 0; i < r->count; i++) {
-        const int parent = r->guesses[i].parent;
-        value[i] = (parent < 0 ? 1 : value[parent]) * esp_retrieval_rate(r, &r->guesses[i]);
-    }
-    return status;
-}
-
-/* The number of guesses with the best gain over the cost of their rows, and their expected gain
- * over plain decoding. Guesses are sorted by frequency, parents first. */
-static int count_retrieved(const struct state *s, const double *value, double *gain)
-{
-    double sum = 0;
-    int count = 0;
-    *gain = 0;
-    for (int i = 0; i < s->retrieval.count && i < s->budget; i++) {
-        double more = s->verify[i + 2] - s->verify[1];
-        sum += value[i];
-        if (sum - s->price * more > *gain) {
-            *gain = sum - s->price * more;
-            count = i + 1;
-        }
-    }
-    return count;
-}
-
-static void take_retrieved(struct esp_draft *d, struct state *s, const double *value, int count)
-{
-    int32_t node[ESP_GUESSES];
+    const int most = (int)esp_param(d->params, N), room = d->tree->room;
+    esp_rate_read(&s->rate, d->context->costs, most < room ? most : room);
+    const bool pays = s->rate.tokens * s->rate.verify[1] > s->rate.seconds;
+    if (esp_account_read(&s->account, d->text_length, pays))
+        s->shift = 0;
+    s->count = 0;
+    s->spent = 0;
     s->hope = 1;
-    for (int i = 0; i < count; i++) {
-        const struct esp_guess *g = &s->retrieval.guesses[i];
-        int32_t parent = g->parent < 0 ? 0 : node[g->parent];
-        node[i] = esp_tree_add(d->tree, parent, g->token, g->q);
-        if (node[i] < 0)
-            break;
-        d->tree->tree.nodes[parent].reason = ESP_REASON_NONE;
-        d->tree->tree.nodes[node[i]].value = (float)value[i];
-        d->tree->tree.nodes[node[i]].copied = esp_suffix_back(&s->retrieval.suffix, g);
-        d->tree->tree.nodes[node[i]].reason = ESP_REASON_RETRIEVED;
-        s->hope += value[i];
-    }
-    d->tree->tree.nodes[0].reason = ESP_REASON_RETRIEVED;
-    s->row = row_price(s, count);
+    s->nodes[0] = 0;
+    s->copied.retrieval.count = 0;
+    if (s->rate.budget < 1 || esp_param(d->params, RETRIEVAL) == 0)
+        return ESP_OK;
+    return esp_copied_find(&s->copied, d, &s->rate, DEEPEST);
 }
 
 /* ------------------------------------------------------------------ the iteration */
@@ -488,11 +372,11 @@ static void take_retrieved(struct esp_draft *d, struct state *s, const double *v
 static int draft_with_model(struct esp_draft *d, struct state *s)
 {
     int count = 0, width = 1, status = ESP_OK;
-    s->since_plain++;
+    s->account.since_plain++;
     while (width > 0 && status == ESP_OK) {
         status = expand(d, s, width);
         count = count_worthy(d, s);
-        if (s->probing && count == 0 && s->count > 0)
+        if (s->account.probing && count == 0 && s->count > 0)
             count = 1; /* a probe verifies a node, to see how a draft does */
         if (status == ESP_OK)
             status = take(d, s, count);
@@ -508,29 +392,23 @@ static int draft_with_model(struct esp_draft *d, struct state *s)
 static int draft(struct esp_draft *d)
 {
     struct state *s = d->state;
-    double value[ESP_GUESSES], gain = 0;
-    read_costs(d, s);
-    look_at_text(d, s);
-    s->count = 0;
-    s->spent = 0;
-    s->hope = 1;
-    s->nodes[0] = 0;
-    int status = retrieve(d, s, value);
+    int status = begin(d, s);
     if (status < 0)
         return status;
     const bool plain = is_plain(d, s);
-    const bool timed = s->since_plain >= REFRESH;
-    s->guessed = timed ? 0 : count_retrieved(s, value, &gain);
-    s->retrieved = s->guessed > 0 && (plain || gain >= s->model_gain) &&
-                   s->verify[s->guessed + 1] <= s->verify[1] * (1 + s->retrieval_account);
-    if (s->retrieved || plain)
-        s->forgiven = 0;
-    if (s->retrieved) {
-        take_retrieved(d, s, value, s->guessed);
-        s->since_plain++;
+    s->copied.nodes = 0;
+    s->copied.used = false;
+    if (!s->account.timed)
+        esp_copied_choose(&s->copied, &s->rate, plain ? 0 : s->model_gain);
+    if (s->copied.used || plain)
+        s->account.forgiven = 0;
+    if (s->copied.used) {
+        s->hope = esp_copied_take(&s->copied, d);
+        s->row = esp_rate_row(&s->rate, s->copied.nodes);
+        s->account.since_plain++;
     } else if (plain) {
         d->tree->tree.nodes[0].reason = ESP_REASON_PLAIN;
-        s->since_plain = 0;
+        s->account.since_plain = 0;
     } else {
         status = draft_with_model(d, s);
     }
@@ -557,66 +435,49 @@ static void learn_shift(struct state *s, const struct esp_iteration *it)
     s->shift = fmin(fmax(s->shift, -most), most);
 }
 
-static void adapt(void *memory, const struct esp_params *values, const struct esp_iteration *it)
+static void adapt(struct esp_draft *d, const struct esp_iteration *it)
 {
-    struct state *s = memory;
+    struct state *s = d->state;
+    const double step = s->rate.verify[1];
     const int rows = it->tree.verified, tokens = it->committed_count;
-    (void)values;
+    const bool plain = s->account.plain, copied = s->copied.used;
     s->obtained = tokens;
-    const int right = esp_retrieval_learn(&s->retrieval, it->committed, tokens);
-    if (!s->retrieved)
+    const int right = esp_retrieval_learn(&s->copied.retrieval, it->committed, tokens);
+    if (!copied)
         learn_shift(s, it);
-    if (!(s->verify[1] > 0) || rows > s->budget + 1)
+    if (!(step > 0) || rows > s->rate.budget + 1)
         return;
-    double seconds = s->spent + s->verify[rows];
+    const double seconds = s->spent + s->rate.verify[rows];
+    const double saved = tokens - (seconds - s->account.forgiven) / step;
     s->spent = 0; /* near the end of a text nothing is drafted */
-    s->tokens += tokens - FADE * s->tokens;
-    s->seconds += seconds - FADE * s->seconds;
-    if (s->plain) {
-        s->wait -= tokens;
-        s->account += ASIDE * tokens;
-    }
-    const double saved = tokens - (seconds - s->forgiven) / s->verify[1];
-    if (s->retrieved)
-        s->retrieval_account = fmin(s->retrieval_account + saved, SAVINGS);
-    else if (s->guessed > 0) /* its possible saving, so that it recovers from a bad start */
-        s->retrieval_account +=
-            fmax(0, fmin(right - s->verify[s->guessed + 1] / s->verify[1] + 1,
-                         SAVINGS - s->retrieval_account));
-    if (s->plain || s->retrieved)
+    esp_rate_learn(&s->rate, tokens, seconds);
+    esp_copied_learn(&s->copied, &s->rate, right, saved);
+    if (plain)
+        esp_account_waited(&s->account, tokens);
+    if (plain || copied)
         return;
-    s->model_gain += FADE * (tokens - 1 - s->price * (seconds - s->verify[1]) - s->model_gain);
-    s->worth += (saved - s->worth) / fmin(++s->trees, MANY_TREES);
-    s->trees = s->trees < MANY_TREES ? s->trees : MANY_TREES;
-    s->account = fmin(s->account + saved, SAVINGS);
-    if (s->account >= 1)
-        s->interval = SHORTEST_WAIT;
+    s->model_gain += FADE * (tokens - 1 - s->rate.now * (seconds - step) - s->model_gain);
+    esp_account_settle(&s->account, saved);
 }
 
-static int gauges(const void *memory, const struct esp_params *values, struct esp_gauge *g)
+static int gauges(const struct esp_draft *d, struct esp_gauge *g)
 {
-    const struct state *s = memory;
+    const struct state *s = d->state;
     enum { HIGHEST = 10000 }; /* tokens per second, of a scale; the price may be higher */
-    (void)values;
-    g[0] = (struct esp_gauge){"price", .after = s->price, .maximum = HIGHEST};
+    g[0] = (struct esp_gauge){"price", .after = s->rate.now, .maximum = HIGHEST};
     g[1] = (struct esp_gauge){"row", .after = s->row, .maximum = 1};
     g[2] = (struct esp_gauge){"layer", .after = s->layer, .maximum = 1};
     g[3] = (struct esp_gauge){"expected", .after = s->hope, .maximum = 8};
     g[4] = (struct esp_gauge){"obtained", .after = s->obtained, .maximum = 8};
-    g[5] = (struct esp_gauge){"account", .after = s->account, .maximum = SAVINGS};
-    g[6] = (struct esp_gauge){"wait", .after = s->plain ? s->wait : 0, .maximum = LONGEST_WAIT};
+    g[5] = (struct esp_gauge){"account", .after = s->account.balance, .maximum = ESP_SAVINGS};
+    g[6] = (struct esp_gauge){"wait", .after = s->account.plain ? s->account.wait : 0,
+                              .maximum = ESP_LONGEST_WAIT};
     return 7;
 }
 
 static void finish(void *memory)
 {
-    esp_retrieval_close(&((struct state *)memory)->retrieval);
-}
-
-static unsigned draws_with(const struct esp_params *values, bool greedy)
-{
-    (void)values;
-    return greedy ? ESP_DRAW_TOPK : ESP_DRAW_SWOR;
+    esp_retrieval_close(&((struct state *)memory)->copied.retrieval);
 }
 
 const struct esp_drafter_ops esp_drafter_goodput = {
@@ -627,13 +488,11 @@ const struct esp_drafter_ops esp_drafter_goodput = {
                "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .verifier = "traversal",
-    .needs_model = true,
-    .weighs_costs = true,
+    .asks = ESP_ASK_COSTS,
     .params = params,
     .state_size = sizeof(struct state),
     .init = init,
     .close = finish,
-    .draws_with = draws_with,
     .draft = draft,
     .adapt = adapt,
     .gauges = gauges,

@@ -27,26 +27,15 @@ static int breadth_of(const struct esp_draft *d, const struct esp_layer_rule *ru
 static int list_candidates(struct esp_draft *d, const struct esp_layer_rule *rule,
                            const int32_t *layer, int count, int *total)
 {
+    struct esp_candidate *c = d->candidates;
     int kept = 0, n = 0;
     for (int i = 0; i < count; i++) {
-        const struct esp_node *node = &d->tree->tree.nodes[layer[i]];
-        bool guess = layer[i] == 0 && rule->draft_root;
-        int breadth = breadth_of(d, rule, layer[i]);
-        for (int j = 0; j < breadth; j++) {
-            size_t at = (size_t)i * (size_t)rule->most + (size_t)j;
-            struct esp_candidate *c = &d->candidates[n];
-            if (!(d->top_q[at] > 0))
-                break; /* the other tokens have probability 0 */
-            *c = (struct esp_candidate){
-                .parent = layer[i],
-                .token = d->top_token[at],
-                .at = n,
-                .q = d->top_q[at],
-                .cumulative_log_q = node->cumulative_log_q + logf(d->top_q[at]),
-            };
-            c->taken = guess || !rule->cut || !(c->cumulative_log_q < rule->log_least);
-            kept += c->taken;
-            n++;
+        const bool guess = layer[i] == 0 && rule->draft_root;
+        const int first = n;
+        n = esp_draft_list(d, layer[i], i * rule->most, breadth_of(d, rule, layer[i]), n);
+        for (int j = first; j < n; j++) {
+            c[j].taken = guess || !rule->cut || !(c[j].cumulative_log_q < rule->log_least);
+            kept += c[j].taken;
         }
     }
     *total = n;
@@ -106,7 +95,7 @@ static int keep_likeliest(const struct esp_draft *d, int32_t *nodes, int count, 
 static int draw_layer(struct esp_draft *d, const struct esp_layer_rule *rule, int room,
                       const int32_t *layer, int count, int32_t *added, int *used)
 {
-    int32_t *parents = d->scratch->end;
+    int32_t *parents = d->work->end;
     int n = 0;
     for (int round = 0; room > 0; round++) {
         int wanted = 0;
@@ -146,7 +135,8 @@ static bool may_expand(struct esp_draft *d, const struct esp_layer_rule *rule, i
 
 int esp_draft_grow(struct esp_draft *d, const struct esp_layer_rule *rule)
 {
-    int32_t *layer = d->scratch->frontier;
+    int32_t *layer = d->work->frontier;
+    const bool sampled = d->draws == ESP_DRAW_SWOR;
     int count = 1, used = 0;
     int budget = rule->budget < d->tree->capacity ? rule->budget : d->tree->capacity;
     layer[0] = 0;
@@ -157,16 +147,16 @@ int esp_draft_grow(struct esp_draft *d, const struct esp_layer_rule *rule)
                 layer[wanted++] = layer[i];
         if (wanted == 0)
             break;
-        int32_t *added = d->scratch->next;
-        int status = esp_draft_expand(d, layer, wanted, rule->sampled ? 0 : rule->most);
+        int32_t *added = d->work->next;
+        int status = esp_draft_expand(d, layer, wanted, sampled ? 0 : rule->most);
         if (status < 0)
             return status;
-        count = rule->sampled ? draw_layer(d, rule, budget - used, layer, wanted, added, &used)
-                              : add_layer(d, rule, budget - used, layer, wanted, added);
+        count = sampled ? draw_layer(d, rule, budget - used, layer, wanted, added, &used)
+                        : add_layer(d, rule, budget - used, layer, wanted, added);
         if (count < 0)
             return count;
         memcpy(layer, added, (size_t)count * sizeof *layer);
-        used += rule->sampled ? 0 : count;
+        used += sampled ? 0 : count;
         esp_draft_layer_done(d);
     }
     for (int i = 0; used >= budget && i < count; i++)
@@ -200,7 +190,7 @@ static int plan_draws(struct esp_draft *d, const struct esp_path_rule *rule, con
 /* Each node among the parents once, in order. */
 static int list_once(struct esp_draft *d, const int32_t *parents, int count, int32_t *nodes)
 {
-    bool *listed = d->scratch->listed;
+    bool *listed = d->work->listed;
     int n = 0;
     for (int i = 0; i < count; i++) {
         if (!listed[parents[i]])
@@ -214,19 +204,18 @@ static int list_once(struct esp_draft *d, const int32_t *parents, int count, int
     return n;
 }
 
-int esp_draft_paths(struct esp_draft *d, const struct esp_path_rule *rule)
+static int draw_paths(struct esp_draft *d, const struct esp_path_rule *rule)
 {
-    int32_t *end = d->scratch->end, *parents = d->scratch->next;
+    int32_t *end = d->work->end, *parents = d->work->next;
     int paths = 1, room = d->tree->room;
     end[0] = 0;
     for (int level = 0;; level++) {
         int draws = plan_draws(d, rule, end, paths, level, room, parents);
         if (draws == 0)
             return ESP_OK;
-        int nodes = list_once(d, parents, draws, d->scratch->frontier);
+        int nodes = list_once(d, parents, draws, d->work->frontier);
         const bool expanded = level == 0 && d->expanded > 0; /* by esp_draft_expand_root() */
-        int status =
-            expanded ? (int)ESP_OK : esp_draft_expand(d, d->scratch->frontier, nodes, 0);
+        int status = expanded ? (int)ESP_OK : esp_draft_expand(d, d->work->frontier, nodes, 0);
         if (status == ESP_OK)
             status = esp_draft_draw(d, parents, draws, ESP_DRAW_IID, end);
         if (status < 0)
@@ -240,45 +229,33 @@ int esp_draft_paths(struct esp_draft *d, const struct esp_path_rule *rule)
     }
 }
 
-/* ------------------------------------------------------------------ a chain */
+/* ------------------------------------------------------------------ likeliest tokens */
 
-enum { LONGEST_CHAIN = 64 };
-
-struct chain {
-    int length;
-    double least_q;
-};
-
-static bool chain_goes_on(const void *drafter, const struct esp_node *node,
-                          enum esp_reason *reason)
+static bool path_goes_on(const void *drafter, const struct esp_node *node,
+                         enum esp_reason *reason)
 {
-    const struct chain *chain = drafter;
-    bool unsure = node->parent >= 0 && node->q < chain->least_q;
+    const struct esp_path_rule *rule = drafter;
+    bool unsure = node->parent >= 0 && node->q < rule->least_q;
     *reason = unsure ? ESP_REASON_CONFIDENCE : ESP_REASON_DEPTH;
-    return !unsure && node->depth < chain->length;
+    return !unsure && node->depth < rule->levels;
 }
 
-static int one_child(const void *drafter, const struct esp_node *node)
+static int path_width(const void *drafter, const struct esp_node *node)
 {
-    (void)drafter;
-    (void)node;
-    return 1;
+    return ((const struct esp_path_rule *)drafter)->width[node->depth];
 }
 
-int esp_draft_chain(struct esp_draft *d, int length, double least_q, bool sampled)
+int esp_draft_paths(struct esp_draft *d, const struct esp_path_rule *rule)
 {
-    struct chain chain = {length < LONGEST_CHAIN ? length : LONGEST_CHAIN, least_q};
-    int width[LONGEST_CHAIN];
-    for (int i = 0; i < LONGEST_CHAIN; i++)
-        width[i] = 1;
-    struct esp_path_rule paths = {.width = width, .levels = chain.length, .least_q = least_q};
     struct esp_layer_rule likeliest = {
-        .drafter = &chain,
-        .expand = chain_goes_on,
-        .breadth = one_child,
+        .drafter = rule,
+        .expand = path_goes_on,
+        .breadth = path_width,
         .most = 1,
         .budget = ESP_MAX_NODES,
         .log_least = -INFINITY,
     };
-    return sampled ? esp_draft_paths(d, &paths) : esp_draft_grow(d, &likeliest);
+    for (int i = 0; i < rule->levels; i++)
+        likeliest.most = rule->width[i] > likeliest.most ? rule->width[i] : likeliest.most;
+    return d->draws == ESP_DRAW_IID ? draw_paths(d, rule) : esp_draft_grow(d, &likeliest);
 }

@@ -12,16 +12,11 @@
  * is shared; any other must be among the N likeliest. Their q is the frequency times the rate
  * at which retrieved tokens were right.
  */
-#include "engine/drafters/drafter.h"
+#include "engine/drafters/retrieval.h"
 
 #include <math.h>
 
-#include "engine/drafters/suffix_automaton.h"
-
 enum { N, B, TH, K, FACTOR, LEAST };
-
-/* Classes of matches: 1, 2, 3-4, 5-8, and more tokens. */
-enum { CLASSES = 5 };
 
 static const double FADE = 0.9; /* decay of the means per sample */
 
@@ -41,15 +36,12 @@ struct rate {
 };
 
 struct state {
-    struct esp_suffix suffix;
-    struct esp_guess guesses[ESP_GUESSES];
-    int32_t node[ESP_GUESSES];   /* of the tree, or -1 */
-    int count, match;            /* of this iteration */
-    bool alone;                  /* the draft model was not used */
-    int joined;                  /* first node that is not the model's */
-    struct rate length[CLASSES]; /* of a retrieved tree's path, by match */
-    struct rate right[CLASSES];  /* of retrieved tokens that were tested */
-    struct rate model;           /* length of the path in the model's nodes */
+    struct esp_retrieval retrieval;
+    bool alone;                            /* the draft model was not used */
+    int joined;                            /* first node that is not the model's */
+    struct rate length[ESP_MATCH_CLASSES]; /* of a retrieved tree's path, by match */
+    struct rate right[ESP_MATCH_CLASSES];  /* of retrieved tokens that were tested */
+    struct rate model;                     /* length of the path in the model's nodes */
 };
 
 static void learn(struct rate *r, double value)
@@ -64,40 +56,20 @@ static double mean(const struct rate *r, double before)
     return (r->sum + before) / (r->weight + 1);
 }
 
-static int class_of(int match)
-{
-    int class = 0;
-    for (int most = 1; most < match && class < CLASSES - 1; most *= 2)
-        class ++;
-    return class;
-}
-
-static void retrieve(struct esp_draft *d, struct state *s)
-{
-    struct esp_guess_plan plan = {
-        .nodes = (int)esp_param(d->params, N),
-        .depth = (int)esp_param(d->params, K),
-        .factor = esp_param(d->params, FACTOR),
-        .least = esp_param(d->params, LEAST),
-    };
-    plan.nodes = plan.nodes < d->tree->room ? plan.nodes : d->tree->room;
-    plan.depth = plan.depth < d->max_depth ? plan.depth : d->max_depth;
-    s->count = esp_suffix_guess(&s->suffix, &plan, s->guesses, &s->match);
-}
-
 /* Adds the retrieved nodes to the tree. */
 static void join(struct esp_draft *d, struct state *s, int budget)
 {
-    const double trust = s->alone ? 1 : mean(&s->right[class_of(s->match)], 0.5);
+    struct esp_retrieval *r = &s->retrieval;
+    const double trust = s->alone ? 1 : mean(&s->right[r->class], 0.5);
     struct esp_tree_builder *b = d->tree;
-    for (int i = 0; i < s->count; i++) {
-        const struct esp_guess *g = &s->guesses[i];
-        const int32_t parent = g->parent < 0 ? 0 : s->node[g->parent];
-        s->node[i] = -1;
+    for (int i = 0; i < r->count; i++) {
+        const struct esp_guess *g = &r->guesses[i];
+        const int32_t parent = esp_retrieval_parent(r, i);
+        r->node[i] = -1;
         if (parent < 0 || b->tree.nodes[parent].verdict == ESP_CUT)
             continue;
-        s->node[i] = esp_tree_find(b, parent, g->token);
-        if (s->node[i] >= 0)
+        r->node[i] = esp_tree_find(b, parent, g->token);
+        if (r->node[i] >= 0)
             continue;
         const float q = (float)(g->q * trust);
         const struct esp_candidate c = {
@@ -107,12 +79,12 @@ static void join(struct esp_draft *d, struct state *s, int budget)
             .cumulative_log_q = b->tree.nodes[parent].cumulative_log_q + logf(q),
         };
         const int count = b->tree.count;
-        const int kept = esp_draft_offer(d, &c, 1, budget, ESP_REASON_BUDGET, &s->node[i]);
+        const int kept = esp_draft_offer(d, &c, 1, budget, ESP_REASON_BUDGET, &r->node[i]);
         if (b->tree.count > count)
-            b->tree.nodes[count].copied = esp_suffix_back(&s->suffix, g);
+            b->tree.nodes[count].copied = esp_suffix_back(&r->suffix, g);
         if (kept > 0) {
             b->tree.nodes[parent].reason = ESP_REASON_NONE;
-            b->tree.nodes[s->node[i]].reason = ESP_REASON_BUDGET;
+            b->tree.nodes[r->node[i]].reason = ESP_REASON_BUDGET;
         }
     }
 }
@@ -120,70 +92,51 @@ static void join(struct esp_draft *d, struct state *s, int budget)
 static int draft(struct esp_draft *d)
 {
     struct state *s = d->state;
-    int budget = (int)esp_param(d->params, N);
-    budget = budget < d->tree->capacity ? budget : d->tree->capacity;
-    int status = esp_suffix_read(&s->suffix, d->text, d->text_length);
+    struct esp_guess_plan plan = {
+        .nodes = (int)esp_param(d->params, N),
+        .depth = (int)esp_param(d->params, K),
+        .factor = esp_param(d->params, FACTOR),
+        .least = esp_param(d->params, LEAST),
+    };
+    const int most = d->tree->capacity, budget = plan.nodes < most ? plan.nodes : most;
+    int status = esp_retrieval_find(&s->retrieval, d, &plan);
     if (status < 0)
         return status;
-    retrieve(d, s);
-    const int class = class_of(s->match);
-    s->alone = s->count > 0 && mean(&s->length[class], 0) >= mean(&s->model, 1);
-    if (!s->alone) {
-        const struct esp_best_rule rule = {
-            .budget = budget,
-            .batch = (int)esp_param(d->params, B),
-            .threshold = esp_param(d->params, TH),
-        };
-        status = esp_draft_best(d, &rule);
-    }
+    const double length = mean(&s->length[s->retrieval.class], 0);
+    s->alone = s->retrieval.count > 0 && length >= mean(&s->model, 1);
+    if (!s->alone)
+        status =
+            esp_draft_best(d, budget, (int)esp_param(d->params, B), esp_param(d->params, TH));
     s->joined = d->tree->tree.count;
     if (status == ESP_OK)
         join(d, s, budget);
     return status;
 }
 
-/* Length of the retrieved tree's path along the committed tokens. */
-static int length_of(const struct state *s, const struct esp_iteration *it)
+static void adapt(struct esp_draft *d, const struct esp_iteration *it)
 {
-    int length = 0;
-    int32_t at = -1;
-    for (int i = 0; i < s->count; i++) {
-        const struct esp_guess *g = &s->guesses[i];
-        if (g->parent == at && length < it->committed_count &&
-            g->token == it->committed[length]) {
-            at = i;
-            length++;
-            i = at; /* children come later */
-        }
-    }
-    return length;
-}
-
-static void adapt(void *memory, const struct esp_params *values, const struct esp_iteration *it)
-{
-    struct state *s = memory;
-    (void)values;
+    struct state *s = d->state;
+    struct esp_retrieval *r = &s->retrieval;
     int own = 0;
     while (own < it->path_length && it->path[own] < s->joined)
         own++;
     if (!s->alone)
         learn(&s->model, own);
-    if (s->count == 0)
+    if (r->count == 0)
         return;
-    const int class = class_of(s->match), length = length_of(s, it);
-    learn(&s->length[class], length);
+    const int length = esp_retrieval_learn(r, it->committed, it->committed_count);
+    learn(&s->length[r->class], length);
     for (int i = 0; i < length; i++)
-        learn(&s->right[class], 1);
+        learn(&s->right[r->class], 1);
     if (length < it->committed_count)
-        learn(&s->right[class], 0);
+        learn(&s->right[r->class], 0);
 }
 
-static int gauges(const void *memory, const struct esp_params *values, struct esp_gauge *g)
+static int gauges(const struct esp_draft *d, struct esp_gauge *g)
 {
-    const struct state *s = memory;
-    const int class = class_of(s->match);
-    (void)values;
-    g[0] = (struct esp_gauge){"match", .after = s->match, .maximum = 1000};
+    const struct state *s = d->state;
+    const int match = s->retrieval.match, class = s->retrieval.class;
+    g[0] = (struct esp_gauge){"match", .after = match, .maximum = 1000};
     g[1] = (struct esp_gauge){"retrieved", .after = mean(&s->length[class], 0), .maximum = 64};
     g[2] = (struct esp_gauge){"model", .after = mean(&s->model, 1), .maximum = 64};
     return 3;
@@ -191,7 +144,7 @@ static int gauges(const void *memory, const struct esp_params *values, struct es
 
 static void finish(void *memory)
 {
-    esp_suffix_close(&((struct state *)memory)->suffix);
+    esp_retrieval_close(&((struct state *)memory)->retrieval);
 }
 
 const struct esp_drafter_ops esp_drafter_hybrid = {
@@ -204,7 +157,6 @@ const struct esp_drafter_ops esp_drafter_hybrid = {
         "far before"
         "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
-    .needs_model = true,
     .params = params,
     .state_size = sizeof(struct state),
     .close = finish,

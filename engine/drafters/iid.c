@@ -7,26 +7,17 @@
 
 enum { K, L };
 
-enum { LONGEST = 64 };
-
 static const struct esp_param params[] = {
     [K] = {"K", ESP_INT, 1, ESP_MAX_TOP, 4, .help = "paths"},
-    [L] = {"L", ESP_INT, 1, LONGEST, 4, .help = "tokens of each path"},
+    [L] = {"L", ESP_INT, 1, 64, 4, .help = "tokens of each path"},
     {0},
 };
 
-static bool single_path(const struct esp_params *values)
+static int widths(const struct esp_params *values, int width[ESP_MAX_LEVELS])
 {
-    return esp_param(values, K) == 1;
-}
-
-static int draft(struct esp_draft *d)
-{
-    int width[LONGEST];
-    struct esp_path_rule rule = {.width = width, .levels = (int)esp_param(d->params, L)};
-    for (int i = 0; i < rule.levels; i++)
-        width[i] = i == 0 ? (int)esp_param(d->params, K) : 1;
-    return esp_draft_paths(d, &rule);
+    const int levels = esp_chain_widths(width, (int)esp_param(values, L));
+    width[0] = (int)esp_param(values, K);
+    return levels;
 }
 
 const struct esp_drafter_ops esp_drafter_iid = {
@@ -35,8 +26,6 @@ const struct esp_drafter_ops esp_drafter_iid = {
     .source = "delayed-tree-expansion, sec. 3.2",
     .differs = ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_IID,
-    .needs_model = true,
     .params = params,
-    .single_path = single_path,
-    .draft = draft,
+    .widths = widths,
 };

@@ -14,25 +14,9 @@ static const struct esp_param params[] = {
     {0},
 };
 
-static bool sampled(const struct esp_params *values, bool greedy)
+static int widths(const struct esp_params *values, int width[ESP_MAX_LEVELS])
 {
-    return esp_draws_sampled(esp_param(values, DRAWS), greedy);
-}
-
-static unsigned draws_with(const struct esp_params *values, bool greedy)
-{
-    return sampled(values, greedy) ? ESP_DRAW_IID : ESP_DRAW_TOPK;
-}
-
-static bool single_path(const struct esp_params *values)
-{
-    (void)values;
-    return true;
-}
-
-static int draft(struct esp_draft *d)
-{
-    return esp_draft_chain(d, (int)esp_param(d->params, K), 0, sampled(d->params, d->greedy));
+    return esp_chain_widths(width, (int)esp_param(values, K));
 }
 
 const struct esp_drafter_ops esp_drafter_linear = {
@@ -41,9 +25,6 @@ const struct esp_drafter_ops esp_drafter_linear = {
     .source = "Leviathan et al. 2023",
     .differs = ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_IID,
-    .needs_model = true,
     .params = params,
-    .draws_with = draws_with,
-    .single_path = single_path,
-    .draft = draft,
+    .widths = widths,
 };

@@ -156,11 +156,12 @@ struct part {
     float *to;
 };
 
-static int read_parts(const struct esp_draft *d, const struct part *parts, int count)
+static int read_parts(const struct part *parts, int count)
 {
     int status = ESP_OK;
     for (int i = 0; i < count && status == ESP_OK; i++)
-        status = d->q->backend->ops->read_row(parts[i].rows, parts[i].row, parts[i].to);
+        status =
+            parts[i].rows->backend->ops->read_row(parts[i].rows, parts[i].row, parts[i].to);
     return status;
 }
 
@@ -168,25 +169,25 @@ static int read_parts(const struct esp_draft *d, const struct part *parts, int c
  * the draft said before is read ahead of the pass where it is kept, and else is part of it. */
 static int look(struct esp_draft *d, struct state *s, const float *states[], float *scalars)
 {
-    const struct esp_look_back *back = d->back;
-    const int *hidden = s->selector.shape.hidden, n = d->q->vocabulary;
+    const struct esp_look_back *back = &d->context->back;
+    const int *hidden = s->selector.shape.hidden, n = back->q->vocabulary;
     float *target = s->numbers, *draft = target + s->target_hidden,
           *root = draft + hidden[ESP_SELECTOR_H_DRAFT], *p = root + hidden[ESP_SELECTOR_H_ROOT],
           *q = p + n, *q_root = q + n;
     const bool kept = back->draft_row >= 0 && esp_draft_behind(d) == 1;
     const int row = kept ? back->draft_row : d->capacity;
-    const struct part before[] = {{d->own_states, row, draft}, {d->q, row, q}};
+    const struct part before[] = {{back->draft_states, row, draft}, {back->q, row, q}};
     const struct part now[] = {{back->state, back->state_row, target},
                                {back->p, 0, p},
-                               {d->own_states, 0, root},
-                               {d->q, 0, q_root}};
-    int status = kept ? read_parts(d, before, 2) : (int)ESP_OK;
+                               {back->draft_states, 0, root},
+                               {back->q, 0, q_root}};
+    int status = kept ? read_parts(before, 2) : (int)ESP_OK;
     if (status == ESP_OK)
         status = esp_draft_expand_root(d, !kept);
     if (status == ESP_OK && !kept)
-        status = read_parts(d, before, 2);
+        status = read_parts(before, 2);
     if (status == ESP_OK)
-        status = read_parts(d, now, 4);
+        status = read_parts(now, 4);
     if (status < 0)
         return status;
     states[ESP_SELECTOR_H_TARGET] = target;
@@ -261,7 +262,8 @@ static int choose(struct esp_draft *d, struct state *s)
     const float *states[ESP_SELECTOR_STATES];
     float scalars[ESP_SCALARS];
     struct esp_selector_score score;
-    if (d->back->length != d->text_length || d->text_length < 2) { /* nothing is known */
+    if (d->context->back.length != d->text_length ||
+        d->text_length < 2) { /* nothing is known */
         take_first(d, s);
         return ESP_OK;
     }
@@ -305,18 +307,16 @@ static int list_choices(const void *memory, struct esp_shape_choice choices[ESP_
     return s->choice_count;
 }
 
-static void adapt(void *memory, const struct esp_params *values, const struct esp_iteration *it)
+static void adapt(struct esp_draft *d, const struct esp_iteration *it)
 {
-    struct state *s = memory;
-    (void)values;
+    struct state *s = d->state;
     s->obtained = it->committed_count;
 }
 
-static int gauges(const void *memory, const struct esp_params *values, struct esp_gauge *g)
+static int gauges(const struct esp_draft *d, struct esp_gauge *g)
 {
-    const struct state *s = memory;
+    const struct state *s = d->state;
     const struct esp_shape_choice *c = &s->choices[0];
-    (void)values;
     g[0] = (struct esp_gauge){"K", .after = c->paths, .maximum = ESP_ACTION_PATHS};
     g[1] = (struct esp_gauge){"L1", .after = c->stem, .maximum = ESP_ACTION_LENGTH};
     g[2] = (struct esp_gauge){"L2", .after = c->branch, .maximum = ESP_ACTION_LENGTH};
@@ -326,6 +326,13 @@ static int gauges(const void *memory, const struct esp_params *values, struct es
         (struct esp_gauge){"obtained", .after = s->obtained, .maximum = 2 * ESP_ACTION_LENGTH};
     return 5;
 }
+
+static const struct esp_chooser_ops chooser = {
+    .least_draft_temp = LEAST_TEMPERATURE,
+    .bind = bind_selector,
+    .note = note,
+    .choices = list_choices,
+};
 
 const struct esp_drafter_ops esp_drafter_nde = {
     .name = "nde",
@@ -348,14 +355,10 @@ const struct esp_drafter_ops esp_drafter_nde = {
         " dear. Those for tokens and for cheap rows draft trees",
     .draws = ESP_DRAW_IID,
     .verifier = "traversal",
-    .needs_model = true,
+    .asks = ESP_ASK_PAST,
     .params = params,
     .state_size = sizeof(struct state),
-    .looks_back = true,
-    .least_draft_temp = LEAST_TEMPERATURE,
-    .bind = bind_selector,
-    .note = note,
-    .choices = list_choices,
+    .chooser = &chooser,
     .close = close_selector,
     .draft = draft,
     .adapt = adapt,

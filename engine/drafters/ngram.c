@@ -133,6 +133,7 @@ const struct esp_drafter_ops esp_drafter_ngram = {
     .source = "prompt lookup decoding",
     .differs = "several matches make a tree; prompt lookup uses only the first",
     .draws = ESP_DRAW_TOPK,
+    .without_model = true,
     .params = params,
     .state_size = sizeof(struct state),
     .draft = draft,

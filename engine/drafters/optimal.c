@@ -16,11 +16,7 @@ static const struct esp_param params[] = {
 
 static int draft(struct esp_draft *d)
 {
-    struct esp_best_rule rule = {
-        .budget = (int)esp_param(d->params, N),
-        .batch = (int)esp_param(d->params, B),
-    };
-    return esp_draft_best(d, &rule);
+    return esp_draft_best(d, (int)esp_param(d->params, N), (int)esp_param(d->params, B), 0);
 }
 
 const struct esp_drafter_ops esp_drafter_optimal = {
@@ -31,7 +27,6 @@ const struct esp_drafter_ops esp_drafter_optimal = {
                "of a node are considered, which matters only for N above 64"
                "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
-    .needs_model = true,
     .params = params,
     .draft = draft,
 };

@@ -15,26 +15,46 @@ static int class_of(int match)
     return class;
 }
 
-int esp_retrieval_find(struct esp_retrieval *r, const int32_t *text, int length,
-                       const struct esp_guess_plan *plan)
+int esp_retrieval_find(struct esp_retrieval *r, const struct esp_draft *d,
+                       struct esp_guess_plan *plan)
 {
+    plan->nodes = plan->nodes < d->tree->room ? plan->nodes : d->tree->room;
+    plan->depth = plan->depth < d->max_depth ? plan->depth : d->max_depth;
     r->count = r->match = 0;
-    int status = esp_suffix_read(&r->suffix, text, length);
+    int status = esp_suffix_read(&r->suffix, d->text, d->text_length);
     if (status == ESP_OK)
         r->count = esp_suffix_guess(&r->suffix, plan, r->guesses, &r->match);
+    r->class = class_of(r->match);
     return status;
+}
+
+int32_t esp_retrieval_parent(const struct esp_retrieval *r, int i)
+{
+    return r->guesses[i].parent < 0 ? 0 : r->node[r->guesses[i].parent];
+}
+
+struct esp_node *esp_retrieval_add(struct esp_retrieval *r, struct esp_draft *d, int i)
+{
+    const struct esp_guess *g = &r->guesses[i];
+    struct esp_node *nodes = d->tree->tree.nodes;
+    const int32_t parent = esp_retrieval_parent(r, i);
+    r->node[i] = esp_tree_add(d->tree, parent, g->token, g->q);
+    if (r->node[i] < 0)
+        return NULL;
+    nodes[parent].reason = ESP_REASON_NONE;
+    nodes[r->node[i]].copied = esp_suffix_back(&r->suffix, g);
+    return &nodes[r->node[i]];
 }
 
 double esp_retrieval_rate(const struct esp_retrieval *r, const struct esp_guess *guess)
 {
-    const int class = class_of(r->match);
-    const double trust = (r->right[class] + r->prior * WEIGHT) / (r->promised[class] + WEIGHT);
-    return fmin((double)guess->q * trust, MOST);
+    const double right = r->right[r->class] + r->prior * WEIGHT;
+    return fmin((double)guess->q * (right / (r->promised[r->class] + WEIGHT)), MOST);
 }
 
 int esp_retrieval_learn(struct esp_retrieval *r, const int32_t *committed, int count)
 {
-    const int class = class_of(r->match);
+    const int class = r->class;
     int at = -1, depth = 0;
     while (r->count > 0 && depth < count) {
         double promised = 0;

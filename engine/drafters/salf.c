@@ -18,12 +18,8 @@ static const struct esp_param params[] = {
 
 static int draft(struct esp_draft *d)
 {
-    struct esp_best_rule rule = {
-        .budget = (int)esp_param(d->params, N),
-        .batch = (int)esp_param(d->params, B),
-        .threshold = esp_param(d->params, TH),
-    };
-    return esp_draft_best(d, &rule);
+    return esp_draft_best(d, (int)esp_param(d->params, N), (int)esp_param(d->params, B),
+                          esp_param(d->params, TH));
 }
 
 const struct esp_drafter_ops esp_drafter_salf = {
@@ -36,7 +32,6 @@ const struct esp_drafter_ops esp_drafter_salf = {
         "node are considered, which matters only for N above 64"
         "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
-    .needs_model = true,
     .params = params,
     .draft = draft,
 };

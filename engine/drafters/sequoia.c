@@ -36,25 +36,15 @@ struct state {
     int32_t layer[ESP_MAX_NODES + 1], parents[ESP_MAX_NODES + 1], children[ESP_MAX_NODES + 1];
 };
 
-static bool sampled(const struct esp_params *values, bool greedy)
-{
-    return esp_draws_sampled(esp_param(values, DRAWS), greedy);
-}
-
-static unsigned draws_with(const struct esp_params *values, bool greedy)
-{
-    return sampled(values, greedy) ? ESP_DRAW_SWOR : ESP_DRAW_TOPK;
-}
-
 /* Makes the best shape for the settings and the rates. */
 static void plan(struct state *s, const struct esp_draft *d)
 {
     char key[sizeof s->rates.key] = "";
     int nodes = (int)esp_param(d->params, N), depth = (int)esp_param(d->params, DEPTH);
     nodes = nodes < d->tree->capacity ? nodes : d->tree->capacity;
-    if (*d->pair && !d->repeatable)
-        snprintf(key, sizeof key, "%s, temperature %g, %s", d->pair, d->temperature,
-                 sampled(d->params, d->greedy) ? "swor" : "topk");
+    if (*d->context->pair)
+        snprintf(key, sizeof key, "%s, temperature %g, %s", d->context->pair, d->temperature,
+                 d->draws == ESP_DRAW_SWOR ? "swor" : "topk");
     esp_rank_rates_turn(&s->rates, esp_param(d->params, LEARN) != 0 ? key : NULL);
     bool moved = nodes != s->planned_nodes || depth != s->planned_depth;
     for (int k = 0; k < ESP_RANKS && !moved; k++)
@@ -124,7 +114,7 @@ static int add_drawn(struct esp_draft *d, struct state *s, int count, int most)
 static int draft(struct esp_draft *d)
 {
     struct state *s = d->state;
-    bool drawn = sampled(d->params, d->greedy);
+    const bool drawn = d->draws == ESP_DRAW_SWOR;
     plan(s, d);
     for (int u = 0; u < s->shape.nodes; u++)
         s->node[u] = u == 0 ? 0 : -1;
@@ -146,10 +136,10 @@ static int draft(struct esp_draft *d)
     return ESP_OK;
 }
 
-static void adapt(void *memory, const struct esp_params *values, const struct esp_iteration *it)
+static void adapt(struct esp_draft *d, const struct esp_iteration *it)
 {
-    struct state *s = memory;
-    if (esp_param(values, LEARN) != 0)
+    struct state *s = d->state;
+    if (esp_param(d->params, LEARN) != 0)
         esp_rank_rates_learn(&s->rates, it);
 }
 
@@ -158,11 +148,10 @@ static void finish(void *memory)
     esp_rank_rates_save(&((struct state *)memory)->rates);
 }
 
-static int gauges(const void *memory, const struct esp_params *values, struct esp_gauge *g)
+static int gauges(const struct esp_draft *d, struct esp_gauge *g)
 {
     static const char *const names[] = {"r1", "r2", "r3", "r4"};
-    const struct state *s = memory;
-    (void)values;
+    const struct state *s = d->state;
     for (int k = 0; k < 4; k++)
         g[k] = (struct esp_gauge){names[k], .after = esp_rank_rate(&s->rates, k), .maximum = 1};
     g[4] = (struct esp_gauge){"expected", .after = s->expected, .maximum = ESP_SHAPE_DEPTH + 1};
@@ -178,11 +167,10 @@ const struct esp_drafter_ops esp_drafter_sequoia = {
         "Sequoia fits them to the hardware"
         "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
-    .needs_model = true,
+    .asks = ESP_ASK_PAIR,
     .params = params,
     .state_size = sizeof(struct state),
     .close = finish,
-    .draws_with = draws_with,
     .draft = draft,
     .adapt = adapt,
     .gauges = gauges,

@@ -6,9 +6,7 @@
  * limits the tree: at most `factor` nodes per matching token. q is the relative frequency. The
  * tree is a function of the text: nothing is sampled.
  */
-#include "engine/drafters/drafter.h"
-
-#include "engine/drafters/suffix_automaton.h"
+#include "engine/drafters/retrieval.h"
 
 enum { N, K, FACTOR, LEAST };
 
@@ -20,46 +18,29 @@ static const struct esp_param params[] = {
     {0},
 };
 
-struct state {
-    struct esp_suffix suffix;
-    struct esp_guess guesses[ESP_GUESSES];
-    int32_t node[ESP_GUESSES];
-};
-
 static int draft(struct esp_draft *d)
 {
-    struct state *s = d->state;
+    struct esp_retrieval *r = d->state;
     struct esp_guess_plan plan = {
         .nodes = (int)esp_param(d->params, N),
         .depth = (int)esp_param(d->params, K),
         .factor = esp_param(d->params, FACTOR),
         .least = esp_param(d->params, LEAST),
     };
-    int match, status = esp_suffix_read(&s->suffix, d->text, d->text_length);
-    if (status < 0)
-        return status;
-    plan.nodes = plan.nodes < d->tree->room ? plan.nodes : d->tree->room;
-    plan.depth = plan.depth < d->max_depth ? plan.depth : d->max_depth;
-    const int count = esp_suffix_guess(&s->suffix, &plan, s->guesses, &match);
-    const double most = plan.factor * match;
-    const bool full = count >= plan.nodes || count >= (int)most;
-    for (int i = 0; i < count; i++) {
-        const struct esp_guess *g = &s->guesses[i];
-        const int32_t parent = g->parent < 0 ? 0 : s->node[g->parent];
-        s->node[i] = esp_tree_add(d->tree, parent, g->token, g->q);
-        struct esp_node *node = &d->tree->tree.nodes[s->node[i]];
-        node->copied = esp_suffix_back(&s->suffix, g);
-        d->tree->tree.nodes[parent].reason = ESP_REASON_NONE;
-        node->reason = g->depth >= plan.depth ? ESP_REASON_DEPTH
-                       : full                 ? ESP_REASON_BUDGET
-                                              : ESP_REASON_THRESHOLD;
-    }
-    return ESP_OK;
+    int status = esp_retrieval_find(r, d, &plan);
+    const double most = plan.factor * r->match;
+    const bool full = r->count >= plan.nodes || r->count >= (int)most;
+    for (int i = 0; i < r->count; i++)
+        esp_retrieval_add(r, d, i)->reason = r->guesses[i].depth >= plan.depth
+                                                 ? ESP_REASON_DEPTH
+                                             : full ? ESP_REASON_BUDGET
+                                                    : ESP_REASON_THRESHOLD;
+    return status;
 }
 
 static void finish(void *memory)
 {
-    esp_suffix_close(&((struct state *)memory)->suffix);
+    esp_retrieval_close(memory);
 }
 
 const struct esp_drafter_ops esp_drafter_suffix = {
@@ -70,8 +51,9 @@ const struct esp_drafter_ops esp_drafter_suffix = {
                "well; a path that reaches the end of the text continues with a shorter match; "
                "guesses below `least` are left out",
     .draws = ESP_DRAW_TOPK,
+    .without_model = true,
     .params = params,
-    .state_size = sizeof(struct state),
+    .state_size = sizeof(struct esp_retrieval),
     .close = finish,
     .draft = draft,
 };

@@ -45,8 +45,6 @@ static int select_path(struct esp_verify *v)
     return status < 0 ? status : esp_verify_end(v, 0, &left);
 }
 
-static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
-
 const struct esp_verifier_ops esp_verifier_bv = {
     .name = "bv",
     .summary = "block verification: accepts a prefix of one path, decided for the whole path",
@@ -56,6 +54,5 @@ const struct esp_verifier_ops esp_verifier_bv = {
     .formula = "S/(S + 1 - w)",
     .where = "w = min(1, w' p/q) = min(1, $v x $p/$q) = $w, w' of its parent, S the sum "
              "of (w p - q)+ after it; at the path's last token: w",
-    .params = params,
     .select = select_path,
 };

@@ -6,7 +6,7 @@
  * bounds, and the S of the smallest bound is a prefix: among sets with the same q(S), the one
  * with the smallest p(S) holds the tokens of smallest p/q.
  */
-#include "engine/verifiers/ceiling.h"
+#include "engine/verifiers/verifier.h"
 
 #include <math.h>
 #include <stdlib.h>

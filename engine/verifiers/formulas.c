@@ -16,7 +16,6 @@
 
 #include "engine/engine.h"
 #include "engine/verifiers/verifier.h"
-#include "engine/verifiers/ceiling.h"
 
 enum { MOST_VALUES = 1 << 21 }; /* of p, and as many of q: at most a third of a second */
 
@@ -33,6 +32,15 @@ static int read_row(const struct esp_verify *v, struct esp_rows *rows, int which
     for (int x = 0; x < a->n; x++)
         to[x] = a->row[x];
     return status;
+}
+
+void esp_formula_refuse(double *p, const double *q, int n)
+{
+    double sum = 0;
+    for (int x = 0; x < n; x++)
+        sum += fmax(p[x] - q[x], 0);
+    for (int x = 0; x < n && sum > 0; x++)
+        p[x] = fmax(p[x] - q[x], 0) / sum;
 }
 
 /* Sets the branching probability of each child. Returns their sum; a child drawn repeatedly

@@ -41,8 +41,6 @@ static int select_path(struct esp_verify *v)
     return ESP_OK;
 }
 
-static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
-
 const struct esp_verifier_ops esp_verifier_greedy = {
     .name = "greedy",
     .summary = "the longest path that equals the target's likeliest tokens",
@@ -51,6 +49,5 @@ const struct esp_verifier_ops esp_verifier_greedy = {
     .greedy = true,
     .without_q = true,
     .formula = "p is the largest",
-    .params = params,
     .select = select_path,
 };

@@ -4,7 +4,7 @@
  * x, so that x follows a distribution r; then speculative sampling tests x with r in place of
  * q. A distribution r can be reached with k independent drafts if and only if r(S) >= q(S)^k
  * for all sets S. Of these we take, in closed form, the one for which sum min(p, r) equals the
- * ceiling alpha* of ceiling.h.
+ * ceiling alpha* of ceiling.c.
  *
  * Construction of r. Order the tokens by ascending p/q and let P and Q be their cumulative
  * sums. F = Q^k is the cumulative distribution of the highest of k drafts. The cumulative
@@ -176,7 +176,7 @@ static void tournament(const struct plan *plan, const int *class, int k, double 
 
 /* ------------------------------------------------------------------ the verifier */
 
-static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
+static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_residual *left)
 {
     double p_mass[CLASSES], q_mass[CLASSES];
     double share[ESP_MAX_TESTED], keep[ESP_MAX_TESTED], u;
@@ -195,16 +195,13 @@ static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *tok
     tournament(&plan, class, site->count, share);
     bool accepted = esp_chance_test(&v->chance, share, keep, site->count, &which, &u);
     esp_verify_record(v, site->draws[which], keep[which], u, accepted);
-    if (accepted) {
-        *token = v->tree->tree.nodes[site->draws[which]].token;
-        return ESP_OK;
-    }
+    if (accepted)
+        return site->draws[which];
+    (void)left; /* the residual has another form, and is written into the row of p */
     status = esp_verify_keep_end(v, site->node);
-    if (status < 0)
-        return status;
-    status = v->ops->ratio_residual(v->p, site->p_row, v->q, site->q_row, plan.factor, v->p,
-                                    site->p_row, NULL);
-    return status < 0 ? status : esp_residual_draw(v, site->node, &esp_whole, token);
+    return status < 0 ? status
+                      : v->ops->ratio_residual(v->p, site->p_row, v->q, site->q_row,
+                                               plan.factor, v->p, site->p_row, NULL);
 }
 
 /* ------------------------------------------------------------------ its formulas */
@@ -263,8 +260,6 @@ static int branching(const double *p, const double *q, int n, const int32_t *chi
     return ESP_OK;
 }
 
-static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
-
 const struct esp_verifier_ops esp_verifier_khisti = {
     .name = "khisti",
     .summary = "a tournament picks a draft that nearly follows the target, then tests it",
@@ -275,7 +270,6 @@ const struct esp_verifier_ops esp_verifier_khisti = {
     .formula = "min(1, p/r)",
     .numbers = "min(1, $p/$r)",
     .where = "r is the distribution of the tournament that picked this draft",
-    .params = params,
     .solve = solve,
     .acceptance_rate = acceptance_rate,
     .branching = branching,

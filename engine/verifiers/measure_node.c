@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "engine/tree_measure.h"
-#include "engine/verifiers/ceiling.h"
 #include "engine/verifiers/verifier.h"
 
 static int likeliest(const double *p, int n)

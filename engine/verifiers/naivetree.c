@@ -1,27 +1,28 @@
 /* naivetree.c - test the first draft; after a rejection, the token drawn may be another draft.
+ * Verifier `naive` is the same along one path.
  *
  * The first child x is kept with probability min(1, p(x) / q(x)). Otherwise the token is drawn
  * from norm((p - q)+), and if it is one of the other children, the walk continues at that child
- * (delayed-tree-expansion, alg. 2). With one child per node it equals `naive`.
+ * (delayed-tree-expansion, alg. 2).
+ *
+ * With one child per node the draw never gives the rejected child, so this is speculative
+ * sampling (Leviathan et al. 2023, Chen et al. 2023): the first rejection ends the path. The
+ * name `naive` says that the tree is one path (delayed-tree-expansion, sec. 3.1).
  */
-#include "engine/verifiers/naivetree.h"
-
 #include <math.h>
 
-int esp_naivetree_solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
+#include "engine/verifiers/verifier.h"
+
+static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_residual *left)
 {
-    int first = site->draws[0];
-    struct esp_residual left = esp_whole;
-    if (esp_verify_accept(v, first, esp_keep(v->p_of[first], v->q_of[first]))) {
-        *token = v->tree->tree.nodes[first].token;
-        return ESP_OK;
-    }
-    int status = esp_residual_refuse(v, site->node, 1, &left, NULL);
-    return status < 0 ? status : esp_residual_draw(v, site->node, &left, token);
+    const int first = site->draws[0];
+    if (esp_verify_accept(v, first, esp_keep(v->p_of[first], v->q_of[first])))
+        return first;
+    return esp_residual_refuse(v, site->node, 1, left, NULL);
 }
 
 /* Alg. 7: the first draft is kept, or the residual is one of the k - 1 others. */
-double esp_naivetree_acceptance(const double *p, const double *q, int n, int k)
+static double acceptance_rate(const double *p, const double *q, int n, int k)
 {
     double rate = 0;
     for (int x = 0; x < n; x++) {
@@ -33,8 +34,8 @@ double esp_naivetree_acceptance(const double *p, const double *q, int n, int k)
 }
 
 /* Alg. 12. */
-int esp_naivetree_branching(const double *p, const double *q, int n, const int32_t *children,
-                            int k, double *branch)
+static int branching(const double *p, const double *q, int n, const int32_t *children, int k,
+                     double *branch)
 {
     int32_t first = children[0];
     double keep = esp_keep(p[first], q[first]), left = 0;
@@ -49,8 +50,6 @@ int esp_naivetree_branching(const double *p, const double *q, int n, const int32
     return ESP_OK;
 }
 
-static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
-
 const struct esp_verifier_ops esp_verifier_naivetree = {
     .name = "naivetree",
     .summary = "test the first draft; after a rejection, the token drawn may be another draft",
@@ -59,8 +58,20 @@ const struct esp_verifier_ops esp_verifier_naivetree = {
     .formula = "min(1, p/q)",
     .numbers = "min(1, $p/$q)",
     .where = "only the first draft is tested",
-    .params = params,
-    .solve = esp_naivetree_solve,
-    .acceptance_rate = esp_naivetree_acceptance,
-    .branching = esp_naivetree_branching,
+    .solve = solve,
+    .acceptance_rate = acceptance_rate,
+    .branching = branching,
+};
+
+const struct esp_verifier_ops esp_verifier_naive = {
+    .name = "naive",
+    .summary = "speculative sampling, token by token, along one path",
+    .source = "Leviathan et al. 2023, Chen et al. 2023",
+    .lossless = ESP_DRAW_IID,
+    .single_path = true,
+    .formula = "min(1, p/q)",
+    .numbers = "min(1, $p/$q)",
+    .solve = solve,
+    .acceptance_rate = acceptance_rate,
+    .branching = branching,
 };

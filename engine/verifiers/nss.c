@@ -9,9 +9,10 @@
 
 #include "engine/verifiers/verifier.h"
 
-static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
+static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_residual *left)
 {
-    return esp_residual_draw(v, site->node, &esp_whole, token);
+    (void)v, (void)site, (void)left;
+    return 0;
 }
 
 /* Alg. 6: the token is one of k independent draws. */
@@ -33,8 +34,6 @@ static int branching(const double *p, const double *q, int n, const int32_t *chi
     return ESP_OK;
 }
 
-static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
-
 const struct esp_verifier_ops esp_verifier_nss = {
     .name = "nss",
     .summary = "sample from the target and follow the token if it was drafted",
@@ -45,7 +44,6 @@ const struct esp_verifier_ops esp_verifier_nss = {
     .formula = "p",
     .numbers = "$p",
     .where = "the token drawn from p is this one",
-    .params = params,
     .solve = solve,
     .acceptance_rate = acceptance_rate,
     .branching = branching,

@@ -12,41 +12,27 @@
 
 #include "engine/verifiers/verifier.h"
 
-static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
+static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_residual *p)
 {
     int32_t left[ESP_MAX_TESTED];
     double share[ESP_MAX_TESTED], keep[ESP_MAX_TESTED], u;
-    struct esp_residual p = esp_whole;
     memcpy(left, site->draws, (size_t)site->count * sizeof *left);
     for (int count = site->count; count > 0; count--) {
         int which;
         for (int i = 0; i < count; i++) {
             share[i] = 1;
-            keep[i] = esp_keep(esp_residual_of(v, &p, left[i]), v->q_of[left[i]]);
+            keep[i] = esp_keep(esp_residual_of(v, p, left[i]), v->q_of[left[i]]);
         }
         bool accepted = esp_chance_test(&v->chance, share, keep, count, &which, &u);
         esp_verify_record(v, left[which], keep[which], u, accepted);
-        if (accepted) {
-            *token = v->tree->tree.nodes[left[which]].token;
-            return ESP_OK;
-        }
-        int status = esp_residual_refuse(v, site->node, 1, &p, NULL);
+        if (accepted)
+            return left[which];
+        int status = esp_residual_refuse(v, site->node, 1, p, NULL);
         if (status < 0)
             return status;
         left[which] = left[count - 1];
     }
-    return esp_residual_draw(v, site->node, &p, token);
-}
-
-/* p <- norm((p - q)+). Returns the sum before normalising; if it is 0, p does not change. */
-static double refuse(double *p, const double *q, int n)
-{
-    double sum = 0;
-    for (int x = 0; x < n; x++)
-        sum += fmax(p[x] - q[x], 0);
-    for (int x = 0; x < n && sum > 0; x++)
-        p[x] = fmax(p[x] - q[x], 0) / sum;
-    return sum;
+    return 0;
 }
 
 /* Alg. 9. missed[x]: probability that x is none of the rejected drafts. */
@@ -65,7 +51,7 @@ static double acceptance_rate(const double *target, const double *q, int n, int 
         refused *= fmax(1 - kept, 0);
         for (int x = 0; x < n && kept < 1; x++)
             missed[x] *= 1 - fmax(q[x] - p[x], 0) / (1 - kept);
-        refuse(p, q, n);
+        esp_formula_refuse(p, q, n);
     }
     double rate = 1 - refused;
     for (int x = 0; x < n; x++)
@@ -104,7 +90,7 @@ static int branching(const double *target, const double *q, int n, const int32_t
                 reach[s & ~(1u << i)] += picked * (1 - keep);
             }
         }
-        refuse(p, q, n);
+        esp_formula_refuse(p, q, n);
     }
     for (int i = 0; i < k; i++) {
         branch[i] = reach[0] * p[children[i]];
@@ -116,8 +102,6 @@ static int branching(const double *target, const double *q, int n, const int32_t
     return ESP_OK;
 }
 
-static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
-
 const struct esp_verifier_ops esp_verifier_specinfer = {
     .name = "specinfer",
     .summary = "test the drafts in random order, each against the residual of the ones before",
@@ -126,7 +110,6 @@ const struct esp_verifier_ops esp_verifier_specinfer = {
     .formula = "min(1, p'/q)",
     .numbers = "min(1, $l/$q)",
     .where = "p' is the residual of p after the drafts rejected before",
-    .params = params,
     .solve = solve,
     .acceptance_rate = acceptance_rate,
     .branching = branching,

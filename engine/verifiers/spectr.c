@@ -80,27 +80,23 @@ static int beta_of_rows(void *data, double rho, double *beta)
                               0, beta);
 }
 
-static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
+static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_residual *left)
 {
     struct rows rows = {v, site};
     struct k_seq s;
     int status = solve_rho(site->count, beta_of_rows, &rows, &s);
-    if (status < 0)
-        return status;
-    for (int i = 0; i < site->count; i++) {
+    (void)left; /* the residual has another form, and is written into the row of p */
+    for (int i = 0; i < site->count && status == ESP_OK; i++) {
         int draft = site->draws[i];
-        if (esp_verify_accept(v, draft, esp_keep(v->p_of[draft] / s.rho, v->q_of[draft]))) {
-            *token = v->tree->tree.nodes[draft].token;
-            return ESP_OK;
-        }
+        if (esp_verify_accept(v, draft, esp_keep(v->p_of[draft] / s.rho, v->q_of[draft])))
+            return draft;
     }
-    const struct esp_combination left = {.a = 1, .c = -s.gamma, .d = 1 / s.rho};
-    status = esp_verify_keep_end(v, site->node);
-    if (status < 0)
-        return status;
-    status =
-        v->ops->combine(v->p, site->p_row, v->q, site->q_row, &left, v->p, site->p_row, NULL);
-    return status < 0 ? status : esp_residual_draw(v, site->node, &esp_whole, token);
+    const struct esp_combination rest = {.a = 1, .c = -s.gamma, .d = 1 / s.rho};
+    if (status == ESP_OK)
+        status = esp_verify_keep_end(v, site->node);
+    return status < 0 ? status
+                      : v->ops->combine(v->p, site->p_row, v->q, site->q_row, &rest, v->p,
+                                        site->p_row, NULL);
 }
 
 /* ------------------------------------------------------------------ its formulas */
@@ -171,8 +167,6 @@ static int branching(const double *p, const double *q, int n, const int32_t *chi
     return ESP_OK;
 }
 
-static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
-
 const struct esp_verifier_ops esp_verifier_spectr = {
     .name = "spectr",
     .summary = "test drafts in turn against p / rho, with one factor rho for all (K-SEQ)",
@@ -181,7 +175,6 @@ const struct esp_verifier_ops esp_verifier_spectr = {
     .formula = "min(1, p/(rho q))",
     .numbers = "min(1, $p/($k x $q))",
     .where = "rho >= 1 is common to all drafts of the node",
-    .params = params,
     .solve = solve,
     .acceptance_rate = acceptance_rate,
     .branching = branching,

@@ -6,30 +6,26 @@
  * child is kept, the token is drawn from P. The tests end at a child with Q(s) = 0, since it
  * cannot have been drawn from Q.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/verifiers/verifier.h"
 
-static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
+static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_residual *left)
 {
-    struct esp_residual left = esp_whole;
     for (int i = 0; i < site->count; i++) {
         int child = site->draws[i];
         if (!(v->q_of[child] > 0))
             break;
-        if (esp_verify_accept(v, child, esp_keep(v->p_of[child], v->q_of[child]))) {
-            *token = v->tree->tree.nodes[child].token;
-            return ESP_OK;
-        }
-        int status = esp_residual_refuse(v, site->node, 1, &left, NULL);
+        if (esp_verify_accept(v, child, esp_keep(v->p_of[child], v->q_of[child])))
+            return child;
+        int status = esp_residual_refuse(v, site->node, 1, left, NULL);
         if (status == ESP_OK)
-            status = esp_residual_remove(v, site->node, child, &left);
+            status = esp_residual_remove(v, site->node, child, left);
         if (status < 0)
             return status;
     }
-    return esp_residual_draw(v, site->node, &left, token);
+    return 0;
 }
 
 /* The children are tested in order; given the children, the probabilities are exact. */
@@ -42,13 +38,10 @@ static int branching(const double *target, const double *draft, int n, const int
     memcpy(p, target, (size_t)n * sizeof *p);
     memcpy(q, draft, (size_t)n * sizeof *q);
     for (int i = 0; i < k; i++) {
-        double keep = esp_keep(p[children[i]], q[children[i]]), p_sum = 0, q_sum = 0;
+        double keep = esp_keep(p[children[i]], q[children[i]]), q_sum = 0;
         branch[i] = refused * keep;
         refused *= 1 - keep;
-        for (int x = 0; x < n; x++)
-            p_sum += fmax(p[x] - q[x], 0);
-        for (int x = 0; x < n && p_sum > 0; x++)
-            p[x] = fmax(p[x] - q[x], 0) / p_sum;
+        esp_formula_refuse(p, q, n);
         q[children[i]] = 0;
         for (int x = 0; x < n; x++)
             q_sum += q[x];
@@ -61,8 +54,6 @@ static int branching(const double *target, const double *draft, int n, const int
     return ESP_OK;
 }
 
-static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
-
 const struct esp_verifier_ops esp_verifier_swor = {
     .name = "swor",
     .summary = "test children drawn without replacement, each against the residual",
@@ -74,7 +65,6 @@ const struct esp_verifier_ops esp_verifier_swor = {
     .formula = "min(1, P/Q)",
     .numbers = "min(1, $L/$Q)",
     .where = "P and Q are the residuals of p and q after the siblings rejected before",
-    .params = params,
     .solve = solve,
     .branching = branching,
 };

@@ -77,8 +77,6 @@ static int select_path(struct esp_verify *v)
     }
 }
 
-static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
-
 const struct esp_verifier_ops esp_verifier_traversal = {
     .name = "traversal",
     .summary = "from the leaves up: test whole paths before shorter ones",
@@ -90,6 +88,5 @@ const struct esp_verifier_ops esp_verifier_traversal = {
     .formula = "w",
     .where = "min(1, w' p'/q) with w' and p' of its parent; once its children are rejected, "
              "S/(S + 1 - w) with S the sum of (w p' - q)+ after it",
-    .params = params,
     .select = select_path,
 };

@@ -28,7 +28,6 @@ struct esp_residual {
 
 struct esp_verify {
     struct esp_tree_builder *tree;
-    const struct esp_params *params;
     const struct esp_backend_ops *ops;
     struct esp_rows *p;   /* row tree->row[u]: the target's logits after node u, unless cut */
     struct esp_rows *q;   /* row q_row[u]: the draft's probabilities after an expanded node */
@@ -60,6 +59,7 @@ struct esp_verify {
     bool explain;                     /* evaluate the verifier's formulas before it runs */
     struct esp_tree_measure *measure; /* receives p and q of the nodes first, or NULL */
     double explained_seconds;         /* time of that in the last run */
+    struct esp_arrays arrays;         /* all of the above */
 };
 
 int esp_verify_open(struct esp_verify *verify, struct esp_tree_builder *tree, char *err,
@@ -75,20 +75,22 @@ struct esp_site {
 
 struct esp_verifier_ops {
     const char *name, *summary, *source;
-    const char *differs;            /* differences from the source and their reasons; or
+    const char *differs; /* differences from the source and their reasons; or
                                        NULL */
-    unsigned lossless;              /* of enum esp_draws: draws for which it is exact */
-    unsigned preferred;             /* of these, draws for which it is the default */
-    bool greedy;                    /* true: for temperature 0 (any draws); false: for above
+    unsigned lossless;   /* of enum esp_draws: draws for which it is exact */
+    unsigned preferred;  /* of these, draws for which it is the default */
+    bool greedy;         /* true: for temperature 0 (any draws); false: for above
                                        0 */
-    bool single_path;               /* exact only if no node has two children */
-    bool without_q;                 /* needs no draft probabilities */
-    const struct esp_param *params; /* or NULL */
+    bool single_path;    /* exact only if no node has two children */
+    bool without_q;      /* needs no draft probabilities */
     const char *formula, *numbers, *where; /* of struct esp_item */
 
-    /* A verifier has one of the next two. `solve` sets *token, which follows p if the children
-     * follow q, and verdict, u and acceptance of the children it tests. */
-    int (*solve)(struct esp_verify *verify, const struct esp_site *site, int32_t *token);
+    /* A verifier has one of the next two. `solve` sets verdict, u and acceptance of the children
+     * that it tests. It returns the accepted child; or 0, and then the token is drawn from
+     * *left, which is the whole p at the start; or a negative status. The token must follow p if
+     * the children follow q. */
+    int (*solve)(struct esp_verify *verify, const struct esp_site *site,
+                 struct esp_residual *left);
     /* `select` decides about the whole tree: it sets verdict, u and acceptance of all nodes it
      * tests, and path, bonus and bonus_u. */
     int (*select)(struct esp_verify *verify);
@@ -106,6 +108,7 @@ struct esp_verifier_ops {
 };
 
 extern const struct esp_verifier_ops *const esp_verifiers[]; /* NULL-terminated */
+extern const struct esp_param esp_verifier_params[];         /* of each of them */
 const struct esp_verifier_ops *esp_verifier_find(const char *name);
 
 /* With `explain`, sets branching, acceptance_rate and ceiling of the nodes; adds them to
@@ -174,11 +177,11 @@ int esp_verify_keep_end(struct esp_verify *verify, int node);
  * from the target's residual after it. */
 int esp_verify_end(struct esp_verify *verify, int node, const struct esp_residual *residual);
 
-#define ESP_PARAM_LOSSY                                                                        \
-    {                                                                                          \
-        "lossy", ESP_CHOICE, 0, 1, 0,                                                          \
-            .choices = "refuse|allow",                                                         \
-            .help = "with trees for which the verifier changes what the model says"            \
-    }
+/* alpha*: the largest probability with which a token that follows p can be one of k independent
+ * draws from q. p, q: (n). NaN if there is no memory. */
+double esp_acceptance_ceiling(const double *p, const double *q, int n, int k);
+
+/* For formulas, on arrays (n): p <- norm((p - q)+), unless that is 0 everywhere. */
+void esp_formula_refuse(double *p, const double *q, int n);
 
 #endif

@@ -25,58 +25,37 @@ static const double NOTHING = 1e-30; /* below this sum p equals q up to rounding
 int esp_verify_open(struct esp_verify *v, struct esp_tree_builder *tree, char *err,
                     size_t errlen)
 {
-    size_t record = (size_t)tree->record;
+    const size_t record = (size_t)tree->record;
     memset(v, 0, sizeof *v);
+    struct esp_arrays *a = &v->arrays;
     v->tree = tree;
-    v->path = calloc((size_t)tree->capacity + 1, sizeof *v->path);
-    v->p_of = calloc(record, sizeof *v->p_of);
-    v->q_of = calloc(record, sizeof *v->q_of);
-    v->which = calloc(record, sizeof *v->which);
-    v->token = calloc(record, sizeof *v->token);
-    v->number = calloc(2 * record, sizeof *v->number);
-    v->weight = calloc(record, sizeof *v->weight);
-    v->residual = calloc(record, sizeof *v->residual);
-    v->next = calloc(record, sizeof *v->next);
-    if (!v->path || !v->p_of || !v->q_of || !v->which || !v->token || !v->number ||
-        !v->weight || !v->residual || !v->next) {
-        esp_verify_close(v);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to verify trees of %d nodes",
-                        tree->capacity);
-    }
-    return ESP_OK;
+    v->path = esp_arrays_add(a, (size_t)tree->capacity + 1, sizeof *v->path);
+    v->p_of = esp_arrays_add(a, record, sizeof *v->p_of);
+    v->q_of = esp_arrays_add(a, record, sizeof *v->q_of);
+    v->which = esp_arrays_add(a, record, sizeof *v->which);
+    v->token = esp_arrays_add(a, record, sizeof *v->token);
+    v->number = esp_arrays_add(a, 2 * record, sizeof *v->number);
+    v->weight = esp_arrays_add(a, record, sizeof *v->weight);
+    v->residual = esp_arrays_add(a, record, sizeof *v->residual);
+    v->next = esp_arrays_add(a, record, sizeof *v->next);
+    if (!a->failed)
+        return ESP_OK;
+    esp_verify_close(v);
+    return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to verify trees of %d nodes",
+                    tree->capacity);
 }
 
 void esp_verify_close(struct esp_verify *v)
 {
-    free(v->path);
-    free(v->p_of);
-    free(v->q_of);
-    free(v->which);
-    free(v->token);
-    free(v->number);
-    free(v->weight);
-    free(v->residual);
-    free(v->next);
+    esp_arrays_free(&v->arrays);
     memset(v, 0, sizeof *v);
 }
 
 /* ------------------------------------------------------------------ probabilities */
 
-/* A node's token is looked up in its parent's row, row_of[parent]; -1: no row. Returns the
- * number of nodes with one. */
-static int count_known(const struct esp_verify *v, const int32_t *row_of)
-{
-    const struct esp_tree *tree = &v->tree->tree;
-    int n = 0;
-    for (int u = 1; u < tree->count; u++)
-        n += row_of[tree->nodes[u].parent] >= 0;
-    return n;
-}
-
-/* Looks up the tokens of these nodes, in ascending order: value n of `of` belongs to the n-th
- * of them, until spread() moves it. */
+/* Looks up the tokens of the nodes with a row, row_of[parent] >= 0, in ascending order. */
 static int look_up(struct esp_verify *v, struct esp_rows *rows, const int32_t *row_of,
-                   double *of, enum esp_delivery when)
+                   double *numbers, enum esp_delivery when)
 {
     const struct esp_tree *tree = &v->tree->tree;
     int n = 0;
@@ -87,38 +66,47 @@ static int look_up(struct esp_verify *v, struct esp_rows *rows, const int32_t *r
         v->which[n] = row;
         v->token[n++] = tree->nodes[u].token;
     }
-    return n ? v->ops->gather(rows, v->which, v->token, n, of, when) : ESP_OK;
+    return n ? v->ops->gather(rows, v->which, v->token, n, numbers, when) : ESP_OK;
 }
 
-/* Moves the values from where look_up() left them to their nodes, in place. Runs from the last
- * node to the first, since a value is never behind its node. Nodes without a row get NaN. */
-static void spread(const struct esp_verify *v, const int32_t *row_of, double *of)
+/* Gives these numbers to their nodes. Nodes without a row get NaN. */
+static void spread(const struct esp_verify *v, const int32_t *row_of, const double *numbers,
+                   double *of)
 {
     const struct esp_tree *tree = &v->tree->tree;
-    int n = count_known(v, row_of);
-    for (int u = tree->count - 1; u > 0; u--)
-        of[u] = row_of[tree->nodes[u].parent] < 0 ? NAN : of[--n];
+    for (int u = 1; u < tree->count; u++)
+        of[u] = row_of[tree->nodes[u].parent] < 0 ? NAN : *numbers++;
+}
+
+/* Was any child drawn from a row of q? */
+static bool has_q(const struct esp_verify *v)
+{
+    const struct esp_tree *tree = &v->tree->tree;
+    int u = 1;
+    while (u < tree->count && v->q_row[tree->nodes[u].parent] < 0)
+        u++;
+    return u < tree->count;
 }
 
 int esp_verify_probabilities(struct esp_verify *v, const struct esp_sampling *sampling,
                              bool with_q)
 {
     struct esp_tree *tree = &v->tree->tree;
+    double *p = v->number, *q = v->number + v->tree->record;
     int rows = 0;
     for (int i = 0; i < tree->verified; i++)
         if (v->tree->first_child[tree->order[i]] >= 0)
             v->which[rows++] = i;
     int status = rows ? v->ops->softmax(v->p, v->which, rows, sampling) : ESP_OK;
-    const bool both = with_q && count_known(v, v->q_row) > 0; /* then one wait serves both */
-    if (status == ESP_OK)
-        status = look_up(v, v->p, v->tree->row, v->p_of, both ? ESP_LATER : ESP_NOW);
+    if (status == ESP_OK) /* with q, one wait serves both */
+        status = look_up(v, v->p, v->tree->row, p, with_q && has_q(v) ? ESP_LATER : ESP_NOW);
     if (status == ESP_OK && with_q)
-        status = look_up(v, v->q, v->q_row, v->q_of, ESP_NOW);
+        status = look_up(v, v->q, v->q_row, q, ESP_NOW);
     if (status < 0)
         return status;
-    spread(v, v->tree->row, v->p_of);
+    spread(v, v->tree->row, p, v->p_of);
     if (with_q)
-        spread(v, v->q_row, v->q_of);
+        spread(v, v->q_row, q, v->q_of);
     for (int u = 1; u < tree->count; u++)
         tree->nodes[u].p = (float)v->p_of[u];
     return ESP_OK;
@@ -284,20 +272,20 @@ static void look_at(const struct esp_verify *v, const struct esp_verifier_ops *o
 
 static int walk(struct esp_verify *v, const struct esp_verifier_ops *ops)
 {
-    int32_t draws[ESP_MAX_TESTED], token;
+    int32_t draws[ESP_MAX_TESTED];
     struct esp_site site;
-    for (int node = 0;;) {
+    for (int node = 0;; v->path[v->path_length++] = node) {
+        struct esp_residual left = esp_whole;
         look_at(v, ops, node, draws, &site);
-        int status = site.count ? ops->solve(v, &site, &token)
-                                : esp_residual_draw(v, node, &esp_whole, &token);
-        if (status < 0)
-            return status;
-        int child = site.count ? esp_tree_find(v->tree, node, token) : -1;
-        if (child < 0) {
-            v->bonus = token;
-            return ESP_OK;
+        int child = site.count ? ops->solve(v, &site, &left) : 0;
+        if (child == 0) {
+            int status = esp_residual_draw(v, node, &left, &v->bonus);
+            child = site.count ? esp_tree_find(v->tree, node, v->bonus) : -1;
+            if (status < 0 || child < 0)
+                return status;
         }
-        v->path[v->path_length++] = child;
+        if (child < 0)
+            return child;
         node = child;
     }
 }

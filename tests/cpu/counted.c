@@ -110,7 +110,7 @@ static double run(struct esp_session *s, const char *prompt, char *err, size_t e
             return cost;
         cost += verify_cost(s->iteration.tree.verified);
         for (int i = 0; i < s->draft.passes && i < ESP_TIMED_PASSES; i++)
-            cost += layer * verify_cost(s->draft.pass_rows[i]);
+            cost += layer * verify_cost(s->draft.work->pass_rows[i]);
     }
 }
 

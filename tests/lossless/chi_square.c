@@ -126,25 +126,21 @@ TEST(every_allowed_pair_follows_the_target)
 /* ------------------------------------------------------------------ planted biases */
 
 /* After a refusal the token comes from p, not from what is left of it. */
-static int from_p(struct esp_verify *v, const struct esp_site *site, int32_t *token)
+static int from_p(struct esp_verify *v, const struct esp_site *site, struct esp_residual *left)
 {
     int first = site->draws[0];
-    *token = v->tree->tree.nodes[first].token;
-    if (esp_verify_accept(v, first, esp_keep(v->p_of[first], v->q_of[first])))
-        return ESP_OK;
-    return esp_residual_draw(v, site->node, &esp_whole, token);
+    (void)left;
+    return esp_verify_accept(v, first, esp_keep(v->p_of[first], v->q_of[first])) ? first : 0;
 }
 
 /* Drafts are accepted a little too easily. */
-static int too_easily(struct esp_verify *v, const struct esp_site *site, int32_t *token)
+static int too_easily(struct esp_verify *v, const struct esp_site *site,
+                      struct esp_residual *left)
 {
     int first = site->draws[0];
-    struct esp_residual left = esp_whole;
-    *token = v->tree->tree.nodes[first].token;
     if (esp_verify_accept(v, first, esp_keep(1.3 * v->p_of[first], v->q_of[first])))
-        return ESP_OK;
-    int status = esp_residual_refuse(v, site->node, 1, &left, NULL);
-    return status < 0 ? status : esp_residual_draw(v, site->node, &left, token);
+        return first;
+    return esp_residual_refuse(v, site->node, 1, left, NULL);
 }
 
 TEST(planted_biases_are_found)

@@ -79,8 +79,8 @@ static struct esp_session *open_session(const char *drafter, const char *verifie
     int32_t prompt[3] = {1, 2, 3};
     if (esp_session_open(&session, &toy.engine, &options, err, sizeof err) < 0)
         return NULL;
-    session->costs.planted_draft = cheap_pass;
-    session->costs.planted_verify = cheap_rows;
+    session->costs.planted[ESP_COST_DRAFT] = cheap_pass;
+    session->costs.planted[ESP_COST_VERIFY] = cheap_rows;
     CHECK(esp_session_prompt(session, prompt, 3, err, sizeof err) == ESP_OK, "%s", err);
     return session;
 }

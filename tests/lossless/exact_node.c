@@ -8,7 +8,7 @@
 
 #include "tests/check.h"
 #include "tests/enumerate.h"
-#include "engine/verifiers/ceiling.h"
+#include "engine/verifiers/verifier.h"
 
 enum { MOST_TOKENS = 6, MOST_CHILDREN = 4 };
 static const double EXACT = 1e-12;
@@ -230,32 +230,30 @@ TEST(every_rule_keeps_the_target_in_degenerate_cases)
 
 /* A rule with the commonest mistake: after a refusal it samples from p, not from the
  * residual. */
-static int wrong_solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
+static int wrong_solve(struct esp_verify *v, const struct esp_site *site,
+                       struct esp_residual *left)
 {
     int first = site->draws[0];
-    *token = v->tree->tree.nodes[first].token;
-    if (esp_verify_accept(v, first, esp_keep(v->p_of[first], v->q_of[first])))
-        return ESP_OK;
-    return esp_residual_draw(v, site->node, &esp_whole, token);
+    (void)left;
+    return esp_verify_accept(v, first, esp_keep(v->p_of[first], v->q_of[first])) ? first : 0;
 }
 
 /* A subtler one: recursive rejection that forgets to take q off a second time. */
-static int forgetful_solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
+static int forgetful_solve(struct esp_verify *v, const struct esp_site *site,
+                           struct esp_residual *p)
 {
-    struct esp_residual p = esp_whole;
     for (int i = 0; i < site->count; i++) {
         int draft = site->draws[i];
-        *token = v->tree->tree.nodes[draft].token;
-        if (esp_verify_accept(v, draft,
-                              esp_keep(esp_residual_of(v, &p, draft), v->q_of[draft])))
-            return ESP_OK;
+        if (esp_verify_accept(v, draft, esp_keep(esp_residual_of(v, p, draft), v->q_of[draft])))
+            return draft;
         if (i == 0)
-            esp_residual_refuse(v, site->node, 1, &p, NULL);
+            esp_residual_refuse(v, site->node, 1, p, NULL);
     }
-    return esp_residual_draw(v, site->node, &p, token);
+    return 0;
 }
 
-static double worst_error(int (*solve)(struct esp_verify *, const struct esp_site *, int32_t *))
+static double worst_error(int (*solve)(struct esp_verify *, const struct esp_site *,
+                                       struct esp_residual *))
 {
     const struct esp_verifier_ops wrong = {
         .name = "wrong", .lossless = ESP_DRAW_IID, .solve = solve};

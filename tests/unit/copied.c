@@ -179,8 +179,8 @@ static void run(const char *drafter, double temperature)
                                                    .sharpness = 6,
                                                    .temperature = temperature,
                                                    .observer = check_tree});
-        d.session->costs.planted_draft = draft_cost;
-        d.session->costs.planted_verify = verify_cost;
+        d.session->costs.planted[ESP_COST_DRAFT] = draft_cost;
+        d.session->costs.planted[ESP_COST_VERIFY] = verify_cost;
         while (drafting_step(&d))
             continue;
         drafting_close(&d);

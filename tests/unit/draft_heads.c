@@ -498,7 +498,8 @@ static void check_drafters(struct esp_engine *e, const char *head, int step)
     const int32_t *want = esp_session_tokens(plain, &length);
     CHECK(length == PROMPT + tokens_on(e));
     for (int i = 0; esp_drafters[i]; i++) {
-        if (i % step || esp_drafters[i]->bind) /* nde: there is no selector for these models */
+        if (i % step ||
+            esp_drafters[i]->chooser) /* nde: there is no selector for these models */
             continue;
         struct esp_session *session = open_session(e, esp_drafters[i]->name, NULL, NULL);
         prompt_session(session);

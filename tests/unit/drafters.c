@@ -54,7 +54,7 @@ static const char *spec_of(int i)
 {
     int drafters = 0;
     for (int j = 0; esp_drafters[j]; j++) {
-        if (esp_drafters[j]->bind) /* nde: there is no selector for a toy */
+        if (esp_drafters[j]->chooser) /* nde: there is no selector for a toy */
             continue;
         if (drafters++ == i)
             return esp_drafters[j]->name;
@@ -174,7 +174,7 @@ TEST(passes_are_as_many_as_the_tree_is_deep)
     for (int i = 0; esp_drafters[i]; i++) {
         const char *name = esp_drafters[i]->name;
         double passes = 0, nodes = 0;
-        for (int sharpness = 1; sharpness <= 4 && !esp_drafters[i]->bind; sharpness++) {
+        for (int sharpness = 1; sharpness <= 4 && !esp_drafters[i]->chooser; sharpness++) {
             struct drafting d;
             drafting_open(&d, &(struct drafting_setup){
                                   .drafter = name, .vocabulary = 60, .sharpness = sharpness});

@@ -8,7 +8,7 @@
 #include "tests/check.h"
 #include "viz/formula.h"
 #include "tests/toy.h"
-#include "engine/verifiers/ceiling.h"
+#include "engine/verifiers/verifier.h"
 
 enum { VOCABULARY = 12, CONTEXT = 140, TOKENS = 60 };
 

@@ -30,8 +30,8 @@ static double verify_cost(int rows)
 
 static void plant(struct drafting *d)
 {
-    d->session->costs.planted_draft = draft_cost;
-    d->session->costs.planted_verify = verify_cost;
+    d->session->costs.planted[ESP_COST_DRAFT] = draft_cost;
+    d->session->costs.planted[ESP_COST_VERIFY] = verify_cost;
 }
 
 static double cost_of(const struct drafting *d)
@@ -39,7 +39,7 @@ static double cost_of(const struct drafting *d)
     const struct esp_draft *draft = &d->session->draft;
     double cost = verify_cost(d->session->iteration.tree.verified);
     for (int i = 0; i < draft->passes; i++)
-        cost += draft_cost(draft->pass_rows[i]);
+        cost += draft_cost(draft->work->pass_rows[i]);
     return cost;
 }
 
@@ -449,19 +449,20 @@ static struct esp_costs costs, again;
 TEST(costs_rise_with_rows_and_are_believed_with_care)
 {
     memset(&costs, 0, sizeof costs);
-    CHECK(esp_costs_verify(&costs, 1) == 0 && !esp_costs_draft_known(&costs));
-    esp_costs_verify_took(&costs, 1, 5 * ESP_COST_WARM_UP); /* a program's first pass */
+    CHECK(esp_costs_verify(&costs, 1) == 0 && esp_costs_draft(&costs, 1) == 0);
+    esp_costs_took(&costs, ESP_COST_VERIFY, 1,
+                   5 * ESP_COST_WARM_UP); /* a program's first pass */
     CHECK(esp_costs_verify(&costs, 1) == 0);
-    esp_costs_verify_took(&costs, 1, 1);
+    esp_costs_took(&costs, ESP_COST_VERIFY, 1, 1);
     CHECK(esp_costs_verify(&costs, 1) == 1 && esp_costs_verify(&costs, 9) < 1.5);
-    esp_costs_verify_took(&costs, 8, 20); /* a hiccup */
+    esp_costs_took(&costs, ESP_COST_VERIFY, 8, 20); /* a hiccup */
     double once = esp_costs_verify(&costs, 8);
     CHECK(once > 1 && once < 10, "%g", once);
     for (int i = 0; i < 8; i++)
-        esp_costs_verify_took(&costs, 8, 2);
+        esp_costs_took(&costs, ESP_COST_VERIFY, 8, 2);
     CHECK(fabs(esp_costs_verify(&costs, 8) - 2) < 0.01, "%g", esp_costs_verify(&costs, 8));
     for (int i = 0; i < 8; i++)
-        esp_costs_verify_took(&costs, 4, 3); /* out of order: pooled */
+        esp_costs_took(&costs, ESP_COST_VERIFY, 4, 3); /* out of order: pooled */
     for (int rows = 2; rows < 2000; rows++)
         CHECK(esp_costs_verify(&costs, rows) >= esp_costs_verify(&costs, rows - 1), "%d", rows);
     costs.relative = 0.25;
@@ -471,8 +472,8 @@ TEST(costs_rise_with_rows_and_are_believed_with_care)
     esp_costs_at(&costs, 5000); /* a longer text starts from what is known */
     CHECK(fabs(esp_costs_verify(&costs, 1) - one) < 0.2 * one, "%g",
           esp_costs_verify(&costs, 1));
-    esp_costs_verify_took(&costs, 1, 7);
-    esp_costs_verify_took(&costs, 1, 7);
+    esp_costs_took(&costs, ESP_COST_VERIFY, 1, 7);
+    esp_costs_took(&costs, ESP_COST_VERIFY, 1, 7);
     esp_costs_at(&costs, 100);
     CHECK(esp_costs_verify(&costs, 1) == one);
 }
@@ -483,10 +484,10 @@ TEST(the_line_through_all_sizes_mends_an_old_time_of_plain_decoding)
 {
     memset(&costs, 0, sizeof costs);
     for (int i = 0; i < 3; i++)
-        esp_costs_verify_took(&costs, 1, 2); /* the machine was busy */
+        esp_costs_took(&costs, ESP_COST_VERIFY, 1, 2); /* the machine was busy */
     for (int i = 0; i < 50; i++)
         for (int rows = 3; rows <= 6; rows++)
-            esp_costs_verify_took(&costs, rows, 1 + 0.1 * (rows - 1));
+            esp_costs_took(&costs, ESP_COST_VERIFY, rows, 1 + 0.1 * (rows - 1));
     CHECK(esp_costs_verify(&costs, 1) < 1.35, "%g", esp_costs_verify(&costs, 1));
 }
 
@@ -497,14 +498,14 @@ TEST(sizes_that_are_off_the_line_are_believed_if_their_samples_agree)
     memset(&costs, 0, sizeof costs);
     for (int i = 0; i < 9; i++)
         for (int rows = 1; rows <= 4; rows++)
-            esp_costs_verify_took(&costs, rows, seconds[rows] * (1 + 0.01 * (i % 3)));
+            esp_costs_took(&costs, ESP_COST_VERIFY, rows, seconds[rows] * (1 + 0.01 * (i % 3)));
     for (int rows = 1; rows <= 4; rows++)
         CHECK(fabs(esp_costs_verify(&costs, rows) - seconds[rows]) < 0.04, "%d: %g", rows,
               esp_costs_verify(&costs, rows));
     memset(&costs, 0, sizeof costs);
     for (int i = 0; i < 9; i++)
         for (int rows = 1; rows <= 4; rows++) /* as far off by chance as they lie apart */
-            esp_costs_verify_took(&costs, rows, seconds[rows] * (1 + 0.5 * (i % 3)));
+            esp_costs_took(&costs, ESP_COST_VERIFY, rows, seconds[rows] * (1 + 0.5 * (i % 3)));
     CHECK(esp_costs_verify(&costs, 2) > 1.25, "%g", esp_costs_verify(&costs, 2));
 }
 
@@ -514,7 +515,7 @@ TEST(a_size_that_was_not_tried_costs_about_what_a_row_costs)
     memset(&costs, 0, sizeof costs);
     for (int i = 0; i < 4; i++)
         for (int rows = 1; rows <= 4; rows++)
-            esp_costs_verify_took(&costs, rows, 1 + 0.25 * (rows - 1));
+            esp_costs_took(&costs, ESP_COST_VERIFY, rows, 1 + 0.25 * (rows - 1));
     const double row = (esp_costs_verify(&costs, 12) - esp_costs_verify(&costs, 4)) / 8;
     CHECK(row > 0.12 && row < 0.25, "%g", row);
 }
@@ -540,8 +541,8 @@ TEST(costs_are_kept_and_no_file_does_harm)
     esp_costs_turn(&costs, "a");
     esp_costs_turn(&again, "a");
     for (int i = 0; i < 3; i++) { /* fewer samples are believed in part only */
-        esp_costs_verify_took(&costs, 1, 0.5);
-        esp_costs_verify_took(&again, 4, 0.75);
+        esp_costs_took(&costs, ESP_COST_VERIFY, 1, 0.5);
+        esp_costs_took(&again, ESP_COST_VERIFY, 4, 0.75);
     }
     esp_costs_save(&costs);
     esp_costs_save(&again); /* adds what it has measured, and keeps the rest */

@@ -107,7 +107,7 @@ TEST(all_tables_are_sound)
         CHECK(esp_drafter_find(esp_drafters[i]->name) == esp_drafters[i]);
     }
     for (int i = 0; esp_verifiers[i]; i++) {
-        check_table(esp_verifiers[i]->name, esp_verifiers[i]->params);
+        check_table(esp_verifiers[i]->name, esp_verifier_params);
         CHECK(esp_verifier_find(esp_verifiers[i]->name) == esp_verifiers[i]);
     }
 }

@@ -5,7 +5,6 @@
 
 #include "tests/each_backend.h"
 #include "engine/verifiers/verifier.h"
-#include "engine/verifiers/ceiling.h"
 
 enum { N = 5003 }; /* no multiple of a vector's width */
 

@@ -77,7 +77,7 @@ TEST(what_is_read_is_what_was_seen)
 {
     struct esp_item item;
     for (int i = 0; esp_item(ESP_DRAFTERS, i, &item); i++)
-        for (int t = 0; t < 2 && !esp_drafter_find(item.name)->bind; t++) {
+        for (int t = 0; t < 2 && !esp_drafter_find(item.name)->chooser; t++) {
             struct recorded_events events = {.count = 0};
             recorded_session(&events, item.name, t, 12);
             struct esp_recording *recording = recorded_open();

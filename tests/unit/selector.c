@@ -239,9 +239,9 @@ static int write_text(struct esp_engine *engine, const char *drafter, bool forge
     while ((status = esp_session_step(session, err, sizeof err)) > 0) {
         if (chosen->count < 64 && session->iteration.choice_count > 0)
             chosen->choice[chosen->count++] = session->iteration.choices[0];
-        chosen->rows_before += session->draft.pass_rows[0] == 2;
+        chosen->rows_before += session->draft.work->pass_rows[0] == 2;
         if (forget)
-            session->back.draft_row = -1;
+            session->draft_context.back.draft_row = -1;
     }
     CHECK(status == 0, "%s", err);
     const int32_t *tokens = esp_session_tokens(session, &length);

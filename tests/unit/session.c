@@ -88,7 +88,7 @@ TEST(every_drafter_writes_what_plain_decoding_writes)
         toy.closeness = 0.5 + 0.1 * trial;
         plain(trial, 150, want);
         for (int i = 0; esp_drafters[i]; i++)
-            if (!esp_drafters[i]->bind) /* nde: there is no selector for a toy */
+            if (!esp_drafters[i]->chooser) /* nde: there is no selector for a toy */
                 check_identity(esp_drafters[i]->name, trial, want);
         for (int i = 0; more[i]; i++)
             check_identity(more[i], trial, want);
@@ -104,7 +104,7 @@ TEST(a_draft_that_does_not_know_all_tokens_changes_nothing)
     toy.draft.desc.vocabulary = VOCABULARY / 2;
     plain(1, 150, want);
     for (int i = 0; esp_drafters[i]; i++)
-        if (!esp_drafters[i]->bind)
+        if (!esp_drafters[i]->chooser)
             check_identity(esp_drafters[i]->name, 1, want);
     toy_close(&toy);
 }
@@ -419,10 +419,9 @@ TEST(a_preset_that_stays_keeps_what_was_learned)
     struct esp_session *session = open_session(NULL, NULL, NULL);
     prompt(session, 1);
     generate(session, 40, text);
-    const struct esp_params *params = &session->set.drafter_params;
-    int count = session->set.drafter->gauges(session->drafter_state, params, before);
+    int count = session->set.drafter->gauges(&session->draft, before);
     set(session, "temp", "0.5");
-    session->set.drafter->gauges(session->drafter_state, params, after);
+    session->set.drafter->gauges(&session->draft, after);
     CHECK(before[0].after != 0.9, "nothing was learned");
     for (int i = 0; i < count; i++)
         CHECK(before[i].after == after[i].after, "%s", before[i].name);
@@ -537,12 +536,12 @@ TEST(passes_that_only_warm_up_change_nothing)
     int32_t want[CONTEXT], text[CONTEXT];
     toy_open(&toy, VOCABULARY, CONTEXT, 40, 3);
     for (int i = 0; esp_drafters[i]; i++)
-        for (int sampled = 0; sampled < 2 && !esp_drafters[i]->bind; sampled++)
+        for (int sampled = 0; sampled < 2 && !esp_drafters[i]->chooser; sampled++)
             for (int warmed = 0; warmed < 2; warmed++) {
                 struct esp_session *session =
                     open_session(esp_drafters[i]->name, warmed ? warm : NULL, &session);
-                session->costs.planted_draft = pass_cost;
-                session->costs.planted_verify = rows_cost;
+                session->costs.planted[ESP_COST_DRAFT] = pass_cost;
+                session->costs.planted[ESP_COST_VERIFY] = rows_cost;
                 set(session, "temp", sampled ? "0.9" : "0");
                 esp_session_warm(session); /* there is no text yet */
                 prompt(session, 2);

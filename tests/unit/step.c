@@ -439,7 +439,7 @@ TEST(an_iteration_waits_for_each_layer_and_for_the_verification)
     *(void **)&w.made = dlsym(plugin, "emu_waits_made");
     CHECK(w.made, "no emulator");
     for (int i = 0; esp_drafters[i] && !check_quick(); i++)
-        if (!esp_drafters[i]->looks_back) /* this backend has no hidden states to give */
+        if (!esp_drafters[i]->chooser) /* this backend has no hidden states to give */
             check_waits(engine, esp_drafters[i]->name, NULL, &w);
     for (int i = 0; i < 9; i += check_quick() ? 4 : 1)
         check_waits(engine, drawn[i][0], drawn[i][1], &w);
