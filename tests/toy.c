@@ -423,8 +423,8 @@ void toy_open(struct toy *toy, int vocabulary, int context, int max_nodes,
     struct esp_backend *backend = calloc(1, sizeof *backend);
     struct toy_weights *target = calloc(1, sizeof *target), *draft = calloc(1, sizeof *draft);
     backend->ops = &toy_backend;
-    *target = (struct toy_weights){{backend}, toy, false};
-    *draft = (struct toy_weights){{backend}, toy, true};
+    *target = (struct toy_weights){.base.backend = backend, .toy = toy};
+    *draft = (struct toy_weights){.base.backend = backend, .toy = toy, .draft = true};
     *toy = (struct toy){
         .seed = seed,
         .closeness = 0.7,
