@@ -153,9 +153,34 @@ static void fit(struct esp_cost_curve *curve)
             curve->seconds[at++] = value[i];
 }
 
+/* How many of the last samples are of this class. */
+static int recently(const struct esp_cost_curve *curve, int class)
+{
+    int count = 0;
+    for (unsigned i = 0; i < ESP_COST_RECENT && i < curve->added; i++)
+        count += curve->recent[i] == class;
+    return count;
+}
+
+/* A class got slower or faster by a factor, as the machine does when other programs start or
+ * end. Classes without a recent sample move along, by the share that the class has in the recent
+ * samples: otherwise they would look cheap or dear by the time of their last sample. */
+static void move_along(struct esp_cost_curve *curve, int class, double factor)
+{
+    const double moved = pow(factor, recently(curve, class) / (double)ESP_COST_RECENT);
+    for (int i = 0; i < ESP_COST_CLASSES; i++) {
+        struct esp_cost_class *c = &curve->class[i];
+        if (c->count == 0 || recently(curve, i) > 0)
+            continue;
+        for (int j = 0; j < c->count; j++)
+            c->sample[j] *= moved;
+    }
+}
+
 static void add(struct esp_cost_curve *curve, int class, double seconds)
 {
     struct esp_cost_class *c = &curve->class[class];
+    const double before = c->count > 0 ? quartile(c) : 0;
     for (int i = 0; i < ESP_COST_CLASSES; i++) {
         struct esp_cost_class *other = &curve->class[i];
         if (i != class)
@@ -166,6 +191,9 @@ static void add(struct esp_cost_curve *curve, int class, double seconds)
     c->next = (c->next + 1) % ESP_COST_SAMPLES;
     c->count += c->count < ESP_COST_SAMPLES;
     c->weight = fmin(c->weight + 1, ESP_COST_SAMPLES);
+    curve->recent[curve->added++ % ESP_COST_RECENT] = class;
+    if (c->count > TRUSTED)
+        move_along(curve, class, quartile(c) / before);
     fit(curve);
 }
 

@@ -13,7 +13,8 @@
  * curve never falls (isotonic regression), interpolate. Beyond the largest measured class a
  * curve continues with a part of the line's slope, so that a size that may pay is tried and
  * measured. Classes with few or old samples have a smaller weight, so that a size that was slow
- * by chance is tried again.
+ * by chance is tried again. When the machine gets slower or faster, classes without recent
+ * samples move along with those that have some.
  *
  * A program's first passes are slow (first access to memory, processor clock ramping up).
  * Passes of the first ESP_COST_WARM_UP seconds are not counted.
@@ -29,6 +30,7 @@
 enum {
     ESP_COST_CLASSES = 48,
     ESP_COST_SAMPLES = 8,
+    ESP_COST_RECENT = 16,
     ESP_COST_OCTAVES = 12,
 };
 
@@ -43,6 +45,8 @@ struct esp_cost_class {
 
 struct esp_cost_curve {
     struct esp_cost_class class[ESP_COST_CLASSES];
+    int recent[ESP_COST_RECENT]; /* classes of the last samples, a ring */
+    unsigned added;              /* samples so far */
     /* Knots, one per class with samples, in order: rows, and seconds that never fall. */
     int knots;
     double rows[ESP_COST_CLASSES], seconds[ESP_COST_CLASSES];

@@ -8,6 +8,8 @@
  *
  *   row    Candidates are taken in the order of P, as many as maximise the sum of P minus
  *          lambda verify(n + 1). Rows that cost the same as a class are paid for as a class.
+ *          Drawn nodes cannot be removed again, so candidates compete with the nodes that later
+ *          passes are expected to draft.
  *   layer  Another draft pass over w nodes runs if the expected gain of their children, minus
  *          the price of their rows, exceeds lambda draft(w).
  *   plain  A tree may cost no more than drafting has saved (goodput_account.h). If that is too
@@ -29,6 +31,7 @@
 #include "engine/drafters/drafter.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/calibration.h"
@@ -44,6 +47,7 @@ enum {
     DEEPEST = 32,
     WIDEST = 16, /* maximum nodes expanded per pass */
     ENTRIES = 512,
+    BIDS = 256,
     KINDS = 4, /* of nodes, by how likely they were below their parent; the root is one */
     RANKS = 4, /* expected children of a node */
 };
@@ -116,9 +120,9 @@ static double shifted(const struct state *s, double rate)
     return 1 / (1 + (1 - rate) / rate * exp(-s->shift));
 }
 
-static int kind_of(const struct entry *e)
+static int kind_of(double rate)
 {
-    return e->rate < 0.5 ? 1 : e->rate < 0.9 ? 2 : 3;
+    return rate < 0.5 ? 1 : rate < 0.9 ? 2 : 3;
 }
 
 /* Expected gain of the children of a node of probability `value`, above the cost of their
@@ -179,19 +183,81 @@ static void list_children(const struct esp_draft *d, struct state *s, int i, int
     }
 }
 
-/* The number of candidates with the best gain over the cost of their rows. Drawn nodes stay. */
+/* What competes for rows: a candidate, or a node that a later pass is expected to draft. */
+struct bid {
+    double value; /* P, without the price of its draft pass */
+    bool candidate;
+};
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = ((const struct bid *)a)->value, y = ((const struct bid *)b)->value;
+    return (x < y) - (x > y);
+}
+
+/* Adds the first guesses expected below a node that is not expanded yet, one for each pass that
+ * is worth its price. Returns the new number of bids. */
+static int bid_below(const struct esp_draft *d, const struct state *s, const struct entry *e,
+                     struct bid *bids, int count)
+{
+    const double layer = s->rate.now * draft_cost(d, 1);
+    const int deepest = d->max_depth < DEEPEST ? d->max_depth : DEEPEST;
+    double value = e->value, rate = e->rate;
+    for (int depth = d->tree->tree.nodes[e->parent].depth + 2; depth <= deepest; depth++) {
+        rate = shifted(s, s->expected[kind_of(rate)][0]);
+        value *= rate;
+        if (value <= layer || count == BIDS)
+            break;
+        bids[count++] = (struct bid){value - layer, false};
+    }
+    return count;
+}
+
+/* The number of entries to be drawn, with those that are. What is drawn stays in the tree, so its
+ * row is lost to later passes: candidates bid against the nodes that these are expected to draft.
+ * It matters where rows come as a class, so that a few are nearly free and the next one is not. */
+static int count_drawn(const struct esp_draft *d, const struct state *s)
+{
+    const double *verify = s->rate.verify;
+    struct bid bids[BIDS];
+    int drawn = 0, count = 0, candidates = 0, taken = 0;
+    for (int i = 0; i < s->count && count < BIDS; i++) {
+        const struct entry *e = &s->entry[i];
+        drawn += e->node >= 0;
+        if (e->node < 0)
+            bids[count++] = (struct bid){e->value, true};
+        if (!e->expanded)
+            count = bid_below(d, s, e, bids, count);
+    }
+    qsort(bids, (size_t)count, sizeof *bids, by_value);
+    double sum = 0, best = -s->rate.now * verify[drawn + 1];
+    for (int i = 0; i < count && drawn + i < s->rate.budget; i++) {
+        const double cost = verify[drawn + i + 2];
+        if (s->spent + cost - verify[1] > s->account.stake)
+            break;
+        sum += bids[i].value;
+        candidates += bids[i].candidate;
+        if (sum - s->rate.now * cost > best) {
+            best = sum - s->rate.now * cost;
+            taken = candidates;
+        }
+    }
+    return drawn + taken;
+}
+
+/* The number of candidates with the best gain over the cost of their rows. */
 static int count_worthy(const struct esp_draft *d, const struct state *s)
 {
     double sum = 0, best = -s->rate.now * s->rate.verify[1];
     int count = 0;
+    if (!d->greedy)
+        return count_drawn(d, s);
     for (int i = 0; i < s->count && i < s->rate.budget; i++) {
-        bool drawn = !d->greedy && s->entry[i].node >= 0;
-        if (!drawn && s->spent + s->rate.verify[i + 2] - s->rate.verify[1] > s->account.stake)
+        if (s->spent + s->rate.verify[i + 2] - s->rate.verify[1] > s->account.stake)
             break;
         sum += s->entry[i].value;
-        double value = sum - s->rate.now * s->rate.verify[i + 2];
-        if (value > best || drawn) {
-            best = fmax(value, best);
+        if (sum - s->rate.now * s->rate.verify[i + 2] > best) {
+            best = sum - s->rate.now * s->rate.verify[i + 2];
             count = i + 1;
         }
     }
@@ -287,7 +353,7 @@ static int choose_layer(const struct esp_draft *d, struct state *s, int count)
         s->nodes[n++] = e->node;
         if (draft_cost(d, n) > left)
             break;
-        sum += gain_of(s, kind_of(e), e->value, s->row);
+        sum += gain_of(s, kind_of(e->rate), e->value, s->row);
         double net = sum - s->rate.now * draft_cost(d, n);
         if (net > best) {
             best = net;
@@ -313,7 +379,7 @@ static int expand(struct esp_draft *d, struct state *s, int count)
                 continue;
             s->entry[j].expanded = true;
             value = s->entry[j].value;
-            kind = kind_of(&s->entry[j]);
+            kind = kind_of(s->entry[j].rate);
         }
         d->tree->tree.nodes[s->nodes[i]].reason = ESP_REASON_NONE;
         list_children(d, s, i, kind, value, floor);

@@ -4,7 +4,8 @@
  *     make bench-counted [BENCH='TEMPERATURE ROW LAYER [CHOICE ...]']
  *
  * A pass of the target over one row costs 1, each further row ROW; a draft pass costs LAYER,
- * and as many times more with each further row. Without CHOICEs there is a grid of forty. The
+ * and as many times more with each further row. ROW may be A:N:B: each further row costs A up to
+ * N rows, and B beyond. Without CHOICEs there is a grid of forty. The
  * first choice (`goodput`) is held against the others, prompt by prompt:
  * tests/prompts-unseen.txt, 24 prompts that nothing was tuned on, 192 tokens each, with the
  * built-in pair. Every choice keeps what it learns from one prompt to the next.
@@ -18,11 +19,18 @@
 
 enum { TOKENS = 192, MOST_PROMPTS = 64, MOST_CHOICES = 64, LINE = 1024, SHOWN = 6 };
 
-static double row, layer;
+static double row, layer, beyond;
+static int step = 1 << 30; /* rows up to which a row costs `row`, and not `beyond` */
 
 static double verify_cost(int rows)
 {
-    return 1 + row * (rows - 1);
+    const int cheap = rows < step ? rows : step;
+    return 1 + row * (cheap - 1) + beyond * (rows - cheap);
+}
+
+static double draft_cost(int rows)
+{
+    return layer * verify_cost(rows);
 }
 
 static char prompts[MOST_PROMPTS][LINE];
@@ -110,25 +118,25 @@ static double run(struct esp_session *s, const char *prompt, char *err, size_t e
             return cost;
         cost += verify_cost(s->iteration.tree.verified);
         for (int i = 0; i < s->draft.passes && i < ESP_TIMED_PASSES; i++)
-            cost += layer * verify_cost(s->draft.work->pass_rows[i]);
+            cost += draft_cost(s->draft.work->pass_rows[i]);
     }
 }
 
 static void measure(struct esp_engine *engine, const char *choice, double temperature,
                     int which)
 {
-    const struct esp_nominal_costs costs = {row, layer};
     const struct esp_session_options options = {.drafter = choice,
                                                 .values.temperature = temperature,
                                                 .values.ignore_eos = true,
                                                 .values.seed = 1,
-                                                .repeatable = true,
-                                                .nominal = &costs};
+                                                .repeatable = true};
     struct esp_session *s;
     char err[512];
     double all = 0;
     if (esp_session_open(&s, engine, &options, err, sizeof err) < 0)
         fail(err);
+    s->costs.planted[ESP_COST_VERIFY] = verify_cost;
+    s->costs.planted[ESP_COST_DRAFT] = draft_cost;
     for (int i = 0; i < prompt_count; i++) {
         const double cost = run(s, prompts[i], err, sizeof err);
         speed[which][i] = TOKENS / cost;
@@ -167,7 +175,9 @@ int main(int argc, char **argv)
     bool shown[MOST_CHOICES] = {false};
     struct esp_engine *engine;
     char err[512];
-    row = argc > 2 ? atof(argv[2]) : 0.14;
+    const char *rows = argc > 2 ? argv[2] : "0.14";
+    if (sscanf(rows, "%lf:%d:%lf", &row, &step, &beyond) == 2)
+        fail("ROW is a number, or A:N:B");
     layer = argc > 3 ? atof(argv[3]) : 0.15;
     if (count > MOST_CHOICES)
         fail("64 choices at most");
@@ -180,9 +190,9 @@ int main(int argc, char **argv)
     double least = INFINITY;
     for (int i = 0; i < prompt_count; i++)
         least = fmin(least, speed[0][i]);
-    printf("%s at temperature %g, a row %g, a draft pass %g: %.3f times plain decoding, at "
+    printf("%s at temperature %g, a row %s, a draft pass %g: %.3f times plain decoding, at "
            "least %.3f\n\n",
-           choices[0], temperature, row, layer, total[0], least);
+           choices[0], temperature, rows, layer, total[0], least);
     printf("| against | it has | mean over prompts | least |\n|---|---:|---:|---:|\n");
     for (int k = 0; k < SHOWN && k < count - 1; k++) {
         int best = -1;
