@@ -225,7 +225,7 @@ $(BUILD)/libespalier.a: $(LIB_OBJ)
 
 $(BUILD)/libespalier.map: $(PUBLIC_HEADERS) $(SHARED_HEADERS)
 	@mkdir -p $(@D)
-	@{ echo '{ global:'; cat $^ | grep -v -e typedef -e 'static inline' | grep -o '\<esp_[a-z0-9_]*(' | \
+	@{ echo '{ global:'; cat $^ | grep -v -e typedef -e 'static inline' -e '^    [a-z]' | grep -o '\<esp_[a-z0-9_]*(' | \
 	    sort -u | tr '(' ';'; echo 'local: *; };'; } >$@
 
 $(BUILD)/libespalier.so: $(LIB_OBJ) $(BUILD)/libespalier.map
@@ -363,7 +363,7 @@ $(BUILD)/tests/emu/unit/%: $(BUILD)/emu/tests/emu/unit/%.cpp.o $(EMU_OBJ) $(BUIL
 BUILD_DEBS := gcc make pkg-config libc6-dev libncurses-dev libreadline-dev libcjson-dev \
               libpcre2-dev libutf8proc-dev libgraphviz-dev
 ARM_DEBS   := gcc-aarch64-linux-gnu qemu-user
-CHECK_DEBS := g++ tmux mandoc procps graphviz libxml2-utils $(if $(X86),$(if $(filter true,$(CI)),$(ARM_DEBS)))
+CHECK_DEBS := g++ tmux mandoc procps graphviz libxml2-utils $(if $(filter true,$(CI)),zsh fish $(if $(X86),$(ARM_DEBS)))
 
 # Installs the Debian packages in $(1) that are missing, if this is a Debian and it is allowed.
 define install_debs

@@ -177,13 +177,15 @@ static int read_field(struct esp_config *config, enum esp_config_field number,
     int status = rule ? read_kind(&value, kind, fields[number].smallest, fields[number].largest,
                                   rule->keys, json)
                       : 0;
+    if (status < 0) /* the value may not fit the field */
+        return status;
     if (kind == KIND_double)
         *(double *)field = value;
     else if (kind == KIND_int)
         *(int *)field = (int)value;
     else
         *(bool *)field = value != 0;
-    return status;
+    return 0;
 }
 
 double esp_config_value(const struct esp_config *config, enum esp_config_field field)

@@ -41,7 +41,7 @@ check "and generates text with the shared library" sh -c \
     "LD_LIBRARY_PATH=$prefix/lib $work/example 'Once upon a time' | wc -c | grep -q '[0-9][0-9]'"
 nm -D --defined-only "$prefix/lib/libespalier.so" | awk '$2 == "T" { print $3 }' | sort >"$work/exported"
 shared=$($MAKE -s --no-print-directory print-shared-headers)
-grep -hv -e typedef -e 'static inline' $(find "$prefix/include" -name '*.h') $shared | grep -o '\<esp_[a-z0-9_]*(' | tr -d '(' | sort -u >"$work/declared"
+grep -hv -e typedef -e 'static inline' -e '^    [a-z]' $(find "$prefix/include" -name '*.h') $shared | grep -o '\<esp_[a-z0-9_]*(' | tr -d '(' | sort -u >"$work/declared"
 check "the shared library exports what the headers declare" diff "$work/declared" "$work/exported"
 $MAKE --no-print-directory "$BUILD/shared/espalier" >"$work/log" 2>&1
 check "the program also links against the shared library" \

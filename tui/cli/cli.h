@@ -77,6 +77,7 @@ struct cli_options {
     char target[PATH_MAX], draft[PATH_MAX]; /* where the named models are */
     const char **arguments;                 /* what is not a flag */
     int argument_count;
+    const struct cli_command *const *commands; /* all of them: cli_commands */
 };
 
 struct cli_command {

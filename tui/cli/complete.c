@@ -14,12 +14,14 @@
 #include "tui/view/theme.h"
 #include "viz/safe.h"
 
-static const struct cli_command *command_of(const char *name)
+/* The command of this name; the first, which is none by name, if there is no other. */
+static const struct cli_command *command_of(const char *name,
+                                            const struct cli_command *const *commands)
 {
-    for (int i = 1; cli_commands[i]; i++)
-        if (strcmp(cli_commands[i]->name, name) == 0)
-            return cli_commands[i];
-    return cli_commands[0];
+    for (int i = 1; commands[i]; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return commands[0];
 }
 
 /* ------------------------------------------------------------------ words of a kind */
@@ -133,13 +135,17 @@ static void offer_values(int flag, struct esp_choices *choices)
 
 /* ------------------------------------------------------------------ arguments */
 
+static void offer_commands(const struct cli_command *const *commands,
+                           struct esp_choices *choices)
+{
+    for (int i = 1; commands[i]; i++)
+        esp_choices_offer(choices, commands[i]->name, commands[i]->summary);
+}
+
 static void offer_arguments(const struct cli_command *command, int index,
                             struct esp_choices *choices)
 {
     char words[128];
-    if (command == cli_commands[0] && index == 0)
-        for (int i = 1; cli_commands[i]; i++)
-            esp_choices_offer(choices, cli_commands[i]->name, cli_commands[i]->summary);
     if (strcmp(command->name, "bench") == 0)
         offer_spec(ESP_DRAFTERS, choices);
     else if (strcmp(command->name, "learn") == 0)
@@ -157,11 +163,12 @@ static void offer_arguments(const struct cli_command *command, int index,
 }
 
 /* Completes the last of the words that follow the program's name. */
-static void complete(const char *const *words, int count, struct esp_choices *choices)
+static void complete(const char *const *words, int count,
+                     const struct cli_command *const *commands, struct esp_choices *choices)
 {
-    const struct cli_command *command = command_of(count > 1 ? words[0] : "");
+    const struct cli_command *command = command_of(count > 1 ? words[0] : "", commands);
     const int flag = count > 1 ? flag_before(command, words[count - 2]) : -1;
-    int index = command == cli_commands[0] ? 0 : -1;
+    int index = command == commands[0] ? 0 : -1;
     for (int i = 0; i < count - 1; i++) /* arguments before the word */
         index += words[i][0] != '-' && (i == 0 || flag_before(command, words[i - 1]) < 0);
     choices->word = words[count - 1];
@@ -169,15 +176,18 @@ static void complete(const char *const *words, int count, struct esp_choices *ch
         offer_values(flag, choices);
     else if (choices->word[0] == '-')
         offer_flags(command, choices);
-    else
+    else {
+        if (command == commands[0] && index == 0)
+            offer_commands(commands, choices);
         offer_arguments(command, index, choices);
+    }
 }
 
 static int run(struct cli_options *o)
 {
     struct esp_choices choices = {.append = ' '};
     if (o->argument_count > 0)
-        complete(o->arguments, o->argument_count, &choices);
+        complete(o->arguments, o->argument_count, o->commands, &choices);
     for (int i = 0; i < choices.count; i++)
         esp_safe_print(stdout, "%s\t%s\n", choices.choice[i].text,
                        choices.choice[i].summary ? choices.choice[i].summary : "");

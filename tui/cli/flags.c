@@ -41,3 +41,11 @@ bool cli_is_given(const struct cli_options *o, const char *name)
     const int i = find(name);
     return i >= 0 && o->given[i];
 }
+
+bool cli_takes(const struct cli_command *command, int i)
+{
+    if (cli_flags[i].group == CLI(SETTINGS) &&
+        command->chooses >> esp_value_find(cli_flags[i].info.name) & 1)
+        return false;
+    return (command->flags | CLI(ALL)) & cli_flags[i].group;
+}

@@ -46,7 +46,7 @@ static bool is_model(const char *name)
 
 static int run(int argc, char **argv)
 {
-    struct cli_options options = {0};
+    struct cli_options options;
     const struct cli_command *command = cli_commands[0];
     if (argc > 1 && argv[1][0] != '-') {
         command = find(argv[1]);
@@ -71,6 +71,7 @@ static int run(int argc, char **argv)
         return EXIT_DONE;
     }
     int code = cli_parse(&options, command, argc, argv);
+    options.commands = cli_commands;
     if (code < 0 && command->names_models)
         code = cli_take_models(&options);
     if (code < 0)

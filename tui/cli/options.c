@@ -21,14 +21,6 @@ static const struct cli_options defaults = {
 #include "tui/cli/flags.def"
 };
 
-bool cli_takes(const struct cli_command *command, int i)
-{
-    if (cli_flags[i].group == CLI(SETTINGS) &&
-        command->chooses >> esp_value_find(cli_flags[i].info.name) & 1)
-        return false;
-    return (command->flags | CLI(ALL)) & cli_flags[i].group;
-}
-
 static void print_names(const char *title, enum esp_list list)
 {
     struct esp_item item;
