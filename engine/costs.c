@@ -17,8 +17,9 @@ static const double OPTIMISTIC = 0.03, HOPE = 0.7;
 /* Remaining weight after a sample of another class, and after one of plain decoding; samples
  * from which on the estimate is no longer lowered; samples that the line counts as. */
 static const double LEFT = 0.998, LEFT_PLAIN = 0.9995, TRUSTED = 3, SCATTER = 4;
-/* Maximum weight of a class from a file: the machine may have been busy then. */
-static const double KEPT = 2;
+/* Maximum weight of a class from a file, and what is left of it after a sample of another class:
+ * the machine may have been busy when the file was written. */
+static const double KEPT = 2, LEFT_KEPT = 0.98;
 
 /* Classes: one per number of rows up to 16, then four per octave. */
 static int class_of(int rows)
@@ -184,7 +185,7 @@ static void add(struct esp_cost_curve *curve, int class, double seconds)
     for (int i = 0; i < ESP_COST_CLASSES; i++) {
         struct esp_cost_class *other = &curve->class[i];
         if (i != class)
-            other->weight *= class == 0 ? LEFT_PLAIN : LEFT;
+            other->weight *= !other->fresh ? LEFT_KEPT : class == 0 ? LEFT_PLAIN : LEFT;
     }
     c->fresh = true;
     c->sample[c->next] = seconds;
