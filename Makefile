@@ -83,7 +83,7 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 # Objects of instruction sets may be those of another build.
 ISA_BUILD := $(BUILD)
 ISA_SRC  := $(call sources,kernels/cpu/isa)
-NO_LIB   := engine/example.c $(if $(AMX),,kernels/cpu/amx.c) $(ISA_SRC)
+NO_LIB   := engine/example.c kernels/no_plugin.c $(if $(AMX),,kernels/cpu/amx.c) $(ISA_SRC)
 LIB_OBJ  := $(call obj,$(filter-out $(NO_LIB),$(call sources,kernels engine))) \
             $(foreach isa,$(ISAS),$(patsubst %.c,$(ISA_BUILD)/obj/%.$(isa).o,$(ISA_SRC))) \
             $(foreach isa,$(VNNI) $(AMX),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))

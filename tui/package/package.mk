@@ -36,5 +36,5 @@ static:
 $(BUILD)/cjson/libcjson.a:
 	tui/package/cjson $(@D)
 
-$(BUILD)/espalier-static: $(HEADLESS_OBJ) $(call obj,tui/package/no_plugin.c) $(BUILD)/libespalier.a $(BUILD)/cjson/libcjson.a
+$(BUILD)/espalier-static: $(HEADLESS_OBJ) $(call obj,kernels/no_plugin.c) $(BUILD)/libespalier.a $(BUILD)/cjson/libcjson.a
 	$(call say,LINK,$@)$(LINK) -s -static -o $@ $(filter-out %/libcjson.a,$^) -L$(BUILD)/cjson $(LIB_LIBS)
