@@ -5,12 +5,13 @@
  * other way is the code of the best vectors that are there. With activations of 8 bits, which
  * mixed types have, both read them in the same form.
  */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "engine/model/quantize.h"
 #include "engine/support/paths.h"
 #include "engine/way_times.h"
 #include "kernels/clock.h"
@@ -251,6 +252,33 @@ TEST(times_are_measured_once_and_kept)
     CHECK(use() == 0, "one way, and it was timed");
     leave_home(home);
     close_processor();
+}
+
+/* The built-in draft with quantised weights, as any program opens it. */
+TEST(an_engine_keeps_times)
+{
+    char home[128], draft[PATH_MAX], file[160], err[300] = "", name[64] = "";
+    struct esp_quantize_report report;
+    struct esp_engine *engine;
+    if (!isa_named("tiles"))
+        check_skip();
+    in_fresh_home(home);
+    snprintf(file, sizeof file, "%s/q.gguf", home);
+    CHECK(esp_find_data(draft, sizeof draft, "models", "fairytale-draft") == 0);
+    CHECK(esp_model_quantize(draft, file, "q8_0", false, &report, NULL, NULL, err,
+                             sizeof err) == 0,
+          "%s", err);
+    setenv("ESPALIER_ISA", "tiles", 1);
+    const struct esp_engine_options options = {.target = file, .draft = "", .backend = "cpu"};
+    const int status = esp_engine_open(&engine, &options, err, sizeof err);
+    unsetenv("ESPALIER_ISA");
+    CHECK(status == 0, "%s", err);
+    esp_engine_close(engine);
+    snprintf(file, sizeof file, "%s/espalier", home);
+    CHECK(esp_list_folder(file, ".json", 0, name, sizeof name) == 0 &&
+              strncmp(name, "products-", 9) == 0,
+          "the file is '%s'", name);
+    leave_home(home);
 }
 
 TEST(no_file_of_times_does_harm)
