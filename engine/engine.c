@@ -22,6 +22,7 @@
 #include "engine/model/stored.h"
 #include "engine/model/vocabulary.h"
 #include "engine/support/paths.h"
+#include "engine/way_times.h"
 
 static const char *token_text(char text[64], const struct esp_tokenizer *tokenizer,
                               int32_t token)
@@ -179,10 +180,13 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     if (status == ESP_OK && e->draft)
         status = ops->weights_open(&e->draft_weights, e->backend, &e->draft->desc, o->progress,
                                    o->user, err, errlen);
-    if (status < 0)
+    if (status < 0) {
         close_device(e);
-    else
-        name_device(e);
+        return status;
+    }
+    esp_way_times_use(e->backend,
+                      (struct esp_weights *const[]){e->target_weights, e->draft_weights}, 2);
+    name_device(e);
     return status;
 }
 

@@ -308,6 +308,15 @@ struct esp_kernel_time {
     double bytes; /* weights, keys and values read; 0: unknown */
 };
 
+/* Times of the two ways to compute a product with quantised weights on a processor with a tile
+ * unit: nanoseconds for a block of 32 by 32 weights; 0: not measured. */
+enum { ESP_WAY_SIZES = 13 };
+enum esp_way { ESP_WAY_VECTORS, ESP_WAY_TILES, ESP_WAYS };
+struct esp_way_times {
+    /* (type; activations of 16 bits, of 8; number of rows, ascending; way) */
+    double ns[ESP_DTYPE_COUNT][2][ESP_WAY_SIZES][ESP_WAYS];
+};
+
 /* ------------------------------------------------------------------ the backend */
 
 /* Each of these is the first member of the backend's own struct. */
@@ -374,6 +383,13 @@ struct esp_backend_ops {
      * failure. */
     int (*time_kernels)(struct esp_cache *cache, const struct esp_batch *batch,
                         struct esp_kernel_time *kernel, int most);
+    /* Of products that can be computed in two ways with the same bits. way_key() names the
+     * processor and the code that the times are of, "" where there is one way only.
+     * measure_ways() measures what is not complete in `times` of the types of these weights,
+     * and from then on the backend takes the quicker ways. Returns how many types it
+     * measured. */
+    const char *(*way_key)(const struct esp_backend *backend);
+    int (*measure_ways)(struct esp_weights *weights, struct esp_way_times *times);
 
 #define X(result, name, ...) result (*name)(__VA_ARGS__);
 #include "kernels/model_ops.def"

@@ -6,6 +6,7 @@
 #include "kernels/cpu/cpu.h"
 
 #include "kernels/status.h"
+#include "kernels/version.h"
 
 #if defined ESP_HAVE_avx2 || defined ESP_HAVE_amx
 #include <cpuid.h>
@@ -133,6 +134,21 @@ const struct esp_cpu_isa *esp_cpu_vectors(void)
     return isa;
 }
 
+/* The processor, the instruction set and the version of the code. */
+static void name_ways(struct esp_cpu_backend *cpu)
+{
+    char brand[49] = "";
+#ifdef ESP_HAVE_amx
+    unsigned part[4];
+    for (unsigned i = 0; i < 3; i++)
+        if (__get_cpuid(0x80000002u + i, &part[0], &part[1], &part[2], &part[3]))
+            memcpy(brand + i * sizeof part, part, sizeof part);
+#endif
+    if (cpu->isa->two_ways)
+        snprintf(cpu->way_key, sizeof cpu->way_key, "%s, %s, version %s", brand, cpu->isa->name,
+                 ESP_VERSION);
+}
+
 int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
                  size_t errlen)
 {
@@ -158,6 +174,7 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
     cpu->threads = esp_pool_threads(cpu->pool);
     snprintf(cpu->device, sizeof cpu->device, "%s, %d thread%s", chosen->name, cpu->threads,
              cpu->threads == 1 ? "" : "s");
+    name_ways(cpu);
     *backend = &cpu->base;
     return 0;
 }
@@ -203,6 +220,8 @@ const struct esp_backend_ops esp_backend_cpu = {
     .device = device,
     .failure = failure,
     .set_exact = set_exact,
+    .way_key = esp_cpu_way_key,
+    .measure_ways = esp_cpu_measure_ways,
 #define X(result, name, ...) .name = esp_cpu_##name,
 #include "kernels/model_ops.def"
 #undef X

@@ -23,6 +23,8 @@ struct esp_cpu_backend {
     int threads;           /* of the pool */
     double worth_a_thread; /* multiply-adds of a pass per thread */
     char device[64];
+    char way_key[128]; /* see esp_backend_ops; "" for an instruction set with one way */
+    struct esp_way_times way_times;
     char failure[400]; /* of the last pass that failed, or "" */
 };
 
@@ -49,6 +51,7 @@ struct esp_cpu_weights {
     struct esp_tensor position_embedding; /* a copy, or no data */
     const struct esp_packed *embedding_head;
     bool split, cut, cut_bytes;    /* products need vectors split; as integers; of 8 bits */
+    unsigned block_types;          /* bit t: some matrix has the quantised type t */
     double work_layers, work_head; /* multiply-adds for one row */
     void *memory;
     /* With a memory limit; else NULL. */
@@ -104,6 +107,10 @@ static inline float *esp_cpu_row(const struct esp_rows *rows, int which)
     const struct esp_cpu_rows *r = (const struct esp_cpu_rows *)rows;
     return r->data + (size_t)which * r->stride;
 }
+
+/* Of ways.c; see esp_backend_ops. */
+const char *esp_cpu_way_key(const struct esp_backend *backend);
+int esp_cpu_measure_ways(struct esp_weights *weights, struct esp_way_times *times);
 
 /* Opens a backend with this instruction set (a name below); NULL: the best one. ESP_E_DEVICE if
  * the processor lacks it. threads = 0: one per core; any other number of threads is started,

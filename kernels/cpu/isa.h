@@ -69,6 +69,8 @@ struct esp_matmul {
     const int32_t *y_row;
     int rows;
     bool add;
+    bool tiles; /* of quantised blocks: on the tile unit, where the instruction set has
+                   two_ways; see ways.h. Results are the same bits. */
 };
 
 /* Up to ESP_QUERIES queries that read the same key/value head. Query i sees cache rows
@@ -101,6 +103,7 @@ struct esp_cpu_gradients;
 struct esp_cpu_isa {
     const char *name; /* for users: "AVX-512" */
     bool pairs;       /* wants BF16 matrices packed for tiles */
+    bool two_ways;    /* matmul_blocks() heeds esp_matmul.tiles */
 
     /* Splits columns begin..end-1 of vector `row` for products. NULL: products take whole
      * vectors. */

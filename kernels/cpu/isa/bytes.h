@@ -140,6 +140,17 @@ V16_VALUE struct b64 b64_flip_signs(struct b64 x)
     return EACH_WITH(b64, XOR, x, MM(set1_epi8)((char)0x80));
 }
 
+V16_VALUE REG less(REG v, int offset)
+{
+    return MM(sub_epi8)(v, MM(set1_epi8)((char)offset));
+}
+
+/* Signed bytes. */
+V16_VALUE struct b64 b64_less(struct b64 x, int offset)
+{
+    return EACH_WITH(b64, less, x, offset);
+}
+
 V16_VALUE REG look_up(REG places, REG table)
 {
     return MM(shuffle_epi8)(table, places);

@@ -19,6 +19,7 @@ const struct esp_cpu_isa OWN(cpu_isa) = {
     .name = NAME,
 #ifdef ESP_AMX
     .pairs = true,
+    .two_ways = true,
     .split = OWN(split),
 #endif
 #define X(place, result, name, ...) .name = place(name),
