@@ -41,13 +41,15 @@ DOT        := $(shell $(PKG_CONFIG) --exists $(DOT_PKGS) && echo $(BUILD)/espali
 
 # ---------------------------------------------------------------- sources
 
-# kernels/cpu/isa/*.c is compiled once per instruction set; which one runs is decided at start. VNNI has only
-# the products of quantised blocks for itself, and AVX-512's functions for the rest; AMX has those, and amx.c.
+# kernels/cpu/isa/*.c is compiled once per instruction set; which one runs is decided at start. VNNI and AVX-VNNI have
+# only the products of quantised blocks for themselves, and AVX-512's or AVX2's functions for the rest; AMX has VNNI's
+# products, and amx.c. EMULATED: AVX-VNNI where a processor lacks it, for tests.
 X86      := $(filter x86_64-% amd64-%,$(MACHINE))
 ifneq ($(X86),)
 ISAS := generic avx2 avx512
-VNNI := vnni
-AMX  := amx
+VNNI := vnni avxvnni
+AMX  := $(if $(DARWIN),,amx)
+EMULATED := dpbusd
 else
 ISAS := generic
 VNNI :=
@@ -62,6 +64,7 @@ ISA_FLAGS_vnni     = $(ISA_FLAGS_avx512) -mavx512vnni -DESP_VNNI -DESP_BASE=avx5
 ISA_FLAGS_amx      = $(ISA_FLAGS_vnni) -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-int8 -DESP_AMX
 # The tile unit's instructions in C, for the tests: few processors have that unit.
 ISA_FLAGS_tiles    = $(ISA_FLAGS_avx2) -DESP_AMX -DESP_BASE=avx2 -include tests/emu/tiles.h
+EMULATED :=
 
 # What is installed with the library, for programs of others.
 PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists.h espalier_settings.h espalier_stats.h \
@@ -69,9 +72,21 @@ PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists
                       perplexity.h tree_measure.h) \
                   $(addprefix engine/model/,inflate.h preset.h quantize.h) \
                   $(addprefix engine/train/,train_draft.h train_selector.h) \
+ISA_FLAGS_avxvnni  = $(ISA_FLAGS_avx2) -mavxvnni -DESP_VNNI -DESP_BASE=avx2
                   engine/support/statistics.h $(addprefix kernels/,clock.h status.h streamed.h version.h)
 # What tui/, viz/ and sessions/ include besides. They include no other header of engine/ and kernels/; the shared
 # library exports what these and the installed ones declare.
+# AVX-VNNI's instruction by AVX2's; EVEX=1: in the coding of AVX-512, which is as fast.
+ISA_FLAGS_dpbusd   = $(ISA_FLAGS_avx2) -DESP_VNNI -DESP_BASE=avx2 -include tests/emu/dpbusd.h $(if $(EVEX),-DESP_EVEX)
+
+# Shared libraries: how they are made and named, where programs look for them. $(1): a name, $(2): its folder on macOS.
+LIB_SO      := libespalier.$(if $(DARWIN),dylib,so)
+LIB_SO_NAME := $(if $(DARWIN),libespalier.0.dylib,libespalier.so.0)
+ORIGIN      := $(if $(DARWIN),@loader_path,$$ORIGIN)
+AS_NEEDED    = $(if $(DARWIN),-Wl$(comma)-dead_strip_dylibs,-Wl$(comma)--as-needed)
+shared       = $(if $(DARWIN),-dynamiclib -install_name $(2)$(1),-shared -Wl$(comma)-soname$(comma)$(1))
+LIB_SO_FLAGS = $(call shared,$(LIB_SO_NAME),$(LIBDIR)/) \
+               $(if $(DARWIN),-Wl$(comma)-exported_symbols_list$(comma)$(BUILD)/libespalier.exports,-Wl$(comma)--version-script=$(BUILD)/libespalier.map)
 SHARED_HEADERS := $(addprefix engine/support/,suggestion.h hash.h int_map.h open_file.h part_file.h paths.h \
                       utf8_stream.h write_file.h) \
                   engine/text_token.h
@@ -188,13 +203,14 @@ $(ISA_BUILD)/obj/%.$(1).o: %.c
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$<:$(1))$$(CC) $$(ALL_CFLAGS) $$(KERNEL_OPT) $$(ISA_FLAGS_$(1)) -DESP_ISA=$(1) -c -o $$@ $$<
 endef
-$(foreach isa,$(ISAS) $(VNNI) $(AMX),$(eval $(call isa_rule,$(isa))))
+$(foreach isa,$(ISAS) $(VNNI) $(AMX) $(EMULATED),$(eval $(call isa_rule,$(isa))))
 
 $(sort $(BUILD)/obj/kernels/cpu/%.o $(ISA_BUILD)/obj/kernels/cpu/%.o): DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa))
 $(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_amx) -DESP_ISA=amx
-# For the tests: amx.c and its products over emulated tiles, and a cpu.c that offers them.
-TILES_OBJ := $(foreach isa,$(AMX),$(addprefix $(BUILD)/tests/obj/kernels/cpu/,amx.o isa/blocks.o isa/table.o cpu.o))
-$(BUILD)/tests/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa)) -DESP_HAVE_tiles
+# For the tests: amx.c and its products over emulated tiles, AVX-VNNI's emulated, and a cpu.c that offers them.
+EMULATED_OBJ := $(foreach isa,$(AMX),$(addprefix $(BUILD)/tests/obj/kernels/cpu/,amx.o isa/blocks.o isa/table.o cpu.o)) \
+                $(foreach isa,$(EMULATED),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
+$(BUILD)/tests/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX) $(EMULATED),-DESP_HAVE_$(isa)) -DESP_HAVE_tiles
 $(BUILD)/tests/obj/kernels/cpu/amx.o $(BUILD)/tests/obj/kernels/cpu/isa/%.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_tiles) -DESP_ISA=tiles
 $(BUILD)/tests/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -250,7 +266,7 @@ $(BUILD)/espalier-dot: $(DOT_OBJ) $(BUILD)/libespalier.a
 
 # Test programs are linked with everything but tui/cli, so that they can look inside. It is one shared
 # library: a hundred programs with all of it in each took longer to link than to compile.
-$(BUILD)/tests/everything.so: $(TEST_OBJ) $(TILES_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(filter-out $(if $(AMX),%/kernels/cpu/cpu.o),$(LIB_OBJ))
+$(BUILD)/tests/everything.so: $(TEST_OBJ) $(EMULATED_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(filter-out $(if $(AMX),%/kernels/cpu/cpu.o),$(LIB_OBJ))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(LINK) -shared -Wl,-soname,everything.so -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
 
@@ -263,7 +279,7 @@ BENCHES = $(addprefix $(BUILD)/tests/,cuda/bench cuda/shapes cpu/bench cpu/atten
 
 $(BENCHES): $(BUILD)/tests/%: tests/%.c $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/libespalier.a $(LIB_LIBS)
+	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(filter %.o,$^) $(BUILD)/libespalier.a $(LIB_LIBS)
 
 $(BUILD)/example: engine/example.c $(BUILD)/libespalier.a
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) -Iengine -MF $@.d -o $@ $< $(BUILD)/libespalier.a $(LIB_LIBS)
@@ -275,6 +291,8 @@ print-public-headers:
 
 print-shared-headers:
 	@printf '%s\n' $(SHARED_HEADERS)
+# The speed of emulated sets, too: what they replace in the library comes first.
+$(BUILD)/tests/cpu/bench: $(EMULATED_OBJ)
 
 # Pages that list what tables hold are printed by the program; tests hold the two together. So is the picture of
 # the README, a screen as it really was (needs python3).

@@ -35,6 +35,14 @@ static bool has_avx2(void)
 #ifdef ESP_HAVE_avx512
 static bool has_avx512(void)
 {
+#ifdef ESP_HAVE_avxvnni
+static bool has_avxvnni(void)
+{
+    unsigned a, b, c, d;
+    return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+}
+#endif
+
     return has_avx2() && __builtin_cpu_supports("avx512f") &&
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vl");
@@ -87,9 +95,15 @@ static const struct {
 #ifdef ESP_HAVE_avx2
     {"avx2", &esp_cpu_isa_avx2, has_avx2, false},
 #endif
+#ifdef ESP_HAVE_avxvnni
+    {"avxvnni", &esp_cpu_isa_avxvnni, has_avxvnni, false},
+#endif
     {"generic", &esp_cpu_isa_generic, has_c, false},
 #ifdef ESP_HAVE_tiles
     {"tiles", &esp_cpu_isa_tiles, has_avx2, true},
+#endif
+#ifdef ESP_HAVE_dpbusd
+    {"dpbusd", &esp_cpu_isa_dpbusd, has_avx2, true},
 #endif
 };
 
