@@ -13,6 +13,7 @@ VERSION := $(shell sed -n 's/^.define ESP_VERSION "\(.*\)"/\1/p' kernels/version
 CC      ?= cc
 PKG_CONFIG ?= pkg-config
 MACHINE := $(shell $(CC) -dumpmachine)
+DARWIN  := $(findstring darwin,$(MACHINE))
 OBJCOPY ?= $(shell $(CC) -print-prog-name=objcopy)
 ifeq ($(origin AR),default)
 AR      := $(shell $(CC) -print-prog-name=ar)
@@ -89,7 +90,7 @@ LIB_SO_FLAGS = $(call shared,$(LIB_SO_NAME),$(LIBDIR)/) \
                $(if $(DARWIN),-Wl$(comma)-exported_symbols_list$(comma)$(BUILD)/libespalier.exports,-Wl$(comma)--version-script=$(BUILD)/libespalier.map)
 SHARED_HEADERS := $(addprefix engine/support/,suggestion.h hash.h int_map.h open_file.h part_file.h paths.h \
                       utf8_stream.h write_file.h) \
-                  engine/text_token.h
+                  engine/text_token.h kernels/system.h
 
 # Every .c file of a folder and of the folders below it.
 sources = $(shell find $(1) -name '*.c' | LC_ALL=C sort)
@@ -98,7 +99,8 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 # Objects of instruction sets may be those of another build.
 ISA_BUILD := $(BUILD)
 ISA_SRC  := $(call sources,kernels/cpu/isa)
-NO_LIB   := engine/example.c $(if $(AMX),,kernels/cpu/amx.c) $(ISA_SRC)
+NO_LIB   := engine/example.c $(if $(AMX),,kernels/cpu/amx.c) $(ISA_SRC) \
+            kernels/system_$(if $(DARWIN),linux,darwin).c
 LIB_OBJ  := $(call obj,$(filter-out $(NO_LIB),$(call sources,kernels engine))) \
             $(foreach isa,$(ISAS),$(patsubst %.c,$(ISA_BUILD)/obj/%.$(isa).o,$(ISA_SRC))) \
             $(foreach isa,$(VNNI) $(AMX),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))

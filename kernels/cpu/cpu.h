@@ -106,8 +106,8 @@ static inline float *esp_cpu_row(const struct esp_rows *rows, int which)
 }
 
 /* Opens a backend with this instruction set (a name below); NULL: the best one. ESP_E_DEVICE if
- * the processor lacks it. threads = 0: one per core; any other number of threads is started,
- * however few cores there are. (esp_backend_cpu.open() takes the instruction set from the
+ * the processor lacks it. threads = 0: one per performance core; any other number of threads is
+ * started, however few cores there are. (esp_backend_cpu.open() takes the instruction set from the
  * environment: ESPALIER_ISA.) */
 int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
                  size_t errlen);
@@ -134,14 +134,6 @@ static inline void esp_cpu_share(int total, int part, int parts, int *begin, int
 {
     *begin = (int)((int64_t)total * part / parts);
     *end = (int)((int64_t)total * (part + 1) / parts);
-}
-
-/* Number of parts of a step with `units` equal pieces for `threads` threads: two per thread, so
- * that threads that finish early take some from others. */
-static inline int esp_cpu_parts(int units, int threads)
-{
-    int most = threads > 1 ? 2 * threads : 1;
-    return units < most ? units : most;
 }
 
 /* Packs rows 32 panel.. of a matrix from `rows`, in stored form, consecutive. w->data has room
