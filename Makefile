@@ -30,6 +30,15 @@ ALL_CFLAGS = $(STRICT) $(WARN) $(INCLUDE) $(CFLAGS) $(EXTRA) $(DEFS) -MMD -MP
 
 LIB_PKGS := libcjson libpcre2-8 libutf8proc
 TUI_PKGS := ncursesw readline
+# macOS: Homebrew has the libraries. It keeps two of them apart, because the system has others of these names.
+ifneq ($(DARWIN),)
+BREW    := make coreutils pkg-config cjson pcre2 utf8proc ncurses readline graphviz
+INSTALL ?= ginstall
+export PKG_CONFIG_PATH := $(subst $() ,:,$(foreach p,ncurses readline,$(shell brew --prefix $(p) 2>/dev/null)/lib/pkgconfig) $(PKG_CONFIG_PATH))
+ifeq ($(filter clean help,$(MAKECMDGOALS))$(shell $(PKG_CONFIG) --exists $(LIB_PKGS) $(TUI_PKGS) && echo here),)
+$(error espalier: libraries are missing; run `brew install $(BREW)`, then `gmake`)
+endif
+endif
 LIB_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(LIB_PKGS))
 LIB_LIBS   = $(shell $(PKG_CONFIG) --libs $(LIB_PKGS)) -lm -lpthread -ldl
 TUI_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(TUI_PKGS))
@@ -55,6 +64,7 @@ else
 ISAS := generic
 VNNI :=
 AMX  :=
+EMULATED :=
 endif
 ISA_FLAGS_generic :=
 # Where the values of variables lie is written down for a debugger in half of the time that -O3 takes: -g1 does not.
@@ -62,21 +72,10 @@ KERNEL_OPT        := -O3 -g1
 ISA_FLAGS_avx2    := -mavx2 -mfma -mf16c
 ISA_FLAGS_avx512  := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
 ISA_FLAGS_vnni     = $(ISA_FLAGS_avx512) -mavx512vnni -DESP_VNNI -DESP_BASE=avx512
+ISA_FLAGS_avxvnni  = $(ISA_FLAGS_avx2) -mavxvnni -DESP_VNNI -DESP_BASE=avx2
 ISA_FLAGS_amx      = $(ISA_FLAGS_vnni) -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-int8 -DESP_AMX
 # The tile unit's instructions in C, for the tests: few processors have that unit.
 ISA_FLAGS_tiles    = $(ISA_FLAGS_avx2) -DESP_AMX -DESP_BASE=avx2 -include tests/emu/tiles.h
-EMULATED :=
-
-# What is installed with the library, for programs of others.
-PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists.h espalier_settings.h espalier_stats.h \
-                      espalier_options.h espalier_value.h espalier_chat.h compare.h find_models.h lossless.h pace.h \
-                      perplexity.h tree_measure.h) \
-                  $(addprefix engine/model/,inflate.h preset.h quantize.h) \
-                  $(addprefix engine/train/,train_draft.h train_selector.h) \
-ISA_FLAGS_avxvnni  = $(ISA_FLAGS_avx2) -mavxvnni -DESP_VNNI -DESP_BASE=avx2
-                  engine/support/statistics.h $(addprefix kernels/,clock.h status.h streamed.h version.h)
-# What tui/, viz/ and sessions/ include besides. They include no other header of engine/ and kernels/; the shared
-# library exports what these and the installed ones declare.
 # AVX-VNNI's instruction by AVX2's; EVEX=1: in the coding of AVX-512, which is as fast.
 ISA_FLAGS_dpbusd   = $(ISA_FLAGS_avx2) -DESP_VNNI -DESP_BASE=avx2 -include tests/emu/dpbusd.h $(if $(EVEX),-DESP_EVEX)
 
@@ -88,6 +87,16 @@ AS_NEEDED    = $(if $(DARWIN),-Wl$(comma)-dead_strip_dylibs,-Wl$(comma)--as-need
 shared       = $(if $(DARWIN),-dynamiclib -install_name $(2)$(1),-shared -Wl$(comma)-soname$(comma)$(1))
 LIB_SO_FLAGS = $(call shared,$(LIB_SO_NAME),$(LIBDIR)/) \
                $(if $(DARWIN),-Wl$(comma)-exported_symbols_list$(comma)$(BUILD)/libespalier.exports,-Wl$(comma)--version-script=$(BUILD)/libespalier.map)
+
+# What is installed with the library, for programs of others.
+PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists.h espalier_settings.h espalier_stats.h \
+                      espalier_options.h espalier_value.h espalier_chat.h compare.h find_models.h lossless.h pace.h \
+                      perplexity.h tree_measure.h) \
+                  $(addprefix engine/model/,inflate.h preset.h quantize.h) \
+                  $(addprefix engine/train/,train_draft.h train_selector.h) \
+                  engine/support/statistics.h $(addprefix kernels/,clock.h status.h streamed.h version.h)
+# What tui/, viz/ and sessions/ include besides. They include no other header of engine/ and kernels/; the shared
+# library exports what these and the installed ones declare.
 SHARED_HEADERS := $(addprefix engine/support/,suggestion.h hash.h int_map.h open_file.h part_file.h paths.h \
                       utf8_stream.h write_file.h) \
                   engine/text_token.h kernels/system.h
@@ -161,7 +170,7 @@ say      = $(eval DONE += x)@printf '[%3d%s] %-4s %s\n' $(words $(DONE)) '$(of_a
 Q       := @
 endif
 
-all: $(BUILD)/espalier $(BUILD)/libespalier.a $(BUILD)/libespalier.so cuda $(DOT)
+all: $(BUILD)/espalier $(BUILD)/libespalier.a $(BUILD)/$(LIB_SO) cuda $(DOT)
 
 help:
 	@echo 'make              build $(BUILD)/espalier and libespalier'
@@ -246,9 +255,12 @@ $(BUILD)/libespalier.map: $(PUBLIC_HEADERS) $(SHARED_HEADERS)
 	@{ echo '{ global:'; cat $^ | grep -v -e typedef -e 'static inline' -e '^    [a-z]' | grep -o '\<esp_[a-z0-9_]*(' | \
 	    sort -u | tr '(' ';'; echo 'local: *; };'; } >$@
 
-$(BUILD)/libespalier.so: $(LIB_OBJ) $(BUILD)/libespalier.map
-	$(call say,LINK,$@)$(LINK) -shared -Wl,-soname,libespalier.so.0 \
-	    -Wl,--version-script=$(BUILD)/libespalier.map -o $@ $(LIB_OBJ) $(LIB_LIBS)
+# The same list for the linker of macOS.
+$(BUILD)/libespalier.exports: $(BUILD)/libespalier.map
+	@sed -n 's/^\(esp_.*\);/_\1/p' $< >$@
+
+$(BUILD)/$(LIB_SO): $(LIB_OBJ) $(BUILD)/libespalier.$(if $(DARWIN),exports,map)
+	$(call say,LINK,$@)$(LINK) $(LIB_SO_FLAGS) -o $@ $(LIB_OBJ) $(LIB_LIBS)
 
 PROGRAM_OBJ := $(VIEW_OBJ) $(CLI_OBJ) $(APP_OBJ)
 
@@ -257,11 +269,11 @@ $(BUILD)/espalier: $(PROGRAM_OBJ) $(BUILD)/libespalier.a
 
 # The same program with the shared library: that it can be linked shows that it needs no more than that
 # exports.
-$(BUILD)/shared/espalier: $(PROGRAM_OBJ) $(BUILD)/libespalier.so
+$(BUILD)/shared/espalier: $(PROGRAM_OBJ) $(BUILD)/$(LIB_SO)
 	@mkdir -p $(@D)
-	@ln -sf libespalier.so $(BUILD)/libespalier.so.0
+	@ln -sf $(LIB_SO) $(BUILD)/$(LIB_SO_NAME)
 	$(call say,LINK,$@)$(LINK) -rdynamic -o $@ $(PROGRAM_OBJ) -L$(BUILD) -lespalier \
-	    -Wl,-rpath,'$$ORIGIN/..' $(TUI_LIBS) $(LIB_LIBS)
+	    -Wl,-rpath,'$(ORIGIN)/..' $(TUI_LIBS) $(LIB_LIBS)
 
 $(BUILD)/espalier-dot: $(DOT_OBJ) $(BUILD)/libespalier.a
 	$(call say,LINK,$@)$(LINK) -o $@ $^ $(DOT_LIBS) $(LIB_LIBS)
@@ -270,15 +282,17 @@ $(BUILD)/espalier-dot: $(DOT_OBJ) $(BUILD)/libespalier.a
 # library: a hundred programs with all of it in each took longer to link than to compile.
 $(BUILD)/tests/everything.so: $(TEST_OBJ) $(EMULATED_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(filter-out $(if $(AMX),%/kernels/cpu/cpu.o),$(LIB_OBJ))
 	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(LINK) -shared -Wl,-soname,everything.so -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
+	$(call say,LINK,$@)$(LINK) $(call shared,everything.so,@rpath/) -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/tests/everything.so
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/tests/everything.so \
-	    -Wl,-rpath,'$$ORIGIN/..:$(abspath $(BUILD)/tests)' -Wl,--as-needed $(TUI_LIBS) $(LIB_LIBS)
+	    -Wl,-rpath,'$(ORIGIN)/..' -Wl,-rpath,'$(abspath $(BUILD)/tests)' $(AS_NEEDED) $(TUI_LIBS) $(LIB_LIBS)
 
 BENCHES = $(addprefix $(BUILD)/tests/,cuda/bench cuda/shapes cpu/bench cpu/attention)
 
+# The speed of emulated sets, too: what they replace in the library comes first.
+$(BUILD)/tests/cpu/bench: $(EMULATED_OBJ)
 $(BENCHES): $(BUILD)/tests/%: tests/%.c $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(filter %.o,$^) $(BUILD)/libespalier.a $(LIB_LIBS)
@@ -293,8 +307,6 @@ print-public-headers:
 
 print-shared-headers:
 	@printf '%s\n' $(SHARED_HEADERS)
-# The speed of emulated sets, too: what they replace in the library comes first.
-$(BUILD)/tests/cpu/bench: $(EMULATED_OBJ)
 
 # Pages that list what tables hold are printed by the program; tests hold the two together. So is the picture of
 # the README, a screen as it really was (needs python3).
@@ -660,7 +672,7 @@ $(FUZZ_BIN): $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(FUZZ_MAIN) $(BUILD)/fuzz-pa
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) $(FUZZ_FLAGS) -MF $@.d $(FUZZ_LINK) -rdynamic -o $@ $< $(FUZZ_MAIN) \
 	    $(BUILD)/fuzz-parts.a $(BUILD)/libespalier.a \
-	    -Wl,--as-needed $(TUI_LIBS) $(if $(DOT),$(DOT_LIBS)) $(LIB_LIBS)
+	    $(AS_NEEDED) $(TUI_LIBS) $(if $(DOT),$(DOT_LIBS)) $(LIB_LIBS)
 
 fuzz-tests: $(FUZZ_BIN)
 
@@ -701,8 +713,8 @@ install: all
 	    $(INSTALL) -D -m 644 $$header $(DESTDIR)$(PREFIX)/include/espalier/$$header || exit 1; \
 	done
 	$(INSTALL) -m 644 $(BUILD)/libespalier.a $(DESTDIR)$(LIBDIR)
-	$(INSTALL) -m 755 $(BUILD)/libespalier.so $(DESTDIR)$(LIBDIR)/libespalier.so.0
-	ln -sf libespalier.so.0 $(DESTDIR)$(LIBDIR)/libespalier.so
+	$(INSTALL) -m 755 $(BUILD)/$(LIB_SO) $(DESTDIR)$(LIBDIR)/$(LIB_SO_NAME)
+	ln -sf $(LIB_SO_NAME) $(DESTDIR)$(LIBDIR)/$(LIB_SO)
 	$(if $(CUDA_PLUGINS),$(INSTALL) -m 755 $(CUDA_PLUGINS) $(DESTDIR)$(LIBDIR))
 	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'Name: espalier' \
 	    'Description: tree-based speculative decoding of language models' 'Version: $(VERSION)' \
