@@ -15,6 +15,7 @@
 #include "kernels/backends.h"
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
+#include "kernels/system.h"
 #include "engine/memory_plan.h"
 #include "engine/model/draft_head.h"
 #include "engine/model/inflate.h"
@@ -283,7 +284,7 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
     struct esp_engine *e = calloc(1, sizeof *e);
     if (!e)
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the engine");
-    e->process_bytes = esp_process_bytes();
+    e->process_bytes = esp_resident_bytes();
     e->max_nodes = o->max_nodes ? o->max_nodes : 256;
     int status = open_models(e, o, err, errlen);
     if (status == ESP_OK)

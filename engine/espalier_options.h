@@ -45,7 +45,7 @@ extern "C" {
  * width, layers: as esp_model_inflate() does, in memory: the target says the same. */
 #define ESP_ENGINE_VALUES(X)                                                                   \
     X(DEVICE, whole, threads, "threads", 1, 1024, 0, "auto|NUMBER",                            \
-      "processor threads; auto: one per core, which is also the most")                         \
+      "processor threads; auto: one per performance core; at most one per core")               \
     X(MEMORY, size, memory, "memory", 0, 0, 0, "SIZE",                                         \
       "limit memory (600M, 2G): layers that do not fit are read from disk on every pass; 0: "  \
       "no limit")                                                                              \

@@ -7,10 +7,10 @@
 #include "engine/memory_plan.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 #include "engine/kv_cache.h"
 #include "kernels/status.h"
+#include "kernels/system.h"
 
 enum { LEAST_CONTEXT = 64 };
 
@@ -161,17 +161,6 @@ static size_t draft_need(const struct esp_engine *e)
     return e->draft->bytes + (embedding < SMALL_EMBEDDING ? embedding : 0);
 }
 
-size_t esp_process_bytes(void)
-{
-    size_t pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file && fscanf(file, "%*s %zu", &pages) != 1)
-        pages = 0;
-    if (file)
-        fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 int esp_memory_set_limit(struct esp_engine *e, size_t bytes, char *err, size_t errlen)
 {
     const struct esp_backend_ops *ops = e->backend->ops;
@@ -184,7 +173,7 @@ int esp_memory_set_limit(struct esp_engine *e, size_t bytes, char *err, size_t e
                         "is --gpu-memory",
                         ops->name);
     limit->bytes = bytes;
-    const size_t now = esp_process_bytes();
+    const size_t now = esp_resident_bytes();
     limit->others = PROGRAM + (now > e->process_bytes ? now - e->process_bytes : 0) +
                     draft_need(e) + session_need(e, e->context, e->max_nodes);
     return ESP_OK;

@@ -21,6 +21,7 @@
 
 #include "kernels/cuda/plugin.h"
 #include "kernels/status.h"
+#include "kernels/system.h"
 
 /* The one that needs the newest driver first. */
 static const char *const names[] = {"libespalier-cuda.so", "libespalier-cuda12.so"};
@@ -41,9 +42,7 @@ static void find_plugin(const char *name, char *path, size_t size)
 {
     char program[PATH_MAX];
     Dl_info self;
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[n > 0 ? n : 0] = '\0';
-    if (n > 0 &&
+    if (esp_program_path(program, sizeof program) &&
         (beside(program, "", name, path, size) || beside(program, "/../lib", name, path, size)))
         return;
     if (dladdr((const void *)&esp_backend_cuda, &self) && self.dli_fname &&

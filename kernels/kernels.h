@@ -347,7 +347,7 @@ struct esp_backend_ops {
     bool gives_states; /* passes can return hidden states (esp_batch.states) */
     bool windows;      /* passes can see a window of the text (esp_batch.window) */
 
-    /* threads = 0: one per core. Fails with ESP_E_UNSUPPORTED if there is no such device here,
+    /* threads = 0: one per performance core. Fails with ESP_E_UNSUPPORTED if there is no such device here,
      * ESP_E_DEVICE if there is but it does not work. */
     int (*open)(struct esp_backend **backend, int threads, char *err, size_t errlen);
     /* The same on one of several devices, numbered from 0; open() takes device 0.

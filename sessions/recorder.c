@@ -25,6 +25,7 @@
 
 #include "kernels/clock.h"
 #include "kernels/status.h"
+#include "kernels/system.h"
 #include "sessions/event_json.h"
 
 enum { PATIENCE_MS = 1000, PRIVATE = 0600 /* a mode, minus the umask */ };
@@ -97,7 +98,6 @@ void esp_recording_describe(struct esp_recording_header *h, const struct esp_eng
 /* As write(), but its signals do not reach the program. */
 static ssize_t write_quietly(struct esp_recorder *r, const char *bytes, size_t length)
 {
-    const struct timespec now = {.tv_sec = 0};
     sigset_t ours, before, pending;
     sigemptyset(&ours);
     sigaddset(&ours, SIGPIPE);
@@ -108,8 +108,7 @@ static ssize_t write_quietly(struct esp_recorder *r, const char *bytes, size_t l
     ssize_t n = r->write(r->fd, bytes, length);
     int error = errno;
     if (n < 0 && (error == EPIPE || error == EFBIG) && !was_pending)
-        while (sigtimedwait(&ours, NULL, &now) > 0)
-            continue;
+        esp_take_signals(&ours);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = error;
     return n;

@@ -16,8 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -26,6 +24,7 @@
 
 #include "kernels/clock.h"
 #include "kernels/status.h"
+#include "kernels/system.h"
 #include "engine/support/write_file.h"
 
 enum {
@@ -62,9 +61,8 @@ static void find(char path[PATH_MAX])
         snprintf(path, PATH_MAX, "%s", named);
         return;
     }
-    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - sizeof helper_name - 1);
-    path[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(path, '/');
+    char *slash =
+        esp_program_path(path, PATH_MAX - sizeof helper_name) ? strrchr(path, '/') : NULL;
     if (slash)
         strcpy(slash + 1, helper_name);
     if (!slash || access(path, X_OK) != 0)
@@ -75,9 +73,9 @@ static int prepare(struct dot_process *h, const char *line, size_t length, char 
                    size_t errlen)
 {
     find(h->path);
-    h->input = memfd_create("espalier tree", MFD_CLOEXEC);
-    h->output = memfd_create("espalier picture", MFD_CLOEXEC);
-    if (h->input < 0 || h->output < 0 || pipe2(h->messages, O_CLOEXEC) < 0 ||
+    h->input = esp_unnamed_file("espalier tree");
+    h->output = esp_unnamed_file("espalier picture");
+    if (h->input < 0 || h->output < 0 || esp_pipe(h->messages, true) < 0 ||
         !esp_write_all(h->input, line, length) || lseek(h->input, 0, SEEK_SET) < 0)
         return esp_fail(err, errlen, ESP_E_MEMORY, "%s cannot be started: %s", helper_name,
                         strerror(errno));
@@ -97,7 +95,7 @@ _Noreturn static void become(const struct dot_process *h)
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
     signal(SIGXFSZ, SIG_DFL);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the helper does not outlive its parent */
+    esp_end_with_parent();
     limit(RLIMIT_CPU, (rlim_t)h->seconds);
     limit(RLIMIT_AS, MEMORY);
     limit(RLIMIT_FSIZE, OUTPUT);

@@ -25,6 +25,7 @@
 #include "engine/model/tokenizer.h"
 #include "engine/support/write_file.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/system.h"
 #include "kernels/model_desc.h"
 
 enum { CHUNK = 8 << 20 /* bytes written at once */, MOST_FUSED = 3, PARTS = 64 };
@@ -520,7 +521,7 @@ int esp_model_quantize(const char *from, const char *to, const char *type, bool 
         return status;
     q.architecture = esp_architecture_named(q.model->architecture);
     report->ignored_window = ignored_window(&q);
-    q.pool = esp_pool_open(esp_pool_cores());
+    q.pool = esp_pool_open(esp_cores_all(), esp_cores_best() < esp_cores_all());
     status = q.pool ? write_file(&q, to, over)
                     : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for threads");
     esp_pool_close(q.pool);

@@ -9,6 +9,7 @@
 
 #include "engine/model/json.h"
 #include "kernels/status.h"
+#include "kernels/system.h"
 
 /* ------------------------------------------------------------------ filling */
 

@@ -1,12 +1,12 @@
 /* hash.c - see hash.h. */
 #include "engine/support/hash.h"
 
-#include <endian.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "kernels/system.h"
 
 static struct esp_hash_key process_key;
 static pthread_once_t drawn = PTHREAD_ONCE_INIT;
@@ -16,7 +16,7 @@ static pthread_once_t drawn = PTHREAD_ONCE_INIT;
 static void draw_key(void)
 {
     struct timespec now;
-    if (getrandom(&process_key, sizeof process_key, GRND_NONBLOCK) == sizeof process_key)
+    if (esp_random_bytes(&process_key, sizeof process_key))
         return;
     clock_gettime(CLOCK_REALTIME, &now);
     process_key.word[0] = (uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec;
@@ -35,7 +35,10 @@ static uint64_t word_of(const unsigned char *bytes, size_t length)
     uint64_t word = 0;
     if (length > 0)
         memcpy(&word, bytes, length);
-    return le64toh(word);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    return word;
 }
 
 uint64_t esp_hash(struct esp_hash_key key, const void *data, size_t length)

@@ -19,6 +19,7 @@
 #include "engine/support/hash.h"
 #include "engine/support/open_file.h"
 #include "engine/support/write_file.h"
+#include "kernels/system.h"
 
 #ifndef ESP_DATA_DIR
 #define ESP_DATA_DIR "/usr/local/share/espalier"
@@ -65,12 +66,14 @@ static bool found_above(char *path, size_t size, const char *file, const char *k
 int esp_find_data(char *path, size_t size, const char *kind, const char *name)
 {
     Dl_info library;
+    char program[PATH_MAX];
     const char *folder = getenv("ESPALIER_DATA");
     if (strchr(name, '/') || *name == '.')
         return ESP_E_FILE;
     if (folder && *folder && found(path, size, folder, "", kind, name))
         return 0;
-    if (found_above(path, size, "/proc/self/exe", kind, name))
+    if (esp_program_path(program, sizeof program) &&
+        found_above(path, size, program, kind, name))
         return 0;
     /* dladdr() finds the file that holds this function. ISO C has no conversion of a function
      * pointer to void *, so its bytes are copied. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "kernels/status.h"
+#include "kernels/system.h"
 #include "engine/espalier.h"
 #include "engine/support/part_file.h"
 
@@ -71,7 +72,7 @@ static bool take_name(const char *from, const char *path, bool over)
 {
     if (over)
         return rename(from, path) == 0;
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+    if (esp_rename_to_new(from, path))
         return true;
     if (errno != EINVAL && errno != ENOSYS)
         return false;

@@ -95,7 +95,7 @@ static void share_part(void *arg, int part, int thread)
 void esp_workers_share(struct esp_workers *w, int count,
                        void (*run)(void *arg, int begin, int end, float *scratch), void *arg)
 {
-    struct sharing s = {w, count, esp_cpu_parts(count, w->threads), run, NULL, arg};
+    struct sharing s = {w, count, esp_pool_parts(w->pool, count, w->threads), run, NULL, arg};
     if (count > 0)
         esp_pool_run(w->pool, s.parts, share_part, &s);
 }

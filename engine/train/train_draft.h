@@ -49,7 +49,7 @@ struct esp_train_options {
     int epochs;     /* 0: 1 */
     double rate;    /* the largest learning rate; 0: 3e-4 */
     uint64_t seed;
-    int threads;               /* 0: one per core */
+    int threads;               /* 0: one per performance core */
     bool resume;               /* continue from OUTPUT/checkpoint */
     bool force;                /* overwrite a model in OUTPUT */
     double checkpoint_seconds; /* between two checkpoints; 0: after every step */

@@ -6,6 +6,7 @@
  */
 #include "kernels/batch.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/system.h"
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 
@@ -143,7 +144,7 @@ void esp_cpu_cache_close(struct esp_cache *cache)
 /* An upper bound: counts buffers for activations in every form. */
 size_t esp_cpu_cache_need(const struct esp_model_desc *desc, int rows, int max_batch)
 {
-    struct esp_cpu_backend cpu = {.threads = esp_pool_cores()};
+    struct esp_cpu_backend cpu = {.threads = esp_cores_all()};
     struct esp_cpu_weights w = {.base = {&cpu.base, desc, 0}, .split = true, .cut = true};
     struct esp_cpu_cache c = {.rows = 0};
     struct buffer list[BUFFERS];

@@ -6,6 +6,7 @@
 #include "kernels/cpu/cpu.h"
 
 #include "kernels/status.h"
+#include "kernels/system.h"
 #include "kernels/version.h"
 
 #if defined ESP_HAVE_avx2 || defined ESP_HAVE_amx
@@ -14,8 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef ESP_HAVE_amx
 #include <sys/syscall.h>
 #include <unistd.h>
+#endif
 
 enum { MAX_THREADS = 1024 };
 
@@ -30,6 +33,14 @@ static bool has_avx2(void)
     unsigned a, b, c, d;
     bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
     return f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#endif
+
+#ifdef ESP_HAVE_avxvnni
+static bool has_avxvnni(void)
+{
+    unsigned a, b, c, d;
+    return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
 }
 #endif
 
@@ -85,10 +96,16 @@ static const struct {
 #ifdef ESP_HAVE_avx512
     {"avx512", &esp_cpu_isa_avx512, has_avx512, false},
 #endif
+#ifdef ESP_HAVE_avxvnni
+    {"avxvnni", &esp_cpu_isa_avxvnni, has_avxvnni, false},
+#endif
 #ifdef ESP_HAVE_avx2
     {"avx2", &esp_cpu_isa_avx2, has_avx2, false},
 #endif
     {"generic", &esp_cpu_isa_generic, has_c, false},
+#ifdef ESP_HAVE_dpbusd
+    {"dpbusd", &esp_cpu_isa_dpbusd, has_avx2, true},
+#endif
 #ifdef ESP_HAVE_tiles
     {"tiles", &esp_cpu_isa_tiles, has_avx2, true},
 #endif
@@ -154,16 +171,18 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
 {
     *backend = NULL;
     if (threads < 0 || threads > MAX_THREADS)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "%d threads: give 0 (one per core) to %d",
-                        threads, MAX_THREADS);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "%d threads: give 0 (one per performance core) to %d", threads,
+                        MAX_THREADS);
     const struct esp_cpu_isa *chosen = choose(isa);
     if (!chosen)
         return refuse(isa, err, errlen);
     struct esp_cpu_backend *cpu = calloc(1, sizeof *cpu);
     if (threads == 0)
-        threads = esp_pool_cores();
+        threads = esp_cores_best();
     if (cpu)
-        cpu->pool = esp_pool_open(threads < MAX_THREADS ? threads : MAX_THREADS);
+        cpu->pool = esp_pool_open(threads < MAX_THREADS ? threads : MAX_THREADS,
+                                  esp_cores_best() < esp_cores_all());
     if (!cpu || !cpu->pool) {
         free(cpu);
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to open the CPU backend");
@@ -182,7 +201,7 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
 /* More threads than cores would only compete for them. */
 static int open_best(struct esp_backend **backend, int threads, char *err, size_t errlen)
 {
-    const int cores = esp_pool_cores();
+    const int cores = esp_cores_all();
     const bool too_many = threads > cores && threads <= MAX_THREADS;
     const char *isa = getenv("ESPALIER_ISA");
     return esp_cpu_open(backend, isa && *isa ? isa : NULL, too_many ? cores : threads, err,

@@ -113,14 +113,14 @@ const char *esp_cpu_way_key(const struct esp_backend *backend);
 int esp_cpu_measure_ways(struct esp_weights *weights, struct esp_way_times *times);
 
 /* Opens a backend with this instruction set (a name below); NULL: the best one. ESP_E_DEVICE if
- * the processor lacks it. threads = 0: one per core; any other number of threads is started,
- * however few cores there are. (esp_backend_cpu.open() takes the instruction set from the
+ * the processor lacks it. threads = 0: one per performance core; any other number of threads is
+ * started, however few cores there are. (esp_backend_cpu.open() takes the instruction set from the
  * environment: ESPALIER_ISA.) */
 int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
                  size_t errlen);
 
 /* Name i of the instruction sets of this build and processor, NULL after the last: "amx",
- * "vnni", "avx512", "avx2", "generic", and in the tests' build "tiles". */
+ * "vnni", "avx512", "avxvnni", "avx2", "generic", and in the tests' build "dpbusd", "tiles". */
 const char *esp_cpu_isa_name(int i);
 
 /* The best available instruction set among those with the same bits. */
@@ -141,14 +141,6 @@ static inline void esp_cpu_share(int total, int part, int parts, int *begin, int
 {
     *begin = (int)((int64_t)total * part / parts);
     *end = (int)((int64_t)total * (part + 1) / parts);
-}
-
-/* Number of parts of a step with `units` equal pieces for `threads` threads: two per thread, so
- * that threads that finish early take some from others. */
-static inline int esp_cpu_parts(int units, int threads)
-{
-    int most = threads > 1 ? 2 * threads : 1;
-    return units < most ? units : most;
 }
 
 /* Packs rows 32 panel.. of a matrix from `rows`, in stored form, consecutive. w->data has room

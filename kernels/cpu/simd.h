@@ -20,9 +20,11 @@
 #define ESP_SIMD_generic 1
 #define ESP_SIMD_avx2 2
 #define ESP_SIMD_avx512 3
-#define ESP_SIMD_vnni 3  /* ESP_VNNI as well */
-#define ESP_SIMD_amx 3   /* and ESP_AMX */
-#define ESP_SIMD_tiles 2 /* ESP_AMX with emulated tiles */
+#define ESP_SIMD_vnni 3    /* ESP_VNNI as well */
+#define ESP_SIMD_amx 3     /* and ESP_AMX */
+#define ESP_SIMD_avxvnni 2 /* ESP_VNNI as well */
+#define ESP_SIMD_tiles 2   /* ESP_AMX with emulated tiles */
+#define ESP_SIMD_dpbusd 2  /* avxvnni with its instruction emulated */
 #define ESP_SIMD ESP_PASTE(ESP_SIMD_, ESP_ISA)
 
 /* Inlined whatever it costs, for speed. A V16_VALUE has no pointers, so the address sanitizer

@@ -118,7 +118,7 @@ static void pack_embedding(struct packer *p, struct esp_tensor *out, const struc
     char *data = take(p, (size_t)t->rows, row_bytes);
     out->data = data;
     struct packing packing = {.packer = p, .t = t, .copy = data};
-    packing.parts = esp_cpu_parts(t->rows, p->threads);
+    packing.parts = esp_pool_parts(p->pool, t->rows, p->threads);
     if (data)
         esp_pool_run(p->pool, packing.parts, copy_part, &packing);
 }
@@ -160,7 +160,7 @@ static void pack_matrix(struct packer *p, struct esp_packed *w, const struct esp
         return;
     if (bias && bias->data)
         esp_tensor_read_rows(bias, 0, t->rows, biases);
-    struct packing packing = {p, w, t, NULL, esp_cpu_parts(w->panels, p->threads)};
+    struct packing packing = {p, w, t, NULL, esp_pool_parts(p->pool, w->panels, p->threads)};
     if (streamed)
         return;
     esp_pool_run(p->pool, packing.parts, pack_part, &packing);

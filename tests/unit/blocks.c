@@ -9,9 +9,10 @@
 #include "kernels/dtype.h"
 #include "tests/check.h"
 
-enum { ISAS = 6, ROWS = 133, COLUMNS = 1024, OUTPUTS = 80, PANELS = 3 };
+enum { ISAS = 8, ROWS = 133, COLUMNS = 1024, OUTPUTS = 80, PANELS = 3 };
 
-static const char *const names[ISAS] = {"generic", "avx2", "avx512", "vnni", "amx", "tiles"};
+static const char *const names[ISAS] = {"generic", "avx2",  "avx512",  "vnni",
+                                        "amx",     "tiles", "avxvnni", "dpbusd"};
 
 struct example {
     struct esp_packed w;

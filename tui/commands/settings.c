@@ -2,7 +2,6 @@
 #include "tui/commands/settings.h"
 
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include "tui/commands/complete.h"
 #include "kernels/status.h"
+#include "kernels/system.h"
 #include "engine/find_models.h"
 #include "engine/support/suggestion.h"
 #include "tui/commands/replay.h"
@@ -155,9 +155,7 @@ static int model_path(const char *word, char *path, size_t size, char *err, size
 /* As many threads as there are processors, at most: more would only take turns. */
 static void limit_threads(struct esp_control *control, int *threads)
 {
-    cpu_set_t cpus;
-    const int cores =
-        sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : *threads;
+    const int cores = esp_cores_all();
     if (*threads <= cores)
         return;
     *threads = cores;

@@ -38,6 +38,7 @@ struct esp_session_recording {
 
 struct esp_worker {
     pthread_t thread;
+    atomic_bool ended; /* the thread has nothing left to do */
     struct esp_mailbox mailbox;
     struct esp_reporter report;
 

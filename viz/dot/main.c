@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/system.h"
 #include "sessions/event_json.h"
 #include "viz/dot/arrange.h"
 #include "viz/dot/picture.h"
@@ -267,7 +268,7 @@ static int convert(const struct picture_request *request)
     enum { POINTS = 72 };
     static const char *const node[][2] = {{"shape", "none"},      {"label", ""},
                                           {"margin", "0"},        {"fixedsize", "true"},
-                                          {"imagescale", "true"}, {"image", "/proc/self/fd/0"}};
+                                          {"imagescale", "true"}, {"image", ESP_PATH_OF_STDIN}};
     char width[32], height[32];
     Agraph_t *graph = agopen((char *)"figure", Agdirected, NULL);
     Agnode_t *only = graph ? agnode(graph, (char *)"svg", 1) : NULL;

@@ -345,38 +345,54 @@ V16 int32_t before_products(const struct esp_cut *x, const enum form form, const
                                : x->second_less_32;
 }
 
-/* Adds the products of columns with a common scale to a row's 32 sums. */
+/* Adds the products of columns with a common scale to HALVES halves, from `first` on, of a
+ * row's 32 sums. */
 V16 void add_dots(const struct unpacked *u, const enum form form, const struct esp_cut *x,
-                  const struct s16 dot[2], float *sum, const int from)
+                  const struct s16 dot[HALVES], float *sum, const int from, const int first)
 {
     const struct v16 *scales = from ? u->more : u->scale;
-    UNROLL for (int half = 0; half < 2; half++, sum += ESP_LANES)
+    UNROLL for (int i = 0; i < HALVES; i++)
     {
+        const int half = first + i;
         const struct v16 scale = v16_mul(scales[half], v16_set(x->scale));
-        struct v16 y = v16_fma(s16_to_float(dot[half]), scale, v16_load(sum));
+        float *at = sum + half * ESP_LANES;
+        struct v16 y = v16_fma(s16_to_float(dot[i]), scale, v16_load(at));
         if (form == MINIMUM)
             y = v16_fma(u->more[half], v16_set(x->less_total), y);
-        v16_store(sum, y);
+        v16_store(at, y);
     }
 }
 
-/* Columns that share a scale, by some rows of activations. */
-V16 void add_columns(const struct unpacked *u, const enum form form, const struct esp_cut *x,
-                     float *sum, const int rows, const bool bytes, const int from, const int to)
+/* Columns that share a scale, by some rows of activations: HALVES halves from `first` on. */
+V16 void add_halves(const struct unpacked *u, const enum form form, const struct esp_cut *x,
+                    float *sum, const int rows, const bool bytes, const int from, const int to,
+                    const int first)
 {
-    struct s16 dot[ESP_ROWS][2];
+    struct s16 dot[ESP_ROWS][HALVES];
     UNROLL for (int r = 0; r < rows; r++)
     {
         const struct esp_cut *row = esp_cut_skip(x, (size_t)r, bytes);
-        dot[r][0] = dot[r][1] = s16_set(before_products(row, form, from));
+        for (int i = 0; i < HALVES; i++)
+            dot[r][i] = s16_set(before_products(row, form, from));
     }
     /* Weights below 64: two products with bytes fit 16 bits. */
     if (bytes)
-        s8_dots(dot, u->w, from, to, x, rows, form != LESS_128);
+        s8_dots(dot, u->w + first, from, to, x, rows, form != LESS_128);
     else
-        s16_dots(dot, u->w, from, to, x, rows);
+        s16_dots(dot, u->w + first, from, to, x, rows);
     UNROLL for (int r = 0; r < rows; r++, x = esp_cut_skip(x, 1, bytes), sum += ESP_PANEL)
-        add_dots(u, form, x, dot[r], sum, from);
+        add_dots(u, form, x, dot[r], sum, from, first);
+}
+
+V16 void add_columns(const struct unpacked *u, const enum form form, const struct esp_cut *x,
+                     float *sum, const int rows, const bool bytes, const int from, const int to)
+{
+    UNROLL for (int first = 0; first < 2; first += HALVES)
+    {
+        add_halves(u, form, x, sum, rows, bytes, from, to, first);
+        if (HALVES == 1) /* else the activations of both halves are kept, in memory */
+            __asm__ volatile("" ::: "memory");
+    }
 }
 
 V16 void add_rows(const struct unpacked *u, const enum form form, const struct esp_cut *x,

@@ -6,7 +6,7 @@
  * s8_dots() with activations of 8. The sums are exact, so it does not matter that each
  * instruction set finds them in its own way:
  *
- *   VNNI              bytes by bytes (vpdpbusd); 16 bits are 256 high + low
+ *   VNNI, AVX-VNNI    bytes by bytes (vpdpbusd); 16 bits are 256 high + low
  *   AVX-512, AVX2     16 bits: vpmaddwd, even and odd columns apart;
  *                     8 bits: vpmaddubsw where a pair's sum fits 16 bits, else as 16 bits
  *   portable C        one by one
@@ -24,6 +24,14 @@ enum {
     GROUPS = ESP_CUT_COLUMNS / 4,
     ESP_ROWS = 4, /* maximum rows of s8_dots() and s16_dots() */
 };
+
+/* Halves of a panel whose sums they find together. Of four rows, the sums of both halves fill
+ * the sixteen registers of AVX2 and leave none for weights and activations. */
+#if defined ESP_VNNI && ESP_SIMD == 2
+enum { HALVES = 1 };
+#else
+enum { HALVES = 2 };
+#endif
 
 #if ESP_SIMD == 1
 #define UNROLL
@@ -243,34 +251,48 @@ V16 struct v16 v16_load_half_powers(const void *p)
 
 #ifdef ESP_VNNI
 
-V16 __m512i s16_columns(const struct esp_cut *x, int at)
+#if ESP_SIMD == 3
+#define DPBUSD _mm512_dpbusd_epi32
+#else
+#define DPBUSD _mm256_dpbusd_avx_epi32
+#endif
+
+/* Four activations, the same for all outputs. */
+V16 struct s16 s16_columns(const struct esp_cut *x, int at)
 {
     int32_t four;
     memcpy(&four, (const char *)x->x + 4 * at, sizeof four);
-    return _mm512_set1_epi32(four);
+    return s16_set(four);
 }
 
-V16 void s16_dots(struct s16 sum[][2], const struct b64 w[2][GROUPS], const int from,
+V16_VALUE struct s16 add_products(struct s16 sum, struct b64 w, struct s16 columns)
+{
+    return EACH_THREE(s16, DPBUSD, sum, w, columns);
+}
+
+V16 void s16_dots(struct s16 sum[][HALVES], const struct b64 w[HALVES][GROUPS], const int from,
                   const int to, const struct esp_cut *x, const int rows)
 {
-    __m512i high[ESP_ROWS][2];
-    UNROLL for (int r = 0; r < rows; r++) high[r][0] = high[r][1] = _mm512_setzero_si512();
+    struct s16 high[ESP_ROWS][HALVES];
+    UNROLL for (int r = 0; r < rows; r++) for (int half = 0; half < HALVES; half++)
+        high[r][half] = s16_set(0);
     UNROLL for (int g = from; g < to; g++)
     {
         UNROLL for (int r = 0; r < rows; r++)
         {
-            const __m512i a = s16_columns(x + r, g), b = s16_columns(x + r, GROUPS + g);
-            high[r][0] = _mm512_dpbusd_epi32(high[r][0], w[0][g].v, a);
-            high[r][1] = _mm512_dpbusd_epi32(high[r][1], w[1][g].v, a);
-            sum[r][0].v = _mm512_dpbusd_epi32(sum[r][0].v, w[0][g].v, b);
-            sum[r][1].v = _mm512_dpbusd_epi32(sum[r][1].v, w[1][g].v, b);
+            const struct s16 a = s16_columns(x + r, g), b = s16_columns(x + r, GROUPS + g);
+            UNROLL for (int half = 0; half < HALVES; half++)
+            {
+                high[r][half] = add_products(high[r][half], w[half][g], a);
+                sum[r][half] = add_products(sum[r][half], w[half][g], b);
+            }
         }
     }
-    UNROLL for (int r = 0; r < rows; r++) for (int half = 0; half < 2; half++) sum[r][half].v =
-        _mm512_add_epi32(_mm512_slli_epi32(high[r][half], 8), sum[r][half].v);
+    UNROLL for (int r = 0; r < rows; r++) for (int half = 0; half < HALVES; half++)
+        sum[r][half] = s16_add(s16_times_256(high[r][half]), sum[r][half]);
 }
 
-V16 void s8_dots(struct s16 sum[][2], const struct b64 w[2][GROUPS], const int from,
+V16 void s8_dots(struct s16 sum[][HALVES], const struct b64 w[HALVES][GROUPS], const int from,
                  const int to, const struct esp_cut *x, const int rows, const bool narrow)
 {
     (void)narrow;
@@ -278,9 +300,9 @@ V16 void s8_dots(struct s16 sum[][2], const struct b64 w[2][GROUPS], const int f
     {
         UNROLL for (int r = 0; r < rows; r++)
         {
-            const __m512i a = s16_columns(esp_cut_skip(x, (size_t)r, true), g);
-            sum[r][0].v = _mm512_dpbusd_epi32(sum[r][0].v, w[0][g].v, a);
-            sum[r][1].v = _mm512_dpbusd_epi32(sum[r][1].v, w[1][g].v, a);
+            const struct s16 a = s16_columns(esp_cut_skip(x, (size_t)r, true), g);
+            UNROLL for (int half = 0; half < HALVES; half++) sum[r][half] =
+                add_products(sum[r][half], w[half][g], a);
         }
     }
 }
@@ -525,19 +547,19 @@ V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
 
 #ifndef ESP_VNNI
 
-V16 void s16_dots(struct s16 sum[][2], const struct b64 w[2][GROUPS], const int from,
+V16 void s16_dots(struct s16 sum[][HALVES], const struct b64 w[HALVES][GROUPS], const int from,
                   const int to, const struct esp_cut *x, const int rows)
 {
     for (int r = 0; r < rows; r++)
-        for (int half = 0; half < 2; half++)
+        for (int half = 0; half < HALVES; half++)
             sum[r][half] = s16_dot(sum[r][half], w[half], from, to, x + r);
 }
 
-V16 void s8_dots(struct s16 sum[][2], const struct b64 w[2][GROUPS], const int from,
+V16 void s8_dots(struct s16 sum[][HALVES], const struct b64 w[HALVES][GROUPS], const int from,
                  const int to, const struct esp_cut *x, const int rows, const bool narrow)
 {
     for (int r = 0; r < rows; r++)
-        for (int half = 0; half < 2; half++)
+        for (int half = 0; half < HALVES; half++)
             sum[r][half] = s8_dot(sum[r][half], w[half], from, to,
                                   esp_cut_skip(x, (size_t)r, true), narrow);
 }

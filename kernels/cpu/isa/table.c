@@ -5,8 +5,12 @@
 #define NAME "AMX"
 #elif defined ESP_AMX
 #define NAME "emulated AMX"
-#elif defined ESP_VNNI
+#elif defined ESP_VNNI && ESP_SIMD == 3
 #define NAME "AVX-512 VNNI"
+#elif defined __AVXVNNI__
+#define NAME "AVX-VNNI"
+#elif defined ESP_VNNI
+#define NAME "emulated AVX-VNNI"
 #elif ESP_SIMD == 3
 #define NAME "AVX-512"
 #elif ESP_SIMD == 2
