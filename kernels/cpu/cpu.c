@@ -13,6 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef ESP_HAVE_dotprod
+#ifdef __APPLE__
+#include <sys/sysctl.h>
+#else
+#include <sys/auxv.h>
+#endif
+#endif
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -63,6 +70,33 @@ static bool has_amx(void)
 }
 #endif
 
+#ifdef ESP_HAVE_dotprod
+#ifdef __APPLE__
+#define HAS(hwcap, bit, name) system_has("hw.optional.arm." name)
+
+static bool system_has(const char *name)
+{
+    int value = 0;
+    size_t size = sizeof value;
+    return sysctlbyname(name, &value, &size, NULL, 0) == 0 && value;
+}
+#else
+#define HAS(hwcap, bit, name) (getauxval(hwcap) & (bit))
+#endif
+
+static bool has_dotprod(void)
+{
+    return HAS(AT_HWCAP, HWCAP_ASIMDDP, "FEAT_DotProd");
+}
+#endif
+
+#ifdef ESP_HAVE_i8mm
+static bool has_i8mm(void)
+{
+    return has_dotprod() && HAS(AT_HWCAP2, HWCAP2_I8MM, "FEAT_I8MM");
+}
+#endif
+
 static bool has_c(void)
 {
     return true;
@@ -86,6 +120,15 @@ static const struct {
 #endif
 #ifdef ESP_HAVE_avx2
     {"avx2", &esp_cpu_isa_avx2, has_avx2, false},
+#endif
+#ifdef ESP_HAVE_i8mm
+    {"i8mm", &esp_cpu_isa_i8mm, has_i8mm, false},
+#endif
+#ifdef ESP_HAVE_dotprod
+    {"dotprod", &esp_cpu_isa_dotprod, has_dotprod, false},
+#endif
+#ifdef ESP_HAVE_neon
+    {"neon", &esp_cpu_isa_neon, has_c, false}, /* every 64-bit ARM processor has it */
 #endif
     {"generic", &esp_cpu_isa_generic, has_c, false},
 #ifdef ESP_HAVE_tiles
@@ -126,7 +169,7 @@ static int refuse(const char *name, char *err, size_t errlen)
 
 const struct esp_cpu_isa *esp_cpu_vectors(void)
 {
-    static const char *const names[] = {"avx512", "avx2", "generic"};
+    static const char *const names[] = {"avx512", "avx2", "neon", "generic"};
     const struct esp_cpu_isa *isa = NULL;
     for (size_t i = 0; !isa; i++)
         isa = choose(names[i]);

@@ -9,9 +9,10 @@
 #include "kernels/dtype.h"
 #include "tests/check.h"
 
-enum { ISAS = 6, ROWS = 70, COLUMNS = 1024, OUTPUTS = 80, PANELS = 3 };
+enum { ISAS = 9, ROWS = 70, COLUMNS = 1024, OUTPUTS = 80, PANELS = 3 };
 
-static const char *const names[ISAS] = {"generic", "avx2", "avx512", "vnni", "amx", "tiles"};
+static const char *const names[ISAS] = {"generic", "avx2",  "avx512", "vnni", "amx",
+                                        "tiles",   "neon", "dotprod", "i8mm"};
 
 struct example {
     struct esp_packed w;
