@@ -401,6 +401,7 @@ V16 void add_block(const struct unpacked *u, const enum form form, const struct 
         add_rows(&half, form, x, sum, 1, way.bytes);
     else
         left_rows[form][way.bytes](&half, x, sum, t->rows);
+    __asm__ volatile("" ::: "memory"); /* else the next blocks are loaded before this one */
 }
 
 #else

@@ -193,6 +193,14 @@ V16 struct v16 v16_load_half_powers(const void *p)
 
 /* ------------------------------------------------------------------ products */
 
+/* Between groups of weights that are in memory: else the compiler loads many groups at once,
+ * and has no registers for them. (One row takes its weights from registers.) */
+V16_VALUE void next_group(const int rows)
+{
+    if (rows > 1)
+        __asm__ volatile("" ::: "memory");
+}
+
 #ifdef ESP_DOTPROD
 
 V16_VALUE int32x4_t dot_columns(int32x4_t sum, uint8x16_t w, int8x16_t x, const int lane)
@@ -227,6 +235,7 @@ V16 void dot_rows(struct s16 sum[], const struct b64 w[GROUPS], const int from, 
                                   dot_columns(sum[r].c, w[g].c, four, g % 4),
                                   dot_columns(sum[r].d, w[g].d, four, g % 4)};
         }
+        next_group(rows);
     }
 }
 
@@ -305,6 +314,7 @@ V16 void dot_row_pairs(struct s16 sum[], const struct b64 w[GROUPS], const int f
             pair[r] = EACH_TWO_WITH(s16, dot_pairs, pair[r], w[g], two);
             pair[r + 1] = EACH_TWO_WITH(s16, dot_pairs, pair[r + 1], w[g + 1], two);
         }
+        next_group(rows);
     }
     UNROLL for (int r = 0; r < rows; r += 2) part_rows(sum + r, pair + r);
 }
@@ -375,9 +385,9 @@ V16_VALUE int32x4_t of_four(int16x8_t first, int16x8_t second)
     return vpaddq_s32(vpaddlq_s16(first), vpaddlq_s16(second));
 }
 
-/* Products of groups from..to-1, whose sums fit 16 bits. */
+/* One of `rows` rows by groups from..to-1, whose sums fit 16 bits. */
 V16 struct s16 s8_dot_part(struct s16 before, const struct b64 *w, const int from, const int to,
-                           const int8_t *x)
+                           const int8_t *x, const int rows)
 {
     const int16x8_t zero = vdupq_n_s16(0);
     struct b64_sums first = {zero, zero, zero, zero}, second = first;
@@ -388,6 +398,7 @@ V16 struct s16 s8_dot_part(struct s16 before, const struct b64 *w, const int fro
         const int8x8_t columns = vreinterpret_s8_s32(vdup_n_s32(four));
         first = EACH_TWO_WITH(b64_sums, add_first, first, w[g], columns);
         second = EACH_TWO_WITH(b64_sums, add_second, second, w[g], columns);
+        next_group(rows);
     }
     return s16_add(before, EACH_TWO(s16, of_four, first, second));
 }
@@ -400,7 +411,7 @@ V16 void s8_dots(struct s16 sum[], const struct b64 w[GROUPS], const int from, c
     {
         const int8_t *bytes = (const int8_t *)esp_cut_skip(x, (size_t)r, true)->x;
         UNROLL for (int g = from; g < to; g += step) sum[r] =
-            s8_dot_part(sum[r], w, g, g + step, bytes);
+            s8_dot_part(sum[r], w, g, g + step, bytes, rows);
     }
 }
 
