@@ -60,6 +60,11 @@ ISAS := generic avx2 avx512
 VNNI := vnni avxvnni
 AMX  := $(if $(DARWIN),,amx)
 EMULATED := dpbusd
+else ifneq ($(filter aarch64-% arm64-%,$(MACHINE)),)
+ISAS := generic neon
+# They stand to NEON as VNNI to AVX-512.
+VNNI := dotprod i8mm
+AMX  :=
 else
 ISAS := generic
 VNNI :=
@@ -74,6 +79,9 @@ ISA_FLAGS_avx512  := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
 ISA_FLAGS_vnni     = $(ISA_FLAGS_avx512) -mavx512vnni -DESP_VNNI -DESP_BASE=avx512
 ISA_FLAGS_avxvnni  = $(ISA_FLAGS_avx2) -mavxvnni -DESP_VNNI -DESP_BASE=avx2
 ISA_FLAGS_amx      = $(ISA_FLAGS_vnni) -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-int8 -DESP_AMX
+ISA_FLAGS_neon    :=
+ISA_FLAGS_dotprod := -march=armv8.2-a+dotprod -DESP_DOTPROD -DESP_BASE=neon
+ISA_FLAGS_i8mm    := -march=armv8.2-a+dotprod+i8mm -DESP_DOTPROD -DESP_I8MM -DESP_BASE=neon
 # The tile unit's instructions in C, for the tests: few processors have that unit.
 ISA_FLAGS_tiles    = $(ISA_FLAGS_avx2) -DESP_AMX -DESP_BASE=avx2 -include tests/emu/tiles.h
 # AVX-VNNI's instruction by AVX2's; EVEX=1: in the coding of AVX-512, which is as fast.
@@ -513,13 +521,13 @@ check: deps-check
 	    $(CHECK_SIZE) --alone $(TIMED_BIN)
 endif
 
-# The program for 64-bit ARM, headless, and its tests, in an emulator of the processor. The compiler's libraries are
-# those of a folder. Left out: what drives a terminal, what compares with CUDA (its emulator would take hours here),
+# The program for 64-bit ARM and its tests, in an emulator of the processor. The compiler's libraries are those of a
+# folder. Left out: test programs that measure a terminal, what compares with CUDA (its emulator would take hours here),
 # what takes half an hour or more by itself, and a limit of memory, which this emulator does not set.
 ARM       := $(BUILD)/arm64
 ARM_CC    ?= aarch64-linux-gnu-gcc
 ARM_ROOT  ?= $(abspath $(ARM))/root
-ARM_CPUS  := cortex-a72 max
+ARM_CPUS  := cortex-a72 neoverse-n1 max
 ARM_SET    = BUILD=$(ARM) CC='$(ARM_CC) --sysroot=$(abspath $(ARM_ROOT))' CFLAGS='-O2 -g1' NVCC= \
              PKG_CONFIG='tests/arm/pkg-config $(abspath $(ARM_ROOT))'
 ARM_RUN    = qemu-aarch64 -L $(abspath $(ARM_ROOT))
@@ -530,24 +538,25 @@ ARM_LONG  := $(addprefix %/,train draft_heads drafters_drawn inflate player suff
                  bad_recording recording calibration drafters window chi_square_toy selector tree_value decisions)
 ARM_BIN   := $(filter-out $(ARM_NOT) $(BUILD)/tests/emu/% $(if $(filter 1,$(QUICK)),$(ARM_LONG)),$(TEST_BIN))
 ARM_BIN   := $(ARM_BIN:$(BUILD)/%=$(ARM)/%)
-# Of the program itself; the interface and pictures need what a headless one lacks.
-ARM_SCRIPTS := $(if $(filter 1,$(QUICK)),,$(patsubst %,tests/cli/%.sh,bad_input drafters export generate models record samples stats))
+# Of the program itself; pictures need Graphviz.
+ARM_SCRIPTS := $(if $(filter 1,$(QUICK)),,$(patsubst %,tests/cli/%.sh,bad_input drafters export generate models record samples stats) \
+                 tests/tui/interface.sh)
 # Those whose results depend on the processor's instructions, on each of $(ARM_CPUS).
 ARM_EACH  := $(addprefix $(ARM)/tests/unit/,kernels blocks pool)
 
 arm-tests: deps-arm
 	@$(MAKE) $(if $(filter 1,$(V)),,-s) --no-print-directory -j$$(nproc) NVCC= $(BUILD)/espalier
-	@$(MAKE) $(if $(filter 1,$(V)),,-s) --no-print-directory -j$$(nproc) $(ARM_SET) headless $(ARM_BIN)
-	@printf '#!/bin/sh\nexec %s "$$@"\n' '$(ARM_RUN) $(abspath $(ARM))/headless/espalier' >$(ARM)/espalier && \
-	    chmod +x $(ARM)/espalier
+	@$(MAKE) $(if $(filter 1,$(V)),,-s) --no-print-directory -j$$(nproc) $(ARM_SET) headless $(ARM)/espalier $(ARM_BIN)
+	@printf '#!/bin/sh\nexec %s "$$@"\n' '$(ARM_RUN) $(abspath $(ARM))/espalier' >$(ARM)/emulated && \
+	    chmod +x $(ARM)/emulated
 
 check-arm: deps-arm
 	@$(if $(filter aarch64-%,$(MACHINE)),echo 'espalier: this is an ARM machine: make check is its check' >&2 && exit 1)
 	@$(if $(ARM_HERE),,exit 1)
 	@$(MAKE) --no-print-directory arm-tests
-	@$(TEST_ENV) ESPALIER=$(ARM)/espalier NATIVE=$(BUILD)/espalier BUILD=$(ARM) ESPALIER_TEST_RUNNER='$(ARM_RUN)' \
+	@$(TEST_ENV) ESPALIER=$(ARM)/emulated NATIVE=$(BUILD)/espalier BUILD=$(ARM) ESPALIER_TEST_RUNNER='$(ARM_RUN)' \
 	    ESPALIER_CUDA_PLUGIN=none ARM_CPUS='$(ARM_CPUS)' ARM_EACH='$(ARM_EACH)' ESPALIER_TEST_SECONDS=3600 \
-	    tests/run --quick tests/arm/processors.sh tests/arm/same_text.sh $(filter-out $(ARM_EACH),$(ARM_BIN)) $(ARM_SCRIPTS)
+	    tests/run --quick tests/arm/processors.sh tests/arm/same_text.sh tests/arm/same_screens.sh $(filter-out $(ARM_EACH),$(ARM_BIN)) $(ARM_SCRIPTS)
 
 asan: deps-check
 	@$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) tests fuzz-tests

@@ -26,6 +26,9 @@ int esp_cores_all(void);
 /* How many of them are performance cores (kernels/cpu/cores.h); all, where they do not differ.
  */
 int esp_cores_best(void);
+/* Whether this 64-bit ARM processor has the instructions sdot and udot, or smmla. */
+enum esp_arm_feature { ESP_ARM_DOTPROD, ESP_ARM_I8MM };
+bool esp_arm_has(enum esp_arm_feature feature);
 /* Bytes of this process in memory; 0: unknown. */
 size_t esp_resident_bytes(void);
 /* Asks for large pages, which save TLB misses. */

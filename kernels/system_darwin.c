@@ -37,6 +37,13 @@ int esp_cores_best(void)
     return differ ? number_of("hw.perflevel0.physicalcpu", all) : all;
 }
 
+bool esp_arm_has(enum esp_arm_feature feature)
+{
+    return number_of(feature == ESP_ARM_DOTPROD ? "hw.optional.arm.FEAT_DotProd"
+                                                : "hw.optional.arm.FEAT_I8MM",
+                     0) > 0;
+}
+
 size_t esp_resident_bytes(void)
 {
     struct mach_task_basic_info info;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
@@ -30,6 +31,16 @@ int esp_cores_best(void)
     for (int i = 0; i < ESP_MOST_CORES && i < CPU_SETSIZE; i++)
         allowed[i] = CPU_ISSET(i, &set);
     return esp_cores_best_of("/sys", allowed);
+}
+
+bool esp_arm_has(enum esp_arm_feature feature)
+{
+#ifdef __aarch64__
+    return feature == ESP_ARM_DOTPROD ? getauxval(AT_HWCAP) & HWCAP_ASIMDDP
+                                      : getauxval(AT_HWCAP2) & HWCAP2_I8MM;
+#else
+    return (void)feature, false;
+#endif
 }
 
 size_t esp_resident_bytes(void)

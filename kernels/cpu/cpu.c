@@ -75,6 +75,20 @@ static bool has_amx(void)
 }
 #endif
 
+#ifdef ESP_HAVE_dotprod
+static bool has_dotprod(void)
+{
+    return esp_arm_has(ESP_ARM_DOTPROD);
+}
+#endif
+
+#ifdef ESP_HAVE_i8mm
+static bool has_i8mm(void)
+{
+    return esp_arm_has(ESP_ARM_DOTPROD) && esp_arm_has(ESP_ARM_I8MM);
+}
+#endif
+
 static bool has_c(void)
 {
     return true;
@@ -101,6 +115,15 @@ static const struct {
 #endif
 #ifdef ESP_HAVE_avx2
     {"avx2", &esp_cpu_isa_avx2, has_avx2, false},
+#endif
+#ifdef ESP_HAVE_i8mm
+    {"i8mm", &esp_cpu_isa_i8mm, has_i8mm, false},
+#endif
+#ifdef ESP_HAVE_dotprod
+    {"dotprod", &esp_cpu_isa_dotprod, has_dotprod, false},
+#endif
+#ifdef ESP_HAVE_neon
+    {"neon", &esp_cpu_isa_neon, has_c, false}, /* every 64-bit ARM processor has it */
 #endif
     {"generic", &esp_cpu_isa_generic, has_c, false},
 #ifdef ESP_HAVE_dpbusd
@@ -144,7 +167,7 @@ static int refuse(const char *name, char *err, size_t errlen)
 
 const struct esp_cpu_isa *esp_cpu_vectors(void)
 {
-    static const char *const names[] = {"avx512", "avx2", "generic"};
+    static const char *const names[] = {"avx512", "avx2", "neon", "generic"};
     const struct esp_cpu_isa *isa = NULL;
     for (size_t i = 0; !isa; i++)
         isa = choose(names[i]);

@@ -120,7 +120,8 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
                  size_t errlen);
 
 /* Name i of the instruction sets of this build and processor, NULL after the last: "amx",
- * "vnni", "avx512", "avxvnni", "avx2", "generic", and in the tests' build "dpbusd", "tiles". */
+ * "vnni", "avx512", "avxvnni", "avx2" on x86, "i8mm", "dotprod", "neon" on ARM, "generic", and
+ * in the tests' build "dpbusd", "tiles". */
 const char *esp_cpu_isa_name(int i);
 
 /* The best available instruction set among those with the same bits. */

@@ -120,7 +120,7 @@ struct esp_cpu_isa {
  * avxvnni with its instruction emulated (tests/emu/dpbusd.h). */
 extern const struct esp_cpu_isa esp_cpu_isa_generic, esp_cpu_isa_avx2, esp_cpu_isa_avxvnni,
     esp_cpu_isa_avx512, esp_cpu_isa_vnni, esp_cpu_isa_amx, esp_cpu_isa_tiles,
-    esp_cpu_isa_dpbusd;
+    esp_cpu_isa_dpbusd, esp_cpu_isa_neon, esp_cpu_isa_dotprod, esp_cpu_isa_i8mm;
 
 /* The cut `count` places after x. Cuts of bytes are shorter: each is one cache line. */
 static inline struct esp_cut *esp_cut_skip(const struct esp_cut *x, size_t count, bool bytes)

@@ -9,10 +9,11 @@
 #include "kernels/dtype.h"
 #include "tests/check.h"
 
-enum { ISAS = 8, ROWS = 133, COLUMNS = 1024, OUTPUTS = 80, PANELS = 3 };
+enum { ISAS = 11, ROWS = 133, COLUMNS = 1024, OUTPUTS = 80, PANELS = 3 };
 
-static const char *const names[ISAS] = {"generic", "avx2",  "avx512",  "vnni",
-                                        "amx",     "tiles", "avxvnni", "dpbusd"};
+static const char *const names[ISAS] = {"generic", "avx2",    "avx512",  "vnni",
+                                        "amx",     "tiles",   "avxvnni", "dpbusd",
+                                        "neon",    "dotprod", "i8mm"};
 
 struct example {
     struct esp_packed w;

@@ -14,8 +14,9 @@
  * set, and for a row in any batch.
  *
  * Weights are unsigned bytes here; if the format has signed ones, the activations' total times
- * the offset is subtracted from the integer. Sixteen outputs are computed together. The bytes
- * of a block are unpacked once into registers and used for up to ESP_TOGETHER rows.
+ * the offset is subtracted from the integer. (On ARM weights are signed: see OFFSET.) Sixteen
+ * outputs are computed together. The bytes of a block are unpacked once into registers and used
+ * for up to ESP_TOGETHER rows.
  *
  * With ESP_AMX the tile unit computes the integers: a block's unpacked bytes are one operand,
  * and the activations of its rows are one line apart. 256 columns of a panel are unpacked once
@@ -33,6 +34,9 @@
 #ifdef ESP_AMX
 #include "kernels/cpu/isa/tiles.h"
 #endif
+
+/* Parts of a panel that are computed one after the other. */
+enum { PARTS = ESP_SIMD == 4 ? 2 : 1 };
 
 enum { NEAR = 1024, FAR = 8192, LINE = 64, HALF = 32 };
 
@@ -178,10 +182,13 @@ struct tile {
 
 #endif
 
-/* Rows that a block is multiplied by at once (0: all), and whether activations have 8 bits. */
+/* Rows that a block is multiplied by at once (0: all), whether activations have 8 bits, and on
+ * ARM which half of the panel. The other half is unpacked, too, as far as the functions below
+ * say; the compiler leaves it out, because nothing uses it. */
 struct way {
     int rows;
     bool bytes;
+    int half;
 };
 
 #ifdef ESP_AMX
@@ -314,7 +321,8 @@ V16 void multiply_kept(const struct tile *t, const enum form form, int block, co
     }
 }
 
-/* Keeps an unpacked block. A full stretch, or the last one of a panel, is multiplied. */
+/* Keeps an unpacked block with signed weights (b64_from_signed() undoes itself). A full stretch,
+ * or the last one of a panel, is multiplied. */
 V16 void add_block(const struct unpacked *u, const enum form form, const struct tile *t,
                    int block, const struct way way)
 {
@@ -326,7 +334,7 @@ V16 void add_block(const struct unpacked *u, const enum form form, const struct 
         if (form >= MINIMUM)
             kept->more[half] = u->more[half];
         UNROLL for (int g = 0; g < GROUPS; g++) kept->w[half][g] =
-            form == LESS_128 ? b64_flip_signs(u->w[half][g]) : b64_less(u->w[half][g], offset);
+            form == LESS_128 ? b64_from_signed(u->w[half][g]) : b64_less(u->w[half][g], offset);
     }
     if (block % STRETCH == STRETCH - 1 || block == t->blocks - 1)
         multiply_kept(t, form, block, way.bytes);
@@ -339,29 +347,63 @@ V16 int32_t before_products(const struct esp_cut *x, const enum form form, const
 {
     return form == LESS_8      ? x->less_8
            : form == LESS_16   ? x->less_16
-           : form == LESS_128  ? x->less_128
+           : form == LESS_128  ? (OFFSET ? x->less_128 : 0)
            : form == MINIMUM   ? 0
            : from < GROUPS / 2 ? x->first_less_32
                                : x->second_less_32;
 }
 
-/* Adds the products of columns with a common scale to HALVES halves, from `first` on, of a
- * row's 32 sums. */
+/* Adds the products of columns with a common scale to sixteen of a row's sums. */
+V16 void add_dot(const struct unpacked *u, const enum form form, const struct esp_cut *x,
+                 const struct s16 dot, float *sum, const int from, const int half)
+{
+    const struct v16 *scales = from ? u->more : u->scale;
+    const struct v16 scale = v16_mul(scales[half], v16_set(x->scale));
+    struct v16 y = v16_fma(s16_to_float(dot), scale, v16_load(sum));
+    if (form == MINIMUM)
+        y = v16_fma(u->more[half], v16_set(x->less_total), y);
+    v16_store(sum, y);
+}
+
+/* The same for HALVES halves, from `first` on. */
 V16 void add_dots(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                   const struct s16 dot[HALVES], float *sum, const int from, const int first)
 {
-    const struct v16 *scales = from ? u->more : u->scale;
     UNROLL for (int i = 0; i < HALVES; i++)
-    {
-        const int half = first + i;
-        const struct v16 scale = v16_mul(scales[half], v16_set(x->scale));
-        float *at = sum + half * ESP_LANES;
-        struct v16 y = v16_fma(s16_to_float(dot[i]), scale, v16_load(at));
-        if (form == MINIMUM)
-            y = v16_fma(u->more[half], v16_set(x->less_total), y);
-        v16_store(at, y);
-    }
+        add_dot(u, form, x, dot[i], sum + (first + i) * ESP_LANES, from, first + i);
 }
+
+#if ESP_SIMD == 4
+
+/* Columns that share a scale, by some rows of activations. Of half a panel: there are not
+ * enough registers for the sums of both. */
+V16 void add_columns(const struct unpacked *u, const enum form form, const struct esp_cut *x,
+                     float *sum, const int rows, const bool bytes, const int from, const int to)
+{
+    struct s16 dot[ESP_ROWS];
+    UNROLL for (int r = 0; r < rows; r++) dot[r] =
+        s16_set(before_products(esp_cut_skip(x, (size_t)r, bytes), form, from));
+    if (bytes)
+        s8_dots(dot, u->w[0], from, to, x, rows, form != LESS_128);
+    else
+        s16_dots(dot, u->w[0], from, to, x, rows);
+    UNROLL for (int r = 0; r < rows; r++, x = esp_cut_skip(x, 1, bytes), sum += ESP_PANEL)
+        add_dot(u, form, x, dot[r], sum, from, 0);
+}
+
+/* The half of `u` that `way` asks for, as the first half. */
+V16 void take_half(struct unpacked *to, const struct unpacked *u, const enum form form,
+                   const struct way way)
+{
+    UNROLL for (int g = 0; g < GROUPS; g++) to->w[0][g] = u->w[way.half][g];
+    to->scale[0] = u->scale[way.half];
+    if (form == MINIMUM || form == TWO_SCALES)
+        to->more[0] = u->more[way.half];
+    if (way.rows > 1)
+        b64_for_rows(to->w[0]);
+}
+
+#else
 
 /* Columns that share a scale, by some rows of activations: HALVES halves from `first` on. */
 V16 void add_halves(const struct unpacked *u, const enum form form, const struct esp_cut *x,
@@ -395,6 +437,8 @@ V16 void add_columns(const struct unpacked *u, const enum form form, const struc
     }
 }
 
+#endif
+
 V16 void add_rows(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                   float *sum, const int rows, const bool bytes)
 {
@@ -408,21 +452,35 @@ V16 void add_rows(const struct unpacked *u, const enum form form, const struct e
 
 /* The remaining rows of a tile. Separate functions, so that the loop over all other rows keeps
  * its weights in registers. Without VNNI, products of two scales need too many registers for
- * that, so all rows are remaining rows. */
+ * that, so all rows are remaining rows; so they are on ARM, where the weights of half a panel
+ * take all 32 registers. */
 #ifdef ESP_VNNI
 #define ALL_LEFT(form) false
 #else
 #define ALL_LEFT(form) ((form) == TWO_SCALES)
 #endif
 
+/* Rows at the end of a tile that are computed alone. With i8mm, rows go in pairs: a tile may
+ * have one more than asked for, which belongs to another block and is ignored. */
+#ifdef ESP_I8MM
+enum { ALONE = 0 };
+#else
+enum { ALONE = 1 };
+#endif
+
 V16 void add_left(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                   float *sum, int rows, const bool bytes)
 {
-    for (; rows > 1; rows -= 2, sum += 2 * ESP_PANEL) {
+    if (ESP_SIMD == 4 && bytes)
+        for (; rows >= ESP_ROWS; rows -= ESP_ROWS, sum += ESP_ROWS * ESP_PANEL) {
+            add_rows(u, form, x, sum, ESP_ROWS, bytes);
+            x = esp_cut_skip(x, ESP_ROWS, bytes);
+        }
+    for (; rows > ALONE; rows -= 2, sum += 2 * ESP_PANEL) {
         add_rows(u, form, x, sum, 2, bytes);
         x = esp_cut_skip(x, 2, bytes);
     }
-    if (rows)
+    if (rows > 0)
         add_rows(u, form, x, sum, 1, bytes);
 }
 
@@ -442,17 +500,38 @@ FORM(MINIMUM)
 FORM(TWO_SCALES)
 #undef FORM
 
-V16 void add_block(const struct unpacked *u, const enum form form, const struct tile *t,
-                   int block, const struct way way)
-{
-    typedef void left_fn(const struct unpacked *, const struct esp_cut *, float *, int);
+typedef void left_fn(const struct unpacked *, const struct esp_cut *, float *, int);
 #define FORM(form)                                                                             \
     {                                                                                          \
         left_##form, left_of_bytes_##form                                                      \
     }
-    static left_fn *const left[][2] = {FORM(LESS_8), FORM(LESS_16), FORM(LESS_128),
-                                       FORM(MINIMUM), FORM(TWO_SCALES)};
+static left_fn *const left_rows[][2] = {FORM(LESS_8), FORM(LESS_16), FORM(LESS_128),
+                                        FORM(MINIMUM), FORM(TWO_SCALES)};
 #undef FORM
+
+#if ESP_SIMD == 4
+
+/* With one row, weights are unpacked as they are needed. */
+V16 void add_block(const struct unpacked *u, const enum form form, const struct tile *t,
+                   int block, const struct way way)
+{
+    const struct esp_cut *x =
+        esp_cut_skip(t->cut, (size_t)block * (size_t)t->together, way.bytes);
+    float *sum = t->sum + way.half * ESP_LANES;
+    struct unpacked half;
+    take_half(&half, u, form, way);
+    if (way.rows == 1)
+        add_rows(&half, form, x, sum, 1, way.bytes);
+    else
+        left_rows[form][way.bytes](&half, x, sum, t->rows);
+    __asm__ volatile("" ::: "memory"); /* else the next blocks are loaded before this one */
+}
+
+#else
+
+V16 void add_block(const struct unpacked *u, const enum form form, const struct tile *t,
+                   int block, const struct way way)
+{
     const struct esp_cut *x =
         esp_cut_skip(t->cut, (size_t)block * (size_t)t->together, way.bytes);
     float *sum = t->sum;
@@ -468,11 +547,12 @@ V16 void add_block(const struct unpacked *u, const enum form form, const struct 
     }
     if (rows) {
         const struct unpacked copy = *u;
-        left[form][way.bytes](&copy, x, sum, rows);
+        left_rows[form][way.bytes](&copy, x, sum, rows);
     }
 }
 
-#endif
+#endif /* ESP_SIMD == 4 */
+#endif /* ESP_AMX */
 
 /* ------------------------------------------------------------------ the formats */
 
@@ -490,8 +570,10 @@ V16 const char *words(const char *p, const int before, const int count, int half
 
 /* Prefetches as many bytes as a used part of a panel: those FAR ahead into the second level's
  * cache, those NEAR ahead into the first. */
-V16 void call_ahead(const char *part, const int bytes)
+V16 void call_ahead(const char *part, const int bytes, const struct way way)
 {
+    if (way.half)
+        return; /* the first half's turn has done it */
     _Pragma("GCC unroll 18") for (int line = 0; line < bytes; line += LINE)
     {
         __builtin_prefetch(part + FAR + line, 0, 2);
@@ -507,13 +589,13 @@ V16 struct v16 halves(const char *p, const int field, int half)
 V16 void block_Q8_0(const struct tile *t, const char *p, int block, const struct way way)
 {
     struct unpacked u;
-    call_ahead(p, PANEL_Q8_0);
+    call_ahead(p, PANEL_Q8_0, way);
     UNROLL for (int half = 0; half < 2; half++)
     {
         const char *bytes = words(p, LINE, 8, half);
         u.scale[half] = halves(p, 0, half);
         UNROLL for (int g = 0; g < GROUPS; g++) u.w[half][g] =
-            b64_flip_signs(b64_load(bytes + g * LINE));
+            b64_from_signed(b64_load(bytes + g * LINE));
     }
     add_block(&u, LESS_128, t, block, way);
 }
@@ -553,7 +635,7 @@ V16 void look_up_weights(struct unpacked *u, const uint8_t table[16])
 V16 void block_Q4_0(const struct tile *t, const char *p, int block, const struct way way)
 {
     struct unpacked u;
-    call_ahead(p, PANEL_Q4_0);
+    call_ahead(p, PANEL_Q4_0, way);
     load_scaled_nibbles(&u, p, LINE);
     add_block(&u, LESS_8, t, block, way);
 }
@@ -561,7 +643,7 @@ V16 void block_Q4_0(const struct tile *t, const char *p, int block, const struct
 V16 void block_Q5_0(const struct tile *t, const char *p, int block, const struct way way)
 {
     struct unpacked u;
-    call_ahead(p, PANEL_Q5_0);
+    call_ahead(p, PANEL_Q5_0, way);
     load_scaled_nibbles(&u, p, 3 * LINE);
     UNROLL for (int half = 0; half < 2; half++)
     {
@@ -574,10 +656,13 @@ V16 void block_Q5_0(const struct tile *t, const char *p, int block, const struct
 
 V16 void block_IQ4_NL(const struct tile *t, const char *p, int block, const struct way way)
 {
-    static const uint8_t table[16] = {1,   24,  45,  63,  79,  93,  106, 118,
-                                      129, 141, 153, 166, 181, 197, 217, 241}; /* + 128 */
+#define W(x) (uint8_t)((x) + OFFSET)
+    static const uint8_t table[16] = {W(-127), W(-104), W(-83), W(-65), W(-49), W(-35),
+                                      W(-22),  W(-10),  W(1),   W(13),  W(25),  W(38),
+                                      W(53),   W(69),   W(89),  W(113)};
+#undef W
     struct unpacked u;
-    call_ahead(p, PANEL_IQ4_NL);
+    call_ahead(p, PANEL_IQ4_NL, way);
     load_scaled_nibbles(&u, p, LINE);
     look_up_weights(&u, table);
     add_block(&u, LESS_128, t, block, way);
@@ -589,7 +674,7 @@ V16 void block_MXFP4(const struct tile *t, const char *p, int block, const struc
     static const uint8_t table[16] = {16, 17, 18, 19, 20, 22, 24, 28,
                                       16, 15, 14, 13, 12, 10, 8,  4}; /* + 16 */
     struct unpacked u;
-    call_ahead(p, PANEL_MXFP4);
+    call_ahead(p, PANEL_MXFP4, way);
     load_nibbles(&u, p, HALF);
     look_up_weights(&u, table);
     UNROLL for (int half = 0; half < 2; half++) u.scale[half] =
@@ -639,7 +724,7 @@ V16 void block_Q4_K(const struct tile *t, const char *p, int block, const struct
     FOR_EIGHT(i, 2)
     {
         struct unpacked u;
-        call_ahead(p + i * (PANEL_Q4_K / 8), PANEL_Q4_K / 8);
+        call_ahead(p + i * (PANEL_Q4_K / 8), PANEL_Q4_K / 8, way);
         load_k(&u, s, p, 8 * LINE, i);
         add_block(&u, MINIMUM, t, block + i, way);
     }
@@ -651,7 +736,7 @@ V16 void block_Q5_K(const struct tile *t, const char *p, int block, const struct
     FOR_EIGHT(i, 2)
     {
         struct unpacked u;
-        call_ahead(p + i * (PANEL_Q5_K / 8), PANEL_Q5_K / 8);
+        call_ahead(p + i * (PANEL_Q5_K / 8), PANEL_Q5_K / 8, way);
         load_k(&u, s, p, 24 * LINE, i);
         UNROLL for (int half = 0; half < 2; half++)
         {
@@ -668,7 +753,7 @@ V16 void block_Q6_K(const struct tile *t, const char *p, int block, const struct
     FOR_EIGHT(i, 4)
     {
         struct unpacked u;
-        call_ahead(p + i * (PANEL_Q6_K / 8), PANEL_Q6_K / 8);
+        call_ahead(p + i * (PANEL_Q6_K / 8), PANEL_Q6_K / 8, way);
         UNROLL for (int half = 0; half < 2; half++)
         {
             const struct v16 d = halves(p, 0, half);
@@ -730,7 +815,9 @@ V16 void panel_by_tile(const enum esp_dtype dtype, const int numbers, const int 
         memcpy(sum + i * ESP_PANEL, w->bias + (size_t)panel * ESP_PANEL,
                ESP_PANEL * sizeof *sum);
     for (int b = 0; b < blocks; b++, data += bytes)
-        block_of(dtype, &t, data, b * (numbers / ESP_CUT_COLUMNS), way);
+        UNROLL for (int half = 0; half < PARTS; half++)
+            block_of(dtype, &t, data, b * (numbers / ESP_CUT_COLUMNS),
+                     (struct way){way.rows, way.bytes, half});
     finish(p, row, rows, panel, sum);
 }
 
@@ -740,7 +827,7 @@ V16 void panel_by_tile(const enum esp_dtype dtype, const int numbers, const int 
         const struct esp_packed *w, int panel, const struct esp_matmul *p, int row, int rows)  \
     {                                                                                          \
         panel_by_tile(ESP_##type, numbers, PANEL_##type, w, panel, p, row, rows,               \
-                      (struct way){__VA_ARGS__});                                              \
+                      (struct way){__VA_ARGS__, 0});                                           \
     }
 #ifdef ESP_AMX
 

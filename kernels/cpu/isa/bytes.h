@@ -10,6 +10,7 @@
  *   AVX-512, AVX2     16 bits: vpmaddwd, even and odd columns apart;
  *                     8 bits: vpmaddubsw where a pair's sum fits 16 bits, else as 16 bits
  *   portable C        one by one
+ *   ARM               see bytes_neon.h
  *
  * Activations of 16 bits lie as the instruction set wants them, which s16_store_block() knows.
  */
@@ -62,6 +63,12 @@ enum { HALVES = 2 };
         return v;                                                                              \
     }
 
+#if ESP_SIMD == 4
+#include "kernels/cpu/isa/bytes_neon.h"
+#else
+enum { OFFSET = 128 }; /* what makes weights of signed bytes */
+#endif
+
 #if ESP_SIMD == 3
 
 struct b64 {
@@ -112,7 +119,7 @@ V16_VALUE REG fifth_of(REG bits, int which)
 
 #endif
 
-#if ESP_SIMD > 1
+#if ESP_SIMD == 2 || ESP_SIMD == 3
 
 V16 struct b64 b64_load(const void *p)
 {
@@ -143,7 +150,7 @@ V16_VALUE struct b64 b64_set_fifth(struct b64 x, struct b64 bits, int which)
     return b64_or(x, EACH_WITH(b64, fifth_of, bits, which));
 }
 
-V16_VALUE struct b64 b64_flip_signs(struct b64 x)
+V16_VALUE struct b64 b64_from_signed(struct b64 x)
 {
     return EACH_WITH(b64, XOR, x, MM(set1_epi8)((char)0x80));
 }
@@ -363,7 +370,7 @@ V16 struct s16 s16_dot(struct s16 before, const struct b64 *w, const int from, c
 
 #endif
 
-#else
+#elif ESP_SIMD == 1
 
 struct b64 {
     uint8_t b[64];
@@ -409,7 +416,7 @@ V16_VALUE struct b64 b64_set_fifth(struct b64 a, struct b64 bits, int which)
     B64_BYTES(a.b[i] | (bits.b[i] >> which & 1) << 4);
 }
 
-V16_VALUE struct b64 b64_flip_signs(struct b64 a)
+V16_VALUE struct b64 b64_from_signed(struct b64 a)
 {
     B64_BYTES(a.b[i] ^ 0x80);
 }
@@ -510,7 +517,7 @@ V16 struct s16 s16_dot(struct s16 before, const struct b64 *w, const int from, c
 
 #endif
 
-#if defined ESP_VNNI || defined ESP_AMX
+#if defined ESP_VNNI || defined ESP_AMX || defined ESP_DOTPROD
 
 /* All high bytes, then all low ones: x = 256 high + low, both signed. */
 V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
@@ -522,7 +529,7 @@ V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
     }
 }
 
-#elif ESP_SIMD == 1
+#elif ESP_SIMD == 1 || ESP_SIMD == 4
 
 V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
 {
@@ -545,7 +552,7 @@ V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
 
 #endif
 
-#ifndef ESP_VNNI
+#if !defined ESP_VNNI && ESP_SIMD != 4
 
 V16 void s16_dots(struct s16 sum[][HALVES], const struct b64 w[HALVES][GROUPS], const int from,
                   const int to, const struct esp_cut *x, const int rows)
@@ -566,10 +573,13 @@ V16 void s8_dots(struct s16 sum[][HALVES], const struct b64 w[HALVES][GROUPS], c
 
 #endif
 
+#if ESP_SIMD != 4
+
 /* Byte k of each lane as a float. */
 V16_VALUE struct v16 s16_byte_to_float(struct s16 a, const int k)
 {
     return s16_to_float(s16_and(s16_shift_right(a, 8 * k), 255));
 }
 
+#endif
 #endif

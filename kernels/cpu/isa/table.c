@@ -15,6 +15,12 @@
 #define NAME "AVX-512"
 #elif ESP_SIMD == 2
 #define NAME "AVX2"
+#elif defined ESP_I8MM
+#define NAME "NEON i8mm"
+#elif defined ESP_DOTPROD
+#define NAME "NEON dotprod"
+#elif ESP_SIMD == 4
+#define NAME "NEON"
 #else
 #define NAME "portable C"
 #endif
