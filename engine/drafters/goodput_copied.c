@@ -11,21 +11,15 @@ static const double PER_TOKEN = 2; /* guesses, per token of the match */
 static const double RIGHT = 0.5, RIGHT_DRAWN = 0;
 
 int esp_copied_find(struct esp_copied *c, const struct esp_draft *d,
-                    const struct esp_rate *rate, int depth)
+                    const struct esp_rate *rate, const struct esp_copied_plan *plan)
 {
     struct esp_retrieval *r = &c->retrieval;
-    struct esp_guess_plan plan = {.nodes = rate->budget,
-                                  .depth = depth,
-                                  .factor = PER_TOKEN,
-                                  .least = 0.25 * esp_rate_row(rate, 0)};
+    struct esp_guess_plan guesses = {.nodes = rate->budget,
+                                     .depth = plan->depth,
+                                     .factor = plan->copy ? PER_TOKEN : 0,
+                                     .least = plan->free ? 0 : 0.25 * esp_rate_row(rate, 0)};
     r->prior = d->greedy ? RIGHT : RIGHT_DRAWN;
-    int status = esp_retrieval_find(r, d, &plan);
-    for (int i = 0; i < r->count; i++) {
-        const int parent = r->guesses[i].parent;
-        const double above = parent < 0 ? 1 : c->value[parent];
-        c->value[i] = above * esp_retrieval_rate(r, &r->guesses[i]);
-    }
-    return status;
+    return esp_retrieval_find(r, d, &guesses, plan->recycle);
 }
 
 void esp_copied_choose(struct esp_copied *c, const struct esp_rate *rate, double least)
@@ -35,7 +29,7 @@ void esp_copied_choose(struct esp_copied *c, const struct esp_rate *rate, double
     c->nodes = 0;
     /* Guesses are sorted by frequency, parents first. */
     for (int i = 0; i < c->retrieval.count && i < rate->budget; i++) {
-        sum += c->value[i];
+        sum += c->retrieval.value[i];
         const double now = sum - rate->now * (verify[i + 2] - verify[1]);
         if (now > gain) {
             gain = now;
@@ -53,9 +47,9 @@ double esp_copied_take(struct esp_copied *c, struct esp_draft *d)
         struct esp_node *node = esp_retrieval_add(&c->retrieval, d, i);
         if (!node)
             break;
-        node->value = (float)c->value[i];
+        node->value = (float)c->retrieval.value[i];
         node->reason = ESP_REASON_RETRIEVED;
-        expected += c->value[i];
+        expected += c->retrieval.value[i];
     }
     d->tree->tree.nodes[0].reason = ESP_REASON_RETRIEVED;
     return expected;

@@ -1,4 +1,5 @@
-/* goodput_copied.h - the retrieved tree that drafter goodput may verify (retrieval.h).
+/* goodput_copied.h - the retrieved tree that drafter goodput may verify (retrieval.h), and the
+ * only one of drafter recycle.
  *
  * It takes rows but no draft pass, and has an account of its own. Above temperature 0 the target
  * draws as it does without a tree, and follows the tree where it has that token.
@@ -11,15 +12,21 @@
 
 struct esp_copied {
     struct esp_retrieval retrieval;
-    double value[ESP_GUESSES]; /* P of each guess */
-    double balance;            /* of its account, in steps of plain decoding */
-    int nodes;                 /* of this iteration's tree, if it pays */
-    bool used;                 /* this tree is verified */
+    double balance; /* of its account, in steps of plain decoding */
+    int nodes;      /* of this iteration's tree, if it pays */
+    bool used;      /* this tree is verified */
 };
 
-/* Finds this iteration's guesses, down to this depth. */
+/* Which guesses to find. */
+struct esp_copied_plan {
+    int depth;          /* at most */
+    bool copy, recycle; /* from the text and the expected text; recycled tokens */
+    bool free;          /* whatever their rows cost */
+};
+
+/* Finds this iteration's guesses. */
 int esp_copied_find(struct esp_copied *copied, const struct esp_draft *draft,
-                    const struct esp_rate *rate, int depth);
+                    const struct esp_rate *rate, const struct esp_copied_plan *plan);
 
 /* Chooses the number of guesses with the best gain over the cost of their rows, and whether they
  * are verified: if they are expected to gain at least `least` tokens over plain decoding, and
