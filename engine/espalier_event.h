@@ -34,7 +34,7 @@ enum esp_verdict {
     X(PRICE, "not worth a row")                                                                \
     X(LAYER, "not worth a draft pass")                                                         \
     X(PLAIN, "drafting does not pay now")                                                      \
-    X(RETRIEVED, "copied from the text")
+    X(RETRIEVED, "found without the draft model")
 
 enum esp_reason {
 #define X(name, text) ESP_REASON_##name,

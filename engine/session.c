@@ -410,15 +410,31 @@ int esp_session_set(struct esp_session *s, const char *key, const char *value, c
     return ESP_OK;
 }
 
-/* A sentence if the drafter has one, or if more nodes were asked for than fit in memory, else
- * "". A default N is a limit only, so it needs no sentence. */
+/* A sentence if the drafter cannot use the expected text, or if recycled tokens were damaged; else
+ * "". */
+static void note_sources(const struct esp_session *s, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (s->set.values.expect && !(s->set.drafter->asks & ESP_ASK_EXPECTED))
+        snprintf(text, size,
+                 "drafter %s does not use the expected text; use recycle, suffix, hybrid or "
+                 "goodput",
+                 s->set.drafter->name);
+    else if (s->draft_context.recycled)
+        snprintf(text, size, "%s", s->recycling.matrix.notice);
+}
+
+/* A sentence if the drafter has one, or if more nodes were asked for than fit in memory, or one
+ * about its sources, else "". A default N is a limit only, so it needs no sentence. */
 static void note_drafter(const struct esp_session *s, char *text, size_t size)
 {
     const struct esp_params *params = &s->set.drafter_params;
     const int n = esp_params_find(params, "N"), most = s->engine->max_nodes;
     const struct esp_chooser_ops *chooser = s->set.drafter->chooser;
     const char *own = chooser ? chooser->note(s->draft.state) : NULL;
-    snprintf(text, size, "%s", own ? own : "");
+    note_sources(s, text, size);
+    if (own)
+        snprintf(text, size, "%s", own);
     if (n >= 0 && esp_param(params, n) > most && esp_param(params, n) != params->table[n].value)
         snprintf(text, size,
                  "%s: N=%g exceeds the memory for trees, so they have at most %d nodes; start "
