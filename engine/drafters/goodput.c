@@ -101,7 +101,7 @@ static void init(void *memory, const struct esp_params *values, int changed)
         return;
     s->started = true;
     esp_account_open(&s->account);
-    s->copied.balance = ESP_FIRST_SAVINGS / 2;
+    s->copied.balance = ESP_COPIED_SAVINGS;
     for (int i = 0; i < KINDS; i++)
         memcpy(s->expected[i], prior, sizeof prior);
 }

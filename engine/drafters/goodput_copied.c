@@ -9,6 +9,7 @@ static const double PER_TOKEN = 2; /* guesses, per token of the match */
 /* Assumed share of correct guesses until some were tested. Above temperature 0 the text has to
  * copy itself first. */
 static const double RIGHT = 0.5, RIGHT_DRAWN = 0;
+static const double WORTH = 0.1; /* tokens that a tree must be expected to gain */
 
 int esp_copied_find(struct esp_copied *c, const struct esp_draft *d,
                     const struct esp_rate *rate, const struct esp_copied_plan *plan)
@@ -37,7 +38,7 @@ void esp_copied_choose(struct esp_copied *c, const struct esp_rate *rate, double
         }
     }
     c->used =
-        c->nodes > 0 && gain >= least && verify[c->nodes + 1] <= verify[1] * (1 + c->balance);
+        c->nodes > 0 && gain >= fmax(least, WORTH) && verify[c->nodes + 1] <= verify[1] * (1 + c->balance);
 }
 
 double esp_copied_take(struct esp_copied *c, struct esp_draft *d)
@@ -58,10 +59,12 @@ double esp_copied_take(struct esp_copied *c, struct esp_draft *d)
 void esp_copied_learn(struct esp_copied *c, const struct esp_rate *rate, int right,
                       double saved)
 {
-    const double room = ESP_SAVINGS - c->balance;
+    /* A tree that was not verified counts by what it would have saved or lost, so that its account
+     * recovers from a bad start. */
     if (c->used)
-        c->balance = fmin(c->balance + saved, ESP_SAVINGS);
-    else if (c->nodes > 0) /* its possible saving, so that it recovers from a bad start */
-        c->balance +=
-            fmax(0, fmin(right - rate->verify[c->nodes + 1] / rate->verify[1] + 1, room));
+        c->balance += saved;
+    else if (c->nodes > 0)
+        c->balance =
+            fmax(c->balance + right - rate->verify[c->nodes + 1] / rate->verify[1] + 1, 0);
+    c->balance = fmin(c->balance, ESP_SAVINGS);
 }

@@ -10,6 +10,10 @@
 #include "engine/drafters/goodput_rate.h"
 #include "engine/drafters/retrieval.h"
 
+/* Steps of plain decoding that its account starts with. Guesses are judged whether they are verified
+ * or not, so little has to be spent to find out whether they are right. */
+#define ESP_COPIED_SAVINGS 0.25
+
 struct esp_copied {
     struct esp_retrieval retrieval;
     double balance; /* of its account, in steps of plain decoding */

@@ -44,7 +44,7 @@ static void init(void *memory, const struct esp_params *values, int changed)
     struct state *s = memory;
     (void)values, (void)changed;
     if (!s->started)
-        s->copied.balance = ESP_FIRST_SAVINGS / 2;
+        s->copied.balance = ESP_COPIED_SAVINGS;
     s->started = true;
 }
 
