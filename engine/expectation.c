@@ -94,7 +94,7 @@ void esp_expectation_begin(struct esp_session *s)
     struct esp_expectation *e = &s->expectation;
     const int begin = answer_of(s);
     s->draft_context.expected = e->length > 0 ? &e->expected : NULL;
-    if (e->length == 0 || begin == 0)
+    if (e->length == 0 || begin == 0 || !s->engine->tokenizer)
         return;
     const int32_t after = s->text[begin - 1];
     e->expected.begin = begin;

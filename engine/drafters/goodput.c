@@ -58,7 +58,7 @@ static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, 256, 64, .help = "maximum number of nodes"},
     [RETRIEVAL] = {"retrieval", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
                    .help = "also draft what followed the same tokens earlier in the text"},
-    [RECYCLE] = {"recycle", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
+    [RECYCLE] = {"recycled", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
                  .help = "also draft what the target found likely after the same token"},
     {0},
 };

@@ -27,7 +27,7 @@ static const struct esp_param params[] = {
     [K] = {"K", ESP_INT, 1, 64, 24, .help = "maximum depth of retrieved guesses"},
     [FACTOR] = {"factor", ESP_REAL, 0.25, 64, 2, .help = "maximum nodes per matching token"},
     [LEAST] = {"least", ESP_REAL, 0, 1, 0.1, .help = "minimum frequency of a retrieved guess"},
-    [RECYCLE] = {"recycle", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
+    [RECYCLE] = {"recycled", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
                  .help = "also tokens that the target found likely after the same token"},
     {0},
 };

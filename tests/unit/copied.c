@@ -239,7 +239,7 @@ TEST(recycle_copies_and_recycles)
 
 TEST(goodput_copies_whole_trees)
 {
-    run("goodput:recycle=off", 0);
+    run("goodput:recycled=off", 0);
     CHECK(copied > 50 && recycled == 0 && drafted > 50, "%d, %d, %d", copied, recycled,
           drafted);
 }
