@@ -23,22 +23,34 @@ int esp_copied_find(struct esp_copied *c, const struct esp_draft *d,
     return esp_retrieval_find(r, d, &guesses, plan->recycle);
 }
 
-void esp_copied_choose(struct esp_copied *c, const struct esp_rate *rate, double least)
+/* The number of guesses with the best gain over the cost of their rows, in at most this time.
+ * Guesses are sorted by frequency, parents first. */
+static int count_best(const struct esp_copied *c, const struct esp_rate *rate, double seconds,
+                      double *gain)
 {
     const double *verify = rate->verify;
-    double sum = 0, gain = 0;
-    c->nodes = 0;
-    /* Guesses are sorted by frequency, parents first. */
-    for (int i = 0; i < c->retrieval.count && i < rate->budget; i++) {
+    double sum = 0;
+    int nodes = 0;
+    *gain = 0;
+    for (int i = 0; i < c->retrieval.count && i < rate->budget && verify[i + 2] <= seconds;
+         i++) {
         sum += c->retrieval.value[i];
         const double now = sum - rate->now * (verify[i + 2] - verify[1]);
-        if (now > gain) {
-            gain = now;
-            c->nodes = i + 1;
+        if (now > *gain) {
+            *gain = now;
+            nodes = i + 1;
         }
     }
-    c->used =
-        c->nodes > 0 && gain >= fmax(least, WORTH) && verify[c->nodes + 1] <= verify[1] * (1 + c->balance);
+    return nodes;
+}
+
+void esp_copied_choose(struct esp_copied *c, const struct esp_rate *rate, double least)
+{
+    double gain;
+    c->nodes = count_best(c, rate, rate->verify[1] * (1 + c->balance), &gain);
+    c->used = c->nodes > 0 && gain >= fmax(least, WORTH);
+    if (!c->used) /* what it would have brought is seen all the same */
+        c->nodes = count_best(c, rate, INFINITY, &gain);
 }
 
 double esp_copied_take(struct esp_copied *c, struct esp_draft *d)

@@ -32,9 +32,9 @@ struct esp_copied_plan {
 int esp_copied_find(struct esp_copied *copied, const struct esp_draft *draft,
                     const struct esp_rate *rate, const struct esp_copied_plan *plan);
 
-/* Chooses the number of guesses with the best gain over the cost of their rows, and whether they
- * are verified: if they are expected to gain at least `least` tokens over plain decoding, and
- * the account holds the cost. */
+/* Chooses the number of guesses with the best gain over the cost of their rows, as far as the account
+ * holds that, and whether they are verified: if they are expected to gain at least `least` tokens
+ * over plain decoding. */
 void esp_copied_choose(struct esp_copied *copied, const struct esp_rate *rate, double least);
 
 /* Grows the tree; returns its expected tokens. */

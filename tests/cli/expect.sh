@@ -79,6 +79,6 @@ $recycle -p "$prompt" >"$work/got" 2>"$work/note"
 check "it was replaced" test ! -s "$work/note"
 
 check "a recording tells the sources" sh -c "
-    $recycle -p '$prompt' --record '$work/r.jsonl' >/dev/null && grep -q '\"source\": \"recycled\"' '$work/r.jsonl' &&
+    $recycle -p '$prompt' --record '$work/r.jsonl' >/dev/null && grep -q '\"source\":\"recycled\"' '$work/r.jsonl' &&
     $ESPALIER stats '$work/r.jsonl' | grep -q '^recycled '"
 finish
