@@ -1,5 +1,5 @@
-/* expectation.h - the file that the answer is expected to resemble (setting `expect`): an editor's
- * text that is to be changed, or a former answer.
+/* expectation.h - the file that the answer is expected to resemble (setting `expect`): an
+ * editor's text that is to be changed, or a former answer.
  *
  * Drafters get its tokens (struct esp_expected, follow.h). The answer goes on where the prompt
  * ends, so the file is tokenized behind the text of the prompt's last token: the tokens at the

@@ -1,7 +1,7 @@
 /* recycled.c - the matrix and its file; see recycled.h. The file is untrusted.
  *
- * The file is of little-endian numbers of 32 bits: the head (below), then for each row the token,
- * its streak and ESP_RECYCLED_WIDTH tokens. Rows are sorted by token.
+ * The file is of little-endian numbers of 32 bits: the head (below), then for each row the
+ * token, its streak and ESP_RECYCLED_WIDTH tokens. Rows are sorted by token.
  */
 #include "engine/recycled.h"
 

@@ -1,18 +1,18 @@
-/* recycled.h - the tokens that the target found likeliest after each token (Token Recycling, Luo
- * et al., arXiv 2408.08696).
+/* recycled.h - the tokens that the target found likeliest after each token (Token Recycling,
+ * Luo et al., arXiv 2408.08696).
  *
- * Each verified row of a tree, rejected ones too, gives the target's likeliest next tokens: they
- * replace what is known for the row's token. Drafters fill trees from this matrix without a
- * draft model: the children of a node are the row of its token.
+ * Each verified row of a tree, rejected ones too, gives the target's likeliest next tokens:
+ * they replace what is known for the row's token. Drafters fill trees from this matrix without
+ * a draft model: the children of a node are the row of its token.
  *
- * How often such a child is right is learned by its place in the row, and by how often the first
- * place of the row was right before: after "United" it nearly always is, after "the" it rarely
- * is. The paper's tree has one shape instead.
+ * How often such a child is right is learned by its place in the row, and by how often the
+ * first place of the row was right before: after "United" it nearly always is, after "the" it
+ * rarely is. The paper's tree has one shape instead.
  *
  * The matrix is kept for the next run in a file of the state folder, one for each target. Its
- * content comes from the user's texts, so only the owner may read it. It holds the ESP_RECYCLED_KEPT
- * rows that were written last. A damaged file is ignored. What is stored decides only which
- * tokens are tried, never the text.
+ * content comes from the user's texts, so only the owner may read it. It holds the
+ * ESP_RECYCLED_KEPT rows that were written last. A damaged file is ignored. What is stored
+ * decides only which tokens are tried, never the text.
  */
 #ifndef ESP_RECYCLED_H
 #define ESP_RECYCLED_H
@@ -46,8 +46,8 @@ struct esp_recycled {
     bool learned;            /* has rows that are not in the file */
 };
 
-/* Allocates the rows, and reads the file for this key if `kept`. The same key again does nothing;
- * another one saves first. Returns 0 or ESP_E_MEMORY. */
+/* Allocates the rows, and reads the file for this key if `kept`. The same key again does
+ * nothing; another one saves first. Returns 0 or ESP_E_MEMORY. */
 int esp_recycled_open(struct esp_recycled *recycled, const char *key, int vocabulary,
                       bool kept);
 

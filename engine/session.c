@@ -410,8 +410,8 @@ int esp_session_set(struct esp_session *s, const char *key, const char *value, c
     return ESP_OK;
 }
 
-/* A sentence if the drafter cannot use the expected text, or if recycled tokens were damaged; else
- * "". */
+/* A sentence if the drafter cannot use the expected text, or if recycled tokens were damaged;
+ * else "". */
 static void note_sources(const struct esp_session *s, char *text, size_t size)
 {
     text[0] = '\0';

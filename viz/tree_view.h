@@ -75,8 +75,8 @@ bool esp_tree_matches(const struct esp_tree_look *look, int32_t token);
 /* Whether the target's own token was drawn at random: above temperature 0. */
 bool esp_is_sampled(const struct esp_iteration *it);
 
-/* Where the token of a node comes from: enum esp_source. Old recordings tell it by the distance or
- * by their root. */
+/* Where the token of a node comes from: enum esp_source. Old recordings tell it by the distance
+ * or by their root. */
 int esp_source_of(const struct esp_iteration *it, int node);
 /* Whether it was copied or recycled, not drafted; then it has no draft probability. */
 bool esp_is_copied(const struct esp_iteration *it, int node);

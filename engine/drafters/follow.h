@@ -1,10 +1,10 @@
 /* follow.h - follows the expected text while the answer is written.
  *
- * A pointer stands before the token that the answer is expected to go on with. It moves on while
- * committed tokens equal the expected ones. At a difference it takes the shortest way on: it
- * skips i expected tokens and j tokens of the answer, with the smallest i + j up to 64, after
- * which three tokens agree (an inserted, a deleted, a changed line). If there is no such way, it
- * goes on where the last eight tokens of the answer stand in the expected text.
+ * A pointer stands before the token that the answer is expected to go on with. It moves on
+ * while committed tokens equal the expected ones. At a difference it takes the shortest way on:
+ * it skips i expected tokens and j tokens of the answer, with the smallest i + j up to 64,
+ * after which three tokens agree (an inserted, a deleted, a changed line). If there is no such
+ * way, it goes on where the last eight tokens of the answer stand in the expected text.
  *
  * Predicted outputs (OpenAI) and two designs for llama.cpp (pull requests 12127, 14739) follow
  * a text in this manner.

@@ -71,8 +71,8 @@ double esp_copied_take(struct esp_copied *c, struct esp_draft *d)
 void esp_copied_learn(struct esp_copied *c, const struct esp_rate *rate, int right,
                       double saved)
 {
-    /* A tree that was not verified counts by what it would have saved or lost, so that its account
-     * recovers from a bad start. */
+    /* A tree that was not verified counts by what it would have saved or lost, so that its
+     * account recovers from a bad start. */
     if (c->used)
         c->balance += saved;
     else if (c->nodes > 0)

@@ -2,11 +2,11 @@
  * budget; for copied passages, the retrieved tree alone.
  *
  * There are two kinds of guesses: those of the draft model, with the tree of `salf`, and those
- * that need no draft pass (retrieval.h): copied from the text or the expected text, or recycled. After every iteration it is
- * known how far it would have got, whichever tree was verified. So its mean path length is
- * learned online per match length, and likewise that of the model's trees. If the retrieved
- * tree is expected to get at least as far as the model's, it is verified alone: a copied
- * passage costs no draft pass.
+ * that need no draft pass (retrieval.h): copied from the text or the expected text, or
+ * recycled. After every iteration it is known how far it would have got, whichever tree was
+ * verified. So its mean path length is learned online per match length, and likewise that of
+ * the model's trees. If the retrieved tree is expected to get at least as far as the model's,
+ * it is verified alone: a copied passage costs no draft pass.
  *
  * Otherwise the model's tree is grown and retrieved nodes join it. A node that it already has
  * is shared; any other must be among the N likeliest. Their q is the frequency times the rate

@@ -2,14 +2,14 @@
  * the text (Token Recycling, Luo et al., arXiv 2408.08696); no draft model.
  *
  * Every pass of the target gives the likeliest next tokens of all its rows, also of rejected
- * ones. They are kept by token (recycled.h), and the tree is filled from them: the children of a
- * node are what was likely after its token before. With `suffix` the tree also has the copied
+ * ones. They are kept by token (recycled.h), and the tree is filled from them: the children of
+ * a node are what was likely after its token before. With `suffix` the tree also has the copied
  * guesses of drafter `suffix` and of the expected text; recycled tokens continue those, too.
  *
- * The paper's tree has one shape of 80 nodes. Rows are dearer on a CPU, so the tree grows by the
- * probability of its nodes, which is learned, and takes as many as pay by the measured cost of
- * rows (goodput_copied.h). If a tree would lose time, none is verified. With cost=off it is the
- * N likeliest nodes.
+ * The paper's tree has one shape of 80 nodes. Rows are dearer on a CPU, so the tree grows by
+ * the probability of its nodes, which is learned, and takes as many as pay by the measured cost
+ * of rows (goodput_copied.h). If a tree would lose time, none is verified. With cost=off it is
+ * the N likeliest nodes.
  */
 #include "engine/drafters/drafter.h"
 

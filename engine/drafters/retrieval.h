@@ -20,8 +20,8 @@
 #include "engine/drafters/follow.h"
 #include "engine/drafters/suffix_automaton.h"
 
-/* Classes of guesses: a match of 1, 2, 3-4, 5-8, or more tokens; the place of the expected text;
- * recycled tokens. */
+/* Classes of guesses: a match of 1, 2, 3-4, 5-8, or more tokens; the place of the expected
+ * text; recycled tokens. */
 enum {
     ESP_MATCH_LENGTHS = 5,
     ESP_MATCH_EXPECTED = ESP_MATCH_LENGTHS,

@@ -12,8 +12,8 @@
  * largest sum of D over its tree is used (sec. 4.2). A path that reaches the end of the text
  * continues with a shorter match, so that repetitive text is continued.
  *
- * Another text may stand before it, as a source of guesses only: the text expected of the answer
- * (esp_suffix_seed). A separator keeps matches from reaching across.
+ * Another text may stand before it, as a source of guesses only: the text expected of the
+ * answer (esp_suffix_seed). A separator keeps matches from reaching across.
  */
 #ifndef ESP_SUFFIX_AUTOMATON_H
 #define ESP_SUFFIX_AUTOMATON_H

@@ -170,7 +170,8 @@ bool esp_state_exists(const char *name)
     return state_path(path, name) == ESP_OK && access(path, F_OK) == 0;
 }
 
-/* A file that is replaced keeps its permissions, so an empty one that is private comes first. */
+/* A file that is replaced keeps its permissions, so an empty one that is private comes
+ * first. */
 int esp_state_write_private(const char *name, const char *bytes, size_t length)
 {
     char path[PATH_MAX], err[64];

@@ -322,8 +322,8 @@ static int follow(struct esp_verify *v)
     return status;
 }
 
-/* A token that the drafter did not get from the draft model is tested with the draft's q all the
- * same, if there is one. The node shows the number that was used. */
+/* A token that the drafter did not get from the draft model is tested with the draft's q all
+ * the same, if there is one. The node shows the number that was used. */
 static void show_tested_q(const struct esp_verify *v)
 {
     struct esp_tree *tree = &v->tree->tree;

@@ -1,5 +1,5 @@
-/* Recycled tokens: the matrix holds what the target said, trees are filled with the likeliest paths
- * through it, and its file changes speed only, whatever was done to it. */
+/* Recycled tokens: the matrix holds what the target said, trees are filled with the likeliest
+ * paths through it, and its file changes speed only, whatever was done to it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,7 +149,8 @@ TEST(the_tree_has_the_likeliest_paths_of_a_planted_chain)
     esp_recycled_close(&one);
 }
 
-/* A token that was copied and is recycled, too, is one guess; recycled ones follow copied ones. */
+/* A token that was copied and is recycled, too, is one guess; recycled ones follow copied
+ * ones. */
 TEST(sources_join_in_one_tree)
 {
     static struct esp_retrieval r;

@@ -200,9 +200,10 @@ const struct cli_command cli_stats = {
     .flags = CLI(JSON),
     .least = 1,
     .most = 1,
-    .details = "By length of the accepted path, by depth, by place among the siblings, by source "
-               "(the draft\nmodel, the text, an expected text, recycled tokens) and by the draft's "
-               "probability q, which\nonly the draft model's tokens have. A draft counts as tried "
-               "where the rule came to its\nparent.",
+    .details =
+        "By length of the accepted path, by depth, by place among the siblings, by source "
+        "(the draft\nmodel, the text, an expected text, recycled tokens) and by the draft's "
+        "probability q, which\nonly the draft model's tokens have. A draft counts as tried "
+        "where the rule came to its\nparent.",
     .run = run,
 };
