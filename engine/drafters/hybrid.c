@@ -18,7 +18,8 @@
 
 enum { N, B, TH, K, FACTOR, LEAST, RECYCLE };
 
-static const double FADE = 0.9; /* decay of the means per sample */
+static const double FADE = 0.9;  /* decay of the means per sample */
+static const double RIGHT = 0.5; /* share of right guesses that is assumed at first */
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 8, .help = "maximum number of nodes"},
@@ -62,7 +63,7 @@ static double mean(const struct rate *r, double before)
  * token is measured already. */
 static double trust(const struct state *s, const struct esp_guess *g)
 {
-    return s->alone || g->class == ESP_MATCH_RECYCLED ? 1 : mean(&s->right[g->class], 0.5);
+    return s->alone || g->class == ESP_MATCH_RECYCLED ? 1 : mean(&s->right[g->class], RIGHT);
 }
 
 /* Adds the retrieved nodes to the tree. */
@@ -107,6 +108,7 @@ static int draft(struct esp_draft *d)
         .least = esp_param(d->params, LEAST),
     };
     const int most = d->tree->capacity, budget = plan.nodes < most ? plan.nodes : most;
+    s->retrieval.prior = RIGHT;
     int status =
         esp_retrieval_find(&s->retrieval, d, &plan, esp_param(d->params, RECYCLE) != 0);
     if (status < 0)

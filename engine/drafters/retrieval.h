@@ -5,7 +5,9 @@
  *   - the expected text: it is a part of that automaton, and a pointer follows it (follow.h),
  *   - recycled tokens: what the target found likeliest after the same token (recycled.h). They
  *     are tried below the nodes of the others, too.
- * A token that two sources guess at the same place is one guess: that of the likelier source.
+ * A token that several sources guess at the same place is one guess: that of the expected text,
+ * else of the text. What they know of the place is more than its last token. (The larger of two
+ * estimates would be too high.)
  *
  * The relative frequency of a copied token is badly calibrated: far too high after a match of
  * one token that occurred twice, far too low after a match of ten tokens. So the ratio of
