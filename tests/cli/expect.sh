@@ -1,6 +1,7 @@
 #!/bin/sh
 # Guesses without a draft model: --expect in a pipe, and recycled tokens that are kept.
 . tests/shell.sh
+. tests/script.sh
 XDG_STATE_HOME=$work/state
 export XDG_STATE_HOME
 prompt="Once upon a time there was a poor woodcutter"
@@ -48,6 +49,30 @@ mkfifo "$work/fifo"
 check "a pipe is not waited for" fails 1 "not a regular file" $gen -p x --expect "$work/fifo"
 head -c 1048577 /dev/zero >"$work/large"
 check "a large file is refused" fails 1 "larger than 1 MB" $gen -p x --expect "$work/large"
+
+# In the interface it is a setting like others, of one answer.
+cp "$work/plain" "$work/a text"
+play "size 110x30
+wait
+type :expect $work/a\\ te
+key Tab
+wait
+key Enter
+wait
+dump $work/answer
+type $prompt
+key Enter
+wait
+$dump" --drafter suffix -n 40 --no-config --temp 0
+check "the path is completed, with its blank, and read" grep -q "expect = .*a text" "$work/answer"
+check "the tree says which tokens were expected" dumped " expected"
+play "size 110x30
+wait
+type :expect $work
+key Enter
+wait
+$dump" --no-config
+check "a folder is refused there, too" dumped "not a regular file"
 
 # ---------------------------------------------------------------- recycled tokens
 
