@@ -53,21 +53,28 @@ static bool skip(struct esp_follow *f, const struct esp_expected *e, const int32
     return false;
 }
 
+/* The first place in [from, to) of the expected text where these ANCHOR tokens stand; -1: there
+ * is none. */
+static int place_of(const struct esp_expected *e, const int32_t *tokens, int from, int to)
+{
+    for (int i = from; i < to; i++)
+        if (e->tokens[i] == tokens[0] && same(e->tokens + i, tokens, ANCHOR))
+            return i;
+    return -1;
+}
+
 /* Looks for the last tokens of the answer, after the lost place first. */
-static bool find(struct esp_follow *f, const struct esp_expected *e, const int32_t *text)
+static void find(struct esp_follow *f, const struct esp_expected *e, const int32_t *text)
 {
     const int32_t *last = text + f->read - ANCHOR;
     const int places = e->count - ANCHOR + 1;
     if (f->read - f->lost_text < ANCHOR)
-        return false;
-    for (int i = 0; i < places; i++) {
-        const int at = (f->lost_expected + i) % places;
-        if (!same(e->tokens + at, last, ANCHOR))
-            continue;
+        return;
+    int at = place_of(e, last, f->lost_expected, places);
+    at = at < 0 ? place_of(e, last, 0, f->lost_expected < places ? f->lost_expected : places)
+                : at;
+    if (at >= 0)
         go_on(f, e, text, at, f->read - ANCHOR);
-        return true;
-    }
-    return false;
 }
 
 void esp_follow_read(struct esp_follow *f, const struct esp_expected *e, const int32_t *text,
