@@ -2,6 +2,7 @@
 # Guesses without a draft model: --expect in a pipe, and recycled tokens that are kept.
 . tests/shell.sh
 . tests/script.sh
+. tests/chat_pair.sh
 XDG_STATE_HOME=$work/state
 export XDG_STATE_HOME
 prompt="Once upon a time there was a poor woodcutter"
@@ -42,6 +43,17 @@ check "it chooses a drafter that uses it" sh -c "
     $gen -p '$prompt' --target fairytale-target --expect '$work/plain' --json | grep -q '\"drafter\":.*\"recycle'"
 $gen -p "$prompt" --drafter fixed --expect "$work/plain" >"$work/got" 2>"$work/note"
 check "one that does not says so" grep -q "drafter fixed does not use the expected text" "$work/note"
+
+# An answer in a chat begins after control tokens.
+chat_pair "$work/chat"
+chat="$ESPALIER generate -n 80 --seed 1 --ignore-eos --target $work/chat/target -p Hello"
+$chat >"$work/answer"
+$chat --expect "$work/answer" --drafter suffix --json >"$work/json"
+check "an answer in a chat is followed from its first token" sh -c "python3 -c \"
+import json, sys
+o = json.load(sys.stdin)
+print(o['text'] == open('$work/answer').read() and o['iterations'] <= 6 and
+      o['rejected_prediction_tokens'] < 10)\" <'$work/json' | grep -q True"
 
 check "a folder is refused" fails 1 "not a regular file" $gen -p x --expect "$work"
 check "a missing file is refused" fails 1 "No such file" $gen -p x --expect "$work/none"
