@@ -336,7 +336,7 @@ TEST(hostile_files_are_refused_or_only_expected)
     const struct {
         const char *bytes;
         size_t length;
-    } files[] = {{"\xff\xfe\x80 once\x00upon", 16},
+    } files[] = {{"\xff\xfe\x80 once\x00upon", 13},
                  {"girl\r\nwho\r\n", 11},
                  {"<|endoftext|>", 13},
                  {"", 0},
