@@ -147,7 +147,8 @@ static void count_node(struct esp_calibration *c, const struct esp_draft *d,
     e->q = e->p = e->a = 0;
     for (int u = parent + 1, draw = 0; u < tree->count; u++) {
         const struct esp_node *node = &tree->nodes[u];
-        if (node->parent != parent || node->verdict == ESP_CUT || !(node->q > 0))
+        if (node->parent != parent || node->verdict == ESP_CUT || !(node->q > 0) ||
+            node->source != ESP_SOURCE_DRAFT)
             continue;
         if (d->greedy || draw == 0)
             tally(&c->likely, (int)(odds_of(node->q) + 0.5), node->q, u == next);

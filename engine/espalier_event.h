@@ -34,7 +34,7 @@ enum esp_verdict {
     X(PRICE, "not worth a row")                                                                \
     X(LAYER, "not worth a draft pass")                                                         \
     X(PLAIN, "drafting does not pay now")                                                      \
-    X(RETRIEVED, "copied from the text")
+    X(RETRIEVED, "found without the draft model")
 
 enum esp_reason {
 #define X(name, text) ESP_REASON_##name,
@@ -44,6 +44,24 @@ enum esp_reason {
 
 const char *esp_reason_text(int reason);
 
+/* Where the token of a node comes from. X(name, word, text): a word for a table, and the words
+ * of a sentence. */
+#define ESP_SOURCE(X)                                                                          \
+    X(DRAFT, "draft", "from the draft model")                                                  \
+    X(COPIED, "copied", "copied from the text")                                                \
+    X(EXPECTED, "expected", "copied from the expected text")                                   \
+    X(RECYCLED, "recycled", "recycled from an earlier pass of the target")
+
+enum esp_source {
+#define X(name, word, text) ESP_SOURCE_##name,
+    ESP_SOURCE(X)
+#undef X
+        ESP_SOURCES /* how many there are */
+};
+
+const char *esp_source_word(int source);
+const char *esp_source_text(int source);
+
 /* One drafted token. Probabilities are after temperature, top-k and top-p. */
 struct esp_node {
     int32_t token;
@@ -51,9 +69,9 @@ struct esp_node {
     int32_t depth;  /* root 0 */
     int32_t rank;   /* index among its siblings in drawing order, from 0 */
     int32_t copies; /* how often an i.i.d. drafter drew it; otherwise 1 */
-    int32_t copied; /* distance in tokens to the text it was copied from; 0: drafted */
+    int32_t copied; /* distance in tokens to the text it was copied from; 0: it was not */
     float q; /* draft probability given its parent; of a copied token, its relative frequency
-                there */
+                there; of a recycled one, how often such tokens were right */
     float cumulative_log_q; /* summed log q from the root; root 0 */
     float confidence; /* highest q among all candidates for a child; NaN if never expanded */
     float value;      /* the drafter's own estimate (dyspec: v); NaN if it has none */
@@ -67,6 +85,7 @@ struct esp_node {
     float ceiling;         /* alpha*: the largest acceptance rate of any lossless verifier */
     uint8_t verdict;       /* enum esp_verdict */
     uint8_t reason;        /* enum esp_reason */
+    uint8_t source;        /* enum esp_source; of a copied token 0 in old recordings */
     bool drawn;            /* not tested, but its token was drawn from the residual */
 };
 

@@ -44,6 +44,11 @@ extern "C" {
       "text; on: 1020")                                                                        \
     X(whole, sinks, "sinks", 1, 1 << 20, 0, "auto|none|NUMBER",                                \
       "first tokens of the text that all tokens see in spite of a window; auto: 4")            \
+    X(choice, recycle, "recycle", 0, 2, 0, "keep|session|off",                                 \
+      "tokens that the target found likely are tried again: kept for later runs, only in "     \
+      "this session, or never")                                                                \
+    X(text, expect, "expect", 0, 0, 0, "off|FILE",                                             \
+      "a text that the answer will resemble, as the file to be changed: it is tried first")    \
     X(text, system, "system", 0, 0, 0, "auto|TEXT",                                            \
       "system text of conversations; auto: that of the model's template; it may be empty")
 

@@ -17,6 +17,8 @@ extern "C" {
 struct esp_stats {
     int prompt_tokens, generated_tokens, iterations;
     int64_t drafted_nodes, accepted_nodes; /* verified by the target; accepted among them */
+    /* The same by where the nodes came from (enum esp_source). */
+    int64_t source_nodes[ESP_SOURCES], source_accepted[ESP_SOURCES];
     int64_t draft_passes, target_passes;
     int64_t draft_rows; /* that the draft passes computed */
     double mean_path_length;

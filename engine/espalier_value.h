@@ -41,7 +41,7 @@ struct esp_value_info {
     enum esp_value_kind kind;
     /* How a value is written: words, or in capitals what is not typed as it stands, as NUMBER.
      * A word beside a number stands for 0, the next one for -1, and so on; they are no numbers
-     * that the range holds. Before a text, auto stands for NULL. */
+     * that the range holds. Before a text, auto or off stands for NULL. */
     const char *values;
     const char *help;
     double minimum, maximum, value; /* its range, if it is a number, and its default */

@@ -237,6 +237,8 @@ static int select_path(struct esp_session *s)
     struct esp_verify *v = &s->verify;
     int status = esp_calibration_look(&s->calibration, &s->draft, s->beta);
     if (status == ESP_OK)
+        status = esp_recycling_look(s);
+    if (status == ESP_OK)
         status = esp_verify_run(v, s->set.verifier);
     if (status == ESP_OK)
         status = look_back(s);
@@ -314,6 +316,7 @@ static void learn(struct esp_session *s)
     for (int i = ESP_STAGE_FLATTEN; i <= ESP_STAGE_COMMIT; i++)
         rest += it->seconds[i];
     esp_costs_took(&s->costs, ESP_COST_VERIFY, it->tree.verified, rest);
+    esp_recycling_learn(s);
 }
 
 /* The draft temperature, and the calibration error without and with it. */
@@ -351,6 +354,11 @@ static void count_up(struct esp_session *s)
     stats->iterations++;
     stats->generated_tokens += it->committed_count;
     stats->drafted_nodes += it->tree.verified - 1;
+    for (int i = 1; i < it->tree.verified; i++) {
+        const struct esp_node *node = &it->tree.nodes[it->tree.order[i]];
+        stats->source_nodes[node->source]++;
+        stats->source_accepted[node->source] += node->verdict == ESP_ACCEPTED;
+    }
     stats->accepted_nodes += it->path_length;
     stats->draft_passes += it->draft_passes;
     stats->draft_rows += s->draft.work->rows_computed;

@@ -144,6 +144,26 @@ const char *esp_reason_text(int reason)
     return reason >= 0 && reason < (int)(sizeof text / sizeof *text) ? text[reason] : "";
 }
 
+const char *esp_source_word(int source)
+{
+    static const char *const word[ESP_SOURCES] = {
+#define X(name, of_table, of_sentence) [ESP_SOURCE_##name] = of_table,
+        ESP_SOURCE(X)
+#undef X
+    };
+    return source >= 0 && source < ESP_SOURCES ? word[source] : "";
+}
+
+const char *esp_source_text(int source)
+{
+    static const char *const text[ESP_SOURCES] = {
+#define X(name, of_table, of_sentence) [ESP_SOURCE_##name] = of_sentence,
+        ESP_SOURCE(X)
+#undef X
+    };
+    return source >= 0 && source < ESP_SOURCES ? text[source] : "";
+}
+
 const char *esp_stage_name(int stage)
 {
     static const char *const name[ESP_STAGES] = {"draft",  "flatten", "verify",

@@ -75,6 +75,21 @@ static void turn_to_learned(struct esp_session *s)
     esp_costs_turn(&s->costs, key);
 }
 
+/* Reads the expected text if the setting names another one. */
+static int turn_to_expected(struct esp_session *s, const char *file, char *err, size_t errlen)
+{
+    struct esp_expectation next;
+    if (file == s->expectation.file)
+        return ESP_OK;
+    int status = esp_expectation_read(&next, file, err, errlen);
+    if (status < 0)
+        return status;
+    esp_expectation_close(&s->expectation);
+    s->expectation = next;
+    esp_expectation_begin(s);
+    return ESP_OK;
+}
+
 /* ------------------------------------------------------------------ settings */
 
 /* Finds the name of "name:k=v,..." in a list and reads its parameters. Returns its index. */
@@ -159,6 +174,15 @@ static bool same_params(const struct esp_params *a, const struct esp_params *b)
     return strcmp(one, other) == 0;
 }
 
+/* The drafter of a pair without a preset: one that reads the expected text if there is one. */
+static const char *usual_drafter(const struct esp_engine *engine,
+                                 const struct esp_settings *set)
+{
+    if (set->values.expect)
+        return engine->draft ? "goodput" : "recycle";
+    return engine->draft ? "dynatree" : "ar";
+}
+
 /* Applies the pair's preset for this temperature, unless the chosen verifier does not fit it.
  * *changed becomes -1 if the drafter stays and gets other parameters. If nothing changes, the
  * drafter keeps what it has learned. */
@@ -170,7 +194,7 @@ static int choose_default(const struct esp_session *s, struct esp_settings *set,
         struct esp_settings with = *set;
         char why[400];
         const char *preset = esp_engine_preset(s->engine, !general);
-        const char *spec = preset ? preset : s->engine->draft ? "dynatree" : "ar";
+        const char *spec = preset ? preset : usual_drafter(s->engine, set);
         int status = choose_drafter(&with, spec, why, sizeof why);
         if (status == ESP_OK && with.drafter->check)
             status = with.drafter->check(&with.drafter_params, why, sizeof why);
@@ -286,7 +310,10 @@ static int apply_settings(struct esp_session *s, struct esp_settings *set, int c
     if (status == ESP_OK)
         status = esp_session_open_caches(s, &window, err, errlen);
     if (status == ESP_OK)
+        status = turn_to_expected(s, set->values.expect, err, errlen);
+    if (status == ESP_OK)
         status = keep_texts(s, &set->values, err, errlen);
+    s->expectation.file = s->set.values.expect; /* the session's own copy */
     if (status < 0 && !same)
         free(state);
     if (status < 0)
@@ -303,6 +330,8 @@ static int apply_settings(struct esp_session *s, struct esp_settings *set, int c
                     sizeof s->verifier_spec);
     set_stages(s);
     turn_to_learned(s);
+    if (esp_recycling_turn(s) < 0) /* then nothing is recycled */
+        s->draft_context.recycled = NULL;
     esp_conversation_choose(s);
     if (set->drafter->init)
         set->drafter->init(state, &s->set.drafter_params, changed);
@@ -381,15 +410,31 @@ int esp_session_set(struct esp_session *s, const char *key, const char *value, c
     return ESP_OK;
 }
 
-/* A sentence if the drafter has one, or if more nodes were asked for than fit in memory, else
- * "". A default N is a limit only, so it needs no sentence. */
+/* A sentence if the drafter cannot use the expected text, or if recycled tokens were damaged;
+ * else "". */
+static void note_sources(const struct esp_session *s, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (s->set.values.expect && !(s->set.drafter->asks & ESP_ASK_EXPECTED))
+        snprintf(text, size,
+                 "drafter %s does not use the expected text; use recycle, suffix, hybrid or "
+                 "goodput",
+                 s->set.drafter->name);
+    else if (s->draft_context.recycled)
+        snprintf(text, size, "%s", s->recycling.matrix.notice);
+}
+
+/* A sentence if the drafter has one, or if more nodes were asked for than fit in memory, or one
+ * about its sources, else "". A default N is a limit only, so it needs no sentence. */
 static void note_drafter(const struct esp_session *s, char *text, size_t size)
 {
     const struct esp_params *params = &s->set.drafter_params;
     const int n = esp_params_find(params, "N"), most = s->engine->max_nodes;
     const struct esp_chooser_ops *chooser = s->set.drafter->chooser;
     const char *own = chooser ? chooser->note(s->draft.state) : NULL;
-    snprintf(text, size, "%s", own ? own : "");
+    note_sources(s, text, size);
+    if (own)
+        snprintf(text, size, "%s", own);
     if (n >= 0 && esp_param(params, n) > most && esp_param(params, n) != params->table[n].value)
         snprintf(text, size,
                  "%s: N=%g exceeds the memory for trees, so they have at most %d nodes; start "
@@ -513,6 +558,9 @@ static void connect(struct esp_session *s)
         snprintf(s->pair, sizeof s->pair, "%.64s (%lld), %.64s (%lld)", e->target->name,
                  (long long)e->target->parameters, e->draft->name,
                  (long long)e->draft->parameters);
+    else if (e->target->name)
+        snprintf(s->pair, sizeof s->pair, "%.64s (%lld)", e->target->name,
+                 (long long)e->target->parameters);
     if (e->draft && e->target->parameters > 0)
         s->costs.relative = relative_cost(e);
     s->draft_context = (struct esp_draft_context){.calibration = &s->calibration,
@@ -574,6 +622,8 @@ void esp_session_close(struct esp_session *s)
                                      back->state, back->p};
     esp_calibration_save(&s->calibration);
     esp_costs_save(&s->costs);
+    esp_recycling_close(&s->recycling);
+    esp_expectation_close(&s->expectation);
     close_drafter(s);
     esp_draft_close(&s->draft);
     esp_kv_cache_close(&s->target);
@@ -702,6 +752,7 @@ void esp_session_allow(struct esp_session *s, int tokens)
 {
     s->allowed = tokens > 0 ? tokens : 0;
     s->end = "";
+    esp_expectation_begin(s);
 }
 
 void esp_session_explain(struct esp_session *s, bool on)

@@ -10,7 +10,9 @@
 #include "engine/costs.h"
 #include "engine/drafters/draft.h"
 #include "engine/engine.h"
+#include "engine/expectation.h"
 #include "engine/pace.h"
+#include "engine/recycling.h"
 #include "engine/verifiers/verifier.h"
 
 /* One plain decoding step is timed per this many iterations. */
@@ -70,7 +72,10 @@ struct esp_session {
                                   */
     struct esp_calibration calibration;
     struct esp_costs costs;
-    double beta; /* of the running iteration, see calibration.h */
+    struct esp_recycling recycling;
+    struct esp_expectation expectation;
+    unsigned expected_serial; /* of the last tokens of an expected text */
+    double beta;              /* of the running iteration, see calibration.h */
 };
 
 /* Does the drafter ask for what both models said before the root? */

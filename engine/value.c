@@ -219,10 +219,18 @@ static bool read_seed(const char *text, uint64_t *seed)
     return true;
 }
 
+/* The word that stands for NULL: "auto", or "off" where the table says so. */
+static const char *none_word(const struct esp_value_info *line)
+{
+    return strncmp(line->values, "off|", 4) == 0 ? "off" : "auto";
+}
+
 static int read_text(const struct esp_value_info *line, const char *text, const char **value)
 {
-    const bool none = strncmp(line->values, "auto|", 5) == 0 && strcmp(text, "auto") == 0;
-    *value = none ? NULL : text;
+    const char *word = none_word(line);
+    const size_t length = strlen(word);
+    const bool named = strncmp(line->values, word, length) == 0 && line->values[length] == '|';
+    *value = named && strcmp(text, word) == 0 ? NULL : text;
     return ESP_OK;
 }
 
@@ -267,7 +275,7 @@ void esp_value_write(const struct esp_value_info *line, const void *in, char *te
     switch (line->kind) {
     case ESP_KIND_text:
         own = *(const char *const *)at;
-        snprintf(text, size, "%s", own ? own : "auto");
+        snprintf(text, size, "%s", own ? own : none_word(line));
         break;
     case ESP_KIND_size:
         print_bytes(*(const size_t *)at, text, size);

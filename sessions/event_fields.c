@@ -59,6 +59,7 @@ const struct esp_field esp_fields_node[] = {
     {MEMBER(FLAG, 0, "drawn", NODE(drawn))},
     {MEMBER(VERDICT, 0, "verdict", NODE(verdict))},
     {MEMBER(REASON, 0, "reason", NODE(reason))},
+    {MEMBER(SOURCE, 0, "source", NODE(source))},
     {END},
 };
 
@@ -259,6 +260,13 @@ const char *const esp_reason_names[] = {
     [ESP_REASON_PLAIN] = "plain",
     [ESP_REASON_RETRIEVED] = "retrieved",
     NULL,
+};
+
+const char *const esp_source_names[] = {
+#define X(name, word, text) [ESP_SOURCE_##name] = word,
+    ESP_SOURCE(X)
+#undef X
+        NULL,
 };
 
 #define X(name, text) +1

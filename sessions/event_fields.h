@@ -22,6 +22,7 @@ enum esp_member_kind {
     ESP_FIELD_GAUGE,    /* const char *, a name that is valid as long as the recording */
     ESP_FIELD_VERDICT,  /* uint8_t, enum esp_verdict */
     ESP_FIELD_REASON,   /* uint8_t, enum esp_reason */
+    ESP_FIELD_SOURCE,   /* uint8_t, enum esp_source */
     ESP_FIELD_SETTING,  /* setting number `low` of struct esp_session_values */
     ESP_FIELD_SETTINGS, /* an object with all settings that have no place of their own */
     ESP_FIELD_OPEN,     /* begins an object; its members are the rows up to CLOSE */
@@ -75,6 +76,7 @@ const struct esp_recorded_type *esp_recorded_type(const char *name, int type);
 /* Each list is NULL-terminated and indexed by its enumerator. */
 extern const char *const esp_verdict_names[]; /* enum esp_verdict */
 extern const char *const esp_reason_names[];  /* enum esp_reason; "" for none */
+extern const char *const esp_source_names[];  /* enum esp_source */
 
 /* Is this setting (of espalier_settings.h) a member of the header itself? The oldest ones are;
  * texts are in the prompts; all others are members of `settings`. */

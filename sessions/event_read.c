@@ -332,6 +332,8 @@ static void read_field(struct reader *r, const cJSON *object, const struct esp_f
         *(uint8_t *)at = verdict(r, text(object, f->name));
     else if (kind == ESP_FIELD_REASON)
         *(uint8_t *)at = word(esp_reason_names, text(object, f->name), ESP_REASON_NONE);
+    else if (kind == ESP_FIELD_SOURCE)
+        *(uint8_t *)at = word(esp_source_names, text(object, f->name), ESP_SOURCE_DRAFT);
     else if (kind == ESP_FIELD_TEXT)
         snprintf(at, f->size, "%s", text(object, f->name));
     else if (kind == ESP_FIELD_KEPT)

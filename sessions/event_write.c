@@ -168,6 +168,8 @@ static void put_field(const struct writer *w, const struct esp_field *f, const v
         put_text(line, f->name, esp_verdict_names[*(const uint8_t *)at]);
     else if (kind == ESP_FIELD_REASON && *(const uint8_t *)at != ESP_REASON_NONE)
         put_text(line, f->name, esp_reason_names[*(const uint8_t *)at]);
+    else if (kind == ESP_FIELD_SOURCE && *(const uint8_t *)at != ESP_SOURCE_DRAFT)
+        put_text(line, f->name, esp_source_names[*(const uint8_t *)at]);
     else if (kind == ESP_FIELD_TEXT)
         put_text(line, f->name, at);
     else if (kind == ESP_FIELD_KEPT || kind == ESP_FIELD_GAUGE)

@@ -43,6 +43,7 @@ static void count_children(struct esp_acceptance *a, const struct esp_iteration 
         children++;
         if (node->rank >= 0 && node->rank < ESP_ACCEPT_RANKS)
             count(&a->rank[node->rank], it, u, u == next);
+        count(&a->source[esp_source_of(it, u)], it, u, u == next);
         if (isfinite(esp_draft_probability(it, u)))
             count(&a->share[bin_of(node->q)], it, u, u == next);
     }
@@ -62,6 +63,8 @@ static void count_node(struct esp_acceptance *a, const struct esp_iteration *it,
         a->depth[depth - 1].nodes++;
     if (depth >= 1 && node->rank >= 0 && node->rank < ESP_ACCEPT_RANKS)
         a->rank[node->rank].nodes++;
+    if (depth >= 1)
+        a->source[esp_source_of(it, index)].nodes++;
     if (depth >= 1 && isfinite(esp_draft_probability(it, index)))
         a->share[bin_of(node->q)].nodes++;
     if (depth < ESP_ACCEPT_DEPTHS && isfinite(node->acceptance_rate) &&

@@ -3,9 +3,9 @@
  *
  * By length of the accepted path (its mean plus one is the block efficiency of
  * delayed-tree-expansion, sec. 2, and the tau of salf-talf), by depth (delayed-tree-expansion,
- * fig. 1), by child rank (salf-talf, fig. 2a; Sequoia plans with it), and by draft probability
- * (dyspec, hypothesis 1 and fig. 2). A draft counts as tried if the verifier reached its
- * parent: all verified children of the root and of accepted nodes.
+ * fig. 1), by source (model, text, ...), by child rank (salf-talf, fig. 2a; Sequoia plans with
+ * it), and by draft probability (dyspec, hypothesis 1 and fig. 2). A draft counts as tried if
+ * the verifier reached its parent: all verified children of the root and of accepted nodes.
  *
  * Needs iteration events only, live or recorded.
  */
@@ -43,6 +43,7 @@ struct esp_acceptance {
     struct esp_accept_depth depth[ESP_ACCEPT_DEPTHS]; /* from depth 1 on */
     struct esp_trial_counts rank[ESP_ACCEPT_RANKS];
     struct esp_trial_counts share[ESP_ACCEPT_BINS]; /* [i]: q from i / BINS on; not of copies */
+    struct esp_trial_counts source[ESP_SOURCES];    /* by where a node comes from */
     int known;                 /* iterations with drafts and esp_formula_tokens() */
     double expected, obtained; /* tokens of these: by the formula, and path plus one */
 };

@@ -86,8 +86,8 @@ bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it
             p, layer->after, row->after);
     else if (n->reason == ESP_REASON_RETRIEVED && valued)
         snprintf(text, size,
-                 "it followed the same words before, and is accepted with probability %s; more "
-                 "guesses would gain less than their rows cost, %.2g of a token each",
+                 "it is accepted with probability %s; more guesses would gain less than their "
+                 "rows cost, %.2g of a token each",
                  p, row->after);
     else if (n->reason == ESP_REASON_PLAIN)
         snprintf(text, size, "drafting does not pay now: this is plain decoding");
@@ -192,10 +192,9 @@ static void explain_decision(struct talk *t, int node)
 static void explain_root(struct talk *t, const struct esp_node *root)
 {
     say(t, "committed: the last token of the text%s",
-        root->reason == ESP_REASON_PLAIN ? ". Drafting does not pay now"
-        : root->reason == ESP_REASON_RETRIEVED
-            ? ". The tree is what followed the same words before; the draft model did not run"
-            : ", where this tree starts");
+        root->reason == ESP_REASON_PLAIN       ? ". Drafting does not pay now"
+        : root->reason == ESP_REASON_RETRIEVED ? ". The tree was found without the draft model"
+                                               : ", where this tree starts");
 }
 
 static void explain_cut(struct talk *t, int node)
@@ -349,30 +348,61 @@ static void say_choice(struct talk *t)
 
 static int count_copied(const struct esp_iteration *it)
 {
-    int count = 0;
-    for (int i = 1; i < it->tree.count; i++)
-        count += esp_is_copied(it, i);
-    return count;
+    int count[ESP_SOURCES];
+    esp_count_sources(it, count);
+    return it->tree.count - 1 - count[ESP_SOURCE_DRAFT];
+}
+
+/* The only source of the tree's nodes; ESP_SOURCES: there are several. */
+static int only_source(const struct esp_iteration *it, const int count[ESP_SOURCES])
+{
+    int only = 0;
+    while (only < ESP_SOURCES && count[only] != it->tree.count - 1)
+        only++;
+    return only;
+}
+
+/* A tree without a drafted node. */
+static void say_found(struct talk *t, const int count[ESP_SOURCES])
+{
+    const int nodes = t->it->tree.count - 1, only = only_source(t->it, count);
+    const char *between = "";
+    if (only == ESP_SOURCE_COPIED)
+        say(t,
+            "The tree is copied: %d node%s that followed the same words earlier in the text.",
+            nodes, esp_plural(nodes));
+    else if (only < ESP_SOURCES)
+        say(t, "The tree is %s: %d node%s.", esp_source_text(only), nodes, esp_plural(nodes));
+    else
+        say(t, "The tree has %d nodes: ", nodes);
+    for (int i = 0; i < ESP_SOURCES && only == ESP_SOURCES; i++) {
+        if (count[i] > 0)
+            say(t, "%s%d %s", between, count[i], esp_source_text(i));
+        between = count[i] > 0 ? ", " : between;
+    }
+    say(t, "%s%s", only == ESP_SOURCES ? "." : "",
+        t->it->draft_passes == 0 ? " The draft model did not run." : "");
 }
 
 static void say_drafted(struct talk *t)
 {
     const int nodes = t->it->tree.count - 1, copied = count_copied(t->it),
               passes = t->it->draft_passes;
+    int count[ESP_SOURCES];
+    esp_count_sources(t->it, count);
     if (nodes == 0)
         say(t, "Nothing is drafted%s%s.",
             t->it->tree.nodes[0].reason == ESP_REASON_PLAIN ? ": it does not pay now" : "",
             passes > 0 ? ", though the draft model ran" : "");
     else if (copied == nodes)
-        say(t,
-            "The tree is copied: %d node%s that followed the same words earlier in the text.%s",
-            nodes, esp_plural(nodes), passes == 0 ? " The draft model did not run." : "");
+        say_found(t, count);
     else
         say(t, "The tree is drafted: %d node%s in %d pass%s of the draft model.", nodes,
             esp_plural(nodes), passes, passes == 1 ? "" : "es");
-    if (copied > 0 && copied < nodes)
-        say(t, " %d of them %s copied from the text instead.", copied,
-            copied == 1 ? "is" : "are");
+    for (int i = ESP_SOURCE_DRAFT + 1; i < ESP_SOURCES && copied < nodes; i++)
+        if (count[i] > 0)
+            say(t, " %d of them %s %s instead.", count[i], count[i] == 1 ? "is" : "are",
+                esp_source_text(i));
 }
 
 /* An example of a cut node, with its probability and the reason. */
@@ -443,9 +473,9 @@ static void explain_select(struct talk *t)
         say_path(t);
     if (stop > 0 && t->it->tree.nodes[stop].verdict == ESP_REJECTED)
         say(t,
-            esp_is_copied(t->it, stop) ? " The next copied token was %s;"
-                                       : " The draft's next guess was %s;",
-            quote_node(t, stop));
+            esp_is_copied(t->it, stop) ? " The next %s token was %s;"
+                                       : " The %s's next guess was %s;",
+            esp_source_word(esp_source_of(t->it, stop)), quote_node(t, stop));
     else if (drafted)
         say(t, " There the tree ends;");
     say(t, " %s target adds %s of its own%s.", drafted ? "the" : "The", quote(t, t->it->bonus),

@@ -43,7 +43,7 @@ static int words_of(const struct placed *p, int index, char token[256], char num
     if (row->kind == ESP_ROW_BONUS)
         snprintf(numbers, 64, "target");
     else if (row->depth > 0 && esp_is_copied(it, row->node))
-        snprintf(numbers, 64, "copied");
+        snprintf(numbers, 64, "%s", esp_source_word(esp_source_of(it, row->node)));
     else if (row->depth > 0)
         snprintf(numbers, 64, isfinite(node->p) ? "q %s p %s" : "q %s",
                  esp_probability(q, node->q), esp_probability(t, node->p));

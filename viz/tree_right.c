@@ -49,7 +49,8 @@ static void write_words(struct pen *pen, const struct esp_iteration *it, int ind
     char text[16];
     if (detail == 2)
         write_word(pen, esp_node_style(it, index),
-                   esp_is_copied(it, index) ? "copied" : esp_probability(text, node->q));
+                   esp_is_copied(it, index) ? esp_source_word(esp_source_of(it, index))
+                                            : esp_probability(text, node->q));
     if (look->new_depth > 0 && node->depth == look->new_depth)
         write_word(pen, ESP_STYLE_WARN, "new");
     for (int i = 1; look->numbered && detail == 2 && i < it->tree.verified; i++) {

@@ -227,20 +227,33 @@ bool esp_is_sampled(const struct esp_iteration *it)
     return isfinite(it->bonus_u) && !(it->verifier && strncmp(it->verifier, "greedy", 6) == 0);
 }
 
-bool esp_is_copied(const struct esp_iteration *it, int node)
+int esp_source_of(const struct esp_iteration *it, int node)
 {
     const struct esp_node *nodes = it->tree.nodes;
-    return node > 0 &&
-           (nodes[node].copied > 0 || nodes[0].reason == ESP_REASON_RETRIEVED /* all are */);
+    if (node == 0 || nodes[node].source != ESP_SOURCE_DRAFT)
+        return node == 0 ? ESP_SOURCE_DRAFT : nodes[node].source;
+    const bool all = nodes[0].reason == ESP_REASON_RETRIEVED;
+    return nodes[node].copied > 0 || all ? ESP_SOURCE_COPIED : ESP_SOURCE_DRAFT;
+}
+
+bool esp_is_copied(const struct esp_iteration *it, int node)
+{
+    return esp_source_of(it, node) != ESP_SOURCE_DRAFT;
+}
+
+void esp_count_sources(const struct esp_iteration *it, int count[ESP_SOURCES])
+{
+    memset(count, 0, ESP_SOURCES * sizeof *count);
+    for (int i = 1; i < it->tree.count; i++)
+        count[esp_source_of(it, i)]++;
 }
 
 const char *esp_copied_text(char text[64], const struct esp_iteration *it, int node)
 {
-    const int back = it->tree.nodes[node].copied;
+    const int back = it->tree.nodes[node].copied; /* a recording may lack the distance */
+    snprintf(text, 64, "%s", esp_source_text(esp_source_of(it, node)));
     if (back > 0)
         snprintf(text, 64, "copied from the text, %d token%s back", back, esp_plural(back));
-    else /* a recording may lack the distance */
-        snprintf(text, 64, "copied from the text");
     return text;
 }
 
@@ -389,10 +402,13 @@ static void draw_note(struct esp_canvas *canvas, const struct esp_iteration *it,
         esp_draw(canvas, x, y, ESP_STYLE_ACCEPTED, canvas->glyphs->accepted);
     if (node->verdict == ESP_REJECTED)
         esp_draw(canvas, x, y, ESP_STYLE_REJECTED, canvas->glyphs->rejected);
-    if (esp_is_copied(it, index) && node->verdict != ESP_CUT && !look->numbered && room >= 9) {
-        esp_draw(canvas, x + 3, y, ESP_STYLE_LABEL, "copied");
-        x += 8;
-        room -= 8;
+    const char *source = esp_source_word(esp_source_of(it, index));
+    const int width = (int)strlen(source) + 2;
+    if (esp_is_copied(it, index) && node->verdict != ESP_CUT && !look->numbered &&
+        room > width) {
+        esp_draw(canvas, x + 3, y, ESP_STYLE_LABEL, source);
+        x += width;
+        room -= width;
     }
     if (node->verdict == ESP_REJECTED) {
         int32_t wanted = esp_target_choice(it, node->parent);

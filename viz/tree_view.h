@@ -75,10 +75,15 @@ bool esp_tree_matches(const struct esp_tree_look *look, int32_t token);
 /* Whether the target's own token was drawn at random: above temperature 0. */
 bool esp_is_sampled(const struct esp_iteration *it);
 
-/* Whether a node was copied from the text; then it has no draft probability. */
+/* Where the token of a node comes from: enum esp_source. Old recordings tell it by the distance
+ * or by their root. */
+int esp_source_of(const struct esp_iteration *it, int node);
+/* Whether it was copied or recycled, not drafted; then it has no draft probability. */
 bool esp_is_copied(const struct esp_iteration *it, int node);
 /* "copied from the text, 24 tokens back"; returns text. */
 const char *esp_copied_text(char text[64], const struct esp_iteration *it, int node);
+/* The number of nodes of the tree by source. */
+void esp_count_sources(const struct esp_iteration *it, int count[ESP_SOURCES]);
 /* The draft probability of a node given its parent, and of the whole path to it; NaN if the
  * node, or one on the path, was copied. */
 double esp_draft_probability(const struct esp_iteration *it, int node);

@@ -34,6 +34,8 @@ struct esp_calibration; /* draft temperature and acceptance rates: see calibrati
 struct esp_costs;       /* measured time of passes: see costs.h */
 struct esp_draft_work;  /* the session's side of draft passes: see draft.h */
 struct esp_engine;
+struct esp_expected; /* a text that the answer is expected to resemble: see follow.h */
+struct esp_recycled; /* what the target found likely after each token: see recycled.h */
 
 /* What both models computed for the token before the root in the last iteration. Rows of the
  * draft are in the order of expansion; row `capacity` is that token, if a pass computed it. */
@@ -49,9 +51,11 @@ struct esp_look_back {
 
 /* What a drafter gets only if its table asks for it. */
 enum esp_asks {
-    ESP_ASK_COSTS = 1, /* calibration and costs */
-    ESP_ASK_PAIR = 2,  /* a name for what it learns */
-    ESP_ASK_PAST = 4,  /* what both models said before the root */
+    ESP_ASK_COSTS = 1,    /* calibration and costs */
+    ESP_ASK_PAIR = 2,     /* a name for what it learns */
+    ESP_ASK_PAST = 4,     /* what both models said before the root */
+    ESP_ASK_EXPECTED = 8, /* the expected text */
+    ESP_ASK_RECYCLED = 16,
 };
 
 struct esp_draft_context {
@@ -59,6 +63,8 @@ struct esp_draft_context {
     const struct esp_costs *costs;
     const char *pair; /* names target and draft; "": unknown, or nothing may be kept */
     struct esp_look_back back;
+    const struct esp_expected *expected; /* NULL: there is none */
+    const struct esp_recycled *recycled; /* NULL: nothing may be recycled */
 };
 
 /* What a drafter sees of its session. */

@@ -40,7 +40,7 @@
 #include "engine/drafters/goodput_copied.h"
 #include "engine/drafters/goodput_rate.h"
 
-enum { N, RETRIEVAL };
+enum { N, RETRIEVAL, RECYCLE };
 
 enum {
     CHILDREN = 8, /* children of a node that are considered */
@@ -58,6 +58,8 @@ static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, 256, 64, .help = "maximum number of nodes"},
     [RETRIEVAL] = {"retrieval", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
                    .help = "also draft what followed the same tokens earlier in the text"},
+    [RECYCLE] = {"recycled", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
+                 .help = "also draft what the target found likely after the same token"},
     {0},
 };
 
@@ -99,7 +101,7 @@ static void init(void *memory, const struct esp_params *values, int changed)
         return;
     s->started = true;
     esp_account_open(&s->account);
-    s->copied.balance = ESP_FIRST_SAVINGS / 2;
+    s->copied.balance = ESP_COPIED_SAVINGS;
     for (int i = 0; i < KINDS; i++)
         memcpy(s->expected[i], prior, sizeof prior);
 }
@@ -430,7 +432,9 @@ static int begin(struct esp_draft *d, struct state *s)
     s->copied.retrieval.count = 0;
     if (s->rate.budget < 1 || esp_param(d->params, RETRIEVAL) == 0)
         return ESP_OK;
-    return esp_copied_find(&s->copied, d, &s->rate, DEEPEST);
+    const struct esp_copied_plan plan = {
+        .depth = DEEPEST, .copy = true, .recycle = esp_param(d->params, RECYCLE) != 0};
+    return esp_copied_find(&s->copied, d, &s->rate, &plan);
 }
 
 /* ------------------------------------------------------------------ the iteration */
@@ -554,7 +558,7 @@ const struct esp_drafter_ops esp_drafter_goodput = {
                "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .verifier = "traversal",
-    .asks = ESP_ASK_COSTS,
+    .asks = ESP_ASK_COSTS | ESP_ASK_EXPECTED | ESP_ASK_RECYCLED,
     .params = params,
     .state_size = sizeof(struct state),
     .init = init,

@@ -110,6 +110,7 @@ static int draft(struct esp_draft *d)
         int node = esp_tree_add(d->tree, g.parent, token, g.q);
         d->tree->tree.nodes[node].copied =
             d->text_length + g.depth - source(d, s->match[g.first], g.depth);
+        d->tree->tree.nodes[node].source = ESP_SOURCE_COPIED;
         if (g.depth + 1 < depth)
             split(d, s, g.first, g.count, node);
         else
@@ -121,8 +122,10 @@ static int draft(struct esp_draft *d)
         const int from = source(d, s->match[g->first], g->depth);
         const int cut =
             esp_tree_add_cut(d->tree, g->parent, d->text[from], g->q, ESP_REASON_BUDGET);
-        if (cut >= 0)
-            d->tree->tree.nodes[cut].copied = d->text_length + g->depth - from;
+        if (cut < 0)
+            continue;
+        d->tree->tree.nodes[cut].copied = d->text_length + g->depth - from;
+        d->tree->tree.nodes[cut].source = ESP_SOURCE_COPIED;
     }
     return ESP_OK;
 }

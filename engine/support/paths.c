@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/support/hash.h"
@@ -164,6 +165,29 @@ int esp_state_read(const char *name, char *text, size_t size)
         return ESP_E_FILE;
     text[length] = '\0';
     return (int)length;
+}
+
+bool esp_state_exists(const char *name)
+{
+    char path[PATH_MAX];
+    return state_path(path, name) == ESP_OK && access(path, F_OK) == 0;
+}
+
+/* A file that is replaced keeps its permissions, so an empty one that is private comes
+ * first. */
+int esp_state_write_private(const char *name, const char *bytes, size_t length)
+{
+    char path[PATH_MAX], err[64];
+    const char *wrong;
+    if (state_path(path, name) < 0)
+        return ESP_E_FILE;
+    esp_make_folders(path);
+    const int file = esp_open_regular(path, O_WRONLY | O_CREAT, S_IRUSR | S_IWUSR, &wrong);
+    const bool private = file >= 0 && fchmod(file, S_IRUSR | S_IWUSR) == 0;
+    if (file >= 0)
+        close(file);
+    return private ? esp_write_file(path, bytes, length, true, err, sizeof err)
+                   : (int)ESP_E_FILE;
 }
 
 int esp_state_write(const char *name, const char *text)

@@ -41,7 +41,13 @@ void esp_state_name(char *name, size_t size, const char *kind, const char *key);
  * ESP_E_FILE if there is no such regular file or it does not fit into `size` bytes. */
 int esp_state_read(const char *name, char *text, size_t size);
 
+/* Is there anything with this name? */
+bool esp_state_exists(const char *name);
+
 /* Replaces file `name`; creates the folder if needed. Returns 0 or ESP_E_FILE. */
 int esp_state_write(const char *name, const char *text);
+
+/* The same for `length` bytes that only the user may read. */
+int esp_state_write_private(const char *name, const char *bytes, size_t length);
 
 #endif

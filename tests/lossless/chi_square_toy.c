@@ -45,6 +45,8 @@ static const char *const drafters[] = {
     "optimal:N=8",
     "salf:N=8",
     "suffix",
+    "recycle",
+    "recycle:cost=off,N=8",
     "hybrid:N=8",
     "sequoia:learn=off,N=8",
     "sequoia:learn=off,N=8,draws=topk",

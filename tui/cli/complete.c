@@ -128,6 +128,8 @@ static void offer_values(int flag, struct esp_choices *choices)
     case CLI_FLAG_theme:
         offer_themes(choices);
         return;
+    case CLI_FLAG_expect: /* a file, which the shell completes */
+        return;
     default:
         esp_complete_words(cli_flags[flag].info.values, choices);
     }

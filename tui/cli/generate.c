@@ -107,6 +107,21 @@ static int print_json(const struct output *out, const struct esp_session *sessio
 
 /* ------------------------------------------------------------------ statistics */
 
+/* What each source of nodes brought: "copied 40 of 52, recycled 12 of 30". */
+static void print_sources(const struct esp_stats *s)
+{
+    const char *between = "sources              ";
+    for (int i = 0; i < ESP_SOURCES; i++) {
+        if (s->source_nodes[i] == 0)
+            continue;
+        fprintf(stderr, "%s%s %lld of %lld", between, esp_source_word(i),
+                (long long)s->source_accepted[i], (long long)s->source_nodes[i]);
+        between = ", ";
+    }
+    if (s->drafted_nodes > 0)
+        fputs(" accepted\n", stderr);
+}
+
 static void print_stats(const struct output *out, const struct esp_session *session)
 {
     const struct esp_acceptance *a = &out->acceptance;
@@ -147,6 +162,12 @@ static void print_stats(const struct output *out, const struct esp_session *sess
                 100 * (double)a->accepted / (double)a->deepest);
     fprintf(stderr, "\npath lengths        ");
     cli_print_lengths(stderr, a);
+    print_sources(&s);
+    if (cli_is_expecting(session))
+        fprintf(stderr, "expected text        %lld tokens accepted, %lld rejected\n",
+                (long long)s.source_accepted[ESP_SOURCE_EXPECTED],
+                (long long)(s.source_nodes[ESP_SOURCE_EXPECTED] -
+                            s.source_accepted[ESP_SOURCE_EXPECTED]));
     fprintf(stderr, "passes               draft %lld, target %lld\n", (long long)s.draft_passes,
             (long long)s.target_passes);
     fprintf(stderr, "time by stage       ");

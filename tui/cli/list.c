@@ -148,7 +148,7 @@ static void print_settings(void)
         printf("%-14s %-18s %s\n", info.name, info.values, info.help);
 }
 
-/* "auto|off|NUMBER" as the argument of a flag: words literally, NUMBER or TEXT for a value.
+/* "auto|off|NUMBER" as the argument of a flag: words literally, NUMBER, FILE or TEXT for a value.
  */
 static void print_argument(const char *values)
 {
@@ -156,7 +156,10 @@ static void print_argument(const char *values)
     for (size_t n; *values; values += n + (values[n] == '|')) {
         n = strcspn(values, "|");
         if (isupper((unsigned char)*values))
-            printf("%sAr %s", between, *values == 'N' ? "number" : "text");
+            printf("%sAr %s", between,
+                   *values == 'N'   ? "number"
+                   : *values == 'F' ? "file"
+                                    : "text");
         else
             printf("%sCm %.*s", between, (int)n, values);
         between = " | ";

@@ -417,6 +417,12 @@ static bool is_text(int index)
            info.kind == ESP_KIND_text;
 }
 
+/* Is the text the path of a file? */
+static bool names_file(int index)
+{
+    return is_text(index) && strstr(settings[index].values, "FILE");
+}
+
 void esp_setting_get(const struct esp_control *control, int index, char *value, size_t size)
 {
     const struct esp_value_info field = field_of(&settings[index]);
@@ -474,6 +480,7 @@ static int check_key(const struct esp_control *control, int index, const char *k
 int esp_setting_change(struct esp_control *control, const char *key, const char *value,
                        const char *origin, char *err, size_t errlen)
 {
+    char path[PATH_MAX];
     int index = esp_setting_find(key, strlen(key));
     int status = check_key(control, index, key, origin != NULL, err, errlen);
     if (status < 0)
@@ -489,6 +496,10 @@ int esp_setting_change(struct esp_control *control, const char *key, const char 
         return set_field(control, &settings[index], value, err, errlen);
     if (index >= 0 && settings[index].kind == ESP_SETTING_MODELS)
         return set_option(control, key, value, err, errlen);
+    if (names_file(index)) {
+        esp_typed_path(path, sizeof path, value);
+        value = path;
+    }
     if (is_text(index)) {
         free(control->settings.said[index]);
         control->settings.said[index] = strdup(value);
@@ -541,6 +552,8 @@ void esp_setting_complete_value(const struct esp_control *control, const char *k
         settings[index].complete(choices);
     else if (index >= 0 && !*choices->before)
         esp_complete_words(settings[index].values, choices);
+    if (names_file(index))
+        esp_complete_path(false, choices);
     drafter_name(control, drafter, sizeof drafter);
     for (int i = 0; index < 0 && esp_item_param(ESP_DRAFTERS, drafter, i, &param); i++)
         if (strcmp(param.name, key) == 0)

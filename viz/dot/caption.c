@@ -15,14 +15,26 @@ enum { TITLE = 20, LINE = 13, LEGEND = 12 };
 
 static const char gap[] = "&#160;&#160;&#160;&#160;";
 
+/* "8 tokens drafted, 3 of them copied from the text", or all of one source. */
+static void put_sources(FILE *file, int all, const int count[ESP_SOURCES])
+{
+    int only = ESP_SOURCE_DRAFT;
+    for (int i = 0; i < ESP_SOURCES; i++)
+        only = all > 0 && count[i] == all ? i : only;
+    fprintf(file, "%d token%s %s", all, esp_plural(all),
+            only == ESP_SOURCE_DRAFT ? "drafted" : esp_source_text(only));
+    for (int i = ESP_SOURCE_DRAFT + 1; i < ESP_SOURCES; i++)
+        if (i != only && count[i] > 0)
+            fprintf(file, ", %d of them %s", count[i], esp_source_text(i));
+}
+
 static void put_title(FILE *file, const struct esp_iteration *it,
                       const struct esp_colours *colours)
 {
-    int drafted = it->tree.count - 1, cut = 0, copied = 0;
-    for (int i = 1; i < it->tree.count; i++) {
+    int drafted = it->tree.count - 1, cut = 0, count[ESP_SOURCES];
+    for (int i = 1; i < it->tree.count; i++)
         cut += it->tree.nodes[i].verdict == ESP_CUT;
-        copied += esp_is_copied(it, i);
-    }
+    esp_count_sources(it, count);
     esp_label_row(file, TITLE, colours->text);
     fprintf(file, "<b>Iteration %d: %d token%s committed in ", it->index, it->committed_count,
             esp_plural(it->committed_count));
@@ -32,10 +44,7 @@ static void put_title(FILE *file, const struct esp_iteration *it,
             it->target_passes);
     esp_label_row_end(file);
     esp_label_row(file, LINE, colours->text);
-    fprintf(file, "%d token%s %s", drafted, esp_plural(drafted),
-            copied > 0 && copied == drafted ? "copied from the text" : "drafted");
-    if (copied > 0 && copied < drafted)
-        fprintf(file, ", %d of them copied from the text", copied);
+    put_sources(file, drafted, count);
     if (cut > 0)
         fprintf(file, ", %d cut, %d verified", cut, drafted - cut);
     fprintf(file, ", %d accepted", it->path_length);

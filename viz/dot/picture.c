@@ -126,7 +126,7 @@ static void put_numbers(FILE *file, const struct picture *d, int index)
     char q[8], p[8];
     esp_label_row(file, SMALL, n->verdict == ESP_CUT ? colours->cut : colours->number);
     if (esp_is_copied(d->it, index))
-        fputs("copied", file);
+        fputs(esp_source_word(esp_source_of(d->it, index)), file);
     else
         fprintf(file, "q %s", probability(q, n->q));
     if (isfinite(n->p))
@@ -203,8 +203,10 @@ static Agnode_t *add_node(struct picture *d, int index)
         set(node, "penwidth", border);
     if (index == 0)
         return node;
-    if (esp_is_copied(d->it, index))
+    if (esp_source_of(d->it, index) == ESP_SOURCE_COPIED)
         setf(node, "copied", "%d", n->copied);
+    else if (esp_is_copied(d->it, index))
+        set(node, "source", esp_source_word(esp_source_of(d->it, index)));
     else
         setf(node, "q", "%.9g", (double)n->q);
     if (isfinite(n->p))

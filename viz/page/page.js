@@ -143,8 +143,11 @@
         return {nodes, places, height: next};
     }
 
-    /* The draft probability of a node; "copied" for a copied one. */
-    const draft = (n) => n.copied ? "copied" : "q " + probability(n.q);
+    /* Where a node that has no draft probability comes from. */
+    const source = (n) => n.copied === -2 ? "expected" : n.copied === -3 ? "recycled" : "copied";
+
+    /* The draft probability of a node, or its source. */
+    const draft = (n) => n.copied ? source(n) : "q " + probability(n.q);
 
     function describe(n, index) {
         const shown = stage >= 3 || n.verdict === 3 ? VERDICTS[n.verdict] : "drafted";
@@ -258,7 +261,7 @@
         $("node-said").textContent = chosen < 0 ? string(frame.bonus) + ": the target adds it itself." :
             string(n.token) + ": " + (decided || chosen === 0 ? string(n.said) : "drafted: no decision yet") + ".";
         if (n && chosen > 0) {
-            facts.push(n.copied ? ["copied", n.copied > 0 ? n.copied + " back" : "yes"]
+            facts.push(n.copied ? [source(n), n.copied > 0 ? n.copied + " back" : "yes"]
                                 : ["draft q", probability(n.q)]);
             if (stage >= 2)
                 facts.push(["target p", probability(n.p)]);

@@ -209,10 +209,9 @@ static void put_node(struct esp_page_writer *page, const struct esp_iteration *i
         put_number(page->events, values[i]);
         putc(',', page->events);
     }
+    const int source = esp_source_of(it, index);
     fprintf(page->events, "%d,%d,%d]", n->copies, sentence_of(page, said),
-            !esp_is_copied(it, index) ? 0
-            : n->copied > 0           ? n->copied
-                                      : -1);
+            source == ESP_SOURCE_COPIED && n->copied > 0 ? n->copied : -source);
 }
 
 static int put_tree(struct esp_page_writer *page, const struct esp_iteration *it)

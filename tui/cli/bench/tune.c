@@ -50,7 +50,8 @@ static const char *const sampling_specs[] = {
     "optimal:N=8", "hybrid",      "suffix",     NULL,
 };
 
-static const char *const draftless_specs[] = {"ar", "suffix", "suffix:N=8", "ngram", NULL};
+static const char *const draftless_specs[] = {"ar",         "recycle", "suffix",
+                                              "suffix:N=8", "ngram",   NULL};
 
 struct tuning {
     const struct cli_options *o;

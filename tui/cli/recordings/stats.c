@@ -128,6 +128,13 @@ static void print_tables(const struct esp_acceptance *a)
         printf("%10d", i + 1);
         print_tried(&a->rank[i]);
     }
+    printf("\n%-10s      tried  accepted      nodes   mean q   mean p\n", "source");
+    for (int i = 0; i < ESP_SOURCES; i++) {
+        if (a->source[i].nodes == 0)
+            continue;
+        printf("%-10s", esp_source_word(i));
+        print_tried(&a->source[i]);
+    }
     printf("\n%-10s      tried  accepted      nodes   mean q   mean p\n", "q");
     for (int i = 0; i < ESP_ACCEPT_BINS; i++) {
         if (a->share[i].tried == 0)
@@ -193,8 +200,10 @@ const struct cli_command cli_stats = {
     .flags = CLI(JSON),
     .least = 1,
     .most = 1,
-    .details = "By length of the accepted path, by depth, by place among the siblings and by "
-               "the draft's\nprobability q, which a token that was copied from the text has "
-               "not. A draft counts as\ntried where the rule came to its parent.",
+    .details =
+        "By length of the accepted path, by depth, by place among the siblings, by source "
+        "(the draft\nmodel, the text, an expected text, recycled tokens) and by the draft's "
+        "probability q, which\nonly the draft model's tokens have. A draft counts as tried "
+        "where the rule came to its\nparent.",
     .run = run,
 };
