@@ -20,6 +20,10 @@ void esp_memory_fit_context(struct esp_engine *engine, size_t limit);
 /* Bytes of memory that this process uses; 0: the system does not tell. */
 size_t esp_process_bytes(void);
 
+/* Memory of this computer that programs can have without swapping; 0: the system does not
+ * tell. */
+size_t esp_available_bytes(void);
+
 /* Limits the process to about `bytes` (0: no limit). Program, tokenizer, draft model and a
  * session are subtracted from it; the rest goes to the backend as the limit of the target's
  * weights. An older engine that is still open is not counted, because it is closed once this

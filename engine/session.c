@@ -6,6 +6,7 @@
  */
 #include "engine/support/suggestion.h"
 #include "engine/compatible.h"
+#include "engine/model/own_copy.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -170,7 +171,10 @@ static int choose_default(const struct esp_session *s, struct esp_settings *set,
         struct esp_settings with = *set;
         char why[400];
         const char *preset = esp_engine_preset(s->engine, !general);
-        const char *spec = preset ? preset : s->engine->draft ? "dynatree" : "ar";
+        const char *spec = preset                    ? preset
+                           : esp_session_has_copy(s) ? "goodput"
+                           : s->engine->draft        ? "dynatree"
+                                                     : "ar";
         int status = choose_drafter(&with, spec, why, sizeof why);
         if (status == ESP_OK && with.drafter->check)
             status = with.drafter->check(&with.drafter_params, why, sizeof why);
@@ -463,10 +467,12 @@ static int first_settings(struct esp_session *s, const struct esp_session_option
 /* ------------------------------------------------------------------ opening and closing */
 
 /* Parameters used in a pass of the draft over those of the target. A shared LM head counts for
- * both. */
+ * both. A copy has the target's parameters in fewer bytes. */
 static double relative_cost(const struct esp_engine *e)
 {
     const struct esp_model_desc *d = &e->draft->desc;
+    if (e->draft->original)
+        return esp_own_copy_share(e->target, e->draft->path);
     double parameters = (double)(e->draft->parameters - e->draft->idle);
     if (d->reads == ESP_READS_EAGLE)
         parameters += (double)d->outputs * d->hidden;
@@ -519,6 +525,7 @@ static void connect(struct esp_session *s)
                                                   .costs = &s->costs,
                                                   .pair = s->repeatable ? "" : s->pair};
     w->cache = e->draft ? &s->draft_cache : NULL;
+    w->scratch = esp_session_has_copy(s);
     w->rng = &s->draft_rng;
     w->q = s->q;
     w->features = esp_session_has_head(s) ? &s->features : NULL;
@@ -576,8 +583,8 @@ void esp_session_close(struct esp_session *s)
     esp_costs_save(&s->costs);
     close_drafter(s);
     esp_draft_close(&s->draft);
-    esp_kv_cache_close(&s->target);
     esp_kv_cache_close(&s->draft_cache);
+    esp_kv_cache_close(&s->target);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i])
             s->ops->rows_close(rows[i]);
