@@ -215,7 +215,7 @@ static void copy_quantised(const struct esp_tensor *t, int row, int count, char 
         esp_tensor_read_row(t->original, row + i, numbers);
         for (int k = 0; k < t->columns; k++)
             numbers[k] = isfinite(numbers[k]) ? numbers[k] : 0;
-        esp_quantise(t->dtype, numbers, t->columns, to);
+        esp_quantise_quickly(t->dtype, numbers, t->columns, to);
     }
     free(numbers);
 }
