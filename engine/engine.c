@@ -64,7 +64,8 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
                 "the built-in model pair was not found; name a model with --target, "
                 "or the folder that holds models/ in ESPALIER_DATA");
         target_path = target;
-        if ((!draft_path || strcmp(draft_path, "auto") == 0) && esp_find_data(draft, sizeof draft, "models", "fairytale-draft") == 0)
+        if ((!draft_path || strcmp(draft_path, "auto") == 0) &&
+            esp_find_data(draft, sizeof draft, "models", "fairytale-draft") == 0)
             draft_path = draft;
     }
     int status = esp_model_open(&e->target, target_path, err, errlen);

@@ -37,7 +37,10 @@ bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size)
     *why = '\0';
     if (esp_model_open(&model, target->path, why, size) < 0)
         return false;
-    const bool fits = esp_own_copy_open(&made, model, "self", why, size) == ESP_OK;
+    if (model->head)
+        snprintf(why, size, "it is a draft head");
+    const bool fits =
+        !model->head && esp_own_copy_open(&made, model, "self", why, size) == ESP_OK;
     if (fits && !esp_own_copy_pays(model))
         snprintf(why, size,
                  "it works, but a model that is small, quantised or a mixture gains little");

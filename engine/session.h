@@ -51,7 +51,7 @@ struct esp_session {
 
     struct esp_kv_cache target;
     struct esp_kv_cache draft_cache; /* of the target's own copy: a view of `target` */
-    struct esp_features features; /* all zero unless the draft is a draft head */
+    struct esp_features features;    /* all zero unless the draft is a draft head */
     struct esp_rows *p, *q, *states;
     struct esp_tree_builder tree;
     struct esp_draft draft;

@@ -103,14 +103,13 @@ static bool same_frequencies(const float *a, const float *b, int rotary)
 bool esp_cache_joins(const struct esp_weights *weights, const struct esp_cache *owner)
 {
     const struct esp_model_desc *a = weights->desc, *b = owner->weights->desc;
-    bool same = weights->backend == owner->weights->backend && a->lender == owner->weights &&
-                a->reads == ESP_READS_TOKENS && b->reads == ESP_READS_TOKENS &&
-                a->layers == b->layers && a->kv_heads == b->kv_heads &&
-                a->head_dim == b->head_dim && a->rotary == b->rotary &&
-                a->rotary_scale == b->rotary_scale &&
-                same_frequencies(a->inverse_frequency, b->inverse_frequency, a->rotary) &&
-                same_frequencies(a->local_inverse_frequency, b->local_inverse_frequency,
-                                 a->rotary);
+    bool same =
+        weights->backend == owner->weights->backend && a->lender == owner->weights &&
+        a->reads == ESP_READS_TOKENS && b->reads == ESP_READS_TOKENS &&
+        a->layers == b->layers && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim &&
+        a->rotary == b->rotary && a->rotary_scale == b->rotary_scale &&
+        same_frequencies(a->inverse_frequency, b->inverse_frequency, a->rotary) &&
+        same_frequencies(a->local_inverse_frequency, b->local_inverse_frequency, a->rotary);
     for (int i = 0; i < a->layers && same; i++)
         same = a->layer[i].window == b->layer[i].window &&
                a->layer[i].rotation == b->layer[i].rotation;

@@ -262,10 +262,11 @@ void esp_tensor_read_row(const struct esp_tensor *tensor, int row, float *out)
 
 bool esp_tensor_same(const struct esp_tensor *a, const struct esp_tensor *b)
 {
-    return a->data == b->data && a->original == b->original && a->source == b->source && a->offset == b->offset &&
-           a->dtype == b->dtype && a->block == b->block && a->stride == b->stride &&
-           a->paired == b->paired && a->stored_rows == b->stored_rows &&
-           a->stored_columns == b->stored_columns && a->divisor == b->divisor;
+    return a->data == b->data && a->original == b->original && a->source == b->source &&
+           a->offset == b->offset && a->dtype == b->dtype && a->block == b->block &&
+           a->stride == b->stride && a->paired == b->paired &&
+           a->stored_rows == b->stored_rows && a->stored_columns == b->stored_columns &&
+           a->divisor == b->divisor;
 }
 
 bool esp_model_desc_lent(const struct esp_model_desc *d, const struct esp_tensor *t)

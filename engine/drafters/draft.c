@@ -211,8 +211,7 @@ int esp_draft_expand_root(struct esp_draft *d, bool before)
         1, {ESP_STATE_NORMED}, d->context->back.draft_states, rows};
     struct esp_batch batch = {
         .rows = count, .logits = w->q, .logits_row = rows, .step = &step, .states = &states};
-    status = behind ? run_before_root(d, &batch)
-                    : esp_kv_cache_run(c, d->text + first, &batch);
+    status = behind ? run_before_root(d, &batch) : esp_kv_cache_run(c, d->text + first, &batch);
     w->model_seconds += esp_clock() - start;
     if (status < 0)
         return status;

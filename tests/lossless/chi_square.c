@@ -133,8 +133,8 @@ TEST(own_copies_follow_the_target)
     for (size_t d = 0; d < sizeof drafters / sizeof *drafters; d++)
         add_drafter(&tally, drafters[d]);
     CHECK(tally.pairs >= 15, "only %d pairs", tally.pairs);
-    CHECK(tally.worst_p > FALSE_ALARMS / (ESP_LOSSLESS_TEST_COUNT * tally.pairs),
-          "%s: p = %g", tally.worst, tally.worst_p);
+    CHECK(tally.worst_p > FALSE_ALARMS / (ESP_LOSSLESS_TEST_COUNT * tally.pairs), "%s: p = %g",
+          tally.worst, tally.worst_p);
     esp_engine_close(engine);
 }
 

@@ -2,6 +2,7 @@
  * drafts on the target's cache, computes no prompt and no row twice; the target sees none of
  * its rows, whatever the drafter and wherever an iteration ends early.
  */
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include "engine/session.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/model_desc.h"
-#include "tests/check.h"
+#include "tests/each_backend.h"
 #include "tests/toy.h"
 
 enum { VOCABULARY = 20, CONTEXT = 200, NODES = 24, NEW = 120 };
@@ -42,8 +43,8 @@ static void poison(struct esp_cache *cache, int first)
     const size_t rows = (size_t)c->blocks * ESP_LANES, head_dim = (size_t)d->head_dim;
     for (int head = 0; head < d->layers * d->kv_heads; head++)
         for (int row = first; row < c->rows; row++) {
-            float *k = c->k + ((size_t)head * rows + (size_t)row / ESP_LANES * ESP_LANES) *
-                                  head_dim +
+            float *k = c->k +
+                       ((size_t)head * rows + (size_t)row / ESP_LANES * ESP_LANES) * head_dim +
                        row % ESP_LANES;
             float *v = c->v + ((size_t)head * rows + (size_t)row) * c->v_stride;
             for (size_t i = 0; i < head_dim; i++)
@@ -472,4 +473,69 @@ TEST(the_target_sees_no_row_of_the_copy)
     CHECK(spy.rows[true] > 0 && spy.again == 0);
     unwatch(engine);
     esp_engine_close(engine);
+}
+
+/* ------------------------------------------------------------------ every architecture */
+
+static int32_t first_tokens[3] = {3, 1, 4};
+
+/* The text of a drafter, on an engine made by hand: these models have no tokenizer. */
+static void write_with(struct esp_engine *engine, const char *drafter, int count, int32_t *text)
+{
+    const struct esp_session_options options = {.drafter = drafter, .values.ignore_eos = true};
+    struct esp_session *session = open_session(engine, &options);
+    prompt(session, first_tokens, 3);
+    CHECK(generate(session, count, text) == 0);
+    esp_session_close(session);
+}
+
+/* Returns false if there is no copy of this model on this backend. */
+static bool check_architecture(struct esp_backend *backend, const char *folder, int count)
+{
+    const struct esp_backend_ops *ops = backend->ops;
+    struct esp_engine e = {.backend = backend, .max_nodes = 8, .context = 32};
+    int32_t plain[64], text[64];
+    CHECK(esp_model_open(&e.target, folder, err, sizeof err) == 0, "%s", err);
+    esp_model_set_context(e.target, e.context);
+    const bool there = esp_own_copy_open(&e.draft, e.target, "self", err, sizeof err) == 0 &&
+                       ops->weights_open(&e.target_weights, backend, &e.target->desc, NULL,
+                                         NULL, err, sizeof err) == 0;
+    if (there) {
+        esp_model_set_context(e.draft, e.context);
+        e.draft->desc.lender = e.target_weights;
+        CHECK(ops->weights_open(&e.draft_weights, backend, &e.draft->desc, NULL, NULL, err,
+                                sizeof err) == 0,
+              "%s: %s", folder, err);
+        write_with(&e, "ar", count, plain);
+        write_with(&e, "fixed:D=2,B=2,tau=0", count, text);
+        CHECK(memcmp(text, plain, (size_t)(3 + count) * sizeof *text) == 0, "%s: another text",
+              folder);
+        ops->weights_close(e.draft_weights);
+    }
+    if (e.target_weights)
+        ops->weights_close(e.target_weights);
+    esp_model_close(e.draft);
+    esp_model_close(e.target);
+    return there;
+}
+
+/* Windows of layers, mixtures, learned positions, local rotations, tied and capped heads. */
+EACH_BACKEND(copies_of_every_architecture_write_their_targets_text)
+{
+    const bool cuda = strcmp(backend->ops->name, "cuda") == 0;
+    char path[1024];
+    struct dirent *entry;
+    int copies = 0;
+    if (backend->ops->set_exact)
+        backend->ops->set_exact(backend, true);
+    DIR *models = opendir(check_path("vectors/logits"));
+    CHECK(models);
+    while ((entry = readdir(models))) {
+        snprintf(path, sizeof path, "%s/%.200s", check_path("vectors/logits"), entry->d_name);
+        if (entry->d_name[0] != '.')
+            copies += check_architecture(backend, path, cuda ? 5 : 20);
+    }
+    closedir(models);
+    printf("    %d models\n", copies);
+    CHECK(copies > (cuda ? 15 : 30), "only %d", copies);
 }

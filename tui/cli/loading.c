@@ -58,10 +58,10 @@ int cli_open_engine(struct esp_engine **engine, const struct cli_options *option
 void cli_choose_draft(struct cli_options *o)
 {
     char err[256];
-    const bool needs = !o->session.drafter || strcmp(o->session.drafter, "auto") == 0 ||
-                       esp_choice_check(o->session.drafter, o->session.verifier,
-                                        o->session.values.temperature, false, err,
-                                        sizeof err) < 0;
+    const bool needs =
+        !o->session.drafter || strcmp(o->session.drafter, "auto") == 0 ||
+        esp_choice_check(o->session.drafter, o->session.verifier, o->session.values.temperature,
+                         false, err, sizeof err) < 0;
     if (o->engine.target && !o->engine.draft && needs && !o->given[CLI_FLAG_seed])
         o->engine.draft = "auto";
 }
