@@ -57,7 +57,7 @@ int esp_model_path(char *path, size_t size, const char *name, char *err, size_t 
 /* Words for a draft that are no models: "self" or "self:TYPE", the target's own copy,
  * quantised; "auto", that copy where it is expected to pay; "none". */
 bool esp_is_own_copy(const char *draft);
-/* As esp_model_path(), for a draft: these words stay as they are. */
+/* As esp_model_path(), for a draft. These words are kept. */
 int esp_draft_path(char *path, size_t size, const char *name, char *err, size_t errlen);
 /* Describes the target's own copy as a model that could draft for it. */
 void esp_found_copy(struct esp_found_model *copy, const struct esp_found_model *target);

@@ -54,7 +54,8 @@ check "a preset is for a pair" fails 1 "a preset is for a pair" \
     $ESPALIER tune --target $target --draft self --write --seconds 1
 check "selfish is a model's name" fails 1 "there is no model 'selfish'" text --draft selfish
 
-large="--width 2 --layers 12 --context 96 --max-nodes 24"
+$ESPALIER inflate $target "$work/large" --width 2 --layers 12 >/dev/null 2>&1
+large="--target $work/large --context 96 --max-nodes 24"
 text $large --drafter ar >"$work/plain"
 text $large --draft self --memory 1M >"$work/text" 2>"$work/err"
 limit=$(($(sed -n 's/.* \([0-9]*\)M are needed.*/\1/p' "$work/err") + 2))
@@ -87,6 +88,6 @@ check "not if none is said" [ "$(chosen --width 4 --draft none)" = null ]
 check "not with a seed" [ "$(chosen --width 4 --seed 1)" = null ]
 check "not for a drafter without a model" [ "$(chosen --width 4 --drafter suffix)" = null ]
 check "not with a limit of memory" [ "$(chosen --width 4 --memory 2G)" = null ]
-$ESPALIER tune --target fairytale-target --width 4 --seconds 4 -n 8 --temp 0 -p "$prompt" >"$work/tuned" 2>"$work/err"
+$ESPALIER tune --target $target --draft self --seconds 4 -n 8 --temp 0 -p "$prompt" >"$work/tuned" 2>"$work/err"
 check "tune measures it" sh -c "grep -q 'own copy' '$work/tuned' && grep -q '^linear:K=2 ' '$work/tuned'"
 finish
