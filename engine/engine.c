@@ -20,6 +20,7 @@
 #include "engine/model/draft_head.h"
 #include "engine/model/inflate.h"
 #include "engine/model/json.h"
+#include "engine/model/own_copy.h"
 #include "engine/model/stored.h"
 #include "engine/model/vocabulary.h"
 #include "engine/support/paths.h"
@@ -65,7 +66,8 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
                 "the built-in model pair was not found; name a model with --target, "
                 "or the folder that holds models/ in ESPALIER_DATA");
         target_path = target;
-        if (!draft_path && esp_find_data(draft, sizeof draft, "models", "fairytale-draft") == 0)
+        if ((!draft_path || strcmp(draft_path, "auto") == 0) &&
+            esp_find_data(draft, sizeof draft, "models", "fairytale-draft") == 0)
             draft_path = draft;
     }
     int status = esp_model_open(&e->target, target_path, err, errlen);
@@ -81,8 +83,11 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
         status = esp_tokenizer_open(&e->tokenizer, target_path, err, errlen);
     if (status == ESP_OK)
         status = open_chat(e, target_path, err, errlen);
-    if (status < 0 || !draft_path || !*draft_path)
+    if (status < 0 || !draft_path || !*draft_path || strcmp(draft_path, "none") == 0 ||
+        strcmp(draft_path, "auto") == 0)
         return status;
+    if (esp_is_own_copy(draft_path))
+        return esp_own_copy_open(&e->draft, e->target, draft_path, err, errlen);
     status = esp_model_open(&e->draft, draft_path, err, errlen);
     if (status == ESP_OK && e->draft->head)
         status = esp_draft_head_join(e->draft, e->target, err, errlen);
@@ -144,6 +149,28 @@ static void set_context(struct esp_engine *e, int context)
         esp_model_set_context(e->draft, context);
 }
 
+/* Is there room for the target's copy, besides what is in use? */
+static bool has_room(const struct esp_engine *e)
+{
+    const size_t left = esp_available_bytes();
+    return left == 0 || left > 2 * e->target->bytes;
+}
+
+/* With draft "auto": makes the target's own copy the draft where it is expected to pay. Not
+ * with a limit of memory: the copy would take the place of the target's layers. */
+static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o, char *err,
+                        size_t errlen)
+{
+    if (!o->draft || strcmp(o->draft, "auto") != 0)
+        return ESP_OK;
+    esp_model_close(e->draft); /* of another device */
+    e->draft = NULL;
+    if (e->backend->ops->memory_free || o->memory > 0 || !esp_own_copy_pays(e->target) ||
+        !has_room(e))
+        return ESP_OK;
+    return esp_own_copy_open(&e->draft, e->target, "self", err, errlen);
+}
+
 /* Opens a backend and copies the weights to it. */
 static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
                        const char *name, char *err, size_t errlen)
@@ -160,6 +187,8 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
                           "--gpu-memory limits what a GPU's memory holds, but --backend %s has "
                           "no such memory; the limit for it is --memory",
                           ops->name);
+    if (status == ESP_OK)
+        status = choose_draft(e, o, err, errlen);
     set_context(e, o->context ? o->context : e->target->desc.context);
     if (status == ESP_OK && !o->context) {
         esp_memory_fit_context(e, o->gpu_memory);
@@ -176,7 +205,7 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     if (status == ESP_OK)
         status = ops->weights_open(&e->target_weights, e->backend, &e->target->desc,
                                    o->progress, o->user, err, errlen);
-    if (e->draft && e->draft->head)
+    if (e->draft && (e->draft->head || e->draft->original))
         e->draft->desc.lender = e->target_weights;
     if (status == ESP_OK && e->draft)
         status = ops->weights_open(&e->draft_weights, e->backend, &e->draft->desc, o->progress,
@@ -302,7 +331,8 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
     if (status == ESP_OK)
         status = esp_stored_release(e->target->files, err, errlen);
     if (status == ESP_OK && e->draft)
-        status = esp_stored_release(e->draft->files, err, errlen);
+        status = e->draft->original ? esp_own_copy_check(e->draft, err, errlen)
+                                    : esp_stored_release(e->draft->files, err, errlen);
     if (status < 0) {
         esp_engine_close(e);
         return status;
@@ -333,6 +363,7 @@ static bool describe(const struct esp_model *m, struct esp_model_info *info)
         .name = m->name,
         .architecture = m->architecture,
         .head = m->head,
+        .copy = m->original != NULL,
         .dtype = m->dtype,
         .parameters = m->parameters,
         .active = m->parameters - m->idle,
@@ -400,7 +431,7 @@ double esp_engine_load_seconds(const struct esp_engine *e)
 
 const char *esp_engine_preset(const struct esp_engine *e, bool sampling)
 {
-    if (!e->draft)
+    if (!e->draft || e->draft->original)
         return NULL;
     return sampling && e->target->sampling_preset ? e->target->sampling_preset
                                                   : e->target->preset;

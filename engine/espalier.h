@@ -48,6 +48,9 @@ struct esp_model_info {
     /* A draft head, architecture "eagle" or "eagle3". The fields below count its own tensors
      * only, not its target's. */
     bool head;
+    /* The target itself, quantised: draft "self". Its KV cache is the target's. `bytes` are
+     * those of its matrices. */
+    bool copy;
     int64_t parameters;
     int64_t active;                        /* parameters used per token */
     size_t bytes;                          /* of weights */

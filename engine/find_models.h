@@ -54,6 +54,16 @@ int esp_found_model_at(struct esp_found_model *model, const char *path);
  * ESP_E_MISMATCH: several models have this name. */
 int esp_model_path(char *path, size_t size, const char *name, char *err, size_t errlen);
 
+/* Words for a draft that are no models: "self" or "self:TYPE", the target's own copy,
+ * quantised; "auto", that copy where it is expected to pay; "none". */
+bool esp_is_own_copy(const char *draft);
+/* As esp_model_path(), for a draft. These words are kept. */
+int esp_draft_path(char *path, size_t size, const char *name, char *err, size_t errlen);
+/* Describes the target's own copy as a model that could draft for it. */
+void esp_found_copy(struct esp_found_model *copy, const struct esp_found_model *target);
+/* Can that copy draft, and is it expected to pay? If not, writes the reason. */
+bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size);
+
 /* Reads a GGUF file's header for facts that name and size do not tell: family, dtype, and the
  * bytes of all parts of a split file. An unknown family is taken from the file. Does nothing to
  * a folder. */

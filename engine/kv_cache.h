@@ -44,6 +44,14 @@ int esp_kv_cache_window_rows(const struct esp_window *window);
 int esp_kv_cache_open(struct esp_kv_cache *cache, const struct esp_backend_ops *ops,
                       struct esp_weights *weights, int vocabulary, int tokens, int tree_rows,
                       char *err, size_t errlen);
+/* Opens a view of the `owner`'s cache, for passes of other weights (cache_join() of the
+ * backend). It has the owner's rows, and no text of its own. Close it before the owner. */
+int esp_kv_cache_join(struct esp_kv_cache *cache, const struct esp_kv_cache *owner,
+                      struct esp_weights *weights, int vocabulary, char *err, size_t errlen);
+/* Makes room for `rows` rows behind the owner's text, and lets the view begin there. What
+ * passes over the view then write is scratch: the owner's next passes write those rows again,
+ * and its `length` never counts them. */
+int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, int rows);
 /* Sets the window; the cache must be empty. If a text of `context` tokens has more rows than
  * the cache, the cache needs at least esp_kv_cache_window_rows() rows for text. */
 void esp_kv_cache_set_window(struct esp_kv_cache *cache, const struct esp_window *window,

@@ -14,6 +14,10 @@
  *
  * Invariant between iterations: the target cache holds the text without its last token; the
  * draft cache holds a prefix of the text.
+ *
+ * If the draft is the target's own copy, stage 1 writes its keys and values behind the text in
+ * the target's cache, root first. This is scratch: stage 3 runs root and nodes at the same place
+ * and writes, in each layer, every row that one of its rows sees before it is read.
  */
 #include <math.h>
 #include <string.h>
@@ -95,6 +99,15 @@ static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position
     return s->ops->forward(c->cache, &batch);
 }
 
+/* Lets the target's own copy draft behind the target's rows. Scratch rows never count as text,
+ * so nothing has to be removed when an iteration ends early. */
+static int follow_target(struct esp_session *s)
+{
+    return esp_session_has_copy(s)
+               ? esp_kv_cache_follow(&s->draft_cache, &s->target, s->draft.capacity)
+               : (int)ESP_OK;
+}
+
 void esp_session_warm(struct esp_session *s)
 {
     const struct esp_kv_cache *draft = &s->draft_cache;
@@ -103,7 +116,8 @@ void esp_session_warm(struct esp_session *s)
     int32_t row = 0, token;
     if (s->length == 0)
         return;
-    if (draft->cache && draft->length < s->length && draft->length < draft->context)
+    if (draft->cache && follow_target(s) == ESP_OK && draft->length < s->length &&
+        draft->length < draft->context)
         pass_over(s, &s->draft_cache, draft->length, 1, s->q);
     if (pass_over(s, &s->target, s->length - 1, nodes > 1 ? nodes : 1, s->p) == ESP_OK)
         s->ops->argmax(s->p, &row, 1, &token, ESP_NOW); /* waits for the device */
@@ -168,6 +182,8 @@ static int draft(struct esp_session *s, int remaining)
     if (!drafter->without_model && d->work->features && d->max_depth > 0)
         status = esp_features_catch_up(&s->features, &s->target, &s->draft_cache, s->text,
                                        s->length);
+    if (status == ESP_OK && d->max_depth > 0 && !drafter->without_model)
+        status = follow_target(s);
     if (status == ESP_OK && d->max_depth > 0)
         status = drafter->draft ? drafter->draft(d) : draft_paths(d, drafter);
     esp_draft_end(d);

@@ -28,8 +28,8 @@ static size_t model_need(const struct esp_engine *e, const struct esp_model *mod
         return 0;
     const struct esp_backend_ops *ops = e->backend->ops;
     int tokens = context < model->desc.context ? context : model->desc.context;
-    return ops->cache_need(&model->desc, tokens + tree_rows,
-                           esp_kv_cache_batch(tokens, tree_rows)) +
+    return (model->original ? ops->join_need : ops->cache_need)(
+               &model->desc, tokens + tree_rows, esp_kv_cache_batch(tokens, tree_rows)) +
            ops->rows_need(tree_rows, e->target->desc.vocabulary);
 }
 
@@ -154,8 +154,8 @@ static const size_t PROGRAM = (size_t)32 << 20;
 
 static size_t draft_need(const struct esp_engine *e)
 {
-    if (!e->draft)
-        return 0;
+    if (!e->draft || e->draft->original)
+        return e->draft ? e->draft->bytes : 0;
     const struct esp_tensor *t = &e->draft->desc.embedding;
     const size_t embedding = (size_t)t->rows * esp_dtype_row_bytes(t->dtype, t->columns);
     return e->draft->bytes + (embedding < SMALL_EMBEDDING ? embedding : 0);

@@ -6,6 +6,7 @@
  */
 #include "engine/support/suggestion.h"
 #include "engine/compatible.h"
+#include "engine/model/own_copy.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -175,12 +176,13 @@ static bool same_params(const struct esp_params *a, const struct esp_params *b)
 }
 
 /* The drafter of a pair without a preset: one that reads the expected text if there is one. */
-static const char *usual_drafter(const struct esp_engine *engine,
-                                 const struct esp_settings *set)
+static const char *usual_drafter(const struct esp_session *s, const struct esp_settings *set)
 {
+    if (esp_session_has_copy(s))
+        return "goodput";
     if (set->values.expect)
-        return engine->draft ? "goodput" : "recycle";
-    return engine->draft ? "dynatree" : "ar";
+        return s->engine->draft ? "goodput" : "recycle";
+    return s->engine->draft ? "dynatree" : "ar";
 }
 
 /* Applies the pair's preset for this temperature, unless the chosen verifier does not fit it.
@@ -194,7 +196,7 @@ static int choose_default(const struct esp_session *s, struct esp_settings *set,
         struct esp_settings with = *set;
         char why[400];
         const char *preset = esp_engine_preset(s->engine, !general);
-        const char *spec = preset ? preset : usual_drafter(s->engine, set);
+        const char *spec = preset ? preset : usual_drafter(s, set);
         int status = choose_drafter(&with, spec, why, sizeof why);
         if (status == ESP_OK && with.drafter->check)
             status = with.drafter->check(&with.drafter_params, why, sizeof why);
@@ -508,10 +510,12 @@ static int first_settings(struct esp_session *s, const struct esp_session_option
 /* ------------------------------------------------------------------ opening and closing */
 
 /* Parameters used in a pass of the draft over those of the target. A shared LM head counts for
- * both. */
+ * both. A copy has the target's parameters in fewer bytes. */
 static double relative_cost(const struct esp_engine *e)
 {
     const struct esp_model_desc *d = &e->draft->desc;
+    if (e->draft->original)
+        return esp_own_copy_share(e->target, e->draft->path);
     double parameters = (double)(e->draft->parameters - e->draft->idle);
     if (d->reads == ESP_READS_EAGLE)
         parameters += (double)d->outputs * d->hidden;
@@ -567,6 +571,7 @@ static void connect(struct esp_session *s)
                                                   .costs = &s->costs,
                                                   .pair = s->repeatable ? "" : s->pair};
     w->cache = e->draft ? &s->draft_cache : NULL;
+    w->scratch = esp_session_has_copy(s);
     w->rng = &s->draft_rng;
     w->q = s->q;
     w->features = esp_session_has_head(s) ? &s->features : NULL;
@@ -626,8 +631,8 @@ void esp_session_close(struct esp_session *s)
     esp_expectation_close(&s->expectation);
     close_drafter(s);
     esp_draft_close(&s->draft);
-    esp_kv_cache_close(&s->target);
     esp_kv_cache_close(&s->draft_cache);
+    esp_kv_cache_close(&s->target);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i])
             s->ops->rows_close(rows[i]);

@@ -51,8 +51,9 @@ struct esp_session {
     const char *end; /* why it ended, or "" */
     struct esp_conversation conversation;
 
-    struct esp_kv_cache target, draft_cache;
-    struct esp_features features; /* all zero unless the draft is a draft head */
+    struct esp_kv_cache target;
+    struct esp_kv_cache draft_cache; /* of the target's own copy: a view of `target` */
+    struct esp_features features;    /* all zero unless the draft is a draft head */
     struct esp_rows *p, *q, *states;
     struct esp_tree_builder tree;
     struct esp_draft draft;
@@ -113,8 +114,9 @@ bool esp_session_is_far_too_long(const struct esp_session *session, const char *
 /* Indices of device time stamps: 2i and 2i + 1 are the beginning and the end of stage i. */
 enum { ESP_MARK_PREFILL = 2 * ESP_STAGES + 1, ESP_MARK_PREFILLED };
 
-/* Is the draft a draft head? */
+/* Is the draft a draft head, or the target's own copy? */
 bool esp_session_has_head(const struct esp_session *session);
+bool esp_session_has_copy(const struct esp_session *session);
 
 /* Records a device time stamp. Does nothing if the host's clock can time the backend. */
 void esp_session_mark(struct esp_session *session, int slot);

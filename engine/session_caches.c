@@ -4,7 +4,8 @@
  * few tokens of the text (the sinks) and the most recent ones. This changes the output
  * distribution. But only the position of a token decides what it sees, never a tree, a cache or
  * a drafter. So every drafter gives the same output as plain decoding with the same window.
- * Draft models have the target's window, or one as large as their own context allows.
+ * Draft models have the target's window, or one as large as their own context allows. The
+ * target's own copy has no cache: it reads the target's rows, and writes scratch behind them.
  *
  * Differences from the paper: the window includes the token itself, so that `sinks` + `window`
  * positions are all that a model must have learned; tokens of a prompt have windows, too; keys
@@ -24,6 +25,11 @@ enum { ENDLESS = 1 << 30 };
 bool esp_session_has_head(const struct esp_session *s)
 {
     return s->engine->draft && s->engine->draft->head;
+}
+
+bool esp_session_has_copy(const struct esp_session *s)
+{
+    return s->engine->draft && s->engine->draft->original;
 }
 
 const char *esp_session_failure(const struct esp_session *s, int status)
@@ -47,7 +53,7 @@ int esp_session_prefill(struct esp_session *s)
     int draft_length = s->length - 1;
     if (draft_length > s->draft_cache.context)
         draft_length = s->draft_cache.context; /* no drafting beyond it */
-    if (status == ESP_OK && !s->set.drafter->without_model &&
+    if (status == ESP_OK && !s->set.drafter->without_model && !esp_session_has_copy(s) &&
         s->draft_cache.length < draft_length)
         status = esp_kv_cache_append(&s->draft_cache, text + s->draft_cache.length,
                                      draft_length - s->draft_cache.length, NULL, NULL);
@@ -177,7 +183,10 @@ int esp_session_open_caches(struct esp_session *s, const struct esp_window *wind
         window->sinks == s->target.window.sinks)
         return ESP_OK;
     int status = open_cache(s, &caches[0], e->target, e->target_weights, window, err, errlen);
-    if (status == ESP_OK && e->draft)
+    if (status == ESP_OK && esp_session_has_copy(s))
+        status = esp_kv_cache_join(&caches[1], &caches[0], e->draft_weights,
+                                   e->draft->desc.vocabulary, err, errlen);
+    else if (status == ESP_OK && e->draft)
         status = open_cache(s, &caches[1], e->draft, e->draft_weights, window, err, errlen);
     if (status == ESP_OK) {
         exchange(s, caches);
@@ -188,8 +197,8 @@ int esp_session_open_caches(struct esp_session *s, const struct esp_window *wind
             exchange(s, caches);
         }
     }
-    esp_kv_cache_close(&caches[0]);
     esp_kv_cache_close(&caches[1]);
+    esp_kv_cache_close(&caches[0]);
     return status;
 }
 

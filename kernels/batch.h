@@ -18,6 +18,9 @@ bool esp_batch_fits(const struct esp_batch *batch, const struct esp_cache *cache
  * struct esp_backend_ops. */
 bool esp_keep_fits(int rows, int first, const int32_t *which, int count);
 
+/* Can these weights use the keys and values of this cache? See cache_join() there. */
+bool esp_cache_joins(const struct esp_weights *weights, const struct esp_cache *owner);
+
 /* Lists the batch rows with wanted logits, and their rows in batch->logits. Returns how many
  * there are. wanted, wanted_at: (batch->rows), or both NULL. */
 int esp_batch_wanted(const struct esp_batch *batch, int32_t *wanted, int32_t *wanted_at);

@@ -186,7 +186,8 @@ struct bits {
 /* How a type is read and written. */
 struct codec {
     void (*read)(const struct codec *c, const uint8_t *block, float *out);
-    void (*write)(const struct codec *c, const float *x, uint8_t *block);
+    /* tries: see TRIES */
+    void (*write)(const struct codec *c, const float *x, int tries, uint8_t *block);
     struct bits low, above; /* of an integer q */
     /* What q stands for: table[q], or without a table q + lowest, up to `highest`. */
     int lowest, highest;
@@ -304,7 +305,7 @@ enum { TRIES = 9 }; /* to each side of the scale that just holds the largest num
  * with some scale, the best is sum w x l / sum w l^2, and it takes (sum w x l)^2 / sum w l^2
  * off the squares. The largest number becomes the lowest level, of which there is one more than
  * above zero, or the highest. */
-static float fit_scale(const struct codec *c, const float *x, int n)
+static float fit_scale(const struct codec *c, const float *x, int n, int tries)
 {
     const float lowest = (float)level(c, -1e9f), highest = (float)level(c, 1e9f);
     float weight[SMALL], largest = 0.0f, best = 0.0f, gain = 0.0f;
@@ -314,10 +315,10 @@ static float fit_scale(const struct codec *c, const float *x, int n)
     if (largest == 0.0f)
         return 0.0f;
     weigh(x, n, weight);
-    for (int k = -TRIES; k <= 2 * TRIES + 1 + TRIES; k++) {
-        const bool low = k <= TRIES;
+    for (int k = -tries; k <= 2 * tries + 1 + tries; k++) {
+        const bool low = k <= tries;
         const float end = low ? lowest : highest;
-        const float stretch = 1.0f + 0.012f * (float)(low ? k : k - 2 * TRIES - 1);
+        const float stretch = 1.0f + 0.012f * (float)(low ? k : k - 2 * tries - 1);
         const float inverse = end * stretch / largest;
         float xl = 0.0f, ll = 0.0f;
         for (int i = 0; i < n; i++) {
@@ -335,7 +336,8 @@ static float fit_scale(const struct codec *c, const float *x, int n)
 
 /* Scale and minimum of 32 numbers x = s q - m with q in 0..high, m >= 0, in the same way: for
  * given q, weighted least squares gives s and m. */
-static void fit_scale_and_minimum(const float *x, int high, float *scale, float *minimum)
+static void fit_scale_and_minimum(const float *x, int high, int tries, float *scale,
+                                  float *minimum)
 {
     float weight[SMALL], low = 0.0f, top = x[0], least = INFINITY;
     for (int i = 0; i < SMALL; i++) {
@@ -347,7 +349,7 @@ static void fit_scale_and_minimum(const float *x, int high, float *scale, float 
     if (!(top > low))
         return;
     weigh(x, SMALL, weight);
-    for (int k = -TRIES; k <= TRIES; k++) {
+    for (int k = -tries; k <= tries; k++) {
         const float inverse = (float)high * (1.0f + 0.02f * (float)k) / (top - low);
         double w = 0, q1 = 0, q2 = 0, x1 = 0, xq = 0;
         for (int i = 0; i < SMALL; i++) {
@@ -386,10 +388,10 @@ static float inverse_of(float x)
     return x == 0.0f ? 0.0f : 1.0f / x;
 }
 
-static void write_bytes(const struct codec *c, const float *x, uint8_t *block)
+static void write_bytes(const struct codec *c, const float *x, int tries, uint8_t *block)
 {
     float largest = 0.0f;
-    (void)c;
+    (void)c, (void)tries;
     for (int i = 0; i < SMALL; i++)
         largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
     const float d = largest / 127.0f, inverse = inverse_of(d);
@@ -406,10 +408,10 @@ static uint8_t integer_of(const struct codec *c, int l)
     return c->table ? i : (uint8_t)(l - c->lowest);
 }
 
-static void write_small(const struct codec *c, const float *x, uint8_t *block)
+static void write_small(const struct codec *c, const float *x, int tries, uint8_t *block)
 {
     uint8_t q[SMALL];
-    const float inverse = inverse_of(store_half(block, fit_scale(c, x, SMALL)));
+    const float inverse = inverse_of(store_half(block, fit_scale(c, x, SMALL, tries)));
     for (int i = 0; i < SMALL; i++)
         q[i] = integer_of(c, level(c, x[i] * inverse));
     store_integers(c, block, SMALL, q);
@@ -440,12 +442,13 @@ static float try_power(const float *x, const float *weight, uint8_t e, uint8_t *
 }
 
 /* Of the powers of two near the one that just holds the largest number. */
-static void write_powers(const struct codec *c, const float *x, uint8_t *block)
+static void write_powers(const struct codec *c, const float *x, int tries, uint8_t *block)
 {
     enum { LEAST = 1, MOST = 254 };
     float weight[SMALL], largest = 0.0f, least = INFINITY;
     uint8_t q[SMALL], best[SMALL] = {0};
     int exponent = 0;
+    (void)tries;
     for (int i = 0; i < SMALL; i++)
         largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
     weigh(x, SMALL, weight);
@@ -463,12 +466,12 @@ static void write_powers(const struct codec *c, const float *x, uint8_t *block)
     store_integers(c, block, SMALL, best);
 }
 
-static void write_minima(const struct codec *c, const float *x, uint8_t *block)
+static void write_minima(const struct codec *c, const float *x, int tries, uint8_t *block)
 {
     float scale[8], minimum[8], most = 0.0f, deepest = 0.0f;
     uint8_t q[LARGE];
     for (int i = 0; i < 8; i++) {
-        fit_scale_and_minimum(x + i * SMALL, c->highest, &scale[i], &minimum[i]);
+        fit_scale_and_minimum(x + i * SMALL, c->highest, tries, &scale[i], &minimum[i]);
         most = scale[i] > most ? scale[i] : most;
         deepest = minimum[i] > deepest ? minimum[i] : deepest;
     }
@@ -486,12 +489,12 @@ static void write_minima(const struct codec *c, const float *x, uint8_t *block)
     store_integers(c, block, LARGE, q);
 }
 
-static void write_scales(const struct codec *c, const float *x, uint8_t *block)
+static void write_scales(const struct codec *c, const float *x, int tries, uint8_t *block)
 {
     float scale[16], largest = 0.0f;
     uint8_t q[LARGE];
     for (int i = 0; i < 16; i++) {
-        scale[i] = fit_scale(c, x + i * 16, 16);
+        scale[i] = fit_scale(c, x + i * 16, 16, tries);
         if (fabsf(scale[i]) > fabsf(largest))
             largest = scale[i];
     }
@@ -545,7 +548,7 @@ void esp_dequantise(enum esp_dtype dtype, const void *stored, int n, float *out)
             codecs[dtype]->read(codecs[dtype], p, out + i);
 }
 
-void esp_quantise(enum esp_dtype dtype, const float *x, int n, void *stored)
+static void quantise(enum esp_dtype dtype, const float *x, int n, int tries, void *stored)
 {
     uint8_t *p = stored;
     if (dtype == ESP_F32) {
@@ -560,6 +563,16 @@ void esp_quantise(enum esp_dtype dtype, const float *x, int n, void *stored)
             uint16_t bits = float_to_bf16(x[i]);
             memcpy(p, &bits, sizeof bits);
         } else {
-            codecs[dtype]->write(codecs[dtype], x + i, p);
+            codecs[dtype]->write(codecs[dtype], x + i, tries, p);
         }
+}
+
+void esp_quantise(enum esp_dtype dtype, const float *x, int n, void *stored)
+{
+    quantise(dtype, x, n, TRIES, stored);
+}
+
+void esp_quantise_quickly(enum esp_dtype dtype, const float *x, int n, void *stored)
+{
+    quantise(dtype, x, n, 0, stored);
 }

@@ -73,6 +73,10 @@ struct esp_tensor {
      * stored row r % stored_rows, repeated to `columns`, divided by the power of two `divisor`;
      * divisor 0: zeros. stored_rows = 0: not enlarged. */
     int stored_rows, stored_columns, divisor;
+    /* NULL, or: the rows are those of this matrix, quantised to `dtype` whenever they are read
+     * (numbers that are not finite become 0). block = stride = rows. If there is no memory to
+     * do so, the rows are zeros and `source` has failed. */
+    const struct esp_tensor *original;
 };
 
 /* The rotary frequencies of a layer: the model's, its local ones, or none. */

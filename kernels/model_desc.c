@@ -7,7 +7,9 @@
 #include "kernels/model_desc.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -199,9 +201,32 @@ static void copy_larger(const struct esp_tensor *t, int row, char *to)
         memcpy(to + (size_t)i * part, to, part);
 }
 
+/* Of a tensor that is another one, quantised. */
+static void copy_quantised(const struct esp_tensor *t, int row, int count, char *to)
+{
+    const size_t row_bytes = esp_dtype_row_bytes(t->dtype, t->columns);
+    float *numbers = malloc((size_t)t->columns * sizeof *numbers);
+    if (!numbers) {
+        t->source->failed = true;
+        memset(to, 0, (size_t)count * row_bytes);
+        return;
+    }
+    for (int i = 0; i < count; i++, to += row_bytes) {
+        esp_tensor_read_row(t->original, row + i, numbers);
+        for (int k = 0; k < t->columns; k++)
+            numbers[k] = isfinite(numbers[k]) ? numbers[k] : 0;
+        esp_quantise_quickly(t->dtype, numbers, t->columns, to);
+    }
+    free(numbers);
+}
+
 void esp_tensor_copy_rows(const struct esp_tensor *t, int row, int count, void *to)
 {
     const size_t row_bytes = esp_dtype_row_bytes(t->dtype, t->columns);
+    if (t->original) {
+        copy_quantised(t, row, count, to);
+        return;
+    }
     if (t->stored_rows == 0)
         copy_stored(t, t->columns, row, count, to);
     for (int i = 0; i < count && t->stored_rows > 0; i++)
@@ -237,10 +262,11 @@ void esp_tensor_read_row(const struct esp_tensor *tensor, int row, float *out)
 
 bool esp_tensor_same(const struct esp_tensor *a, const struct esp_tensor *b)
 {
-    return a->data == b->data && a->source == b->source && a->offset == b->offset &&
-           a->dtype == b->dtype && a->block == b->block && a->stride == b->stride &&
-           a->paired == b->paired && a->stored_rows == b->stored_rows &&
-           a->stored_columns == b->stored_columns && a->divisor == b->divisor;
+    return a->data == b->data && a->original == b->original && a->source == b->source &&
+           a->offset == b->offset && a->dtype == b->dtype && a->block == b->block &&
+           a->stride == b->stride && a->paired == b->paired &&
+           a->stored_rows == b->stored_rows && a->stored_columns == b->stored_columns &&
+           a->divisor == b->divisor;
 }
 
 bool esp_model_desc_lent(const struct esp_model_desc *d, const struct esp_tensor *t)

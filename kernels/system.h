@@ -31,6 +31,8 @@ enum esp_arm_feature { ESP_ARM_DOTPROD, ESP_ARM_I8MM };
 bool esp_arm_has(enum esp_arm_feature feature);
 /* Bytes of this process in memory; 0: unknown. */
 size_t esp_resident_bytes(void);
+/* Bytes of memory that programs can have without swapping; 0: unknown. */
+size_t esp_available_bytes(void);
 /* Asks for large pages, which save TLB misses. */
 void esp_use_large_pages(void *begin, size_t bytes);
 

@@ -53,6 +53,15 @@ size_t esp_resident_bytes(void)
     return known ? (size_t)info.resident_size : 0;
 }
 
+size_t esp_available_bytes(void)
+{
+    vm_statistics64_data_t pages;
+    mach_msg_type_number_t count = HOST_VM_INFO64_COUNT;
+    const bool known = host_statistics64(mach_host_self(), HOST_VM_INFO64,
+                                         (host_info64_t)&pages, &count) == KERN_SUCCESS;
+    return known ? ((size_t)pages.free_count + pages.inactive_count) * vm_kernel_page_size : 0;
+}
+
 /* The system gives none on demand. */
 void esp_use_large_pages(void *begin, size_t bytes)
 {

@@ -54,6 +54,19 @@ size_t esp_resident_bytes(void)
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+size_t esp_available_bytes(void)
+{
+    size_t kibibytes = 0;
+    char line[128];
+    FILE *file = fopen("/proc/meminfo", "re");
+    while (file && kibibytes == 0 && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %zu", &kibibytes) != 1)
+            kibibytes = 0;
+    if (file)
+        fclose(file);
+    return kibibytes * 1024;
+}
+
 void esp_use_large_pages(void *begin, size_t bytes)
 {
     madvise(begin, bytes, MADV_HUGEPAGE);

@@ -422,7 +422,9 @@ static void use_rotation(struct esp_model *model)
 
 void esp_model_set_context(struct esp_model *model, int context)
 {
-    if (model->rotation.extended && context <= model->rotation.original)
+    if (model->original)
+        model->desc.inverse_frequency = model->original->desc.inverse_frequency;
+    else if (model->rotation.extended && context <= model->rotation.original)
         model->desc.inverse_frequency = model->rotation.global;
     else
         use_rotation(model);

@@ -45,6 +45,10 @@ struct esp_model {
     struct esp_stored_set *files;
     struct esp_rotation_tables rotation;
     int32_t *output_token; /* list of the description, or NULL */
+    /* Of a model that is another one, quantised (own_copy.h): that one, and whether memory ran
+     * out while rows were quantised. */
+    const struct esp_model *original;
+    struct esp_tensor_file quantising;
 };
 
 /* Opens and checks a folder or a GGUF file; reads no weights yet. Close it after the weights

@@ -62,6 +62,7 @@ struct esp_cpu_weights {
 
 struct esp_cpu_cache {
     struct esp_cache base;
+    const struct esp_cpu_cache *joined_to; /* the owner of k and v, or NULL */
     int rows, max_batch;
     int blocks;      /* of 16 rows */
     size_t v_stride; /* head_dim, padded to 16 */

@@ -93,8 +93,8 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     const bool blocks = esp_cuda_has_blocks(d);
     const size_t active = blocks ? sizeof(float) : 2; /* bytes of an activation */
     const size_t cached = (size_t)d->layers * d->kv_heads * c->rows * c->head_width;
-    c->k = esp_cuda_take_bytes(arena, cached * 2);
-    c->v = esp_cuda_take_bytes(arena, cached * 2);
+    c->k = c->joined_to ? c->joined_to->k : esp_cuda_take_bytes(arena, cached * 2);
+    c->v = c->joined_to ? c->joined_to->v : esp_cuda_take_bytes(arena, cached * 2);
     c->x = esp_cuda_take<float>(arena, rows * c->hidden);
     c->normed = esp_cuda_take_bytes(arena, rows * c->hidden * active);
     c->squares = esp_cuda_take<float>(arena, rows * c->hidden / ESP_CUDA_TILE);
@@ -152,10 +152,12 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->pass_bytes = arena->used - start;
 }
 
-size_t esp_cuda_cache_need(const struct esp_model_desc *desc, int rows, int max_batch)
+static size_t need(const struct esp_model_desc *desc, const struct esp_cuda_cache *owner,
+                   int rows, int max_batch)
 {
     struct esp_cuda_cache c = {};
     struct esp_cuda_arena arena = {};
+    c.joined_to = owner;
     c.rows = rows;
     c.max_batch = max_batch;
     measure(&c, desc);
@@ -163,12 +165,23 @@ size_t esp_cuda_cache_need(const struct esp_model_desc *desc, int rows, int max_
     return arena.used;
 }
 
+size_t esp_cuda_cache_need(const struct esp_model_desc *desc, int rows, int max_batch)
+{
+    return need(desc, NULL, rows, max_batch);
+}
+
+size_t esp_cuda_join_need(const struct esp_model_desc *desc, int rows, int max_batch)
+{
+    const struct esp_cuda_cache owner = {};
+    return need(desc, &owner, rows, max_batch);
+}
+
 static int prepare(struct esp_cuda_cache *c)
 {
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
     struct esp_cuda_arena arena = {};
-    c->base.bytes = esp_cuda_cache_need(d, c->rows, c->max_batch);
+    c->base.bytes = need(d, c->joined_to, c->rows, c->max_batch);
     ESP_CUDA(backend, cudaMalloc((void **)&c->memory, c->base.bytes));
     ESP_CUDA(backend, cudaMemsetAsync(c->memory, 0, c->base.bytes, backend->stream));
     arena.base = c->memory;
@@ -180,11 +193,12 @@ static int prepare(struct esp_cuda_cache *c)
     return esp_cuda_prepare(c);
 }
 
-int esp_cuda_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
-                        int max_batch, char *err, size_t errlen)
+static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
+                      const struct esp_cuda_cache *owner, int rows, int max_batch, char *err,
+                      size_t errlen)
 {
-    *cache = NULL;
     struct esp_cuda_backend *backend = (struct esp_cuda_backend *)weights->backend;
+    *cache = NULL;
     if (rows < 1 || max_batch < 1 || max_batch > rows)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "a cache of %d rows for batches of %d: both must be at least 1, and a "
@@ -195,6 +209,7 @@ int esp_cuda_cache_open(struct esp_cache **cache, struct esp_weights *weights, i
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a cache");
     esp_cuda_enter(weights->backend);
     c->base.weights = weights;
+    c->joined_to = owner;
     c->rows = rows;
     c->max_batch = max_batch;
     measure(c, weights->desc);
@@ -205,6 +220,23 @@ int esp_cuda_cache_open(struct esp_cache **cache, struct esp_weights *weights, i
     }
     *cache = &c->base;
     return ESP_OK;
+}
+
+int esp_cuda_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
+                        int max_batch, char *err, size_t errlen)
+{
+    return open_cache(cache, weights, NULL, rows, max_batch, err, errlen);
+}
+
+int esp_cuda_cache_join(struct esp_cache **cache, struct esp_weights *weights,
+                        struct esp_cache *owner, int max_batch, char *err, size_t errlen)
+{
+    const struct esp_cuda_cache *of = (const struct esp_cuda_cache *)owner;
+    *cache = NULL;
+    if (!esp_cache_joins(weights, owner))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "a model of another shape cannot use the cache of the target");
+    return open_cache(cache, weights, of, of->rows, max_batch, err, errlen);
 }
 
 void esp_cuda_cache_close(struct esp_cache *cache)

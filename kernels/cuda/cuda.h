@@ -305,6 +305,7 @@ enum { ESP_CUDA_SLOTS = 4, ESP_CUDA_BUCKETS = 4, ESP_CUDA_LENGTHS = 16 };
 
 struct esp_cuda_cache {
     struct esp_cache base;
+    const struct esp_cuda_cache *joined_to; /* the owner of k and v, or NULL */
     int rows, max_batch;
     int chunks;        /* of ESP_CUDA_CHUNK keys in a full cache, shifted by some of them */
     size_t head_width; /* head_dim, padded to 8 */

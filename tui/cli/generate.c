@@ -122,6 +122,18 @@ static void print_sources(const struct esp_stats *s)
         fputs(" accepted\n", stderr);
 }
 
+static void print_draft(const struct esp_engine *engine)
+{
+    struct esp_model_info draft;
+    if (!esp_engine_draft(engine, &draft))
+        return;
+    esp_safe_print(stderr, "draft                %s", draft.name);
+    if (draft.copy)
+        fprintf(stderr, ", the target's own copy: %.1f MB of %s", 1e-6 * (double)draft.bytes,
+                draft.dtype);
+    fputc('\n', stderr);
+}
+
 static void print_stats(const struct output *out, const struct esp_session *session)
 {
     const struct esp_acceptance *a = &out->acceptance;
@@ -136,6 +148,7 @@ static void print_stats(const struct output *out, const struct esp_session *sess
     esp_window_of(&now.values, esp_engine_context(out->engine), &window, &sinks);
     double speed = cli_speed(&s);
     esp_safe_print(stderr, "seed                 %llu\n", (unsigned long long)now.values.seed);
+    print_draft(out->engine);
     esp_safe_print(stderr, "drafter              %s\n", drafter);
     esp_safe_print(stderr, "verifier             %s%s\n", verifier,
                    esp_session_rule_is_lossy(session) ? "  LOSSY" : "");
@@ -246,6 +259,7 @@ static int run(struct cli_options *o)
     struct output out = {.print = !o->json, .terminal = isatty(STDOUT_FILENO)};
     o->session.observer = on_event;
     o->session.user = &out;
+    cli_choose_draft(o);
     int status = cli_open_engine(&engine, o, err, sizeof err);
     out.engine = engine;
     if (status == ESP_OK)

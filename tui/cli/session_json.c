@@ -48,8 +48,9 @@ void cli_json_models(cJSON *o, const struct esp_engine *engine)
 {
     struct esp_model_info target, draft;
     esp_engine_target(engine, &target);
-    cli_add(o, CLI_TEXT("target", target.name),
-            CLI_TEXT("draft", esp_engine_draft(engine, &draft) ? draft.name : NULL),
+    const bool drafts = esp_engine_draft(engine, &draft);
+    cli_add(o, CLI_TEXT("target", target.name), CLI_TEXT("draft", drafts ? draft.name : NULL),
+            CLI_BOOL("draft_is_copy", drafts && draft.copy),
             CLI_TEXT("backend", esp_engine_backend(engine)));
 }
 

@@ -142,12 +142,13 @@ static bool next_word(const char **text, char *word, size_t size)
     return true;
 }
 
-/* The path of the model that a word names. */
-static int model_path(const char *word, char *path, size_t size, char *err, size_t errlen)
+/* The path of the target or of the draft that a word names. */
+static int model_path(const char *word, bool draft, char *path, size_t size, char *err,
+                      size_t errlen)
 {
     const char *home = getenv("HOME");
     if (word[0] != '~' || word[1] != '/' || !home)
-        return esp_model_path(path, size, word, err, errlen);
+        return (draft ? esp_draft_path : esp_model_path)(path, size, word, err, errlen);
     snprintf(path, size, "%s%s", home, word + 1);
     return ESP_OK;
 }
@@ -198,7 +199,8 @@ static int set_model(struct esp_control *control, const char *value, char *err, 
     char word[1024], folder[2][1200] = {"", ""};
     int count = 0;
     while (count < 2 && next_word(&value, word, sizeof word)) {
-        int status = model_path(word, folder[count++], sizeof *folder, err, errlen);
+        int status = model_path(word, count > 0, folder[count], sizeof *folder, err, errlen);
+        count++;
         if (status < 0)
             return status;
     }
@@ -210,13 +212,13 @@ static int set_model(struct esp_control *control, const char *value, char *err, 
         snprintf(control->settings.draft, sizeof control->settings.draft, "%s", folder[1]);
         control->settings.options.engine.target = control->settings.target;
         control->settings.options.engine.draft =
-            *control->settings.draft ? control->settings.draft : NULL;
+            *control->settings.draft ? control->settings.draft : "auto";
         return ESP_OK;
     }
     struct esp_engine_options *options = &control->settings.options.engine;
     options->context = options->width = options->layers = 0; /* of another model */
     ESP_WORKER_POST(control->worker, LOAD,
-                    .text = {"target", folder[0], *folder[1] ? folder[1] : NULL});
+                    .text = {"target", folder[0], *folder[1] ? folder[1] : "auto"});
     return ESP_OK;
 }
 
@@ -232,6 +234,43 @@ static size_t add_path(char *value, size_t size, size_t used, const char *folder
     }
     value[used] = '\0';
     return used;
+}
+
+/* Another draft for the same target. */
+static int set_draft(struct esp_control *control, const char *value, char *err, size_t errlen)
+{
+    char word[1024], folder[1200];
+    if (!next_word(&value, word, sizeof word) || *value)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "draft takes a model, self (a quantised copy of the target), none or "
+                        "auto");
+    int status = model_path(word, true, folder, sizeof folder, err, errlen);
+    if (status < 0)
+        return status;
+    if (control->worker) {
+        ESP_WORKER_POST(control->worker, LOAD, .text = {"draft", folder});
+        return ESP_OK;
+    }
+    snprintf(control->settings.draft, sizeof control->settings.draft, "%s", folder);
+    control->settings.options.engine.draft = control->settings.draft;
+    return ESP_OK;
+}
+
+static void get_draft(const struct esp_control *control, char *value, size_t size)
+{
+    const char *draft = control->state.loaded.draft_folder;
+    add_path(value, size, 0, *draft ? draft : "none");
+}
+
+static void complete_draft(struct esp_choices *choices)
+{
+    if (*choices->before)
+        return;
+    esp_choices_offer(choices, "self", "a quantised copy of the target");
+    esp_choices_offer(choices, "none", "plain decoding, and drafters without a model");
+    esp_choices_offer(choices, "auto", "self where it pays");
+    esp_complete_path(true, choices);
+    esp_complete_model(NULL, choices);
 }
 
 static void get_model(const struct esp_control *control, char *value, size_t size)
@@ -312,6 +351,8 @@ static void complete_verifier(struct esp_choices *choices)
 static const struct esp_setting settings[] = {
     {"model", "TARGET [DRAFT]", "target and draft model: names, folders or GGUF files",
      ESP_SETTING_MODELS, .set = set_model, .get = get_model, .complete = complete_model},
+    {"draft", "self|none|auto|MODEL", "draft model; self: a quantised copy of the target",
+     ESP_SETTING_MODELS, .set = set_draft, .get = get_draft, .complete = complete_draft},
     {"backend", "auto|NAME", "compute backend", ESP_SETTING_MODELS, .set = set_backend,
      .get = get_backend, .complete = complete_backend},
 #define X(group, kind_of, member, name, minimum, maximum, value, words, help)                  \
