@@ -40,8 +40,9 @@ const struct esp_drafter_ops esp_drafter_delayed = {
     .name = "delayed",
     .summary = "one sampled path that splits into K after L1 tokens",
     .source = "delayed-tree-expansion, def. 5.2",
-    .differs = "you set K, L1 and L2; the paper's neural selector (sec. 6) chooses them for "
-               "every tree (here: drafter nde), and must be trained per pair and verifier"
+    .differs = "K, L1 and L2 are parameters here; the paper's neural selector (sec. 6), which "
+               "is drafter nde here, chooses them for every tree and must be trained for each "
+               "pair and verifier"
                "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_IID,
     .params = params,

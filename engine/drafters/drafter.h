@@ -245,11 +245,11 @@ struct esp_drafter_ops {
     int (*gauges)(const struct esp_draft *draft, struct esp_gauge *gauges);
 };
 
-/* The end of `differs` for drafters with a source that uses the draft's probabilities
- * untempered. Here thresholds and draws use the tempered ones. */
+/* The end of `differs` for drafters whose source does not temper the draft's probabilities.
+ * Here thresholds and draws use tempered ones. */
 #define ESP_DIFFERS_TEMPERED                                                                   \
-    "the draft's logits are divided by draft_temp, which is learned unless given; the source " \
-    "does not temper them (--draft-temp off)"
+    "the draft's logits are divided by draft_temp, which is learned unless given, and the "    \
+    "source does not do this (--draft-temp off)"
 
 extern const struct esp_drafter_ops *const esp_drafters[]; /* NULL-terminated */
 const struct esp_drafter_ops *esp_drafter_find(const char *name);
