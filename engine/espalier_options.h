@@ -36,15 +36,15 @@ extern "C" {
       "compute backend: auto, or one of `espalier list backends`")
 
 /* memory: the approximate limit of the process with one session, on the CPU only. The target's
- * files must not change while the engine exists. gpu-memory: the limit of models and one session
- * on a GPU; layers of the target that do not fit into it, or into the free memory, stay in the
- * computer's memory. If a limit is too small, creating the engine fails with ESP_E_MEMORY, and
- * the message says how much is enough.
+ * files must not change while the engine exists. gpu-memory: the limit of models and one
+ * session on a GPU; layers of the target that do not fit into it, or into the free memory,
+ * stay in the computer's memory. If a limit is too small, creating the engine fails with
+ * ESP_E_MEMORY, and the message says how much is enough.
  *
  * exact: bit-identical results for any size of tree, which the CPU always gives. Slower.
  *
- * width, layers: enlarge the target in memory, as esp_model_inflate() does in a file; its output
- * does not change. */
+ * width, layers: enlarge the target in memory, as esp_model_inflate() does in a file; its
+ * output does not change. */
 #define ESP_ENGINE_VALUES(X)                                                                   \
     X(DEVICE, whole, threads, "threads", 1, 1024, 0, "auto|NUMBER",                            \
       "processor threads; auto: one per core, which is also the maximum")                      \

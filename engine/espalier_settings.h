@@ -18,8 +18,8 @@
 extern "C" {
 #endif
 
-/* X(kind, field, name, minimum, maximum, default, values, help); struct esp_value_info explains
- * the columns. */
+/* X(kind, field, name, minimum, maximum, default, values, help); struct esp_value_info
+ * explains the columns. */
 #define ESP_SESSION_SETTINGS(X)                                                                \
     X(real, temperature, "temp", 0, 100, 0, "NUMBER",                                          \
       "temperature; 0: always the likeliest token")                                            \

@@ -1,9 +1,9 @@
 /* event_json.h - converts an event to one line of JSON and back.
  *
- * The line contains every field of the event, and reading it gives identical values: floats have
- * up to 9 digits, doubles up to 17, NaN is left out. A token is {"id", "text"}. If the text is
- * not valid UTF-8, "bytes" has its bytes in hexadecimal digits, and "text" is only for people.
- * man/espalier-session.5 lists the fields.
+ * The line contains every field of the event, and reading it gives identical values: floats
+ * have up to 9 digits, doubles up to 17, NaN is left out. A token is {"id", "text"}. If the
+ * text is not valid UTF-8, "bytes" has its bytes in hexadecimal digits, and "text" is only for
+ * people. man/espalier-session.5 lists the fields.
  */
 #ifndef ESP_EVENT_JSON_H
 #define ESP_EVENT_JSON_H
@@ -20,10 +20,10 @@
 int esp_header_to_json(struct esp_line *line, const struct esp_recording_header *header);
 
 /* Writes an event, with a newline; events of types that are not recorded are ignored. `layers`
- * (may be NULL) says how the iteration's tree grew. A prompt that is too long for a line becomes
- * several lines. From an iteration that is too long (a tree of thousands of nodes) first the
- * layers are left out, then also the texts of its tokens, then the values of the verifier's
- * formulas. Returns 0 or ESP_E_MEMORY. */
+ * (may be NULL) says how the iteration's tree grew. A prompt that is too long for a line
+ * becomes several lines. From an iteration that is too long (a tree of thousands of nodes)
+ * first the layers are left out, then also the texts of its tokens, then the values of the
+ * verifier's formulas. Returns 0 or ESP_E_MEMORY. */
 int esp_event_to_json(struct esp_line *line, const struct esp_event *event,
                       const struct esp_layers *layers, const struct esp_tokens *tokens);
 

@@ -1,8 +1,8 @@
 /* event_read.c - lines of JSON to events and headers, checked; see event_json.h.
  *
- * Reading a line ends at its first error. `struct reader` keeps the status and the sentence, so
- * the functions below need not check for errors after every member. Every value that could spoil
- * a drawing or a sum is range-checked here, so that no other code has to do it.
+ * Reading a line ends at its first error. `struct reader` keeps the status and the sentence,
+ * so the functions below need not check for errors after every member. Every value that could
+ * spoil a drawing or a sum is range-checked here, so that no other code has to do it.
  */
 #include "sessions/event_json.h"
 
@@ -291,8 +291,8 @@ static void read_array(struct reader *r, const cJSON *object, const struct esp_f
     }
 }
 
-/* A setting that is unknown or invalid is ignored, because it is only shown. An invalid seed is
- * an error, because the seed is used to repeat the session. */
+/* A setting that is unknown or invalid is ignored, because it is only shown. An invalid seed
+ * is an error, because the seed is used to repeat the session. */
 static void read_setting(struct reader *r, const cJSON *object, const char *name,
                          struct esp_session_values *values, int setting)
 {

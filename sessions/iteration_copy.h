@@ -23,7 +23,8 @@ struct esp_iteration_copy {
  * zero-initialised struct is an empty copy. Returns 0, or ESP_E_MEMORY and changes nothing. */
 int esp_iteration_reserve(struct esp_iteration_copy *copy, int nodes, int ids);
 int esp_iteration_copy(struct esp_iteration_copy *copy, const struct esp_iteration *from);
-/* To be called after the struct was moved, since its iteration points to names in the struct. */
+/* To be called after the struct was moved, since its iteration points to names in the struct.
+ */
 void esp_iteration_moved(struct esp_iteration_copy *copy);
 void esp_iteration_free(struct esp_iteration_copy *copy);
 

@@ -27,8 +27,8 @@ void esp_line_integer(struct esp_line *line, const char *name, int64_t value);
 void esp_line_float(struct esp_line *line, const char *name, float value);
 void esp_line_double(struct esp_line *line, const char *name, double value);
 void esp_line_flag(struct esp_line *line, const char *name, bool value);
-/* Writes any bytes as a string; invalid UTF-8 becomes U+FFFD. Returns whether reading the string
- * gives the same bytes. */
+/* Writes any bytes as a string; invalid UTF-8 becomes U+FFFD. Returns whether reading the
+ * string gives the same bytes. */
 bool esp_line_string(struct esp_line *line, const char *name, const char *bytes, size_t length);
 void esp_line_hex(struct esp_line *line, const char *name, const char *bytes, size_t length);
 /* Ends the line, so that another may follow. */

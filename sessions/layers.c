@@ -41,8 +41,8 @@ void esp_layers_begin(struct esp_layers *l)
     l->count = l->change_count = l->last_count = 0;
 }
 
-/* Stores with the last layer which nodes have changed since its pass, and how they were before;
- * then keeps the state of all nodes for the next comparison. */
+/* Stores with the last layer which nodes have changed since its pass, and how they were
+ * before; then keeps the state of all nodes for the next comparison. */
 static int compare(struct esp_layers *l, const struct esp_tree *tree)
 {
     int status = ESP_OK, before = l->change_count;

@@ -1,9 +1,9 @@
 /* layers.h - the tree of an iteration after each of its draft passes.
  *
- * An iteration event contains the finished tree. Nodes are in creation order, so the tree after
- * a pass is a prefix of them. But some nodes were different after that pass: not expanded yet,
- * not cut yet, drawn fewer times. The differences are stored here, so that each LAYER and STAGE
- * event can be reconstructed from the iteration, equal in every field.
+ * An iteration event contains the finished tree. Nodes are in creation order, so the tree
+ * after a pass is a prefix of them. But some nodes were different after that pass: not
+ * expanded yet, not cut yet, drawn fewer times. The differences are stored here, so that each
+ * LAYER and STAGE event can be reconstructed from the iteration, equal in every field.
  */
 #ifndef ESP_LAYERS_H
 #define ESP_LAYERS_H

@@ -1,10 +1,10 @@
 /* recorder.c - appends events to a file, and stops at the first failure; see recorder.h.
  *
  * Writing to a pipe without a reader raises SIGPIPE, and writing beyond the limit of a file
- * raises SIGXFSZ; either would end the program. Both signals are blocked during each write, and
- * a pending one is removed before they are unblocked. Files are opened without blocking, so
- * that the wait for a full pipe is limited. A file has one recorder at a time: two would mix
- * their lines.
+ * raises SIGXFSZ; either would end the program. Both signals are blocked during each write,
+ * and a pending one is removed before they are unblocked. Files are opened without blocking,
+ * so that the wait for a full pipe is limited. A file has one recorder at a time: two would
+ * mix their lines.
  */
 #include "sessions/recorder.h"
 

@@ -3,8 +3,8 @@
  * The session's observer passes every event to the recorder, which writes it at once, in a
  * single write, so a program that is killed loses at most the current event. A failure (a full
  * disk, a closed pipe, a stalled reader) ends the recording, and one sentence says why; it
- * delays the session by at most a second. The file contains prompts, so only its owner may read
- * it (mode 0600, minus the umask). Only one recorder writes to it at a time.
+ * delays the session by at most a second. The file contains prompts, so only its owner may
+ * read it (mode 0600, minus the umask). Only one recorder writes to it at a time.
  */
 #ifndef ESP_RECORDER_H
 #define ESP_RECORDER_H
@@ -33,8 +33,8 @@ void esp_recording_describe(struct esp_recording_header *header,
 int esp_recorder_open(struct esp_recorder **recorder,
                       const struct esp_recorder_options *options,
                       const struct esp_recording_header *header, char *err, size_t errlen);
-/* Records an event of the session; to be called for all events, in order. The time of recording
- * is stored, relative to the start of the recording. */
+/* Records an event of the session; to be called for all events, in order. The time of
+ * recording is stored, relative to the start of the recording. */
 void esp_recorder_event(struct esp_recorder *recorder, const struct esp_event *event);
 /* A sentence that says why the recording was suspended; "" while it goes on. */
 const char *esp_recorder_trouble(const struct esp_recorder *recorder);

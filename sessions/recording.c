@@ -85,7 +85,8 @@ static int add_text(struct esp_recording *r, const struct esp_event *event)
 /* How many tokens may be added again: a file of a few megabytes must not need gigabytes. */
 enum { DROPPED_MOST = 8 << 20 };
 
-/* Tokens were removed from the text, which had `before` tokens; adds those after them again. */
+/* Tokens were removed from the text, which had `before` tokens; adds those after them again.
+ */
 static int add_rest(struct esp_recording *r, const struct esp_event *event, int before)
 {
     const struct esp_text_token *text;
@@ -179,9 +180,9 @@ static int add_line(struct esp_recording *r, struct index_entry entry, const cha
     return ESP_OK;
 }
 
-/* Adds the lines in `text`, which is at `offset` of the file. `last`: the text ends at the end of
- * the file, and a last line without a newline is added, too. Returns the number of bytes used,
- * or a negative status. */
+/* Adds the lines in `text`, which is at `offset` of the file. `last`: the text ends at the end
+ * of the file, and a last line without a newline is added, too. Returns the number of bytes
+ * used, or a negative status. */
 static long add_lines(struct esp_recording *r, const char *text, size_t length, off_t offset,
                       bool last, int *lines, char *err, size_t errlen)
 {

@@ -2,9 +2,9 @@
  *
  * Line 1 is a header, each further line one event. Opening a recording reads and checks every
  * line once and builds an index; afterwards any event can be read by its number. The results
- * are the structs that the session's observer got (struct esp_event with struct esp_iteration),
- * so code that draws or copies them is the same for live and recorded sessions.
- * man/espalier-session.5 describes the file.
+ * are the structs that the session's observer got (struct esp_event with struct
+ * esp_iteration), so code that draws or copies them is the same for live and recorded
+ * sessions. man/espalier-session.5 describes the file.
  *
  * The file is untrusted: an event is returned only if its indices, counts and links are valid.
  * An incomplete last line is ignored, and so are lines of an unknown type.
@@ -67,7 +67,8 @@ const struct esp_recording_header *esp_recording_header(const struct esp_recordi
 /* Whether the recording is truncated, for example by a crash: its last line is incomplete (and
  * ignored), or no END event follows its last iteration. */
 bool esp_recording_is_cut(const struct esp_recording *recording);
-/* Returns the text of a recorded token. It is an esp_token_text; its `user` is the recording. */
+/* Returns the text of a recorded token. It is an esp_token_text; its `user` is the recording.
+ */
 const char *esp_recording_token_text(void *recording, int32_t token, size_t *length);
 
 /* ------------------------------------------------------------------ the index */
@@ -89,8 +90,8 @@ struct esp_recording_entry esp_recording_entry(const struct esp_recording *recor
  * recording. (The iteration's own `index` restarts from 0 after the text was cleared.) */
 int esp_recording_iteration_event(const struct esp_recording *recording, int iteration);
 
-/* The text right after event `event` (-1: before the first event). Returns the number of tokens,
- * or ESP_E_MEMORY; the tokens are valid until the next call. */
+/* The text right after event `event` (-1: before the first event). Returns the number of
+ * tokens, or ESP_E_MEMORY; the tokens are valid until the next call. */
 int esp_recording_text(struct esp_recording *recording, int event,
                        const struct esp_text_token **tokens);
 
@@ -114,9 +115,9 @@ double esp_recording_baseline(const struct esp_recording *recording, int event);
 int esp_recording_read(struct esp_recording *recording, int event,
                        const struct esp_event **found, char *err, size_t errlen);
 
-/* If the event read last is an iteration, these give the LAYER and STAGE events that led to it,
- * as the observer saw them: esp_recording_steps() how many there are (draft passes, then the six
- * stages), and esp_recording_step() one of them, valid until its next call or the next
+/* If the event read last is an iteration, these give the LAYER and STAGE events that led to
+ * it, as the observer saw them: esp_recording_steps() how many there are (draft passes, then
+ * the six stages), and esp_recording_step() one of them, valid until its next call or the next
  * esp_recording_read(). */
 int esp_recording_steps(const struct esp_recording *recording);
 const struct esp_event *esp_recording_step(struct esp_recording *recording, int step);

@@ -30,8 +30,9 @@ struct esp_texts {
 int esp_texts_add(struct esp_texts *texts, int32_t token, const char *bytes, size_t length);
 /* Returns the text, valid until another is added, or NULL. This is an esp_token_text. */
 const char *esp_texts_find(void *texts, int32_t token, size_t *length);
-/* Returns a copy of `name` that lives as long as `texts`; equal names get the same copy. NULL if
- * the name is too long or not UTF-8, if there are too many names, or if there is no memory. */
+/* Returns a copy of `name` that lives as long as `texts`; equal names get the same copy. NULL
+ * if the name is too long or not UTF-8, if there are too many names, or if there is no memory.
+ */
 const char *esp_texts_name(struct esp_texts *texts, const char *name);
 void esp_texts_free(struct esp_texts *texts);
 

@@ -1,10 +1,11 @@
-/* acceptance.h - counts over iterations which drafts are accepted, as the papers tabulate them.
+/* acceptance.h - counts over iterations which drafts are accepted, as the papers tabulate
+ * them.
  *
  * Drafts are counted by length of the accepted path (its mean plus one is the block efficiency
  * of delayed-tree-expansion, sec. 2, and the tau of salf-talf), by depth
  * (delayed-tree-expansion, fig. 1), by child rank (salf-talf, fig. 2a; Sequoia plans its trees
- * with it), and by draft probability (dyspec, hypothesis 1 and fig. 2). A draft counts as tried
- * if the verifier reached its parent; these are all verified children of the root and of
+ * with it), and by draft probability (dyspec, hypothesis 1 and fig. 2). A draft counts as
+ * tried if the verifier reached its parent; these are all verified children of the root and of
  * accepted nodes.
  *
  * Only iteration events are needed, live or recorded.
@@ -27,8 +28,9 @@ struct esp_accept_depth {
     int64_t nodes; /* drafted at this depth */
     int64_t tried; /* iterations in which the verifier reached the parent of such a node */
     int64_t accepted;
-    /* Sums of the acceptance rate by the verifier's formula, and of the ceiling alpha*, over the
-     * parents of these nodes, reached or not, for which both are known (esp_session_explain). */
+    /* Sums of the acceptance rate by the verifier's formula, and of the ceiling alpha*, over
+     * the parents of these nodes, reached or not, for which both are known
+     * (esp_session_explain). */
     int64_t rated;
     double rate, ceiling;
 };
@@ -42,7 +44,8 @@ struct esp_acceptance {
     int64_t length[ESP_ACCEPT_DEPTHS + 1]; /* iterations by length of the accepted path */
     struct esp_accept_depth depth[ESP_ACCEPT_DEPTHS]; /* from depth 1 on */
     struct esp_trial_counts rank[ESP_ACCEPT_RANKS];
-    /* By draft probability: [i] has q from i / ESP_ACCEPT_BINS on. Copied tokens are left out. */
+    /* By draft probability: [i] has q from i / ESP_ACCEPT_BINS on. Copied tokens are left out.
+     */
     struct esp_trial_counts share[ESP_ACCEPT_BINS];
     int known; /* iterations with drafts for which esp_formula_tokens() knows a value */
     double expected, obtained; /* tokens in these: by the formula; accepted path plus one */

@@ -1,8 +1,8 @@
 /* beside.h - a picture with numbers of a paper and numbers measured here side by side.
  *
- * Two panels of bars have the same rows and the same scale. The left one has the paper's values.
- * The right one has the values measured here, with a bar for each of several ways of measuring;
- * the ways are told apart by outlined and filled bars, not by colour alone.
+ * Two panels of bars have the same rows and the same scale. The left one has the paper's
+ * values. The right one has the values measured here, with a bar for each of several ways of
+ * measuring; the ways are told apart by outlined and filled bars, not by colour alone.
  */
 #ifndef ESP_BESIDE_H
 #define ESP_BESIDE_H

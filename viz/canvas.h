@@ -45,8 +45,8 @@ struct esp_canvas {
 /* Makes an empty canvas with the full glyph set. Returns 0 or ESP_E_MEMORY. */
 int esp_canvas_open(struct esp_canvas *canvas, int width, int height);
 void esp_canvas_close(struct esp_canvas *canvas);
-/* Changes the size and clears the canvas. Returns 0, or ESP_E_MEMORY, and then the canvas keeps
- * its old size. */
+/* Changes the size and clears the canvas. Returns 0, or ESP_E_MEMORY, and then the canvas
+ * keeps its old size. */
 int esp_canvas_resize(struct esp_canvas *canvas, int width, int height);
 void esp_canvas_clear(struct esp_canvas *canvas);
 
@@ -56,8 +56,8 @@ struct esp_view esp_canvas_enter(struct esp_canvas *canvas, struct esp_rect rect
 void esp_canvas_leave(struct esp_canvas *canvas, struct esp_view previous);
 
 /* These draw from column x on and return the column after the last one drawn. The text may
- * contain any bytes. esp_draw_bytes() draws at most `room` columns, with an ellipsis if the text
- * does not fit; flags: ESP_SAFE_*. */
+ * contain any bytes. esp_draw_bytes() draws at most `room` columns, with an ellipsis if the
+ * text does not fit; flags: ESP_SAFE_*. */
 int esp_draw(struct esp_canvas *canvas, int x, int y, int style, const char *text);
 int esp_drawf(struct esp_canvas *canvas, int x, int y, int style, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
@@ -78,8 +78,9 @@ void esp_draw_restyle(struct esp_canvas *canvas, struct esp_rect rect, int style
 /* The text that shows a cell; never NULL. */
 const char *esp_cell_text(const struct esp_canvas *canvas, const struct esp_cell *cell);
 
-/* Writes the rows as lines of text without trailing blanks. With `styles`, writes for each cell
- * a letter for its style instead (a..z, A.. in the order of style.h, '.' for plain text). */
+/* Writes the rows as lines of text without trailing blanks. With `styles`, writes for each
+ * cell a letter for its style instead (a..z, A.. in the order of style.h, '.' for plain text).
+ */
 void esp_canvas_dump(const struct esp_canvas *canvas, FILE *file, bool styles);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "viz/canvas.h"
 
-/* Writes a probability in three columns: ".81", "1.0", "  -" if it is unknown; a very small one
+/* Writes a probability in three columns: ".81", "1.0", " -" if it is unknown; a very small one
  * takes four: "<.01". Returns `text`; so do the functions below. */
 const char *esp_probability(char text[8], double p);
 /* Writes a probability with two significant digits, in any number of columns: ".0048". */
@@ -15,14 +15,14 @@ void esp_probabilities_apart(char a_text[16], double a, char b_text[16], double 
  * "31.4", ".40", ".004". */
 const char *esp_number(char text[16], double value, int digits);
 
-/* Draws a bar that fills `fraction` (0..1) of `width` cells, with a resolution of an eighth of a
- * cell. A fraction above 0 is always visible. Returns the column after the last non-blank
+/* Draws a bar that fills `fraction` (0..1) of `width` cells, with a resolution of an eighth of
+ * a cell. A fraction above 0 is always visible. Returns the column after the last non-blank
  * cell. */
 int esp_draw_bar(struct esp_canvas *canvas, int x, int y, int width, int style,
                  double fraction);
 
-/* Draws a probability with its decimal point in column x; "<.01" begins in column x - 1. Returns
- * x + 3. */
+/* Draws a probability with its decimal point in column x; "<.01" begins in column x - 1.
+ * Returns x + 3. */
 int esp_draw_probability(struct esp_canvas *canvas, int x, int y, int style, double p);
 
 /* The vertical axis of a chart. It is logarithmic if all values are above 0 and the largest is
@@ -34,8 +34,8 @@ struct esp_axis {
 /* The range of those of `count` values that are finite. */
 struct esp_axis esp_axis_of(const float *values, int count);
 void esp_axis_include(struct esp_axis *axis, double value);
-/* The place of a value on the axis, 0 at its low end and 1 at its high end; NaN if the value is
- * not finite. */
+/* The place of a value on the axis, 0 at its low end and 1 at its high end; NaN if the value
+ * is not finite. */
 double esp_axis_place(const struct esp_axis *axis, double value);
 bool esp_axis_is_log(const struct esp_axis *axis);
 /* Writes both ends of the axis as numbers, with enough digits to tell them apart. */
@@ -46,14 +46,14 @@ double esp_axis_step(double raw);
 /* The given time, or 0 if it was not measured. */
 double esp_measured(double seconds);
 
-/* Draws the last `rect.width` of `count` values, oldest first, as columns as high as `rect`. If
- * there are few values, columns are wider; a value that is not finite leaves a gap. Returns the
- * number of columns drawn. */
+/* Draws the last `rect.width` of `count` values, oldest first, as columns as high as `rect`.
+ * If there are few values, columns are wider; a value that is not finite leaves a gap. Returns
+ * the number of columns drawn. */
 int esp_draw_columns(struct esp_canvas *canvas, struct esp_rect rect, int style,
                      const float *values, int count, const struct esp_axis *axis);
 
-/* Draws the last `width` of `count` values, oldest first, in one row; a value that is not finite
- * leaves a gap. */
+/* Draws the last `width` of `count` values, oldest first, in one row; a value that is not
+ * finite leaves a gap. */
 void esp_draw_spark(struct esp_canvas *canvas, int x, int y, int width, int style,
                     const float *values, int count, const struct esp_axis *axis);
 

@@ -1,8 +1,8 @@
 /* colours.h - the colours of pictures and charts, light and dark.
  *
- * They have the hues of the terminal's light and dark themes, so that slides and screens agree.
- * No meaning depends on colour alone: accepted nodes also have a thick frame and a check mark,
- * cut nodes are dashed, and so on.
+ * They have the hues of the terminal's light and dark themes, so that slides and screens
+ * agree. No meaning depends on colour alone: accepted nodes also have a thick frame and a
+ * check mark, cut nodes are dashed, and so on.
  */
 #ifndef ESP_COLOURS_H
 #define ESP_COLOURS_H

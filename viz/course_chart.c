@@ -1,8 +1,8 @@
 /* course_chart.c - draws a course as a chart; see course_chart.h.
  *
- * Lengths are in points. A chart of any shape has the area of 960 x 540, or more if it has many
- * panels. Texts are anchored at one end, and their widths are estimated generously, because the
- * program that shows them may use another font.
+ * Lengths are in points. A chart of any shape has the area of 960 x 540, or more if it has
+ * many panels. Texts are anchored at one end, and their widths are estimated generously,
+ * because the program that shows them may use another font.
  */
 #include "viz/course_chart.h"
 
@@ -102,7 +102,8 @@ static double width_of(const char *text, int size)
     return esp_drawing_width(text, size, 0);
 }
 
-/* Draws an entry of a legend: a swatch and a text. Returns the x where the next one may begin. */
+/* Draws an entry of a legend: a swatch and a text. Returns the x where the next one may begin.
+ */
 static double draw_entry(struct chart *d, double x, double y, const char *colour,
                          const char *text)
 {
@@ -392,8 +393,8 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The time in seconds that is as high as the chart: that of the longest column, unless it is an
- * outlier. */
+/* The time in seconds that is as high as the chart: that of the longest column, unless it is
+ * an outlier. */
 static double find_scale(const struct column *columns, int count, bool *cut)
 {
     double sorted[MOST_COLUMNS];

@@ -41,8 +41,8 @@ struct esp_course_chart_options {
     int caption;        /* enum esp_caption */
 };
 
-/* Fills an empty drawing. Returns 0, or a negative status with a sentence in err, for example if
- * there is nothing to draw. */
+/* Fills an empty drawing. Returns 0, or a negative status with a sentence in err, for example
+ * if there is nothing to draw. */
 int esp_course_chart_draw(const struct esp_course *course,
                           const struct esp_course_chart_options *options,
                           struct esp_drawing *drawing, char *err, size_t errlen);

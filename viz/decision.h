@@ -8,8 +8,8 @@
 #include "engine/espalier.h"
 
 enum esp_decision_kind {
-    /* There is no decision: the node is the root, was cut, or was not reached by the verifier, or
-     * the recording lacks the numbers. */
+    /* There is no decision: the node is the root, was cut, or was not reached by the verifier,
+     * or the recording lacks the numbers. */
     ESP_DECISION_NONE,
     ESP_DECISION_CHOICE,  /* temperature 0: accepted if it is the target's likeliest token */
     ESP_DECISION_TEST,    /* a random number was compared: accepted if and only if u < chance */
@@ -22,8 +22,9 @@ enum esp_decision_kind {
 
 struct esp_decision {
     int kind;
-    /* TEST and PATH: the two numbers that were compared. DRAW, and MISS if it is known: `chance`
-     * is the probability of this token in the distribution that was drawn from. Otherwise NaN. */
+    /* TEST and PATH: the two numbers that were compared. DRAW, and MISS if it is known:
+     * `chance` is the probability of this token in the distribution that was drawn from.
+     * Otherwise NaN. */
     double u, chance;
     /* DRAW and MISS: the token was drawn from the target's whole distribution, not from its
      * residual after rejected drafts. */

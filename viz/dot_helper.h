@@ -1,8 +1,8 @@
 /* dot_helper.h - runs the program espalier-dot, which draws the tree of an iteration.
  *
- * The process has limits: 10 seconds, 512 MB of memory, 64 MB of output. Its standard input and
- * output are files in memory, so neither side ever waits for the other, and the caller gets a
- * whole picture or none.
+ * The process has limits: 10 seconds, 512 MB of memory, 64 MB of output. Its standard input
+ * and output are files in memory, so neither side ever waits for the other, and the caller
+ * gets a whole picture or none.
  */
 #ifndef ESP_DOT_HELPER_H
 #define ESP_DOT_HELPER_H
@@ -21,8 +21,8 @@ struct esp_dot_options {
 };
 
 /* Draws the iteration in `line`, a line of a recording (event_json.h). The caller frees
- * *picture. Returns 0, or a negative status with one sentence: ESP_E_UNSUPPORTED if the program
- * is missing, ESP_E_FORMAT if it failed or exceeded a limit.
+ * *picture. Returns 0, or a negative status with one sentence: ESP_E_UNSUPPORTED if the
+ * program is missing, ESP_E_FORMAT if it failed or exceeded a limit.
  *
  * The program is the value of the environment variable ESPALIER_DOT if it is set, otherwise
  * espalier-dot in the folder of the running program, otherwise the first espalier-dot in

@@ -79,8 +79,8 @@ double esp_drawing_width(const char *text, int size, int flags)
 
 /* ------------------------------------------------------------------ tokens */
 
-/* Takes the next unit of text in the form that the drawing's kind of file can show. Returns how
- * many bytes were taken. */
+/* Takes the next unit of text in the form that the drawing's kind of file can show. Returns
+ * how many bytes were taken. */
 static size_t next_unit(const struct esp_drawing *d, const char *bytes, size_t length,
                         struct esp_safe_unit *shown)
 {

@@ -1,7 +1,7 @@
 /* drawing.h - a figure of lines, shapes and texts, as SVG or as TikZ.
  *
- * Every shape is written at once, by drawing_svg.c or drawing_tikz.c. (espalier-dot converts the
- * SVG to PNG and PDF.) Coordinates are in points, from the top left corner. Colours are
+ * Every shape is written at once, by drawing_svg.c or drawing_tikz.c. (espalier-dot converts
+ * the SVG to PNG and PDF.) Coordinates are in points, from the top left corner. Colours are
  * "#rrggbb".
  *
  * Texts may contain any bytes; what the kind of file cannot contain gets a visible stand-in
@@ -39,8 +39,8 @@ static inline double esp_pen_width(const struct esp_pen *pen)
     return pen->width > 0 ? pen->width : 1;
 }
 
-/* A zero-initialised struct is an empty SVG. Set the background before the first shape, and the
- * size at the end. */
+/* A zero-initialised struct is an empty SVG. Set the background before the first shape, and
+ * the size at the end. */
 struct esp_drawing {
     double width, height;
     const char *background;
@@ -72,13 +72,13 @@ void esp_drawing_text(struct esp_drawing *drawing, double x, double y, int size,
 /* The width of a text: exact for monospace text, otherwise a generous estimate. */
 double esp_drawing_width(const char *text, int size, int flags);
 /* Writes to `text` as many of the bytes as fit into `columns` monospace cells, followed by an
- * ellipsis if some are left out. Blanks are made visible, and what the kind of file cannot show
- * gets a stand-in. Returns the number of cells that the text takes. */
+ * ellipsis if some are left out. Blanks are made visible, and what the kind of file cannot
+ * show gets a stand-in. Returns the number of cells that the text takes. */
 int esp_drawing_cells(const struct esp_drawing *drawing, char *text, size_t size,
                       const char *bytes, size_t length, int columns);
 
-/* A kind of file: functions that write what comes before the shapes, each shape, and what comes
- * after them. */
+/* A kind of file: functions that write what comes before the shapes, each shape, and what
+ * comes after them. */
 struct esp_drawing_backend {
     void (*begin)(const struct esp_drawing *drawing, FILE *file);
     void (*path)(struct esp_drawing *drawing, const struct esp_pen *pen, const double *points,

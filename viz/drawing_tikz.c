@@ -70,8 +70,8 @@ static const char *find_special(int character)
     return NULL;
 }
 
-/* Divides an accented letter into *letter and an accent. Returns the command for the accent, or
- * NULL. */
+/* Divides an accented letter into *letter and an accent. Returns the command for the accent,
+ * or NULL. */
 static const char *find_accent(int character, int *letter)
 {
     static const struct {
@@ -112,7 +112,8 @@ static void put_character(int c, FILE *file)
         fprintf(file, "\\textless{}U+%04X\\textgreater{}", (unsigned)c);
 }
 
-/* Writes text. A blank at either end or after another blank is written so that TeX keeps it. */
+/* Writes text. A blank at either end or after another blank is written so that TeX keeps it.
+ */
 static void put_text(const char *text, FILE *file)
 {
     struct esp_safe_unit shown;

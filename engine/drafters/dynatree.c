@@ -19,8 +19,8 @@
  * rhodeep.
  *
  * D0 is a real number, floored for use, so that its trace is smooth. The first three parts can
- * be switched off one by one (the ablation, sec. 4.5); with all off this is `fixed` with D = D0
- * and B = Bmid.
+ * be switched off one by one (the ablation, sec. 4.5); with all off this is `fixed` with D =
+ * D0 and B = Bmid.
  */
 #include "engine/drafters/drafter.h"
 

@@ -1,7 +1,7 @@
 /* goodput_copied.h - the retrieved tree that drafter goodput may verify (retrieval.h).
  *
- * It takes rows but no draft pass, and has an account of its own. Above temperature 0 the target
- * draws as it does without a tree, and follows the tree where it has that token.
+ * It takes rows but no draft pass, and has an account of its own. Above temperature 0 the
+ * target draws as it does without a tree, and follows the tree where it has that token.
  */
 #ifndef ESP_GOODPUT_COPIED_H
 #define ESP_GOODPUT_COPIED_H
@@ -21,9 +21,9 @@ struct esp_copied {
 int esp_copied_find(struct esp_copied *copied, const struct esp_draft *draft,
                     const struct esp_rate *rate, int depth);
 
-/* Chooses the number of guesses with the best gain over the cost of their rows, and whether they
- * are verified: if they are expected to gain at least `least` tokens over plain decoding, and
- * the account holds the cost. */
+/* Chooses the number of guesses with the best gain over the cost of their rows, and whether
+ * they are verified: if they are expected to gain at least `least` tokens over plain decoding,
+ * and the account holds the cost. */
 void esp_copied_choose(struct esp_copied *copied, const struct esp_rate *rate, double least);
 
 /* Grows the tree; returns its expected tokens. */

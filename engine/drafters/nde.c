@@ -1,13 +1,13 @@
 /* nde.c - `delayed` with K, L1 and L2 chosen for each tree by a trained selector
  * (delayed-tree-expansion, sec. 6).
  *
- * Each iteration takes the argmax of the selector's logits. Its input is known at the root: the
- * hidden states of both models, the distance of their distributions one token earlier, and the
- * draft's confidence. All of this is the past and the draft's own distribution at the root,
- * never the verifier's random number, so the output distribution does not change. The draft's
- * first pass covers the root, because the choice depends on it. The draft's output before the
- * root is kept from the last tree; if that tree ended in a leaf that the draft has not read, the
- * pass covers that token, too.
+ * Each iteration takes the argmax of the selector's logits. Its input is known at the root:
+ * the hidden states of both models, the distance of their distributions one token earlier, and
+ * the draft's confidence. All of this is the past and the draft's own distribution at the
+ * root, never the verifier's random number, so the output distribution does not change. The
+ * draft's first pass covers the root, because the choice depends on it. The draft's output
+ * before the root is kept from the last tree; if that tree ended in a leaf that the draft has
+ * not read, the pass covers that token, too.
  *
  * Right after a prompt the target has said nothing yet, so the static action that was best in
  * training is used.
@@ -69,7 +69,8 @@ static int refuse(const struct esp_engine *e, const char *rule, const char *goal
         rule, goal, e->target->path, e->draft->path, rule, goal);
 }
 
-/* Looks beside the target; for a GGUF file also beside the built-in target, which it may be. */
+/* Looks beside the target; for a GGUF file also beside the built-in target, which it may be.
+ */
 static int read_selector(struct esp_selector *selector, const struct esp_engine *e,
                          const char *rule, enum esp_goal goal,
                          const struct esp_selector_shape *shape, char *why, size_t size)

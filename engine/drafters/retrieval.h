@@ -3,8 +3,8 @@
  * suffix_automaton.h makes the guesses: what followed the same tokens before. Their relative
  * frequency is badly calibrated: far too high after a match of one token that occurred twice,
  * far too low after a match of ten tokens. So the ratio of correct guesses to the sum of their
- * frequencies is learned per match length. Every iteration teaches it, whether the guesses were
- * verified or not: the committed tokens show which were right.
+ * frequencies is learned per match length. Every iteration teaches it, whether the guesses
+ * were verified or not: the committed tokens show which were right.
  */
 #ifndef ESP_RETRIEVAL_H
 #define ESP_RETRIEVAL_H

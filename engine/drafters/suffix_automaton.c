@@ -11,8 +11,8 @@
 /* ------------------------------------------------------------------ the automaton */
 
 enum { FIRST_ROOM = 512, LONGEST_LINKS = 64 };
-/* Of a longer text, only the last MOST / 2 to MOST tokens are kept: a text may have no end, and
- * a repetitive one takes time for each repetition. */
+/* Of a longer text, only the last MOST / 2 to MOST tokens are kept: a text may have no end,
+ * and a repetitive one takes time for each repetition. */
 enum { MOST = 1 << 14 };
 
 static size_t slot_of(const struct esp_suffix *s, int32_t state, int32_t token)
@@ -188,7 +188,8 @@ static int32_t count_of(const struct esp_suffix *s, int32_t edge)
     return s->state[s->edge[edge].to].count;
 }
 
-/* Does edge a come before b? Edges are sorted by falling count, then by the most recent use. */
+/* Does edge a come before b? Edges are sorted by falling count, then by the most recent use.
+ */
 static bool sooner(const struct esp_suffix *s, int32_t a, int32_t b)
 {
     const struct esp_suffix_state *x = &s->state[s->edge[a].to], *y = &s->state[s->edge[b].to];
