@@ -1,7 +1,8 @@
 /* batch.c - checking a batch before anything is computed; see batch.h. */
 #include "kernels/batch.h"
 
-/* The row's own bit is number first - prefix + row. It must be set, and no bit beyond it. */
+/* Whether the mask is valid: the own bit of each row, number first - prefix + row, must be
+ * set, and no higher bit. */
 static bool mask_fits(const struct esp_batch *b)
 {
     for (int row = 0; row < b->rows; row++) {
@@ -16,7 +17,8 @@ static bool mask_fits(const struct esp_batch *b)
     return true;
 }
 
-/* Whether every row of the batch has its place in `rows`, `least` or more. */
+/* Whether every row of the batch has a row in `rows` whose index is valid and at least `least`
+ * (-1 allows "none"). */
 static bool rows_fit(const struct esp_batch *b, const struct esp_cache *cache,
                      const struct esp_rows *rows, const int32_t *row, int least)
 {

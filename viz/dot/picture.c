@@ -321,8 +321,9 @@ static int choose_most(const struct picture *d, struct esp_tree_choice *choice,
     return status;
 }
 
-/* Chooses as many rows as the drawing options say, or as many as fit on a slide. To make a
- * tree fit, children are hidden at the largest depth first, except those of accepted nodes. */
+/* Chooses as many rows as the drawing options say, or as many as fit on a slide. On a slide,
+ * the children of nodes at depth LEVELS or deeper are hidden, except those of accepted nodes.
+ */
 static int choose_rows(const struct picture *d, struct esp_tree_rows *rows)
 {
     const struct esp_tree *tree = &d->it->tree;
