@@ -3,7 +3,7 @@
  * Outputs are in tiles of 16, as the tensor cores need them. A tile is a row of units; a unit
  * is one block of the format (32 or 256 columns) of each of the 16 outputs, in exactly as many
  * bytes as in the file. In a unit the fields of the format follow each other:
- *   words  bytes that become weights, divided into chunks of 16 or 32 bytes of every output, and
+ *   words  bytes that become weights, divided into chunks of 16 or 32 bytes of every output,
  *          ordered so that lane (group, t) = 4 group + t of a warp finds its four-byte words t
  *          (and t + 4) of the outputs `group` and `group + 8` next to each other;
  *   plain  (16, bytes): scales, minima and single bits.

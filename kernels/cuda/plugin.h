@@ -16,7 +16,7 @@ struct esp_cuda_plugin {
     const char *version; /* ESP_VERSION */
     size_t ops_size;     /* of struct esp_backend_ops */
     const struct esp_backend_ops *ops;
-    int cuda; /* version of its CUDA runtime, e.g. 12040 for 12.4; it needs a driver of that major */
+    int cuda; /* version of its CUDA runtime, e.g. 12040; the driver's must be as new or newer */
 };
 
 extern const struct esp_cuda_plugin esp_cuda_plugin;

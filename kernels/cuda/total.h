@@ -10,7 +10,7 @@
  *
  * combine, remove and the residual of ratio.cu differ only in the function, a struct with
  *     __device__ double operator()(int token) const;
- *     enum { clears }; // whether the row becomes 0 if the sum is 0; otherwise it stays as it is
+ *     enum { clears }; // if the sum is 0: whether the row becomes 0 or stays as it is
  *
  * Products and sums are written as esp_times and esp_plus where a compiler might fuse them:
  * the CPU backend rounds twice.
