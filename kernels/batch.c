@@ -18,7 +18,8 @@ static bool mask_fits(const struct esp_batch *b)
     return true;
 }
 
-/* Whether every row of the batch has its place in `rows`, `least` or more. */
+/* Whether every row of the batch has a row in `rows` whose index is valid and at least `least`
+ * (-1 allows "none"). */
 static bool rows_fit(const struct esp_batch *b, const struct esp_cache *cache,
                      const struct esp_rows *rows, const int32_t *row, int least)
 {

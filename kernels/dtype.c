@@ -1,4 +1,4 @@
-/* dtype.c - floats of every stored type to and from float32; see dtype.h.
+/* dtype.c - converts numbers of every stored type to and from float32; see dtype.h.
  *
  * Blocks, in the layouts of GGUF (little-endian; d and dmin are F16):
  *   Q8_0    d, 32 signed bytes q                                         x = d q
@@ -10,11 +10,11 @@
  *   Q5_K    d, dmin, 12 bytes of scales, 32 bytes of fifth bits, 128     the same
  *   Q6_K    128 bytes of low halves, 64 of upper two bits, 16 signed
  *           bytes of scales, d                                           x = d s (q - 32)
- * MXFP4 is the format of that name of the OCP Microscaling Formats (2023): its table is that of
- * E2M1 floats, doubled; in GGUF the scale 2^127 stands for e = 255, too.
- * Q4_K and Q5_K have a scale s and a minimum m of six bits for each 32 of their 256 numbers,
- * Q6_K a scale for each 16. In the K types a run of bytes holds, half by half or two bits by
- * two bits, numbers that lie 32 or 64 apart.
+ * MXFP4 is a format of the OCP Microscaling Formats (2023): its table contains the values of
+ * E2M1 floats, doubled. In GGUF, e = 255 is not NaN but the scale 2^127. Q4_K and Q5_K have a
+ * six-bit scale s and a six-bit minimum m for each 32 of their 256 numbers, Q6_K has a scale
+ * for each 16. In the K types, a byte has half-bytes or two-bit parts of numbers that are 32
+ * or 64 apart.
  */
 #include "kernels/dtype.h"
 
@@ -103,7 +103,7 @@ uint16_t esp_float_to_half(float x)
     const uint32_t sign = bits_of(x) >> 16 & 0x8000u, size = bits_of(x) & 0x7fffffffu;
     if (size > 0x7f800000u)
         return (uint16_t)(sign | 0x7e00u);
-    if (size >= 0x477ff000u) /* from halfway between the largest half and the next power on */
+    if (size >= 0x477ff000u) /* halfway between the largest half and 2^16, or more */
         return (uint16_t)(sign | 0x7c00u);
     if (size < 0x38800000u) /* a subnormal half: a multiple of 2^-24 */
         return (uint16_t)(sign | (bits_of(float_from_bits(size) + 0.5f) - bits_of(0.5f)));
@@ -130,7 +130,7 @@ static float load_half(const uint8_t *p)
     return esp_half_to_float(load_16(p));
 }
 
-/* Stores x as F16 and gives what was stored. */
+/* Stores x as F16; returns the stored value. */
 static float store_half(uint8_t *p, float x)
 {
     uint16_t half = esp_float_to_half(x);
@@ -143,16 +143,17 @@ static float store_half(uint8_t *p, float x)
 static const int8_t nonlinear[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                      1,    13,   25,  38,  53,  69,  89,  113};
 
-/* The floats of MXFP4, twice as large. */
+/* The values of MXFP4 (E2M1), doubled. */
 static const int8_t doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-/* 2^(e - 128) of a byte e, below 2^-126 as a subnormal number. */
+/* 2^(e - 128) for a byte e; a subnormal number if it is below 2^-126. */
 static float half_power(uint8_t e)
 {
     return float_from_bits(e < 2 ? 0x200000u << e : (uint32_t)(e - 1) << 23);
 }
 
-/* Scale and minimum number i (0..7) of a Q4_K or Q5_K block, six bits each, of its 12 bytes. */
+/* Reads scale and minimum number i (0..7), six bits each, from the 12 bytes of a Q4_K or Q5_K
+ * block. */
 static void load_scale(const uint8_t *s, int i, int *scale, int *minimum)
 {
     if (i < 4) {
@@ -164,7 +165,7 @@ static void load_scale(const uint8_t *s, int i, int *scale, int *minimum)
     }
 }
 
-/* `s` is zero before number 0. */
+/* Writes scale and minimum number i; `s` must be zero before number 0 is written. */
 static void store_scale(uint8_t *s, int i, int scale, int minimum)
 {
     if (i < 4) {
@@ -177,8 +178,8 @@ static void store_scale(uint8_t *s, int i, int scale, int minimum)
     }
 }
 
-/* `each` bits of every number, from byte `from` of a block on: a byte has those of numbers that
- * lie `run` apart. each = 0: none. */
+/* Where `each` bits of every number are: from byte `from` of a block on; the numbers that
+ * share a byte are `run` apart. each = 0: there are no such bits. */
 struct bits {
     uint8_t from, run, each;
 };
@@ -270,7 +271,7 @@ static void read_scales(const struct codec *c, const uint8_t *block, float *out)
 
 /* ------------------------------------------------------------------ from floats */
 
-/* Also for NaN, a value from low to high. */
+/* The integer nearest to x, limited to low..high; also for NaN a value from low to high. */
 static int nearest(float x, int low, int high)
 {
     if (!(x > (float)low))
@@ -278,7 +279,7 @@ static int nearest(float x, int low, int high)
     return x < (float)high ? (int)roundf(x) : high;
 }
 
-/* The nearest to x of what the integers stand for. */
+/* The value nearest to x among those that the integers of this type mean. */
 static int level(const struct codec *c, float x)
 {
     int i = 0;
@@ -299,7 +300,7 @@ static void weigh(const float *x, int n, float *weight)
         weight[i] = fabsf(x[i]) + rms;
 }
 
-enum { TRIES = 9 }; /* to each side of the scale that just holds the largest number */
+enum { TRIES = 9 }; /* larger, and smaller, than the scale at which the largest number fits */
 
 /* The scale s for which the weighted squares of x - s level(x / s) are few. For levels l found
  * with some scale, the best is sum w x l / sum w l^2, and it takes (sum w x l)^2 / sum w l^2
@@ -417,7 +418,8 @@ static void write_small(const struct codec *c, const float *x, int tries, uint8_
     store_integers(c, block, SMALL, q);
 }
 
-/* The q whose float is nearest to x, of two as near the one that ends in zero. */
+/* The q whose value, in the table `doubled`, is nearest to x; if two are equally near, the
+ * even one. */
 static uint8_t nearest_doubled(float x)
 {
     const float size = fabsf(x);
@@ -428,7 +430,8 @@ static uint8_t nearest_doubled(float x)
     return (uint8_t)(q | (x < 0 ? 8 : 0));
 }
 
-/* Weighted squares of what 32 numbers lose with the scale of e; q becomes their integers. */
+/* The weighted squared error of 32 numbers with the scale half_power(e); q gets their
+ * integers. */
 static float try_power(const float *x, const float *weight, uint8_t e, uint8_t *q)
 {
     const float scale = half_power(e);

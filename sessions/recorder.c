@@ -1,10 +1,10 @@
 /* recorder.c - appends events to a file, and stops at the first failure; see recorder.h.
  *
  * Writing to a pipe without a reader raises SIGPIPE, and writing beyond the limit of a file
- * raises SIGXFSZ; either would end the program. Both signals are blocked during each write, and
- * a pending one is removed before they are unblocked. Files are opened without blocking, so
- * that the wait for a full pipe is limited. A file has one recorder at a time: two would mix
- * their lines.
+ * raises SIGXFSZ; either would end the program. Both signals are blocked during each write,
+ * and a pending one is removed before they are unblocked. Files are opened without blocking,
+ * so that the wait for a full pipe is limited. A file has one recorder at a time: two would
+ * mix their lines.
  */
 #include "sessions/recorder.h"
 
@@ -28,7 +28,7 @@
 #include "kernels/system.h"
 #include "sessions/event_json.h"
 
-enum { PATIENCE_MS = 1000, PRIVATE = 0600 /* a mode, minus the umask */ };
+enum { PATIENCE_MS = 1000, PRIVATE = 0600 /* mode of a new file, minus the umask */ };
 
 struct esp_recorder {
     int fd;
@@ -137,8 +137,8 @@ static int write_all(struct esp_recorder *r, const char *bytes, size_t length)
     return 0;
 }
 
-/* Ends the recording for good. Removes an incomplete last line from the file: our reader
- * ignores it, but other tools might not. */
+/* Ends the recording because of a failure. Removes an incomplete last line from the file: our
+ * reader ignores it, but other tools might not. */
 static void suspend(struct esp_recorder *r, const char *why)
 {
     struct stat info;
@@ -241,11 +241,12 @@ static int reopen(struct esp_recorder *r, int flags, bool force, char *err, size
         return refuse(r, "another program has just created it", err, errlen);
     if (!lock(r))
         return refuse(r, "another session records to it; give another name", err, errlen);
-    fchmod(r->fd, info.st_mode & PRIVATE); /* may fail: no modes, or not our file */
+    fchmod(r->fd, info.st_mode & PRIVATE); /* may fail, if we do not own the file */
     return ftruncate(r->fd, 0) < 0 ? refuse(r, strerror(errno), err, errlen) : (int)ESP_OK;
 }
 
-/* A recording holds prompts: only its owner may read it. */
+/* Creates the file, or opens an existing one. A recording contains prompts, so only its owner
+ * may read it. */
 static int open_file(struct esp_recorder *r, bool force, bool *made, char *err, size_t errlen)
 {
     const int flags = O_WRONLY | O_CLOEXEC | O_NONBLOCK;

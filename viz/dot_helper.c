@@ -1,10 +1,9 @@
 /* dot_helper.c - runs espalier-dot under limits; see dot_helper.h.
  *
- * 1. Standard input and output of the helper are memory files (memfd), standard error is a
- * pipe.
- * 2. Between fork and exec there are only calls that are safe in a program with threads.
- * 3. The pipe ends when the helper ends, so waiting for that with a deadline needs no signal.
- * 4. The picture is read from the memory file only if the helper says that it is complete.
+ * 1. Standard input and output of the helper are memory files (memfd); standard error is a
+ * pipe. 2. Between fork and exec there are only calls that are safe in a program with threads.
+ * 3. The pipe is closed when the helper ends, so waiting with a deadline needs no signal. 4.
+ * The picture is read from the memory file only if the exit status says that it is complete.
  */
 #include "viz/dot_helper.h"
 
@@ -31,7 +30,7 @@ enum {
     SECONDS = 10,
     MEMORY = 512 << 20,
     OUTPUT = 64 << 20,
-    NOT_THERE = 127, /* exit code of a child that could not become the helper */
+    NOT_THERE = 127, /* exit status of a child that could not start the helper */
 };
 
 static const char helper_name[] = "espalier-dot";
@@ -43,7 +42,7 @@ struct dot_process {
     int input, output, messages[2];
     char said[256]; /* the first line of standard error */
     bool late;
-    int status; /* as waitpid() gives it */
+    int status; /* from waitpid() */
 };
 
 static void close_fd(int *fd)
@@ -53,7 +52,7 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* Finds the program: a path, or a plain name that execvp() finds in PATH. */
+/* Writes the path of the program, or a plain name that execvp() looks for in PATH. */
 static void find(char path[PATH_MAX])
 {
     const char *named = getenv("ESPALIER_DOT");
@@ -106,7 +105,8 @@ _Noreturn static void become(const struct dot_process *h)
     _exit(NOT_THERE);
 }
 
-/* Reads standard error until the helper ends. Returns false if it does not end in time. */
+/* Reads the helper's standard error until it ends. Returns false if it does not end in time.
+ */
 static bool listen_to(struct dot_process *h, double end)
 {
     char text[256];
@@ -142,7 +142,7 @@ static int run(struct dot_process *h, char *err, size_t errlen)
     const struct timespec pause = {.tv_nsec = 1000000};
     h->late = !listen_to(h, end);
     while (!h->late && waitpid(child, &h->status, WNOHANG) == 0) {
-        nanosleep(&pause, NULL); /* the pipe is closed: it is about to end */
+        nanosleep(&pause, NULL); /* the child has closed the pipe, so it is about to exit */
         h->late = esp_clock() > end;
     }
     if (h->late) {
@@ -153,7 +153,7 @@ static int run(struct dot_process *h, char *err, size_t errlen)
     return ESP_OK;
 }
 
-/* The helper's own sentence, without its name. */
+/* The first line of the helper's standard error, without the helper's name before it. */
 static const char *sentence(struct dot_process *h)
 {
     size_t name = strlen(helper_name);

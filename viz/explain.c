@@ -35,13 +35,13 @@ const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int3
     return text;
 }
 
-/* A text that sentences are added to, and what they are about. */
+/* A text to which sentences are added, and what they are about. */
 struct talk {
     char *text;
     size_t size;
     const struct esp_iteration *it;
     const struct esp_tokens *tokens;
-    int nodes; /* drafted ones that the target computed */
+    int nodes; /* number of drafted nodes that the target computed */
     char quoted[48];
 };
 
@@ -54,7 +54,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct talk *t, const char
     va_end(args);
 }
 
-/* Valid until the next call. */
+/* The token in quotes, valid until the next call. */
 static const char *quote(struct talk *t, int32_t token)
 {
     return esp_quote_token(t->quoted, t->tokens, token);
@@ -65,7 +65,8 @@ static const char *quote_node(struct talk *t, int node)
     return quote(t, t->it->tree.nodes[node].token);
 }
 
-/* Why drafting a node, or below it, did not pay, with the numbers of a cost-aware drafter. */
+/* Explains why drafting this node, or nodes below it, did not pay, with the numbers of a
+ * cost-aware drafter. */
 bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it, int node)
 {
     const struct esp_gauge *row = esp_gauge_find(it, "row"),
@@ -94,7 +95,7 @@ bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it
     return *text != '\0';
 }
 
-/* The two numbers of a test, with enough digits to tell them apart. */
+/* Says the two numbers of a test, with enough digits to tell them apart. */
 static void say_test(struct talk *t, const struct esp_decision *d, bool accepted)
 {
     char u[16], chance[16];
@@ -133,7 +134,7 @@ static void explain_accepted(struct talk *t, const struct esp_decision *d)
     }
 }
 
-/* The token that the target drew instead of this one. */
+/* Says which token the target drew instead of this one. */
 static void say_miss(struct talk *t, const struct esp_decision *d)
 {
     char chance[16];
@@ -171,7 +172,7 @@ static void explain_rejected(struct talk *t, const struct esp_node *n,
     }
 }
 
-/* The verifier's decision on a node. */
+/* Explains the verifier's decision on a node. */
 static void explain_decision(struct talk *t, int node)
 {
     const struct esp_node *n = &t->it->tree.nodes[node];
@@ -248,7 +249,7 @@ int esp_telling_node(const struct esp_iteration *it)
 
 /* ------------------------------------------------------------------ step mode */
 
-/* Explains the number of a node's children by the draft's confidence there. */
+/* Explains the number of a node's children by the draft's confidence at this node. */
 static void say_breadth(struct talk *t, int node, int children)
 {
     const struct esp_gauge *high = esp_gauge_find(t->it, "tauh"),
@@ -269,7 +270,7 @@ static void say_breadth(struct talk *t, int node, int children)
         children == 1 ? "" : "ren");
 }
 
-/* The draws of an entry of a list; "" if there is none. */
+/* The draws of the entry named by `spec` in a list; "" if there is no such entry. */
 static const char *draws_of(enum esp_list list, const char *spec)
 {
     struct esp_item item;
@@ -330,14 +331,14 @@ static void say_brings(struct talk *t, const struct esp_shape_choice *c)
         say(t, "an amount that is not known yet");
 }
 
-/* The chosen shape, and the next best one. */
+/* Says which shape was chosen, and the next best one. */
 static void say_choice(struct talk *t)
 {
     const struct esp_shape_choice *taken = &t->it->choices[0], *next = &t->it->choices[1];
     char shape[48];
     if (t->it->choice_count < 1)
         return;
-    say(t, " The selector took %s: it expects it to bring ", esp_shape_text(shape, taken));
+    say(t, " The selector took %s, which it expects to give ", esp_shape_text(shape, taken));
     say_brings(t, taken);
     if (t->it->choice_count > 1) {
         say(t, "; next best was %s, with ", esp_shape_text(shape, next));
@@ -405,7 +406,7 @@ static void say_drafted(struct talk *t)
                 esp_source_text(i));
 }
 
-/* An example of a cut node, with its probability and the reason. */
+/* Says how many nodes were cut, with an example, its probability and the reason. */
 static void say_cut(struct talk *t, int cut, int example)
 {
     const struct esp_node *n = &t->it->tree.nodes[example];
@@ -484,7 +485,7 @@ static void explain_select(struct talk *t)
 
 static void explain_adapt(struct talk *t)
 {
-    enum { MOST = 2 /* values that are named */ };
+    enum { MOST = 2 /* at most this many values are named */ };
     const struct esp_iteration *it = t->it;
     int moved = 0;
     char before[16], after[16], name[64];
@@ -560,7 +561,7 @@ void esp_explain_stop(char *text, size_t size, const struct esp_iteration *it, i
         [ESP_STAGE_VERIFY] = explain_verify, [ESP_STAGE_SELECT] = explain_select,
         [ESP_STAGE_COMMIT] = explain_commit, [ESP_STAGE_ADAPT] = explain_adapt,
     };
-    const int rows = it->tree.verified; /* a recording may hold anything */
+    const int rows = it->tree.verified; /* may be 0 in a recording */
     struct talk t = {text, size, it, tokens, rows > 0 ? rows - 1 : 0, ""};
     text[0] = '\0';
     if (type == ESP_EVENT_LAYER)

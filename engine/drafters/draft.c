@@ -4,8 +4,8 @@
  * The draft cache holds the text up to and including the root, then one row per expanded node
  * in the order of the passes: node u is row q_row[u] - 1 behind the text. A node sees the text
  * and its own ancestors. Ancestors are always expanded in an earlier pass, so a pass is one
- * masked batch. The first pass of an iteration also catches up: committed tokens that the draft
- * model has not computed (bonus tokens, accepted leaves) run before the root.
+ * masked batch. The first pass of an iteration also catches up: committed tokens that the
+ * draft model has not computed (bonus tokens, accepted leaves) run before the root.
  *
  * Each expanded node has its own random numbers, one for each draw below it. So draws may be
  * made ahead or in one call with others without changing the text: a seed gives the same text
@@ -365,8 +365,8 @@ static int exclude(struct esp_draft *d, const int32_t *parents, int count, int *
     return count;
 }
 
-/* Makes `each` draws below each parent, without excluded tokens. Results: w->drawn and w->value
- * (count, each). */
+/* Makes `each` draws below each parent, without excluded tokens. Results: w->drawn and
+ * w->value (count, each). */
 static int sample(struct esp_draft *d, const int32_t *parents, int count, int each, int per)
 {
     struct esp_draft_work *w = d->work;

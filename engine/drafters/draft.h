@@ -62,8 +62,8 @@ struct esp_draft_work {
     bool *listed;     /* (record) */
 };
 
-/* Opens drafting in a tree and allocates all memory that it needs. The caller sets the session's
- * part of `work`. */
+/* Opens drafting in a tree and allocates all memory that it needs. The caller sets the
+ * session's part of `work`. */
 int esp_draft_open(struct esp_draft *draft, struct esp_tree_builder *tree, char *err,
                    size_t errlen);
 void esp_draft_close(struct esp_draft *draft);

@@ -24,7 +24,8 @@ static const double RIGHT = 0.5; /* share of right guesses that is assumed at fi
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 8, .help = "maximum number of nodes"},
     [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 2, .help = "nodes expanded per pass, at most N"},
-    [TH] = {"th", ESP_REAL, 0, 1, 0.3, .help = "stop when B nodes together are less likely"},
+    [TH] = {"th", ESP_REAL, 0, 1, 0.3,
+            .help = "stop when the next B nodes together are less likely than this"},
     [K] = {"K", ESP_INT, 1, 64, 24, .help = "maximum depth of retrieved guesses"},
     [FACTOR] = {"factor", ESP_REAL, 0.25, 64, 2, .help = "maximum nodes per matching token"},
     [LEAST] = {"least", ESP_REAL, 0, 1, 0.1, .help = "minimum frequency of a retrieved guess"},
@@ -164,8 +165,8 @@ const struct esp_drafter_ops esp_drafter_hybrid = {
     .source = "salf-talf, alg. 2; SuffixDecoding, Oliaro et al. 2024, sec. 4.3",
     .differs =
         "SuffixDecoding uses either the model's tree or the retrieved one, by a threshold; "
-        "here both form one tree, and the retrieved one is used alone if it was accepted as "
-        "far before"
+        "here both form one tree, and the retrieved one is used alone if such trees have been "
+        "accepted at least as far as the model's"
         "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .asks = ESP_ASK_EXPECTED | ESP_ASK_RECYCLED,

@@ -1,10 +1,10 @@
 /* ngram.c - what followed the same tokens earlier in the text (prompt lookup); no draft model.
  *
  * The last n tokens are searched in the text, with n from its parameter down to 1, until there
- * is a match. Up to K tokens after each match are a guess. Several matches make a tree: guesses
- * with a common beginning share nodes, and q of a token is its share of the matches at its
- * parent (a single guess has q = 1). If not all nodes fit into N, those shared by most matches
- * are used; ties: nearer to the root, then of the latest match.
+ * is a match. Up to K tokens after each match are a guess. Several matches make a tree:
+ * guesses with a common beginning share nodes, and q of a token is its share of the matches at
+ * its parent (a single guess has q = 1). If not all nodes fit into N, those shared by most
+ * matches are used; ties: nearer to the root, then of the latest match.
  *
  * A match near the end of the text continues with the guess itself, so that repetitive text is
  * continued for all K tokens. The tree is a function of the text: nothing is sampled.

@@ -224,7 +224,8 @@ static int32_t count_of(const struct esp_suffix *s, int32_t edge)
     return s->state[s->edge[edge].to].count;
 }
 
-/* Does edge a come before b? Edges are sorted by falling count, then by the most recent use. */
+/* Does edge a come before b? Edges are sorted by falling count, then by the most recent use.
+ */
 static bool sooner(const struct esp_suffix *s, int32_t a, int32_t b)
 {
     const struct esp_suffix_state *x = &s->state[s->edge[a].to], *y = &s->state[s->edge[b].to];

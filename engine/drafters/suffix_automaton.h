@@ -3,11 +3,12 @@
  *
  * The automaton (Blumer et al. 1985) grows with each token. It has a state for each set of
  * substrings that end at the same positions of the text, with their count and what follows
- * them. So all continuations of a match of any length, and their frequencies, are known at once
- * (SuffixDecoding, Oliaro et al., arXiv 2411.04975, sec. 4.1, keeps them in a suffix tree).
+ * them. So all continuations of a match of any length, and their frequencies, are known at
+ * once (SuffixDecoding, Oliaro et al., arXiv 2411.04975, sec. 4.1, keeps them in a suffix
+ * tree).
  *
- * A tree of guesses starts at a match of m tokens. It grows by the node with the largest D, the
- * product of the relative frequencies along its path, which estimates the probability of
+ * A tree of guesses starts at a match of m tokens. It grows by the node with the largest D,
+ * the product of the relative frequencies along its path, which estimates the probability of
  * acceptance. Among equal ones it takes the most recent. Of all matches, the one with the
  * largest sum of D over its tree is used (sec. 4.2). A path that reaches the end of the text
  * continues with a shorter match, so that repetitive text is continued.
@@ -45,8 +46,8 @@ struct esp_suffix {
     int slots;
 };
 
-/* Updates the automaton to this text, or to the last 8,192 to 16,384 tokens of a longer one. It
- * keeps what it already has of them. On ESP_E_MEMORY it is empty. */
+/* Updates the automaton to this text, or to the last 8,192 to 16,384 tokens of a longer one.
+ * It keeps what it already has of them. On ESP_E_MEMORY it is empty. */
 int esp_suffix_read(struct esp_suffix *suffix, const int32_t *text, int length);
 /* Puts the first ESP_SUFFIX_MOST tokens of another text before it; 0: none. The text is to be
  * read again. On ESP_E_MEMORY there is none. */

@@ -88,7 +88,7 @@ static void print_mdoc(int list)
         print_plain("", item.summary, "\n.Pp\n");
         print_plain("Source: ", item.source, "\n");
         if (*item.differs)
-            print_plain(".Pp\nIt differs: ", item.differs, ".\n");
+            print_plain(".Pp\nDifferences from the source: ", item.differs, ".\n");
         if (*item.draws)
             printf(".Pp\n%s: %s.\n",
                    list == ESP_DRAFTERS ? "How children are drawn"

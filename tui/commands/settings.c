@@ -361,7 +361,7 @@ static const struct esp_setting settings[] = {
 #undef X
         {"drafter", "NAME[:key=value,...]", "how trees are drafted", ESP_SETTING_SESSION,
          TEXT(state.loaded.drafter), .complete = complete_drafter},
-    {"verifier", "NAME[:key=value,...]", "the rule that accepts tokens", ESP_SETTING_SESSION,
+    {"verifier", "NAME[:key=value,...]", "how trees are verified", ESP_SETTING_SESSION,
      TEXT(state.loaded.verifier), .complete = complete_verifier},
     {"n", "NUMBER", "new tokens per prompt", ESP_SETTING_PROMPT,
      FIELD(whole, settings.tokens, 1, 1000000), .changed = limit_tokens},
@@ -382,7 +382,7 @@ static const struct esp_setting settings[] = {
     {"mouse", "on|off", "click to focus, wheel to scroll", ESP_SETTING_INTERFACE,
      FIELD(flag, settings.mouse, 0, 1)},
     {"speed", "NUMBER|recorded",
-     "speed of a replay: 0.25 to 16 times a pace to follow by eye, or as recorded",
+     "speed of a replay, 0.25 to 16; 1: as recorded, at most twelve iterations a second",
      ESP_SETTING_REPLAY, .set = set_speed, .get = get_speed},
     {"idle", "SECONDS", "longest pause of a replay, in seconds; 0: no limit",
      ESP_SETTING_REPLAY, FIELD(real, settings.options.idle, 0, ESP_IDLE_MOST),
