@@ -23,11 +23,11 @@ struct esp_conversation {
 
 struct esp_session;
 
-/* Chooses the chat format by the session's settings. */
+/* Chooses the chat format according to the session's settings. */
 void esp_conversation_choose(struct esp_session *session);
 /* Adds the turn of a new prompt. Returns 0 or ESP_E_MEMORY. */
 int esp_conversation_add(struct esp_conversation *conversation, struct esp_turn_places turn);
-/* Removes turns that begin beyond the first `count` tokens. */
+/* Fits the turns to a text shortened to its first `count` tokens: later turns are removed. */
 void esp_conversation_cut(struct esp_conversation *conversation, int count);
 void esp_conversation_close(struct esp_conversation *conversation);
 

@@ -22,10 +22,10 @@ struct esp_kv_cache {
     const struct esp_backend_ops *ops;
     struct esp_weights *weights;
     struct esp_cache *cache;
-    int vocabulary;           /* of the model */
+    int vocabulary;           /* of the model: tokens from 0 to vocabulary-1 */
     int context;              /* maximum length of the text */
     int length;               /* tokens of the text that are computed */
-    int rows;                 /* of the cache */
+    int rows;                 /* rows that the cache has */
     struct esp_window window; /* recent = 0: none, the cache holds the whole text */
     int max_batch;            /* rows per pass */
     int passes;               /* forward passes since the last reset of this counter */
@@ -33,7 +33,8 @@ struct esp_kv_cache {
     struct esp_arrays arrays;
 };
 
-/* Rows per pass of a cache for `tokens` tokens of text and `tree_rows` rows of a tree. */
+/* Maximum rows per pass of a cache for `tokens` tokens of text and `tree_rows` rows of a
+ * tree. */
 int esp_kv_cache_batch(int tokens, int tree_rows);
 
 /* Tokens of text that a cache with this window must have rows for. */
@@ -59,9 +60,10 @@ void esp_kv_cache_place(const struct esp_kv_cache *cache, int ahead, struct esp_
  * token sees rows that have been dropped. Does nothing if the text is not longer. */
 void esp_kv_cache_cut(struct esp_kv_cache *cache, int length);
 
-/* Returns `count` tokens (at most max_batch), with token 0 instead of those outside of this
- * model's vocabulary. Valid until the next call. A draft model may have fewer tokens than the
- * target, if the target's logits have more padding. Replacing them only makes drafts worse. */
+/* Returns a copy of `count` tokens (at most max_batch), with token 0 instead of those outside
+ * of this model's vocabulary. Valid until the next call. A draft model may have fewer tokens
+ * than the target, if the target's logits have more padding. Replacing tokens only makes
+ * drafts worse. */
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tokens, int count);
 
 /* A row list for logits: sends the last of `rows` rows to row 0 and the others nowhere. Valid
