@@ -28,7 +28,7 @@ void esp_session_emit(struct esp_session *s, struct esp_event event)
     s->observer(s->user, &event);
 }
 
-/* The tree has grown by a layer. Time of the observer is charged to no stage. */
+/* Called when the tree has grown by a layer. The observer's time is charged to no stage. */
 static void layer_done(void *user)
 {
     struct esp_session *s = user;
@@ -60,7 +60,8 @@ double esp_session_beta(const struct esp_session *s)
                    : esp_calibration_beta(&s->calibration);
 }
 
-/* Switches to the values learned for this pair at this temperature, and for this device. */
+/* Switches to the calibration learned for this pair at this temperature, and to the costs
+ * measured for it on this device. */
 static void turn_to_learned(struct esp_session *s)
 {
     const double temperature = s->set.sampling.temperature;
@@ -77,7 +78,8 @@ static void turn_to_learned(struct esp_session *s)
 
 /* ------------------------------------------------------------------ settings */
 
-/* Finds the name of "name:k=v,..." in a list and reads its parameters. Returns its index. */
+/* Finds the name of "name:k=v,..." in a list and reads the parameters. Returns the index in
+ * the list, or a negative status. */
 static int read_spec(enum esp_list list, const char *spec, struct esp_params *params, char *err,
                      size_t errlen)
 {
@@ -159,9 +161,9 @@ static bool same_params(const struct esp_params *a, const struct esp_params *b)
     return strcmp(one, other) == 0;
 }
 
-/* Applies the pair's preset for this temperature, unless the chosen verifier does not fit it.
- * *changed becomes -1 if the drafter stays and gets other parameters. If nothing changes, the
- * drafter keeps what it has learned. */
+/* Applies the pair's preset for this temperature; if the user chose a verifier that does not
+ * fit it, the preset for greedy decoding. *changed becomes -1 if the drafter stays and gets
+ * other parameters. If nothing changes, the drafter keeps what it has learned. */
 static int choose_default(const struct esp_session *s, struct esp_settings *set, int *changed,
                           char *err, size_t errlen)
 {
@@ -214,7 +216,7 @@ static int keep_texts(struct esp_session *s, struct esp_session_values *values, 
     return ESP_OK;
 }
 
-/* Rows to open, if there are to be any. */
+/* Rows to open; none if `rows` is 0. */
 struct wanted_rows {
     struct esp_rows **to;
     int rows, width;
@@ -231,7 +233,7 @@ static int open_rows(const struct esp_session *s, const struct wanted_rows *want
     return status;
 }
 
-/* Opens what this drafter asks for, unless another one asked for it before. */
+/* Opens the rows that this drafter asks for, unless another one asked for them before. */
 static int open_context(struct esp_session *s, unsigned asks, char *err, size_t errlen)
 {
     const struct esp_engine *e = s->engine;
@@ -248,7 +250,7 @@ static int open_context(struct esp_session *s, unsigned asks, char *err, size_t 
     return open_rows(s, wanted, 3, err, errlen);
 }
 
-/* Sets what iterations read of the settings. */
+/* Copies settings to where iterations read them. */
 static void set_stages(struct esp_session *s)
 {
     const struct esp_params *params = &s->set.drafter_params;
@@ -321,7 +323,8 @@ static struct esp_sampling sampling_of(const struct esp_session_values *values)
     return (struct esp_sampling){values->temperature, values->top_p, values->top_k};
 }
 
-/* Changes one setting in `set`. *changed becomes the index of a drafter parameter, -1: all. */
+/* Changes one setting in `set`. *changed becomes the index of the changed drafter parameter;
+ * -1: all of them. */
 static int change(struct esp_settings *set, const char *key, const char *value, int *changed,
                   char *err, size_t errlen)
 {
@@ -381,8 +384,9 @@ int esp_session_set(struct esp_session *s, const char *key, const char *value, c
     return ESP_OK;
 }
 
-/* A sentence if the drafter has one, or if more nodes were asked for than fit in memory, else
- * "". A default N is a limit only, so it needs no sentence. */
+/* Writes the notice: a warning of the drafter, or that parameter N exceeds the memory for
+ * trees, or "". The default of N is only an upper limit, so it may exceed the memory
+ * silently. */
 static void note_drafter(const struct esp_session *s, char *text, size_t size)
 {
     const struct esp_params *params = &s->set.drafter_params;
@@ -462,8 +466,8 @@ static int first_settings(struct esp_session *s, const struct esp_session_option
 
 /* ------------------------------------------------------------------ opening and closing */
 
-/* Parameters used in a pass of the draft over those of the target. A shared LM head counts for
- * both. */
+/* The parameters that a draft pass uses, divided by those that a target pass uses. A shared LM
+ * head counts for both. */
 static double relative_cost(const struct esp_engine *e)
 {
     const struct esp_model_desc *d = &e->draft->desc;
@@ -503,7 +507,7 @@ static int take_memory(struct esp_session *s, char *err, size_t errlen)
     return ESP_OK;
 }
 
-/* Sets what never changes in a session. */
+/* Sets the members that never change in a session. */
 static void connect(struct esp_session *s)
 {
     const struct esp_engine *e = s->engine;
@@ -664,8 +668,8 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
     return esp_session_append(s, tokens, count, true, 0, count, err, errlen);
 }
 
-/* A quick test with a part of the text, before megabytes are tokenized. Later text can change
- * the tokens at the end of the part, but not reduce them by that much. */
+/* Tokenizes only parts of the text, so it is quick even for megabytes. What follows a part can
+ * change the part's last tokens, but not reduce their number by that much. */
 bool esp_session_is_far_too_long(const struct esp_session *s, const char *text, size_t length)
 {
     const int64_t far = FAR_TOO_LONG * (int64_t)s->context;

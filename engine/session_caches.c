@@ -1,15 +1,14 @@
 /* session_caches.c - the KV caches of a session, which hold the whole text or a window of it.
  *
- * With a window ("StreamingLLM", Xiao et al. 2024) a text has no end: each token sees the first
- * few tokens of the text (the sinks) and the most recent ones. This changes the output
- * distribution. But only the position of a token decides what it sees, never a tree, a cache or
- * a drafter. So every drafter gives the same output as plain decoding with the same window.
- * Draft models have the target's window, or one as large as their own context allows.
+ * With a window ("StreamingLLM", Xiao et al. 2024) a text has no end: each token sees the
+ * first few tokens of the text (the sinks) and the most recent ones. This changes the output
+ * distribution. But only the position of a token decides what it sees, never a tree, a cache
+ * or a drafter. So every drafter gives the same output as plain decoding with the same window.
+ * Draft models use the target's window, or the largest that fits in their own context.
  *
  * Differences from the paper: the window includes the token itself, so that `sinks` + `window`
  * positions are all that a model must have learned; tokens of a prompt have windows, too; keys
- * are not rotated again with every token, see kv_cache.h.
- */
+ * are not rotated again with every token, see kv_cache.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,7 +71,7 @@ void esp_session_shorten(struct esp_session *s, int count)
 
 /* ------------------------------------------------------------------ the window */
 
-/* Does the model have learned positions? */
+/* Returns whether the model has learned position embeddings. */
 static bool has_positions(const struct esp_model *model)
 {
     return model && model->desc.position_embedding.data;
@@ -130,7 +129,7 @@ int esp_session_choose_window(const struct esp_session *s,
     return ESP_OK;
 }
 
-/* The same in a context of this many tokens. */
+/* The window, reduced to what fits in a context of this many tokens. */
 static struct esp_window within(const struct esp_window *window, int context)
 {
     struct esp_window w = *window;

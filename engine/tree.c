@@ -23,7 +23,8 @@ int esp_tree_open(struct esp_tree_builder *b, int capacity, char *err, size_t er
         record = RECORD_MAXIMUM;
     b->capacity = capacity;
     b->record = (int)record;
-    b->draw_capacity = b->record + capacity; /* every node once, and repeated draws */
+    b->draw_capacity = b->record + capacity; /* each node once, and up to `capacity`
+                                                repetitions */
     b->mask_words = (int)((rows + 63) / 64);
     struct esp_arrays *a = &b->arrays;
     b->tree.nodes = esp_arrays_add(a, record, sizeof *b->tree.nodes);
