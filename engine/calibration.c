@@ -1,5 +1,6 @@
 /* calibration.c - learning, correcting and storing; see calibration.h. What a stored file says
- * is checked before use. */
+ * is checked before use.
+ */
 #include "engine/calibration.h"
 
 #include <cJSON.h>

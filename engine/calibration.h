@@ -22,7 +22,8 @@
  * Counts correct the error that tempering leaves. At temperature 0 they give the share of
  * accepted children as a function of q_beta. Above 0, acceptance depends on p and q, and no
  * product of q predicts it; there the counts are kept by the draft's confidence and by the
- * index of the draw below its node. */
+ * index of the draw below its node.
+ */
 #ifndef ESP_CALIBRATION_H
 #define ESP_CALIBRATION_H
 

@@ -21,7 +21,8 @@
  *
  * A pass over a long text takes longer, so each octave of text length has its own pair of
  * curves. Drafters read these curves and never a clock, so a test can set curves of its own
- * (`planted`) and run the same code. */
+ * (`planted`) and run the same code.
+ */
 #ifndef ESP_COSTS_H
 #define ESP_COSTS_H
 

@@ -10,7 +10,8 @@
  * Functions return 0 or more on success and a negative enum esp_status on failure. Those with
  * an `err` argument write a sentence to it: the file or value at fault, and how to fix it.
  * Nothing prints, nothing exits. Only one thread at a time may use an engine or its sessions;
- * sessions of different engines are independent. */
+ * sessions of different engines are independent.
+ */
 #ifndef ESPALIER_H
 #define ESPALIER_H
 

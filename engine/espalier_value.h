@@ -2,7 +2,8 @@
  * by a table.
  *
  * There are tables for the settings of a session, the options of an engine and the flags of
- * the program. */
+ * the program.
+ */
 #ifndef ESPALIER_VALUE_H
 #define ESPALIER_VALUE_H
 

@@ -2,7 +2,8 @@
  *
  * The backend is asked for sizes with the same arguments with which engine.c and session.c
  * open weights, caches and rows. So the plan is exact, except for the memory that the driver
- * takes. */
+ * takes.
+ */
 #include "engine/memory_plan.h"
 
 #include <stdio.h>

@@ -2,7 +2,8 @@
  *
  * A class of n steps with the lower quartile m counts as n m seconds. With a single class, as
  * in plain decoding, the time of a step is the quartile. Without interruptions the total is
- * close to the sum of all times. The tokens of every step count, however long it took. */
+ * close to the sum of all times. The tokens of every step count, however long it took.
+ */
 #include "engine/pace.h"
 
 #include <math.h>

@@ -7,7 +7,8 @@
  * When the context is full, the oldest turns are dropped: the tokens from the first user
  * message up to the message of a later turn. What remains is the text of a conversation that
  * began with that turn, with the same system prompt. It is computed again, because its
- * positions have changed. */
+ * positions have changed.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,8 @@
  *
  * Differences from the paper: the window includes the token itself, so that `sinks` + `window`
  * positions are all that a model must have learned; tokens of a prompt have windows, too; keys
- * are not rotated again with every token, see kv_cache.h. */
+ * are not rotated again with every token, see kv_cache.h.
+ */
 #include <stdlib.h>
 #include <string.h>
 

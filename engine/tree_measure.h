@@ -5,7 +5,8 @@
  * independent draws, for each verifier at the same nodes (delayed-tree-expansion, def. 5.1 and
  * fig. 1). By rank: after a first token that the draft ranked n-th, how often the draft's
  * likeliest next token is also the target's, and how well the draft's probability predicts
- * that (salf-talf, sec. 3.1, fig. 2b, app. A). */
+ * that (salf-talf, sec. 3.1, fig. 2b, app. A).
+ */
 #ifndef ESP_TREE_MEASURE_H
 #define ESP_TREE_MEASURE_H
 

@@ -6,7 +6,8 @@
  * of lstrip and rstrip on overlapping matches, follows the Hugging Face library
  * (AddedVocabulary::find_matches). As in that library, a token that is searched in normalized
  * text is normalized itself. So if the normalizer prepends a text, the token is found only
- * after that text. */
+ * after that text.
+ */
 #include "engine/model/added_tokens.h"
 
 #include <stdlib.h>

@@ -3,7 +3,8 @@
  * Matrices are stored transposed, (inputs, outputs); query, key and value are one matrix, side
  * by side. Key names and fallbacks are those of GPT2Config in the transformers library; the
  * names that other architectures have for these keys are accepted, too. Radford et al.,
- * "Language Models are Unsupervised Multitask Learners", 2019, section 2.3. */
+ * "Language Models are Unsupervised Multitask Learners", 2019, section 2.3.
+ */
 #include "engine/model/architecture.h"
 
 static const struct esp_tensor_rule tensors[] = {

@@ -3,7 +3,8 @@
  *
  * Key names and fallbacks are those of MistralConfig in the transformers library. A
  * sliding_window of null means that there is no window.
- * Jiang et al., "Mistral 7B", 2023, section 2. */
+ * Jiang et al., "Mistral 7B", 2023, section 2.
+ */
 #include "engine/model/architecture.h"
 
 const struct esp_architecture esp_architecture_mistral = {

@@ -3,7 +3,8 @@
  *
  * Key names and fallbacks are those of Qwen3Config in the transformers library. Layers
  * have a window only if use_sliding_window is true.
- * Yang et al., "Qwen3 Technical Report", 2025, section 2. */
+ * Yang et al., "Qwen3 Technical Report", 2025, section 2.
+ */
 #include "engine/model/architecture.h"
 
 const struct esp_architecture esp_architecture_qwen3 = {

@@ -5,7 +5,8 @@
  * its family and lists the config rules in which it differs. A family has three tables: the
  * config key of each field of struct esp_config, the tensors that the model has once, and the
  * tensors of every layer. Reading, range checks, shapes, errors and the rotary embedding are
- * shared. */
+ * shared.
+ */
 #ifndef ESP_ARCHITECTURE_H
 #define ESP_ARCHITECTURE_H
 

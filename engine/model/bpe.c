@@ -7,7 +7,8 @@
  * so a word of n bytes never has more than 2n. When a neighbour changes, candidates stay in
  * the heap; when one is popped, it is dropped unless the pair now at its position still makes
  * the same token. The Hugging Face library merges in the same order, even if two merges make
- * the same token. As in that library, bytes without a token are left out. */
+ * the same token. As in that library, bytes without a token are left out.
+ */
 #include "engine/model/bpe.h"
 
 #include <stdlib.h>

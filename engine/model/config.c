@@ -1,7 +1,8 @@
 /* config.c - reads config.json by the rules of an architecture; see architecture.h.
  *
  * Every number is checked against its range before it is used. Error messages name the key as
- * it is spelled in the file. */
+ * it is spelled in the file.
+ */
 #include "engine/model/architecture.h"
 
 #include <math.h>

@@ -5,7 +5,8 @@
  * (tanh). Some layers have a window. An architecture of this family is a file arch_NAME.c with
  * only its differences.
  *
- * Gemma Team, "Gemma 2", 2024, section 2; "Gemma 3 Technical Report", 2025, section 2. */
+ * Gemma Team, "Gemma 2", 2024, section 2; "Gemma 3 Technical Report", 2025, section 2.
+ */
 #include "engine/model/architecture.h"
 
 static const struct esp_config_rule config[ESP_CONFIG_FIELD_COUNT] = {

@@ -7,7 +7,8 @@
  *
  * Touvron et al., "LLaMA: Open and Efficient Foundation Language Models", 2023. Since release
  * 5 the transformers library writes the rotary settings as rope_parameters; before, rope_theta
- * was a separate key. */
+ * was a separate key.
+ */
 #include "engine/model/architecture.h"
 
 const struct esp_config_rule esp_llama_config[ESP_CONFIG_FIELD_COUNT] = {

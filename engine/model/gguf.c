@@ -3,7 +3,8 @@
  * The file does not say how long its header is. So the first FIRST_READ bytes are read and
  * parsed. If the header is longer, a larger part is read and parsed again from the start. The
  * parser works in memory and has three results: done, more bytes needed, or an error. Values
- * are not copied: a struct esp_gguf_value points into the header. */
+ * are not copied: a struct esp_gguf_value points into the header.
+ */
 #include "engine/model/gguf.h"
 
 #include <fcntl.h>

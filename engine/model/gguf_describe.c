@@ -2,7 +2,8 @@
  *
  * gguf_model.c and gguf_tokenizer.c read the same keys back; llama.cpp reads them, too.
  * Tokenizer properties that have no GGUF key are lost: added tokens that must be single words,
- * or that include the spaces around them. */
+ * or that include the spaces around them.
+ */
 #include "engine/model/gguf_describe.h"
 
 #include <math.h>

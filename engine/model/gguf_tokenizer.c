@@ -3,7 +3,8 @@
  * The patterns are from the models' own tokenizer.json files. The names, and the information
  * which of them begin a text with a token, are from llama.cpp. Some tokenizer.json files also
  * ask for NFC. It is applied, although llama.cpp leaves it out, because the models were
- * trained with it. */
+ * trained with it.
+ */
 #include "engine/model/gguf_tokenizer.h"
 
 #include <math.h>

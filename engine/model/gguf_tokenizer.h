@@ -4,7 +4,8 @@
  * Two kinds are supported. `gpt2` is byte-level BPE with merges. The file only names the rule
  * that splits text into words (tokenizer.ggml.pre), so the known rules are listed here.
  * `llama` is the BPE of SentencePiece with byte fallback, which has scores instead of merges
- * (bpe.h). */
+ * (bpe.h).
+ */
 #ifndef ESP_GGUF_TOKENIZER_H
 #define ESP_GGUF_TOKENIZER_H
 

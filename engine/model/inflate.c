@@ -10,7 +10,8 @@
  * compute everything and add nothing. In a mixture, the experts become larger, but their
  * number and the router's logits stay the same.
  *
- * The architecture's tables list the tensors and the meaning of their dimensions. */
+ * The architecture's tables list the tensors and the meaning of their dimensions.
+ */
 #include "engine/model/inflate.h"
 
 #include <errno.h>

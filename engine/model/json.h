@@ -2,7 +2,8 @@
  *
  * cJSON does the parsing. These functions add a size limit, the path and line for error
  * messages, and the lookup of a value by alternative dotted names. cJSON limits nesting, so no
- * file can exhaust the stack. */
+ * file can exhaust the stack.
+ */
 #ifndef ESP_JSON_H
 #define ESP_JSON_H
 

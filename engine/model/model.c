@@ -4,7 +4,8 @@
  * Steps of esp_model_open: (1) the architecture named in config.json, (2) dimensions, (3)
  * weight files, (4) a tensor for every slot of the architecture's table, with exactly the
  * shape that the dimensions require, (5) end tokens and preset. Afterwards every slot of the
- * description is filled or known to be absent, and every tensor is inside its file. */
+ * description is filled or known to be absent, and every tensor is inside its file.
+ */
 #include "engine/model/model.h"
 
 #include <errno.h>

@@ -3,7 +3,8 @@
  *
  * Supported: ByteLevel with GPT-2's pattern or none; Split by a Regex or a String; Digits; a
  * Sequence of these that ends with ByteLevel. With byte fallback there is Metaspace, or
- * nothing, instead of ByteLevel. */
+ * nothing, instead of ByteLevel.
+ */
 #ifndef ESP_PRETOKENIZE_H
 #define ESP_PRETOKENIZE_H
 

@@ -10,7 +10,8 @@
  * them: the LM head, and the value and down matrices in the first and the last eighth of the
  * layers and in every third layer between. These mixes are known as Q4_K_M and Q5_K_M. Most
  * weights of a mixture are in its experts; the same matrix of all experts becomes one
- * tensor. */
+ * tensor.
+ */
 #include "engine/model/quantize.h"
 
 #include <errno.h>

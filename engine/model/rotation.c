@@ -10,7 +10,8 @@
  *             it needs no code
  *   llama3    long wavelengths are stretched (Llama 3.1)
  *   yarn      low frequencies are stretched, and cosine and sine scaled (Peng et al. 2023)
- *   longrope  a factor for each frequency, in two sets (Ding et al. 2024) */
+ *   longrope  a factor for each frequency, in two sets (Ding et al. 2024)
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

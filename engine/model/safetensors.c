@@ -3,7 +3,8 @@
  * Every number in a file is checked against the size of the file before it is used. The header
  * must be inside the file. For each tensor, numbers must be whole, and shape times element
  * size must equal its range of bytes. All ranges together must fill the data part without gaps
- * or overlaps, which fails for a file that was truncated or extended. */
+ * or overlaps, which fails for a file that was truncated or extended.
+ */
 #include "engine/model/safetensors.h"
 
 #include <stdio.h>

@@ -9,7 +9,8 @@
  *
  * A file may contain a hostile pattern. The match limit bounds the cost of one start position,
  * the number of start positions bounds the cost of one call, and a limit of processor time
- * bounds the total. */
+ * bounds the total.
+ */
 #include "engine/model/split_pattern.h"
 
 #include <ctype.h>

@@ -2,7 +2,8 @@
  *
  * They are written in Ruby's syntax for Oniguruma, the library that Hugging Face uses. Syntax
  * that has the same meaning in PCRE2 is passed on, syntax that has another one is rewritten,
- * and the rest is refused. So a pattern never silently splits differently. */
+ * and the rest is refused. So a pattern never silently splits differently.
+ */
 #ifndef ESP_SPLIT_PATTERN_H
 #define ESP_SPLIT_PATTERN_H
 

@@ -22,7 +22,8 @@
  * SmolLM's has none for some control characters).
  *
  * Everything except the scratch memory in struct encoding is written once, at open, so
- * encoding is thread-safe. */
+ * encoding is thread-safe.
+ */
 #include "engine/model/tokenizer.h"
 
 #include <limits.h>

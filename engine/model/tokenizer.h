@@ -10,7 +10,8 @@
  *   their bytes.
  *
  * Any bytes can be encoded. Decoding returns the same bytes (after NFC, if the file asks for
- * it), except in the cases that tokenizer.c lists, in which the file itself demands a loss. */
+ * it), except in the cases that tokenizer.c lists, in which the file itself demands a loss.
+ */
 #ifndef ESP_TOKENIZER_H
 #define ESP_TOKENIZER_H
 

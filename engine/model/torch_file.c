@@ -3,7 +3,8 @@
  * The stack machine is that of Python's pickle (pickletools.py lists its instructions). A
  * value is one of the few kinds that a dictionary of tensors needs; OTHER stands for all
  * others, such as metadata. Every instruction adds at most one value, so the size of the
- * pickle bounds the memory. */
+ * pickle bounds the memory.
+ */
 #include "engine/model/torch_file.h"
 
 #include <stdio.h>

@@ -3,7 +3,8 @@
  * The file is untrusted. Ids must be whole numbers below ID_LIMIT and unique. Gaps are
  * allowed, because models pad their vocabulary. An added token may repeat an entry of the
  * vocabulary, but only with the same id and the same bytes. Otherwise the Hugging Face library
- * would silently renumber it, and the model's weights would not match. */
+ * would silently renumber it, and the model's weights would not match.
+ */
 #include "engine/model/vocabulary.h"
 
 #include <stdlib.h>

@@ -2,7 +2,8 @@
  *
  * PyTorch stores weights in such archives (torch_file.h). The format is described in
  * APPNOTE.TXT of PKWARE, sections 4.3.7, 4.3.12 to 4.3.16 and 4.5.3 (sizes of more than 32
- * bits). An archive is untrusted: an entry that is not inside the file is refused. */
+ * bits). An archive is untrusted: an entry that is not inside the file is refused.
+ */
 #ifndef ESP_ZIP_H
 #define ESP_ZIP_H
 
