@@ -29,16 +29,15 @@
     X(int, mixed_every, 1, 1000) /* every n-th layer is a mixture */                           \
     X(int, vocabulary, 1, 2 << 20)                                                             \
     X(int, context, 1, 16 << 20)                                                               \
-    X(int, window, 1, 16 << 20)  /* positions in attention's window, the row's own         \
-                                        included */   \
-    X(int, window_from, 0, 1000) /* the first layer that may have the window */                \
-    X(int, full_every, 1, 1000)  /* every n-th layer has no window */                          \
+    X(int, window, 1, 16 << 20)      /* positions that a row sees, its own included */         \
+    X(int, window_from, 0, 1000)     /* the first layer that may have the window */            \
+    X(int, full_every, 1, 1000)      /* every n-th layer has no window */                      \
     X(int, unrotated_every, 1, 1000) /* every n-th layer has no RoPE */                        \
     X(double, norm_epsilon, 0, 1)                                                              \
     X(double, swiglu_limit, 1e-3, 1e6) /* see struct esp_clamp */                              \
     X(double, swiglu_slope, 1e-3, 1e3)                                                         \
     X(double, rope_theta, 1, 1e15)                                                             \
-    X(double, rope_theta_local, 1, 1e15) /* rope_theta of layers with a window */              \
+    X(double, rope_theta_local, 1, 1e15) /* of layers with a window; 0: rope_theta */          \
     X(double, rotary_fraction, 0, 1)     /* part of head_dim that is rotated */                \
     X(double, embedding_scale, 1e-6, 1e6)                                                      \
     X(double, residual_scale, 1e-6, 1e6)                                                       \
@@ -53,11 +52,9 @@
     X(bool, attention_bias, 0, 1) /* query, key and value have biases */                       \
     X(bool, output_bias, 0, 1)    /* the attention's output matrix has a bias */               \
     X(bool, mlp_bias, 0, 1)                                                                    \
-    X(bool, head_norm, 0, 1) /* each head of query and key is normalised */                    \
-    X(bool, root_embedding, 0,                                                                 \
-      1)                /* the embedding is multiplied by the square root of its     \
-                                     width */         \
-    X(bool, tied, 0, 1) /* the output head may be the embedding */
+    X(bool, head_norm, 0, 1)      /* each head of query and key is normalised */               \
+    X(bool, root_embedding, 0, 1) /* embedding times the square root of its width */           \
+    X(bool, tied, 0, 1)           /* the output head may be the embedding */
 
 struct esp_config {
 #define X(type, name, smallest, largest) type name;
@@ -260,7 +257,7 @@ int esp_config_number(double *value, double smallest, double largest, const char
 int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
                      const struct esp_json *json);
 
-/* Sets window and rotation of every layer: (config->layers). The file's layer_types names the
+/* Sets window and rotation of all config->layers layers. The file's layer_types names the
  * layers with a window; without it, `window_from` and `full_every` decide. The file's
  * no_rope_layers has a 0 for layers without RoPE; without it, `unrotated_every` decides. */
 int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,

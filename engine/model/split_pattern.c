@@ -32,7 +32,7 @@ enum {
     WINDOW = 256,            /* start positions per call */
 };
 
-/* Word characters, as they are written inside a class. Outside a class, Oniguruma's \w also
+/* Word characters, in the form for the inside of a class. Outside a class, Oniguruma's \w also
  * matches the superscripts and fractions of Latin-1. */
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
 #define LONE_WORD WORD "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
