@@ -36,7 +36,7 @@ int esp_compare_open(struct esp_compare *compare, struct esp_session *first,
  * for both. Returns 1 if the second changed, 0 if not, or a negative status. */
 int esp_compare_set(struct esp_compare *compare, const char *key, const char *value, char *err,
                     size_t errlen);
-/* Closes the second session; a zeroed struct is allowed. */
+/* Closes the second session. A zero-initialised struct is allowed. */
 void esp_compare_close(struct esp_compare *compare);
 
 /* Starts a generation from the text of the first session. Call it after the first got its

@@ -63,7 +63,7 @@ static double quartile(const struct esp_cost_class *c)
     return sorted[(c->count - 1) / 4];
 }
 
-/* Uncertainty of a class's lower quartile, from the spread of its samples. */
+/* The uncertainty of a class's lower quartile, estimated from the spread of its samples. */
 static double doubt(const struct esp_cost_class *c)
 {
     double sorted[ESP_COST_SAMPLES];
@@ -160,7 +160,7 @@ static void fit(struct esp_cost_curve *curve)
             curve->seconds[at++] = value[i];
 }
 
-/* How many of the last samples are of this class. */
+/* How many of the last ESP_COST_RECENT samples are of this class. */
 static int recently(const struct esp_cost_curve *curve, int class)
 {
     int count = 0;
@@ -221,7 +221,7 @@ static double value_at(const struct esp_cost_curve *curve, int rows)
 
 /* ------------------------------------------------------------------ what callers ask */
 
-/* A curve without samples starts from the one of shorter texts. */
+/* If the curve of an octave has no samples, starts it from that of shorter texts. */
 static void begin_curve(struct esp_cost_curve *curves, int octave)
 {
     int from = octave;

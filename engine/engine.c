@@ -99,7 +99,7 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
     return status;
 }
 
-/* Every token of the tokenizer must have a row in the embedding. */
+/* Checks that every token of the tokenizer has a row in the embedding. */
 static int check_vocabulary(const struct esp_engine *e, const struct esp_model *model,
                             char *err, size_t errlen)
 {
@@ -186,8 +186,8 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     return status;
 }
 
-/* With "auto", the CPU backend replaces a device that fails, is too small, or does not support
- * the model (heads that are too wide, say). */
+/* Opens the device. With "auto", the CPU backend is used instead of a device that fails, is
+ * too small, or does not support the model (because of too wide heads, say). */
 static int open_best_device(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                             size_t errlen)
 {

@@ -67,7 +67,8 @@ struct esp_model_info {
 bool esp_engine_target(const struct esp_engine *engine, struct esp_model_info *info);
 bool esp_engine_draft(const struct esp_engine *engine, struct esp_model_info *info);
 const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" */
-/* E.g. "AVX-512, 2 threads", or "AVX-512, 2 threads, 5 of 16 layers in memory". */
+/* A description such as "AVX-512, 2 threads" or "AVX-512, 2 threads, 5 of 16 layers in
+ * memory". */
 const char *esp_engine_device(const struct esp_engine *engine);
 /* Tells how much of the target is read or copied again on every pass, and how fast that was so
  * far. False: all of it is in the backend's memory. */
@@ -91,8 +92,8 @@ const char *esp_engine_chat(const struct esp_engine *engine);
  * negative status. */
 int esp_tokenize(const struct esp_engine *engine, const char *text, size_t length,
                  int32_t *tokens, int capacity);
-/* The bytes of one token, not NUL-terminated; may be part of a UTF-8 sequence. Special tokens
- * give their name. NULL if there is no such token. */
+/* The bytes of one token, not NUL-terminated; they may end inside of a UTF-8 sequence. Those
+ * of a special token are its name. NULL if there is no such token. */
 const char *esp_token_bytes(const struct esp_engine *engine, int32_t token, size_t *length);
 bool esp_token_is_end(const struct esp_engine *engine, int32_t token);
 bool esp_token_is_special(const struct esp_engine *engine, int32_t token);
@@ -199,10 +200,10 @@ void esp_window_of(const struct esp_session_values *values, int context, int *re
                    int *sinks);
 /* Maximum number of tokens of the text: the engine's context, or any number with a window. */
 int esp_session_context(const struct esp_session *session);
-/* The options that open another session with this one's current settings. Drafter and verifier
- * are set only if the user chose them, not if they follow from the models and the temperature.
- * Observer and user are not set. The strings belong to the session and are valid until a
- * setting changes. */
+/* Gives options with which another session has the current settings of this one. Drafter and
+ * verifier are set only if the user chose them, not if they follow from models and
+ * temperature. Observer and user are not set. The strings belong to the session and are valid
+ * until a setting changes. */
 void esp_session_current(const struct esp_session *session,
                          struct esp_session_options *options);
 /* Shortens the text to its first `count` tokens and ends the generation. Settings, learned

@@ -301,7 +301,8 @@ static bool add_snapshot(struct search *s, const char *snapshot, const char *nam
     return s->found->count > before;
 }
 
-/* models--ORG--NAME/snapshots/COMMIT; refs/main names the newest commit. */
+/* Searches one repository. The files of a commit are in models--ORG--NAME/snapshots/COMMIT;
+ * refs/main names the newest commit. */
 static void look_at_repository(struct search *s, const char *path, const char *above,
                                const struct dirent *entry)
 {
@@ -342,7 +343,8 @@ static void look_at_repository(struct search *s, const char *path, const char *a
 
 /* ------------------------------------------------------------------ ollama */
 
-/* The blob of the model's layer: sha256:HEX is the file blobs/sha256-HEX. */
+/* Finds the file with the model's weights that a manifest names: blobs/sha256-HEX for the
+ * digest sha256:HEX. */
 static bool blob_of(const cJSON *manifest, const char *models, char path[PATH_MAX])
 {
     const cJSON *layer;
@@ -361,7 +363,8 @@ static bool blob_of(const cJSON *manifest, const char *models, char path[PATH_MA
     return false;
 }
 
-/* manifests/HOST/NAMESPACE/NAME/TAG; namespace "library" is left out of names. */
+/* Adds the model of a manifest, which is the file manifests/HOST/NAMESPACE/NAME/TAG. Its name
+ * is NAMESPACE/NAME:TAG, without the namespace if that is "library". */
 static void look_at_manifest(struct search *s, const char *path, const char *above,
                              const struct dirent *entry)
 {

@@ -66,8 +66,8 @@ void esp_kv_cache_cut(struct esp_kv_cache *cache, int length);
  * drafts worse. */
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tokens, int count);
 
-/* A row list for logits: sends the last of `rows` rows to row 0 and the others nowhere. Valid
- * until the next call. */
+/* Returns a list for logits_row of a batch: the logits of the last of `rows` rows go to row 0,
+ * those of the others nowhere. Valid until the next call. */
 const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 
 /* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the
@@ -75,9 +75,9 @@ const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
                      struct esp_batch *batch);
 
-/* Appends tokens of the text. If `logits` is not NULL, its row 0 becomes the logits after the
- * last token; if `step` is not NULL, it is computed on that row. ESP_E_CONTEXT if the tokens do
- * not fit. */
+/* Runs tokens of the text and appends them. If `logits` is not NULL, its row 0 becomes the
+ * logits after the last token; if `step` is not NULL, it is applied to that row. ESP_E_CONTEXT
+ * if the tokens do not fit. */
 int esp_kv_cache_append(struct esp_kv_cache *cache, const int32_t *tokens, int count,
                         struct esp_rows *logits, const struct esp_step *step);
 

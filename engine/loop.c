@@ -22,10 +22,10 @@
 #include "kernels/status.h"
 
 /* On an asynchronous device, submitting a stage returns before it has run. When the accepted
- * path is back on the host, all earlier work is done, so the device's own time stamps give the
- * times of the first stages and the start of select (*start on the host; the iteration began at
- * `begun`). Time spent in the observer is charged to no stage: the device waited as long as the
- * host. */
+ * path is back on the host, all earlier work is done, and the device's own time stamps give
+ * the times of the first stages. They also give the time at which `select` started: *start on
+ * the host's clock, on which the iteration began at `begun`. Time spent in the observer is
+ * charged to no stage. */
 static void read_marks(struct esp_session *s, double begun, double *start)
 {
     struct esp_backend *backend = s->engine->backend;
@@ -247,8 +247,8 @@ static int select_path(struct esp_session *s)
     return status;
 }
 
-/* Determines the tokens to commit: the path, then the bonus token, up to the first one that
- * ends the text and within the tokens still allowed. */
+/* Determines the tokens to commit: the path, then the bonus token, up to the first token that
+ * ends the text and at most `remaining`. Returns their number. */
 static int choose_committed(struct esp_session *s, int remaining)
 {
     const struct esp_verify *v = &s->verify;
@@ -316,7 +316,7 @@ static void learn(struct esp_session *s)
     esp_costs_took(&s->costs, ESP_COST_VERIFY, it->tree.verified, rest);
 }
 
-/* The draft temperature, and the calibration error without and with it. */
+/* Writes gauges: the draft temperature, and the calibration error without and with it. */
 static int session_gauges(const struct esp_session *s, struct esp_gauge *g)
 {
     if (s->set.drafter->without_model)

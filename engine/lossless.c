@@ -117,8 +117,8 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
 
 /* ------------------------------------------------------------------ one continuation */
 
-/* Appends at least `tokens` tokens to the text, unless it ends earlier. Returns their
- * number. */
+/* Appends at least `tokens` tokens to the text, unless it ends earlier. Returns how many of
+ * the first `tokens` were written. */
 static int continue_text(struct scorer *s, int tokens, struct esp_lossless *result, char *err,
                          size_t errlen)
 {

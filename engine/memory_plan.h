@@ -17,7 +17,7 @@ int esp_memory_plan(struct esp_engine *engine, size_t limit, char *err, size_t e
  * context. */
 void esp_memory_fit_context(struct esp_engine *engine, size_t limit);
 
-/* Bytes of memory that this process uses; 0: the system does not tell. */
+/* Bytes of memory that this process uses; 0 if the system does not tell. */
 size_t esp_process_bytes(void);
 
 /* Limits the process to about `bytes` (0: no limit). Program, tokenizer, draft model and a

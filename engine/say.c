@@ -218,7 +218,7 @@ static int add_bytes(struct esp_chat_text *out, const struct esp_session *s, int
     return out->failed ? ESP_E_MEMORY : (int)ESP_OK;
 }
 
-/* Adds one turn of `from` to the text of `to`, its answer included. */
+/* Adds one turn of `from`, including the answer, to the text of `to`. */
 static int retell(struct esp_session *to, const struct esp_session *from, int index, char *err,
                   size_t errlen)
 {

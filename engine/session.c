@@ -311,7 +311,7 @@ static int apply_settings(struct esp_session *s, struct esp_settings *set, int c
     return ESP_OK;
 }
 
-/* Restarts the random numbers as in a new session with this seed. */
+/* Restarts the random numbers, as in a new session with the same seed. */
 static void restart_random(struct esp_session *s)
 {
     s->draft_rng = (struct esp_rng){.seed = s->set.values.seed, .stream = ESP_RNG_DRAFT};

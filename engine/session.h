@@ -98,7 +98,7 @@ int esp_session_open_caches(struct esp_session *session, const struct esp_window
 int esp_session_seen(const struct esp_session *session, int length);
 /* Allocates room for a text of this many tokens. Returns 0 or ESP_E_MEMORY. */
 int esp_session_text_room(struct esp_session *session, int tokens);
-/* Computes the tokens of the text that are not in the caches. */
+/* Runs the models over the tokens of the text that are not in the caches yet. */
 int esp_session_prefill(struct esp_session *session);
 /* Shortens the text to its first `count` tokens. The caller handles turns and events. */
 void esp_session_shorten(struct esp_session *session, int count);
@@ -115,11 +115,11 @@ bool esp_session_has_head(const struct esp_session *session);
 /* Records a device time stamp. Does nothing if the host's clock can time the backend. */
 void esp_session_mark(struct esp_session *session, int slot);
 
-/* The error sentence of a failed call: the device's own if it has one. */
+/* The error message of a failed call: the device's own message, if it has one. */
 const char *esp_session_failure(const struct esp_session *session, int status);
 
-/* Sampling that turns draft logits into q, before tempering. At temperature 0 it keeps the
- * draft's own distribution. */
+/* The sampling settings that turn draft logits into q, before tempering. At temperature 0 they
+ * keep the draft's own distribution. */
 struct esp_sampling esp_draft_sampling(const struct esp_settings *settings);
 
 /* Beta: after the text's temperature, the draft's logits are multiplied by it, see

@@ -54,8 +54,8 @@ int esp_session_prefill(struct esp_session *s)
     return status;
 }
 
-/* The row of the last remaining token is computed again: it is the next root. A draft head has
- * no row for the first token. */
+/* The row of the last remaining token is removed, too, because that token is the next root. A
+ * draft head has no row for the first token. */
 void esp_session_shorten(struct esp_session *s, int count)
 {
     int computed = count > 0 ? count - 1 : 0;

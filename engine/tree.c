@@ -198,8 +198,9 @@ static void order_bfs(struct esp_tree_builder *b)
                 place(b, c);
 }
 
-/* Depth first. Children are pushed in reverse order. With `heavy` they are sorted by falling
- * subtree size (equal ones in drawing order), so that the largest is visited first. */
+/* Places nodes depth first. Children are pushed onto the stack in reverse order. With `heavy`
+ * they are sorted by subtree size (ties in drawing order), so that the largest is visited
+ * first. */
 static void order_dfs(struct esp_tree_builder *b, bool heavy)
 {
     int top = 0;

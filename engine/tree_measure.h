@@ -41,7 +41,8 @@ struct esp_rank_measure {
     struct esp_next_guess *guess; /* (count) */
 };
 
-/* Zero it, set `draws`, and free it with esp_tree_measure_free(). */
+/* Begin with a zero-initialised struct and set `draws`; free it with
+ * esp_tree_measure_free(). */
 struct esp_tree_measure {
     int draws;                                          /* k, 1 to 16 */
     const struct esp_verifier_ops *const *rules;        /* filled in by esp_session_measure() */
@@ -57,8 +58,9 @@ void esp_tree_measure_free(struct esp_tree_measure *measure);
  * rows of the vocabulary to the host, so it is slow; its time is charged to no stage. */
 void esp_session_measure(struct esp_session *session, struct esp_tree_measure *measure);
 
-/* The share of correct guesses, and the expected calibration error over `bins` bins of equal
- * size by confidence (sorts `rank`). NaN if there are no guesses. */
+/* esp_rank_accuracy() returns the share of guesses that are right, esp_rank_error() the
+ * expected calibration error over `bins` bins of equal size by confidence (it sorts `rank`).
+ * NaN if there are no guesses. */
 double esp_rank_accuracy(const struct esp_rank_measure *rank);
 double esp_rank_error(struct esp_rank_measure *rank, int bins);
 

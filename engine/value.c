@@ -38,7 +38,8 @@ const char *esp_value_flag(const struct esp_value_info *line, char flag[ESP_FLAG
 
 static const char UNITS[] = "KMGT";
 
-/* A number above 0 followed by K, M, G or T (2^10, 2^20, 2^30, 2^40); "0" is 0, no limit. */
+/* Reads a number above 0 followed by K, M, G or T (2^10, 2^20, 2^30, 2^40), or "0" (no
+ * limit). */
 static int parse_bytes(size_t *bytes, const char *name, const char *text, char *err,
                        size_t errlen)
 {
@@ -60,7 +61,7 @@ static int parse_bytes(size_t *bytes, const char *name, const char *text, char *
     return ESP_OK;
 }
 
-/* "600M": an integer of the largest unit that divides it, or "0". */
+/* Writes a size such as "600M", in the largest unit that divides it, or "0". */
 static void print_bytes(size_t bytes, char *text, size_t size)
 {
     int unit = -1;

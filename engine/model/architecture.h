@@ -15,7 +15,7 @@
 
 /* ------------------------------------------------------------------ config.json */
 
-/* type, field, smallest and largest value allowed in a file */
+/* X(type, field, smallest, largest): the fields and the values that a file may have. */
 #define ESP_CONFIG_FIELDS(X)                                                                   \
     X(int, layers, 1, 1000)                                                                    \
     X(int, hidden, 1, 65536)                                                                   \
@@ -242,7 +242,7 @@ void esp_rule_name(char name[ESP_TENSOR_NAME], const struct esp_family *family,
 int esp_config_read(struct esp_config *config, const struct esp_architecture *architecture,
                     const struct esp_json *json);
 
-/* A field as a number; a flag is 0 or 1. */
+/* The value of a field as a number; a flag is 0 or 1. */
 double esp_config_value(const struct esp_config *config, enum esp_config_field field);
 
 /* Reads the first of `keys` that the file has and checks its range. If the file has none,

@@ -243,7 +243,8 @@ static void read_start(struct parser *p, uint64_t *tensors, uint64_t *values)
         wrong(p, "the header announces more keys than the file has room for");
 }
 
-/* The data begin at the next aligned byte after the header. */
+/* Makes the tensors' offsets absolute: the data begin at the first aligned byte after the
+ * header. */
 static void place_tensors(struct esp_gguf *g, struct parser *p)
 {
     const double number = esp_gguf_number_of(g, "general.alignment", ESP_GGUF_ALIGNMENT);

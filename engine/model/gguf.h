@@ -98,7 +98,7 @@ bool esp_gguf_part(char part[PATH_MAX], const char *path, int number, int count)
 
 /* ------------------------------------------------------------------ values */
 
-/* NULL if there is no such key. */
+/* The value of a key; NULL if there is no such key. */
 const struct esp_gguf_value *esp_gguf_find(const struct esp_gguf *gguf, const char *key);
 /* Element `index` as a number, a flag as 0 or 1; NaN if it is neither a number nor a flag. */
 double esp_gguf_number(const struct esp_gguf_value *value, uint64_t index);
@@ -119,7 +119,7 @@ bool esp_gguf_is_text(struct esp_gguf_text text, const char *same);
 
 /* ------------------------------------------------------------------ types */
 
-/* NULL if there is no such type. */
+/* The type with this number, or that of an enum esp_dtype; NULL if there is no such type. */
 const struct esp_gguf_type *esp_gguf_type(uint32_t number);
 const struct esp_gguf_type *esp_gguf_type_of(enum esp_dtype dtype);
 

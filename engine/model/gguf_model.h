@@ -18,7 +18,8 @@ struct esp_gguf_architecture {
     bool paired; /* rows of query and key are stored in pairs, see struct esp_tensor */
 };
 
-/* NULL if there is none. */
+/* The architecture with this name in GGUF files, or for this model_type; NULL if there is
+ * none. */
 const struct esp_gguf_architecture *esp_gguf_architecture_named(const char *name);
 const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_type);
 

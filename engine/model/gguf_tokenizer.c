@@ -90,7 +90,8 @@ static void add_split(cJSON *list, const char *pattern)
     cJSON_AddItemToArray(list, step);
 }
 
-/* GPT-2's pattern is written out if it is not the last step. */
+/* Makes the pre_tokenizer. ByteLevel has GPT-2's pattern if that is the last one; elsewhere
+ * the pattern is written out. */
 static cJSON *make_splits(const struct esp_gguf_split *split)
 {
     cJSON *sequence = typed("Sequence"), *end = typed("ByteLevel");
@@ -285,7 +286,8 @@ static int set_splits(struct reader *r)
     return split->begins;
 }
 
-/* SentencePiece writes a space as U+2581, and prepends one to a text unless told not to. */
+/* Makes the normalizer. SentencePiece writes a space as U+2581, and prepends one to a text
+ * unless the file says otherwise. */
 static void set_spaces(struct reader *r)
 {
     static const char replace[] = "{\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, "

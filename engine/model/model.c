@@ -113,7 +113,8 @@ static int64_t stored_rows(const struct esp_tensor_rule *table,
                : (int64_t)size_of(rule->rows, config) * (rule->parts > 0 ? rule->parts : 1);
 }
 
-/* Checks shape and type of a stored tensor (NULL: it is missing). want: (rank). */
+/* Checks that a stored tensor exists (not NULL), has the shape `want` (rank) and a supported
+ * type, which *dtype becomes. */
 static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
                         const char *name, const int64_t *want, int rank, bool is_vector,
                         const struct binding *binding)
@@ -448,7 +449,7 @@ static int recognize(struct esp_model *model, const struct esp_family **family,
     return esp_draft_head_config(config, reads, architecture, json, model->files);
 }
 
-/* `gguf` is NULL for a folder. */
+/* Lists the tensors of a folder or, if `gguf` is not NULL, of a GGUF file. */
 static int open_tensors(struct esp_model *model, const struct esp_architecture *architecture,
                         const struct esp_gguf *gguf, char *err, size_t errlen)
 {

@@ -16,8 +16,9 @@ struct esp_normalizer {
     int count;
 };
 
-/* Reads `json` (NULL or null: no step): NFC, Prepend, Replace of a String, or a Sequence of
- * these; anything else is refused. Free it even if reading fails. */
+/* Reads `json`, which may be NFC, Prepend, Replace of a String, or a Sequence of these;
+ * anything else is refused. NULL or null: no step. Free the normalizer even if reading
+ * fails. */
 int esp_normalizer_read(struct esp_normalizer *normalizer, const cJSON *json, char *err,
                         size_t errlen);
 void esp_normalizer_free(struct esp_normalizer *normalizer);

@@ -33,7 +33,7 @@ struct esp_pretokenizer {
     enum esp_prefix { ESP_PREFIX_NEVER, ESP_PREFIX_FIRST, ESP_PREFIX_ALWAYS } prefix;
 };
 
-/* Free it even if reading fails. */
+/* Reads a pre_tokenizer; `json` may be NULL. Free it even if reading fails. */
 int esp_pretokenizer_read(struct esp_pretokenizer *pretokenizer, const cJSON *json,
                           bool byte_fallback, char *err, size_t errlen);
 void esp_pretokenizer_free(struct esp_pretokenizer *pretokenizer);

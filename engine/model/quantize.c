@@ -262,7 +262,7 @@ static int make_header(struct quantizing *q, struct esp_bytes *bytes)
 
 /* ------------------------------------------------------------------ the tensors */
 
-/* Some rows of a tensor, divided into parts for the threads. */
+/* Rows of a tensor that are rounded together, divided into parts for the threads. */
 struct chunk {
     const struct planned *planned;
     int first, rows, parts;
@@ -491,8 +491,8 @@ static int write_file(struct quantizing *q, const char *to, bool over)
     return status;
 }
 
-/* A file of architecture "llama" may have a window (Mistral's), but llama.cpp ignores that key
- * there. */
+/* The window that other programs ignore, or 0. A file of architecture "llama" may have a
+ * window (Mistral's), but llama.cpp ignores its key in such files. */
 static int ignored_window(const struct quantizing *q)
 {
     const struct esp_gguf_architecture *own =

@@ -215,7 +215,7 @@ static bool translate_class(struct translation *t, int depth)
     return depth > 0 || put(t, "]");
 }
 
-/* Translates from '(' to the beginning of the group's content. */
+/* Translates the beginning of a group, from '(' up to its content. */
 static bool translate_group(struct translation *t)
 {
     static const char *const plain[] = {"(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!"};

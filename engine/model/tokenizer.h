@@ -20,13 +20,13 @@
 
 struct esp_tokenizer;
 
-/* Reads `folder`/tokenizer.json, or the GGUF file `folder`. The file is untrusted: anything
- * unexpected is a failure with one sentence in err. */
+/* Reads `folder`/tokenizer.json, or the GGUF file `folder`. The file is untrusted; if it has
+ * anything unexpected, this fails with one sentence in err. */
 int esp_tokenizer_open(struct esp_tokenizer **tokenizer, const char *folder, char *err,
                        size_t errlen);
 void esp_tokenizer_close(struct esp_tokenizer *tokenizer);
 
-/* Highest token id + 1. */
+/* The highest token id + 1. */
 int esp_tokenizer_size(const struct esp_tokenizer *tokenizer);
 
 /* Encodes `length` bytes and writes at most `capacity` tokens. Returns the number of tokens in

@@ -78,7 +78,8 @@ static int push(struct machine *m, struct value value)
     return ESP_OK;
 }
 
-/* Pops the values above the last mark, and the mark; NULL if there is no mark. */
+/* Pops the values above the last mark and the mark itself. Returns the values, or NULL if
+ * there is no mark. */
 static struct value *pop_mark(struct machine *m, size_t *count)
 {
     for (size_t i = m->depth; i > 0; i--)

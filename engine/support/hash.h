@@ -18,7 +18,7 @@ struct esp_hash_key {
 /* The key of this process. Thread-safe. */
 struct esp_hash_key esp_hash_key(void);
 
-/* The hash of `length` bytes. */
+/* Hashes `length` bytes. */
 uint64_t esp_hash(struct esp_hash_key key, const void *bytes, size_t length);
 
 /* ------------------------------------------------------------------ single rounds */

@@ -17,7 +17,7 @@ void esp_suggestion_begin(struct esp_suggestion *suggestion, const char *typed, 
 void esp_suggestion_try(struct esp_suggestion *suggestion, const char *name);
 /* Offers the names of the folders next to a path that does not exist. */
 void esp_suggestion_folders(struct esp_suggestion *suggestion, const char *path);
-/* " (did you mean NAME?)" or "". */
+/* Writes " (did you mean NAME?)", or "" if no name is close enough. Returns `text`. */
 const char *esp_suggestion_text(const struct esp_suggestion *suggestion, char text[96]);
 
 #endif

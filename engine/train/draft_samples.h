@@ -22,7 +22,7 @@ int esp_draft_samples_read(struct esp_draft_samples *samples, const char *target
                            int count, int vocabulary, int64_t most, char *err, size_t errlen);
 void esp_draft_samples_close(struct esp_draft_samples *samples);
 
-/* Called after each piece; returns false to stop. */
+/* Called after each piece. Return false to stop. */
 typedef bool esp_draft_samples_progress(void *user, int64_t done, int64_t total);
 
 /* Runs the target over all pieces and stores the samples at `path`, unless there is a file

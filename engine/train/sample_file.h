@@ -39,7 +39,7 @@ int esp_sample_file_begin(struct esp_sample_file *file, const struct esp_sample_
                           char *err, size_t errlen);
 void esp_sample_file_close(struct esp_sample_file *file);
 
-/* Stores the samples of the next piece. */
+/* Writes the samples of the next piece to the file and adds them to those in memory. */
 int esp_sample_file_add(struct esp_sample_file *file, const float *samples, int count,
                         char *err, size_t errlen);
 

@@ -96,7 +96,7 @@ void esp_selector_net_close(struct esp_selector_net *net)
 
 /* ------------------------------------------------------------------ layers */
 
-/* y (rows, outputs) = x (rows, inputs) W + b */
+/* Computes y (rows, outputs) = x (rows, inputs) W + b. */
 static void linear(const struct esp_selector_net *net, int tensor, const double *x, double *y,
                    int rows)
 {

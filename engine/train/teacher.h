@@ -60,7 +60,7 @@ int esp_teacher_open(struct esp_teacher **teacher, const struct esp_model *targe
                      size_t errlen);
 void esp_teacher_close(struct esp_teacher *teacher);
 
-/* Fills in a sample, given its tokens. */
+/* Fills in features and trees of a sample that has its tokens. */
 int esp_teacher_teach(struct esp_teacher *teacher, struct esp_training_sample *sample,
                       char *err, size_t errlen);
 
