@@ -16,7 +16,7 @@ enum { ESP_CHAT_ENDS = 8 };
 struct esp_conversation {
     struct esp_turn_places *turns; /* (count) */
     int count, capacity;
-    struct esp_chat chat; /* from setting `chat` and the model; the engine owns its strings */
+    struct esp_chat chat;        /* chosen by setting `chat`; the engine owns its strings */
     int32_t ends[ESP_CHAT_ENDS]; /* (end_count) tokens that end an answer in this format */
     int end_count;
 };

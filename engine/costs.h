@@ -58,7 +58,7 @@ enum esp_cost { ESP_COST_DRAFT, ESP_COST_VERIFY, ESP_COSTS };
 
 struct esp_costs {
     struct esp_cost_curve curve[ESP_COSTS][ESP_COST_OCTAVES];
-    int octave;         /* of the current text length */
+    int octave;         /* octave of the current text length */
     double relative;    /* draft pass / target pass, assumed until a draft pass is measured */
     bool nominal;       /* the curves are fixed, so that a seed repeats its trees */
     double nominal_row; /* if nominal: cost of a further row, as a share of a one-row pass */

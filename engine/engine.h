@@ -12,7 +12,7 @@ struct esp_engine {
     struct esp_backend *backend;
     struct esp_tokenizer *tokenizer;
     struct esp_model *target, *draft; /* draft may be NULL */
-    struct esp_chat chat;             /* of the target */
+    struct esp_chat chat;             /* chat format of the target */
     struct esp_weights *target_weights, *draft_weights;
     int max_nodes, context; /* maximum nodes of a tree, maximum tokens of a text */
     double load_seconds;

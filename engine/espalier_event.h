@@ -60,10 +60,10 @@ struct esp_node {
     float p;                /* target probability given its parent; NaN if not computed */
     float u;                /* the random number drawn when it was tested; NaN if none */
     float acceptance;       /* probability of acceptance; NaN if not tested */
-    /* Probabilities by the verifier's formulas, before any random number is drawn. NaN: not
-     * requested (esp_session_explain), or the verifier has no such formula. */
-    float branching;       /* that the verifier continues from the parent to this node */
-    float acceptance_rate; /* that it continues to a child, averaged over draws */
+    /* Probabilities by the verifier's formulas, before any random number is drawn. NaN: they
+     * were not requested (esp_session_explain), or the verifier has no such formula. */
+    float branching;       /* P(the verifier continues from the parent to this node) */
+    float acceptance_rate; /* P(it continues from here to a child), averaged over draws */
     float ceiling;         /* alpha*: the largest acceptance rate of any lossless verifier */
     uint8_t verdict;       /* enum esp_verdict */
     uint8_t reason;        /* enum esp_reason */
@@ -110,7 +110,7 @@ struct esp_shape_choice {
 enum { ESP_MAX_GAUGES = 12, ESP_MAX_NODES = 2048, ESP_MAX_CHOICES = 4 };
 
 struct esp_iteration {
-    int index;    /* from 0 within the session */
+    int index;    /* number of the iteration in the session, from 0 */
     int position; /* tokens of the text before this iteration, root included */
     struct esp_tree tree;
     const int32_t *path; /* (path_length) accepted nodes, root not included */

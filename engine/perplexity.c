@@ -18,7 +18,7 @@ struct measuring {
     struct esp_rows *rows;
     int32_t *tokens; /* (count) the whole text */
     int count, piece;
-    double sum, squares; /* of -log p */
+    double sum, squares; /* sums of -log p and of its square */
     int counted;
 };
 

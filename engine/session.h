@@ -21,8 +21,8 @@ enum { ESP_BASELINE_EVERY = 32 };
 struct esp_settings {
     const struct esp_drafter_ops *drafter;
     const struct esp_verifier_ops *verifier;
-    bool drafter_chosen;  /* by the user; otherwise it follows the temperature */
-    bool verifier_chosen; /* by the user; otherwise it follows temperature and drafter */
+    bool drafter_chosen;  /* the user chose it; otherwise it depends on the temperature */
+    bool verifier_chosen; /* the user chose it; else it depends on temperature and drafter */
     bool lossy; /* the verifier is not exact with these settings, which the user allowed */
     struct esp_params drafter_params, verifier_params;
     struct esp_session_values values;
@@ -34,7 +34,7 @@ struct esp_session {
     struct esp_engine *engine;
     const struct esp_backend_ops *ops;
     struct esp_settings set;
-    char drafter_spec[ESP_SPEC_TEXT], verifier_spec[ESP_SPEC_TEXT]; /* as text */
+    char drafter_spec[ESP_SPEC_TEXT], verifier_spec[ESP_SPEC_TEXT]; /* spec as text */
     esp_observer *observer;
     void *user;
     double opened;

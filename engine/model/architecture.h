@@ -37,7 +37,7 @@
     X(double, swiglu_limit, 1e-3, 1e6) /* see struct esp_clamp */                              \
     X(double, swiglu_slope, 1e-3, 1e3)                                                         \
     X(double, rope_theta, 1, 1e15)                                                             \
-    X(double, rope_theta_local, 1, 1e15) /* of layers with a window; 0: rope_theta */          \
+    X(double, rope_theta_local, 1, 1e15) /* that of layers with a window; 0: same */           \
     X(double, rotary_fraction, 0, 1)     /* part of head_dim that is rotated */                \
     X(double, embedding_scale, 1e-6, 1e6)                                                      \
     X(double, residual_scale, 1e-6, 1e6)                                                       \

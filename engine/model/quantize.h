@@ -11,9 +11,9 @@
 struct esp_quantize_report {
     double bytes_before, bytes_after; /* size of all tensors */
     double bits;                      /* bits per number of the matrices */
-    double loss;  /* relative error of all matrices: root of the sum of squared differences
-                     over the sum of squared numbers */
-    double worst; /* the same for the matrix with the largest error */
+    double loss;  /* relative error of all matrices: the square root of (sum of squared
+                     differences / sum of squared numbers) */
+    double worst; /* relative error of the matrix that has the largest */
     char worst_name[128];
     /* The written tokenizer is checked on a text of the whole vocabulary: number of tokens,
      * and how many of them it encodes differently. */

@@ -13,7 +13,7 @@
 enum { LEAST_ROWS = 48, LEAST_COLUMNS = 64 };
 
 struct esp_workers {
-    struct esp_backend *backend; /* for its instruction set and its pool */
+    struct esp_backend *backend; /* opened for its instruction set and its thread pool */
     const struct esp_cpu_gradients *gradients;
     struct esp_pool *pool;
     int threads;

@@ -39,7 +39,7 @@ struct esp_selector_result {
 };
 
 struct esp_selector_training {
-    struct esp_engine *engine; /* with a draft model */
+    struct esp_engine *engine; /* must have a draft model */
     const char *rules;         /* names of verifiers, separated by commas */
     const char *text;          /* (length) bytes; the target continues pieces of this text */
     size_t length;
