@@ -7,7 +7,7 @@
 
 #include "kernels/status.h"
 
-static const double NOTHING = 1e-30; /* sums below this are rounding; as in walk.c */
+static const double NOTHING = 1e-30; /* below this sum p equals q up to rounding */
 
 bool esp_tree_has_value(const struct esp_verifier_ops *rule)
 {
