@@ -35,7 +35,7 @@ static const char *token_text(char text[64], const struct esp_tokenizer *tokeniz
     return text;
 }
 
-/* The chat template of the target; a GGUF file contains its own. */
+/* Reads the target's chat template, which may be inside of a GGUF file. */
 static int open_chat(struct esp_engine *e, const char *path, char *err, size_t errlen)
 {
     const char *own = e->target->chat_template;
@@ -106,7 +106,7 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
     return status;
 }
 
-/* Every token of the tokenizer must have a row in the embedding. */
+/* Checks that every token of the tokenizer has a row in the embedding. */
 static int check_vocabulary(const struct esp_engine *e, const struct esp_model *model,
                             char *err, size_t errlen)
 {
@@ -114,7 +114,7 @@ static int check_vocabulary(const struct esp_engine *e, const struct esp_model *
     if (tokens <= model->desc.vocabulary)
         return ESP_OK;
     return esp_fail(err, errlen, ESP_E_MISMATCH,
-                    "%s: tokenizer.json has tokens up to %d, but the model only %d",
+                    "%s: tokenizer.json has tokens up to %d, but the model has only %d tokens",
                     model->path, tokens - 1, model->desc.vocabulary);
 }
 
@@ -220,8 +220,8 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     return status;
 }
 
-/* With "auto", the CPU backend replaces a device that fails, is too small, or does not support
- * the model (heads that are too wide, say). */
+/* Opens the device. With "auto", the CPU backend is used instead of a device that fails, is
+ * too small, or does not support the model (because of too wide heads, say). */
 static int open_best_device(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                             size_t errlen)
 {
@@ -238,7 +238,8 @@ static int open_best_device(struct esp_engine *e, const struct esp_engine_option
     return status;
 }
 
-/* Hash of a model's sizes and two of its rows: further training changes every number. */
+/* Hash of a model's sizes and of two rows of a matrix. Two are enough, because any training
+ * changes every number. */
 static uint64_t hash_model(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;
@@ -272,7 +273,8 @@ static uint64_t hash_vector(const struct esp_tensor *t, uint64_t hash)
     return hash;
 }
 
-/* The vocabulary and the norms, which are never quantised, and which a wider model repeats. */
+/* Hash of the vocabulary and of the norms: norms are never quantised, and a model that was
+ * made wider only repeats them. */
 static uint64_t hash_source(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;
@@ -321,9 +323,9 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
     if (status == ESP_OK && e->draft)
         status = check_vocabulary(e, e->draft, err, errlen);
     if (status == ESP_OK && (o->context < 0 || o->context > e->target->desc.context))
-        status =
-            esp_fail(err, errlen, ESP_E_ARGUMENT, "%s holds 1 to %d tokens of context, not %d",
-                     e->target->path, e->target->desc.context, o->context);
+        status = esp_fail(err, errlen, ESP_E_ARGUMENT,
+                          "%s can have a context of 1 to %d tokens, not %d", e->target->path,
+                          e->target->desc.context, o->context);
     if (status == ESP_OK)
         status = open_best_device(e, o, err, errlen);
     if (status == ESP_OK)

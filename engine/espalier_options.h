@@ -1,8 +1,8 @@
 /* espalier_options.h - the table of an engine's options.
  *
- * An option is one line of the table; struct esp_engine_options, the flags of the program,
- * `:set`, the configuration file, changes of a loaded pair and the manual all walk it. To add
- * one, add its line here and use its value where it takes effect.
+ * An option is one line of the table. struct esp_engine_options, the flags of the program,
+ * `:set`, the configuration file and the manual are all generated from the table. To add an
+ * option, add its line here and use its value where it takes effect.
  *
  * A zero-initialised struct has the defaults.
  */

@@ -1,4 +1,4 @@
-/* espalier_settings.h - the table of a session's settings, besides its drafter and verifier.
+/* espalier_settings.h - the table of a session's settings, except its drafter and verifier.
  *
  * A setting is one line of the table. libespalier, the flags of the program, `:set`, the
  * configuration file, recordings, comparisons and the manual all read the table. To add a
@@ -24,13 +24,13 @@ extern "C" {
     X(real, temperature, "temp", 0, 100, 0, "NUMBER",                                          \
       "temperature; 0: always the likeliest token")                                            \
     X(real, draft_temp, "draft_temp", 0.01, 100, 0, "auto|off|NUMBER",                         \
-      "temperature of the draft: learned, the text's, or a number")                            \
+      "temperature of the draft; auto: learned; off: the temperature of the text")             \
     X(share, top_p, "top_p", 0, 1, 1, "NUMBER",                                                \
       "sample from the likeliest tokens whose probabilities add up to this")                   \
     X(whole, top_k, "top_k", 0, INT32_MAX, 0, "NUMBER",                                        \
-      "sample from this many likeliest tokens; 0: all")                                        \
+      "sample from this many of the likeliest tokens; 0: from all")                            \
     X(seed, seed, "seed", 0, 0x1p64, 0, "NUMBER",                                              \
-      "seed of all random numbers; not given: drawn for a text, 0 for a measurement")          \
+      "seed of all random numbers; if not given, random for a text, 0 for a measurement")      \
     X(choice, order, "order", 0, 2, 0, "bfs|dfs|hpd",                                          \
       "order of the tree's rows in the target's pass")                                         \
     X(flag, baseline, "baseline", 0, 1, 0, "on|off",                                           \
@@ -71,7 +71,7 @@ enum { ESP_DRAFT_AUTO = 0, ESP_DRAFT_OFF = -1 };
 /* Values of window and sinks that are not token counts. */
 enum { ESP_WINDOW_OFF = 0, ESP_WINDOW_ON = -1, ESP_SINKS_AUTO = 0, ESP_SINKS_NONE = -1 };
 
-/* Line `index` of the table; false past its end. */
+/* Gives line `index` of the table. Returns false past its end. */
 bool esp_value_info(int index, struct esp_value_info *info);
 /* The index of the setting with this name, or -1. */
 int esp_value_find(const char *name);
@@ -81,10 +81,10 @@ int esp_value_parse(struct esp_session_values *values, int index, const char *ca
                     const char *text, char *err, size_t errlen);
 void esp_value_print(const struct esp_session_values *values, int index, char *text,
                      size_t size);
-/* Sets all texts to auto, in a copy that outlives their owner. */
+/* Sets all texts to auto (NULL), for a copy of the values that outlives the texts' owner. */
 void esp_values_forget_texts(struct esp_session_values *values);
-/* Replaces zeros that stand for defaults. Returns 0, or ESP_E_ARGUMENT if a value is out of
- * range. */
+/* Replaces zeros that stand for defaults by the defaults. Returns 0, or ESP_E_ARGUMENT if a
+ * value is out of range. */
 int esp_values_check(struct esp_session_values *values, char *err, size_t errlen);
 
 #ifdef __cplusplus

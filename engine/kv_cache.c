@@ -6,9 +6,9 @@
 
 #include "kernels/status.h"
 
-/* With a window: SLACK or more rows are dropped at a time, since the others must be moved. Rows
- * of the last REWIND tokens stay complete, so that the end of a text can be removed without
- * computing it again. */
+/* With a window, at least SLACK rows are dropped at a time, because the others must then be
+ * moved. The last REWIND tokens keep all rows that they see, so that these tokens can be
+ * removed without computing anything again. */
 enum { PREFILL_ROWS = 128, SLACK = 256, REWIND = 64 };
 
 static int round_up(int rows)

@@ -26,10 +26,10 @@
 #include "kernels/status.h"
 
 /* On an asynchronous device, submitting a stage returns before it has run. When the accepted
- * path is back on the host, all earlier work is done, so the device's own time stamps give the
- * times of the first stages and the start of select (*start on the host; the iteration began at
- * `begun`). Time spent in the observer is charged to no stage: the device waited as long as the
- * host. */
+ * path is back on the host, all earlier work is done, and the device's own time stamps give
+ * the times of the first stages. They also give the time at which `select` started: *start on
+ * the host's clock, on which the iteration began at `begun`. Time spent in the observer is
+ * charged to no stage. */
 static void read_marks(struct esp_session *s, double begun, double *start)
 {
     struct esp_backend *backend = s->engine->backend;
@@ -71,14 +71,13 @@ static int choose_plainly(struct esp_session *s)
                       : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value, ESP_NOW);
 }
 
-/* A pass over `rows` copies of the token at `position`, behind the text in the cache. The next
- * iteration overwrites these rows, or writes the same one. */
+/* Runs a pass over `rows` copies of the token at `position`, behind the text in the cache. The
+ * next iteration overwrites their rows. */
 static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position, int rows,
                      struct esp_rows *logits)
 {
     const bool draft = c == &s->draft_cache;
-    const int32_t spare = s->draft.capacity; /* drafters that look back may need other rows of
-                                                q */
+    const int32_t spare = s->draft.capacity; /* row of q that no drafter needs later */
     const int32_t token = *esp_kv_cache_known(c, s->text + position, 1);
     int status = esp_kv_cache_make_room(c, rows);
     if (status < 0)
@@ -125,11 +124,11 @@ void esp_session_warm(struct esp_session *s)
 
 /* Times plain decoding: a target pass over the root alone and the selection of a token. The
  * pass writes the root's row, which the verify pass will write again with the same values. It
- * runs in iterations 0 (after a warm-up pass), 1, 2, 4, 8 ..., for an early figure, and then
- * once per ESP_BASELINE_EVERY. That takes at most 3 % of the time if an iteration takes as long
- * as a plain step, half of that if it takes twice as long. Passes over the start of a text are
- * faster than the average, so the samples are spread over the text like the iterations they are
- * compared with, and enough of both are kept. */
+ * runs in iterations 0 (after a warm-up pass), 1, 2, 4, 8 ..., for an early result, and then
+ * once every ESP_BASELINE_EVERY iterations. That takes about 3 % of the time if an iteration
+ * takes as long as a plain step, half of that if it takes twice as long. Passes over the start
+ * of a text are faster than average, so the samples are spread over the text like the
+ * iterations that they are compared with. */
 static int measure_baseline(struct esp_session *s)
 {
     int index = s->iteration.index, runs = index == 0 ? 2 : 1;
@@ -152,7 +151,7 @@ static int measure_baseline(struct esp_session *s)
 
 /* ------------------------------------------------------------------ the stages */
 
-/* The tree of a drafter with a fixed shape. */
+/* Drafts the tree of a drafter with a fixed shape. */
 static int draft_paths(struct esp_draft *d, const struct esp_drafter_ops *drafter)
 {
     int width[ESP_MAX_LEVELS];
@@ -224,8 +223,9 @@ static int target_pass(struct esp_session *s)
     return s->ops->forward(s->target.cache, &batch);
 }
 
-/* Keeps the target's distribution at the end of the path for the next iteration, with the root
- * after it. At temperature 0 it is the distribution at temperature `low`. */
+/* Keeps for the next iteration's drafter what both models said at the end of the path, where
+ * the next root was chosen. At temperature 0 the target's distribution is that of temperature
+ * `low`. */
 static int look_back(struct esp_session *s)
 {
     static const struct esp_sampling low = {0.2, 1, 0};
@@ -265,8 +265,8 @@ static int select_path(struct esp_session *s)
     return status;
 }
 
-/* Determines the tokens to commit: the path, then the bonus token, up to the first one that
- * ends the text and within the tokens still allowed. */
+/* Determines the tokens to commit: the path, then the bonus token, up to the first token that
+ * ends the text and at most `remaining`. Returns their number. */
 static int choose_committed(struct esp_session *s, int remaining)
 {
     const struct esp_verify *v = &s->verify;
@@ -335,7 +335,7 @@ static void learn(struct esp_session *s)
     esp_recycling_learn(s);
 }
 
-/* The draft temperature, and the calibration error without and with it. */
+/* Writes gauges: the draft temperature, and the calibration error without and with it. */
 static int session_gauges(const struct esp_session *s, struct esp_gauge *g)
 {
     if (s->set.drafter->without_model)
@@ -447,7 +447,8 @@ static int finish(struct esp_session *s, const char *why)
     return 0;
 }
 
-/* If the end of a text was removed beyond what a window's cache can restore, it has no rows. */
+/* Computes the text again if so much of its end was removed that the cache of a window had to
+ * be emptied. */
 static int compute_again(struct esp_session *s)
 {
     const double start = esp_clock();

@@ -60,7 +60,7 @@ static const char *draws_text(unsigned draws)
     return text[draws & 7];
 }
 
-/* Does a NULL-terminated list have an entry `index`? */
+/* Returns whether a NULL-terminated list has an entry `index`. */
 static bool has(const void *const *list, int index)
 {
     for (int i = 0; i <= index; i++)

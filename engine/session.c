@@ -29,7 +29,7 @@ void esp_session_emit(struct esp_session *s, struct esp_event event)
     s->observer(s->user, &event);
 }
 
-/* The tree has grown by a layer. Time of the observer is charged to no stage. */
+/* Called when the tree has grown by a layer. The observer's time is charged to no stage. */
 static void layer_done(void *user)
 {
     struct esp_session *s = user;
@@ -61,7 +61,8 @@ double esp_session_beta(const struct esp_session *s)
                    : esp_calibration_beta(&s->calibration);
 }
 
-/* Switches to the values learned for this pair at this temperature, and for this device. */
+/* Switches to the calibration learned for this pair at this temperature, and to the costs
+ * measured for it on this device. */
 static void turn_to_learned(struct esp_session *s)
 {
     const double temperature = s->set.sampling.temperature;
@@ -93,7 +94,8 @@ static int turn_to_expected(struct esp_session *s, const char *file, char *err, 
 
 /* ------------------------------------------------------------------ settings */
 
-/* Finds the name of "name:k=v,..." in a list and reads its parameters. Returns its index. */
+/* Finds the name of "name:k=v,..." in a list and reads the parameters. Returns the index in
+ * the list, or a negative status. */
 static int read_spec(enum esp_list list, const char *spec, struct esp_params *params, char *err,
                      size_t errlen)
 {
@@ -240,7 +242,7 @@ static int keep_texts(struct esp_session *s, struct esp_session_values *values, 
     return ESP_OK;
 }
 
-/* Rows to open, if there are to be any. */
+/* Rows to open; none if `rows` is 0. */
 struct wanted_rows {
     struct esp_rows **to;
     int rows, width;
@@ -257,7 +259,7 @@ static int open_rows(const struct esp_session *s, const struct wanted_rows *want
     return status;
 }
 
-/* Opens what this drafter asks for, unless another one asked for it before. */
+/* Opens the rows that this drafter asks for, unless another one asked for them before. */
 static int open_context(struct esp_session *s, unsigned asks, char *err, size_t errlen)
 {
     const struct esp_engine *e = s->engine;
@@ -274,7 +276,7 @@ static int open_context(struct esp_session *s, unsigned asks, char *err, size_t 
     return open_rows(s, wanted, 3, err, errlen);
 }
 
-/* Sets what iterations read of the settings. */
+/* Copies settings to where iterations read them. */
 static void set_stages(struct esp_session *s)
 {
     const struct esp_params *params = &s->set.drafter_params;
@@ -340,7 +342,7 @@ static int apply_settings(struct esp_session *s, struct esp_settings *set, int c
     return ESP_OK;
 }
 
-/* Restarts the random numbers as in a new session with this seed. */
+/* Restarts the random numbers, as in a new session with the same seed. */
 static void restart_random(struct esp_session *s)
 {
     s->draft_rng = (struct esp_rng){.seed = s->set.values.seed, .stream = ESP_RNG_DRAFT};
@@ -352,7 +354,8 @@ static struct esp_sampling sampling_of(const struct esp_session_values *values)
     return (struct esp_sampling){values->temperature, values->top_p, values->top_k};
 }
 
-/* Changes one setting in `set`. *changed becomes the index of a drafter parameter, -1: all. */
+/* Changes one setting in `set`. *changed becomes the index of the changed drafter parameter;
+ * -1: all of them. */
 static int change(struct esp_settings *set, const char *key, const char *value, int *changed,
                   char *err, size_t errlen)
 {
@@ -552,7 +555,7 @@ static int take_memory(struct esp_session *s, char *err, size_t errlen)
     return ESP_OK;
 }
 
-/* Sets what never changes in a session. */
+/* Sets the members that never change in a session. */
 static void connect(struct esp_session *s)
 {
     const struct esp_engine *e = s->engine;
@@ -719,8 +722,8 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
     return esp_session_append(s, tokens, count, true, 0, count, err, errlen);
 }
 
-/* A quick test with a part of the text, before megabytes are tokenized. Later text can change
- * the tokens at the end of the part, but not reduce them by that much. */
+/* Tokenizes only parts of the text, so it is quick even for megabytes. What follows a part can
+ * change the part's last tokens, but not reduce their number by that much. */
 bool esp_session_is_far_too_long(const struct esp_session *s, const char *text, size_t length)
 {
     const int64_t far = FAR_TOO_LONG * (int64_t)s->context;

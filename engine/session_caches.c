@@ -60,8 +60,8 @@ int esp_session_prefill(struct esp_session *s)
     return status;
 }
 
-/* The row of the last remaining token is computed again: it is the next root. A draft head has
- * no row for the first token. */
+/* The row of the last remaining token is removed, too, because that token is the next root. A
+ * draft head has no row for the first token. */
 void esp_session_shorten(struct esp_session *s, int count)
 {
     int computed = count > 0 ? count - 1 : 0;
@@ -78,7 +78,7 @@ void esp_session_shorten(struct esp_session *s, int count)
 
 /* ------------------------------------------------------------------ the window */
 
-/* Does the model have learned positions? */
+/* Returns whether the model has learned position embeddings. */
 static bool has_positions(const struct esp_model *model)
 {
     return model && model->desc.position_embedding.data;
@@ -136,7 +136,7 @@ int esp_session_choose_window(const struct esp_session *s,
     return ESP_OK;
 }
 
-/* The same in a context of this many tokens. */
+/* The window, reduced to what fits in a context of this many tokens. */
 static struct esp_window within(const struct esp_window *window, int context)
 {
     struct esp_window w = *window;

@@ -11,8 +11,8 @@
 static struct esp_hash_key process_key;
 static pthread_once_t drawn = PTHREAD_ONCE_INIT;
 
-/* Draws the key without blocking. If the system has no random numbers yet, the key is made of
- * the clock, the process id and an address. */
+/* Draws the key without blocking. If the system has no random numbers yet, the key is made
+ * from the clock, the process id and an address. */
 static void draw_key(void)
 {
     struct timespec now;
@@ -29,7 +29,7 @@ struct esp_hash_key esp_hash_key(void)
     return process_key;
 }
 
-/* Up to eight bytes, the first one lowest. */
+/* Up to eight bytes as a little-endian number. */
 static uint64_t word_of(const unsigned char *bytes, size_t length)
 {
     uint64_t word = 0;

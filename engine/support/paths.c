@@ -1,9 +1,9 @@
-/* paths.c - finds the program's data folders and the user's; see paths.h.
+/* paths.c - finds the program's data folders and the user's folders; see paths.h.
  *
  * A program that was built but not installed is somewhere below the source tree
- * (build/espalier, build/tests/unit/model), an installed one in PREFIX/bin or, as a library,
- * PREFIX/lib. Both are found by walking up a few folders from the running file, so a tree or a
- * prefix may be moved.
+ * (build/espalier, build/tests/unit/model); an installed one is in PREFIX/bin, the library in
+ * PREFIX/lib. The data are found by walking up a few folders from the running file, so a tree
+ * or a prefix may be moved.
  */
 #include "engine/support/paths.h"
 
@@ -35,8 +35,8 @@ static bool found(char *path, size_t size, const char *base, const char *below,
     return n >= 0 && (size_t)n < size && access(path, R_OK) == 0;
 }
 
-/* In the source tree, models are in the engine; lessons, recordings and suites are in the
- * sessions. */
+/* The folder of the source tree with this kind of data: models are in engine/; lessons,
+ * recordings and suites are in sessions/. */
 static const char *tree_of(const char *kind)
 {
     const bool sessions = strcmp(kind, "lessons") == 0 || strcmp(kind, "samples") == 0 ||
@@ -76,7 +76,7 @@ int esp_find_data(char *path, size_t size, const char *kind, const char *name)
     if (esp_program_path(program, sizeof program) &&
         found_above(path, size, program, kind, name))
         return 0;
-    /* dladdr() finds the file that holds this function. ISO C has no conversion of a function
+    /* dladdr() finds the file that contains this function. ISO C does not convert a function
      * pointer to void *, so its bytes are copied. */
     int (*self)(char *, size_t, const char *, const char *) = esp_find_data;
     void *address;
@@ -86,7 +86,8 @@ int esp_find_data(char *path, size_t size, const char *kind, const char *name)
     return found(path, size, ESP_DATA_DIR, "", kind, name) ? 0 : ESP_E_FILE;
 }
 
-/* Leaves out hidden files, and backup files of editors such as dark.theme~. */
+/* Returns whether to list an entry: not hidden files, nor editors' backup files
+ * (dark.theme~). */
 static int is_name(const struct dirent *entry)
 {
     const char *end = strstr(entry->d_name, ".theme");

@@ -1,10 +1,10 @@
-/* presets.c - the losses by name. A new one is a table of its parameters and a line in
+/* presets.c - the losses by name. A new loss is a table of its parameters and a line in
  * `losses`.
  *
- * Defaults are the papers' values. If a paper leaves a value open, it is the released code's
- * (EAGLE's: `eagle:cls=0.1,smooth=yes,noise=0.2`), or the help says so. Roots at every token
- * cost much and teach little, because trees of neighbouring roots share half of their nodes:
- * `every` thins them out.
+ * Defaults are the papers' values. If a paper leaves a value open, the default is that of the
+ * released code (EAGLE's code: `eagle:cls=0.1,smooth=yes,noise=0.2`), or the help says so.
+ * Roots at every token cost a lot and teach little, because the trees of neighbouring roots
+ * share half of their nodes. So by default only every fourth token is a root (`every`).
  */
 #include "engine/train/presets.h"
 
@@ -15,7 +15,7 @@
 #include "engine/train/train_draft.h"
 #include "kernels/status.h"
 
-/* Parameters of several losses. */
+/* Parameters that several losses have. */
 #define CLS "cls", ESP_REAL, 0, 1000, 10, .help = "weight of -sum p log q"
 #define REG "reg", ESP_REAL, 0, 1000, 1, .help = "weight of the mean L1 distance of features"
 #define SMOOTH "smooth", ESP_FLAG, 0, 1, 0, .help = "smooth L1 instead of L1 as this distance"
@@ -51,7 +51,7 @@ static const struct {
     struct esp_train_loss_info info;
     const struct esp_param *params;
     enum esp_paths paths;
-    double cls; /* without a parameter */
+    double cls; /* weight of -sum p log q, if it is not a parameter */
 } losses[] = {
     {{"eagle", "distributions and features along the text", "EAGLE (2024), section 4.2", "",
       true, false},
