@@ -23,6 +23,7 @@
 #include "engine/model/safetensors.h"
 #include "engine/support/paths.h"
 #include "engine/support/suggestion.h"
+#include "kernels/model_desc.h"
 #include "kernels/status.h"
 
 /* ------------------------------------------------------------------ tensors */
@@ -34,6 +35,7 @@ struct binding {
     size_t prefix; /* length of the prefix that names lack in a file with the bare model; else
                       0 */
     bool mixed;    /* the layer is a mixture of experts */
+    bool recurrent;
     char *err;
     size_t errlen;
 };
@@ -49,6 +51,11 @@ static int size_of(enum esp_size size, const struct esp_config *config)
                          [ESP_FFN] = config->ffn,
                          [ESP_VOCABULARY] = config->vocabulary,
                          [ESP_POSITIONS] = config->context,
+                         [ESP_CONV] = config->conv_width,
+                         [ESP_MIXED] = config->mixed_width,
+                         [ESP_TAPS] = config->conv_kernel,
+                         [ESP_STATES] = config->state_heads,
+                         [ESP_STATE_VALUE] = config->value_dim,
                          [ESP_EXPERTS] = config->experts,
                          [ESP_EXPERT_FFN] = config->expert_ffn,
                          [ESP_ATTENDED] = config->attended,
@@ -65,6 +72,10 @@ static bool expected(enum esp_presence when, const struct binding *binding, int 
         return stored;
     if (when == ESP_IF_MIXED || when == ESP_UNLESS_MIXED)
         return binding->mixed == (when == ESP_IF_MIXED);
+    if (when == ESP_IF_ATTENTION || when == ESP_IF_RECURRENT)
+        return binding->recurrent == (when == ESP_IF_RECURRENT);
+    if (when == ESP_IF_CONV_BIAS)
+        return binding->recurrent && config->conv_bias;
     if (when == ESP_IF_INPUT_NORM)
         return stored || layer > 0 || config->reads != ESP_READS_EAGLE;
     return when == ESP_IF_ATTENTION_BIAS ? config->attention_bias
@@ -155,7 +166,7 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
     const int rows = size_of(rule->rows, config), columns = size_of(rule->columns, config);
     const int rank = rule->columns == ESP_ONE ? 1 : 2, count = experts > 0 ? experts : 1;
     const bool converted = stored && stored->converted, scaled = stored && stored->scale_source;
-    const bool interleaved = rule->parts > 0 && !converted;
+    const bool interleaved = rule->parts > 0 && (!converted || rule->kept);
     const bool transposed =
         rule->transposed && rank == 2 && !converted && !scaled && (stored || experts == 0);
     const int block = !interleaved ? rows : experts > 0 ? 1 : config->head_dim;
@@ -165,6 +176,10 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
         all = rows;
     else if (rule->parts > 0)
         before = (int64_t)rule->part * block;
+    if (rule->middle && stored && stored->rank == 3 && stored->shape[1] == 1) {
+        stored->shape[1] = stored->shape[2];
+        stored->rank = 2;
+    }
     const int64_t want[3] = {experts, transposed ? columns : all, transposed ? all : columns};
     int status = check_stored(&dtype, stored, name, want + !experts, rank + (experts > 0),
                               rank == 1, binding);
@@ -188,6 +203,7 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
             .paired = stored->paired ? config->head_dim : 0,
             .transposed = transposed ? (int)all : 0,
             .added = converted ? 0 : rule->added,
+            .logarithm = rule->logarithm && !converted,
             .scales = scaled ? stored : NULL,
             .scale_source = stored->scale_source,
             .scale_offset =
@@ -197,6 +213,12 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
     model->parameters += (int64_t)count * rows * columns;
     model->bytes += (size_t)count * (size_t)rows * row_bytes;
     return 0;
+}
+
+/* Whether a layer's kind decides if it has the tensor. */
+static bool is_of_kind(enum esp_presence when)
+{
+    return when == ESP_IF_ATTENTION || when == ESP_IF_RECURRENT || when == ESP_IF_CONV_BIAS;
 }
 
 /* Fills the slots of one table in the struct `base`. */
@@ -224,6 +246,7 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
                               "does not have; correct %smodel_type in config.json",
                               binding->model->path, name, binding->model->architecture,
                               rule->when == ESP_IF_HEAD_NORM  ? ""
+                              : is_of_kind(rule->when)        ? "layer_types or "
                               : rule->when == ESP_IF_MLP_BIAS ? "mlp_bias or "
                               : rule->when == ESP_IF_MIXED || rule->when == ESP_UNLESS_MIXED
                                   ? "mlp_only_layers or "
@@ -293,13 +316,16 @@ static int bind_all(struct esp_model *model, const struct esp_family *family,
     int status = bind_table(&binding, family->tensors, &model->desc, -1);
     for (int i = 0; i < config->layers && status == 0; i++) {
         status = family->expert_tensors ? esp_config_mixed(&binding.mixed, i, config, json) : 0;
+        if (status == 0 && family->mixer != ESP_MIXER_ATTENTION)
+            status = esp_config_recurrent(&binding.recurrent, i, config, json);
+        model->desc.layer[i].mixer = binding.recurrent ? family->mixer : ESP_MIXER_ATTENTION;
         if (status == 0)
             status = bind_table(&binding, family->layer_tensors, &model->desc.layer[i], i);
         if (status == 0 && model->desc.layer[i].router.data)
             status = bind_experts(&binding, &model->desc.layer[i], i);
     }
     if (status == 0)
-        model->dtype = esp_dtype_name(model->desc.layer[0].query.dtype);
+        model->dtype = esp_dtype_name(esp_layer_matrix(&model->desc.layer[0])->dtype);
     return status;
 }
 
@@ -392,6 +418,12 @@ static void describe(struct esp_model_desc *desc, const struct esp_family *famil
     desc->experts_used = config->experts_used;
     desc->expert_ffn = config->expert_ffn;
     desc->experts_normed = config->experts_normed;
+    desc->conv_kernel = family->mixer == ESP_MIXER_ATTENTION ? 0 : config->conv_kernel;
+    desc->state_heads = config->state_heads;
+    desc->key_heads = config->key_heads;
+    desc->key_dim = config->key_dim;
+    desc->value_dim = config->value_dim;
+    desc->heads_tiled = config->heads_tiled;
     desc->vocabulary = config->vocabulary;
     desc->outputs = config->outputs;
     desc->context = config->context;
@@ -443,6 +475,13 @@ static int recognize(struct esp_model *model, const struct esp_family **family,
     *family = architecture->family;
     config->attended = config->hidden;
     config->outputs = config->vocabulary;
+    struct esp_model_desc sizes = {.hidden = config->hidden,
+                                   .state_heads = config->state_heads,
+                                   .key_heads = config->key_heads,
+                                   .key_dim = config->key_dim,
+                                   .value_dim = config->value_dim};
+    config->conv_width = esp_conv_width(&sizes, architecture->family->mixer);
+    config->mixed_width = esp_mixed_width(&sizes, architecture->family->mixer);
     if (reads == ESP_READS_TOKENS)
         return ESP_OK;
     model->head = true;

@@ -13,6 +13,7 @@ struct esp_cpu_pass {
     const struct esp_cpu_isa *isa;
     const struct esp_batch *batch;
     int threads;
+    int folded; /* tokens of the text that the states held before the pass */
     int wanted; /* rows with logits */
     int last;   /* rows computed through the whole last layer */
 

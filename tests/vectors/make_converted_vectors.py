@@ -19,7 +19,7 @@ import numpy as np
 
 HERE = pathlib.Path(__file__).parent
 FOLDERS = ["gemma2", "gemma3", "phi3-short", "phi3-long", "phi3-partial", "olmo2", "smollm3", "gpt2",
-           "granite", "qwen3-moe", "gpt-oss"]
+           "granite", "qwen3-moe", "gpt-oss", "lfm2", "qwen3-5", "qwen3-5-tied"]
 
 
 def load_converter(folder):
@@ -51,6 +51,7 @@ def convert(converter, folder, path):
     kind = converter.get_model_architecture(hparams, converter.ModelType.TEXT)
     base = converter.get_model_class(kind)
     own = type(base.__name__, (base,), {"set_vocab": no_vocabulary, "model_arch": base.model_arch,
+                                        "no_mtp": True,
                                         "get_vocab_base_pre": lambda self, tokenizer: "default"})
     files = importlib.import_module("gguf").LlamaFileType
     types = {"bfloat16": files.MOSTLY_BF16,
