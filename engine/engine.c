@@ -372,8 +372,10 @@ void esp_engine_close(struct esp_engine *e)
     free(e);
 }
 
-static bool describe(const struct esp_model *m, struct esp_model_info *info)
+static bool describe(const struct esp_engine *e, const struct esp_model *m,
+                     struct esp_model_info *info)
 {
+    const struct esp_backend_ops *ops = e->backend->ops;
     if (!m)
         return false;
     *info = (struct esp_model_info){
@@ -397,6 +399,9 @@ static bool describe(const struct esp_model *m, struct esp_model_info *info)
         .kv_heads = m->desc.kv_heads,
         .head_dim = m->desc.head_dim,
         .ffn = m->desc.ffn,
+        .recurrent = m->desc.layers - esp_model_desc_attentions(&m->desc),
+        .checkpoints = m->desc.state_slots,
+        .state_bytes = ops->state_bytes ? ops->state_bytes(&m->desc) : 0,
         .vocabulary = m->desc.vocabulary,
         .outputs = m->desc.outputs,
         .context = m->desc.context,
@@ -408,12 +413,12 @@ static bool describe(const struct esp_model *m, struct esp_model_info *info)
 
 bool esp_engine_target(const struct esp_engine *e, struct esp_model_info *info)
 {
-    return describe(e->target, info);
+    return describe(e, e->target, info);
 }
 
 bool esp_engine_draft(const struct esp_engine *e, struct esp_model_info *info)
 {
-    return describe(e->draft, info);
+    return describe(e, e->draft, info);
 }
 
 const char *esp_engine_backend(const struct esp_engine *e)

@@ -163,8 +163,9 @@ struct esp_layer {
     /* If `router` has data, a mixture of experts replaces gate, up and down. The router
      * (experts, hidden) chooses the `experts_used` experts with the highest probabilities, and
      * their outputs are added with these probabilities as weights. expert: (experts) the three
-     * matrices of each. */
-    struct esp_tensor router, router_bias;
+     * matrices of each. If the layer has gate, up and down as well, these are an expert that all tokens
+     * use; its output is multiplied by the sigmoid of shared_gate (1, hidden), if there is one. */
+    struct esp_tensor router, router_bias, shared_gate;
     struct esp_expert *expert;
 
     /* Of the rows that a row of a batch may see, attention in this layer sees only the last

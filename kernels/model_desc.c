@@ -573,7 +573,9 @@ static void check_layer(struct checker *c, const struct esp_model_desc *d,
         check_attention(c, d, l);
     else
         check_recurrence(c, d, l);
-    if (l->router.data)
+    if (l->shared_gate.data)
+        check(c, &l->shared_gate, "the gate of the shared expert", 1, d->hidden);
+    if (l->router.data && !l->up.data)
         return;
     if (esp_gated(d->activation))
         check_matrix(c, &l->gate, &l->gate_bias, "the gate matrix", d->ffn, d->hidden);

@@ -23,7 +23,7 @@
     X(int, kv_heads, 1, 4096)                                                                  \
     X(int, head_dim, 2, 4096)                                                                  \
     X(int, ffn, 1, 1 << 20)                                                                    \
-    X(int, experts, 1, 4096)      /* experts of a mixture */                                   \
+    X(int, experts, 0, 4096)      /* experts of a mixture */                                   \
     X(int, experts_used, 1, 4096) /* experts that a token uses */                              \
     X(int, expert_ffn, 1, 1 << 20)                                                             \
     X(int, mixed_every, 1, 1000)     /* every n-th layer is a mixture */                       \
@@ -154,7 +154,8 @@ struct esp_tensor_rule {
     float added;     /* added to every number of a vector: 1 if a file has norms minus one */
     bool kept;       /* with `parts`: GGUF files have the matrix as folders do */
     bool logarithm;  /* of a vector: see struct esp_tensor */
-    bool middle;     /* of a matrix: folders have a dimension of 1 between rows and columns */
+    bool apart;  /* with `stacked`: GGUF files have a tensor for each; `part` numbers them */
+    bool middle; /* of a matrix: folders have a dimension of 1 between rows and columns */
 };
 
 /* A row of a table of tensors. `condition` may be followed by further members, such as
@@ -187,6 +188,9 @@ struct esp_family {
     const struct esp_tensor_rule *expert_tensors;
     const char *expert_name;
     bool experts_stacked;
+    /* NULL, or rules for folders that have all experts in fewer tensors: used if the file has the
+     * tensor of the first rule. */
+    const struct esp_tensor_rule *fused_experts;
     /* What recurrent layers do; ESP_MIXER_ATTENTION: there are none. */
     enum esp_mixer mixer;
     /* NULL, or names in GGUF files that differ from the usual ones; a list that ends with NULL. */
@@ -222,6 +226,8 @@ extern const struct esp_config_rule esp_llama_config[ESP_CONFIG_FIELD_COUNT];
 extern const struct esp_tensor_rule esp_llama_tensors[];
 extern const struct esp_tensor_rule esp_llama_layer_tensors[];
 
+/* The matrices of an expert under Qwen's names; see arch_qwen3_moe.c. */
+extern const struct esp_tensor_rule esp_qwen_experts[];
 /* Qwen3.5 and its relatives; see family_delta.c. */
 extern const struct esp_family esp_family_delta;
 extern const struct esp_config_rule esp_delta_config[ESP_CONFIG_FIELD_COUNT];
@@ -231,8 +237,8 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
     .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
     .activation = ESP_SWIGLU, .norm = ESP_NORM_RMS, .config = esp_delta_config,                \
     .tensors = esp_delta_tensors, .mixer = ESP_MIXER_DELTA, .gguf_layer = esp_delta_gguf
-/* Rows of its tables: attention and the first norm, what belongs to the states, and the MLP with the
- * second norm. */
+/* Rows of its tables: attention and the first norm, the matrices of the mixer in Qwen3.5, what else
+ * belongs to the states, and the MLP or the experts with the second norm. */
 #define ESP_DELTA_ATTENTION                                                                    \
     ESP_LAYER(norm1, "input_layernorm.weight", HIDDEN, ONE, ALWAYS, .added = 1),               \
         ESP_LAYER(query, "self_attn.q_proj.weight", QUERIES, HIDDEN, IF_ATTENTION, .part = 0,  \
@@ -244,6 +250,11 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
         ESP_LAYER(query_norm, "self_attn.q_norm.weight", HEAD, ONE, IF_ATTENTION, .added = 1), \
         ESP_LAYER(key_norm, "self_attn.k_norm.weight", HEAD, ONE, IF_ATTENTION, .added = 1),   \
         ESP_LAYER(output, "self_attn.o_proj.weight", HIDDEN, QUERIES, IF_ATTENTION)
+#define ESP_DELTA_INPUTS                                                                       \
+    ESP_LAYER(conv_in, "linear_attn.in_proj_qkv.weight", CONV, HIDDEN, IF_RECURRENT),          \
+        ESP_LAYER(out_gate, "linear_attn.in_proj_z.weight", MIXED, HIDDEN, IF_RECURRENT),      \
+        ESP_LAYER(write, "linear_attn.in_proj_b.weight", STATES, HIDDEN, IF_RECURRENT),        \
+        ESP_LAYER(decay, "linear_attn.in_proj_a.weight", STATES, HIDDEN, IF_RECURRENT)
 #define ESP_DELTA_STATES                                                                       \
     ESP_LAYER(conv, "linear_attn.conv1d.weight", CONV, TAPS, IF_RECURRENT, .middle = true),    \
         ESP_LAYER(decay_bias, "linear_attn.dt_bias", STATES, ONE, IF_RECURRENT),               \
@@ -252,9 +263,16 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
         ESP_LAYER(mixed, "linear_attn.out_proj.weight", HIDDEN, MIXED, IF_RECURRENT)
 #define ESP_DELTA_MLP                                                                          \
     ESP_LAYER(norm2, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS, .added = 1),      \
-        ESP_LAYER(gate, "mlp.gate_proj.weight", FFN, HIDDEN, UNLESS_MIXED),                    \
-        ESP_LAYER(up, "mlp.up_proj.weight", FFN, HIDDEN, UNLESS_MIXED),                        \
-        ESP_LAYER(down, "mlp.down_proj.weight", HIDDEN, FFN, UNLESS_MIXED)
+        ESP_LAYER(gate, "mlp.gate_proj.weight", FFN, HIDDEN, ALWAYS),                          \
+        ESP_LAYER(up, "mlp.up_proj.weight", FFN, HIDDEN, ALWAYS),                              \
+        ESP_LAYER(down, "mlp.down_proj.weight", HIDDEN, FFN, ALWAYS)
+#define ESP_DELTA_MIXTURE                                                                      \
+    ESP_LAYER(norm2, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS, .added = 1),      \
+        ESP_LAYER(router, "mlp.gate.weight", EXPERTS, HIDDEN, ALWAYS),                         \
+        ESP_LAYER(shared_gate, "mlp.shared_expert_gate.weight", ONE, HIDDEN, ALWAYS),          \
+        ESP_LAYER(gate, "mlp.shared_expert.gate_proj.weight", FFN, HIDDEN, ALWAYS),            \
+        ESP_LAYER(up, "mlp.shared_expert.up_proj.weight", FFN, HIDDEN, ALWAYS),                \
+        ESP_LAYER(down, "mlp.shared_expert.down_proj.weight", HIDDEN, FFN, ALWAYS)
 
 /* The members of Llama's family, except its tables of layer tensors and of experts. */
 #define ESP_LLAMA_FAMILY                                                                       \
@@ -293,7 +311,8 @@ static inline struct esp_tensor *esp_rule_slot(const void *base,
     return (struct esp_tensor *)((char *)base + rule->slot);
 }
 
-/* The first rule of `rules` with the same tensor name: `rule`, unless the tensor is fused. */
+/* The first rule of `rules` with the same tensor name: `rule`, unless the tensor is fused in GGUF
+ * files. */
 const struct esp_tensor_rule *esp_rule_first(const struct esp_tensor_rule *rules,
                                              const struct esp_tensor_rule *rule);
 
@@ -327,6 +346,10 @@ int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
  * full_attn_idxs, or by attention_every. */
 int esp_config_recurrent(bool *recurrent, int layer, const struct esp_config *config,
                          const struct esp_json *json);
+
+/* Reads the limits of the steps of ESP_MIXER_SSM: time_step_limit, two numbers; the second may be
+ * infinite. */
+int esp_config_steps(struct esp_model_desc *desc, const struct esp_json *json);
 
 /* Sets window and rotation of all config->layers layers. The file's layer_types names the
  * layers with a window; without it, `window_from` and `full_every` decide. The file's

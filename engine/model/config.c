@@ -46,6 +46,8 @@ int esp_architecture_read(const struct esp_architecture **found, const struct es
 const struct esp_tensor_rule *esp_rule_first(const struct esp_tensor_rule *rules,
                                              const struct esp_tensor_rule *rule)
 {
+    if (rule->apart)
+        return rule;
     while (strcmp(rules->name, rule->name) != 0)
         rules++;
     return rules;

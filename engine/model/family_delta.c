@@ -43,14 +43,7 @@ const struct esp_tensor_rule esp_delta_tensors[] = {
 };
 
 static const struct esp_tensor_rule layer_tensors[] = {
-    ESP_DELTA_ATTENTION,
-    ESP_LAYER(conv_in, "linear_attn.in_proj_qkv.weight", CONV, HIDDEN, IF_RECURRENT),
-    ESP_LAYER(out_gate, "linear_attn.in_proj_z.weight", MIXED, HIDDEN, IF_RECURRENT),
-    ESP_LAYER(write, "linear_attn.in_proj_b.weight", STATES, HIDDEN, IF_RECURRENT),
-    ESP_LAYER(decay, "linear_attn.in_proj_a.weight", STATES, HIDDEN, IF_RECURRENT),
-    ESP_DELTA_STATES,
-    ESP_DELTA_MLP,
-    {0},
+    ESP_DELTA_ATTENTION, ESP_DELTA_INPUTS, ESP_DELTA_STATES, ESP_DELTA_MLP, {0},
 };
 
 const struct esp_gguf_slot esp_delta_gguf[] = {

@@ -57,6 +57,25 @@ static const cJSON *find(const struct describing *d, const char *keys)
     return esp_json_find(d->json, keys, NULL, NULL);
 }
 
+static bool has_shared_expert(const struct describing *d)
+{
+    const struct esp_layer *first = &d->model->desc.layer[0];
+    return first->router.data && first->up.data;
+}
+
+/* The value of a key. Where an MLP is beside the experts, feed_forward_length is that of an
+ * expert. */
+static double value_of(const struct describing *d, const struct esp_gguf_key *key)
+{
+    const struct esp_model_desc *m = &d->model->desc;
+    if (strcmp(key->gguf, "feed_forward_length") == 0 && has_shared_expert(d))
+        return m->expert_ffn;
+    return key->field == ESP_CONFIG_rotary_fraction   ? m->rotary
+           : key->field == ESP_CONFIG_attention_scale ? (double)m->attention_scale
+           : key->field == ESP_CONFIG_value_dim       ? (double)m->state_heads * m->value_dim
+                                                : esp_config_value(&d->config, key->field);
+}
+
 /* Returns whether this key is written. A window that config.json can turn off has no key. */
 static bool is_written(const struct describing *d, const struct esp_gguf_key *key, double value)
 {
@@ -68,6 +87,8 @@ static bool is_written(const struct describing *d, const struct esp_gguf_key *ke
     const enum esp_mixer mixer = d->architecture->family->mixer;
     if ((conv && mixer != ESP_MIXER_CONV) || (states && mixer == ESP_MIXER_CONV))
         return false;
+    if (strncmp(key->gguf, "expert_shared", strlen("expert_shared")) == 0)
+        return has_shared_expert(d);
     if (key->field == ESP_CONFIG_window && (!windowed || *windowed->keys))
         return false;
     if (key->field == ESP_CONFIG_norm_epsilon && rms != (d->model->desc.norm == ESP_NORM_RMS))
@@ -120,17 +141,12 @@ static void put_delta(const struct describing *d)
 
 static void put_keys(const struct describing *d)
 {
-    const struct esp_model_desc *m = &d->model->desc;
     const enum esp_mixer mixer = d->architecture->family->mixer;
     for (int i = 0; i < esp_gguf_key_count; i++) {
         const struct esp_gguf_key *key = &esp_gguf_keys[i];
         if (key->field == ESP_CONFIG_FIELD_COUNT)
             continue;
-        const double value =
-            key->field == ESP_CONFIG_rotary_fraction   ? m->rotary
-            : key->field == ESP_CONFIG_attention_scale ? (double)m->attention_scale
-            : key->field == ESP_CONFIG_value_dim       ? (double)m->state_heads * m->value_dim
-                                                 : esp_config_value(&d->config, key->field);
+        const double value = value_of(d, key);
         if (key->field == ESP_CONFIG_kv_heads && mixer != ESP_MIXER_ATTENTION &&
             mixer != ESP_MIXER_DELTA)
             put_kv_heads(d);
@@ -139,6 +155,12 @@ static void put_keys(const struct describing *d)
     }
     if (mixer == ESP_MIXER_DELTA)
         put_delta(d);
+    for (int i = 0; mixer == ESP_MIXER_SSM && i < d->model->desc.layers; i++)
+        if (d->model->desc.layer[i].mixer == ESP_MIXER_ATTENTION) {
+            put(d, ESP_GGUF_ROTATED, ESP_GGUF_BOOL,
+                d->model->desc.layer[i].rotation != ESP_ROTATION_NONE);
+            break;
+        }
 }
 
 /* GGUF has no keys for lists with an entry per layer, so config.json must mean the same

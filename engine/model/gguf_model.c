@@ -21,14 +21,23 @@
  * pairs, and whether state heads are tiled: llama.cpp's converter pairs them for architectures in which llama.cpp
  * rotates neighbouring dimensions. */
 static const struct esp_gguf_architecture architectures[] = {
-    {"llama", "llama", true, false},         {"qwen2", "qwen2", false, false},
-    {"qwen3", "qwen3", false, false},        {"gptneox", "gpt_neox", false, false},
-    {"gemma2", "gemma2", false, false},      {"gemma3", "gemma3_text", false, false},
-    {"phi3", "phi3", false, false},          {"olmo2", "olmo2", false, false},
-    {"smollm3", "smollm3", true, false},     {"gpt2", "gpt2", false, false},
-    {"granite", "granite", true, false},     {"qwen3moe", "qwen3_moe", false, false},
-    {"gpt-oss", "gpt_oss", false, false},    {"lfm2", "lfm2", false, false},
+    {"llama", "llama", true, false},
+    {"qwen2", "qwen2", false, false},
+    {"qwen3", "qwen3", false, false},
+    {"gptneox", "gpt_neox", false, false},
+    {"gemma2", "gemma2", false, false},
+    {"gemma3", "gemma3_text", false, false},
+    {"phi3", "phi3", false, false},
+    {"olmo2", "olmo2", false, false},
+    {"smollm3", "smollm3", true, false},
+    {"gpt2", "gpt2", false, false},
+    {"granite", "granite", true, false},
+    {"qwen3moe", "qwen3_moe", false, false},
+    {"gpt-oss", "gpt_oss", false, false},
+    {"lfm2", "lfm2", false, false},
     {"qwen35", "qwen3_5_text", false, true},
+    {"qwen35moe", "qwen3_5_moe_text", false, true},
+    {"granitehybrid", "granitemoehybrid", true, false},
 };
 
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
@@ -97,6 +106,7 @@ static const struct slot_name layer_slots[] = {
     SLOT(layer, up_bias, "ffn_up.bias"),
     SLOT(layer, down, "ffn_down.weight"),
     SLOT(layer, down_bias, "ffn_down.bias"),
+    SLOT(layer, shared_gate, "ffn_gate_inp_shexp.weight"),
     SLOT(layer, norm_mlp, "post_ffw_norm.weight"),
     {0},
 };
@@ -123,7 +133,8 @@ static const char *name_of(const struct slot_name *table, size_t slot, bool fuse
 bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_family *family,
                           const struct esp_tensor_rule *rule, int layer, bool experts)
 {
-    const bool fused = layer >= 0 && !experts && (rule->parts > 0 || rule->stacked);
+    const bool fused =
+        layer >= 0 && !experts && (rule->parts > 0 || (rule->stacked && !rule->apart));
     const char *own = name_of(layer < 0 ? model_slots
                               : experts ? expert_slots
                                         : layer_slots,
@@ -150,7 +161,9 @@ const struct esp_gguf_key esp_gguf_keys[] = {
     {"block_count", "num_hidden_layers", true, U32(layers), ESP_GGUF_ALWAYS},
     {"context_length", "max_position_embeddings", true, U32(context), ESP_GGUF_ALWAYS},
     {"embedding_length", "hidden_size", true, U32(hidden), ESP_GGUF_ALWAYS},
-    {"feed_forward_length", "intermediate_size", true, U32(ffn), ESP_GGUF_ALWAYS},
+    {"feed_forward_length", "intermediate_size", false, U32(ffn), ESP_GGUF_ALWAYS},
+    {"expert_shared_feed_forward_length", "shared_expert_intermediate_size", false, U32(ffn),
+     ESP_GGUF_IF_KNOWN},
     {"attention.head_count", "num_attention_heads", true, U32(heads), ESP_GGUF_ALWAYS},
     {ESP_GGUF_KV_HEADS, "num_key_value_heads", false, U32(kv_heads), ESP_GGUF_ALWAYS},
     {"shortconv.l_cache", "conv_L_cache", false, U32(conv_kernel), ESP_GGUF_IF_KNOWN},
@@ -260,6 +273,10 @@ static void add_state_numbers(cJSON *config, const struct esp_gguf *g, const cha
     const double heads = number_of(g, architecture, "ssm.time_step_rank", 0);
     if (inner > 0 && heads > 0)
         cJSON_AddNumberToObject(config, "ssm_value_size", inner / heads);
+    if (!find(g, architecture, "expert_count"))
+        cJSON_AddNumberToObject(config, "num_local_experts", 0);
+    if (number_of(g, architecture, ESP_GGUF_ROTATED, 0) == 1)
+        cJSON_AddStringToObject(config, "position_embedding_type", "rope");
     cJSON_AddBoolToObject(config, "ssm_heads_tiled",
                           esp_gguf_architecture_named(architecture)->tiled);
 }
@@ -273,10 +290,20 @@ static const struct esp_gguf_tensor *find_tensor(const struct esp_gguf *g, const
     return NULL;
 }
 
+static bool ends_with(struct esp_gguf_text text, const char *end)
+{
+    const size_t n = strlen(end);
+    return text.length >= n && memcmp(text.bytes + text.length - n, end, n) == 0;
+}
+
 /* Adds settings that a folder has in config.json, and that in a GGUF file follow from which
  * tensors there are. In a split file, these tensors are in the first part. */
 static void add_presence(cJSON *config, const struct esp_gguf *g)
 {
+    bool conv = false;
+    for (size_t i = 0; i < g->tensor_count; i++)
+        conv |= ends_with(g->tensors[i].name, ".ssm_conv1d.bias");
+    cJSON_AddBoolToObject(config, "mamba_conv_bias", conv);
     bool bias = find_tensor(g, "blk.0.attn_q.bias") || find_tensor(g, "blk.0.attn_qkv.bias");
     cJSON_AddBoolToObject(config, "attention_bias", bias);
     cJSON_AddBoolToObject(config, "mlp_bias", find_tensor(g, "blk.0.ffn_gate.bias") != NULL);
@@ -514,6 +541,15 @@ bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
             rule->slot == offsetof(struct esp_layer, key_bias));
 }
 
+/* The expert that all tokens use is where other layers have their MLP. */
+static void name_shared(char *stored)
+{
+    static const char shared[] = "_shexp", gate[] = "ffn_gate_inp_shexp";
+    char *at = strstr(stored, shared);
+    if (at && !strstr(stored, gate))
+        memmove(at, at + strlen(shared), strlen(at + strlen(shared)) + 1);
+}
+
 static int add_tensor(struct esp_stored_set *set, const struct esp_gguf *g,
                       const struct esp_gguf_tensor *tensor,
                       const struct esp_architecture *architecture, char *err, size_t errlen)
@@ -523,12 +559,15 @@ static int add_tensor(struct esp_stored_set *set, const struct esp_gguf *g,
     char stored[ESP_TENSOR_NAME], name[ESP_TENSOR_NAME + 16];
     snprintf(stored, sizeof stored, "%.*s", (int)tensor->name.length, tensor->name.bytes);
     const int layer = layer_of(stored);
+    name_shared(stored);
     const struct esp_tensor_rule *rule = find_rule(family, stored, layer, false);
     const struct esp_tensor_rule *experts =
         rule || layer < 0 ? NULL : find_rule(family, stored, layer, true);
     snprintf(name, sizeof name, "%s", stored);
     if (rule)
         esp_rule_name(name, family, rule, layer, ESP_NO_EXPERT);
+    if (rule && rule->apart)
+        snprintf(name + strlen(name), sizeof name - strlen(name), ".%d", rule->part);
     if (experts)
         esp_rule_name(name, family, experts, layer, ESP_ALL_EXPERTS);
     if (experts && experts->parts > 0) /* a separate tensor, with the number of the part */

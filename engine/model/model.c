@@ -9,6 +9,7 @@
 #include "engine/model/model.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,6 +155,26 @@ static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
     return 0;
 }
 
+/* Removes dimensions of 1: between rows and columns of a matrix, or around a vector; gives a matrix of
+ * one row its rows. A GGUF file may divide a vector into groups. */
+static void flatten(struct esp_stored *stored, const struct esp_tensor_rule *rule, int rows)
+{
+    int64_t *shape = stored->shape;
+    if (rule->middle && stored->rank == 3 && shape[1] == 1) {
+        shape[1] = shape[2];
+        stored->rank = 2;
+    } else if (rule->columns != ESP_ONE && rows == 1 && stored->rank == 1) {
+        shape[1] = shape[0];
+        shape[0] = 1;
+        stored->rank = 2;
+    } else if (rule->columns == ESP_ONE && stored->converted && stored->rank == 2 &&
+               shape[0] > 0 && shape[1] > 0 && shape[0] <= rows && shape[1] <= rows &&
+               shape[0] * shape[1] == rows) {
+        shape[0] = rows;
+        stored->rank = 1;
+    }
+}
+
 /* Fills the slot of `rule` in `base` from a stored tensor (NULL: it is missing); checks type
  * and shape. With `experts` > 0, `base` is an array of so many structs, and one tensor has the
  * slots of all. */
@@ -172,14 +193,15 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
     const int block = !interleaved ? rows : experts > 0 ? 1 : config->head_dim;
     int64_t before, all = stored_rows(table, rule, config, &before);
     enum esp_dtype dtype;
-    if (experts > 0 && !interleaved) /* a GGUF file has a tensor for each part */
+    const bool alone = experts > 0 && !interleaved && (converted || !rule->stacked);
+    if (alone || (rule->apart && converted)) { /* a GGUF file has a tensor for each part */
         all = rows;
-    else if (rule->parts > 0)
+        before = 0;
+    } else if (rule->parts > 0) {
         before = (int64_t)rule->part * block;
-    if (rule->middle && stored && stored->rank == 3 && stored->shape[1] == 1) {
-        stored->shape[1] = stored->shape[2];
-        stored->rank = 2;
     }
+    if (stored)
+        flatten(stored, rule, rows);
     const int64_t want[3] = {experts, transposed ? columns : all, transposed ? all : columns};
     int status = check_stored(&dtype, stored, name, want + !experts, rank + (experts > 0),
                               rank == 1, binding);
@@ -235,6 +257,11 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
         if (strncmp(full, family->prefix, strlen(family->prefix)) == 0)
             name += binding->prefix;
         struct esp_stored *stored = esp_stored_find(binding->model->files, name);
+        if (!stored && rule->apart) { /* the form of GGUF files */
+            char own[sizeof full + 16];
+            snprintf(own, sizeof own, "%s.%d", name, rule->part);
+            stored = esp_stored_find(binding->model->files, own);
+        }
         struct esp_tensor *slot = esp_rule_slot(base, rule);
         if (rule->when == ESP_UNLESS_TIED && binding->config->tied && !stored)
             *slot = binding->model->desc.embedding;
@@ -257,27 +284,42 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
 
 /* Fills the slot of one rule in all experts of a layer. */
 static int bind_experts_matrix(const struct binding *binding, struct esp_layer *layer,
-                               int number, const struct esp_tensor_rule *rule)
+                               int number, const struct esp_tensor_rule *table,
+                               const struct esp_tensor_rule *rule)
 {
     const struct esp_family *family = binding->family;
     char full[ESP_TENSOR_NAME], *name = full + binding->prefix;
     int status = 0;
     esp_rule_name(full, family, rule, number, ESP_ALL_EXPERTS);
     struct esp_stored *stack = esp_stored_find(binding->model->files, name);
+    const bool fused = table == family->fused_experts;
     if (!stack && rule->parts > 0) { /* the form of GGUF files */
         char own[sizeof full + 16];
         snprintf(own, sizeof own, "%s.%d", name, rule->part);
         stack = esp_stored_find(binding->model->files, own);
     }
-    if (stack || family->experts_stacked)
-        return bind_tensor(binding, family->expert_tensors, rule, layer->expert,
-                           binding->config->experts, stack, name);
+    if (stack || family->experts_stacked || fused)
+        return bind_tensor(binding, table, rule, layer->expert, binding->config->experts, stack,
+                           name);
     for (int i = 0; i < binding->config->experts && status == 0; i++) {
         esp_rule_name(full, family, rule, number, i);
-        status = bind_tensor(binding, family->expert_tensors, rule, &layer->expert[i], 0,
+        status = bind_tensor(binding, table, rule, &layer->expert[i], 0,
                              esp_stored_find(binding->model->files, name), name);
     }
     return status;
+}
+
+/* The table of experts for the layer's tensors. */
+static const struct esp_tensor_rule *expert_table(const struct binding *binding, int number)
+{
+    const struct esp_family *family = binding->family;
+    char name[ESP_TENSOR_NAME];
+    if (!family->fused_experts)
+        return family->expert_tensors;
+    esp_rule_name(name, family, family->fused_experts, number, ESP_ALL_EXPERTS);
+    return esp_stored_find(binding->model->files, name + binding->prefix)
+               ? family->fused_experts
+               : family->expert_tensors;
 }
 
 static int bind_experts(const struct binding *binding, struct esp_layer *layer, int number)
@@ -288,9 +330,9 @@ static int bind_experts(const struct binding *binding, struct esp_layer *layer, 
     int status = 0;
     if (!(layer->expert = calloc((size_t)config->experts, sizeof *layer->expert)))
         return esp_no_memory(model->path, binding->err, binding->errlen);
-    for (const struct esp_tensor_rule *rule = binding->family->expert_tensors;
-         rule->name && status == 0; rule++)
-        status = bind_experts_matrix(binding, layer, number, rule);
+    const struct esp_tensor_rule *table = expert_table(binding, number);
+    for (const struct esp_tensor_rule *rule = table; rule->name && status == 0; rule++)
+        status = bind_experts_matrix(binding, layer, number, table, rule);
     model->expert_dtype = esp_dtype_name(layer->expert[0].up.dtype);
     model->idle += (model->parameters - before) / config->experts *
                    (config->experts - config->experts_used);
@@ -424,6 +466,7 @@ static void describe(struct esp_model_desc *desc, const struct esp_family *famil
     desc->key_dim = config->key_dim;
     desc->value_dim = config->value_dim;
     desc->heads_tiled = config->heads_tiled;
+    desc->most_step = FLT_MAX;
     desc->vocabulary = config->vocabulary;
     desc->outputs = config->outputs;
     desc->context = config->context;
@@ -529,6 +572,8 @@ static int open_configured(struct esp_model *model, const struct esp_json *json,
     }
     if (status == 0 && !model->head)
         status = esp_config_layers(model->desc.layer, &config, json);
+    if (status == 0 && family->mixer == ESP_MIXER_SSM)
+        status = esp_config_steps(&model->desc, json);
     if (status == 0 && model->head)
         status = esp_draft_head_outputs(model, err, errlen);
     return status;

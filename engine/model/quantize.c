@@ -70,6 +70,7 @@ struct planned {
     /* If the state heads are written in another order (`heads_tiled`): the rows or columns of a head,
      * the first of them, and how many heads and key heads there are; else 0. */
     int tiled_rows, tiled_columns, tiled_from, state_heads, key_heads;
+    int groups; /* if a vector is written as a matrix, its rows; else 0 */
 };
 
 struct quantizing {
@@ -150,8 +151,32 @@ static bool is_important(const struct quantizing *q, size_t slot, int layer)
 static bool is_kept(const struct esp_tensor_rule *rule, int layer)
 {
     return rule->columns == ESP_ONE || rule->columns == ESP_TAPS ||
+           (layer >= 0 && rule->slot == offsetof(struct esp_layer, shared_gate)) ||
            rule->slot == (layer < 0 ? offsetof(struct esp_model_desc, position_embedding)
                                     : offsetof(struct esp_layer, router));
+}
+
+/* Of a layer with experts: the MLP that all tokens use has other names. */
+static void name_shared(char *name, size_t size, size_t slot)
+{
+    static const char end[] = ".weight", shared[] = "_shexp.weight";
+    char *at = strstr(name, end);
+    if (at &&
+        (slot == offsetof(struct esp_layer, gate) || slot == offsetof(struct esp_layer, up) ||
+         slot == offsetof(struct esp_layer, down)))
+        snprintf(at, size - (size_t)(at - name), "%s", shared);
+}
+
+/* llama.cpp wants some vectors of state spaces as matrices. */
+static int groups_of(const struct esp_model_desc *d, size_t slot, int layer)
+{
+    if (d->layer[layer].mixer != ESP_MIXER_SSM)
+        return 0;
+    return slot == offsetof(struct esp_layer, mixed_norm) ? d->key_heads
+           : slot == offsetof(struct esp_layer, rate) ||
+                   slot == offsetof(struct esp_layer, skip)
+               ? d->state_heads
+               : 0;
 }
 
 /* Plans the order of state heads. A file of Qwen3.5 has them tiled, a folder has not. */
@@ -194,6 +219,8 @@ static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
             return esp_fail(q->err, q->errlen, ESP_E_UNSUPPORTED,
                             "%s: GGUF has no name for the tensor %s", q->model->path,
                             rule->name);
+        if (layer >= 0 && q->model->desc.layer[layer].expert)
+            name_shared(p->name, sizeof p->name, rule->slot);
         for (const struct esp_tensor_rule *part = rules; part->name; part++)
             if (esp_rule_first(rules, part) == rule)
                 p->fused[p->part_count++] = esp_rule_slot(base, part);
@@ -202,8 +229,10 @@ static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
         p->dtype = is_kept(rule, layer) ? ESP_F32 : fitting(wanted, slot->columns);
         p->paired = esp_gguf_is_paired(own, rule, layer) ? q->model->desc.head_dim : 0;
         p->interleaved = rule->kept ? q->model->desc.head_dim : 0;
-        if (layer >= 0)
+        if (layer >= 0) {
+            p->groups = groups_of(&q->model->desc, rule->slot, layer);
             plan_heads(q, p, rule->slot);
+        }
         q->count++;
     }
     return ESP_OK;
@@ -280,6 +309,12 @@ static int make_header(struct quantizing *q, struct esp_bytes *bytes)
         for (int i = 0; i < q->count; i++) {
             const struct planned *p = &q->planned[i];
             const bool experts = p->first_expert != NULL; /* an additional dimension */
+            const int64_t grouped[] = {p->groups, p->groups ? rows_of(p) / p->groups : 0};
+            if (p->groups > 0) {
+                esp_gguf_put_tensor(&header, p->name, grouped, 2,
+                                    esp_gguf_type_of(p->dtype)->number, size_of(p));
+                continue;
+            }
             const int64_t shape[] = {p->part_count, experts ? part_of(p, 0)->rows : rows_of(p),
                                      columns_of(p)};
             esp_gguf_put_tensor(&header, p->name, shape + !experts, 3 - !experts - p->vector,

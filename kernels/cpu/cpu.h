@@ -41,7 +41,7 @@ struct esp_cpu_layer {
     struct esp_packed query, key, value, attention_gate, output, gate, up, down;
     struct esp_packed conv_in, in_gate, out_gate, write, decay, mixed;
     const float *conv; /* (conv_kernel, channels, padded), or NULL */
-    struct esp_packed router;
+    struct esp_packed router, shared_gate;
     struct esp_cpu_expert *expert; /* (experts), or NULL */
 };
 

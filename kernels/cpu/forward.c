@@ -503,6 +503,35 @@ static void run_expert(struct esp_cpu_pass *p, const struct esp_cpu_expert *expe
     p->rows = rows;
 }
 
+/* Adds the output of the expert that all rows use, times the sigmoid of its gate. */
+static void add_shared_row(void *step, int row)
+{
+    const struct esp_cpu_pass *p = step;
+    const struct esp_cpu_cache *c = p->c;
+    const size_t width = c->hidden, at = (size_t)row * width;
+    const float gate = c->routed[(size_t)row * esp_cpu_pad(p->d->experts, ESP_PANEL)];
+    const bool gated = p->d->layer[p->layer].shared_gate.data != NULL;
+    const float weight = gated ? (float)(1 / (1 + exp(-(double)gate))) : 1.0f;
+    for (size_t k = 0; k < width; k++)
+        c->branch[at + k] += weight * c->expert_out[at + k];
+}
+
+static void run_shared(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
+{
+    struct esp_cpu_cache *c = p->c;
+    mlp(p, &layer->gate, &layer->up, &c->normed);
+    multiply_rows(p, &layer->down, layer->down.panels,
+                  (struct esp_matmul){
+                      .in = c->up, .y = c->expert_out, .y_stride = c->hidden, .rows = p->rows});
+    if (p->d->layer[p->layer].shared_gate.data)
+        multiply_rows(p, &layer->shared_gate, 1,
+                      (struct esp_matmul){.in = c->normed,
+                                          .y = c->routed,
+                                          .y_stride = esp_cpu_pad(p->d->experts, ESP_PANEL),
+                                          .rows = p->rows});
+    esp_cpu_run_rows(p, p->rows, c->hidden, add_shared_row, p);
+}
+
 static void add_experts(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
 {
     struct esp_cpu_cache *c = p->c;
@@ -516,6 +545,8 @@ static void add_experts(struct esp_cpu_pass *p, const struct esp_cpu_layer *laye
     for (int i = 0; i < p->d->experts; i++)
         run_expert(p, &layer->expert[i], i);
     c->up.together = esp_cut_together(p->rows);
+    if (p->d->layer[p->layer].up.data)
+        run_shared(p, layer);
     esp_cpu_run_rows(p, p->rows, c->hidden, add_row, &step);
 }
 

@@ -231,7 +231,10 @@ static void pack_layer(struct packer *p, struct esp_cpu_layer *to, const struct 
     if (from->router.data) {
         PACK(router);
         pack_experts(p, to->expert, from->expert, d->experts);
-        return;
+        if (from->shared_gate.data)
+            pack_matrix(p, &to->shared_gate, &from->shared_gate, NULL);
+        if (!from->up.data)
+            return;
     }
     if (esp_gated(d->activation))
         PACK(gate);
@@ -378,7 +381,8 @@ static void count_work(struct esp_cpu_weights *w)
     double mixture = d->experts + 3.0 * d->experts_used * d->expert_ffn;
     for (int i = 0; i < d->layers; i++)
         w->work_layers += (mixer_work(d, d->layer[i].mixer, 2.0 * q + 2.0 * kv) +
-                           (d->layer[i].router.data ? mixture : mlp)) *
+                           (d->layer[i].router.data ? mixture : 0) +
+                           (d->layer[i].up.data ? mlp : 0)) *
                           d->hidden;
     w->work_layers += (double)d->fc.rows * d->fc.columns;
     if (d->reads == ESP_READS_EAGLE3)

@@ -713,6 +713,9 @@ static const char *missing_for(const struct esp_model_desc *d)
 {
     if (esp_model_desc_recurrent(d))
         return ESP_SPECIAL_RECURRENT;
+    for (int i = 0; i < d->layers; i++)
+        if (d->layer[i].router.data && d->layer[i].up.data)
+            return "shared experts";
     if (d->experts > ESP_CUDA_EXPERTS || d->experts_used > ESP_CUDA_EXPERTS_USED)
         return "so many experts";
     for (int i = 0; i < d->layers; i++)

@@ -29,13 +29,15 @@ generate() {
 drafters=$($ESPALIER list drafters | sed -n 's/^\([a-z][a-z0-9-]*\) .*/\1/p')
 verifiers=$($ESPALIER list verifiers | sed -n 's/^\([a-z][a-z0-9-]*\) .*/\1/p')
 
-for family in lfm2 qwen3-5; do
+for family in lfm2 qwen3-5 granite-hybrid; do
     model=$work/$family
     mkdir "$model" && cp tests/vectors/logits/$family/* "$model" && tokenizer >"$model/tokenizer.json"
     rm -f "$model/generation_config.json"
     sed -i "s/\"eos_token_id\": 2/\"eos_token_id\": 96/" "$model/config.json"
     check "$family: 4 bits are written" $ESPALIER quantize "$model" "$work/$family.gguf" --type q4_0 >/dev/null 2>&1
     draft=$work/$family.gguf
+    check "$family: what a checkpoint takes is said" sh -c \
+        "$ESPALIER inspect '$model' --backend cpu | grep -q '[23] of [345] layers; 8 checkpoints of their states, 0.0 MB each'"
     plain=$(generate "$model" --drafter ar)
     check "$family: there is text" test ${#plain} -ge 40
     for drafter in $drafters; do

@@ -24,9 +24,9 @@ import safetensors.torch
 import torch
 from transformers import (AutoModelForCausalLM, AutoModelForImageTextToText, Gemma2Config,
                           Gemma3Config, Gemma3TextConfig, GPT2Config,
-                          GPTNeoXConfig, GptOssConfig, GraniteConfig, Lfm2Config, LlamaConfig, LlavaConfig,
+                          GPTNeoXConfig, GptOssConfig, GraniteConfig, GraniteMoeHybridConfig, Lfm2Config, LlamaConfig, LlavaConfig,
                           Mistral3Config, MistralConfig, Olmo2Config, Phi3Config, Qwen2Config,
-                          Qwen3_5Config, Qwen3_5TextConfig, Qwen3Config, Qwen3MoeConfig, SmolLM3Config)
+                          Qwen3_5Config, Qwen3_5MoeTextConfig, Qwen3_5TextConfig, Qwen3Config, Qwen3MoeConfig, SmolLM3Config)
 from transformers.utils import logging
 
 TOKENS, GREEDY = 24, 48
@@ -194,6 +194,41 @@ def qwen3_5(cls=Qwen3_5TextConfig, **changes):
                   linear_key_head_dim=16, linear_value_head_dim=16, bos_token_id=1, eos_token_id=2)
     values.update(changes)
     return cls(**values)
+
+
+def granite_hybrid(**changes):
+    values = dict(
+        num_hidden_layers=3, num_key_value_heads=2, intermediate_size=20, shared_intermediate_size=28,
+        num_local_experts=0, mamba_n_heads=4, mamba_d_head=16, mamba_d_state=12, mamba_n_groups=2,
+        position_embedding_type="nope", embedding_multiplier=3.0, residual_multiplier=0.5,
+        attention_multiplier=0.2, logits_scaling=2.0, tie_word_embeddings=True,
+        layer_types=["linear_attention", "full_attention", "linear_attention"])
+    values.update(changes)
+    return llama(GraniteMoeHybridConfig, **values)
+
+
+def older_granite_hybrid(config):
+    """As Granite 4.0-H was published."""
+    older_llama(config)
+    config["layer_types"] = ["mamba" if kind == "linear_attention" else "attention"
+                             for kind in config["layer_types"]]
+    del config["time_step_limit"]
+
+
+def fused_experts(folder):
+    """Joins the experts of a folder, as Qwen3.5's mixtures were published."""
+    path = folder / "model.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    layers = sorted({name.split(".mlp.experts.")[0] for name in tensors if ".mlp.experts." in name})
+    for layer in layers:
+        own = {name: tensors.pop(name) for name in list(tensors)
+               if name.startswith(layer + ".mlp.experts.")}
+        count = 1 + max(int(name.split(".mlp.experts.")[1].split(".")[0]) for name in own)
+        part = lambda kind: [own[f"{layer}.mlp.experts.{i}.{kind}_proj.weight"] for i in range(count)]
+        tensors[f"{layer}.mlp.experts.gate_up_proj"] = torch.stack(
+            [torch.cat(pair) for pair in zip(part("gate"), part("up"))])
+        tensors[f"{layer}.mlp.experts.down_proj"] = torch.stack(part("down"))
+    safetensors.torch.save_file(tensors, path, {"format": "pt"})
 
 
 def without_layer_kinds(config):
@@ -371,9 +406,25 @@ FOLDERS = {
         vision_config=dict(depth=1, hidden_size=16, intermediate_size=8, num_heads=1, patch_size=4,
                            out_hidden_size=24, num_position_embeddings=16),
         tie_word_embeddings=False), torch.bfloat16, None, None),
+    "qwen3-5-moe": (qwen3_5(Qwen3_5MoeTextConfig, num_hidden_layers=2, num_experts=5,
+                            num_experts_per_tok=2, moe_intermediate_size=20,
+                            shared_expert_intermediate_size=28, full_attention_interval=2),
+                    torch.bfloat16, None, None),
+    "qwen3-5-moe-fused": (qwen3_5(Qwen3_5MoeTextConfig, num_hidden_layers=2, num_experts=4,
+                                  num_experts_per_tok=3, moe_intermediate_size=12,
+                                  shared_expert_intermediate_size=20,
+                                  layer_types=["linear_attention", "full_attention"]),
+                          torch.bfloat16, None, None),
+    "granite-hybrid": (granite_hybrid(), torch.float32, None, older_granite_hybrid),
+    "granite-hybrid-moe": (granite_hybrid(num_local_experts=5, num_experts_per_tok=2,
+                                          mamba_n_heads=2, mamba_d_head=32, mamba_n_groups=1,
+                                          mamba_conv_bias=False),
+                           torch.bfloat16, None, None),
 }
 
 
+# Folders whose experts are in two tensors of each layer.
+FUSED = ["qwen3-5-moe-fused"]
 # Folders whose experts are rounded to MXFP4.
 PUBLISHED = ["gpt-oss"]
 
@@ -419,6 +470,8 @@ def make(folder, seed, config, dtype, shard, change):
         values = json.loads(path.read_text())
         change(values)
         path.write_text(json.dumps(values, indent=2) + "\n")
+    if folder.name in FUSED:
+        fused_experts(folder)
     published = store_mxfp4(folder) if folder.name in PUBLISHED else None
 
     model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
@@ -451,7 +504,7 @@ def main():
             make(root / name, seed, *settings)
     total = sum(path.stat().st_size for path in root.glob("*/*"))
     print(f"{total} bytes in {len(FOLDERS)} folders")
-    return total > 4_000_000
+    return total > 4_500_000
 
 
 if __name__ == "__main__":
