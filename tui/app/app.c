@@ -95,7 +95,8 @@ static void end_command(struct esp_app *app)
     app->prompt = NULL;
 }
 
-/* Puts a line into the input line. The previous text goes to the history, where Up finds it. */
+/* Puts a line into the input line. The previous text goes to the history, where Up finds
+ * it. */
 static void put_line(struct esp_app *app, const char *line)
 {
     char *typed = strdup(esp_input_text(app->input));
@@ -314,8 +315,8 @@ static void cancel(struct esp_app *app)
     }
 }
 
-/* y runs the command of a question. Returns whether the key belonged to the question. Any other
- * key cancels the question and has its usual effect. */
+/* y runs the command of a question. Returns whether the key belonged to the question. Any
+ * other key cancels the question and has its usual effect. */
 static bool answer_question(struct esp_app *app, int key)
 {
     struct esp_control *control = &app->control;
@@ -802,8 +803,8 @@ static int open_parts(struct esp_app *app, bool live, char *err, size_t errlen)
     return 0;
 }
 
-/* Reads the configuration. Then starts the engine thread with it and the command line, or opens
- * the recording. */
+/* Reads the configuration. Then starts the engine thread with it and the command line, or
+ * opens the recording. */
 static int open_settings(struct esp_app *app, bool live, char *err, size_t errlen)
 {
     const struct esp_interface_options *options = &app->control.settings.options;
@@ -868,7 +869,7 @@ int esp_app_open(struct esp_app *app, const struct esp_interface_options *option
         esp_prompts_send(&app->control, options->prompt);
     if (app->control.player && esp_recording_is_cut(app->control.player->recording))
         esp_app_say(app, true,
-                    "the recording was cut off, as by a crash; it holds %d iterations",
+                    "the recording ends early, as after a crash; it has %d iterations",
                     esp_player_iterations(app->control.player));
     return 0;
 }
