@@ -111,9 +111,8 @@ char **esp_catalogue_help(bool replay)
         "verified\n"
         "In a comparison\n"
         "  two trees from the same place in the text; below the text, the iterations of each\n"
-        "  Left Right: to the next place where either starts an iteration      PgUp PgDn: "
-        "where "
-        "both do\n\n";
+        "  Left Right: to the next start of either one      PgUp PgDn: to the next start of "
+        "both\n\n";
     char *all = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&all, &length);
@@ -144,7 +143,7 @@ void esp_catalogue_free(char **lines)
 
 /* ------------------------------------------------------------------ the manual */
 
-/* Prints a text, escaping backslashes, and a full stop at the start, which would be a
+/* Prints a text. Escapes backslashes, and a full stop at the start, which would begin a
  * macro. */
 static void print_text(FILE *file, const char *text)
 {

@@ -38,8 +38,8 @@ struct esp_interface_options {
      * by `race`. NULL: none. */
     const char *race_recordings[2];
     const struct esp_race_options *race;
-    const char
-        *lesson; /* a lesson to open, after which the program ends; "": the list; or NULL */
+    /* A lesson to open, after which the program ends; "": the list of lessons; NULL: none. */
+    const char *lesson;
 };
 
 /* Where a command or setting is allowed. Most need an engine, so only in a live session. */
@@ -110,8 +110,8 @@ struct esp_control {
     struct esp_question question;
     struct esp_typed typed;
     struct esp_requests requests;
-    double
-        pace;  /* the pace, or in a replay the speed, to which ESP_ACTION_FULL_SPEED returns */
+    /* The pace, or in a replay the speed, to which ESP_ACTION_FULL_SPEED returns. */
+    double pace;
     int races; /* races so far; each gets a new seed */
 };
 
