@@ -63,7 +63,7 @@ int esp_action_find(const char *name);
 
 struct esp_binding {
     int action,
-        when; /* action NONE: runs `command` or, without one, the input line gets the key */
+        when; /* NONE: runs `command` or, if that is NULL, the input line gets the key */
     const char *key, *label, *help;
     const char *command; /* or NULL */
 };
@@ -91,8 +91,8 @@ const struct esp_binding *esp_key_binding(int key, struct esp_key_when when,
 /* The user's binding of a key, or NULL. */
 const struct esp_binding *esp_own_key(const struct esp_own_keys *own, int key);
 
-/* Converts a name ("F2", "Tab", "C-c", "M-f", "a") to a key, or -1 if there is none; and
- * back. */
+/* Converts the name of a key ("F2", "Tab", "C-c", "M-f", "a") to the key, or to -1 if there is
+ * none; and a key to its name. */
 int esp_key_parse(const char *name);
 const char *esp_key_name(int key, char name[16]);
 
