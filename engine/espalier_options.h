@@ -23,15 +23,14 @@ extern "C" {
  * struct esp_value_info explains the other columns. */
 
 /* Models are folders or files. target NULL: the built-in pair. draft NULL: the built-in one if
- * target is NULL, or none. For drafts that are not models, see esp_is_own_copy(). */
+ * target is NULL, or none. Other drafts that are no models: see esp_is_own_copy(). */
 #define ESP_ENGINE_MODELS(X)                                                                   \
     X(MODELS, text, target, "target", 0, 0, 0, "MODEL",                                        \
       "target: a folder, a GGUF file or a name of `espalier list models` (default: the "       \
       "built-in pair)")                                                                        \
     X(MODELS, text, draft, "draft", 0, 0, 0, "MODEL",                                          \
-      "draft, named in the same way: a model with the target's vocabulary, or an EAGLE head "  \
-      "for the target; self: a quantised copy of the target (self:q4_k, q4_0, q8_0); none; "   \
-      "auto: self where it pays")
+      "draft, likewise: a model of the target's vocabulary, or an EAGLE head for it; self: a " \
+      "quantised copy of the target (self:q4_k, q4_0, q8_0); none; auto: self where it pays")
 
 #define ESP_ENGINE_BACKEND(X)                                                                  \
     X(DEVICE, text, backend, "backend", 0, 0, 0, "auto|NAME",                                  \

@@ -36,20 +36,19 @@ extern "C" {
     X(flag, baseline, "baseline", 0, 1, 0, "on|off",                                           \
       "measure plain decoding now and then, for comparison")                                   \
     X(flag, ignore_eos, "ignore_eos", 0, 1, 0, "on|off",                                       \
-      "continue after the end of the text or the turn, to measure a fixed length")             \
+      "go on after the end of the text or the turn, to measure a fixed length")                \
     X(choice, chat, "chat", 0, ESP_CHAT_CHOICES - 1, 0, ESP_CHAT_NAMES,                        \
       "format of conversations: the model's own, none (raw text), or one by name")             \
     X(whole, window, "window", 1, 1 << 20, 0, "off|on|NUMBER",                                 \
-      "a token sees only the sinks and this many tokens before it: the text can be endless, "  \
-      "but the output changes; on: 1020")                                                      \
+      "tokens see only the sinks and this many last tokens: text without end, but the output " \
+      "changes; on: 1020")                                                                     \
     X(whole, sinks, "sinks", 1, 1 << 20, 0, "auto|none|NUMBER",                                \
-      "how many first tokens of the text all tokens see despite the window; auto: 4")          \
+      "first tokens of the text that all tokens see in spite of a window; auto: 4")            \
     X(choice, recycle, "recycle", 0, 2, 0, "keep|session|off",                                 \
       "tokens that the target found likely are tried again: kept for later runs, only in "     \
       "this session, or never")                                                                \
     X(text, expect, "expect", 0, 0, 0, "off|FILE",                                             \
-      "a text that the answer will resemble, such as the file to be changed; it is tried "     \
-      "first")                                                                                 \
+      "a text that the answer will resemble, as the file to be changed: it is tried first")    \
     X(text, system, "system", 0, 0, 0, "auto|TEXT",                                            \
       "system prompt of conversations, may be empty; auto: that of the chat template")
 
