@@ -58,7 +58,7 @@ const struct cli_command cli_quantize = {
     .most = 2,
     .details =
         "SRC is a model folder or a GGUF file. Types: q8_0, q6_k, q5_k, q4_k, q4_0, mxfp4\n"
-        "(only experts; the rest is q8_0), and bf16, f16, f32. With q4_k and q5_k, the\n"
+        "(for experts; all else gets q8_0), and bf16, f16, f32. With q4_k and q5_k, the\n"
         "matrices that matter most get 6 bits. The rounding error is printed; `espalier\n"
         "inspect DST --perplexity FILE` measures its effect on the predictions of a text.\n",
     .run = run,
