@@ -15,7 +15,7 @@ check "several texts follow one another" [ "$($export --iteration 0-2 --format t
     grep -c '^iteration ')" = 3 ]
 
 check "an iteration must be named" fails 1 "say which iteration" $export
-check "one that is not there" fails 1 "holds 0 to 2" $export --iteration 3
+check "one that is not there" fails 1 "has 0 to 2" $export --iteration 3
 check "a wrong range" fails 1 "takes a number" $export --iteration 2-1
 check "a wrong format" fails 1 "gif" $export --iteration 1 --format gif
 check "a wrong ending" fails 1 "tree.gif" $export --iteration 1 -o "$work/tree.gif"

@@ -272,7 +272,7 @@ wrong "values that do not fit their keys" "vary temp,top_p 1" "a value for every
 wrong "a setting that is none" "set luck 3" "no setting 'luck'"
 wrong "a choice's own setting that is none" "choice ar with luck=3 as x" "no setting 'luck'"
 wrong "a choice's own setting without a value" "choice ar with temp as x" "with takes KEY=VALUE"
-wrong "a condition that is none" "pivot temp nodes hot" "there may only be KEY=VALUE"
+wrong "a condition that is none" "pivot temp nodes hot" "only KEY=VALUE"
 wrong "a number of prompts that is none" "prompts two.jsonl many" "optionally, a number of prompts"
 wrong "a tree that is too large" "max_nodes 5000" "max_nodes takes a number up to 2048"
 wrong "a value that is none" "set temp hot" "temp takes a number"
@@ -293,5 +293,5 @@ printf 'choice ar\nchain off\n' >"$work/s.suite"
 check "a prompt of the command line goes before a file" sh -c \
     "$suite '$work/s.suite' -p 'Once upon a time' -n 4 | grep -q 'Suite s, 1 prompt\.'"
 printf 'prompts two.jsonl\n' >"$work/s.suite"
-check "no choice at all" fails 1 "no line: choice" $suite "$work/s.suite"
+check "no choice at all" fails 1 "a line .choice SPEC. is missing" $suite "$work/s.suite"
 finish

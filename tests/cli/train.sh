@@ -76,7 +76,7 @@ check "also when a head is trained" sh -c "! (ulimit -f 4; exec $train -o '$work
     grep -q '/small/features.bin cannot be written: File too large' '$work/err' && test -z \"\$(ls '$work/small')\""
 
 check "no text" fails 1 "no text to learn from" $ESPALIER train head -o "$work/x"
-check "two texts behind two flags" fails 1 "name all files behind one" \
+check "two texts behind two flags" fails 1 "name all files after one" \
     $ESPALIER train head --text "$work/text" --text "$work/text" -o "$work/x"
 check "no folder" fails 1 "with -o DIR" $ESPALIER train head --text "$work/text"
 check "a text that is not there" fails 1 "none" $ESPALIER train head --text "$work/none" -o "$work/x"

@@ -15,7 +15,7 @@ $export --html --iteration 3-5 -o "$work/part.html" 2>"$work/err"
 check "some iterations make a smaller one" grep -q 'a page of 3 iterations' "$work/err"
 check "one that is there stays" fails 1 "already exists" $export --html -o "$work/page.html"
 check "two formats are one too many" fails 1 "exclude each other" $export --html --format svg
-check "an iteration that is not there" fails 1 "holds 0 to 73" $export --html --iteration 90
+check "an iteration that is not there" fails 1 "has 0 to 73" $export --html --iteration 90
 sed '/"iteration"/d' "$recording" >"$work/none.esp.jsonl"
 check "a recording without iterations" fails 1 "has no iterations\|say which" $ESPALIER export "$work/none.esp.jsonl" --html
 
