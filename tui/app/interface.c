@@ -1,9 +1,9 @@
 /* interface.c - the interface on a terminal: start, event loop, end.
  *
- * - Terminal: saves the modes, catches signals. - Screen: shows the first frame before any
- * model is loaded. - Loop: handles keys, signals and reports of the engine. It draws at most
- * 30 frames a second,
- *   but shows the effect of a key immediately.
+ * - Terminal: saves the modes, catches signals.
+ * - Screen: shows the first frame before any model is loaded.
+ * - Loop: handles keys, signals and reports of the engine. It draws at most 30 frames a
+ *   second, but shows the effect of a key immediately.
  * - End: restores the terminal, then ends the engine thread.
  */
 #include "tui/app/interface.h"

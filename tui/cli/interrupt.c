@@ -37,7 +37,7 @@ static void tell(const char *whole)
 {
     struct esp_safe_unit shown;
     if (!told && isatty(STDERR_FILENO))
-        say("\r\033[K"); /* the line may hold a bar */
+        say("\r\033[K"); /* the line may show a bar */
     say(ending == SIGINT    ? "espalier: interrupted: "
         : ending == SIGTERM ? "espalier: ended by SIGTERM: "
                             : "espalier: ended by SIGHUP: ");

@@ -21,7 +21,8 @@ static int print_list(void)
     for (; esp_lesson_list(count, name, sizeof name, title, sizeof title); count++)
         esp_safe_print(stdout, "%-28s %s\n", name, title);
     return count > 0 ? EXIT_DONE
-                     : cli_fail("no lessons were found; ESPALIER_DATA may name their folder");
+                     : cli_fail("no lessons were found; set ESPALIER_DATA to the folder that "
+                                "contains lessons/");
 }
 
 /* Prints the page as it is on a tall screen, without the blank lines at the end. */

@@ -59,7 +59,7 @@ struct esp_prompts {
     bool retokenized; /* other models tokenized the text again: starts of prompts are unknown */
 };
 
-/* The settings (settings.h), except those that only the session or the view holds. */
+/* The settings (settings.h), except those that are stored only in the session or the view. */
 struct esp_interface_settings {
     struct esp_interface_options options;
     char target[1200], draft[1200], backend[32]; /* texts to which the options point */

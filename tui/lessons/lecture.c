@@ -16,8 +16,7 @@
 /* ------------------------------------------------------------------ opening */
 
 /* Finds a recording by its name. One in the lesson's folder takes precedence over a bundled
- * one.
- */
+ * one. */
 static int find_recording(const struct esp_lecture *lecture, const char *name,
                           char path[PATH_MAX], char *err, size_t errlen)
 {
@@ -33,7 +32,7 @@ static int find_recording(const struct esp_lecture *lecture, const char *name,
     if (esp_find_data(path, PATH_MAX, "samples", name) == 0 ||
         esp_find_data(path, PATH_MAX, "sessions", name) == 0)
         return ESP_OK;
-    return esp_fail(err, errlen, ESP_E_FILE, "%s: there is no recording %s beside it",
+    return esp_fail(err, errlen, ESP_E_FILE, "%s: there is no recording %s in its folder",
                     lecture->lesson.path, name);
 }
 

@@ -112,8 +112,7 @@ static bool select_lesson(struct esp_lesson_screen *screen, int lesson, char nam
 }
 
 /* Handles a key in the list: arrows select a lesson, Space or Enter starts it, a digit does
- * both.
- */
+ * both. */
 static bool list_key(struct esp_lesson_screen *screen, int pressed)
 {
     char name[256], err[512];

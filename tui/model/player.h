@@ -5,8 +5,8 @@
  * number of steps of the next iteration that are shown (draft passes, then the six stages), as
  * in step mode.
  *
- * The state depends only on the position, not on the way to it. Forward, events are applied
- * one by one. For other jumps the state is rebuilt: text and baseline come from the
+ * The state depends only on the position, not on how it was reached. Forward, events are
+ * applied one by one. For other jumps the state is rebuilt: text and baseline come from the
  * recording's index, settings from the events that changed them, and only as many of the last
  * iterations are read as a state keeps. Every jump costs the same.
  */

@@ -3,10 +3,10 @@
  * One writer, one reader. All slots are allocated at the start, with room for the largest
  * tree. A slow reader does not block the writer. When the ring is full:
  *
- * - Iterations are merged into one pending snapshot, which is written when a slot is free. -
- * Partial trees (layer and stage events) are dropped; the next one replaces them. - Everything
- * else (end of generation, settings, errors) uses reserved slots. It is never lost
- *   or reordered. The writer waits only when these are full, too.
+ * - Iterations are merged into one pending snapshot, which is written when a slot is free.
+ * - Partial trees (layer and stage events) are dropped; the next one replaces them.
+ * - Everything else (end of generation, settings, errors) uses reserved slots. It is never
+ *   lost or reordered. The writer waits only when these slots are full, too.
  */
 #ifndef ESP_RING_H
 #define ESP_RING_H

@@ -5,7 +5,7 @@
  * header, comparisons, races, lessons, web pages. It is filled with one iteration after
  * another.
  *
- * A session may go on without end, so a trace keeps the last ESP_KEPT iterations and the
+ * A session may continue forever, so a trace keeps the last ESP_KEPT iterations and the
  * values (viz/course.h) of at most ESP_POINTS. With `whole` it keeps everything, since the run
  * of a race or a lesson does end.
  */

@@ -15,7 +15,7 @@ struct esp_models {
     struct esp_session *session;
 };
 
-/* Opens a pair; all strings are copied. After a failure it holds only its options. */
+/* Opens a pair; all strings are copied. After a failure, `pair` has only its options. */
 int esp_models_open(struct esp_models *pair, const struct esp_engine_options *options,
                     const struct esp_session_options *session, char *err, size_t errlen);
 void esp_models_close(struct esp_models *pair);

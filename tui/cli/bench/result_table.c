@@ -96,8 +96,7 @@ static bool is_number(const char *text)
 }
 
 /* Whether a spreadsheet would read a cell as a formula. East Asian ones accept wide signs,
- * too.
- */
+ * too. */
 static bool is_formula(const char *text)
 {
     static const char *const signs[] = {"=",      "+",      "-",      "@",

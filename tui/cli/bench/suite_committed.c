@@ -33,8 +33,7 @@
 
 enum { PIECE = 1 << 20, LARGEST_TABLE = 1 << 24 };
 /* A cell differs if the difference exceeds both this fraction of the committed value and this
- * number.
- */
+ * number. */
 static const double tolerated_share = 0.1, tolerated = 0.05;
 
 /* ------------------------------------------------------------------ hashes */
@@ -55,8 +54,7 @@ static bool hash_file(const char *path, struct esp_hash_key *key)
 }
 
 /* Whether a file belongs to the model. A README does not; selectors only matter to drafter
- * nde.
- */
+ * nde. */
 static int is_model_file(const struct dirent *entry)
 {
     const char *end = strrchr(entry->d_name, '.');

@@ -306,7 +306,8 @@ int cli_suite_list(void)
     char folder[PATH_MAX], name[SUITE_WORD], err[512];
     if (!s || esp_find_data(folder, sizeof folder, "suites", "") < 0) {
         free(s);
-        esp_complain("no suites were found; ESPALIER_DATA may name their folder");
+        esp_complain(
+            "no suites were found; set ESPALIER_DATA to the folder that contains suites/");
         return 1;
     }
     for (int i = 0; esp_list_folder(folder, ".suite", i, name, sizeof name) == 0; i++)

@@ -214,7 +214,7 @@ static const struct lines {
 };
 
 /* Whether a run has figures of verifier `index`. A verifier without a formula, or with one
- * that does not hold for several draws, has none. */
+ * that is not valid for several draws, has none. */
 static bool has_rule(const struct cli_suite_plan *plan, int index)
 {
     for (int i = 0; i < plan->count; i++)

@@ -126,8 +126,7 @@ static void wipe(struct showing *s)
 }
 
 /* A line that is longer than the terminal is clipped, not wrapped, so that the picture keeps
- * its rows.
- */
+ * its rows. */
 static void draw(struct showing *s, const struct esp_train_report *r)
 {
     fputs("\033[?7l\r", stderr);
@@ -237,7 +236,7 @@ static int train(struct cli_options *o, bool head)
     if (count == 0)
         return cli_fail("there is no text to learn from: give --text FILE");
     if (!o->output)
-        return cli_fail("name the folder that is to be made with -o DIR");
+        return cli_fail("name the folder to make: -o DIR");
     if (built_in(o->engine.target, "fairytale-target", target, sizeof target) < 0 ||
         (!head && own && built_in(o->engine.draft, "fairytale-draft", draft, sizeof draft) < 0))
         return cli_fail("the built-in pair is not there; name a target with --target DIR");

@@ -153,7 +153,7 @@ int cli_train_text(struct cli_options *o)
     struct writing w = {.o = o};
     char err[512] = "";
     if (!o->output)
-        return cli_fail("name the file that is to be made with -o FILE");
+        return cli_fail("name the file to make: -o FILE");
     if (!o->text)
         return cli_fail("there is no text for the pieces to begin with: give --text FILE");
     w.wanted = o->given[CLI_FLAG_tokens] ? o->tokens : 100000;

@@ -9,11 +9,10 @@
  *
  * From top to bottom:
  *
- * - the tree shapes that the drafter chose from, the chosen one first, with their
- * probabilities
- *   and expected results;
- * - the values that move, one line each, with range and history; - the values that do not
- * move.
+ * - the tree shapes from which the drafter chose, the chosen one first, with their
+ *   probabilities and expected results;
+ * - the values that move, one line each, with range and history;
+ * - the values that do not move.
  *
  * A low pane shows all values in one row. A high one (zoomed) shows a chart of each moving
  * value with its goal, and sentences that say what the value does and why it moved. For a
