@@ -15,8 +15,8 @@
 #include "viz/course.h"
 
 enum esp_snapshot_type {                           /* continues enum esp_event_type */
-                         ESP_SNAPSHOT_PHASE = 100, /* `phase` changed; while loading with `text`
-                                                      and `fraction` */
+                         ESP_SNAPSHOT_PHASE = 100, /* `phase` changed; while loading, `text`
+                                                      and `fraction` are set */
                          ESP_SNAPSHOT_READY,       /* the models are loaded: `loaded` */
                          ESP_SNAPSHOT_MESSAGE,     /* a command succeeded: `text` */
                          ESP_SNAPSHOT_ERROR,   /* a command or the generation failed: `text` */

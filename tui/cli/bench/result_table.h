@@ -52,7 +52,7 @@ void cli_table_pivot(const struct cli_table *table, const char *across, const ch
  * texts; free it with free(part->cell). Returns false if there is no memory. */
 bool cli_table_part(struct cli_table *part, const struct cli_table *table, const char *where);
 cJSON *cli_table_json(const struct cli_table *table);
-/* Fills an empty drawing: column y over column x, a line (or bars, where x is no number) for
+/* Fills an empty drawing: column y over column x, a line (or bars, if x is not a number) for
  * each of the other keys' values, with the spread of y as error bars. Rows that have the word
  * `reference` as a key are drawn as the reference for the others; NULL: none. */
 void cli_table_plot(const struct cli_table *table, const char *title, const char *x,

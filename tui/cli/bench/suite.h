@@ -71,8 +71,7 @@ struct cli_suite {
         char where[SUITE_WORD]; /* for a pivot: "KEY=VALUE .." selects rows; "": all */
     } pivot[SUITE_SHOWN], plot[SUITE_SHOWN];
     int pivots, plots;
-    char best_by[SUITE_WORD]; /* the column that decides which candidate of a grid is the best
-                               */
+    char best_by[SUITE_WORD]; /* the column that decides which candidate is best */
     bool by_category, no_chain;
     bool counts; /* only columns that do not depend on the machine */
 };
