@@ -74,8 +74,8 @@ struct esp_session {
     struct esp_costs costs;
     struct esp_recycling recycling;
     struct esp_expectation expectation;
-    unsigned expected_serial; /* of the last tokens of an expected text */
-    double beta;              /* of the running iteration, see calibration.h */
+    unsigned expected_serial; /* serial number of the last expected text */
+    double beta;              /* beta of the running iteration, see calibration.h */
 };
 
 /* Returns whether the drafter reads the distributions and states of both models from the last
@@ -115,7 +115,7 @@ bool esp_session_is_far_too_long(const struct esp_session *session, const char *
 /* Indices of device time stamps: 2i and 2i + 1 are the beginning and the end of stage i. */
 enum { ESP_MARK_PREFILL = 2 * ESP_STAGES + 1, ESP_MARK_PREFILLED };
 
-/* Is the draft a draft head, or the target's own copy? */
+/* These return whether the draft is a draft head, and whether it is the target's own copy. */
 bool esp_session_has_head(const struct esp_session *session);
 bool esp_session_has_copy(const struct esp_session *session);
 

@@ -76,9 +76,9 @@ struct esp_tensor {
      * numbers and divided by the power of two `divisor`; if `divisor` is 0, all numbers are 0.
      */
     int stored_rows, stored_columns, divisor;
-    /* NULL, or: the rows are those of this matrix, quantised to `dtype` whenever they are read
-     * (numbers that are not finite become 0). block = stride = rows. If there is no memory to
-     * do so, the rows are zeros and `source` has failed. */
+    /* If not NULL, the rows are those of this matrix, quantised to `dtype` whenever they are
+     * read (numbers that are not finite become 0), and block = stride = rows. If there is not
+     * enough memory to quantise them, the rows are zeros and `source` has failed. */
     const struct esp_tensor *original;
 };
 
@@ -352,8 +352,9 @@ struct esp_backend_ops {
     bool gives_states; /* passes can return hidden states (esp_batch.states) */
     bool windows;      /* passes can see a window of the text (esp_batch.window) */
 
-    /* threads = 0: one per performance core. Fails with ESP_E_UNSUPPORTED if there is no such device here,
-     * ESP_E_DEVICE if there is but it does not work. */
+    /* Opens the backend. threads = 0: one per performance core. Fails with ESP_E_UNSUPPORTED
+     * if the machine has no such device, and with ESP_E_DEVICE if it has one that does not
+     * work. */
     int (*open)(struct esp_backend **backend, int threads, char *err, size_t errlen);
     /* Opens the backend on one of several devices, numbered from 0; open() uses device 0.
      * Fails with ESP_E_ARGUMENT if there are devices but not this one. NULL: the backend has

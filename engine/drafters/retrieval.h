@@ -1,19 +1,20 @@
 /* retrieval.h - guesses without a draft model, and how often they are right.
  *
- * Three sources give guesses:
- *   - the text: what followed the same tokens before (suffix_automaton.h),
- *   - the expected text: it is a part of that automaton, and a pointer follows it (follow.h),
+ * Guesses come from three sources:
+ *   - the text: what followed the same tokens before (suffix_automaton.h);
+ *   - the expected text: the automaton contains it, and a pointer follows it (follow.h);
  *   - recycled tokens: what the target found likeliest after the same token (recycled.h). They
- *     are tried below the nodes of the others, too.
- * A token that several sources guess at the same place is one guess: that of the expected text,
- * else of the text. What they know of the place is more than its last token. (The larger of two
- * estimates would be too high.)
+ *     are also added below guesses of the other sources.
+ * If several sources guess the same token at the same place, it is one guess, and the expected
+ * text wins over the text, and both over recycled tokens: they match more of the context than
+ * the last token. (Taking the largest of the estimates would overestimate.)
  *
  * The relative frequency of a copied token is badly calibrated: far too high after a match of
  * one token that occurred twice, far too low after a match of ten tokens. So the ratio of
- * correct guesses to the sum of their frequencies is learned per class: the match length, or the
- * source. Every iteration teaches it, whether the guesses were verified or not: the committed
- * tokens show which were right.
+ * correct guesses to the sum of their frequencies is learned for each class of guesses: one
+ * for each range of match lengths, one for the expected text, one for recycled tokens. Every
+ * iteration teaches it, whether the guesses were verified or not: the committed tokens show
+ * which were right.
  */
 #ifndef ESP_RETRIEVAL_H
 #define ESP_RETRIEVAL_H

@@ -11,9 +11,8 @@
 /* ------------------------------------------------------------------ the automaton */
 
 enum { FIRST_ROOM = 512, LONGEST_LINKS = 64, SEPARATOR = -1 /* no token */ };
-enum {
-    MOST = ESP_SUFFIX_MOST
-}; /* of a longer text, the last MOST / 2 to MOST tokens are kept */
+/* Of a longer text, only the last MOST / 2 to MOST tokens are kept. */
+enum { MOST = ESP_SUFFIX_MOST };
 
 static size_t slot_of(const struct esp_suffix *s, int32_t state, int32_t token)
 {
