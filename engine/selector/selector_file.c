@@ -28,7 +28,7 @@ enum { VALUES = ESP_SELECTOR_NARROW_WIDTH + 1 };
 static const struct esp_selector_part value_part = {"value", VALUES, ESP_ACTIONS, 0,
                                                     VALUES *ESP_ACTIONS};
 
-/* The tensors that are floats of struct esp_selector; columns = 0: a vector. */
+/* The tensors that are arrays of floats in struct esp_selector; columns = 0: a vector. */
 static const struct {
     const char *name;
     size_t offset;
@@ -75,7 +75,7 @@ struct writer {
     size_t room;
 };
 
-/* The next tensor of `length` bytes; columns = 0: a vector. */
+/* Adds the next tensor, which has `length` bytes; columns = 0: a vector. */
 static void put(struct writer *w, const char *name, const char *type, int rows, int columns,
                 const void *bytes, size_t length)
 {
@@ -98,7 +98,8 @@ static void put_floats(struct writer *w, const char *name, int rows, int columns
         (size_t)rows * (size_t)(columns ? columns : 1) * sizeof *values);
 }
 
-/* The values are multiples of a 127th of the largest already; see esp_selector_prepare(). */
+/* Adds a matrix as 8-bit integers and scales. Its values are multiples of the scales already;
+ * see esp_selector_prepare(). */
 static void put_matrix(struct writer *w, const struct esp_selector_part *part,
                        const float *weights)
 {
@@ -234,8 +235,8 @@ static void get_matrix(struct reader *r, const struct esp_selector_part *part, f
     free(scales);
 }
 
-/* Reads text of the length of `wants`; returns whether there was such text and it is another.
- */
+/* Reads a text with the length of `wants`. Returns whether there is such a text and it differs
+ * from `wants`. */
 static bool differs(struct reader *r, const char *name, const char *wants)
 {
     char has[NAME] = "";
