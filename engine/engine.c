@@ -149,7 +149,7 @@ static void set_context(struct esp_engine *e, int context)
         esp_model_set_context(e->draft, context);
 }
 
-/* Is there room for the target's copy, besides what is in use? */
+/* Returns whether the free memory is enough for the target and its own copy. */
 static bool has_room(const struct esp_engine *e)
 {
     const size_t left = esp_available_bytes();

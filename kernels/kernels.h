@@ -390,10 +390,10 @@ struct esp_backend_ops {
      * failure. */
     int (*time_kernels)(struct esp_cache *cache, const struct esp_batch *batch,
                         struct esp_kernel_time *kernel, int most);
-    /* Of products that can be computed in two ways with the same bits. way_key() names the
-     * processor and the code that the times are of, "" where there is one way only.
-     * measure_ways() measures what is not complete in `times` of the types of these weights,
-     * and from then on the backend takes the quicker ways. Returns how many types it
+    /* For products that can be computed in two ways with bit-identical results. way_key()
+     * returns a key for the processor and the code to which times belong, or "" if there is
+     * only one way. measure_ways() measures the types of these weights for which `times` is
+     * not complete; from then on the backend uses the quicker way. Returns how many types it
      * measured. */
     const char *(*way_key)(const struct esp_backend *backend);
     int (*measure_ways)(struct esp_weights *weights, struct esp_way_times *times);

@@ -213,7 +213,7 @@ static void get_floats(struct reader *r, const char *name, size_t count, float *
         return;
     for (size_t i = 0; i < count; i++)
         if (!isfinite(to[i])) {
-            complain(r, name, "holds a value that is no number");
+            complain(r, name, "has a value that is not a number");
             return;
         }
 }
@@ -271,9 +271,9 @@ static void get_all(struct reader *r, struct esp_selector *s)
                    (float *)((char *)s + fields[i].offset));
     for (int i = 0; i < ESP_SCALARS; i++)
         if (r->status == ESP_OK && !(s->deviation[i] > 0))
-            complain(r, "scalars.deviation", "holds a value that is not above 0");
+            complain(r, "scalars.deviation", "has a value that is not above 0");
     if (r->status == ESP_OK && !esp_pass_times_sound(&s->times))
-        complain(r, "times.target", "or another of the times is not above 0");
+        complain(r, "times.target", "or another time is not above 0");
     get_floats(r, "first", 1, &first);
     s->first = (int)first;
     if (r->status == ESP_OK && !(first >= 0 && first < ESP_ACTIONS))
