@@ -202,7 +202,7 @@ help:
 	@echo 'make bench-cpu    speed of the CPU backend for every weight type, as a table'
 	@echo 'make bench-counted  speedups of drafters for given costs of rows and passes, without a clock'
 	@echo 'make bench-attention  time of the CPU backend'"'"'s attention by the order of a tree, as CSV'
-	@echo 'make cuda-kit     $(KIT): everything that these two need, to copy to that machine and run'
+	@echo 'make cuda-kit     $(KIT): all that check-cuda and bench-cuda need, to copy to that machine'
 	@echo 'make deb          Debian packages in $(BUILD)/deb; make static: one program that needs no library;'
 	@echo '                  make dist: the source as an archive'
 	@echo 'make headless     $(BUILD)/headless/espalier: no ncurses, readline or graphviz'

@@ -42,7 +42,7 @@ struct esp_calibration {
     struct esp_tally raw, tempered; /* bins: tenths of q, tenths of q_beta */
     struct esp_tally likely; /* bins: log odds of q_beta; if sampling, first draws only */
     struct esp_tally drawn[ESP_CALIBRATION_DRAWS]; /* bins: tenths of parent's confidence */
-    char key[384], file[64];                       /* of the state, and its file */
+    char key[384], file[64];                       /* key of the state; name of its file */
     bool learned;
 
     /* For each of the first `rows` rows of q in the running iteration: the sum of q_beta log

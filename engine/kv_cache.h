@@ -21,7 +21,7 @@ struct esp_kv_cache {
     const struct esp_backend_ops *ops;
     struct esp_weights *weights;
     struct esp_cache *cache;
-    int vocabulary;           /* of the model: tokens from 0 to vocabulary-1 */
+    int vocabulary;           /* the model's tokens are 0 to vocabulary-1 */
     int context;              /* maximum length of the text */
     int length;               /* number of tokens of the text that are computed */
     int rows;                 /* rows that the cache has */

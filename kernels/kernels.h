@@ -70,7 +70,7 @@ struct esp_tensor {
     size_t scale_offset;
     float added; /* added to every number of a vector: Gemma stores norm weights minus 1 */
     struct esp_tensor_file *source; /* NULL: in memory, at `data` */
-    size_t offset;                  /* of the first row in that file */
+    size_t offset;                  /* where the first row begins in that file */
     /* If stored_rows is not 0, the tensor is larger than the stored one (F32 and BF16 only;
      * engine/model/inflate.h): row r is stored row r % stored_rows, repeated to `columns`
      * numbers and divided by the power of two `divisor`; if `divisor` is 0, all numbers are 0.

@@ -49,7 +49,7 @@ struct esp_draft_work {
     int words;                    /* words in a mask row */
     uint64_t *mask;               /* (rows, words) mask rows in order of expansion */
     uint64_t *batch_mask;         /* (rows, words) mask rows of one pass */
-    int32_t *tokens, *positions;  /* (rows) of one pass */
+    int32_t *tokens, *positions;  /* (rows) tokens and positions of one pass */
     int32_t *rows;                /* (rows) indices of rows of q, or of the cache */
     int32_t *above;               /* (rows) the parents' rows of q */
     double *u, *value;            /* (rows, ESP_MAX_DRAWS) random numbers, probabilities */

@@ -41,11 +41,11 @@ struct esp_recycled; /* what the target found likely after each token: see recyc
  * rows are in the order of expansion; if a pass computed that token itself, it is in row
  * `capacity`. */
 struct esp_look_back {
-    int length;             /* of the text when this was computed; if it differs, out of date */
-    struct esp_rows *p;     /* (1, vocabulary) the target's distribution */
-    struct esp_rows *state; /* (rows, hidden) the target's states after the final norm */
-    int state_row;          /* the row of `state` for that token */
-    struct esp_rows *q;     /* (capacity + 1, vocabulary) the draft's distributions */
+    int length;                    /* length of the text for which this is valid, in tokens */
+    struct esp_rows *p;            /* (1, vocabulary) the target's distribution */
+    struct esp_rows *state;        /* (rows, hidden) the target's states after the final norm */
+    int state_row;                 /* the row of `state` for that token */
+    struct esp_rows *q;            /* (capacity + 1, vocabulary) the draft's distributions */
     struct esp_rows *draft_states; /* (capacity + 1, hidden) its states after the final norm */
     /* The row of q and draft_states for that token, or -1. The draft's next pass overwrites
      * these rows. */
@@ -74,10 +74,10 @@ struct esp_draft_context {
 struct esp_draft {
     /* Set when the settings change. */
     struct esp_tree_builder *tree;
-    const struct esp_params *params; /* of this drafter */
+    const struct esp_params *params; /* this drafter's parameters */
     void *state;                     /* (ops->state_size) of this drafter, zeroed before init */
-    unsigned draws;                  /* of enum esp_draws: how it draws children now */
-    double temperature;              /* of the text */
+    unsigned draws;                  /* how it draws children now: one of enum esp_draws */
+    double temperature;              /* temperature of the text */
     bool greedy;                     /* the temperature is 0 */
     struct esp_draft_context *context; /* NULL: the drafter asks for nothing */
 
@@ -240,7 +240,7 @@ struct esp_drafter_ops {
     unsigned draws;
     const char *verifier; /* the default, if it is exact; NULL: the default for the draws */
     bool without_model;   /* does not use the draft model */
-    unsigned asks;        /* of enum esp_asks */
+    unsigned asks;        /* what the drafter needs: flags of enum esp_asks */
     const struct esp_param *params; /* ended by a row without a name, or NULL */
     size_t state_size;
     const struct esp_chooser_ops *chooser; /* NULL: it chooses no shapes */

@@ -55,7 +55,7 @@ struct esp_history {
     double x;                      /* history=price: offset of the depth */
     double a[ESP_HISTORY_LONGEST]; /* ring of the last values of the rule's statistic */
     int count, next;               /* number of values in the ring; where the next one goes */
-    double mean;                   /* of the last W values; NaN before the first */
+    double mean;                   /* mean of the last W values; NaN before the first */
     int tokens, rounds;            /* history=step: tokens and iterations of this generation */
     int limit;                     /* depth limit of this iteration, set by its drafter */
 };

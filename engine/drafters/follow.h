@@ -25,7 +25,7 @@ struct esp_expected {
 
 /* A zero-initialised struct is valid: nothing has been read. */
 struct esp_follow {
-    unsigned serial;   /* of the expected text */
+    unsigned serial;   /* serial of the expected text that is followed */
     int begin;         /* length of the session's text before the answer, in tokens */
     int read;          /* length of the text that has been read, in tokens */
     int at;            /* index of the expected token that comes next */

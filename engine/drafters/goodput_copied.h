@@ -18,7 +18,7 @@
 
 struct esp_copied {
     struct esp_retrieval retrieval;
-    double balance; /* of the account, in steps of plain decoding */
+    double balance; /* balance of the account, in steps of plain decoding */
     int nodes;      /* number of guesses chosen for this iteration's tree */
     bool used;      /* whether this tree is verified */
 };

@@ -28,7 +28,7 @@
 #include "engine/support/paths.h"
 #include "kernels/status.h"
 
-#define LEAST_TEMPERATURE 0.2 /* of training */
+#define LEAST_TEMPERATURE 0.2 /* the lowest temperature in training */
 
 enum { GOAL };
 

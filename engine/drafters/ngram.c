@@ -26,7 +26,7 @@ static const struct esp_param params[] = {
 
 /* Matches that agree on all tokens so far and on the next one: a candidate node. */
 struct group {
-    int first, count; /* in state.match */
+    int first, count; /* first match, and number of matches, in state.match */
     int32_t parent;
     int depth; /* depth of the parent */
     float q;
