@@ -3,7 +3,8 @@
  *
  * Drafters get its tokens (struct esp_expected, follow.h). The answer follows the prompt, so
  * the file is tokenized together with the text of the prompt's last token: this gives the
- * first tokens that the model would write there. */
+ * first tokens that the model would write there.
+ */
 #ifndef ESP_EXPECTATION_H
 #define ESP_EXPECTATION_H
 

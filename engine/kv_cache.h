@@ -10,7 +10,8 @@
  * room, it drops the oldest rows that no later row sees. Remaining rows move in steps of
  * ESP_WINDOW_STEP; results do not depend on when they move. Keys keep the rotation of their
  * position in the whole text: only distances matter, and the query corrects the distance to
- * the sinks (StreamingLLM instead rotates all keys again at every token). */
+ * the sinks (StreamingLLM instead rotates all keys again at every token).
+ */
 #ifndef ESP_KV_CACHE_H
 #define ESP_KV_CACHE_H
 

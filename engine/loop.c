@@ -18,7 +18,8 @@
  * If the draft is the target's own copy, stage 1 writes the copy's keys and values to the rows
  * after the text in the target's cache, the root first. These rows are scratch: stage 3 runs
  * root and nodes in the same rows, and in each layer it overwrites every row before reading
- * it. */
+ * it.
+ */
 #include <math.h>
 #include <string.h>
 

@@ -13,7 +13,8 @@
  * The matrix is stored for the next run in a file of the state folder, one for each target.
  * Its content comes from the user's texts, so only the owner may read the file. It has the
  * ESP_RECYCLED_KEPT rows that were written last. A damaged file is ignored. The content of the
- * file affects only which tokens are tried, never the text. */
+ * file affects only which tokens are tried, never the text.
+ */
 #ifndef ESP_RECYCLED_H
 #define ESP_RECYCLED_H
 

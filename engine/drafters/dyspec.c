@@ -13,7 +13,8 @@
  * The q of a node is needed when its first child is about to be drawn. The pass that computes
  * it also computes nodes that will probably be popped: those among the first entries, up to
  * the number of draws left, whose v is above a fraction of the last v of the previous
- * iteration. This changes when rows are computed, not the tree. */
+ * iteration. This changes when rows are computed, not the tree.
+ */
 #include "engine/drafters/drafter.h"
 
 enum { N };

@@ -10,7 +10,8 @@
  * The paper's tree has a fixed shape of 80 nodes. On a CPU rows are more expensive, so the
  * tree grows by the learned probability of its nodes, and has only as many nodes as pay for
  * the measured cost of their rows (goodput_copied.h). If a tree would lose time, none is
- * verified. With cost=off the tree has the N likeliest nodes. */
+ * verified. With cost=off the tree has the N likeliest nodes.
+ */
 #include "engine/drafters/drafter.h"
 
 #include "engine/costs.h"

@@ -3,7 +3,8 @@
  *
  * There are 324 actions. Several of them give the same tree: with K = 1 or L2 = 0 it is a
  * chain of L1 + L2 tokens. The selector uses only one of them, the canonical action: for
- * chains, the one with K = 1 and the largest L1. */
+ * chains, the one with K = 1 and the largest L1.
+ */
 #ifndef ESP_ACTIONS_H
 #define ESP_ACTIONS_H
 

@@ -3,7 +3,8 @@
  *
  * p and q are the distributions of target and draft after the token before the root, and
  * q_root is the draft's distribution after the root. All of them are tempered, as for sampling
- * the text. */
+ * the text.
+ */
 #ifndef ESP_SELECTOR_FEATURES_H
 #define ESP_SELECTOR_FEATURES_H
 

@@ -4,7 +4,8 @@
  * A draft x, chosen uniformly among the untested ones, is kept with probability min(1, p(x) /
  * q(x)). Otherwise p becomes norm((p - q)+) and the next draft is tested. If all are rejected,
  * the token is drawn from the last residual (Miao et al. 2024; delayed-tree-expansion, alg.
- * 4). One random number picks the draft and tests it. */
+ * 4). One random number picks the draft and tests it.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

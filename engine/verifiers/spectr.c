@@ -6,7 +6,8 @@
  * in [1, k] accepts most often. If no draft is kept, the token is drawn from the residual (p -
  * gamma min(p / rho, q))+ with gamma = (1 - (1 - beta)^k) / beta (delayed-tree-expansion, eqs.
  * 6 and 7, alg. 3). A larger rho is exact as well, so the search may stop early if it returns
- * the upper end of its interval. */
+ * the upper end of its interval.
+ */
 #include <math.h>
 #include <stdlib.h>
 

@@ -5,7 +5,8 @@
  * p and Q = q. Child s, in drawing order, is kept with probability min(1, P(s) / Q(s)).
  * Otherwise P becomes norm((P - Q)+) and s is removed from Q; the next child was drawn from
  * this Q. If no child is kept, the token is drawn from P. The tests end at a child with Q(s) =
- * 0, since it cannot have been drawn from Q. */
+ * 0, since it cannot have been drawn from Q.
+ */
 #include <stdlib.h>
 #include <string.h>
 

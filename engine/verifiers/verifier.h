@@ -13,7 +13,8 @@
  * The backend does all vocabulary-sized arithmetic; a verifier sees single numbers. After
  * rejected drafts the target's residual has the form max(0, a p - b q), for all verifiers with
  * draws from one q. So it is stored as two numbers and becomes a row only when a token is
- * drawn from it. */
+ * drawn from it.
+ */
 #ifndef ESP_VERIFIER_H
 #define ESP_VERIFIER_H
 

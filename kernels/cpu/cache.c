@@ -2,7 +2,8 @@
  *
  * Keys are stored in blocks of 16 rows, (head_dim, 16 rows) each, and values row by row;
  * attention.c says why. Both are float32. All memory of a forward pass is allocated here,
- * once. */
+ * once.
+ */
 #include "kernels/batch.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/system.h"

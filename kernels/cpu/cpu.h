@@ -4,7 +4,8 @@
  * its matrices, cache.c stores keys and values, forward.c runs a batch through the model on
  * the threads of pool.c, and rows.c computes on rows of logits. The arithmetic is in the
  * functions of struct esp_cpu_isa. The structs begin with the public ones of kernels.h, so
- * that a pointer to one is a pointer to the other. */
+ * that a pointer to one is a pointer to the other.
+ */
 #ifndef ESP_CPU_H
 #define ESP_CPU_H
 

@@ -2,7 +2,8 @@
  *
  * It implements ratio.h in plain C: the class follows from the bits of a quotient. Sums are in
  * double, in the order of the tokens, so nothing depends on the instruction set. Plain C is
- * fast enough, because a verifier needs this only once per visited node. */
+ * fast enough, because a verifier needs this only once per visited node.
+ */
 #include "kernels/cpu/cpu.h"
 #include "kernels/row_checks.h"
 

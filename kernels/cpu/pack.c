@@ -10,7 +10,8 @@
  *                 bits within a field do not move
  *
  * Packing must be fast, because streamed weights are packed for every pass: vector
- * instructions transpose four words of four rows at a time. */
+ * instructions transpose four words of four rows at a time.
+ */
 #include "kernels/cpu/cpu.h"
 #include "kernels/model_desc.h"
 

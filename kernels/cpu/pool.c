@@ -18,7 +18,8 @@
  * speed, and then sleep. A step wakes sleepers and does not wait for them.
  *
  * Invariant: the caller overwrites a step only when all its parts are done, so a thread that
- * has taken a part may read the step. */
+ * has taken a part may read the step.
+ */
 #include "kernels/cpu/pool.h"
 
 #include <pthread.h>

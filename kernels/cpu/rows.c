@@ -1,7 +1,8 @@
 /* rows.c - matrices of rows over the vocabulary, and the operations on them.
  *
  * Arguments are checked here; the functions of struct esp_cpu_isa do the arithmetic on one
- * row. Rows are distributed over the threads; a row is never split. */
+ * row. Rows are distributed over the threads; a row is never split.
+ */
 #include "kernels/cpu/cpu.h"
 #include "kernels/system.h"
 #include "kernels/row_checks.h"

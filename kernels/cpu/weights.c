@@ -7,7 +7,8 @@
  * little longer than reading, and needs no memory except for the weights. Matrices keep their
  * dtype; norm weights and biases become float32. Afterwards nothing depends on the file,
  * unless there is a memory limit: then some layers are not loaded but read again for every
- * pass (stream.c). */
+ * pass (stream.c).
+ */
 #include "kernels/cpu/cpu.h"
 
 #include "kernels/status.h"

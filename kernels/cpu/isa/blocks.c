@@ -29,7 +29,8 @@
  *
  * The packed form (see kernels/cpu/pack.c) has, for each panel of 32 outputs and each block,
  * the fields of the format, each for all 32 outputs: fields of 1 or 2 bytes as (field, 32),
- * 4-byte words as (half of the panel, word, 16). */
+ * 4-byte words as (half of the panel, word, 16).
+ */
 #include "kernels/cpu/isa/bytes.h"
 #include "kernels/cpu/isa/parts.h"
 #ifdef ESP_AMX

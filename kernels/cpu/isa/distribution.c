@@ -3,7 +3,8 @@
  * Verifiers draw from distributions and from residuals. Rows have float32 values. Sums are in
  * double, in 16 lanes over chunks of 256 values. So an inversion of the cumulative sum can
  * skip whole chunks and still find the same token as a walk over single tokens (up to the
- * rounding of a double). */
+ * rounding of a double).
+ */
 #include "kernels/cpu/isa/parts.h"
 
 enum { CHUNK = 256 };

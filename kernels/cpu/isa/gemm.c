@@ -8,7 +8,8 @@
  *
  * Element (i, j) of C is a sum of chains of ESP_GEMM_DEPTH fused multiply-adds each, in the
  * order of k, whichever part of C is computed. (Goto and van de Geijn, "Anatomy of
- * High-Performance Matrix Multiplication", 2008.) */
+ * High-Performance Matrix Multiplication", 2008.)
+ */
 #include "kernels/cpu/isa/parts.h"
 
 #if ESP_SIMD == 3

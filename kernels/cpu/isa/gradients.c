@@ -5,7 +5,8 @@
  * Attention does not keep the scores: the backward pass computes them again, because they
  * would take more memory than everything else (Chen et al., "Training Deep Nets with Sublinear
  * Memory Cost", 2016; Dao et al., "FlashAttention", 2022). Sums over a row have 16 lanes,
- * which are added in a fixed order at the end. */
+ * which are added in a fixed order at the end.
+ */
 #include "kernels/cpu/isa/parts.h"
 
 /* load() returns elements i..i+15 of x (n), with `fill` beyond the end; store() writes them.

@@ -7,7 +7,8 @@
  *
  * With one row, the weights are read once, and memory limits the speed; several panels at a
  * time give enough independent chains to hide the latency of the multiply-add. With many rows,
- * a panel stays in the nearest cache while all row tiles use it. */
+ * a panel stays in the nearest cache while all row tiles use it.
+ */
 #include "kernels/cpu/isa/parts.h"
 
 /* The shapes of tiles: up to TILE_ROWS rows, and for m rows up to TILE_PANELS(m) panels. */

@@ -3,7 +3,8 @@
  *
  * ISA(argmax) is esp_argmax_avx2 in the AVX2 build: no two builds share a symbol. ESP_BASE
  * names the instruction set whose functions an extension shares (AVX-512 for VNNI and AMX).
- * OWN is for functions that each extension compiles again. */
+ * OWN is for functions that each extension compiles again.
+ */
 #ifndef ESP_CPU_ISA_PARTS_H
 #define ESP_CPU_ISA_PARTS_H
 

@@ -7,7 +7,8 @@
  * sqrt(2)), and log m = 2 atanh((m - 1) / (m + 1)) is computed as a series, with an error
  * below 1e-7. Exponential: 2^f for f in [-1/2, 1/2] is computed as a series, with an error
  * below 2e-7. Values too small for a normal float count as 0: a whole vocabulary of them would
- * add less than 1e-30. */
+ * add less than 1e-30.
+ */
 #include "kernels/cpu/isa/parts.h"
 
 enum { LANES = ESP_LANES };

@@ -1,7 +1,8 @@
 /* tile.c - computes a tile of a product in double precision; see kernels/cpu/product.c.
  *
  * The sums of four rows by eight columns stay in registers during the loop over k. Each
- * product and each sum is one IEEE operation, so all builds give bit-identical results. */
+ * product and each sum is one IEEE operation, so all builds give bit-identical results.
+ */
 #include "kernels/cpu/isa/parts.h"
 
 typedef double eight __attribute__((vector_size(64)));
