@@ -6,8 +6,8 @@
  * exact:
  *
  *   neon      bytes: sums of 16 bits, which suffice for 8 groups of weights below 32, for 4
- *             groups of weights below 64, and for 2 groups of any weights; 16 bits: both factors
- *             are widened
+ *             groups of weights below 64, and for 2 groups of any weights; 16 bits: both
+ *             factors are widened
  *   dotprod   sdot: four columns of four outputs at once; 16 bits are split: 256 high + low
  *   i8mm      one row: as dotprod; more rows: smmla, eight columns of two outputs by two rows,
  *             for which b64_for_rows() arranges the weights
