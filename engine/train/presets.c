@@ -17,17 +17,17 @@
 
 /* Parameters that several losses have. */
 #define CLS "cls", ESP_REAL, 0, 1000, 10, .help = "weight of -sum p log q"
-#define REG "reg", ESP_REAL, 0, 1000, 1, .help = "weight of the mean distance of the features"
+#define REG "reg", ESP_REAL, 0, 1000, 1, .help = "weight of the mean L1 distance of features"
 #define SMOOTH "smooth", ESP_FLAG, 0, 1, 0, .help = "smooth L1 instead of L1 as this distance"
 #define NOISE                                                                                  \
-    "noise", ESP_REAL, 0, 10, 0, .help = "width of uniform noise added to features of texts"
+    "noise", ESP_REAL, 0, 10, 0, .help = "width of uniform noise added to a text's features"
 #define DEPTH "depth", ESP_INT, 2, 8, 3, .help = "passes along a path"
 #define EVERY "every", ESP_INT, 1, 64, 4, .help = "paths begin at every N-th token"
 
 #define EVERY_FOURTH                                                                           \
-    "paths begin at every 4th token of the text; in the paper, at every token (every=1), "     \
-    "which costs much more and teaches little, because neighbouring paths share half of "      \
-    "their nodes"
+    "paths begin at every 4th token of the text; in the paper they begin at each token "       \
+    "(every=1), which costs much more and teaches little, because neighbouring paths share "   \
+    "half of their nodes"
 
 static const struct esp_param eagle[] = {{CLS}, {REG}, {SMOOTH}, {NOISE}, {0}};
 static const struct esp_param hass[] = {
@@ -36,7 +36,7 @@ static const struct esp_param hass[] = {
     {SMOOTH},
     {NOISE},
     {"distil", ESP_REAL, 0, 1000, 10, .help = "additional weight of the likeliest tokens"},
-    {"top", ESP_INT, 1, ESP_SOFT_TOP, 10, .help = "number of likeliest tokens for distil"},
+    {"top", ESP_INT, 1, ESP_SOFT_TOP, 10, .help = "how many tokens get this weight"},
     {DEPTH},
     {EVERY},
     {0}};
