@@ -204,7 +204,7 @@ static void copy_larger(const struct esp_tensor *t, int row, char *to)
         memcpy(to + (size_t)i * part, to, part);
 }
 
-/* Of a tensor that is another one, quantised. */
+/* Writes rows of a tensor that is a quantised copy of another one. */
 static void copy_quantised(const struct esp_tensor *t, int row, int count, char *to)
 {
     const size_t row_bytes = esp_dtype_row_bytes(t->dtype, t->columns);
@@ -396,8 +396,8 @@ static bool fits_together(const struct esp_model_desc *d)
             (d->layers == 1 && d->input != d->hidden && d->hidden <= INT32_MAX / 8));
 }
 
-/* Of layers with a state. The heads of a key head are together in a norm, and vectors of 16 values
- * are computed at once. */
+/* Of layers with a state. The heads of a key head are together in a norm, and vectors of 16
+ * values are computed at once. */
 static bool states_fit(const struct esp_model_desc *d)
 {
     return d->state_heads > 0 && d->key_heads > 0 && d->state_heads % d->key_heads == 0 &&

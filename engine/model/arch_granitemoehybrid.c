@@ -1,6 +1,6 @@
-/* arch_granitemoehybrid.c - the Granite 4.0-H architecture: most layers are state spaces (Mamba-2), a few
- * have attention, without rotation; MLPs, or experts beside an MLP that all tokens use; Granite's
- * factors.
+/* arch_granitemoehybrid.c - the Granite 4.0-H architecture: most layers are state spaces
+ * (Mamba-2), a few have attention, without rotation; MLPs, or experts beside an MLP that all
+ * tokens use; Granite's factors.
  *
  * Key names and fallbacks are those of GraniteMoeHybridConfig in the transformers library.
  */

@@ -1,8 +1,8 @@
-/* arch_lfm2.c - the LFM2 architecture: most layers are short convolutions between two gates, a few
- * have attention.
+/* arch_lfm2.c - the LFM2 architecture: most layers are short convolutions between two gates, a
+ * few have attention.
  *
- * Key names and fallbacks are those of Lfm2Config in the transformers library. Older files name the
- * layers with attention (full_attn_idxs), newer ones the kind of each layer (layer_types).
+ * Key names and fallbacks are those of Lfm2Config in the transformers library. Older files name
+ * the layers with attention (full_attn_idxs), newer ones the kind of each layer (layer_types).
  * Liquid AI, "LFM2 Technical Report", 2025.
  */
 #include "engine/model/architecture.h"

@@ -188,12 +188,13 @@ struct esp_family {
     const struct esp_tensor_rule *expert_tensors;
     const char *expert_name;
     bool experts_stacked;
-    /* NULL, or rules for folders that have all experts in fewer tensors: used if the file has the
-     * tensor of the first rule. */
+    /* NULL, or rules for folders that have all experts in fewer tensors: used if the file has
+     * the tensor of the first rule. */
     const struct esp_tensor_rule *fused_experts;
     /* What recurrent layers do; ESP_MIXER_ATTENTION: there are none. */
     enum esp_mixer mixer;
-    /* NULL, or names in GGUF files that differ from the usual ones; a list that ends with NULL. */
+    /* NULL, or names in GGUF files that differ from the usual ones; a list that ends with NULL.
+     */
     const struct esp_gguf_slot {
         size_t slot;
         const char *name; /* of a layer's tensor: what follows "blk.N." */
@@ -237,8 +238,8 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
     .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
     .activation = ESP_SWIGLU, .norm = ESP_NORM_RMS, .config = esp_delta_config,                \
     .tensors = esp_delta_tensors, .mixer = ESP_MIXER_DELTA, .gguf_layer = esp_delta_gguf
-/* Rows of its tables: attention and the first norm, the matrices of the mixer in Qwen3.5, what else
- * belongs to the states, and the MLP or the experts with the second norm. */
+/* Rows of its tables: attention and the first norm, the matrices of the mixer in Qwen3.5, what
+ * else belongs to the states, and the MLP or the experts with the second norm. */
 #define ESP_DELTA_ATTENTION                                                                    \
     ESP_LAYER(norm1, "input_layernorm.weight", HIDDEN, ONE, ALWAYS, .added = 1),               \
         ESP_LAYER(query, "self_attn.q_proj.weight", QUERIES, HIDDEN, IF_ATTENTION, .part = 0,  \
@@ -311,8 +312,8 @@ static inline struct esp_tensor *esp_rule_slot(const void *base,
     return (struct esp_tensor *)((char *)base + rule->slot);
 }
 
-/* The first rule of `rules` with the same tensor name: `rule`, unless the tensor is fused in GGUF
- * files. */
+/* The first rule of `rules` with the same tensor name: `rule`, unless the tensor is fused in
+ * GGUF files. */
 const struct esp_tensor_rule *esp_rule_first(const struct esp_tensor_rule *rules,
                                              const struct esp_tensor_rule *rule);
 
@@ -347,8 +348,8 @@ int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
 int esp_config_recurrent(bool *recurrent, int layer, const struct esp_config *config,
                          const struct esp_json *json);
 
-/* Reads the limits of the steps of ESP_MIXER_SSM: time_step_limit, two numbers; the second may be
- * infinite. */
+/* Reads the limits of the steps of ESP_MIXER_SSM: time_step_limit, two numbers; the second may
+ * be infinite. */
 int esp_config_steps(struct esp_model_desc *desc, const struct esp_json *json);
 
 /* Sets window and rotation of all config->layers layers. The file's layer_types names the

@@ -113,8 +113,8 @@ static void put_kv_heads(const struct describing *d)
     free(bytes.data);
 }
 
-/* Which layers are recurrent; and of each of the three positions that a token of a picture has, how
- * many pairs of a head it rotates, which llama.cpp wants to know. */
+/* Which layers are recurrent; and of each of the three positions that a token of a picture has,
+ * how many pairs of a head it rotates, which llama.cpp wants to know. */
 static void put_delta(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;

@@ -17,9 +17,9 @@
 
 /* ------------------------------------------------------------------ names */
 
-/* general.architecture, the model_type with the same form, whether the rows of query and key are in
- * pairs, and whether state heads are tiled: llama.cpp's converter pairs them for architectures in which llama.cpp
- * rotates neighbouring dimensions. */
+/* general.architecture, the model_type with the same form, whether the rows of query and key
+ * are in pairs, and whether state heads are tiled: llama.cpp's converter pairs them for
+ * architectures in which llama.cpp rotates neighbouring dimensions. */
 static const struct esp_gguf_architecture architectures[] = {
     {"llama", "llama", true, false},
     {"qwen2", "qwen2", false, false},
@@ -245,8 +245,8 @@ static double number_of(const struct esp_gguf *g, const char *architecture, cons
     return value ? esp_gguf_number(value, 0) : otherwise;
 }
 
-/* Adds which layers are recurrent: those of a list, or those without key/value heads. The layers of a
- * draft head, which are the last ones, do not count. */
+/* Adds which layers are recurrent: those of a list, or those without key/value heads. The
+ * layers of a draft head, which are the last ones, do not count. */
 static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
     const struct esp_gguf_value *listed = find(g, architecture, ESP_GGUF_RECURRENT);

@@ -155,8 +155,8 @@ static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
     return 0;
 }
 
-/* Removes dimensions of 1: between rows and columns of a matrix, or around a vector; gives a matrix of
- * one row its rows. A GGUF file may divide a vector into groups. */
+/* Removes dimensions of 1: between rows and columns of a matrix, or around a vector; gives a
+ * matrix of one row its rows. A GGUF file may divide a vector into groups. */
 static void flatten(struct esp_stored *stored, const struct esp_tensor_rule *rule, int rows)
 {
     int64_t *shape = stored->shape;

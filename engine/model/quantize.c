@@ -7,10 +7,10 @@
  * name.
  *
  * Some matrices are small but matter a lot, so the mixes of 4 and 5 bits have more bits for
- * them: the LM head, the output matrices of recurrent layers, and the value and down matrices in the
- * first and the last eighth of the layers and in every third layer between. These mixes are known as Q4_K_M and Q5_K_M. Most
- * weights of a mixture are in its experts; the same matrix of all experts becomes one
- * tensor.
+ * them: the LM head, the output matrices of recurrent layers, and the value and down matrices
+ * in the first and the last eighth of the layers and in every third layer between. These mixes
+ * are known as Q4_K_M and Q5_K_M. Most weights of a mixture are in its experts; the same matrix
+ * of all experts becomes one tensor.
  */
 #include "engine/model/quantize.h"
 
@@ -67,8 +67,8 @@ struct planned {
     bool vector;
     int paired;      /* if rows are stored in pairs, the number of rows per head; else 0 */
     int interleaved; /* if blocks of the parts take turns, the rows of a block; else 0 */
-    /* If the state heads are written in another order (`heads_tiled`): the rows or columns of a head,
-     * the first of them, and how many heads and key heads there are; else 0. */
+    /* If the state heads are written in another order (`heads_tiled`): the rows or columns of a
+     * head, the first of them, and how many heads and key heads there are; else 0. */
     int tiled_rows, tiled_columns, tiled_from, state_heads, key_heads;
     int groups; /* if a vector is written as a matrix, its rows; else 0 */
 };
@@ -146,8 +146,8 @@ static bool is_important(const struct quantizing *q, size_t slot, int layer)
     return is_important_layer(q, layer);
 }
 
-/* Returns whether the tensor is written as F32. That includes convolutions, which are small, and
- * the router, because it is small and decides which experts compute. */
+/* Returns whether the tensor is written as F32. That includes convolutions, which are small,
+ * and the router, because it is small and decides which experts compute. */
 static bool is_kept(const struct esp_tensor_rule *rule, int layer)
 {
     return rule->columns == ESP_ONE || rule->columns == ESP_TAPS ||

@@ -34,7 +34,8 @@ static struct places places_of(const struct esp_model_desc *d, enum esp_mixer mi
                                     : (struct places){values + keys + key, values + key, value};
 }
 
-/* ------------------------------------------------------------------ 3: what rows do to a state */
+/* ------------------------------------------------------------------ 3: what rows do to a state
+ */
 
 /* log(1 + e^x) */
 static double softplus(double x)

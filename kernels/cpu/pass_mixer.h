@@ -4,9 +4,9 @@
 
 #include "kernels/cpu/pass.h"
 
-/* Steps 3 and 4 of a recurrent layer (forward.c numbers them): reads the products of all rows of the
- * batch from the cache's inputs and gates, moves the states on, and writes the mixer's output of the
- * rows that continue into the cache's `mixed`. */
+/* Steps 3 and 4 of a recurrent layer (forward.c numbers them): reads the products of all rows
+ * of the batch from the cache's inputs and gates, moves the states on, and writes the mixer's
+ * output of the rows that continue into the cache's `mixed`. */
 void esp_cpu_mix(struct esp_cpu_pass *p);
 
 /* Begins a pass over the rows of a model with recurrent layers. False if its past is gone. */

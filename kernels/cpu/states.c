@@ -119,8 +119,8 @@ static int add_entry(struct esp_cpu_states *s, int64_t token, int row, int paren
     return s->count++;
 }
 
-/* Finds the row that each row follows, counted from the prefix; -1: the text before it. What a row
- * sees, in ascending order, is its path. Rows that no row of the batch sees get -2. */
+/* Finds the row that each row follows, counted from the prefix; -1: the text before it. What a
+ * row sees, in ascending order, is its path. Rows that no row of the batch sees get -2. */
 static void find_parents(struct esp_cpu_states *s, const struct esp_batch *b)
 {
     const int ahead = b->first - b->prefix, rows = ahead + b->rows;
@@ -139,7 +139,8 @@ static void find_parents(struct esp_cpu_states *s, const struct esp_batch *b)
     }
 }
 
-/* Counts descendants, and links the children of each entry; entry `count` stands for the text. */
+/* Counts descendants, and links the children of each entry; entry `count` stands for the text.
+ */
 static void link_children(struct esp_cpu_states *s)
 {
     for (int i = s->texts; i <= s->count; i++) {

@@ -1,16 +1,18 @@
 /* states.h - the states of recurrent layers, and the walk of a pass over its rows.
  *
- * A node of a tree needs the state after its parent. Value columns of a state never mix, so a part of
- * the work is 16 columns of a head, and a thread walks the whole tree with them, depth first: it
- * reads the block of the parent, moves it on by one token and writes it to a small stack. Each row
- * thus costs what a token of a chain costs, and its numbers come from the same operations in the
- * same order as in a chain of its ancestors: the same bits for trees, chains, and any order of
- * rows. The last child of a node, the one with most descendants, takes over the node's block,
- * so the stack has a level for each power of two of rows, whatever the depth is.
+ * A node of a tree needs the state after its parent. Value columns of a state never mix, so a
+ * part of the work is 16 columns of a head, and a thread walks the whole tree with them, depth
+ * first: it reads the block of the parent, moves it on by one token and writes it to a small
+ * stack. Each row thus costs what a token of a chain costs, and its numbers come from the same
+ * operations in the same order as in a chain of its ancestors: the same bits for trees, chains,
+ * and any order of rows. The last child of a node, the one with most descendants, takes over
+ * the node's block, so the stack has a level for each power of two of rows, whatever the depth
+ * is.
  *
- * A pass walks over the rows of the text that the states lack, then over its own text rows; these move
- * the states on in place. The other rows follow, and leave no trace but their inputs. The input of
- * row r is in slot (r + dropped) % ring, which does not change when a window drops rows.
+ * A pass walks over the rows of the text that the states lack, then over its own text rows;
+ * these move the states on in place. The other rows follow, and leave no trace but their
+ * inputs. The input of row r is in slot (r + dropped) % ring, which does not change when a
+ * window drops rows.
  */
 #ifndef ESP_CPU_STATES_H
 #define ESP_CPU_STATES_H
@@ -88,8 +90,9 @@ static inline float *esp_states_of(const struct esp_cpu_states *s, int place)
 void esp_states_set_sizes(struct esp_cpu_states *s, const struct esp_model_desc *d,
                           int max_batch);
 
-/* Plans the walk of a batch after the first `folded` tokens; sets states to zero for a text that
- * begins. The batch may have no rows. False: its past is gone, or has no inputs any more. */
+/* Plans the walk of a batch after the first `folded` tokens; sets states to zero for a text
+ * that begins. The batch may have no rows. False: its past is gone, or has no inputs any more.
+ */
 bool esp_states_plan(struct esp_cpu_states *s, const struct esp_cache *cache,
                      const struct esp_batch *batch);
 

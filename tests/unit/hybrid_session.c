@@ -1,5 +1,5 @@
-/* hybrid_session.c - sessions with models that have recurrent layers, as target and as draft: texts
- * that go back and on are those that a new session writes, and little is computed twice.
+/* hybrid_session.c - sessions with models that have recurrent layers, as target and as draft:
+ * texts that go back and on are those that a new session writes, and little is computed twice.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* states.c - recurrent layers: rows leave no trace but their inputs, and a text can be cut.
  *
- * tests/unit/batch_invariant.c compares the logits of trees and chains with recurrent layers bit by
- * bit. Here it is about the states: the memory that they take, what moves them on, and
+ * tests/unit/batch_invariant.c compares the logits of trees and chains with recurrent layers
+ * bit by bit. Here it is about the states: the memory that they take, what moves them on, and
  * checkpoints, with which esp_kv_cache_cut() goes back.
  */
 #include <stdlib.h>
@@ -73,7 +73,8 @@ static size_t state_bytes(const struct runner *r)
     return r->backend->ops->state_bytes(&r->model.desc);
 }
 
-/* The logits after the text up to `length`, computed from its beginning with a cache of its own. */
+/* The logits after the text up to `length`, computed from its beginning with a cache of its
+ * own. */
 static void compute_afresh(const struct runner *r, int length, float *logits)
 {
     struct esp_kv_cache cache;
@@ -101,7 +102,8 @@ static void check_logits(struct runner *r, int length, const char *what)
     CHECK(memcmp(own, want, sizeof own) == 0, "%s: %d tokens", what, length);
 }
 
-/* Runs `rows` rows of the text behind the cache's, of which the first `certain` are said to be text.
+/* Runs `rows` rows of the text behind the cache's, of which the first `certain` are said to be
+ * text.
  */
 static int run_rows(struct runner *r, int rows, int certain)
 {

@@ -1,8 +1,8 @@
-/* recurrent.c - one step of a recurrent layer: the convolution of a row, and what a token does to 16
- * columns of a head's state.
+/* recurrent.c - one step of a recurrent layer: the convolution of a row, and what a token does
+ * to 16 columns of a head's state.
  *
- * Lanes are columns, so the sums over keys run in one order on every instruction set: four sums,
- * keys i, i + 4, ... in sum i % 4, added in pairs at the end.
+ * Lanes are columns, so the sums over keys run in one order on every instruction set: four
+ * sums, keys i, i + 4, ... in sum i % 4, added in pairs at the end.
  */
 #include "kernels/cpu/isa/parts.h"
 
