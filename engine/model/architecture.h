@@ -188,6 +188,7 @@ struct esp_family {
     const struct esp_tensor_rule *expert_tensors;
     const char *expert_name;
     bool experts_stacked;
+    bool experts_optional; /* config.json may say that there are 0 experts */
     /* NULL, or rules for folders that have all experts in fewer tensors: used if the file has
      * the tensor of the first rule. */
     const struct esp_tensor_rule *fused_experts;
