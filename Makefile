@@ -66,7 +66,7 @@ ISA_FLAGS_tiles    = $(ISA_FLAGS_avx2) -DESP_AMX -DESP_BASE=avx2 -include tests/
 # What is installed with the library, for programs of others.
 PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists.h espalier_settings.h espalier_stats.h \
                       espalier_options.h espalier_value.h espalier_chat.h compare.h find_models.h lossless.h pace.h \
-                      perplexity.h tree_measure.h) \
+                      perplexity.h text_token.h tree_measure.h) \
                   $(addprefix engine/model/,inflate.h preset.h quantize.h) \
                   $(addprefix engine/train/,train_draft.h train_selector.h) \
                   engine/support/statistics.h $(addprefix kernels/,clock.h status.h streamed.h version.h)

@@ -239,6 +239,8 @@ static int select_path(struct esp_session *s)
     if (status == ESP_OK)
         status = esp_verify_run(v, s->set.verifier);
     if (status == ESP_OK)
+        status = esp_session_score_path(s);
+    if (status == ESP_OK)
         status = look_back(s);
     s->iteration.path = v->path;
     s->iteration.path_length = v->path_length;
@@ -394,7 +396,7 @@ static int run(struct esp_session *s, int remaining)
     if (status < 0)
         return status;
     read_marks(s, begun, &start);
-    start += s->verify.explained_seconds;
+    start += s->verify.explained_seconds + (s->verify.scores ? s->scores.seconds : 0);
     stage_done(s, ESP_STAGE_SELECT, &start);
 
     int count = choose_committed(s, remaining);

@@ -248,6 +248,13 @@ static int open_context(struct esp_session *s, unsigned asks, char *err, size_t 
     return open_rows(s, wanted, 3, err, errlen);
 }
 
+void esp_session_choose_end(struct esp_session *s)
+{
+    s->verify.end = esp_session_keeps_past(s) ? s->draft_context.back.p
+                    : s->verify.scores        ? s->scores.end
+                                              : NULL;
+}
+
 /* Sets what iterations read of the settings. */
 static void set_stages(struct esp_session *s)
 {
@@ -261,7 +268,7 @@ static void set_stages(struct esp_session *s)
     d->greedy = d->temperature == 0;
     d->context = s->set.drafter->asks ? &s->draft_context : NULL;
     v->sampling = s->set.sampling;
-    v->end = esp_session_keeps_past(s) ? s->draft_context.back.p : NULL;
+    esp_session_choose_end(s);
     s->rebuild = cache >= 0 && esp_param(params, cache) != 0;
 }
 
@@ -583,6 +590,7 @@ void esp_session_close(struct esp_session *s)
             s->ops->rows_close(rows[i]);
     esp_features_close(&s->features, s->ops);
     esp_tree_close(&s->tree);
+    esp_scores_close(&s->scores);
     esp_conversation_close(&s->conversation);
     keep_texts(s, &none, NULL, 0);
     free(s->text);

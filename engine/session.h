@@ -63,6 +63,7 @@ struct esp_session {
     int32_t *tokens;          /* (capacity + 1) */
     int32_t *committed;       /* (capacity + 1) */
     struct esp_iteration iteration;
+    struct esp_scores scores; /* zeroed until they are asked for */
 
     struct esp_stats stats;
     int64_t path_sum;
@@ -101,12 +102,20 @@ int esp_session_text_room(struct esp_session *session, int tokens);
 int esp_session_prefill(struct esp_session *session);
 /* Shortens the text to its first `count` tokens. The caller handles turns and events. */
 void esp_session_shorten(struct esp_session *session, int count);
+/* The same, but keeps the first `rows` rows of the caches: count - 1, or count if other tokens
+ * follow. */
+void esp_session_keep_rows(struct esp_session *session, int count, int rows);
 /* Quick test before tokenizing: is the text far longer than the context? */
 bool esp_session_is_far_too_long(const struct esp_session *session, const char *text,
                                  size_t length);
 
 /* Indices of device time stamps: 2i and 2i + 1 are the beginning and the end of stage i. */
 enum { ESP_MARK_PREFILL = 2 * ESP_STAGES + 1, ESP_MARK_PREFILLED };
+
+/* Sets whether the verifier keeps the distribution at the end of a path, and where. */
+void esp_session_choose_end(struct esp_session *session);
+/* After the verifier: scores of the tokens that it chose, if they are asked for. */
+int esp_session_score_path(struct esp_session *session);
 
 /* Is the draft a draft head? */
 bool esp_session_has_head(const struct esp_session *session);

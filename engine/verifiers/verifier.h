@@ -20,6 +20,7 @@
 
 #include "engine/verifiers/chance.h"
 #include "engine/drafters/drafter.h"
+#include "engine/scores.h"
 
 /* The residual of the target at a node: the distribution max(0, a p - b q), which sums to 1. */
 struct esp_residual {
@@ -55,6 +56,8 @@ struct esp_verify {
      * it; or NULL. */
     struct esp_rows *end;
     int end_node; /* node of that distribution; -1: none */
+
+    struct esp_scores *scores; /* what the target thinks of the tokens; NULL: not asked for */
 
     bool explain;                     /* evaluate the verifier's formulas before it runs */
     struct esp_tree_measure *measure; /* receives p and q of the nodes first, or NULL */
@@ -118,6 +121,10 @@ int esp_verify_explain(struct esp_verify *verify, const struct esp_verifier_ops 
  * 0 or ESP_E_MEMORY. */
 int esp_tree_measure_add(struct esp_tree_measure *measure, const struct esp_node *node,
                          const double *p, const double *q, int n);
+
+/* Keeps the target's likeliest tokens after `node`, which has children, for v->scores. Call it
+ * before the verifier changes the row. */
+int esp_verify_keep_scores(struct esp_verify *verify, int node);
 
 /* Runs a verifier on a tree: sets path and bonus, and in the nodes the outcome of the tests. On
  * failure the path is empty and bonus is -1. ESP_E_NUMERIC if a logit that matters is NaN or
