@@ -243,6 +243,65 @@ check "11: \`:save FILE\` writes the text" answer ':save text' 'bytes written to
 check "11: to the file" grep -q 'There was once a queen and a fox' "$work/text"
 check "11: \`:copy\` copies it" answer ':copy' 'copied to the clipboard'
 
+# 13. Branches. Before 12, which leaves.
+check "13: the likeliest tokens" answer ':temp 0' 'temp = 0'
+keys ':clear!' Enter
+check "13: a new text" see 'Type the beginning'
+writes 'There was once a king'
+keys Tab Left
+check "13: the arrow keys walk the tokens: the tree is the one that wrote it" see '(held)'
+keys w Left Left Left
+check "13: and the node pane explains it" see '┬ tree *iter [0-9]* (held)'
+before=$(tokens)
+keys Enter
+check "13: \`Enter\` goes to the tokens that could stand there" see 'node *token [0-9]* "'
+keys Down
+check "13: as a list" see '> 2 "'
+keys Enter
+check "13: and a second one goes on from the chosen one" see 'limit reached'
+keys B
+check "13: \`B\` lists both texts" see 'branches   [0-9]* of [0-9]*'
+keys r 'the other' Enter
+check "13: \`r\` names one" see '\[the other\]'
+keys m
+check "13: \`m\` marks it" see 'marked with'
+here=$(screen | sed -n 's/.*branches   \([0-9]*\) of.*/\1/p')
+keys '['
+check "13: \`[\` goes to the one before" see "branch $((here - 1)) of"
+keys ']'
+check "13: and \`]\` back" see "branch $here of"
+keys d
+check "13: \`d\` deletes it, after a question" see 'Delete this branch'
+keys y
+check "13: then it is gone" see 'branches   1 of 1'
+keys u
+check "13: \`u\` brings it back" see '2$\| of 2'
+keys u
+check "13: and the text goes back to it" see 'branches   2 of 2'
+keys U
+check "13: \`U\` does it again" see 'branches   1 of 2'
+keys ':continue 4' Enter
+check "13: \`:continue 4\` writes four" see '4 continuations'
+keys Escape Escape ':clear!' Enter
+check "13: \`:clear\` is undone, too" see 'Type the beginning'
+keys ':undo' Enter
+check "13: the text is there again" see '^│ There was once a king'
+keys Tab Left i
+check "13: \`i\` writes something of one's own" see '^> :insert'
+keys 'and the fox said' Enter
+check "13: after the cursor" see 'the fox said'
+check "13: and it is continued" see 'limit reached'
+keys Tab H
+check "13: \`H\` colours the tokens" see 'surprisal, bits <1'
+keys H H H
+check "13: by origin" see 'written by draft target you'
+keys H Tab
+check "13: \`b\` goes on from the node at the cursor of the tree" see '^ Up Down move *b branch'
+keys Home Down b
+check "13: as a branch" see 'iter\|limit reached'
+check "13: to its end" see 'limit reached'
+keys Escape Escape
+
 # 12. The menu, help, keys of one's own.
 keys F7 picture
 check "12: \`F7\` finds what one wants: \`picture\`" see ':export'

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tui/commands/bindings.h"
+#include "tui/commands/branching.h"
 #include "tui/commands/command.h"
 #include "tui/commands/configuration.h"
 #include "kernels/clock.h"
@@ -414,6 +415,20 @@ static void go_back(struct esp_app *app)
         app->control.requests.leaving = true;
 }
 
+/* Enter in a pane that has no use for it: from the text to the tokens that could stand at the
+ * cursor; from these, or from a branch, there. */
+static void enter_pane(struct esp_app *app)
+{
+    struct esp_ui *ui = &app->control.ui;
+    if (!ui->layout.focused || ui->help || app->control.player)
+        return;
+    if (ui->layout.current == ESP_PANE_text && ui->look.of_token)
+        ui->layout.current = ESP_PANE_node;
+    else if (ui->layout.current == ESP_PANE_branches ||
+             (ui->layout.current == ESP_PANE_node && ui->look.of_token))
+        run_line(app, ":branch");
+}
+
 static void act(struct esp_app *app, int action, int key)
 {
     if (app->control.player) {
@@ -469,6 +484,10 @@ static void act(struct esp_app *app, int action, int key)
         break;
     case ESP_ACTION_PALETTE:
         esp_palette_fill(&app->control);
+        break;
+    case ESP_ACTION_TOGGLE:
+        if (!act_on_view(app, action))
+            enter_pane(app);
         break;
     case ESP_ACTION_HIDE:
         if (act_on_view(app, action))
@@ -684,6 +703,29 @@ bool esp_app_settled(struct esp_app *app)
                                 : esp_worker_settled(app->control.worker));
 }
 
+/* Asks what the target thinks of tokens that no iteration wrote: the one at the cursor, and all if
+ * the text is coloured by that. Each is asked for once. */
+static void ask_scores(struct esp_app *app)
+{
+    enum { MOST = 64 /* tokens at a time: a prompt need not wait for long */ };
+    const struct esp_state *state = &app->control.state;
+    const struct esp_look *look = &app->control.ui.look;
+    const bool all = look->heat != ESP_HEAT_OFF && look->heat != ESP_HEAT_ORIGIN;
+    int first = esp_looked_token(look, state), count = 1;
+    if (first < 1 || state->spans[first].score.count > 0)
+        first = all && !esp_state_is_busy(state) ? esp_state_unscored(state, app->scored) : -1;
+    else
+        app->scored = app->scored > first ? first : app->scored;
+    if (first < 1 || !app->control.worker || app->asked == first + 1)
+        return;
+    while (all && count < MOST && first + count < state->span_count &&
+           state->spans[first + count].score.count == 0)
+        count++;
+    app->asked = first + 1;
+    app->scored = first + count;
+    ESP_WORKER_POST(app->control.worker, SCORES, .number = {first, count});
+}
+
 /* Other models were loaded, and the screen shows their tokens. */
 static void see_models(struct esp_app *app)
 {
@@ -693,6 +735,12 @@ static void see_models(struct esp_app *app)
     if (app->control.state.loaded.anew)
         esp_prompts_retokenized(&app->control.prompts);
     ESP_WORKER_POST(app->control.worker, RETIRE, .number = {app->control.state.loaded.serial});
+}
+
+static bool changes_text(int type)
+{
+    return type == ESP_EVENT_PROMPT || type == ESP_EVENT_REWIND || type == ESP_EVENT_DROP ||
+           type == ESP_SNAPSHOT_FORK || type == ESP_SNAPSHOT_CLEAR;
 }
 
 void esp_app_receive(struct esp_app *app)
@@ -711,17 +759,22 @@ void esp_app_receive(struct esp_app *app)
     esp_reporter_rest(report);
     while ((snapshot = esp_ring_front(report->ring))) {
         const int serial = app->control.state.loaded.serial;
+        const unsigned forks = app->control.state.forks;
         if (snapshot->type == ESP_EVENT_DROP)
             esp_prompts_taken_out(&app->control.prompts, app->control.state.span_count,
                                   snapshot->start, snapshot->kept);
         if (snapshot->type == ESP_EVENT_REWIND)
             esp_prompts_shortened(&app->control.prompts, snapshot->kept);
+        if (changes_text(snapshot->type))
+            app->asked = app->scored = 0;
         int status = esp_state_apply(&app->control.state, snapshot);
         if (snapshot->type == ESP_SNAPSHOT_REFUSED)
             esp_prompts_refused(&app->control);
         esp_ring_pop(report->ring);
         if (serial != app->control.state.loaded.serial)
             see_models(app);
+        if (forks != app->control.state.forks)
+            esp_branching_done(&app->control);
         if (app->control.state.span_count <= app->control.prompts.kept)
             app->control.prompts.kept = -1;
         app->control.requests.changed = true;
@@ -759,6 +812,7 @@ void esp_app_draw(struct esp_app *app)
         app->page_drawn = esp_clock();
         return;
     }
+    ask_scores(app);
     esp_input_show(app->input, ui);
     ui->layout.input_rows =
         esp_input_box_rows(&ui->input, app->canvas.width, app->canvas.height);
@@ -841,6 +895,8 @@ int esp_app_open(struct esp_app *app, const struct esp_interface_options *option
                                         .requests = {.changed = true},
                                         .pace = PACE}};
     app->control.canvas = &app->canvas;
+    app->control.state.has_branches = !options->recording;
+    esp_branches_open(&app->control.state.branches);
     app->control.settings.tokens = options->tokens > 0 ? options->tokens : NEW_TOKENS;
     esp_ui_init(&app->control.ui);
     int status = open_parts(app, live, err, errlen);

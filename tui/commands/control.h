@@ -109,6 +109,8 @@ struct esp_control {
     struct esp_typed typed;
     struct esp_requests requests;
     double pace; /* pace to which ESP_ACTION_FULL_SPEED returns; in a replay a speed */
+    int forks;   /* changes of the text that the engine thread has not reported yet */
+    int doomed;  /* branch + 1 that is deleted when the text has left it; 0: none */
     int races;   /* races so far; each gets a new seed */
 };
 

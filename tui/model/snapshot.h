@@ -11,7 +11,7 @@
 #define ESP_SNAPSHOT_H
 
 #include "sessions/iteration_copy.h"
-#include "engine/text_token.h"
+#include "tui/model/written.h"
 #include "viz/course.h"
 
 enum esp_snapshot_type {                           /* continues enum esp_event_type */
@@ -24,9 +24,17 @@ enum esp_snapshot_type {                           /* continues enum esp_event_t
                          ESP_SNAPSHOT_CLEAR,   /* the text was cleared */
                          ESP_SNAPSHOT_COMPARE, /* a comparison begins with the drafter and
                                                   verifier in `loaded`; no drafter: it ended */
+                         ESP_SNAPSHOT_FORK,    /* another text: of the present one `kept`
+                                                  tokens stay, and `tokens` follow; `stage`:
+                                                  enum esp_fork */
+                         ESP_SNAPSHOT_SCORES,  /* of the text from token `start` on: `tokens`
+                                                  with their scores */
                          ESP_SNAPSHOT_RECORD,  /* the session is recorded to file `text`; "": it
                                                   is not recorded */
 };
+
+/* Why a session turned to another text. */
+enum esp_fork { ESP_FORK_NEW, ESP_FORK_UNDO, ESP_FORK_REDO };
 
 enum esp_phase {
     ESP_PHASE_LOADING,
@@ -56,7 +64,7 @@ struct esp_snapshot {
     int kept;                            /* rewind: tokens that stay; drop: tokens that go */
     int start;                           /* drop: the first token */
     struct esp_iteration_copy iteration; /* layer, stage and iteration events */
-    struct esp_text_token *tokens;       /* (token_count) appended to the text */
+    struct esp_written *tokens;          /* (token_count) appended to the text */
     int token_count, token_capacity;
     struct esp_totals totals; /* added to the totals */
     int phase;

@@ -9,7 +9,8 @@
 const int esp_text_styles[] = {[ESP_TEXT_PROMPT] = ESP_STYLE_PROMPT,
                                [ESP_TEXT_DRAFTED] = ESP_STYLE_DRAFTED,
                                [ESP_TEXT_BONUS] = ESP_STYLE_BONUS,
-                               [ESP_TEXT_MARK] = ESP_STYLE_LABEL};
+                               [ESP_TEXT_MARK] = ESP_STYLE_LABEL,
+                               [ESP_TEXT_CHOSEN] = ESP_STYLE_PROMPT};
 
 /* Joins the bytes of the tokens and sets the style of each byte. NULL: no memory. */
 static char *join(struct esp_run *run, int tokens, unsigned char **style, size_t *count)

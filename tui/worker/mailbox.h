@@ -23,11 +23,15 @@ enum esp_command_type {
     ESP_COMMAND_CLEAR,   /* nothing */
     ESP_COMMAND_COMPARE, /* drafter or NULL, verifier or NULL (worker_compare.c) */
     ESP_COMMAND_REWIND,  /* tokens that stay */
-    ESP_COMMAND_LOAD,    /* key, value, draft or NULL (models.h) */
-    ESP_COMMAND_RECORD,  /* path or NULL; columns, rows; overwrite (worker_record.c) */
-    ESP_COMMAND_MARK,    /* text */
-    ESP_COMMAND_RETIRE,  /* nobody asks any more for tokens of pairs older than this serial */
-    ESP_COMMAND_JOB,     /* job */
+    ESP_COMMAND_FORK, /* a text (length bytes of struct esp_text_token), what the user typed after
+                            it or NULL; enum esp_fork; flag: go on generating (worker_branch.c) */
+    ESP_COMMAND_CONTINUE, /* a text in the same form; how often it is continued */
+    ESP_COMMAND_SCORES,   /* first token, count: what the target thinks of them */
+    ESP_COMMAND_LOAD,     /* key, value, draft or NULL (models.h) */
+    ESP_COMMAND_RECORD,   /* path or NULL; columns, rows; overwrite (worker_record.c) */
+    ESP_COMMAND_MARK,     /* text */
+    ESP_COMMAND_RETIRE,   /* nobody asks any more for tokens of pairs older than this serial */
+    ESP_COMMAND_JOB,      /* job */
 };
 
 /* Other work for the engine thread: a race, the runs of a lesson. `models`: the loaded ones, if

@@ -45,7 +45,7 @@ static bool iterate(struct esp_worker *worker)
     else
         esp_worker_tell_end(worker);
     end_generation(worker);
-    return false;
+    return status == 0 && esp_worker_continue_next(worker);
 }
 
 static void load(struct esp_worker *worker)
@@ -62,6 +62,7 @@ static void load(struct esp_worker *worker)
         return;
     }
     worker->serial = 1;
+    esp_session_score(worker->pair.session, true, err, sizeof err);
     esp_reporter_loaded(&worker->report, &worker->pair, worker->serial, false);
     esp_worker_warn_of_template(worker);
     esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 1);
@@ -83,6 +84,7 @@ static void *run(void *user)
         }
         if (generating && stop) {
             generating = false;
+            esp_worker_continue_end(worker);
             end_generation(worker);
         }
         if (command)
@@ -92,6 +94,7 @@ static void *run(void *user)
             generating = iterate(worker);
     }
     esp_compare_close(&worker->second.compare);
+    esp_worker_continue_end(worker);
     esp_worker_stop_recording(worker);
     esp_worker_close_retired(worker, worker->serial);
     esp_models_close(&worker->pair);
@@ -152,7 +155,8 @@ struct esp_reporter *esp_worker_report(struct esp_worker *worker)
 void esp_worker_post(struct esp_worker *worker, const struct esp_message *command)
 {
     const enum esp_command_type type = command->type;
-    if (type == ESP_COMMAND_CLEAR || type == ESP_COMMAND_REWIND || type == ESP_COMMAND_LOAD)
+    if (type == ESP_COMMAND_CLEAR || type == ESP_COMMAND_REWIND || type == ESP_COMMAND_FORK ||
+        type == ESP_COMMAND_CONTINUE || type == ESP_COMMAND_LOAD)
         free(esp_mailbox_stop(&worker->mailbox));
     esp_mailbox_post(&worker->mailbox, command);
 }

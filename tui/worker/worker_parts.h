@@ -1,8 +1,8 @@
 /* worker_parts.h - shared by the files of the engine thread; see worker.h.
  *
  * worker.c starts and ends the thread and posts commands. worker_run.c executes them.
- * worker_events.c reports events,
- * worker_record.c records them. worker_compare.c runs the compared session.
+ * worker_events.c reports events, worker_record.c records them. worker_branch.c turns to other
+ * texts. worker_compare.c runs the compared session.
  *
  * The threads share only the mailbox (commands) and the ring (reports). Models and session
  * belong to the engine thread. The one exception are an engine's token texts, which never
@@ -36,6 +36,14 @@ struct esp_session_recording {
     bool stepped; /* the previous iteration ran in step mode */
 };
 
+/* Continuations of one text, written one after the other. */
+struct esp_continuations {
+    struct esp_text_token *text; /* (count) before the token that differs */
+    int count;
+    int32_t first[ESP_LIKELY]; /* the token that each begins with; -1: drawn */
+    int done, wanted;          /* 0: none are written */
+};
+
 struct esp_worker {
     pthread_t thread;
     struct esp_mailbox mailbox;
@@ -49,7 +57,9 @@ struct esp_worker {
     struct retired *retired;
     int serial; /* of the pair; see esp_setup */
     struct esp_session_recording record;
-    bool quiet; /* events of the session are not reported */
+    struct esp_continuations continuations;
+    bool quiet;  /* events of the session are neither recorded nor shown */
+    bool hidden; /* they are recorded only */
     double progress;
 };
 
@@ -93,8 +103,23 @@ void esp_worker_compare_set(struct esp_worker *worker, const char *key, const ch
 /* Runs an iteration of the second session if it is its turn. */
 bool esp_worker_compare_turn(struct esp_worker *worker);
 
+/* ---- worker_branch.c */
+
+/* Turns the session to the command's text. Returns whether a generation has started. */
+bool esp_worker_fork(struct esp_worker *worker, const struct esp_message *command);
+/* Begins to write several continuations of a text. Returns the same. */
+bool esp_worker_continue(struct esp_worker *worker, const struct esp_message *command);
+/* A continuation has come to its end: begins the next one. False: there is none. */
+bool esp_worker_continue_next(struct esp_worker *worker);
+/* The user has stopped: no more are written. */
+void esp_worker_continue_end(struct esp_worker *worker);
+/* Reports what the target thinks of tokens of the text. */
+void esp_worker_scores(struct esp_worker *worker, int first, int count);
+
 /* ---- worker_run.c */
 
+/* Allows the session to go on, and reports that it does. Returns true. */
+bool esp_worker_go_on(struct esp_worker *worker);
 /* Executes a command. Returns whether a generation runs after it. */
 bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command,
                     bool generating);

@@ -148,8 +148,11 @@ static bool run_prompt(struct esp_worker *worker, const char *prompt, size_t len
             return false;
         }
     }
-    if (length == 0 && !can_go_on(worker))
-        return false;
+    return (length > 0 || can_go_on(worker)) && esp_worker_go_on(worker);
+}
+
+bool esp_worker_go_on(struct esp_worker *worker)
+{
     esp_session_allow(worker->pair.session, worker->limit);
     esp_worker_compare_begin(worker);
     esp_reporter_phase(&worker->report, ESP_PHASE_GENERATING, "", 0);
@@ -324,6 +327,13 @@ bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command
         esp_worker_note(
             worker, &(struct esp_event){.type = ESP_EVENT_MARKER, .text = command->text[0]});
         ESP_TELL(worker, MESSAGE, "marked");
+        return generating;
+    case ESP_COMMAND_FORK:
+        return esp_worker_fork(worker, command);
+    case ESP_COMMAND_CONTINUE:
+        return esp_worker_continue(worker, command);
+    case ESP_COMMAND_SCORES:
+        esp_worker_scores(worker, command->number[0], command->number[1]);
         return generating;
     case ESP_COMMAND_REWIND:
         if (esp_session_rewind(worker->pair.session, command->number[0]) == ESP_OK)
