@@ -112,6 +112,13 @@ int esp_verify_probabilities(struct esp_verify *v, const struct esp_sampling *sa
     return ESP_OK;
 }
 
+int esp_verify_keep_scores(struct esp_verify *v, int node)
+{
+    if (!v->scores || v->scores->known[node])
+        return ESP_OK;
+    return esp_scores_keep(v->scores, node, v->p, v->tree->row[node], ESP_LATER);
+}
+
 /* ------------------------------------------------------------------ tests of children */
 
 void esp_verify_record(struct esp_verify *v, int node, double acceptance, double u,

@@ -267,22 +267,23 @@ keys m
 check "13: \`m\` marks it" see 'marked with'
 here=$(screen | sed -n 's/.*branches   \([0-9]*\) of.*/\1/p')
 keys '['
-check "13: \`[\` goes to the one before" see "branch $((here - 1)) of"
+check "13: \`[\` goes to the one before" see "branches   $((here - 1)) of"
 keys ']'
-check "13: and \`]\` back" see "branch $here of"
+check "13: and \`]\` back" see "branches   $here of"
 keys d
 check "13: \`d\` deletes it, after a question" see 'Delete this branch'
 keys y
-check "13: then it is gone" see 'branches   1 of 1'
+check "13: then it is gone" gone 'the other'
 keys u
-check "13: \`u\` brings it back" see '2$\| of 2'
+check "13: \`u\` brings it back" see '\[the other\]'
 keys u
-check "13: and the text goes back to it" see 'branches   2 of 2'
+check "13: and the text goes back to it" see "branches   $here of"
 keys U
-check "13: \`U\` does it again" see 'branches   1 of 2'
+check "13: \`U\` does it again" see 'done again; u undoes it'
 keys ':continue 4' Enter
 check "13: \`:continue 4\` writes four" see '4 continuations'
-keys Escape Escape ':clear!' Enter
+check "13: Esc leaves the pane" escapes '^┌ branches'
+keys ':clear!' Enter
 check "13: \`:clear\` is undone, too" see 'Type the beginning'
 keys ':undo' Enter
 check "13: the text is there again" see '^│ There was once a king'
@@ -300,7 +301,7 @@ check "13: \`b\` goes on from the node at the cursor of the tree" see '^ Up Down
 keys Home Down b
 check "13: as a branch" see 'iter\|limit reached'
 check "13: to its end" see 'limit reached'
-keys Escape Escape
+check "13: Esc leaves the tree" escapes '^ Up Down move'
 
 # 12. The menu, help, keys of one's own.
 keys F7 picture

@@ -16,6 +16,14 @@
 
 #include "kernels/status.h"
 
+bool esp_worker_go_on(struct esp_worker *worker)
+{
+    esp_session_allow(worker->pair.session, worker->limit);
+    esp_worker_compare_begin(worker);
+    esp_reporter_phase(&worker->report, ESP_PHASE_GENERATING, "", 0);
+    return true;
+}
+
 static void show_fork(struct esp_worker *worker, int kept, const struct esp_text_token *text,
                       int count, int why)
 {

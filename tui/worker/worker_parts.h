@@ -105,6 +105,8 @@ bool esp_worker_compare_turn(struct esp_worker *worker);
 
 /* ---- worker_branch.c */
 
+/* Allows the session to go on, and reports that it does. Returns true. */
+bool esp_worker_go_on(struct esp_worker *worker);
 /* Turns the session to the command's text. Returns whether a generation has started. */
 bool esp_worker_fork(struct esp_worker *worker, const struct esp_message *command);
 /* Begins to write several continuations of a text. Returns the same. */
@@ -118,8 +120,6 @@ void esp_worker_scores(struct esp_worker *worker, int first, int count);
 
 /* ---- worker_run.c */
 
-/* Allows the session to go on, and reports that it does. Returns true. */
-bool esp_worker_go_on(struct esp_worker *worker);
 /* Executes a command. Returns whether a generation runs after it. */
 bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command,
                     bool generating);

@@ -151,14 +151,6 @@ static bool run_prompt(struct esp_worker *worker, const char *prompt, size_t len
     return (length > 0 || can_go_on(worker)) && esp_worker_go_on(worker);
 }
 
-bool esp_worker_go_on(struct esp_worker *worker)
-{
-    esp_session_allow(worker->pair.session, worker->limit);
-    esp_worker_compare_begin(worker);
-    esp_reporter_phase(&worker->report, ESP_PHASE_GENERATING, "", 0);
-    return true;
-}
-
 /* Reports the value of a parameter of the drafter. */
 static void run_ask(struct esp_worker *worker, const char *key)
 {
