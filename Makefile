@@ -13,6 +13,7 @@ VERSION := $(shell sed -n 's/^.define ESP_VERSION "\(.*\)"/\1/p' kernels/version
 CC      ?= cc
 PKG_CONFIG ?= pkg-config
 MACHINE := $(shell $(CC) -dumpmachine)
+DARWIN  := $(findstring darwin,$(MACHINE))
 OBJCOPY ?= $(shell $(CC) -print-prog-name=objcopy)
 ifeq ($(origin AR),default)
 AR      := $(shell $(CC) -print-prog-name=ar)
@@ -29,6 +30,15 @@ ALL_CFLAGS = $(STRICT) $(WARN) $(INCLUDE) $(CFLAGS) $(EXTRA) $(DEFS) -MMD -MP
 
 LIB_PKGS := libcjson libpcre2-8 libutf8proc
 TUI_PKGS := ncursesw readline
+# macOS: Homebrew has the libraries. It keeps two of them apart, because the system has others of these names.
+ifneq ($(DARWIN),)
+BREW    := make coreutils pkg-config cjson pcre2 utf8proc ncurses readline graphviz
+INSTALL ?= ginstall
+export PKG_CONFIG_PATH := $(subst $() ,:,$(foreach p,ncurses readline,$(shell brew --prefix $(p) 2>/dev/null)/lib/pkgconfig) $(PKG_CONFIG_PATH))
+ifeq ($(filter clean help,$(MAKECMDGOALS))$(shell $(PKG_CONFIG) --exists $(LIB_PKGS) $(TUI_PKGS) && echo here),)
+$(error espalier: libraries are missing; run `brew install $(BREW)`, then `gmake`)
+endif
+endif
 LIB_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(LIB_PKGS))
 LIB_LIBS   = $(shell $(PKG_CONFIG) --libs $(LIB_PKGS)) -lm -lpthread -ldl
 TUI_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(TUI_PKGS))
@@ -41,17 +51,25 @@ DOT        := $(shell $(PKG_CONFIG) --exists $(DOT_PKGS) && echo $(BUILD)/espali
 
 # ---------------------------------------------------------------- sources
 
-# kernels/cpu/isa/*.c is compiled once per instruction set; which one runs is decided at start. VNNI has only
-# the products of quantised blocks for itself, and AVX-512's functions for the rest; AMX has those, and amx.c.
+# kernels/cpu/isa/*.c is compiled once per instruction set; which one runs is decided at start. VNNI and AVX-VNNI have
+# only the products of quantised blocks for themselves, and AVX-512's or AVX2's functions for the rest; AMX has VNNI's
+# products, and amx.c. EMULATED: AVX-VNNI where a processor lacks it, for tests.
 X86      := $(filter x86_64-% amd64-%,$(MACHINE))
 ifneq ($(X86),)
 ISAS := generic avx2 avx512
-VNNI := vnni
-AMX  := amx
+VNNI := vnni avxvnni
+AMX  := $(if $(DARWIN),,amx)
+EMULATED := dpbusd
+else ifneq ($(filter aarch64-% arm64-%,$(MACHINE)),)
+ISAS := generic neon
+# They stand to NEON as VNNI to AVX-512.
+VNNI := dotprod i8mm
+AMX  :=
 else
 ISAS := generic
 VNNI :=
 AMX  :=
+EMULATED :=
 endif
 ISA_FLAGS_generic :=
 # Where the values of variables lie is written down for a debugger in half of the time that -O3 takes: -g1 does not.
@@ -59,9 +77,24 @@ KERNEL_OPT        := -O3 -g1
 ISA_FLAGS_avx2    := -mavx2 -mfma -mf16c
 ISA_FLAGS_avx512  := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
 ISA_FLAGS_vnni     = $(ISA_FLAGS_avx512) -mavx512vnni -DESP_VNNI -DESP_BASE=avx512
+ISA_FLAGS_avxvnni  = $(ISA_FLAGS_avx2) -mavxvnni -DESP_VNNI -DESP_BASE=avx2
 ISA_FLAGS_amx      = $(ISA_FLAGS_vnni) -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-int8 -DESP_AMX
+ISA_FLAGS_neon    :=
+ISA_FLAGS_dotprod := -march=armv8.2-a+dotprod -DESP_DOTPROD -DESP_BASE=neon
+ISA_FLAGS_i8mm    := -march=armv8.2-a+dotprod+i8mm -DESP_DOTPROD -DESP_I8MM -DESP_BASE=neon
 # The tile unit's instructions in C, for the tests: few processors have that unit.
 ISA_FLAGS_tiles    = $(ISA_FLAGS_avx2) -DESP_AMX -DESP_BASE=avx2 -include tests/emu/tiles.h
+# AVX-VNNI's instruction by AVX2's; EVEX=1: in the coding of AVX-512, which is as fast.
+ISA_FLAGS_dpbusd   = $(ISA_FLAGS_avx2) -DESP_VNNI -DESP_BASE=avx2 -include tests/emu/dpbusd.h $(if $(EVEX),-DESP_EVEX)
+
+# Shared libraries: how they are made and named, where programs look for them. $(1): a name, $(2): its folder on macOS.
+LIB_SO      := libespalier.$(if $(DARWIN),dylib,so)
+LIB_SO_NAME := $(if $(DARWIN),libespalier.0.dylib,libespalier.so.0)
+ORIGIN      := $(if $(DARWIN),@loader_path,$$ORIGIN)
+AS_NEEDED    = $(if $(DARWIN),-Wl$(comma)-dead_strip_dylibs,-Wl$(comma)--as-needed)
+shared       = $(if $(DARWIN),-dynamiclib -install_name $(2)$(1),-shared -Wl$(comma)-soname$(comma)$(1))
+LIB_SO_FLAGS = $(call shared,$(LIB_SO_NAME),$(LIBDIR)/) \
+               $(if $(DARWIN),-Wl$(comma)-exported_symbols_list$(comma)$(BUILD)/libespalier.exports,-Wl$(comma)--version-script=$(BUILD)/libespalier.map)
 
 # What is installed with the library, for programs of others.
 PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists.h espalier_settings.h espalier_stats.h \
@@ -74,7 +107,7 @@ PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists
 # library exports what these and the installed ones declare.
 SHARED_HEADERS := $(addprefix engine/support/,suggestion.h hash.h int_map.h open_file.h part_file.h paths.h \
                       utf8_stream.h write_file.h) \
-                  engine/text_token.h
+                  engine/text_token.h kernels/system.h
 
 # Every .c file of a folder and of the folders below it.
 sources = $(shell find $(1) -name '*.c' | LC_ALL=C sort)
@@ -83,7 +116,8 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 # Objects of instruction sets may be those of another build.
 ISA_BUILD := $(BUILD)
 ISA_SRC  := $(call sources,kernels/cpu/isa)
-NO_LIB   := engine/example.c $(if $(AMX),,kernels/cpu/amx.c) $(ISA_SRC)
+NO_LIB   := engine/example.c kernels/no_plugin.c $(if $(AMX),,kernels/cpu/amx.c) $(ISA_SRC) \
+            kernels/system_$(if $(DARWIN),linux,darwin).c
 LIB_OBJ  := $(call obj,$(filter-out $(NO_LIB),$(call sources,kernels engine))) \
             $(foreach isa,$(ISAS),$(patsubst %.c,$(ISA_BUILD)/obj/%.$(isa).o,$(ISA_SRC))) \
             $(foreach isa,$(VNNI) $(AMX),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
@@ -144,7 +178,7 @@ say      = $(eval DONE += x)@printf '[%3d%s] %-4s %s\n' $(words $(DONE)) '$(of_a
 Q       := @
 endif
 
-all: $(BUILD)/espalier $(BUILD)/libespalier.a $(BUILD)/libespalier.so cuda $(DOT)
+all: $(BUILD)/espalier $(BUILD)/libespalier.a $(BUILD)/$(LIB_SO) cuda $(DOT)
 
 help:
 	@echo 'make              build $(BUILD)/espalier and libespalier'
@@ -188,13 +222,14 @@ $(ISA_BUILD)/obj/%.$(1).o: %.c
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$<:$(1))$$(CC) $$(ALL_CFLAGS) $$(KERNEL_OPT) $$(ISA_FLAGS_$(1)) -DESP_ISA=$(1) -c -o $$@ $$<
 endef
-$(foreach isa,$(ISAS) $(VNNI) $(AMX),$(eval $(call isa_rule,$(isa))))
+$(foreach isa,$(ISAS) $(VNNI) $(AMX) $(EMULATED),$(eval $(call isa_rule,$(isa))))
 
 $(sort $(BUILD)/obj/kernels/cpu/%.o $(ISA_BUILD)/obj/kernels/cpu/%.o): DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa))
 $(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_amx) -DESP_ISA=amx
-# For the tests: amx.c and its products over emulated tiles, and a cpu.c that offers them.
-TILES_OBJ := $(foreach isa,$(AMX),$(addprefix $(BUILD)/tests/obj/kernels/cpu/,amx.o isa/blocks.o isa/table.o cpu.o))
-$(BUILD)/tests/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa)) -DESP_HAVE_tiles
+# For the tests: amx.c and its products over emulated tiles, AVX-VNNI's emulated, and a cpu.c that offers them.
+EMULATED_OBJ := $(foreach isa,$(AMX),$(addprefix $(BUILD)/tests/obj/kernels/cpu/,amx.o isa/blocks.o isa/table.o cpu.o)) \
+                $(foreach isa,$(EMULATED),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
+$(BUILD)/tests/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX) $(EMULATED),-DESP_HAVE_$(isa)) -DESP_HAVE_tiles
 $(BUILD)/tests/obj/kernels/cpu/amx.o $(BUILD)/tests/obj/kernels/cpu/isa/%.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_tiles) -DESP_ISA=tiles
 $(BUILD)/tests/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -228,9 +263,12 @@ $(BUILD)/libespalier.map: $(PUBLIC_HEADERS) $(SHARED_HEADERS)
 	@{ echo '{ global:'; cat $^ | grep -v -e typedef -e 'static inline' -e '^    [a-z]' | grep -o '\<esp_[a-z0-9_]*(' | \
 	    sort -u | tr '(' ';'; echo 'local: *; };'; } >$@
 
-$(BUILD)/libespalier.so: $(LIB_OBJ) $(BUILD)/libespalier.map
-	$(call say,LINK,$@)$(LINK) -shared -Wl,-soname,libespalier.so.0 \
-	    -Wl,--version-script=$(BUILD)/libespalier.map -o $@ $(LIB_OBJ) $(LIB_LIBS)
+# The same list for the linker of macOS.
+$(BUILD)/libespalier.exports: $(BUILD)/libespalier.map
+	@sed -n 's/^\(esp_.*\);/_\1/p' $< >$@
+
+$(BUILD)/$(LIB_SO): $(LIB_OBJ) $(BUILD)/libespalier.$(if $(DARWIN),exports,map)
+	$(call say,LINK,$@)$(LINK) $(LIB_SO_FLAGS) -o $@ $(LIB_OBJ) $(LIB_LIBS)
 
 PROGRAM_OBJ := $(VIEW_OBJ) $(CLI_OBJ) $(APP_OBJ)
 
@@ -239,31 +277,33 @@ $(BUILD)/espalier: $(PROGRAM_OBJ) $(BUILD)/libespalier.a
 
 # The same program with the shared library: that it can be linked shows that it needs no more than that
 # exports.
-$(BUILD)/shared/espalier: $(PROGRAM_OBJ) $(BUILD)/libespalier.so
+$(BUILD)/shared/espalier: $(PROGRAM_OBJ) $(BUILD)/$(LIB_SO)
 	@mkdir -p $(@D)
-	@ln -sf libespalier.so $(BUILD)/libespalier.so.0
+	@ln -sf $(LIB_SO) $(BUILD)/$(LIB_SO_NAME)
 	$(call say,LINK,$@)$(LINK) -rdynamic -o $@ $(PROGRAM_OBJ) -L$(BUILD) -lespalier \
-	    -Wl,-rpath,'$$ORIGIN/..' $(TUI_LIBS) $(LIB_LIBS)
+	    -Wl,-rpath,'$(ORIGIN)/..' $(TUI_LIBS) $(LIB_LIBS)
 
 $(BUILD)/espalier-dot: $(DOT_OBJ) $(BUILD)/libespalier.a
 	$(call say,LINK,$@)$(LINK) -o $@ $^ $(DOT_LIBS) $(LIB_LIBS)
 
 # Test programs are linked with everything but tui/cli, so that they can look inside. It is one shared
 # library: a hundred programs with all of it in each took longer to link than to compile.
-$(BUILD)/tests/everything.so: $(TEST_OBJ) $(TILES_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(filter-out $(if $(AMX),%/kernels/cpu/cpu.o),$(LIB_OBJ))
+$(BUILD)/tests/everything.so: $(TEST_OBJ) $(EMULATED_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(filter-out $(if $(AMX),%/kernels/cpu/cpu.o),$(LIB_OBJ))
 	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(LINK) -shared -Wl,-soname,everything.so -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
+	$(call say,LINK,$@)$(LINK) $(call shared,everything.so,@rpath/) -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/tests/everything.so
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/tests/everything.so \
-	    -Wl,-rpath,'$$ORIGIN/..:$(abspath $(BUILD)/tests)' -Wl,--as-needed $(TUI_LIBS) $(LIB_LIBS)
+	    -Wl,-rpath,'$(ORIGIN)/..' -Wl,-rpath,'$(abspath $(BUILD)/tests)' $(AS_NEEDED) $(TUI_LIBS) $(LIB_LIBS)
 
 BENCHES = $(addprefix $(BUILD)/tests/,cuda/bench cuda/shapes cpu/bench cpu/attention)
 
+# The speed of emulated sets, too: what they replace in the library comes first.
+$(BUILD)/tests/cpu/bench: $(EMULATED_OBJ)
 $(BENCHES): $(BUILD)/tests/%: tests/%.c $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/libespalier.a $(LIB_LIBS)
+	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(filter %.o,$^) $(BUILD)/libespalier.a $(LIB_LIBS)
 
 $(BUILD)/example: engine/example.c $(BUILD)/libespalier.a
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) -Iengine -MF $@.d -o $@ $< $(BUILD)/libespalier.a $(LIB_LIBS)
@@ -481,13 +521,13 @@ check: deps-check
 	    $(CHECK_SIZE) --alone $(TIMED_BIN)
 endif
 
-# The program for 64-bit ARM, headless, and its tests, in an emulator of the processor. The compiler's libraries are
-# those of a folder. Left out: what drives a terminal, what compares with CUDA (its emulator would take hours here),
+# The program for 64-bit ARM and its tests, in an emulator of the processor. The compiler's libraries are those of a
+# folder. Left out: test programs that measure a terminal, what compares with CUDA (its emulator would take hours here),
 # what takes half an hour or more by itself, and a limit of memory, which this emulator does not set.
 ARM       := $(BUILD)/arm64
 ARM_CC    ?= aarch64-linux-gnu-gcc
 ARM_ROOT  ?= $(abspath $(ARM))/root
-ARM_CPUS  := cortex-a72 max
+ARM_CPUS  := cortex-a72 neoverse-n1 max
 ARM_SET    = BUILD=$(ARM) CC='$(ARM_CC) --sysroot=$(abspath $(ARM_ROOT))' CFLAGS='-O2 -g1' NVCC= \
              PKG_CONFIG='tests/arm/pkg-config $(abspath $(ARM_ROOT))'
 ARM_RUN    = qemu-aarch64 -L $(abspath $(ARM_ROOT))
@@ -498,24 +538,25 @@ ARM_LONG  := $(addprefix %/,train draft_heads drafters_drawn inflate player suff
                  bad_recording recording calibration drafters window chi_square_toy selector tree_value decisions)
 ARM_BIN   := $(filter-out $(ARM_NOT) $(BUILD)/tests/emu/% $(if $(filter 1,$(QUICK)),$(ARM_LONG)),$(TEST_BIN))
 ARM_BIN   := $(ARM_BIN:$(BUILD)/%=$(ARM)/%)
-# Of the program itself; the interface and pictures need what a headless one lacks.
-ARM_SCRIPTS := $(if $(filter 1,$(QUICK)),,$(patsubst %,tests/cli/%.sh,bad_input drafters export generate models record samples stats))
+# Of the program itself; pictures need Graphviz.
+ARM_SCRIPTS := $(if $(filter 1,$(QUICK)),,$(patsubst %,tests/cli/%.sh,bad_input drafters export generate models record samples stats) \
+                 tests/tui/interface.sh)
 # Those whose results depend on the processor's instructions, on each of $(ARM_CPUS).
 ARM_EACH  := $(addprefix $(ARM)/tests/unit/,kernels blocks pool)
 
 arm-tests: deps-arm
 	@$(MAKE) $(if $(filter 1,$(V)),,-s) --no-print-directory -j$$(nproc) NVCC= $(BUILD)/espalier
-	@$(MAKE) $(if $(filter 1,$(V)),,-s) --no-print-directory -j$$(nproc) $(ARM_SET) headless $(ARM_BIN)
-	@printf '#!/bin/sh\nexec %s "$$@"\n' '$(ARM_RUN) $(abspath $(ARM))/headless/espalier' >$(ARM)/espalier && \
-	    chmod +x $(ARM)/espalier
+	@$(MAKE) $(if $(filter 1,$(V)),,-s) --no-print-directory -j$$(nproc) $(ARM_SET) headless $(ARM)/espalier $(ARM_BIN)
+	@printf '#!/bin/sh\nexec %s "$$@"\n' '$(ARM_RUN) $(abspath $(ARM))/espalier' >$(ARM)/emulated && \
+	    chmod +x $(ARM)/emulated
 
 check-arm: deps-arm
 	@$(if $(filter aarch64-%,$(MACHINE)),echo 'espalier: this is an ARM machine: make check is its check' >&2 && exit 1)
 	@$(if $(ARM_HERE),,exit 1)
 	@$(MAKE) --no-print-directory arm-tests
-	@$(TEST_ENV) ESPALIER=$(ARM)/espalier NATIVE=$(BUILD)/espalier BUILD=$(ARM) ESPALIER_TEST_RUNNER='$(ARM_RUN)' \
+	@$(TEST_ENV) ESPALIER=$(ARM)/emulated NATIVE=$(BUILD)/espalier BUILD=$(ARM) ESPALIER_TEST_RUNNER='$(ARM_RUN)' \
 	    ESPALIER_CUDA_PLUGIN=none ARM_CPUS='$(ARM_CPUS)' ARM_EACH='$(ARM_EACH)' ESPALIER_TEST_SECONDS=3600 \
-	    tests/run --quick tests/arm/processors.sh tests/arm/same_text.sh $(filter-out $(ARM_EACH),$(ARM_BIN)) $(ARM_SCRIPTS)
+	    tests/run --quick tests/arm/processors.sh tests/arm/same_text.sh tests/arm/same_screens.sh $(filter-out $(ARM_EACH),$(ARM_BIN)) $(ARM_SCRIPTS)
 
 asan: deps-check
 	@$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) tests fuzz-tests
@@ -640,7 +681,7 @@ $(FUZZ_BIN): $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(FUZZ_MAIN) $(BUILD)/fuzz-pa
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) $(FUZZ_FLAGS) -MF $@.d $(FUZZ_LINK) -rdynamic -o $@ $< $(FUZZ_MAIN) \
 	    $(BUILD)/fuzz-parts.a $(BUILD)/libespalier.a \
-	    -Wl,--as-needed $(TUI_LIBS) $(if $(DOT),$(DOT_LIBS)) $(LIB_LIBS)
+	    $(AS_NEEDED) $(TUI_LIBS) $(if $(DOT),$(DOT_LIBS)) $(LIB_LIBS)
 
 fuzz-tests: $(FUZZ_BIN)
 
@@ -681,8 +722,8 @@ install: all
 	    $(INSTALL) -D -m 644 $$header $(DESTDIR)$(PREFIX)/include/espalier/$$header || exit 1; \
 	done
 	$(INSTALL) -m 644 $(BUILD)/libespalier.a $(DESTDIR)$(LIBDIR)
-	$(INSTALL) -m 755 $(BUILD)/libespalier.so $(DESTDIR)$(LIBDIR)/libespalier.so.0
-	ln -sf libespalier.so.0 $(DESTDIR)$(LIBDIR)/libespalier.so
+	$(INSTALL) -m 755 $(BUILD)/$(LIB_SO) $(DESTDIR)$(LIBDIR)/$(LIB_SO_NAME)
+	ln -sf $(LIB_SO_NAME) $(DESTDIR)$(LIBDIR)/$(LIB_SO)
 	$(if $(CUDA_PLUGINS),$(INSTALL) -m 755 $(CUDA_PLUGINS) $(DESTDIR)$(LIBDIR))
 	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'Name: espalier' \
 	    'Description: tree-based speculative decoding of language models' 'Version: $(VERSION)' \

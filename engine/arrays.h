@@ -1,18 +1,18 @@
-/* arrays.h - the arrays of one object: zeroed, checked together and freed together. */
+/* arrays.h - the heap arrays of one object: zero-filled, checked together, freed together. */
 #ifndef ESP_ARRAYS_H
 #define ESP_ARRAYS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Zeroed memory holds no arrays. */
+/* A zero-initialised struct is valid and empty. */
 struct esp_arrays {
     void *array[24];
     int count;
-    bool failed; /* memory ran out: an array is NULL */
+    bool failed; /* at least one esp_arrays_add() returned NULL */
 };
 
-/* Allocates one more array; NULL if there is no memory. */
+/* Allocates one more array, filled with zeros. Returns NULL if memory or `array` is full. */
 void *esp_arrays_add(struct esp_arrays *arrays, size_t count, size_t size);
 
 void esp_arrays_free(struct esp_arrays *arrays);

@@ -1,4 +1,5 @@
-/* calibration.c - learning, correcting and storing; see calibration.h. The file is untrusted.
+/* calibration.c - learning, correcting and storing; see calibration.h. What a stored file says
+ * is checked before use.
  */
 #include "engine/calibration.h"
 
@@ -13,7 +14,7 @@
 
 enum {
     BINS = ESP_CALIBRATION_BINS,
-    PRIOR_TRIES = 4,  /* tries that the prior counts as */
+    PRIOR_TRIES = 4,  /* how many tries the prior counts as */
     REMEMBERED = 512, /* tries in a bin before old ones decay */
     FILE_SIZE = 16384,
 };
@@ -41,7 +42,8 @@ static int tenth_of(double x)
     return bin < 0 ? 0 : bin < BINS ? bin : BINS - 1;
 }
 
-/* Log odds from -4.5 to 4.5 and beyond: bin b is around b - 4.5. */
+/* The place of q on the scale of the bins of log odds: bin b is centred at b - 4.5, and the
+ * first and last bin also take what lies beyond. */
 static double odds_of(double q)
 {
     double odds = log(fmax(q, 1e-9) / fmax(1 - q, 1e-9)) + 4.5;
@@ -58,7 +60,7 @@ double esp_tally_error(const struct esp_tally *t)
     return tried > 0 ? sum / tried : NAN;
 }
 
-/* Found over predicted, after PRIOR_TRIES tries that came out as predicted. */
+/* Found divided by predicted, with PRIOR_TRIES more tries that came out as predicted. */
 static double ratio_of(const struct esp_tally *t, int bin)
 {
     double mean = t->tried[bin] > 0 ? t->predicted[bin] / t->tried[bin] : 1;
@@ -110,16 +112,16 @@ int esp_calibration_look(struct esp_calibration *c, struct esp_draft *d, double 
         return ESP_OK;
     for (int i = 0; i < c->rows; i++)
         which[i] = i;
-    /* The drafter waits for this. */
+    /* ESP_LATER: the values are there when the verifier's first ESP_NOW call returns. */
     return d->work->cache->ops->temper(d->work->q, which, c->rows, 1 / beta, c->mean_log,
                                        c->power_sum, ESP_LATER);
 }
 
-/* What the children of one node tell about beta. */
+/* What children of visited nodes tell about beta; s as in calibration.h. */
 struct evidence {
     double slope, information; /* so far, over all nodes */
-    double q, p;               /* sums over the children */
-    double a;                  /* the sum of q s */
+    double q, p;               /* of the current node: sums over its children */
+    double a;                  /* of the current node: the sum of q s */
 };
 
 static void count_child(struct esp_calibration *c, struct evidence *e,
@@ -137,7 +139,7 @@ static void count_child(struct esp_calibration *c, struct evidence *e,
     e->a += q * s;
 }
 
-/* The children of a visited node. The walk continued to child `next`; -1: to none. */
+/* Counts the children of a visited node. The walk continued to child `next`; -1: to none. */
 static void count_node(struct esp_calibration *c, const struct esp_draft *d,
                        const struct esp_tree *tree, int parent, int next, double beta,
                        struct evidence *e)
@@ -147,7 +149,8 @@ static void count_node(struct esp_calibration *c, const struct esp_draft *d,
     e->q = e->p = e->a = 0;
     for (int u = parent + 1, draw = 0; u < tree->count; u++) {
         const struct esp_node *node = &tree->nodes[u];
-        if (node->parent != parent || node->verdict == ESP_CUT || !(node->q > 0))
+        if (node->parent != parent || node->verdict == ESP_CUT || !(node->q > 0) ||
+            node->source != ESP_SOURCE_DRAFT)
             continue;
         if (d->greedy || draw == 0)
             tally(&c->likely, (int)(odds_of(node->q) + 0.5), node->q, u == next);
@@ -203,7 +206,7 @@ static bool read_tally(const cJSON *o, struct esp_tally *t)
     bool sound = read_array(cJSON_GetObjectItem(o, "tried"), t->tried, BINS) &&
                  read_array(cJSON_GetObjectItem(o, "predicted"), t->predicted, BINS) &&
                  read_array(cJSON_GetObjectItem(o, "found"), t->found, BINS);
-    for (int i = 0; i < BINS && sound; i++) /* a rounded sum may be a little above */
+    for (int i = 0; i < BINS && sound; i++) /* rounding may make a sum a little too large */
         sound = t->found[i] <= t->tried[i] + 1e-3 && t->predicted[i] <= t->tried[i] + 1e-3;
     return sound;
 }
@@ -217,7 +220,7 @@ static bool read_real(const cJSON *o, const char *name, double low, double high,
     return true;
 }
 
-/* Takes over the file if it is for this key and valid. */
+/* Loads the file if it is valid and for this key. */
 static void load(struct esp_calibration *c)
 {
     struct esp_calibration found = *c;

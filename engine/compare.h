@@ -31,19 +31,19 @@ struct esp_compare {
  * takes all other settings, and the text so far, from the first. */
 int esp_compare_open(struct esp_compare *compare, struct esp_session *first,
                      const struct esp_session_options *second, char *err, size_t errlen);
-/* A setting of the first changed. The second takes it over, unless it belongs to the drafter or
- * the verifier, or is baseline, which the first measures for both. Returns whether something
- * changed, or a negative status. */
+/* Call it after a setting of the first session changed. The second takes the value over,
+ * unless it belongs to the drafter or the verifier, or is `baseline`, which the first measures
+ * for both. Returns 1 if the second changed, 0 if not, or a negative status. */
 int esp_compare_set(struct esp_compare *compare, const char *key, const char *value, char *err,
                     size_t errlen);
-/* Closes the second session; a zeroed struct is allowed. */
+/* Closes the second session. A zero-initialised struct is allowed. */
 void esp_compare_close(struct esp_compare *compare);
 
 /* Starts a generation from the text of the first session. Call it after the first got its
  * prompt and allowance. */
 int esp_compare_begin(struct esp_compare *compare, char *err, size_t errlen);
-/* Compares the new tokens of the two sessions. True: the second runs next. False: the first
- * runs next, unless it has ended. */
+/* Compares the new tokens of the two sessions and decides whose turn it is. True: the second
+ * runs next. False: the first runs next, unless it has ended. */
 bool esp_compare_turn(struct esp_compare *compare);
 /* Runs one iteration of the first session, as esp_session_step() does. */
 int esp_compare_step_first(struct esp_compare *compare, char *err, size_t errlen);

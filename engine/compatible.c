@@ -10,7 +10,7 @@
 
 #include "kernels/status.h"
 
-/* Does speculation with these settings keep the output distribution? If not, why? */
+/* Whether speculation with these settings keeps the output distribution, and if not, why. */
 enum fit {
     FIT_LOSSLESS,
     FIT_GREEDY, /* the verifier is for temperature 0, and the temperature is not 0 */
@@ -30,7 +30,7 @@ unsigned esp_draws_of(const struct esp_settings *set)
                                                                        : ESP_DRAW_TOPK;
 }
 
-/* Does no node ever get two children? */
+/* Returns whether no node of the tree can have two children. */
 static bool is_single_path(const struct esp_settings *set)
 {
     int width[ESP_MAX_LEVELS], levels;
@@ -53,8 +53,8 @@ static enum fit fit_of(const struct esp_settings *set, const struct esp_verifier
     return verifier->single_path && !is_single_path(set) ? FIT_PATHS : FIT_LOSSLESS;
 }
 
-/* The default verifier: the drafter's own, or else the first exact one that is preferred for
- * its draws. */
+/* The default verifier: the one that the drafter names, if it is exact, otherwise the first
+ * exact one that is preferred for the drafter's draws. */
 static const struct esp_verifier_ops *pick(const struct esp_settings *set)
 {
     const char *name = set->drafter->verifier;

@@ -1,4 +1,4 @@
-/* compatible.h - decides which verifier is exact with which drafter; nothing else does. */
+/* compatible.h - the one place that decides which verifier is exact with which drafter. */
 #ifndef ESP_COMPATIBLE_H
 #define ESP_COMPATIBLE_H
 
@@ -8,8 +8,8 @@
 unsigned esp_draws_of(const struct esp_settings *settings);
 
 /* Chooses the verifier if the user did not, and sets `lossy`. Refuses a verifier that would
- * change what the model says (ESP_E_ARGUMENT and one sentence in err), unless the user allowed
- * that with lossy=allow. */
+ * change the output distribution (ESP_E_ARGUMENT and one sentence in err), unless the user
+ * allowed that with lossy=allow. */
 int esp_choose_verifier(struct esp_settings *settings, char *err, size_t errlen);
 
 #endif

@@ -17,18 +17,18 @@ enum { ESP_CHAT_ENDS = 8 };
 struct esp_conversation {
     struct esp_turn_places *turns; /* (count) */
     int count, capacity;
-    struct esp_chat chat; /* from setting `chat` and the model; the engine owns its strings */
+    struct esp_chat chat;        /* chosen by setting `chat`; the engine owns its strings */
     int32_t ends[ESP_CHAT_ENDS]; /* (end_count) tokens that end an answer in this format */
     int end_count;
 };
 
 struct esp_session;
 
-/* Chooses the chat format by the session's settings. */
+/* Chooses the chat format according to the session's settings. */
 void esp_conversation_choose(struct esp_session *session);
 /* Adds the turn of a new prompt. Returns 0 or ESP_E_MEMORY. */
 int esp_conversation_add(struct esp_conversation *conversation, struct esp_turn_places turn);
-/* Removes turns that begin beyond the first `count` tokens. */
+/* Fits the turns to a text shortened to its first `count` tokens: later turns are removed. */
 void esp_conversation_cut(struct esp_conversation *conversation, int count);
 /* Reads the turns of a whole text from the kinds of its tokens. Returns 0 or ESP_E_MEMORY. */
 int esp_conversation_read(struct esp_session *session, const struct esp_text_token *text,

@@ -1,4 +1,5 @@
-/* costs.c - samples, curves and their file; see costs.h. The file is untrusted. */
+/* costs.c - samples, curves and their file; see costs.h. What a stored file says is checked
+ * before use. */
 #include "engine/costs.h"
 
 #include <cJSON.h>
@@ -11,16 +12,21 @@
 
 enum { EXACT = 16, FILE_SIZE = 1 << 17, SHORTEST = 8 /* octave 0: below 2^8 tokens */ };
 
-/* Assumed cost of one more row until it is measured, as a share of one row. */
-static const double NOMINAL_ROW = 1.0 / 16; /* of a pass, as on processors with tile units */
+/* Cost of one more row in nominal mode, as a share of a one-row pass; as on processors with
+ * tile units. */
+static const double NOMINAL_ROW = 1.0 / 16;
+/* OPTIMISTIC: the same cost, assumed until it is measured. HOPE: factor of the line's slope
+ * for sizes that have few samples or none. */
 static const double OPTIMISTIC = 0.03, HOPE = 0.7;
-/* Remaining weight after a sample of another class, and after one of plain decoding; samples
- * from which on the estimate is no longer lowered; samples that the line counts as. */
+/* LEFT: factor of a class's weight when another class gets a sample. LEFT_PLAIN: the same when
+ * plain decoding gets one. TRUSTED: samples after which an estimate is no longer lowered.
+ * SCATTER: how many samples the line counts as. */
 static const double LEFT = 0.998, LEFT_PLAIN = 0.9995, TRUSTED = 3, SCATTER = 4;
-/* Maximum weight of a class from a file: the machine may have been busy then. */
-static const double KEPT = 2;
+/* Maximum weight of a class from a file, and what is left of it after a sample of another class:
+ * the machine may have been busy when the file was written. */
+static const double KEPT = 2, LEFT_KEPT = 0.98;
 
-/* Classes: one per number of rows up to 16, then four per octave. */
+/* The class of a row count. Each count up to 16 has its own; then four per octave. */
 static int class_of(int rows)
 {
     if (rows <= EXACT)
@@ -30,7 +36,7 @@ static int class_of(int rows)
     return class < ESP_COST_CLASSES ? class : ESP_COST_CLASSES - 1;
 }
 
-/* The middle of a class. */
+/* The row count in the middle of a class. */
 static double rows_of(int class)
 {
     if (class < EXACT)
@@ -57,7 +63,7 @@ static double quartile(const struct esp_cost_class *c)
     return sorted[(c->count - 1) / 4];
 }
 
-/* Uncertainty of a class's lower quartile, from the spread of its samples. */
+/* The uncertainty of a class's lower quartile, estimated from the spread of its samples. */
 static double doubt(const struct esp_cost_class *c)
 {
     double sorted[ESP_COST_SAMPLES];
@@ -67,19 +73,20 @@ static double doubt(const struct esp_cost_class *c)
     return (sorted[3 * (c->count - 1) / 4] - sorted[0]) / sqrt(c->count);
 }
 
-/* Weight of a class in the line. A single sample may have been interrupted. Plain decoding soon
- * has more than one. */
+/* Weight of a class when the line is fitted. One sample counts nearly nothing, because it may
+ * have been interrupted; plain decoding is excepted, since it soon has more than one. */
 static double weight_of(const struct esp_cost_curve *curve, int class)
 {
     const struct esp_cost_class *c = &curve->class[class];
     return c->count == 0 ? 0 : class == 0 ? c->weight : fmax(c->weight - 1, 1e-3);
 }
 
-/* Fits a line to all classes by their weights. If they are few or old, OPTIMISTIC pulls its
- * slope down. The class of plain decoding is included: while trees pay, it is seldom timed. */
+/* Fits a line to all classes by their weights. If samples are few or old, OPTIMISTIC pulls its
+ * slope down. The class of plain decoding is fitted like the others, because it is seldom
+ * timed while trees pay. */
 static void draw_line(struct esp_cost_curve *curve)
 {
-    static const double pull = 2; /* weight of a sample of three rows, half of a weight */
+    static const double pull = 2; /* counts as half a sample two rows away from the mean */
     double weights = 0, x = 0, y = 0, squares = pull, products = 0;
     for (int i = 0; i < ESP_COST_CLASSES; i++) {
         const struct esp_cost_class *c = &curve->class[i];
@@ -153,7 +160,7 @@ static void fit(struct esp_cost_curve *curve)
             curve->seconds[at++] = value[i];
 }
 
-/* How many of the last samples are of this class. */
+/* How many of the last ESP_COST_RECENT samples are of this class. */
 static int recently(const struct esp_cost_curve *curve, int class)
 {
     int count = 0;
@@ -162,9 +169,10 @@ static int recently(const struct esp_cost_curve *curve, int class)
     return count;
 }
 
-/* A class got slower or faster by a factor, as the machine does when other programs start or
- * end. Classes without a recent sample move along, by the share that the class has in the recent
- * samples: otherwise they would look cheap or dear by the time of their last sample. */
+/* A class got slower or faster by `factor`, as happens when other programs start or end.
+ * Scales the classes without recent samples, too; otherwise they would look cheap or expensive
+ * only because of when they were sampled last. The larger the class's share of the recent
+ * samples, the more of the factor is used. */
 static void move_along(struct esp_cost_curve *curve, int class, double factor)
 {
     const double moved = pow(factor, recently(curve, class) / (double)ESP_COST_RECENT);
@@ -184,7 +192,7 @@ static void add(struct esp_cost_curve *curve, int class, double seconds)
     for (int i = 0; i < ESP_COST_CLASSES; i++) {
         struct esp_cost_class *other = &curve->class[i];
         if (i != class)
-            other->weight *= class == 0 ? LEFT_PLAIN : LEFT;
+            other->weight *= !other->fresh ? LEFT_KEPT : class == 0 ? LEFT_PLAIN : LEFT;
     }
     c->fresh = true;
     c->sample[c->next] = seconds;
@@ -213,7 +221,7 @@ static double value_at(const struct esp_cost_curve *curve, int rows)
 
 /* ------------------------------------------------------------------ what callers ask */
 
-/* A curve without samples starts from the one of shorter texts. */
+/* If the curve of an octave has no samples, starts it from that of shorter texts. */
 static void begin_curve(struct esp_cost_curve *curves, int octave)
 {
     int from = octave;
@@ -224,7 +232,7 @@ static void begin_curve(struct esp_cost_curve *curves, int octave)
     if (curves[from].knots == 0)
         return;
     curves[octave] = curves[from];
-    for (int i = 0; i < ESP_COST_CLASSES; i++) { /* one sample, soon outweighed */
+    for (int i = 0; i < ESP_COST_CLASSES; i++) { /* one sample each, which new ones outweigh */
         struct esp_cost_class *c = &curves[octave].class[i];
         if (c->count == 0)
             continue;
@@ -251,13 +259,13 @@ void esp_costs_nominal(struct esp_costs *costs, const struct esp_nominal_costs *
     costs->relative = given ? given->draft : costs->relative;
 }
 
-/* The nominal curve of passes that take 1 with one row. */
+/* The nominal cost of a pass, in units of the same pass over one row. */
 static double nominal(const struct esp_costs *costs, int rows)
 {
     return 1 + costs->nominal_row * (rows - 1);
 }
 
-/* Is this one of the first passes, which are not counted? */
+/* Returns whether this is one of the first passes, which are not counted. */
 static bool is_early(struct esp_costs *costs, double seconds)
 {
     const bool early = costs->warm < ESP_COST_WARM_UP;
@@ -326,8 +334,8 @@ static void read_curve(const cJSON *array, struct esp_cost_curve *curve)
 
 static const char *const names[ESP_COSTS] = {"draft", "verify"};
 
-/* Reads the file's curves, if it is for this key, into classes without samples since the last
- * load: another session may have written others. */
+/* Reads the file's curves, if the file is for this key, into the classes that have no new
+ * samples: another session may have written newer curves. */
 static void load(struct esp_costs *costs)
 {
     char *text = *costs->file ? cJSON_malloc(FILE_SIZE) : NULL;

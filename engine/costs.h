@@ -1,26 +1,27 @@
-/* costs.h - the time that passes take on this machine, measured while text is written, and
- * kept.
+/* costs.h - how long passes take on this machine, measured while text is written, and kept in
+ * a file.
  *
  * Two curves, in seconds:
- * - draft: a draft pass by its rows. It includes the draws and the drafter's own work until the
- *   next pass.
- * - verify: the rest of an iteration by the rows that the target verifies (target pass,
- *   selection, commit). Plain decoding is verify(1).
+ * - draft: a draft pass, as a function of its rows. It includes the draws and the drafter's
+ *   own work until the next pass.
+ * - verify: the rest of an iteration (target pass, selection, commit), as a function of the
+ *   rows that the target verifies. Plain decoding is verify(1).
  *
  * Row counts are grouped into classes. A class keeps its last samples and uses their lower
- * quartile, because interruptions only ever make a pass slower. Three steps turn classes into a
- * curve: shrink each towards a straight line fitted to all of them, pool neighbours until the
- * curve never falls (isotonic regression), interpolate. Beyond the largest measured class a
- * curve continues with a part of the line's slope, so that a size that may pay is tried and
- * measured. Classes with few or old samples have a smaller weight, so that a size that was slow
- * by chance is tried again. When the machine gets slower or faster, classes without recent
- * samples move along with those that have some.
+ * quartile, because interruptions only ever make a pass slower. Three steps turn classes into
+ * a curve: shrink each class towards a straight line fitted to all of them, pool neighbours
+ * until the curve never falls (isotonic regression), interpolate. Beyond the largest measured
+ * class a curve continues with a fraction of the line's slope, so that a size that may pay is
+ * tried and measured. Classes with few or old samples have a smaller weight, so that a size
+ * that was slow by chance is tried again. When the machine gets slower or faster, classes
+ * without recent samples are scaled along with those that have some.
  *
  * A program's first passes are slow (first access to memory, processor clock ramping up).
  * Passes of the first ESP_COST_WARM_UP seconds are not counted.
  *
  * A pass over a long text takes longer, so each octave of text length has its own pair of
- * curves. Drafters see no clock: a test plants curves, and the same code runs on them.
+ * curves. Drafters read these curves and never a clock, so a test can set curves of its own
+ * (`planted`) and run the same code.
  */
 #ifndef ESP_COSTS_H
 #define ESP_COSTS_H
@@ -40,7 +41,7 @@ struct esp_cost_class {
     double sample[ESP_COST_SAMPLES]; /* a ring */
     int count, next;
     double weight;
-    bool fresh; /* has samples newer than the file */
+    bool fresh; /* has samples that are newer than those in the file */
 };
 
 struct esp_cost_curve {
@@ -50,38 +51,40 @@ struct esp_cost_curve {
     /* Knots, one per class with samples, in order: rows, and seconds that never fall. */
     int knots;
     double rows[ESP_COST_CLASSES], seconds[ESP_COST_CLASSES];
-    double one, slope; /* line through all classes: a row, and each further row */
+    double one, slope; /* fitted line: seconds of one row, and per further row */
 };
 
 enum esp_cost { ESP_COST_DRAFT, ESP_COST_VERIFY, ESP_COSTS };
 
 struct esp_costs {
     struct esp_cost_curve curve[ESP_COSTS][ESP_COST_OCTAVES];
-    int octave;         /* of the current text length */
+    int octave;         /* octave of the current text length */
     double relative;    /* draft pass / target pass, assumed until a draft pass is measured */
-    bool nominal;       /* fixed curves, so that a seed repeats its trees */
-    double nominal_row; /* then the share of a pass that a further row costs */
-    double (*planted[ESP_COSTS])(int rows); /* by a test: seconds; NULL: none */
+    bool nominal;       /* the curves are fixed, so that a seed repeats its trees */
+    double nominal_row; /* if nominal: cost of a further row, as a share of a one-row pass */
+    double (*planted[ESP_COSTS])(int rows); /* a test's own curves, in seconds; or NULL */
     double warm; /* seconds of passes so far, until the warm-up ends */
     char key[384], file[64];
     bool learned;
 };
 
-/* As esp_calibration_turn() and _save(). */
+/* Like esp_calibration_turn() and esp_calibration_save(). */
 void esp_costs_turn(struct esp_costs *costs, const char *key);
 void esp_costs_save(struct esp_costs *costs);
 
 struct esp_nominal_costs;
-/* Uses these costs from now on and measures none; NULL: a sixteenth for a row. */
+/* Uses `given` from now on and measures nothing. NULL: a further row costs 1/16 of a one-row
+ * pass, and a draft pass costs `relative`. */
 void esp_costs_nominal(struct esp_costs *costs, const struct esp_nominal_costs *given);
 
 /* Sets the length of the text, in tokens. */
 void esp_costs_at(struct esp_costs *costs, int length);
 
-/* Records the time of a pass. Does nothing if curves are planted. */
+/* Records the time of a pass. Does nothing if the curve is planted or nominal. */
 void esp_costs_took(struct esp_costs *costs, enum esp_cost of, int rows, double seconds);
 
-/* Seconds; 0 before the target was measured. */
+/* Estimated seconds of a draft pass, or of the rest of an iteration, with this many rows. 0
+ * while nothing has been measured. In nominal mode the unit is a one-row target pass. */
 double esp_costs_draft(const struct esp_costs *costs, int rows);
 double esp_costs_verify(const struct esp_costs *costs, int rows);
 

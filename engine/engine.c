@@ -15,13 +15,16 @@
 #include "kernels/backends.h"
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
+#include "kernels/system.h"
 #include "engine/memory_plan.h"
 #include "engine/model/draft_head.h"
 #include "engine/model/inflate.h"
 #include "engine/model/json.h"
+#include "engine/model/own_copy.h"
 #include "engine/model/stored.h"
 #include "engine/model/vocabulary.h"
 #include "engine/support/paths.h"
+#include "engine/way_times.h"
 
 static const char *token_text(char text[64], const struct esp_tokenizer *tokenizer,
                               int32_t token)
@@ -32,7 +35,7 @@ static const char *token_text(char text[64], const struct esp_tokenizer *tokeniz
     return text;
 }
 
-/* The chat template of the target; a GGUF file contains its own. */
+/* Reads the target's chat template, which may be inside of a GGUF file. */
 static int open_chat(struct esp_engine *e, const char *path, char *err, size_t errlen)
 {
     const char *own = e->target->chat_template;
@@ -63,7 +66,8 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
                 "the built-in model pair was not found; name a model with --target, "
                 "or the folder that holds models/ in ESPALIER_DATA");
         target_path = target;
-        if (!draft_path && esp_find_data(draft, sizeof draft, "models", "fairytale-draft") == 0)
+        if ((!draft_path || strcmp(draft_path, "auto") == 0) &&
+            esp_find_data(draft, sizeof draft, "models", "fairytale-draft") == 0)
             draft_path = draft;
     }
     int status = esp_model_open(&e->target, target_path, err, errlen);
@@ -79,8 +83,11 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
         status = esp_tokenizer_open(&e->tokenizer, target_path, err, errlen);
     if (status == ESP_OK)
         status = open_chat(e, target_path, err, errlen);
-    if (status < 0 || !draft_path || !*draft_path)
+    if (status < 0 || !draft_path || !*draft_path || strcmp(draft_path, "none") == 0 ||
+        strcmp(draft_path, "auto") == 0)
         return status;
+    if (esp_is_own_copy(draft_path))
+        return esp_own_copy_open(&e->draft, e->target, draft_path, err, errlen);
     status = esp_model_open(&e->draft, draft_path, err, errlen);
     if (status == ESP_OK && e->draft->head)
         status = esp_draft_head_join(e->draft, e->target, err, errlen);
@@ -99,7 +106,7 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
     return status;
 }
 
-/* Every token of the tokenizer must have a row in the embedding. */
+/* Checks that every token of the tokenizer has a row in the embedding. */
 static int check_vocabulary(const struct esp_engine *e, const struct esp_model *model,
                             char *err, size_t errlen)
 {
@@ -107,7 +114,7 @@ static int check_vocabulary(const struct esp_engine *e, const struct esp_model *
     if (tokens <= model->desc.vocabulary)
         return ESP_OK;
     return esp_fail(err, errlen, ESP_E_MISMATCH,
-                    "%s: tokenizer.json has tokens up to %d, but the model only %d",
+                    "%s: tokenizer.json has tokens up to %d, but the model has only %d tokens",
                     model->path, tokens - 1, model->desc.vocabulary);
 }
 
@@ -142,6 +149,28 @@ static void set_context(struct esp_engine *e, int context)
         esp_model_set_context(e->draft, context);
 }
 
+/* Is there room for the target's copy, besides what is in use? */
+static bool has_room(const struct esp_engine *e)
+{
+    const size_t left = esp_available_bytes();
+    return left == 0 || left > 2 * e->target->bytes;
+}
+
+/* With draft "auto": makes the target's own copy the draft where it is expected to pay. Not
+ * with a limit of memory: the copy would take the place of the target's layers. */
+static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o, char *err,
+                        size_t errlen)
+{
+    if (!o->draft || strcmp(o->draft, "auto") != 0)
+        return ESP_OK;
+    esp_model_close(e->draft); /* of another device */
+    e->draft = NULL;
+    if (e->backend->ops->memory_free || o->memory > 0 || !esp_own_copy_pays(e->target) ||
+        !has_room(e))
+        return ESP_OK;
+    return esp_own_copy_open(&e->draft, e->target, "self", err, errlen);
+}
+
 /* Opens a backend and copies the weights to it. */
 static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
                        const char *name, char *err, size_t errlen)
@@ -158,6 +187,8 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
                           "--gpu-memory limits what a GPU's memory holds, but --backend %s has "
                           "no such memory; the limit for it is --memory",
                           ops->name);
+    if (status == ESP_OK)
+        status = choose_draft(e, o, err, errlen);
     set_context(e, o->context ? o->context : e->target->desc.context);
     if (status == ESP_OK && !o->context) {
         esp_memory_fit_context(e, o->gpu_memory);
@@ -174,20 +205,23 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     if (status == ESP_OK)
         status = ops->weights_open(&e->target_weights, e->backend, &e->target->desc,
                                    o->progress, o->user, err, errlen);
-    if (e->draft && e->draft->head)
+    if (e->draft && (e->draft->head || e->draft->original))
         e->draft->desc.lender = e->target_weights;
     if (status == ESP_OK && e->draft)
         status = ops->weights_open(&e->draft_weights, e->backend, &e->draft->desc, o->progress,
                                    o->user, err, errlen);
-    if (status < 0)
+    if (status < 0) {
         close_device(e);
-    else
-        name_device(e);
+        return status;
+    }
+    esp_way_times_use(e->backend,
+                      (struct esp_weights *const[]){e->target_weights, e->draft_weights}, 2);
+    name_device(e);
     return status;
 }
 
-/* With "auto", the CPU backend replaces a device that fails, is too small, or does not support
- * the model (heads that are too wide, say). */
+/* Opens the device. With "auto", the CPU backend is used instead of a device that fails, is
+ * too small, or does not support the model (because of too wide heads, say). */
 static int open_best_device(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                             size_t errlen)
 {
@@ -204,7 +238,8 @@ static int open_best_device(struct esp_engine *e, const struct esp_engine_option
     return status;
 }
 
-/* Hash of a model's sizes and two of its rows: further training changes every number. */
+/* Hash of a model's sizes and of two rows of a matrix. Two are enough, because any training
+ * changes every number. */
 static uint64_t hash_model(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;
@@ -238,7 +273,8 @@ static uint64_t hash_vector(const struct esp_tensor *t, uint64_t hash)
     return hash;
 }
 
-/* The vocabulary and the norms, which are never quantised, and which a wider model repeats. */
+/* Hash of the vocabulary and of the norms: norms are never quantised, and a model that was
+ * made wider only repeats them. */
 static uint64_t hash_source(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;
@@ -279,7 +315,7 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
     struct esp_engine *e = calloc(1, sizeof *e);
     if (!e)
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the engine");
-    e->process_bytes = esp_process_bytes();
+    e->process_bytes = esp_resident_bytes();
     e->max_nodes = o->max_nodes ? o->max_nodes : 256;
     int status = open_models(e, o, err, errlen);
     if (status == ESP_OK)
@@ -287,9 +323,9 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
     if (status == ESP_OK && e->draft)
         status = check_vocabulary(e, e->draft, err, errlen);
     if (status == ESP_OK && (o->context < 0 || o->context > e->target->desc.context))
-        status =
-            esp_fail(err, errlen, ESP_E_ARGUMENT, "%s holds 1 to %d tokens of context, not %d",
-                     e->target->path, e->target->desc.context, o->context);
+        status = esp_fail(err, errlen, ESP_E_ARGUMENT,
+                          "%s can have a context of 1 to %d tokens, not %d", e->target->path,
+                          e->target->desc.context, o->context);
     if (status == ESP_OK)
         status = open_best_device(e, o, err, errlen);
     if (status == ESP_OK)
@@ -297,7 +333,8 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
     if (status == ESP_OK)
         status = esp_stored_release(e->target->files, err, errlen);
     if (status == ESP_OK && e->draft)
-        status = esp_stored_release(e->draft->files, err, errlen);
+        status = e->draft->original ? esp_own_copy_check(e->draft, err, errlen)
+                                    : esp_stored_release(e->draft->files, err, errlen);
     if (status < 0) {
         esp_engine_close(e);
         return status;
@@ -328,6 +365,7 @@ static bool describe(const struct esp_model *m, struct esp_model_info *info)
         .name = m->name,
         .architecture = m->architecture,
         .head = m->head,
+        .copy = m->original != NULL,
         .dtype = m->dtype,
         .parameters = m->parameters,
         .active = m->parameters - m->idle,
@@ -395,7 +433,7 @@ double esp_engine_load_seconds(const struct esp_engine *e)
 
 const char *esp_engine_preset(const struct esp_engine *e, bool sampling)
 {
-    if (!e->draft)
+    if (!e->draft || e->draft->original)
         return NULL;
     return sampling && e->target->sampling_preset ? e->target->sampling_preset
                                                   : e->target->preset;

@@ -12,18 +12,18 @@ struct esp_engine {
     struct esp_backend *backend;
     struct esp_tokenizer *tokenizer;
     struct esp_model *target, *draft; /* draft may be NULL */
-    struct esp_chat chat;             /* of the target */
+    struct esp_chat chat;             /* chat format of the target */
     struct esp_weights *target_weights, *draft_weights;
-    int max_nodes, context; /* most nodes of a tree and tokens of a text in any session */
+    int max_nodes, context; /* maximum nodes of a tree, maximum tokens of a text */
     double load_seconds;
     size_t device_free;   /* bytes free on the device before anything was loaded; 0: the backend
                              has no memory of its own */
     size_t process_bytes; /* memory of the process before anything was loaded */
-    uint64_t pair;        /* hash of both models, names their files; 0: no draft */
-    uint64_t sources;     /* the same for any number format of the models and target width */
+    uint64_t pair;        /* hash of both models, marks files made for the pair; 0: no draft */
+    uint64_t sources;     /* hash that is the same for all number formats and target widths */
     int source_hidden;    /* the target's hidden size before it was made wider */
     char device[96];      /* the device, and how much of the target is in memory */
-    char notice[300];     /* why a faster backend is not used, or the context is short; or "" */
+    char notice[300];     /* why there is no faster backend or a short context; or "" */
 };
 
 #endif

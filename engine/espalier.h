@@ -1,14 +1,14 @@
 /* espalier.h - the public interface of libespalier.
  *
- * An esp_engine holds a target model, a draft model that shares its vocabulary, and the backend
- * that computes them. An esp_session is one text being written: tokens, KV caches, drafter (it
- * grows the tree), verifier (it accepts tokens of the tree), sampling settings and statistics.
- * Every call to esp_session_step() runs one iteration: draft a tree of tokens, verify it with
- * one target pass, commit the accepted path and one more token. Events report what happened. A
- * front end, a recording and an exporter get the same events.
+ * An esp_engine holds a target model, a draft model that shares its vocabulary, and the
+ * backend that computes them. An esp_session is one text being written: tokens, KV caches,
+ * drafter (it grows the tree), verifier (it accepts tokens of the tree), sampling settings and
+ * statistics. Every call to esp_session_step() runs one iteration: draft a tree of tokens,
+ * verify it with one target pass, commit the accepted path and one more token. Events report
+ * what happened. A front end, a recording and an exporter get the same events.
  *
  * Functions return 0 or more on success and a negative enum esp_status on failure. Those with
- * `err` write one sentence there that names the file or value at fault and how to fix it.
+ * an `err` argument write a sentence to it: the file or value at fault, and how to fix it.
  * Nothing prints, nothing exits. Only one thread at a time may use an engine or its sessions;
  * sessions of different engines are independent.
  */
@@ -38,10 +38,10 @@ extern "C" {
 struct esp_engine;
 
 /* Loads the models and opens the device. The options (espalier_options.h; NULL: all defaults)
- * and the memory they point to are not used after the return. On failure *engine is NULL. */
+ * and the memory they point to are not used after it returns. On failure *engine is NULL. */
 int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options *options,
                     char *err, size_t errlen);
-/* The engine's sessions must be closed before. NULL is allowed. */
+/* Close the engine's sessions first. NULL is allowed. */
 void esp_engine_close(struct esp_engine *engine);
 
 struct esp_model_info {
@@ -49,11 +49,14 @@ struct esp_model_info {
     /* A draft head, architecture "eagle" or "eagle3". The fields below count its own tensors
      * only, not its target's. */
     bool head;
+    /* The target itself, quantised: draft "self". Its KV cache is the target's. `bytes` are
+     * those of its matrices. */
+    bool copy;
     int64_t parameters;
     int64_t active;                        /* parameters used per token */
-    size_t bytes;                          /* of weights */
-    int experts, experts_used, expert_ffn; /* of a mixture: all, per token; 0: none */
-    const char *expert_dtype;              /* of the experts' matrices, or NULL */
+    size_t bytes;                          /* size of the weights */
+    int experts, experts_used, expert_ffn; /* number, number per token, FFN width; or 0 */
+    const char *expert_dtype;              /* number format of the experts, or NULL */
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
     int outputs; /* tokens of the vocabulary that can get a probability above 0 */
     /* Tensors of the folder that the model does not use, such as layers beyond the number in
@@ -63,17 +66,19 @@ struct esp_model_info {
     int ignored; /* tensors of other modalities, such as a vision tower */
 };
 
-/* Return false if there is no such model. The text belongs to the engine. */
+/* Describe the target and the draft. Return false if there is no such model. The strings
+ * belong to the engine. */
 bool esp_engine_target(const struct esp_engine *engine, struct esp_model_info *info);
 bool esp_engine_draft(const struct esp_engine *engine, struct esp_model_info *info);
 const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" */
-/* E.g. "AVX-512, 2 threads", or "AVX-512, 2 threads, 5 of 16 layers in memory". */
+/* A description such as "AVX-512, 2 threads" or "AVX-512, 2 threads, 5 of 16 layers in
+ * memory". */
 const char *esp_engine_device(const struct esp_engine *engine);
-/* How much of the target is read from disk on every pass, and how fast that was so far. False:
- * all of it is in memory. */
+/* Tells how much of the target is read or copied again on every pass, and how fast that was so
+ * far. False: all of it is in the backend's memory. */
 bool esp_engine_streamed(const struct esp_engine *engine, struct esp_streamed *streamed);
-/* With "auto": why an existing device is not used. On a device with little memory: the maximum
- * length of texts. Else "". */
+/* A sentence or "": why backend "auto" does not use an existing device, or, on a device with
+ * little memory, the maximum length of texts. */
 const char *esp_engine_notice(const struct esp_engine *engine);
 
 double esp_engine_load_seconds(const struct esp_engine *engine);
@@ -82,8 +87,8 @@ int esp_engine_context(const struct esp_engine *engine);
 /* The drafter specification for this pair in espalier.json of the target folder, for greedy
  * decoding or for sampling; NULL: none. */
 const char *esp_engine_preset(const struct esp_engine *engine, bool sampling);
-/* The chat format of the target's template (espalier list settings, chat). "": it has no
- * template, like base models. NULL: its template is unknown. */
+/* The name of the chat format that the target's chat template uses (ESP_CHAT_FORMATS). "": it
+ * has no template, like base models. NULL: its template is unknown. */
 const char *esp_engine_chat(const struct esp_engine *engine);
 
 /* Encodes `length` bytes of text (any bytes) into at most `capacity` tokens. Returns the number
@@ -91,18 +96,18 @@ const char *esp_engine_chat(const struct esp_engine *engine);
  * negative status. */
 int esp_tokenize(const struct esp_engine *engine, const char *text, size_t length,
                  int32_t *tokens, int capacity);
-/* The bytes of one token, not NUL-terminated; may be part of a UTF-8 sequence. Special tokens
- * give their name. NULL if there is no such token. */
+/* The bytes of one token, not NUL-terminated; they may end inside of a UTF-8 sequence. Those
+ * of a special token are its name. NULL if there is no such token. */
 const char *esp_token_bytes(const struct esp_engine *engine, int32_t token, size_t *length);
 bool esp_token_is_end(const struct esp_engine *engine, int32_t token);
 bool esp_token_is_special(const struct esp_engine *engine, int32_t token);
 
 /* ------------------------------------------------------------------ session */
 
-/* What passes cost, where a pass of the target over one row costs 1: n rows cost 1 + (n - 1) *
- * row, and a draft pass over n rows costs draft * (1 + (n - 1) * row). */
+/* Costs of passes, in units of a target pass over one row: a target pass over n rows costs 1 +
+ * (n - 1) * row, and a draft pass over n rows costs draft * (1 + (n - 1) * row). */
 struct esp_nominal_costs {
-    double row, draft; /* from 0 on */
+    double row, draft; /* 0 or more */
 };
 
 struct esp_session_options {
@@ -110,9 +115,9 @@ struct esp_session_options {
     const char *verifier; /* NULL: greedy at temperature 0, else the best lossless one */
     struct esp_session_values values; /* zeros: all defaults; see espalier_settings.h */
     /* Start without what earlier sessions learned about the draft's probabilities, and save
-     * nothing, so that a seed gives the same text again. Drafter goodput then uses nominal
-     * costs of passes, not measured ones: these (copied), or, if NULL, a sixteenth of a pass for
-     * a row and the draft's share of the target's parameters for a draft pass. */
+     * nothing, so that a seed gives the same text again. Drafters then use nominal costs of
+     * passes, not measured ones: those of `nominal` (copied), or, if it is NULL, 1/16 of a
+     * pass for a row, and the draft's parameters divided by the target's for a draft pass. */
     bool repeatable;
     const struct esp_nominal_costs *nominal;
     esp_observer *observer;
@@ -123,8 +128,8 @@ enum { ESP_SPEC_TEXT = 1024 }; /* maximum size of "name:k=v,...", NUL included *
 
 struct esp_session;
 
-/* Allocates the caches. The options (NULL: all defaults) are copied; the observer is called in
- * the thread that calls the session. On failure *session is NULL. */
+/* Opens a session and allocates its memory. The options (NULL: all defaults) are copied; the
+ * observer is called in the thread that calls the session. On failure *session is NULL. */
 int esp_session_open(struct esp_session **session, struct esp_engine *engine,
                      const struct esp_session_options *options, char *err, size_t errlen);
 void esp_session_close(struct esp_session *session);
@@ -137,22 +142,22 @@ int esp_session_prompt(struct esp_session *session, const int32_t *tokens, int c
  * as esp_session_prompt() does. */
 int esp_session_prompt_text(struct esp_session *session, const char *text, size_t length,
                             int most, char *err, size_t errlen);
-/* Adds a user's message: as the next turn of the conversation, in the chat format of the
- * settings, or as esp_session_prompt_text() if there is none. A turn only appends text, so
+/* Adds a user's message as the next turn of the conversation, in the chat format of the
+ * settings; if there is none, works as esp_session_prompt_text(). A turn only appends text, so
  * nothing is computed twice. If there is no room, the oldest turns are dropped. */
 int esp_session_say(struct esp_session *session, const char *text, size_t length, char *err,
                     size_t errlen);
 /* The name of the chat format; "" if text is raw. */
 const char *esp_session_chat(const struct esp_session *session);
-/* Does this token end an answer or a text? */
+/* Returns whether this token ends an answer or a text. */
 bool esp_session_is_end(const struct esp_session *session, int32_t token);
 /* Drops the oldest turns if there is no room for `tokens` more (and, in a conversation, for an
- * answer). tokens = 0: room to continue the last turn. Returns the number of turns dropped,
- * also 0 if dropping does not help, or a negative status. */
+ * answer). tokens = 0 makes room to continue the last turn. Returns the number of turns
+ * dropped (0 also if dropping does not help), or a negative status. */
 int esp_session_make_room(struct esp_session *session, int tokens, char *err, size_t errlen);
-/* Copies the text of `from` to `to`, which must be empty. _continue copies the tokens: both
- * models must have the same vocabulary. _retell copies turn by turn, in the chat format of
- * `to`. */
+/* Copy the text of `from` to `to`, which must be empty. esp_session_continue() copies the
+ * tokens, so both models must have the same vocabulary. esp_session_retell() copies turn by
+ * turn, in the chat format of `to`. */
 int esp_session_continue(struct esp_session *to, const struct esp_session *from, char *err,
                          size_t errlen);
 int esp_session_retell(struct esp_session *to, const struct esp_session *from, char *err,
@@ -165,7 +170,7 @@ struct esp_turn_places {
     int answer; /* where the answer begins */
 };
 
-/* Turn `index` of the text, oldest first; false beyond the last. */
+/* Gives turn `index` of the text, oldest first. Returns false beyond the last turn. */
 bool esp_session_turn(const struct esp_session *session, int index,
                       struct esp_turn_places *turn);
 /* Allows `tokens` more tokens before the generation ends; a session starts with 0 allowed. */
@@ -176,33 +181,33 @@ int esp_session_step(struct esp_session *session, char *err, size_t errlen);
 /* Why the last generation ended: "end of text", "end of turn", "length", "context full"; ""
  * while it runs. */
 const char *esp_session_end(const struct esp_session *session);
-/* Changes a setting: drafter, verifier, one of espalier_settings.h, or a parameter of
- * the current drafter by its name. Takes effect at the next iteration; on failure nothing
- * changes.
- */
+/* Changes a setting. `key` is "drafter", "verifier", a name from espalier_settings.h, or a
+ * parameter of the current drafter. Takes effect at the next iteration; on failure nothing
+ * changes. */
 int esp_session_set(struct esp_session *session, const char *key, const char *value, char *err,
                     size_t errlen);
 /* Writes the current value. Returns 0, or ESP_E_ARGUMENT if there is no such setting. Two more
- * keys can be read: "lossy", yes or no, and "notice", a sentence about a setting that was not
- * followed for lack of room, or "". */
+ * keys can be read: "lossy" (yes or no), and "notice", a sentence about a drafter setting that
+ * could not be followed, or "". */
 int esp_session_get(const struct esp_session *session, const char *key, char *value,
                     size_t size);
-/* Can the current settings (drafter and verifier, or a window) change the output distribution?
- */
+/* Returns whether the current settings (drafter and verifier, or a window) can change the
+ * output distribution. */
 bool esp_session_is_lossy(const struct esp_session *session);
-/* Can drafter and verifier change it, compared with plain decoding in the same window? */
+/* Returns whether drafter and verifier can change the output distribution, compared with plain
+ * decoding in the same window. */
 bool esp_session_rule_is_lossy(const struct esp_session *session);
-/* The attention window that the settings give in a context of this many tokens: a token sees
- * the `recent` last tokens, itself included, and the `sinks` first ones. recent = 0: it sees
- * all. */
+/* Computes the attention window that the settings give in a context of `context` tokens: a
+ * token sees the last `recent` tokens, itself included, and the first `sinks` tokens of the
+ * text. recent = 0: it sees all tokens. */
 void esp_window_of(const struct esp_session_values *values, int context, int *recent,
                    int *sinks);
 /* Maximum number of tokens of the text: the engine's context, or any number with a window. */
 int esp_session_context(const struct esp_session *session);
-/* The options that open another session with this one's current settings. Drafter and verifier
- * are set only if the user chose them, not if they follow from the models and the temperature.
- * Observer and user are not set. The strings belong to the session and are valid until a
- * setting changes. */
+/* Gives options with which another session has the current settings of this one. Drafter and
+ * verifier are set only if the user chose them, not if they follow from models and
+ * temperature. Observer and user are not set. The strings belong to the session and are valid
+ * until a setting changes. */
 void esp_session_current(const struct esp_session *session,
                          struct esp_session_options *options);
 /* Shortens the text to its first `count` tokens and ends the generation. Settings, learned
@@ -229,16 +234,16 @@ int esp_session_score(struct esp_session *session, bool on, char *err, size_t er
  * change nothing. ESP_E_UNSUPPORTED if a window has dropped rows that they need. */
 int esp_session_score_text(struct esp_session *session, int first, int count,
                            struct esp_token_score *scores, char *err, size_t errlen);
-/* Runs passes of both models that change nothing. After a pause the processor's caches are cold
- * and threads sleep; after these passes the next iteration takes as long as without a pause.
- * The observer may call it between iterations (ESP_EVENT_ITERATION). */
+/* Runs passes of both models that change nothing. After a pause the processor's caches are
+ * cold and its threads asleep; after these passes the next iteration takes as long as without
+ * a pause. The observer may call it between iterations (ESP_EVENT_ITERATION). */
 void esp_session_warm(struct esp_session *session);
 /* Removes the text; settings and learned state stay. */
 void esp_session_clear(struct esp_session *session);
 /* The text so far, prompt included; valid until the next call that changes it. */
 const int32_t *esp_session_tokens(const struct esp_session *session, int *count);
 
-/* Since the session was opened or cleared. */
+/* Statistics since the session was opened or cleared. */
 void esp_session_stats(const struct esp_session *session, struct esp_stats *stats);
 
 #ifdef __cplusplus

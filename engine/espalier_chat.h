@@ -1,7 +1,7 @@
 /* espalier_chat.h - the list of chat formats: how conversations are written as text for a
  * model.
  *
- * One X(name) line each; the name is also that of the file engine/chat/format_NAME.c and of its
+ * Each format has one line, X(name). The file engine/chat/format_NAME.c defines it as
  * `esp_chat_format_NAME`. Setting `chat` (espalier_settings.h) takes these names.
  */
 #ifndef ESPALIER_CHAT_H

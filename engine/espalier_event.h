@@ -1,7 +1,7 @@
 /* espalier_event.h - plain data about what a session did: trees, iterations, events.
  *
  * Part of the public interface (espalier.h includes it). All code that shows, stores, replays
- * or exports a generation uses only these structs. So it shows what was computed.
+ * or exports a generation uses only these structs, so it shows what was really computed.
  */
 #ifndef ESPALIER_EVENT_H
 #define ESPALIER_EVENT_H
@@ -34,7 +34,7 @@ enum esp_verdict {
     X(PRICE, "not worth a row")                                                                \
     X(LAYER, "not worth a draft pass")                                                         \
     X(PLAIN, "drafting does not pay now")                                                      \
-    X(RETRIEVED, "copied from the text")
+    X(RETRIEVED, "found without the draft model")
 
 enum esp_reason {
 #define X(name, text) ESP_REASON_##name,
@@ -44,6 +44,24 @@ enum esp_reason {
 
 const char *esp_reason_text(int reason);
 
+/* Where the token of a node comes from. X(name, word, text): a word for a table, and the words
+ * of a sentence. */
+#define ESP_SOURCE(X)                                                                          \
+    X(DRAFT, "draft", "from the draft model")                                                  \
+    X(COPIED, "copied", "copied from the text")                                                \
+    X(EXPECTED, "expected", "copied from the expected text")                                   \
+    X(RECYCLED, "recycled", "recycled from an earlier pass of the target")
+
+enum esp_source {
+#define X(name, word, text) ESP_SOURCE_##name,
+    ESP_SOURCE(X)
+#undef X
+        ESP_SOURCES /* how many there are */
+};
+
+const char *esp_source_word(int source);
+const char *esp_source_text(int source);
+
 /* One drafted token. Probabilities are after temperature, top-k and top-p. */
 struct esp_node {
     int32_t token;
@@ -51,22 +69,23 @@ struct esp_node {
     int32_t depth;  /* root 0 */
     int32_t rank;   /* index among its siblings in drawing order, from 0 */
     int32_t copies; /* how often an i.i.d. drafter drew it; otherwise 1 */
-    int32_t copied; /* distance in tokens to the text it was copied from; 0: drafted */
+    int32_t copied; /* distance in tokens to the text it was copied from; 0: it was not */
     float q; /* draft probability given its parent; of a copied token, its relative frequency
-                there */
+                there; of a recycled one, how often such tokens were right */
     float cumulative_log_q; /* summed log q from the root; root 0 */
-    float confidence; /* highest q among all candidates for a child; NaN if never expanded */
-    float value;      /* the drafter's own estimate (dyspec: v); NaN if it has none */
-    float p;          /* target probability given its parent; NaN if not computed */
-    float u;          /* the random number drawn when it was tested; NaN if none */
-    float acceptance; /* probability of acceptance; NaN if not tested */
-    /* Probabilities by the verifier's formulas, before any random number is drawn. NaN: not
-     * requested (esp_session_explain), or the verifier has no such formula. */
-    float branching;       /* from the parent the verifier continues to this node */
-    float acceptance_rate; /* from this node it continues to some child, averaged over draws */
+    float confidence;       /* highest q among all possible children; NaN if never expanded */
+    float value;            /* the drafter's own estimate (dyspec: v); NaN if it has none */
+    float p;                /* target probability given its parent; NaN if not computed */
+    float u;                /* the random number drawn when it was tested; NaN if none */
+    float acceptance;       /* probability of acceptance; NaN if not tested */
+    /* Probabilities by the verifier's formulas, before any random number is drawn. NaN: they
+     * were not requested (esp_session_explain), or the verifier has no such formula. */
+    float branching;       /* P(the verifier continues from the parent to this node) */
+    float acceptance_rate; /* P(it continues from here to a child), averaged over draws */
     float ceiling;         /* alpha*: the largest acceptance rate of any lossless verifier */
     uint8_t verdict;       /* enum esp_verdict */
     uint8_t reason;        /* enum esp_reason */
+    uint8_t source;        /* enum esp_source; of a copied token 0 in old recordings */
     bool drawn;            /* not tested, but its token was drawn from the residual */
 };
 
@@ -95,7 +114,7 @@ const char *esp_stage_name(int stage);
 struct esp_gauge {
     const char *name; /* static text, e.g. "tauh" */
     double before, after;
-    double minimum, maximum; /* range of clipping */
+    double minimum, maximum; /* the value is clipped to this range */
 };
 
 /* A tree shape that the drafter considered for this iteration: a path of `stem` tokens, then
@@ -123,7 +142,7 @@ struct esp_token_score {
 enum { ESP_MAX_GAUGES = 12, ESP_MAX_NODES = 2048, ESP_MAX_CHOICES = 4 };
 
 struct esp_iteration {
-    int index;    /* from 0 within the session */
+    int index;    /* number of the iteration in the session, from 0 */
     int position; /* tokens of the text before this iteration, root included */
     struct esp_tree tree;
     const int32_t *path; /* (path_length) accepted nodes, root not included */

@@ -1,4 +1,4 @@
-/* espalier_lists.h - the drafters, verifiers and backends there are, and their parameters.
+/* espalier_lists.h - lists the drafters, verifiers and backends, and their parameters.
  *
  * Part of the public interface (espalier.h includes it).
  */
@@ -16,36 +16,37 @@ enum esp_list { ESP_DRAFTERS, ESP_VERIFIERS, ESP_BACKENDS };
 
 struct esp_item {
     const char *name, *summary, *source;
-    const char *differs; /* how it differs from the source, and why; or "" */
+    const char *differs; /* how it differs from the source, and why, or "" */
     /* Drafters: how they draw children ("topk", "iid, topk", ...). Verifiers: the draws with
      * which they are lossless. */
     const char *draws;
-    bool weighs_costs; /* drafters: its trees depend on what passes cost */
-    /* Verifiers: how a node is tested, e.g. "min(1, p/q)"; the same with numbers filled in, or
-     * NULL; what its letters mean, or NULL. In the last two a letter after '$' stands for a
-     * number of the node, see viz/formula.h. NULL for the other lists. */
+    bool weighs_costs; /* drafters: the trees depend on what passes cost */
+    /* Verifiers (NULL for the other lists): `formula` is how a node is tested, e.g. "min(1,
+     * p/q)"; `numbers` is the same with numbers filled in, or NULL; `where` explains its
+     * letters, or is NULL. In the last two, '$' and a letter stand for a number of the node,
+     * see viz/formula.h. */
     const char *formula, *numbers, *where;
 };
 
 /* Entry `index` of a list; false past its end. */
 bool esp_item(enum esp_list list, int index, struct esp_item *item);
 
-/* Whether a session at this temperature takes a drafter and a verifier ("name:k=v,...";
- * verifier NULL: the best that goes with it), with or without a draft model. ESP_E_ARGUMENT:
- * no, and the sentence says why. */
+/* Checks whether a session at this temperature, with or without a draft model, accepts a
+ * drafter and a verifier ("name:k=v,..."; verifier NULL: the best one for the drafter).
+ * Returns 0, or ESP_E_ARGUMENT with the reason in err. */
 int esp_choice_check(const char *drafter, const char *verifier, double temperature,
                      bool has_draft, char *err, size_t errlen);
 
-/* Opens and closes a backend on one of its devices, numbered from 0. `text` becomes the device
- * ("AVX-512, 2 threads", "NVIDIA H100, 85 GB, driver 580.65"); or, with a negative status, the
- * reason why it cannot be used here. */
+/* Opens and closes a backend on one of its devices, numbered from 0. Writes a description of
+ * the device ("AVX-512, 2 threads", "NVIDIA H100, 85 GB, driver 580.65"), or, if it returns a
+ * negative status, the reason that it cannot be used. */
 int esp_backend_probe(const char *name, int device, char *text, size_t size);
 
 struct esp_param_info {
     const char *name, *type, *help; /* type: "int", "real", "flag", "choice", "text" */
     const char *choices;            /* "a|b|c" for a choice, else NULL */
     const char *text;               /* default of a text */
-    double minimum, maximum, value; /* range and default; of a choice its index */
+    double minimum, maximum, value; /* range and default; for a choice, an index */
 };
 
 /* Parameter `index` of a drafter or verifier; false past the end or if there is no such name.

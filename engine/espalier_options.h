@@ -1,10 +1,10 @@
 /* espalier_options.h - the table of an engine's options.
  *
- * An option is one line of the table; struct esp_engine_options, the flags of the program,
- * `:set`, the configuration file, changes of a loaded pair and the manual all walk it. To add
- * one, add its line here and use its value where it takes effect.
+ * An option is one line of the table. struct esp_engine_options, the flags of the program,
+ * `:set`, the configuration file and the manual are all generated from the table. To add an
+ * option, add its line here and use its value where it takes effect.
  *
- * A struct of zeros holds the defaults.
+ * A zero-initialised struct has the defaults.
  */
 #ifndef ESPALIER_OPTIONS_H
 #define ESPALIER_OPTIONS_H
@@ -19,51 +19,54 @@ extern "C" {
 
 /* X(group, kind, field, name, minimum, maximum, default, values, help)
  *
- * group  what it is about; commands of the program take groups of options
- * The others are those of struct esp_value_info. */
+ * group: what the option is about; a command of the program takes whole groups of options.
+ * struct esp_value_info explains the other columns. */
 
 /* Models are folders or files. target NULL: the built-in pair. draft NULL: the built-in one if
- * target is NULL, or none. */
+ * target is NULL, or none. Other drafts that are no models: see esp_is_own_copy(). */
 #define ESP_ENGINE_MODELS(X)                                                                   \
     X(MODELS, text, target, "target", 0, 0, 0, "MODEL",                                        \
       "target: a folder, a GGUF file or a name of `espalier list models` (default: the "       \
       "built-in pair)")                                                                        \
     X(MODELS, text, draft, "draft", 0, 0, 0, "MODEL",                                          \
-      "draft, likewise: a model of the target's vocabulary, or an EAGLE head for it")
+      "draft, likewise: a model of the target's vocabulary, or an EAGLE head for it; self: a " \
+      "quantised copy of the target (self:q4_k, q4_0, q8_0); none; auto: self where it pays")
 
 #define ESP_ENGINE_BACKEND(X)                                                                  \
     X(DEVICE, text, backend, "backend", 0, 0, 0, "auto|NAME",                                  \
       "compute backend: auto, or one of `espalier list backends`")
 
 /* memory: the approximate limit of the process with one session, on the CPU only. The target's
- * files must not change meanwhile. gpu-memory: the limit of models and one session on a GPU;
- * layers of the target that do not fit, in it or in the free memory, stay in the computer's
- * memory. ESP_E_MEMORY: too little, and the message says how much is enough.
+ * files must not change while the engine exists. gpu-memory: the limit of models and one
+ * session on a GPU; layers of the target that do not fit into it, or into the free memory,
+ * stay in the computer's memory. If a limit is too small, creating the engine fails with
+ * ESP_E_MEMORY, and the message says how much is enough.
  *
- * exact: the same bits for any size of tree, which the CPU always gives. Slower.
+ * exact: bit-identical results for any size of tree, which the CPU always gives. Slower.
  *
- * width, layers: as esp_model_inflate() does, in memory: the target says the same. */
+ * width, layers: enlarge the target in memory, as esp_model_inflate() does in a file; its
+ * output does not change. */
 #define ESP_ENGINE_VALUES(X)                                                                   \
     X(DEVICE, whole, threads, "threads", 1, 1024, 0, "auto|NUMBER",                            \
-      "processor threads; auto: one per core, which is also the most")                         \
+      "processor threads; auto: one per performance core; at most one per core")               \
     X(MEMORY, size, memory, "memory", 0, 0, 0, "SIZE",                                         \
       "limit memory (600M, 2G): layers that do not fit are read from disk on every pass; 0: "  \
       "no limit")                                                                              \
     X(MEMORY, size, gpu_memory, "gpu-memory", 0, 0, 0, "SIZE",                                 \
-      "limit a GPU's memory: layers that do not fit are copied to it on every pass; 0: what "  \
-      "is free")                                                                               \
+      "limit a GPU's memory: layers that do not fit are copied to it on every pass; 0: all "   \
+      "that is free")                                                                          \
     X(DEVICE, whole, device, "device", 0, 1023, 0, "NUMBER", "which GPU, numbered from 0")     \
     X(PRECISION, flag, exact, "exact", 0, 1, 0, "on|off",                                      \
-      "on a GPU the same sums for every size of tree; on the processor 16 bits of "            \
-      "activations, not 8, beside weights of 4 to 6 bits")                                     \
+      "GPU: one order of sums for trees of any size; processor: 16-bit activations, not "      \
+      "8-bit, for weights of 4 to 6 bits")                                                     \
     X(NODES, whole, max_nodes, "max-nodes", 1, ESP_MAX_NODES, 256, "NUMBER",                   \
-      "memory for trees of so many nodes; 256 if not given")                                   \
+      "memory for trees of this many nodes; 256 if not given")                                 \
     X(CONTEXT, whole, context, "context", 2, 1 << 24, 0, "auto|NUMBER",                        \
       "tokens of context; auto: as many as the target and the memory allow")                   \
     X(SIZE, whole, width, "width", 1, 64, 0, "auto|NUMBER",                                    \
-      "make the target so many times as wide: 1, 2, 4, ... 64; auto: as it is")                \
+      "make the target this many times as wide: 1, 2, 4, ... 64; auto: unchanged")             \
     X(SIZE, whole, layers, "layers", 1, 1000, 0, "auto|NUMBER",                                \
-      "give the target so many layers in all; auto: as many as it has")
+      "give the target this many layers in all; auto: unchanged")
 
 #define ESP_ENGINE_OPTIONS(X) ESP_ENGINE_MODELS(X) ESP_ENGINE_BACKEND(X) ESP_ENGINE_VALUES(X)
 

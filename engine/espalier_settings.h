@@ -1,11 +1,12 @@
-/* espalier_settings.h - the table of a session's settings, besides its drafter and verifier.
+/* espalier_settings.h - the table of a session's settings, except its drafter and verifier.
  *
  * A setting is one line of the table. libespalier, the flags of the program, `:set`, the
  * configuration file, recordings, comparisons and the manual all read the table. To add a
  * setting, add its line here and use its value where it takes effect.
  *
- * The values are plain data: a copy is an assignment, and shares the texts. A zeroed struct holds
- * the defaults: if 0 is no valid value of a setting, it stands for the default.
+ * The values are plain data: an assignment copies them, and the copy shares the texts. A
+ * zero-initialised struct has the defaults: if 0 is not a valid value of a setting, it stands
+ * for the default.
  */
 #ifndef ESPALIER_SETTINGS_H
 #define ESPALIER_SETTINGS_H
@@ -17,35 +18,39 @@
 extern "C" {
 #endif
 
-/* X(kind, field, name, minimum, maximum, default, values, help)
- *
- * as in struct esp_value_info. */
+/* X(kind, field, name, minimum, maximum, default, values, help); struct esp_value_info
+ * explains the columns. */
 #define ESP_SESSION_SETTINGS(X)                                                                \
     X(real, temperature, "temp", 0, 100, 0, "NUMBER",                                          \
-      "temperature; 0: the likeliest token always")                                            \
+      "temperature; 0: always the likeliest token")                                            \
     X(real, draft_temp, "draft_temp", 0.01, 100, 0, "auto|off|NUMBER",                         \
-      "temperature of the draft: learned, the text's, or a number")                            \
+      "temperature of the draft; auto: learned; off: the temperature of the text")             \
     X(share, top_p, "top_p", 0, 1, 1, "NUMBER",                                                \
-      "sample from the likeliest tokens that hold this share")                                 \
+      "sample from the likeliest tokens whose probabilities add up to this")                   \
     X(whole, top_k, "top_k", 0, INT32_MAX, 0, "NUMBER",                                        \
-      "sample from this many likeliest tokens; 0: all")                                        \
+      "sample from this many of the likeliest tokens; 0: from all")                            \
     X(seed, seed, "seed", 0, 0x1p64, 0, "NUMBER",                                              \
-      "seed of all random numbers; not given: drawn for a text, 0 for a measurement")          \
+      "seed of all random numbers; if not given, random for a text, 0 for a measurement")      \
     X(choice, order, "order", 0, 2, 0, "bfs|dfs|hpd",                                          \
       "order of the tree's rows in the target's pass")                                         \
     X(flag, baseline, "baseline", 0, 1, 0, "on|off",                                           \
       "measure plain decoding now and then, for comparison")                                   \
     X(flag, ignore_eos, "ignore_eos", 0, 1, 0, "on|off",                                       \
-      "go on where the text or the turn ends, to measure a length")                            \
+      "go on after the end of the text or the turn, to measure a fixed length")                \
     X(choice, chat, "chat", 0, ESP_CHAT_CHOICES - 1, 0, ESP_CHAT_NAMES,                        \
       "format of conversations: the model's own, none (raw text), or one by name")             \
     X(whole, window, "window", 1, 1 << 20, 0, "off|on|NUMBER",                                 \
-      "tokens see the sinks and this many last tokens only: a text without end, but other "    \
-      "text; on: 1020")                                                                        \
+      "tokens see only the sinks and this many last tokens: text without end, but the output " \
+      "changes; on: 1020")                                                                     \
     X(whole, sinks, "sinks", 1, 1 << 20, 0, "auto|none|NUMBER",                                \
       "first tokens of the text that all tokens see in spite of a window; auto: 4")            \
+    X(choice, recycle, "recycle", 0, 2, 0, "keep|session|off",                                 \
+      "tokens that the target found likely are tried again: kept for later runs, only in "     \
+      "this session, or never")                                                                \
+    X(text, expect, "expect", 0, 0, 0, "off|FILE",                                             \
+      "a text that the answer will resemble, as the file to be changed: it is tried first")    \
     X(text, system, "system", 0, 0, 0, "auto|TEXT",                                            \
-      "system text of conversations; auto: that of the model's template; it may be empty")
+      "system prompt of conversations, may be empty; auto: that of the chat template")
 
 struct esp_session_values {
 #define X(kind, field, name, minimum, maximum, value, values, help) ESP_VALUE_##kind field;
@@ -61,12 +66,12 @@ enum esp_session_value {
         ESP_VALUES /* how many there are */
 };
 
-/* Values of draft_temp that are no temperatures. */
+/* Values of draft_temp that are not temperatures. */
 enum { ESP_DRAFT_AUTO = 0, ESP_DRAFT_OFF = -1 };
-/* Values of window and sinks that are no token counts. */
+/* Values of window and sinks that are not token counts. */
 enum { ESP_WINDOW_OFF = 0, ESP_WINDOW_ON = -1, ESP_SINKS_AUTO = 0, ESP_SINKS_NONE = -1 };
 
-/* Line `index` of the table; false past its end. */
+/* Gives line `index` of the table. Returns false past its end. */
 bool esp_value_info(int index, struct esp_value_info *info);
 /* The index of the setting with this name, or -1. */
 int esp_value_find(const char *name);
@@ -76,10 +81,10 @@ int esp_value_parse(struct esp_session_values *values, int index, const char *ca
                     const char *text, char *err, size_t errlen);
 void esp_value_print(const struct esp_session_values *values, int index, char *text,
                      size_t size);
-/* Sets all texts to auto, in a copy that outlives their owner. */
+/* Sets all texts to auto (NULL), for a copy of the values that outlives the texts' owner. */
 void esp_values_forget_texts(struct esp_session_values *values);
-/* Replaces zeros that stand for defaults. Returns 0, or ESP_E_ARGUMENT if a value is out of
- * range. */
+/* Replaces zeros that stand for defaults by the defaults. Returns 0, or ESP_E_ARGUMENT if a
+ * value is out of range. */
 int esp_values_check(struct esp_session_values *values, char *err, size_t errlen);
 
 #ifdef __cplusplus

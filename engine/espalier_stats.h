@@ -17,17 +17,19 @@ extern "C" {
 struct esp_stats {
     int prompt_tokens, generated_tokens, iterations;
     int64_t drafted_nodes, accepted_nodes; /* verified by the target; accepted among them */
+    /* The same by where the nodes came from (enum esp_source). */
+    int64_t source_nodes[ESP_SOURCES], source_accepted[ESP_SOURCES];
     int64_t draft_passes, target_passes;
-    int64_t draft_rows; /* that the draft passes computed */
+    int64_t draft_rows; /* rows computed by the draft passes */
     double mean_path_length;
     double tokens_per_iteration;
     double acceptance_rate; /* accepted / drafted, 0 if nothing was drafted */
-    int64_t prefill_rows;   /* that the target computed of prompts */
+    int64_t prefill_rows;   /* rows of prompts that the target computed */
     double prefill_seconds, decode_seconds;
-    double first_token_seconds; /* prefill and the first iteration */
+    double first_token_seconds; /* time of prefill and of the first iteration */
     double stage_seconds[ESP_STAGES];
-    /* Draft model passes within the draft stage; the rest of the stage builds the tree. On an
-     * asynchronous device a pass may still run when the next part begins. */
+    /* Part of the draft stage that its draft passes take; in the rest of the stage the tree is
+     * built. On an asynchronous device a pass may still run when the next part begins. */
     double draft_pass_seconds;
     double baseline; /* seconds of one plain decoding step; 0 if not measured */
     /* Seconds per token over the last iterations, measured like `baseline`, without
@@ -37,9 +39,9 @@ struct esp_stats {
     /* Expected calibration error of draft probabilities against the target's, for the tokens
      * drafted in the last iterations: untempered, and at draft_temp. NaN: not known. */
     double calibration_error_raw, calibration_error;
-    size_t peak_bytes;   /* of the whole process on the host */
-    size_t device_bytes; /* taken on the device since the engine was opened; 0: it has no memory
-                            of its own */
+    size_t peak_bytes;   /* peak memory of the whole process on the host */
+    size_t device_bytes; /* memory taken on the device since the engine was opened; 0: the
+                            device has no memory of its own */
 };
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
-/* espalier_value.h - one value of a struct as a table describes it: how it is read from text,
- * written and checked.
+/* espalier_value.h - reads, writes and checks a value in a struct whose members are described
+ * by a table.
  *
- * Settings of a session, options of an engine and flags of the program are such tables.
+ * There are tables for the settings of a session, the options of an engine and the flags of
+ * the program.
  */
 #ifndef ESPALIER_VALUE_H
 #define ESPALIER_VALUE_H
@@ -20,11 +21,11 @@ enum esp_value_kind {
     ESP_KIND_share,  /* a real number above the minimum */
     ESP_KIND_whole,  /* up to 2^31 - 1 */
     ESP_KIND_seed,   /* up to 2^64 - 1 */
-    ESP_KIND_choice, /* counts its words from 0 */
+    ESP_KIND_choice, /* index of one of its words, from 0 */
     ESP_KIND_flag,
-    ESP_KIND_either, /* two words, of which the second is true */
+    ESP_KIND_either, /* false for the first of two words, true for the second */
     ESP_KIND_size,   /* bytes: 600M, 1.5G */
-    ESP_KIND_text,   /* NULL: the default. Not copied: who keeps it keeps what it points to */
+    ESP_KIND_text,   /* NULL: the default. The text itself is not copied */
 };
 #define ESP_VALUE_real double
 #define ESP_VALUE_share double
@@ -41,26 +42,26 @@ struct esp_value_info {
     enum esp_value_kind kind;
     /* How a value is written: words, or in capitals what is not typed as it stands, as NUMBER.
      * A word beside a number stands for 0, the next one for -1, and so on; they are no numbers
-     * that the range holds. Before a text, auto stands for NULL. */
+     * that the range holds. Before a text, auto or off stands for NULL. */
     const char *values;
     const char *help;
-    double minimum, maximum, value; /* its range, if it is a number, and its default */
-    size_t offset;                  /* of its field in the struct */
+    double minimum, maximum, value; /* range and default of a number */
+    size_t offset;                  /* where the struct has it */
 };
 
-/* Reads a value of the struct `in` from text. `called` is its name in the sentence that says
- * what is wrong, as "--top-p". Returns 0 or ESP_E_ARGUMENT; then nothing has changed. */
+/* Reads a value of the struct `in` from text. `called` is how an error message calls it, such
+ * as "--top-p". Returns 0, or ESP_E_ARGUMENT; on failure nothing changes. */
 int esp_value_read(const struct esp_value_info *info, void *in, const char *called,
                    const char *text, char *err, size_t errlen);
-/* Writes it as esp_value_read() reads it: 24 bytes hold any number. */
+/* Writes the value as esp_value_read() reads it. 24 bytes are enough for a number. */
 void esp_value_write(const struct esp_value_info *info, const void *in, char *text,
                      size_t size);
-/* Puts the default in the place of a zero that stands for it. Returns 0, or ESP_E_ARGUMENT if
- * the value is out of its range. */
+/* If the value is a zero that stands for the default, stores the default. Returns 0, or
+ * ESP_E_ARGUMENT if the value is out of range. */
 int esp_value_check(const struct esp_value_info *info, void *in, char *err, size_t errlen);
-/* Where the text of a value is; NULL: it is none. */
+/* The address of the pointer to a text; NULL if the value is not a text. */
 const char **esp_value_text(const struct esp_value_info *info, void *in);
-/* Its name as a flag: with - for _. Returns `flag`. */
+/* Writes the value's name as a flag has it, with '-' instead of '_'. Returns `flag`. */
 enum { ESP_FLAG_NAME = 32 };
 const char *esp_value_flag(const struct esp_value_info *info, char flag[ESP_FLAG_NAME]);
 

@@ -161,7 +161,7 @@ static bool add_folder(struct search *s, const char *path, const char *name)
     return model != NULL;
 }
 
-/* The number of a part of a split file, "NAME-00002-of-00003.gguf"; 0: it is not split. */
+/* The part number of a split file, "NAME-00002-of-00003.gguf"; 0: the file is not split. */
 static int part_of(const char *name)
 {
     int part = 0, parts = 0, end = 0;
@@ -182,7 +182,7 @@ static void add_file(struct search *s, const char *path, const char *name)
     model->bytes = bytes;
 }
 
-/* ------------------------------------------------------------------ into GGUF files */
+/* ------------------------------------------------------------------ headers of GGUF files */
 
 /* The type of most numbers in the tensors. */
 static const char *most_common_type(const struct esp_gguf *g)
@@ -256,9 +256,9 @@ static int depth_of(const char *name)
     return depth;
 }
 
-/* A folder may have thousands of entries, and stat() may take a millisecond. So each is called
- * at most once: the directory entry tells what can be neither a model nor a folder, and opening
- * it tells the rest. */
+/* A folder may have thousands of entries, and stat() may take a millisecond. So it is not
+ * called for entries that, by their type in the directory and their name, can be neither a
+ * model nor a folder. */
 static void look_at(struct search *s, const char *path, const char *above,
                     const struct dirent *entry)
 {
@@ -273,7 +273,7 @@ static void look_at(struct search *s, const char *path, const char *above,
         look_into(s, path, name, depth_of(name));
 }
 
-/* A folder is a model, or it contains some. */
+/* Adds a folder if it is a model; otherwise searches it for models. */
 static void look_into(struct search *s, const char *folder, const char *name, int depth)
 {
     if (depth > DEPTH || s->failed)
@@ -301,7 +301,8 @@ static bool add_snapshot(struct search *s, const char *snapshot, const char *nam
     return s->found->count > before;
 }
 
-/* models--ORG--NAME/snapshots/COMMIT; refs/main names the newest commit. */
+/* Searches one repository. The files of a commit are in models--ORG--NAME/snapshots/COMMIT;
+ * refs/main names the newest commit. */
 static void look_at_repository(struct search *s, const char *path, const char *above,
                                const struct dirent *entry)
 {
@@ -342,7 +343,8 @@ static void look_at_repository(struct search *s, const char *path, const char *a
 
 /* ------------------------------------------------------------------ ollama */
 
-/* The blob of the model's layer: sha256:HEX is the file blobs/sha256-HEX. */
+/* Finds the file with the model's weights that a manifest names: blobs/sha256-HEX for the
+ * digest sha256:HEX. */
 static bool blob_of(const cJSON *manifest, const char *models, char path[PATH_MAX])
 {
     const cJSON *layer;
@@ -361,7 +363,8 @@ static bool blob_of(const cJSON *manifest, const char *models, char path[PATH_MA
     return false;
 }
 
-/* manifests/HOST/NAMESPACE/NAME/TAG; namespace "library" is left out of names. */
+/* Adds the model of a manifest, which is the file manifests/HOST/NAMESPACE/NAME/TAG. Its name
+ * is NAMESPACE/NAME:TAG, without the namespace if that is "library". */
 static void look_at_manifest(struct search *s, const char *path, const char *above,
                              const struct dirent *entry)
 {
@@ -402,7 +405,8 @@ static void look_through_ollama(struct search *s, const char *models)
 
 /* ------------------------------------------------------------------ all places */
 
-/* The folder that a variable names, or one below the home folder; false: neither. */
+/* Writes the folder that an environment variable names, or else one below the home folder.
+ * Returns false if there is neither. */
 static bool place(char path[PATH_MAX], const char *variable, const char *below_variable,
                   const char *below_home)
 {
@@ -484,8 +488,8 @@ static const char *short_name(const char *name)
     return slash ? slash + 1 : name;
 }
 
-/* How well a name fits a model: 3 equal, 2 equal except for case, 1 equal to the part after the
- * last slash, 0 not. */
+/* How well a name fits a model: 3 it is equal, 2 equal except for case, 1 equal to the part
+ * after the last slash, 0 not at all. */
 static int match_of(const struct esp_found_model *model, const char *name)
 {
     return strcmp(model->name, name) == 0                   ? 3
@@ -550,7 +554,7 @@ int esp_model_path(char *path, size_t size, const char *name, char *err, size_t 
 
 /* ------------------------------------------------------------------ pairs */
 
-/* Reads the vocabulary unless it was read before. Returns false with a sentence. */
+/* Reads the vocabulary unless it was read before. On failure returns false and fills err. */
 static bool read_vocabulary(struct esp_found_model *model, char *err, size_t errlen)
 {
     struct esp_tokenizer *tokenizer;

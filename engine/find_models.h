@@ -3,8 +3,8 @@
  * It searches the models that come with the program, the folders of ESPALIER_MODELS (separated
  * by colons), and the stores of Hugging Face, LM Studio and ollama. A model is a folder with
  * config.json and weights, or a GGUF file. Nothing in these places is trusted: the depth of
- * folders is limited, each is visited once whatever links it holds, only regular files are
- * opened, and unreadable files are skipped.
+ * folders is limited, each is visited only once even if links form cycles, only regular files
+ * are opened, and unreadable files are skipped.
  */
 #ifndef ESP_FIND_MODELS_H
 #define ESP_FIND_MODELS_H
@@ -27,19 +27,19 @@ struct esp_found_model {
     const char
         *source;     /* "built-in", "ESPALIER_MODELS", "Hugging Face", "LM Studio", "ollama" */
     bool gguf;       /* a GGUF file; else a folder */
-    int64_t bytes;   /* of its weights */
+    int64_t bytes;   /* size of its weights */
     char family[32]; /* model_type of config.json; "" if unknown */
-    char dtype[16];  /* of most numbers of a GGUF file; "" if unknown */
-    char problem[200];   /* why the header of a GGUF file cannot be read, or "" */
-    int tokens;          /* size of its vocabulary; 0: esp_draft_fits() has not read it */
-    uint64_t vocabulary; /* its hash */
+    char dtype[16];  /* type of most numbers in a GGUF file; "" if unknown */
+    char problem[200];   /* why a GGUF file cannot be used, or "" */
+    int tokens;          /* size of the vocabulary; 0: not read yet */
+    uint64_t vocabulary; /* hash of the vocabulary */
 };
 
 struct esp_found_models {
     struct esp_found_model *models; /* (count) sorted by source, in the order above, then by
                                        name */
     int count;
-    bool more; /* models than ESP_MODELS_MOST exist; the rest is left out */
+    bool more; /* there are more than ESP_MODELS_MOST models; the rest are left out */
 };
 
 /* Searches for models. Returns 0 or ESP_E_MEMORY; free the list either way. */
@@ -54,13 +54,23 @@ int esp_found_model_at(struct esp_found_model *model, const char *path);
  * ESP_E_MISMATCH: several models have this name. */
 int esp_model_path(char *path, size_t size, const char *name, char *err, size_t errlen);
 
+/* Words for a draft that are no models: "self" or "self:TYPE", the target's own copy,
+ * quantised; "auto", that copy where it is expected to pay; "none". */
+bool esp_is_own_copy(const char *draft);
+/* As esp_model_path(), for a draft. These words are kept. */
+int esp_draft_path(char *path, size_t size, const char *name, char *err, size_t errlen);
+/* Describes the target's own copy as a model that could draft for it. */
+void esp_found_copy(struct esp_found_model *copy, const struct esp_found_model *target);
+/* Can that copy draft, and is it expected to pay? If not, writes the reason. */
+bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size);
+
 /* Reads a GGUF file's header for facts that name and size do not tell: family, dtype, and the
  * bytes of all parts of a split file. An unknown family is taken from the file. Does nothing to
  * a folder. */
 void esp_found_model_look(struct esp_found_model *model);
 
-/* Can `draft` draft for `target`, and does it pay? If not, writes the reason: vocabulary, size
- * or kind of file. Reads each tokenizer once. */
+/* Returns whether `draft` has the vocabulary of `target` and is smaller, so that it may draft
+ * for it. If not, writes the reason to `why`. Reads each tokenizer only once. */
 bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draft, char *why,
                     size_t size);
 

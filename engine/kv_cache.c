@@ -6,9 +6,9 @@
 
 #include "kernels/status.h"
 
-/* With a window: SLACK or more rows are dropped at a time, since the others must be moved. Rows
- * of the last REWIND tokens stay complete, so that the end of a text can be removed without
- * computing it again. */
+/* With a window, at least SLACK rows are dropped at a time, because the others must then be
+ * moved. The last REWIND tokens keep all rows that they see, so that these tokens can be
+ * removed without computing anything again. */
 enum { PREFILL_ROWS = 128, SLACK = 256, REWIND = 64 };
 
 static int round_up(int rows)
@@ -29,29 +29,54 @@ int esp_kv_cache_batch(int tokens, int tree_rows)
     return rows < tokens + tree_rows ? rows : tokens + tree_rows;
 }
 
+static int open_batch(struct esp_kv_cache *c, char *err, size_t errlen)
+{
+    c->tokens = esp_arrays_add(&c->arrays, (size_t)c->max_batch, sizeof *c->tokens);
+    c->positions = esp_arrays_add(&c->arrays, (size_t)c->max_batch, sizeof *c->positions);
+    c->logits_row = esp_arrays_add(&c->arrays, (size_t)c->max_batch, sizeof *c->logits_row);
+    return c->arrays.failed ? esp_fail(err, errlen, ESP_E_MEMORY,
+                                       "no memory for a batch of %d rows", c->max_batch)
+                            : (int)ESP_OK;
+}
+
 int esp_kv_cache_open(struct esp_kv_cache *c, const struct esp_backend_ops *ops,
                       struct esp_weights *weights, int vocabulary, int tokens, int tree_rows,
                       char *err, size_t errlen)
 {
-    memset(c, 0, sizeof *c);
-    c->ops = ops;
-    c->weights = weights;
-    c->vocabulary = vocabulary;
+    *c = (struct esp_kv_cache){.ops = ops, .weights = weights, .vocabulary = vocabulary};
     c->context = tokens;
     c->rows = tokens + tree_rows;
     c->max_batch = esp_kv_cache_batch(tokens, tree_rows);
-    c->tokens = esp_arrays_add(&c->arrays, (size_t)c->max_batch, sizeof *c->tokens);
-    c->positions = esp_arrays_add(&c->arrays, (size_t)c->max_batch, sizeof *c->positions);
-    c->logits_row = esp_arrays_add(&c->arrays, (size_t)c->max_batch, sizeof *c->logits_row);
-    int status = ESP_OK;
-    if (c->arrays.failed)
-        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a batch of %d rows",
-                          c->max_batch);
-    else
-        status =
-            ops->cache_open(&c->cache, weights, tokens + tree_rows, c->max_batch, err, errlen);
+    int status = open_batch(c, err, errlen);
+    if (status == ESP_OK)
+        status = ops->cache_open(&c->cache, weights, c->rows, c->max_batch, err, errlen);
     if (status < 0)
         esp_kv_cache_close(c);
+    return status;
+}
+
+int esp_kv_cache_join(struct esp_kv_cache *c, const struct esp_kv_cache *owner,
+                      struct esp_weights *weights, int vocabulary, char *err, size_t errlen)
+{
+    *c = (struct esp_kv_cache){.ops = owner->ops, .weights = weights, .vocabulary = vocabulary};
+    c->context = owner->context;
+    c->rows = owner->rows;
+    c->max_batch = owner->max_batch;
+    c->window = owner->window;
+    int status = open_batch(c, err, errlen);
+    if (status == ESP_OK)
+        status =
+            c->ops->cache_join(&c->cache, weights, owner->cache, c->max_batch, err, errlen);
+    if (status < 0)
+        esp_kv_cache_close(c);
+    return status;
+}
+
+int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, int rows)
+{
+    const int status = esp_kv_cache_make_room(owner, rows);
+    view->window = owner->window;
+    view->length = owner->length;
     return status;
 }
 

@@ -22,10 +22,10 @@ struct esp_kv_cache {
     const struct esp_backend_ops *ops;
     struct esp_weights *weights;
     struct esp_cache *cache;
-    int vocabulary;           /* of the model */
+    int vocabulary;           /* of the model: tokens from 0 to vocabulary-1 */
     int context;              /* maximum length of the text */
     int length;               /* tokens of the text that are computed */
-    int rows;                 /* of the cache */
+    int rows;                 /* rows that the cache has */
     struct esp_window window; /* recent = 0: none, the cache holds the whole text */
     int max_batch;            /* rows per pass */
     int passes;               /* forward passes since the last reset of this counter */
@@ -33,7 +33,8 @@ struct esp_kv_cache {
     struct esp_arrays arrays;
 };
 
-/* Rows per pass of a cache for `tokens` tokens of text and `tree_rows` rows of a tree. */
+/* Maximum rows per pass of a cache for `tokens` tokens of text and `tree_rows` rows of a
+ * tree. */
 int esp_kv_cache_batch(int tokens, int tree_rows);
 
 /* Tokens of text that a cache with this window must have rows for. */
@@ -44,6 +45,14 @@ int esp_kv_cache_window_rows(const struct esp_window *window);
 int esp_kv_cache_open(struct esp_kv_cache *cache, const struct esp_backend_ops *ops,
                       struct esp_weights *weights, int vocabulary, int tokens, int tree_rows,
                       char *err, size_t errlen);
+/* Opens a view of the `owner`'s cache, for passes of other weights (cache_join() of the
+ * backend). It has the owner's rows, and no text of its own. Close it before the owner. */
+int esp_kv_cache_join(struct esp_kv_cache *cache, const struct esp_kv_cache *owner,
+                      struct esp_weights *weights, int vocabulary, char *err, size_t errlen);
+/* Makes room for `rows` rows behind the owner's text, and lets the view begin there. What
+ * passes over the view then write is scratch: the owner's next passes write those rows again,
+ * and its `length` never counts them. */
+int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, int rows);
 /* Sets the window; the cache must be empty. If a text of `context` tokens has more rows than
  * the cache, the cache needs at least esp_kv_cache_window_rows() rows for text. */
 void esp_kv_cache_set_window(struct esp_kv_cache *cache, const struct esp_window *window,
@@ -59,13 +68,14 @@ void esp_kv_cache_place(const struct esp_kv_cache *cache, int ahead, struct esp_
  * token sees rows that have been dropped. Does nothing if the text is not longer. */
 void esp_kv_cache_cut(struct esp_kv_cache *cache, int length);
 
-/* Returns `count` tokens (at most max_batch), with token 0 instead of those outside of this
- * model's vocabulary. Valid until the next call. A draft model may have fewer tokens than the
- * target, if the target's logits have more padding. Replacing them only makes drafts worse. */
+/* Returns a copy of `count` tokens (at most max_batch), with token 0 instead of those outside
+ * of this model's vocabulary. Valid until the next call. A draft model may have fewer tokens
+ * than the target, if the target's logits have more padding. Replacing tokens only makes
+ * drafts worse. */
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tokens, int count);
 
-/* A row list for logits: sends the last of `rows` rows to row 0 and the others nowhere. Valid
- * until the next call. */
+/* Returns a list for logits_row of a batch: the logits of the last of `rows` rows go to row 0,
+ * those of the others nowhere. Valid until the next call. */
 const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 
 /* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the
@@ -73,9 +83,9 @@ const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
                      struct esp_batch *batch);
 
-/* Appends tokens of the text. If `logits` is not NULL, its row 0 becomes the logits after the
- * last token; if `step` is not NULL, it is computed on that row. ESP_E_CONTEXT if the tokens do
- * not fit. */
+/* Runs tokens of the text and appends them. If `logits` is not NULL, its row 0 becomes the
+ * logits after the last token; if `step` is not NULL, it is applied to that row. ESP_E_CONTEXT
+ * if the tokens do not fit. */
 int esp_kv_cache_append(struct esp_kv_cache *cache, const int32_t *tokens, int count,
                         struct esp_rows *logits, const struct esp_step *step);
 

@@ -14,6 +14,10 @@
  *
  * Invariant between iterations: the target cache holds the text without its last token; the
  * draft cache holds a prefix of the text.
+ *
+ * If the draft is the target's own copy, stage 1 writes its keys and values behind the text in
+ * the target's cache, root first. This is scratch: stage 3 runs root and nodes at the same place
+ * and writes, in each layer, every row that one of its rows sees before it is read.
  */
 #include <math.h>
 #include <string.h>
@@ -22,10 +26,10 @@
 #include "kernels/status.h"
 
 /* On an asynchronous device, submitting a stage returns before it has run. When the accepted
- * path is back on the host, all earlier work is done, so the device's own time stamps give the
- * times of the first stages and the start of select (*start on the host; the iteration began at
- * `begun`). Time spent in the observer is charged to no stage: the device waited as long as the
- * host. */
+ * path is back on the host, all earlier work is done, and the device's own time stamps give
+ * the times of the first stages. They also give the time at which `select` started: *start on
+ * the host's clock, on which the iteration began at `begun`. Time spent in the observer is
+ * charged to no stage. */
 static void read_marks(struct esp_session *s, double begun, double *start)
 {
     struct esp_backend *backend = s->engine->backend;
@@ -67,14 +71,13 @@ static int choose_plainly(struct esp_session *s)
                       : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value, ESP_NOW);
 }
 
-/* A pass over `rows` copies of the token at `position`, behind the text in the cache. The next
- * iteration overwrites these rows, or writes the same one. */
+/* Runs a pass over `rows` copies of the token at `position`, behind the text in the cache. The
+ * next iteration overwrites their rows. */
 static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position, int rows,
                      struct esp_rows *logits)
 {
     const bool draft = c == &s->draft_cache;
-    const int32_t spare = s->draft.capacity; /* drafters that look back may need other rows of
-                                                q */
+    const int32_t spare = s->draft.capacity; /* row of q that no drafter needs later */
     const int32_t token = *esp_kv_cache_known(c, s->text + position, 1);
     int status = esp_kv_cache_make_room(c, rows);
     if (status < 0)
@@ -95,6 +98,15 @@ static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position
     return s->ops->forward(c->cache, &batch);
 }
 
+/* Lets the target's own copy draft behind the target's rows. Scratch rows never count as text,
+ * so nothing has to be removed when an iteration ends early. */
+static int follow_target(struct esp_session *s)
+{
+    return esp_session_has_copy(s)
+               ? esp_kv_cache_follow(&s->draft_cache, &s->target, s->draft.capacity)
+               : (int)ESP_OK;
+}
+
 void esp_session_warm(struct esp_session *s)
 {
     const struct esp_kv_cache *draft = &s->draft_cache;
@@ -103,7 +115,8 @@ void esp_session_warm(struct esp_session *s)
     int32_t row = 0, token;
     if (s->length == 0)
         return;
-    if (draft->cache && draft->length < s->length && draft->length < draft->context)
+    if (draft->cache && follow_target(s) == ESP_OK && draft->length < s->length &&
+        draft->length < draft->context)
         pass_over(s, &s->draft_cache, draft->length, 1, s->q);
     if (pass_over(s, &s->target, s->length - 1, nodes > 1 ? nodes : 1, s->p) == ESP_OK)
         s->ops->argmax(s->p, &row, 1, &token, ESP_NOW); /* waits for the device */
@@ -111,11 +124,11 @@ void esp_session_warm(struct esp_session *s)
 
 /* Times plain decoding: a target pass over the root alone and the selection of a token. The
  * pass writes the root's row, which the verify pass will write again with the same values. It
- * runs in iterations 0 (after a warm-up pass), 1, 2, 4, 8 ..., for an early figure, and then
- * once per ESP_BASELINE_EVERY. That takes at most 3 % of the time if an iteration takes as long
- * as a plain step, half of that if it takes twice as long. Passes over the start of a text are
- * faster than the average, so the samples are spread over the text like the iterations they are
- * compared with, and enough of both are kept. */
+ * runs in iterations 0 (after a warm-up pass), 1, 2, 4, 8 ..., for an early result, and then
+ * once every ESP_BASELINE_EVERY iterations. That takes about 3 % of the time if an iteration
+ * takes as long as a plain step, half of that if it takes twice as long. Passes over the start
+ * of a text are faster than average, so the samples are spread over the text like the
+ * iterations that they are compared with. */
 static int measure_baseline(struct esp_session *s)
 {
     int index = s->iteration.index, runs = index == 0 ? 2 : 1;
@@ -138,7 +151,7 @@ static int measure_baseline(struct esp_session *s)
 
 /* ------------------------------------------------------------------ the stages */
 
-/* The tree of a drafter with a fixed shape. */
+/* Drafts the tree of a drafter with a fixed shape. */
 static int draft_paths(struct esp_draft *d, const struct esp_drafter_ops *drafter)
 {
     int width[ESP_MAX_LEVELS];
@@ -168,6 +181,8 @@ static int draft(struct esp_session *s, int remaining)
     if (!drafter->without_model && d->work->features && d->max_depth > 0)
         status = esp_features_catch_up(&s->features, &s->target, &s->draft_cache, s->text,
                                        s->length);
+    if (status == ESP_OK && d->max_depth > 0 && !drafter->without_model)
+        status = follow_target(s);
     if (status == ESP_OK && d->max_depth > 0)
         status = drafter->draft ? drafter->draft(d) : draft_paths(d, drafter);
     esp_draft_end(d);
@@ -208,8 +223,9 @@ static int target_pass(struct esp_session *s)
     return s->ops->forward(s->target.cache, &batch);
 }
 
-/* Keeps the target's distribution at the end of the path for the next iteration, with the root
- * after it. At temperature 0 it is the distribution at temperature `low`. */
+/* Keeps for the next iteration's drafter what both models said at the end of the path, where
+ * the next root was chosen. At temperature 0 the target's distribution is that of temperature
+ * `low`. */
 static int look_back(struct esp_session *s)
 {
     static const struct esp_sampling low = {0.2, 1, 0};
@@ -237,6 +253,8 @@ static int select_path(struct esp_session *s)
     struct esp_verify *v = &s->verify;
     int status = esp_calibration_look(&s->calibration, &s->draft, s->beta);
     if (status == ESP_OK)
+        status = esp_recycling_look(s);
+    if (status == ESP_OK)
         status = esp_verify_run(v, s->set.verifier);
     if (status == ESP_OK)
         status = esp_session_score_path(s);
@@ -249,8 +267,8 @@ static int select_path(struct esp_session *s)
     return status;
 }
 
-/* Determines the tokens to commit: the path, then the bonus token, up to the first one that
- * ends the text and within the tokens still allowed. */
+/* Determines the tokens to commit: the path, then the bonus token, up to the first token that
+ * ends the text and at most `remaining`. Returns their number. */
 static int choose_committed(struct esp_session *s, int remaining)
 {
     const struct esp_verify *v = &s->verify;
@@ -316,9 +334,10 @@ static void learn(struct esp_session *s)
     for (int i = ESP_STAGE_FLATTEN; i <= ESP_STAGE_COMMIT; i++)
         rest += it->seconds[i];
     esp_costs_took(&s->costs, ESP_COST_VERIFY, it->tree.verified, rest);
+    esp_recycling_learn(s);
 }
 
-/* The draft temperature, and the calibration error without and with it. */
+/* Writes gauges: the draft temperature, and the calibration error without and with it. */
 static int session_gauges(const struct esp_session *s, struct esp_gauge *g)
 {
     if (s->set.drafter->without_model)
@@ -353,6 +372,11 @@ static void count_up(struct esp_session *s)
     stats->iterations++;
     stats->generated_tokens += it->committed_count;
     stats->drafted_nodes += it->tree.verified - 1;
+    for (int i = 1; i < it->tree.verified; i++) {
+        const struct esp_node *node = &it->tree.nodes[it->tree.order[i]];
+        stats->source_nodes[node->source]++;
+        stats->source_accepted[node->source] += node->verdict == ESP_ACCEPTED;
+    }
     stats->accepted_nodes += it->path_length;
     stats->draft_passes += it->draft_passes;
     stats->draft_rows += s->draft.work->rows_computed;
@@ -425,7 +449,8 @@ static int finish(struct esp_session *s, const char *why)
     return 0;
 }
 
-/* If the end of a text was removed beyond what a window's cache can restore, it has no rows. */
+/* Computes the text again if so much of its end was removed that the cache of a window had to
+ * be emptied. */
 static int compute_again(struct esp_session *s)
 {
     const double start = esp_clock();

@@ -18,15 +18,15 @@ enum { SMALLEST_BIN = 5 }; /* tokens expected in a bin of `first` */
 
 struct scorer {
     struct esp_session *session;
-    int start;                         /* tokens of the text that is continued */
+    int start;                         /* length of the text that is continued, in tokens */
     struct esp_kv_cache target, draft; /* hold the text without its last token */
     bool has_draft, has_head;          /* has_head: the draft is a draft head */
-    struct esp_features features;      /* for it */
+    struct esp_features features;      /* hidden states for the draft head */
     struct esp_rows *p, *q;            /* (tokens) */
     float *p_row, *q_row;              /* (vocabulary) */
     int32_t *rows;                     /* (tokens) row numbers from 0 */
     double *first, *first_p;  /* (vocabulary) counts of first tokens, exact probabilities */
-    struct esp_arrays arrays; /* of the last five */
+    struct esp_arrays arrays; /* owns the last five */
     double rank[ESP_LOSSLESS_BINS], serial[ESP_LOSSLESS_SIDE * ESP_LOSSLESS_SIDE];
     struct esp_rng rng;
 };
@@ -87,7 +87,7 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
     s->has_draft = e->draft && s->start + tokens <= s->session->draft_cache.context;
     s->has_head = s->has_draft && e->draft->head;
     if (s->has_head && (s->start < 2 || tokens >= esp_kv_cache_batch(s->start + tokens, 1)))
-        s->has_draft = s->has_head = false; /* the order by p is then the only one */
+        s->has_draft = s->has_head = false; /* then q counts as uniform */
     s->rng = (struct esp_rng){.seed = s->session->set.values.seed, .stream = ESP_RNG_CHECK};
     s->p_row = esp_arrays_add(&s->arrays, vocabulary, sizeof *s->p_row);
     s->q_row = esp_arrays_add(&s->arrays, vocabulary, sizeof *s->q_row);
@@ -117,8 +117,8 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
 
 /* ------------------------------------------------------------------ one continuation */
 
-/* Appends at least `tokens` tokens to the text, unless it ends earlier. Returns their
- * number. */
+/* Appends at least `tokens` tokens to the text, unless it ends earlier. Returns how many of
+ * the first `tokens` were written. */
 static int continue_text(struct scorer *s, int tokens, struct esp_lossless *result, char *err,
                          size_t errlen)
 {
@@ -135,7 +135,8 @@ static int continue_text(struct scorer *s, int tokens, struct esp_lossless *resu
 }
 
 /* Plain passes over the last token of the text and all but the last of the `count` new ones:
- * rows i of p and q become the distributions of the i-th new token. */
+ * row i of `rows` becomes the distribution of the i-th new token (at temperature 0 its
+ * logits). */
 static int plain_pass(struct scorer *s, struct esp_kv_cache *cache, struct esp_rows *rows,
                       int count, const struct esp_sampling *sampling)
 {
@@ -159,8 +160,8 @@ static int plain_pass(struct scorer *s, struct esp_kv_cache *cache, struct esp_r
                : s->session->ops->softmax(rows, s->rows, count, sampling);
 }
 
-/* The same with a draft head, which reads the hidden states of the target's pass; see
- * target_features.h. */
+/* plain_pass() for a draft head, which reads the hidden states of the target's pass; see
+ * target_features.h. Fills q. */
 static int head_pass(struct scorer *s, int count, const struct esp_sampling *sampling)
 {
     const struct esp_backend_ops *ops = s->session->ops;
@@ -179,8 +180,8 @@ static int head_pass(struct scorer *s, int count, const struct esp_sampling *sam
     return status < 0 ? status : ops->softmax(s->q, s->rows, count, sampling);
 }
 
-/* The value v of token x (see lossless.h) with the vocabulary ordered by p/q, and by falling p.
- */
+/* Computes v of token x (see lossless.h) with the vocabulary in order of p/q, and of falling
+ * p. */
 static void place(struct scorer *s, int32_t x, double *ratio, double *rank)
 {
     const int n = s->p->vocabulary;
@@ -265,8 +266,8 @@ static int score(struct scorer *s, int count, struct esp_lossless *result)
 
 /* ------------------------------------------------------------------ the tests */
 
-/* Tests the first tokens: each one expected often enough has its own bin, the others share
- * one. */
+/* Tests the first tokens. Every token that is expected often enough has its own bin; the
+ * others share one. */
 static struct esp_chi_square test_first(struct scorer *s, int trials)
 {
     const int n = s->p->vocabulary;
@@ -303,8 +304,8 @@ static void finish(struct scorer *s, int trials, struct esp_lossless *r)
         esp_chi_square_fit(s->serial, even, ESP_LOSSLESS_SIDE * ESP_LOSSLESS_SIDE);
     r->test[ESP_LOSSLESS_first] = test_first(s, trials);
     r->distance = esp_total_variation(r->ratio, even, ESP_LOSSLESS_BINS);
-    /* McDiarmid 1989: one token changes the distance by at most 1/n. By chance the measured
-     * distance is on average larger than the true one. */
+    /* McDiarmid 1989: one token changes the distance by at most 1/n. The limit is on the safe
+     * side, because chance makes the measured distance larger on average than the true one. */
     r->limit = r->distance + sqrt(log(1 / 0.01) / (2.0 * r->tokens));
 }
 

@@ -1,24 +1,24 @@
 /* memory_plan.c - adds up the memory that will be allocated; see memory_plan.h.
  *
- * The backend reports sizes for the same arguments with which engine.c and session.c open
- * weights, caches and rows. So the plan is exact except for the memory that the device keeps
- * for itself.
+ * The backend is asked for sizes with the same arguments with which engine.c and session.c
+ * open weights, caches and rows. So the plan is exact, except for the memory that the driver
+ * takes.
  */
 #include "engine/memory_plan.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 #include "engine/kv_cache.h"
 #include "kernels/status.h"
+#include "kernels/system.h"
 
 enum { LEAST_CONTEXT = 64 };
 
 static const char NO_LIMIT[] = "Try --backend cpu";
 
-/* Device memory left for its own handles, workspaces and code; of it, the part that captured
- * passes of a model may use if nothing else is left. Only the driver knows their size. A pass
- * that is not captured is slower but gives the same result. */
+/* RESERVE: device memory left to the driver for handles, workspaces and code; only the driver
+ * knows their size. GRAPHS: the part of it that the captured passes of a model may use even if
+ * nothing else is free. A pass that is not captured is slower but gives the same result. */
 static const size_t RESERVE = (size_t)160 << 20, GRAPHS = (size_t)48 << 20;
 
 static size_t model_need(const struct esp_engine *e, const struct esp_model *model, int context,
@@ -28,8 +28,8 @@ static size_t model_need(const struct esp_engine *e, const struct esp_model *mod
         return 0;
     const struct esp_backend_ops *ops = e->backend->ops;
     int tokens = context < model->desc.context ? context : model->desc.context;
-    return ops->cache_need(&model->desc, tokens + tree_rows,
-                           esp_kv_cache_batch(tokens, tree_rows)) +
+    return (model->original ? ops->join_need : ops->cache_need)(
+               &model->desc, tokens + tree_rows, esp_kv_cache_batch(tokens, tree_rows)) +
            ops->rows_need(tree_rows, e->target->desc.vocabulary);
 }
 
@@ -39,7 +39,7 @@ static size_t session_need(const struct esp_engine *e, int context, int nodes)
            model_need(e, e->draft, context, nodes + 1);
 }
 
-/* Writes advice: "Try --context 1024". */
+/* Writes advice for an error message, such as "Try --context 1024". */
 static void suggest(const struct esp_engine *e, size_t left, char *text, size_t size)
 {
     int context = e->context;
@@ -95,7 +95,7 @@ void esp_memory_fit_context(struct esp_engine *e, size_t limit)
     e->context = least * STEP;
 }
 
-/* Captured passes may share what the plan leaves of `room`, half of it for each model. */
+/* Lets captured passes use what the plan leaves of `room`, half of it for each model. */
 static void allow_graphs(struct esp_engine *e, size_t room, size_t planned)
 {
     const size_t each = GRAPHS + (room - planned) / 2;
@@ -147,29 +147,18 @@ int esp_memory_plan(struct esp_engine *e, size_t limit, char *err, size_t errlen
 
 /* ------------------------------------------------------------------ a limit */
 
-/* A small embedding is kept in addition to the equal LM head. */
+/* An embedding smaller than this is kept in addition to an equal LM head. */
 static const size_t SMALL_EMBEDDING = (size_t)16 << 20;
-/* The program itself, trees, texts, threads and the display. */
+/* Assumed size of the program itself, trees, texts, threads and the display. */
 static const size_t PROGRAM = (size_t)32 << 20;
 
 static size_t draft_need(const struct esp_engine *e)
 {
-    if (!e->draft)
-        return 0;
+    if (!e->draft || e->draft->original)
+        return e->draft ? e->draft->bytes : 0;
     const struct esp_tensor *t = &e->draft->desc.embedding;
     const size_t embedding = (size_t)t->rows * esp_dtype_row_bytes(t->dtype, t->columns);
     return e->draft->bytes + (embedding < SMALL_EMBEDDING ? embedding : 0);
-}
-
-size_t esp_process_bytes(void)
-{
-    size_t pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file && fscanf(file, "%*s %zu", &pages) != 1)
-        pages = 0;
-    if (file)
-        fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 int esp_memory_set_limit(struct esp_engine *e, size_t bytes, char *err, size_t errlen)
@@ -184,7 +173,7 @@ int esp_memory_set_limit(struct esp_engine *e, size_t bytes, char *err, size_t e
                         "is --gpu-memory",
                         ops->name);
     limit->bytes = bytes;
-    const size_t now = esp_process_bytes();
+    const size_t now = esp_resident_bytes();
     limit->others = PROGRAM + (now > e->process_bytes ? now - e->process_bytes : 0) +
                     draft_need(e) + session_need(e, e->context, e->max_nodes);
     return ESP_OK;

@@ -7,18 +7,15 @@
 
 /* Adds up the device memory that an engine with open models and one session needs, before
  * anything is loaded. If less is free, or `limit` (0: none) is less, it limits the target's
- * weights, so that the other layers are streamed. If even that does not fit: ESP_E_MEMORY, and
- * err says what would. */
+ * weights, so that the other layers are streamed. If even that does not fit, it returns
+ * ESP_E_MEMORY, and err says what would fit. */
 int esp_memory_plan(struct esp_engine *engine, size_t limit, char *err, size_t errlen);
 
-/* Shortens the engine's context to what fits beside whole models, if the device (or `limit`, 0:
- * none) has no room for a session with the model's full context. Does nothing if less than a
- * quarter would be left. Call it before esp_memory_plan(), and only if the user set no context.
- */
+/* Shortens the engine's context to what fits together with whole models, if the device (or
+ * `limit`, 0: none) has no room for a session with the full context. Does nothing if less than
+ * a quarter would be left. Call it before esp_memory_plan(), and only if the user set no
+ * context. */
 void esp_memory_fit_context(struct esp_engine *engine, size_t limit);
-
-/* Bytes of memory that this process uses; 0: the system does not tell. */
-size_t esp_process_bytes(void);
 
 /* Limits the process to about `bytes` (0: no limit). Program, tokenizer, draft model and a
  * session are subtracted from it; the rest goes to the backend as the limit of the target's

@@ -21,7 +21,7 @@ struct esp_pace {
     struct esp_paced {
         double seconds[ESP_PACE_PARTS];
         int tokens;         /* added to the text */
-        int class;          /* of work: twice its log2, rounded down */
+        int class;          /* class of `work`: twice its log2, rounded down */
     } step[ESP_PACE_STEPS]; /* (count) a ring */
 };
 

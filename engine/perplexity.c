@@ -8,17 +8,17 @@
 #include "engine/kv_cache.h"
 #include "kernels/status.h"
 
-enum { PIECE = 512, ROWS = 64 /* of one pass */ };
+enum { PIECE = 512, ROWS = 64 /* rows per pass */ };
 
-static const double LEAST = 1e-38; /* probabilities below float32 count as this */
+static const double LEAST = 1e-38; /* smaller probabilities count as this */
 
 struct measuring {
     struct esp_engine *engine;
-    struct esp_kv_cache cache; /* of a piece */
+    struct esp_kv_cache cache; /* for one piece */
     struct esp_rows *rows;
     int32_t *tokens; /* (count) the whole text */
     int count, piece;
-    double sum, squares; /* of -log p */
+    double sum, squares; /* sums of -log p and of its square */
     int counted;
 };
 
@@ -32,7 +32,7 @@ static int open_all(struct measuring *m, const char *text, size_t length, char *
         return esp_fail(err, errlen, m->count, "the text cannot be tokenized");
     if (m->count < 4)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "the text has %d tokens; it needs at least 4, better thousands",
+                        "the text has %d tokens; it needs at least 4, and better thousands",
                         m->count);
     m->piece = e->context < PIECE ? e->context : PIECE;
     m->piece = m->count < m->piece ? m->count : m->piece;

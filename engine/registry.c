@@ -30,7 +30,7 @@ const struct esp_verifier_ops *const esp_verifiers[] = {
 
 const struct esp_param esp_verifier_params[] = {
     {"lossy", ESP_CHOICE, 0, 1, 0, .choices = "refuse|allow",
-     .help = "with trees for which the verifier changes what the model says"},
+     .help = "refuse or allow trees with which this verifier changes the distribution"},
     {0},
 };
 
@@ -60,7 +60,7 @@ static const char *draws_text(unsigned draws)
     return text[draws & 7];
 }
 
-/* Does a NULL-terminated list have an entry `index`? */
+/* Returns whether a NULL-terminated list has an entry `index`. */
 static bool has(const void *const *list, int index)
 {
     for (int i = 0; i <= index; i++)
@@ -142,6 +142,26 @@ const char *esp_reason_text(int reason)
 #undef X
     };
     return reason >= 0 && reason < (int)(sizeof text / sizeof *text) ? text[reason] : "";
+}
+
+const char *esp_source_word(int source)
+{
+    static const char *const word[ESP_SOURCES] = {
+#define X(name, of_table, of_sentence) [ESP_SOURCE_##name] = of_table,
+        ESP_SOURCE(X)
+#undef X
+    };
+    return source >= 0 && source < ESP_SOURCES ? word[source] : "";
+}
+
+const char *esp_source_text(int source)
+{
+    static const char *const text[ESP_SOURCES] = {
+#define X(name, of_table, of_sentence) [ESP_SOURCE_##name] = of_sentence,
+        ESP_SOURCE(X)
+#undef X
+    };
+    return source >= 0 && source < ESP_SOURCES ? text[source] : "";
 }
 
 const char *esp_stage_name(int stage)

@@ -1,13 +1,13 @@
 /* say.c - adds turns of a conversation to the text, and drops the oldest ones to make room.
  *
  * A turn adds its tokens at the end, so no row of a conversation is computed twice. The answer
- * stays as the model wrote it, even if a template would write an earlier answer differently
- * (without its reasoning, or without blanks at its ends).
+ * stays as the model wrote it, even if a chat template would write an earlier answer
+ * differently (without its reasoning, or without blanks at its ends).
  *
  * When the context is full, the oldest turns are dropped: the tokens from the first user
- * message up to the message of a later turn. The rest is the text of a conversation that began
- * with that turn, with the same system text. It is computed again, because its positions have
- * changed.
+ * message up to the message of a later turn. What remains is the text of a conversation that
+ * began with that turn, with the same system prompt. It is computed again, because its
+ * positions have changed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,14 +17,14 @@
 #include "engine/session.h"
 #include "kernels/status.h"
 
-/* An answer may have 1/ROOM of the context. An answer of LEAST tokens is better than to drop
- * the whole conversation. */
+/* Turns are dropped until 1/ROOM of the context is free for an answer. But if at least 1/LEAST
+ * of it is free, that is better than dropping the whole conversation. */
 enum { ROOM = 4, LEAST = 16, MARKUP = 32 /* tokens; more than the markup of a turn */ };
 
 /* ------------------------------------------------------------------ room */
 
-/* How many of the `most` oldest turns to drop, so that `tokens` more fit and half of the
- * context stays free, if possible. 0: they do not fit even then. */
+/* How many of the `most` oldest turns to drop, so that `tokens` more fit and, if possible,
+ * half of the context stays free. 0: they do not fit even if all these turns are dropped. */
 static int turns_to_drop(const struct esp_session *s, int most, int tokens)
 {
     const struct esp_conversation *c = &s->conversation;
@@ -97,7 +97,9 @@ int esp_session_make_room(struct esp_session *s, int tokens, char *err, size_t e
 
 /* ------------------------------------------------------------------ saying something */
 
-/* Tokenizes a text in the format. Returns the number of tokens; the caller frees them. */
+/* Tokenizes the first `length` bytes of a text in the chat format. Returns the number of
+ * tokens, or a negative status. The caller frees *tokens; if `tokens` is NULL, they are only
+ * counted. */
 static int encode(const struct esp_session *s, const struct esp_chat_text *text, size_t length,
                   int32_t **tokens)
 {
@@ -115,7 +117,7 @@ static int encode(const struct esp_session *s, const struct esp_chat_text *text,
                                         count);
 }
 
-/* Writes a turn's text. *start and *end become the byte range of the user's message. */
+/* Writes the text of a turn. The user's message becomes bytes *start to *end - 1 of it. */
 static int write_turn(const struct esp_session *s, struct esp_chat_text *out, const char *text,
                       size_t length, size_t *start, size_t *end)
 {
@@ -137,9 +139,9 @@ static int write_turn(const struct esp_session *s, struct esp_chat_text *out, co
     return ESP_OK;
 }
 
-/* If the text ends with a token that ends answers, the new tokens need not repeat it. An end
- * token other than the format's is replaced. Returns how many of the new tokens are already in
- * the text. */
+/* Joins new tokens to a text that ends with a token that ends answers. If the new tokens begin
+ * with the same one, the text has it already; another one is removed from the text. Returns
+ * how many of the new tokens are already in the text. */
 static int join(struct esp_session *s, const int32_t *tokens, int count)
 {
     const int32_t last = s->length > 0 ? s->text[s->length - 1] : -1;
@@ -194,7 +196,7 @@ int esp_session_say(struct esp_session *s, const char *text, size_t length, char
     return status < 0 ? status : say(s, text, length, err, errlen);
 }
 
-/* ------------------------------------------------------------------ the same for other models
+/* ------------------------------------------------------------------ copying to other models
  */
 
 static int add_bytes(struct esp_chat_text *out, const struct esp_session *s, int start, int end)
@@ -216,7 +218,7 @@ static int add_bytes(struct esp_chat_text *out, const struct esp_session *s, int
     return out->failed ? ESP_E_MEMORY : (int)ESP_OK;
 }
 
-/* Adds one turn of `from` to the text of `to`, its answer included. */
+/* Adds one turn of `from`, including the answer, to the text of `to`. */
 static int retell(struct esp_session *to, const struct esp_session *from, int index, char *err,
                   size_t errlen)
 {

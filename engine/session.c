@@ -6,6 +6,7 @@
  */
 #include "engine/support/suggestion.h"
 #include "engine/compatible.h"
+#include "engine/model/own_copy.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ void esp_session_emit(struct esp_session *s, struct esp_event event)
     s->observer(s->user, &event);
 }
 
-/* The tree has grown by a layer. Time of the observer is charged to no stage. */
+/* Called when the tree has grown by a layer. The observer's time is charged to no stage. */
 static void layer_done(void *user)
 {
     struct esp_session *s = user;
@@ -60,7 +61,8 @@ double esp_session_beta(const struct esp_session *s)
                    : esp_calibration_beta(&s->calibration);
 }
 
-/* Switches to the values learned for this pair at this temperature, and for this device. */
+/* Switches to the calibration learned for this pair at this temperature, and to the costs
+ * measured for it on this device. */
 static void turn_to_learned(struct esp_session *s)
 {
     const double temperature = s->set.sampling.temperature;
@@ -75,9 +77,25 @@ static void turn_to_learned(struct esp_session *s)
     esp_costs_turn(&s->costs, key);
 }
 
+/* Reads the expected text if the setting names another one. */
+static int turn_to_expected(struct esp_session *s, const char *file, char *err, size_t errlen)
+{
+    struct esp_expectation next;
+    if (file == s->expectation.file)
+        return ESP_OK;
+    int status = esp_expectation_read(&next, file, err, errlen);
+    if (status < 0)
+        return status;
+    esp_expectation_close(&s->expectation);
+    s->expectation = next;
+    esp_expectation_begin(s);
+    return ESP_OK;
+}
+
 /* ------------------------------------------------------------------ settings */
 
-/* Finds the name of "name:k=v,..." in a list and reads its parameters. Returns its index. */
+/* Finds the name of "name:k=v,..." in a list and reads the parameters. Returns the index in
+ * the list, or a negative status. */
 static int read_spec(enum esp_list list, const char *spec, struct esp_params *params, char *err,
                      size_t errlen)
 {
@@ -159,6 +177,16 @@ static bool same_params(const struct esp_params *a, const struct esp_params *b)
     return strcmp(one, other) == 0;
 }
 
+/* The drafter of a pair without a preset: one that reads the expected text if there is one. */
+static const char *usual_drafter(const struct esp_session *s, const struct esp_settings *set)
+{
+    if (esp_session_has_copy(s))
+        return "goodput";
+    if (set->values.expect)
+        return s->engine->draft ? "goodput" : "recycle";
+    return s->engine->draft ? "dynatree" : "ar";
+}
+
 /* Applies the pair's preset for this temperature, unless the chosen verifier does not fit it.
  * *changed becomes -1 if the drafter stays and gets other parameters. If nothing changes, the
  * drafter keeps what it has learned. */
@@ -170,7 +198,7 @@ static int choose_default(const struct esp_session *s, struct esp_settings *set,
         struct esp_settings with = *set;
         char why[400];
         const char *preset = esp_engine_preset(s->engine, !general);
-        const char *spec = preset ? preset : s->engine->draft ? "dynatree" : "ar";
+        const char *spec = preset ? preset : usual_drafter(s, set);
         int status = choose_drafter(&with, spec, why, sizeof why);
         if (status == ESP_OK && with.drafter->check)
             status = with.drafter->check(&with.drafter_params, why, sizeof why);
@@ -214,7 +242,7 @@ static int keep_texts(struct esp_session *s, struct esp_session_values *values, 
     return ESP_OK;
 }
 
-/* Rows to open, if there are to be any. */
+/* Rows to open; none if `rows` is 0. */
 struct wanted_rows {
     struct esp_rows **to;
     int rows, width;
@@ -231,7 +259,7 @@ static int open_rows(const struct esp_session *s, const struct wanted_rows *want
     return status;
 }
 
-/* Opens what this drafter asks for, unless another one asked for it before. */
+/* Opens the rows that this drafter asks for, unless another one asked for them before. */
 static int open_context(struct esp_session *s, unsigned asks, char *err, size_t errlen)
 {
     const struct esp_engine *e = s->engine;
@@ -255,7 +283,7 @@ void esp_session_choose_end(struct esp_session *s)
                                               : NULL;
 }
 
-/* Sets what iterations read of the settings. */
+/* Copies settings to where iterations read them. */
 static void set_stages(struct esp_session *s)
 {
     const struct esp_params *params = &s->set.drafter_params;
@@ -293,7 +321,10 @@ static int apply_settings(struct esp_session *s, struct esp_settings *set, int c
     if (status == ESP_OK)
         status = esp_session_open_caches(s, &window, err, errlen);
     if (status == ESP_OK)
+        status = turn_to_expected(s, set->values.expect, err, errlen);
+    if (status == ESP_OK)
         status = keep_texts(s, &set->values, err, errlen);
+    s->expectation.file = s->set.values.expect; /* the session's own copy */
     if (status < 0 && !same)
         free(state);
     if (status < 0)
@@ -310,13 +341,15 @@ static int apply_settings(struct esp_session *s, struct esp_settings *set, int c
                     sizeof s->verifier_spec);
     set_stages(s);
     turn_to_learned(s);
+    if (esp_recycling_turn(s) < 0) /* then nothing is recycled */
+        s->draft_context.recycled = NULL;
     esp_conversation_choose(s);
     if (set->drafter->init)
         set->drafter->init(state, &s->set.drafter_params, changed);
     return ESP_OK;
 }
 
-/* Restarts the random numbers as in a new session with this seed. */
+/* Restarts the random numbers, as in a new session with the same seed. */
 static void restart_random(struct esp_session *s)
 {
     s->draft_rng = (struct esp_rng){.seed = s->set.values.seed, .stream = ESP_RNG_DRAFT};
@@ -328,7 +361,8 @@ static struct esp_sampling sampling_of(const struct esp_session_values *values)
     return (struct esp_sampling){values->temperature, values->top_p, values->top_k};
 }
 
-/* Changes one setting in `set`. *changed becomes the index of a drafter parameter, -1: all. */
+/* Changes one setting in `set`. *changed becomes the index of the changed drafter parameter;
+ * -1: all of them. */
 static int change(struct esp_settings *set, const char *key, const char *value, int *changed,
                   char *err, size_t errlen)
 {
@@ -388,15 +422,31 @@ int esp_session_set(struct esp_session *s, const char *key, const char *value, c
     return ESP_OK;
 }
 
-/* A sentence if the drafter has one, or if more nodes were asked for than fit in memory, else
- * "". A default N is a limit only, so it needs no sentence. */
+/* A sentence if the drafter cannot use the expected text, or if recycled tokens were damaged;
+ * else "". */
+static void note_sources(const struct esp_session *s, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (s->set.values.expect && !(s->set.drafter->asks & ESP_ASK_EXPECTED))
+        snprintf(text, size,
+                 "drafter %s does not use the expected text; use recycle, suffix, hybrid or "
+                 "goodput",
+                 s->set.drafter->name);
+    else if (s->draft_context.recycled)
+        snprintf(text, size, "%s", s->recycling.matrix.notice);
+}
+
+/* A sentence if the drafter has one, or if more nodes were asked for than fit in memory, or one
+ * about its sources, else "". A default N is a limit only, so it needs no sentence. */
 static void note_drafter(const struct esp_session *s, char *text, size_t size)
 {
     const struct esp_params *params = &s->set.drafter_params;
     const int n = esp_params_find(params, "N"), most = s->engine->max_nodes;
     const struct esp_chooser_ops *chooser = s->set.drafter->chooser;
     const char *own = chooser ? chooser->note(s->draft.state) : NULL;
-    snprintf(text, size, "%s", own ? own : "");
+    note_sources(s, text, size);
+    if (own)
+        snprintf(text, size, "%s", own);
     if (n >= 0 && esp_param(params, n) > most && esp_param(params, n) != params->table[n].value)
         snprintf(text, size,
                  "%s: N=%g exceeds the memory for trees, so they have at most %d nodes; start "
@@ -470,10 +520,12 @@ static int first_settings(struct esp_session *s, const struct esp_session_option
 /* ------------------------------------------------------------------ opening and closing */
 
 /* Parameters used in a pass of the draft over those of the target. A shared LM head counts for
- * both. */
+ * both. A copy has the target's parameters in fewer bytes. */
 static double relative_cost(const struct esp_engine *e)
 {
     const struct esp_model_desc *d = &e->draft->desc;
+    if (e->draft->original)
+        return esp_own_copy_share(e->target, e->draft->path);
     double parameters = (double)(e->draft->parameters - e->draft->idle);
     if (d->reads == ESP_READS_EAGLE)
         parameters += (double)d->outputs * d->hidden;
@@ -510,7 +562,7 @@ static int take_memory(struct esp_session *s, char *err, size_t errlen)
     return ESP_OK;
 }
 
-/* Sets what never changes in a session. */
+/* Sets the members that never change in a session. */
 static void connect(struct esp_session *s)
 {
     const struct esp_engine *e = s->engine;
@@ -520,12 +572,16 @@ static void connect(struct esp_session *s)
         snprintf(s->pair, sizeof s->pair, "%.64s (%lld), %.64s (%lld)", e->target->name,
                  (long long)e->target->parameters, e->draft->name,
                  (long long)e->draft->parameters);
+    else if (e->target->name)
+        snprintf(s->pair, sizeof s->pair, "%.64s (%lld)", e->target->name,
+                 (long long)e->target->parameters);
     if (e->draft && e->target->parameters > 0)
         s->costs.relative = relative_cost(e);
     s->draft_context = (struct esp_draft_context){.calibration = &s->calibration,
                                                   .costs = &s->costs,
                                                   .pair = s->repeatable ? "" : s->pair};
     w->cache = e->draft ? &s->draft_cache : NULL;
+    w->scratch = esp_session_has_copy(s);
     w->rng = &s->draft_rng;
     w->q = s->q;
     w->features = esp_session_has_head(s) ? &s->features : NULL;
@@ -581,10 +637,12 @@ void esp_session_close(struct esp_session *s)
                                      back->state, back->p};
     esp_calibration_save(&s->calibration);
     esp_costs_save(&s->costs);
+    esp_recycling_close(&s->recycling);
+    esp_expectation_close(&s->expectation);
     close_drafter(s);
     esp_draft_close(&s->draft);
-    esp_kv_cache_close(&s->target);
     esp_kv_cache_close(&s->draft_cache);
+    esp_kv_cache_close(&s->target);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i])
             s->ops->rows_close(rows[i]);
@@ -672,8 +730,8 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
     return esp_session_append(s, tokens, count, true, 0, count, err, errlen);
 }
 
-/* A quick test with a part of the text, before megabytes are tokenized. Later text can change
- * the tokens at the end of the part, but not reduce them by that much. */
+/* Tokenizes only parts of the text, so it is quick even for megabytes. What follows a part can
+ * change the part's last tokens, but not reduce their number by that much. */
 bool esp_session_is_far_too_long(const struct esp_session *s, const char *text, size_t length)
 {
     const int64_t far = FAR_TOO_LONG * (int64_t)s->context;
@@ -710,6 +768,7 @@ void esp_session_allow(struct esp_session *s, int tokens)
 {
     s->allowed = tokens > 0 ? tokens : 0;
     s->end = "";
+    esp_expectation_begin(s);
 }
 
 void esp_session_explain(struct esp_session *s, bool on)

@@ -4,7 +4,8 @@
  * few tokens of the text (the sinks) and the most recent ones. This changes the output
  * distribution. But only the position of a token decides what it sees, never a tree, a cache or
  * a drafter. So every drafter gives the same output as plain decoding with the same window.
- * Draft models have the target's window, or one as large as their own context allows.
+ * Draft models have the target's window, or one as large as their own context allows. The
+ * target's own copy has no cache: it reads the target's rows, and writes scratch behind them.
  *
  * Differences from the paper: the window includes the token itself, so that `sinks` + `window`
  * positions are all that a model must have learned; tokens of a prompt have windows, too; keys
@@ -24,6 +25,11 @@ enum { ENDLESS = 1 << 30 };
 bool esp_session_has_head(const struct esp_session *s)
 {
     return s->engine->draft && s->engine->draft->head;
+}
+
+bool esp_session_has_copy(const struct esp_session *s)
+{
+    return s->engine->draft && s->engine->draft->original;
 }
 
 const char *esp_session_failure(const struct esp_session *s, int status)
@@ -47,15 +53,15 @@ int esp_session_prefill(struct esp_session *s)
     int draft_length = s->length - 1;
     if (draft_length > s->draft_cache.context)
         draft_length = s->draft_cache.context; /* no drafting beyond it */
-    if (status == ESP_OK && !s->set.drafter->without_model &&
+    if (status == ESP_OK && !s->set.drafter->without_model && !esp_session_has_copy(s) &&
         s->draft_cache.length < draft_length)
         status = esp_kv_cache_append(&s->draft_cache, text + s->draft_cache.length,
                                      draft_length - s->draft_cache.length, NULL, NULL);
     return status;
 }
 
-/* The row of the last remaining token is computed again: it is the next root. A draft head has
- * no row for the first token. */
+/* The row of the last remaining token is removed, too, because that token is the next root. A
+ * draft head has no row for the first token. */
 void esp_session_shorten(struct esp_session *s, int count)
 {
     esp_session_keep_rows(s, count, count - 1);
@@ -77,7 +83,7 @@ void esp_session_keep_rows(struct esp_session *s, int count, int computed)
 
 /* ------------------------------------------------------------------ the window */
 
-/* Does the model have learned positions? */
+/* Returns whether the model has learned position embeddings. */
 static bool has_positions(const struct esp_model *model)
 {
     return model && model->desc.position_embedding.data;
@@ -135,7 +141,7 @@ int esp_session_choose_window(const struct esp_session *s,
     return ESP_OK;
 }
 
-/* The same in a context of this many tokens. */
+/* The window, reduced to what fits in a context of this many tokens. */
 static struct esp_window within(const struct esp_window *window, int context)
 {
     struct esp_window w = *window;
@@ -182,7 +188,10 @@ int esp_session_open_caches(struct esp_session *s, const struct esp_window *wind
         window->sinks == s->target.window.sinks)
         return ESP_OK;
     int status = open_cache(s, &caches[0], e->target, e->target_weights, window, err, errlen);
-    if (status == ESP_OK && e->draft)
+    if (status == ESP_OK && esp_session_has_copy(s))
+        status = esp_kv_cache_join(&caches[1], &caches[0], e->draft_weights,
+                                   e->draft->desc.vocabulary, err, errlen);
+    else if (status == ESP_OK && e->draft)
         status = open_cache(s, &caches[1], e->draft, e->draft_weights, window, err, errlen);
     if (status == ESP_OK) {
         exchange(s, caches);
@@ -193,8 +202,8 @@ int esp_session_open_caches(struct esp_session *s, const struct esp_window *wind
             exchange(s, caches);
         }
     }
-    esp_kv_cache_close(&caches[0]);
     esp_kv_cache_close(&caches[1]);
+    esp_kv_cache_close(&caches[0]);
     return status;
 }
 

@@ -18,26 +18,26 @@ struct esp_features {
     int room;                 /* maximum count */
     int32_t *row;             /* (room) row in states.to of each stored position */
     int32_t *pass_row;        /* (room) free rows for the output of a pass */
-    bool *used;               /* (2 * room) by row of states.to: is it in use? */
-    struct esp_arrays arrays; /* of the last three */
+    bool *used;               /* (2 * room) whether each row of states.to is in use */
+    struct esp_arrays arrays; /* owns row, pass_row and used */
 };
 
-/* Opens it for passes of at most `room` rows. */
+/* Allocates memory for passes of at most `room` rows. */
 int esp_features_open(struct esp_features *features, struct esp_backend *backend,
                       const struct esp_model *head, const struct esp_model *target, int room,
                       char *err, size_t errlen);
 void esp_features_close(struct esp_features *features, const struct esp_backend_ops *ops);
 
-/* The request for hidden states of a target pass of `rows` rows. Stored states stay. Valid
- * until the next call. */
+/* Returns the request that a target pass of `rows` rows carries to get its hidden states.
+ * Stored states stay. Valid until the next call. */
 const struct esp_states *esp_features_ask(struct esp_features *features, int rows);
 
-/* Stores states of the last requested pass: its row which[i] (NULL: i) has position first + i.
- */
+/* Stores `count` states of the last requested pass. Row which[i] of the pass (row i if `which`
+ * is NULL) has position first + i. */
 void esp_features_add(struct esp_features *features, int first, const int32_t *which,
                       int count);
 
-/* The rows of positions begin..end-1; NULL if some are missing. */
+/* The rows of states.to for positions begin..end-1; NULL if some are missing. */
 const int32_t *esp_features_find(const struct esp_features *features, int begin, int end);
 
 /* Drops the positions from `end` on. */

@@ -1,6 +1,6 @@
-/* text_token.h - a token of a text, and who chose it.
+/* text_token.h - a token of a text, and where it came from.
  *
- * The index of a recording and the snapshots for the interface hold the text in this form.
+ * The index of a recording and the snapshots for the interface store the text in this form.
  */
 #ifndef ESP_TEXT_TOKEN_H
 #define ESP_TEXT_TOKEN_H
@@ -22,7 +22,7 @@ struct esp_text_token {
     uint8_t kind; /* enum esp_text_kind */
 };
 
-/* The kind of the token that an event adds to the text at `index` of its tokens. */
+/* The kind of token number `index` among those that an event adds to the text. */
 static inline enum esp_text_kind esp_text_kind_of(const struct esp_event *event, int index)
 {
     const struct esp_iteration *it = event->iteration;

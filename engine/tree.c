@@ -23,7 +23,8 @@ int esp_tree_open(struct esp_tree_builder *b, int capacity, char *err, size_t er
         record = RECORD_MAXIMUM;
     b->capacity = capacity;
     b->record = (int)record;
-    b->draw_capacity = b->record + capacity; /* every node once, and repeated draws */
+    b->draw_capacity = b->record + capacity; /* each node once, and up to `capacity`
+                                                repetitions */
     b->mask_words = (int)((rows + 63) / 64);
     struct esp_arrays *a = &b->arrays;
     b->tree.nodes = esp_arrays_add(a, record, sizeof *b->tree.nodes);
@@ -197,8 +198,9 @@ static void order_bfs(struct esp_tree_builder *b)
                 place(b, c);
 }
 
-/* Depth first. Children are pushed in reverse order. With `heavy` they are sorted by falling
- * subtree size (equal ones in drawing order), so that the largest is visited first. */
+/* Places nodes depth first. Children are pushed onto the stack in reverse order. With `heavy`
+ * they are sorted by subtree size (ties in drawing order), so that the largest is visited
+ * first. */
 static void order_dfs(struct esp_tree_builder *b, bool heavy)
 {
     int top = 0;

@@ -31,20 +31,20 @@ enum esp_order {
 
 struct esp_tree_builder {
     struct esp_tree tree;
-    int capacity; /* maximum nodes to verify, without the root */
-    int room;     /* of these, still free */
-    int record;   /* maximum nodes to store, with cut ones and the root */
+    int capacity; /* maximum number of nodes to verify, without the root */
+    int room;     /* how many of these can still be added */
+    int record;   /* maximum number of nodes to store, including cut ones and the root */
     int32_t *first_child, *last_child, *next_sibling; /* (record) node or -1 */
     int32_t *row;                                     /* (record) flattened row or -1 */
     int32_t *first_draw, *last_draw;                  /* (record) draw or -1 */
-    int32_t *next_draw, *draw_node;                   /* (draw_capacity) draw or -1; its node */
+    int32_t *next_draw, *draw_node;                   /* (draw_capacity) draw or -1; node */
     int draws, draw_capacity;                         /* draws made, draws that fit */
     int32_t *size;                                    /* (record) nodes in the subtree */
     int32_t *stack;                                   /* (record) scratch */
     int mask_words;                                   /* per row: ceil((capacity + 1) / 64) */
     uint64_t *mask;  /* (capacity + 1, mask_words) bit j of row i: row j is i or its ancestor */
     int mask_blocks; /* non-empty 32 x 32 blocks of the mask (dyspec, app. C, table 5) */
-    struct esp_arrays arrays; /* of all these */
+    struct esp_arrays arrays; /* owns all arrays of this struct and of `tree` */
 };
 
 int esp_tree_open(struct esp_tree_builder *builder, int capacity, char *err, size_t errlen);
@@ -61,9 +61,9 @@ int esp_tree_add(struct esp_tree_builder *builder, int parent, int32_t token, do
  * token, its `copies` goes up instead. Returns the node, or -1 if the tree is full. */
 int esp_tree_draw(struct esp_tree_builder *builder, int parent, int32_t token, double q);
 
-/* The children of `parent` in the order in which they were drawn, one entry per draw; cut
- * children are left out. Writes at most `most` of them to nodes and returns how many there
- * are. */
+/* Lists the children of `parent` in the order in which they were drawn, one entry per draw,
+ * without cut children. Writes at most `most` entries to nodes and returns how many there are
+ * in all. */
 int esp_tree_draws(const struct esp_tree_builder *builder, int parent, int32_t *nodes,
                    int most);
 

@@ -1,11 +1,11 @@
 /* tree_measure.h - compares the draft's distributions with the target's in verified trees, by
  * depth and by the rank of a guess.
  *
- * By depth: the L1 distance of p and q, and the probability with which each verifier accepts
- * one of k independent draws, all at the same nodes (delayed-tree-expansion, def. 5.1 and fig.
- * 1). By rank: after the n-th likeliest first guess, how often the draft's likeliest token is
- * the target's, and how well its confidence matches that (salf-talf, sec. 3.1, fig. 2b, app.
- * A).
+ * By depth: the L1 distance of p and q, and the probability that a verifier accepts one of k
+ * independent draws, for each verifier at the same nodes (delayed-tree-expansion, def. 5.1 and
+ * fig. 1). By rank: after a first token that the draft ranked n-th, how often the draft's
+ * likeliest next token is also the target's, and how well the draft's probability predicts
+ * that (salf-talf, sec. 3.1, fig. 2b, app. A).
  */
 #ifndef ESP_TREE_MEASURE_H
 #define ESP_TREE_MEASURE_H
@@ -25,15 +25,15 @@ struct esp_depth_measure {
     int64_t nodes;
     double distance; /* sum over tokens of |p - q|: 0 to 2 */
     double ceiling;  /* alpha*, which no lossless verifier exceeds */
-    /* By index in the list ESP_VERIFIERS; NaN if a verifier has no such formula or takes single
-     * paths only. */
+    /* Sum of acceptance rates, by index in the list ESP_VERIFIERS; NaN if the verifier has no
+     * such formula or takes single paths only. */
     double rate[ESP_MEASURE_RULES];
 };
 
-/* The draft's likeliest token after a guess. */
+/* What the draft says about the target's likeliest token after a guess. */
 struct esp_next_guess {
-    float confidence; /* q of the target's likeliest token */
-    bool right;       /* it is also the draft's likeliest */
+    float confidence; /* q of that token */
+    bool right;       /* it is also the draft's likeliest token */
 };
 
 struct esp_rank_measure {
@@ -41,7 +41,8 @@ struct esp_rank_measure {
     struct esp_next_guess *guess; /* (count) */
 };
 
-/* Zero it, set `draws`, and free it with esp_tree_measure_free(). */
+/* Begin with a zero-initialised struct and set `draws`; free it with
+ * esp_tree_measure_free(). */
 struct esp_tree_measure {
     int draws;                                          /* k, 1 to 16 */
     const struct esp_verifier_ops *const *rules;        /* filled in by esp_session_measure() */
@@ -53,12 +54,13 @@ struct esp_tree_measure {
 void esp_tree_measure_free(struct esp_tree_measure *measure);
 
 /* From the next iteration on, adds every verified node that has children and a draft
- * distribution. Copies rows of the vocabulary to the host, so it is slow; its time is charged
- * to no stage. NULL: stops. `measure` must stay valid until then. */
+ * distribution to `measure`, which must stay valid until a call with NULL stops this. Copies
+ * rows of the vocabulary to the host, so it is slow; its time is charged to no stage. */
 void esp_session_measure(struct esp_session *session, struct esp_tree_measure *measure);
 
-/* The share of correct guesses, and the expected calibration error over `bins` bins of equal
- * size by confidence (sorts `rank`). NaN if there are no guesses. */
+/* esp_rank_accuracy() returns the share of guesses that are right, esp_rank_error() the
+ * expected calibration error over `bins` bins of equal size by confidence (it sorts `rank`).
+ * NaN if there are no guesses. */
 double esp_rank_accuracy(const struct esp_rank_measure *rank);
 double esp_rank_error(struct esp_rank_measure *rank, int bins);
 

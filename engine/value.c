@@ -1,6 +1,6 @@
 /* value.c - reads, writes and checks single values by the kind that a table gives them.
  *
- * Nothing here knows a single setting, so a line that is added to a table needs no change.
+ * Nothing here depends on a particular setting, so a new line of a table needs no change here.
  */
 #include "engine/espalier_value.h"
 
@@ -38,7 +38,8 @@ const char *esp_value_flag(const struct esp_value_info *line, char flag[ESP_FLAG
 
 static const char UNITS[] = "KMGT";
 
-/* A number above 0 followed by K, M, G or T (2^10, 2^20, 2^30, 2^40); "0" is 0, no limit. */
+/* Reads a number above 0 followed by K, M, G or T (2^10, 2^20, 2^30, 2^40), or "0" (no
+ * limit). */
 static int parse_bytes(size_t *bytes, const char *name, const char *text, char *err,
                        size_t errlen)
 {
@@ -60,7 +61,7 @@ static int parse_bytes(size_t *bytes, const char *name, const char *text, char *
     return ESP_OK;
 }
 
-/* "600M": an integer of the largest unit that divides it, or "0". */
+/* Writes a size such as "600M", in the largest unit that divides it, or "0". */
 static void print_bytes(size_t bytes, char *text, size_t size)
 {
     int unit = -1;
@@ -73,7 +74,7 @@ static void print_bytes(size_t bytes, char *text, size_t size)
 
 /* ------------------------------------------------------------------ a number of any kind */
 
-/* Of the kinds that a double can hold: neither seed nor size nor text. */
+/* The value as a double. Not for kinds that a double cannot hold: seed, size and text. */
 static double number_of(const struct esp_value_info *line, const void *in)
 {
     const void *at = field(line, in);
@@ -109,14 +110,15 @@ static void put_number(const struct esp_value_info *line, void *in, double numbe
 
 /* ------------------------------------------------------------------ words */
 
-/* Is there a number among the words? It is written in capitals. */
+/* Returns whether a number may stand instead of a word; its placeholder is in capitals. */
 static bool has_number(const struct esp_value_info *line)
 {
     const char *last = strrchr(line->values, '|');
     return isupper((unsigned char)(last ? last[1] : line->values[0]));
 }
 
-/* The word with this index: its start and its length, 0 if there is none. NUMBER is no word. */
+/* Finds the word with this index and returns its length, or 0 if there is none. A placeholder
+ * such as NUMBER is not a word. */
 static size_t word_at(const struct esp_value_info *line, int index, const char **word)
 {
     const char *at = line->values;
@@ -128,7 +130,7 @@ static size_t word_at(const struct esp_value_info *line, int index, const char *
     return isupper((unsigned char)*at) ? 0 : strcspn(at, "|");
 }
 
-/* What the word with this index stands for. */
+/* The number that the word with this index stands for. */
 static double number_of_word(const struct esp_value_info *line, int index)
 {
     if (line->kind == ESP_KIND_flag)
@@ -146,7 +148,8 @@ static int word_for(const struct esp_value_info *line, double number)
     return -1;
 }
 
-/* "auto, off or " for a sentence; without a number "bfs, dfs or hpd". */
+/* Lists the words for a message: "auto, off or " if a number follows, else "bfs, dfs or
+ * hpd". */
 static void list_words(const struct esp_value_info *line, char *text, size_t size)
 {
     const char *word, *next;
@@ -219,10 +222,18 @@ static bool read_seed(const char *text, uint64_t *seed)
     return true;
 }
 
+/* The word that stands for NULL: "auto", or "off" where the table says so. */
+static const char *none_word(const struct esp_value_info *line)
+{
+    return strncmp(line->values, "off|", 4) == 0 ? "off" : "auto";
+}
+
 static int read_text(const struct esp_value_info *line, const char *text, const char **value)
 {
-    const bool none = strncmp(line->values, "auto|", 5) == 0 && strcmp(text, "auto") == 0;
-    *value = none ? NULL : text;
+    const char *word = none_word(line);
+    const size_t length = strlen(word);
+    const bool named = strncmp(line->values, word, length) == 0 && line->values[length] == '|';
+    *value = named && strcmp(text, word) == 0 ? NULL : text;
     return ESP_OK;
 }
 
@@ -267,7 +278,7 @@ void esp_value_write(const struct esp_value_info *line, const void *in, char *te
     switch (line->kind) {
     case ESP_KIND_text:
         own = *(const char *const *)at;
-        snprintf(text, size, "%s", own ? own : "auto");
+        snprintf(text, size, "%s", own ? own : none_word(line));
         break;
     case ESP_KIND_size:
         print_bytes(*(const size_t *)at, text, size);
@@ -280,10 +291,9 @@ void esp_value_write(const struct esp_value_info *line, const void *in, char *te
     }
 }
 
-/* ------------------------------------------------------------------ values as given
- */
+/* ------------------------------------------------------------------ checks */
 
-/* Kinds of which any value will do. */
+/* Returns whether all values of this kind are valid. */
 static bool takes_all(const struct esp_value_info *line)
 {
     return line->kind == ESP_KIND_seed || line->kind == ESP_KIND_size ||

@@ -1,6 +1,8 @@
 /* batch.c - checking a batch before anything is computed; see batch.h. */
 #include "kernels/batch.h"
 
+#include <string.h>
+
 /* The row's own bit is number first - prefix + row. It must be set, and no bit beyond it. */
 static bool mask_fits(const struct esp_batch *b)
 {
@@ -16,7 +18,8 @@ static bool mask_fits(const struct esp_batch *b)
     return true;
 }
 
-/* Whether every row of the batch has its place in `rows`, `least` or more. */
+/* Whether every row of the batch has a row in `rows` whose index is valid and at least `least`
+ * (-1 allows "none"). */
 static bool rows_fit(const struct esp_batch *b, const struct esp_cache *cache,
                      const struct esp_rows *rows, const int32_t *row, int least)
 {
@@ -91,6 +94,27 @@ bool esp_batch_fits(const struct esp_batch *b, const struct esp_cache *cache, in
             return false;
     return (!b->mask || mask_fits(b)) && window_fits(b, cache) && logits_fit(b, cache) &&
            step_fits(b) && states_fit(b, cache) && input_fits(b, cache);
+}
+
+static bool same_frequencies(const float *a, const float *b, int rotary)
+{
+    return a == b || (a && b && memcmp(a, b, (size_t)(rotary / 2) * sizeof *a) == 0);
+}
+
+bool esp_cache_joins(const struct esp_weights *weights, const struct esp_cache *owner)
+{
+    const struct esp_model_desc *a = weights->desc, *b = owner->weights->desc;
+    bool same =
+        weights->backend == owner->weights->backend && a->lender == owner->weights &&
+        a->reads == ESP_READS_TOKENS && b->reads == ESP_READS_TOKENS &&
+        a->layers == b->layers && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim &&
+        a->rotary == b->rotary && a->rotary_scale == b->rotary_scale &&
+        same_frequencies(a->inverse_frequency, b->inverse_frequency, a->rotary) &&
+        same_frequencies(a->local_inverse_frequency, b->local_inverse_frequency, a->rotary);
+    for (int i = 0; i < a->layers && same; i++)
+        same = a->layer[i].window == b->layer[i].window &&
+               a->layer[i].rotation == b->layer[i].rotation;
+    return same;
 }
 
 bool esp_keep_fits(int rows, int first, const int32_t *which, int count)

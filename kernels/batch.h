@@ -9,21 +9,24 @@
 extern "C" {
 #endif
 
-/* Does the batch fit a cache of `rows` rows and at most `max_batch` rows per batch? Checks
- * everything that indexes memory. */
+/* Whether the batch fits a cache of `rows` rows and has at most `max_batch` rows. Checks
+ * everything that is used to index memory. */
 bool esp_batch_fits(const struct esp_batch *batch, const struct esp_cache *cache, int rows,
                     int max_batch);
 
-/* Are these rows of a cache of `rows` rows to be moved to first, first + 1, ...? See keep() of
- * struct esp_backend_ops. */
+/* Whether these rows of a cache of `rows` rows may be moved to first, first + 1, ...; see
+ * keep() of struct esp_backend_ops. */
 bool esp_keep_fits(int rows, int first, const int32_t *which, int count);
+
+/* Can these weights use the keys and values of this cache? See cache_join() there. */
+bool esp_cache_joins(const struct esp_weights *weights, const struct esp_cache *owner);
 
 /* Lists the batch rows with wanted logits, and their rows in batch->logits. Returns how many
  * there are. wanted, wanted_at: (batch->rows), or both NULL. */
 int esp_batch_wanted(const struct esp_batch *batch, int32_t *wanted, int32_t *wanted_at);
 
-/* Computes the batch's step with the operations softmax and top_k, on rows wanted_at (count) of
- * the logits. */
+/* Computes the batch's draft step with the operations softmax and top_k, on rows `wanted_at`
+ * (count) of the logits. */
 int esp_batch_step(const struct esp_batch *batch, const int32_t *wanted_at, int count);
 
 #ifdef __cplusplus

@@ -1,15 +1,15 @@
-/* cuda_plugin.c - loads the CUDA backend, a library of its own, when it is asked for.
+/* cuda_plugin.c - loads the CUDA backend, which is a separate library, when it is needed.
  *
  * So one build of the program runs on machines with and without a GPU. There may be two
  * plugins, made with different CUDA toolkits: a driver runs those of its own major version of
- * CUDA and of older ones, but not of newer ones. libespalier-cuda.so is made with the newest,
- * libespalier-cuda12.so with CUDA 12 for older drivers. The driver is asked for its version,
- * and the first plugin that it runs is taken. If it runs none, the one that asks least of it
- * says so.
+ * CUDA and of older ones, but not of newer ones. libespalier-cuda.so is made with the newest
+ * toolkit, libespalier-cuda12.so with CUDA 12 for older drivers. The driver is asked for its
+ * version, and the first plugin that it can run is used. If it can run none, the plugin for
+ * the oldest drivers is loaded, and its error message says so.
  *
- * Plugins lie beside the program or the library, or where the system looks for libraries;
- * ESPALIER_CUDA_PLUGIN names another one, or a folder of them. They stay loaded, because the
- * CUDA runtime does not support being unloaded.
+ * Plugins are in the folder of the program or of the library, or where the system looks for
+ * libraries; ESPALIER_CUDA_PLUGIN names another plugin, or a folder of plugins. They stay
+ * loaded, because the CUDA runtime cannot be unloaded.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -21,12 +21,14 @@
 
 #include "kernels/cuda/plugin.h"
 #include "kernels/status.h"
+#include "kernels/system.h"
 
-/* The one that needs the newest driver first. */
+/* Names of the plugins; the first one needs the newest driver. */
 static const char *const names[] = {"libespalier-cuda.so", "libespalier-cuda12.so"};
 enum { NAMES = sizeof names / sizeof *names };
 
-/* Writes the path of a plugin in the folder of `file`. False if it cannot be read there. */
+/* Writes the path of a plugin in the folder of `file`, or in `folder` relative to it. Returns
+ * false if there is no readable file. */
 static bool beside(const char *file, const char *folder, const char *name, char *path,
                    size_t size)
 {
@@ -36,14 +38,12 @@ static bool beside(const char *file, const char *folder, const char *name, char 
     return n > 0 && (size_t)n < size && access(path, R_OK) == 0;
 }
 
-/* Writes where the plugin lies, or its name alone if the system is to look for it. */
+/* Writes the path of the plugin, or only its name if the system has to look for it. */
 static void find_plugin(const char *name, char *path, size_t size)
 {
     char program[PATH_MAX];
     Dl_info self;
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[n > 0 ? n : 0] = '\0';
-    if (n > 0 &&
+    if (esp_program_path(program, sizeof program) &&
         (beside(program, "", name, path, size) || beside(program, "/../lib", name, path, size)))
         return;
     if (dladdr((const void *)&esp_backend_cuda, &self) && self.dli_fname &&
@@ -52,7 +52,8 @@ static void find_plugin(const char *name, char *path, size_t size)
     snprintf(path, size, "%s", name);
 }
 
-/* The newest CUDA that the driver runs, 12040 for 12.4; 0: there is no driver. */
+/* The newest version of CUDA that the driver runs, e.g. 12040 for 12.4; 0: there is no driver.
+ */
 static int driver_version(void)
 {
     int (*get)(int *) = NULL;
@@ -63,12 +64,12 @@ static int driver_version(void)
     return get && get(&version) == 0 ? version : 0;
 }
 
-/* Loads the plugin at `path`. *found stays as it is if there is none. */
+/* Loads the plugin at `path`. If there is none, *found does not change. */
 static int load(const char *path, const struct esp_cuda_plugin **found, char *err,
                 size_t errlen)
 {
     struct stat about;
-    /* If the path led to a pipe, dlopen() would wait for its other end. */
+    /* If the path is a pipe, dlopen() would wait for its other end. */
     if (strchr(path, '/') && stat(path, &about) == 0 && !S_ISREG(about.st_mode))
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "the CUDA backend could not be loaded: %s is not a regular file", path);
@@ -91,8 +92,9 @@ static int load(const char *path, const struct esp_cuda_plugin **found, char *er
     return ESP_OK;
 }
 
-/* Takes the first plugin that the driver runs, or else the last that there is. Without a driver
- * the first one, which says that there is none. `folder`: where they are, NULL: anywhere. */
+/* Loads the first plugin that the driver can run, otherwise the last one that exists. Without
+ * a driver, loads the first one, which reports that there is none. `folder`: where the plugins
+ * are; NULL: see find_plugin(). */
 static int choose(const char *folder, const struct esp_cuda_plugin **plugin, char *err,
                   size_t errlen)
 {

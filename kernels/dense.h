@@ -11,8 +11,8 @@ struct esp_dense *esp_dense_open(const float *weights, const float *bias, int in
                                  int outputs);
 void esp_dense_close(struct esp_dense *dense); /* NULL is allowed */
 
-/* y = x W + bias; y has room for the outputs, padded to a multiple of 32. The same bits on
- * every instruction set. */
+/* y = x W + bias; y must have room for the outputs, rounded up to a multiple of 32. Results
+ * are bit-identical on all instruction sets. */
 void esp_dense_apply(const struct esp_dense *dense, const float *x, float *y);
 
 #endif

@@ -1,4 +1,4 @@
-/* dtype.c - floats of every stored type to and from float32; see dtype.h.
+/* dtype.c - converts numbers of every stored type to and from float32; see dtype.h.
  *
  * Blocks, in the layouts of GGUF (little-endian; d and dmin are F16):
  *   Q8_0    d, 32 signed bytes q                                         x = d q
@@ -10,11 +10,11 @@
  *   Q5_K    d, dmin, 12 bytes of scales, 32 bytes of fifth bits, 128     the same
  *   Q6_K    128 bytes of low halves, 64 of upper two bits, 16 signed
  *           bytes of scales, d                                           x = d s (q - 32)
- * MXFP4 is the format of that name of the OCP Microscaling Formats (2023): its table is that of
- * E2M1 floats, doubled; in GGUF the scale 2^127 stands for e = 255, too.
- * Q4_K and Q5_K have a scale s and a minimum m of six bits for each 32 of their 256 numbers,
- * Q6_K a scale for each 16. In the K types a run of bytes holds, half by half or two bits by
- * two bits, numbers that lie 32 or 64 apart.
+ * MXFP4 is a format of the OCP Microscaling Formats (2023): its table contains the values of
+ * E2M1 floats, doubled. In GGUF, e = 255 is not NaN but the scale 2^127. Q4_K and Q5_K have a
+ * six-bit scale s and a six-bit minimum m for each 32 of their 256 numbers, Q6_K has a scale
+ * for each 16. In the K types, a byte has half-bytes or two-bit parts of numbers that are 32
+ * or 64 apart.
  */
 #include "kernels/dtype.h"
 
@@ -103,7 +103,7 @@ uint16_t esp_float_to_half(float x)
     const uint32_t sign = bits_of(x) >> 16 & 0x8000u, size = bits_of(x) & 0x7fffffffu;
     if (size > 0x7f800000u)
         return (uint16_t)(sign | 0x7e00u);
-    if (size >= 0x477ff000u) /* from halfway between the largest half and the next power on */
+    if (size >= 0x477ff000u) /* halfway between the largest half and 2^16, or more */
         return (uint16_t)(sign | 0x7c00u);
     if (size < 0x38800000u) /* a subnormal half: a multiple of 2^-24 */
         return (uint16_t)(sign | (bits_of(float_from_bits(size) + 0.5f) - bits_of(0.5f)));
@@ -130,7 +130,7 @@ static float load_half(const uint8_t *p)
     return esp_half_to_float(load_16(p));
 }
 
-/* Stores x as F16 and gives what was stored. */
+/* Stores x as F16; returns the stored value. */
 static float store_half(uint8_t *p, float x)
 {
     uint16_t half = esp_float_to_half(x);
@@ -143,16 +143,17 @@ static float store_half(uint8_t *p, float x)
 static const int8_t nonlinear[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                      1,    13,   25,  38,  53,  69,  89,  113};
 
-/* The floats of MXFP4, twice as large. */
+/* The values of MXFP4 (E2M1), doubled. */
 static const int8_t doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-/* 2^(e - 128) of a byte e, below 2^-126 as a subnormal number. */
+/* 2^(e - 128) for a byte e; a subnormal number if it is below 2^-126. */
 static float half_power(uint8_t e)
 {
     return float_from_bits(e < 2 ? 0x200000u << e : (uint32_t)(e - 1) << 23);
 }
 
-/* Scale and minimum number i (0..7) of a Q4_K or Q5_K block, six bits each, of its 12 bytes. */
+/* Reads scale and minimum number i (0..7), six bits each, from the 12 bytes of a Q4_K or Q5_K
+ * block. */
 static void load_scale(const uint8_t *s, int i, int *scale, int *minimum)
 {
     if (i < 4) {
@@ -164,7 +165,7 @@ static void load_scale(const uint8_t *s, int i, int *scale, int *minimum)
     }
 }
 
-/* `s` is zero before number 0. */
+/* Writes scale and minimum number i; `s` must be zero before number 0 is written. */
 static void store_scale(uint8_t *s, int i, int scale, int minimum)
 {
     if (i < 4) {
@@ -177,8 +178,8 @@ static void store_scale(uint8_t *s, int i, int scale, int minimum)
     }
 }
 
-/* `each` bits of every number, from byte `from` of a block on: a byte has those of numbers that
- * lie `run` apart. each = 0: none. */
+/* Where `each` bits of every number are: from byte `from` of a block on; the numbers that
+ * share a byte are `run` apart. each = 0: there are no such bits. */
 struct bits {
     uint8_t from, run, each;
 };
@@ -186,7 +187,8 @@ struct bits {
 /* How a type is read and written. */
 struct codec {
     void (*read)(const struct codec *c, const uint8_t *block, float *out);
-    void (*write)(const struct codec *c, const float *x, uint8_t *block);
+    /* tries: see TRIES */
+    void (*write)(const struct codec *c, const float *x, int tries, uint8_t *block);
     struct bits low, above; /* of an integer q */
     /* What q stands for: table[q], or without a table q + lowest, up to `highest`. */
     int lowest, highest;
@@ -269,7 +271,7 @@ static void read_scales(const struct codec *c, const uint8_t *block, float *out)
 
 /* ------------------------------------------------------------------ from floats */
 
-/* Also for NaN, a value from low to high. */
+/* The integer nearest to x, limited to low..high; also for NaN a value from low to high. */
 static int nearest(float x, int low, int high)
 {
     if (!(x > (float)low))
@@ -277,7 +279,7 @@ static int nearest(float x, int low, int high)
     return x < (float)high ? (int)roundf(x) : high;
 }
 
-/* The nearest to x of what the integers stand for. */
+/* The value nearest to x among those that the integers of this type mean. */
 static int level(const struct codec *c, float x)
 {
     int i = 0;
@@ -298,13 +300,13 @@ static void weigh(const float *x, int n, float *weight)
         weight[i] = fabsf(x[i]) + rms;
 }
 
-enum { TRIES = 9 }; /* to each side of the scale that just holds the largest number */
+enum { TRIES = 9 }; /* larger, and smaller, than the scale at which the largest number fits */
 
 /* The scale s for which the weighted squares of x - s level(x / s) are few. For levels l found
  * with some scale, the best is sum w x l / sum w l^2, and it takes (sum w x l)^2 / sum w l^2
  * off the squares. The largest number becomes the lowest level, of which there is one more than
  * above zero, or the highest. */
-static float fit_scale(const struct codec *c, const float *x, int n)
+static float fit_scale(const struct codec *c, const float *x, int n, int tries)
 {
     const float lowest = (float)level(c, -1e9f), highest = (float)level(c, 1e9f);
     float weight[SMALL], largest = 0.0f, best = 0.0f, gain = 0.0f;
@@ -314,10 +316,10 @@ static float fit_scale(const struct codec *c, const float *x, int n)
     if (largest == 0.0f)
         return 0.0f;
     weigh(x, n, weight);
-    for (int k = -TRIES; k <= 2 * TRIES + 1 + TRIES; k++) {
-        const bool low = k <= TRIES;
+    for (int k = -tries; k <= 2 * tries + 1 + tries; k++) {
+        const bool low = k <= tries;
         const float end = low ? lowest : highest;
-        const float stretch = 1.0f + 0.012f * (float)(low ? k : k - 2 * TRIES - 1);
+        const float stretch = 1.0f + 0.012f * (float)(low ? k : k - 2 * tries - 1);
         const float inverse = end * stretch / largest;
         float xl = 0.0f, ll = 0.0f;
         for (int i = 0; i < n; i++) {
@@ -335,7 +337,8 @@ static float fit_scale(const struct codec *c, const float *x, int n)
 
 /* Scale and minimum of 32 numbers x = s q - m with q in 0..high, m >= 0, in the same way: for
  * given q, weighted least squares gives s and m. */
-static void fit_scale_and_minimum(const float *x, int high, float *scale, float *minimum)
+static void fit_scale_and_minimum(const float *x, int high, int tries, float *scale,
+                                  float *minimum)
 {
     float weight[SMALL], low = 0.0f, top = x[0], least = INFINITY;
     for (int i = 0; i < SMALL; i++) {
@@ -347,7 +350,7 @@ static void fit_scale_and_minimum(const float *x, int high, float *scale, float 
     if (!(top > low))
         return;
     weigh(x, SMALL, weight);
-    for (int k = -TRIES; k <= TRIES; k++) {
+    for (int k = -tries; k <= tries; k++) {
         const float inverse = (float)high * (1.0f + 0.02f * (float)k) / (top - low);
         double w = 0, q1 = 0, q2 = 0, x1 = 0, xq = 0;
         for (int i = 0; i < SMALL; i++) {
@@ -386,10 +389,10 @@ static float inverse_of(float x)
     return x == 0.0f ? 0.0f : 1.0f / x;
 }
 
-static void write_bytes(const struct codec *c, const float *x, uint8_t *block)
+static void write_bytes(const struct codec *c, const float *x, int tries, uint8_t *block)
 {
     float largest = 0.0f;
-    (void)c;
+    (void)c, (void)tries;
     for (int i = 0; i < SMALL; i++)
         largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
     const float d = largest / 127.0f, inverse = inverse_of(d);
@@ -406,16 +409,17 @@ static uint8_t integer_of(const struct codec *c, int l)
     return c->table ? i : (uint8_t)(l - c->lowest);
 }
 
-static void write_small(const struct codec *c, const float *x, uint8_t *block)
+static void write_small(const struct codec *c, const float *x, int tries, uint8_t *block)
 {
     uint8_t q[SMALL];
-    const float inverse = inverse_of(store_half(block, fit_scale(c, x, SMALL)));
+    const float inverse = inverse_of(store_half(block, fit_scale(c, x, SMALL, tries)));
     for (int i = 0; i < SMALL; i++)
         q[i] = integer_of(c, level(c, x[i] * inverse));
     store_integers(c, block, SMALL, q);
 }
 
-/* The q whose float is nearest to x, of two as near the one that ends in zero. */
+/* The q whose value, in the table `doubled`, is nearest to x; if two are equally near, the
+ * even one. */
 static uint8_t nearest_doubled(float x)
 {
     const float size = fabsf(x);
@@ -426,7 +430,8 @@ static uint8_t nearest_doubled(float x)
     return (uint8_t)(q | (x < 0 ? 8 : 0));
 }
 
-/* Weighted squares of what 32 numbers lose with the scale of e; q becomes their integers. */
+/* The weighted squared error of 32 numbers with the scale half_power(e); q gets their
+ * integers. */
 static float try_power(const float *x, const float *weight, uint8_t e, uint8_t *q)
 {
     const float scale = half_power(e);
@@ -440,12 +445,13 @@ static float try_power(const float *x, const float *weight, uint8_t e, uint8_t *
 }
 
 /* Of the powers of two near the one that just holds the largest number. */
-static void write_powers(const struct codec *c, const float *x, uint8_t *block)
+static void write_powers(const struct codec *c, const float *x, int tries, uint8_t *block)
 {
     enum { LEAST = 1, MOST = 254 };
     float weight[SMALL], largest = 0.0f, least = INFINITY;
     uint8_t q[SMALL], best[SMALL] = {0};
     int exponent = 0;
+    (void)tries;
     for (int i = 0; i < SMALL; i++)
         largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
     weigh(x, SMALL, weight);
@@ -463,12 +469,12 @@ static void write_powers(const struct codec *c, const float *x, uint8_t *block)
     store_integers(c, block, SMALL, best);
 }
 
-static void write_minima(const struct codec *c, const float *x, uint8_t *block)
+static void write_minima(const struct codec *c, const float *x, int tries, uint8_t *block)
 {
     float scale[8], minimum[8], most = 0.0f, deepest = 0.0f;
     uint8_t q[LARGE];
     for (int i = 0; i < 8; i++) {
-        fit_scale_and_minimum(x + i * SMALL, c->highest, &scale[i], &minimum[i]);
+        fit_scale_and_minimum(x + i * SMALL, c->highest, tries, &scale[i], &minimum[i]);
         most = scale[i] > most ? scale[i] : most;
         deepest = minimum[i] > deepest ? minimum[i] : deepest;
     }
@@ -486,12 +492,12 @@ static void write_minima(const struct codec *c, const float *x, uint8_t *block)
     store_integers(c, block, LARGE, q);
 }
 
-static void write_scales(const struct codec *c, const float *x, uint8_t *block)
+static void write_scales(const struct codec *c, const float *x, int tries, uint8_t *block)
 {
     float scale[16], largest = 0.0f;
     uint8_t q[LARGE];
     for (int i = 0; i < 16; i++) {
-        scale[i] = fit_scale(c, x + i * 16, 16);
+        scale[i] = fit_scale(c, x + i * 16, 16, tries);
         if (fabsf(scale[i]) > fabsf(largest))
             largest = scale[i];
     }
@@ -545,7 +551,7 @@ void esp_dequantise(enum esp_dtype dtype, const void *stored, int n, float *out)
             codecs[dtype]->read(codecs[dtype], p, out + i);
 }
 
-void esp_quantise(enum esp_dtype dtype, const float *x, int n, void *stored)
+static void quantise(enum esp_dtype dtype, const float *x, int n, int tries, void *stored)
 {
     uint8_t *p = stored;
     if (dtype == ESP_F32) {
@@ -560,6 +566,16 @@ void esp_quantise(enum esp_dtype dtype, const float *x, int n, void *stored)
             uint16_t bits = float_to_bf16(x[i]);
             memcpy(p, &bits, sizeof bits);
         } else {
-            codecs[dtype]->write(codecs[dtype], x + i, p);
+            codecs[dtype]->write(codecs[dtype], x + i, tries, p);
         }
+}
+
+void esp_quantise(enum esp_dtype dtype, const float *x, int n, void *stored)
+{
+    quantise(dtype, x, n, TRIES, stored);
+}
+
+void esp_quantise_quickly(enum esp_dtype dtype, const float *x, int n, void *stored)
+{
+    quantise(dtype, x, n, 0, stored);
 }

@@ -1,11 +1,11 @@
 /* dtype.h - how the numbers of a tensor are stored: floats, and blocks of small integers.
  *
- * A quantised row is a row of blocks. A block of 32 or 256 numbers holds their integers and the
- * scales (and, in Q4_K and Q5_K, the minima) that make them numbers again. The layouts are
- * those of GGUF files; dtype.c describes each. A tensor of a quantised type has a number of
- * columns that is a multiple of the block. A function that takes a dtype takes one of the list:
- * whoever reads one from a file asks esp_dtype_find(), and whoever takes a model from others
- * esp_model_desc_check(); both refuse what is not in it.
+ * A quantised row is a row of blocks. A block of 32 or 256 numbers contains their integers and
+ * the scales (and, in Q4_K and Q5_K, the minima) with which they become numbers again. The
+ * layouts are those of GGUF files; dtype.c describes each. The number of columns of a
+ * quantised tensor is a multiple of the block. Functions with a dtype argument do not check
+ * that it is in the list: code that reads a type from a file must use esp_dtype_find(), and
+ * code that gets a model from elsewhere must use esp_model_desc_check().
  */
 #ifndef ESP_DTYPE_H
 #define ESP_DTYPE_H
@@ -18,10 +18,10 @@
 extern "C" {
 #endif
 
-/* What a field of a block holds. */
+/* What a field of a block contains. */
 enum esp_field_kind {
     ESP_SCALES,  /* scales, minima, single bits */
-    ESP_JOINED,  /* the same; a GPU keeps it and the field before it as one */
+    ESP_JOINED,  /* the same; a GPU joins it with the field before it */
     ESP_WEIGHTS, /* bytes that become weights */
 };
 
@@ -30,9 +30,9 @@ struct esp_dtype_field {
     uint8_t from, size, count, kind;
 };
 
-/* X(name, number of the type in GGUF files, numbers in a block, bytes of a block, fields in the
- * order in which the CPU packs them). This is all that is said of where a block keeps what:
- * cpu/pack.c, cuda/blocks.h and engine/model/gguf.c read it. */
+/* X(name, number of the type in GGUF files, numbers in a block, bytes of a block, fields in
+ * the order in which the CPU packs them). Only this table says where the fields of a block
+ * are; cpu/pack.c, cuda/blocks.h and engine/model/gguf.c use it. */
 // clang-format off
 #define ESP_FLOAT_TYPES(X)                                                                     \
     X(F32, 0, 1, 4, {0, 4, 1, ESP_WEIGHTS})                                                    \
@@ -65,15 +65,17 @@ union esp_dtype_largest {
     ESP_DTYPES(X)
 #undef X
 };
-enum { ESP_DTYPE_BLOCK_BYTES = sizeof(union esp_dtype_largest) }; /* of the largest block */
+enum {
+    ESP_DTYPE_BLOCK_BYTES = sizeof(union esp_dtype_largest)
+}; /* bytes of the largest block */
 
-const char *esp_dtype_name(enum esp_dtype dtype); /* "Q4_K" */
-/* ESP_DTYPE_COUNT: there is none of this name. */
+const char *esp_dtype_name(enum esp_dtype dtype); /* e.g. "Q4_K" */
+/* The type with this name; ESP_DTYPE_COUNT if there is none. */
 enum esp_dtype esp_dtype_find(const char *name);
 bool esp_dtype_quantised(enum esp_dtype dtype);
 int esp_dtype_block(enum esp_dtype dtype); /* numbers in a block; 1 for floats */
 size_t esp_dtype_block_bytes(enum esp_dtype dtype);
-/* The fields of a block; one whose count is 0 follows the last. */
+/* The fields of a block; the list ends with a field whose count is 0. */
 const struct esp_dtype_field *esp_dtype_fields(enum esp_dtype dtype);
 /* Bytes of a row of `columns` numbers, a multiple of the block. */
 size_t esp_dtype_row_bytes(enum esp_dtype dtype, int columns);
@@ -81,15 +83,18 @@ size_t esp_dtype_row_bytes(enum esp_dtype dtype, int columns);
 float esp_half_to_float(uint16_t half);
 uint16_t esp_float_to_half(float x); /* rounds to nearest, ties to even */
 
-/* n numbers, a multiple of the block, from `stored` (unaligned) to floats. What they become is
- * what the gguf package of Python makes of them, to the bit. */
+/* Converts n numbers, a multiple of the block, from `stored` (unaligned) to floats. The
+ * results are bit-identical to those of Python's gguf package. */
 void esp_dequantise(enum esp_dtype dtype, const void *stored, int n, float *out);
 
-/* n finite numbers, a multiple of the block, from floats to `stored`. F16 and BF16 round to
- * nearest. Q8_0 divides by the largest magnitude of a block; the other quantised types search
- * for the scale (and minimum) whose squared error, in which a number x weighs |x| + rms, is
- * least. */
+/* Converts n finite numbers, a multiple of the block, from floats to `stored`. F16 and BF16
+ * round to nearest. Q8_0 divides by the largest magnitude of a block; the other quantised
+ * types search for the scale (and minimum) with the smallest squared error, in which a number
+ * x has the weight |x| + rms. */
 void esp_quantise(enum esp_dtype dtype, const float *x, int n, void *stored);
+/* The same without the search, which takes most of the time: the scale follows from the
+ * integers that it has for the largest number, by least squares. Loses a little more. */
+void esp_quantise_quickly(enum esp_dtype dtype, const float *x, int n, void *stored);
 
 #ifdef __cplusplus
 }

@@ -1,17 +1,17 @@
 /* kernels.h - the interface of a backend. Included by every backend and by every caller.
  *
  * A backend owns weights, key/value caches and matrices of row vectors over the vocabulary
- * ("rows": logits, then probabilities). Callers hold opaque pointers only; vocabulary-sized
+ * ("rows": logits, then probabilities). Callers have only opaque pointers; vocabulary-sized
  * data stays with the backend, and callers ask for the few numbers they need. A backend knows
- * nothing of trees or sessions.
+ * nothing about trees or sessions.
  *
  * Promise (tested bitwise; see set_exact): the result for one row depends only on the tokens
- * and positions it sees, never on the other rows of the batch, on the cache rows that hold its
- * ancestors, or on the number of threads. That is why greedy tree decoding equals plain
- * decoding to the last bit.
+ * and positions it sees, never on the other rows of the batch, on which cache rows its
+ * ancestors are in, or on the number of threads. That is why greedy tree decoding gives
+ * exactly the result of plain decoding.
  *
  * Functions return 0 or a negative enum esp_status; those with `err` also write one sentence
- * there.
+ * to it.
  */
 #ifndef ESP_KERNELS_H
 #define ESP_KERNELS_H
@@ -29,9 +29,9 @@ extern "C" {
 
 /* ------------------------------------------------------------------ a model, described */
 
-/* A file that tensors are read from. If the file has become shorter since it was opened, a read
- * beyond its end gives zeros and sets `failed`. The owner of the file checks that after all
- * reads. */
+/* A file that tensors are read from. If the file has become shorter since it was opened, a
+ * read beyond its end gives zeros and sets `failed`. The owner of the file checks `failed`
+ * after all reads. */
 struct esp_tensor_file {
     int fd;
     bool failed;
@@ -39,47 +39,54 @@ struct esp_tensor_file {
 };
 
 /* A matrix or vector in the model file. Row r of the matrix starts at row
- * (r / block) * stride + r % block of `data`, so that one matrix can be read out of a fused one
- * (gpt_neox interleaves q, k and v per head). A plain matrix has block = stride = rows. A
+ * (r / block) * stride + r % block of `data`, so that one matrix can be read out of a fused
+ * one (gpt_neox interleaves q, k and v per head). A plain matrix has block = stride = rows. A
  * vector is a matrix with one column: its element r is found by the same rule, so a fused bias
  * is read in the same way; it is never quantised. The columns of a quantised matrix are a
  * multiple of its dtype's block. data is NULL for a tensor that the model does not have. */
 struct esp_tensor {
-    const void
-        *data; /* row-major, unaligned; with a source only a mark that there is a tensor */
+    /* Row-major, unaligned. If there is a source, this is not read: it is non-NULL only to
+     * show that the tensor exists. */
+    const void *data;
     enum esp_dtype dtype;
     int rows, columns; /* (out, in); a vector has columns = 1 */
     int block, stride;
-    /* 0, or the rows of a head: then rows i and i + paired / 2 of each head, which RoPE rotates
-     * together, are stored next to each other, as in GGUF files of Llama. Row i < paired / 2 of
-     * a head is its stored row 2 i, row i + paired / 2 its stored row 2 i + 1. */
+    /* If not 0, the number of rows of a head, and rows i and i + paired / 2 of each head,
+     * which RoPE rotates together, are stored next to each other, as in GGUF files of Llama:
+     * row i < paired / 2 of a head is its stored row 2 i, and row i + paired / 2 its stored
+     * row 2 i + 1. */
     int paired;
-    /* 0, or: the matrix is stored transposed (floats only), with `transposed` numbers in a
-     * stored row: element (r, c) is number c * transposed + r. block = stride = rows; or block
-     * = 1, and it is number c * transposed + r * stride. */
+    /* If not 0, the matrix is stored transposed (floats only), with `transposed` numbers in a
+     * stored row. Element (r, c) is number c * transposed + r if block = stride = rows, or
+     * number c * transposed + r * stride if block = 1. */
     int transposed;
-    /* NULL; or the matrix is MXFP4 in the form of Hugging Face folders: a block is 16 bytes,
-     * with numbers 2 i and 2 i + 1 in the low and high half of byte i. The scales, a byte per
-     * block in the same order, are separate: at `scales`, or with a source at scale_offset of
-     * scale_source. Rows that are read have the form of GGUF. block = stride = rows, or block =
-     * 1. */
+    /* If not NULL, the matrix is MXFP4 as in Hugging Face folders: a block is 16 bytes, with
+     * numbers 2 i and 2 i + 1 in the low and high half of byte i. The scales, a byte per block
+     * in the same order, are stored separately: at `scales`, or, if there is a source, at
+     * scale_offset of scale_source. Functions that read rows return them in the form of GGUF.
+     * block = stride = rows, or block = 1. */
     const void *scales;
     struct esp_tensor_file *scale_source;
     size_t scale_offset;
     float added; /* added to every number of a vector: Gemma stores norm weights minus 1 */
     struct esp_tensor_file *source; /* NULL: in memory, at `data` */
     size_t offset;                  /* of the first row in that file */
-    /* Larger than the stored tensor (F32 and BF16 only; engine/model/inflate.h): row r is
-     * stored row r % stored_rows, repeated to `columns`, divided by the power of two `divisor`;
-     * divisor 0: zeros. stored_rows = 0: not enlarged. */
+    /* If stored_rows is not 0, the tensor is larger than the stored one (F32 and BF16 only;
+     * engine/model/inflate.h): row r is stored row r % stored_rows, repeated to `columns`
+     * numbers and divided by the power of two `divisor`; if `divisor` is 0, all numbers are 0.
+     */
     int stored_rows, stored_columns, divisor;
+    /* NULL, or: the rows are those of this matrix, quantised to `dtype` whenever they are read
+     * (numbers that are not finite become 0). block = stride = rows. If there is no memory to
+     * do so, the rows are zeros and `source` has failed. */
+    const struct esp_tensor *original;
 };
 
-/* The rotary frequencies of a layer: the model's, its local ones, or none. */
+/* Which rotary frequencies a layer uses: the model's, the model's local ones, or none. */
 enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE };
 
-/* The vectors of a layer, which backends keep as floats: the norm before attention, and the
- * others. */
+/* The vectors of a layer, which backends keep as floats: those of the norm before attention,
+ * and the others. */
 #define ESP_FIRST_NORM(X) X(norm1) X(norm1_bias)
 // clang-format off
 #define ESP_OTHER_VECTORS(X)                                                                   \
@@ -97,40 +104,40 @@ struct esp_layer {
     struct esp_tensor query, query_bias; /* (heads * head_dim, hidden) */
     struct esp_tensor key, key_bias;     /* (kv_heads * head_dim, hidden) */
     struct esp_tensor value, value_bias; /* (kv_heads * head_dim, hidden) */
-    /* RMSNorm of each head (head_dim, 1), or of all heads together (heads * head_dim, 1) and
-     * (kv_heads * head_dim, 1) */
+    /* RMSNorm of queries and keys: for each head (head_dim, 1), or for all heads together
+     * (heads * head_dim, 1) and (kv_heads * head_dim, 1). */
     struct esp_tensor query_norm, key_norm;
-    /* (heads, 1) a score of each query head that takes part in the softmax and has no value,
-     * like one more row (Xiao et al. 2024, section 3.3); or none */
+    /* (heads, 1) for each query head an additional score that takes part in the softmax but
+     * has no value (Xiao et al. 2024, section 3.3); or none. */
     struct esp_tensor sink_logit;
     struct esp_tensor output, output_bias;          /* (hidden, heads * head_dim) */
     struct esp_tensor norm2, norm2_bias;            /* (hidden, 1) before the MLP */
     struct esp_tensor gate, gate_bias, up, up_bias; /* (ffn, hidden) */
     struct esp_tensor down, down_bias;              /* (hidden, ffn) */
-    /* biases: (out, 1) */
+    /* All biases are (out, 1). */
 
     /* (hidden, 1) RMSNorm of the outputs of attention and MLP, before they are added to the
-     * residual stream; or none. A layer with them may lack norm1 and norm2, which are then the
-     * identity. */
+     * residual stream; or none. A layer with these norms may lack norm1 and norm2, which are
+     * then the identity. */
     struct esp_tensor norm_attended, norm_mlp;
 
-    /* A mixture of experts instead of gate, up and down (no mixture: `router` without data).
-     * The router (experts, hidden) chooses the `experts_used` experts with the highest
-     * probabilities, and their outputs are added with these as weights. expert: (experts) of
-     * the three matrices. */
+    /* If `router` has data, a mixture of experts replaces gate, up and down. The router
+     * (experts, hidden) chooses the `experts_used` experts with the highest probabilities, and
+     * their outputs are added with these probabilities as weights. expert: (experts) the three
+     * matrices of each. */
     struct esp_tensor router, router_bias;
     struct esp_expert *expert;
 
-    /* Attention sees the last `window` of the rows that a row of a batch sees, its own
-     * included; 0: all. As these rows are at consecutive positions, it sees the positions above
-     * its own - window. */
+    /* Of the rows that a row of a batch may see, attention in this layer sees only the last
+     * `window`, its own included; 0: all of them. Since these rows have consecutive positions,
+     * it sees the positions above its own position - window. */
     int window;
     enum esp_rotation rotation;
 };
 
 enum esp_norm { ESP_NORM_RMS, ESP_NORM_LAYER };
-/* silu(gate) * up; gelu(up), exact (erf) or by tanh; gelu by tanh of gate * up; the first with
- * limits, see struct esp_clamp */
+/* In this order: silu(gate) * up; gelu(up), exact (by erf); gelu(up) by tanh; gelu(gate) * up,
+ * by tanh; the first one with limits, see struct esp_clamp. */
 enum esp_activation { ESP_SWIGLU, ESP_GELU, ESP_GELU_TANH, ESP_GEGLU, ESP_SWIGLU_CLAMPED };
 
 static inline bool esp_gated(enum esp_activation activation)
@@ -139,14 +146,14 @@ static inline bool esp_gated(enum esp_activation activation)
            activation == ESP_SWIGLU_CLAMPED;
 }
 
-/* Of ESP_SWIGLU_CLAMPED: gate = min(gate, limit) and up, within -limit and limit, give
- * gate / (1 + exp(-slope * gate)) * (up + 1) (gpt-oss). */
+/* The parameters of ESP_SWIGLU_CLAMPED (gpt-oss): gate is limited to at most `limit`, and up
+ * to -limit..limit; the result is gate / (1 + exp(-slope * gate)) * (up + 1). */
 struct esp_clamp {
     float limit, slope;
 };
 
-/* What the first layer reads. All but the first are draft heads, which read hidden states of
- * another model, or their own.
+/* What the first layer reads. All values but the first are for draft heads, which read hidden
+ * states of another model, or their own.
  *   ESP_READS_TOKENS: the embedding of the batch's tokens.
  *   ESP_READS_EAGLE: fc [embedding, input] (Li et al., "EAGLE", 2024, section 4.1). Layer 0 may
  *     lack norm1, and the model may lack norm_final: both are then the identity.
@@ -156,8 +163,8 @@ struct esp_clamp {
  *     2025, section 3.1). */
 enum esp_reads { ESP_READS_TOKENS, ESP_READS_EAGLE, ESP_READS_EAGLE3 };
 
-/* A memory limit for weights. Of `bytes`, the caller needs `others` for what it opens
- * besides. */
+/* A memory limit for weights. `others` of the `bytes` are reserved for what else the caller
+ * will open. */
 struct esp_memory_limit {
     size_t bytes, others; /* bytes = 0: no limit */
 };
@@ -166,43 +173,42 @@ struct esp_model_desc {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
     enum esp_reads reads;
     int input;                    /* width of the hidden states that it reads, or 0 */
-    struct esp_tensor fc;         /* (hidden, hidden + input), of EAGLE-3 (hidden, input) */
+    struct esp_tensor fc;         /* (hidden, hidden + input); for EAGLE-3 (hidden, input) */
     struct esp_tensor fc_bias;    /* (hidden, 1) */
-    struct esp_tensor norm_input; /* (hidden, 1) of EAGLE-3 */
+    struct esp_tensor norm_input; /* (hidden, 1), EAGLE-3 only */
     enum esp_norm norm;
     enum esp_activation activation;
     struct esp_clamp clamp;
     bool parallel_residual; /* x + attention(norm1 x) + mlp(norm2 x), as in gpt_neox */
     float norm_epsilon;
-    int experts, experts_used, expert_ffn; /* of layers with a router */
-    bool experts_normed; /* the weights of the experts used are divided by their sum */
+    int experts, experts_used, expert_ffn; /* for layers with a router */
+    bool experts_normed; /* the weights of the used experts are divided by their sum */
     int rotary; /* leading dimensions of a head that RoPE rotates; pairs (i, i + rotary/2) */
     const float *inverse_frequency; /* (rotary / 2) radians per position, scaling included */
-    const float *local_inverse_frequency; /* the same of ESP_ROTATION_LOCAL, or NULL */
-    float rotary_scale;                   /* of cosine and sine, or 0: 1 */
+    const float *local_inverse_frequency; /* the same for ESP_ROTATION_LOCAL, or NULL */
+    float rotary_scale;                   /* factor of cosine and sine; 0 means 1 */
     /* Factors of the embedding, of the outputs of attention and MLP, and of the logits; 0
-     * stands for 1. Factor of attention's scores; 0: 1 / sqrt(head_dim). */
+     * means 1. Factor of attention's scores; 0 means 1 / sqrt(head_dim). */
     float embedding_scale, residual_scale, logit_scale, attention_scale;
-    /* Caps of attention's scores and of the logits: x becomes cap * tanh(x / cap); 0: none. */
-    float attention_cap, logit_cap;
-    /* (positions, hidden), added to the embedding, or none. There are `context` rows or more.
+    /* Caps of attention's scores and of the logits: x becomes cap * tanh(x / cap); 0: no cap.
      */
+    float attention_cap, logit_cap;
+    /* (`context` or more, hidden) added to the embedding; or none. */
     struct esp_tensor position_embedding;
     struct esp_tensor embedding; /* (vocabulary, hidden) */
-    struct esp_tensor head;      /* (outputs, hidden); the embedding again if tied */
-    /* Tokens that get logits; all others get -1e30. output_token (outputs), ascending: the
-     * token of each row of `head`; NULL: outputs = vocabulary, row i is token i. */
+    struct esp_tensor head; /* (outputs, hidden); the same tensor as the embedding if tied */
+    /* Which tokens get logits; all others get -1e30. output_token: (outputs), ascending, the
+     * token of each row of `head`. NULL: outputs = vocabulary, and row i is token i. */
     int outputs;
     const int32_t *output_token;
     /* NULL, or weights on the same backend that outlive these: if their embedding or head is
      * the same tensor, it is shared, not copied. */
     struct esp_weights *lender;
-    /* Layers that do not fit are loaded in every pass:
-     * from host memory if the backend has its own memory, else from their files, which must not
-     * change. */
+    /* Layers that do not fit into the limit are loaded in every pass: from host memory if the
+     * backend has memory of its own, otherwise from their files, which must not change. */
     struct esp_memory_limit limit;
-    /* Device memory for the captured passes of a cache, beyond cache_need; 0: all that is left.
-     * A backend captures as many as fit. */
+    /* Device memory for the captured passes of a cache, in addition to cache_need; 0: all that
+     * is left. A backend captures as many passes as fit. */
     size_t graph_bytes;
     struct esp_tensor norm_final, norm_final_bias; /* (hidden, 1) */
     struct esp_layer *layer;                       /* (layers) */
@@ -210,64 +216,65 @@ struct esp_model_desc {
 
 /* ------------------------------------------------------------------ one forward pass */
 
-/* Hidden states that a pass hands out. State i of a model, 0 <= i <= layers, is the residual
- * stream in front of layer i; state `layers` is that behind the last layer, before the final
- * norm. State ESP_STATE_NORMED is the one behind the final norm, of which logits are made. */
+/* Hidden states that a pass returns. State i of a model, 0 <= i < layers, is the residual
+ * stream before layer i; state `layers` is the residual stream after the last layer, before
+ * the final norm. State ESP_STATE_NORMED is the output of the final norm, from which logits
+ * are made. */
 enum { ESP_STATE_NORMED = -1, ESP_MAX_STATES = 4 };
 
 struct esp_states {
     int count;
-    int state[ESP_MAX_STATES]; /* the first `count` of them, in the order they are stored */
+    int state[ESP_MAX_STATES]; /* (count) which states, in the order in which they are stored */
     /* (capacity, count * hidden), made by rows_open() with count * hidden as its vocabulary.
      * The caller owns it, and reads it with read_row() or passes it to another pass as
      * input. */
     struct esp_rows *to;
-    const int32_t *row; /* (rows) row of `to` for batch row i, -1: none; NULL: i */
+    const int32_t *row; /* (rows) row of `to` for batch row i; -1: none. NULL: row i */
 };
 
 /* A window of the text ("StreamingLLM", Xiao et al. 2024, section 3.2). The row at position t
  * sees the first `sinks` tokens and the last `recent` ones, itself included: positions
- * 0..sinks-1 and t-recent+1..t. If that leaves a gap, the row computes as if there were none:
- * at position sinks + recent - 1 for the sinks, at its own distance for the others. So no
- * distance is larger than in a text of sinks + recent tokens. Only t decides what a row sees,
- * never other rows of the cache. */
+ * 0..sinks-1 and t-recent+1..t. If there is a gap between the two, attention computes as if
+ * there were none: for the sinks, the row is at position sinks + recent - 1; for the recent
+ * tokens, distances are the true ones. So no distance is larger than in a text of sinks +
+ * recent tokens. What a row sees depends only on t, never on other rows of the cache. */
 struct esp_window {
-    int sinks, recent; /* 0 or more; 1 or more */
-    /* Tokens after the sinks without a row: cache row r >= sinks has position r + dropped. A
-     * multiple of ESP_WINDOW_STEP. */
+    int sinks, recent; /* sinks >= 0, recent >= 1 */
+    /* Number of tokens after the sinks that have no row: cache row r >= sinks has position
+     * r + dropped. A multiple of ESP_WINDOW_STEP. */
     int dropped;
 };
 
 enum { ESP_WINDOW_STEP = 16 };
 
-/* Row i of the batch holds tokens[i] at positions[i]. Its key and value are written to cache
- * row first + i. It sees the cache rows 0..prefix-1, and row prefix + j if bit j of its mask is
- * set. Its own row must be among them, and no row after it. mask = NULL: row i sees all rows up
- * to and including its own. The rows seen must be in ascending order of position. */
+/* Row i of the batch is tokens[i] at positions[i]. Its key and value are written to cache row
+ * first + i. It sees the cache rows 0..prefix-1, and row prefix + j if bit j of its mask is
+ * set. It must see its own row, and no row after it. mask = NULL: row i sees all rows up to
+ * and including its own. The rows that it sees must be in ascending order of position. */
 struct esp_batch {
     int rows;
     const int32_t *tokens;    /* (rows) */
-    const int32_t *positions; /* (rows); with a window, of the whole text */
+    const int32_t *positions; /* (rows); with a window, positions in the whole text */
     int first, prefix;        /* cache rows; prefix <= first */
     const uint64_t *mask;     /* (rows, mask_words) */
     int mask_words;
-    /* What the rows see of the rows above, or NULL: all. Only where the backend has `windows`.
-     */
+    /* Limits what the rows see; NULL: no limit. Only for a backend with `windows`. */
     const struct esp_window *window;
-    /* Logits go here, or NULL. If it has more columns than the model has tokens, the others get
-     * -1e30, which is probability 0. If it has fewer, the remaining logits are dropped. */
+    /* Where logits go, or NULL. If it has more columns than the model has tokens, the others
+     * get -1e30, which is probability 0. If it has fewer, the remaining logits are dropped. */
     struct esp_rows *logits;
-    const int32_t *logits_row; /* (rows) row of `logits` for batch row i, -1: none; NULL: i */
-    /* Softmax and top-k of those rows in the same call, which makes the pass a draft step; or
-     * NULL. */
+    const int32_t
+        *logits_row; /* (rows) row of `logits` for batch row i; -1: none. NULL: row i */
+    /* If not NULL, the call also computes softmax and top-k of the rows with logits, which
+     * makes the pass a draft step. */
     const struct esp_step *step;
     /* Hidden states to return, or NULL. ESP_E_UNSUPPORTED if the backend cannot. */
     const struct esp_states *states;
     /* The hidden states that a draft head reads: (capacity, desc->input), for EAGLE-3 also
-     * (capacity, desc->hidden); NULL for a model that reads tokens only. It may be the matrix
-     * that the states are written to: all input is read first. */
+     * (capacity, desc->hidden); NULL for a model that reads only tokens. This may be the
+     * matrix to which states are written: all input is read first. */
     struct esp_rows *input;
-    const int32_t *input_row; /* (rows) row of `input` for batch row i; NULL: i */
+    const int32_t *input_row; /* (rows) row of `input` for batch row i; NULL: row i */
 };
 
 /* How logits become probabilities. temperature > 0; top_k = 0 and top_p >= 1 mean off. */
@@ -276,36 +283,43 @@ struct esp_sampling {
     int top_k;
 };
 
-/* When the values that a call gives are in the caller's memory.
+/* When the results of a call are in the caller's memory.
  *   ESP_NOW: when the call returns.
  *   ESP_LATER: at the latest when the next call with ESP_NOW on this backend returns. That call
- *     also reports failures of the calls before it. The memory for the values must stay valid
- *     until then; arguments may be reused when the call returns.
- * The values themselves are the same in both cases. A call that fails discards all values still
- * due: nothing is written to the callers' memory after it. */
+ *     also reports failures of the earlier calls. The memory for the results must stay valid
+ *     until then; arguments may be reused as soon as the call returns.
+ * The results are the same in both cases. If a call fails, all results that are still due are
+ * discarded: nothing is written to the callers' memory after the failure. */
 enum esp_delivery { ESP_NOW, ESP_LATER };
 
-/* A draft step: softmax(), then top_k(), of the rows that got logits, in the order of the
- * batch.
- */
+/* A draft step: softmax() and then top_k() of the rows that got logits, in batch order. */
 struct esp_step {
     struct esp_sampling sampling;
     int k;
     int32_t *ids;           /* (rows with logits, k) */
     float *values;          /* (rows with logits, k) */
-    enum esp_delivery when; /* ids and values are there */
+    enum esp_delivery when; /* when ids and values are written */
 };
 
 struct esp_combination {
     double a, b, c, d;
 };
 
-/* Time of all kernels of one kind in a pass. */
+/* The time of all kernels of one kind in a pass. */
 struct esp_kernel_time {
-    const char *name; /* of the computation */
+    const char *name; /* what they compute */
     int count;
     double seconds;
     double bytes; /* weights, keys and values read; 0: unknown */
+};
+
+/* Times of the two ways to compute a product with quantised weights on a processor with a tile
+ * unit: nanoseconds for a block of 32 by 32 weights; 0: not measured. */
+enum { ESP_WAY_SIZES = 13 };
+enum esp_way { ESP_WAY_VECTORS, ESP_WAY_TILES, ESP_WAYS };
+struct esp_way_times {
+    /* (type; activations of 16 bits, of 8; number of rows, ascending; way) */
+    double ns[ESP_DTYPE_COUNT][2][ESP_WAY_SIZES][ESP_WAYS];
 };
 
 /* ------------------------------------------------------------------ the backend */
@@ -317,7 +331,7 @@ struct esp_backend {
 struct esp_weights {
     struct esp_backend *backend;
     const struct esp_model_desc *desc;
-    size_t bytes; /* memory that they take */
+    size_t bytes; /* memory that the weights take */
 };
 struct esp_cache {
     struct esp_weights *weights;
@@ -332,48 +346,56 @@ enum { ESP_MARKS = 128, ESP_MAX_DRAWS = 16 };
 
 struct esp_backend_ops {
     const char *name, *summary;
-    /* True: calls only queue work for a device, and every call with ESP_NOW waits for it. Then
-     * use few calls that each ask for many values. */
+    /* True: calls only queue work for a device, and every call with ESP_NOW waits for it. It
+     * is then faster to make few calls that each ask for many values. */
     bool asynchronous;
     bool gives_states; /* passes can return hidden states (esp_batch.states) */
     bool windows;      /* passes can see a window of the text (esp_batch.window) */
 
-    /* threads = 0: one per core. Fails with ESP_E_UNSUPPORTED if there is no such device here,
+    /* threads = 0: one per performance core. Fails with ESP_E_UNSUPPORTED if there is no such device here,
      * ESP_E_DEVICE if there is but it does not work. */
     int (*open)(struct esp_backend **backend, int threads, char *err, size_t errlen);
-    /* The same on one of several devices, numbered from 0; open() takes device 0.
-     * ESP_E_ARGUMENT if there are devices but not this one. NULL: the backend has no devices to
-     * choose from. */
+    /* Opens the backend on one of several devices, numbered from 0; open() uses device 0.
+     * Fails with ESP_E_ARGUMENT if there are devices but not this one. NULL: the backend has
+     * no devices to choose from. */
     int (*open_device)(struct esp_backend **backend, int device, char *err, size_t errlen);
     void (*close)(struct esp_backend *backend);
-    const char *(*device)(const struct esp_backend *backend); /* "AVX-512, 2 threads" */
+    const char *(*device)(const struct esp_backend *backend); /* e.g. "AVX-512, 2 threads" */
 
-    /* The following, up to time_kernels, may be NULL. */
+    /* The following members, up to time_kernels, may be NULL. */
 
     /* One sentence about the last call that failed on the device, or "". */
     const char *(*failure)(const struct esp_backend *backend);
-    /* Call it before weights are opened. Asks for two things. The promise above to the last
-     * bit, which the CPU always keeps; elsewhere the order of a sum may depend on the size of
-     * the batch. And precise products: without it, the CPU rounds activations to 8 bits instead
-     * of 16 if some weights have fewer than 8. NULL: nothing changes. */
+    /* To be called before weights are opened. Exact mode has two effects. The promise at the
+     * top of this file holds bit for bit: on the CPU it always does; elsewhere, without exact
+     * mode, the order of a sum may depend on the size of the batch. And products are precise:
+     * without exact mode, the CPU rounds activations to 8 bits instead of 16 if weights have
+     * fewer than 8 bits. NULL: there is only one mode. */
     void (*set_exact)(struct esp_backend *backend, bool exact);
-    /* For a backend with its own memory: free bytes, and the bytes that weights will take (with
-     * a limit: the most that fits in it, or the minimum). */
+    /* For a backend with memory of its own: the free bytes, and the bytes that weights will
+     * take (with a limit: the most that fits into it, or the minimum if that is more). */
     size_t (*memory_free)(const struct esp_backend *backend);
     size_t (*weights_need)(const struct esp_model_desc *desc);
     /* Timing on a device, because the host's clock cannot time asynchronous calls. mark()
      * queues a time stamp of the device in slot 0..ESP_MARKS-1; between() waits for the later
-     * of two marks and returns the seconds between them. */
+     * of two time stamps and returns the seconds between them. */
     void (*mark)(struct esp_backend *backend, int slot);
     double (*between)(struct esp_backend *backend, int from, int to);
-    /* Measures the device's read bandwidth, in bytes per second, for a block of this size; 0 if
-     * there is no memory for the block. */
+    /* Measures how fast the device reads a block of this size, in bytes per second; 0 if there
+     * is no memory for the block. */
     double (*read_rate)(struct esp_backend *backend, size_t bytes);
     /* Runs a pass (without a draft step) twice, and times the kernels of the second one on the
      * device: at most `most` kinds, in order of execution. Returns their number, or a
      * failure. */
     int (*time_kernels)(struct esp_cache *cache, const struct esp_batch *batch,
                         struct esp_kernel_time *kernel, int most);
+    /* Of products that can be computed in two ways with the same bits. way_key() names the
+     * processor and the code that the times are of, "" where there is one way only.
+     * measure_ways() measures what is not complete in `times` of the types of these weights,
+     * and from then on the backend takes the quicker ways. Returns how many types it
+     * measured. */
+    const char *(*way_key)(const struct esp_backend *backend);
+    int (*measure_ways)(struct esp_weights *weights, struct esp_way_times *times);
 
 #define X(result, name, ...) result (*name)(__VA_ARGS__);
 #include "kernels/model_ops.def"
@@ -383,8 +405,8 @@ struct esp_backend_ops {
 #undef X
 };
 
-/* Operations are called through backend->ops. A backend that is loaded when it is opened has
- * only name, summary, open and open_device here. */
+/* Operations are called through backend->ops. For a backend that is loaded only when it is
+ * opened, these tables have only name, summary, open and open_device. */
 extern const struct esp_backend_ops esp_backend_cpu, esp_backend_cuda;
 
 #ifdef __cplusplus

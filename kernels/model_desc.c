@@ -1,13 +1,15 @@
 /* model_desc.c - checks the shapes of a described model and reads its tensors; see
  * model_desc.h.
  *
- * Descriptions come from untrusted files. A backend may index by these dimensions only after
- * esp_model_desc_check().
+ * Descriptions come from untrusted files. A backend may use these dimensions to index memory
+ * only after esp_model_desc_check().
  */
 #include "kernels/model_desc.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,7 +32,8 @@ void esp_tensor_file_read(struct esp_tensor_file *file, size_t offset, void *to,
     }
 }
 
-/* The stored row of row `row`, and in *run how many of the rows from it on are contiguous. */
+/* The number of the stored row that is row `row`; *run gets how many rows from it on are
+ * stored contiguously. */
 static size_t stored_row(const struct esp_tensor *t, int row, int *run)
 {
     const int in_block = row % t->block;
@@ -44,7 +47,7 @@ static size_t stored_row(const struct esp_tensor *t, int row, int *run)
     return at;
 }
 
-/* Bytes at `offset` in a file, or without a file in memory. */
+/* Reads bytes at `begin` + `offset` of a file, or, without a file, at `offset` of `data`. */
 static void read_bytes(struct esp_tensor_file *file, size_t begin, const void *data,
                        size_t offset, void *to, size_t size)
 {
@@ -59,9 +62,9 @@ static void read_stored(const struct esp_tensor *t, size_t offset, void *to, siz
     read_bytes(t->source, t->offset, t->data, offset, to, size);
 }
 
-/* piece (columns, length), of which every step-th number is a row's, becomes `columns` of the
- * numbers of each row of `to`, which has a row every `stride` numbers. The size is a constant
- * where this is called: the copies are moves. */
+/* Transposes a piece (columns, length), in which every step-th number belongs to the next row,
+ * to `columns` numbers of each row of `to`, whose rows are `stride` numbers apart. Callers
+ * pass a constant `size`, so that memcpy() compiles to a move. */
 static inline void turn(char *to, size_t stride, const char *piece, size_t columns, size_t rows,
                         size_t length, size_t step, size_t size)
 {
@@ -70,14 +73,16 @@ static inline void turn(char *to, size_t stride, const char *piece, size_t colum
             memcpy(to + (i * stride + c) * size, piece + (c * length + i * step) * size, size);
 }
 
-/* Rows from one row of a matrix to its next, where single rows are interleaved with others'. */
+/* How many stored rows apart consecutive rows of a matrix are, if single rows of several
+ * matrices are interleaved; otherwise 1. */
 static size_t step_of(const struct esp_tensor *t)
 {
     return t->block == 1 ? (size_t)t->stride : 1;
 }
 
-/* Pieces of stored rows, turned. A piece is as long as the rows that are asked for, which
- * decides the speed. Rows of an interleaved matrix are `step` numbers apart. */
+/* Copies rows of a transposed tensor, piece by piece of its stored rows. Pieces are as long as
+ * possible, because that decides the speed. Rows of an interleaved matrix are `step` numbers
+ * apart. */
 static void copy_transposed(const struct esp_tensor *t, int row, int count, char *to)
 {
     enum { ROWS = 512, COLUMNS = 16 };
@@ -103,7 +108,7 @@ static void copy_transposed(const struct esp_tensor *t, int row, int count, char
     }
 }
 
-/* Blocks of MXFP4 with their scales, their halves in the order of GGUF. */
+/* Joins MXFP4 blocks with their scales, and puts the half-bytes into the order of GGUF. */
 static void join_scales(unsigned char *to, const unsigned char *blocks,
                         const unsigned char *scales, size_t count)
 {
@@ -133,7 +138,7 @@ static void copy_joined(const struct esp_tensor *t, int row, int count, unsigned
         }
 }
 
-/* Every step-th of many short rows, such as the numbers of a bias. */
+/* Copies every step-th of many short rows, such as the numbers of a bias. */
 static void copy_interleaved(const struct esp_tensor *t, size_t row_bytes, int row, int count,
                              char *to)
 {
@@ -166,8 +171,8 @@ static void copy_stored(const struct esp_tensor *t, int columns, int row, int co
         }
 }
 
-/* A number of BF16 is the upper half of one of F32, so a power of two divides both without
- * rounding. */
+/* Divides numbers by a power of two. A BF16 number is the upper half of an F32 number, so both
+ * can be divided without rounding. */
 static void divide(char *numbers, int count, enum esp_dtype dtype, int divisor)
 {
     const size_t size = esp_dtype_block_bytes(dtype);
@@ -183,7 +188,7 @@ static void divide(char *numbers, int count, enum esp_dtype dtype, int divisor)
     }
 }
 
-/* Of a tensor of floats (model.c enlarges no other). */
+/* Copies a row of an enlarged tensor, which is always a tensor of floats. */
 static void copy_larger(const struct esp_tensor *t, int row, char *to)
 {
     const size_t size = esp_dtype_block_bytes(t->dtype);
@@ -199,9 +204,32 @@ static void copy_larger(const struct esp_tensor *t, int row, char *to)
         memcpy(to + (size_t)i * part, to, part);
 }
 
+/* Of a tensor that is another one, quantised. */
+static void copy_quantised(const struct esp_tensor *t, int row, int count, char *to)
+{
+    const size_t row_bytes = esp_dtype_row_bytes(t->dtype, t->columns);
+    float *numbers = malloc((size_t)t->columns * sizeof *numbers);
+    if (!numbers) {
+        t->source->failed = true;
+        memset(to, 0, (size_t)count * row_bytes);
+        return;
+    }
+    for (int i = 0; i < count; i++, to += row_bytes) {
+        esp_tensor_read_row(t->original, row + i, numbers);
+        for (int k = 0; k < t->columns; k++)
+            numbers[k] = isfinite(numbers[k]) ? numbers[k] : 0;
+        esp_quantise_quickly(t->dtype, numbers, t->columns, to);
+    }
+    free(numbers);
+}
+
 void esp_tensor_copy_rows(const struct esp_tensor *t, int row, int count, void *to)
 {
     const size_t row_bytes = esp_dtype_row_bytes(t->dtype, t->columns);
+    if (t->original) {
+        copy_quantised(t, row, count, to);
+        return;
+    }
     if (t->stored_rows == 0)
         copy_stored(t, t->columns, row, count, to);
     for (int i = 0; i < count && t->stored_rows > 0; i++)
@@ -210,8 +238,8 @@ void esp_tensor_copy_rows(const struct esp_tensor *t, int row, int count, void *
 
 enum { FLOATS_TOGETHER = 64 };
 
-/* No number takes more bytes stored than as a float. Rows are read into the end of `out` and
- * converted in place from the front: floats are written only over what has been converted. */
+/* No stored number takes more bytes than a float. So rows are read into the end of `out` and
+ * converted from the front: floats overwrite only what has already been converted. */
 void esp_tensor_read_rows(const struct esp_tensor *tensor, int row, int count, float *out)
 {
     const size_t block = (size_t)esp_dtype_block(tensor->dtype);
@@ -237,10 +265,11 @@ void esp_tensor_read_row(const struct esp_tensor *tensor, int row, float *out)
 
 bool esp_tensor_same(const struct esp_tensor *a, const struct esp_tensor *b)
 {
-    return a->data == b->data && a->source == b->source && a->offset == b->offset &&
-           a->dtype == b->dtype && a->block == b->block && a->stride == b->stride &&
-           a->paired == b->paired && a->stored_rows == b->stored_rows &&
-           a->stored_columns == b->stored_columns && a->divisor == b->divisor;
+    return a->data == b->data && a->original == b->original && a->source == b->source &&
+           a->offset == b->offset && a->dtype == b->dtype && a->block == b->block &&
+           a->stride == b->stride && a->paired == b->paired &&
+           a->stored_rows == b->stored_rows && a->stored_columns == b->stored_columns &&
+           a->divisor == b->divisor;
 }
 
 bool esp_model_desc_lent(const struct esp_model_desc *d, const struct esp_tensor *t)
@@ -367,14 +396,14 @@ static void check_norm(struct checker *c, const struct esp_tensor *t,
     check_if_there(c, bias, "a norm bias", n);
 }
 
-/* The norm of query or key is of each head, or of all together. */
+/* Checks a norm of queries or keys, which is for each head, or for all heads together. */
 static void check_head_norm(struct checker *c, const struct esp_tensor *t, const char *name,
                             int heads, int head_dim)
 {
     check_if_there(c, t, name, t->rows == head_dim ? head_dim : heads * head_dim);
 }
 
-/* A draft head may do without: see enum esp_reads. */
+/* Whether this norm must exist; a draft head may lack it, see enum esp_reads. */
 static bool needs_norm(const struct esp_model_desc *d, const struct esp_tensor *weight)
 {
     return d->reads != ESP_READS_EAGLE || weight->data;
@@ -494,7 +523,7 @@ const char *esp_model_desc_special(const struct esp_model_desc *d)
     for (int i = 0; i < d->layers; i++) {
         const struct esp_layer *l = &d->layer[i];
         if (l->norm_attended.data || l->norm_mlp.data || !l->norm2.data)
-            return "norms behind attention and MLP";
+            return "norms after attention and MLP";
         if (l->rotation != ESP_ROTATION_GLOBAL)
             return "a rotation that differs from layer to layer";
         if (l->query_norm.data && l->query_norm.rows != d->head_dim)

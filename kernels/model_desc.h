@@ -8,44 +8,45 @@
 extern "C" {
 #endif
 
-/* Checks that the dimensions fit together and that every tensor exists in its shape. If not:
- * ESP_E_FORMAT and one sentence in err. */
+/* Checks that the dimensions fit together and that every tensor exists and has its shape. If
+ * not, returns ESP_E_FORMAT with one sentence in err. */
 int esp_model_desc_check(const struct esp_model_desc *desc, char *err, size_t errlen);
 
-/* A feature of the model that only some backends compute ("norms of what attention adds"), or
- * NULL. Attention windows of single layers are not such a feature. */
+/* Names a feature of the model that only some backends support ("norms of all heads
+ * together"), or returns NULL. Attention windows of single layers do not count. */
 const char *esp_model_desc_special(const struct esp_model_desc *desc);
 #define ESP_SPECIAL_MIXTURE "a mixture of experts"
 
-/* Are two tensors stored in the same place and form? */
+/* Whether two tensors are stored in the same place and form. */
 bool esp_tensor_same(const struct esp_tensor *a, const struct esp_tensor *b);
 
-/* Does the model share `tensor`, its embedding or its head, with its lender? */
+/* Whether the model shares `tensor`, which is its embedding or its head, with its lender. */
 bool esp_model_desc_lent(const struct esp_model_desc *desc, const struct esp_tensor *tensor);
 
-/* Bytes that the memory limit leaves for the weights; SIZE_MAX without a limit. */
+/* The bytes that the memory limit leaves for weights; SIZE_MAX without a limit. */
 size_t esp_memory_limit_left(const struct esp_memory_limit *limit);
 
-/* Of `layers` layers, `count` are streamed, spread evenly: is this one? */
+/* Whether this layer is streamed, if `count` of `layers` layers are, spread evenly. */
 bool esp_layer_is_streamed(int layer, int layers, int count);
 
-/* Width of the inputs that a draft head joins for a product, or 0. */
+/* The width of the vector that a draft head puts together from two inputs before a product, or
+ * 0. */
 int esp_model_desc_joined(const struct esp_model_desc *desc);
 
-/* Columns of the widest matrix. */
+/* The number of columns of the widest matrix. */
 int esp_model_desc_widest(const struct esp_model_desc *desc);
 
-/* Does some layer change the output of attention or MLP before it is added? */
+/* Whether some layer changes the output of attention or MLP before it is added. */
 bool esp_model_desc_has_branch(const struct esp_model_desc *desc);
 
 /* Reads bytes offset..offset+size-1; see struct esp_tensor_file. */
 void esp_tensor_file_read(struct esp_tensor_file *file, size_t offset, void *to, size_t size);
 
-/* Copies rows row..row+count-1 in stored form: (count, columns) of the tensor's dtype. A read
- * failure is noted in tensor->source. */
+/* Copies rows row..row+count-1 as stored: (count, columns) of the tensor's dtype. A read
+ * failure sets tensor->source->failed. */
 void esp_tensor_copy_rows(const struct esp_tensor *tensor, int row, int count, void *to);
 
-/* The same, converted to float: (count, columns), or one row of (columns). */
+/* These read rows as floats: (count, columns), or one row (columns). */
 void esp_tensor_read_rows(const struct esp_tensor *tensor, int row, int count, float *out);
 void esp_tensor_read_row(const struct esp_tensor *tensor, int row, float *out);
 

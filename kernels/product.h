@@ -10,8 +10,8 @@ struct esp_strided {
     size_t row, column;
 };
 
-/* c (m, n) += a (m, k) b (k, n). c and b are row-major without gaps. Each element is a sum in
- * the order of k, so that all instruction sets give the same bits. */
+/* c (m, n) += a (m, k) b (k, n). c and b are row-major without gaps. Each element is summed in
+ * the order of k, so results are bit-identical on all instruction sets. */
 void esp_product_add(double *c, struct esp_strided a, const double *b, int m, int n, int k);
 
 /* to (n, m) = from (m, n) transposed. */

@@ -1,9 +1,9 @@
 /* ratio.h - classes of tokens by the ratio of two probabilities, the same on every backend.
  *
- * Some verifiers need the vocabulary sorted by p/q, but only coarsely: 64 classes per factor of
- * two, from 2^-12 to 2^12; the end classes take everything beyond. The class comes from the
- * bits of the correctly rounded quotient in single precision, so every backend finds the same
- * class for the same two numbers.
+ * Some verifiers need the vocabulary sorted by p/q, but only coarsely: there are 64 classes
+ * per factor of two, from 2^-12 to 2^12, and the first and last class include everything
+ * beyond. The class comes from the bits of the correctly rounded quotient in single precision,
+ * so every backend finds the same class for the same two numbers.
  */
 #ifndef ESP_RATIO_H
 #define ESP_RATIO_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* For functions that CUDA kernels call as well. */
+/* Marks functions that CUDA kernels also call. */
 #ifdef __CUDACC__
 #define ESP_HOST_DEVICE __host__ __device__
 #else

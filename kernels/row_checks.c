@@ -1,4 +1,4 @@
-/* row_checks.c - see row_checks.h. */
+/* row_checks.c - checks arguments of operations on rows; see row_checks.h. */
 #include "kernels/row_checks.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* status.c - the texts of statuses, and the function that writes the sentence of a failure.
+/* status.c - the texts of the status codes, and the function that formats error messages.
  *
  * This file is also part of the CUDA plugin, so it uses no other library.
  */
@@ -26,8 +26,12 @@ const char *esp_status_message(int status)
 static int decode(const unsigned char *text, uint32_t *character)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const int bytes = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2
-                      : text[0] < 0xf0 ? 3 : text[0] < 0xf5 ? 4 : 0;
+    const int bytes = text[0] < 0x80   ? 1
+                      : text[0] < 0xc2 ? 0
+                      : text[0] < 0xe0 ? 2
+                      : text[0] < 0xf0 ? 3
+                      : text[0] < 0xf5 ? 4
+                                       : 0;
     uint32_t c = bytes > 1 ? text[0] & (0x7fu >> bytes) : text[0];
     for (int i = 1; i < bytes; i++) {
         if ((text[i] & 0xc0) != 0x80)
@@ -40,16 +44,17 @@ static int decode(const unsigned char *text, uint32_t *character)
     return bytes;
 }
 
-/* Whether a terminal might act on it: Unicode's control (Cc) and format (Cf) characters. */
+/* Whether a terminal might act on the character: it is one of Unicode's control (Cc) or format
+ * (Cf) characters. */
 static bool is_control(uint32_t c)
 {
     static const uint32_t ranges[][2] = {
-        {0x0, 0x1f},         {0x7f, 0x9f},       {0xad, 0xad},       {0x600, 0x605},
-        {0x61c, 0x61c},      {0x6dd, 0x6dd},     {0x70f, 0x70f},     {0x890, 0x891},
-        {0x8e2, 0x8e2},      {0x180e, 0x180e},   {0x200b, 0x200f},   {0x202a, 0x202e},
-        {0x2060, 0x2064},    {0x2066, 0x206f},   {0xfeff, 0xfeff},   {0xfff9, 0xfffb},
-        {0x110bd, 0x110bd},  {0x110cd, 0x110cd}, {0x13430, 0x1343f}, {0x1bca0, 0x1bca3},
-        {0x1d173, 0x1d17a},  {0xe0001, 0xe0001}, {0xe0020, 0xe007f},
+        {0x0, 0x1f},        {0x7f, 0x9f},       {0xad, 0xad},       {0x600, 0x605},
+        {0x61c, 0x61c},     {0x6dd, 0x6dd},     {0x70f, 0x70f},     {0x890, 0x891},
+        {0x8e2, 0x8e2},     {0x180e, 0x180e},   {0x200b, 0x200f},   {0x202a, 0x202e},
+        {0x2060, 0x2064},   {0x2066, 0x206f},   {0xfeff, 0xfeff},   {0xfff9, 0xfffb},
+        {0x110bd, 0x110bd}, {0x110cd, 0x110cd}, {0x13430, 0x1343f}, {0x1bca0, 0x1bca3},
+        {0x1d173, 0x1d17a}, {0xe0001, 0xe0001}, {0xe0020, 0xe007f},
     };
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         if (c >= ranges[i][0] && c <= ranges[i][1])

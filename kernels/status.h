@@ -1,7 +1,8 @@
 /* status.h - how functions report success, failure and progress.
  *
  * Functions return 0 or more on success and a negative enum esp_status on failure. Those that
- * take `err` also write one sentence there, with esp_fail(). Part of the public interface.
+ * take `err` also write one sentence to it, with esp_fail(). This header is part of the public
+ * interface.
  */
 #ifndef ESP_STATUS_H
 #define ESP_STATUS_H
@@ -16,7 +17,7 @@ extern "C" {
 #define ESP_STATUS(X)                                                                          \
     X(ARGUMENT, "a value is not allowed")                                                      \
     X(FILE, "a file could not be read or written")                                             \
-    X(FORMAT, "a file does not hold what its format asks for")                                 \
+    X(FORMAT, "a file does not have the form that its format requires")                        \
     X(UNSUPPORTED, "this model or feature is not supported")                                   \
     X(MISMATCH, "the draft model does not fit the target model")                               \
     X(MEMORY, "not enough memory")                                                             \
@@ -38,12 +39,12 @@ const char *esp_status_message(int status);
 
 /* Writes one sentence to err (if errlen > 0) and returns `status`:
  *     return esp_fail(err, errlen, ESP_E_FILE, "cannot open %s: %s", path, strerror(errno));
- * Untrusted text in the sentence is made safe for a terminal: control and format characters and
- * invalid UTF-8 become '?'. */
+ * Untrusted text in the sentence is made safe for a terminal: control and format characters
+ * and invalid UTF-8 become '?'. */
 int esp_fail(char *err, size_t errlen, int status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Called while weights load; done and total in bytes. Return false to cancel. */
+/* Called while weights are loaded; `done` and `total` are bytes. Return false to cancel. */
 typedef bool esp_progress(void *user, const char *what, size_t done, size_t total);
 
 #ifdef __cplusplus

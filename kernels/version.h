@@ -1,5 +1,4 @@
-/* version.h - the version of espalier: program, library and GPU backend must have the same one.
- */
+/* version.h - the version of espalier, which program, library and GPU backend must share. */
 #ifndef ESP_VERSION_H
 #define ESP_VERSION_H
 

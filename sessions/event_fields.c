@@ -7,11 +7,11 @@
 #include "sessions/layers.h"
 #include "sessions/recording.h"
 
-#define LARGEST 1e9 /* of a time, a threshold, ... */
-#define ONE 1.01    /* of a probability, with rounding */
+#define LARGEST 1e9 /* the largest time, threshold, ... */
+#define ONE 1.01    /* the largest probability, with some room for rounding */
 #define MOST (1 << 30)
 
-/* Where a field is in its struct. */
+/* The offset of a field in its struct. */
 #define NODE(field) offsetof(struct esp_node, field)
 #define SCORE(field) offsetof(struct esp_token_score, field)
 #define CHANGE(field) offsetof(struct esp_change, field)
@@ -60,6 +60,7 @@ const struct esp_field esp_fields_node[] = {
     {MEMBER(FLAG, 0, "drawn", NODE(drawn))},
     {MEMBER(VERDICT, 0, "verdict", NODE(verdict))},
     {MEMBER(REASON, 0, "reason", NODE(reason))},
+    {MEMBER(SOURCE, 0, "source", NODE(source))},
     {END},
 };
 
@@ -177,7 +178,7 @@ const struct esp_recorded_type *esp_recorded_type(const char *name, int type)
 {
     static const struct esp_recorded_type types[] = {
         {ESP_EVENT_ITERATION, "iteration", esp_fields_iteration},
-        {ESP_EVENT_PROMPT, "prompt", nothing}, /* it may be divided over several lines */
+        {ESP_EVENT_PROMPT, "prompt", nothing}, /* may take several lines, see put_prompt() */
         {ESP_EVENT_SETTING, "setting", changed},
         {ESP_EVENT_END, "end", reason},
         {ESP_EVENT_REWIND, "rewind", rewound},
@@ -269,6 +270,13 @@ const char *const esp_reason_names[] = {
     [ESP_REASON_PLAIN] = "plain",
     [ESP_REASON_RETRIEVED] = "retrieved",
     NULL,
+};
+
+const char *const esp_source_names[] = {
+#define X(name, word, text) [ESP_SOURCE_##name] = word,
+    ESP_SOURCE(X)
+#undef X
+        NULL,
 };
 
 #define X(name, text) +1

@@ -22,19 +22,20 @@ enum esp_member_kind {
     ESP_FIELD_GAUGE,    /* const char *, a name that is valid as long as the recording */
     ESP_FIELD_VERDICT,  /* uint8_t, enum esp_verdict */
     ESP_FIELD_REASON,   /* uint8_t, enum esp_reason */
+    ESP_FIELD_SOURCE,   /* uint8_t, enum esp_source */
     ESP_FIELD_SETTING,  /* setting number `low` of struct esp_session_values */
     ESP_FIELD_SETTINGS, /* an object with all settings that have no place of their own */
-    ESP_FIELD_OPEN,     /* begins an object; its members are the rows up to CLOSE */
+    ESP_FIELD_OPEN,     /* begins an object; its members are the rows up to ESP_FIELD_CLOSE */
     ESP_FIELD_CLOSE,
-    ESP_FIELD_MODEL,  /* a struct with members `of`; left out if its first member is "" */
-    ESP_FIELD_ARRAY,  /* at most `high` structs with members `of`; left out if empty */
-    ESP_FIELD_NODES,  /* a pointer to such structs; read before all other members */
-    ESP_FIELD_TOKEN,  /* an id; its members are those of the object around it */
+    ESP_FIELD_MODEL, /* a struct with members `of`; left out if its first member is "" */
+    ESP_FIELD_ARRAY, /* at most `high` structs with members `of`; left out if empty */
+    ESP_FIELD_NODES, /* a pointer to structs with members `of`; read before all other members */
+    ESP_FIELD_TOKEN, /* an id; its members are those of the object around it */
     ESP_FIELD_TOKENS, /* a pointer to ids of tokens */
     ESP_FIELD_PLACES, /* a pointer to indices of nodes */
     ESP_FIELD_PARENT, /* parent and depth of a node */
     ESP_FIELD_SCORES, /* an array of struct esp_token_score, one for each committed token */
-    ESP_FIELD_LAYERS, /* the layers of the tree, which are in no struct */
+    ESP_FIELD_LAYERS, /* the layers of the tree; they are not part of `base` */
 };
 
 /* When a member is written, and whether a line must have it. */
@@ -49,14 +50,14 @@ struct esp_field {
     int when;
     const char *name;
     size_t offset;
-    double low, high; /* of a number */
-    double missing;   /* the number if there is no such member */
+    double low, high; /* range of a number */
+    double missing;   /* value of a number whose member is missing */
     size_t size;      /* of a text, or of an entry of an array */
-    size_t count;     /* of an array or a pointer: offset of the number of entries */
+    size_t count;     /* for an array or a pointer: offset of the number of entries */
     const struct esp_field *of;
 };
 
-extern const struct esp_field esp_fields_event[];     /* of all: struct esp_event */
+extern const struct esp_field esp_fields_event[];     /* of every event: struct esp_event */
 extern const struct esp_field esp_fields_header[];    /* struct esp_recording_header */
 extern const struct esp_field esp_fields_iteration[]; /* struct esp_iteration */
 extern const struct esp_field esp_fields_node[];      /* struct esp_node */
@@ -68,18 +69,19 @@ extern const struct esp_field esp_fields_change[];    /* struct esp_change */
 struct esp_recorded_type {
     int type;
     const char *name;
-    const struct esp_field *fields; /* struct esp_event; of an iteration struct esp_iteration */
+    const struct esp_field *fields; /* of struct esp_event, or of struct esp_iteration */
 };
 
-/* The type with this name or, if there is no name, with this number; NULL: none is recorded. */
+/* The type with this name or, if `name` is NULL, with this number; NULL if there is none. */
 const struct esp_recorded_type *esp_recorded_type(const char *name, int type);
 
 /* Each list is NULL-terminated and indexed by its enumerator. */
 extern const char *const esp_verdict_names[]; /* enum esp_verdict */
 extern const char *const esp_reason_names[];  /* enum esp_reason; "" for none */
+extern const char *const esp_source_names[];  /* enum esp_source */
 
-/* Is this setting (of espalier_settings.h) a member of the header itself? The oldest ones are;
- * texts are in the prompts; all others are members of `settings`. */
+/* Whether this setting (of espalier_settings.h) is not a member of the header's object
+ * `settings`: the oldest settings have members of their own, and texts are in the prompts. */
 bool esp_has_own_place(int setting);
 
 #endif

@@ -1,8 +1,8 @@
 /* event_read.c - lines of JSON to events and headers, checked; see event_json.h.
  *
- * Reading a line ends at its first error. `struct reader` keeps the status and the sentence, so
- * the functions below need not check them after every member. Every value that could spoil a
- * drawing or a sum is range-checked here, so that no other code has to.
+ * Reading a line ends at its first error. `struct reader` keeps the status and the sentence,
+ * so the functions below need not check for errors after every member. Every value that could
+ * spoil a drawing or a sum is range-checked here, so that no other code has to do it.
  */
 #include "sessions/event_json.h"
 
@@ -26,7 +26,7 @@ struct reader {
     struct esp_recorded_event *to;
     struct esp_texts *texts;
     int vocabulary;
-    int ids, kept; /* how many of the ids and of the texts of `to` are taken */
+    int ids, kept; /* how many of the ids and of the texts of `to` are in use */
 };
 
 static void read_fields(struct reader *r, const cJSON *object, const struct esp_field *fields,
@@ -82,14 +82,14 @@ static double real(struct reader *r, const cJSON *object, const struct esp_field
     return f->missing;
 }
 
-/* A text, or "". */
+/* Returns a member that is a string, or "" if there is none. */
 static const char *text(const cJSON *object, const char *name)
 {
     const char *value = cJSON_GetStringValue(member(object, name));
     return value ? value : "";
 }
 
-/* An array (its length in *count), or NULL if there is none. */
+/* Returns a member that is an array, with its length in *count, or NULL if there is none. */
 static const cJSON *array(struct reader *r, const cJSON *object, const char *name, int most,
                           int *count)
 {
@@ -107,7 +107,7 @@ static const cJSON *array(struct reader *r, const cJSON *object, const char *nam
     return NULL;
 }
 
-/* Copies a text of the line, because it must live as long as the event. */
+/* Copies a text of the line so that it lives as long as the event. */
 static const char *keep(struct reader *r, const char *value)
 {
     char **place = &r->to->texts[r->kept++], *copy = strdup(value);
@@ -166,7 +166,7 @@ static long bytes_of(char *hex)
     return count;
 }
 
-/* The id of a token; its text is kept. */
+/* Returns the id of a token, and adds its text to the texts. */
 static int32_t token(struct reader *r, const cJSON *object)
 {
     int last = r->vocabulary > 0 ? r->vocabulary - 1 : INT32_MAX - 1;
@@ -185,7 +185,7 @@ static int32_t token(struct reader *r, const cJSON *object)
 
 /* ------------------------------------------------------------------ trees */
 
-/* The parent of a node, and the depth that follows. */
+/* Reads the parent of a node, and computes its depth from it. */
 static void read_parent(struct reader *r, const cJSON *object, struct esp_node *node)
 {
     const struct esp_node *nodes = r->to->iteration.nodes;
@@ -201,7 +201,7 @@ static void read_parent(struct reader *r, const cJSON *object, struct esp_node *
         refuse(r, ESP_E_FORMAT, "depth must be the parent's depth plus one");
 }
 
-/* Tokens, or places of nodes. */
+/* Reads an array of tokens, or of indices of nodes. */
 static const int32_t *read_ids(struct reader *r, const cJSON *object, const struct esp_field *f,
                                int *count)
 {
@@ -214,7 +214,8 @@ static const int32_t *read_ids(struct reader *r, const cJSON *object, const stru
     return first;
 }
 
-/* The flattened order: root first, no node twice, no cut node, parents before children. */
+/* Checks that the flattened order has the root first, no node twice, no cut node, and parents
+ * before children. */
 static void check_order(struct reader *r)
 {
     const struct esp_tree *tree = &r->to->iteration.it.tree;
@@ -332,8 +333,8 @@ static void read_array(struct reader *r, const cJSON *object, const struct esp_f
     }
 }
 
-/* A setting that is unknown or invalid is ignored, because it is only shown. The seed repeats
- * the session. */
+/* A setting that is unknown or invalid is ignored, because it is only shown. An invalid seed
+ * is an error, because the seed is used to repeat the session. */
 static void read_setting(struct reader *r, const cJSON *object, const char *name,
                          struct esp_session_values *values, int setting)
 {
@@ -374,6 +375,8 @@ static void read_field(struct reader *r, const cJSON *object, const struct esp_f
         *(uint8_t *)at = verdict(r, text(object, f->name));
     else if (kind == ESP_FIELD_REASON)
         *(uint8_t *)at = word(esp_reason_names, text(object, f->name), ESP_REASON_NONE);
+    else if (kind == ESP_FIELD_SOURCE)
+        *(uint8_t *)at = word(esp_source_names, text(object, f->name), ESP_SOURCE_DRAFT);
     else if (kind == ESP_FIELD_TEXT)
         snprintf(at, f->size, "%s", text(object, f->name));
     else if (kind == ESP_FIELD_KEPT)
@@ -422,7 +425,7 @@ static void make_room(struct reader *r, int nodes, int ids)
         refuse(r, ESP_E_MEMORY, "no memory for it");
 }
 
-/* The nodes first: the other members refer to them. */
+/* Nodes are read first, because the other members refer to them. */
 static void read_iteration(struct reader *r, const cJSON *object)
 {
     struct esp_iteration_copy *to = &r->to->iteration;
@@ -479,7 +482,7 @@ static void read_event(struct reader *r, const cJSON *object,
 
 /* ------------------------------------------------------------------ lines */
 
-/* The nesting depth of a line's brackets, without those inside strings. */
+/* The nesting depth of a line's brackets, not counting those inside strings. */
 static int nesting(const char *line, size_t length)
 {
     int depth = 0, deepest = 0;

@@ -8,8 +8,8 @@
 #include "sessions/event_fields.h"
 
 enum {
-    LONGEST_TEXT = 1 << 16,               /* bytes of one text; longer ones are left out */
-    PROMPT_LINE = ESP_RECORDING_LINE / 2, /* a longer prompt is split over lines */
+    LONGEST_TEXT = 1 << 16, /* bytes of a token's text; longer ones are left out */
+    PROMPT_LINE = ESP_RECORDING_LINE / 2, /* a longer prompt is divided into several lines */
 };
 
 /* How much of an iteration is written. */
@@ -49,7 +49,7 @@ static void put_setting(struct esp_line *line, const char *name,
     put_text(line, name, text);
 }
 
-/* The settings that are not members of the header itself, each as `:set` takes it. */
+/* The settings that have no members of their own in the header, each written as for `:set`. */
 static void put_settings(struct esp_line *line, const char *name,
                          const struct esp_session_values *values)
 {
@@ -63,7 +63,7 @@ static void put_settings(struct esp_line *line, const char *name,
 
 /* ------------------------------------------------------------------ trees */
 
-/* The members of a token, in an object that is open. */
+/* Writes the members of a token into the object that is open. */
 static void put_token_members(const struct writer *w, int32_t token)
 {
     size_t length = 0;
@@ -84,7 +84,7 @@ static void put_token(const struct writer *w, int32_t token)
     esp_line_close(w->line, '}');
 }
 
-/* Tokens, or the places of nodes. */
+/* Writes an array of tokens, or of indices of nodes. */
 static void put_ids(const struct writer *w, const struct esp_field *f, const int32_t *ids,
                     int count)
 {
@@ -97,7 +97,7 @@ static void put_ids(const struct writer *w, const struct esp_field *f, const int
     esp_line_close(w->line, ']');
 }
 
-/* The root has none. */
+/* Writes parent and depth of a node; nothing for the root, which has no parent. */
 static void put_parent(struct esp_line *line, const struct esp_node *node)
 {
     if (node->parent < 0)
@@ -106,7 +106,7 @@ static void put_parent(struct esp_line *line, const struct esp_node *node)
     esp_line_integer(line, "depth", node->depth);
 }
 
-/* A node that had not changed since it was added is only its index. */
+/* A node that had not changed since it was added is written as its index alone. */
 static void put_change(const struct writer *w, const struct esp_change *change)
 {
     const struct esp_growth *was = &change->was;
@@ -174,7 +174,7 @@ static void put_array(const struct writer *w, const struct esp_field *f, const c
     esp_line_close(w->line, ']');
 }
 
-/* A member, unless it is left out. */
+/* Writes a member, unless its value is the one that is left out. */
 static void put_field(const struct writer *w, const struct esp_field *f, const void *base)
 {
     struct esp_line *line = w->line;
@@ -195,6 +195,8 @@ static void put_field(const struct writer *w, const struct esp_field *f, const v
         put_text(line, f->name, esp_verdict_names[*(const uint8_t *)at]);
     else if (kind == ESP_FIELD_REASON && *(const uint8_t *)at != ESP_REASON_NONE)
         put_text(line, f->name, esp_reason_names[*(const uint8_t *)at]);
+    else if (kind == ESP_FIELD_SOURCE && *(const uint8_t *)at != ESP_SOURCE_DRAFT)
+        put_text(line, f->name, esp_source_names[*(const uint8_t *)at]);
     else if (kind == ESP_FIELD_TEXT)
         put_text(line, f->name, at);
     else if (kind == ESP_FIELD_KEPT || kind == ESP_FIELD_GAUGE)
@@ -247,7 +249,8 @@ static void end(struct esp_line *line)
     esp_line_newline(line);
 }
 
-/* Writes how many of the `count` tokens of this line are control tokens of the chat format. */
+/* Writes how many of the `count` tokens of this line are control tokens of the chat format.
+ * `marks` may be larger than `count`, or negative. */
 static void put_marks(struct esp_line *line, const char *name, int marks, int count)
 {
     if (marks > 0)
@@ -274,7 +277,7 @@ static void put_prompt(const struct writer *w, const struct esp_event *event)
     } while (i < event->token_count && !line->failed);
 }
 
-/* An event that is no prompt. */
+/* Writes an event that is not a prompt. */
 static void put_event(const struct writer *w, const struct esp_event *event)
 {
     const bool tree = event->type == ESP_EVENT_ITERATION;

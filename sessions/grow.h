@@ -22,7 +22,8 @@ static inline int esp_reserve(void *array, int wanted, int *capacity, size_t siz
     return ESP_OK;
 }
 
-/* The same for one more entry than `count`, with some to spare. */
+/* Makes room for one more entry than `count`; if memory is allocated, for about twice as many.
+ * Returns as esp_reserve(). */
 static inline int esp_grow(void *array, int count, int *capacity, size_t size)
 {
     if (count < *capacity)

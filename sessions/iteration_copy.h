@@ -1,8 +1,9 @@
 /* iteration_copy.h - an iteration that owns its memory.
  *
- * The memory of an event is valid only during the callback. Code that needs an iteration later
- * (the ring between engine thread and UI thread, the list of past iterations) copies it here.
- * The arrays only grow, so a repeated copy allocates nothing.
+ * The memory of an event is valid only during the observer's callback. Code that needs an
+ * iteration later (the ring between engine thread and UI thread, the list of past iterations)
+ * copies it into one of these. Arrays never shrink, so copies that are not larger than an
+ * earlier one allocate nothing.
  */
 #ifndef ESP_ITERATION_COPY_H
 #define ESP_ITERATION_COPY_H
@@ -21,12 +22,13 @@ struct esp_iteration_copy {
 };
 
 /* Makes room for a tree of `nodes` nodes, and for `ids` ids (at most three for each node). A
- * zeroed struct is an empty copy. Returns 0, or ESP_E_MEMORY and changes nothing. */
+ * zero-initialised struct is an empty copy. Returns 0, or ESP_E_MEMORY and changes nothing. */
 int esp_iteration_reserve(struct esp_iteration_copy *copy, int nodes, int ids);
 /* The same for scores of `count` tokens. */
 int esp_iteration_reserve_scores(struct esp_iteration_copy *copy, int count);
 int esp_iteration_copy(struct esp_iteration_copy *copy, const struct esp_iteration *from);
-/* Call it after a move of the struct: its iteration points to names in the struct itself. */
+/* To be called after the struct was moved, since its iteration points to names in the struct.
+ */
 void esp_iteration_moved(struct esp_iteration_copy *copy);
 void esp_iteration_free(struct esp_iteration_copy *copy);
 

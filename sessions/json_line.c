@@ -8,9 +8,9 @@
 #include <string.h>
 #include <utf8proc.h>
 
-enum { FIRST_CAPACITY = 4096, NUMBER = 32 /* characters of one */ };
+enum { FIRST_CAPACITY = 4096, NUMBER = 32 /* characters of a number, at most */ };
 
-/* Room for `more` bytes; NULL if there is no memory. */
+/* Makes room for `more` bytes and returns where they go, or NULL if there is no memory. */
 static char *room(struct esp_line *line, size_t more)
 {
     if (line->failed)
@@ -43,7 +43,8 @@ static void put_text(struct esp_line *line, const char *text)
     put(line, text, strlen(text));
 }
 
-/* The comma and name before a value. Names are ours and need no escapes. */
+/* Writes the comma and the name before a value. Names come from this program and need no
+ * escapes. */
 static void put_name(struct esp_line *line, const char *name)
 {
     if (line->comma)
@@ -75,7 +76,8 @@ static void put_number(struct esp_line *line, const char *name, const char *text
     put_text(line, text);
 }
 
-/* Writes digits so that they end before `end`, at least `least` of them; returns the first. */
+/* Writes the decimal digits of `value`, at least `least` of them, so that the last one is just
+ * before `end`. Returns the place of the first. */
 static char *digits(char *end, uint64_t value, int least)
 {
     while (value > 0 || least > 0) {
@@ -106,7 +108,7 @@ static bool put_short(struct esp_line *line, const char *name, float value)
                                    1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13};
     const double size = fabs((double)value);
     char text[NUMBER], *end = text + NUMBER - 1;
-    int leading = 4; /* places behind the point to the first digit */
+    int leading = 4; /* places from the decimal point to the first digit */
     if (!(size >= 1e-4 && size < 10))
         return false;
     while (leading > 0 && size * power[leading - 1] >= 1)
@@ -166,7 +168,7 @@ static bool is_control(utf8proc_int32_t c)
            category == UTF8PROC_CATEGORY_ZL || category == UTF8PROC_CATEGORY_ZP;
 }
 
-/* One character. A NUL is written too, but C strings that are read back end there. */
+/* Writes one character. A NUL is written, too, but a C string that is read back ends at it. */
 static void put_character(struct esp_line *line, const char *bytes, size_t length,
                           utf8proc_int32_t c)
 {

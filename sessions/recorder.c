@@ -1,10 +1,10 @@
 /* recorder.c - appends events to a file, and stops at the first failure; see recorder.h.
  *
  * Writing to a pipe without a reader raises SIGPIPE, and writing beyond the limit of a file
- * raises SIGXFSZ; either would end the program. Both signals are blocked during each write, and
- * a pending one is removed before they are unblocked. Files are opened without blocking, so
- * that the wait for a full pipe is limited. A file has one recorder at a time: two would mix
- * their lines.
+ * raises SIGXFSZ; either would end the program. Both signals are blocked during each write,
+ * and a pending one is removed before they are unblocked. Files are opened without blocking,
+ * so that the wait for a full pipe is limited. A file has one recorder at a time: two would
+ * mix their lines.
  */
 #include "sessions/recorder.h"
 
@@ -25,9 +25,10 @@
 
 #include "kernels/clock.h"
 #include "kernels/status.h"
+#include "kernels/system.h"
 #include "sessions/event_json.h"
 
-enum { PATIENCE_MS = 1000, PRIVATE = 0600 /* a mode, minus the umask */ };
+enum { PATIENCE_MS = 1000, PRIVATE = 0600 /* mode of a new file, minus the umask */ };
 
 struct esp_recorder {
     int fd;
@@ -97,7 +98,6 @@ void esp_recording_describe(struct esp_recording_header *h, const struct esp_eng
 /* As write(), but its signals do not reach the program. */
 static ssize_t write_quietly(struct esp_recorder *r, const char *bytes, size_t length)
 {
-    const struct timespec now = {.tv_sec = 0};
     sigset_t ours, before, pending;
     sigemptyset(&ours);
     sigaddset(&ours, SIGPIPE);
@@ -108,8 +108,7 @@ static ssize_t write_quietly(struct esp_recorder *r, const char *bytes, size_t l
     ssize_t n = r->write(r->fd, bytes, length);
     int error = errno;
     if (n < 0 && (error == EPIPE || error == EFBIG) && !was_pending)
-        while (sigtimedwait(&ours, NULL, &now) > 0)
-            continue;
+        esp_take_signals(&ours);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = error;
     return n;
@@ -138,8 +137,8 @@ static int write_all(struct esp_recorder *r, const char *bytes, size_t length)
     return 0;
 }
 
-/* Ends the recording for good. Removes an incomplete last line from the file: our reader
- * ignores it, but other tools might not. */
+/* Ends the recording because of a failure. Removes an incomplete last line from the file: our
+ * reader ignores it, but other tools might not. */
 static void suspend(struct esp_recorder *r, const char *why)
 {
     struct stat info;
@@ -242,11 +241,12 @@ static int reopen(struct esp_recorder *r, int flags, bool force, char *err, size
         return refuse(r, "another program has just created it", err, errlen);
     if (!lock(r))
         return refuse(r, "another session records to it; give another name", err, errlen);
-    fchmod(r->fd, info.st_mode & PRIVATE); /* may fail: no modes, or not our file */
+    fchmod(r->fd, info.st_mode & PRIVATE); /* may fail, if we do not own the file */
     return ftruncate(r->fd, 0) < 0 ? refuse(r, strerror(errno), err, errlen) : (int)ESP_OK;
 }
 
-/* A recording holds prompts: only its owner may read it. */
+/* Creates the file, or opens an existing one. A recording contains prompts, so only its owner
+ * may read it. */
 static int open_file(struct esp_recorder *r, bool force, bool *made, char *err, size_t errlen)
 {
     const int flags = O_WRONLY | O_CLOEXEC | O_NONBLOCK;

@@ -1,9 +1,9 @@
 /* recording.c - the index of a recorded session, and its events; see recording.h.
  *
- * The file is read twice. The first time every line is checked, and the index is built (offsets
- * of lines, tokens of the text, sums over iterations). Afterwards single lines are read, so
- * seeking to any place reads one line. A line is checked each time, as the file may have
- * changed.
+ * Opening a recording reads the whole file: every line is checked, and the index is built
+ * (offsets of lines, tokens of the text, sums over iterations). Afterwards single lines are
+ * read, so seeking to any place reads one line. A line is checked each time, because the file
+ * may have changed.
  */
 #include "sessions/recording.h"
 
@@ -25,14 +25,14 @@ struct index_entry {
     uint32_t length; /* of the line, without its newline */
     uint8_t type;
     int line;
-    int iterations; /* before it */
-    int text;       /* tokens of the text after it */
-    int tokens_end; /* end of its own tokens in `tokens` */
+    int iterations; /* number of iterations before the event */
+    int text;       /* number of tokens in the text after the event */
+    int tokens_end; /* end of the tokens in `tokens` that the event added */
     double time;
 };
 
 struct iteration {
-    int event;       /* its place in `entries` */
+    int event;       /* its index in `entries` */
     int of_text;     /* iterations since the text was last cleared, this one included */
     double baseline; /* seconds of a plain decoding step, measured last; 0: not yet */
 };
@@ -46,15 +46,15 @@ struct esp_recording {
     int count, capacity;
     struct iteration *iterations; /* (iteration_count) */
     int iteration_count, iteration_capacity;
-    struct esp_text_token *tokens; /* (token_count) that events added, in order */
+    struct esp_text_token *tokens; /* (token_count) tokens that events added, in order */
     int token_count, token_capacity;
-    int dropped;  /* tokens that were added again because others before them were removed */
+    int dropped;  /* tokens that were added again because tokens before them were removed */
     bool writing; /* a generation has not ended after the last event */
     bool cut;     /* the last line is left out */
 
     struct esp_text_token *text; /* (text_capacity) the result of esp_recording_text() */
     int text_capacity;
-    char *line;                         /* (ESP_RECORDING_LINE + 1) the one read last */
+    char *line;                         /* (ESP_RECORDING_LINE + 1) the line read last */
     struct esp_recorded_event recorded; /* its event */
     bool has_iteration;                 /* that event is an iteration */
     struct esp_iteration_copy stepped;  /* of esp_recording_step() */
@@ -82,10 +82,11 @@ static int add_text(struct esp_recording *r, const struct esp_event *event)
     return status;
 }
 
-/* Tokens that may be added again: a file of a few megabytes must not ask for gigabytes. */
+/* How many tokens may be added again: a file of a few megabytes must not need gigabytes. */
 enum { DROPPED_MOST = 8 << 20 };
 
-/* Tokens were removed from the text of `before` tokens: those after them are added again. */
+/* Tokens were removed from the text, which had `before` tokens; adds those after them again.
+ */
 static int add_rest(struct esp_recording *r, const struct esp_event *event, int before)
 {
     const struct esp_text_token *text;
@@ -149,7 +150,7 @@ static int add_event(struct esp_recording *r, struct index_entry entry)
     return status;
 }
 
-/* A line of the file: the header, or an event. `whole`: it ends with a newline. */
+/* Adds a line of the file: the header, or an event. `whole`: it ends with a newline. */
 static int add_line(struct esp_recording *r, struct index_entry entry, const char *line,
                     bool whole, char *err, size_t errlen)
 {
@@ -179,8 +180,9 @@ static int add_line(struct esp_recording *r, struct index_entry entry, const cha
     return ESP_OK;
 }
 
-/* Adds the lines in `text`, which is at `offset` of the file; at the end of the file also a
- * line without a newline. Returns the number of bytes used, or a negative status. */
+/* Adds the lines in `text`, which is at `offset` of the file. `last`: the text ends at the end
+ * of the file, and a last line without a newline is added, too. Returns the number of bytes
+ * used, or a negative status. */
 static long add_lines(struct esp_recording *r, const char *text, size_t length, off_t offset,
                       bool last, int *lines, char *err, size_t errlen)
 {
@@ -237,7 +239,7 @@ static int build_index(struct esp_recording *r, char *err, size_t errlen)
     return status;
 }
 
-/* `again`: a descriptor of the file, or -1. */
+/* `again`: a descriptor of the file if it is already open, or -1. */
 static int open_file(struct esp_recording *r, const char *path, int again, char *err,
                      size_t errlen)
 {
@@ -248,7 +250,8 @@ static int open_file(struct esp_recording *r, const char *path, int again, char 
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to open %s", path);
     r->fd = again < 0 ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
                       : fcntl(again, F_DUPFD_CLOEXEC, 0);
-    if (r->fd >= 0 && again >= 0) /* its reader uses pread() by now, so the place is ours */
+    if (r->fd >= 0 &&
+        again >= 0) /* the other reader uses pread(), so this does not disturb it */
         lseek(r->fd, 0, SEEK_SET);
     if (r->fd < 0 || fstat(r->fd, &info) < 0)
         return esp_fail(err, errlen, ESP_E_FILE, "cannot open %s: %s", path, strerror(errno));
@@ -345,8 +348,8 @@ int esp_recording_iteration_event(const struct esp_recording *r, int iteration)
     return r->iterations[iteration].event;
 }
 
-/* Fills the text from its end, going back through the events. The tokens of an event precede
- * the tokens of the next one; tokens that a later event removed are skipped. */
+/* Fills the text from its end, going back through the events, and skips tokens that a later
+ * event removed. */
 int esp_recording_text(struct esp_recording *r, int event, const struct esp_text_token **tokens)
 {
     int count = event < 0 ? 0 : r->entries[event].text, left = count;

@@ -1,10 +1,10 @@
 /* recording.h - reads a recorded session (*.esp.jsonl), with random access to its events.
  *
  * Line 1 is a header, each further line one event. Opening a recording reads and checks every
- * line once and builds an index; afterwards any event is read by its number. The results are
- * the structs that the session's observer got (struct esp_event with struct esp_iteration), so
- * code that draws or copies them is the same for live and recorded sessions.
- * man/espalier-session.5 describes the file.
+ * line once and builds an index; afterwards any event can be read by its number. The results
+ * are the structs that the session's observer got (struct esp_event with struct
+ * esp_iteration), so code that draws or copies them is the same for live and recorded
+ * sessions. man/espalier-session.5 describes the file.
  *
  * The file is untrusted: an event is returned only if its indices, counts and links are valid.
  * An incomplete last line is ignored, and so are lines of an unknown type.
@@ -18,30 +18,30 @@
 enum {
     ESP_RECORDING_MAJOR = 1,
     ESP_RECORDING_MINOR = 0,
-    ESP_RECORDING_LINE = 1 << 20, /* bytes of a line at most */
-    ESP_RECORDING_DEPTH = 64,     /* of its JSON */
-    ESP_RECORDING_NODES = 4096,   /* of a tree */
+    ESP_RECORDING_LINE = 1 << 20, /* maximum number of bytes in a line */
+    ESP_RECORDING_DEPTH = 64,     /* maximum nesting depth of its JSON */
+    ESP_RECORDING_NODES = 4096,   /* maximum number of nodes in a tree */
 };
 
 /* Types of events that only recordings have; they continue enum esp_event_type. */
 enum {
-    ESP_EVENT_MARKER = 50, /* the user marked this place; `text` may say why */
+    ESP_EVENT_MARKER = 50, /* the user marked this place; `text` is its name, or "" */
     ESP_EVENT_CLEAR,       /* the text was cleared; iterations count from 0 again */
 };
 
 struct esp_recorded_model {
-    char name[96]; /* "": none */
+    char name[96]; /* "": there is no such model */
     char architecture[32], dtype[16];
     int64_t parameters;
 };
 
 struct esp_recording_header {
-    int major, minor; /* of the format */
-    char program[64]; /* that wrote it, e.g. "espalier 0.1.0" */
+    int major, minor; /* version of the format */
+    char program[64]; /* the program that wrote the file, e.g. "espalier 0.1.0" */
     char started[32]; /* ISO 8601, UTC */
     struct esp_recorded_model target, draft;
-    int vocabulary;           /* tokens; 0: unknown */
-    int context;              /* tokens that a text can have; 0: unknown */
+    int vocabulary;           /* number of tokens in it; 0: unknown */
+    int context;              /* maximum number of tokens in a text; 0: unknown */
     char vocabulary_hash[32]; /* of all token texts */
     char drafter[1024], verifier[1024];
     bool lossy;
@@ -56,18 +56,19 @@ struct esp_recording;
 /* Returns 0 or a negative status with a sentence in err. */
 int esp_recording_open(struct esp_recording **recording, const char *path, char *err,
                        size_t errlen);
-/* Another reader of the same file for another thread, even if its name has another file by now.
- * `of` must stay open meanwhile; only one reader of it may be opened at a time. Returns as
- * above. */
+/* Opens the file of `of` again, for use in another thread. This works even if another file has
+ * its name by now. `of` must stay open during the call, and only one thread at a time may make
+ * this call. Returns as esp_recording_open(). */
 int esp_recording_open_again(struct esp_recording **recording, const struct esp_recording *of,
                              char *err, size_t errlen);
 void esp_recording_close(struct esp_recording *recording);
 
 const struct esp_recording_header *esp_recording_header(const struct esp_recording *recording);
-/* Whether it is truncated, for example by a crash: its last line is incomplete (and ignored),
- * or no end follows its last iteration. */
+/* Whether the recording is truncated, for example by a crash: its last line is incomplete (and
+ * ignored), or no END event follows its last iteration. */
 bool esp_recording_is_cut(const struct esp_recording *recording);
-/* The text of a recorded token: an esp_token_text whose `user` is the recording. */
+/* Returns the text of a recorded token. It is an esp_token_text; its `user` is the recording.
+ */
 const char *esp_recording_token_text(void *recording, int32_t token, size_t *length);
 
 /* ------------------------------------------------------------------ the index */
@@ -78,19 +79,19 @@ int esp_recording_iterations(const struct esp_recording *recording);
 struct esp_recording_entry {
     int type;       /* ESP_EVENT_PROMPT, _ITERATION, _SETTING, _REWIND, _END, _MARKER, _CLEAR */
     double time;    /* seconds since the start of the recording; never falls */
-    int iterations; /* before it, in the whole recording */
-    int line;       /* in the file */
+    int iterations; /* number of iterations before the event, in the whole recording */
+    int line;       /* number of its line in the file */
 };
 
-/* Entry of event `event`, 0..events - 1. */
+/* The index entry of event `event`, 0..events - 1. */
 struct esp_recording_entry esp_recording_entry(const struct esp_recording *recording,
                                                int event);
-/* The event of iteration `iteration`, counted through the whole recording from 0. (Its own
- * `index` restarts from 0 after the text was cleared.) */
+/* The number of the event that is iteration `iteration`, counted from 0 through the whole
+ * recording. (The iteration's own `index` restarts from 0 after the text was cleared.) */
 int esp_recording_iteration_event(const struct esp_recording *recording, int iteration);
 
-/* The text right after event `event` (-1: before the first). Returns the number of tokens, or
- * ESP_E_MEMORY; they are valid until the next call. */
+/* The text right after event `event` (-1: before the first event). Returns the number of
+ * tokens, or ESP_E_MEMORY; the tokens are valid until the next call. */
 int esp_recording_text(struct esp_recording *recording, int event,
                        const struct esp_text_token **tokens);
 
@@ -99,24 +100,25 @@ int esp_recording_added(const struct esp_recording *recording, int event,
                         const struct esp_text_token **tokens);
 
 /* The number of iterations since the text was last cleared, up to and including event `event`
- * (-1: before the first). */
+ * (-1: before the first event). */
 int esp_recording_iterations_of_text(const struct esp_recording *recording, int event);
 
-/* Seconds of one plain decoding step, as last measured up to and including event `event`, even
- * before the text was cleared; 0: not measured yet. */
+/* Seconds of one plain decoding step, as last measured up to and including event `event`; a
+ * measurement stays valid when the text is cleared. 0: not measured yet. */
 double esp_recording_baseline(const struct esp_recording *recording, int event);
 
 /* ------------------------------------------------------------------ events */
 
-/* Reads an event again. It points into the recording and is valid until the next call with the
- * same recording; names of gauges stay valid until it is closed. Fails only if the file has
- * changed or there is no memory. */
+/* Reads an event. *found is valid until the next call with the same recording; names of gauges
+ * stay valid until the recording is closed. Returns 0, or a negative status with a sentence in
+ * err; this fails only if the file has changed or there is no memory. */
 int esp_recording_read(struct esp_recording *recording, int event,
                        const struct esp_event **found, char *err, size_t errlen);
 
-/* If the event read last is an iteration: the LAYER and STAGE events that led to it, as the
- * observer saw them. steps: their number (draft passes, then the six stages); step: one of
- * them, valid until its next call or the next esp_recording_read(). */
+/* If the event read last is an iteration, these give the LAYER and STAGE events that led to
+ * it, as the observer saw them: esp_recording_steps() how many there are (draft passes, then
+ * the six stages), and esp_recording_step() one of them, valid until its next call or the next
+ * esp_recording_read(). */
 int esp_recording_steps(const struct esp_recording *recording);
 const struct esp_event *esp_recording_step(struct esp_recording *recording, int step);
 

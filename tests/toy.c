@@ -20,6 +20,8 @@ struct toy_cache {
     struct esp_cache base;
     int rows;
     int32_t *tokens, *positions; /* (rows) -1: never written */
+    bool *scratch;               /* (rows) written by a pass over a joined cache */
+    bool joined;                 /* the arrays are another cache's */
 };
 
 struct toy_rows {
@@ -93,6 +95,7 @@ static int forward(struct esp_cache *base, const struct esp_batch *b)
         int next = 0; /* the position that must come next */
         cache->tokens[own] = b->tokens[i];
         cache->positions[own] = b->positions[i];
+        cache->scratch[own] = cache->joined;
         for (int r = 0; r <= own; r++) {
             int bit = r - b->prefix;
             bool visible = r < b->prefix || !b->mask ||
@@ -101,8 +104,10 @@ static int forward(struct esp_cache *base, const struct esp_batch *b)
                 continue;
             if (next == sinks && first > sinks)
                 next = first;
-            if (cache->tokens[r] < 0 || cache->positions[r] != next++ || n == 4096)
-                return ESP_E_ARGUMENT; /* a hole, or positions that do not follow each other */
+            if (cache->tokens[r] < 0 || cache->positions[r] != next++ || n == 4096 ||
+                (cache->scratch[r] && !cache->joined))
+                return ESP_E_ARGUMENT; /* a hole, positions that do not follow each other, or a
+                                          row of another model */
             seen[n++] = cache->tokens[r];
         }
         int to = b->logits_row ? b->logits_row[i] : i;
@@ -126,6 +131,7 @@ static int keep(struct esp_cache *base, int first, const int32_t *which, int cou
             return ESP_E_ARGUMENT;
         cache->tokens[first + i] = cache->tokens[which[i]];
         cache->positions[first + i] = cache->positions[which[i]];
+        cache->scratch[first + i] = cache->scratch[which[i]];
     }
     return ESP_OK;
 }
@@ -356,7 +362,20 @@ static int cache_open(struct esp_cache **out, struct esp_weights *weights, int r
     cache->rows = rows;
     cache->tokens = malloc((size_t)rows * sizeof(int32_t));
     cache->positions = calloc((size_t)rows, sizeof(int32_t));
+    cache->scratch = calloc((size_t)rows, sizeof(bool));
     memset(cache->tokens, 0xff, (size_t)rows * sizeof(int32_t));
+    *out = &cache->base;
+    return ESP_OK;
+}
+
+static int cache_join(struct esp_cache **out, struct esp_weights *weights,
+                      struct esp_cache *owner, int max_batch, char *err, size_t errlen)
+{
+    (void)max_batch, (void)err, (void)errlen;
+    struct toy_cache *cache = malloc(sizeof *cache);
+    *cache = *(struct toy_cache *)owner;
+    cache->base.weights = weights;
+    cache->joined = true;
     *out = &cache->base;
     return ESP_OK;
 }
@@ -364,8 +383,11 @@ static int cache_open(struct esp_cache **out, struct esp_weights *weights, int r
 static void cache_close(struct esp_cache *base)
 {
     struct toy_cache *cache = (struct toy_cache *)base;
-    free(cache->tokens);
-    free(cache->positions);
+    if (!cache->joined) {
+        free(cache->tokens);
+        free(cache->positions);
+        free(cache->scratch);
+    }
     free(cache);
 }
 
@@ -390,6 +412,7 @@ const struct esp_backend_ops toy_backend = {
     .name = "toy",
     .summary = "random distributions for tests",
     .cache_open = cache_open,
+    .cache_join = cache_join,
     .cache_close = cache_close,
     .rows_open = rows_open,
     .rows_close = rows_close,
@@ -442,6 +465,11 @@ void toy_open(struct toy *toy, int vocabulary, int context, int max_nodes,
         .max_nodes = max_nodes,
         .context = context,
     };
+}
+
+void toy_join(struct toy *toy)
+{
+    toy->draft.original = &toy->target;
 }
 
 void toy_close(struct toy *toy)

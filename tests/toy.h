@@ -28,6 +28,9 @@ struct toy {
 /* Opens an engine of two toy models. max_nodes as in esp_engine_options. */
 void toy_open(struct toy *toy, int vocabulary, int context, int max_nodes,
               unsigned long long seed);
+/* From now on the draft is the target's own copy: it drafts on the target's cache, and a pass of
+ * the target that sees one of its rows fails. */
+void toy_join(struct toy *toy);
 void toy_close(struct toy *toy);
 
 /* The distribution (vocabulary) after `count` tokens. */

@@ -13,7 +13,7 @@ static void count(struct esp_trial_counts *t, const struct esp_iteration *it, in
     const double q = esp_draft_probability(it, index);
     t->tried++;
     t->accepted += accepted;
-    if (isfinite(q)) { /* a copied token has none, and a recording may lack it */
+    if (isfinite(q)) { /* a copied token has no q, and a recording may lack it */
         t->q += q;
         t->with_q++;
     }
@@ -29,8 +29,8 @@ static int bin_of(double q)
     return bin < 0 ? 0 : bin < ESP_ACCEPT_BINS ? bin : ESP_ACCEPT_BINS - 1;
 }
 
-/* Counts the children of a node that the verifier reached; `next` is the one that it accepted,
- * -1: none. */
+/* Counts the children of a node that the verifier reached. `next` is the child that it
+ * accepted, or -1. */
 static void count_children(struct esp_acceptance *a, const struct esp_iteration *it, int parent,
                            int next)
 {
@@ -43,6 +43,7 @@ static void count_children(struct esp_acceptance *a, const struct esp_iteration 
         children++;
         if (node->rank >= 0 && node->rank < ESP_ACCEPT_RANKS)
             count(&a->rank[node->rank], it, u, u == next);
+        count(&a->source[esp_source_of(it, u)], it, u, u == next);
         if (isfinite(esp_draft_probability(it, u)))
             count(&a->share[bin_of(node->q)], it, u, u == next);
     }
@@ -62,6 +63,8 @@ static void count_node(struct esp_acceptance *a, const struct esp_iteration *it,
         a->depth[depth - 1].nodes++;
     if (depth >= 1 && node->rank >= 0 && node->rank < ESP_ACCEPT_RANKS)
         a->rank[node->rank].nodes++;
+    if (depth >= 1)
+        a->source[esp_source_of(it, index)].nodes++;
     if (depth >= 1 && isfinite(esp_draft_probability(it, index)))
         a->share[bin_of(node->q)].nodes++;
     if (depth < ESP_ACCEPT_DEPTHS && isfinite(node->acceptance_rate) &&
@@ -72,7 +75,7 @@ static void count_node(struct esp_acceptance *a, const struct esp_iteration *it,
     }
 }
 
-/* Blocks of 32 rows, as those of esp_iteration.mask_blocks. */
+/* The number of blocks of 32 rows; blocks as in esp_iteration.mask_blocks. */
 static int blocks_of(int rows)
 {
     return rows > 0 ? (rows + 31) / 32 : 0;
@@ -83,7 +86,7 @@ void esp_acceptance_add(struct esp_acceptance *a, const struct esp_iteration *it
     const struct esp_tree *tree = &it->tree;
     const int length = it->path_length;
     const int drafted =
-        tree->verified > 0 ? tree->verified - 1 : 0; /* a recording may hold anything */
+        tree->verified > 0 ? tree->verified - 1 : 0; /* 0 is possible in a recording */
     for (int i = 0; i <= length; i++)
         count_children(a, it, i == 0 ? 0 : it->path[i - 1], i < length ? it->path[i] : -1);
     for (int u = 0; u < tree->count; u++)

@@ -1,13 +1,13 @@
-/* acceptance.h - which drafts are accepted: counts over iterations, as the papers tabulate
+/* acceptance.h - counts over iterations which drafts are accepted, as the papers tabulate
  * them.
  *
  * By length of the accepted path (its mean plus one is the block efficiency of
  * delayed-tree-expansion, sec. 2, and the tau of salf-talf), by depth (delayed-tree-expansion,
- * fig. 1), by child rank (salf-talf, fig. 2a; Sequoia plans with it), and by draft probability
- * (dyspec, hypothesis 1 and fig. 2). A draft counts as tried if the verifier reached its
- * parent: all verified children of the root and of accepted nodes.
+ * fig. 1), by source (model, text, ...), by child rank (salf-talf, fig. 2a; Sequoia plans with
+ * it), and by draft probability (dyspec, hypothesis 1 and fig. 2). A draft counts as tried if
+ * the verifier reached its parent: all verified children of the root and of accepted nodes.
  *
- * Needs iteration events only, live or recorded.
+ * Only iteration events are needed, live or recorded.
  */
 #ifndef ESP_ACCEPTANCE_H
 #define ESP_ACCEPTANCE_H
@@ -17,37 +17,39 @@
 enum { ESP_ACCEPT_DEPTHS = 64, ESP_ACCEPT_RANKS = 16, ESP_ACCEPT_BINS = 10 };
 
 struct esp_trial_counts {
-    int64_t nodes; /* verified nodes of this kind */
+    int64_t nodes; /* verified nodes of this rank, or of this range of q */
     int64_t tried, accepted;
-    int64_t with_q, with_p; /* tried nodes with a known q, p */
-    double q, p;            /* sums over these */
+    int64_t with_q, with_p; /* tried nodes whose q, or p, is known */
+    double q, p;            /* sums of q and of p over these nodes */
 };
 
 struct esp_accept_depth {
-    int64_t nodes; /* drafted there */
-    int64_t tried; /* iterations whose verifier reached the parent of some of them */
+    int64_t nodes; /* drafted at this depth */
+    int64_t tried; /* iterations in which the verifier reached the parent of such a node */
     int64_t accepted;
-    /* Acceptance rate of their parents, reached or not, by the verifier's formula, and the
-     * ceiling alpha*: sums over the parents for which both are known (esp_session_explain). */
+    /* Sums of the acceptance rate by the verifier's formula, and of the ceiling alpha*, over
+     * the parents of these nodes, reached or not, for which both are known
+     * (esp_session_explain). */
     int64_t rated;
     double rate, ceiling;
 };
 
 struct esp_acceptance {
-    int iterations, most_nodes;         /* most_nodes: of a tree */
-    int64_t drafted, accepted, deepest; /* summed */
-    int64_t mask_blocks;                /* summed */
+    int iterations, most_nodes;         /* most_nodes: in the largest tree */
+    int64_t drafted, accepted, deepest; /* sums over iterations */
+    int64_t mask_blocks;                /* sum over iterations */
     int64_t
         prefix_blocks; /* summed: blocks of the same size before the tree, all of them full */
     int64_t length[ESP_ACCEPT_DEPTHS + 1]; /* iterations by length of the accepted path */
     struct esp_accept_depth depth[ESP_ACCEPT_DEPTHS]; /* from depth 1 on */
     struct esp_trial_counts rank[ESP_ACCEPT_RANKS];
     struct esp_trial_counts share[ESP_ACCEPT_BINS]; /* [i]: q from i / BINS on; not of copies */
+    struct esp_trial_counts source[ESP_SOURCES];    /* by where a node comes from */
     int known;                 /* iterations with drafts and esp_formula_tokens() */
     double expected, obtained; /* tokens of these: by the formula, and path plus one */
 };
 
-/* A zeroed struct has counted nothing. */
+/* Counts an iteration. A zero-initialised struct has counted nothing. */
 void esp_acceptance_add(struct esp_acceptance *acceptance, const struct esp_iteration *it);
 
 /* Expected calibration error (salf-talf, app. A) of q as a forecast of acceptance, over the

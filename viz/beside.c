@@ -10,7 +10,7 @@ enum {
     TEXT = 11,
     SMALL = 10,
     PANEL = 210,
-    NUMBER = 34, /* room for a value behind a bar */
+    NUMBER = 34, /* room for a value after a bar */
     BETWEEN = 22,
     BAR = 11,
     GAP = 9, /* between rows */
@@ -20,7 +20,7 @@ struct panel {
     const struct esp_beside *b;
     const struct esp_colours *colours;
     struct esp_drawing *d;
-    double x, top, bottom, scale; /* points of a unit */
+    double x, top, bottom, scale; /* scale: points per unit of a value */
 };
 
 static double row_height(const struct esp_beside *b)
@@ -28,7 +28,8 @@ static double row_height(const struct esp_beside *b)
     return BAR * (b->here_count > 1 ? b->here_count : 1) + GAP;
 }
 
-/* Bars of the first of several ways are outlines. */
+/* The pen of a bar. `ways` 0: a bar of the paper. If there are several ways, the bars of the
+ * first one are outlines. */
 static struct esp_pen pen_of(const struct panel *p, int way, int ways)
 {
     const char *colour = ways == 0  ? p->colours->stage[0]
@@ -67,14 +68,14 @@ static double largest(const struct esp_beside *b)
 {
     double most = b->reference;
     for (int i = 0; i < b->rows; i++) {
-        most = fmax(most, b->row[i].paper); /* which leaves NaN out */
+        most = fmax(most, b->row[i].paper); /* fmax() ignores NaN */
         for (int j = 0; j < b->here_count; j++)
             most = fmax(most, b->row[i].here[j]);
     }
     return most > 0 ? most : 1;
 }
 
-/* The widest of the rows' names. */
+/* The width of the widest of the rows' names. */
 static double names_width(const struct esp_beside *b)
 {
     double wide = 0;
@@ -100,7 +101,7 @@ static void draw_rows(const struct panel *paper, const struct panel *here)
     }
 }
 
-/* A line of words; returns where the next one begins. */
+/* Draws a line of text; returns the y of the next line. */
 static double say(const struct panel *p, double y, const char *text)
 {
     esp_drawing_text(p->d, EDGE, y, SMALL, ESP_ANCHOR_START, 0, p->colours->label, text);
@@ -108,7 +109,8 @@ static double say(const struct panel *p, double y, const char *text)
     return y + SMALL + 5;
 }
 
-/* What the bars and the dashed line are, and of what the figures are. */
+/* Draws what the bars and the dashed line mean, and where the numbers come from; returns the y
+ * of the next line. */
 static double draw_legend(const struct panel *here, double y)
 {
     const struct esp_beside *b = here->b;

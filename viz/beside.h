@@ -1,8 +1,8 @@
-/* beside.h - figures of a paper and figures from here, row by row side by side, for slides.
+/* beside.h - a picture with numbers of a paper and numbers measured here side by side.
  *
- * Two panels of bars have the same rows and the same scale: what the paper has on the left,
- * what was counted here on the right, there with a bar for each of several ways (told apart by
- * outlined and filled bars, not by colour alone).
+ * Two panels of bars have the same rows and the same scale. The left one has the paper's
+ * values. The right one has the values measured here, with a bar for each of several ways of
+ * measuring; the ways are told apart by outlined and filled bars, not by colour alone.
  */
 #ifndef ESP_BESIDE_H
 #define ESP_BESIDE_H
@@ -14,16 +14,16 @@ enum { ESP_BESIDE_ROWS = 24, ESP_BESIDE_HERE = 3, ESP_BESIDE_TEXT = 128 };
 
 struct esp_beside_row {
     char label[ESP_BESIDE_TEXT];
-    double paper;                 /* NaN: the paper has none */
-    double here[ESP_BESIDE_HERE]; /* (here_count) NaN: not counted */
+    double paper;                 /* NaN: the paper has no value */
+    double here[ESP_BESIDE_HERE]; /* (here_count) NaN: not measured */
 };
 
 struct esp_beside {
     char title[ESP_BESIDE_TEXT], measure[ESP_BESIDE_TEXT];
-    char paper[ESP_BESIDE_TEXT], source[ESP_BESIDE_TEXT]; /* of what the figures are */
+    char paper[ESP_BESIDE_TEXT], source[ESP_BESIDE_TEXT]; /* where the numbers come from */
     char here[ESP_BESIDE_HERE][ESP_BESIDE_TEXT];          /* (here_count) names of the ways */
     int here_count;
-    double reference; /* a value that is marked in both panels, as of plain decoding; 0: none */
+    double reference; /* a value marked in both panels, e.g. that of plain decoding; 0: none */
     char reference_label[ESP_BESIDE_TEXT];
     struct esp_beside_row row[ESP_BESIDE_ROWS]; /* (rows) */
     int rows;

@@ -89,7 +89,7 @@ static struct esp_cell *cell_at(struct esp_canvas *canvas, int x, int y)
     return &canvas->cells[(size_t)y * (size_t)canvas->width + (size_t)x];
 }
 
-/* Blanks what a cell shares with its neighbours, so that no half of a wide character stays. */
+/* Blanks the other half of a wide character before one half is overwritten. */
 static void detach(struct esp_canvas *canvas, struct esp_cell *cell)
 {
     size_t column = (size_t)(cell - canvas->cells) % (size_t)canvas->width;
@@ -118,7 +118,7 @@ static void put(struct esp_canvas *canvas, int x, int y, int style, const char *
     }
 }
 
-/* One unit of text; an ASCII stand-in takes one cell per character. */
+/* Draws one unit of text; an ASCII stand-in takes one cell per character. */
 static int put_shown(struct esp_canvas *canvas, int x, int y, int style,
                      const struct esp_safe_unit *shown)
 {

@@ -21,15 +21,15 @@ struct esp_rect {
 };
 
 struct esp_cell {
-    char text[21]; /* one character with its combining marks; "" right of a wide one */
-    uint8_t width; /* 1, 2, or 0 right of a wide one */
+    char text[21]; /* one character with its combining marks; "" to the right of a wide one */
+    uint8_t width; /* 1, 2, or 0 to the right of a wide character */
     uint8_t style; /* enum esp_style */
-    uint8_t lines; /* ESP_LINE_*: if not 0, a piece of frame, and text is "" */
+    uint8_t lines; /* if not 0, ESP_LINE_* of a piece of frame; then text is "" */
 };
 
 struct esp_view {
     struct esp_rect rect; /* origin and nominal size */
-    struct esp_rect clip; /* its part on the canvas */
+    struct esp_rect clip; /* the part of rect that is on the canvas */
 };
 
 struct esp_canvas {
@@ -42,42 +42,45 @@ struct esp_canvas {
     bool ascii_text; /* the terminal cannot show characters beyond ASCII */
 };
 
-/* An empty canvas with the full glyph set. Returns ESP_E_MEMORY or 0. */
+/* Makes an empty canvas with the full glyph set. Returns 0 or ESP_E_MEMORY. */
 int esp_canvas_open(struct esp_canvas *canvas, int width, int height);
 void esp_canvas_close(struct esp_canvas *canvas);
-/* Changes the size and clears. On failure the canvas keeps its old size. */
+/* Changes the size and clears the canvas. Returns 0, or ESP_E_MEMORY, and then the canvas
+ * keeps its old size. */
 int esp_canvas_resize(struct esp_canvas *canvas, int width, int height);
 void esp_canvas_clear(struct esp_canvas *canvas);
 
-/* Makes `rect` (relative to the current view) the view; returns the one before for leave(). */
+/* Makes `rect` (relative to the current view) the view. Returns the previous view, for
+ * esp_canvas_leave(). */
 struct esp_view esp_canvas_enter(struct esp_canvas *canvas, struct esp_rect rect);
 void esp_canvas_leave(struct esp_canvas *canvas, struct esp_view previous);
 
-/* Draw from column x on and return the column after the last one drawn. Text may hold any
- * bytes. esp_draw_bytes draws at most `room` columns, with an ellipsis if the text does not
- * fit; flags: ESP_SAFE_*. */
+/* These draw from column x on and return the column after the last one drawn. The text may
+ * contain any bytes. esp_draw_bytes() draws at most `room` columns, with an ellipsis if the
+ * text does not fit; flags: ESP_SAFE_*. */
 int esp_draw(struct esp_canvas *canvas, int x, int y, int style, const char *text);
 int esp_drawf(struct esp_canvas *canvas, int x, int y, int style, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 int esp_draw_bytes(struct esp_canvas *canvas, int x, int y, int room, int style, int flags,
                    const char *bytes, size_t length);
-/* Draws text so that it ends before column `end`; returns where it starts. */
+/* Draws text so that it ends before column `end`; returns the column where it starts. */
 int esp_draw_right(struct esp_canvas *canvas, int end, int y, int style, const char *text);
-/* `count` times the same glyph. */
+/* Draws the same glyph `count` times; returns as esp_draw(). */
 int esp_draw_repeat(struct esp_canvas *canvas, int x, int y, int count, int style,
                     const char *glyph);
 
 void esp_draw_fill(struct esp_canvas *canvas, struct esp_rect rect, int style);
-/* A frame along the inside of the rectangle; joins existing frames. */
+/* Draws a frame along the inside of the rectangle; it joins existing frames. */
 void esp_draw_frame(struct esp_canvas *canvas, struct esp_rect rect, int style);
 /* Changes the style of existing cells. */
 void esp_draw_restyle(struct esp_canvas *canvas, struct esp_rect rect, int style);
 
-/* The text to show for a cell; never NULL. */
+/* The text that shows a cell; never NULL. */
 const char *esp_cell_text(const struct esp_canvas *canvas, const struct esp_cell *cell);
 
-/* Writes the rows as lines of text without trailing blanks. With `styles`, writes one letter
- * per cell for its style instead (a..z, A.. in the order of style.h, '.' for plain text). */
+/* Writes the rows as lines of text without trailing blanks. With `styles`, writes for each
+ * cell a letter for its style instead (a..z, A.. in the order of style.h, '.' for plain text).
+ */
 void esp_canvas_dump(const struct esp_canvas *canvas, FILE *file, bool styles);
 
 #endif

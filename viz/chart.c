@@ -32,7 +32,7 @@ const char *esp_probability_exact(char text[16], double p)
     return esp_number(text, p < 1e-5 ? 0 : p, 2);
 }
 
-/* Without the 0 before the point. */
+/* Writes a probability without the 0 before the decimal point. */
 static void write_decimals(char text[16], double p, int decimals)
 {
     snprintf(text, 16, "%.*f", decimals, p < 0 ? 0 : p > 1 ? 1 : p);

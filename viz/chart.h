@@ -4,23 +4,24 @@
 
 #include "viz/canvas.h"
 
-/* Writes a probability in three columns: ".81", "1.0", "  -" if it is unknown; a small one in
- * four: "<.01". */
+/* Writes a probability in three columns: ".81", "1.0", " -" if it is unknown; a very small one
+ * takes four: "<.01". Returns `text`; so do the functions below. */
 const char *esp_probability(char text[8], double p);
-/* The same in two significant digits, in any number of columns: ".0048". */
+/* Writes a probability with two significant digits, in any number of columns: ".0048". */
 const char *esp_probability_exact(char text[16], double p);
-/* Two of them, with enough digits to tell them apart. */
+/* Writes two probabilities with enough digits to tell them apart. */
 void esp_probabilities_apart(char a_text[16], double a, char b_text[16], double b);
-/* Writes a number in about `digits` significant digits without an exponent: "1240", "31.4",
- * ".40", ".004". */
+/* Writes a number with about `digits` significant digits and without an exponent: "1240",
+ * "31.4", ".40", ".004". */
 const char *esp_number(char text[16], double value, int digits);
 
-/* A bar that fills `fraction` (0..1) of `width` cells, to an eighth of a cell. A fraction above
- * 0 is always visible. Returns the column after the last non-blank cell. */
+/* Draws a bar that fills `fraction` (0..1) of `width` cells, with a resolution of an eighth of
+ * a cell. A fraction above 0 is always visible. Returns the column after the last non-blank
+ * cell. */
 int esp_draw_bar(struct esp_canvas *canvas, int x, int y, int width, int style,
                  double fraction);
 
-/* Draws a probability with its point in column x, so a small one begins in column x - 1.
+/* Draws a probability with its decimal point in column x; "<.01" begins in column x - 1.
  * Returns x + 3. */
 int esp_draw_probability(struct esp_canvas *canvas, int x, int y, int style, double p);
 
@@ -30,28 +31,29 @@ struct esp_axis {
     double low, high;
 };
 
-/* The range of the finite ones of `count` values. */
+/* The range of those of `count` values that are finite. */
 struct esp_axis esp_axis_of(const float *values, int count);
 void esp_axis_include(struct esp_axis *axis, double value);
-/* The place of a value, 0 at the low end and 1 at the high one; NaN if it is not finite. */
+/* The place of a value on the axis, 0 at its low end and 1 at its high end; NaN if the value
+ * is not finite. */
 double esp_axis_place(const struct esp_axis *axis, double value);
 bool esp_axis_is_log(const struct esp_axis *axis);
-/* Its ends as numbers, with enough digits to tell them apart. */
+/* Writes both ends of the axis as numbers, with enough digits to tell them apart. */
 void esp_axis_ends(const struct esp_axis *axis, char low[16], char high[16]);
 
-/* The step of 1, 2 or 5 times a power of ten that is not below `raw`. */
+/* The smallest number of the form 1, 2 or 5 times a power of ten that is not below `raw`. */
 double esp_axis_step(double raw);
-/* A time, or 0 if it was not measured. */
+/* The given time, or 0 if it was not measured. */
 double esp_measured(double seconds);
 
-/* The last `rect.width` of `count` values, oldest first, as columns over the rows of `rect`.
- * Few values get wider columns; a value that is not finite leaves a gap. Returns the number of
- * columns drawn. */
+/* Draws the last `rect.width` of `count` values, oldest first, as columns as high as `rect`.
+ * If there are few values, columns are wider; a value that is not finite leaves a gap. Returns
+ * the number of columns drawn. */
 int esp_draw_columns(struct esp_canvas *canvas, struct esp_rect rect, int style,
                      const float *values, int count, const struct esp_axis *axis);
 
-/* The last `width` of `count` values, oldest first, in one row; a value that is not finite
- * leaves a gap. */
+/* Draws the last `width` of `count` values, oldest first, in one row; a value that is not
+ * finite leaves a gap. */
 void esp_draw_spark(struct esp_canvas *canvas, int x, int y, int width, int style,
                     const float *values, int count, const struct esp_axis *axis);
 

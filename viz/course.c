@@ -51,7 +51,8 @@ int esp_course_find(const struct esp_course *course, const char *owner, const ch
     return -1;
 }
 
-/* The gauge of this name, or a new one without values. NULL: no memory, or too many. */
+/* The gauge with this symbol, or a new one without values. NULL: there is no memory, or there
+ * are too many gauges. */
 static struct esp_course_gauge *find(struct esp_course *course, const struct esp_iteration *it,
                                      const char *symbol)
 {
@@ -78,7 +79,7 @@ static struct esp_course_gauge *find(struct esp_course *course, const struct esp
     return new;
 }
 
-/* Adds a name to a list, if it is not in it. */
+/* Adds a name to a list, unless it is already in it. */
 static void add_name(char list[256], const char *name)
 {
     const size_t length = name ? strlen(name) : 0;
@@ -93,7 +94,7 @@ static void add_name(char list[256], const char *name)
         esp_say(list, 256, "%s%s", *list ? ", " : "", name);
 }
 
-/* Writes the next point, without counting it. */
+/* Writes the next point, but does not increase the count. */
 static void add_point(struct esp_course *course, const struct esp_iteration *it)
 {
     struct esp_course_point *point = &course->points[course->count];

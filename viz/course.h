@@ -8,24 +8,24 @@ enum { ESP_COURSE_GAUGES = 64 };
 
 struct esp_course_point {
     int index, committed, path, deepest;
-    int drafted, cut; /* nodes: verified, without the root; not verified */
-    int passes;       /* of the draft */
+    int drafted, cut; /* nodes that were verified, without the root; nodes that were cut */
+    int passes;       /* of the draft model */
     double seconds[ESP_STAGES], baseline;
-    double at;       /* the clock after it: seconds of all stages so far */
+    double at;       /* seconds of all stages of all iterations up to the end of this one */
     int64_t written; /* tokens committed so far */
-    bool stepped;    /* ran in step mode: its times mean nothing; set by the caller */
+    bool stepped;    /* it ran in step mode, so its times mean nothing; set by the caller */
 };
 
 /* A value of one drafter's controller, or of the session (esp_gauge_owner()). */
 struct esp_course_gauge {
     char owner[32], symbol[32], name[64]; /* "dynatree", "tauh", "upper confidence (tauh)" */
-    char goal[32]; /* symbol of its goal, a value of the same owner; "": none */
-    float *values; /* (count) after each iteration; NaN if it was missing */
+    char goal[32]; /* symbol of the gauge with its goal, which has the same owner; "": none */
+    float *values; /* (count) value after each iteration; NaN where it is missing */
 };
 
-/* Zeroed: empty. */
+/* A zero-initialised struct is empty. */
 struct esp_course {
-    int most; /* even; a course of so many points drops its older half. 0: no limit */
+    int most; /* even; at this many points the older half is dropped. 0: no limit */
     struct esp_course_point *points; /* (count) oldest first */
     int count, capacity;
     struct esp_course_gauge gauges[ESP_COURSE_GAUGES]; /* (gauge_count) by first appearance */
@@ -42,14 +42,14 @@ struct esp_totals {
     double seconds[ESP_STAGES];
 };
 
-/* Returns 0 or ESP_E_MEMORY. */
+/* Adds an iteration. Returns 0 or ESP_E_MEMORY. */
 int esp_course_add(struct esp_course *course, const struct esp_iteration *it);
 void esp_course_free(struct esp_course *course);
 
-/* The gauge of an owner, or -1. */
+/* The index of a gauge, given its owner and symbol, or -1. */
 int esp_course_find(const struct esp_course *course, const char *owner, const char *symbol);
 
-/* Whether a value changes. */
+/* Whether the values of a gauge differ. */
 bool esp_course_moves(const struct esp_course *course, int gauge);
 
 /* The sums of one iteration. */

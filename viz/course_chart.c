@@ -1,8 +1,8 @@
 /* course_chart.c - draws a course as a chart; see course_chart.h.
  *
- * Lengths are in points. A chart of any shape has the area of 960 x 540, or more with many
- * panels. Texts are placed by their ends and by generous estimates of their widths, because the
- * program that shows them may have another font.
+ * Lengths are in points. A chart of any shape has the area of 960 x 540, or more if it has
+ * many panels. Texts are anchored at one end, and their widths are estimated generously,
+ * because the program that shows them may use another font.
  */
 #include "viz/course_chart.h"
 
@@ -38,7 +38,7 @@ struct chart {
     const struct esp_course_chart_options *options;
     const struct esp_colours *colours;
     double width, height;
-    double top; /* where the next thing may begin */
+    double top; /* y where the next part may begin */
 };
 
 struct box {
@@ -66,7 +66,7 @@ static void draw_text(struct chart *d, double x, double y, int size, int anchor,
     esp_drawing_text(d->file, x, y, size, anchor, bold ? ESP_TEXT_BOLD : 0, colour, text);
 }
 
-/* Small words in the colour of labels. */
+/* Draws small text in the colour of labels. */
 __attribute__((format(printf, 5, 6))) static void
 draw_small(struct chart *d, double x, double y, int anchor, const char *format, ...)
 {
@@ -90,7 +90,7 @@ static void draw_rect(struct chart *d, struct box box, const char *fill)
                      box.height, 0);
 }
 
-/* A share of all iterations. */
+/* Draws a ring, which marks a fraction of all iterations. */
 static void draw_ring(struct chart *d, double x, double y)
 {
     const struct esp_pen ring = {d->colours->background, d->colours->accepted, 2, NULL, NULL};
@@ -102,7 +102,8 @@ static double width_of(const char *text, int size)
     return esp_drawing_width(text, size, 0);
 }
 
-/* An entry of a legend: a swatch and a text. Returns where the next one may begin. */
+/* Draws an entry of a legend: a swatch and a text. Returns the x where the next one may begin.
+ */
 static double draw_entry(struct chart *d, double x, double y, const char *colour,
                          const char *text)
 {
@@ -142,7 +143,7 @@ static double across(const struct esp_course *course, struct box box, int i)
                              : box.x + box.width / 2;
 }
 
-/* The first and the last iteration below a chart. */
+/* Draws the numbers of the first and the last iteration below a chart. */
 static void draw_iterations(struct chart *d, struct box box)
 {
     const struct esp_course_point *points = d->course->points;
@@ -161,7 +162,7 @@ static void widen(const struct esp_course *course, int gauge, struct esp_axis *a
         esp_axis_include(axis, (double)course->gauges[gauge].values[i]);
 }
 
-/* A missing value leaves a gap in the line. */
+/* Draws the values of a gauge as a line; a missing value leaves a gap. */
 static void draw_course(struct chart *d, struct box box, int gauge, const struct esp_axis *axis,
                         const char *colour, const char *dashes)
 {
@@ -189,7 +190,7 @@ static int goal_of(const struct esp_course *course, int gauge)
     return esp_course_find(course, g->owner, g->goal);
 }
 
-/* "at the end .83"; "last .83" if the drafter was changed before the end. */
+/* Writes "at the end .83", or "last .83" if the drafter was changed before the end. */
 static const char *say_last(char text[32], const struct esp_course *course, int gauge)
 {
     const float *values = course->gauges[gauge].values;
@@ -202,7 +203,7 @@ static const char *say_last(char text[32], const struct esp_course *course, int 
     return text;
 }
 
-/* With the drafter's name, if there are several. */
+/* Writes the name of a gauge, with the drafter's name if there were several drafters. */
 static void say_name(char *text, size_t size, const struct esp_course *course, int gauge)
 {
     const struct esp_course_gauge *g = &course->gauges[gauge];
@@ -246,7 +247,7 @@ static void draw_panel(struct chart *d, struct box box, int gauge)
     draw_iterations(d, plot);
 }
 
-/* The values that move; returns how many. */
+/* Lists the gauges whose values change; returns how many there are. */
 static int list_panels(const struct esp_course *course, int panels[ESP_COURSE_GAUGES])
 {
     int count = 0;
@@ -266,7 +267,7 @@ static int draw_thresholds(struct chart *d, char *err, size_t errlen)
         goals = goals || goal_of(course, shown[i]) >= 0;
     if (count == 0)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        course->gauge_count > 0 ? "no threshold moves there"
+                        course->gauge_count > 0 ? "no threshold moves in these iterations"
                                                 : "this drafter has no thresholds");
     draw_caption(d, "Thresholds over the iterations", "%d iterations%s", course->count,
                  goals ? "; dashed: the goal of a value" : "");
@@ -284,7 +285,7 @@ static int draw_thresholds(struct chart *d, char *err, size_t errlen)
     return ESP_OK;
 }
 
-/* Many panels need more room. */
+/* The area of the chart; many panels need more room. */
 static double area_of(const struct esp_course *course, int kind)
 {
     int panels[ESP_COURSE_GAUGES];
@@ -337,7 +338,7 @@ static int draw_acceptance(struct chart *d, char *err, size_t errlen)
         if (a->depth[i].tried > 0)
             deepest = i + 1;
     if (deepest == 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "nothing was drafted there");
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "nothing was drafted in these iterations");
     draw_caption(d, "Acceptance by depth",
                  "%d iterations; on average %.2f accepted tokens in each", a->iterations,
                  (double)a->accepted / a->iterations);
@@ -361,7 +362,7 @@ static int draw_acceptance(struct chart *d, char *err, size_t errlen)
 
 /* ------------------------------------------------------------------ stages */
 
-/* The mean of several iterations, or one. */
+/* A column of the chart: one iteration, or the mean of several. */
 struct column {
     double seconds[ESP_STAGES], all, plain;
 };
@@ -392,7 +393,8 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Seconds at the top of the chart: the longest column, unless it is an outlier. */
+/* The time in seconds that is as high as the chart: that of the longest column, unless it is
+ * an outlier. */
 static double find_scale(const struct column *columns, int count, bool *cut)
 {
     double sorted[MOST_COLUMNS];
@@ -423,7 +425,7 @@ static void draw_column(struct chart *d, struct box place, const struct column *
                          place.x, y, place.x + place.width, y);
 }
 
-/* Returns the row after them. */
+/* Returns the y below the legend. */
 static double draw_stage_legend(struct chart *d, double x, double y)
 {
     const struct esp_course *course = d->course;
@@ -453,9 +455,10 @@ static int draw_stages(struct chart *d, char *err, size_t errlen)
     char number[16];
     const double scale = find_scale(columns, count, &cut);
     if (!(scale > 0))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "no times were measured there");
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "no times were measured in these iterations");
     draw_caption(d, "Time by stage", "%d iterations; line: plain decoding of as many tokens%s",
-                 d->course->count, cut ? "; the highest are truncated" : "");
+                 d->course->count, cut ? "; the highest columns are truncated" : "");
     if (words)
         d->top = draw_stage_legend(d, EDGE + 30, d->top + 8) - 6;
     const struct box plot = {EDGE + 30, d->top + 10, d->width - 2 * EDGE - 30,
@@ -481,7 +484,7 @@ int esp_course_chart_draw(const struct esp_course *course,
                           struct esp_drawing *drawing, char *err, size_t errlen)
 {
     static int (*const draw[])(struct chart *, char *, size_t) = {
-        draw_thresholds, draw_acceptance, draw_stages}; /* in the order of the kinds */
+        draw_thresholds, draw_acceptance, draw_stages}; /* in the order of ESP_COURSE_CHARTS */
     const double aspect = options->aspect > 0 ? options->aspect : 16.0 / 9;
     struct chart d = {.file = drawing,
                       .course = course,

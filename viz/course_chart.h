@@ -29,20 +29,20 @@ enum esp_course_chart_kind {
         ESP_COURSE_CHART_KINDS
 };
 
-/* The chart of this name, or -1. */
+/* The kind of chart with this name, or -1. */
 int esp_course_chart_find(const char *name);
 const char *esp_course_chart_name(int kind);
 
 struct esp_course_chart_options {
     int kind;
     const char *theme;  /* "light" (NULL) or "dark" */
-    const char *models; /* for the caption; NULL: none */
-    double aspect;      /* 0: 16:9 */
+    const char *models; /* names of the models, for the caption; NULL: none */
+    double aspect;      /* width divided by height; 0: 16:9 */
     int caption;        /* enum esp_caption */
 };
 
-/* Fills an empty drawing. Returns 0, or a negative status with a sentence, as when there is
- * nothing to draw. */
+/* Fills an empty drawing. Returns 0, or a negative status with a sentence in err, for example
+ * if there is nothing to draw. */
 int esp_course_chart_draw(const struct esp_course *course,
                           const struct esp_course_chart_options *options,
                           struct esp_drawing *drawing, char *err, size_t errlen);

@@ -17,7 +17,8 @@ static bool is_greedy(const struct esp_iteration *it)
     return it->verifier && strncmp(it->verifier, "greedy", 6) == 0;
 }
 
-/* Early recordings lack the flag: there a number above the acceptance indicates a draw. */
+/* Early recordings lack the flag `drawn`; in them, a u that is not below the acceptance of an
+ * accepted node means that it was drawn. */
 static bool is_drawn(const struct esp_node *n)
 {
     return n->drawn || (n->verdict == ESP_ACCEPTED && n->u >= n->acceptance);
@@ -28,8 +29,9 @@ static bool is_tested(const struct esp_node *n)
     return isfinite(n->u) && isfinite(n->acceptance) && !is_drawn(n);
 }
 
-/* Whether the token after `parent` was drawn from the target's whole distribution: no child was
- * tested there, and a child that was drawn had the target's probability. */
+/* Whether the token after `parent` was drawn from the target's whole distribution: no child of
+ * `parent` was tested, and if the drawn token is a child, it was drawn with its target
+ * probability. */
 static bool drew_from_all(const struct esp_iteration *it, int parent)
 {
     for (int i = parent + 1; i < it->tree.count; i++) {
@@ -42,7 +44,7 @@ static bool drew_from_all(const struct esp_iteration *it, int parent)
     return true;
 }
 
-/* The first node of the path, from `node` on, that passed a test; -1: none did. */
+/* The first node on the accepted path, from `node` on, that passed a test, or -1. */
 static int tested_below(const struct esp_iteration *it, int node)
 {
     for (int i = it->tree.nodes[node].depth; i < it->path_length; i++)

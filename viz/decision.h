@@ -1,4 +1,4 @@
-/* decision.h - the reason of a node's verdict, as facts of the iteration.
+/* decision.h - the reason for a node's verdict, as facts of the iteration.
  *
  * All sentences about verdicts are made from these facts, so that a test can compare the two.
  */
@@ -8,29 +8,30 @@
 #include "engine/espalier.h"
 
 enum esp_decision_kind {
-    /* None: the root, a cut node, a node that the verifier did not reach, or a recording that
-     * lacks the numbers. */
+    /* There is no decision: the node is the root, was cut, or was not reached by the verifier,
+     * or the recording lacks the numbers. */
     ESP_DECISION_NONE,
-    ESP_DECISION_CHOICE,   /* temperature 0: whether it is the target's first choice */
-    ESP_DECISION_TEST,     /* a random number: accepted if and only if u < chance */
-    ESP_DECISION_DRAW,     /* the token drawn from the target's distribution is this one, */
-    ESP_DECISION_MISS,     /* or it is another one, `token` */
-    ESP_DECISION_PATH,     /* accepted with the whole path to `node`, which passed its test */
-    ESP_DECISION_SIBLING,  /* not tested: sibling `node` was accepted */
-    ESP_DECISION_ANCESTOR, /* not reached: ancestor `node` was not accepted */
+    ESP_DECISION_CHOICE,  /* temperature 0: accepted if it is the target's likeliest token */
+    ESP_DECISION_TEST,    /* a random number was compared: accepted if and only if u < chance */
+    ESP_DECISION_DRAW,    /* a token was drawn from the target's distribution: this one */
+    ESP_DECISION_MISS,    /* a token was drawn from it: another one, `token` */
+    ESP_DECISION_PATH,    /* accepted with the whole path to `node`, which passed its test */
+    ESP_DECISION_SIBLING, /* not tested, because its sibling `node` was accepted */
+    ESP_DECISION_ANCESTOR, /* not reached, because its ancestor `node` was not accepted */
 };
 
 struct esp_decision {
     int kind;
-    /* Test or path: the two numbers compared. Draw, and miss if known: the probability of this
-     * token in the distribution of the draw. Otherwise NaN. */
+    /* TEST and PATH: the two numbers that were compared. DRAW, and MISS if it is known:
+     * `chance` is the probability of this token in the distribution that was drawn from.
+     * Otherwise NaN. */
     double u, chance;
-    /* Draw or miss: from the target's whole distribution, not from its residual after rejected
-     * drafts. */
+    /* DRAW and MISS: the token was drawn from the target's whole distribution, not from its
+     * residual after rejected drafts. */
     bool whole;
-    int node; /* of path, sibling and ancestor; else -1 */
+    int node; /* for PATH, SIBLING and ANCESTOR; otherwise -1 */
     int32_t
-        token; /* the one that follows the parent in the text; -1: the parent is not in it */
+        token; /* the token after the parent in the text; -1: the parent is not in the text */
 };
 
 void esp_decision_of(struct esp_decision *decision, const struct esp_iteration *it, int node);

@@ -1,10 +1,9 @@
 /* dot_helper.c - runs espalier-dot under limits; see dot_helper.h.
  *
- * 1. Standard input and output of the helper are memory files (memfd), standard error is a
- * pipe.
- * 2. Between fork and exec there are only calls that are safe in a program with threads.
- * 3. The pipe ends when the helper ends, so waiting for that with a deadline needs no signal.
- * 4. The picture is read from the memory file only if the helper says that it is complete.
+ * 1. Standard input and output of the helper are memory files (memfd); standard error is a
+ * pipe. 2. Between fork and exec there are only calls that are safe in a program with threads.
+ * 3. The pipe is closed when the helper ends, so waiting with a deadline needs no signal. 4.
+ * The picture is read from the memory file only if the exit status says that it is complete.
  */
 #include "viz/dot_helper.h"
 
@@ -16,8 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -26,13 +23,14 @@
 
 #include "kernels/clock.h"
 #include "kernels/status.h"
+#include "kernels/system.h"
 #include "engine/support/write_file.h"
 
 enum {
     SECONDS = 10,
     MEMORY = 512 << 20,
     OUTPUT = 64 << 20,
-    NOT_THERE = 127, /* exit code of a child that could not become the helper */
+    NOT_THERE = 127, /* exit status of a child that could not start the helper */
 };
 
 static const char helper_name[] = "espalier-dot";
@@ -44,7 +42,7 @@ struct dot_process {
     int input, output, messages[2];
     char said[256]; /* the first line of standard error */
     bool late;
-    int status; /* as waitpid() gives it */
+    int status; /* from waitpid() */
 };
 
 static void close_fd(int *fd)
@@ -54,7 +52,7 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* Finds the program: a path, or a plain name that execvp() finds in PATH. */
+/* Writes the path of the program, or a plain name that execvp() looks for in PATH. */
 static void find(char path[PATH_MAX])
 {
     const char *named = getenv("ESPALIER_DOT");
@@ -62,9 +60,8 @@ static void find(char path[PATH_MAX])
         snprintf(path, PATH_MAX, "%s", named);
         return;
     }
-    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - sizeof helper_name - 1);
-    path[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(path, '/');
+    char *slash =
+        esp_program_path(path, PATH_MAX - sizeof helper_name) ? strrchr(path, '/') : NULL;
     if (slash)
         strcpy(slash + 1, helper_name);
     if (!slash || access(path, X_OK) != 0)
@@ -75,9 +72,9 @@ static int prepare(struct dot_process *h, const char *line, size_t length, char 
                    size_t errlen)
 {
     find(h->path);
-    h->input = memfd_create("espalier tree", MFD_CLOEXEC);
-    h->output = memfd_create("espalier picture", MFD_CLOEXEC);
-    if (h->input < 0 || h->output < 0 || pipe2(h->messages, O_CLOEXEC) < 0 ||
+    h->input = esp_unnamed_file("espalier tree");
+    h->output = esp_unnamed_file("espalier picture");
+    if (h->input < 0 || h->output < 0 || esp_pipe(h->messages, true) < 0 ||
         !esp_write_all(h->input, line, length) || lseek(h->input, 0, SEEK_SET) < 0)
         return esp_fail(err, errlen, ESP_E_MEMORY, "%s cannot be started: %s", helper_name,
                         strerror(errno));
@@ -97,7 +94,7 @@ _Noreturn static void become(const struct dot_process *h)
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
     signal(SIGXFSZ, SIG_DFL);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the helper does not outlive its parent */
+    esp_end_with_parent();
     limit(RLIMIT_CPU, (rlim_t)h->seconds);
     limit(RLIMIT_AS, MEMORY);
     limit(RLIMIT_FSIZE, OUTPUT);
@@ -108,7 +105,8 @@ _Noreturn static void become(const struct dot_process *h)
     _exit(NOT_THERE);
 }
 
-/* Reads standard error until the helper ends. Returns false if it does not end in time. */
+/* Reads the helper's standard error until it ends. Returns false if it does not end in time.
+ */
 static bool listen_to(struct dot_process *h, double end)
 {
     char text[256];
@@ -144,7 +142,7 @@ static int run(struct dot_process *h, char *err, size_t errlen)
     const struct timespec pause = {.tv_nsec = 1000000};
     h->late = !listen_to(h, end);
     while (!h->late && waitpid(child, &h->status, WNOHANG) == 0) {
-        nanosleep(&pause, NULL); /* the pipe is closed: it is about to end */
+        nanosleep(&pause, NULL); /* the child has closed the pipe, so it is about to exit */
         h->late = esp_clock() > end;
     }
     if (h->late) {
@@ -155,7 +153,7 @@ static int run(struct dot_process *h, char *err, size_t errlen)
     return ESP_OK;
 }
 
-/* The helper's own sentence, without its name. */
+/* The first line of the helper's standard error, without the helper's name before it. */
 static const char *sentence(struct dot_process *h)
 {
     size_t name = strlen(helper_name);

@@ -8,7 +8,8 @@
 #include "kernels/status.h"
 #include "viz/safe.h"
 
-/* A generous estimate for a proportional font, by the size of the text. */
+/* A generous estimate of the width of a character in a proportional font, relative to the font
+ * size. */
 static const double usual_width = 0.62;
 
 static const char visible_space[] = "\u2423", ellipsis[] = "\u2026";
@@ -18,7 +19,7 @@ static const struct esp_drawing_backend *backend(const struct esp_drawing *d)
     return d->latex ? &esp_drawing_tikz : &esp_drawing_svg;
 }
 
-/* Whether there is a place for the next shape. */
+/* Prepares for the next shape; false if there is no memory. */
 static bool begin(struct esp_drawing *d)
 {
     if (!d->body && !d->failed)
@@ -78,7 +79,8 @@ double esp_drawing_width(const char *text, int size, int flags)
 
 /* ------------------------------------------------------------------ tokens */
 
-/* The next unit of text as the drawing's files can show it. */
+/* Takes the next unit of text in the form that the drawing's kind of file can show. Returns
+ * how many bytes were taken. */
 static size_t next_unit(const struct esp_drawing *d, const char *bytes, size_t length,
                         struct esp_safe_unit *shown)
 {

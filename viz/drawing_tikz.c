@@ -1,9 +1,9 @@
 /* drawing_tikz.c - writes a drawing as a picture for LaTeX with tikz; see drawing.h.
  *
- * The document needs \usepackage{tikz} and no other package, and pdflatex prints it. ASCII that
- * means something to TeX is escaped, ligatures are broken, letters with accents are composed,
- * so neither an encoding nor a font has to be chosen, and the fonts of any TeX do (no TS1).
- * Any other character gets its stand-in of safe.h, <U+HEX>.
+ * The document needs \usepackage{tikz} and no other package, and pdflatex typesets it. ASCII
+ * characters with a meaning in TeX are escaped, ligatures are broken up, and accented letters
+ * are composed, so no encoding or font has to be chosen, and the fonts of any TeX installation
+ * suffice (no TS1). Any other character gets its stand-in from safe.h, <U+HEX>.
  */
 #include "viz/drawing.h"
 
@@ -31,7 +31,7 @@ static const struct {
     {'<', "\\textless{}"},
     {'>', "\\textgreater{}"},
     {'|', "\\textbar{}"},
-    {'"', "\\symbol{34}"}, /* a letter of its own with babel */
+    {'"', "\\symbol{34}"}, /* babel makes it an active character in some languages */
     {'\'', "\\symbol{39}"},
     {'`', "\\symbol{96}"},
     {'-', "-{}"},
@@ -70,7 +70,8 @@ static const char *find_special(int character)
     return NULL;
 }
 
-/* Takes a letter with one accent apart; returns the command of the accent, or NULL. */
+/* Divides an accented letter into *letter and an accent. Returns the command for the accent,
+ * or NULL. */
 static const char *find_accent(int character, int *letter)
 {
     static const struct {
@@ -111,7 +112,8 @@ static void put_character(int c, FILE *file)
         fprintf(file, "\\textless{}U+%04X\\textgreater{}", (unsigned)c);
 }
 
-/* A blank at an end, or behind another, is one that TeX keeps. */
+/* Writes text. A blank at either end or after another blank is written so that TeX keeps it.
+ */
 static void put_text(const char *text, FILE *file)
 {
     struct esp_safe_unit shown;
@@ -140,8 +142,8 @@ static void put_colour(const char *colour, FILE *file)
     fputs("}\n", file);
 }
 
-/* Defines "#1a7f3c" as esp1a7f3c, which is how it is called from here on. The background is
- * the first one that is defined. */
+/* Defines "#1a7f3c" under the name esp1a7f3c, unless this has been done. The background is the
+ * first colour that is defined. */
 static void define(struct esp_drawing *d, const char *colour)
 {
     enum { DEFINED = sizeof d->defined / sizeof *d->defined };
@@ -154,7 +156,7 @@ static void define(struct esp_drawing *d, const char *colour)
     put_colour(colour, d->body);
 }
 
-/* "6 4" as "on 6bp off 4bp". */
+/* Writes "6 4" as "on 6bp off 4bp". */
 static void put_dashes(const char *dashes, FILE *file)
 {
     fputs(",dash pattern=", file);

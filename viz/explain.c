@@ -35,13 +35,13 @@ const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int3
     return text;
 }
 
-/* A text that sentences are added to, and what they are about. */
+/* A text to which sentences are added, and what they are about. */
 struct talk {
     char *text;
     size_t size;
     const struct esp_iteration *it;
     const struct esp_tokens *tokens;
-    int nodes; /* drafted ones that the target computed */
+    int nodes; /* number of drafted nodes that the target computed */
     char quoted[48];
 };
 
@@ -54,7 +54,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct talk *t, const char
     va_end(args);
 }
 
-/* Valid until the next call. */
+/* The token in quotes, valid until the next call. */
 static const char *quote(struct talk *t, int32_t token)
 {
     return esp_quote_token(t->quoted, t->tokens, token);
@@ -65,7 +65,8 @@ static const char *quote_node(struct talk *t, int node)
     return quote(t, t->it->tree.nodes[node].token);
 }
 
-/* Why drafting a node, or below it, did not pay, with the numbers of a cost-aware drafter. */
+/* Explains why drafting this node, or nodes below it, did not pay, with the numbers of a
+ * cost-aware drafter. */
 bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it, int node)
 {
     const struct esp_gauge *row = esp_gauge_find(it, "row"),
@@ -86,15 +87,15 @@ bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it
             p, layer->after, row->after);
     else if (n->reason == ESP_REASON_RETRIEVED && valued)
         snprintf(text, size,
-                 "it followed the same words before, and is accepted with probability %s; more "
-                 "guesses would gain less than their rows cost, %.2g of a token each",
+                 "it is accepted with probability %s; more guesses would gain less than their "
+                 "rows cost, %.2g of a token each",
                  p, row->after);
     else if (n->reason == ESP_REASON_PLAIN)
         snprintf(text, size, "drafting does not pay now: this is plain decoding");
     return *text != '\0';
 }
 
-/* The two numbers of a test, with enough digits to tell them apart. */
+/* Says the two numbers of a test, with enough digits to tell them apart. */
 static void say_test(struct talk *t, const struct esp_decision *d, bool accepted)
 {
     char u[16], chance[16];
@@ -133,7 +134,7 @@ static void explain_accepted(struct talk *t, const struct esp_decision *d)
     }
 }
 
-/* The token that the target drew instead of this one. */
+/* Says which token the target drew instead of this one. */
 static void say_miss(struct talk *t, const struct esp_decision *d)
 {
     char chance[16];
@@ -171,7 +172,7 @@ static void explain_rejected(struct talk *t, const struct esp_node *n,
     }
 }
 
-/* The verifier's decision on a node. */
+/* Explains the verifier's decision on a node. */
 static void explain_decision(struct talk *t, int node)
 {
     const struct esp_node *n = &t->it->tree.nodes[node];
@@ -192,10 +193,9 @@ static void explain_decision(struct talk *t, int node)
 static void explain_root(struct talk *t, const struct esp_node *root)
 {
     say(t, "committed: the last token of the text%s",
-        root->reason == ESP_REASON_PLAIN ? ". Drafting does not pay now"
-        : root->reason == ESP_REASON_RETRIEVED
-            ? ". The tree is what followed the same words before; the draft model did not run"
-            : ", where this tree starts");
+        root->reason == ESP_REASON_PLAIN       ? ". Drafting does not pay now"
+        : root->reason == ESP_REASON_RETRIEVED ? ". The tree was found without the draft model"
+                                               : ", where this tree starts");
 }
 
 static void explain_cut(struct talk *t, int node)
@@ -249,7 +249,7 @@ int esp_telling_node(const struct esp_iteration *it)
 
 /* ------------------------------------------------------------------ step mode */
 
-/* Explains the number of a node's children by the draft's confidence there. */
+/* Explains the number of a node's children by the draft's confidence at this node. */
 static void say_breadth(struct talk *t, int node, int children)
 {
     const struct esp_gauge *high = esp_gauge_find(t->it, "tauh"),
@@ -270,7 +270,7 @@ static void say_breadth(struct talk *t, int node, int children)
         children == 1 ? "" : "ren");
 }
 
-/* The draws of an entry of a list; "" if there is none. */
+/* The draws of the entry named by `spec` in a list; "" if there is no such entry. */
 static const char *draws_of(enum esp_list list, const char *spec)
 {
     struct esp_item item;
@@ -331,14 +331,14 @@ static void say_brings(struct talk *t, const struct esp_shape_choice *c)
         say(t, "an amount that is not known yet");
 }
 
-/* The chosen shape, and the next best one. */
+/* Says which shape was chosen, and the next best one. */
 static void say_choice(struct talk *t)
 {
     const struct esp_shape_choice *taken = &t->it->choices[0], *next = &t->it->choices[1];
     char shape[48];
     if (t->it->choice_count < 1)
         return;
-    say(t, " The selector took %s: it expects it to bring ", esp_shape_text(shape, taken));
+    say(t, " The selector took %s, which it expects to give ", esp_shape_text(shape, taken));
     say_brings(t, taken);
     if (t->it->choice_count > 1) {
         say(t, "; next best was %s, with ", esp_shape_text(shape, next));
@@ -349,33 +349,64 @@ static void say_choice(struct talk *t)
 
 static int count_copied(const struct esp_iteration *it)
 {
-    int count = 0;
-    for (int i = 1; i < it->tree.count; i++)
-        count += esp_is_copied(it, i);
-    return count;
+    int count[ESP_SOURCES];
+    esp_count_sources(it, count);
+    return it->tree.count - 1 - count[ESP_SOURCE_DRAFT];
+}
+
+/* The only source of the tree's nodes; ESP_SOURCES: there are several. */
+static int only_source(const struct esp_iteration *it, const int count[ESP_SOURCES])
+{
+    int only = 0;
+    while (only < ESP_SOURCES && count[only] != it->tree.count - 1)
+        only++;
+    return only;
+}
+
+/* A tree without a drafted node. */
+static void say_found(struct talk *t, const int count[ESP_SOURCES])
+{
+    const int nodes = t->it->tree.count - 1, only = only_source(t->it, count);
+    const char *between = "";
+    if (only == ESP_SOURCE_COPIED)
+        say(t,
+            "The tree is copied: %d node%s that followed the same words earlier in the text.",
+            nodes, esp_plural(nodes));
+    else if (only < ESP_SOURCES)
+        say(t, "The tree is %s: %d node%s.", esp_source_text(only), nodes, esp_plural(nodes));
+    else
+        say(t, "The tree has %d nodes: ", nodes);
+    for (int i = 0; i < ESP_SOURCES && only == ESP_SOURCES; i++) {
+        if (count[i] > 0)
+            say(t, "%s%d %s", between, count[i], esp_source_text(i));
+        between = count[i] > 0 ? ", " : between;
+    }
+    say(t, "%s%s", only == ESP_SOURCES ? "." : "",
+        t->it->draft_passes == 0 ? " The draft model did not run." : "");
 }
 
 static void say_drafted(struct talk *t)
 {
     const int nodes = t->it->tree.count - 1, copied = count_copied(t->it),
               passes = t->it->draft_passes;
+    int count[ESP_SOURCES];
+    esp_count_sources(t->it, count);
     if (nodes == 0)
         say(t, "Nothing is drafted%s%s.",
             t->it->tree.nodes[0].reason == ESP_REASON_PLAIN ? ": it does not pay now" : "",
             passes > 0 ? ", though the draft model ran" : "");
     else if (copied == nodes)
-        say(t,
-            "The tree is copied: %d node%s that followed the same words earlier in the text.%s",
-            nodes, esp_plural(nodes), passes == 0 ? " The draft model did not run." : "");
+        say_found(t, count);
     else
         say(t, "The tree is drafted: %d node%s in %d pass%s of the draft model.", nodes,
             esp_plural(nodes), passes, passes == 1 ? "" : "es");
-    if (copied > 0 && copied < nodes)
-        say(t, " %d of them %s copied from the text instead.", copied,
-            copied == 1 ? "is" : "are");
+    for (int i = ESP_SOURCE_DRAFT + 1; i < ESP_SOURCES && copied < nodes; i++)
+        if (count[i] > 0)
+            say(t, " %d of them %s %s instead.", count[i], count[i] == 1 ? "is" : "are",
+                esp_source_text(i));
 }
 
-/* An example of a cut node, with its probability and the reason. */
+/* Says how many nodes were cut, with an example, its probability and the reason. */
 static void say_cut(struct talk *t, int cut, int example)
 {
     const struct esp_node *n = &t->it->tree.nodes[example];
@@ -443,9 +474,9 @@ static void explain_select(struct talk *t)
         say_path(t);
     if (stop > 0 && t->it->tree.nodes[stop].verdict == ESP_REJECTED)
         say(t,
-            esp_is_copied(t->it, stop) ? " The next copied token was %s;"
-                                       : " The draft's next guess was %s;",
-            quote_node(t, stop));
+            esp_is_copied(t->it, stop) ? " The next %s token was %s;"
+                                       : " The %s's next guess was %s;",
+            esp_source_word(esp_source_of(t->it, stop)), quote_node(t, stop));
     else if (drafted)
         say(t, " There the tree ends;");
     say(t, " %s target adds %s of its own%s.", drafted ? "the" : "The", quote(t, t->it->bonus),
@@ -454,7 +485,7 @@ static void explain_select(struct talk *t)
 
 static void explain_adapt(struct talk *t)
 {
-    enum { MOST = 2 /* values that are named */ };
+    enum { MOST = 2 /* at most this many values are named */ };
     const struct esp_iteration *it = t->it;
     int moved = 0;
     char before[16], after[16], name[64];
@@ -530,7 +561,7 @@ void esp_explain_stop(char *text, size_t size, const struct esp_iteration *it, i
         [ESP_STAGE_VERIFY] = explain_verify, [ESP_STAGE_SELECT] = explain_select,
         [ESP_STAGE_COMMIT] = explain_commit, [ESP_STAGE_ADAPT] = explain_adapt,
     };
-    const int rows = it->tree.verified; /* a recording may hold anything */
+    const int rows = it->tree.verified; /* may be 0 in a recording */
     struct talk t = {text, size, it, tokens, rows > 0 ? rows - 1 : 0, ""};
     text[0] = '\0';
     if (type == ESP_EVENT_LAYER)

@@ -4,26 +4,28 @@
 
 #include "viz/tree_view.h"
 
-/* The token in quotes, safe to show; returns text. */
+/* Writes the token in quotes, safe to show; returns `text`. */
 const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int32_t token);
 
-/* The verdict on a node and its reason, as known after the first `stages` stages. */
+/* Writes the verdict on a node and its reason, as known after the first `stages` stages. */
 void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, int stages,
                       int node, const struct esp_tokens *tokens);
 
-/* Why a cost-aware drafter left a node out or drafted nothing below it, with its numbers.
- * False: there is nothing to add to the node's reason. */
+/* Writes why a cost-aware drafter left a node out or drafted nothing below it, with its
+ * numbers. Returns false if there is nothing to add to the node's reason. */
 bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it, int node);
 
-/* Names a shape of tree: "K 2, L1 3, L2 4", "chain of 5" or "no draft". Returns text. */
+/* Writes a shape of tree as "K 2, L1 3, L2 4", "chain of 5" or "no draft"; returns `text`. */
 const char *esp_shape_text(char text[48], const struct esp_shape_choice *shape);
 
-/* Step mode: two or three sentences about the last draft pass or stage. `type` is
- * ESP_EVENT_LAYER (one draft pass) or ESP_EVENT_STAGE; `stages` of the iteration have ended. */
+/* Writes two or three sentences about the last draft pass or stage, for step mode. `type` is
+ * ESP_EVENT_LAYER (one draft pass) or ESP_EVENT_STAGE; `stages` stages of the iteration have
+ * ended. */
 void esp_explain_stop(char *text, size_t size, const struct esp_iteration *it, int type,
                       int stages, const struct esp_tokens *tokens);
 
-/* The most interesting node: where the verifier stopped, else the last accepted one. */
+/* The most interesting node: the one where the verifier stopped, otherwise the last accepted
+ * one. */
 int esp_telling_node(const struct esp_iteration *it);
 
 #endif

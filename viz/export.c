@@ -38,7 +38,8 @@ int esp_export_of_path(const char *path)
 
 /* ------------------------------------------------------------------ text */
 
-/* Writes a name safely: in a recording it may hold anything, also lines like ours. */
+/* Writes a name safely: in a recording it may contain anything, even lines that look like
+ * ours. */
 static void put_name(FILE *file, const char *name)
 {
     struct esp_safe_unit shown;
@@ -103,7 +104,8 @@ static int make_text(const struct esp_export_options *options, char **bytes, siz
 
 /* ------------------------------------------------------------------ JSON and pictures */
 
-/* Copies the iteration's line, with a newline. In a file it may hold anything. */
+/* Writes the iteration's line, with a newline; made safe, because a recording may contain
+ * anything. */
 static int make_line(const struct esp_export_options *options, char **bytes, size_t *length)
 {
     FILE *file = open_memstream(bytes, length);

@@ -1,13 +1,13 @@
-/* figure.h - figures of one iteration, for papers and slides: filled into a drawing.
+/* figure.h - draws figures of one iteration, for papers and slides.
  *
- *     mask        the tree attention mask: rows and columns as the tree was flattened, the text
- *                 before it, the blocks of 32 x 32 and how many of them are not empty
- *     timeline    the six stages along the time, draft passes one by one, and plain decoding of
- *                 as many tokens
- *     iteration   the text around with what was accepted, and the tree below
+ *     mask        the tree attention mask: rows and columns in the order of the flattened tree,
+ *                 the text before it, the blocks of 32 x 32 and how many of them are not empty
+ *     timeline    the six stages on a time axis, each draft pass, and plain decoding of as many
+ *                 tokens
+ *     iteration   the text before the iteration, the committed tokens, and the tree below
  *     tree        the tree alone
  *
- * Nothing is told by colour alone.
+ * No meaning depends on colour alone.
  */
 #ifndef ESP_FIGURE_H
 #define ESP_FIGURE_H
@@ -32,7 +32,7 @@ enum esp_figure_kind {
         ESP_FIGURE_KINDS
 };
 
-/* The figure of this name, or -1. */
+/* The kind of figure with this name, or -1. */
 int esp_figure_find(const char *name);
 
 struct esp_figure {
@@ -41,16 +41,17 @@ struct esp_figure {
     struct esp_tokens tokens;
     const int32_t *text; /* (text_count) tokens before the iteration */
     int text_count;
-    const double *passes; /* (pass_count) when each draft pass ended, in seconds since the */
-    int pass_count;       /* iteration began */
-    const char *order;    /* of the mask's rows: "bfs"; NULL: not known */
+    /* (pass_count) when each draft pass ended, in seconds since the iteration began. */
+    const double *passes;
+    int pass_count;
+    const char *order; /* of the mask's rows, e.g. "bfs"; NULL: unknown */
     const struct esp_colours *colours;
     int caption; /* enum esp_caption */
-    int nodes;   /* of a tree at most; 0: all, -1: as can be read */
+    int nodes;   /* maximum number of nodes in a tree; 0: all, -1: as many as can be read */
 };
 
-/* Fills an empty drawing, whose `latex` says what it is for. Returns 0, or a negative status
- * with a sentence, as when there is nothing to draw. */
+/* Fills an empty drawing, whose `latex` is already set. Returns 0, or a negative status with a
+ * sentence in err, for example if there is nothing to draw. */
 int esp_figure_draw(const struct esp_figure *figure, struct esp_drawing *drawing, char *err,
                     size_t errlen);
 

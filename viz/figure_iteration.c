@@ -8,7 +8,7 @@
 
 enum { CELLS = 76, LINES_BEFORE = 3, LONGEST = 40, TEXT = 10, PITCH = 17 };
 
-static const char blank[] = "\u2423"; /* as esp_drawing_cells() writes it */
+static const char blank[] = "\u2423"; /* what esp_drawing_cells() writes for a blank */
 
 static const double cell = TEXT * ESP_MONO_CELL;
 
@@ -25,7 +25,7 @@ static bool ends_line(const struct esp_figure *f, int32_t token)
     return length > 0 && bytes[length - 1] == '\n';
 }
 
-/* Where a token is from: the text before, the draft, or the target itself. */
+/* Where a token comes from: the text before, the draft, or the target itself. */
 enum from { BEFORE, DRAFTED, TARGET };
 
 /* Writes a token, on the next line if it does not fit. */
@@ -40,7 +40,7 @@ static void put_token(const struct esp_figure *f, struct esp_drawing *d, struct 
         at->column = 0;
         at->y += PITCH;
     }
-    const char *word = text; /* without blanks, which are blank here; no line begins with one */
+    const char *word = text; /* without the marks for blanks at its start */
     while (strncmp(word, blank, sizeof blank - 1) == 0)
         word += sizeof blank - 1;
     const int blanks = (int)((size_t)(word - text) / (sizeof blank - 1)),
@@ -62,7 +62,8 @@ static void put_token(const struct esp_figure *f, struct esp_drawing *d, struct 
         at->column = CELLS;
 }
 
-/* The token with which so many lines begin that end before the iteration. */
+/* The index of the first token to show, so that the text before the iteration takes at most
+ * LINES_BEFORE lines. */
 static int first_shown(const struct esp_figure *f, const struct esp_drawing *d)
 {
     char text[256];

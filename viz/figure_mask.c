@@ -4,7 +4,8 @@
 #include "kernels/status.h"
 #include "viz/mask.h"
 
-/* Up to so many rows show their tokens, and up to so many a grid; the most that are drawn. */
+/* Masks with up to LABELLED rows show the tokens of the rows; larger masks than MOST_ROWS are
+ * not drawn. */
 enum { LABELLED = 48, MOST_ROWS = 1024 };
 enum { LABEL_CELLS = 12, PREFIX = 64 };
 
@@ -12,7 +13,7 @@ struct picture {
     const struct esp_figure *f;
     struct esp_drawing *d;
     struct esp_mask mask;
-    double x, y, cell; /* of the tree's part */
+    double x, y, cell; /* corner and cell size of the tree's part of the mask */
     bool labelled;
 };
 
@@ -21,7 +22,7 @@ static double side(const struct picture *p)
     return p->cell * p->mask.rows;
 }
 
-/* Cells that are seen, those side by side as one. */
+/* Draws the cells that are seen; adjacent cells of a row are drawn as one. */
 static void draw_cells(const struct picture *p)
 {
     const struct esp_pen ancestor = {.fill = p->f->colours->course},
@@ -50,7 +51,8 @@ static void draw_grid(const struct picture *p)
     }
 }
 
-/* Blocks that are not empty have a frame, the others a cross. Returns how many are not. */
+/* Draws a frame around each block that is not empty, and a cross in the others. Returns the
+ * number of non-empty blocks, and the number of all blocks in *all. */
 static int draw_blocks(const struct picture *p, int *all)
 {
     const struct esp_pen frame = {.stroke = p->f->colours->accepted, .width = 1.6},
@@ -98,7 +100,7 @@ static void draw_labels(const struct picture *p)
     }
 }
 
-/* The text before the tree, which every row sees. */
+/* Draws the text before the tree, which every row sees. */
 static void draw_prefix(const struct picture *p)
 {
     const struct esp_colours *colours = p->f->colours;
@@ -108,13 +110,13 @@ static void draw_prefix(const struct picture *p)
     esp_drawing_rect(p->d, &all, x, p->y, PREFIX, side(p), 0);
     esp_drawing_line(p->d, &gap, x + PREFIX / 2.0 + 3, p->y - 1, x + PREFIX / 2.0 - 3,
                      p->y + side(p) + 1);
-    const int before = p->f->iteration->position - 1; /* the root is a row */
+    const int before = p->f->iteration->position - 1; /* without the root, which is a row */
     esp_figure_small(p->f, p->d, x + PREFIX / 2.0, p->y - 14, ESP_ANCHOR_MIDDLE, "the text");
     esp_figure_small(p->f, p->d, x + PREFIX / 2.0, p->y - 5, ESP_ANCHOR_MIDDLE, "%d tokens",
                      before > 0 ? before : 0);
 }
 
-/* A sample of cells, with what they are. */
+/* Draws a sample cell and what it means. */
 static void draw_sample(const struct picture *p, const struct esp_pen *pen, double x, double y,
                         const char *text)
 {

@@ -1,4 +1,4 @@
-/* figure_parts.h - what the figures of figure.h have in common. */
+/* figure_parts.h - parts that the figures of figure.h share. */
 #ifndef ESP_FIGURE_PARTS_H
 #define ESP_FIGURE_PARTS_H
 
@@ -6,31 +6,33 @@
 
 enum { FIGURE_EDGE = 14, FIGURE_TITLE = 14, FIGURE_LINE = 10, FIGURE_SMALL = 8 };
 
-/* A title and a line of words at the top, unless the caption is none. Returns where what
- * follows may begin. */
+/* Draws a title and a line of text at the top, unless the caption is ESP_CAPTION_NONE. Returns
+ * the y below them. */
 double esp_figure_caption(const struct esp_figure *figure, struct esp_drawing *drawing,
                           const char *title, const char *words);
 
-/* Small words: printf() with their place, in the colour of labels. */
+/* Draws small text in the colour of labels; the format is that of printf(). */
 void esp_figure_small(const struct esp_figure *figure, struct esp_drawing *drawing, double x,
                       double y, int anchor, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 
-/* A token in at most `columns` cells; returns the cells it takes. */
+/* Writes a token that takes at most `columns` cells; returns the number of cells it takes. */
 int esp_figure_token(const struct esp_figure *figure, const struct esp_drawing *drawing,
                      int32_t token, char text[256], int columns);
 
-/* A check mark, a cross or a plus whose lower left corner is at x, y; `size` wide and high. */
+/* Draws a check mark, a cross or a plus whose lower left corner is at (x, y); `size` is its
+ * width and height. */
 enum esp_mark { ESP_MARK_CHECK, ESP_MARK_CROSS, ESP_MARK_PLUS };
 void esp_figure_mark(struct esp_drawing *drawing, int mark, const char *colour, double x,
                      double y, double size);
 
-/* The tree, from x, y on. Makes the drawing as wide and high as it takes, with a legend if
- * there is a caption. Returns 0 or ESP_E_MEMORY. */
+/* Draws the tree from (x, y) on, at most `most` nodes, and a legend if there is a caption.
+ * Sets the drawing's width and height. Returns 0 or ESP_E_MEMORY. */
 int esp_figure_tree(const struct esp_figure *figure, struct esp_drawing *drawing, double x,
                     double y, int most);
 
-/* The figures. Return 0 or a negative status, some with a sentence. */
+/* These draw the figures. They return 0 or a negative status; not all write a sentence to
+ * err. */
 int esp_figure_of_tree(const struct esp_figure *figure, struct esp_drawing *drawing, char *err,
                        size_t errlen);
 int esp_figure_iteration(const struct esp_figure *figure, struct esp_drawing *drawing,

@@ -1,4 +1,4 @@
-/* figure_timeline.c - the stages of one iteration along the time; see figure.h. */
+/* figure_timeline.c - the stages of one iteration on a time axis; see figure.h. */
 #include "viz/figure_parts.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ struct line {
     double x, y, scale; /* points per second */
 };
 
-/* A bar that can be seen however short it is, and its time beside it. */
+/* Draws a bar, which is visible however short the time is, and its time next to it. */
 static void draw_bar(const struct line *l, const char *name, double from, double seconds,
                      const char *colour)
 {
@@ -30,7 +30,7 @@ static void draw_bar(const struct line *l, const char *name, double from, double
                      colours->text, text);
 }
 
-/* Where a bar is divided: at the ends of draft passes, or of plain steps. */
+/* Draws a gap in a bar where a draft pass or a step of plain decoding ends. */
 static void divide(const struct line *l, double seconds)
 {
     const struct esp_pen gap = {.stroke = l->f->colours->background, .width = 1};
@@ -83,8 +83,9 @@ int esp_figure_timeline(const struct esp_figure *f, struct esp_drawing *d, char 
     for (int s = 0; s < ESP_STAGES; s++)
         all += esp_measured(it->seconds[s]);
     const double longest = fmax(all, plain);
-    if (!(longest > 1e-9 && longest < 1e6)) /* a file may say anything */
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "no times were measured there");
+    if (!(longest > 1e-9 && longest < 1e6)) /* a recording may contain any number */
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "no times were measured in this iteration");
     snprintf(title, sizeof title, "The time of iteration %d", it->index);
     snprintf(words, sizeof words, "%d token%s in %s ms", it->committed_count,
              esp_plural(it->committed_count), esp_number(number[0], 1e3 * all, 3));

@@ -1,7 +1,7 @@
 /* figure_tree.c - a draft tree that grows to the right; see figure.h.
  *
- * Which nodes are shown is decided as for the tree pane (tree_view.h), and tidy.h places them:
- * a column of it is one cell of text, a row holds two lines.
+ * The nodes to show are chosen as for the tree pane (tree_view.h), and tidy.h places them. A
+ * column of the placement is one cell of text; a row of it has two lines of text.
  */
 #include "viz/figure_parts.h"
 
@@ -23,7 +23,8 @@ struct placed {
     double x, y;
 };
 
-/* The two lines of a node; returns the cells of the first that the wider one takes. */
+/* Writes the two lines of a node; returns the width of the wider one, in cells of the first.
+ */
 static int words_of(const struct placed *p, int index, char token[256], char numbers[64])
 {
     const struct esp_tree_row *row = &p->rows->row[index];
@@ -43,7 +44,7 @@ static int words_of(const struct placed *p, int index, char token[256], char num
     if (row->kind == ESP_ROW_BONUS)
         snprintf(numbers, 64, "target");
     else if (row->depth > 0 && esp_is_copied(it, row->node))
-        snprintf(numbers, 64, "copied");
+        snprintf(numbers, 64, "%s", esp_source_word(esp_source_of(it, row->node)));
     else if (row->depth > 0)
         snprintf(numbers, 64, isfinite(node->p) ? "q %s p %s" : "q %s",
                  esp_probability(q, node->q), esp_probability(t, node->p));
@@ -130,7 +131,7 @@ static void draw_node(const struct placed *p, int index)
         esp_figure_mark(p->d, ESP_MARK_CROSS, colours->rejected, at, y + 12, 5.5);
 }
 
-/* What frames, shades and letters mean. */
+/* Draws what frames, shades and letters mean. */
 static double draw_key(const struct esp_figure *f, struct esp_drawing *d, double y)
 {
     static const char *const words[] = {"accepted", "rejected", "not tested",

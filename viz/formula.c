@@ -1,4 +1,4 @@
-/* formula.c - fills formulas in; see formula.h. */
+/* formula.c - fills in formulas; see formula.h. */
 #include "viz/formula.h"
 
 #include <math.h>
@@ -25,7 +25,8 @@ static double weight_of(const struct esp_tree *tree, int node)
     return n->q > 0 ? fmin(1, weight_of(tree, n->parent) * n->p / n->q) : 0;
 }
 
-/* q of a node without the siblings that were drawn before it. */
+/* q of a node after its siblings that were drawn before it have been removed from the
+ * distribution. */
 static double q_left(const struct esp_tree *tree, int node)
 {
     const struct esp_node *n = &tree->nodes[node];
@@ -71,7 +72,7 @@ static const char *number_text(char number[16], double value)
     return value > 1.05 ? esp_number(number, value, 3) : esp_probability_exact(number, value);
 }
 
-/* Letters after '$' become numbers of the node. */
+/* Copies the template; a letter after '$' becomes a number of the node. */
 static void fill(const struct text *text, const char *template, const struct esp_tree *tree,
                  int node)
 {
@@ -109,7 +110,7 @@ static bool is_known(const char *numbers, double acceptance)
     return known;
 }
 
-/* `item`: the verifier's, or NULL. */
+/* `item`: the verifier's entry, or NULL. */
 static void say_tested(const struct text *text, const struct esp_item *item,
                        const struct esp_tree *tree, int node)
 {

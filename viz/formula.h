@@ -1,8 +1,8 @@
 /* formula.h - the acceptance test of a node as its verifier's formula, with numbers filled in.
  *
- * The formulas are in the table of verifiers (struct esp_item). Here a letter after '$'
- * becomes a number of the node. It is computed from the iteration alone, so a replay shows the
- * same as the live session. With a the recorded acceptance probability:
+ * The formulas are in the table of verifiers (struct esp_item). In them, a letter after '$'
+ * stands for a number of the node. It is computed from the iteration alone, so a replay shows
+ * the same as the live session. `a` is the recorded acceptance probability:
  *
  *     $p $q  target and draft probability given the parent
  *     $l     a q       the residual of p after rejected drafts (specinfer)
@@ -16,10 +16,11 @@
 
 #include "engine/espalier.h"
 
-/* The entry of a list for "name" or "name:parameters". Returns false if there is none. */
+/* Finds the entry of a list for "name" or "name:parameters". Returns false if there is none.
+ */
 bool esp_item_of(enum esp_list list, const char *spec, struct esp_item *item);
 
-/* "" if the node was neither tested nor drawn. */
+/* Writes the test of a node as a formula; "" if the node was neither tested nor drawn. */
 void esp_formula_text(char *text, size_t size, const struct esp_iteration *it, int node);
 
 /* Probability that the verifier accepts one of the existing children of `node`: the sum of
@@ -27,9 +28,9 @@ void esp_formula_text(char *text, size_t size, const struct esp_iteration *it, i
 double esp_formula_goes_on(const struct esp_iteration *it, int node);
 
 /* Expected tokens of this tree over the verifier's random numbers: the sum over nodes of the
- * product of branching probabilities from the root, which has 1 (delayed-tree-expansion,
- * eqs. 1 to 3). NaN if branching is unknown: it was not requested (esp_session_explain), or
- * the verifier has none. */
+ * product of branching probabilities from the root to the node, which is 1 for the root
+ * (delayed-tree-expansion, eqs. 1 to 3). NaN if branching probabilities are unknown: they were
+ * not requested (esp_session_explain), or the verifier has none. */
 double esp_formula_tokens(const struct esp_iteration *it);
 
 #endif

@@ -11,7 +11,7 @@
 static const struct entry {
     const char *symbol, *name, *meaning;
     const char *up, *down; /* the effect of a rise and of a fall; or NULL */
-    const char *goal;      /* symbol of its goal; or NULL */
+    const char *goal;      /* symbol of the value that is its goal; or NULL */
     int success; /* 1: accepted drafts raise it, -1: they lower it; 0: they do not move it */
 } entries[] = {
     {"tauh", "upper confidence",
@@ -41,8 +41,8 @@ static const struct entry {
      0},
     {"expected", "expected tokens", "The tokens that the drafter expects from this tree.", NULL,
      NULL, NULL, 0},
-    {"obtained", "obtained tokens", "The tokens that this tree brought.", NULL, NULL,
-     "expected", 0},
+    {"obtained", "obtained tokens", "The tokens that this tree gave.", NULL, NULL, "expected",
+     0},
     {"account", "savings",
      "Plain decoding steps that trees have saved; a tree may cost no more than that.", NULL,
      NULL, NULL, 0},
@@ -94,7 +94,8 @@ const struct esp_gauge *esp_gauge_find(const struct esp_iteration *it, const cha
     return NULL;
 }
 
-/* Two drafters have a price, and two have a K, with different meanings. */
+/* The table entry of a symbol. Two drafters have a "price", and two a "K", with different
+ * meanings. */
 static const struct entry *entry_of(const struct esp_iteration *it, const char *symbol)
 {
     if (strcmp(symbol, "price") == 0)
@@ -142,7 +143,7 @@ const struct esp_gauge *esp_gauge_goal(const struct esp_iteration *it, const cha
     return entry && entry->goal ? esp_gauge_find(it, entry->goal) : NULL;
 }
 
-/* ", as the accepted share .74 is above the goal .70": for a controller with a goal. */
+/* For a controller with a goal: ", as the accepted share .74 is above the goal .70". */
 static void say_share(char *text, size_t size, const struct esp_iteration *it, int direction)
 {
     const struct esp_gauge *share = esp_gauge_find(it, "acceptance");
@@ -167,10 +168,10 @@ static void say_levels(char *text, size_t size, const struct esp_iteration *it, 
                 it->deepest, it->deepest == 1 ? " was" : "s were");
 }
 
-/* Writes why a value moved. The drafter's values show which rule ran: dynatree has a reached
- * share with history=price, and an accepted share otherwise. `direction` is 1 if the value
- * moved as it does when drafts are accepted, else -1. Writes nothing for values of a recording
- * that fit no rule. */
+/* Writes why a value moved. The drafter's values show which controller rule ran: dynatree has
+ * a reached share with history=price, and an accepted share otherwise. `direction` is 1 if the
+ * value moved as it does when drafts are accepted, otherwise -1. Writes nothing if the values
+ * in a recording fit no rule. */
 static void say_cause(char *text, size_t size, const struct esp_iteration *it, int direction)
 {
     if (esp_gauge_find(it, "acceptance"))

@@ -9,7 +9,7 @@
         " ", "│", "│", "│", "─", "┘", "┐", "┤", "─", "└", "┌", "├", "─", "┴", "┬", "┼",        \
     }
 
-/* What two sets have in common: ASCII. */
+/* The ASCII glyphs that two of the sets share. */
 #define ASCII                                                                                  \
     .eighths = {" ", " ", " ", " ", "=", "=", "=", "=", "="},                                  \
     .sparks = {"_", "_", ".", ".", "-", "-", "=", "="}, .shades = {"#", "=", "-"},             \

@@ -13,12 +13,14 @@ enum { ESP_LINE_UP = 1, ESP_LINE_DOWN = 2, ESP_LINE_LEFT = 4, ESP_LINE_RIGHT = 8
 
 struct esp_glyphs {
     const char *name;
-    const char *lines[16];  /* by a sum of ESP_LINE_*; 0 is blank */
+    const char *lines[16];  /* indexed by a sum of ESP_LINE_*; [0] is blank */
     const char *dash;       /* horizontal line to a node that was cut */
     const char *eighths[9]; /* a cell filled from the left by 0/8..8/8 */
     const char *sparks[8];  /* a cell filled from below by 1/8..8/8 */
-    const char *shades[3];  /* a full cell of the first, second, third part of a stack */
-    const char *halves[4];  /* neither half, upper, lower, both; [1] NULL: none, nor braille */
+    const char *shades[3];  /* a full cell in the first, second, third part of a stacked bar */
+    /* Neither half filled, the upper, the lower, both. If [1] is NULL, the set has neither
+     * half blocks nor braille. */
+    const char *halves[4];
     const char *accepted, *rejected;
     const char *arrow, *ellipsis, *dot, *running, *cursor;
     const char *more[4]; /* there is more above, below, to the left, to the right */
@@ -26,7 +28,7 @@ struct esp_glyphs {
 
 extern const struct esp_glyphs esp_glyphs_full, esp_glyphs_plain, esp_glyphs_ascii;
 
-/* The set of this name, or NULL. */
+/* The glyph set with this name, or NULL. */
 const struct esp_glyphs *esp_glyphs_find(const char *name);
 
 #endif

@@ -1,7 +1,7 @@
 /* mask.h - the tree attention mask of a flattened tree.
  *
- * Row i of the target's pass sees row j of the tree iff j is i or one of its ancestors; all of
- * them see the whole text before the tree.
+ * Row i of the target's pass sees row j of the tree iff j is i or one of its ancestors; all
+ * rows see the whole text before the tree.
  */
 #ifndef ESP_MASK_H
 #define ESP_MASK_H
@@ -15,11 +15,12 @@ struct esp_mask {
     bool *sees; /* (rows, rows) */
 };
 
-/* False: there is no memory, or the tree has no rows. esp_mask_close releases it. */
+/* Makes the mask of a tree. Returns false if there is no memory, or if the tree has no rows.
+ * esp_mask_close() frees it. */
 bool esp_mask_open(struct esp_mask *mask, const struct esp_tree *tree);
 void esp_mask_close(struct esp_mask *mask);
 
-/* False also beyond the last row or column. */
+/* Whether a row sees a column; false beyond the last row or column. */
 bool esp_mask_sees(const struct esp_mask *mask, int row, int column);
 /* Whether a block (in units of 32 rows and columns) is non-empty. */
 bool esp_mask_block(const struct esp_mask *mask, int block_row, int block_column);

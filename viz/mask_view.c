@@ -24,7 +24,8 @@ static void draw_labelled(struct esp_canvas *canvas, const struct esp_mask *mask
     }
 }
 
-/* Cells of `wide` x `high` entries; those that are seen add their `bits` to a pattern. */
+/* Draws the mask with `wide` x `high` entries in each cell; the entries that are seen select
+ * the glyph of the cell, a bit for each. */
 static void draw_packed(struct esp_canvas *canvas, const struct esp_mask *mask, int wide,
                         int high)
 {

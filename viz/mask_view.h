@@ -1,20 +1,21 @@
-/* mask_view.h - the tree attention mask as a picture.
+/* mask_view.h - draws the tree attention mask as character cells.
  *
- * Row i of the target's pass sees row j of the tree iff j is i or one of its ancestors (all of
- * them see the whole text before the tree). The largest of these forms that fits is drawn:
+ * Row i of the target's pass sees row j of the tree iff j is i or one of its ancestors (all
+ * rows see the whole text before the tree). The first of these forms that fits is drawn:
  *
  *     labelled   one entry in two columns, each row with its token
- *     blocks     two entries above each other in one cell (half blocks)
+ *     blocks     two entries, one above the other, in one cell (half blocks)
  *     braille    2 x 4 entries in one cell
  *
- * If the glyph set has neither, each entry is one character, and the rest is clipped.
+ * If the glyph set has neither half blocks nor braille, each entry is one character, and what
+ * does not fit is clipped.
  */
 #ifndef ESP_MASK_VIEW_H
 #define ESP_MASK_VIEW_H
 
 #include "viz/tree_view.h"
 
-/* Fills the view of the canvas. The row of `node` is marked; -1: none. */
+/* Fills the view of the canvas. The row of `node` is marked, unless it is -1. */
 void esp_mask_draw(struct esp_canvas *canvas, const struct esp_iteration *it,
                    const struct esp_tokens *tokens, int node);
 

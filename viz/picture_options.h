@@ -1,8 +1,8 @@
-/* picture_options.h - options of a picture, besides its colours. */
+/* picture_options.h - options of a picture, other than its colours. */
 #ifndef ESP_PICTURE_OPTIONS_H
 #define ESP_PICTURE_OPTIONS_H
 
-/* X(identifier, name): the text above and below a picture */
+/* X(identifier, name): how much text is above and below a picture. */
 #define ESP_CAPTIONS(X)                                                                        \
     X(FULL, "full")   /* what happened, settings, times, and a legend */                       \
     X(SHORT, "short") /* what happened, and a legend */                                        \
@@ -15,12 +15,12 @@ enum esp_caption {
         ESP_CAPTIONS_COUNT
 };
 
-/* The caption of this name, or -1. */
+/* The caption with this name, or -1. */
 int esp_caption_find(const char *name);
 const char *esp_caption_name(int caption);
 
-/* Reads "16:9" as width by height: 1.78. Returns 0 if it is no such pair, or narrower than 1:5
- * or wider than 5:1. */
+/* Reads "16:9" as width divided by height: 1.78. Returns 0 if the text is not of this form, or
+ * if the ratio is narrower than 1:5 or wider than 5:1. */
 double esp_aspect_of(const char *text);
 
 #endif

@@ -1,12 +1,12 @@
 /* plot.c - draws lines or bars; see plot.h. Lengths are in points.
  *
- * Series are told apart by more than colour. The colours are those of Okabe and Ito, which
- * people who see few colours tell apart; each has a mark of its own. After as many series as
- * there are colours, marks are hollow and lines dashed, and bars are ruled. What the others are
- * compared with is a dark line without marks, also among bars.
+ * Series are told apart by more than colour. The colours are based on those of Okabe and Ito,
+ * which colour-blind people can tell apart, and each series has its own mark. When all colours
+ * have been used, the next series get hollow marks and dashed lines, or ruled bars. A
+ * reference series is a dark line without marks, even in a bar plot.
  *
- * Error bars lie over bars and below lines' marks. Those of the series of a line plot stand
- * beside each other, so that they can be told apart where points meet.
+ * Error bars are drawn over bars, and below the marks of lines. In a line plot, the error bars
+ * of different series are shifted sideways, so that they can be told apart where points meet.
  */
 #include "viz/plot.h"
 
@@ -26,7 +26,7 @@ enum {
     SAMPLE = 28,
     TEXT = 12,
     TITLE = 14,
-    RULES = 4 /* between the lines over a bar */
+    RULES = 4 /* distance between the lines across a ruled bar */
 };
 
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
@@ -34,12 +34,12 @@ static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7"
 
 enum { COLOURS = sizeof colours / sizeof *colours };
 
-/* Of the first series of each colour, the second, and so on. */
+/* The dashes of the first series of each colour, of the second, and so on. */
 static const char *const dashes[] = {NULL, "7 4", "2 3", "6 3 2 3"};
 enum { ROUNDS = sizeof dashes / sizeof *dashes };
-enum { ROWS = 1, COLUMNS = 2 }; /* how bars of a round are ruled: not, in rows, columns, both */
+enum { ROWS = 1, COLUMNS = 2 }; /* how bars are ruled: 0, one of these, or their sum */
 
-/* Lines that others are compared with. */
+/* The dashes of reference series. */
 static const char *const reference_dashes[ROUNDS] = {"9 5", "3 3", "12 3 3 3", "1 5"};
 
 static const char dark[] = "#222222", paper[] = "#ffffff", grid[] = "#dddddd";
@@ -66,7 +66,7 @@ static double width_of(const char *text)
     return esp_drawing_width(text, TEXT, 0);
 }
 
-/* The widest of the names below the picture. */
+/* The width of the widest name below the plot. */
 static double widest_name(const struct esp_plot *p)
 {
     double wide = 0;
@@ -75,7 +75,7 @@ static double widest_name(const struct esp_plot *p)
     return wide;
 }
 
-/* Names that would run into each other are written upwards. */
+/* Whether names are written upwards, because they would overlap otherwise. */
 static bool names_upwards(const struct esp_plot *p)
 {
     return p->names && widest_name(p) + 8 > (double)WIDE / p->name_count;
@@ -83,7 +83,7 @@ static bool names_upwards(const struct esp_plot *p)
 
 /* ------------------------------------------------------------------ scales */
 
-/* 0 if a point has no error bar, as where there is nothing but rounding. */
+/* The length of a point's error bar; 0: none. There is none if the error is only rounding. */
 static double error_of(const struct esp_plot_series *s, int point)
 {
     const double error = s->error ? s->error[point] : 0;
@@ -98,7 +98,7 @@ static void include(struct scale *s, double value)
     s->high = value > s->high ? value : s->high;
 }
 
-/* The ends lie on steps. */
+/* Moves the ends of a scale to multiples of its step. */
 static void round_scale(struct scale *s)
 {
     if (!(s->low <= s->high))
@@ -123,7 +123,7 @@ static double up(const struct scale *s, double y)
 static void find_scales(const struct esp_plot *p, struct scale *x, struct scale *y)
 {
     *x = (struct scale){INFINITY, -INFINITY, 0};
-    *y = (struct scale){0, -INFINITY, 0}; /* figures begin at 0, so that ratios can be seen */
+    *y = (struct scale){0, -INFINITY, 0}; /* y begins at 0, so that ratios can be seen */
     for (int i = 0; i < p->series_count; i++)
         for (int j = 0; j < p->series[i].count; j++) {
             include(x, p->series[i].x[j]);
@@ -182,12 +182,12 @@ static void draw_axes(const struct plot *plot)
 
 /* ------------------------------------------------------------------ series */
 
-/* The style of a series: its place among those that are no reference, or among those that are.
- */
+/* How a series is drawn. It depends on its place among the reference series, or among the
+ * others. */
 struct look {
     const char *colour, *dash;
-    int ruled; /* a bar: ROWS, COLUMNS */
-    int shape; /* of the mark; -1: none */
+    int ruled; /* for a bar: ROWS, COLUMNS */
+    int shape; /* of the mark; -1: no mark */
     bool hollow;
 };
 
@@ -212,7 +212,7 @@ static struct esp_pen line_pen(const struct look *look)
 static void draw_mark(const struct plot *plot, double x, double y, const struct look *look)
 {
     enum { CORNERS = 12 };
-    /* Corners around the middle, x and y; the first of them is a circle. */
+    /* Corners of the marks, x and y from their middle; the first mark is a circle. */
     static const struct {
         int count;
         signed char at[2 * CORNERS];
@@ -243,7 +243,7 @@ static void draw_mark(const struct plot *plot, double x, double y, const struct 
         esp_drawing_circle(plot->d, &pen, x, y, 4);
 }
 
-/* Down to 0 at most, where the picture of positive values ends. */
+/* Draws an error bar, clipped at the lower end of the y scale. */
 static void draw_error(const struct plot *plot, double x, double value, double error,
                        const char *colour)
 {
@@ -258,7 +258,7 @@ static void draw_error(const struct plot *plot, double x, double value, double e
                          6, false);
 }
 
-/* A line with marks at its points. */
+/* Draws a line with marks at its points. */
 static void draw_marked(const struct plot *plot, const double *points, int count,
                         const struct look *look)
 {
@@ -268,7 +268,8 @@ static void draw_marked(const struct plot *plot, const double *points, int count
         draw_mark(plot, points[2 * i], points[2 * i + 1], look);
 }
 
-/* Long series lose the points beyond, which no plot of a suite has. */
+/* Draws a series as a line; points after the first POINTS are left out (no suite has so
+ * many). */
 static void draw_line(const struct plot *plot, int index, const struct look *look)
 {
     enum { POINTS = 256 };
@@ -298,7 +299,7 @@ static void draw_bar(const struct plot *plot, double x, double y, double wide, d
         esp_drawing_line(plot->d, &rule, at, y, at, y + high);
 }
 
-/* How many series have bars, and how many of those come before one. */
+/* How many of the first `before` series are drawn as bars. */
 static int count_bars(const struct esp_plot *p, int before)
 {
     int count = 0;
@@ -307,7 +308,8 @@ static int count_bars(const struct esp_plot *p, int before)
     return count;
 }
 
-/* A bar over each name; of what others are compared with, a line over the whole group. */
+/* Draws a bar over each name; for a reference series, a line across the whole group of bars.
+ */
 static void draw_bars(const struct plot *plot, int index, const struct look *look)
 {
     const struct esp_plot_series *s = &plot->p->series[index];
@@ -335,7 +337,7 @@ static void draw_series(const struct plot *plot, int index)
     const struct esp_plot_series *s = &plot->p->series[index];
     const struct look look = look_of(plot->p, index);
     for (int i = 0; i < s->count; i++)
-        if (isfinite(s->y[i]) && !isfinite(s->x[i])) { /* it holds for all x */
+        if (isfinite(s->y[i]) && !isfinite(s->x[i])) { /* the value is the same for all x */
             const double at = up(&plot->y, s->y[i]);
             draw_marked(plot, (const double[]){LEFT, at, LEFT + WIDE, at}, 2, &look);
             draw_error(plot, LEFT + WIDE + 4 + 2 * (index % 5), s->y[i], error_of(s, i),
@@ -371,7 +373,7 @@ static bool has_errors(const struct esp_plot *p)
     return false;
 }
 
-/* Right of the picture; returns how far down it goes. */
+/* Draws the legend to the right of the plot; returns the y of its lower end. */
 static double draw_legend(const struct plot *plot)
 {
     const struct esp_plot *p = plot->p;
@@ -382,7 +384,7 @@ static double draw_legend(const struct plot *plot)
         wide = fmax(wide, width_of(p->series[i].label));
     }
     if (has_errors(p) && p->error_label) {
-        const struct plot points = {p, plot->d, plot->x, {0, HIGH, 1}}; /* a unit is a point */
+        const struct plot points = {p, plot->d, plot->x, {0, HIGH, 1}}; /* y in points */
         draw_error(&points, right + SAMPLE / 2.0, TOP + HIGH - at, 6, dark);
         label(plot, right + SAMPLE + 6, at + 4, ESP_ANCHOR_START, p->error_label);
         wide = fmax(wide, width_of(p->error_label));

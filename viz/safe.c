@@ -47,7 +47,8 @@ static size_t stand_in(struct esp_safe_unit *shown, size_t taken, const char *te
     return taken;
 }
 
-/* "<U+202E>": a prefix, and a number of at least as many hexadecimal digits. */
+/* Writes a stand-in such as "<U+202E>": a prefix, and a number with at least `digits`
+ * hexadecimal digits. */
 static size_t number(struct esp_safe_unit *shown, size_t taken, const char *prefix, int digits,
                      unsigned value)
 {
@@ -68,7 +69,7 @@ static size_t control(struct esp_safe_unit *shown, char c, int flags)
     return stand_in(shown, 1, escape && (flags & ESP_SAFE_ESCAPED) ? escape : caret);
 }
 
-/* Appends the combining marks that follow; returns the bytes they take. */
+/* Appends the combining marks that follow; returns how many bytes they take. */
 static size_t marks(const char *bytes, size_t length, struct esp_safe_unit *shown)
 {
     size_t used = strlen(shown->text), taken = 0;
@@ -142,7 +143,7 @@ int esp_safe_width(const char *bytes, size_t length, int flags)
     return width;
 }
 
-/* `lines`: newlines and tabs stay. */
+/* `lines`: newlines and tabs are written as they are. */
 static void write_units(FILE *file, const char *bytes, size_t length, bool lines)
 {
     struct esp_safe_unit shown;
@@ -161,8 +162,9 @@ void esp_safe_write(FILE *file, const char *bytes, size_t length)
     write_units(file, bytes, length, true);
 }
 
-/* Formats twice, the second time with other bytes for newlines and tabs of the format. So
- * newlines and tabs that differ come from the format, and all others from arguments. */
+/* Formats twice, the second time with other bytes in place of newlines and tabs of the format.
+ * Those that differ between the two results come from the format, all others from arguments.
+ */
 void esp_safe_print(FILE *file, const char *format, ...)
 {
     char *marked = strdup(format), *text = NULL, *other = NULL;
@@ -212,7 +214,7 @@ static void put_escape(FILE *file, unsigned c)
     fprintf(file, "\\u%04x", c);
 }
 
-/* One character of a string; returns the bytes it takes. */
+/* Writes one character of a string; returns how many bytes it takes. */
 static size_t put_json(FILE *file, const char *json, size_t length)
 {
     utf8proc_int32_t c;
@@ -248,11 +250,11 @@ void esp_safe_xml(FILE *file, const char *text, int flags)
 
 void esp_safe_json(FILE *file, const char *json, size_t length)
 {
-    bool inside = false; /* a string */
+    bool inside = false; /* inside a string */
     for (size_t i = 0; i < length;) {
         unsigned char c = (unsigned char)json[i];
         if (inside && c == '\\' && i + 1 < length && json[i + 1] >= 0x20) {
-            putc(c, file); /* an escape: what follows ends no string */
+            putc(c, file); /* an escape: the next character does not end the string */
             i += 1 + put_json(file, json + i + 1, length - i - 1);
         } else if (!inside && (c < 0x20 || c == 0x7f)) {
             putc(c == '\n' || c == '\t' ? c : ' ', file);

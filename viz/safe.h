@@ -1,8 +1,8 @@
 /* safe.h - makes any bytes safe to print on a terminal.
  *
- * Token text, paths and error texts may hold anything: escape sequences, bidirectional
+ * Token text, paths and error texts may contain anything: escape sequences, bidirectional
  * overrides, zero-width characters, half a UTF-8 sequence. The canvas draws text only through
- * these functions, so that no other code needs to check it. Unprintable parts get a visible
+ * these functions, so no other code needs to check it. Unprintable parts get a visible
  * stand-in:
  *
  *     C0 controls, DEL             ^A ^[ ^?
@@ -11,7 +11,7 @@
  *     C1, format, bidirectional,
  *     zero-width, unassigned       <U+202E>
  *     bytes that are not UTF-8     <E2>
- *     a combining mark alone       on a dotted circle
+ *     lone combining mark          the mark on a dotted circle
  */
 #ifndef ESP_SAFE_H
 #define ESP_SAFE_H
@@ -21,27 +21,27 @@
 #include <stdio.h>
 
 enum {
-    ESP_SAFE_ESCAPED = 1, /* in one line */
+    ESP_SAFE_ESCAPED = 1, /* for text in one line */
     ESP_SAFE_ASCII = 2,
-    ESP_SAFE_QUOTED = ESP_SAFE_ESCAPED | 4, /* in one line between double quotes */
+    ESP_SAFE_QUOTED = ESP_SAFE_ESCAPED | 4, /* for text in one line between double quotes */
 };
 
-/* One unit of text to show: a character with its combining marks (width 1 or 2), or an ASCII
- * stand-in (width = its length). Safe to write to a terminal. */
+/* A unit of text to show: a character with its combining marks (width 1 or 2), or an ASCII
+ * stand-in (its width is its length). It is safe to write to a terminal. */
 struct esp_safe_unit {
     char text[20];
     int width;
     bool stand_in;
 };
 
-/* Takes the next unit off `bytes`; returns how many bytes it took (0 only if length is 0).
- * Async-signal-safe. */
+/* Reads the next unit from `bytes`; returns how many bytes it takes (0 only if length is 0).
+ * This function is async-signal-safe. */
 size_t esp_safe_next(const char *bytes, size_t length, int flags, struct esp_safe_unit *shown);
 
-/* Columns that the bytes take. */
+/* The number of columns that the bytes take. */
 int esp_safe_width(const char *bytes, size_t length, int flags);
 
-/* Writes text of several lines: newlines and tabs stay. */
+/* Writes text of several lines: newlines and tabs are written as they are. */
 void esp_safe_write(FILE *file, const char *bytes, size_t length);
 /* As printf(), but the output is safe for any string arguments: their newlines and tabs get
  * stand-ins, too. Writes nothing if memory runs out. */
@@ -55,8 +55,8 @@ void esp_safe_json(FILE *file, const char *json, size_t length);
 /* Writes a string as the text of an XML element or attribute; flags as above. */
 void esp_safe_xml(FILE *file, const char *text, int flags);
 
-/* Prints "espalier: ", the sentence and a newline on standard error. Arguments may hold
- * anything. */
+/* Prints "espalier: ", the sentence and a newline on standard error. Arguments may contain any
+ * bytes. */
 void esp_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -1,4 +1,4 @@
-/* say.c - see say.h. */
+/* say.c - appends to a sentence; see say.h. */
 #include "viz/say.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* scrolled.c - see scrolled.h. */
+/* scrolled.c - shows part of a higher drawing; see scrolled.h. */
 #include "viz/scrolled.h"
 
 #include <string.h>

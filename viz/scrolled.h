@@ -1,5 +1,5 @@
-/* scrolled.h - a drawing higher than its view: drawn into a canvas of its own, then copied in
- * part. */
+/* scrolled.h - for a drawing that is higher than its view: it is drawn into a canvas of its
+ * own, and a part of this canvas is copied. */
 #ifndef ESP_SCROLLED_H
 #define ESP_SCROLLED_H
 

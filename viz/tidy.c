@@ -1,11 +1,11 @@
 /* tidy.c - tidy placement of a tree; see tidy.h.
  *
- * Boxes are visited from the last to the first, children before their parent. The subtrees of a
- * box are placed below each other, each moved up until its outline touches the outline above,
- * and merged into one outline. An outline gives, from left to right, the range of rows of a
- * drawing; it starts at the edge to the parent, so it covers the edges too. Its rows are
- * relative to the subtree's root. Building one for every box costs count * depth at worst,
- * which is negligible for trees that fit a screen.
+ * Boxes are visited from the last to the first, so children come before their parent. The
+ * subtrees of a box are placed below each other, each moved up until its outline touches the
+ * outline above, and merged into one outline. An outline gives, from left to right, the range
+ * of rows that a drawing takes; it starts at the edge to the parent, so it covers the edges
+ * too. Its rows are relative to the subtree's root. Building one for every box costs count *
+ * depth at worst, which is negligible for trees that fit on a screen.
  */
 #include "viz/tidy.h"
 
@@ -13,7 +13,8 @@
 
 #include "engine/espalier.h"
 
-/* From the end of the last piece up to column `end`, the drawing is within rows top..bottom. */
+/* A piece of an outline: from the end of the previous piece up to column `end`, the drawing is
+ * within rows top..bottom. */
 struct piece {
     int end, top, bottom;
 };
@@ -23,7 +24,7 @@ struct outline {
     int count;
 };
 
-/* The smallest distance in rows between the two roots at which the outlines do not meet. */
+/* The smallest number of rows between the two roots at which the outlines do not meet. */
 static int distance(const struct outline *above, const struct outline *below)
 {
     int least = 1;
@@ -37,7 +38,8 @@ static int distance(const struct outline *above, const struct outline *below)
     return least;
 }
 
-/* `above` becomes the outline of both; `down`: rows from the one root to the other. */
+/* Makes `above` the outline of both subtrees; `down`: rows from the upper root to the lower.
+ */
 static int join(struct outline *above, const struct outline *below, int down)
 {
     int count = 0, i = 0, j = 0;
@@ -59,7 +61,8 @@ static int join(struct outline *above, const struct outline *below, int down)
     return 0;
 }
 
-/* The outline of a box and its descendants, which have the outline `children`. */
+/* Makes the outline of a box, which ends at column `end`, and its descendants, which have the
+ * outline `children` with rows counted from `up` rows above the box. */
 static int put_in_front(struct outline *outline, const struct outline *children, int end,
                         int up)
 {
@@ -76,7 +79,7 @@ static int put_in_front(struct outline *outline, const struct outline *children,
 }
 
 struct placing {
-    struct esp_tidy_box *box; /* y: rows below the parent, until the end */
+    struct esp_tidy_box *box; /* until finish(), y is relative to the parent */
     int *first_child, *next_sibling;
     struct outline *outline;
 };
@@ -107,7 +110,7 @@ static int place_children(struct placing *p, int at)
     return status;
 }
 
-/* Rows and columns of the drawing from those relative to parents. */
+/* Turns rows relative to parents into rows and columns of the drawing. */
 static void finish(struct esp_tidy_box *box, int count, const struct outline *outline,
                    int *width, int *height)
 {

@@ -1,10 +1,10 @@
-/* tidy.h - places the boxes of a tree that grows to the right, one row high each.
+/* tidy.h - places the boxes of a tree that grows to the right; each box is one row high.
  *
  *     root ┬─ a ── b
  *          ├─ c ┬─ d
  *          └─ e └─ f
  *
- * A box starts `gap` columns right of the end of its parent: boxes may differ in width, and
+ * A box starts `gap` columns to the right of its parent's end: boxes may differ in width, and
  * levels need not be aligned (van der Ploeg, "Drawing non-layered tidy trees in linear time",
  * 2014, after Reingold and Tilford 1981). Invariants of a drawing:
  *
@@ -17,13 +17,15 @@
 #define ESP_TIDY_H
 
 struct esp_tidy_box {
-    int parent; /* index, below its own; -1 for box 0. Siblings in the order of their indices.
-                 */
-    int width;  /* columns */
-    int x, y;   /* set: first column and row; the root has x = 0, the topmost box y = 0 */
+    /* Index of the parent, lower than the box's own; -1 for box 0. Siblings are drawn in the
+     * order of their indices. */
+    int parent;
+    int width; /* columns */
+    int x, y;  /* results: first column, and row; the root has x = 0, the topmost box y = 0 */
 };
 
-/* Returns 0 or ESP_E_MEMORY. *width and *height: columns and rows of the drawing. */
+/* Places all boxes. *width and *height become the columns and rows of the drawing. Returns 0
+ * or ESP_E_MEMORY. */
 int esp_tidy_place(struct esp_tidy_box *box, int count, int gap, int *width, int *height);
 
 #endif

@@ -1,7 +1,7 @@
 /* tree_right.c - a tree that grows to the right; see tree_right.h.
  *
- * A node is its token, then words: probability, mark, and notes of step mode. The function
- * write_node() both counts its width and draws its cells, so that they agree.
+ * A node is drawn as its token followed by words: probability, mark, and notes of step mode.
+ * The function write_node() both counts its width and draws its cells, so that the two agree.
  */
 #include "viz/tree_right.h"
 
@@ -13,11 +13,11 @@
 
 enum { DETAILS = 3 };
 
-/* By detail: the most columns of a token, and the columns between a node and its children (a
- * blank, the joint, a dash and perhaps a blank). */
+/* For each level of detail: the maximum number of columns of a token, and the number of
+ * columns between a node and its children (a blank, the joint, a dash and perhaps a blank). */
 static const int room_of_token[DETAILS] = {8, 14, 28}, gap_of[DETAILS] = {3, 4, 4};
 
-/* The destination of a node; without a canvas its columns are only counted. */
+/* Where a node is drawn; if there is no canvas, its columns are only counted. */
 struct pen {
     struct esp_canvas *canvas;
     int x, y;
@@ -40,7 +40,7 @@ static void write_token(struct pen *pen, const struct esp_tree_look *look, int d
     pen->x += width < room ? width : room;
 }
 
-/* The words after the token of a node. */
+/* Writes the words after the token of a node. */
 static void write_words(struct pen *pen, const struct esp_iteration *it, int index,
                         const struct esp_tree_look *look, int detail,
                         const struct esp_glyphs *glyphs)
@@ -49,7 +49,8 @@ static void write_words(struct pen *pen, const struct esp_iteration *it, int ind
     char text[16];
     if (detail == 2)
         write_word(pen, esp_node_style(it, index),
-                   esp_is_copied(it, index) ? "copied" : esp_probability(text, node->q));
+                   esp_is_copied(it, index) ? esp_source_word(esp_source_of(it, index))
+                                            : esp_probability(text, node->q));
     if (look->new_depth > 0 && node->depth == look->new_depth)
         write_word(pen, ESP_STYLE_WARN, "new");
     for (int i = 1; look->numbered && detail == 2 && i < it->tree.verified; i++) {
@@ -138,7 +139,7 @@ struct drawing {
     const struct esp_tree_rows *rows;
     const struct esp_iteration *it;
     int x, y;          /* column and row at the top left */
-    int *first, *last; /* (rows->count) children, -1: none */
+    int *first, *last; /* (rows->count) first and last child, or -1 */
 };
 
 static bool is_accepted(const struct drawing *d, int row)
@@ -149,7 +150,7 @@ static bool is_accepted(const struct drawing *d, int row)
             (row == 0 || d->it->tree.nodes[r->node].verdict == ESP_ACCEPTED));
 }
 
-/* The line that joins the children of a row. */
+/* Draws the line that joins the children of a row. */
 static void draw_joint(const struct drawing *d, int parent)
 {
     const struct esp_glyphs *glyphs = d->canvas->glyphs;
@@ -169,7 +170,7 @@ static void draw_joint(const struct drawing *d, int parent)
     }
 }
 
-/* The rest of the edge to a row; it is highlighted on the accepted path. */
+/* Draws the rest of the edge to a row; on the accepted path it is highlighted. */
 static void draw_edge(const struct drawing *d, int row)
 {
     const struct esp_glyphs *glyphs = d->canvas->glyphs;
@@ -187,7 +188,7 @@ static void draw_edge(const struct drawing *d, int row)
     esp_draw_restyle(d->canvas, (struct esp_rect){x, to->y - d->y, 2, 1}, ESP_STYLE_ACCEPTED);
 }
 
-/* Marks rows that go on beyond the left or the right of the view. */
+/* Marks rows that extend beyond the left or the right of the view. */
 static void draw_ends(const struct drawing *d)
 {
     struct esp_canvas *canvas = d->canvas;

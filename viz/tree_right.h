@@ -18,15 +18,15 @@ struct esp_tree_right {
     int detail;               /* 0 (shortened tokens) to 2 (probabilities and words) */
 };
 
-/* Places all rows, with as much detail as fits in `columns`. Returns 0 or ESP_E_MEMORY;
- * esp_tree_right_free releases it. */
+/* Places all rows, with as much detail as fits into `columns` columns. Returns 0 or
+ * ESP_E_MEMORY; esp_tree_right_free() frees the result. */
 int esp_tree_right_place(struct esp_tree_right *right, const struct esp_tree_rows *rows,
                          const struct esp_iteration *it, const struct esp_tree_look *look,
                          int columns, bool ascii);
 void esp_tree_right_free(struct esp_tree_right *right);
 
-/* Fills the view of the canvas with the part of the drawing from column x and row y on. Ignores
- * look->first. */
+/* Fills the view of the canvas with the part of the drawing from column x and row y on.
+ * Ignores look->first. */
 void esp_tree_right_draw(struct esp_canvas *canvas, const struct esp_tree_right *right,
                          const struct esp_tree_rows *rows, const struct esp_iteration *it,
                          const struct esp_tree_look *look, int x, int y);

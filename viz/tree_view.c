@@ -1,7 +1,7 @@
 /* tree_view.c - which rows of a draft tree are shown, and how; see tree_view.h.
  *
  * Rows are chosen greedily: first the root and the accepted path, then nodes in order of
- * interest as long as their rows fit, each after its parent. A node costs a row, plus one for
+ * interest as long as their rows fit, each after its parent. A node needs a row, plus one for
  * the fold row of its children, minus the parent's fold row if it was the last hidden child.
  */
 #include "viz/tree_view.h"
@@ -21,7 +21,7 @@ struct building {
     int *first, *child; /* children of node i: child[first[i]] .. child[first[i + 1] - 1] */
     int *hidden;        /* (count) children of a shown node that are not shown */
     bool *shown;
-    int rows;       /* so far */
+    int rows;       /* number of rows chosen so far */
     int bonus_node; /* parent of the bonus token, or -1 */
 };
 
@@ -36,7 +36,8 @@ static int child_count(const struct building *b, int node)
     return b->first[node + 1] - b->first[node];
 }
 
-/* Lists children by parent (a counting sort), siblings by rank. */
+/* Lists the children of each parent (by a counting sort), siblings in the order of their rank.
+ */
 static void list_children(struct building *b)
 {
     const struct esp_tree *tree = &b->it->tree;
@@ -89,8 +90,9 @@ static int by_interest(const void *left, const void *right)
     return a->node - b->node;
 }
 
-/* Nodes in order of interest: new ones and their ancestors, then by verdict, then by cumulative
- * draft probability. */
+/* Returns the nodes in order of interest: new nodes and their ancestors first, then by
+ * verdict, then by cumulative draft probability. The caller frees the array; NULL: no memory.
+ */
 static struct interest *rank(const struct building *b)
 {
     static const int class[] = {
@@ -227,20 +229,33 @@ bool esp_is_sampled(const struct esp_iteration *it)
     return isfinite(it->bonus_u) && !(it->verifier && strncmp(it->verifier, "greedy", 6) == 0);
 }
 
-bool esp_is_copied(const struct esp_iteration *it, int node)
+int esp_source_of(const struct esp_iteration *it, int node)
 {
     const struct esp_node *nodes = it->tree.nodes;
-    return node > 0 &&
-           (nodes[node].copied > 0 || nodes[0].reason == ESP_REASON_RETRIEVED /* all are */);
+    if (node == 0 || nodes[node].source != ESP_SOURCE_DRAFT)
+        return node == 0 ? ESP_SOURCE_DRAFT : nodes[node].source;
+    const bool all = nodes[0].reason == ESP_REASON_RETRIEVED;
+    return nodes[node].copied > 0 || all ? ESP_SOURCE_COPIED : ESP_SOURCE_DRAFT;
+}
+
+bool esp_is_copied(const struct esp_iteration *it, int node)
+{
+    return esp_source_of(it, node) != ESP_SOURCE_DRAFT;
+}
+
+void esp_count_sources(const struct esp_iteration *it, int count[ESP_SOURCES])
+{
+    memset(count, 0, ESP_SOURCES * sizeof *count);
+    for (int i = 1; i < it->tree.count; i++)
+        count[esp_source_of(it, i)]++;
 }
 
 const char *esp_copied_text(char text[64], const struct esp_iteration *it, int node)
 {
-    const int back = it->tree.nodes[node].copied;
+    const int back = it->tree.nodes[node].copied; /* a recording may lack the distance */
+    snprintf(text, 64, "%s", esp_source_text(esp_source_of(it, node)));
     if (back > 0)
         snprintf(text, 64, "copied from the text, %d token%s back", back, esp_plural(back));
-    else /* a recording may lack the distance */
-        snprintf(text, 64, "copied from the text");
     return text;
 }
 
@@ -313,10 +328,10 @@ int esp_node_style(const struct esp_iteration *it, int node)
     return node == 0 ? ESP_STYLE_COMMITTED : styles[it->tree.nodes[node].verdict & 3];
 }
 
-/* The columns of all rows, so that numbers are aligned. */
+/* Columns that all rows share, so that numbers are aligned. */
 struct columns {
     int step;   /* columns per level */
-    int label;  /* most columns of a label with its indentation */
+    int label;  /* columns of the widest label with its indentation */
     int number; /* where probabilities start */
     int note;   /* where marks and notes start */
 };
@@ -353,7 +368,8 @@ static struct columns columns_of(const struct esp_canvas *canvas,
     return c;
 }
 
-/* Edges of the levels above and of the row itself, from the row up to the root. */
+/* Draws the edges at the left of a row: its own, and those of the levels above, up to the
+ * root. */
 static void draw_edges(struct esp_canvas *canvas, const struct esp_tree_rows *rows, int index,
                        int y, int step, bool dashed)
 {
@@ -372,7 +388,7 @@ static void draw_edges(struct esp_canvas *canvas, const struct esp_tree_rows *ro
     }
 }
 
-/* Marks and words right of the probability. */
+/* Draws the marks and words to the right of the probability. */
 static void draw_note(struct esp_canvas *canvas, const struct esp_iteration *it, int index,
                       int x, int y, const struct esp_tree_look *look)
 {
@@ -389,10 +405,13 @@ static void draw_note(struct esp_canvas *canvas, const struct esp_iteration *it,
         esp_draw(canvas, x, y, ESP_STYLE_ACCEPTED, canvas->glyphs->accepted);
     if (node->verdict == ESP_REJECTED)
         esp_draw(canvas, x, y, ESP_STYLE_REJECTED, canvas->glyphs->rejected);
-    if (esp_is_copied(it, index) && node->verdict != ESP_CUT && !look->numbered && room >= 9) {
-        esp_draw(canvas, x + 3, y, ESP_STYLE_LABEL, "copied");
-        x += 8;
-        room -= 8;
+    const char *source = esp_source_word(esp_source_of(it, index));
+    const int width = (int)strlen(source) + 2;
+    if (esp_is_copied(it, index) && node->verdict != ESP_CUT && !look->numbered &&
+        room > width) {
+        esp_draw(canvas, x + 3, y, ESP_STYLE_LABEL, source);
+        x += width;
+        room -= width;
     }
     if (node->verdict == ESP_REJECTED) {
         int32_t wanted = esp_target_choice(it, node->parent);

@@ -7,9 +7,10 @@
  *     │  └┄ " dog"   .03  cut: path too unlikely
  *     └─ … 3 more (1 cut)
  *
- * Building the rows decides which nodes are shown: all if they fit, else the accepted path,
- * then rejected nodes, then the others by cumulative draft probability. One row under each
- * parent counts the rest. Drawing puts rows on a canvas. Both depend on the iteration alone.
+ * Building the rows decides which nodes are shown: all if they fit; otherwise the accepted
+ * path, then rejected nodes, then the others by cumulative draft probability. One row under
+ * each parent counts the children that are not shown. Drawing puts the rows on a canvas. Both
+ * depend on the iteration alone.
  */
 #ifndef ESP_TREE_VIEW_H
 #define ESP_TREE_VIEW_H
@@ -21,37 +22,37 @@ enum esp_tree_row_kind { ESP_ROW_NODE, ESP_ROW_BONUS, ESP_ROW_FOLD };
 
 struct esp_tree_row {
     int kind;
-    int node;       /* for the other kinds: their parent */
+    int node;       /* of a fold row or the bonus token: the parent node */
     int parent_row; /* -1 for the root */
     int depth;
     bool last;       /* no sibling row follows */
-    int hidden, cut; /* fold: hidden nodes below, and how many of them were cut */
+    int hidden, cut; /* of a fold row: number of hidden nodes, and how many of them were cut */
 };
 
 struct esp_tree_rows {
     struct esp_tree_row *row; /* (count) parents before children */
     int count;
-    int path_end; /* row of the last accepted node (the root's if none) */
+    int path_end; /* row of the last accepted node; of the root if none was accepted */
 };
 
 /* The part of a tree to show. */
 struct esp_tree_choice {
-    int stages;            /* of the iteration that have ended; ESP_STAGES: all */
-    int most;              /* rows, if the accepted path allows it; 0: no limit */
-    int new_depth;         /* nodes this deep are new and come first; 0: none */
-    const bool *collapsed; /* (tree.count) nodes with hidden children; NULL: none */
+    int stages;    /* how many stages of the iteration have ended; ESP_STAGES: all */
+    int most;      /* maximum number of rows; the accepted path may need more. 0: no limit */
+    int new_depth; /* nodes at this depth are new and come first; 0: none */
+    const bool *collapsed; /* (tree.count) nodes whose children are hidden; NULL: none */
 };
 
-/* Returns 0 or ESP_E_MEMORY; esp_tree_rows_free releases the rows. */
+/* Builds the rows. Returns 0 or ESP_E_MEMORY; esp_tree_rows_free() frees the rows. */
 int esp_tree_rows_build(struct esp_tree_rows *rows, const struct esp_iteration *it,
                         const struct esp_tree_choice *choice);
 void esp_tree_rows_free(struct esp_tree_rows *rows);
 
 struct esp_tree_look {
     struct esp_tokens tokens;
-    int stages, new_depth; /* as above; new nodes are marked */
+    int stages, new_depth; /* as in struct esp_tree_choice; new nodes are marked */
     int first;             /* row at the top of the view */
-    int cursor;            /* row, or -1 */
+    int cursor;            /* row at the cursor, or -1 */
     bool numbered;         /* nodes show their place in the flattened order */
     const char *search;    /* marks tokens with this text; NULL or "": none */
 };
@@ -60,7 +61,7 @@ struct esp_tree_look {
 void esp_tree_rows_draw(struct esp_canvas *canvas, const struct esp_tree_rows *rows,
                         const struct esp_iteration *it, const struct esp_tree_look *look);
 
-/* The bytes of a token; none if they are unknown. */
+/* The bytes of a token; *length is 0 if they are unknown. */
 const char *esp_token_bytes_of(const struct esp_tokens *tokens, int32_t token, size_t *length);
 /* Draws a token in quotes, at most `room` columns wide; returns the column after it. */
 int esp_draw_token(struct esp_canvas *canvas, int x, int y, int room, int style,
@@ -69,16 +70,21 @@ int esp_token_width(const struct esp_tokens *tokens, int32_t token, bool ascii);
 
 /* The style of a node, by its verdict. */
 int esp_node_style(const struct esp_iteration *it, int node);
-/* Whether this token holds the text of the search. */
+/* Whether this token contains the searched text. */
 bool esp_tree_matches(const struct esp_tree_look *look, int32_t token);
 
 /* Whether the target's own token was drawn at random: above temperature 0. */
 bool esp_is_sampled(const struct esp_iteration *it);
 
-/* Whether a node was copied from the text; then it has no draft probability. */
+/* Where the token of a node comes from: enum esp_source. Old recordings tell it by the distance
+ * or by their root. */
+int esp_source_of(const struct esp_iteration *it, int node);
+/* Whether it was copied or recycled, not drafted; then it has no draft probability. */
 bool esp_is_copied(const struct esp_iteration *it, int node);
-/* "copied from the text, 24 tokens back"; returns text. */
+/* Writes "copied from the text, 24 tokens back"; returns `text`. */
 const char *esp_copied_text(char text[64], const struct esp_iteration *it, int node);
+/* The number of nodes of the tree by source. */
+void esp_count_sources(const struct esp_iteration *it, int count[ESP_SOURCES]);
 /* The draft probability of a node given its parent, and of the whole path to it; NaN if the
  * node, or one on the path, was copied. */
 double esp_draft_probability(const struct esp_iteration *it, int node);

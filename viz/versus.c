@@ -1,7 +1,8 @@
 /* versus.c - who is ahead; see versus.h.
  *
- * Compares iterations, which are the cost on a large target, and time on this machine. If they
- * disagree, the sentence names both. A difference in time of less than EQUAL is noise.
+ * Compares the numbers of iterations, which determine the cost for a large target, and the
+ * times on this machine. If they disagree, the sentence names both. A difference in time of
+ * less than EQUAL is noise.
  */
 #include "viz/versus.h"
 
@@ -39,7 +40,7 @@ static double speed(const struct esp_contender *c)
     return c->pace > 0 ? 1 / c->pace : 0;
 }
 
-/* "9 % faster", "4.2 times as fast" */
+/* Writes "9 % faster" or "4.2 times as fast"; returns `text`. */
 static const char *write_gain(char text[32], double ratio)
 {
     if (ratio < 2)

@@ -8,20 +8,20 @@
 
 /* One of two configurations, and its results on the same text. */
 struct esp_contender {
-    const char *drafter, *verifier; /* as specifications */
+    const char *drafter, *verifier; /* specifications: "name:parameter=value,..." */
     int iterations;
     int64_t tokens; /* committed */
     double pace;    /* seconds per token (engine/pace.h); 0: unknown */
 };
 
-/* Does this specification of a drafter mean plain decoding? */
+/* Whether this specification of a drafter means plain decoding. */
 bool esp_spec_is_plain(const char *drafter);
 
-/* The shortest name that tells `one` from `other`. */
+/* Writes the shortest name that tells `one` from `other`. */
 void esp_contender_name(char *name, size_t size, const struct esp_contender *one,
                         const struct esp_contender *other);
 
-/* Which one is ahead, and by how much; "" until both have run an iteration. */
+/* Writes which one is ahead, and by how much; "" until both have run an iteration. */
 void esp_versus(char *text, size_t size, const struct esp_contender *one,
                 const struct esp_contender *other);
 

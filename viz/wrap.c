@@ -12,7 +12,8 @@ size_t esp_wrap_unit(const struct esp_wrap *wrap, size_t at, size_t end, int col
     return taken;
 }
 
-/* May a line end after byte i? Not between a quotation mark and the space that it quotes. */
+/* Whether a line may end after byte i: after a space, unless it directly follows an opening
+ * quotation mark. */
 static bool breaks(const struct esp_wrap *wrap, size_t at, size_t i)
 {
     bool quoted =

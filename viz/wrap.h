@@ -9,15 +9,16 @@ struct esp_wrap {
     const char *bytes;
     size_t count;
     int width; /* at least 1 */
-    int flags; /* of safe.h */
+    int flags; /* ESP_SAFE_* of safe.h */
 };
 
-/* The next unit and its bytes; a tab goes to the next multiple of 4 columns. */
+/* Reads the next unit and returns how many bytes it takes; a tab extends to the next multiple
+ * of 4 columns. */
 size_t esp_wrap_unit(const struct esp_wrap *wrap, size_t at, size_t end, int column,
                      struct esp_safe_unit *shown);
 /* The end of the line that starts at byte `at`, at most `end`: after the last space before the
- * edge, else after the last unit that fits. A newline belongs to the line it ends; spaces may
- * exceed the edge. */
+ * edge, otherwise after the last unit that fits. A newline belongs to the line that it ends;
+ * spaces at the end of a line may exceed the edge. */
 size_t esp_wrap_line(const struct esp_wrap *wrap, size_t at, size_t end);
 
 /* The number of lines of a text. */

@@ -1,4 +1,4 @@
-/* chat.c - reads templates and writes conversations; see chat.h and chat_format.h. */
+/* chat.c - reads chat templates and writes conversations; see chat.h and chat_format.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +16,8 @@ const struct esp_chat_format *const esp_chat_formats[] = {ESP_CHAT_FORMATS(ADDRE
 
 /* ------------------------------------------------------------------ templates */
 
-/* The template as formats look at it: the line break that a literal writes as \n as such, and
- * all quotes as single ones. */
+/* Returns the chat template in the form in which signs are searched: each \n in a literal
+ * becomes a line break, and all quotes become single ones. The caller frees it. */
 static char *plain(const char *text, size_t length)
 {
     char *out = malloc(length + 1), *to = out;
@@ -31,7 +31,7 @@ static char *plain(const char *text, size_t length)
     return out;
 }
 
-/* The variants whose signs are in the template. */
+/* The variants whose signs are in the chat template. */
 static unsigned variant_of(const struct esp_chat_format *format, const char *text)
 {
     unsigned variant = 0;
@@ -42,8 +42,8 @@ static unsigned variant_of(const struct esp_chat_format *format, const char *tex
     return variant;
 }
 
-/* Copies what stands between `before` and `after` in the template, if that is a piece of one
- * literal: without quotes and braces. NULL: there is none. The caller frees it. */
+/* Copies the text between `before` and `after` in the chat template, if it is part of one
+ * literal, that is, without quotes and braces. NULL if there is none. The caller frees it. */
 static char *text_between(const char *text, const char *before, const char *after)
 {
     for (const char *at = strstr(text, before); at; at = strstr(at, before)) {
@@ -85,7 +85,8 @@ void esp_chat_free(struct esp_chat *chat)
     *chat = (struct esp_chat){.format = NULL};
 }
 
-/* The text of a token in tokenizer_config.json: itself, or the content of an object. */
+/* The text of a token in tokenizer_config.json, where it is a text or the content of an
+ * object. */
 static const char *token_text(const cJSON *config, const char *key)
 {
     const cJSON *token = esp_json_item(config, key);
@@ -94,7 +95,8 @@ static const char *token_text(const cJSON *config, const char *key)
     return cJSON_GetStringValue(token);
 }
 
-/* chat_template is a text, or a list of named ones, of which "default" is for conversations. */
+/* Finds the chat template: chat_template is a text, or a list of named ones, of which
+ * "default" is for conversations. */
 static const char *template_of(const cJSON *config)
 {
     const cJSON *found = esp_json_item(config, "chat_template"), *item;

@@ -1,13 +1,13 @@
-/* chat.h - conversations as text: the format of a model, and whole conversations in it.
+/* chat.h - writes conversations as text, in the format that a model expects.
  *
- * A model's folder says how conversations with it are written by a template in Jinja, a small
- * language. espalier runs no templates: it recognises those of the formats it knows and writes
+ * A model's folder has a chat template in Jinja, a small language, which writes conversations
+ * as text. espalier runs no templates. It recognises those of the formats it knows and writes
  * what they would write, byte for byte (tests/unit/chat.c compares with the Hugging Face
- * library). A template that is not recognised has no format, and neither has a base model,
- * which has no template: its text stays raw.
+ * library). A chat template that is not recognised has no format, and a base model has no chat
+ * template; then text stays raw.
  *
- * What a template writes becomes special tokens where it names them. What people write never
- * does: struct esp_chat_text says which bytes are theirs.
+ * Names of special tokens in what a chat template writes become these tokens. In what people
+ * write they never do: struct esp_chat_text says which bytes are theirs.
  */
 #ifndef ESP_CHAT_H
 #define ESP_CHAT_H
@@ -21,20 +21,22 @@ enum { ESP_CHAT_TEMPLATE_LIMIT = 1 << 20 /* bytes */ };
 
 struct esp_chat_format;
 
-/* How conversations with a model are written. Zeros: no format, no template. */
+/* How conversations with a model are written. A zero-initialised struct means: no format, no
+ * chat template. */
 struct esp_chat {
     const struct esp_chat_format *format; /* NULL: none */
-    bool has_template;                    /* the model has one, known or not */
-    unsigned variant;                     /* of the format: see chat_format.h */
+    bool has_template;                    /* the model has a chat template, known or not */
+    unsigned variant;                     /* variant of the format: see chat_format.h */
     char bos[64], eos[64];                /* texts of these tokens; "": none */
-    char *system; /* the template's own system text, where the user gives none; or NULL */
+    char *system; /* the chat template's own system prompt, used if the user gives none; or
+                     NULL */
 };
 
-/* Text in a chat format. */
+/* Text in a chat format. A zero-initialised struct is valid and empty. */
 struct esp_chat_text {
     char *bytes; /* (length) and a NUL */
     size_t length, capacity;
-    struct esp_spans said; /* the parts of it that are not the template's: tag 0 */
+    struct esp_spans said; /* the parts that people or the model wrote; tag 0 */
     bool failed;           /* there was no memory, or the text is too long */
 };
 
@@ -46,28 +48,31 @@ struct esp_chat_message {
     size_t length;
 };
 
-/* Reads a model's template, of `length` bytes. Texts of tokens may be NULL. Returns 0 or
- * ESP_E_MEMORY; a template that is not known is no failure. Free it either way. */
+/* Reads a model's chat template, `length` bytes of text. `bos` and `eos` are the texts of
+ * these tokens, or NULL. Returns 0 or ESP_E_MEMORY; an unknown chat template is not a failure.
+ * Free *chat either way. */
 int esp_chat_read(struct esp_chat *chat, const char *text, size_t length, const char *bos,
                   const char *eos);
-/* Reads the template of a model's folder: chat_template.jinja, or chat_template of
- * tokenizer_config.json. None of the two is no failure. */
+/* Reads the chat template of a model's folder: chat_template.jinja, or chat_template in
+ * tokenizer_config.json. It is not a failure if the folder has neither. */
 int esp_chat_open(struct esp_chat *chat, const char *folder, char *err, size_t errlen);
 void esp_chat_free(struct esp_chat *chat);
 
-/* Makes `chosen` what `choice` (enum esp_chat_choice) means for a model with `own`. The strings
- * stay those of `own`; do not free `chosen`. Its format is NULL if conversations are raw. */
+/* Sets *chosen to what `choice` (enum esp_chat_choice) means for a model whose own way to
+ * write conversations is `own`. The strings still belong to `own`; do not free `chosen`. Its
+ * format is NULL if conversations are raw text. */
 void esp_chat_choose(struct esp_chat *chosen, const struct esp_chat *own, int choice);
 
 /* Writes a whole conversation as apply_chat_template() of the Hugging Face library does with
- * add_generation_prompt: an optional system message first, then messages of the user and the
- * assistant by turns. Returns 0 or ESP_E_MEMORY. */
+ * add_generation_prompt: an optional system prompt first, then messages of the user and the
+ * assistant in turn. Returns 0 or ESP_E_MEMORY. */
 int esp_chat_render(struct esp_chat_text *out, const struct esp_chat *chat,
                     const struct esp_chat_message *messages, int count);
 
-/* Adds what stands before the first turn, with `system` (NULL: none is given); the user's part
- * of a turn and the cue for the model; and the end of an answer. The first turn needs `system`,
- * too. */
+/* esp_chat_begin() adds what comes before the first turn, with the system prompt `system`
+ * (NULL: the user gave none). esp_chat_turn() adds the user's part of a turn and the cue for
+ * the model; the first turn needs `system`, too. esp_chat_close() adds what comes after an
+ * answer. */
 void esp_chat_begin(struct esp_chat_text *out, const struct esp_chat *chat, const char *system);
 void esp_chat_turn(struct esp_chat_text *out, const struct esp_chat *chat, bool first,
                    const char *system, const char *text, size_t length);

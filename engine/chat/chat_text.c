@@ -1,4 +1,4 @@
-/* chat_text.c - writes text by the pieces of a format; see chat_format.h. */
+/* chat_text.c - writes text as the pieces of a format say; see chat_format.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static void append(struct esp_chat_text *out, const char *text, size_t length)
     out->bytes[out->length] = '\0';
 }
 
-/* Adds text of the template. */
+/* Adds text of the chat template. */
 static void put(struct esp_chat_text *out, const char *text)
 {
     if (text)
@@ -53,9 +53,10 @@ void esp_chat_text_free(struct esp_chat_text *text)
     *text = (struct esp_chat_text){.bytes = NULL};
 }
 
-/* ------------------------------------------------------------------ what pieces hold */
+/* ------------------------------------------------------------------ contents of pieces */
 
-/* Bytes of the white space at the start of a text, by str.isspace() of Python; 0: none. */
+/* Bytes of the character at the start of a text if Python's str.isspace() counts it as white
+ * space; 0 if not. */
 static size_t space_at(const char *text, size_t length)
 {
     return length > 0 && *text >= 0x1C && *text <= 0x1F ? 1 : esp_white_space(text, length);
@@ -90,7 +91,8 @@ void esp_chat_date(char *text, size_t size, bool in_words)
         snprintf(text, size, "%d-%02d-%02d", 1900 + day.tm_year, day.tm_mon + 1, day.tm_mday);
 }
 
-/* Moves an earlier answer past the model's reasoning, as far as the variant asks for it. */
+/* Removes the model's reasoning, and line breaks, from the start of an earlier answer, as far
+ * as the variant asks for it. */
 static void drop_reasoning(unsigned variant, const char **text, size_t *length)
 {
     static const char mark[] = "</think>";
@@ -104,7 +106,7 @@ static void drop_reasoning(unsigned variant, const char **text, size_t *length)
     *length -= from;
 }
 
-/* What the template puts there; NULL: nothing, or what people say. */
+/* The text that the chat template itself has as this content; NULL if there is none. */
 static const char *put_by(const struct esp_chat *chat, enum esp_chat_content content,
                           char day[64])
 {

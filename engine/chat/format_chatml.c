@@ -1,9 +1,9 @@
-/* format_chatml.c - ChatML: Qwen, SmolLM2, and many models trained from others.
+/* format_chatml.c - ChatML: Qwen, SmolLM2, and many models derived from others.
  *
  *     <|im_start|>ROLE\nTEXT<|im_end|>\n
  *
- * Templates differ in the system text they write where none is given, and in reasoning: some
- * drop that of earlier answers, some begin an answer with it.
+ * Chat templates differ in the system prompt that they write if none is given, and in
+ * reasoning: some drop that of earlier answers, some begin an answer with <think>.
  */
 #include "engine/chat/chat_format.h"
 

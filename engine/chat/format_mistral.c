@@ -2,11 +2,12 @@
  *
  *     [INST] TEXT [/INST] TEXT</s>
  *
- * The formats of the years differ in their blanks: the first ones have one on both sides of
+ * The versions of the format differ in their blanks: the first two have one on both sides of
  * both marks, the third (0.3) only behind [INST] and before an answer, the fourth (Tekken)
- * none. The newest have a place for the system text; before, it stood in front of the user's
- * first text, or, in the templates of the third and fourth, of the last. In a conversation that
- * goes on it always stands in the first, because text that was computed is not moved.
+ * none. The newest have a place for the system prompt. In the older ones it comes before the
+ * user's first message, or, in the chat templates of the third and fourth version, before the
+ * last one. In a conversation that goes on it always stays in the first turn, because text
+ * that was already computed is not moved.
  */
 #include "engine/chat/chat_format.h"
 
@@ -14,7 +15,7 @@ enum {
     BLANK_BEFORE = ESP_CHAT_OWN,      /* " [INST]" */
     BLANK_AFTER = ESP_CHAT_OWN << 1,  /* "[INST] " */
     BLANK_END = ESP_CHAT_OWN << 2,    /* " [/INST]" */
-    BLANK_ANSWER = ESP_CHAT_OWN << 3, /* in front of an answer; the model writes its own */
+    BLANK_ANSWER = ESP_CHAT_OWN << 3, /* before an earlier answer; a new one brings its own */
     STRIPS_ANSWER = ESP_CHAT_OWN << 4,
     SYSTEM_PART = ESP_CHAT_OWN << 5,
 };

@@ -3,7 +3,8 @@
  *     <|ROLE|>\nTEXT<|end|>\n                      Phi 3 and 3.5; Phi 4 mini without the \n
  *     <|im_start|>ROLE<|im_sep|>TEXT<|im_end|>     Phi 4
  *
- * Some templates write the begin-of-text token first, and some leave out an empty system text.
+ * Some chat templates write the begin-of-text token first, and some leave out an empty system
+ * prompt.
  */
 #include "engine/chat/chat_format.h"
 
@@ -17,7 +18,8 @@ const struct esp_chat_format esp_chat_format_phi = {
     .marks = {"<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<|im_start|>",
               "<|im_sep|>", "<|im_end|>"},
     .ends = {"<|end|>", "<|im_end|>", "<|endoftext|>"},
-    /* A template may write the role by name, so the line break is looked for behind the cue. */
+    /* A chat template may write the roles with a variable, so the line break is searched after
+     * the cue. */
     .signs = {{ESP_CHAT_KNOWN | SEPARATED, "<|im_sep|>", NULL, NULL},
               {ESP_CHAT_KNOWN, "<|end|>", "<|assistant|>", NULL},
               {LINES, "<|assistant|>\n", NULL, "<|im_sep|>"},

@@ -75,7 +75,8 @@ int esp_draft_offer(struct esp_draft *d, const struct esp_candidate *c, int coun
     return kept;
 }
 
-/* ------------------------------------------------------------------ best first, B at a time */
+/* ------------------------------------------------------------------ best first, B at a time
+ */
 
 /* The minimum cumulative q of a node with children that may still enter. */
 static float bar(const struct esp_draft *d, int budget)

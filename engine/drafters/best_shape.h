@@ -3,8 +3,8 @@
  *
  * Assume that the k-th child of an accepted node is accepted with probability rate[k], at any
  * depth. Then the expected number of tokens of a tree is a sum over its nodes: each adds the
- * product of the rates along its path (the root adds 1, for the bonus token). The best shape of
- * at most n nodes under a depth limit is a dynamic program (Sequoia, Chen et al. 2024, sec.
+ * product of the rates along its path (the root adds 1, for the bonus token). The best shape
+ * of at most n nodes under a depth limit is a dynamic program (Sequoia, Chen et al. 2024, sec.
  * 3.1).
  */
 #ifndef ESP_BEST_SHAPE_H
@@ -14,7 +14,8 @@
 
 enum { ESP_SHAPE_RANKS = 16, ESP_SHAPE_DEPTH = 24 }; /* maximum children, maximum depth */
 
-/* A tree in breadth-first order. Node 0 is the root; the children of a node are consecutive. */
+/* A tree in breadth-first order. Node 0 is the root; the children of a node are consecutive.
+ */
 struct esp_shape {
     int nodes; /* root included */
     int first_child[ESP_MAX_NODES + 1], children[ESP_MAX_NODES + 1], depth[ESP_MAX_NODES + 1];

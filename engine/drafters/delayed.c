@@ -1,8 +1,8 @@
 /* delayed.c - one sampled path of L1 tokens, then K independent paths of L2
  * (delayed-tree-expansion, def. 5.2).
  *
- * Draft and target agree best near the root, where more branches bring least. So branches start
- * where the two begin to differ. With L1=0 this is `iid`.
+ * Draft and target agree best near the root, where more branches bring least. So branches
+ * start where the two begin to differ. With L1=0 this is `iid`.
  */
 #include "engine/drafters/drafter.h"
 
@@ -40,8 +40,9 @@ const struct esp_drafter_ops esp_drafter_delayed = {
     .name = "delayed",
     .summary = "one sampled path that splits into K after L1 tokens",
     .source = "delayed-tree-expansion, def. 5.2",
-    .differs = "you set K, L1 and L2; the paper's neural selector (sec. 6) chooses them for "
-               "every tree (here: drafter nde), and must be trained per pair and verifier"
+    .differs = "K, L1 and L2 are parameters here; the paper's neural selector (sec. 6), which "
+               "is drafter nde here, chooses them for every tree and must be trained for each "
+               "pair and verifier"
                "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_IID,
     .params = params,

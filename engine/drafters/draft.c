@@ -4,8 +4,8 @@
  * The draft cache holds the text up to and including the root, then one row per expanded node
  * in the order of the passes: node u is row q_row[u] - 1 behind the text. A node sees the text
  * and its own ancestors. Ancestors are always expanded in an earlier pass, so a pass is one
- * masked batch. The first pass of an iteration also catches up: committed tokens that the draft
- * model has not computed (bonus tokens, accepted leaves) run before the root.
+ * masked batch. The first pass of an iteration also catches up: committed tokens that the
+ * draft model has not computed (bonus tokens, accepted leaves) run before the root.
  *
  * Each expanded node has its own random numbers, one for each draw below it. So draws may be
  * made ahead or in one call with others without changing the text: a seed gives the same text
@@ -14,6 +14,9 @@
  * A draft head (target_features.h) reads a hidden state with each token: the target's for
  * tokens of the text, its own at the parent for nodes. So its tree rows cannot be kept for
  * committed tokens: they are computed again from the target's states with the next root.
+ *
+ * The target's own copy has no rows of the text: its cache is a view of the target's, which the
+ * text's rows are in already. Its own rows are dropped after every iteration.
  *
  * Row q_row[u] of q is the distribution from which the children of u are drawn. It does not
  * change until the iteration ends, so a verifier finds exactly what was sampled from.
@@ -163,20 +166,44 @@ static int run_root(struct esp_draft *d, const struct esp_step *step)
                                step);
 }
 
+/* The root and the token before it, whose row in the cache is the target's and must stay: so
+ * the copy computes that token once more behind the root. Nodes overwrite the row. */
+static int run_before_root(struct esp_draft *d, struct esp_batch *batch)
+{
+    struct esp_kv_cache *c = d->work->cache;
+    const int32_t last = d->text_length - 1, positions[2] = {last, last - 1};
+    const int32_t tokens[2] = {d->text[last], d->text[last - 1]};
+    const uint64_t mask[2] = {3, 4}; /* rows last - 1, root, and the row behind it */
+    batch->tokens = esp_kv_cache_known(c, tokens, 2);
+    batch->positions = positions;
+    esp_kv_cache_place(c, 0, batch);
+    batch->prefix--;
+    batch->mask = mask;
+    batch->mask_words = 1;
+    const int status = c->ops->forward(c->cache, batch);
+    if (status == ESP_OK)
+        c->length++;
+    return status;
+}
+
 int esp_draft_expand_root(struct esp_draft *d, bool before)
 {
     struct esp_draft_work *w = d->work;
     struct esp_kv_cache *c = w->cache;
     const int count = before ? 2 : 1, first = d->text_length - count;
     const struct esp_step step = {d->sampling, 1, d->top_token, d->top_q, ESP_NOW};
-    const int32_t both[2] = {d->capacity, 0}, *rows = before ? both : both + 1;
+    const bool behind = before && w->scratch; /* the earlier token is the batch's second */
+    const int32_t all[3] = {d->capacity, 0, d->capacity}, *rows = all + (!before || behind);
     if (!c || !d->context || first < 0 || d->expanded > 0)
         return ESP_E_ARGUMENT;
     const double start = esp_clock();
     begin_pass(d, count);
-    esp_kv_cache_cut(c, first);
-    int status = esp_kv_cache_append(c, d->text + c->length, first - c->length, NULL, NULL);
-    if (status == ESP_OK)
+    int status = ESP_OK;
+    if (!w->scratch) {
+        esp_kv_cache_cut(c, first);
+        status = esp_kv_cache_append(c, d->text + c->length, first - c->length, NULL, NULL);
+    }
+    if (status == ESP_OK && !w->scratch)
         status = esp_kv_cache_make_room(c, count + d->capacity);
     if (status < 0)
         return status;
@@ -184,13 +211,13 @@ int esp_draft_expand_root(struct esp_draft *d, bool before)
         1, {ESP_STATE_NORMED}, d->context->back.draft_states, rows};
     struct esp_batch batch = {
         .rows = count, .logits = w->q, .logits_row = rows, .step = &step, .states = &states};
-    status = esp_kv_cache_run(c, d->text + first, &batch);
+    status = behind ? run_before_root(d, &batch) : esp_kv_cache_run(c, d->text + first, &batch);
     w->model_seconds += esp_clock() - start;
     if (status < 0)
         return status;
     d->passes++;
     give_row(d, 0, 0);
-    d->tree->tree.nodes[0].confidence = d->top_q[count - 1];
+    d->tree->tree.nodes[0].confidence = d->top_q[behind ? 0 : count - 1];
     return ESP_OK;
 }
 
@@ -338,8 +365,8 @@ static int exclude(struct esp_draft *d, const int32_t *parents, int count, int *
     return count;
 }
 
-/* Makes `each` draws below each parent, without excluded tokens. Results: w->drawn and w->value
- * (count, each). */
+/* Makes `each` draws below each parent, without excluded tokens. Results: w->drawn and
+ * w->value (count, each). */
 static int sample(struct esp_draft *d, const int32_t *parents, int count, int each, int per)
 {
     struct esp_draft_work *w = d->work;
@@ -456,7 +483,7 @@ int esp_draft_commit(struct esp_draft *d, const int32_t *path, int count, bool r
 {
     const struct esp_draft_work *w = d->work;
     int n = 0;
-    if (!w->cache || w->features || rebuild)
+    if (!w->cache || w->features || w->scratch || rebuild)
         return ESP_OK;
     for (; n < count && d->q_row[path[n]] > 0; n++)
         w->rows[n] = d->q_row[path[n]] - 1;

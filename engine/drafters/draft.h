@@ -23,6 +23,7 @@ struct esp_node_draws {
 /* What draft passes need, and their times; rows = capacity + 1 of the tree. */
 struct esp_draft_work {
     struct esp_kv_cache *cache; /* NULL: there is no draft model */
+    bool scratch;               /* it is a view of the target's: rows are not kept */
     struct esp_rng *rng;
     struct esp_rows *q; /* (rows) draft probabilities after each expanded node */
     /* Only with a draft head: the target's hidden states, and the head's own after each
@@ -61,8 +62,8 @@ struct esp_draft_work {
     bool *listed;     /* (record) */
 };
 
-/* Opens drafting in a tree and allocates all memory that it needs. The caller sets the session's
- * part of `work`. */
+/* Opens drafting in a tree and allocates all memory that it needs. The caller sets the
+ * session's part of `work`. */
 int esp_draft_open(struct esp_draft *draft, struct esp_tree_builder *tree, char *err,
                    size_t errlen);
 void esp_draft_close(struct esp_draft *draft);

@@ -34,6 +34,8 @@ struct esp_calibration; /* draft temperature and acceptance rates: see calibrati
 struct esp_costs;       /* measured time of passes: see costs.h */
 struct esp_draft_work;  /* the session's side of draft passes: see draft.h */
 struct esp_engine;
+struct esp_expected; /* a text that the answer is expected to resemble: see follow.h */
+struct esp_recycled; /* what the target found likely after each token: see recycled.h */
 
 /* What both models computed for the token before the root in the last iteration. Rows of the
  * draft are in the order of expansion; row `capacity` is that token, if a pass computed it. */
@@ -49,9 +51,11 @@ struct esp_look_back {
 
 /* What a drafter gets only if its table asks for it. */
 enum esp_asks {
-    ESP_ASK_COSTS = 1, /* calibration and costs */
-    ESP_ASK_PAIR = 2,  /* a name for what it learns */
-    ESP_ASK_PAST = 4,  /* what both models said before the root */
+    ESP_ASK_COSTS = 1,    /* calibration and costs */
+    ESP_ASK_PAIR = 2,     /* a name for what it learns */
+    ESP_ASK_PAST = 4,     /* what both models said before the root */
+    ESP_ASK_EXPECTED = 8, /* the expected text */
+    ESP_ASK_RECYCLED = 16,
 };
 
 struct esp_draft_context {
@@ -59,6 +63,8 @@ struct esp_draft_context {
     const struct esp_costs *costs;
     const char *pair; /* names target and draft; "": unknown, or nothing may be kept */
     struct esp_look_back back;
+    const struct esp_expected *expected; /* NULL: there is none */
+    const struct esp_recycled *recycled; /* NULL: nothing may be recycled */
 };
 
 /* What a drafter sees of its session. */
@@ -103,9 +109,10 @@ enum { ESP_MAX_TOP = 64 }; /* maximum children of a node */
  * status. */
 int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, int k);
 
-/* Like esp_draft_expand() of the root, for drafters that ask for the past. With `before` the pass
- * also computes the token before the root, into row `capacity` of q and of draft_states. The
- * text must have at least two tokens. esp_draft_paths() then reuses this pass for the root. */
+/* Like esp_draft_expand() of the root, for drafters that ask for the past. With `before` the
+ * pass also computes the token before the root, into row `capacity` of q and of draft_states.
+ * The text must have at least two tokens. esp_draft_paths() then reuses this pass for the
+ * root. */
 int esp_draft_expand_root(struct esp_draft *draft, bool before);
 
 /* Draws one child below each of `count` expanded nodes. ESP_DRAW_IID: a parent may occur
@@ -115,12 +122,12 @@ int esp_draft_expand_root(struct esp_draft *draft, bool before);
 int esp_draft_draw(struct esp_draft *draft, const int32_t *parents, int count,
                    enum esp_draws how, int32_t *children);
 
-/* R of dyspec: the probability with which the last child was drawn below its parent, at most 1.
- * It is its q over the mass that its earlier siblings left. */
+/* R of dyspec: the probability with which the last child was drawn below its parent, at most
+ * 1. It is its q over the mass that its earlier siblings left. */
 double esp_draft_share(const struct esp_draft *draft, int32_t child);
 
-/* Tokens that the root's pass computes: the root, and earlier ones that the draft model has not
- * computed yet. */
+/* Tokens that the root's pass computes: the root, and earlier ones that the draft model has
+ * not computed yet. */
 int esp_draft_behind(const struct esp_draft *draft);
 
 /* Call it when the children of a pass are in the tree: a front end shows them. */
@@ -152,8 +159,8 @@ struct esp_layer_rule {
 int esp_draft_grow(struct esp_draft *draft, const struct esp_layer_rule *rule);
 
 /* Rule of the drafters with a fixed number of children per depth. Sampled: at depth i every
- * path splits into width[i] parts, and each part draws its own token. Paths with the same tokens
- * share nodes. Else: a node at depth i gets its width[i] likeliest children. */
+ * path splits into width[i] parts, and each part draws its own token. Paths with the same
+ * tokens share nodes. Else: a node at depth i gets its width[i] likeliest children. */
 struct esp_path_rule {
     const int *width; /* (levels) */
     int levels;       /* at most ESP_MAX_LEVELS */
@@ -175,9 +182,9 @@ static inline int esp_chain_widths(int width[ESP_MAX_LEVELS], int levels)
  * never depends on the tokens drawn. */
 int esp_draft_paths(struct esp_draft *draft, const struct esp_path_rule *rule);
 
-/* SALF (salf-talf, alg. 2): expands the likeliest nodes anywhere in the tree, `batch` per pass.
- * Stops at `budget` nodes, or when the next `batch` together are less likely than `threshold`.
- * With threshold 0: the `budget` likeliest nodes, like SpecExec. */
+/* SALF (salf-talf, alg. 2): expands the likeliest nodes anywhere in the tree, `batch` per
+ * pass. Stops at `budget` nodes, or when the next `batch` together are less likely than
+ * `threshold`. With threshold 0: the `budget` likeliest nodes, like SpecExec. */
 int esp_draft_best(struct esp_draft *draft, int budget, int batch, double threshold);
 
 /* Appends the children of a node just expanded to d->candidates, which hold `count`: `most` of
@@ -245,11 +252,11 @@ struct esp_drafter_ops {
     int (*gauges)(const struct esp_draft *draft, struct esp_gauge *gauges);
 };
 
-/* The end of `differs` for drafters with a source that uses the draft's probabilities
- * untempered. Here thresholds and draws use the tempered ones. */
+/* The end of `differs` for drafters whose source does not temper the draft's probabilities.
+ * Here thresholds and draws use tempered ones. */
 #define ESP_DIFFERS_TEMPERED                                                                   \
-    "the draft's logits are divided by draft_temp, which is learned unless given; the source " \
-    "does not temper them (--draft-temp off)"
+    "the draft's logits are divided by draft_temp, which is learned unless given, and the "    \
+    "source does not do this (--draft-temp off)"
 
 extern const struct esp_drafter_ops *const esp_drafters[]; /* NULL-terminated */
 const struct esp_drafter_ops *esp_drafter_find(const char *name);

@@ -19,8 +19,8 @@
  * rhodeep.
  *
  * D0 is a real number, floored for use, so that its trace is smooth. The first three parts can
- * be switched off one by one (the ablation, sec. 4.5); with all off this is `fixed` with D = D0
- * and B = Bmid.
+ * be switched off one by one (the ablation, sec. 4.5); with all off this is `fixed` with D =
+ * D0 and B = Bmid.
  */
 #include "engine/drafters/drafter.h"
 
@@ -66,19 +66,23 @@ static const struct esp_param params[] = {
     [BMAX] = {"Bmax", ESP_INT, 1, ESP_MAX_TOP, 3, .help = "children of an unsure node"},
     [TAUH] = {"tauh", ESP_REAL, 0, 1, 0.9, .help = "a node above this confidence is confident"},
     [TAUL] = {"taul", ESP_REAL, 0, 1, 0.4, .help = "a node below this confidence is unsure"},
-    [RHOSTOP] = {"rhostop", ESP_REAL, 0, 1, 0.1, .help = "less likely paths are not continued"},
-    [RHODEEP] = {"rhodeep", ESP_REAL, 0, 1, 0.5, .help = "more likely paths go deeper than D0"},
-    [TAU] = {"tau", ESP_REAL, 0, 1, 0.05, .help = "prune paths less likely than this"},
+    [RHOSTOP] = {"rhostop", ESP_REAL, 0, 1, 0.1,
+                 .help = "paths less likely than this are not continued"},
+    [RHODEEP] = {"rhodeep", ESP_REAL, 0, 1, 0.5,
+                 .help = "paths likelier than this go deeper than D0"},
+    [TAU] = {"tau", ESP_REAL, 0, 1, 0.05, .help = "cut paths less likely than this"},
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 256, .help = "maximum number of nodes"},
     [W] = {"W", ESP_INT, 1, ESP_HISTORY_LONGEST, 10,
-           .help = "history: average over this many iterations (step: generations)"},
-    [TARGET] = {"target", ESP_REAL, 0, 1, 0.7, .help = "step, proportional: target acceptance"},
-    [ETAD] = {"etaD", ESP_REAL, 0, 10, 0.5, .help = "proportional: step of D0"},
-    [ETAH] = {"etah", ESP_REAL, 0, 1, 0.05, .help = "proportional: step of tauh"},
-    [ETAR] = {"etar", ESP_REAL, 0, 1, 0.05, .help = "proportional: step of rhodeep"},
-    [ETAP] = {"etap", ESP_REAL, 0, 10, 0.3, .help = "price: step of the depth"},
+           .help = "history: averages over this many iterations (history=step: generations)"},
+    [TARGET] = {"target", ESP_REAL, 0, 1, 0.7,
+                .help = "history=step, proportional: the acceptance to aim for"},
+    [ETAD] = {"etaD", ESP_REAL, 0, 10, 0.5, .help = "history=proportional: step size of D0"},
+    [ETAH] = {"etah", ESP_REAL, 0, 1, 0.05, .help = "history=proportional: step size of tauh"},
+    [ETAR] = {"etar", ESP_REAL, 0, 1, 0.05,
+              .help = "history=proportional: step size of rhodeep"},
+    [ETAP] = {"etap", ESP_REAL, 0, 10, 0.3, .help = "history=price: step size of the depth"},
     [PRICE] = {"price", ESP_REAL, 0, 1, 0.4,
-               .help = "price: share of paths that must reach the deepest layer"},
+               .help = "history=price: fraction of paths that must reach the deepest layer"},
     [BREADTH] = {"breadth", ESP_FLAG, 0, 1, 1, .help = "children by confidence (off: Bmid)"},
     [DEPTH] = {"depth", ESP_FLAG, 0, 1, 1, .help = "depth by probability (off: D0)"},
     [HISTORY] = {"history", ESP_CHOICE, 0, 3, ESP_HISTORY_OFF,
@@ -230,13 +234,13 @@ const struct esp_drafter_ops esp_drafter_dynatree = {
     .source = "dynatree, sec. 3.3",
     .differs =
         "a layer that exceeds N is treated as in fixed; above temperature 0 children are "
-        "drawn without replacement, which keeps the target's distribution (the paper is "
-        "greedy); history=step is the released program's rule (once per generation, fixed "
-        "steps outside of a dead band); history=proportional is the paper's, except that a "
-        "is path length / depth (accepted / drafted tokens stays low with side branches), "
-        "rhodeep is adapted too, and taul (app. D) is not, and tauh stays above taul, so "
-        "that thresholds keep their order; the paper prints no step sizes, so they are "
-        "ours; prune=cut is the paper's text, prune=stop the released program"
+        "drawn without replacement, which keeps the target's distribution (the paper only "
+        "decodes greedily); history=step is the released program's rule (once per "
+        "generation, fixed steps outside a dead band); history=proportional is the paper's "
+        "rule, except that acceptance is path length / depth (accepted / drafted tokens stays "
+        "low with side branches), that rhodeep is adapted too and taul (app. D) is not, and "
+        "that tauh stays above taul; the paper prints no step sizes, so those here are our "
+        "own; prune=cut follows the paper's text, prune=stop the released program"
         "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .params = params,

@@ -1,15 +1,15 @@
 /* dyspec.c - a tree of N sampled nodes, each drawn where acceptance is likeliest (dyspec, alg.
  * 1).
  *
- * v estimates the probability that verification reaches the next child of a node: its ancestors
- * are accepted and its earlier siblings rejected. R, the draft distribution without those
- * siblings, serves as the acceptance rate. The largest v is popped and a child y is drawn from
- * R. Two entries replace it: the next sibling with v (1 - R[y]) and the first child of y with v
- * R[y]. v never rises, so the N largest are found.
+ * v estimates the probability that verification reaches the next child of a node: its
+ * ancestors are accepted and its earlier siblings rejected. R, the draft distribution without
+ * those siblings, serves as the acceptance rate. The largest v is popped and a child y is
+ * drawn from R. Two entries replace it: the next sibling with v (1 - R[y]) and the first child
+ * of y with v R[y]. v never rises, so the N largest are found.
  *
  * Draw before you look: whether a child is drawn depends only on v, which earlier draws
- * determine, and never on the drawn token. Otherwise the tree would favour some tokens and bias
- * the output.
+ * determine, and never on the drawn token. Otherwise the tree would favour some tokens and
+ * bias the output.
  *
  * Passes: q of a node is needed when its first child is about to be drawn. A pass then also
  * computes the nodes that will probably be popped: those with a v above a fraction of the last
@@ -136,8 +136,8 @@ const struct esp_drafter_ops esp_drafter_dyspec = {
     .name = "dyspec",
     .summary = "N sampled nodes, each where acceptance is likeliest",
     .source = "dyspec, alg. 1",
-    .differs = "the draft computes several nodes per pass, with the same tree; "
-               "--draft-temp 0.6 is sec. 5.1; " ESP_DIFFERS_TEMPERED,
+    .differs = "a draft pass computes several nodes, which gives the same tree; "
+               "--draft-temp 0.6 is the setting of sec. 5.1; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_SWOR,
     .params = params,
     .state_size = sizeof(struct state),

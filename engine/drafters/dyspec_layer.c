@@ -27,9 +27,9 @@ static const double FIRST = 4, LEAST = 0.01, MOST = 0.5;
 
 static const struct esp_param params[] = {
     [THRESHOLD] = {"threshold", ESP_REAL, 0, 1, 0,
-                   .help = "draw while v is at least this; 0: predicted, for trees of N nodes"},
+                   .help = "draw while v is at least this; 0: predicted, to get N nodes"},
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64,
-           .help = "maximum number of nodes; threshold 0: mean number, maximum 2 N"},
+           .help = "maximum number of nodes; with threshold=0 the mean number, at most 2 N"},
     {0},
 };
 
@@ -158,10 +158,11 @@ const struct esp_drafter_ops esp_drafter_dyspec_layer = {
     .summary = "sampled nodes layer by layer, while acceptance is likely enough",
     .source = "dyspec, alg. 2",
     .differs =
-        "trees have a size limit, unlike in alg. 2: if a round exceeds it, the draws with "
-        "the largest v are made; threshold=0 predicts the threshold for N nodes from "
+        "trees have a size limit, unlike in alg. 2: if a round of draws would exceed it, only "
+        "those with the largest v are made; threshold=0 predicts the threshold for N nodes "
+        "from "
         "earlier trees, while the paper sets it by hand; "
-        "--draft-temp 0.6 is sec. 5.1; " ESP_DIFFERS_TEMPERED,
+        "--draft-temp 0.6 is the setting of sec. 5.1; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_SWOR,
     .params = params,
     .state_size = sizeof(struct state),

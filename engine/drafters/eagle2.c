@@ -1,8 +1,9 @@
 /* eagle2.c - a beam of k per depth, then the N best nodes of all (EAGLE-2; salf-talf, app. B).
  *
- * Phase 1 expands, depth by depth, the k nodes of the deepest layer with the highest cumulative
- * q, and gives each its k likeliest children. Phase 2 keeps the N nodes of highest cumulative q
- * for verification. They form a tree, because cumulative q never rises along a path.
+ * Phase 1 expands, depth by depth, the k nodes of the deepest layer with the highest
+ * cumulative q, and gives each its k likeliest children. Phase 2 keeps the N nodes of highest
+ * cumulative q for verification. They form a tree, because cumulative q never rises along a
+ * path.
  *
  * Here both phases run together: the N best nodes so far are kept at every depth. If a node of
  * the beam is not among them, neither are its children, so it is not expanded. The tree is the

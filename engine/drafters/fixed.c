@@ -14,7 +14,7 @@ enum { D, B, TAU, N, PRUNE, ROOT, CACHE };
 static const struct esp_param params[] = {
     [D] = {"D", ESP_INT, 1, 64, 6, .help = "depth of the tree"},
     [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 2, .help = "children of every node"},
-    [TAU] = {"tau", ESP_REAL, 0, 1, 0.05, .help = "prune paths less likely than this"},
+    [TAU] = {"tau", ESP_REAL, 0, 1, 0.05, .help = "cut paths less likely than this"},
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 256, .help = "maximum number of nodes"},
     [PRUNE] = ESP_PARAM_PRUNE,
     [ROOT] = ESP_PARAM_ROOT,
@@ -53,13 +53,13 @@ static int draft(struct esp_draft *d)
 
 const struct esp_drafter_ops esp_drafter_fixed = {
     .name = "fixed",
-    .summary = "a tree of fixed depth and breadth, unlikely paths cut",
+    .summary = "a tree of fixed depth and breadth, with unlikely paths cut",
     .source = "dynatree-fixed-tree, sec. 3.3",
     .differs =
         "if a layer exceeds N, its likeliest nodes are kept, not its first; prune=cut is "
-        "sec. 3.3, prune=stop is alg. 1 and the released program, which verify leaves below "
+        "sec. 3.3; prune=stop is alg. 1 and the released program, which verify leaves below "
         "tau without expanding them; root=draft,cache=rebuild,prune=stop is alg. 1 except "
-        "for the choice of nodes"
+        "for which nodes are kept"
         "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .params = params,

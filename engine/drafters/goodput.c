@@ -1,10 +1,11 @@
 /* goodput.c - a tree in which every node and every layer pays for itself.
  *
- * Goodput is committed tokens per second (the term of SmartSpec). The expected tokens of a tree
- * are E = 1 + the sum of P(u) over its nodes, where P(u) is the probability that u is accepted.
- * Its time is T = the draft passes + verify(rows), both from curves measured on this machine
- * (costs.h). The tree with the largest E / T also has the largest E - lambda T, where lambda is
- * the recent number of tokens per second (Dinkelbach 1967). This decides three things:
+ * Goodput is committed tokens per second (the term of SmartSpec). The expected tokens of a
+ * tree are E = 1 + the sum of P(u) over its nodes, where P(u) is the probability that u is
+ * accepted. Its time is T = the draft passes + verify(rows), both from curves measured on this
+ * machine (costs.h). The tree with the largest E / T also has the largest E - lambda T, where
+ * lambda is the recent number of tokens per second (Dinkelbach 1967). This decides three
+ * things:
  *
  *   row    Candidates are taken in the order of P, as many as maximise the sum of P minus
  *          lambda verify(n + 1). Rows that cost the same as a class are paid for as a class.
@@ -17,14 +18,14 @@
  *
  * P is the product along the path of calibrated draft probabilities (calibration.h). Their log
  * odds are shifted by the draft's success in the last thirty iterations or so of this text. At
- * temperature 0 children are the likeliest tokens. Above it they are drawn without replacement:
- * P alone decides how many, and which node is expanded. P of a child is fixed before it is drawn
- * (from P of the parent, its confidence, and the number of earlier draws there), so the tree
- * never favours a token, and verifiers for such draws are exact.
+ * temperature 0 children are the likeliest tokens. Above it they are drawn without
+ * replacement: P alone decides how many, and which node is expanded. P of a child is fixed
+ * before it is drawn (from P of the parent, its confidence, and the number of earlier draws
+ * there), so the tree never favours a token, and verifiers for such draws are exact.
  *
  * The other tree to choose from is retrieved (goodput_copied.h). It replaces the draft model's
- * tree if its rows are expected to gain more than such trees gained recently, also while nothing
- * is drafted.
+ * tree if its rows are expected to gain more than such trees gained recently, also while
+ * nothing is drafted.
  *
  * There is no clock in here and nothing to tune: costs come from the session.
  */
@@ -40,7 +41,7 @@
 #include "engine/drafters/goodput_copied.h"
 #include "engine/drafters/goodput_rate.h"
 
-enum { N, RETRIEVAL };
+enum { N, RETRIEVAL, RECYCLE };
 
 enum {
     CHILDREN = 8, /* children of a node that are considered */
@@ -58,6 +59,8 @@ static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, 256, 64, .help = "maximum number of nodes"},
     [RETRIEVAL] = {"retrieval", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
                    .help = "also draft what followed the same tokens earlier in the text"},
+    [RECYCLE] = {"recycled", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
+                 .help = "also draft what the target found likely after the same token"},
     {0},
 };
 
@@ -99,7 +102,7 @@ static void init(void *memory, const struct esp_params *values, int changed)
         return;
     s->started = true;
     esp_account_open(&s->account);
-    s->copied.balance = ESP_FIRST_SAVINGS / 2;
+    s->copied.balance = ESP_COPIED_SAVINGS;
     for (int i = 0; i < KINDS; i++)
         memcpy(s->expected[i], prior, sizeof prior);
 }
@@ -195,8 +198,8 @@ static int by_value(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Adds the first guesses expected below a node that is not expanded yet, one for each pass that
- * is worth its price. Returns the new number of bids. */
+/* Adds the first guesses expected below a node that is not expanded yet, one for each pass
+ * that is worth its price. Returns the new number of bids. */
 static int bid_below(const struct esp_draft *d, const struct state *s, const struct entry *e,
                      struct bid *bids, int count)
 {
@@ -213,9 +216,10 @@ static int bid_below(const struct esp_draft *d, const struct state *s, const str
     return count;
 }
 
-/* The number of entries to be drawn, with those that are. What is drawn stays in the tree, so its
- * row is lost to later passes: candidates bid against the nodes that these are expected to draft.
- * It matters where rows come as a class, so that a few are nearly free and the next one is not. */
+/* The number of entries to be drawn, with those that are. What is drawn stays in the tree, so
+ * its row is lost to later passes: candidates bid against the nodes that these are expected to
+ * draft. It matters where rows come as a class, so that a few are nearly free and the next one
+ * is not. */
 static int count_drawn(const struct esp_draft *d, const struct state *s)
 {
     const double *verify = s->rate.verify;
@@ -275,8 +279,8 @@ static void took(struct esp_draft *d, struct entry *e, int node)
     d->tree->tree.nodes[node].reason = ESP_REASON_LAYER;
 }
 
-/* After a draw, nodes below it are valued by the drawn token, not by the acceptance rate of the
- * draw. The value of its siblings does not change. */
+/* After a draw, nodes below it are valued by the drawn token, not by the acceptance rate of
+ * the draw. The value of its siblings does not change. */
 static void drew(struct esp_draft *d, const struct state *s, struct entry *e, int node)
 {
     took(d, e, node);
@@ -430,7 +434,9 @@ static int begin(struct esp_draft *d, struct state *s)
     s->copied.retrieval.count = 0;
     if (s->rate.budget < 1 || esp_param(d->params, RETRIEVAL) == 0)
         return ESP_OK;
-    return esp_copied_find(&s->copied, d, &s->rate, DEEPEST);
+    const struct esp_copied_plan plan = {
+        .depth = DEEPEST, .copy = true, .recycle = esp_param(d->params, RECYCLE) != 0};
+    return esp_copied_find(&s->copied, d, &s->rate, &plan);
 }
 
 /* ------------------------------------------------------------------ the iteration */
@@ -481,8 +487,9 @@ static int draft(struct esp_draft *d)
     return status;
 }
 
-/* At every node that the verifier reached: was one of its children accepted, and how likely was
- * that? Texts differ: in a list or a refrain the draft is right far more often than it says. */
+/* At every node that the verifier reached: was one of its children accepted, and how likely
+ * was that? Texts differ: in a list or a refrain the draft is right far more often than it
+ * says. */
 static void learn_shift(struct state *s, const struct esp_iteration *it)
 {
     static const double step = 0.05, kept = 0.97, most = 2;
@@ -550,11 +557,12 @@ const struct esp_drafter_ops esp_drafter_goodput = {
     .name = "goodput",
     .summary = "adds nodes and layers while they pay, by measured costs; else decodes plainly",
     .source = "Dinkelbach 1967; SmartSpec, Liu et al. 2024; SuffixDecoding, Oliaro et al. 2024",
-    .differs = "costs are measured on this machine and text, not set; trees, not chains"
+    .differs = "costs are measured on this machine and this text, not given in advance; it "
+               "drafts trees, not chains"
                "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .verifier = "traversal",
-    .asks = ESP_ASK_COSTS,
+    .asks = ESP_ASK_COSTS | ESP_ASK_EXPECTED | ESP_ASK_RECYCLED,
     .params = params,
     .state_size = sizeof(struct state),
     .init = init,

@@ -9,41 +9,48 @@ static const double PER_TOKEN = 2; /* guesses, per token of the match */
 /* Assumed share of correct guesses until some were tested. Above temperature 0 the text has to
  * copy itself first. */
 static const double RIGHT = 0.5, RIGHT_DRAWN = 0;
+static const double WORTH = 0.1; /* tokens that a tree must be expected to gain */
 
 int esp_copied_find(struct esp_copied *c, const struct esp_draft *d,
-                    const struct esp_rate *rate, int depth)
+                    const struct esp_rate *rate, const struct esp_copied_plan *plan)
 {
     struct esp_retrieval *r = &c->retrieval;
-    struct esp_guess_plan plan = {.nodes = rate->budget,
-                                  .depth = depth,
-                                  .factor = PER_TOKEN,
-                                  .least = 0.25 * esp_rate_row(rate, 0)};
+    struct esp_guess_plan guesses = {.nodes = rate->budget,
+                                     .depth = plan->depth,
+                                     .factor = plan->copy ? PER_TOKEN : 0,
+                                     .least = plan->free ? 0 : 0.25 * esp_rate_row(rate, 0)};
     r->prior = d->greedy ? RIGHT : RIGHT_DRAWN;
-    int status = esp_retrieval_find(r, d, &plan);
-    for (int i = 0; i < r->count; i++) {
-        const int parent = r->guesses[i].parent;
-        const double above = parent < 0 ? 1 : c->value[parent];
-        c->value[i] = above * esp_retrieval_rate(r, &r->guesses[i]);
+    return esp_retrieval_find(r, d, &guesses, plan->recycle);
+}
+
+/* The number of guesses with the best gain over the cost of their rows, in at most this time.
+ * Guesses are sorted by frequency, parents first. */
+static int count_best(const struct esp_copied *c, const struct esp_rate *rate, double seconds,
+                      double *gain)
+{
+    const double *verify = rate->verify;
+    double sum = 0;
+    int nodes = 0;
+    *gain = 0;
+    for (int i = 0; i < c->retrieval.count && i < rate->budget && verify[i + 2] <= seconds;
+         i++) {
+        sum += c->retrieval.value[i];
+        const double now = sum - rate->now * (verify[i + 2] - verify[1]);
+        if (now > *gain) {
+            *gain = now;
+            nodes = i + 1;
+        }
     }
-    return status;
+    return nodes;
 }
 
 void esp_copied_choose(struct esp_copied *c, const struct esp_rate *rate, double least)
 {
-    const double *verify = rate->verify;
-    double sum = 0, gain = 0;
-    c->nodes = 0;
-    /* Guesses are sorted by frequency, parents first. */
-    for (int i = 0; i < c->retrieval.count && i < rate->budget; i++) {
-        sum += c->value[i];
-        const double now = sum - rate->now * (verify[i + 2] - verify[1]);
-        if (now > gain) {
-            gain = now;
-            c->nodes = i + 1;
-        }
-    }
-    c->used =
-        c->nodes > 0 && gain >= least && verify[c->nodes + 1] <= verify[1] * (1 + c->balance);
+    double gain;
+    c->nodes = count_best(c, rate, rate->verify[1] * (1 + c->balance), &gain);
+    c->used = c->nodes > 0 && gain >= fmax(least, WORTH);
+    if (!c->used) /* what it would have brought is seen all the same */
+        c->nodes = count_best(c, rate, INFINITY, &gain);
 }
 
 double esp_copied_take(struct esp_copied *c, struct esp_draft *d)
@@ -53,9 +60,9 @@ double esp_copied_take(struct esp_copied *c, struct esp_draft *d)
         struct esp_node *node = esp_retrieval_add(&c->retrieval, d, i);
         if (!node)
             break;
-        node->value = (float)c->value[i];
+        node->value = (float)c->retrieval.value[i];
         node->reason = ESP_REASON_RETRIEVED;
-        expected += c->value[i];
+        expected += c->retrieval.value[i];
     }
     d->tree->tree.nodes[0].reason = ESP_REASON_RETRIEVED;
     return expected;
@@ -64,10 +71,12 @@ double esp_copied_take(struct esp_copied *c, struct esp_draft *d)
 void esp_copied_learn(struct esp_copied *c, const struct esp_rate *rate, int right,
                       double saved)
 {
-    const double room = ESP_SAVINGS - c->balance;
+    /* A tree that was not verified counts by what it would have saved or lost, so that its
+     * account recovers from a bad start. */
     if (c->used)
-        c->balance = fmin(c->balance + saved, ESP_SAVINGS);
-    else if (c->nodes > 0) /* its possible saving, so that it recovers from a bad start */
-        c->balance +=
-            fmax(0, fmin(right - rate->verify[c->nodes + 1] / rate->verify[1] + 1, room));
+        c->balance += saved;
+    else if (c->nodes > 0)
+        c->balance =
+            fmax(c->balance + right - rate->verify[c->nodes + 1] / rate->verify[1] + 1, 0);
+    c->balance = fmin(c->balance, ESP_SAVINGS);
 }

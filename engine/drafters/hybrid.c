@@ -1,12 +1,12 @@
 /* hybrid.c - the draft model's likeliest nodes and retrieved guesses in one tree under one
  * budget; for copied passages, the retrieved tree alone.
  *
- * There are two sources of guesses: the draft model, with the tree of `salf`, and the text
- * (suffix_automaton.h). The retrieved tree needs no draft pass. After every iteration it is
- * known how far it would have got, whichever tree was verified. So its mean path length is
- * learned online per match length, and likewise that of the model's trees. If the retrieved
- * tree is expected to get at least as far as the model's, it is verified alone: a copied
- * passage costs no draft pass.
+ * There are two kinds of guesses: those of the draft model, with the tree of `salf`, and those
+ * that need no draft pass (retrieval.h): copied from the text or the expected text, or
+ * recycled. After every iteration it is known how far it would have got, whichever tree was
+ * verified. So its mean path length is learned online per match length, and likewise that of
+ * the model's trees. If the retrieved tree is expected to get at least as far as the model's,
+ * it is verified alone: a copied passage costs no draft pass.
  *
  * Otherwise the model's tree is grown and retrieved nodes join it. A node that it already has
  * is shared; any other must be among the N likeliest. Their q is the frequency times the rate
@@ -16,17 +16,21 @@
 
 #include <math.h>
 
-enum { N, B, TH, K, FACTOR, LEAST };
+enum { N, B, TH, K, FACTOR, LEAST, RECYCLE };
 
-static const double FADE = 0.9; /* decay of the means per sample */
+static const double FADE = 0.9;  /* decay of the means per sample */
+static const double RIGHT = 0.5; /* share of right guesses that is assumed at first */
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 8, .help = "maximum number of nodes"},
     [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 2, .help = "nodes expanded per pass, at most N"},
-    [TH] = {"th", ESP_REAL, 0, 1, 0.3, .help = "stop when B nodes together are less likely"},
+    [TH] = {"th", ESP_REAL, 0, 1, 0.3,
+            .help = "stop when the next B nodes together are less likely than this"},
     [K] = {"K", ESP_INT, 1, 64, 24, .help = "maximum depth of retrieved guesses"},
     [FACTOR] = {"factor", ESP_REAL, 0.25, 64, 2, .help = "maximum nodes per matching token"},
     [LEAST] = {"least", ESP_REAL, 0, 1, 0.1, .help = "minimum frequency of a retrieved guess"},
+    [RECYCLE] = {"recycled", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
+                 .help = "also tokens that the target found likely after the same token"},
     {0},
 };
 
@@ -56,11 +60,17 @@ static double mean(const struct rate *r, double before)
     return (r->sum + before) / (r->weight + 1);
 }
 
+/* How far the frequency of a guess is trusted beside the draft model's q. That of a recycled
+ * token is measured already. */
+static double trust(const struct state *s, const struct esp_guess *g)
+{
+    return s->alone || g->class == ESP_MATCH_RECYCLED ? 1 : mean(&s->right[g->class], RIGHT);
+}
+
 /* Adds the retrieved nodes to the tree. */
 static void join(struct esp_draft *d, struct state *s, int budget)
 {
     struct esp_retrieval *r = &s->retrieval;
-    const double trust = s->alone ? 1 : mean(&s->right[r->class], 0.5);
     struct esp_tree_builder *b = d->tree;
     for (int i = 0; i < r->count; i++) {
         const struct esp_guess *g = &r->guesses[i];
@@ -71,7 +81,7 @@ static void join(struct esp_draft *d, struct state *s, int budget)
         r->node[i] = esp_tree_find(b, parent, g->token);
         if (r->node[i] >= 0)
             continue;
-        const float q = (float)(g->q * trust);
+        const float q = (float)(g->q * trust(s, g));
         const struct esp_candidate c = {
             .parent = parent,
             .token = g->token,
@@ -81,7 +91,7 @@ static void join(struct esp_draft *d, struct state *s, int budget)
         const int count = b->tree.count;
         const int kept = esp_draft_offer(d, &c, 1, budget, ESP_REASON_BUDGET, &r->node[i]);
         if (b->tree.count > count)
-            b->tree.nodes[count].copied = esp_suffix_back(&r->suffix, g);
+            esp_retrieval_tell(r, i, &b->tree.nodes[count]);
         if (kept > 0) {
             b->tree.nodes[parent].reason = ESP_REASON_NONE;
             b->tree.nodes[r->node[i]].reason = ESP_REASON_BUDGET;
@@ -99,7 +109,9 @@ static int draft(struct esp_draft *d)
         .least = esp_param(d->params, LEAST),
     };
     const int most = d->tree->capacity, budget = plan.nodes < most ? plan.nodes : most;
-    int status = esp_retrieval_find(&s->retrieval, d, &plan);
+    s->retrieval.prior = RIGHT;
+    int status =
+        esp_retrieval_find(&s->retrieval, d, &plan, esp_param(d->params, RECYCLE) != 0);
     if (status < 0)
         return status;
     const double length = mean(&s->length[s->retrieval.class], 0);
@@ -153,10 +165,11 @@ const struct esp_drafter_ops esp_drafter_hybrid = {
     .source = "salf-talf, alg. 2; SuffixDecoding, Oliaro et al. 2024, sec. 4.3",
     .differs =
         "SuffixDecoding uses either the model's tree or the retrieved one, by a threshold; "
-        "here both form one tree, and the retrieved one is used alone if it was accepted as "
-        "far before"
+        "here both form one tree, and the retrieved one is used alone if such trees have been "
+        "accepted at least as far as the model's"
         "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
+    .asks = ESP_ASK_EXPECTED | ESP_ASK_RECYCLED,
     .params = params,
     .state_size = sizeof(struct state),
     .close = finish,

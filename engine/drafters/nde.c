@@ -1,13 +1,13 @@
 /* nde.c - `delayed` with K, L1 and L2 chosen for each tree by a trained selector
  * (delayed-tree-expansion, sec. 6).
  *
- * Each iteration takes the argmax of the selector's logits. Its input is known at the root: the
- * hidden states of both models, the distance of their distributions one token earlier, and the
- * draft's confidence. All of this is the past and the draft's own distribution at the root,
- * never the verifier's random number, so the output distribution does not change. The draft's
- * first pass covers the root, because the choice depends on it. The draft's output before the
- * root is kept from the last tree; if that tree ended in a leaf that the draft has not read, the
- * pass covers that token, too.
+ * Each iteration takes the argmax of the selector's logits. Its input is known at the root:
+ * the hidden states of both models, the distance of their distributions one token earlier, and
+ * the draft's confidence. All of this is the past and the draft's own distribution at the
+ * root, never the verifier's random number, so the output distribution does not change. The
+ * draft's first pass covers the root, because the choice depends on it. The draft's output
+ * before the root is kept from the last tree; if that tree ended in a leaf that the draft has
+ * not read, the pass covers that token, too.
  *
  * Right after a prompt the target has said nothing yet, so the static action that was best in
  * training is used.
@@ -35,7 +35,7 @@ enum { GOAL };
 static const struct esp_param params[] = {
     [GOAL] = {"goal", ESP_CHOICE, 0, ESP_GOALS - 1, 0, .choices = ESP_GOAL_NAMES,
               .help = "what the selector was trained for: tokens per second, tokens per "
-                      "iteration, or tokens per second where a row of the target costs little"},
+                      "iteration, or tokens per second if a row of the target costs little"},
     {0},
 };
 
@@ -69,7 +69,8 @@ static int refuse(const struct esp_engine *e, const char *rule, const char *goal
         rule, goal, e->target->path, e->draft->path, rule, goal);
 }
 
-/* Looks beside the target; for a GGUF file also beside the built-in target, which it may be. */
+/* Looks beside the target; for a GGUF file also beside the built-in target, which it may be.
+ */
 static int read_selector(struct esp_selector *selector, const struct esp_engine *e,
                          const char *rule, enum esp_goal goal,
                          const struct esp_selector_shape *shape, char *why, size_t size)
@@ -336,23 +337,25 @@ static const struct esp_chooser_ops chooser = {
 
 const struct esp_drafter_ops esp_drafter_nde = {
     .name = "nde",
-    .summary = "delayed, its K, L1 and L2 chosen for each tree by a trained selector",
+    .summary = "delayed, with K, L1 and L2 chosen for each tree by a trained selector",
     .source = "delayed-tree-expansion, sec. 6",
     .differs =
-        "it is trained on pieces of one text that the target continues, and for Traversal, too;"
-        " all actions of a root share the draws of their four trees; trees that mean the same "
-        "are one action; the loss has .03 of the policy's entropy taken off, the policy begins "
-        "as the best static trees, and the epoch that does best on pieces kept apart is kept, "
-        "since with loss 12 alone the choice closes on one tree; right after a prompt, where "
+        "the selector is trained on pieces of one text, which the target continues, and also "
+        "for Traversal; the four trees that give the value of an action are drawn once per "
+        "root, and all actions share these draws; parameters that give the same tree are one "
+        "action; .03 of the policy's entropy is subtracted from the loss, training starts from "
+        "the best static trees, and the epoch that is best on held-out pieces is kept, because "
+        "with loss 12 alone the policy collapses to one tree; right after a prompt, when "
         "nothing is known of the target, the tree is the static one that was best in training; "
-        "passes are timed by rows as well as by length, once, in training, and the selector's "
-        "own time counts; its network is narrower for small targets; a head of its own says "
-        "what an action brings; goals tokens and cheap-rows are not the paper's (cheap-rows: a "
-        "row more costs 3 % of a pass, a draft pass 5 %); temperature 0 is for it nss at 0.2; "
-        "the draft has the text's temperature, at least 0.2, in training and here (draft_temp "
-        "auto learns nothing). Of the built-in pair's six selectors for speed five draft a "
-        "chain of three, nearly always, and that of nss a chain of one: rows of that target are"
-        " dear. Those for tokens and for cheap rows draft trees",
+        "passes are timed once, in training, by rows as well as by length, and the selector's "
+        "own time counts; the network is narrower for small targets; a separate head predicts "
+        "the tokens that an action gives; goals tokens and cheap-rows are not in the paper "
+        "(cheap-rows: each additional row costs 3 % of a pass, and a draft pass 5 %); at "
+        "temperature 0 the selector for nss is used, as if at temperature 0.2; the draft has "
+        "the text's temperature, at least 0.2, in training and in use (draft_temp auto learns "
+        "nothing). For the built-in pair, five of the six selectors for speed nearly always "
+        "draft a chain of three tokens, and the one for nss a chain of one, because rows of "
+        "that target are expensive. Those for tokens and for cheap rows draft trees",
     .draws = ESP_DRAW_IID,
     .verifier = "traversal",
     .asks = ESP_ASK_PAST,

@@ -1,10 +1,10 @@
 /* ngram.c - what followed the same tokens earlier in the text (prompt lookup); no draft model.
  *
  * The last n tokens are searched in the text, with n from its parameter down to 1, until there
- * is a match. Up to K tokens after each match are a guess. Several matches make a tree: guesses
- * with a common beginning share nodes, and q of a token is its share of the matches at its
- * parent (a single guess has q = 1). If not all nodes fit into N, those shared by most matches
- * are used; ties: nearer to the root, then of the latest match.
+ * is a match. Up to K tokens after each match are a guess. Several matches make a tree:
+ * guesses with a common beginning share nodes, and q of a token is its share of the matches at
+ * its parent (a single guess has q = 1). If not all nodes fit into N, those shared by most
+ * matches are used; ties: nearer to the root, then of the latest match.
  *
  * A match near the end of the text continues with the guess itself, so that repetitive text is
  * continued for all K tokens. The tree is a function of the text: nothing is sampled.
@@ -110,6 +110,7 @@ static int draft(struct esp_draft *d)
         int node = esp_tree_add(d->tree, g.parent, token, g.q);
         d->tree->tree.nodes[node].copied =
             d->text_length + g.depth - source(d, s->match[g.first], g.depth);
+        d->tree->tree.nodes[node].source = ESP_SOURCE_COPIED;
         if (g.depth + 1 < depth)
             split(d, s, g.first, g.count, node);
         else
@@ -121,8 +122,10 @@ static int draft(struct esp_draft *d)
         const int from = source(d, s->match[g->first], g->depth);
         const int cut =
             esp_tree_add_cut(d->tree, g->parent, d->text[from], g->q, ESP_REASON_BUDGET);
-        if (cut >= 0)
-            d->tree->tree.nodes[cut].copied = d->text_length + g->depth - from;
+        if (cut < 0)
+            continue;
+        d->tree->tree.nodes[cut].copied = d->text_length + g->depth - from;
+        d->tree->tree.nodes[cut].source = ESP_SOURCE_COPIED;
     }
     return ESP_OK;
 }

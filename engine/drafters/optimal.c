@@ -23,8 +23,8 @@ const struct esp_drafter_ops esp_drafter_optimal = {
     .name = "optimal",
     .summary = "the N likeliest nodes",
     .source = "SpecExec; salf-talf, app. B",
-    .differs = "N counts candidates (app. D), so not the root; only the 64 likeliest children "
-               "of a node are considered, which matters only for N above 64"
+    .differs = "N counts candidates (app. D), and so does not count the root; only the 64 "
+               "likeliest children of a node are considered, which matters only for N above 64"
                "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .params = params,

@@ -12,7 +12,8 @@ enum { N, B, TH };
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 60, .help = "maximum number of nodes"},
     [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 10, .help = "nodes expanded per pass, at most N"},
-    [TH] = {"th", ESP_REAL, 0, 1, 0.6, .help = "stop when B nodes together are less likely"},
+    [TH] = {"th", ESP_REAL, 0, 1, 0.6,
+            .help = "stop when the next B nodes together are less likely than this"},
     {0},
 };
 
@@ -27,9 +28,10 @@ const struct esp_drafter_ops esp_drafter_salf = {
     .summary = "the likeliest nodes, until further drafting gains little",
     .source = "salf-talf, alg. 2",
     .differs =
-        "N counts candidates (app. D), so not the root; it also stops if no node is left "
-        "to expand, else th=0 would never end; only the 64 likeliest children of a "
-        "node are considered, which matters only for N above 64"
+        "N counts candidates (app. D), and so does not count the root; drafting also stops if "
+        "no node is left to expand, since th=0 would never end otherwise; only the 64 "
+        "likeliest "
+        "children of a node are considered, which matters only for N above 64"
         "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .params = params,

@@ -2,9 +2,9 @@
  *
  * r_k is the rate at which the k-th child of an accepted node is accepted (rank_rates.h:
  * learned, with a prior). A dynamic program (best_shape.h) finds the shape with the most
- * expected tokens. It runs again when an r_k has moved by more than a tenth. The shape is fixed
- * before anything is drawn, so it is independent of the tokens. Children are drawn without
- * replacement, or are the likeliest. learn=off uses only the prior and no file.
+ * expected tokens. It runs again when an r_k has moved by more than a tenth. The shape is
+ * fixed before anything is drawn, so it is independent of the tokens. Children are drawn
+ * without replacement, or are the likeliest. learn=off uses only the prior and no file.
  */
 #include <math.h>
 #include <stdio.h>
@@ -58,8 +58,8 @@ static void plan(struct state *s, const struct esp_draft *d)
     s->expected = esp_shape_best(&s->shape, &s->table, s->planned, ESP_RANKS, nodes, depth);
 }
 
-/* Lists the nodes of a layer of the shape that are in the tree and get children. Also finds the
- * largest number of children. */
+/* Lists the nodes of a layer of the shape that are in the tree and get children. Also finds
+ * the largest number of children. */
 static int list_layer(struct state *s, const struct esp_draft *d, int first, int end, int *most)
 {
     int count = 0;
@@ -163,8 +163,8 @@ const struct esp_drafter_ops esp_drafter_sequoia = {
     .summary = "the shape with the most expected tokens, for measured acceptance rates",
     .source = "Chen et al. 2024",
     .differs =
-        "rates are measured during generation, not beforehand; you set N and depth, while "
-        "Sequoia fits them to the hardware"
+        "rates are measured during generation, not beforehand; N and depth are parameters, "
+        "while Sequoia fits them to the hardware"
         "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .asks = ESP_ASK_PAIR,

@@ -27,7 +27,8 @@ static int draft(struct esp_draft *d)
         .factor = esp_param(d->params, FACTOR),
         .least = esp_param(d->params, LEAST),
     };
-    int status = esp_retrieval_find(r, d, &plan);
+    r->prior = 0.5; /* beside the expected text */
+    int status = esp_retrieval_find(r, d, &plan, false);
     const double most = plan.factor * r->match;
     const bool full = r->count >= plan.nodes || r->count >= (int)most;
     for (int i = 0; i < r->count; i++)
@@ -47,11 +48,14 @@ const struct esp_drafter_ops esp_drafter_suffix = {
     .name = "suffix",
     .summary = "likeliest continuations of all matches in the text; needs no draft model",
     .source = "SuffixDecoding, Oliaro et al. 2024",
-    .differs = "a suffix automaton of this text only, not a suffix tree of other outputs as "
-               "well; a path that reaches the end of the text continues with a shorter match; "
-               "guesses below `least` are left out",
+    .differs =
+        "it searches this text only, with a suffix automaton, while the source also has "
+        "a suffix tree of other outputs; a path that reaches the end of the text "
+        "continues with a shorter match; guesses with a frequency below `least` are left "
+        "out",
     .draws = ESP_DRAW_TOPK,
     .without_model = true,
+    .asks = ESP_ASK_EXPECTED,
     .params = params,
     .state_size = sizeof(struct esp_retrieval),
     .close = finish,

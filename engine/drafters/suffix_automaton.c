@@ -10,10 +10,10 @@
 
 /* ------------------------------------------------------------------ the automaton */
 
-enum { FIRST_ROOM = 512, LONGEST_LINKS = 64 };
-/* Of a longer text, only the last MOST / 2 to MOST tokens are kept: a text may have no end, and
- * a repetitive one takes time for each repetition. */
-enum { MOST = 1 << 14 };
+enum { FIRST_ROOM = 512, LONGEST_LINKS = 64, SEPARATOR = -1 /* no token */ };
+enum {
+    MOST = ESP_SUFFIX_MOST
+}; /* of a longer text, the last MOST / 2 to MOST tokens are kept */
 
 static size_t slot_of(const struct esp_suffix *s, int32_t state, int32_t token)
 {
@@ -129,6 +129,32 @@ static void append(struct esp_suffix *s, int32_t token)
     s->last = now;
 }
 
+/* Leaves the seed alone. */
+static void forget_text(struct esp_suffix *s)
+{
+    clear(s);
+    while (s->length < s->seed)
+        append(s, s->text[s->length]);
+}
+
+int esp_suffix_seed(struct esp_suffix *s, const int32_t *tokens, int count)
+{
+    count = count < MOST ? count : MOST;
+    s->seed = 0;
+    clear(s);
+    if (count == 0)
+        return ESP_OK;
+    if (make_room(s, count + 1) < 0) {
+        clear(s);
+        return ESP_E_MEMORY;
+    }
+    for (int i = 0; i < count; i++)
+        append(s, tokens[i]);
+    append(s, SEPARATOR);
+    s->seed = count + 1;
+    return ESP_OK;
+}
+
 int esp_suffix_read(struct esp_suffix *s, const int32_t *text, int length)
 {
     if (length > MOST) {
@@ -136,15 +162,17 @@ int esp_suffix_read(struct esp_suffix *s, const int32_t *text, int length)
         text += forgotten;
         length -= forgotten;
     }
-    if (s->length > length ||
-        memcmp(s->text ? s->text : text, text, (size_t)s->length * sizeof *text) != 0)
-        clear(s);
-    if (make_room(s, length) < 0) {
+    const int known = s->length - s->seed;
+    if (known > length ||
+        memcmp(s->text ? s->text + s->seed : text, text, (size_t)known * sizeof *text) != 0)
+        forget_text(s);
+    if (make_room(s, s->seed + length) < 0) {
+        s->seed = 0;
         clear(s);
         return ESP_E_MEMORY;
     }
-    while (s->length < length)
-        append(s, text[s->length]);
+    while (s->length < s->seed + length)
+        append(s, text[s->length - s->seed]);
     return ESP_OK;
 }
 
@@ -164,14 +192,22 @@ static int32_t followed(const struct esp_suffix *s, int32_t state)
 {
     int32_t sum = 0;
     for (int32_t e = s->state[state].edges; e >= 0; e = s->edge[e].next)
-        sum += s->state[s->edge[e].to].count;
+        if (s->edge[e].token != SEPARATOR)
+            sum += s->state[s->edge[e].to].count;
     return sum;
+}
+
+/* Does a token follow a state's substrings? */
+static bool is_followed(const struct esp_suffix *s, int32_t state)
+{
+    const int32_t e = s->state[state].edges;
+    return e >= 0 && (s->edge[e].token != SEPARATOR || s->edge[e].next >= 0);
 }
 
 /* The state itself, or the longest shorter match with a continuation; 0: there is none. */
 static int32_t followed_state(const struct esp_suffix *s, int32_t state)
 {
-    while (state > 0 && s->state[state].edges < 0)
+    while (state > 0 && !is_followed(s, state))
         state = s->state[state].link;
     return state;
 }
@@ -188,7 +224,8 @@ static int32_t count_of(const struct esp_suffix *s, int32_t edge)
     return s->state[s->edge[edge].to].count;
 }
 
-/* Does edge a come before b? Edges are sorted by falling count, then by the most recent use. */
+/* Does edge a come before b? Edges are sorted by falling count, then by the most recent use.
+ */
 static bool sooner(const struct esp_suffix *s, int32_t a, int32_t b)
 {
     const struct esp_suffix_state *x = &s->state[s->edge[a].to], *y = &s->state[s->edge[b].to];
@@ -200,7 +237,8 @@ static int32_t next_edge(const struct esp_suffix *s, int32_t state, int32_t afte
 {
     int32_t best = -1;
     for (int32_t e = s->state[state].edges; e >= 0; e = s->edge[e].next)
-        if ((after < 0 || sooner(s, after, e)) && (best < 0 || sooner(s, e, best)))
+        if (s->edge[e].token != SEPARATOR && (after < 0 || sooner(s, after, e)) &&
+            (best < 0 || sooner(s, e, best)))
             best = e;
     return best;
 }
@@ -230,9 +268,13 @@ static int grow(const struct esp_suffix *s, int32_t match, const struct esp_gues
         const struct esp_suffix_edge *edge = &s->edge[from->edge];
         const int depth = from->parent < 0 ? 1 : g[from->parent].depth + 1;
         g[count] = (struct esp_guess){
-            from->parent, edge->token,
-            depth,        (float)count_of(s, from->edge) / (float)from->total,
-            best_d,       edge->to};
+            .parent = from->parent,
+            .token = edge->token,
+            .depth = depth,
+            .q = (float)count_of(s, from->edge) / (float)from->total,
+            .d = best_d,
+            .state = edge->to,
+        };
         *sum += best_d;
         from->edge = next_edge(s, edge->from, from->edge);
         if (from->edge < 0)
@@ -264,7 +306,7 @@ int esp_suffix_guess(const struct esp_suffix *s, const struct esp_guess_plan *pl
         nodes = most < nodes ? (int)most : nodes;
         if (nodes <= best) /* every D is at most 1, so shorter matches cannot do better */
             break;
-        if (s->state[state].edges < 0)
+        if (!is_followed(s, state))
             continue;
         const int n = grow(s, state, plan, nodes, own, &sum);
         if (sum <= best)
@@ -279,5 +321,6 @@ int esp_suffix_guess(const struct esp_suffix *s, const struct esp_guess_plan *pl
 
 int esp_suffix_back(const struct esp_suffix *s, const struct esp_guess *guess)
 {
-    return s->length + guess->depth - s->state[guess->state].end;
+    const int end = s->state[guess->state].end;
+    return end > s->seed ? s->length + guess->depth - end : 0;
 }

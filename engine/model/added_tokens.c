@@ -1,12 +1,12 @@
 /* added_tokens.c - see added_tokens.h.
  *
- * The contents form a trie of bytes in one hash table: (node, byte) -> child, and (node, END)
- * -> token. At each position the longest token is taken, and the search continues after it,
- * even if the token is then dropped because it must be a single word. This, and the effect of
- * lstrip and rstrip on overlapping matches, follows the Hugging Face library
- * (AddedVocabulary::find_matches). As there, a token that is searched in normalized text is
- * normalized itself. If the normalizer prepends a text, the token is found only after that
- * text.
+ * The tokens' texts form a trie of bytes in one hash table: (node, byte) -> child, and (node,
+ * END) -> token. At each position the longest token is taken, and the search continues after
+ * it, even if the token is then dropped because it must be a single word. This, and the effect
+ * of lstrip and rstrip on overlapping matches, follows the Hugging Face library
+ * (AddedVocabulary::find_matches). As in that library, a token that is searched in normalized
+ * text is normalized itself. So if the normalizer prepends a text, the token is found only
+ * after that text.
  */
 #include "engine/model/added_tokens.h"
 
@@ -42,9 +42,9 @@ static void insert(struct esp_added_tokens *added, const char *text, size_t leng
     esp_int_map_put(&added->trie, edge(node, END), (uint64_t)id);
 }
 
-/* Visits the tokens that are searched in this kind of text. Without a trie, it counts the
- * trie's edges (an upper bound) and checks whether a token must be a single word. With a trie,
- * it fills it. */
+/* Visits the tokens that are searched in this kind of text. Adds an upper bound of the trie's
+ * edges to *edges, and sets *single_word if a token must be a single word. Once the trie is
+ * allocated, fills it. */
 static int visit(struct esp_added_tokens *added, const cJSON *json,
                  const struct esp_normalizer *normalizer, size_t *edges, bool *single_word)
 {
@@ -58,7 +58,7 @@ static int visit(struct esp_added_tokens *added, const cJSON *json,
         char *text = (char *)content;
         size_t length = strlen(content);
         if (*edges > TEXT_LIMIT)
-            break; /* a normalizer that lengthens texts could otherwise take very long */
+            break; /* otherwise a normalizer that lengthens texts could take very long */
         if (length == 0 || !(flags & ESP_TOKEN_NORMALIZED) != !normalizer)
             continue;
         if (normalizer && esp_normalize(normalizer, content, length, &text, &length) < 0)
@@ -111,7 +111,7 @@ void esp_added_tokens_free(struct esp_added_tokens *added)
 
 /* ------------------------------------------------------------------ finding */
 
-/* May text written by a user become this token? */
+/* Returns whether text written by a user may become this token. */
 static bool is_harmless(const struct esp_token *token, const char *const *marks)
 {
     if (token->flags & ESP_TOKEN_SPECIAL)
@@ -123,7 +123,7 @@ static bool is_harmless(const struct esp_token *token, const char *const *marks)
     return true;
 }
 
-/* Does a literal part overlap bytes [start, end)? */
+/* Returns whether a literal part overlaps bytes [start, end). */
 static bool touches_literal(const struct esp_literals *literals, int32_t start, int32_t end)
 {
     int32_t low = 0, high = literals->count; /* the first part that ends after `start` */
@@ -172,8 +172,8 @@ static int32_t character_before(const char *text, int32_t end)
     return end;
 }
 
-/* 1 if the character at the start of text[0, length) belongs to words, 0 if not or if there is
- * none, or a negative status. */
+/* Returns 1 if the character at the start of text[0, length) belongs to words, 0 if not or if
+ * there is none, or a negative status. */
 static int word_at(const struct esp_added_tokens *added, struct esp_matcher *matcher,
                    const char *text, int32_t length)
 {
@@ -198,7 +198,7 @@ int esp_added_tokens_find(const struct esp_added_tokens *added, struct esp_match
                           const char *text, int32_t length, const struct esp_literals *literals,
                           int32_t offset, struct esp_spans *spans)
 {
-    int32_t done = 0; /* text before this is in a span */
+    int32_t done = 0; /* the text before this byte is in spans */
     spans->count = 0;
     for (int32_t i = 0; added->trie.entries && i < length;) {
         int32_t matched = 0, id = longest(added, text, i, length, literals, offset, &matched);

@@ -1,4 +1,4 @@
-/* added_tokens.h - finds added tokens in text, before it is split into words. */
+/* added_tokens.h - finds added tokens in a text, before it is split into words. */
 #ifndef ESP_ADDED_TOKENS_H
 #define ESP_ADDED_TOKENS_H
 
@@ -14,17 +14,18 @@ struct esp_added_tokens {
     struct esp_split_pattern *word; /* matches a word character; NULL if no token needs it */
 };
 
-/* Collects added tokens from `json`, the list from which the vocabulary was read. `normalizer`
- * NULL: those that are searched in the original text; else those that are searched in
- * normalized text. The vocabulary must outlive this. Free it even if this fails. */
+/* Collects added tokens from `json`, the list from which the vocabulary was read: if
+ * `normalizer` is NULL, those that are searched in the original text, otherwise those that are
+ * searched in normalized text. The vocabulary must outlive `added`. Free it even after a
+ * failure. */
 int esp_added_tokens_init(struct esp_added_tokens *added,
                           const struct esp_vocabulary *vocabulary, const cJSON *json,
                           const struct esp_normalizer *normalizer, char *err, size_t errlen);
 void esp_added_tokens_free(struct esp_added_tokens *added);
 
 /* Splits `text` (valid UTF-8) into added tokens, tagged with their id, and other spans, tagged
- * -1. `literals` (NULL: none) are parts of a text in which this one begins at byte `offset`.
- * Returns 0 or a negative status. */
+ * -1. `literals` (NULL: none) are positions in a larger text, of which `text` is the part that
+ * begins at byte `offset`. Returns 0 or a negative status. */
 int esp_added_tokens_find(const struct esp_added_tokens *added, struct esp_matcher *matcher,
                           const char *text, int32_t length, const struct esp_literals *literals,
                           int32_t offset, struct esp_spans *spans);

@@ -1,9 +1,9 @@
 /* arch_gpt2.c - the GPT-2 architecture: LayerNorm, learned positions, GELU (tanh).
  *
- * Matrices are stored transposed (inputs, outputs); query, key and value are one, side by side.
- * Key names and fallbacks are those of GPT2Config in the transformers library, and the names
- * that other architectures have for the same.
- * Radford et al., "Language Models are Unsupervised Multitask Learners", 2019, section 2.3.
+ * Matrices are stored transposed, (inputs, outputs); query, key and value are one matrix, side
+ * by side. Key names and fallbacks are those of GPT2Config in the transformers library; the
+ * names that other architectures have for these keys are accepted, too. Radford et al.,
+ * "Language Models are Unsupervised Multitask Learners", 2019, section 2.3.
  */
 #include "engine/model/architecture.h"
 

@@ -2,8 +2,9 @@
  * layer has a window, and each head has an additional logit in the softmax of attention.
  *
  * Key names and fallbacks are those of GptOssConfig in the transformers library. The gate and
- * up matrices of an expert are the even and odd rows of one tensor. Its weights are MXFP4
- * (NAME_blocks and NAME_scales, which safetensors.c joins) or floats, then stored transposed.
+ * up matrices of an expert are the even and odd rows of one tensor. The experts' weights are
+ * either MXFP4 (tensors NAME_blocks and NAME_scales, see esp_stored_join_scales()) or floats,
+ * which are stored transposed.
  * OpenAI, "gpt-oss-120b & gpt-oss-20b Model Card", 2025, section 2.
  */
 #include "engine/model/architecture.h"

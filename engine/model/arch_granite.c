@@ -1,5 +1,6 @@
-/* arch_granite.c - the Granite architecture: Llama's family, with factors of the embedding, the
- * attention scores, the outputs of attention and MLP, and the logits.
+/* arch_granite.c - the Granite architecture: Llama's family, with factors by which the
+ * embedding, the attention scores, the outputs of attention and MLP, and the logits are
+ * multiplied.
  *
  * Key names and fallbacks are those of GraniteConfig in the transformers library.
  */

@@ -1,4 +1,5 @@
-/* arch_mistral.c - the Mistral architecture: Llama's family, attention in a sliding window.
+/* arch_mistral.c - the Mistral architecture: Llama's family, with attention in a sliding
+ * window.
  *
  * Key names and fallbacks are those of MistralConfig in the transformers library. A
  * sliding_window of null means that there is no window.

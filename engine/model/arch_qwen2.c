@@ -1,4 +1,4 @@
-/* arch_qwen2.c - the Qwen2 architecture (Qwen 2 and 2.5): Llama's family, with biases of
+/* arch_qwen2.c - the Qwen2 architecture (Qwen 2 and 2.5): Llama's family, with biases for
  * query, key and value.
  *
  * Key names and fallbacks are those of Qwen2Config in the transformers library. Layers

@@ -1,5 +1,5 @@
-/* arch_qwen3.c - the Qwen3 architecture: Llama's family, with an RMSNorm of each head of query
- * and key.
+/* arch_qwen3.c - the Qwen3 architecture: Llama's family, with an RMSNorm for each head of
+ * query and key.
  *
  * Key names and fallbacks are those of Qwen3Config in the transformers library. Layers
  * have a window only if use_sliding_window is true.

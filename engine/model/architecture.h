@@ -1,10 +1,11 @@
 /* architecture.h - the tables that describe an architecture, so that its models can be opened.
  *
  * An architecture is one file arch_NAME.c that fills a struct esp_architecture, and one line
- * X(NAME) in architectures.def, where NAME is the model_type of config.json. It names its
- * family and lists the config rules in which it differs. A family has three tables: the config
- * key of each field of struct esp_config, the tensors that the model has once, and the tensors
- * of every layer. Reading, range checks, shapes, errors and the rotary embedding are shared.
+ * X(NAME) in architectures.def, where NAME is the model_type of config.json. The file names
+ * its family and lists the config rules in which it differs. A family has three tables: the
+ * config key of each field of struct esp_config, the tensors that the model has once, and the
+ * tensors of every layer. Reading, range checks, shapes, errors and the rotary embedding are
+ * shared.
  */
 #ifndef ESP_ARCHITECTURE_H
 #define ESP_ARCHITECTURE_H
@@ -14,7 +15,7 @@
 
 /* ------------------------------------------------------------------ config.json */
 
-/* type, field, smallest and largest value allowed in a file */
+/* X(type, field, smallest, largest): the fields and the values that a file may have. */
 #define ESP_CONFIG_FIELDS(X)                                                                   \
     X(int, layers, 1, 1000)                                                                    \
     X(int, hidden, 1, 65536)                                                                   \
@@ -23,22 +24,21 @@
     X(int, head_dim, 2, 4096)                                                                  \
     X(int, ffn, 1, 1 << 20)                                                                    \
     X(int, experts, 1, 4096)      /* experts of a mixture */                                   \
-    X(int, experts_used, 1, 4096) /* per token */                                              \
+    X(int, experts_used, 1, 4096) /* experts that a token uses */                              \
     X(int, expert_ffn, 1, 1 << 20)                                                             \
-    X(int, mixed_every, 1, 1000) /* of this many layers the last one is a mixture */           \
+    X(int, mixed_every, 1, 1000) /* every n-th layer is a mixture */                           \
     X(int, vocabulary, 1, 2 << 20)                                                             \
     X(int, context, 1, 16 << 20)                                                               \
-    X(int, window, 1, 16 << 20)      /* positions in attention's window, the row's own         \
-                                        included */                                            \
+    X(int, window, 1, 16 << 20)      /* positions that a row sees, its own included */         \
     X(int, window_from, 0, 1000)     /* the first layer that may have the window */            \
-    X(int, full_every, 1, 1000)      /* of this many layers the last one has no window */      \
-    X(int, unrotated_every, 1, 1000) /* of this many layers the last one has no RoPE */        \
+    X(int, full_every, 1, 1000)      /* every n-th layer has no window */                      \
+    X(int, unrotated_every, 1, 1000) /* every n-th layer has no RoPE */                        \
     X(double, norm_epsilon, 0, 1)                                                              \
     X(double, swiglu_limit, 1e-3, 1e6) /* see struct esp_clamp */                              \
     X(double, swiglu_slope, 1e-3, 1e3)                                                         \
     X(double, rope_theta, 1, 1e15)                                                             \
-    X(double, rope_theta_local, 1, 1e15) /* of layers with a window, if different */           \
-    X(double, rotary_fraction, 0, 1)     /* of head_dim that is rotated */                     \
+    X(double, rope_theta_local, 1, 1e15) /* that of layers with a window; 0: same */           \
+    X(double, rotary_fraction, 0, 1)     /* part of head_dim that is rotated */                \
     X(double, embedding_scale, 1e-6, 1e6)                                                      \
     X(double, residual_scale, 1e-6, 1e6)                                                       \
     X(double, attention_scale, 1e-6, 1e6) /* factor of the scores; else 1 / sqrt(head_dim) */  \
@@ -49,23 +49,22 @@
     X(bool, experts_normed, 0, 1)                                                              \
     X(bool, parallel_residual, 0, 1)                                                           \
     X(bool, windowed, 0, 1)                                                                    \
-    X(bool, attention_bias, 0, 1) /* of query, key and value */                                \
-    X(bool, output_bias, 0, 1)    /* of the attention's output */                              \
+    X(bool, attention_bias, 0, 1) /* query, key and value have biases */                       \
+    X(bool, output_bias, 0, 1)    /* the attention's output matrix has a bias */               \
     X(bool, mlp_bias, 0, 1)                                                                    \
-    X(bool, head_norm, 0, 1)      /* of each head of query and key */                          \
-    X(bool, root_embedding, 0, 1) /* the embedding is multiplied by the square root of its     \
-                                     width */                                                  \
+    X(bool, head_norm, 0, 1)      /* each head of query and key is normalised */               \
+    X(bool, root_embedding, 0, 1) /* embedding times the square root of its width */           \
     X(bool, tied, 0, 1)           /* the output head may be the embedding */
 
 struct esp_config {
 #define X(type, name, smallest, largest) type name;
     ESP_CONFIG_FIELDS(X)
 #undef X
-    /* Not keys of their own; set by model.c, for draft heads by draft_head.c: */
+    /* These have no keys. model.c sets them; for draft heads, draft_head.c does. */
     enum esp_reads reads;
     int input, fc; /* width of the hidden states read; columns of fc */
     int attended;  /* width of attention's input */
-    int outputs;   /* rows of the head */
+    int outputs;   /* rows of the LM head */
 };
 
 enum esp_config_field {
@@ -75,11 +74,11 @@ enum esp_config_field {
         ESP_CONFIG_FIELD_COUNT,
 };
 
-#define ESP_REQUIRED (-1.0) /* as a fallback: config.json must have the key */
+#define ESP_REQUIRED (-1.0) /* a fallback that means: config.json must have the key */
 
-/* How one field is read. A field without keys is 0. Then kv_heads = 0 becomes heads, head_dim
- * = 0 becomes hidden / heads, and ffn = 0 becomes 4 * hidden. There is a window only with
- * `windowed` (see esp_config_layers). */
+/* How one field is read. A field without a rule is 0. After reading, kv_heads = 0 becomes
+ * heads, head_dim = 0 becomes hidden / heads, and ffn = 0 becomes 4 * hidden. Layers have
+ * windows only if `windowed` is set (see esp_config_layers). */
 struct esp_config_rule {
     const char *keys; /* "a|b.c": the first one in the file is used; "": the value is fixed */
     double fallback;  /* the value if the file has none of the keys */
@@ -130,10 +129,11 @@ struct esp_tensor_rule {
     bool stacked;    /* the tensors of all rules with this name are stored in one, stacked by
                         rows */
     bool transposed; /* stored (columns, rows); stacked ones are side by side */
-    float added;     /* added to every number of a vector: 1 if norms are stored less one */
+    float added;     /* added to every number of a vector: 1 if a file has norms minus one */
 };
 
-/* A row of such a table. What follows `condition` are other members, such as .stacked = true. */
+/* A row of a table of tensors. `condition` may be followed by further members, such as
+ * .stacked = true. */
 #define ESP_SLOT(type, field, text, count, width, condition, ...)                              \
     {                                                                                          \
         .slot = offsetof(struct type, field), .name = text, .rows = ESP_##count,               \
@@ -143,28 +143,29 @@ struct esp_tensor_rule {
 #define ESP_LAYER(...) ESP_SLOT(esp_layer, __VA_ARGS__)
 #define ESP_EXPERT(...) ESP_SLOT(esp_expert, __VA_ARGS__)
 
-/* What related architectures share. */
+/* What related architectures have in common. */
 struct esp_family {
-    const char *prefix;             /* of tensor names; a file with the bare model lacks it */
+    const char *prefix;             /* begins tensor names; a file with the bare model lacks
+                                       it */
     const char *layer_name;         /* precedes the layer number in a tensor name */
-    bool single_layer;              /* there is one layer, and no number */
-    const char *activation_key;     /* of config.json; NULL: hidden_act */
-    const char *hidden_act;         /* its only supported value */
-    enum esp_activation activation; /* what hidden_act stands for */
+    bool single_layer;              /* there is one layer, and names have no layer number */
+    const char *activation_key;     /* key in config.json; NULL: hidden_act */
+    const char *hidden_act;         /* the only supported value of that key */
+    enum esp_activation activation; /* what that value stands for */
     enum esp_norm norm;
     const struct esp_config_rule *config;  /* (ESP_CONFIG_FIELD_COUNT) by field; or NULL */
-    const struct esp_tensor_rule *tensors; /* of struct esp_model_desc */
-    const struct esp_tensor_rule *layer_tensors; /* of struct esp_layer; names follow "N." */
-    /* Of struct esp_expert, or NULL; names follow "N." expert_name "E.". One tensor (experts,
-     * rows, columns) may hold the matrices of all experts (with experts_stacked it always
-     * does). Its name lacks "E.". */
+    const struct esp_tensor_rule *tensors; /* for struct esp_model_desc */
+    const struct esp_tensor_rule *layer_tensors; /* for struct esp_layer; names follow "N." */
+    /* For struct esp_expert, or NULL. A name follows "N.", expert_name and "E.", where N and E
+     * are the numbers of layer and expert. One tensor (experts, rows, columns) may have the
+     * matrices of all experts; its name lacks "E.". If experts_stacked is set, all are so. */
     const struct esp_tensor_rule *expert_tensors;
     const char *expert_name;
     bool experts_stacked;
     const char *gguf_norm2; /* name of norm2 in GGUF files; NULL: "ffn_norm.weight" */
 };
 
-/* A flag of config.json that must have this value, which is its fallback. */
+/* A flag that, if config.json has it, must have this value. */
 struct esp_config_flag {
     const char *key;
     bool value;
@@ -174,7 +175,7 @@ struct esp_architecture {
     const char *name; /* model_type in config.json */
     const struct esp_family *family;
     struct esp_config_flag flags[4]; /* ends with zeros */
-    /* By field; where it has keys, it replaces the family's rule. */
+    /* (by field) a rule that has keys replaces the family's rule. */
     struct esp_config_rule config[ESP_CONFIG_FIELD_COUNT];
 };
 
@@ -183,13 +184,13 @@ struct esp_architecture {
 #undef X
 
 extern const struct esp_family esp_family_gemma;
-/* Llama and its descendants; see family_llama.c. A family that differs from it in one table
- * uses its other tables. */
+/* Llama and its descendants; see family_llama.c. A family that differs from Llama's in one
+ * table uses the other tables of Llama's. */
 extern const struct esp_family esp_family_llama;
 extern const struct esp_config_rule esp_llama_config[ESP_CONFIG_FIELD_COUNT];
 extern const struct esp_tensor_rule esp_llama_tensors[];
 extern const struct esp_tensor_rule esp_llama_layer_tensors[];
-/* Its other members. */
+/* The members of Llama's family, except its tables of layer tensors and of experts. */
 #define ESP_LLAMA_FAMILY                                                                       \
     .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
     .norm = ESP_NORM_RMS, .config = esp_llama_config, .tensors = esp_llama_tensors
@@ -208,31 +209,32 @@ extern const struct esp_tensor_rule esp_llama_layer_tensors[];
 
 /* ------------------------------------------------------------------ config.c */
 
-/* The rule of one field: the architecture's own, else its family's; NULL: there is none. */
+/* The rule of one field: the architecture's own, else its family's. NULL if there is none. */
 const struct esp_config_rule *esp_config_rule(const struct esp_architecture *architecture,
                                               enum esp_config_field field);
 
-/* The architecture of a model_type; NULL: there is none. */
+/* The architecture of a model_type; NULL if there is none. */
 const struct esp_architecture *esp_architecture_named(const char *type);
-/* The architecture that the file names. */
+/* Finds the architecture that the file names. Returns 0, or a negative status if it is
+ * unknown. */
 int esp_architecture_read(const struct esp_architecture **architecture,
                           const struct esp_json *json);
 
-/* The tensor of a rule; `base` is the struct with the slots of its table. */
+/* The tensor that a rule fills, in `base`, the struct that the rule's table is for. */
 static inline struct esp_tensor *esp_rule_slot(const void *base,
                                                const struct esp_tensor_rule *rule)
 {
     return (struct esp_tensor *)((char *)base + rule->slot);
 }
 
-/* The first rule of `rules` with the same tensor: itself, unless the tensor is fused. */
+/* The first rule of `rules` with the same tensor name: `rule`, unless the tensor is fused. */
 const struct esp_tensor_rule *esp_rule_first(const struct esp_tensor_rule *rules,
                                              const struct esp_tensor_rule *rule);
 
 enum { ESP_TENSOR_NAME = 256, ESP_ALL_EXPERTS = -1, ESP_NO_EXPERT = -2 };
 
-/* The name of a rule's tensor in a folder. `layer` is -1 outside the layers; `expert` is the
- * number of one, or says whether the tensor is one of all experts, or of none. */
+/* Writes the name of a rule's tensor in a folder. `layer` is -1 outside the layers. `expert`
+ * is a number, ESP_ALL_EXPERTS for a tensor of all experts, or ESP_NO_EXPERT. */
 void esp_rule_name(char name[ESP_TENSOR_NAME], const struct esp_family *family,
                    const struct esp_tensor_rule *rule, int layer, int expert);
 
@@ -240,33 +242,34 @@ void esp_rule_name(char name[ESP_TENSOR_NAME], const struct esp_family *family,
 int esp_config_read(struct esp_config *config, const struct esp_architecture *architecture,
                     const struct esp_json *json);
 
-/* A field as a number; a flag is 0 or 1. */
+/* The value of a field as a number; a flag is 0 or 1. */
 double esp_config_value(const struct esp_config *config, enum esp_config_field field);
 
-/* Reads the first of `keys` that the file has and checks its range. If there is none, *value
- * keeps its fallback, or fails if that is ESP_REQUIRED. */
+/* Reads the first of `keys` that the file has and checks its range. If the file has none,
+ * *value stays as it is; if that is ESP_REQUIRED, the function fails. */
 int esp_config_number(double *value, double smallest, double largest, const char *keys,
                       const struct esp_json *json);
 
 /* ------------------------------------------------------------------ layers.c */
 
-/* Is the layer a mixture of experts? By decoder_sparse_step and mlp_only_layers. */
+/* Sets *mixed to whether the layer is a mixture of experts, by decoder_sparse_step and
+ * mlp_only_layers. */
 int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
                      const struct esp_json *json);
 
-/* Sets window and rotation of every layer (config->layers). The file's layer_types names the
- * layers with a window; without it, `window_from` and `full_every` do. The file's
- * no_rope_layers has a 0 for layers without RoPE; without it, `unrotated_every` tells. */
+/* Sets window and rotation of all config->layers layers. The file's layer_types names the
+ * layers with a window; without it, `window_from` and `full_every` decide. The file's
+ * no_rope_layers has a 0 for layers without RoPE; without it, `unrotated_every` decides. */
 int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
                       const struct esp_json *json);
 
 /* ------------------------------------------------------------------ rotation.c */
 
-/* Where config.json may have a key of RoPE scaling. */
+/* The places where config.json may have a key of RoPE scaling. */
 #define ESP_ROPE_KEY(key)                                                                      \
     "rope_scaling." key "|rope_parameters." key "|rope_parameters.full_attention." key
 
-/* Reads the rotary frequencies, RoPE scaling included. The caller frees them, also after a
+/* Reads the rotary frequencies, RoPE scaling included. The caller frees them, even after a
  * failure. */
 int esp_config_rotation(struct esp_rotation_tables *tables, const struct esp_config *config,
                         const struct esp_json *json);

@@ -1,13 +1,13 @@
 /* bpe.c - see bpe.h.
  *
  * A word starts as one symbol per byte. With byte fallback it starts as one per character, or
- * several for a character that is no token. The adjacent pair with the lowest merge rank (ties:
- * the leftmost) becomes one symbol, until no pair has a merge. Candidates are in a heap ordered
- * by rank, then position. A merge adds at most two candidates and consumes one, so a word of n
- * bytes never has more than 2n. When a neighbour changes, candidates stay in the heap; when one
- * is popped, it is dropped unless the pair now at its position still makes the same token. The
- * Hugging Face library has the same order, even if two merges make the same token. As there,
- * bytes without a token are left out.
+ * one per byte for a character that is not a token. The adjacent pair with the lowest merge
+ * rank (ties: the leftmost) becomes one symbol, until no pair has a merge. Candidates are in a
+ * heap ordered by rank, then position. A merge adds at most two candidates and consumes one,
+ * so a word of n bytes never has more than 2n. When a neighbour changes, candidates stay in
+ * the heap; when one is popped, it is dropped unless the pair now at its position still makes
+ * the same token. The Hugging Face library merges in the same order, even if two merges make
+ * the same token. As in that library, bytes without a token are left out.
  */
 #include "engine/model/bpe.h"
 
@@ -18,7 +18,7 @@
 #include "kernels/status.h"
 #include "engine/support/utf8_stream.h"
 
-enum { LONGEST_SCORED = 1024 /* bytes */ };
+enum { LONGEST_SCORED = 1024 /* bytes of a token, see add_pairs() */ };
 
 struct esp_bpe_symbol {
     int32_t token;          /* -1: merged into its left neighbour */
@@ -31,7 +31,7 @@ struct esp_bpe_merge {
 
 /* ------------------------------------------------------------------ reading */
 
-/* Adds the merge of two tokens. Overwrites `text`, scratch memory. */
+/* Adds the merge of two tokens. `text` is scratch memory. */
 static int add_merge(struct esp_bpe *bpe, int rank, const char *left, size_t left_length,
                      const char *right, size_t right_length, char *text, char *err,
                      size_t errlen)
@@ -101,8 +101,8 @@ static size_t longest_merge(const cJSON *merges)
     return longest;
 }
 
-/* Older files write "none" as an empty text. With byte fallback, the unknown token is never
- * needed. */
+/* In older files an empty text means that there is none. With byte fallback, the unknown token
+ * is never needed, so it may be set. */
 int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t errlen)
 {
     static const char *const texts[] = {"continuing_subword_prefix", "end_of_word_suffix",
@@ -147,9 +147,9 @@ static int by_score(const void *a, const void *b)
     return (x->token > y->token) - (x->token < y->token);
 }
 
-/* Adds every pair of tokens that makes `id`, or only counts the split points. Each one is found
- * by hashing the token, so a very long token could take minutes; it is left out, and no known
- * vocabulary has one. */
+/* Adds every pair of tokens that makes `id`, or, before the table is allocated, only counts
+ * the places where `id` can be split. Each place costs a hash of the whole token, so a very
+ * long token could take minutes. Longer ones are left out; no known vocabulary has any. */
 static size_t add_pairs(struct esp_bpe *bpe, int32_t id, int32_t rank)
 {
     const struct esp_token *token = &bpe->vocabulary->tokens[id];
@@ -171,8 +171,8 @@ static size_t add_pairs(struct esp_bpe *bpe, int32_t id, int32_t rank)
 }
 
 /* Reads the list of scores, one per token. SentencePiece first merges the pair that makes the
- * token of the highest score, ties: the leftmost. So the rank of a merge is the rank of its
- * token's score, and tokens of equal score share a rank. */
+ * token with the highest score (ties: the leftmost). So the rank of a merge is the rank of its
+ * token's score, and tokens with equal scores share a rank. */
 static int read_scores(struct esp_bpe *bpe, const cJSON *scores, char *err, size_t errlen)
 {
     const struct esp_vocabulary *v = bpe->vocabulary;
@@ -342,7 +342,8 @@ static int start_bytes(const struct esp_vocabulary *v, struct esp_bpe_symbol *sy
     return count;
 }
 
-/* One symbol per character that is a token, else one per byte of it. */
+/* Makes one symbol of each character that is a token, and one of each byte of the others.
+ * Returns how many there are. */
 static int start_characters(const struct esp_vocabulary *v, struct esp_bpe_symbol *symbols,
                             const char *text, int length)
 {

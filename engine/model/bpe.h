@@ -13,26 +13,27 @@ struct esp_bpe {
     bool ignore_merges;        /* a word that is itself a token is not split */
 };
 
-/* Memory used while encoding; all zero at first, kept from word to word, one per thread. */
+/* Memory used while encoding. Begin with zeros, keep it from word to word, one per thread. */
 struct esp_bpe_scratch {
     struct esp_bpe_symbol *symbols; /* (capacity) */
     struct esp_bpe_merge *heap;     /* (2 * capacity) */
-    int32_t *tokens;                /* (capacity) the result */
+    int32_t *tokens;                /* (capacity) the tokens of the word */
     size_t capacity;
 };
 
-/* Refuses a `model` that is neither byte-level BPE nor BPE with byte fallback. *byte_fallback:
- * it is the latter. */
+/* Refuses a `model` that is neither byte-level BPE nor BPE with byte fallback. Sets
+ * *byte_fallback to whether it is the latter. */
 int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t errlen);
 /* Reads a checked `model` without its vocabulary, which was read before and must outlive this.
- * It has merges; or, converted from a GGUF file with byte fallback, `scores`, one number per
- * token. Free it even if reading fails. */
+ * The model has merges or, if it was converted from a GGUF file with byte fallback, `scores`,
+ * one number per token. Free *bpe even if reading fails. */
 int esp_bpe_read(struct esp_bpe *bpe, const struct esp_vocabulary *vocabulary,
                  const cJSON *model, char *err, size_t errlen);
 void esp_bpe_free(struct esp_bpe *bpe);
 
-/* Encodes a word of `length` >= 1 bytes, valid UTF-8, into scratch->tokens; skips bytes without
- * a token. Returns their number, or ESP_E_MEMORY. Takes O(length log length). */
+/* Encodes a word of `length` >= 1 bytes, valid UTF-8, into scratch->tokens; skips bytes
+ * without a token. Returns the number of tokens, or ESP_E_MEMORY. Takes O(length log length)
+ * time. */
 int esp_bpe_encode(const struct esp_bpe *bpe, struct esp_bpe_scratch *scratch, const char *word,
                    int length);
 void esp_bpe_scratch_free(struct esp_bpe_scratch *scratch);

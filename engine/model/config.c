@@ -1,7 +1,7 @@
 /* config.c - reads config.json by the rules of an architecture; see architecture.h.
  *
- * Every number is checked against its range before it is used. Error sentences name the key
- * with the file's spelling.
+ * Every number is checked against its range before it is used. Error messages name the key as
+ * it is spelled in the file.
  */
 #include "engine/model/architecture.h"
 
@@ -116,8 +116,8 @@ int esp_config_number(double *value, double smallest, double largest, const char
     return read_kind(value, KIND_double, smallest, largest, keys, json);
 }
 
-/* Refuses quantized weights: they are in tensors with other names than in the tables. MXFP4 is
- * supported, because esp_stored_join_scales renames its tensors. */
+/* Refuses quantized weights, because their tensors have names that the tables lack. MXFP4 is
+ * supported, because esp_stored_join_scales() renames its tensors. */
 static int check_weights(const struct esp_json *json)
 {
     const cJSON *weights = esp_json_find(json->root, "quantization_config", NULL, NULL);

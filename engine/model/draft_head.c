@@ -2,7 +2,7 @@
  *
  * Formats and order of computation follow eagle/model/cnets1.py (EAGLE-1 and EAGLE-2) and
  * eagle/model/cnets.py (EAGLE-3) of the authors' repository. The decoder layer is Llama's, so
- * its tensors have the table of family_llama.c.
+ * its tensors are those of the table in family_llama.c.
  */
 #include "engine/model/draft_head.h"
 
@@ -13,7 +13,7 @@
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 
-enum { TARGET_STATES = 3 }; /* of the target, read by an EAGLE-3 head */
+enum { TARGET_STATES = 3 }; /* hidden states of the target that an EAGLE-3 head reads */
 
 #define EAGLE_FAMILY                                                                           \
     .prefix = "", .activation = ESP_SWIGLU, .norm = ESP_NORM_RMS,                              \
@@ -58,7 +58,7 @@ const struct esp_family *esp_draft_head_family(enum esp_reads reads)
     return reads == ESP_READS_EAGLE3 ? &eagle3_family : &eagle_family;
 }
 
-/* A whole number of config.json from `least` to `most`; *value stays if the key is missing. */
+/* Reads a whole number from `least` to `most`; *value stays as it is if the key is missing. */
 static int read_size(int *value, const char *key, int least, int most,
                      const struct esp_json *json)
 {
@@ -116,8 +116,8 @@ int esp_draft_head_config(struct esp_config *c, enum esp_reads reads,
 
 /* ------------------------------------------------------------------ reduced vocabulary */
 
-/* Tensor d2t holds, for each row of lm_head, token minus row. t2d, a flag for each token, has
- * the same information. */
+/* Tensor d2t has, for each row of lm_head, the token minus the row. Tensor t2d, a flag for
+ * each token, has the same information and is not read. */
 int esp_draft_head_outputs(struct esp_model *head, char *err, size_t errlen)
 {
     struct esp_model_desc *d = &head->desc;

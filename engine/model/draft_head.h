@@ -10,14 +10,14 @@
 #include "engine/model/architecture.h"
 #include "engine/model/stored.h"
 
-/* The kind of model in a folder, by its tensors: ESP_READS_TOKENS for a whole model. */
+/* The kind of draft head in a folder, by its tensors; ESP_READS_TOKENS for a whole model. */
 enum esp_reads esp_draft_head_kind(const struct esp_stored_set *files);
 
-/* Tensor names of a kind of head. */
+/* The family with the tensor names of a kind of head. */
 const struct esp_family *esp_draft_head_family(enum esp_reads reads);
 
-/* Completes the configuration of a head: widths, and which biases exist (the tensors tell;
- * config.json does not). */
+/* Completes the configuration of a head: its widths, and which biases it has, which only the
+ * tensors tell. */
 int esp_draft_head_config(struct esp_config *config, enum esp_reads reads,
                           const struct esp_architecture *architecture,
                           const struct esp_json *json, const struct esp_stored_set *files);
@@ -27,11 +27,12 @@ int esp_draft_head_config(struct esp_config *config, enum esp_reads reads,
 int esp_draft_head_outputs(struct esp_model *head, char *err, size_t errlen);
 
 /* Joins a head to its target: checks that they fit, and takes missing tensors from the target.
- * The target must outlive the head. ESP_E_MISMATCH and one sentence if they do not fit. */
+ * The target must outlive the head. Returns 0, or ESP_E_MISMATCH if they do not fit. */
 int esp_draft_head_join(struct esp_model *head, const struct esp_model *target, char *err,
                         size_t errlen);
 
-/* The target's hidden states that a head reads; the caller sets `to` and `row`. */
+/* Returns a request for the target's hidden states that a head reads; the caller sets `to` and
+ * `row`. */
 struct esp_states esp_draft_head_states(const struct esp_model *head,
                                         const struct esp_model *target);
 

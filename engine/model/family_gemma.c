@@ -1,8 +1,9 @@
 /* family_gemma.c - what Gemma 2 and 3 have in common.
  *
- * The embedding is multiplied by the square root of its width. Norms are stored minus one and
- * come both before and after attention and MLP. The MLP is gated by GELU (tanh). Some layers
- * have a window. An architecture of this family is a file arch_NAME.c with its differences.
+ * The embedding is multiplied by the square root of its width. There are norms both before and
+ * after attention and MLP; their weights are stored minus one. The MLP is gated by GELU
+ * (tanh). Some layers have a window. An architecture of this family is a file arch_NAME.c with
+ * only its differences.
  *
  * Gemma Team, "Gemma 2", 2024, section 2; "Gemma 3 Technical Report", 2025, section 2.
  */

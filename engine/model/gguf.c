@@ -1,9 +1,9 @@
 /* gguf.c - reads the header of a GGUF file; see gguf.h.
  *
- * The file does not tell the length of its header. So a first part is read and parsed. If the
- * header is longer, a larger part is read and parsed again from the start. The parser works on
- * memory and has three results: done, more bytes needed, or an error sentence. Values are not
- * copied: a struct esp_gguf_value points into the header.
+ * The file does not say how long its header is. So the first FIRST_READ bytes are read and
+ * parsed. If the header is longer, a larger part is read and parsed again from the start. The
+ * parser works in memory and has three results: done, more bytes needed, or an error. Values
+ * are not copied: a struct esp_gguf_value points into the header.
  */
 #include "engine/model/gguf.h"
 
@@ -21,7 +21,8 @@
 
 enum {
     FIRST_READ = 1 << 16,     /* bytes: enough without a vocabulary */
-    MORE_READ = 4,            /* factor of the next part, if that was too small */
+    MORE_READ = 4,            /* if a part was too small, the next one is this many times as
+                                 large */
     HEADER_LIMIT = 256 << 20, /* bytes */
     VALUE_LIMIT = 1 << 16,
     TENSOR_LIMIT = 1 << 20,
@@ -31,7 +32,8 @@ enum {
     SMALLEST_TENSOR = 8 + 4 + 4 + 8,
 };
 
-/* Those that are computed with, by enum esp_dtype, and others that files may have. */
+/* The types that espalier computes with, in the order of enum esp_dtype, then others that
+ * files may have. */
 // clang-format off
 static const struct esp_gguf_type types[] = {
 #define X(name, gguf, numbers, bytes, ...) {#name, gguf, numbers, bytes},
@@ -69,7 +71,7 @@ struct parser {
     size_t at, size; /* part of the file that has been read */
     size_t whole;    /* size of the file */
     bool more;       /* the parser reached the end of that part */
-    int status;      /* of the first failure; nothing is read after it */
+    int status;      /* the first failure; nothing is read after it */
     char *err;
     size_t errlen;
     const char *path;
@@ -87,7 +89,7 @@ static void cut(struct parser *p)
           "the header goes beyond the end of the file, which may be truncated: get it again");
 }
 
-/* The next `count` bytes; NULL if they are not there (yet). */
+/* Returns the next `count` bytes; NULL if they have not been read yet or do not exist. */
 static const unsigned char *take(struct parser *p, uint64_t count)
 {
     if (count > p->whole - p->at)
@@ -102,7 +104,7 @@ static const unsigned char *take(struct parser *p, uint64_t count)
     return p->bytes + p->at - count;
 }
 
-/* 0 after a failure. */
+/* Reads a number of `bytes` bytes; 0 after a failure. */
 static uint64_t read_number(struct parser *p, size_t bytes)
 {
     const unsigned char *at = take(p, bytes);
@@ -116,15 +118,15 @@ static struct esp_gguf_text read_text(struct parser *p)
     return (struct esp_gguf_text){(const char *)at, at ? (size_t)length : 0};
 }
 
-/* Bytes of a value of fixed size; 0 for texts and arrays. */
+/* The size of a value of this kind in bytes; 0 for texts and arrays, which have no fixed
+ * size. */
 static size_t kind_size(uint64_t kind)
 {
     static const unsigned char sizes[ESP_GGUF_KINDS] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
     return kind < ESP_GGUF_KINDS ? sizes[kind] : 0;
 }
 
-/* Skips `count` elements. Supports arrays of arrays to one level, which is all that files
- * use. */
+/* Skips `count` elements. They may be arrays, but not arrays of arrays, which no files use. */
 static void skip_elements(struct parser *p, uint64_t kind, uint64_t count, bool nested)
 {
     const bool fixed = kind_size(kind) > 0;
@@ -175,8 +177,8 @@ static void tensor_wrong(struct parser *p, const struct esp_gguf_tensor *tensor,
 
 static const char OUTSIDE[] = "lies outside the file, which may be truncated: get it again";
 
-/* Reads one entry of the list of tensors. `offset` is relative to the data, which begin after
- * the header; that place is known only later. */
+/* Reads one entry of the list of tensors. tensor->offset is relative to the data, which begin
+ * after the header; place_tensors() makes it absolute. */
 static void read_tensor(struct parser *p, struct esp_gguf_tensor *tensor)
 {
     tensor->name = read_text(p);
@@ -206,7 +208,7 @@ static void read_tensor(struct parser *p, struct esp_gguf_tensor *tensor)
         if (tensor->shape[i] < 0 ||
             __builtin_mul_overflow(elements, tensor->shape[i], &elements))
             tensor_wrong(p, tensor, "has a bad shape");
-    /* The bytes of a number take at most 8 times as many as there are numbers. */
+    /* No type takes more than 8 bytes per number, so the size below does not overflow. */
     if (elements > INT64_MAX / 16 || (rank > 0 ? tensor->shape[0] : 1) % known->block != 0)
         tensor_wrong(p, tensor, "has rows that are not a multiple of its block");
     if (p->status < 0)
@@ -236,12 +238,13 @@ static void read_start(struct parser *p, uint64_t *tensors, uint64_t *values)
     *tensors = read_number(p, 8);
     *values = read_number(p, 8);
     if (*tensors > TENSOR_LIMIT || *tensors > p->whole / SMALLEST_TENSOR)
-        wrong(p, "the header announces more tensors than there can be");
+        wrong(p, "the header announces more tensors than the file has room for");
     if (*values > VALUE_LIMIT || *values > p->whole / SMALLEST_VALUE)
-        wrong(p, "the header announces more keys than there can be");
+        wrong(p, "the header announces more keys than the file has room for");
 }
 
-/* The data begin at the next aligned byte after the header. */
+/* Makes the tensors' offsets absolute: the data begin at the first aligned byte after the
+ * header. */
 static void place_tensors(struct esp_gguf *g, struct parser *p)
 {
     const double number = esp_gguf_number_of(g, "general.alignment", ESP_GGUF_ALIGNMENT);

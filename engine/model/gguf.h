@@ -1,8 +1,8 @@
 /* gguf.h - reads the GGUF container: key-value metadata, a list of tensors, and their data.
  *
  * Only the header is read and checked here; nothing in it is trusted. Every count, length and
- * offset is compared with the size of the file before it is used, and never is more memory
- * allocated than the header has bytes. gguf_model.h (weights and configuration) and
+ * offset is compared with the size of the file before it is used, and the memory allocated is
+ * limited by the size of the header. gguf_model.h (weights and configuration) and
  * gguf_tokenizer.h interpret keys and tensors.
  *
  * The format: docs/gguf.md in the repository of ggml; versions 2 and 3, little-endian.
@@ -18,7 +18,7 @@
 
 enum { ESP_GGUF_RANK = 4, ESP_GGUF_ALIGNMENT = 32 };
 
-/* The types of values, with the numbers that files use. */
+/* The types of values; files use the same numbers. */
 enum esp_gguf_kind {
     ESP_GGUF_U8,
     ESP_GGUF_I8,
@@ -36,7 +36,7 @@ enum esp_gguf_kind {
     ESP_GGUF_KINDS
 };
 
-/* Bytes of the header; no NUL follows them. */
+/* A text in the header, not NUL-terminated. */
 struct esp_gguf_text {
     const char *bytes;
     size_t length;
@@ -44,12 +44,12 @@ struct esp_gguf_text {
 
 struct esp_gguf_value {
     struct esp_gguf_text key;
-    enum esp_gguf_kind kind; /* of the value, or of each element of an array; ESP_GGUF_ARRAY:
-                                an array of arrays, which cannot be read here */
+    enum esp_gguf_kind kind; /* kind of the value or, in an array, of its elements;
+                                ESP_GGUF_ARRAY: an array of arrays, which cannot be read */
     bool array;
-    uint64_t count;             /* number of elements; 1 if it is no array */
+    uint64_t count;             /* number of elements; 1 if it is not an array */
     const unsigned char *bytes; /* the elements in the file's form */
-    size_t size;                /* of these bytes */
+    size_t size;                /* number of these bytes */
 };
 
 struct esp_gguf_tensor {
@@ -57,11 +57,11 @@ struct esp_gguf_tensor {
     uint32_t type;
     int rank;
     int64_t shape[ESP_GGUF_RANK]; /* in the file's order: columns first */
-    size_t offset;                /* of the data in the file */
+    size_t offset;                /* where the data begin in the file */
     size_t bytes;
 };
 
-/* A type of tensor data. `name` as in struct esp_stored. */
+/* A type of tensor data. `name` is as in struct esp_stored. */
 struct esp_gguf_type {
     const char *name;
     uint32_t number;
@@ -69,7 +69,7 @@ struct esp_gguf_type {
 };
 
 struct esp_gguf {
-    const char *path; /* of the file, which the set owns */
+    const char *path; /* path of the file; owned by the set */
     struct esp_shard *shard;
     unsigned char *header;
     struct esp_gguf_value *values; /* (value_count) */
@@ -79,15 +79,15 @@ struct esp_gguf {
     size_t data; /* where the data begin in the file */
 };
 
-/* Does the file begin like a GGUF file? False if it cannot be read. */
+/* Returns whether the file begins like a GGUF file; false if it cannot be read. */
 bool esp_gguf_is(const char *path);
 
-/* Opens the file as the next of `set` and reads its header. Its texts and values are valid
- * until esp_gguf_close(); the set may live longer. */
+/* Adds the file to `set` and reads its header. Texts and values are valid until
+ * esp_gguf_close(); the set may live longer. */
 int esp_gguf_open(struct esp_gguf *gguf, struct esp_stored_set *set, const char *path,
                   char *err, size_t errlen);
-/* The same for a file that may be split: opens the first part, which has the keys of all, for
- * any part in `path`. */
+/* The same for a file that may be split: whichever part `path` names, opens the first one,
+ * which has the keys for all. */
 int esp_gguf_open_first(struct esp_gguf *gguf, struct esp_stored_set *set, const char *path,
                         char *err, size_t errlen);
 void esp_gguf_close(struct esp_gguf *gguf);
@@ -98,27 +98,28 @@ bool esp_gguf_part(char part[PATH_MAX], const char *path, int number, int count)
 
 /* ------------------------------------------------------------------ values */
 
-/* NULL if there is no such key. */
+/* The value of a key; NULL if there is no such key. */
 const struct esp_gguf_value *esp_gguf_find(const struct esp_gguf *gguf, const char *key);
-/* Element `index` of numbers or flags as a number; NaN if they are neither. */
+/* Element `index` as a number, a flag as 0 or 1; NaN if it is neither a number nor a flag. */
 double esp_gguf_number(const struct esp_gguf_value *value, uint64_t index);
 /* The number of a key, or `otherwise` if there is no such key. */
 double esp_gguf_number_of(const struct esp_gguf *gguf, const char *key, double otherwise);
-/* Iterates over the texts of an array, or one text: *at starts as NULL. False at the end. */
+/* Iterates over the texts of an array, or over a single text. Start with *at = NULL. Returns
+ * false at the end. */
 bool esp_gguf_next_text(const struct esp_gguf_value *value, const unsigned char **at,
                         struct esp_gguf_text *text);
-/* A NUL-terminated copy of a text, which the caller frees. NULL if the value (which may be
- * NULL) is no single text, holds a NUL or is not UTF-8. */
+/* A NUL-terminated copy of a text, which the caller frees. NULL if the value is NULL, is not a
+ * single text, contains a NUL or is not UTF-8. */
 char *esp_gguf_copy_text(const struct esp_gguf_value *value);
-/* Is the text valid UTF-8 without NUL? */
+/* Returns whether the text is valid UTF-8 without a NUL. */
 bool esp_gguf_is_plain(struct esp_gguf_text text);
-/* A copy of such a text, which the caller frees; else NULL. */
+/* A NUL-terminated copy of a plain text, which the caller frees; NULL if it is not plain. */
 char *esp_gguf_copy_plain(struct esp_gguf_text text);
 bool esp_gguf_is_text(struct esp_gguf_text text, const char *same);
 
 /* ------------------------------------------------------------------ types */
 
-/* NULL if there is no such type. */
+/* The type with this number, or that of an enum esp_dtype; NULL if there is no such type. */
 const struct esp_gguf_type *esp_gguf_type(uint32_t number);
 const struct esp_gguf_type *esp_gguf_type_of(enum esp_dtype dtype);
 

@@ -1,8 +1,8 @@
 /* gguf_describe.c - the keys of a model's GGUF file; see gguf_describe.h.
  *
- * Key names, and what llama.cpp needs in them, are those of gguf_model.c and gguf_tokenizer.c,
- * which read them back. Tokenizer properties without a GGUF key (single words, spaces that
- * belong to an added token) are lost.
+ * gguf_model.c and gguf_tokenizer.c read the same keys back; llama.cpp reads them, too.
+ * Tokenizer properties that have no GGUF key are lost: added tokens that must be single words,
+ * or that include the spaces around them.
  */
 #include "engine/model/gguf_describe.h"
 
@@ -56,7 +56,7 @@ static const cJSON *find(const struct describing *d, const char *keys)
     return esp_json_find(d->json, keys, NULL, NULL);
 }
 
-/* Does the file get this key? A window that config.json may turn off has none. */
+/* Returns whether this key is written. A window that config.json can turn off has no key. */
 static bool is_written(const struct describing *d, const struct esp_gguf_key *key, double value)
 {
     const struct esp_config_rule *windowed =
@@ -87,7 +87,8 @@ static void put_keys(const struct describing *d)
     }
 }
 
-/* GGUF has no keys for per-layer lists, so config.json must mean the same without them. */
+/* GGUF has no keys for lists with an entry per layer, so config.json must mean the same
+ * without them. */
 static int check_layers(const struct describing *d)
 {
     static const char *const lost[] = {
@@ -111,16 +112,16 @@ static int check_layers(const struct describing *d)
     free(layer);
     cJSON_Delete(json.root);
     if (status == ESP_OK && !same)
-        return esp_fail(
-            d->err, d->errlen, ESP_E_UNSUPPORTED,
-            "%s: a GGUF file of a %s model cannot tell which layers have a window or do not "
-            "rotate; readers assume the usual ones, but this model has others",
-            d->model->path, d->own->name);
+        return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
+                        "%s: a GGUF file of a %s model cannot say which layers have a window "
+                        "or no rotation; "
+                        "readers assume the usual layers, but this model has others",
+                        d->model->path, d->own->name);
     return status;
 }
 
-/* llama.cpp computes every layer as a mixture, and divides the experts' weights by their sum.
- */
+/* llama.cpp takes every layer for a mixture, and divides the router's probabilities of the
+ * chosen experts by their sum. */
 static int check_experts(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;
@@ -131,20 +132,21 @@ static int check_experts(const struct describing *d)
         same &= m->layer[i].expert != NULL;
     if (!same)
         return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
-                        "%s: GGUF files of %s models have experts in all layers and "
-                        "norm_topk_prob",
+                        "%s: in a GGUF file of a %s model, all layers must have experts, and "
+                        "norm_topk_prob must be true",
                         d->model->path, d->own->name);
     if (m->activation == ESP_SWIGLU_CLAMPED &&
         (m->clamp.limit != 7.0f || m->clamp.slope != 1.702f))
         return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
-                        "%s: GGUF files of %s models have a swiglu_limit of 7 and a "
-                        "swiglu_alpha of 1.702",
+                        "%s: in a GGUF file of a %s model, swiglu_limit must be 7 and "
+                        "swiglu_alpha 1.702",
                         d->model->path, d->own->name);
     return ESP_OK;
 }
 
-/* GGUF has keys for YaRN with the scale that follows from its factor. llama.cpp rounds the ends
- * of the ramp, like most models; for gpt-oss it does not. */
+/* Writes the keys of YaRN. GGUF has no key for the scale of cosine and sine, so it must be the
+ * one that follows from the factor. llama.cpp rounds the ends of the ramp, like most models,
+ * but not for gpt-oss. */
 static int put_yarn(const struct describing *d, double theta)
 {
     static const struct {
@@ -164,8 +166,8 @@ static int put_yarn(const struct describing *d, double theta)
     if (fabs(0.1 * log(factor) + 1 - (double)m->rotary_scale) > 1e-6 ||
         truncated == (strcmp(d->own->name, "gpt-oss") == 0))
         return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
-                        "%s scales its rotation (yarn) in a way that GGUF has no key for in %s "
-                        "models",
+                        "%s scales its rotation (yarn) in a way for which GGUF files of %s "
+                        "models have no key",
                         d->model->path, d->own->name);
     put(d, "rope.freq_base", ESP_GGUF_F32, theta);
     put_text(d, "rope.scaling.type", "yarn");
@@ -178,8 +180,9 @@ static int put_yarn(const struct describing *d, double theta)
     return ESP_OK;
 }
 
-/* Difference between the model's frequencies and those of its base: none, one factor for all
- * (linear scaling), or one per frequency (Llama 3). */
+/* Writes the keys of the rotation. The model's frequencies are those of rope_theta, or differ
+ * from them by one factor (linear scaling), or by one factor per frequency (Llama 3), which
+ * *factors becomes. */
 static int put_rotation(const struct describing *d, float **factors)
 {
     const struct esp_model_desc *m = &d->model->desc;
@@ -207,9 +210,11 @@ static int put_rotation(const struct describing *d, float **factors)
     }
     if ((!one && !d->own->paired) || m->rotary_scale != 0) {
         free(own);
-        return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
-                        "%s scales its rotation in a way that GGUF has no key for in %s models",
-                        d->model->path, d->own->name);
+        return esp_fail(
+            d->err, d->errlen, ESP_E_UNSUPPORTED,
+            "%s scales its rotation in a way for which GGUF files of %s models have "
+            "no key",
+            d->model->path, d->own->name);
     }
     if (one)
         free(own);
@@ -223,7 +228,7 @@ static int put_rotation(const struct describing *d, float **factors)
 struct tokens {
     const char **texts; /* (count) NULL: no token has this id */
     int32_t *types;     /* (count) */
-    float *scores;      /* (count) with byte fallback */
+    float *scores;      /* (count) used with byte fallback */
     int count;
     bool fallback;
 };
@@ -234,7 +239,7 @@ static int take_token(const struct describing *d, struct tokens *t, const cJSON 
     double id = cJSON_GetNumberValue(number);
     if (!(id >= 0 && id < t->count))
         return esp_fail(d->err, d->errlen, ESP_E_MISMATCH,
-                        "%s: tokenizer.json has token %g, but the model only %d tokens",
+                        "%s: tokenizer.json has token %g, but the model has only %d tokens",
                         d->model->path, id, t->count);
     t->texts[(int)id] = text;
     t->types[(int)id] = type;
@@ -271,7 +276,7 @@ static int take_tokens(const struct describing *d, struct tokens *t, const cJSON
     return status;
 }
 
-/* "left right" of one merge, which the caller frees. */
+/* Returns one merge as "left right", which the caller frees; NULL if there is no memory. */
 static char *merge_text(const cJSON *item)
 {
     const char *left = cJSON_GetStringValue(cJSON_GetArrayItem(item, 0));
@@ -301,7 +306,8 @@ static void put_merges(const struct describing *d, const cJSON *merges)
     free(texts.data);
 }
 
-/* A token's score is minus the rank of the first merge that makes it. */
+/* Computes scores: that of a token is minus the rank, from 1, of the first merge that makes
+ * it. */
 static int find_scores(struct tokens *t, const cJSON *merges)
 {
     struct esp_int_map ids = {.entries = NULL};
@@ -330,7 +336,7 @@ static int find_scores(struct tokens *t, const cJSON *merges)
     return ESP_OK;
 }
 
-/* An array of numbers of four bytes. */
+/* Adds an array of numbers of four bytes each. */
 static void put_numbers(const struct describing *d, const char *key, enum esp_gguf_kind kind,
                         const void *numbers, int count)
 {
@@ -357,8 +363,8 @@ static void put_tokens(const struct describing *d, const struct tokens *t)
         put_numbers(d, "tokenizer.ggml.scores", ESP_GGUF_F32, t->scores, t->count);
 }
 
-/* Do llama.cpp's rules for Phi-3 apply to this vocabulary? It detects Phi-3 by the model's
- * name, and then cannot load a model without these tokens. */
+/* Returns whether the vocabulary has the tokens of Phi-3. llama.cpp recognises Phi-3 by the
+ * model's name, and cannot load a model with that name that lacks one of these tokens. */
 static bool has_tokens_of_phi3(const struct tokens *t)
 {
     static const char *const needed[] = {"</s>", "<unk>", "<s>", "<|endoftext|>"};
@@ -369,8 +375,8 @@ static bool has_tokens_of_phi3(const struct tokens *t)
     return found == sizeof needed / sizeof *needed;
 }
 
-/* The model's name; without the tokens of Phi-3, "phi3" and "phi-3" become "phi_3", "phi_-3".
- */
+/* Writes the model's name. If the vocabulary lacks the tokens of Phi-3, "phi3" and "phi-3"
+ * become "phi_3" and "phi_-3", so that llama.cpp can load the file. */
 static void put_name(const struct describing *d, const struct tokens *t)
 {
     const char *from = d->model->name;
@@ -387,7 +393,8 @@ static void put_name(const struct describing *d, const struct tokens *t)
     esp_gguf_put_text(d->header, "general.name", name);
 }
 
-/* Does the file prepend a space to a text? By Prepend in the normalizer, or by Metaspace. */
+/* Returns whether `json`, a normalizer or pre-tokenizer, prepends a space to a text: by
+ * Prepend or by Metaspace. */
 static bool prepends(const cJSON *json)
 {
     const cJSON *item;
@@ -447,7 +454,7 @@ static int put_vocabulary(const struct describing *d, const cJSON *json)
                : status;
 }
 
-/* The tokens that begin and end a text. */
+/* Writes the tokens that begin and end a text. */
 static void put_special(const struct describing *d, int32_t prefix)
 {
     const struct esp_model *m = d->model;
@@ -467,7 +474,7 @@ static int put_tokenizer(const struct describing *d)
 {
     struct esp_json json;
     struct esp_tokenizer *tokenizer;
-    /* Opening it checks it, so the code below may use its parts without checks. */
+    /* Opening the tokenizer checks its file, so the code below need not. */
     int status = esp_tokenizer_open(&tokenizer, d->model->path, d->err, d->errlen);
     if (status < 0)
         return status;
@@ -482,7 +489,8 @@ static int put_tokenizer(const struct describing *d)
     return status;
 }
 
-/* The chat template of tokenizer_config.json, or of the separate file in newer folders. */
+/* Writes the chat template, from the separate file of newer folders or from
+ * tokenizer_config.json. */
 static int put_template(const struct describing *d)
 {
     static const char key[] = "tokenizer.chat_template";
@@ -584,7 +592,7 @@ int esp_gguf_describe(struct esp_gguf_header *header, float **factors,
     if (model->rotation.extended)
         return esp_fail(
             err, errlen, ESP_E_UNSUPPORTED,
-            "%s has two sets of frequencies (longrope), which cannot be written yet",
+            "%s has two sets of rotary frequencies (longrope), which cannot be written yet",
             model->path);
     bool folder = stat(model->path, &about) == 0 && S_ISDIR(about.st_mode);
     return folder ? describe_folder(&d, factors) : describe_file(&d);

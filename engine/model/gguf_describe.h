@@ -1,4 +1,4 @@
-/* gguf_describe.h - makes the keys of a model's GGUF file. */
+/* gguf_describe.h - makes the keys for writing a model as a GGUF file. */
 #ifndef ESP_GGUF_DESCRIBE_H
 #define ESP_GGUF_DESCRIBE_H
 

@@ -17,9 +17,9 @@
 
 /* ------------------------------------------------------------------ names */
 
-/* general.architecture, the model_type that has its form, and whether the rows of query and key
- * are in pairs (as llama.cpp's converter writes them for architectures whose rotation there is
- * over neighbours). */
+/* general.architecture, the model_type with the same form, and whether the rows of query and
+ * key are in pairs: llama.cpp's converter pairs them for architectures in which llama.cpp
+ * rotates neighbouring dimensions. */
 static const struct esp_gguf_architecture architectures[] = {
     {"llama", "llama", true},      {"qwen2", "qwen2", false},
     {"qwen3", "qwen3", false},     {"gptneox", "gpt_neox", false},
@@ -54,7 +54,7 @@ const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_t
 struct slot_name {
     size_t slot;
     const char *name;
-    const char *fused; /* the name for all parts of a fused matrix */
+    const char *fused; /* the name of the matrix, if it is fused with others */
 };
 
 #define SLOT(type, field, text, ...)                                                           \
@@ -100,7 +100,7 @@ static const struct slot_name layer_slots[] = {
     {0},
 };
 
-/* Of struct esp_expert: one tensor for all experts of a layer. */
+/* Slots of struct esp_expert; one tensor has those of all experts of a layer. */
 static const struct slot_name expert_slots[] = {
     SLOT(expert, gate, "ffn_gate_exps.weight"),
     SLOT(expert, gate_bias, "ffn_gate_exps.bias"),
@@ -184,7 +184,8 @@ static const struct esp_gguf_value *find(const struct esp_gguf *g, const char *a
     return esp_gguf_find(g, name);
 }
 
-/* A key may hold one value per layer; models with different layers are not supported. */
+/* Adds one key to config.json. The key may have one value per layer, but these must be
+ * equal. */
 static int add_key(cJSON *config, const struct esp_gguf *g, const char *architecture,
                    const struct esp_gguf_key *key, char *err, size_t errlen)
 {
@@ -217,7 +218,7 @@ static double number_of(const struct esp_gguf *g, const char *architecture, cons
     return value ? esp_gguf_number(value, 0) : otherwise;
 }
 
-/* NULL if there is none of that name. */
+/* The tensor with this name, or NULL. */
 static const struct esp_gguf_tensor *find_tensor(const struct esp_gguf *g, const char *name)
 {
     for (size_t i = 0; i < g->tensor_count; i++)
@@ -226,8 +227,8 @@ static const struct esp_gguf_tensor *find_tensor(const struct esp_gguf *g, const
     return NULL;
 }
 
-/* Adds settings that a folder has in config.json and a GGUF file shows by its tensors. A split
- * file has these in its first part. */
+/* Adds settings that a folder has in config.json, and that in a GGUF file follow from which
+ * tensors there are. In a split file, these tensors are in the first part. */
 static void add_presence(cJSON *config, const struct esp_gguf *g)
 {
     bool bias = find_tensor(g, "blk.0.attn_q.bias") || find_tensor(g, "blk.0.attn_qkv.bias");
@@ -251,7 +252,7 @@ static int add_vocabulary(cJSON *config, const struct esp_gguf *g, const char *a
     return 0;
 }
 
-/* A tensor of factors as a list, or nothing. */
+/* Adds a tensor of factors as a list. Returns false if there is no such tensor. */
 static bool add_factors(cJSON *scaling, const char *key, const struct esp_gguf *g,
                         const char *name)
 {
@@ -291,7 +292,7 @@ static void add_scaling(cJSON *config, const struct esp_gguf *g, const char *arc
             if (value)
                 cJSON_AddNumberToObject(scaling, keys[i][1], esp_gguf_number(value, 0));
         }
-        if (strcmp(architecture, "gpt-oss") == 0) /* so trained; GGUF has no key for it */
+        if (strcmp(architecture, "gpt-oss") == 0) /* trained so; GGUF has no key for it */
             cJSON_AddBoolToObject(scaling, "truncate", false);
     } else {
         cJSON_Delete(scaling);
@@ -304,9 +305,10 @@ static double config_number(const cJSON *config, const char *key)
     return cJSON_GetNumberValue(esp_json_item(config, key));
 }
 
-/* GPT-NeoX rotates a part of each head. The converter does not write Gemma's factor of the
- * scores. They are divided by the square root of head_dim, but in the 27B models (of 46 and 62
- * layers) by the root of hidden size / heads. espalier writes the factor. */
+/* Adds the part of each head that is rotated (GPT-NeoX), and the divisor of Gemma's attention
+ * scores. The scores are divided by the square root of head_dim, but in the 27B models (which
+ * have 46 or 62 layers) by that of hidden size / heads. llama.cpp's converter does not write
+ * this; espalier does. */
 static void add_head_numbers(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
     const double scale = number_of(g, architecture, "attention.scale", 0);
@@ -337,8 +339,8 @@ static void add_token(cJSON *list, double number)
     cJSON_AddItemToArray(list, cJSON_CreateNumber(number));
 }
 
-/* The tokens that end a text: those named by keys, and control tokens known to end a turn. One
- * key alone would let a chat model run on. */
+/* Adds the tokens that end a text: those named by keys, and control tokens that are known to
+ * end a turn. With eos_token_id alone, a chat model might not stop. */
 static void add_end_tokens(cJSON *config, const struct esp_gguf *g)
 {
     static const char *const keys[] = {"tokenizer.ggml.eos_token_id",
@@ -402,7 +404,7 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
         strcmp(known->model_type, "llama") == 0 && esp_json_item(config, "sliding_window");
     cJSON_AddStringToObject(config, "model_type", window ? "mistral" : known->model_type);
     cJSON_AddBoolToObject(config, "norm_topk_prob", true);      /* as llama.cpp computes it */
-    cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* if there is no head */
+    cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* unless it has an LM head */
     add_presence(config, g);
     add_scaling(config, g, architecture);
     add_head_numbers(config, g, architecture);
@@ -437,7 +439,7 @@ static int layer_of(const char *stored)
     return sscanf(stored, "blk.%9d.%n", &layer, &length) == 1 && length > 0 ? layer : -1;
 }
 
-/* The rule of the tensor with this name, of experts or not, or NULL. */
+/* The rule of the tensor with this name, or NULL. `experts`: search the table of experts. */
 static const struct esp_tensor_rule *find_rule(const struct esp_family *family,
                                                const char *stored, int layer, bool experts)
 {
@@ -545,7 +547,7 @@ int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *g,
 
 /* ------------------------------------------------------------------ rotation */
 
-/* Marks factors that are already part of the configuration (add_factors). */
+/* Marks a tensor of factors as used; they are already in the configuration (add_factors()). */
 static void mark_used(struct esp_stored_set *set, const char *name)
 {
     struct esp_stored *stored = esp_stored_find(set, name);

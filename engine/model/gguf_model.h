@@ -10,39 +10,41 @@
 #include "engine/model/architecture.h"
 #include "engine/model/gguf.h"
 
-enum { ESP_GGUF_PARTS = 1000 }; /* of a split file, at most */
+enum { ESP_GGUF_PARTS = 1000 }; /* maximum number of parts of a split file */
 
 /* An architecture's name in GGUF files and its conventions. */
 struct esp_gguf_architecture {
     const char *name, *model_type;
-    bool paired; /* rows of query and key, see struct esp_tensor */
+    bool paired; /* rows of query and key are stored in pairs, see struct esp_tensor */
 };
 
-/* NULL if there is none. */
+/* The architecture with this name in GGUF files, or for this model_type; NULL if there is
+ * none. */
 const struct esp_gguf_architecture *esp_gguf_architecture_named(const char *name);
 const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_type);
 
-/* Does the file store the rows of this tensor in pairs? `architecture` may be NULL; `layer` is
- * -1 outside the layers. */
+/* Returns whether GGUF files store the rows of this tensor in pairs. `architecture` may be
+ * NULL; `layer` is -1 outside the layers. */
 bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
                         const struct esp_tensor_rule *rule, int layer);
 
-/* Writes the tensor name of a rule in GGUF files; `layer` is -1 outside the layers. With
- * `experts` it is the rule of the matrices, or biases, of all experts of a layer. False if GGUF
- * has no name for it. */
+/* Writes the name that GGUF files have for the tensor of a rule. `layer` is -1 outside the
+ * layers. `experts`: the tensor has the matrices, or biases, of all experts of a layer.
+ * Returns false if GGUF has no name for it. */
 bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_family *family,
                           const struct esp_tensor_rule *rule, int layer, bool experts);
 
-/* The GGUF key for a key of config.json and for a field of struct esp_config. */
+/* A GGUF key, and the key of config.json and the field of struct esp_config that it stands
+ * for. */
 enum { ESP_GGUF_ALWAYS = -1, ESP_GGUF_IF_KNOWN = -2 };
 struct esp_gguf_key {
     const char *gguf;            /* after "ARCHITECTURE." */
     const char *config;          /* NULL: the key is written, but not read */
-    bool required;               /* in a file that is read */
-    enum esp_gguf_kind kind;     /* of the key when it is written */
+    bool required;               /* a file without it is refused */
+    enum esp_gguf_kind kind;     /* kind with which the key is written */
     enum esp_config_field field; /* FIELD_COUNT: the key is not written from a field */
-    double neutral; /* the value that is not written; ALWAYS: all are; IF_KNOWN: if the
-                       architecture has the field */
+    double neutral; /* a field with this value is not written; ALWAYS: every value is;
+                       IF_KNOWN: written if the architecture has the field */
 };
 extern const struct esp_gguf_key esp_gguf_keys[];
 extern const int esp_gguf_key_count;
@@ -55,8 +57,8 @@ int esp_gguf_config(cJSON **config, const struct esp_gguf *gguf, char *err, size
 int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *gguf,
                      const struct esp_architecture *architecture, char *err, size_t errlen);
 
-/* Divides the frequencies by the factors in the file (Llama 3). Checks the number of rotated
- * dimensions that the file gives. */
+/* Divides the frequencies by the factors in the file, if it has any (Llama 3). Checks the
+ * number of rotated dimensions that the file gives. */
 int esp_gguf_rotary(float *inverse_frequency, int rotary, const struct esp_gguf *gguf,
                     struct esp_stored_set *set, char *err, size_t errlen);
 

@@ -1,8 +1,9 @@
 /* gguf_tokenizer.c - see gguf_tokenizer.h.
  *
- * The patterns are from the models' own tokenizer.json files. The names, and which of them
- * begin a text with a token, are from llama.cpp. Those files also ask for NFC; it is applied,
- * although llama.cpp leaves it out, because the models were trained with it.
+ * The patterns are from the models' own tokenizer.json files. The names, and the information
+ * which of them begin a text with a token, are from llama.cpp. Some tokenizer.json files also
+ * ask for NFC. It is applied, although llama.cpp leaves it out, because the models were
+ * trained with it.
  */
 #include "engine/model/gguf_tokenizer.h"
 
@@ -19,19 +20,19 @@
 /* ------------------------------------------------------------------ splits */
 
 #define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-/* Words of Llama 3 and Qwen 2, which differ in the number of digits in a word. */
+/* Words of Llama 3 and Qwen 2. These two differ in how many digits a word has. */
 #define WORDS(digits)                                                                          \
     CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits                                      \
                  "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-/* Words of GPT-4o and Tekken: a capital letter begins a new one. */
+/* Words of GPT-4o and Tekken: a capital letter begins a new word. */
 #define CASES(tail, digits)                                                                    \
     "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" tail "|[^\\r\\n\\p{L}\\p{N}]?" UPPER          \
     "+" LOWER "*" tail "|" digits                                                              \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-/* The first name is the one that is written. */
+/* The first name of each is the one that is written. */
 static const struct esp_gguf_split splits[] = {
     {.names = {"gpt-2", "phi-2", "mpt", "jais", "exaone4", "modern-bert"}, .patterns = {""}},
     {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "lfm2"},
@@ -89,7 +90,8 @@ static void add_split(cJSON *list, const char *pattern)
     cJSON_AddItemToArray(list, step);
 }
 
-/* GPT-2's pattern is written out if it is not the last step. */
+/* Makes the pre_tokenizer. ByteLevel has GPT-2's pattern if that is the last one; elsewhere
+ * the pattern is written out. */
 static cJSON *make_splits(const struct esp_gguf_split *split)
 {
     cJSON *sequence = typed("Sequence"), *end = typed("ByteLevel");
@@ -108,7 +110,7 @@ static cJSON *make_splits(const struct esp_gguf_split *split)
 
 /* ------------------------------------------------------------------ names for splits */
 
-/* "" if there is no such text. */
+/* A member that is a text; "" if there is none. */
 static const char *text_of(const cJSON *json, const char *name)
 {
     const char *text = esp_json_text(json, name);
@@ -172,7 +174,7 @@ struct reader {
     const struct esp_gguf *gguf;
     const struct esp_gguf_value *tokens, *types, *scores, *merges;
     cJSON *json, *model, *vocab, *added;
-    bool fallback; /* SentencePiece's */
+    bool fallback; /* BPE with byte fallback (SentencePiece) */
     char *err;
     size_t errlen;
 };
@@ -197,7 +199,8 @@ static void add_added(struct reader *r, const char *content, double id, bool spe
     cJSON_AddItemToArray(r->added, token);
 }
 
-/* Converters pad a vocabulary with such tokens, which have no text. */
+/* Returns whether the token is padding, which converters add to a vocabulary and which has no
+ * text. */
 static bool is_padding(const char *text, uint64_t id)
 {
     char padding[32];
@@ -270,8 +273,8 @@ static int set_splits(struct reader *r)
     int status = 0;
     if (!split)
         status = esp_fail(r->err, r->errlen, ESP_E_UNSUPPORTED,
-                          "%s: tokenizer.ggml.pre is %.40s, a way to split text that is not "
-                          "known",
+                          "%s: tokenizer.ggml.pre is %.40s; this way to split text is not "
+                          "supported",
                           r->gguf->path, name);
     free(name);
     if (status < 0)
@@ -283,7 +286,8 @@ static int set_splits(struct reader *r)
     return split->begins;
 }
 
-/* SentencePiece writes a space as U+2581, and prepends one to a text unless told not to. */
+/* Makes the normalizer. SentencePiece writes a space as U+2581, and prepends one to a text
+ * unless the file says otherwise. */
 static void set_spaces(struct reader *r)
 {
     static const char replace[] = "{\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, "
@@ -299,7 +303,7 @@ static void set_spaces(struct reader *r)
     cJSON_AddItemToObject(r->json, "normalizer", sequence);
 }
 
-/* The token that begins every text, in the form of a folder's post_processor. */
+/* Adds the token that begins every text, in the form of a folder's post_processor. */
 static void set_begin(struct reader *r)
 {
     const double bos =

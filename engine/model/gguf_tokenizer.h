@@ -1,9 +1,10 @@
 /* gguf_tokenizer.h - converts the tokenizer of a GGUF file to the tokenizer.json of a model
  * folder.
  *
- * Two kinds are known. `gpt2` is byte-level BPE with merges. The file only names the rule that
- * splits text into words (tokenizer.ggml.pre), so the known rules are listed here. `llama` is
- * the BPE of SentencePiece with byte fallback, which has scores instead of merges (bpe.h).
+ * Two kinds are supported. `gpt2` is byte-level BPE with merges. The file only names the rule
+ * that splits text into words (tokenizer.ggml.pre), so the known rules are listed here.
+ * `llama` is the BPE of SentencePiece with byte fallback, which has scores instead of merges
+ * (bpe.h).
  */
 #ifndef ESP_GGUF_TOKENIZER_H
 #define ESP_GGUF_TOKENIZER_H
@@ -24,18 +25,18 @@ enum {
 
 /* One way to split text into words. */
 struct esp_gguf_split {
-    const char *names[8];    /* of tokenizer.ggml.pre; ends with NULL */
-    const char *patterns[8]; /* each splits the words of those before it; NULL-terminated. An
-                                empty pattern: the one of GPT-2, which ByteLevel includes. */
+    const char *names[8];    /* its names in tokenizer.ggml.pre; ends with NULL */
+    const char *patterns[8]; /* each splits the words left by those before it; ends with NULL.
+                                An empty one stands for GPT-2's, which ByteLevel includes. */
     bool compose;            /* text is normalised to NFC first */
     bool ignore_merges;      /* a word that is itself a token is not split */
     bool begins;             /* a text begins with the begin-of-text token */
 };
 
-/* NULL if there is none of that name. */
+/* The split with this name, or NULL. */
 const struct esp_gguf_split *esp_gguf_split_named(const char *name);
-/* The name for the splits of a tokenizer.json, by its members pre_tokenizer, normalizer and
- * model.ignore_merges. NULL if there is none. */
+/* The name of the split that a tokenizer.json uses, by its members pre_tokenizer, normalizer
+ * and model.ignore_merges. NULL if it has no name. */
 const char *esp_gguf_split_name(const cJSON *tokenizer);
 
 /* Makes the tokenizer.json of the file at `path`; the caller deletes it. */

@@ -6,7 +6,7 @@
 
 /* A growing byte buffer. If memory runs out, `failed` is set and nothing more is added. */
 struct esp_bytes {
-    unsigned char *data; /* (size); free it */
+    unsigned char *data; /* (size) the caller frees it */
     size_t size, room;
     bool failed;
 };
@@ -14,28 +14,28 @@ struct esp_bytes {
 struct esp_gguf_header {
     struct esp_bytes values, tensors;
     uint64_t value_count, tensor_count;
-    size_t data; /* size of the tensors announced so far, each aligned */
+    size_t data; /* bytes of the tensors announced so far, each padded to the alignment */
 };
 
 void esp_bytes_add(struct esp_bytes *bytes, const void *data, size_t size);
 void esp_bytes_text(struct esp_bytes *bytes, const char *text, size_t length);
 
 void esp_gguf_put_text(struct esp_gguf_header *header, const char *key, const char *text);
-/* A number or flag. */
+/* Adds a number or flag. */
 void esp_gguf_put(struct esp_gguf_header *header, const char *key, enum esp_gguf_kind kind,
                   double value);
-/* An array of `count` elements; `elements` has the file's form. */
+/* Adds an array of `count` elements; `elements` is in the file's form. */
 void esp_gguf_put_array(struct esp_gguf_header *header, const char *key,
                         enum esp_gguf_kind kind, uint64_t count,
                         const struct esp_bytes *elements);
-/* A value copied from another file. */
+/* Adds a value copied from another file. */
 void esp_gguf_put_value(struct esp_gguf_header *header, const struct esp_gguf_value *value);
-/* Announces the next tensor. Its data follow the earlier tensors, aligned. shape: (rank), rows
- * first. */
+/* Announces the next tensor, whose data follow those of the earlier ones, aligned. `shape`:
+ * (rank) rows first. `size`: bytes of its data. */
 void esp_gguf_put_tensor(struct esp_gguf_header *header, const char *name, const int64_t *shape,
                          int rank, uint32_t type, size_t size);
 
-/* The whole header, padded up to the data; false if there is no memory. */
+/* Writes the whole header, padded up to the data. Returns false if there is no memory. */
 bool esp_gguf_header_bytes(const struct esp_gguf_header *header, struct esp_bytes *bytes);
 void esp_gguf_header_free(struct esp_gguf_header *header);
 

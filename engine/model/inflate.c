@@ -3,12 +3,12 @@
  *
  * It is for measurements: the result is a large model with the acceptance rate of a trained
  * one, without the download of a large model. Every hidden dimension, head and MLP unit is
- * repeated `width` times, one copy after the other. The norm of a repeated vector is the
- * repeated norm. A product that adds up `width` equal copies gives the old result if its
+ * repeated `width` times, one copy after the other. Normalising a repeated vector gives the
+ * repeated result. A product that adds up `width` equal copies gives the old result if its
  * weights are divided by `width`. `width` is a power of two, so nothing is rounded. The
- * embedding is only repeated. Added layers are copies with zeros as their last matrices: they
- * compute everything and add nothing. Of a mixture, the experts become larger, not more: the
- * router's logits stay the same.
+ * embedding is only repeated. Added layers are copies whose last matrices are zero: they
+ * compute everything and add nothing. In a mixture, the experts become larger, but their
+ * number and the router's logits stay the same.
  *
  * The architecture's tables list the tensors and the meaning of their dimensions.
  */
@@ -29,14 +29,14 @@
 #include "engine/model/stored.h"
 #include "engine/support/part_file.h"
 
-enum { MOST_PARTS = 3 /* slots of one tensor */ };
+enum { MOST_PARTS = 3 /* maximum number of slots in one tensor */ };
 
 /* One tensor of the new file: one slot of the enlarged model, or the parts of a fused matrix. */
 struct made {
     char name[ESP_TENSOR_NAME];
     const struct esp_tensor *part[MOST_PARTS];
     int parts, rank;
-    int together; /* rows of a part before those of the next; 0: all */
+    int together; /* parts alternate every so many rows; 0: they are consecutive */
 };
 
 struct inflation {
@@ -45,7 +45,7 @@ struct inflation {
     int width, layers;
     struct made *made; /* (room) */
     int count, room;
-    char folder[PATH_MAX]; /* being written */
+    char folder[PATH_MAX]; /* the folder being written, renamed at the end */
     char *err;
     size_t errlen;
 };
@@ -55,12 +55,13 @@ struct inflation {
 static int refuse_type(const struct inflation *n, enum esp_dtype dtype)
 {
     return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
-                    "%s holds %s; only F32 and BF16 can be enlarged without rounding",
+                    "%s has weights of type %s; only F32 and BF16 can be enlarged without "
+                    "rounding",
                     n->model->path, esp_dtype_name(dtype));
 }
 
-/* Makes the slots of a table larger and adds their sizes to the model's. `zero` lists the slots
- * that become zeros, up to a 0. */
+/* Makes the slots of a table larger and adds their sizes to the model's. `zero` (ends with 0;
+ * may be NULL) lists the slots that become zeros. */
 static int grow(const struct inflation *n, const struct esp_tensor_rule *rule, void *base,
                 bool layer, const size_t *zero)
 {
@@ -88,7 +89,7 @@ static int grow(const struct inflation *n, const struct esp_tensor_rule *rule, v
     return ESP_OK;
 }
 
-/* Gives an enlarged layer a copy of its experts, made larger. An added one adds nothing. */
+/* Gives a layer enlarged copies of its experts. Those of an added layer add nothing. */
 static int grow_experts(const struct inflation *n, struct esp_layer *layer, bool added)
 {
     static const size_t zero[] = {offsetof(struct esp_expert, down), 0};
@@ -109,7 +110,7 @@ static int grow_experts(const struct inflation *n, struct esp_layer *layer, bool
     return status;
 }
 
-/* An added layer is a copy with zeros as the last matrices, so it adds nothing. */
+/* Makes the layers larger and adds layers. The last matrices of an added layer are zero. */
 static int grow_layers(const struct inflation *n)
 {
     static const size_t zero[] = {
@@ -139,8 +140,8 @@ static int grow_layers(const struct inflation *n)
     return status;
 }
 
-/* A head that was tied to the embedding becomes a separate tensor: its weights are divided,
- * those of the embedding are not. */
+/* Makes all tensors larger. An LM head that was tied to the embedding becomes a separate
+ * tensor, because its weights are divided, and those of the embedding are not. */
 static int grow_all(const struct inflation *n)
 {
     struct esp_model *model = n->model;
@@ -163,7 +164,7 @@ static int grow_all(const struct inflation *n)
 
 /* ------------------------------------------------------------------ what is to be written */
 
-/* Adds the tensor of a rule, unless the model lacks it or an earlier rule has the same. */
+/* Lists the tensor of a rule, unless the model lacks it or an earlier rule has the same. */
 static int add(struct inflation *n, const struct esp_tensor_rule *rules,
                const struct esp_tensor_rule *rule, const void *base, int layer, int expert)
 {
@@ -189,7 +190,7 @@ static int add(struct inflation *n, const struct esp_tensor_rule *rules,
     return ESP_OK;
 }
 
-/* The tensors of a layer, or with layer -1 those outside the layers. */
+/* Lists the tensors of a layer, or, with layer -1, those outside the layers. */
 static int add_table(struct inflation *n, const struct esp_tensor_rule *rules, const void *base,
                      int layer)
 {
@@ -263,7 +264,7 @@ static bool write_tensor(const struct made *m, FILE *file)
     const size_t bytes = row_bytes(m);
     char *row = malloc(bytes);
     bool good = row != NULL;
-    int done[MOST_PARTS] = {0}; /* rows of each part */
+    int done[MOST_PARTS] = {0}; /* rows written of each part */
     for (int at = 0, i = 0; at < rows && good; i = (i + 1) % m->parts)
         for (int k = 0; k < together && done[i] < m->part[i]->rows && good; k++, at++) {
             esp_tensor_copy_rows(m->part[i], done[i]++, 1, row);
@@ -279,7 +280,7 @@ static int fail_write(const struct inflation *n, const char *path)
                     strerror(errno));
 }
 
-/* `path` must hold PATH_MAX bytes. */
+/* Creates a file in the new folder and writes its path to `path` (PATH_MAX bytes). */
 static FILE *create(const struct inflation *n, const char *name, char *path)
 {
     if (snprintf(path, PATH_MAX, "%s/%s", n->folder, name) >= PATH_MAX) {
@@ -289,7 +290,8 @@ static FILE *create(const struct inflation *n, const char *name, char *path)
     return fopen(path, "wb");
 }
 
-/* Closes a file, NULL if it could not be created. `good`: everything was written. */
+/* Closes a file, or reports that it could not be created (NULL) or not be written (`good` is
+ * false). */
 static int finish(const struct inflation *n, FILE *file, bool good, const char *path)
 {
     const int error = errno;

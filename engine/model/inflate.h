@@ -5,8 +5,8 @@
 #include "engine/espalier.h"
 
 /* Writes the model in folder `from` to the new folder `to`, `width` times as wide (a power of
- * two) and with `layers` layers (at least the original number). Takes F32 and BF16. On failure
- * it leaves nothing behind. */
+ * two) and with `layers` layers (at least the original number). Its weights must be F32 or
+ * BF16. On failure it leaves nothing behind. */
 int esp_model_inflate(const char *from, const char *to, int width, int layers, char *err,
                       size_t errlen);
 

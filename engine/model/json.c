@@ -94,7 +94,7 @@ int esp_json_parse(cJSON **root, const char *text, size_t length, const char *pa
         return 0;
     cJSON_Delete(*root);
     *root = NULL;
-    return esp_fail(err, errlen, ESP_E_FORMAT, "%s does not hold a JSON object", path);
+    return esp_fail(err, errlen, ESP_E_FORMAT, "%s is not a JSON object", path);
 }
 
 int esp_file_read(char **text, size_t *size, char path[PATH_MAX], const char *folder,

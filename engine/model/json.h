@@ -1,8 +1,8 @@
 /* json.h - reads the untrusted JSON files of a model folder.
  *
- * cJSON parses. This adds a size limit, the path for error sentences, the line of a syntax
- * error, and looking up a value by alternative dotted names. cJSON limits nesting, so no file
- * can exhaust the stack.
+ * cJSON does the parsing. These functions add a size limit, the path and line for error
+ * messages, and the lookup of a value by alternative dotted names. cJSON limits nesting, so no
+ * file can exhaust the stack.
  */
 #ifndef ESP_JSON_H
 #define ESP_JSON_H
@@ -15,7 +15,7 @@
 struct esp_json {
     char path[PATH_MAX];
     cJSON *root; /* an object */
-    char *err;   /* (errlen) for failures of those that read it */
+    char *err;   /* (errlen) where functions that read `root` write their errors */
     size_t errlen;
 };
 
@@ -34,27 +34,30 @@ bool esp_file_exists(const char *folder, const char *name);
 
 /* Fails with "not enough memory for `what`". */
 int esp_no_memory(const char *what, char *err, size_t errlen);
-/* The number that a file has in `count` bytes, at most 8. */
+/* The little-endian number in `count` bytes, at most 8. */
 uint64_t esp_little_endian(const void *bytes, size_t count);
 
-/* Parses a NUL-terminated text of `length` bytes, which must hold one object. `path` names it
- * in errors. */
+/* Parses a NUL-terminated text of `length` bytes, which must be one object. `path` is its name
+ * in errors. The caller deletes *root. */
 int esp_json_parse(cJSON **root, const char *text, size_t length, const char *path, char *err,
                    size_t errlen);
+/* Reads and parses the file `folder`/`name`. Close it, even after a failure. */
 int esp_json_read(struct esp_json *json, const char *folder, const char *name, char *err,
                   size_t errlen);
-/* Fails with "PATH: " and the sentence. */
+/* Writes "PATH: " and the sentence to json->err and returns `status`. */
 int esp_json_fail(const struct esp_json *json, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void esp_json_close(struct esp_json *json);
 
 /* Returns the value of the first of the names "a|b.c" that exists and is not null; NULL if
- * there is none. *name becomes that name (of *length bytes), or the first of the names if there
- * is none; it may be NULL. */
+ * there is none. *name becomes that name (*length bytes), or the first of the names if none
+ * exists; `name` may be NULL. */
 const cJSON *esp_json_find(const cJSON *root, const char *names, const char **name,
                            int *length);
 
-/* A member of an object, also null; its text; is it true? NULL if there is none, or no text. */
+/* esp_json_item() returns a member of an object, which may be null, or NULL if there is none.
+ * esp_json_text() returns its text, or NULL if it is not a text. esp_json_true() returns
+ * whether it is true. */
 cJSON *esp_json_item(const cJSON *object, const char *key);
 const char *esp_json_text(const cJSON *object, const char *key);
 bool esp_json_true(const cJSON *object, const char *key);

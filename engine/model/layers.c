@@ -4,7 +4,8 @@
 #include "engine/model/architecture.h"
 #include "kernels/status.h"
 
-/* The list `key` of the file, with one entry per layer; *list = NULL: there is none. */
+/* Finds the list `key`, which must have one entry per layer. *list becomes NULL if there is
+ * none. */
 static int find_list(const cJSON **list, const char *key, const struct esp_config *config,
                      const struct esp_json *json)
 {
@@ -20,7 +21,8 @@ static int find_list(const cJSON **list, const char *key, const struct esp_confi
     return 0;
 }
 
-/* Does an entry of layer_types give the layer a window? 1, 0, or a negative status. */
+/* Returns 1 if an entry of layer_types gives the layer a window, 0 if not, or a negative
+ * status. */
 static int windowed_type(const cJSON *item, const struct esp_json *json)
 {
     const char *type = cJSON_GetStringValue(item);
@@ -41,7 +43,8 @@ static int rotates(const cJSON *item, const struct esp_json *json)
     return esp_json_fail(json, ESP_E_FORMAT, "no_rope_layers must be a list of 0 and 1");
 }
 
-/* If layers differ in both, those without rotation have the window. */
+/* Returns whether a layer has a window. If some layers have no rotation, these have the
+ * window. */
 static bool has_window(const struct esp_config *config, int layer, bool rotated)
 {
     if (config->unrotated_every > 0)

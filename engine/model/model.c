@@ -2,9 +2,9 @@
  * see model.h.
  *
  * Steps of esp_model_open: (1) the architecture named in config.json, (2) dimensions, (3)
- * weight files, (4) a tensor for every slot of the architecture's table, with exactly the shape
- * that the dimensions require, (5) end tokens and preset. Afterwards every slot of the
- * description is filled or known to be absent, and every tensor lies inside its file.
+ * weight files, (4) a tensor for every slot of the architecture's table, with exactly the
+ * shape that the dimensions require, (5) end tokens and preset. Afterwards every slot of the
+ * description is filled or known to be absent, and every tensor is inside its file.
  */
 #include "engine/model/model.h"
 
@@ -31,7 +31,8 @@ struct binding {
     struct esp_model *model;
     const struct esp_family *family;
     const struct esp_config *config;
-    size_t prefix; /* bytes that its names lack, if the file has the bare model */
+    size_t prefix; /* length of the prefix that names lack in a file with the bare model; else
+                      0 */
     bool mixed;    /* the layer is a mixture of experts */
     char *err;
     size_t errlen;
@@ -84,7 +85,7 @@ static const char *shape_text(char *text, size_t size, const int64_t *shape, int
     return text;
 }
 
-/* "F32, F16, ...": the types that backends support. */
+/* Lists the types that backends support: "F32, F16, ...". */
 static const char *type_names(char *text, size_t size)
 {
     size_t used = 0;
@@ -94,7 +95,8 @@ static const char *type_names(char *text, size_t size)
     return text;
 }
 
-/* Rows of the stored tensor of `rule` in `table`; *before: rows before the slot's. */
+/* The number of rows of the stored tensor that has the slot of `rule`. *before becomes how
+ * many of its rows are before those of the slot. */
 static int64_t stored_rows(const struct esp_tensor_rule *table,
                            const struct esp_tensor_rule *rule, const struct esp_config *config,
                            int64_t *before)
@@ -111,7 +113,8 @@ static int64_t stored_rows(const struct esp_tensor_rule *table,
                : (int64_t)size_of(rule->rows, config) * (rule->parts > 0 ? rule->parts : 1);
 }
 
-/* Checks shape and type of a stored tensor (NULL: it is missing). want: (rank). */
+/* Checks that a stored tensor exists (not NULL), has the shape `want` (rank) and a supported
+ * type, which *dtype becomes. */
 static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
                         const char *name, const int64_t *want, int rank, bool is_vector,
                         const struct binding *binding)
@@ -134,14 +137,15 @@ static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
                         stored->type, type_names(names, sizeof names));
     if (esp_dtype_quantised(*dtype) && is_vector)
         return esp_fail(binding->err, binding->errlen, ESP_E_UNSUPPORTED,
-                        "%s: tensor %s, not a matrix, is stored as %s; only F32, F16 and "
-                        "BF16 are supported there",
+                        "%s: tensor %s is stored as %s; tensors that are not matrices must be "
+                        "F32, F16 or BF16",
                         stored->file, name, stored->type);
     return 0;
 }
 
-/* Fills the slot of `rule` in `base` from a stored tensor (NULL: it is missing); checks type and
- * shape. With `experts` > 0, `base` are so many structs, and one tensor has the slots of all. */
+/* Fills the slot of `rule` in `base` from a stored tensor (NULL: it is missing); checks type
+ * and shape. With `experts` > 0, `base` is an array of so many structs, and one tensor has the
+ * slots of all. */
 static int bind_tensor(const struct binding *binding, const struct esp_tensor_rule *table,
                        const struct esp_tensor_rule *rule, struct esp_expert *base, int experts,
                        struct esp_stored *stored, const char *name)
@@ -166,7 +170,7 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
                               rank == 1, binding);
     if (status < 0)
         return status;
-    /* Without separate scales. */
+    /* If the scales are separate, `stored` lacks their bytes. */
     const size_t row_bytes = esp_dtype_row_bytes(dtype, columns);
     const size_t scales = scaled ? (size_t)(columns / esp_dtype_block(dtype)) : 0;
     const size_t step = transposed ? esp_dtype_block_bytes(dtype) : row_bytes - scales;
@@ -195,7 +199,7 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
     return 0;
 }
 
-/* Fills the slots of one table; `base` is the struct with the slots. */
+/* Fills the slots of one table in the struct `base`. */
 static int bind_table(const struct binding *binding, const struct esp_tensor_rule *rule,
                       void *base, int layer)
 {
@@ -217,7 +221,7 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
         else if (stored)
             status = esp_fail(binding->err, binding->errlen, ESP_E_FORMAT,
                               "%s has the tensor %s, which a %s model with this config.json "
-                              "does not have; correct %smodel_type there",
+                              "does not have; correct %smodel_type in config.json",
                               binding->model->path, name, binding->model->architecture,
                               rule->when == ESP_IF_HEAD_NORM  ? ""
                               : rule->when == ESP_IF_MLP_BIAS ? "mlp_bias or "
@@ -228,7 +232,7 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
     return status;
 }
 
-/* One of the matrices of all experts of a layer. */
+/* Fills the slot of one rule in all experts of a layer. */
 static int bind_experts_matrix(const struct binding *binding, struct esp_layer *layer,
                                int number, const struct esp_tensor_rule *rule)
 {
@@ -301,8 +305,8 @@ static int bind_all(struct esp_model *model, const struct esp_family *family,
 
 /* ------------------------------------------------------------------ generation */
 
-/* Reads the end tokens of one file, unless they are known. eos_token_id is a number or a list
- * of numbers. */
+/* Reads the end tokens of one file, unless they are already known. eos_token_id is a number or
+ * a list of numbers. */
 static int read_end(struct esp_model *model, const struct esp_json *json)
 {
     const int vocabulary = model->desc.vocabulary;
@@ -337,8 +341,8 @@ static int read_generation(struct esp_model *model, const struct esp_json *confi
     return status < 0 ? status : read_end(model, config);
 }
 
-/* Reads one member of espalier.json. Unknown keys are refused: the file is espalier's own, and
- * ignoring a misspelt preset would hide the mistake. */
+/* Reads one member of espalier.json. Unknown keys are refused, because the file is espalier's
+ * own, and ignoring a misspelled key would hide the mistake. */
 static int read_spec(struct esp_model *model, const cJSON *item, const struct esp_json *json)
 {
     char **spec = strcmp(item->string, "drafter") == 0            ? &model->preset
@@ -346,7 +350,7 @@ static int read_spec(struct esp_model *model, const cJSON *item, const struct es
                                                                   : NULL;
     if (!spec || *spec)
         return esp_json_fail(json, ESP_E_FORMAT,
-                             "%s key '%.64s'; it may hold drafter and sampling_drafter",
+                             "%s key '%.64s'; the keys are drafter and sampling_drafter",
                              spec ? "repeated" : "unknown", item->string);
     if (!cJSON_IsString(item))
         return esp_json_fail(json, ESP_E_FORMAT,
@@ -422,13 +426,15 @@ static void use_rotation(struct esp_model *model)
 
 void esp_model_set_context(struct esp_model *model, int context)
 {
-    if (model->rotation.extended && context <= model->rotation.original)
+    if (model->original)
+        model->desc.inverse_frequency = model->original->desc.inverse_frequency;
+    else if (model->rotation.extended && context <= model->rotation.original)
         model->desc.inverse_frequency = model->rotation.global;
     else
         use_rotation(model);
 }
 
-/* Is it a whole model or a draft head? The tensors tell. */
+/* Finds out from the tensors whether this is a whole model or a draft head. */
 static int recognize(struct esp_model *model, const struct esp_family **family,
                      struct esp_config *config, const struct esp_architecture *architecture,
                      const struct esp_json *json)
@@ -445,7 +451,7 @@ static int recognize(struct esp_model *model, const struct esp_family **family,
     return esp_draft_head_config(config, reads, architecture, json, model->files);
 }
 
-/* `gguf` is NULL for a folder. */
+/* Lists the tensors of a folder or, if `gguf` is not NULL, of a GGUF file. */
 static int open_tensors(struct esp_model *model, const struct esp_architecture *architecture,
                         const struct esp_gguf *gguf, char *err, size_t errlen)
 {
@@ -526,7 +532,7 @@ static int open_gguf(struct esp_model *model, char *err, size_t errlen)
     if (status == 0)
         model->chat_template =
             esp_gguf_copy_text(esp_gguf_find(&gguf, "tokenizer.chat_template"));
-    /* A preset beside the file takes precedence over one inside. */
+    /* A preset in a separate file takes precedence over one in the GGUF file. */
     if (status == 0 && !model->preset && !model->sampling_preset) {
         model->preset = esp_gguf_copy_text(esp_gguf_find(&gguf, "espalier.drafter"));
         model->sampling_preset =
@@ -537,7 +543,8 @@ static int open_gguf(struct esp_model *model, char *err, size_t errlen)
     return status;
 }
 
-/* The last component of a path; for "", "." and "..": of the folder that they lead to. */
+/* The last component of a path, or, for "", "." and "..", that of the folder they lead to. The
+ * caller frees it. */
 static char *folder_name(const char *path)
 {
     size_t end = strlen(path);
@@ -554,7 +561,8 @@ static char *folder_name(const char *path)
     return name;
 }
 
-/* Suggests folders beside it, and models that come with the program. */
+/* Reports that a path cannot be opened; suggests folders next to it, and models that come with
+ * the program. */
 static int refuse_path(const char *path, int error, char *err, size_t errlen)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

@@ -14,12 +14,12 @@
 
 enum { ESP_MAX_END_TOKENS = 16 };
 
-/* Radians per position of each of the `rotary` / 2 pairs. */
+/* Rotary frequencies: radians per position, for each of the `rotary` / 2 pairs. */
 struct esp_rotation_tables {
     int rotary;
     float scale;     /* factor of cosine and sine */
     float *global;   /* (rotary / 2) */
-    float *local;    /* of layers with a window; NULL: the same as global */
+    float *local;    /* those of layers with a window; NULL: the same as global */
     float *extended; /* replaces `global` for contexts above `original`, or NULL */
     int original;
 };
@@ -28,30 +28,34 @@ struct esp_model {
     char *path, *name;        /* folder or file as given; its last component */
     const char *architecture; /* "eagle" or "eagle3" for a draft head */
     bool head;                /* a draft head (draft_head.h), not a whole model */
-    const char *dtype; /* of the first layer's query matrix: "F32", "BF16", "Q4_K", ... */
-    const char *expert_dtype; /* of the first expert, or NULL */
+    const char *dtype; /* type of the first layer's query matrix: "F32", "BF16", "Q4_K", ... */
+    const char *expert_dtype; /* type of the first expert's matrices, or NULL */
     struct esp_model_desc desc;
     int64_t parameters;              /* numbers in all tensors used; tied ones counted once */
-    int64_t idle;                    /* of these, in experts that a token does not use */
-    size_t bytes;                    /* of these tensors */
+    int64_t idle;                    /* those of them in experts that a token does not use */
+    size_t bytes;                    /* size of all tensors used */
     int ignored;                     /* tensors of other modalities (multimodal.h) */
     int32_t end[ESP_MAX_END_TOKENS]; /* end-of-text tokens of generation_config.json or
                                         config.json */
     int end_count;
-    /* Drafter specifications "name:k=v,..." of espalier.json, or NULL: the general one, and the
-     * one for temperatures above 0. */
+    /* Drafter specifications "name:k=v,..." from espalier.json, or NULL: the general one, and
+     * the one for temperatures above 0. */
     char *preset, *sampling_preset;
     char *chat_template; /* Jinja text of a GGUF file, untrusted; NULL: none, or a folder */
     struct esp_stored_set *files;
     struct esp_rotation_tables rotation;
     int32_t *output_token; /* list of the description, or NULL */
+    /* Of a model that is another one, quantised (own_copy.h): that one, and whether memory ran
+     * out while rows were quantised. */
+    const struct esp_model *original;
+    struct esp_tensor_file quantising;
 };
 
 /* Opens and checks a folder or a GGUF file; reads no weights yet. Close it after the weights
- * made from it. */
+ * that were made from it. */
 int esp_model_open(struct esp_model **model, const char *path, char *err, size_t errlen);
-/* Chooses the frequencies for texts of at most `context` tokens (LongRoPE has two sets of them;
- * Ding et al., 2024). Before this call they are for the longest texts. */
+/* Chooses the rotary frequencies for texts of at most `context` tokens (LongRoPE has two sets;
+ * Ding et al., 2024). Before this call, those for the longest texts are used. */
 void esp_model_set_context(struct esp_model *model, int context);
 void esp_model_close(struct esp_model *model);
 

@@ -6,8 +6,8 @@
 
 #include "kernels/status.h"
 
-/* The kind of language model if text_config does not name it: the fallback of the outer
- * model. */
+/* The model_type of the language model if text_config does not name it: the fallbacks of these
+ * models in the transformers library. */
 static const struct {
     const char *type, *text;
 } known[] = {
@@ -17,8 +17,8 @@ static const struct {
     {"llava_next", "llama"},
 };
 
-/* Values that LLaVA's configurations leave out for their language model: those of a 7B model,
- * the fallbacks of the transformers library. */
+/* Values that LLaVA's configurations leave out for their language model: the fallbacks of the
+ * transformers library, which are those of a 7B model. */
 static const struct {
     const char *text, *key;
     int value;
@@ -39,7 +39,7 @@ static void fill_in(cJSON *inner)
             cJSON_AddNumberToObject(inner, left_out[i].key, left_out[i].value);
 }
 
-/* Keys that may be in the outer configuration only. */
+/* Keys that may be missing in the inner configuration and be in the outer one. */
 static const char *const shared[] = {"eos_token_id", "quantization_config"};
 
 int esp_multimodal_config(struct esp_json *json)
@@ -55,7 +55,8 @@ int esp_multimodal_config(struct esp_json *json)
     if (!cJSON_IsObject(inner)) {
         cJSON_Delete(inner);
         return esp_json_fail(json, ESP_E_FORMAT,
-                             "a %s model must have its language model as text_config", type);
+                             "a %s model must describe its language model in text_config",
+                             type);
     }
     if (!esp_json_item(inner, "model_type"))
         cJSON_AddStringToObject(inner, "model_type", text);
@@ -67,8 +68,8 @@ int esp_multimodal_config(struct esp_json *json)
             if (item)
                 cJSON_AddItemToObject(inner, shared[i], item);
         }
-    /* Both configurations may say whether the head is the embedding, and contradict each other.
-     * The stored tensors decide. */
+    /* Both configurations may say whether the LM head is the embedding, and they may
+     * contradict each other. With `true`, the stored tensors decide. */
     cJSON_DeleteItemFromObjectCaseSensitive(inner, "tie_word_embeddings");
     cJSON_AddBoolToObject(inner, "tie_word_embeddings", true);
     cJSON_Delete(json->root);
@@ -76,7 +77,8 @@ int esp_multimodal_config(struct esp_json *json)
     return ESP_OK;
 }
 
-/* The language model's name for the tensor, within `name`; NULL: it is of another modality. */
+/* Returns the language model's name for the tensor, which is a part of `name` and overwrites
+ * it; NULL if the tensor belongs to another modality. */
 static const char *text_name(char *name)
 {
     static const char outer[] = "language_model.", inner[] = "model.language_model.";

@@ -1,9 +1,9 @@
 /* multimodal.h - finds the language model in the folder of a vision-language model.
  *
- * Such a folder wraps a language model: its config.json has the language model's as
- * text_config, and its tensors are called language_model.NAME (or model.language_model.NAME,
- * where NAME lacks "model."). The vision tower and its projector are ignored. For text without
- * pictures, the language model alone gives the same result.
+ * Such a folder wraps a language model: the member text_config of its config.json is the
+ * language model's config.json, and the tensors are called language_model.NAME (or
+ * model.language_model.NAME, where NAME lacks "model."). The vision tower and its projector
+ * are ignored. For text without pictures, the language model alone gives the same result.
  */
 #ifndef ESP_MULTIMODAL_H
 #define ESP_MULTIMODAL_H
@@ -15,8 +15,9 @@
  * vision-language model. */
 int esp_multimodal_config(struct esp_json *json);
 
-/* Renames the tensors of the language model to their names in a folder of its own, and removes
- * the others, which *ignored counts. Does nothing to a set without a language model inside. */
+/* Renames the tensors of the language model to what they are called in the folder of a
+ * language model, and removes the others, which *ignored counts. Leaves other sets as they
+ * are. */
 int esp_multimodal_tensors(struct esp_stored_set *set, int *ignored, char *err, size_t errlen);
 
 #endif

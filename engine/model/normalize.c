@@ -101,8 +101,7 @@ void esp_normalizer_free(struct esp_normalizer *normalizer)
 
 static int compose(const char *text, size_t length, char **out, size_t *out_length)
 {
-    /* NFC does not change characters below U+0300 (lead byte 0xCC) as long as only such
-     * characters follow. */
+    /* NFC does not change a text in which all characters are below U+0300 (lead byte 0xCC). */
     size_t i = 0;
     while (i < length && (unsigned char)text[i] < 0xCC)
         i++;
@@ -186,7 +185,8 @@ int esp_normalize(const struct esp_normalizer *normalizer, const char *text, siz
     return status;
 }
 
-/* By the standard these are some control characters and the categories of separators. */
+/* In the Unicode standard these are some control characters and the categories of
+ * separators. */
 size_t esp_white_space(const char *text, size_t length)
 {
     utf8proc_int32_t c = -1;

@@ -11,23 +11,24 @@ enum { ESP_NORMALIZER_LIMIT = 8 };
 struct esp_normalizer {
     struct esp_normalizer_step {
         int kind;
-        char *pattern, *content; /* of Replace; content of Prepend */
+        char *pattern, *content; /* members of Replace; Prepend has only content */
     } steps[ESP_NORMALIZER_LIMIT];
     int count;
 };
 
-/* Reads `json` (NULL or null: no step): NFC, Prepend, Replace of a String, or a Sequence of
- * these; anything else is refused. Free it even if reading fails. */
+/* Reads `json`, which may be NFC, Prepend, Replace of a String, or a Sequence of these;
+ * anything else is refused. NULL or null: no step. Free the normalizer even if reading
+ * fails. */
 int esp_normalizer_read(struct esp_normalizer *normalizer, const cJSON *json, char *err,
                         size_t errlen);
 void esp_normalizer_free(struct esp_normalizer *normalizer);
 
-/* Normalises valid UTF-8. *out is `text` itself if nothing changes, else memory that the caller
- * frees. Returns 0 or ESP_E_MEMORY. */
+/* Normalises valid UTF-8. *out becomes `text` itself if nothing changes, otherwise memory that
+ * the caller frees. Returns 0 or ESP_E_MEMORY. */
 int esp_normalize(const struct esp_normalizer *normalizer, const char *text, size_t length,
                   char **out, size_t *out_length);
 
-/* Bytes of the White_Space character at the start of a text; 0: it starts with another. */
+/* Bytes of the White_Space character at the start of a text; 0: there is none. */
 size_t esp_white_space(const char *text, size_t length);
 
 #endif

@@ -1,7 +1,7 @@
 /* preset.c - writes espalier.json; see preset.h.
  *
- * model.c reads it. An existing file is parsed first, so that a file of another kind is refused
- * and not replaced.
+ * model.c reads this file. An existing file is parsed before it is replaced, so that a file of
+ * another kind is not lost.
  */
 #include "engine/model/preset.h"
 

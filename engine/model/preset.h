@@ -6,13 +6,14 @@
 
 #define ESP_PRESET_FILE "espalier.json"
 
-/* Finds the place of a file that belongs to a target: FILE in its folder, or NAME.FILE beside the
- * GGUF file NAME.gguf. Writes folder and name. False if they are too long. */
+/* Writes folder and name of a file that belongs to a target: FILE in the target's folder, or
+ * NAME.FILE next to the GGUF file NAME.gguf. Returns false if they are too long. */
 bool esp_place_beside(const char *target, const char *file, char folder[4096], char name[4096]);
 
-/* Sets members of that file: "drafter", and "sampling_drafter" for temperatures above 0; NULL
- * keeps one. All other members stay. The file is written whole, or the old one stays. Returns 0,
- * or a negative status with a sentence that names the file. */
+/* Sets members of the target's espalier.json: "drafter", and "sampling_drafter" for
+ * temperatures above 0. A member that is given as NULL stays, as do all others. The file is
+ * written whole, or the old one stays. Returns 0, or a negative status with a sentence that
+ * names the file. */
 int esp_preset_write(const char *target, const char *drafter, const char *sampling_drafter,
                      char *err, size_t errlen);
 

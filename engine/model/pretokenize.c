@@ -39,7 +39,7 @@ static int add_split(struct esp_pretokenizer *p, const char *pattern, bool liter
     return ESP_OK;
 }
 
-/* A flag of `json`; missing is `fallback`, or an error if that is negative. */
+/* Returns a flag of `json`; if it is missing, `fallback`, or an error if that is negative. */
 static int read_flag(const cJSON *json, const char *name, int fallback, char *err,
                      size_t errlen)
 {
@@ -52,7 +52,7 @@ static int read_flag(const cJSON *json, const char *name, int fallback, char *er
     return cJSON_IsTrue(flag);
 }
 
-/* The place of a name, which may be NULL, in a list; `count` if it is not there. */
+/* The index of a name (may be NULL) in a list; `count` if the list lacks it. */
 static int place_of(const char *name, const char *const *names, int count)
 {
     int i = 0;
@@ -198,10 +198,11 @@ void esp_pretokenizer_free(struct esp_pretokenizer *p)
     p->count = 0;
 }
 
-/* ------------------------------------------------------------------ cutting */
+/* ------------------------------------------------------------------ splitting */
 
-/* Splits text[0, length) into matches (tag 1) and the text between them (tag 0), in order. Like
- * in the Rust binding of Oniguruma, an empty match right after a match is ignored. */
+/* Splits text[0, length) into matches (tag 1) and the text between them (tag 0), in order;
+ * with `invert` the tags are swapped. As in the Rust binding of Oniguruma, an empty match
+ * right after a match is ignored. */
 static int find_parts(const struct esp_split *split, struct esp_matcher *matcher,
                       const char *text, int32_t length, struct esp_spans *parts)
 {
@@ -232,8 +233,9 @@ static int find_parts(const struct esp_split *split, struct esp_matcher *matcher
     return ESP_OK;
 }
 
-/* Joins and drops parts in place, by the behaviour. `step` 1: a part is joined to the previous
- * one; -1: from the last to the first, to the next one. */
+/* Joins parts in place, by the behaviour. With step = 1, parts are visited from the first to
+ * the last, and a part may be joined to the previous one; with step = -1, from the last to the
+ * first, and a part may be joined to the next one. */
 static void join(struct esp_spans *parts, int behavior)
 {
     int32_t kept = 0, previous = 0, count = parts->count;

@@ -2,8 +2,8 @@
  * encodes.
  *
  * Supported: ByteLevel with GPT-2's pattern or none; Split by a Regex or a String; Digits; a
- * Sequence of these that ends with ByteLevel. With byte fallback, nothing or Metaspace takes
- * the place of ByteLevel.
+ * Sequence of these that ends with ByteLevel. With byte fallback there is Metaspace, or
+ * nothing, instead of ByteLevel.
  */
 #ifndef ESP_PRETOKENIZE_H
 #define ESP_PRETOKENIZE_H
@@ -25,29 +25,29 @@ struct esp_pretokenizer {
         bool invert;
     } splits[ESP_SPLIT_LIMIT];
     int count;
-    /* The last step, ByteLevel or Metaspace: the index of its first split (-1: no such step),
-     * how it writes a space, and which words without a leading space get one: none, the first
-     * of a text, or all. */
+    /* The last step, ByteLevel or Metaspace. last_step: index of its first split (-1: there is
+     * no such step). space: how it writes a space. prefix: which words without a leading space
+     * get one: none, the first of a text, or all. */
     int last_step;
     const char *space;
     enum esp_prefix { ESP_PREFIX_NEVER, ESP_PREFIX_FIRST, ESP_PREFIX_ALWAYS } prefix;
 };
 
-/* Free it even if reading fails. */
+/* Reads a pre_tokenizer; `json` may be NULL. Free it even if reading fails. */
 int esp_pretokenizer_read(struct esp_pretokenizer *pretokenizer, const cJSON *json,
                           bool byte_fallback, char *err, size_t errlen);
 void esp_pretokenizer_free(struct esp_pretokenizer *pretokenizer);
 
-/* Memory used while cutting; all zero at first. */
+/* Memory used while splitting. Begin with zeros. */
 struct esp_pretokenize_scratch {
     struct esp_spans words, next, parts;
     char *spaced; /* (spaced_size) the text after adding or rewriting spaces */
     size_t spaced_size;
 };
 
-/* Splits *text (valid UTF-8, not empty) into non-empty scratch->words. `first`: it begins a
- * text. If spaces were added or rewritten, *text becomes the changed text, in scratch memory.
- * Returns 0 or a negative status, see esp_matcher_find(). */
+/* Splits *text (valid UTF-8, not empty) into non-empty scratch->words. `first`: *text is the
+ * beginning of a whole text. If spaces are added or rewritten, *text becomes the changed text,
+ * in scratch memory. Returns 0 or a negative status, see esp_matcher_find(). */
 int esp_pretokenize(const struct esp_pretokenizer *pretokenizer, struct esp_matcher *matcher,
                     const char **text, int32_t length, bool first,
                     struct esp_pretokenize_scratch *scratch);

@@ -6,10 +6,11 @@
  * written in order; the rounding errors are summed up. 5. The file is renamed to its final
  * name.
  *
- * Some matrices are small but matter much, so the mixes of 4 and 5 bits keep more bits for
- * them: the head, and value and down in the first and last eighth of the layers and in every
- * third between. These are the mixes known as Q4_K_M and Q5_K_M. The experts of a mixture are
- * most of its weights, and all matrices of one kind become one tensor.
+ * Some matrices are small but matter a lot, so the mixes of 4 and 5 bits have more bits for
+ * them: the LM head, and the value and down matrices in the first and the last eighth of the
+ * layers and in every third layer between. These mixes are known as Q4_K_M and Q5_K_M. Most
+ * weights of a mixture are in its experts; the same matrix of all experts becomes one
+ * tensor.
  */
 #include "engine/model/quantize.h"
 
@@ -25,12 +26,13 @@
 #include "engine/model/tokenizer.h"
 #include "engine/support/write_file.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/system.h"
 #include "kernels/model_desc.h"
 
 enum { CHUNK = 8 << 20 /* bytes written at once */, MOST_FUSED = 3, PARTS = 64 };
 
-/* A requested type: the types of most matrices, of important ones and of experts, and its
- * number in general.file_type. */
+/* A type that can be requested: the types that most matrices, important ones and experts get,
+ * and its number in general.file_type. */
 static const struct mix {
     const char *name;
     enum esp_dtype most, important, experts, important_experts;
@@ -54,8 +56,8 @@ const char *esp_quantize_types(void)
     return "q8_0, q6_k, q5_k, q4_k, q4_0, mxfp4, bf16, f16, f32";
 }
 
-/* One tensor of the new file. A fused one consists of several slots in order; one of experts
- * has the same slot of all experts. */
+/* One tensor of the new file. A fused tensor consists of several slots in order; a tensor of
+ * experts has the same slot of all experts. */
 struct planned {
     char name[128];
     const struct esp_tensor *fused[MOST_FUSED];
@@ -63,7 +65,7 @@ struct planned {
     int part_count;
     enum esp_dtype dtype;
     bool vector;
-    int paired; /* rows of a head, if they are stored in pairs */
+    int paired; /* if rows are stored in pairs, the number of rows per head; else 0 */
 };
 
 struct quantizing {
@@ -75,7 +77,7 @@ struct quantizing {
     float *factors; /* for rope_freqs.weight, or NULL */
     struct esp_pool *pool;
     struct esp_quantize_report *report;
-    double lost, all; /* squared differences, squared numbers */
+    double lost, all; /* sums of squared differences and of squared numbers */
     double numbers, stored;
     esp_progress *progress;
     void *user;
@@ -110,8 +112,8 @@ static size_t size_of(const struct planned *p)
     return (size_t)rows_of(p) * esp_dtype_row_bytes(p->dtype, columns_of(p));
 }
 
-/* Rows that are not a multiple of the block get a type with smaller blocks and at least the
- * same precision. */
+/* Returns `dtype`, or, if the row length is not a multiple of its block, a type with smaller
+ * blocks and at least the same precision. */
 static enum esp_dtype fitting(enum esp_dtype dtype, int columns)
 {
     if (columns % esp_dtype_block(dtype) != 0)
@@ -119,7 +121,7 @@ static enum esp_dtype fitting(enum esp_dtype dtype, int columns)
     return columns % esp_dtype_block(dtype) != 0 ? ESP_F16 : dtype;
 }
 
-/* Do value and down of this layer get more bits? */
+/* Returns whether the value and down matrices of this layer get more bits. */
 static bool is_important_layer(const struct quantizing *q, int layer)
 {
     const int layers = q->model->desc.layers, eighth = layers / 8;
@@ -137,8 +139,8 @@ static bool is_important(const struct quantizing *q, size_t slot, int layer)
     return is_important_layer(q, layer);
 }
 
-/* Does the tensor stay as numbers of 32 bits? A router is small, and it decides which experts
- * compute. */
+/* Returns whether the tensor is written as F32. That includes the router, because it is small
+ * and decides which experts compute. */
 static bool is_kept(const struct esp_tensor_rule *rule, int layer)
 {
     return rule->columns == ESP_ONE ||
@@ -146,7 +148,7 @@ static bool is_kept(const struct esp_tensor_rule *rule, int layer)
                                     : offsetof(struct esp_layer, router));
 }
 
-/* Plans the tensors of one table; `base` is the struct with its slots. */
+/* Plans the tensors of one table; `base` is the struct with the slots. */
 static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
                       const void *base, int layer)
 {
@@ -199,7 +201,7 @@ static int plan(struct quantizing *q)
 {
     const struct esp_family *family = q->architecture->family;
     const struct esp_model_desc *d = &q->model->desc;
-    /* Every tensor has a slot of its own. */
+    /* No more tensors than slots. */
     const size_t slots = sizeof(struct esp_layer) + sizeof(struct esp_expert);
     const size_t most = (sizeof *d + (size_t)d->layers * slots) / sizeof(struct esp_tensor);
     q->planned = calloc(most, sizeof *q->planned);
@@ -216,7 +218,7 @@ static int plan(struct quantizing *q)
 
 /* ------------------------------------------------------------------ the header */
 
-/* A GGUF source stores the factors in a tensor. */
+/* If the source is a GGUF file, the factors of the rotary frequencies are in a tensor. */
 static int find_factors(struct quantizing *q)
 {
     const struct esp_stored *stored = esp_stored_find(q->model->files, "rope_freqs.weight");
@@ -246,7 +248,7 @@ static int make_header(struct quantizing *q, struct esp_bytes *bytes)
                                 (size_t)factors * sizeof *q->factors);
         for (int i = 0; i < q->count; i++) {
             const struct planned *p = &q->planned[i];
-            const bool experts = p->first_expert != NULL; /* are a dimension of their own */
+            const bool experts = p->first_expert != NULL; /* an additional dimension */
             const int64_t shape[] = {p->part_count, experts ? part_of(p, 0)->rows : rows_of(p),
                                      columns_of(p)};
             esp_gguf_put_tensor(&header, p->name, shape + !experts, 3 - !experts - p->vector,
@@ -261,17 +263,17 @@ static int make_header(struct quantizing *q, struct esp_bytes *bytes)
 
 /* ------------------------------------------------------------------ the tensors */
 
-/* Some rows of a tensor, divided into parts for the threads. */
+/* Rows of a tensor that are rounded together, divided into parts for the threads. */
 struct chunk {
     const struct planned *planned;
     int first, rows, parts;
     unsigned char *out; /* (rows) in stored form */
-    float *room;        /* (threads, 2, columns) */
+    float *room;        /* (threads, 2, columns) scratch: a row before and after rounding */
     double lost[PARTS], all[PARTS];
     bool infinite[PARTS];
 };
 
-/* Reads the model's row for row `row` of the file. */
+/* Reads the row of the model that becomes row `row` of the tensor in the file. */
 static void read_row(const struct planned *p, int row, float *out)
 {
     if (p->paired > 0) {
@@ -368,7 +370,7 @@ static int write_tensor(struct quantizing *q, const struct esp_writing *w,
             all += c.all[i];
             if (c.infinite[i])
                 status = esp_fail(q->err, q->errlen, ESP_E_NUMERIC,
-                                  "%s: the matrix that becomes %s holds a number that is not "
+                                  "%s: the matrix that becomes %s has a number that is not "
                                   "finite",
                                   q->model->path, p->name);
         }
@@ -405,7 +407,8 @@ static int write_tensors(struct quantizing *q, const struct esp_writing *w)
 
 /* ------------------------------------------------------------------ the tokenizer */
 
-/* All texts of the vocabulary, concatenated; the caller frees them. */
+/* Returns the texts of all tokens, concatenated, with some spaces between; the caller frees
+ * it. */
 static char *all_texts(const struct esp_tokenizer *t, size_t *length)
 {
     char *text = NULL;
@@ -445,7 +448,7 @@ static void compare_tokens(const struct esp_tokenizer *a, const struct esp_token
     free(tokens);
 }
 
-/* Reads back the written tokenizer, and counts the tokens of a text that differ. */
+/* Reads the written tokenizer back and compares it with the original one. */
 static int check_tokenizer(const struct quantizing *q, const char *path)
 {
     struct esp_tokenizer *before, *after;
@@ -489,8 +492,8 @@ static int write_file(struct quantizing *q, const char *to, bool over)
     return status;
 }
 
-/* A file of architecture "llama" may have a window (Mistral's), but llama.cpp ignores that key
- * there. */
+/* The window that other programs ignore, or 0. A file of architecture "llama" may have a
+ * window (Mistral's), but llama.cpp ignores its key in such files. */
 static int ignored_window(const struct quantizing *q)
 {
     const struct esp_gguf_architecture *own =
@@ -520,7 +523,7 @@ int esp_model_quantize(const char *from, const char *to, const char *type, bool 
         return status;
     q.architecture = esp_architecture_named(q.model->architecture);
     report->ignored_window = ignored_window(&q);
-    q.pool = esp_pool_open(esp_pool_cores());
+    q.pool = esp_pool_open(esp_cores_all(), esp_cores_best() < esp_cores_all());
     status = q.pool ? write_file(&q, to, over)
                     : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for threads");
     esp_pool_close(q.pool);

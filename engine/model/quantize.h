@@ -9,28 +9,28 @@
 
 /* Size and error of the written file. */
 struct esp_quantize_report {
-    double bytes_before, bytes_after; /* of all tensors */
-    double bits;                      /* per number of the matrices */
-    double loss;  /* relative error of all matrices: root of the sum of squared differences
-                     over the sum of squared numbers */
-    double worst; /* the same for the matrix with the largest error */
+    double bytes_before, bytes_after; /* size of all tensors */
+    double bits;                      /* bits per number of the matrices */
+    double loss;  /* relative error of all matrices: the square root of (sum of squared
+                     differences / sum of squared numbers) */
+    double worst; /* relative error of the matrix that has the largest */
     char worst_name[128];
-    /* Check of the tokenizer, on a text of the whole vocabulary: number of tokens, and how many
-     * differ with the written tokenizer. */
+    /* The written tokenizer is checked on a text of the whole vocabulary: number of tokens,
+     * and how many of them it encodes differently. */
     int tokens, other_tokens;
-    /* A window of the layers that other programs do not know: those that read the file by its
-     * architecture, such as llama.cpp, compute another model beyond this many tokens. 0: no
-     * such window. */
+    /* If some layers have an attention window that other programs do not expect in files of
+     * this architecture, its size, else 0. In texts longer than this, programs such as
+     * llama.cpp compute something else. */
     int ignored_window;
 };
 
-/* "q8_0, q6_k, ...": all types. */
+/* A list of all types: "q8_0, q6_k, ...". */
 const char *esp_quantize_types(void);
 
-/* Reads `from`, a model folder or a GGUF file, and writes the GGUF file `to`, as a whole or not
- * at all; with `over` it may replace a file. `type` is one of the types. Rows with a length
- * that is no multiple of its block get the next larger type with blocks of 32, or F16.
- * `progress` may be NULL. */
+/* Reads `from`, a model folder or a GGUF file, and writes the GGUF file `to`, completely or
+ * not at all; with `over` it may replace a file. `type` is one of the types. Matrices whose
+ * row length is not a multiple of the type's block get the next larger type with blocks of 32,
+ * or F16. `progress` may be NULL. */
 int esp_model_quantize(const char *from, const char *to, const char *type, bool over,
                        struct esp_quantize_report *report, esp_progress *progress, void *user,
                        char *err, size_t errlen);

@@ -1,12 +1,13 @@
-/* rotation.c - the frequencies of the rotary embedding, with the scalings that models have.
+/* rotation.c - the frequencies of the rotary embedding, with the ways in which models scale
+ * them.
  *
  * They are computed in float32, operation by operation as the transformers library does it
  * (modeling_rope_utils.py), because at large positions a last-bit difference in a frequency
  * becomes a visible difference in an angle.
  *
  *   linear    positions are divided by a factor (Chen et al. 2023)
- *   dynamic   scales only positions beyond max_position_embeddings; the context ends there,
- *             so it needs no code
+ *   dynamic   scales only positions beyond max_position_embeddings, where the context ends, so
+ *             it needs no code
  *   llama3    long wavelengths are stretched (Llama 3.1)
  *   yarn      low frequencies are stretched, and cosine and sine scaled (Peng et al. 2023)
  *   longrope  a factor for each frequency, in two sets (Ding et al. 2024)
@@ -25,12 +26,12 @@ struct rotation {
     const struct esp_json *json;
     struct esp_rotation_tables *tables;
     enum rope_type type;
-    int count; /* of frequencies */
+    int count; /* number of frequencies */
     double theta, factor, original;
-    int status; /* of the first failure */
+    int status; /* the first failure, or ESP_OK */
 };
 
-/* Nothing is read after a failure. */
+/* Reads a number, unless something failed before. */
 static void read_number(struct rotation *r, double *value, double smallest, double largest,
                         const char *keys)
 {
@@ -68,8 +69,9 @@ static void fill(float *frequency, int count, double theta)
 
 /* ------------------------------------------------------------------ llama3 */
 
-/* Wavelengths far beyond the original context are stretched by `factor`, short ones kept, those
- * in between blended. 1 / x and a / x are reciprocals times a, as in PyTorch. */
+/* Stretches long wavelengths, relative to the original context, by `factor`; keeps short ones
+ * and blends those in between. The order of operations is PyTorch's, which computes a / x as 1
+ * / x times a. */
 static void stretch_long(const struct rotation *r, double least, double most)
 {
     float *frequency = r->tables->global;
@@ -108,7 +110,8 @@ static double yarn_scale(double factor, double mscale)
     return factor <= 1 ? 1 : 0.1 * mscale * log(factor) + 1;
 }
 
-/* The number of the frequency that turns `turns` times within the original context. */
+/* The index (not an integer) of the frequency that turns `turns` times in the original
+ * context. */
 static double frequency_with(const struct rotation *r, double turns)
 {
     return 2 * r->count * log(r->original / (turns * 2 * M_PI)) / (2 * log(r->theta));
@@ -195,7 +198,7 @@ static void scale_longrope(struct rotation *r)
 
 /* ------------------------------------------------------------------ all of them */
 
-/* Reads what the scaling needs beside its kind. */
+/* Reads the kind of scaling and the numbers that all kinds use. */
 static void read_scaling(struct rotation *r)
 {
     const int type = rope_type(r);
@@ -239,8 +242,8 @@ int esp_config_rotation(struct esp_rotation_tables *tables, const struct esp_con
     if (tables->rotary < 2 || tables->rotary % 2 != 0)
         return esp_json_fail(
             json, ESP_E_UNSUPPORTED,
-            "%d of %d dimensions of a head are rotated; must be even and not 0", tables->rotary,
-            config->head_dim);
+            "%d of %d dimensions of a head are rotated, but the number must be even and not 0",
+            tables->rotary, config->head_dim);
     r.count = tables->rotary / 2;
     read_scaling(&r);
     if (r.status < 0)

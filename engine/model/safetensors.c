@@ -1,9 +1,9 @@
 /* safetensors.c - reads and checks safetensors files; see safetensors.h.
  *
- * Every number in a file is checked against the size of the file before it is used: the length
- * of the header; for each tensor, that its numbers are whole and that shape times element size
- * equals its range of bytes; and that all ranges together fill the data part without gaps or
- * overlaps. A file that was truncated or extended fails the last check.
+ * Every number in a file is checked against the size of the file before it is used. The header
+ * must be inside the file. For each tensor, numbers must be whole, and shape times element
+ * size must equal its range of bytes. All ranges together must fill the data part without gaps
+ * or overlaps, which fails for a file that was truncated or extended.
  */
 #include "engine/model/safetensors.h"
 
@@ -20,8 +20,8 @@ enum { LENGTH_BYTES = 8, MAX_FILES = 4096 };
 
 static const char INDEX[] = "model.safetensors.index.json", TORCH[] = "pytorch_model.bin";
 
-/* Bits per element of every type of the format; other types cannot be checked and are refused.
- */
+/* Bits per element of every type of the format; 0 for other types, which are refused, because
+ * their size cannot be checked. */
 static int type_bits(const char *type)
 {
     static const struct {
@@ -37,7 +37,8 @@ static int type_bits(const char *type)
     return 0;
 }
 
-/* The value of a whole number that a double holds exactly; -1 if it is not one. */
+/* The value of a whole number that is 0 or more and that a double represents exactly; -1 if it
+ * is something else. */
 static int64_t whole(const cJSON *item)
 {
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 0x1p53))
@@ -64,7 +65,7 @@ static int read_shape(struct esp_stored *tensor, const cJSON *shape, int64_t *el
     return 0;
 }
 
-/* Fills `tensor` from a header entry. Returns NULL, or an error text. */
+/* Fills `tensor` from a header entry. Returns NULL, or the end of an error message. */
 static const char *read_entry(struct esp_stored *tensor, const cJSON *entry, size_t data_size)
 {
     const cJSON *type = esp_json_item(entry, "dtype");
@@ -109,8 +110,9 @@ static int check_tiling(struct esp_stored *tensors, size_t count, size_t data_si
                             "%s: tensor %s starts at byte %zu of the data, not at %zu", path,
                             tensors[i].name, tensors[i].begin, end);
     if (end != data_size)
-        return esp_fail(err, errlen, ESP_E_FORMAT, "%s has %zu bytes of data, its tensors %zu",
-                        path, data_size, end);
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s has %zu bytes of data, but its tensors have %zu", path, data_size,
+                        end);
     return 0;
 }
 
@@ -141,14 +143,15 @@ static int read_shard(struct esp_stored_set *set, struct esp_shard *shard, char 
 {
     unsigned char bytes[LENGTH_BYTES];
     if (shard->size < LENGTH_BYTES)
-        return esp_fail(err, errlen, ESP_E_FORMAT, "%s is not a safetensors file: %zu bytes",
-                        shard->path, shard->size);
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s is not a safetensors file: it has only %zu bytes", shard->path,
+                        shard->size);
     esp_tensor_file_read(&shard->source, 0, bytes, sizeof bytes);
     const uint64_t length = esp_little_endian(bytes, sizeof bytes);
     if (length > ESP_JSON_LIMIT || length > shard->size - LENGTH_BYTES)
         return esp_fail(err, errlen, ESP_E_FORMAT,
                         "%s is not a safetensors file, or is truncated: its header has %llu "
-                        "bytes, the file %zu",
+                        "bytes, but the file has %zu",
                         shard->path, (unsigned long long)length, shard->size);
     char *text = malloc(length + 1);
     if (!text)
@@ -210,8 +213,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Lists the distinct file names of weight_map, sorted; the index owns the text. A name must not
- * lead out of the folder. Returns their number, or a negative status. */
+/* Lists the distinct file names of weight_map, sorted; `index` owns the texts. A name that
+ * leads out of the folder is refused. Returns the number of names, or a negative status. */
 static int shard_names(const struct esp_json *index, const char ***names, char *err,
                        size_t errlen)
 {
@@ -268,11 +271,10 @@ static int open_all(struct esp_stored_set *set, const char *folder, char *err, s
     else if (whole || esp_file_exists(folder, TORCH))
         status = add_shard(set, folder, whole ? WHOLE : TORCH, err, errlen);
     else
-        status =
-            esp_fail(err, errlen, ESP_E_FILE,
-                     "%s holds neither model.safetensors nor model.safetensors.index.json: "
-                     "save the model in the safetensors format, or name a GGUF file",
-                     folder);
+        status = esp_fail(err, errlen, ESP_E_FILE,
+                          "%s has neither model.safetensors nor model.safetensors.index.json: "
+                          "save the model in the safetensors format, or name a GGUF file",
+                          folder);
     if (status == 0)
         status = esp_stored_finish(set, err, errlen);
     return status < 0 ? status : esp_stored_join_scales(set, err, errlen);

@@ -6,19 +6,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Begins zeroed. */
+/* A zero-initialised struct is valid and empty. */
 struct esp_safetensors_header {
     cJSON *all;
     size_t data; /* bytes of the tensors so far */
     bool failed; /* there was no memory */
 };
 
-/* Adds a tensor of `bytes` bytes after the last one. columns = 0: a vector of `rows`. */
+/* Adds a tensor of `bytes` bytes after the last one. columns = 0: a vector of `rows`
+ * numbers. */
 void esp_safetensors_add(struct esp_safetensors_header *header, const char *name,
                          const char *type, int rows, int columns, size_t bytes);
 
-/* The beginning of a file, *size bytes, with room for `room` bytes after it. `padded`: to a
- * multiple of 8. NULL: no memory. Frees the header; the caller frees the file. */
+/* Returns the beginning of a file, *size bytes (`padded`: a multiple of 8), in memory with
+ * room for `room` more bytes, which the caller frees. NULL: no memory. Frees the header. */
 char *esp_safetensors_begin(struct esp_safetensors_header *header, bool padded, size_t room,
                             size_t *size);
 

@@ -8,7 +8,7 @@
 
 struct esp_span {
     int32_t start, end; /* bytes [start, end) */
-    int32_t tag;        /* its meaning: see the function that fills the list */
+    int32_t tag;        /* meaning depends on the function that fills the list */
 };
 
 struct esp_spans {
@@ -16,8 +16,8 @@ struct esp_spans {
     int32_t count, capacity;
 };
 
-/* Parts of a text that were written by users: no special token is found in them, and no token
- * with a text in `marks` (ends with NULL; may be NULL). */
+/* Parts of a text that were written by users: in them, neither special tokens are found nor
+ * tokens whose text is in `marks` (ends with NULL; may be NULL). */
 struct esp_literals {
     const struct esp_span *items; /* (count) ascending */
     int32_t count;

@@ -1,15 +1,15 @@
 /* split_pattern.c - see split_pattern.h.
  *
- * Differences between Oniguruma and PCRE2 that the translation handles: \s is White_Space
- * (PCRE2's has U+180E and lacks U+0085), \w is wider, \h is a hexadecimal digit, \v one
- * character; ^ and $ match at every line; (?m) is PCRE2's (?s); {,n} counts; {n}+ is not
- * possessive; \p{Han} is the script without its extensions; classes may hold classes. With
- * (?i), Oniguruma also lets one character match several (U+00DF and "ss"), which no known
- * tokenizer depends on and PCRE2 does not do.
+ * The translation handles these peculiarities of Oniguruma: \s is White_Space (PCRE2's \s has
+ * U+180E and lacks U+0085); \w is wider than PCRE2's; \h is a hexadecimal digit; \v is one
+ * character; ^ and $ match at every line; (?m) is PCRE2's (?s); {,n} is a quantifier; {n}+ is
+ * not possessive; \p{Han} is the script without its extensions; classes may contain classes.
+ * With (?i), Oniguruma also lets one character match several (U+00DF and "ss"). PCRE2 does
+ * not, but no known tokenizer depends on that.
  *
- * A file may hold a hostile pattern. The match limit bounds the cost of one start position, the
- * number of start positions bounds the cost of one call, and a limit of processor time bounds
- * the whole.
+ * A file may contain a hostile pattern. The match limit bounds the cost of one start position,
+ * the number of start positions bounds the cost of one call, and a limit of processor time
+ * bounds the total.
  */
 #include "engine/model/split_pattern.h"
 
@@ -26,14 +26,14 @@
 
 enum {
     PATTERN_LIMIT = 1 << 16, /* bytes */
-    NESTING_LIMIT = 50,      /* classes in classes */
+    NESTING_LIMIT = 50,      /* depth of classes in classes */
     HEAP_LIMIT = 256 << 10,  /* KiB */
     STACK_LIMIT = 8 << 20,   /* bytes */
     WINDOW = 256,            /* start positions per call */
 };
 
-/* Word characters, written for the inside of a class. Outside a class, Oniguruma's \w also has
- * the superscripts and fractions of Latin-1. */
+/* Word characters, in the form for the inside of a class. Outside a class, Oniguruma's \w also
+ * matches the superscripts and fractions of Latin-1. */
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
 #define LONE_WORD WORD "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
 
@@ -55,9 +55,9 @@ struct translation {
     const char *p; /* the rest of the pattern */
     FILE *out;
     bool group_start;    /* at the start of a group or alternative */
-    int depth;           /* of groups; 1 outside of all groups */
+    int depth;           /* nesting of groups; 1 outside of all groups */
     int caseless;        /* depth of the group in which (?i) holds; 0: none */
-    const char *refused; /* unsupported syntax; NULL so far */
+    const char *refused; /* the unsupported syntax that was found, or NULL */
 };
 
 static bool refuse(struct translation *t, const char *what)
@@ -81,7 +81,8 @@ static bool copy(struct translation *t, size_t count)
     return true;
 }
 
-/* Translates from \p or \P on: categories and properties stay, other names are scripts. */
+/* Translates a \p{...}, from the p or P on. Categories and properties stay; other names are
+ * scripts. */
 static bool translate_property(struct translation *t)
 {
     bool negated = *t->p++ == 'P';
@@ -110,7 +111,7 @@ static bool translate_property(struct translation *t)
     return true;
 }
 
-/* Translates from \x or \u on: writes the code point as \x{...}. */
+/* Translates a code point, from the x or u after the backslash on, to \x{...}. */
 static bool translate_code_point(struct translation *t)
 {
     bool four = *t->p++ == 'u', braces = !four && *t->p == '{';
@@ -128,7 +129,7 @@ static bool translate_code_point(struct translation *t)
     return true;
 }
 
-/* Translates from the character after a backslash on. */
+/* Translates an escape, from the character after the backslash on. */
 static bool translate_escape(struct translation *t, bool in_class)
 {
     static const struct {
@@ -172,8 +173,8 @@ static bool translate_escape(struct translation *t, bool in_class)
     return put(t, "\\") && copy(t, 1);
 }
 
-/* Translates from '[' to its ']'. A class inside a class adds its characters to the outer one.
- */
+/* Translates a class, from '[' to its ']'. A class inside a class adds its characters to the
+ * outer class. */
 static bool translate_class(struct translation *t, int depth)
 {
     t->p++;
@@ -214,7 +215,7 @@ static bool translate_class(struct translation *t, int depth)
     return depth > 0 || put(t, "]");
 }
 
-/* Translates from '(' to the beginning of the group's content. */
+/* Translates the beginning of a group, from '(' up to its content. */
 static bool translate_group(struct translation *t)
 {
     static const char *const plain[] = {"(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!"};
@@ -230,8 +231,8 @@ static bool translate_group(struct translation *t)
     if (letters == 0 || (last != ':' && last != ')'))
         return refuse(t,
                       "a group other than (...), (?:), (?=), (?!), (?>), (?<=), (?<!), (?i:)");
-    /* In Ruby a lone (?i) opens a group that ends with the enclosing one, alternatives
-     * included. */
+    /* In Ruby, (?i) without a group of its own applies up to the end of the enclosing group,
+     * including all alternatives. */
     if (last == ')' && !t->group_start)
         return refuse(t, "an option that is not at the start of a group");
     if (!t->caseless && memchr(t->p + 2, 'i', letters))
@@ -243,7 +244,7 @@ static bool translate_group(struct translation *t)
     return true;
 }
 
-/* Translates from '{' on: a quantifier, or the character itself. */
+/* Translates a '{': a quantifier, or the character itself. */
 static bool translate_brace(struct translation *t)
 {
     const char *p = t->p + 1;
@@ -316,10 +317,9 @@ static int compile(pcre2_code **code, const char *text, const char *shown, uint3
     }
     char why[128];
     pcre2_get_error_message(number, (PCRE2_UCHAR *)why, sizeof why);
-    return esp_fail(
-        err, errlen, ESP_E_UNSUPPORTED,
-        "the pattern \"%.80s\" cannot be used: %s (at byte %zu of it as PCRE2 sees it)", shown,
-        why, (size_t)offset);
+    return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                    "the pattern \"%.80s\" cannot be used: %s (at byte %zu of its translation)",
+                    shown, why, (size_t)offset);
 }
 
 int esp_split_pattern_open(struct esp_split_pattern **pattern, const char *text, bool literal,

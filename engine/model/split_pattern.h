@@ -1,7 +1,7 @@
 /* split_pattern.h - the regular expressions of a tokenizer.json, run by PCRE2.
  *
- * They are written for Oniguruma with Ruby's syntax, which the Hugging Face library uses.
- * Syntax with the same meaning in PCRE2 is passed on, syntax with another meaning is rewritten,
+ * They are written in Ruby's syntax for Oniguruma, the library that Hugging Face uses. Syntax
+ * that has the same meaning in PCRE2 is passed on, syntax that has another one is rewritten,
  * and the rest is refused. So a pattern never silently splits differently.
  */
 #ifndef ESP_SPLIT_PATTERN_H
@@ -12,21 +12,21 @@
 
 struct esp_split_pattern; /* immutable: may be shared by threads */
 
-/* Compiles a regular expression, or with `literal` a plain text. */
+/* Compiles a regular expression; with `literal`, a plain text to be matched as it is. */
 int esp_split_pattern_open(struct esp_split_pattern **pattern, const char *text, bool literal,
                            char *err, size_t errlen);
 void esp_split_pattern_close(struct esp_split_pattern *pattern);
 
-/* State of a matching thread: registers, stack and the CPU time left. */
+/* State of a thread that matches: registers, stack and the CPU time left. */
 struct esp_matcher;
 
-/* For `length` bytes of text in total. NULL if there is no memory. */
+/* Opens a matcher for `length` bytes of text in total. NULL if there is no memory. */
 struct esp_matcher *esp_matcher_open(size_t length);
 void esp_matcher_close(struct esp_matcher *matcher);
 
 /* Finds the first match in text[0, length), valid UTF-8, that starts at `from` or later.
- * Returns 1 and the match, 0 if there is none, or a negative status: ESP_E_UNSUPPORTED if the
- * pattern takes more steps or time than any useful one needs. */
+ * Returns 1 and sets *start and *end, 0 if there is none, or a negative status:
+ * ESP_E_UNSUPPORTED if the pattern takes more steps or time than any useful one needs. */
 int esp_matcher_find(struct esp_matcher *matcher, const struct esp_split_pattern *pattern,
                      const char *text, size_t length, size_t from, size_t *start, size_t *end);
 

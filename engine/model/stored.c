@@ -9,6 +9,7 @@
 
 #include "engine/model/json.h"
 #include "kernels/status.h"
+#include "kernels/system.h"
 
 /* ------------------------------------------------------------------ filling */
 
@@ -133,11 +134,11 @@ struct esp_stored *esp_stored_find(const struct esp_stored_set *set, const char 
     return set->count ? bsearch(&key, set->tensors, set->count, sizeof key, by_name) : NULL;
 }
 
-/* ------------------------------------------------------------------ scales that lie apart */
+/* ------------------------------------------------------------------ separate scales */
 
 static const char BLOCKS[] = "_blocks", SCALES[] = "_scales";
 
-/* Does `scales` have a byte for each 16 of `blocks`? */
+/* Returns whether `scales` has one byte for every 16 bytes of `blocks`. */
 static bool go_together(const struct esp_stored *blocks, const struct esp_stored *scales)
 {
     const int rank = blocks->rank - 1;

@@ -1,4 +1,4 @@
-/* stored.h - the tensors in a model's files, and their places in these files.
+/* stored.h - the list of tensors in a model's files, and where in the files they are.
  *
  * A reader of a format (safetensors.h, gguf.h) fills a set. model.c looks tensors up in it by
  * the names in the architecture's tables. The reader checks type, shape and place of every
@@ -19,20 +19,21 @@ enum { ESP_MAX_RANK = 8 };
 
 struct esp_stored {
     char *name;
-    char type[16]; /* in the file's own words: "F32", "BF16", "I64", "Q4_K", ... */
+    char type[16]; /* as the format calls it: "F32", "BF16", "I64", "Q4_K", ... */
     int rank;
     int64_t shape[ESP_MAX_RANK]; /* rows first */
     size_t begin, end;           /* bytes within the data part */
     struct esp_tensor_file *source;
-    size_t offset;    /* of the first byte in that file */
-    const char *file; /* path, for error sentences */
+    size_t offset;    /* place of its first byte in `source` */
+    const char *file; /* path of `source`, for error messages */
     bool used;        /* the model uses it; set by model.c */
     /* Layout in a GGUF file. `converted`: the parts of a fused matrix are consecutive, not
-     * interleaved head by head; no matrix is transposed; norms include their added number.
-     * `paired`: the rows of each head are in pairs, see struct esp_tensor. */
+     * interleaved head by head; no matrix is transposed; norms include the number that
+     * esp_tensor_rule.added would add. `paired`: the rows of each head are in pairs, see
+     * struct esp_tensor. */
     bool converted, paired;
-    /* MXFP4 of a folder: file of the scales (rows, blocks), a byte each; else NULL. See struct
-     * esp_tensor. */
+    /* For MXFP4 in a folder, the file with the scales: (rows, blocks), a byte each. Otherwise
+     * NULL. See struct esp_tensor. */
     struct esp_tensor_file *scale_source;
     size_t scale_offset;
 };
@@ -54,18 +55,17 @@ struct esp_stored_set {
 
 /* ------------------------------------------------------------------ for readers */
 
-/* Opens the file at `path` as the next of the set. The set owns it even if a later step
- * fails. */
+/* Opens the file at `path` and adds it to the set, which owns it even if later steps fail. */
 int esp_stored_open_file(struct esp_stored_set *set, const char *path, struct esp_shard **shard,
                          char *err, size_t errlen);
 /* Closes and removes the last opened file, which must have no tensors yet. */
 void esp_stored_drop_file(struct esp_stored_set *set);
-/* A new tensor of that file, zeroed except name, source and file. NULL: there is no memory. The
- * pointer is valid until the next call. */
+/* Adds a tensor of that file, all zero except name, source and file. NULL: there is no memory.
+ * The pointer is valid until the next call. */
 struct esp_stored *esp_stored_add(struct esp_stored_set *set, struct esp_shard *shard,
                                   const char *name);
-/* Joins each two bytes tensors NAME_blocks (..., blocks, 16) and NAME_scales (..., blocks), the
- * form of MXFP4 in Hugging Face folders, into one tensor NAME of type MXFP4. Call it after
+/* Joins the byte tensors NAME_blocks (..., blocks, 16) and NAME_scales (..., blocks), which is
+ * the form of MXFP4 in Hugging Face folders, into one tensor NAME of type MXFP4. Call it after
  * esp_stored_finish(). */
 int esp_stored_join_scales(struct esp_stored_set *set, char *err, size_t errlen);
 /* Sorts the tensors; fails on duplicate names. */
@@ -79,11 +79,11 @@ void esp_stored_close(struct esp_stored_set *set);
  * could not be read, so the weights must not be used. */
 int esp_stored_release(struct esp_stored_set *set, char *err, size_t errlen);
 
-/* NULL if there is no tensor of that name. */
+/* The tensor with that name, or NULL. */
 struct esp_stored *esp_stored_find(const struct esp_stored_set *set, const char *name);
-/* Number of unused tensors; *first becomes the name of one of them. */
+/* Returns the number of unused tensors; *first becomes the name of one of them. */
 int esp_stored_unused(const struct esp_stored_set *set, const char **first);
-/* Does the name of any tensor start with `prefix`? */
+/* Returns whether the name of any tensor starts with `prefix`. */
 bool esp_stored_has_prefix(const struct esp_stored_set *set, const char *prefix);
 
 #endif

@@ -2,10 +2,11 @@
  *
  * Encoding follows the stages of the Hugging Face library, in its order, and gives the same
  * ids:
- *   1. text that is not UTF-8 is separated: each byte outside of valid characters becomes the
- *      token of that byte; the valid parts are encoded separately;
+ *   1. bytes that are not valid UTF-8 are separated; each becomes the token of that byte, and
+ *     the
+ *      valid parts between them are encoded on their own;
  *   2. added tokens that are searched in the original text are taken out;
- *   3. the rest is normalised (not at all, to NFC, or spaces are made visible);
+ *   3. the rest is normalised (to NFC, by making spaces visible, or not at all);
  *   4. added tokens that are searched in normalised text are taken out;
  *   5. the rest is split into words by the patterns of the pre-tokenizer;
  *   6. each word is encoded by BPE.
@@ -14,14 +15,14 @@
  * tokens around a text. If the post_processor begins a text with a special token,
  * esp_tokenizer_prefix() returns it, and the caller puts it before a new text.
  *
- * Some settings lose information, as in that library: add_prefix_space, Prepend and Metaspace
- * add spaces; Prepend and Metaspace decode a U+2581 of the text as a space; lstrip and rstrip
- * of added tokens and the Split behaviour Removed drop text; and a byte without a token is
- * dropped (Pythia's vocabulary has none for the bytes that UTF-8 never uses, SmolLM's none for
- * some control characters).
+ * As in that library, some settings lose information: add_prefix_space, Prepend and Metaspace
+ * add spaces; with Prepend and Metaspace, a U+2581 in the text is decoded as a space; lstrip
+ * and rstrip of added tokens and the Split behaviour Removed drop text; and bytes without a
+ * token are dropped (Pythia's vocabulary has no tokens for the bytes that UTF-8 never uses,
+ * SmolLM's has none for some control characters).
  *
- * Everything except the scratch memory in struct encoding is written once, at open, so encoding
- * is thread-safe.
+ * Everything except the scratch memory in struct encoding is written once, at open, so
+ * encoding is thread-safe.
  */
 #include "engine/model/tokenizer.h"
 
@@ -55,7 +56,8 @@ struct esp_tokenizer {
 
 /* ------------------------------------------------------------------ opening */
 
-/* True if cJSON can hold this text: it checks no UTF-8 and ends strings at a NUL. */
+/* Returns whether the text is UTF-8 without NUL characters, even escaped ones. cJSON does not
+ * check UTF-8, and its strings end at a NUL. */
 static bool is_plain(const char *text, size_t length)
 {
     int n;
@@ -73,7 +75,7 @@ static bool is_plain(const char *text, size_t length)
     return true;
 }
 
-/* Reads and parses the file; writes its path in any case. */
+/* Reads and parses the file. Writes its path even after a failure. */
 static int read_json(cJSON **json, char path[PATH_MAX], const char *folder, char *err,
                      size_t errlen)
 {
@@ -95,7 +97,8 @@ static int read_json(cJSON **json, char path[PATH_MAX], const char *folder, char
     return status;
 }
 
-/* Does the decoder, alone or in a Sequence, only write the bytes of the tokens? */
+/* Returns whether the decoder, or each one of a Sequence, only writes the bytes of the tokens.
+ * *other becomes the type of one that does not. */
 static bool decodes_bytes(const cJSON *decoder, bool byte_fallback, const char **other)
 {
     static const char *const known[] = {"ByteLevel", "ByteFallback", "Fuse",
@@ -118,8 +121,9 @@ static bool decodes_bytes(const cJSON *decoder, bool byte_fallback, const char *
     return false;
 }
 
-/* Refuses other decoders, since this tokenizer always decodes a token to its bytes, even if
- * they are only a part of a character. */
+/* Refuses a decoder that does anything else than write the bytes of the tokens, because this
+ * tokenizer always decodes a token to its bytes, even if they are only a part of a
+ * character. */
 static int check_decoder(const cJSON *decoder, bool byte_fallback, char *err, size_t errlen)
 {
     const char *other;
@@ -132,8 +136,8 @@ static int check_decoder(const cJSON *decoder, bool byte_fallback, char *err, si
                                   : "ByteLevel");
 }
 
-/* The token of a TemplateProcessing that begins with a special token, alone or in a Sequence.
- */
+/* If the post_processor is a TemplateProcessing (perhaps in a Sequence) that begins with a
+ * special token, returns that token; otherwise -1. */
 static int32_t find_prefix(const struct esp_tokenizer *t, const cJSON *processor)
 {
     const cJSON *list = esp_json_item(processor, "processors"), *item;
@@ -157,7 +161,7 @@ static int read_parts(struct esp_tokenizer *t, const cJSON *json, char *err, siz
     const cJSON *added = esp_json_item(json, "added_tokens");
     if (!cJSON_IsObject(model))
         return esp_fail(err, errlen, ESP_E_FORMAT, "\"model\" is missing or not an object");
-    /* The first files of this format had no model.type; BPE alone has merges. */
+    /* The oldest files of this format have no model.type; then it is BPE if it has merges. */
     const cJSON *type = esp_json_item(model, "type");
     if (type && !(cJSON_IsString(type) && strcmp(type->valuestring, "BPE") == 0))
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
@@ -277,7 +281,7 @@ struct encoding {
     const struct esp_tokenizer *tokenizer;
     int32_t *tokens; /* (capacity) */
     int capacity, count;
-    const struct esp_literals *literals; /* of the whole text; or NULL */
+    const struct esp_literals *literals; /* for the whole text; or NULL */
     struct esp_matcher *matcher;
     struct esp_spans plain, normalized;
     struct esp_pretokenize_scratch words;
@@ -291,7 +295,8 @@ static void put(struct encoding *e, int32_t token)
     e->count++;
 }
 
-/* Stages 5 and 6. `first`: the text begins here, also in the functions below. */
+/* Stages 5 and 6. In this and the functions below, `first` means that the whole text begins
+ * here. */
 static int encode_rest(struct encoding *e, const char *text, int32_t length, bool first)
 {
     const struct esp_tokenizer *t = e->tokenizer;
@@ -306,8 +311,9 @@ static int encode_rest(struct encoding *e, const char *text, int32_t length, boo
     return status;
 }
 
-/* Position of byte `at` of a piece in its normalized text. If characters were combined across
- * it, the result is a few bytes off; no token is that short. */
+/* The position in the normalized text of a piece that byte `at` of the piece has. If
+ * characters are combined across it, the result is a few bytes off, but no token is that
+ * short. */
 static int normalized_at(const struct encoding *e, const char *piece, int32_t at)
 {
     char *text = (char *)piece;
@@ -320,8 +326,8 @@ static int normalized_at(const struct encoding *e, const char *piece, int32_t at
     return (int)length;
 }
 
-/* Adds the literal parts of a piece that begins at byte `offset`, in bytes of its normalized
- * text. */
+/* Adds the literal parts of a piece, which begins at byte `offset` of the text, as positions
+ * in its normalized text. */
 static int normalize_literals(const struct encoding *e, const char *piece, int32_t piece_length,
                               int32_t offset, struct esp_spans *spans)
 {
@@ -338,7 +344,7 @@ static int normalize_literals(const struct encoding *e, const char *piece, int32
     return ESP_OK;
 }
 
-/* Stages 3 and 4, of a piece that begins at byte `offset`. */
+/* Stages 3 to 6, for a piece that begins at byte `offset`. */
 static int encode_piece(struct encoding *e, const char *piece, int32_t piece_length,
                         int32_t offset, bool first)
 {
@@ -373,7 +379,7 @@ static int encode_piece(struct encoding *e, const char *piece, int32_t piece_len
     return status;
 }
 
-/* Stages 2 to 6, of valid UTF-8 that begins at byte `offset`. */
+/* Stages 2 to 6, for valid UTF-8 that begins at byte `offset`. */
 static int encode_valid(struct encoding *e, const char *text, size_t length, int32_t offset)
 {
     const bool first = offset == 0;

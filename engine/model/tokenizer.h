@@ -1,16 +1,16 @@
-/* tokenizer.h - converts text to tokens and back, by a Hugging Face tokenizer.json or a GGUF
- * file.
+/* tokenizer.h - converts text to tokens and back, as a Hugging Face tokenizer.json or a GGUF
+ * file describes it.
  *
- * Two kinds of BPE:
+ * Two kinds of BPE are supported:
  * - Byte-level, as in GPT-2, GPT-NeoX, Llama 3, Qwen and the built-in pair. Added tokens are
- *   found first. The rest is normalised (none or NFC), split by a pattern (of GPT-2, or the
- *   file's `Split` patterns), mapped to byte characters and merged.
- * - With byte fallback, as in the SentencePiece tokenizers of Llama 2, TinyLlama and Mistral. A
- *   space becomes U+2581, characters are merged, and characters that are no token become their
- *   bytes.
+ *   found first. The rest is normalised (to NFC, or not at all), split by patterns (GPT-2's,
+ *   or the file's `Split` patterns), mapped to byte characters and merged.
+ * - With byte fallback, as in the SentencePiece tokenizers of Llama 2, TinyLlama and Mistral.
+ *   A space becomes U+2581, characters are merged, and characters that are not tokens become
+ *   their bytes.
  *
  * Any bytes can be encoded. Decoding returns the same bytes (after NFC, if the file asks for
- * it), unless the file itself asks for a loss; tokenizer.c lists those cases.
+ * it), except in the cases that tokenizer.c lists, in which the file itself demands a loss.
  */
 #ifndef ESP_TOKENIZER_H
 #define ESP_TOKENIZER_H
@@ -20,13 +20,13 @@
 
 struct esp_tokenizer;
 
-/* Reads `folder`/tokenizer.json, or the GGUF file `folder`. The file is untrusted: anything
- * unexpected is a failure with one sentence in err. */
+/* Reads `folder`/tokenizer.json, or the GGUF file `folder`. The file is untrusted; if it has
+ * anything unexpected, this fails with one sentence in err. */
 int esp_tokenizer_open(struct esp_tokenizer **tokenizer, const char *folder, char *err,
                        size_t errlen);
 void esp_tokenizer_close(struct esp_tokenizer *tokenizer);
 
-/* Highest token id + 1. */
+/* The highest token id + 1. */
 int esp_tokenizer_size(const struct esp_tokenizer *tokenizer);
 
 /* Encodes `length` bytes and writes at most `capacity` tokens. Returns the number of tokens in
@@ -36,7 +36,7 @@ int esp_tokenizer_size(const struct esp_tokenizer *tokenizer);
  * token). Thread-safe. */
 int esp_tokenizer_encode(const struct esp_tokenizer *tokenizer, const char *text, size_t length,
                          int32_t *tokens, int capacity);
-/* The same for a text in which users wrote the parts `literals`. */
+/* The same for a text of which users wrote the parts `literals` (see spans.h). */
 int esp_tokenizer_encode_literal(const struct esp_tokenizer *tokenizer, const char *text,
                                  size_t length, const struct esp_literals *literals,
                                  int32_t *tokens, int capacity);
@@ -51,8 +51,8 @@ int32_t esp_tokenizer_find(const struct esp_tokenizer *tokenizer, const char *by
 bool esp_tokenizer_is_special(const struct esp_tokenizer *tokenizer, int32_t token);
 /* The special token that begins every text (Llama 3: <|begin_of_text|>), or -1. */
 int32_t esp_tokenizer_prefix(const struct esp_tokenizer *tokenizer);
-/* Hash (FNV-1a, 64 bit) over all (id, bytes) pairs: equal for tokenizers that can share a tree.
- */
+/* Hash (FNV-1a, 64 bit) over all (id, bytes) pairs, equal for tokenizers whose models can form
+ * a pair. */
 uint64_t esp_tokenizer_hash(const struct esp_tokenizer *tokenizer);
 
 #endif

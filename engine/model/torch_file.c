@@ -1,9 +1,9 @@
 /* torch_file.c - reads the dictionary of tensors of pytorch_model.bin; see torch_file.h.
  *
- * The stack machine is the one of Python's pickle (pickletools.py lists its instructions). A
- * value here is one of the few kinds that a dictionary of tensors needs; OTHER stands for the
- * rest, such as metadata. Every instruction adds at most one value, so the size of the pickle
- * bounds the memory.
+ * The stack machine is that of Python's pickle (pickletools.py lists its instructions). A
+ * value is one of the few kinds that a dictionary of tensors needs; OTHER stands for all
+ * others, such as metadata. Every instruction adds at most one value, so the size of the
+ * pickle bounds the memory.
  */
 #include "engine/model/torch_file.h"
 
@@ -22,21 +22,23 @@ enum kind { OTHER, MARK, INTEGER, STRING, GLOBAL, TUPLE, STORAGE, TENSOR, DICTIO
 
 struct value {
     enum kind kind;
-    int64_t number;   /* INTEGER; elements of a STORAGE; STRING, GLOBAL: length of the text */
-    const char *text; /* STRING, GLOBAL "module name" */
-    size_t first, items; /* TUPLE: of the items; TENSOR: place in `tensors`; STORAGE: place in
-                            the archive's list, and type in `storages` */
+    int64_t number;   /* INTEGER: value; STORAGE: elements; STRING, GLOBAL: length of `text` */
+    const char *text; /* STRING; GLOBAL: "module\nname\n" */
+    /* TUPLE: index of its first item in machine.items, and their number. TENSOR: index in
+     * machine.tensors. STORAGE: index in the archive's list, and that of its type in
+     * `storages`. */
+    size_t first, items;
 };
 
 struct machine {
     const char *code;
     size_t size, at;
-    struct value *stack, *items, *memo; /* (room) each, in one block; items: of all tuples */
+    struct value *stack, *items, *memo; /* (room) each, in one block; `items`: of all tuples */
     size_t depth, item_count, memo_count, room;
     struct esp_stored *tensors;
     size_t tensor_count, named_count, tensor_room;
     const struct esp_zip *zip;
-    const char *folder; /* of data.pkl in the archive */
+    const char *folder; /* the folder of data.pkl in the archive */
     size_t folder_length;
     esp_torch_found *found;
     void *user;
@@ -76,7 +78,8 @@ static int push(struct machine *m, struct value value)
     return ESP_OK;
 }
 
-/* Pops the values above the last mark, and the mark; NULL if there is no mark. */
+/* Pops the values above the last mark and the mark itself. Returns the values, or NULL if
+ * there is no mark. */
 static struct value *pop_mark(struct machine *m, size_t *count)
 {
     for (size_t i = m->depth; i > 0; i--)
@@ -106,7 +109,7 @@ static int push_text(struct machine *m, enum kind kind, uint64_t length)
                 : refuse(m, "is truncated");
 }
 
-/* Two lines: module and name. */
+/* Reads two lines, module and name. */
 static int push_global(struct machine *m)
 {
     const char *text = m->code + m->at, *end = text;
@@ -139,7 +142,8 @@ static const struct {
 
 enum { STORAGES = sizeof storages / sizeof *storages };
 
-/* ('storage', type, key, device, elements) is the file data/key of the archive. */
+/* Reads the tuple ('storage', type, key, device, elements), which stands for the file data/key
+ * of the archive. */
 static int read_storage(struct machine *m)
 {
     if (m->depth == 0 || m->stack[m->depth - 1].kind != TUPLE)
@@ -161,14 +165,15 @@ static int read_storage(struct machine *m)
                    : esp_zip_find(m->zip, m->folder, m->folder_length, name, (size_t)length);
     if (!entry || item[4].number < 0 ||
         entry->size / storages[type].bytes < (uint64_t)item[4].number)
-        return refuse(m, "has a storage that is not in the file, or is shorter there");
+        return refuse(m, "has a storage that the archive lacks or has in part only");
     return push(m, (struct value){.kind = STORAGE,
                                   .number = item[4].number,
                                   .first = (size_t)(entry - m->zip->entries),
                                   .items = (size_t)type});
 }
 
-/* (storage, offset, sizes, strides, ...); the tensor must be contiguous. */
+/* Makes a tensor of the arguments (storage, offset, sizes, strides, ...); it must be
+ * contiguous. */
 static int build_tensor(struct machine *m, const struct value *arguments)
 {
     const struct value *item = m->items + arguments->first;
@@ -200,7 +205,7 @@ static int build_tensor(struct machine *m, const struct value *arguments)
     return push(m, (struct value){.kind = TENSOR, .first = m->tensor_count++});
 }
 
-/* Calls of known functions build a tensor or a dictionary; others give OTHER. */
+/* Calls a function. Known ones build a tensor or a dictionary; all others give OTHER. */
 static int reduce(struct machine *m)
 {
     if (m->depth < 2 || m->stack[m->depth - 1].kind != TUPLE)
@@ -215,8 +220,8 @@ static int reduce(struct machine *m)
     return push(m, (struct value){.kind = is_dictionary ? DICTIONARY : OTHER});
 }
 
-/* Stores a tensor under its name. A tensor may have several names, but a few bytes that repeat
- * a long one must not take unlimited memory. */
+/* Reports a tensor with its name. A tensor may have several names, but their number is
+ * limited, so that a small pickle that repeats a long name does not take unlimited memory. */
 static int set_item(struct machine *m, const struct value *key, const struct value *item)
 {
     if (key->kind != STRING || item->kind != TENSOR)
@@ -268,7 +273,7 @@ static int drop(struct machine *m, size_t count)
     return ESP_OK;
 }
 
-/* Instructions followed by a number of `bytes` bytes. */
+/* Runs an instruction that is followed by a number of `bytes` bytes. */
 static int step_number(struct machine *m, char code, int bytes)
 {
     uint64_t n;
@@ -280,7 +285,7 @@ static int step_number(struct machine *m, char code, int bytes)
         return push(m, (struct value){.kind = INTEGER, .number = (int64_t)n});
     case 'J':
         return push(m, (struct value){.kind = INTEGER, .number = (int32_t)(uint32_t)n});
-    case '\x8a': { /* LONG1: so many bytes, two's complement */
+    case '\x8a': { /* LONG1: an integer of n bytes, two's complement */
         uint64_t value;
         if (n > 8 || !take_number(m, (int)n, &value))
             return refuse(m, "has a number that is too large");
@@ -347,7 +352,7 @@ static int step(struct machine *m, char code)
         return set_items(m, values, count);
     case 'e': /* APPENDS */
         return pop_mark(m, &count) ? ESP_OK : refuse(m, "is damaged");
-    case 'a': /* APPEND, BUILD: what is below stays */
+    case 'a': /* APPEND, BUILD: the object below stays */
     case 'b':
         return drop(m, 1);
     case '\x94': /* MEMOIZE */
@@ -359,7 +364,7 @@ static int step(struct machine *m, char code)
 
 static int run(struct machine *m)
 {
-    /* Bytes of the number after an instruction. */
+    /* Size in bytes of the number that follows an instruction; 0: no number follows. */
     static const unsigned char numbered[256] = {
         ['K'] = 1, ['M'] = 2, ['J'] = 4, [0x8a] = 1, ['X'] = 4,  [0x8c] = 1,
         ['q'] = 1, ['r'] = 4, ['h'] = 1, ['j'] = 4,  [0x80] = 1, [0x95] = 8};
@@ -416,7 +421,7 @@ static int read_pickle(struct machine *m, struct esp_tensor_file *file)
     m->stack = calloc(m->room + 1, 3 * sizeof *m->stack);
     m->items = m->stack + (m->stack ? m->room : 0);
     m->memo = m->items + (m->stack ? m->room : 0);
-    m->tensor_room = m->room / 16 + 1; /* each takes more bytes of the pickle */
+    m->tensor_room = m->room / 16 + 1; /* a tensor takes more than 16 bytes of the pickle */
     m->tensors = calloc(m->tensor_room, sizeof *m->tensors);
     int status;
     if (!code || !m->stack || !m->tensors) {

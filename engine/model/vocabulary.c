@@ -1,9 +1,9 @@
 /* vocabulary.c - see vocabulary.h.
  *
- * The file is untrusted. Ids must be whole numbers below ID_LIMIT and used once. Gaps are
+ * The file is untrusted. Ids must be whole numbers below ID_LIMIT and unique. Gaps are
  * allowed, because models pad their vocabulary. An added token may repeat an entry of the
- * vocabulary, but only with the same id and the same bytes: the Hugging Face library would
- * silently renumber it, and the model's weights would not match.
+ * vocabulary, but only with the same id and the same bytes. Otherwise the Hugging Face library
+ * would silently renumber it, and the model's weights would not match.
  */
 #include "engine/model/vocabulary.h"
 
@@ -19,7 +19,7 @@ enum {
     ALPHABET_END = 0x144, /* characters of the byte alphabet are below this */
 };
 
-/* The byte a character stands for, or -1. */
+/* The byte that a character stands for, or -1. */
 static int alphabet_byte(unsigned c)
 {
     if ((c >= '!' && c <= '~') || (c >= 0xA1 && c <= 0xFF && c != 0xAD))
@@ -42,7 +42,8 @@ static int fallback_byte(const char *text, size_t length)
     return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
 }
 
-/* spell() with byte fallback: U+2581 is a space; text with a real space spells nothing (-1). */
+/* spell() for a vocabulary with byte fallback: U+2581 is a space. Returns -1 for a text that
+ * contains a real space. */
 static int64_t spell_marks(const char *text, size_t length, char *out)
 {
     static const size_t mark = sizeof ESP_SPACE_MARK - 1;
@@ -114,7 +115,8 @@ int32_t esp_vocabulary_find_text(const struct esp_vocabulary *v, char *text, siz
     return esp_vocabulary_find(v, spelled >= 0, text, spelled >= 0 ? (size_t)spelled : length);
 }
 
-/* Stores a token under a free id. Returns the id that already has the same text, or -1. */
+/* Stores a token under a free id and returns -1; if the same text already has an id, returns
+ * that id instead. */
 static int32_t insert(struct esp_vocabulary *v, int32_t id, const char *text, size_t length,
                       bool spelled)
 {
@@ -209,7 +211,7 @@ static int add_entry(struct esp_vocabulary *v, const cJSON *item, uint32_t flags
 {
     int32_t id = (int32_t)item->valuedouble, other = -1;
     bool spelled = spell(v, text, length, NULL) >= 0;
-    char *copy = v->text_end; /* has room; insert() overwrites it */
+    char *copy = v->text_end; /* free memory, which insert() overwrites later */
     if (flags) {
         memcpy(copy, text, length);
         other = esp_vocabulary_find_text(v, copy, length);
@@ -227,15 +229,15 @@ static int add_entry(struct esp_vocabulary *v, const cJSON *item, uint32_t flags
         if (!v->byte_fallback &&
             ((size_t)token->length != length || memcmp(token->bytes, text, length) != 0))
             return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                            "the added token \"%.40s\" has other bytes in the vocabulary, "
-                            "which is not supported",
+                            "the added token \"%.40s\" is spelled differently in the "
+                            "vocabulary; that is not supported",
                             text);
         token->flags |= flags;
         return ESP_OK;
     }
     if (other < 0 && v->tokens[id].bytes)
         return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "two tokens have the id %d, one is \"%.40s\"", (int)id, text);
+                        "two tokens have the id %d; one of them is \"%.40s\"", (int)id, text);
     if (other < 0)
         other = insert(v, id, text, length, spelled);
     if (other >= 0)
@@ -258,8 +260,8 @@ static int add_added(struct esp_vocabulary *v, const cJSON *item, char *err, siz
                      errlen);
 }
 
-/* Takes an entry of model.vocab as the token of a byte. Returns 0 if it is not one of a byte.
- */
+/* Stores an entry of model.vocab as the token of a byte and returns 1. Returns 0 if it is not
+ * the token of a byte. */
 static int add_byte(struct esp_vocabulary *v, const cJSON *item, char *err, size_t errlen)
 {
     int byte = fallback_byte(item->string, strlen(item->string));
@@ -267,15 +269,16 @@ static int add_byte(struct esp_vocabulary *v, const cJSON *item, char *err, size
     if (byte < 0)
         return 0;
     if (v->byte[byte] >= 0 || v->tokens[id].bytes)
-        return esp_fail(err, errlen, ESP_E_FORMAT, "two tokens have the id %d, one is \"%s\"",
-                        (int)id, item->string);
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "two tokens have the id %d; one of them is \"%s\"", (int)id,
+                        item->string);
     *v->text_end = (char)byte;
     v->tokens[id] = (struct esp_token){.bytes = v->text_end++, .length = 1};
     v->byte[byte] = id;
     return 1;
 }
 
-/* With byte fallback, the tokens of bytes were already found by their texts. */
+/* Finds the token of each byte. With byte fallback, add_byte() has already found them. */
 static int find_bytes(struct esp_vocabulary *v, char *err, size_t errlen)
 {
     for (int i = 0; i < 256; i++) {

@@ -8,8 +8,8 @@
  * kind it wants.
  *
  * A vocabulary with byte fallback (SentencePiece) writes a space as U+2581 and every other
- * character as itself; those are its spelled tokens. For each byte it has one more token, of
- * the form "<0x0A>", for characters that are no token.
+ * character as itself; those are its spelled tokens. It also has a token for each byte, of the
+ * form "<0x0A>", for the characters that are not tokens.
  */
 #ifndef ESP_VOCABULARY_H
 #define ESP_VOCABULARY_H
@@ -25,10 +25,10 @@ enum {
     ESP_TOKEN_SPELLED = 1,
     ESP_TOKEN_ADDED = 2,
     ESP_TOKEN_SPECIAL = 4,
-    ESP_TOKEN_NORMALIZED = 8,   /* added token: searched after normalization */
-    ESP_TOKEN_SINGLE_WORD = 16, /* ... only if no word character touches it */
-    ESP_TOKEN_LSTRIP = 32,      /* ... includes the white space before it */
-    ESP_TOKEN_RSTRIP = 64,      /* ... after it */
+    ESP_TOKEN_NORMALIZED = 8,   /* an added token that is searched after normalization */
+    ESP_TOKEN_SINGLE_WORD = 16, /* an added token that no word character may touch */
+    ESP_TOKEN_LSTRIP = 32,      /* an added token that includes the white space before it */
+    ESP_TOKEN_RSTRIP = 64,      /* an added token that includes the white space after it */
 };
 
 struct esp_token {
@@ -44,14 +44,14 @@ struct esp_vocabulary {
     int32_t byte[256]; /* the token of each single byte; -1: it has none */
     int32_t *slots;    /* (slot_mask + 1) hash table of ids; -1: free */
     size_t slot_mask;
-    struct esp_hash_key key; /* of that table */
+    struct esp_hash_key key; /* key of that hash table */
     char *text, *text_end;   /* all bytes of all tokens */
 };
 
 #define ESP_SPACE_MARK "\xE2\x96\x81" /* U+2581 */
 
 /* Reads `model.vocab` and `added_tokens` (may be NULL). Every printable ASCII character must
- * have a token, with byte fallback every byte. Free it even if reading fails. */
+ * have a token; with byte fallback, every byte. Free the vocabulary even if reading fails. */
 int esp_vocabulary_read(struct esp_vocabulary *vocabulary, const cJSON *vocab,
                         const cJSON *added, bool byte_fallback, char *err, size_t errlen);
 void esp_vocabulary_free(struct esp_vocabulary *vocabulary);
@@ -59,7 +59,7 @@ void esp_vocabulary_free(struct esp_vocabulary *vocabulary);
 /* The token with these bytes, spelled or plain; -1 if there is none. */
 int32_t esp_vocabulary_find(const struct esp_vocabulary *vocabulary, bool spelled,
                             const char *bytes, size_t length);
-/* The token with this text, in the file's spelling. Overwrites `text` (valid UTF-8). */
+/* The token that is spelled like this in the file. Overwrites `text` (valid UTF-8). */
 int32_t esp_vocabulary_find_text(const struct esp_vocabulary *vocabulary, char *text,
                                  size_t length);
 

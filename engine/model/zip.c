@@ -10,11 +10,11 @@
 
 enum {
     END = 22,        /* bytes of the end record */
-    COMMENT = 65535, /* maximum size after it */
-    LOCATOR = 20,    /* before it, in large archives */
-    LARGE_END = 56,  /* found by the locator */
-    ENTRY = 46,      /* an entry of the directory, without its texts */
-    LOCAL = 30,      /* a header before contents, without its texts */
+    COMMENT = 65535, /* maximum bytes of the comment after the end record */
+    LOCATOR = 20,    /* bytes of the locator before the end record, in large archives */
+    LARGE_END = 56,  /* bytes of the large end record, whose place the locator tells */
+    ENTRY = 46,      /* bytes of an entry of the directory, without its texts */
+    LOCAL = 30,      /* bytes of the header before contents, without its texts */
     DIRECTORY_LIMIT = 64 << 20
 };
 
@@ -23,7 +23,7 @@ static int damaged(const char *path, const char *what, char *err, size_t errlen)
     return esp_fail(err, errlen, ESP_E_FORMAT, "%s is a damaged zip archive: %s", path, what);
 }
 
-/* Position of the directory, and its number of entries. */
+/* Where the directory is, and its number of entries. */
 struct place {
     uint64_t offset, size, count;
 };
@@ -78,7 +78,7 @@ static int find_directory(struct place *place, struct esp_tensor_file *file, siz
     return status;
 }
 
-/* Numbers that need more than 32 bits are in an extra field, in this order. */
+/* Numbers that need more than 32 bits are in an extra field, in the order of `value`. */
 static int read_large(const char *extra, size_t length, uint64_t *value[3])
 {
     for (size_t at = 0; at + 4 <= length;) {
@@ -100,8 +100,8 @@ static int read_large(const char *extra, size_t length, uint64_t *value[3])
     return 0;
 }
 
-/* Reads one entry at `at`; returns NULL, or an error text. *next becomes the position of the
- * next one. */
+/* Reads the entry at `at`. *next becomes the position of the next one. Returns NULL, or the
+ * end of an error message. */
 static const char *read_entry(struct esp_zip_entry *entry, const char *directory, size_t length,
                               size_t at, size_t *next, struct esp_tensor_file *file,
                               size_t file_size)

@@ -1,8 +1,8 @@
 /* zip.h - finds uncompressed files inside a zip archive.
  *
- * PyTorch writes its weights that way (torch_file.h). The format: APPNOTE.TXT of PKWARE,
- * sections 4.3.7, 4.3.12 to 4.3.16 and 4.5.3 (sizes of more than 32 bits). An archive is
- * untrusted: every entry found is inside the file.
+ * PyTorch stores weights in such archives (torch_file.h). The format is described in
+ * APPNOTE.TXT of PKWARE, sections 4.3.7, 4.3.12 to 4.3.16 and 4.5.3 (sizes of more than 32
+ * bits). An archive is untrusted: an entry that is not inside the file is refused.
  */
 #ifndef ESP_ZIP_H
 #define ESP_ZIP_H
@@ -11,8 +11,8 @@
 
 struct esp_zip_entry {
     const char *name;    /* not NUL-terminated; belongs to the archive */
-    size_t length;       /* of the name */
-    size_t offset, size; /* of the contents, in the file */
+    size_t length;       /* length of the name */
+    size_t offset, size; /* where the contents are in the file */
 };
 
 struct esp_zip {
@@ -21,7 +21,7 @@ struct esp_zip {
     char *directory;
 };
 
-/* Reads the directory of a file of `size` bytes; `path` is used in error sentences. */
+/* Reads the directory of a file of `size` bytes; `path` is its name in error messages. */
 int esp_zip_open(struct esp_zip *zip, struct esp_tensor_file *file, size_t size,
                  const char *path, char *err, size_t errlen);
 void esp_zip_close(struct esp_zip *zip);

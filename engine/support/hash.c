@@ -1,22 +1,22 @@
 /* hash.c - see hash.h. */
 #include "engine/support/hash.h"
 
-#include <endian.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "kernels/system.h"
 
 static struct esp_hash_key process_key;
 static pthread_once_t drawn = PTHREAD_ONCE_INIT;
 
-/* Draws the key without blocking. If the system has no random numbers yet, the key is made of
- * the clock, the process id and an address. */
+/* Draws the key without blocking. If the system has no random numbers yet, the key is made
+ * from the clock, the process id and an address. */
 static void draw_key(void)
 {
     struct timespec now;
-    if (getrandom(&process_key, sizeof process_key, GRND_NONBLOCK) == sizeof process_key)
+    if (esp_random_bytes(&process_key, sizeof process_key))
         return;
     clock_gettime(CLOCK_REALTIME, &now);
     process_key.word[0] = (uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec;
@@ -29,13 +29,16 @@ struct esp_hash_key esp_hash_key(void)
     return process_key;
 }
 
-/* Up to eight bytes, the first one lowest. */
+/* Up to eight bytes as a little-endian number. */
 static uint64_t word_of(const unsigned char *bytes, size_t length)
 {
     uint64_t word = 0;
     if (length > 0)
         memcpy(&word, bytes, length);
-    return le64toh(word);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    return word;
 }
 
 uint64_t esp_hash(struct esp_hash_key key, const void *data, size_t length)

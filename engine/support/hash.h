@@ -1,4 +1,4 @@
-/* hash.h - the hash of every table with untrusted keys.
+/* hash.h - the hash function of all tables with untrusted keys.
  *
  * SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012), with a random
  * key per process. Without that key nobody can choose colliding keys, so no file can make a
@@ -18,10 +18,10 @@ struct esp_hash_key {
 /* The key of this process. Thread-safe. */
 struct esp_hash_key esp_hash_key(void);
 
-/* The hash of `length` bytes. */
+/* Hashes `length` bytes. */
 uint64_t esp_hash(struct esp_hash_key key, const void *bytes, size_t length);
 
-/* ------------------------------------------------------------------ its single rounds */
+/* ------------------------------------------------------------------ single rounds */
 
 struct esp_hash_state {
     uint64_t a, b, c, d;
@@ -69,16 +69,16 @@ static inline uint64_t esp_hash_end(struct esp_hash_state v)
     return v.a ^ v.b ^ v.c ^ v.d;
 }
 
-/* The hash of one word. Its length is left out, because it is the same for all numbers. */
+/* The hash of one word. The length is left out, because it is the same for all numbers. */
 static inline uint64_t esp_hash_number(struct esp_hash_key key, uint64_t number)
 {
     return esp_hash_end(esp_hash_word(esp_hash_begin(key), number));
 }
 
-/* ------------------------------------------------------------------ of data that is trusted */
+/* ------------------------------------------------------------------ trusted data */
 
-/* FNV-1a, 64 bit, which is the same in every run: continues `hash` (first: ESP_FNV_START) over
- * `length` bytes. */
+/* FNV-1a, 64 bit, which is the same in every run. Continues `hash` over `length` bytes; begin
+ * with ESP_FNV_START. */
 #define ESP_FNV_START 0xcbf29ce484222325ull
 uint64_t esp_fnv(uint64_t hash, const void *bytes, size_t length);
 

@@ -14,7 +14,7 @@
 
 #define ESP_INT_MAP_NONE UINT64_MAX /* neither a key nor a value */
 
-/* A zeroed map is empty. */
+/* A zero-initialised map is valid and empty. */
 struct esp_int_map {
     struct esp_int_entry {
         uint64_t key, value;
@@ -28,10 +28,10 @@ struct esp_int_map {
 bool esp_int_map_init(struct esp_int_map *map, size_t count);
 void esp_int_map_free(struct esp_int_map *map);
 
-/* The value, or ESP_INT_MAP_NONE. */
+/* The value of a key, or ESP_INT_MAP_NONE. */
 uint64_t esp_int_map_get(const struct esp_int_map *map, uint64_t key);
-/* Adds a key, or replaces its value. False if there is no memory, which cannot happen up to the
- * number of keys given to esp_int_map_init(). */
+/* Adds a key, or replaces its value. Returns false if there is no memory, which cannot happen
+ * for the first `count` keys after esp_int_map_init(). */
 bool esp_int_map_put(struct esp_int_map *map, uint64_t key, uint64_t value);
 
 #endif

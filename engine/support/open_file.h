@@ -4,12 +4,12 @@
 
 #include <sys/types.h>
 
-/* Like open(), but refuses all but regular files: opening or reading a pipe could block
- * forever. Returns the file descriptor, or -1 with the reason in `wrong`, as the end of a
- * sentence (static text). */
+/* Like open(), but refuses everything except regular files, because opening or reading a pipe
+ * could block forever. Returns the file descriptor, or -1; then *wrong is the reason, as the
+ * end of a sentence (static text). */
 int esp_open_regular(const char *path, int flags, mode_t mode, const char **wrong);
 
-/* Reads `size` bytes from byte `at` of a file on. Returns how many there were. */
+/* Reads up to `size` bytes, from byte `at` of a file on. Returns how many were read. */
 size_t esp_read_at(int file, void *bytes, size_t size, size_t at);
 
 #endif

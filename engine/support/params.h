@@ -22,13 +22,13 @@ enum { ESP_MAX_PARAMS = 32, ESP_PARAM_TEXT = 64 };
 struct esp_param {
     const char *name; /* NULL ends the table */
     enum esp_param_type type;
-    double minimum, maximum, value; /* range, default; a flag has 0 and 1; a choice its index */
+    double minimum, maximum, value; /* range and default; of a choice the index */
     const char *choices;            /* "a|b|c" for ESP_CHOICE */
     const char *text;               /* default of ESP_TEXT */
     const char *help;               /* one line */
 };
 
-/* Values for one table. Plain data: copy it to try a change. */
+/* Values for one table. Plain data: a change can be tried in a copy. */
 struct esp_params {
     const struct esp_param *table; /* NULL: no parameters */
     double value[ESP_MAX_PARAMS];
@@ -58,7 +58,7 @@ int esp_params_find(const struct esp_params *params, const char *key);
 int esp_params_parse(struct esp_params *params, const char *owner, const char *list, char *err,
                      size_t errlen);
 
-/* Writes the shortest text that reads back as the same number; 30, not 3e+01. */
+/* Writes the shortest text that reads back as the same number, but 30, not 3e+01. */
 void esp_param_number(double number, char *text, size_t size);
 
 /* Writes the value of parameter `index` as text that esp_params_set() reads back. */

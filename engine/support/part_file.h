@@ -8,15 +8,17 @@
 #ifndef ESP_PART_FILE_H
 #define ESP_PART_FILE_H
 
-/* Lists `part`, a file that is about to be created, or an empty folder. `whole` is the name of
- * the file that it becomes, as the user gave it; "" if that is listed already. Returns a number
- * for esp_part_file_end(), or -1 if the list is full: a signal then leaves the file. */
+/* Lists `part`, a file or folder that is about to be created. `whole` is the name that it gets
+ * when it is complete, as the user gave it; "" if that name is already listed. Returns a
+ * number for esp_part_file_end(), or -1 if the list is full; then a signal leaves the file
+ * behind. */
 int esp_part_file_begin(const char *part, const char *whole);
-/* Removes it from the list: it was renamed or removed. `noted` may be -1. */
+/* Removes a file from the list after it was renamed or removed. `noted` may be -1. */
 void esp_part_file_end(int noted);
 
-/* Removes all listed files, the last one first, and calls `tell` for each with a name that
- * existed. For a signal handler that ends the program: async-signal-safe if `tell` is. */
+/* Removes all listed files, the last one first, and calls `tell` for each that existed and has
+ * a name `whole`. For a signal handler that ends the program: async-signal-safe if `tell`
+ * is. */
 void esp_part_files_remove(void (*tell)(const char *whole));
 
 #endif

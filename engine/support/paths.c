@@ -1,9 +1,9 @@
-/* paths.c - finds the program's data folders and the user's; see paths.h.
+/* paths.c - finds the program's data folders and the user's folders; see paths.h.
  *
  * A program that was built but not installed is somewhere below the source tree
- * (build/espalier, build/tests/unit/model), an installed one in PREFIX/bin or, as a library,
- * PREFIX/lib. Both are found by walking up a few folders from the running file, so a tree or a
- * prefix may be moved.
+ * (build/espalier, build/tests/unit/model); an installed one is in PREFIX/bin, the library in
+ * PREFIX/lib. The data are found by walking up a few folders from the running file, so a tree
+ * or a prefix may be moved.
  */
 #include "engine/support/paths.h"
 
@@ -14,11 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/support/hash.h"
 #include "engine/support/open_file.h"
 #include "engine/support/write_file.h"
+#include "kernels/system.h"
 
 #ifndef ESP_DATA_DIR
 #define ESP_DATA_DIR "/usr/local/share/espalier"
@@ -33,8 +35,8 @@ static bool found(char *path, size_t size, const char *base, const char *below,
     return n >= 0 && (size_t)n < size && access(path, R_OK) == 0;
 }
 
-/* In the source tree, models are in the engine; lessons, recordings and suites are in the
- * sessions. */
+/* The folder of the source tree with this kind of data: models are in engine/; lessons,
+ * recordings and suites are in sessions/. */
 static const char *tree_of(const char *kind)
 {
     const bool sessions = strcmp(kind, "lessons") == 0 || strcmp(kind, "samples") == 0 ||
@@ -65,14 +67,16 @@ static bool found_above(char *path, size_t size, const char *file, const char *k
 int esp_find_data(char *path, size_t size, const char *kind, const char *name)
 {
     Dl_info library;
+    char program[PATH_MAX];
     const char *folder = getenv("ESPALIER_DATA");
     if (strchr(name, '/') || *name == '.')
         return ESP_E_FILE;
     if (folder && *folder && found(path, size, folder, "", kind, name))
         return 0;
-    if (found_above(path, size, "/proc/self/exe", kind, name))
+    if (esp_program_path(program, sizeof program) &&
+        found_above(path, size, program, kind, name))
         return 0;
-    /* dladdr() finds the file that holds this function. ISO C has no conversion of a function
+    /* dladdr() finds the file that contains this function. ISO C does not convert a function
      * pointer to void *, so its bytes are copied. */
     int (*self)(char *, size_t, const char *, const char *) = esp_find_data;
     void *address;
@@ -82,7 +86,8 @@ int esp_find_data(char *path, size_t size, const char *kind, const char *name)
     return found(path, size, ESP_DATA_DIR, "", kind, name) ? 0 : ESP_E_FILE;
 }
 
-/* Leaves out hidden files, and backup files of editors such as dark.theme~. */
+/* Returns whether to list an entry: not hidden files, nor editors' backup files
+ * (dark.theme~). */
 static int is_name(const struct dirent *entry)
 {
     const char *end = strstr(entry->d_name, ".theme");
@@ -161,6 +166,29 @@ int esp_state_read(const char *name, char *text, size_t size)
         return ESP_E_FILE;
     text[length] = '\0';
     return (int)length;
+}
+
+bool esp_state_exists(const char *name)
+{
+    char path[PATH_MAX];
+    return state_path(path, name) == ESP_OK && access(path, F_OK) == 0;
+}
+
+/* A file that is replaced keeps its permissions, so an empty one that is private comes
+ * first. */
+int esp_state_write_private(const char *name, const char *bytes, size_t length)
+{
+    char path[PATH_MAX], err[64];
+    const char *wrong;
+    if (state_path(path, name) < 0)
+        return ESP_E_FILE;
+    esp_make_folders(path);
+    const int file = esp_open_regular(path, O_WRONLY | O_CREAT, S_IRUSR | S_IWUSR, &wrong);
+    const bool private = file >= 0 && fchmod(file, S_IRUSR | S_IWUSR) == 0;
+    if (file >= 0)
+        close(file);
+    return private ? esp_write_file(path, bytes, length, true, err, sizeof err)
+                   : (int)ESP_E_FILE;
 }
 
 int esp_state_write(const char *name, const char *text)

@@ -1,5 +1,5 @@
-/* paths.h - the program's data folders (models, themes, ...), and the user's folders and the
- * files of learned values in them. */
+/* paths.h - finds the program's data folders (models, themes, ...), the user's folders, and
+ * the files of learned values in these. */
 #ifndef ESP_PATHS_H
 #define ESP_PATHS_H
 
@@ -7,14 +7,14 @@
 
 /* Writes the path of `name` of a kind ("models", "themes", "lessons", "samples", "suites") to
  * `path`; an empty name stands for the folder of that kind. These places are searched in this
- * order: the folder that the environment variable ESPALIER_DATA names; the source tree or the
- * installation that holds the running program, then the one that holds the loaded library; the
- * folder of `make install`. Returns 0, or ESP_E_FILE if there is no such file or folder, if
- * `name` is not a plain name, or if the path does not fit. */
+ * order: the folder that the environment variable ESPALIER_DATA names; the source tree or
+ * installation of the running program, then that of the loaded library; the folder of `make
+ * install`. Returns 0, or ESP_E_FILE if there is no such file or folder, if `name` is not a
+ * plain name, or if the path does not fit. */
 int esp_find_data(char *path, size_t size, const char *kind, const char *name);
 
-/* Writes the name of the `index`-th entry of that folder, in alphabetical order: folders of
- * models, files of themes without their ending. Returns 0, or ESP_E_FILE past the end. */
+/* Writes the name of the `index`-th entry of the folder of a kind, in alphabetical order;
+ * themes without their ending. Returns 0, or ESP_E_FILE past the end. */
 int esp_list_data(const char *kind, int index, char *name, size_t size);
 
 /* The same for any folder: lists its entries with this ending, without the ending. */
@@ -25,23 +25,29 @@ enum esp_user_folder {
     ESP_USER_STATE,  /* $XDG_STATE_HOME, else ~/.local/state */
 };
 
-/* Writes the path of `name` in the folder espalier of one of the user's folders. A relative
- * path in the variable is ignored, as the XDG base directory specification demands. Returns 0,
- * or ESP_E_FILE if there is no home folder or the path does not fit. */
+/* Writes the path of `name` in the subfolder espalier of one of the user's folders. A relative
+ * path in the environment variable is ignored, as the XDG base directory specification
+ * demands. Returns 0, or ESP_E_FILE if there is no home folder or the path does not fit. */
 int esp_user_path(char *path, size_t size, enum esp_user_folder folder, const char *name);
 
-/* Files for values learned, in ESP_USER_STATE. A file is written whole, or the old one stays.
- * What is read is untrusted. */
+/* Learned values are stored in files in ESP_USER_STATE. A file is written whole, or the old
+ * one stays. What is read is untrusted. */
 
-/* Writes the file name for values of a kind ("sequoia") learned for `key`; "" for an empty
- * key. */
+/* Writes the name of the file for values of a kind (such as "sequoia") learned for `key`; ""
+ * if the key is empty. */
 void esp_state_name(char *name, size_t size, const char *kind, const char *key);
 
 /* Reads file `name`, a plain name, into `text` and adds a NUL. Returns its length, or
  * ESP_E_FILE if there is no such regular file or it does not fit into `size` bytes. */
 int esp_state_read(const char *name, char *text, size_t size);
 
+/* Is there anything with this name? */
+bool esp_state_exists(const char *name);
+
 /* Replaces file `name`; creates the folder if needed. Returns 0 or ESP_E_FILE. */
 int esp_state_write(const char *name, const char *text);
+
+/* The same for `length` bytes that only the user may read. */
+int esp_state_write_private(const char *name, const char *bytes, size_t length);
 
 #endif

@@ -1,10 +1,10 @@
 /* rng.h - the session's random numbers: a counter-based generator.
  *
- * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). Number
- * n of a stream depends only on (seed, stream, n), so a run can be repeated exactly. Each part
- * of the program has a stream of its own, so draws of one part do not change the draws of
- * another. A stream can be split further: its part n is a stream again, so the draws for one
- * node of a tree do not change those for another node, in whatever order they are made.
+ * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+ * Number n of a stream depends only on (seed, stream, n), so a run can be repeated exactly.
+ * Each part of the program has its own stream, so the draws of one part do not change those of
+ * another. A stream can be split into further streams, so the draws for one node of a tree do
+ * not change those for another node, whatever the order in which they are made.
  */
 #ifndef ESP_RNG_H
 #define ESP_RNG_H
@@ -17,17 +17,17 @@ struct esp_rng {
     uint64_t seed, stream, next;
 };
 
-/* Philox4x32-10: four 32-bit words of counter and two of key to four random words. */
+/* Philox4x32-10: makes four random 32-bit words from a counter and a key. */
 void esp_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
 /* The next number of the stream, uniform in [0, 1) with 53 bits. */
 double esp_rng_uniform(struct esp_rng *rng);
 
-/* The next part of the stream: a new stream that begins at its first number. The numbers of the
+/* Splits off the next part of the stream and returns it as a new stream. The numbers of the
  * stream itself and of its parts are independent; there are up to 2^56 parts. */
 struct esp_rng esp_rng_split(struct esp_rng *rng);
 
-/* Brings `count` numbers into random order (Fisher and Yates). */
+/* Puts `count` numbers into random order (Fisher and Yates). */
 void esp_rng_shuffle(struct esp_rng *rng, int *numbers, int count);
 
 #endif

@@ -1,8 +1,8 @@
 /* statistics.c - chi-square tests; see statistics.h.
  *
- * The tail is the regularised incomplete gamma function Q(k/2, x/2): a power series for the
- * lower part if x < k + 2, else a continued fraction (Lentz) for the upper part. Both converge
- * quickly there (Abramowitz and Stegun 6.5.29 and 6.5.31).
+ * The tail is the regularised incomplete gamma function Q(k/2, x/2). If x < k + 2, the lower
+ * part is computed as a power series; otherwise the upper part, as a continued fraction
+ * (Lentz). Both converge quickly in these ranges (Abramowitz and Stegun 6.5.29 and 6.5.31).
  */
 #include "engine/support/statistics.h"
 

@@ -6,7 +6,7 @@
 
 struct esp_suggestion {
     char typed[64], best[64]; /* best: "": no name is close enough */
-    int distance;             /* of the best */
+    int distance;             /* distance between `typed` and `best` */
 };
 
 /* Starts with the first `length` bytes of the typed name. */
@@ -15,9 +15,9 @@ void esp_suggestion_begin(struct esp_suggestion *suggestion, const char *typed, 
  * extra or swapped with its neighbour (optimal string alignment distance), or if it begins with
  * the typed name. Among equally close names the first wins. */
 void esp_suggestion_try(struct esp_suggestion *suggestion, const char *name);
-/* Offers the names of the folders beside a path that does not exist. */
+/* Offers the names of the folders next to a path that does not exist. */
 void esp_suggestion_folders(struct esp_suggestion *suggestion, const char *path);
-/* " (did you mean NAME?)" or "". */
+/* Writes " (did you mean NAME?)", or "" if no name is close enough. Returns `text`. */
 const char *esp_suggestion_text(const struct esp_suggestion *suggestion, char text[96]);
 
 #endif

@@ -1,7 +1,8 @@
 /* utf8_stream.c - see utf8_stream.h.
  *
- * Bytes go one at a time through `pending`, so it does not matter where tokens end. Invariant
- * between bytes: pending holds the beginning of a character that the next byte may complete.
+ * Bytes pass through `pending` one at a time, so it does not matter where tokens end.
+ * Invariant between bytes: `pending` is empty or the beginning of a character, which the next
+ * byte may complete.
  */
 #include "engine/support/utf8_stream.h"
 

@@ -8,7 +8,7 @@
  *     size_t n = esp_utf8_stream_push(&stream, bytes, length, out);    for every token
  *     n = esp_utf8_stream_flush(&stream, out);                         at the end
  *
- * Raw mode is for files and pipes: the output has exactly the bytes of the input, only later.
+ * Raw mode is for files and pipes: the output is exactly the bytes of the input, only delayed.
  * Text mode is for screens: the output is always valid UTF-8, and each ill-formed part becomes
  * one U+FFFD by the Unicode standard's "maximal subpart" rule (section 3.9), as in Python and
  * in browsers. In both modes the output of a call never ends inside a character.
@@ -23,17 +23,18 @@ enum esp_utf8_mode { ESP_UTF8_RAW, ESP_UTF8_TEXT };
 struct esp_utf8_stream {
     enum esp_utf8_mode mode;
     int held;        /* 0..3 between calls */
-    char pending[4]; /* (held) a well-formed beginning of a character */
+    char pending[4]; /* (held) the well-formed beginning of a character */
 };
 
 /* Bytes of room that `out` needs for a push of `length` bytes, or for a flush (length 0). */
 #define ESP_UTF8_ROOM(length) (3 * ((size_t)(length) + 3))
 
-/* Takes `length` bytes and writes all complete text. Returns its number of bytes. */
+/* Takes `length` bytes and writes all characters that are complete. Returns how many bytes it
+ * wrote. */
 size_t esp_utf8_stream_push(struct esp_utf8_stream *stream, const char *bytes, size_t length,
                             char *out);
-/* Writes the held bytes (as U+FFFD in text mode). The stream is empty then and may be
- * reused. */
+/* Writes the bytes held back (as U+FFFD in text mode) and returns how many it wrote. The
+ * stream is then empty and may be used again. */
 size_t esp_utf8_stream_flush(struct esp_utf8_stream *stream, char *out);
 
 /* Classifies the first bytes of `bytes` (length >= 1). Returns n > 0 for a character of n

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "kernels/status.h"
+#include "kernels/system.h"
 #include "engine/espalier.h"
 #include "engine/support/part_file.h"
 
@@ -29,9 +30,9 @@ bool esp_write_all(int file, const char *bytes, size_t length)
     return true;
 }
 
-/* Creates the temporary file in the same folder, and lists it for signals. Its permissions
- * follow the umask, which mkstemp() ignores and a thread cannot read without changing it for
- * all threads. Returns the file descriptor, or -1 on failure. */
+/* Creates the temporary file in the same folder, and lists it for signals. mkstemp() is not
+ * used, because it ignores the umask, and a thread cannot read the umask without changing it
+ * for all threads. Returns the file descriptor, or -1 on failure. */
 static int make_beside(struct esp_writing *w, mode_t mode)
 {
     enum { TRIES = 100 };
@@ -55,8 +56,9 @@ static int make_beside(struct esp_writing *w, mode_t mode)
     return file;
 }
 
-/* Gives a file the owner and permissions of the file it replaces, as far as this user may. It
- * was created with fewer. Permissions of the old group are given to no other group. */
+/* Gives a file the owner and permissions of the file it replaces, as far as this user may.
+ * (The file was created with fewer permissions.) If the group cannot be kept, its permissions
+ * are not given to the new group. */
 static void take_permissions(int file, const struct stat *old)
 {
     mode_t mode = old->st_mode & 0777;
@@ -71,7 +73,7 @@ static bool take_name(const char *from, const char *path, bool over)
 {
     if (over)
         return rename(from, path) == 0;
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+    if (esp_rename_to_new(from, path))
         return true;
     if (errno != EINVAL && errno != ENOSYS)
         return false;

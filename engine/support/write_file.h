@@ -1,9 +1,9 @@
 /* write_file.h - writes a file whole, or leaves the old one.
  *
- * The bytes go to another file in the same folder, which is then renamed. So neither a reader
- * nor a crash ever sees half a file. A replaced file keeps its owner, group and permissions, as
- * far as the user is allowed to set them; a new one gets those of the umask. Unfinished files
- * are listed for signals (part_file.h).
+ * The bytes go to another file in the same folder, which is then renamed, so nobody ever sees
+ * half a file, even after a crash. A replaced file keeps its owner, group and permissions, as
+ * far as the user is allowed to set them; a new one gets those that the umask allows.
+ * Unfinished files are listed for signals (part_file.h).
  */
 #ifndef ESP_WRITE_FILE_H
 #define ESP_WRITE_FILE_H
@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Writes `length` bytes to `path`. With `over`, an existing regular file is replaced, also one
- * that a symbolic link leads to; without it, an existing file is an error. Returns 0, or
+/* Writes `length` bytes to `path`. With `over`, an existing regular file is replaced, even one
+ * that a symbolic link leads to; without `over`, an existing file is an error. Returns 0, or
  * ESP_E_FILE with a sentence that names the file. */
 int esp_write_file(const char *path, const char *bytes, size_t length, bool over, char *err,
                    size_t errlen);
@@ -20,20 +20,20 @@ int esp_write_file(const char *path, const char *bytes, size_t length, bool over
 /* A file that is written in parts, under another name. */
 struct esp_writing {
     int file;  /* write to it with esp_write_all() */
-    int noted; /* from esp_part_file_begin() */
+    int noted; /* number from esp_part_file_begin() */
     bool over;
     char path[4096], place[4096], beside[4096];
 };
 
-/* Begins to write `path`, by the same rules. */
+/* Begins to write `path`, by the same rules as esp_write_file(). */
 int esp_write_begin(struct esp_writing *writing, const char *path, bool over, char *err,
                     size_t errlen);
-/* Ends it. `good`: the file gets its name. Otherwise it is removed, and ESP_E_FILE is returned
- * for the caller's failure; a sentence is written only for failures in here. */
+/* Ends writing. If `good`, the file gets its name. Otherwise it is removed and ESP_E_FILE is
+ * returned; then the caller, who failed, has to fill err. */
 int esp_write_end(struct esp_writing *writing, bool good, char *err, size_t errlen);
 
-/* Writes all bytes, with as many calls of write() as needed. False: errno says why.
- * Async-signal- safe. */
+/* Writes all bytes, with as many calls of write() as needed. Returns false and sets errno on
+ * failure. Async-signal-safe. */
 bool esp_write_all(int file, const char *bytes, size_t length);
 
 /* Creates missing folders above a file, readable by their owner only. */

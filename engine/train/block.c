@@ -8,7 +8,8 @@
 
 enum { LINE = 64 };
 
-/* Places the arrays from `at` on, or with NULL none. Returns the end, or SIZE_MAX. */
+/* Places the arrays from `at` on; with NULL only adds up their sizes. Returns the size of all,
+ * or SIZE_MAX if it is too large. */
 static size_t place(char *at, void *pointer, va_list list)
 {
     size_t used = 0;

@@ -1,11 +1,12 @@
-/* block.h - one block of zeroed memory for many arrays. */
+/* block.h - allocates many arrays in one block of memory, filled with zeros. */
 #ifndef ESP_BLOCK_H
 #define ESP_BLOCK_H
 
 #include <stddef.h>
 
-/* For each ESP_ARRAY(pointer, count) up to NULL, sets the pointer to `count` elements, aligned
- * to a cache line. Returns the block, for free(); NULL: there is not so much memory. */
+/* Sets the pointer of each ESP_ARRAY(pointer, count) to an array of `count` elements, aligned
+ * to a cache line. The list ends with NULL. Returns the block, which the caller frees, or NULL
+ * if there is not enough memory. */
 void *esp_block_take(void *first, ...) __attribute__((sentinel));
 #define ESP_ARRAY(pointer, count) &(pointer), (size_t)(count), sizeof *(pointer)
 

@@ -1,7 +1,7 @@
 /* checkpoint.c - writes and reads checkpoints; see checkpoint.h.
  *
- * The file: a header, the losses, values, first and second moments, and a hash of all of it.
- * Numbers have this machine's byte order.
+ * The file consists of a header, the losses, the weights, the first and second moments, and a
+ * hash of all these. Numbers are in the machine's byte order.
  */
 #include "engine/train/checkpoint.h"
 
@@ -23,7 +23,7 @@ struct header {
     int64_t step, steps;
 };
 
-/* Words instead of bytes: eight times as fast, and checkpoints are large. */
+/* Hashes words instead of bytes, which is eight times as fast; checkpoints are large. */
 static uint64_t hash_words(const char *bytes, size_t size)
 {
     uint64_t hash = ESP_FNV_START, word;
@@ -63,7 +63,7 @@ int esp_checkpoint_write(const char *path, uint64_t fingerprint, const struct es
     return status;
 }
 
-/* Is it a whole checkpoint of a training of that many steps? */
+/* Returns whether the file is a complete checkpoint of a training run of `steps` steps. */
 static bool is_whole(int fd, char *bytes, size_t size, int64_t steps)
 {
     const size_t hashed = size - sizeof(uint64_t);
@@ -90,12 +90,14 @@ int esp_checkpoint_read(const char *path, uint64_t fingerprint, struct esp_param
         status = esp_fail(err, errlen, ESP_E_FILE, "%s %s", path, wrong);
     else if (!is_whole(fd, bytes, size, s->steps))
         status = esp_fail(err, errlen, ESP_E_FORMAT,
-                          "%s is damaged or of another training: train without --resume", path);
+                          "%s is damaged or belongs to another training run: train without "
+                          "--resume",
+                          path);
     else if (header->fingerprint != fingerprint || header->total != p->total ||
              header->steps != s->steps)
         status = esp_fail(err, errlen, ESP_E_MISMATCH,
-                          "%s is of a training with other models, text or settings: give the "
-                          "same ones, or train without --resume",
+                          "%s belongs to a training run with other models, text or settings: "
+                          "give the same ones, or train without --resume",
                           path);
     if (fd >= 0)
         close(fd);

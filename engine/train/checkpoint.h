@@ -1,8 +1,8 @@
-/* checkpoint.h - the state of an interrupted training in a file.
+/* checkpoint.h - saves the state of a training run to a file and loads it.
  *
- * Weights, AdamW's moments, the number of steps done and the losses so far. The next step
- * depends only on these and on the settings, which the fingerprint identifies: a training that
- * continues from a checkpoint ends with the same bits.
+ * The state is the weights, AdamW's moments, the number of steps done and the losses so far.
+ * The next step depends only on these and on the settings, which the fingerprint identifies,
+ * so resuming from a checkpoint gives bit-identical results.
  */
 #ifndef ESP_TRAIN_CHECKPOINT_H
 #define ESP_TRAIN_CHECKPOINT_H
@@ -13,8 +13,8 @@
 #include "engine/train/parameters.h"
 
 struct esp_progress_state {
-    int64_t step, steps; /* done, in all */
-    float *loss;         /* (steps) of each step done */
+    int64_t step, steps; /* steps done, steps in all */
+    float *loss;         /* (steps) loss of each step done */
 };
 
 /* Writes the file completely or not at all. */
@@ -22,8 +22,8 @@ int esp_checkpoint_write(const char *path, uint64_t fingerprint,
                          const struct esp_parameters *parameters,
                          const struct esp_progress_state *state, char *err, size_t errlen);
 
-/* Reads it into parameters and state of the same sizes. ESP_E_MISMATCH if it belongs to another
- * training, ESP_E_FORMAT if it is damaged. */
+/* Reads the file into parameters and state of the same sizes. ESP_E_MISMATCH if it belongs to
+ * another training run, ESP_E_FORMAT if it is damaged. */
 int esp_checkpoint_read(const char *path, uint64_t fingerprint,
                         struct esp_parameters *parameters, struct esp_progress_state *state,
                         char *err, size_t errlen);

@@ -19,7 +19,7 @@
 
 /* ------------------------------------------------------------------ shapes */
 
-/* What a draft model and a head take from a model. */
+/* The part of a shape that is taken from a model's description, for draft models and heads. */
 static struct esp_network_shape shape_of(const struct esp_model_desc *d)
 {
     return (struct esp_network_shape){
@@ -42,18 +42,18 @@ int esp_draft_shape(struct esp_network_shape *shape, const struct esp_model *dra
     for (int i = 0; i < d->layers; i++) {
         const struct esp_layer *l = &d->layer[i];
         if (l->query_norm.data || l->output_bias.data || l->gate_bias.data || !l->gate.data)
-            return esp_fail(
-                err, errlen, ESP_E_UNSUPPORTED,
-                "%s has parts that cannot be trained here; take a draft of the form "
-                "of Llama",
-                draft->path);
+            return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                            "%s has parts that cannot be trained; use a draft model with the "
+                            "layers of Llama",
+                            draft->path);
     }
     if (d->norm != ESP_NORM_RMS || d->activation != ESP_SWIGLU || d->parallel_residual ||
         d->rotary != d->head_dim || esp_model_desc_special(d))
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s is of architecture %s; only drafts of the form of Llama can be "
-                        "trained",
-                        draft->path, draft->architecture);
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "%s has the architecture %s; only draft models with the layers of Llama "
+            "can be trained",
+            draft->path, draft->architecture);
     *shape = shape_of(d);
     shape->qkv_bias = d->layer[0].query_bias.data != NULL;
     shape->tied =
@@ -85,9 +85,10 @@ int esp_head_shape(struct esp_network_shape *shape, const struct esp_model *targ
     const int half = d->head_dim / 2;
     *inverse_frequency = NULL;
     if (d->head_dim % 2 != 0 || d->heads % d->kv_heads != 0)
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "a head for %s cannot be trained: its attention heads have %d numbers",
-                        target->path, d->head_dim);
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "a head for %s cannot be trained: its attention heads have %d dimensions",
+            target->path, d->head_dim);
     if (!(*inverse_frequency = calloc((size_t)half, sizeof **inverse_frequency)))
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to train");
     const double theta = theta_of(target);
@@ -103,7 +104,8 @@ int esp_head_shape(struct esp_network_shape *shape, const struct esp_model *targ
 
 /* ------------------------------------------------------------------ reading */
 
-/* The tensor of that name, or without the prefix "model.", as in folders of bare models. */
+/* The tensor with this name, or with the name without "model.", as in folders of bare
+ * models. */
 static const struct esp_stored *find(const struct esp_stored_set *set, const char *name)
 {
     const struct esp_stored *found = esp_stored_find(set, name);
@@ -131,8 +133,8 @@ static int read_parameter(const struct esp_stored_set *set, const struct esp_par
                       (p->columns == 0 || stored->shape[1] == p->columns);
     if (tensor.dtype == ESP_DTYPE_COUNT || !fits)
         return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s: tensor %s is %s and not of the shape %d x %d", folder, p->name,
-                        stored->type, p->rows, columns);
+                        "%s: tensor %s (%s) has an unsupported type or is not of shape %d x %d",
+                        folder, p->name, stored->type, p->rows, columns);
     esp_tensor_read_rows(&tensor, 0, p->rows, to);
     return ESP_OK;
 }

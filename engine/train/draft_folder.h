@@ -5,21 +5,21 @@
 #include "engine/model/model.h"
 #include "engine/train/network.h"
 
-/* The shape of a draft model; ESP_E_UNSUPPORTED with a sentence if its architecture cannot be
- * trained. The model owns the rotary table. */
+/* Finds the shape of a draft model. ESP_E_UNSUPPORTED if its architecture cannot be trained.
+ * The model owns the rotary table. */
 int esp_draft_shape(struct esp_network_shape *shape, const struct esp_model *draft, char *err,
                     size_t errlen);
-/* The shape of a new head for a target, with one layer of the target's dimensions. The caller
- * frees *inverse_frequency after the network. */
+/* Makes the shape of a new head for a target: one layer with the target's dimensions. The
+ * caller frees *inverse_frequency after closing the network. */
 int esp_head_shape(struct esp_network_shape *shape, const struct esp_model *target,
                    float **inverse_frequency, char *err, size_t errlen);
 
-/* Reads the weights of a folder into a network of its shape. */
+/* Reads the weights in a folder into a network of the same shape. */
 int esp_draft_weights_read(struct esp_network *network, const char *folder, char *err,
                            size_t errlen);
 
-/* Writes config.json and model.safetensors, each completely or not at all, and for a draft
- * model copies its tokenizer and settings from folder `from`. Rounds weights to `dtype`. */
+/* Write config.json and model.safetensors, each completely or not at all, with weights rounded
+ * to `dtype`. For a draft model, tokenizer and settings are copied from folder `from`. */
 int esp_head_folder_write(const char *folder, const struct esp_network *network,
                           const struct esp_model *target, enum esp_dtype dtype, char *err,
                           size_t errlen);

@@ -1,7 +1,7 @@
 /* draft_samples.c - the file of training samples; see draft_samples.h.
  *
- * The file: a magic word, the fingerprint, then a record for each piece (teacher.h). Reading a
- * record compares its tokens with the text.
+ * The file consists of a magic word, the fingerprint, and a record for each piece (teacher.h).
+ * When a record is read, its tokens are compared with the text.
  */
 #include "engine/train/draft_samples.h"
 
@@ -29,7 +29,7 @@ struct tokens {
     int64_t count;
 };
 
-/* most: number of tokens to read; 0: all. */
+/* Adds the tokens of a file. most: about how many are needed; 0: all. */
 static int add_file(struct tokens *t, const struct esp_tokenizer *tokenizer, const char *path,
                     int64_t most, char *err, size_t errlen)
 {
@@ -59,7 +59,8 @@ static int add_file(struct tokens *t, const struct esp_tokenizer *tokenizer, con
                       : ESP_OK;
 }
 
-/* Divides the tokens into pieces, each after the tokenizer's first token if it has one. */
+/* Divides the tokens into pieces. If the tokenizer has a begin-of-text token, each piece
+ * begins with it. */
 static int cut(struct esp_draft_samples *l, const struct tokens *t, int32_t prefix,
                int64_t most, char *err, size_t errlen)
 {
@@ -123,7 +124,7 @@ void esp_draft_samples_close(struct esp_draft_samples *l)
 
 /* ------------------------------------------------------------------ the file */
 
-/* Opens a complete file of this training. */
+/* Opens the file if it is complete and has this fingerprint. */
 static bool open_made(struct esp_draft_samples *l, const char *path, uint64_t fingerprint)
 {
     char header[HEADER];
@@ -143,7 +144,7 @@ static bool open_made(struct esp_draft_samples *l, const char *path, uint64_t fi
     return false;
 }
 
-/* Writes the whole file. */
+/* Makes all samples and writes them to the file. */
 static int teach_all(const struct esp_draft_samples *l, int file, uint64_t fingerprint,
                      struct esp_teacher *teacher, esp_draft_samples_progress *progress,
                      void *user, char *err, size_t errlen)
@@ -208,6 +209,6 @@ int esp_draft_samples_get(const struct esp_draft_samples *l, int index,
     }
     if (!good)
         return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s is damaged: remove it, and the next run makes it again", l->path);
+                        "%s is damaged: remove it; the next run will make it again", l->path);
     return ESP_OK;
 }

@@ -1,13 +1,14 @@
 /* fit_selector.c - the training loop; see fit_selector.h.
  *
- * AdamW at 1e-3, falling as a cosine, batches of 64, dropout .1, loss 12 with lambda 1 and
- * alpha .1. The base of the loss is the best static action of each sampling setting on the
- * samples trained on. Two things are not in the paper. The policy begins as the best static
- * actions, and .03 of its entropy is taken off the loss: without them the softmax closes on one
- * action, of an average root, before the network has learned to tell roots apart. After each
- * epoch the policy's choices on the samples kept apart are compared with that base, and the
- * weights of the best epoch are kept. What actions bring is then fitted to the narrow layer by
- * least squares, for display.
+ * AdamW with a rate of 1e-3 that falls as a cosine, batches of 64, dropout .1, and the loss of
+ * equation 12 with lambda 1 and alpha .1. The base of the loss is the best static action of
+ * each sampling setting on the training samples. Two things are not in the paper: the policy
+ * begins with the best static actions, and .03 of its entropy is subtracted from the loss.
+ * Without them the softmax settles on one action, the best for an average root, before the
+ * network has learned to tell roots apart. After each epoch the policy's choices on the
+ * held-out samples are compared with the base, and the weights of the best epoch are kept.
+ * Finally, for display, the tokens that actions gain are fitted to the outputs of the narrow
+ * layer by least squares.
  */
 #include "engine/train/fit_selector.h"
 
@@ -28,13 +29,13 @@ struct fit {
     const struct esp_selector_fit *of;
     struct esp_selector *selector;
     struct esp_selector_net net;
-    void *memory;               /* of the arrays that follow */
-    int *train, *apart, *order; /* numbers of samples; order: those of train, shuffled */
+    void *memory;               /* the block with the arrays that follow */
+    int *train, *apart, *order; /* sample numbers: training, held out, training shuffled */
     int train_count, apart_count;
-    float *seconds; /* (samples, ESP_ACTIONS) with the selector's own */
-    float choice;   /* that; static trees do without */
-    int base[ESP_SAMPLE_SETTINGS];
-    double *best; /* weights of the best epoch */
+    float *seconds; /* (samples, ESP_ACTIONS) time of an iteration, including `choice` */
+    float choice;   /* time that the selector itself takes; static trees do not need it */
+    int base[ESP_SAMPLE_SETTINGS]; /* best static action of each setting */
+    double *best;                  /* weights of the best epoch */
     double best_ratio;
     struct esp_rng rng;
 };
@@ -59,7 +60,7 @@ static const float *seconds_of(const struct fit *f, int i)
     return f->seconds + (size_t)i * ESP_ACTIONS;
 }
 
-/* The scalars as drafter nde will see them. */
+/* The scalar inputs of a sample, as drafter nde will see them. */
 static void scalars_of(const struct fit *f, int i, float scalars[ESP_SCALARS])
 {
     const float *sample = sample_at(f, i);
@@ -99,13 +100,13 @@ static bool split(struct fit *f)
     return true;
 }
 
-/* What actions bring on some samples. */
+/* Tokens gained and time spent by actions on a set of samples. */
 struct tally {
     double tokens, seconds;
     int samples;
 };
 
-/* A static action takes no time to choose. */
+/* Adds an action on one sample. With `is_static`, choosing it takes no time. */
 static void add_action(const struct fit *f, struct tally *t, int sample, int action,
                        bool is_static)
 {
@@ -114,8 +115,8 @@ static void add_action(const struct fit *f, struct tally *t, int sample, int act
     t->samples++;
 }
 
-/* The static action with most tokens per second, or per iteration, on the samples trained on of
- * one setting (-1: all). */
+/* The static action with the most tokens per second (`timed`) or per iteration on the training
+ * samples of one setting (-1: of all). */
 static int best_static(const struct fit *f, int setting, bool timed)
 {
     double best = 0;
@@ -172,8 +173,8 @@ static void load_rows(struct fit *f, const int *which, int count)
     }
 }
 
-/* Runs the network over samples `which` from number `first` on, as many as fit into a batch of
- * at most `most`. Returns how many. */
+/* Runs the network over the samples which[first], which[first + 1], ..., at most `most` of
+ * them. Returns how many. */
 static int run_batch(struct fit *f, const int *which, int count, int first, int most,
                      struct esp_rng *rng)
 {
@@ -183,9 +184,10 @@ static int run_batch(struct fit *f, const int *which, int count, int first, int 
     return rows;
 }
 
-/* The policy begins as a mixture of the best static actions: the last layer's weights are small
- * and its biases grow with the logarithm of an action's tokens per second. From random logits
- * the first steps go to whatever beats an average tree, and the softmax closes there. */
+/* Makes the policy begin as a mixture of the best static actions: the last layer's weights are
+ * small, and its biases grow with the logarithm of an action's tokens per second. From random
+ * logits, the first steps would favour whatever beats an average tree, and the softmax would
+ * settle on it. */
 static void begin_with_static(struct fit *f)
 {
     static const double SMALL = 0.1;
@@ -239,8 +241,8 @@ static int best_logit(const double *logits)
     return best;
 }
 
-/* Tokens per second of the choices over those of the base, on the samples kept apart: the mean
- * over settings. */
+/* Tokens per second of the policy's choices divided by those of the base, on the held-out
+ * samples; the mean over settings. */
 static double judge(struct fit *f)
 {
     struct tally chosen[ESP_SAMPLE_SETTINGS] = {{0}}, base[ESP_SAMPLE_SETTINGS] = {{0}};
@@ -283,9 +285,10 @@ static int train(struct fit *f)
     return ESP_OK;
 }
 
-/* ------------------------------------------------------------------ what actions bring */
+/* ------------------------------------------------------------------ values of actions */
 
-/* Solves a x = b for all columns of b (n, ESP_ACTIONS), a symmetric and positive (Cholesky). */
+/* Solves a x = b for all columns of b (FEATURES, ESP_ACTIONS) by Cholesky's method; a is
+ * symmetric and positive definite. Overwrites both; b becomes x. */
 static void solve(double a[FEATURES][FEATURES], double *b)
 {
     for (int i = 0; i < FEATURES; i++)
@@ -342,7 +345,7 @@ static int fit_values(struct fit *f)
     return ESP_OK;
 }
 
-/* ------------------------------------------------------------------ what it is worth */
+/* ------------------------------------------------------------------ comparison */
 
 static int choose(const struct fit *f, int i)
 {

@@ -1,4 +1,4 @@
-/* fit_selector.h - from samples to a selector for one verifier. */
+/* fit_selector.h - trains a selector for one verifier from samples. */
 #ifndef ESP_FIT_SELECTOR_H
 #define ESP_FIT_SELECTOR_H
 
@@ -9,15 +9,16 @@
 struct esp_selector_fit {
     const struct esp_sample_file *samples;
     struct esp_sample_layout layout;
-    int rule; /* number of the verifier among those of the samples */
+    int rule; /* index of the verifier among those of the samples */
     const struct esp_pass_times *times;
-    enum esp_goal goal; /* of ESP_GOAL_TOKENS every action counts as equally long */
+    enum esp_goal goal; /* with ESP_GOAL_TOKENS, all actions count as equally long */
     const struct esp_selector_training *training;
 };
 
-/* Trains and prepares; esp_selector_open() has been called, and all but rule and pair is set.
- * The samples of each eighth group of pieces are kept apart. On these the selector is compared
- * with static actions, and training->result gets each setting, then all of them. */
+/* Trains the selector and prepares it for use. The caller has opened it with
+ * esp_selector_open() and set what identifies it. The samples of every eighth group of pieces
+ * are held out. On these the selector is compared with static actions, and training->result is
+ * called for each sampling setting, then for all together. */
 int esp_selector_fit(const struct esp_selector_fit *fit, struct esp_selector *selector);
 
 #endif

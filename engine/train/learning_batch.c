@@ -1,4 +1,4 @@
-/* learning_batch.c - rows for one step, made of samples; see learning_batch.h. */
+/* learning_batch.c - makes the rows of one step from samples; see learning_batch.h. */
 #include "engine/train/learning_batch.h"
 
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static void read_feature(float *to, const uint16_t *from, int hidden)
         to[i] = esp_half_to_float(from[i]);
 }
 
-/* A row below row `parent`, or one of the text if that is -1. */
+/* Adds a row below row `parent`; -1: a row of the text. Returns its number. */
 static int add_row(struct esp_learning_batch *b, int32_t token, int first, int seen, int parent,
                    const uint16_t *target)
 {
@@ -80,7 +80,7 @@ static int add_row(struct esp_learning_batch *b, int32_t token, int first, int s
     return row;
 }
 
-/* Token number s of a text has row first + s, or first + s - 1 in a head's batch. */
+/* Adds the rows of a text. Token s has row first + s; in a head's batch, row first + s - 1. */
 static void add_text(struct esp_learning_batch *b, const struct esp_training_sample *l)
 {
     const int hidden = b->shape.sample.hidden, head = b->shape.head, first = b->rows.count;
@@ -93,14 +93,16 @@ static void add_text(struct esp_learning_batch *b, const struct esp_training_sam
     }
 }
 
-/* The row of root number `root`; -1 if the head has none. */
+/* The row of root number `root`; -1 if it has none, because it is the first token and the
+ * draft is a head. */
 static int root_row(const struct esp_learning_batch *b, int first, int root)
 {
     const int s = root * b->shape.every - b->shape.head;
     return s < 0 ? -1 : first + s;
 }
 
-/* The rows of one depth (1..) of a text whose row 0 is `first`; `last` (roots, nodes). */
+/* Adds the rows at one depth (from 1) of all paths of a text, whose first row is `first`.
+ * Writes their numbers to last (roots, nodes). */
 static void add_depth(struct esp_learning_batch *b, const struct esp_training_sample *l,
                       int first, int depth, int32_t *last)
 {
@@ -123,8 +125,8 @@ static void add_depth(struct esp_learning_batch *b, const struct esp_training_sa
     }
 }
 
-/* The rows of the text together have the same weight as all rows at one depth of the paths: the
- * sum over a tree of algorithm 1, as a mean over roots. */
+/* Sets the weights so that the loss of the text is a mean over its tokens, and that at each
+ * depth a mean over roots, with the sum over the nodes of a tree in algorithm 1. */
 static void set_weights(struct esp_learning_batch *b, int texts)
 {
     const struct esp_batch_shape *s = &b->shape;

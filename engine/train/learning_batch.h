@@ -1,9 +1,10 @@
-/* learning_batch.h - the rows of one training step: texts, and paths from their roots.
+/* learning_batch.h - the rows of one training step: texts, and paths that branch off at roots.
  *
- * A draft head has a row for each token of a text but the first: it reads that token and the
- * target's feature before it, and learns the target's feature and distribution after it. With
- * HASS the head continues for some tokens of the text with its own features; with TALF it
- * follows every path of the target's tree. A draft model has a row for each token and node.
+ * A draft head has a row for each token of a text except the first: it reads that token and
+ * the target's feature before it, and learns the target's feature and distribution after it.
+ * With HASS the head continues for some tokens of the text with its own features; with TALF it
+ * follows every path of the target's tree. A draft model has a row for each token and each
+ * node.
  */
 #ifndef ESP_LEARNING_BATCH_H
 #define ESP_LEARNING_BATCH_H
@@ -16,31 +17,31 @@ enum esp_paths { ESP_PATHS_NONE, ESP_PATHS_TEXT, ESP_PATHS_TREE };
 
 struct esp_batch_shape {
     struct esp_teacher_shape sample;
-    int texts;            /* in a batch, at most */
+    int texts;            /* maximum number of texts in a batch */
     bool head;            /* a draft head; else a draft model */
-    enum esp_paths paths; /* of the rows after the text */
-    int depth;            /* passes of a path, including the root's */
-    int every;            /* a root at every `every`-th token */
+    enum esp_paths paths; /* which paths follow the rows of the texts */
+    int depth;            /* passes along a path, including the root's */
+    int every;            /* every n-th token is a root */
     double noise;         /* width of the uniform noise added to the features of texts */
 };
 
 struct esp_learning_batch {
     struct esp_batch_shape shape;
-    int room;     /* rows */
-    void *memory; /* of all that follows */
+    int room;     /* maximum number of rows */
+    void *memory; /* the block with all arrays that follow */
     struct esp_training_rows rows;
-    int32_t *depth;        /* (room) */
-    float *weight;         /* (room) */
+    int32_t *depth;        /* (room) depth below the text; 0: in the text */
+    float *weight;         /* (room) weight in the loss */
     float *feature;        /* (texts * length, hidden) input of the rows of texts */
     float *target_feature; /* (room, hidden) the target's feature of each row */
-    int32_t *last;         /* (texts, roots, nodes) rows of nodes or paths */
+    int32_t *last;         /* (texts, roots, nodes) row of each node of a tree or path */
 };
 
 int esp_learning_batch_open(struct esp_learning_batch *batch,
                             const struct esp_batch_shape *shape, char *err, size_t errlen);
 void esp_learning_batch_close(struct esp_learning_batch *batch);
 
-/* Fills in the batch. rng: for the noise; NULL: no noise. */
+/* Fills the batch with `count` samples. `rng` draws the noise; NULL: no noise. */
 void esp_learning_batch_fill(struct esp_learning_batch *batch,
                              const struct esp_training_sample *samples, int count,
                              struct esp_rng *rng);

@@ -1,7 +1,7 @@
 /* loss.c - the losses of EAGLE, HASS and TALF; see loss.h.
  *
- * Logits of all rows would take more memory than the rest of the training, so rows are computed
- * in chunks: logits of both models, the loss, and the gradient back through the head matrix.
+ * The logits of all rows would take more memory than all the rest, so rows are computed in
+ * chunks: logits of both models, the loss, and the gradient back through the LM head.
  */
 #include "engine/train/loss.h"
 
@@ -50,7 +50,7 @@ struct chunk {
     struct esp_loss_memory *m;
     const struct esp_loss_weights *weights;
     const struct esp_loss_input *in;
-    int first; /* row of the input */
+    int first; /* first row of the chunk in the input */
     bool failed[CHUNK];
 };
 

@@ -1,55 +1,58 @@
 /* loss.h - the losses of EAGLE, HASS and TALF.
  *
- * All three are sums over rows of -sum_v p(v) log q(v), where p is the target's distribution
- * after the tokens of a row and q the draft's ("SALF & TALF", section 2.2 and algorithm 1).
- * EAGLE and HASS add the distance of the features; HASS adds the ten likeliest tokens once more
- * (Zhang et al., "Learning Harmonized Representations for Speculative Sampling", 2025). Their
- * rows differ: EAGLE uses the text, HASS the text again with the draft's own features, TALF a
- * tree grown by the target.
+ * All three sum -sum_v p(v) log q(v) over rows, where p is the target's distribution after the
+ * tokens of a row and q is the draft's ("SALF & TALF", section 2.2 and algorithm 1). EAGLE and
+ * HASS add the distance of the features; HASS adds the ten likeliest tokens once more (Zhang
+ * et al., "Learning Harmonized Representations for Speculative Sampling", 2025). Their rows
+ * differ: EAGLE's are those of the text; HASS adds the text again with the draft's own
+ * features, TALF trees grown by the target.
  */
 #ifndef ESP_TRAIN_LOSS_H
 #define ESP_TRAIN_LOSS_H
 
 #include "engine/train/operations.h"
 
-/* Weights of the parts of a loss. */
+/* Weights of the terms of a loss. cls: -sum p log q. reg: the distance of the features.
+ * distil: -sum p log q over the likeliest tokens, in addition. */
 struct esp_loss_weights {
     double cls, reg, distil;
-    int top;     /* tokens of the distillation */
-    bool smooth; /* the distance of the features is smooth L1 */
+    int top;     /* number of these tokens */
+    bool smooth; /* the distance of the features is smooth L1, else L1 */
 };
 
 enum { ESP_LOSS_DEPTHS = 16 };
 
-/* The results of a loss, summed over rows by their depth below the text. */
+/* The results of a loss: sums over the rows at each depth below the text. */
 struct esp_loss_sums {
-    double rows[ESP_LOSS_DEPTHS];
-    double loss[ESP_LOSS_DEPTHS];    /* all parts, with their weights */
+    double rows[ESP_LOSS_DEPTHS];    /* number of rows */
+    double loss[ESP_LOSS_DEPTHS];    /* all terms, with their weights */
     double gap[ESP_LOSS_DEPTHS];     /* KL divergence of q from p */
     double overlap[ESP_LOSS_DEPTHS]; /* sum of min(p, q): the acceptance probability */
-    double agrees[ESP_LOSS_DEPTHS];  /* the same likeliest token */
+    double agrees[ESP_LOSS_DEPTHS];  /* rows in which both have the same likeliest token */
 };
 
 struct esp_loss_input {
     int rows, vocabulary;
-    const float *weight;  /* (rows) in the gradient */
-    const int32_t *depth; /* (rows) */
-    int hidden;           /* of the draft */
+    const float *weight;  /* (rows) weight of each row in the gradient */
+    const int32_t *depth; /* (rows) depth below the text */
+    int hidden;           /* hidden size of the draft */
     const float *out;     /* (rows, hidden) the draft's last hidden states */
     const float *head;    /* (vocabulary, hidden) the matrix from hidden states to logits */
     int target_hidden;
-    const float *feature;     /* (rows, target_hidden) the target's, for the same tokens */
-    const float *target_head; /* (vocabulary, target_hidden) */
-    float *d_out;             /* (rows, hidden) adds the gradient; NULL: only sums */
-    float *d_head;            /* (vocabulary, hidden) adds the gradient; or NULL */
+    const float *feature;     /* (rows, target_hidden) the target's states for the same
+                                 tokens */
+    const float *target_head; /* (vocabulary, target_hidden) the target's matrix to logits */
+    float *d_out;             /* (rows, hidden) the gradient is added to it; NULL: only sums */
+    float *d_head;            /* (vocabulary, hidden) the gradient is added to it; or NULL */
 };
 
-struct esp_loss_memory; /* logits of some rows */
+struct esp_loss_memory; /* room for the logits of some rows */
 
 int esp_loss_open(struct esp_loss_memory **memory, int vocabulary, char *err, size_t errlen);
 void esp_loss_close(struct esp_loss_memory *memory);
 
-/* Adds to *sums. ESP_E_NUMERIC if a logit is not a number. */
+/* Computes the loss of all rows and its gradients, and adds the results to *sums.
+ * ESP_E_NUMERIC if a logit is not a number. */
 int esp_loss(struct esp_workers *workers, struct esp_loss_memory *memory,
              const struct esp_loss_weights *weights, const struct esp_loss_input *input,
              struct esp_loss_sums *sums);

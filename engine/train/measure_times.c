@@ -1,12 +1,12 @@
 /* measure_times.c - measures the times of passes on this machine; see pass_times.h.
  *
- * The selector itself is timed, too, with random weights on random distributions and states. All
- * passes are timed in turn, round after round, and the fastest time of each counts. So a machine
- * that slows down for some seconds does not make one number of rows look expensive.
+ * The selector itself is timed, too, with random weights. All passes are timed in turn, round
+ * after round, and the fastest time of each counts. So if the machine is slow for some
+ * seconds, that does not make one number of rows look expensive.
  *
- * A pass includes its follow-up in an iteration: the draft's is followed by softmax and a draw
- * below each row, the target's by softmax. The content of the cache does not affect the time,
- * so no text is needed.
+ * The time of a pass includes what follows it in an iteration: softmax and a draw below each
+ * row after a draft pass, softmax after a target pass. The content of the cache does not
+ * affect the time, so no text is needed.
  */
 #include "engine/train/selector_samples.h"
 
@@ -19,8 +19,8 @@
 
 enum { TRIES = 12, LEAST_ROUNDS = 4, MOST_ROUNDS = 60 };
 
-/* Clock speed and processor caches change with the number of rows: a pass is repeated until its
- * time has settled. */
+/* Clock speed and processor caches change with the number of rows, so a pass is repeated for
+ * SETTLED seconds. All rounds together take SECONDS. */
 static const double SETTLED = 0.004, SECONDS = 4;
 
 static int time_pass(struct esp_sampler *s, struct esp_kv_cache *c, struct esp_rows *rows,
@@ -67,7 +67,7 @@ static int time_choice(struct esp_sampler *s, float *seconds)
     int status = esp_selector_open(&selector, &s->layout.shape);
     if (status < 0)
         return status;
-    for (int i = 0; i < ESP_SELECTOR_STATES; i++) /* any numbers */
+    for (int i = 0; i < ESP_SELECTOR_STATES; i++) /* any numbers will do as states */
         states[i] = selector.weights +
                     esp_selector_part(&selector.shape, ESP_SELECTOR_PER_STATE * i).offset;
     for (int i = 0; i < ESP_SCALARS; i++)

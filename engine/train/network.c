@@ -1,9 +1,9 @@
 /* network.c - a draft head or draft model, forward and backward; see network.h.
  *
- * Forward goes pass by pass, and in a pass layer by layer. Keys and values of all rows are in
- * one array per layer, so that later passes see those of earlier ones. Backward goes in reverse
- * order: when it reaches a pass, all rows that see the keys, values and outputs of that pass
- * have already added to their gradients.
+ * The forward direction goes pass by pass, and in a pass layer by layer. Keys and values of
+ * all rows are in one array per layer, so that later passes see those of earlier ones. The
+ * backward direction goes in reverse order: when it reaches a pass, all rows that see the
+ * keys, values and outputs of that pass have already added to their gradients.
  */
 #include "engine/train/network.h"
 
@@ -18,24 +18,24 @@
 
 enum { QUERIES_TOGETHER = 48 };
 
-/* Numbers for each row of the batch. */
+/* `width` numbers for each row of the batch. */
 struct matrix {
     float *at; /* (rows, width) */
     int width;
 };
 
 struct layer_memory {
-    struct matrix x, normed1, factor1; /* input of the layer; without norm1, normed1 is x */
+    struct matrix x, normed1, factor1; /* x: input of the layer; without norm1, normed1 is x */
     struct matrix q, k, v;             /* q and k are rotated */
     struct matrix attended, x1, normed2, factor2, gate, up, active, dk, dv;
 };
 
 struct esp_network_memory {
-    struct matrix input, dinput; /* embedding and feature, with features */
+    struct matrix input, dinput; /* of a draft head: embedding and feature; their gradients */
     struct matrix out, final_factor, cosine, sine, d_out, dq, dnormed, dffn, dattended;
-    struct matrix dx; /* in the forward pass: input of the final norm, if there is one */
+    struct matrix dx; /* going forward: the input of the final norm, if there is one */
     int rows;
-    float *block; /* the numbers of all matrices; NULL: only `used` counts */
+    float *block; /* memory of all matrices; while it is NULL, lay_out() only counts `used` */
     size_t used;
     struct layer_memory layer[];
 };
@@ -126,7 +126,7 @@ void esp_network_close(struct esp_network *d)
 
 /* ------------------------------------------------------------------ memory of a batch */
 
-/* Takes matrices of this width from the block, up to NULL. */
+/* Takes memory for matrices of this width from the block. The list ends with NULL. */
 static void take(struct esp_network_memory *m, int width, ...)
 {
     va_list list;
@@ -198,7 +198,7 @@ struct step {
     const struct layer_memory *l;
     int begin, end; /* rows of the pass */
     bool backward;
-    struct matrix x; /* what the threads work on */
+    struct matrix x; /* the matrix that the threads work on */
 };
 
 static float *value(const struct step *s, int number)
@@ -216,7 +216,7 @@ static float *row_of(struct matrix x, int row)
     return x.at + (size_t)row * (size_t)x.width;
 }
 
-/* The rows of the pass. */
+/* The rows of x that belong to the pass. */
 static float *rows_of(const struct step *s, struct matrix x)
 {
     return row_of(x, s->begin);
@@ -252,7 +252,7 @@ static void linear_back(const struct step *s, struct matrix dx, struct matrix dy
                     s->end - s->begin, x.width, dy.width, add);
 }
 
-/* Nothing without a weight. */
+/* y = norm(x). Does nothing if there is no such norm (weight = -1). */
 static void norm(const struct step *s, struct matrix y, struct matrix factor, struct matrix x,
                  int weight)
 {
@@ -261,7 +261,7 @@ static void norm(const struct step *s, struct matrix y, struct matrix factor, st
                     value(s, weight), s->end - s->begin, x.width, s->d->shape.epsilon);
 }
 
-/* Adds to the gradient of the weight and to dx; nothing without a weight. */
+/* Adds to the gradient of the weight and to dx. Does nothing if weight = -1. */
 static void norm_back(const struct step *s, struct matrix dx, struct matrix dy, struct matrix x,
                       struct matrix factor, int weight)
 {
@@ -271,7 +271,7 @@ static void norm_back(const struct step *s, struct matrix dx, struct matrix dy, 
                              s->end - s->begin, x.width);
 }
 
-/* Cosines and sines of the positions of rows begin..end-1. */
+/* Computes cosines and sines for the positions of rows begin..end-1. */
 static void angles_part(void *arg, int begin, int end, float *scratch)
 {
     const struct step *s = arg;
@@ -319,7 +319,8 @@ static void rotate_part(void *arg, int begin, int end, float *scratch)
     }
 }
 
-/* Rotates the heads of x by the angles of their rows, or back. */
+/* Rotates the heads of x by the angles of their rows; going backward, in the other
+ * direction. */
 static void rotate(struct step *s, struct matrix x)
 {
     s->x = x;
@@ -328,7 +329,7 @@ static void rotate(struct step *s, struct matrix x)
 
 /* ------------------------------------------------------------------ attention */
 
-/* The end, within the pass, of the rows of the text of row `row`. */
+/* The row after the last one, in this pass, that belongs to the same text as row `row`. */
 static int text_end(const struct step *s, int row)
 {
     int end = row + 1;
@@ -369,7 +370,8 @@ static void attend_rows(const struct step *s, int head, int begin, int end, floa
     (s->backward ? g->attention_backward : g->attention)(&a);
 }
 
-/* A task is a key/value head of one text: no other task adds to its keys and values. */
+/* A task is a key/value head of one text, so no other task adds to the gradients of its keys
+ * and values. */
 static void attend_task(void *arg, int task, float *scratch)
 {
     const struct step *s = arg;
@@ -396,7 +398,7 @@ static void attend(struct step *s)
 
 /* ------------------------------------------------------------------ layers */
 
-/* Backward, the gate and what it multiplies become their gradients. */
+/* Going backward, `gate` and `up` are overwritten by their gradients. */
 static void swiglu_part(void *arg, int begin, int end, float *scratch)
 {
     const struct step *s = arg;
@@ -430,7 +432,8 @@ static void forward_layer(struct step *s, struct matrix out)
     residual(s, out, l->x1, l->active, p->down);
 }
 
-/* dx is the gradient by the output of the layer and becomes the gradient by its input. */
+/* dx is the gradient with respect to the layer's output and becomes that with respect to its
+ * input. */
 static void backward_layer(struct step *s, struct matrix dx)
 {
     const struct esp_network_layer *p = s->p;
@@ -462,7 +465,7 @@ static void forward_pass(struct step *s)
     esp_workers_share(d->workers, s->end - s->begin, embed_part, s);
     if (d->shape.features)
         linear(s, m->layer[0].x, m->input, d->fc, false);
-    /* The output of the last layer is in dx, for the final norm, if there is one. */
+    /* If there is a final norm, the last layer's output goes to dx. */
     for (int i = 0; i < d->shape.layers; i++) {
         s->p = &d->layer[i];
         s->l = &m->layer[i];
@@ -502,7 +505,7 @@ float *esp_network_output_gradient(struct esp_network *d, const struct esp_train
     return d->memory->d_out.at;
 }
 
-/* Columns begin..end-1 of the gradient of the embedding. */
+/* Adds to columns begin..end-1 of the gradient of the embedding. */
 static void scatter_part(void *arg, int begin, int end, float *scratch)
 {
     const struct step *s = arg;
@@ -514,7 +517,8 @@ static void scatter_part(void *arg, int begin, int end, float *scratch)
                (size_t)(end - begin));
 }
 
-/* Columns begin..end-1 of the gradients by outputs that were features of this pass. */
+/* Adds to columns begin..end-1 of the gradients of the outputs that this pass read as
+ * features. */
 static void feed_back_part(void *arg, int begin, int end, float *scratch)
 {
     const struct step *s = arg;
@@ -547,7 +551,7 @@ static void backward_pass(struct step *s)
     struct esp_network_memory *m = s->m;
     struct matrix dx = m->d_out;
     if (d->norm_final >= 0) {
-        /* Rows begin..end-1 of m->dx still hold the input of the norm. */
+        /* Rows begin..end-1 of m->dx still have the input of the norm. */
         dx = m->dinput;
         memset(rows_of(s, dx), 0, numbers_of(s, dx) * sizeof(float));
         norm_back(s, dx, m->d_out, m->dx, m->final_factor, d->norm_final);

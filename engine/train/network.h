@@ -1,13 +1,13 @@
 /* network.h - forward and backward pass of a draft head or a draft model.
  *
- * Llama's layers: RMSNorm, grouped-query attention with RoPE, SwiGLU (family_llama.c). A draft
- * model reads the embedding of a token; a draft head reads fc [embedding, feature], where the
- * feature is the hidden state of the target, or of the head itself, at the row before (Li et
- * al., "EAGLE", 2024, section 4.1). The LM head is in loss.h.
+ * The layers are Llama's: RMSNorm, grouped-query attention with RoPE, SwiGLU (family_llama.c).
+ * A draft model reads the embedding of a token; a draft head reads fc [embedding, feature],
+ * where the feature is the hidden state of the target, or of the head itself, at the row
+ * before (Li et al., "EAGLE", 2024, section 4.1). The LM head is in loss.h.
  *
  * A batch has rows of several texts and of trees on these texts, in passes: pass 0 has the
  * tokens of the texts, pass d the tree nodes at depth d, which read outputs of pass d - 1 as
- * features. A network without features takes all rows in one pass. Row i sees the first seen[i]
+ * features. A network without features runs all rows in one pass. Row i sees the first seen[i]
  * rows of its text, and the rows in `extra`: its ancestors in the tree and itself.
  */
 #ifndef ESP_TRAIN_NETWORK_H
@@ -23,50 +23,51 @@ enum { ESP_MAX_PASSES = 16 };
 
 struct esp_network_shape {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary;
-    bool features; /* a draft head: fc first, neither first nor final norm, and the frozen
-                      embedding of the target */
+    bool features; /* a draft head: fc comes first, there is neither a first nor a final norm,
+                      and the embedding is the target's, frozen */
     bool fc_bias, qkv_bias;
-    bool tied;                      /* without features: the head matrix is the embedding */
-    float epsilon;                  /* of the norms */
+    bool tied;                      /* a draft model whose LM head is the embedding */
+    float epsilon;                  /* epsilon of the norms */
     const float *inverse_frequency; /* (head_dim / 2) radians per position */
 };
 
 struct esp_training_rows {
     int count, passes;
-    int pass_end[ESP_MAX_PASSES]; /* end row of each pass */
-    int extras;                   /* most extras of a row */
+    int pass_end[ESP_MAX_PASSES]; /* row after the last one of each pass */
+    int extras;                   /* maximum number of extra rows that a row sees */
     int32_t *token, *position;
     int32_t *parent;      /* row of an earlier pass whose output is the row's feature; or -1 */
     int32_t *first;       /* first row of its text, in pass 0 */
     int32_t *seen;        /* rows of the text that it sees, counted from `first` */
     int32_t *extra;       /* (count, extras) rows counted from `first`; -1: no more */
-    const float *feature; /* (pass_end[0], hidden) the target's, for pass 0; or NULL */
+    const float *feature; /* (pass_end[0], hidden) the target's features for pass 0, or NULL */
 };
 
 struct esp_network_linear {
-    int weight, bias; /* numbers of parameters; -1: none */
+    int weight, bias; /* parameter numbers; -1: none */
 };
 
 struct esp_network_layer {
-    int norm1, norm2; /* numbers of parameters; norm1 may be -1 */
+    int norm1, norm2; /* parameter numbers; norm1 may be -1 */
     struct esp_network_linear query, key, value, output, gate, up, down;
 };
 
-struct esp_network_memory; /* of one batch */
+struct esp_network_memory; /* values and gradients of one batch */
 
 struct esp_network {
     struct esp_network_shape shape;
     struct esp_workers *workers;
     struct esp_parameters parameters;
-    int embedding, head, norm_final; /* numbers of parameters, or -1 */
+    int embedding, head, norm_final; /* parameter numbers, or -1 */
     struct esp_network_linear fc;
     struct esp_network_layer *layer;
-    const float *frozen_embedding; /* (vocabulary, hidden), of a draft head; the caller's */
+    const float *frozen_embedding; /* (vocabulary, hidden) for a draft head; the caller owns
+                                      it */
     struct esp_network_memory *memory;
 };
 
-/* Makes the network with zero weights. `inverse_frequency` and `frozen_embedding` must outlive
- * it. Close it also if this fails. */
+/* Makes the network with zero weights. shape->inverse_frequency and `frozen_embedding` must
+ * outlive it. Close it even if this fails. */
 int esp_network_open(struct esp_network *network, const struct esp_network_shape *shape,
                      struct esp_workers *workers, const float *frozen_embedding, char *err,
                      size_t errlen);
@@ -77,8 +78,9 @@ void esp_network_close(struct esp_network *network);
 const float *esp_network_forward(struct esp_network *network,
                                  const struct esp_training_rows *rows);
 
-/* The gradient of the loss by the outputs of the last forward pass, (count, hidden), zeroed.
- * Fill it in before esp_network_backward(), which adds to the gradients of all parameters. */
+/* esp_network_output_gradient() returns room for the gradient of the loss with respect to the
+ * outputs of the last forward pass: (count, hidden), filled with zeros. Fill it in, then call
+ * esp_network_backward(), which adds to the gradients of all parameters. */
 float *esp_network_output_gradient(struct esp_network *network,
                                    const struct esp_training_rows *rows);
 void esp_network_backward(struct esp_network *network, const struct esp_training_rows *rows);

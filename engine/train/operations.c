@@ -1,7 +1,7 @@
 /* operations.c - the operations of training, divided among threads; see operations.h.
  *
  * A product is divided by rows or columns of its result, a sum over rows by columns, and
- * everything else by rows: no sum is ever divided.
+ * everything else by rows. So no sum is ever divided.
  */
 #include "engine/train/operations.h"
 
@@ -13,12 +13,12 @@
 enum { LEAST_ROWS = 48, LEAST_COLUMNS = 64 };
 
 struct esp_workers {
-    struct esp_backend *backend; /* for its instruction set and its pool */
+    struct esp_backend *backend; /* opened for its instruction set and its thread pool */
     const struct esp_cpu_gradients *gradients;
     struct esp_pool *pool;
     int threads;
     float **scratch; /* (threads) */
-    size_t floats;   /* of each */
+    size_t floats;   /* size of each scratch memory */
 };
 
 int esp_workers_open(struct esp_workers **workers, int threads, char *err, size_t errlen)
@@ -95,7 +95,7 @@ static void share_part(void *arg, int part, int thread)
 void esp_workers_share(struct esp_workers *w, int count,
                        void (*run)(void *arg, int begin, int end, float *scratch), void *arg)
 {
-    struct sharing s = {w, count, esp_cpu_parts(count, w->threads), run, NULL, arg};
+    struct sharing s = {w, count, esp_pool_parts(w->pool, count, w->threads), run, NULL, arg};
     if (count > 0)
         esp_pool_run(w->pool, s.parts, share_part, &s);
 }
@@ -122,7 +122,7 @@ struct product {
     const struct esp_workers *w;
     const struct esp_gemm *g;
     bool by_rows;
-    int piece; /* rows or columns that stay together */
+    int piece; /* number of rows or columns that stay together */
 };
 
 static void gemm_part(void *arg, int begin, int end, float *scratch)
@@ -144,7 +144,8 @@ static void gemm_part(void *arg, int begin, int end, float *scratch)
     p->w->gradients->gemm(&g, scratch);
 }
 
-/* Divides the longer side of the result: every thread packs the other, smaller matrix. */
+/* Divides the longer side of the result, because every thread packs the whole matrix of the
+ * other side. */
 static void multiply(struct esp_workers *w, const struct esp_gemm *g)
 {
     struct product p = {w, g, g->m >= g->n, g->m >= g->n ? LEAST_ROWS : LEAST_COLUMNS};
@@ -152,14 +153,14 @@ static void multiply(struct esp_workers *w, const struct esp_gemm *g)
     esp_workers_share(w, (whole + p.piece - 1) / p.piece, gemm_part, &p);
 }
 
-/* What the threads work on; an operation uses some of it. */
+/* What the threads work on; each operation uses some of these. */
 struct operands {
     const struct esp_cpu_gradients *gradients;
     float *out, *more;
     const float *x, *y, *weight, *bias;
     float *factor;
     int rows;
-    size_t n; /* numbers of a row */
+    size_t n; /* numbers in a row */
     float epsilon;
 };
 

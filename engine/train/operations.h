@@ -1,46 +1,47 @@
 /* operations.h - the operations of training on all cores: linear layers, norms, rows.
  *
  * Matrices are stored by rows without padding. A linear layer is y = W x + b with W (out, in).
- * The backward passes follow from L(y): dx = W^T dy, dW = sum dy x^T, db = sum dy. Every
- * function divides its work so that the bits do not depend on the number of threads.
+ * For a loss L(y), dx = W^T dy, dW = sum dy x^T and db = sum dy, where the sums go over rows.
+ * Every function divides its work such that results are bit-identical for any number of
+ * threads.
  */
 #ifndef ESP_TRAIN_OPERATIONS_H
 #define ESP_TRAIN_OPERATIONS_H
 
 #include "kernels/cpu/gradients.h"
 
-struct esp_workers; /* the threads, and memory for each of them */
+struct esp_workers; /* the threads, and scratch memory for each of them */
 
-/* threads = 0: one per core. */
+/* threads = 0: one per performance core. */
 int esp_workers_open(struct esp_workers **workers, int threads, char *err, size_t errlen);
 void esp_workers_close(struct esp_workers *workers);
 const struct esp_cpu_gradients *esp_workers_gradients(const struct esp_workers *workers);
 
-/* Calls run(arg, begin, end, scratch) for parts that together cover 0..count-1. scratch:
- * ESP_WORKER_SCRATCH floats of the thread. */
+/* Calls run(arg, begin, end, scratch) for parts that together cover 0..count-1. `scratch` is
+ * memory of the thread, ESP_WORKER_SCRATCH floats or more. */
 enum { ESP_WORKER_SCRATCH = ESP_GEMM_SCRATCH };
 void esp_workers_share(struct esp_workers *workers, int count,
                        void (*run)(void *arg, int begin, int end, float *scratch), void *arg);
-/* The same with parts of one, for `count` tasks of unequal length. The caller reserves memory
- * for the largest attention with esp_workers_reserve(). */
+/* Calls run(arg, task, scratch) for each of `count` tasks, which may take unequal time. If a
+ * task needs more scratch memory, call esp_workers_reserve() before. */
 void esp_workers_each(struct esp_workers *workers, int count,
                       void (*run)(void *arg, int task, float *scratch), void *arg);
-/* Makes the scratch of every thread at least this large. */
+/* Makes the scratch memory of every thread at least this large. */
 int esp_workers_reserve(struct esp_workers *workers, size_t floats);
 
-/* y (rows, out) = x (rows, in) W^T + b, or += x W^T; bias may be NULL. */
+/* y (rows, out) = x (rows, in) W^T + b; with `add`, y += x W^T + b. bias may be NULL. */
 void esp_linear(struct esp_workers *workers, float *y, const float *x, const float *w,
                 const float *bias, int rows, int in, int out, bool add);
-/* dx (rows, in) = dy W, or +=, unless NULL; dw (out, in) += dy^T x, and db (out) += the sum of
- * dy, unless NULL. */
+/* dx (rows, in) = dy W, with `add` +=; dw (out, in) += dy^T x; db (out) += the sum of dy over
+ * rows. Each of the three may be NULL. */
 void esp_linear_back(struct esp_workers *workers, float *dx, float *dw, float *db,
                      const float *dy, const float *x, const float *w, int rows, int in, int out,
                      bool add);
 
-/* out = norm(x); factor (rows) is kept for the backward pass. */
+/* out = norm(x). Writes factor (rows), which the backward function needs. */
 void esp_rmsnorm(struct esp_workers *workers, float *out, float *factor, const float *x,
                  const float *weight, int rows, int n, float epsilon);
-/* dx +=, dw += */
+/* Adds to dx and dw. */
 void esp_rmsnorm_backward(struct esp_workers *workers, float *dx, float *dw, const float *x,
                           const float *weight, const float *dy, float *factor, int rows, int n);
 

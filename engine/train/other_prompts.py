@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints short prompts that are no fairy tales, one a line: sentences, lists, code, words of other languages,
+"""Prints short prompts that are not fairy tales, one per line: sentences, lists, code, words of other languages,
 repetitions, noise, and pieces of the given files.
 
     other_prompts.py COUNT [FILE ...]
@@ -106,7 +106,7 @@ def code():
 
 
 def pieces(paths):
-    """Pieces of the files."""
+    """Cuts random pieces out of the files."""
     found = []
     for path in paths:
         with open(path, errors="ignore") as file:

@@ -1,8 +1,10 @@
-/* parameters.h - trained weights, with their gradients and AdamW's moments, and its steps.
+/* parameters.h - trained weights with their gradients and AdamW's moments, and the steps of
+ * AdamW.
  *
- * All of one kind are in one array, so that a step and a sum of squares process one array.
- * Values and moments, which a checkpoint keeps, are one after the other. A parameter begins at a
- * multiple of 16 floats; the padding stays zero.
+ * All values are in one array, and so are all gradients and all moments of each kind, so a
+ * step or a sum of squares goes over whole arrays. Values and moments, which a checkpoint
+ * stores, are next to each other. A parameter begins at a multiple of 16 floats; the padding
+ * stays zero.
  */
 #ifndef ESP_TRAIN_PARAMETERS_H
 #define ESP_TRAIN_PARAMETERS_H
@@ -16,29 +18,30 @@
 enum { ESP_PARAMETER_NAME = 64 };
 
 struct esp_parameter {
-    char name[ESP_PARAMETER_NAME]; /* of the tensor in model.safetensors */
+    char name[ESP_PARAMETER_NAME]; /* name of the tensor in model.safetensors */
     int rows, columns;             /* (out, in); a vector has columns = 0 */
-    size_t offset;                 /* in each of the arrays below */
+    size_t offset;                 /* where it begins in each of the arrays below */
 };
 
 struct esp_parameters {
     struct esp_parameter *list;
     int count, room;
-    bool incomplete;       /* there was no memory for one */
-    size_t total;          /* floats of each array */
-    float *value;          /* (total), the beginning of the memory of all four */
+    bool incomplete;       /* there was no memory to add one of them */
+    size_t total;          /* floats in each array */
+    float *value;          /* (total) the weights; here the memory of all four arrays begins */
     float *first, *second; /* (total) AdamW's running means of the gradient and its square */
     float *gradient;       /* (total) */
 };
 
-/* Adds a parameter, before esp_parameters_open(), which fails if there was no memory for one.
- * Returns its number, or -1. */
+/* Adds a parameter and returns its number, or -1 if there is no memory; then
+ * esp_parameters_open() will fail. Add all parameters before that call. */
 int esp_parameters_add(struct esp_parameters *p, const char *name, int rows, int columns);
-/* Allocates the arrays, zeroed. */
+/* Allocates the arrays, filled with zeros. */
 int esp_parameters_open(struct esp_parameters *p, char *err, size_t errlen);
 void esp_parameters_close(struct esp_parameters *p);
 
-/* Its values and gradient; NULL for number -1, a missing parameter. */
+/* The values and the gradient of a parameter; NULL for number -1, which means that it is
+ * missing. */
 static inline float *esp_parameter_value(const struct esp_parameters *p, int number)
 {
     return number < 0 ? NULL : p->value + p->list[number].offset;
@@ -60,16 +63,16 @@ static inline size_t esp_parameter_size(const struct esp_parameter *p)
 struct esp_optimizer {
     double rate; /* the largest learning rate */
     double beta1, beta2, epsilon, decay;
-    double clip;           /* largest length of the gradient; 0: any */
+    double clip;           /* longer gradients are shortened to this length; 0: not clipped */
     int64_t warmup, steps; /* the rate rises for `warmup` steps and falls to 0 at `steps` */
 };
 
-/* The learning rate of step 0..steps-1: a straight line up, then half a cosine down (Loshchilov
- * and Hutter, "SGDR", 2017). */
+/* The learning rate of a step (0..steps-1): it rises in a straight line, then falls like half
+ * a period of a cosine (Loshchilov and Hutter, "SGDR", 2017). */
 double esp_learning_rate(const struct esp_optimizer *optimizer, int64_t step);
 
-/* Changes the values by the gradients, as step number `step` (from 0), and zeroes the
- * gradients. Returns the length of the gradient before clipping. */
+/* Makes step number `step` (from 0): updates the values from the gradients and sets the
+ * gradients to zero. Returns the length of the gradient before clipping. */
 double esp_optimizer_step(const struct esp_optimizer *optimizer, struct esp_workers *workers,
                           struct esp_parameters *parameters, int64_t step);
 

@@ -1,10 +1,10 @@
-/* presets.c - the losses by name. A new one is a table of its parameters and a line in
+/* presets.c - the losses by name. A new loss is a table of its parameters and a line in
  * `losses`.
  *
- * Defaults are the papers' values. If a paper leaves a value open, it is the released code's
- * (EAGLE's: `eagle:cls=0.1,smooth=yes,noise=0.2`), or the help says so. Roots at every token
- * cost much and teach little, because trees of neighbouring roots share half of their nodes:
- * `every` thins them out.
+ * Defaults are the papers' values. If a paper leaves a value open, the default is that of the
+ * released code (EAGLE's code: `eagle:cls=0.1,smooth=yes,noise=0.2`), or the help says so.
+ * Roots at every token cost a lot and teach little, because the trees of neighbouring roots
+ * share half of their nodes. So by default only every fourth token is a root (`every`).
  */
 #include "engine/train/presets.h"
 
@@ -15,18 +15,19 @@
 #include "engine/train/train_draft.h"
 #include "kernels/status.h"
 
-/* Parameters of several losses. */
+/* Parameters that several losses have. */
 #define CLS "cls", ESP_REAL, 0, 1000, 10, .help = "weight of -sum p log q"
-#define REG "reg", ESP_REAL, 0, 1000, 1, .help = "weight of the mean distance of the features"
-#define SMOOTH "smooth", ESP_FLAG, 0, 1, 0, .help = "smooth L1 instead of L1 for this distance"
+#define REG "reg", ESP_REAL, 0, 1000, 1, .help = "weight of the mean L1 distance of features"
+#define SMOOTH "smooth", ESP_FLAG, 0, 1, 0, .help = "smooth L1 instead of L1 as this distance"
 #define NOISE                                                                                  \
-    "noise", ESP_REAL, 0, 10, 0, .help = "width of uniform noise on the features of a text"
+    "noise", ESP_REAL, 0, 10, 0, .help = "width of uniform noise added to a text's features"
 #define DEPTH "depth", ESP_INT, 2, 8, 3, .help = "passes along a path"
 #define EVERY "every", ESP_INT, 1, 64, 4, .help = "paths begin at every N-th token"
 
 #define EVERY_FOURTH                                                                           \
-    "paths begin at every 4th token of the text; in the paper at each one (every=1), which "   \
-    "costs much more and teaches little, as neighbouring paths share half of their nodes"
+    "paths begin at every 4th token of the text; in the paper they begin at each token "       \
+    "(every=1), which costs much more and teaches little, because neighbouring paths share "   \
+    "half of their nodes"
 
 static const struct esp_param eagle[] = {{CLS}, {REG}, {SMOOTH}, {NOISE}, {0}};
 static const struct esp_param hass[] = {
@@ -35,7 +36,7 @@ static const struct esp_param hass[] = {
     {SMOOTH},
     {NOISE},
     {"distil", ESP_REAL, 0, 1000, 10, .help = "additional weight of the likeliest tokens"},
-    {"top", ESP_INT, 1, ESP_SOFT_TOP, 10, .help = "number of these tokens"},
+    {"top", ESP_INT, 1, ESP_SOFT_TOP, 10, .help = "how many tokens get this weight"},
     {DEPTH},
     {EVERY},
     {0}};
@@ -50,14 +51,14 @@ static const struct {
     struct esp_train_loss_info info;
     const struct esp_param *params;
     enum esp_paths paths;
-    double cls; /* without a parameter */
+    double cls; /* weight of -sum p log q, if it is not a parameter */
 } losses[] = {
     {{"eagle", "distributions and features along the text", "EAGLE (2024), section 4.2", "",
       true, false},
      eagle,
      ESP_PATHS_NONE,
      0},
-    {{"hass", "the same, unrolled on the head's own features", "HASS (2025), section 3",
+    {{"hass", "as eagle, unrolled on the head's own features", "HASS (2025), section 3",
       EVERY_FOURTH, true, false},
      hass,
      ESP_PATHS_TEXT,

@@ -1,5 +1,5 @@
-/* sample_file.c - see sample_file.h. Numbers have this machine's byte order: the file is a
- * checkpoint, no exchange format. */
+/* sample_file.c - see sample_file.h. Numbers are in the machine's byte order, because the file
+ * is a checkpoint, not a format for exchange. */
 #include "engine/train/sample_file.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static bool reserve(struct esp_sample_file *f, int more)
     return true;
 }
 
-/* Counts `count` samples behind the last one as those of the next piece. */
+/* Takes the `count` samples stored after the last one as those of the next piece. */
 static void take(struct esp_sample_file *f, int count)
 {
     for (int i = 0; i < count; i++)
@@ -87,12 +87,13 @@ int esp_sample_file_open(struct esp_sample_file *f, const char *path,
     if (got < sizeof has || memcmp(has.magic, MAGIC, sizeof MAGIC) != 0 ||
         !esp_pass_times_sound(&has.times))
         return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%.300s holds no samples of a training; remove it", path);
+                        "%.300s is not a file of samples for selectors; remove it", path);
     if (!belongs(&has, header))
-        return esp_fail(err, errlen, ESP_E_MISMATCH,
-                        "%.300s belongs to a training with other models, text, verifiers or "
-                        "seed; remove it, or give another -o",
-                        path);
+        return esp_fail(
+            err, errlen, ESP_E_MISMATCH,
+            "%.300s belongs to a training run with other models, text, verifiers or "
+            "seed; remove it, or give another -o",
+            path);
     header->times = has.times;
     const int status = read_blocks(f);
     return status < 0 ? esp_fail(err, errlen, status, "%.300s is damaged; remove it", path)

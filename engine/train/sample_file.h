@@ -1,7 +1,8 @@
-/* sample_file.h - the selector's samples on disk; sampling can be interrupted at any time.
+/* sample_file.h - stores the selector's samples in a file, so that sampling can be interrupted
+ * at any time.
  *
- * A header identifies models, text and seed; then follows one block for each piece. An
- * incomplete block at the end of the file is dropped and sampled again.
+ * The file has a header, which identifies models, text and seed, then one block for each
+ * piece. An incomplete block at the end of the file is dropped and sampled again.
  */
 #ifndef ESP_SAMPLE_FILE_H
 #define ESP_SAMPLE_FILE_H
@@ -10,34 +11,35 @@
 
 struct esp_sample_header {
     char magic[8];
-    uint64_t pair, text, seed; /* hashes of models and text */
+    uint64_t pair, text, seed; /* hash of the models, hash of the text, the seed */
     struct esp_sample_layout layout;
     int32_t context;
-    char names[128]; /* of the verifiers */
+    char names[128]; /* names of the verifiers */
     struct esp_pass_times times;
 };
 
 struct esp_sample_file {
     int file; /* -1: not open */
     const char *path;
-    int pieces; /* complete in the file */
-    /* All samples, and the piece each belongs to. */
+    int pieces; /* number of pieces that are complete in the file */
+    /* All samples, and the piece that each belongs to. */
     float *samples;
     int *piece;
     int count, room;
-    size_t size; /* floats of a sample */
+    size_t size; /* floats per sample */
 };
 
-/* Opens or creates the file; close it also if that fails. `path` must outlive it. *header must
- * have all but `times`. An existing file with another header is an error; otherwise its times
- * are read. For a new file times.length[0] is 0, and esp_sample_file_begin() must follow. */
+/* Opens or creates the file; close it even if that fails. `path` must outlive it. The caller
+ * sets all of *header except magic and `times`. If the file exists and its header differs,
+ * that is an error; otherwise its times are read into *header. For a new file times.length[0]
+ * becomes 0, and the caller must measure them and call esp_sample_file_begin(). */
 int esp_sample_file_open(struct esp_sample_file *file, const char *path,
                          struct esp_sample_header *header, char *err, size_t errlen);
 int esp_sample_file_begin(struct esp_sample_file *file, const struct esp_sample_header *header,
                           char *err, size_t errlen);
 void esp_sample_file_close(struct esp_sample_file *file);
 
-/* Stores the samples of the next piece. */
+/* Writes the samples of the next piece to the file and adds them to those in memory. */
 int esp_sample_file_add(struct esp_sample_file *file, const float *samples, int count,
                         char *err, size_t errlen);
 

@@ -1,8 +1,8 @@
 /* selector_net.c - forward and backward through the selector's network; see selector_net.h.
  *
  * For each hidden state h: u = h W + b, n = (u - mean) / deviation, x = n gain + shift. The
- * three x and the scalars s are joined: a = GELU([x; s] W + b), dropped out; c = GELU(a W + b),
- * dropped out; logits = c W + b.
+ * three x and the scalars s are joined: a = GELU([x; s] W + b) with dropout, c = GELU(a W + b)
+ * with dropout, logits = c W + b. Every product has its own W and b.
  */
 #include "engine/train/selector_net.h"
 
@@ -96,7 +96,7 @@ void esp_selector_net_close(struct esp_selector_net *net)
 
 /* ------------------------------------------------------------------ layers */
 
-/* y (rows, outputs) = x (rows, inputs) W + b */
+/* Computes y (rows, outputs) = x (rows, inputs) W + b. */
 static void linear(const struct esp_selector_net *net, int tensor, const double *x, double *y,
                    int rows)
 {
@@ -108,7 +108,7 @@ static void linear(const struct esp_selector_net *net, int tensor, const double 
                     rows, w.outputs, w.inputs);
 }
 
-/* The gradients of W and b, and that of x unless it is NULL, from that of y. */
+/* Adds to the gradients of W and b, given that of y; sets that of x unless x_back is NULL. */
 static void linear_back(struct esp_selector_net *net, int tensor, const double *x,
                         const double *y_back, double *x_back, int rows)
 {
@@ -152,7 +152,7 @@ static void activate_back(const double *in, const double *kept, double *back, si
         back[i] *= kept[i] * gelu_slope(in[i]);
 }
 
-/* LayerNorm of one row: n, and its deviation. */
+/* LayerNorm of one row without gain and shift: writes n and returns the deviation. */
 static double normalise(const double *u, double *n, int width)
 {
     double mean = 0, square = 0;
@@ -262,7 +262,7 @@ void esp_selector_net_step(struct esp_selector_net *net, double rate)
 /* ------------------------------------------------------------------ the loss */
 
 struct share {
-    double value; /* of the penalty */
+    double value; /* the row's penalty */
     int row;
 };
 
@@ -276,7 +276,7 @@ static int by_value(const void *a, const void *b)
 
 struct policy {
     double pi[ESP_ACTIONS];
-    double tokens, seconds; /* sums of E^ and T^ */
+    double tokens, seconds; /* means of E^ and T^ under pi */
     double ratio;           /* r */
 };
 
@@ -297,7 +297,8 @@ static void follow(struct policy *p, const double *logits, const struct esp_sele
     p->ratio = p->tokens / p->seconds / goal->base;
 }
 
-/* d log r / d logit a = pi_a (E_a / tokens - T_a / seconds), since the sums over pi cancel. */
+/* Adds `factor` times the derivative of log r: d log r / d logit a = pi_a (E_a / tokens - T_a
+ * / seconds). The derivatives of the softmax's denominator cancel. */
 static void add_slope(const struct policy *p, const struct esp_selector_goal *goal,
                       double factor, double *gradient)
 {
@@ -306,7 +307,7 @@ static void add_slope(const struct policy *p, const struct esp_selector_goal *go
             factor * p->pi[a] * (goal->expected[a] / p->tokens - goal->seconds[a] / p->seconds);
 }
 
-/* The negative entropy of pi; its slope times `factor` is added. */
+/* Returns the negative entropy of pi; adds `factor` times its derivative to the gradient. */
 static double add_order(const double *pi, double factor, double *gradient)
 {
     double order = 0;

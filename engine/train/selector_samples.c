@@ -1,10 +1,11 @@
 /* selector_samples.c - makes the samples that a selector learns from; see selector_samples.h.
  *
- * A piece: (1) a prompt from the text; (2) the target writes up to the next root, token by
- * token; (3) the draft catches up, and its last pass covers the token before the root and the
- * root; (4) features; (5) four times: the draft draws stem and paths, one pass for each depth,
- * the target sees root, stem and paths in one pass, and every action has one tree of these; (6)
- * E^ of an action is the mean over its four independent trees (sec. 5: s = 4); then (2) again.
+ * A piece is made in these steps: (1) take a prompt from the text; (2) the target writes up to
+ * the next root, token by token; (3) the draft catches up; its last pass covers the token
+ * before the root and the root; (4) compute the features; (5) four times, the draft draws stem
+ * and paths, one pass for each depth, the target runs over root, stem and paths in one pass,
+ * and each action takes its tree from these; (6) E^ of an action is the mean over its four
+ * independent trees (sec. 5: s = 4); go on with (2).
  */
 #include "engine/train/selector_samples.h"
 
@@ -19,7 +20,7 @@
 
 enum {
     STEM = ESP_ACTION_LENGTH,
-    PATHS = ESP_ROLLOUT_STEM * ESP_ACTION_PATHS, /* side by side */
+    PATHS = ESP_ROLLOUT_STEM * ESP_ACTION_PATHS, /* paths that are drawn side by side */
     WORDS = (ESP_ROLLOUT_ROWS + 63) / 64,
     PREVIOUS = ESP_ROLLOUT_ROWS, /* row of p and q for the token before the root */
     LEAST_PROMPT = 8,
@@ -119,7 +120,8 @@ void esp_sampler_close(struct esp_sampler *s)
 
 /* ------------------------------------------------------------------ the text */
 
-/* A draw from each of the rows s->logits_row (count) of the matrix, to s->tokens. */
+/* Draws a token from each of the rows s->logits_row (count) of `rows`; writes them to
+ * s->tokens. */
 static int draw(struct esp_sampler *s, struct esp_rows *rows, int count)
 {
     for (int i = 0; i < count; i++)
@@ -128,8 +130,9 @@ static int draw(struct esp_sampler *s, struct esp_rows *rows, int count)
                           ESP_NOW);
 }
 
-/* Tokens of the piece from the cache's length to `end` join the cache. The last `wanted` of
- * them get logits in rows `to` and hidden states in rows 0, 1, .. */
+/* Runs the tokens of the piece from the cache's length up to `end` and adds them to the cache.
+ * For the last `wanted` of them, writes logits to rows `to` and hidden states to rows 0, 1,
+ * ... */
 static int append(struct esp_sampler *s, struct esp_kv_cache *c, int end, int wanted,
                   struct esp_rows *logits, const int32_t *to, struct esp_rows *hidden)
 {
@@ -160,7 +163,7 @@ static int append(struct esp_sampler *s, struct esp_kv_cache *c, int end, int wa
     return status;
 }
 
-/* The target writes `count` tokens. Row PREVIOUS of p is then the distribution that the last
+/* The target writes `count` tokens. Row PREVIOUS of p becomes the distribution that the last
  * one was drawn from. Returns ESP_OK, 1 at the end of a text, or a negative status. */
 static int write_text(struct esp_sampler *s, int count)
 {
@@ -202,8 +205,8 @@ static void set_bit(uint64_t *mask, int bit)
     mask[bit / 64] |= (uint64_t)1 << (bit % 64);
 }
 
-/* The mask of a row that sees `before` rows in front of the stem, `stem` tokens of the stem and
- * tokens 0..at of its path (-1: none), which lie PATHS rows apart. */
+/* Sets the mask of a row that sees the `before` rows in front of the stem, the first `stem`
+ * tokens of the stem, and tokens 0..at of its path (-1: none), which are PATHS rows apart. */
 static void set_mask(struct esp_sampler *s, int row, int before, int stem, int path, int at)
 {
     uint64_t *mask = s->mask + (size_t)row * WORDS;
@@ -214,8 +217,8 @@ static void set_mask(struct esp_sampler *s, int row, int before, int stem, int p
         set_bit(mask, before + STEM + PATHS * i + path);
 }
 
-/* Distributions after `rows` tokens, which lie `first` rows behind those in the cache, to rows
- * s->logits_row of `logits`. */
+/* Runs `rows` tokens, placed `first` rows behind those in the cache, and writes the
+ * distributions after them to rows s->logits_row of `logits`. */
 static int pass(struct esp_sampler *s, struct esp_kv_cache *c, int rows, int first,
                 struct esp_rows *logits)
 {
@@ -275,7 +278,7 @@ static int draw_paths(struct esp_sampler *s)
     return status;
 }
 
-/* The target sees it all; the root is row 0. */
+/* Runs the target over root (row 0), stem and paths. */
 static int judge(struct esp_sampler *s)
 {
     s->target.length = s->piece_length - 1;
@@ -345,7 +348,7 @@ static int look(struct esp_sampler *s, float *sample)
     return ESP_OK;
 }
 
-/* Draws a tree of each action and adds its share of E^ to the sample. */
+/* Draws one tree for each action and adds its share of E^ to the sample. */
 static int add_trees(struct esp_sampler *s, float *sample)
 {
     const struct esp_distributions d = {s->vocabulary, s->p_at, s->q_at};

@@ -1,14 +1,15 @@
-/* selector_samples.h - what a selector learns from: roots of text that the target wrote, and
- * what each action brings there under each verifier.
+/* selector_samples.h - makes the samples that a selector learns from: roots in text that the
+ * target wrote, and how many tokens each action gains there under each verifier.
  *
- * The target continues pieces of the user's text, plainly, with one of eight sampling settings
- * (delayed-tree-expansion, sec. 4.1). Every ESP_SAMPLE_EVERY tokens is a root. There every
- * action is valued with ESP_SAMPLE_TREES independent trees (sec. 5); the trees of different
- * actions share their draws (struct esp_rollouts in tree_value.h). Draft and target have the
- * setting's temperature and top-p, as drafter nde has them (its least_draft_temp).
+ * The target continues pieces of the user's text by plain decoding, with one of eight sampling
+ * settings (delayed-tree-expansion, sec. 4.1). There is a root every ESP_SAMPLE_EVERY tokens.
+ * At a root, every action is valued with ESP_SAMPLE_TREES independent trees (sec. 5); the
+ * trees of different actions share their draws (struct esp_rollouts in tree_value.h). Draft
+ * and target use the setting's temperature and top-p, as they do with drafter nde
+ * (least_draft_temp).
  *
- * Pieces are independent: number i depends on the seed and on i alone. So samples can be made
- * in several runs.
+ * Pieces are independent: piece i depends only on the seed and on i. So samples can be made in
+ * several runs.
  */
 #ifndef ESP_SELECTOR_SAMPLES_H
 #define ESP_SELECTOR_SAMPLES_H
@@ -28,8 +29,9 @@ enum {
 
 extern const struct esp_sampling esp_sample_settings[ESP_SAMPLE_SETTINGS];
 
-/* A sample: floats one after the other, of which these are the first. Its scalars lack times,
- * which are known elsewhere. The hidden states follow, then E^ of each rule (ESP_ACTIONS). */
+/* A sample is an array of floats, which begins with these; the scalars lack the times of
+ * passes, which fit_selector.c fills in. Then come the hidden states, then E^ of each action
+ * under each verifier: (rules, ESP_ACTIONS). */
 enum {
     ESP_SAMPLE_SETTING,
     ESP_SAMPLE_LENGTH,
@@ -42,7 +44,8 @@ struct esp_sample_layout {
     int rules;
 };
 
-/* Where E^ of rule `rule` begins; the size. */
+/* Where in a sample E^ of verifier number `rule` begins, and the size of a sample, in
+ * floats. */
 size_t esp_sample_expected(const struct esp_sample_layout *layout, int rule);
 size_t esp_sample_size(const struct esp_sample_layout *layout);
 
@@ -61,12 +64,12 @@ struct esp_sampler {
     struct esp_rows *p, *q, *target_states, *draft_states;
     struct esp_rollouts rollouts;
     int piece_length, context, vocabulary;
-    int setting;                              /* number of the piece's sampling setting */
+    int setting;                              /* index of the piece's sampling setting */
     const struct esp_sampling *sampling;      /* that setting */
-    struct esp_rng rng;                       /* of the piece */
-    void *memory;                             /* of all that follows */
+    struct esp_rng rng;                       /* random numbers of the piece */
+    void *memory;                             /* the block with all arrays that follow */
     int32_t *piece;                           /* (context) tokens of the piece */
-    int32_t *tokens, *positions, *logits_row; /* (ESP_ROLLOUT_ROWS) of a pass */
+    int32_t *tokens, *positions, *logits_row; /* (ESP_ROLLOUT_ROWS) for the rows of a pass */
     int32_t *state_row;
     uint64_t *mask;
     double *u, *values;          /* (ESP_ROLLOUT_ROWS) */
@@ -75,17 +78,17 @@ struct esp_sampler {
     const double **p_at, **q_at; /* (ESP_ROLLOUT_ROWS) */
 };
 
-/* Takes memory; close the sampler also if that fails. engine, rules, layout.rules, text, length
- * and seed are set before. The draft model must be there. */
+/* Allocates memory; close the sampler even if that fails. Set engine, rules, layout.rules,
+ * text, length and seed before. The engine must have a draft model. */
 int esp_sampler_open(struct esp_sampler *sampler, char *err, size_t errlen);
 void esp_sampler_close(struct esp_sampler *sampler);
 
-/* Makes the samples of piece number `index`: at most ESP_SAMPLE_ROOTS, written one after the
- * other. Returns how many there are, or a negative status. */
+/* Makes the samples of piece number `index` and writes them one after the other. Returns how
+ * many there are, at most ESP_SAMPLE_ROOTS, or a negative status. */
 int esp_sampler_piece(struct esp_sampler *sampler, int index, float *samples);
 
-/* Measures passes of both models (see pass_times.h): the quickest of some tries each. Takes
- * about four seconds on the built-in pair. */
+/* Measures the times of passes of both models (see pass_times.h), taking the fastest of
+ * several tries for each. Takes about four seconds for the built-in pair. */
 int esp_measure_times(struct esp_sampler *sampler, struct esp_pass_times *times);
 
 #endif

@@ -1,8 +1,8 @@
 /* teacher.c - runs a target over texts and trees; see teacher.h.
  *
- * A text is run once, in batches; its keys and values stay in the cache. Then follow the trees,
- * those of many roots in one batch: a row sees the text up to its root, its ancestors and
- * itself.
+ * A text is run once, in batches; its keys and values stay in the cache. Then the trees are
+ * run, those of many roots in one batch. A row of a tree sees the text up to its root, its
+ * ancestors and itself.
  */
 #include "engine/train/teacher.h"
 
@@ -25,7 +25,7 @@ struct esp_teacher {
     struct esp_cache *cache;
     struct esp_rows *logits, *states; /* (MOST_ROWS, vocabulary), (MOST_ROWS, hidden) */
     int mask_words;
-    void *memory;      /* of the arrays that follow */
+    void *memory;      /* the block with the arrays that follow */
     uint64_t *mask;    /* (MOST_ROWS, mask_words) */
     float *row;        /* (hidden) */
     int32_t *ids;      /* (MOST_ROWS, k) */
@@ -145,7 +145,8 @@ void esp_teacher_close(struct esp_teacher *t)
 /* ------------------------------------------------------------------ passes */
 
 /* Runs the batch in t->tokens and t->positions, and stores the feature of row i at feature[i].
- * The `wanted` rows in t->wanted also get the likeliest tokens and their probabilities. */
+ * t->wanted[i] is -1, or where in t->ids and t->values the likeliest tokens after row i and
+ * their probabilities go; `wanted` rows have them. */
 static int run(struct esp_teacher *t, struct esp_batch *b, int wanted, uint16_t *const *feature)
 {
     const struct esp_backend_ops *ops = t->backend->ops;
@@ -202,11 +203,12 @@ static int run_text(struct esp_teacher *t, struct esp_training_sample *l)
 
 /* ------------------------------------------------------------------ trees */
 
-/* Trees that grow together. Node j of tree i has row rows_of(i, j) of the batch's depth. */
+/* Trees that grow together. The arrays are (count, k): the nodes of one depth. */
 struct grove {
-    int first, count;        /* roots */
-    float chance[MOST_ROWS]; /* (count, k) of the paths to the nodes of the last depth */
-    int32_t next[MOST_ROWS]; /* (count, k, for the next depth) tokens */
+    int first, count;        /* first root, number of roots */
+    float chance[MOST_ROWS]; /* path probabilities of the nodes of the last depth */
+    /* The nodes of the next depth: tokens, parents, path probabilities. */
+    int32_t next[MOST_ROWS];
     int32_t parent[MOST_ROWS];
     float next_chance[MOST_ROWS];
 };
@@ -216,8 +218,8 @@ static void see(uint64_t *mask, int bit)
     mask[bit / 64] |= (uint64_t)1 << bit % 64;
 }
 
-/* The mask of node `node` of tree `tree`: the text up to its root, its ancestors, itself. Bits
- * count from the row after the first root of the grove. */
+/* Sets the mask of node `node` of tree `tree`: it sees the text up to its root, its ancestors
+ * and itself. Bit 0 is the row after the first root of the grove. */
 static void set_mask(struct esp_teacher *t, const struct esp_training_sample *l,
                      const struct grove *g, int tree, int node, uint64_t *mask)
 {
@@ -232,7 +234,7 @@ static void set_mask(struct esp_teacher *t, const struct esp_training_sample *l,
     }
 }
 
-/* One depth (1..) of all trees of a grove. */
+/* Runs the nodes at one depth (from 1) of all trees of a grove. */
 static int run_depth(struct esp_teacher *t, struct esp_training_sample *l, struct grove *g,
                      int depth)
 {
@@ -259,11 +261,12 @@ static int run_depth(struct esp_teacher *t, struct esp_training_sample *l, struc
     return run(t, &b, last ? 0 : rows, feature);
 }
 
-/* The k likeliest children of the k nodes of a depth, by path probability. */
+/* Chooses, among the children of the k nodes of a depth, the k with the highest path
+ * probability. */
 static void choose_next(const struct esp_teacher *t, struct grove *g, int depth)
 {
     const int k = t->shape.k;
-    int used[MOST_ROWS] = {0}; /* children taken of each node, likeliest first */
+    int used[MOST_ROWS] = {0}; /* how many children of each node were taken, likeliest first */
     for (int i = 0; i < g->count * k; i++) {
         const int tree = i / k;
         int best = -1;

@@ -4,11 +4,11 @@
  * LM head turns into logits; there is one for each token of a text. TALF also needs trees at
  * some tokens, the roots: the target itself expands the likeliest paths by a beam search
  * ("SALF & TALF", section 3.2: EAGLE-2's search, with the target's probabilities). A tree has
- * `k` nodes at each of the depths 1..depth - 1; including the root, a draft's path through it
- * takes `depth` passes.
+ * `k` nodes at each of the depths 1..depth - 1, so following a path through it takes a draft
+ * `depth` passes, including that of the root.
  *
- * Features are stored as float16 in one file, a record for each text, because every epoch reads
- * them again and they are larger than memory.
+ * Features are stored as float16 in one file, a record for each text, because every epoch
+ * reads them again and they are larger than memory.
  */
 #ifndef ESP_TRAIN_TEACHER_H
 #define ESP_TRAIN_TEACHER_H
@@ -17,13 +17,13 @@
 
 struct esp_teacher_shape {
     int length; /* tokens of a text */
-    int hidden; /* of the target */
+    int hidden; /* hidden size of the target */
     int vocabulary;
-    int every;    /* a root at every `every`-th token; 0: no trees */
-    int k, depth; /* of a tree */
+    int every;    /* every n-th token is a root; 0: no trees */
+    int k, depth; /* nodes of a tree at each depth; passes along a path */
 };
 
-/* One text with its trees. Node j of root r is number r * nodes + j. */
+/* One text with its trees. Node j of root r has the index r * nodes + j. */
 struct esp_training_sample {
     int32_t *token;    /* (length) */
     uint16_t *feature; /* (length, hidden) float16 */
@@ -45,9 +45,9 @@ static inline int esp_teacher_nodes(const struct esp_teacher_shape *shape)
     return shape->every > 0 ? shape->k * (shape->depth - 1) : 0;
 }
 
-/* Bytes of a sample's memory, which is its record in a file. */
+/* Bytes of a sample's memory, which is also its record in a file. */
 size_t esp_training_sample_bytes(const struct esp_teacher_shape *shape);
-/* Memory for a sample. */
+/* Allocates memory for a sample. */
 int esp_training_sample_open(struct esp_training_sample *sample,
                              const struct esp_teacher_shape *shape);
 void esp_training_sample_close(struct esp_training_sample *sample);
@@ -60,11 +60,11 @@ int esp_teacher_open(struct esp_teacher **teacher, const struct esp_model *targe
                      size_t errlen);
 void esp_teacher_close(struct esp_teacher *teacher);
 
-/* Fills in a sample, given its tokens. */
+/* Fills in features and trees of a sample that has its tokens. */
 int esp_teacher_teach(struct esp_teacher *teacher, struct esp_training_sample *sample,
                       char *err, size_t errlen);
 
-/* Rounds to even; out of range: the largest half. */
+/* Converts to float16, rounding to nearest even; numbers out of range become the largest. */
 uint16_t esp_half(float value);
 
 #endif

@@ -1,8 +1,8 @@
 /* train_draft.c - trains a draft head or a draft model; see train_draft.h.
  *
- * A step: (1) read the samples of its pieces, (2) make rows of them, (3) forward, (4) loss and
- * its gradient, (5) backward, (6) AdamW. A step depends only on the settings, the weights and
- * its number, so that a checkpoint is enough to continue.
+ * A step has six parts: (1) read the samples of its pieces, (2) make rows of them, (3)
+ * forward, (4) the loss and its gradient, (5) backward, (6) AdamW. A step depends only on the
+ * settings, the weights and its number, so a checkpoint is enough to continue.
  */
 #include "engine/train/train_draft.h"
 
@@ -25,7 +25,7 @@
 #include "kernels/model_desc.h"
 
 enum { LENGTH = 512, BATCH = 8, KEPT_APART = 20, MOST_LENGTH = 1 << 16 };
-static const double WARMUP = 0.05; /* of all steps */
+static const double WARMUP = 0.05; /* share of all steps */
 
 struct training {
     const struct esp_train_options *o;
@@ -34,9 +34,9 @@ struct training {
     char model_path[4096], features_path[4096], checkpoint_path[4096];
     struct esp_loss_preset loss;
     struct esp_model *target, *draft;
-    float *inverse_frequency; /* of a head */
-    float *embedding;         /* (vocabulary, hidden) of the target, for a head */
-    float *target_head;       /* (vocabulary, hidden) */
+    float *inverse_frequency; /* rotary table of a head; NULL for a draft model */
+    float *embedding;         /* (vocabulary, hidden) the target's, for a head */
+    float *target_head;       /* (vocabulary, hidden) the target's LM head */
     struct esp_workers *workers;
     struct esp_network network;
     struct esp_loss_memory *memory;
@@ -44,12 +44,12 @@ struct training {
     struct esp_training_sample *sample; /* (batch) */
     struct esp_learning_batch batch;
     int *order;         /* training pieces, then held-out pieces */
-    int learned, apart; /* their numbers */
+    int learned, apart; /* how many pieces are trained on, how many held out */
     int epochs, texts;  /* texts: pieces in a step */
     struct esp_optimizer optimizer;
     struct esp_progress_state state;
     uint64_t fingerprint;
-    double written; /* when the last checkpoint was */
+    double written; /* when the last checkpoint was written */
     struct esp_train_report report;
 };
 
@@ -89,10 +89,10 @@ static int open_draft(struct training *t)
                         "name the draft model to train with --draft DIR");
     int status = esp_model_open(&t->draft, t->o->draft, t->err, t->errlen);
     if (status == ESP_OK && t->draft->desc.vocabulary != t->target->desc.vocabulary)
-        status =
-            esp_fail(t->err, t->errlen, ESP_E_MISMATCH,
-                     "%s has %d tokens and %s has %d; they must have the same", t->o->draft,
-                     t->draft->desc.vocabulary, t->o->target, t->target->desc.vocabulary);
+        status = esp_fail(t->err, t->errlen, ESP_E_MISMATCH,
+                          "%s has %d tokens and %s has %d; both must have the same vocabulary",
+                          t->o->draft, t->draft->desc.vocabulary, t->o->target,
+                          t->target->desc.vocabulary);
     return status;
 }
 
@@ -134,7 +134,8 @@ static int open_models(struct training *t)
 
 /* ------------------------------------------------------------------ the data */
 
-/* A hash of everything that the result depends on. */
+/* A hash of everything that the trained draft depends on; with `of_target`, of what the
+ * samples depend on. */
 static uint64_t fingerprint_of(const struct training *t, bool of_target)
 {
     const struct esp_train_options *o = t->o;
@@ -405,7 +406,7 @@ static int begin_folder(struct training *t)
     const bool force = t->o->force, resume = t->o->resume;
     report(t, ESP_TRAIN_READ, 0, 1);
     if (mkdir(t->o->output, 0777) != 0 && errno != EEXIST)
-        return esp_fail(t->err, t->errlen, ESP_E_FILE, "cannot make the folder %s: %s",
+        return esp_fail(t->err, t->errlen, ESP_E_FILE, "cannot create the folder %s: %s",
                         t->o->output, strerror(errno));
     int status = name_files(t);
     if (status < 0)
@@ -419,10 +420,11 @@ static int begin_folder(struct training *t)
                         "there is no checkpoint %s; train without --resume",
                         t->checkpoint_path);
     if (!resume && !force && interrupted)
-        return esp_fail(t->err, t->errlen, ESP_E_FILE,
-                        "%s is of an interrupted training; add --resume to continue it, or "
-                        "--force to start again",
-                        t->checkpoint_path);
+        return esp_fail(
+            t->err, t->errlen, ESP_E_FILE,
+            "%s belongs to an interrupted training run; add --resume to continue it, "
+            "or --force to start again",
+            t->checkpoint_path);
     return ESP_OK;
 }
 

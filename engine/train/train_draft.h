@@ -2,9 +2,10 @@
  * distributions: `espalier train head`, `espalier train draft`.
  *
  * Four steps: (1) the text is divided into pieces; (2) the target runs over all of them once,
- * and for TALF grows its trees; the samples are stored in OUTPUT/features.bin; (3) epochs over
- * the pieces in random order; (4) the folder is written. An interrupted training leaves
- * OUTPUT/checkpoint and continues from it to the same bits. Both files are removed at the end.
+ * and for TALF grows its trees; the samples are stored in OUTPUT/features.bin; (3) the draft
+ * is trained for some epochs, each over the pieces in random order; (4) the folder is written.
+ * An interrupted run leaves OUTPUT/checkpoint; resuming from it gives bit-identical results.
+ * Both files are removed at the end.
  */
 #ifndef ESP_TRAIN_DRAFT_H
 #define ESP_TRAIN_DRAFT_H
@@ -17,7 +18,7 @@ enum { ESP_TRAIN_DEPTHS = 16 };
 
 /* Agreement of draft and target on the held-out pieces, by depth below the text. */
 struct esp_train_check {
-    int epoch; /* epochs done; 0: nothing was checked yet */
+    int epoch; /* epochs done so far; 0: nothing was checked yet */
     int depths;
     double overlap[ESP_TRAIN_DEPTHS]; /* sum of min(p, q): the acceptance probability */
     double agrees[ESP_TRAIN_DEPTHS];  /* top-1 agreement */
@@ -28,11 +29,11 @@ struct esp_train_report {
     enum esp_train_stage stage;
     int64_t first, done, total; /* pieces or steps: at the start of this run, now, at the end */
     int epoch, epochs;
-    int64_t tokens;               /* trained on in this run */
-    int64_t parameters;           /* trained ones */
-    const float *loss;            /* (done) of each step; only while stage is ESP_TRAIN_STEPS */
+    int64_t tokens;               /* tokens trained on in this run */
+    int64_t parameters;           /* number of trained parameters */
+    const float *loss;            /* (done) loss of each step; NULL in the other stages */
     double rate;                  /* learning rate */
-    struct esp_train_check check; /* the last one */
+    struct esp_train_check check; /* the last check */
 };
 
 struct esp_train_options {
@@ -43,16 +44,16 @@ struct esp_train_options {
     const char *loss;         /* "name:k=v,..."; NULL: talf. See esp_train_loss() */
     const char *const *texts; /* (text_count) files */
     int text_count;
-    int64_t tokens; /* of the text at most; 0: all */
-    int length;     /* tokens of a piece; 0: 512, or the context if that is shorter */
+    int64_t tokens; /* maximum tokens of the text to use; 0: all */
+    int length;     /* tokens in a piece; 0: 512, or the context if that is shorter */
     int batch;      /* pieces in a step; 0: 8 */
-    int epochs;     /* 0: 1 */
+    int epochs;     /* number of epochs; 0: one */
     double rate;    /* the largest learning rate; 0: 3e-4 */
     uint64_t seed;
-    int threads;               /* 0: one per core */
+    int threads;               /* 0: one per performance core */
     bool resume;               /* continue from OUTPUT/checkpoint */
     bool force;                /* overwrite a model in OUTPUT */
-    double checkpoint_seconds; /* between two checkpoints; 0: after every step */
+    double checkpoint_seconds; /* time between checkpoints; 0: one after every step */
     /* Called after every piece and step; returns false to stop with ESP_E_CANCELLED, which
      * leaves a checkpoint. */
     bool (*progress)(void *user, const struct esp_train_report *report);
@@ -61,12 +62,12 @@ struct esp_train_options {
 
 int esp_train(const struct esp_train_options *options, char *err, size_t errlen);
 
-/* Entry `index` of the list of losses; false past its end. */
 struct esp_train_loss_info {
     const char *name, *summary, *source;
-    const char *differs; /* how it differs from the source, and why; or "" */
-    bool head, draft;    /* it can train a draft head, a draft model */
+    const char *differs; /* how it differs from the source, and why, or "" */
+    bool head, draft;    /* whether it can train a draft head, a draft model */
 };
+/* Entry `index` of the list of losses; false past its end. */
 bool esp_train_loss(int index, struct esp_train_loss_info *info);
 /* Parameter `index` of a loss; false past the end or if there is no such loss. */
 bool esp_train_loss_param(const char *name, int index, struct esp_param_info *info);

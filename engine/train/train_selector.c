@@ -17,22 +17,22 @@ struct run {
     struct esp_sampler sampler;
     struct esp_sample_header header;
     struct esp_sample_file file;
-    char path[PATH_MAX]; /* of that file */
+    char path[PATH_MAX]; /* path of that file */
     struct esp_pass_times times;
     int32_t *tokens;
     char *err;
     size_t errlen;
 };
 
-/* ------------------------------------------------------------------ what is asked for */
+/* ------------------------------------------------------------------ the options */
 
 static bool several(const struct esp_selector_training *t)
 {
     return strchr(t->rules, ',') != NULL;
 }
 
-/* The path of `file` in the folder of the output or beside the target. A single output is its
- * own path, with `ending` after it. */
+/* Writes the path of an output file: for several verifiers or without --output, `file` in the
+ * output folder or next to the target; otherwise the output itself with `ending` added. */
 static bool place(const struct esp_selector_training *t, const char *file, const char *ending,
                   char *path, size_t size)
 {
@@ -71,8 +71,8 @@ static int list_rules(struct run *r)
                 "naivetree, spectr, specinfer, khisti, traversal",
                 name);
         if (s->layout.rules == ESP_MAX_RULES)
-            return esp_fail(r->err, r->errlen, ESP_E_ARGUMENT, "%d verifiers are the most",
-                            ESP_MAX_RULES);
+            return esp_fail(r->err, r->errlen, ESP_E_ARGUMENT,
+                            "too many verifiers: at most %d are possible", ESP_MAX_RULES);
         s->rules[s->layout.rules++] = rule;
     }
     return ESP_OK;

@@ -1,11 +1,12 @@
-/* train_selector.h - trains selectors of (K, L1, L2) for drafter nde: `espalier train
- * selector`.
+/* train_selector.h - trains selectors, which choose (K, L1, L2) for drafter nde: `espalier
+ * train selector`.
  *
  * Three steps: (1) passes are timed; (2) samples are made, which takes most of the time, and
  * stored in OUTPUT.samples after each piece; (3) a network is trained for each verifier and
- * written. Samples serve every goal. An interrupted run goes on where it was if it is started
- * again with the same models, text, verifiers and seed, and ends with the same files to the
- * last bit: step 3 is repeated from its beginning, since it takes a minute.
+ * written. The same samples serve every goal. A run that was interrupted in step 2 continues
+ * if it is started again with the same models, text, verifiers and seed, and gives
+ * bit-identical files. Step 3 is repeated from its beginning, because it only takes a
+ * minute.
  */
 #ifndef ESP_TRAIN_SELECTOR_H
 #define ESP_TRAIN_SELECTOR_H
@@ -16,44 +17,47 @@ enum esp_train_step { ESP_TRAIN_TIMES, ESP_TRAIN_SAMPLES, ESP_TRAIN_NETWORK };
 
 struct esp_selector_progress {
     enum esp_train_step step;
-    const char *rule;      /* the verifier whose network is trained, or NULL */
-    int done, total;       /* pieces, or epochs */
-    double loss, held_out; /* of the last epoch: the loss; tokens per second over those of the
-                              best static action, on samples kept apart. NaN: not known. */
+    const char *rule; /* the verifier whose network is trained, or NULL */
+    int done, total;  /* pieces, or epochs */
+    /* After the last epoch: the loss, and, on held-out samples, tokens per second divided by
+     * those of the best static action. NaN: not known. */
+    double loss, held_out;
 };
 
-/* What a selector does on the samples kept apart, for one sampling setting or all (the last).
- */
+/* How good a selector is on the held-out samples of one sampling setting, or of all (the last
+ * result). */
 struct esp_selector_result {
     const char *rule;
     double temperature, top_p; /* 0: all settings */
     int samples;
-    char fastest[40], most[40]; /* the static actions with most tokens per second, and per
-                                   iteration, on the samples trained on */
-    double tokens, fastest_tokens,
-        most_tokens; /* per iteration, of the selector and of these */
-    double speed;    /* tokens per second over those of the fastest static action */
+    /* The static actions with the most tokens per second, and with the most per iteration, on
+     * the training samples. */
+    char fastest[40], most[40];
+    /* Tokens per iteration of the selector and of these two. */
+    double tokens, fastest_tokens, most_tokens;
+    double speed; /* tokens per second divided by those of the fastest static action */
 };
 
 struct esp_selector_training {
-    struct esp_engine *engine; /* with a draft model */
-    const char *rules;         /* names of verifiers, divided by commas */
-    const char *text;          /* (length) bytes to continue pieces of */
+    struct esp_engine *engine; /* must have a draft model */
+    const char *rules;         /* names of verifiers, separated by commas */
+    const char *text;          /* (length) bytes; the target continues pieces of this text */
     size_t length;
     int pieces, epochs;
-    const char *goal; /* "speed" (NULL is that), "tokens" or "cheap-rows": see selector.h */
+    const char *goal; /* "speed" (or NULL), "tokens" or "cheap-rows": see selector.h */
     uint64_t seed;
-    const char *output; /* a file; a folder for several verifiers; NULL: beside the target */
+    const char *output; /* a file; for several verifiers a folder; NULL: next to the target */
     /* Called often; returns false to stop with ESP_E_CANCELLED. */
     bool (*progress)(void *user, const struct esp_selector_progress *progress);
     void (*result)(void *user, const struct esp_selector_result *result);
     void *user;
 };
 
-/* Returns 0 or a negative status with a sentence. */
+/* Trains a selector for each verifier and writes them. Returns 0, or a negative status with a
+ * sentence in err (none if it was cancelled). */
 int esp_train_selectors(const struct esp_selector_training *training, char *err, size_t errlen);
 
-/* Writes the path of the file with samples. False: it is too long. */
+/* Writes the path of the file of samples. Returns false if it is too long. */
 bool esp_selector_samples_path(const struct esp_selector_training *training, char *path,
                                size_t size);
 

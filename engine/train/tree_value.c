@@ -1,4 +1,5 @@
-/* tree_value.c - mean tokens of a tree under a verifier; see tree_value.h. */
+/* tree_value.c - computes the mean number of tokens of a tree under a verifier; see
+ * tree_value.h. */
 #include "engine/train/tree_value.h"
 
 #include <math.h>
@@ -6,7 +7,7 @@
 
 #include "kernels/status.h"
 
-static const double NOTHING = 1e-30; /* as in walk.c */
+static const double NOTHING = 1e-30; /* below this sum p equals q up to rounding */
 
 bool esp_tree_has_value(const struct esp_verifier_ops *rule)
 {
@@ -20,18 +21,18 @@ struct tree {
     struct node {
         int parent, depth;
         int32_t token;
-        int row; /* of the distributions after this node */
+        int row; /* row of the distributions after this node */
         int draws;
-        int draw[ESP_ACTION_PATHS]; /* children in drawing order, repeated ones repeated */
-        /* As traversal.c has it: weight, residual max(0, a p - b q), next draw. */
+        int draw[ESP_ACTION_PATHS]; /* children in drawing order, with repetitions */
+        /* As in traversal.c: weight, residual max(0, a p - b q), next draw. */
         double weight, a, b;
         int next;
         bool entered;
     } node[ESP_ACTION_ROWS];
 };
 
-/* Draws `token` below `parent`: a new child, or one more draw of an old one. Returns the child.
- * A new child gets `row`. */
+/* Adds a draw of `token` below `parent`: a new child with this row, or one more draw of an
+ * existing child. Returns the child. */
 static int draw(struct tree *tree, int parent, int32_t token, int row)
 {
     struct node *above = &tree->node[parent];
@@ -50,7 +51,8 @@ static int draw(struct tree *tree, int parent, int32_t token, int row)
 
 /* ------------------------------------------------------------------ node by node */
 
-/* With one draft every verifier that reads q is speculative sampling (sec. 3.2, note 2). */
+/* Computes the branching probability of each draw below a node. If there is only one draw,
+ * every verifier that reads q is the same as speculative sampling (sec. 3.2, note 2). */
 static int branch_of(const struct tree *tree, const struct node *node,
                      const struct esp_distributions *d, const struct esp_verifier_ops *rule,
                      double *branch)
@@ -136,7 +138,7 @@ static void delete_leaf(const struct walk *w, struct node *node)
     node->weight = sum > 0 ? sum / (sum + (1 - weight)) : 0;
 }
 
-/* E[tau + 1 | tree] under Traversal. The tree is new. */
+/* Returns E[tau + 1 | tree] under Traversal, for a tree that was just built. */
 static double traverse(struct tree *tree, const struct esp_distributions *d)
 {
     struct walk w = {.d = d, .left = 1};
@@ -185,9 +187,9 @@ static void build(struct tree *tree, const struct esp_rollouts *r, struct esp_ac
                         esp_rollout_row(action.stem, k, i));
 }
 
-/* The values of the trees that begin as this one and end L2 = 0, 1, .. tokens behind the
- * branching node. What a rule that decides node by node does does not depend on what follows.
- */
+/* Computes the values of the trees that begin like `longest` and end L2 = 0, 1, ... tokens
+ * behind the branching node. For a verifier that decides node by node one tree is enough,
+ * because its decisions do not depend on deeper nodes. */
 static int value_beginnings(const struct esp_rollouts *r, const struct esp_distributions *d,
                             const struct esp_verifier_ops *rule, struct esp_action longest,
                             double value[ESP_ACTION_LENGTH + 1])
@@ -217,7 +219,7 @@ int esp_action_values(const struct esp_rollouts *r, const struct esp_distributio
     for (int k = 1; k <= ESP_ACTION_PATHS; k++)
         for (int stem = 0; stem <= ESP_ACTION_LENGTH; stem++) {
             double values[ESP_ACTION_LENGTH + 1];
-            const bool chain = k == 1 && stem < ESP_ACTION_LENGTH; /* of `stem` tokens */
+            const bool chain = k == 1 && stem < ESP_ACTION_LENGTH; /* `stem` tokens long */
             const struct esp_action longest = {k, stem, chain ? 0 : ESP_ACTION_LENGTH};
             int status = value_beginnings(r, d, rule, longest, values);
             if (status < 0)

@@ -81,8 +81,8 @@ const struct esp_verifier_ops esp_verifier_traversal = {
     .name = "traversal",
     .summary = "from the leaves up: test whole paths before shorter ones",
     .source = "Weng et al. 2025; delayed-tree-expansion, sec. 3.2",
-    .differs = "a token drawn again is tested as a leaf of its own beside its first instance, "
-               "so that independent draws need no copies of subtrees",
+    .differs = "a token that was drawn again is tested as a separate leaf next to its first "
+               "instance, so that independent draws need no copies of subtrees",
     .lossless = ESP_DRAW_IID | ESP_DRAW_SWOR,
     .preferred = ESP_DRAW_IID,
     .formula = "w",

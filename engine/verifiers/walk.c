@@ -348,6 +348,16 @@ static int keep_all_scores(struct esp_verify *v)
     return status;
 }
 
+/* A token that the drafter did not get from the draft model is tested with the draft's q all
+ * the same, if there is one. The node shows the number that was used. */
+static void show_tested_q(const struct esp_verify *v)
+{
+    struct esp_tree *tree = &v->tree->tree;
+    for (int u = 1; u < tree->count; u++)
+        if (tree->nodes[u].source != ESP_SOURCE_DRAFT && isfinite(v->q_of[u]))
+            tree->nodes[u].q = (float)v->q_of[u];
+}
+
 int esp_verify_run(struct esp_verify *v, const struct esp_verifier_ops *ops)
 {
     v->path_length = 0;
@@ -362,6 +372,8 @@ int esp_verify_run(struct esp_verify *v, const struct esp_verifier_ops *ops)
         status = esp_verify_probabilities(v, &v->sampling, v->q != NULL);
         if (status == ESP_OK && ops->select)
             status = keep_all_scores(v);
+        if (status == ESP_OK && v->q && !ops->without_q)
+            show_tested_q(v);
         if (status == ESP_OK && (v->explain || v->measure))
             status = esp_verify_explain(v, ops);
     }

@@ -6,6 +6,7 @@
  */
 #include "kernels/batch.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/system.h"
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 
@@ -17,7 +18,7 @@ struct buffer {
     size_t count, each, size;
 };
 
-enum { BUFFERS = 35 };
+enum { BUFFERS = 35, SHARED = 2 /* the first ones, which joined caches share */ };
 
 static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
 {
@@ -93,21 +94,23 @@ static void set_sizes(struct esp_cpu_cache *c, struct esp_weights *weights, int 
     c->joined.stride = esp_cpu_pad(esp_model_desc_joined(d), ESP_PANEL);
 }
 
-int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
-                       int max_batch, char *err, size_t errlen)
+/* With an owner, keys and values are the owner's. */
+static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
+                      const struct esp_cpu_cache *owner, int rows, int max_batch, char *err,
+                      size_t errlen)
 {
-    *cache = NULL;
-    if (rows < 1 || max_batch < 1 || rows > INT32_MAX / 2)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a cache of %d rows for batches of %d: both must be at least 1", rows,
-                        max_batch);
     struct esp_cpu_cache *c = calloc(1, sizeof *c);
     if (!c)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a cache");
     set_sizes(c, weights, rows, max_batch);
     struct buffer list[BUFFERS];
     list_buffers(c, list);
-    for (int i = 0; i < BUFFERS; i++) {
+    if (owner) {
+        c->joined_to = owner;
+        c->k = owner->k;
+        c->v = owner->v;
+    }
+    for (int i = owner ? SHARED : 0; i < BUFFERS; i++) {
         size_t count;
         void *memory = NULL;
         if (!__builtin_mul_overflow(list[i].count, list[i].each, &count))
@@ -125,6 +128,28 @@ int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, in
     return 0;
 }
 
+int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
+                       int max_batch, char *err, size_t errlen)
+{
+    *cache = NULL;
+    if (rows < 1 || max_batch < 1 || rows > INT32_MAX / 2)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "a cache of %d rows for batches of %d: both must be at least 1", rows,
+                        max_batch);
+    return open_cache(cache, weights, NULL, rows, max_batch, err, errlen);
+}
+
+int esp_cpu_cache_join(struct esp_cache **cache, struct esp_weights *weights,
+                       struct esp_cache *owner, int max_batch, char *err, size_t errlen)
+{
+    const struct esp_cpu_cache *of = (const struct esp_cpu_cache *)owner;
+    *cache = NULL;
+    if (!esp_cache_joins(weights, owner) || max_batch < 1)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "a model of another shape cannot use the cache of the target");
+    return open_cache(cache, weights, of, of->rows, max_batch, err, errlen);
+}
+
 void esp_cpu_cache_close(struct esp_cache *cache)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
@@ -132,7 +157,7 @@ void esp_cpu_cache_close(struct esp_cache *cache)
         return;
     struct buffer list[BUFFERS];
     list_buffers(c, list);
-    for (int i = 0; i < BUFFERS; i++) {
+    for (int i = c->joined_to ? SHARED : 0; i < BUFFERS; i++) {
         void *memory;
         memcpy(&memory, list[i].where, sizeof memory);
         esp_cpu_free(memory);
@@ -140,19 +165,30 @@ void esp_cpu_cache_close(struct esp_cache *cache)
     free(c);
 }
 
-/* An upper bound: counts buffers for activations in every form. */
-size_t esp_cpu_cache_need(const struct esp_model_desc *desc, int rows, int max_batch)
+/* Bytes of the buffers from number `first` on. An upper bound: counts buffers for activations
+ * in every form. */
+static size_t need(const struct esp_model_desc *desc, int first, int rows, int max_batch)
 {
-    struct esp_cpu_backend cpu = {.threads = esp_pool_cores()};
+    struct esp_cpu_backend cpu = {.threads = esp_cores_all()};
     struct esp_cpu_weights w = {.base = {&cpu.base, desc, 0}, .split = true, .cut = true};
     struct esp_cpu_cache c = {.rows = 0};
     struct buffer list[BUFFERS];
     size_t bytes = 0;
     set_sizes(&c, &w.base, rows, max_batch);
     list_buffers(&c, list);
-    for (int i = 0; i < BUFFERS; i++)
+    for (int i = first; i < BUFFERS; i++)
         bytes += list[i].count * list[i].each * list[i].size;
     return bytes;
+}
+
+size_t esp_cpu_cache_need(const struct esp_model_desc *desc, int rows, int max_batch)
+{
+    return need(desc, 0, rows, max_batch);
+}
+
+size_t esp_cpu_join_need(const struct esp_model_desc *desc, int rows, int max_batch)
+{
+    return need(desc, SHARED, rows, max_batch);
 }
 
 static void move_row(const struct esp_cpu_cache *c, size_t head_dim, float *k, float *v,

@@ -6,6 +6,8 @@
 #include "kernels/cpu/cpu.h"
 
 #include "kernels/status.h"
+#include "kernels/system.h"
+#include "kernels/version.h"
 
 #if defined ESP_HAVE_avx2 || defined ESP_HAVE_amx
 #include <cpuid.h>
@@ -13,8 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef ESP_HAVE_amx
 #include <sys/syscall.h>
 #include <unistd.h>
+#endif
 
 enum { MAX_THREADS = 1024 };
 
@@ -29,6 +33,14 @@ static bool has_avx2(void)
     unsigned a, b, c, d;
     bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
     return f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#endif
+
+#ifdef ESP_HAVE_avxvnni
+static bool has_avxvnni(void)
+{
+    unsigned a, b, c, d;
+    return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
 }
 #endif
 
@@ -63,6 +75,20 @@ static bool has_amx(void)
 }
 #endif
 
+#ifdef ESP_HAVE_dotprod
+static bool has_dotprod(void)
+{
+    return esp_arm_has(ESP_ARM_DOTPROD);
+}
+#endif
+
+#ifdef ESP_HAVE_i8mm
+static bool has_i8mm(void)
+{
+    return esp_arm_has(ESP_ARM_DOTPROD) && esp_arm_has(ESP_ARM_I8MM);
+}
+#endif
+
 static bool has_c(void)
 {
     return true;
@@ -84,10 +110,25 @@ static const struct {
 #ifdef ESP_HAVE_avx512
     {"avx512", &esp_cpu_isa_avx512, has_avx512, false},
 #endif
+#ifdef ESP_HAVE_avxvnni
+    {"avxvnni", &esp_cpu_isa_avxvnni, has_avxvnni, false},
+#endif
 #ifdef ESP_HAVE_avx2
     {"avx2", &esp_cpu_isa_avx2, has_avx2, false},
 #endif
+#ifdef ESP_HAVE_i8mm
+    {"i8mm", &esp_cpu_isa_i8mm, has_i8mm, false},
+#endif
+#ifdef ESP_HAVE_dotprod
+    {"dotprod", &esp_cpu_isa_dotprod, has_dotprod, false},
+#endif
+#ifdef ESP_HAVE_neon
+    {"neon", &esp_cpu_isa_neon, has_c, false}, /* every 64-bit ARM processor has it */
+#endif
     {"generic", &esp_cpu_isa_generic, has_c, false},
+#ifdef ESP_HAVE_dpbusd
+    {"dpbusd", &esp_cpu_isa_dpbusd, has_avx2, true},
+#endif
 #ifdef ESP_HAVE_tiles
     {"tiles", &esp_cpu_isa_tiles, has_avx2, true},
 #endif
@@ -126,11 +167,26 @@ static int refuse(const char *name, char *err, size_t errlen)
 
 const struct esp_cpu_isa *esp_cpu_vectors(void)
 {
-    static const char *const names[] = {"avx512", "avx2", "generic"};
+    static const char *const names[] = {"avx512", "avx2", "neon", "generic"};
     const struct esp_cpu_isa *isa = NULL;
     for (size_t i = 0; !isa; i++)
         isa = choose(names[i]);
     return isa;
+}
+
+/* The processor, the instruction set and the version of the code. */
+static void name_ways(struct esp_cpu_backend *cpu)
+{
+    char brand[49] = "";
+#ifdef ESP_HAVE_amx
+    unsigned part[4];
+    for (unsigned i = 0; i < 3; i++)
+        if (__get_cpuid(0x80000002u + i, &part[0], &part[1], &part[2], &part[3]))
+            memcpy(brand + i * sizeof part, part, sizeof part);
+#endif
+    if (cpu->isa->two_ways)
+        snprintf(cpu->way_key, sizeof cpu->way_key, "%s, %s, version %s", brand, cpu->isa->name,
+                 ESP_VERSION);
 }
 
 int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
@@ -138,16 +194,18 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
 {
     *backend = NULL;
     if (threads < 0 || threads > MAX_THREADS)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "%d threads: give 0 (one per core) to %d",
-                        threads, MAX_THREADS);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "%d threads: give 0 (one per performance core) to %d", threads,
+                        MAX_THREADS);
     const struct esp_cpu_isa *chosen = choose(isa);
     if (!chosen)
         return refuse(isa, err, errlen);
     struct esp_cpu_backend *cpu = calloc(1, sizeof *cpu);
     if (threads == 0)
-        threads = esp_pool_cores();
+        threads = esp_cores_best();
     if (cpu)
-        cpu->pool = esp_pool_open(threads < MAX_THREADS ? threads : MAX_THREADS);
+        cpu->pool = esp_pool_open(threads < MAX_THREADS ? threads : MAX_THREADS,
+                                  esp_cores_best() < esp_cores_all());
     if (!cpu || !cpu->pool) {
         free(cpu);
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to open the CPU backend");
@@ -158,6 +216,7 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
     cpu->threads = esp_pool_threads(cpu->pool);
     snprintf(cpu->device, sizeof cpu->device, "%s, %d thread%s", chosen->name, cpu->threads,
              cpu->threads == 1 ? "" : "s");
+    name_ways(cpu);
     *backend = &cpu->base;
     return 0;
 }
@@ -165,7 +224,7 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
 /* More threads than cores would only compete for them. */
 static int open_best(struct esp_backend **backend, int threads, char *err, size_t errlen)
 {
-    const int cores = esp_pool_cores();
+    const int cores = esp_cores_all();
     const bool too_many = threads > cores && threads <= MAX_THREADS;
     const char *isa = getenv("ESPALIER_ISA");
     return esp_cpu_open(backend, isa && *isa ? isa : NULL, too_many ? cores : threads, err,
@@ -203,6 +262,8 @@ const struct esp_backend_ops esp_backend_cpu = {
     .device = device,
     .failure = failure,
     .set_exact = set_exact,
+    .way_key = esp_cpu_way_key,
+    .measure_ways = esp_cpu_measure_ways,
 #define X(result, name, ...) .name = esp_cpu_##name,
 #include "kernels/model_ops.def"
 #undef X

@@ -23,6 +23,8 @@ struct esp_cpu_backend {
     int threads;           /* of the pool */
     double worth_a_thread; /* multiply-adds of a pass per thread */
     char device[64];
+    char way_key[128]; /* see esp_backend_ops; "" for an instruction set with one way */
+    struct esp_way_times way_times;
     char failure[400]; /* of the last pass that failed, or "" */
 };
 
@@ -49,6 +51,7 @@ struct esp_cpu_weights {
     struct esp_tensor position_embedding; /* a copy, or no data */
     const struct esp_packed *embedding_head;
     bool split, cut, cut_bytes;    /* products need vectors split; as integers; of 8 bits */
+    unsigned block_types;          /* bit t: some matrix has the quantised type t */
     double work_layers, work_head; /* multiply-adds for one row */
     void *memory;
     /* With a memory limit; else NULL. */
@@ -59,6 +62,7 @@ struct esp_cpu_weights {
 
 struct esp_cpu_cache {
     struct esp_cache base;
+    const struct esp_cpu_cache *joined_to; /* the owner of k and v, or NULL */
     int rows, max_batch;
     int blocks;      /* of 16 rows */
     size_t v_stride; /* head_dim, padded to 16 */
@@ -105,15 +109,20 @@ static inline float *esp_cpu_row(const struct esp_rows *rows, int which)
     return r->data + (size_t)which * r->stride;
 }
 
+/* Of ways.c; see esp_backend_ops. */
+const char *esp_cpu_way_key(const struct esp_backend *backend);
+int esp_cpu_measure_ways(struct esp_weights *weights, struct esp_way_times *times);
+
 /* Opens a backend with this instruction set (a name below); NULL: the best one. ESP_E_DEVICE if
- * the processor lacks it. threads = 0: one per core; any other number of threads is started,
- * however few cores there are. (esp_backend_cpu.open() takes the instruction set from the
+ * the processor lacks it. threads = 0: one per performance core; any other number of threads is
+ * started, however few cores there are. (esp_backend_cpu.open() takes the instruction set from the
  * environment: ESPALIER_ISA.) */
 int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
                  size_t errlen);
 
 /* Name i of the instruction sets of this build and processor, NULL after the last: "amx",
- * "vnni", "avx512", "avx2", "generic", and in the tests' build "tiles". */
+ * "vnni", "avx512", "avxvnni", "avx2" on x86, "i8mm", "dotprod", "neon" on ARM, "generic", and
+ * in the tests' build "dpbusd", "tiles". */
 const char *esp_cpu_isa_name(int i);
 
 /* The best available instruction set among those with the same bits. */
@@ -134,14 +143,6 @@ static inline void esp_cpu_share(int total, int part, int parts, int *begin, int
 {
     *begin = (int)((int64_t)total * part / parts);
     *end = (int)((int64_t)total * (part + 1) / parts);
-}
-
-/* Number of parts of a step with `units` equal pieces for `threads` threads: two per thread, so
- * that threads that finish early take some from others. */
-static inline int esp_cpu_parts(int units, int threads)
-{
-    int most = threads > 1 ? 2 * threads : 1;
-    return units < most ? units : most;
 }
 
 /* Packs rows 32 panel.. of a matrix from `rows`, in stored form, consecutive. w->data has room

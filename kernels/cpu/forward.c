@@ -18,6 +18,7 @@
 #include "kernels/batch.h"
 #include "kernels/cpu/pass.h"
 #include "kernels/cpu/pass_attention.h"
+#include "kernels/cpu/ways.h"
 #include "kernels/model_desc.h"
 
 #include <math.h>
@@ -169,10 +170,14 @@ struct matmul_step {
 static void multiply_packed(const struct esp_cpu_pass *p, const struct esp_packed *w, int begin,
                             int end, const struct esp_matmul *product)
 {
-    if (esp_dtype_quantised(w->dtype))
-        p->isa->matmul_blocks(w, begin, end, product);
-    else
+    const struct esp_cpu_backend *cpu = (const struct esp_cpu_backend *)p->w->base.backend;
+    struct esp_matmul of = *product;
+    if (!esp_dtype_quantised(w->dtype)) {
         p->isa->matmul(w, begin, end, product);
+        return;
+    }
+    of.tiles = esp_cpu_takes_tiles(&cpu->way_times, w->dtype, of.in.bytes, of.rows);
+    p->isa->matmul_blocks(w, begin, end, &of);
 }
 
 /* Panels begin..end-1. Panels of a streamed layer are packed on the way, a few at a time, so

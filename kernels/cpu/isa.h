@@ -69,6 +69,8 @@ struct esp_matmul {
     const int32_t *y_row;
     int rows;
     bool add;
+    bool tiles; /* of quantised blocks: on the tile unit, where the instruction set has
+                   two_ways; see ways.h. Results are the same bits. */
 };
 
 /* Up to ESP_QUERIES queries that read the same key/value head. Query i sees cache rows
@@ -101,6 +103,7 @@ struct esp_cpu_gradients;
 struct esp_cpu_isa {
     const char *name; /* for users: "AVX-512" */
     bool pairs;       /* wants BF16 matrices packed for tiles */
+    bool two_ways;    /* matmul_blocks() heeds esp_matmul.tiles */
 
     /* Splits columns begin..end-1 of vector `row` for products. NULL: products take whole
      * vectors. */
@@ -112,10 +115,12 @@ struct esp_cpu_isa {
     const struct esp_cpu_gradients *gradients; /* of training; see gradients.h */
 };
 
-/* Only those of this build are defined. amx (amx.c) uses vnni. tiles is amx with the tile
- * unit's instructions in C (tests/emu/tiles.h); only the tests' build has it. */
-extern const struct esp_cpu_isa esp_cpu_isa_generic, esp_cpu_isa_avx2, esp_cpu_isa_avx512,
-    esp_cpu_isa_vnni, esp_cpu_isa_amx, esp_cpu_isa_tiles;
+/* Only those of this build are defined. amx (amx.c) uses vnni. Only the tests' build has tiles,
+ * which is amx with the tile unit's instructions in C (tests/emu/tiles.h), and dpbusd, which is
+ * avxvnni with its instruction emulated (tests/emu/dpbusd.h). */
+extern const struct esp_cpu_isa esp_cpu_isa_generic, esp_cpu_isa_avx2, esp_cpu_isa_avxvnni,
+    esp_cpu_isa_avx512, esp_cpu_isa_vnni, esp_cpu_isa_amx, esp_cpu_isa_tiles,
+    esp_cpu_isa_dpbusd, esp_cpu_isa_neon, esp_cpu_isa_dotprod, esp_cpu_isa_i8mm;
 
 /* The cut `count` places after x. Cuts of bytes are shorter: each is one cache line. */
 static inline struct esp_cut *esp_cut_skip(const struct esp_cut *x, size_t count, bool bytes)

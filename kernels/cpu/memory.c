@@ -4,7 +4,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+
+#include "kernels/system.h"
 
 enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20 };
 
@@ -36,6 +37,6 @@ void esp_cpu_use_huge_pages(char *memory, size_t bytes)
 {
     char *begin = memory + (HUGE_PAGE - (uintptr_t)memory % HUGE_PAGE) % HUGE_PAGE;
     if (bytes >= 2 * HUGE_PAGE)
-        madvise(begin, (bytes - (size_t)(begin - memory)) & ~(size_t)(HUGE_PAGE - 1),
-                MADV_HUGEPAGE);
+        esp_use_large_pages(begin,
+                            (bytes - (size_t)(begin - memory)) & ~(size_t)(HUGE_PAGE - 1));
 }

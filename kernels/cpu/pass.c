@@ -5,8 +5,9 @@ enum { VALUES_WORTH_THREADS = 16384 };
 
 void esp_cpu_run_step(struct esp_cpu_pass *p, int units, esp_pool_part *run, void *step)
 {
-    p->parts = esp_cpu_parts(units, p->threads);
-    esp_pool_run(((struct esp_cpu_backend *)p->w->base.backend)->pool, p->parts, run, step);
+    struct esp_pool *pool = ((struct esp_cpu_backend *)p->w->base.backend)->pool;
+    p->parts = esp_pool_parts(pool, units, p->threads);
+    esp_pool_run(pool, p->parts, run, step);
 }
 
 struct rows_step {

@@ -8,6 +8,9 @@
  * for a part, it does not use the pool for four times as long. That limits the cost of a busy
  * machine.
  *
+ * Where cores differ in speed there is one share for all threads: each takes the next part, and
+ * parts are small, so that a step does not wait long for the last part of a slow core.
+ *
  * A working helper yields its core now and then, always between two parts. Otherwise the system
  * would preempt it within one.
  *
@@ -27,16 +30,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
-enum { LINE = 64, SPINS = 100, REST_FACTOR = 4 };
+enum { LINE = 64, SPINS = 100, REST_FACTOR = 4, PARTS = 2, PARTS_UNEVEN = 8 };
 static const double KEEP_SECONDS = 1e-4;  /* until an idle helper yields its core */
 static const double SPIN_SECONDS = 2e-3;  /* until an idle helper sleeps */
 static const double YIELD_SECONDS = 1e-3; /* until a working helper yields its core */
 static const double LONG_WAIT = 2e-4;     /* for a part that a helper has begun */
 static const double LONGEST_REST = 0.5;
 
-/* One thread's share: its end (16 bits), its next part (16). */
+/* The share of a thread, or of all: its end (16 bits), its next part (16). */
 struct share {
     _Alignas(LINE) atomic_uint_least32_t ticket;
 };
@@ -50,7 +52,8 @@ struct helper {
 struct esp_pool {
     esp_pool_part *run;
     void *arg;
-    struct share *share; /* (threads) */
+    struct share *share; /* (threads, or 1) */
+    bool uneven;         /* one share for all */
 
     _Alignas(LINE) atomic_int done; /* parts of this step, by helpers */
 
@@ -112,12 +115,17 @@ static int run_share(struct esp_pool *pool, struct share *share, int thread)
 
 /* ------------------------------------------------------------------ helpers */
 
+static int shares(const struct esp_pool *pool)
+{
+    return pool->uneven ? 1 : pool->threads;
+}
+
 /* Runs parts until all are taken, starting with its own share. */
 static void run_parts(const struct helper *helper)
 {
     struct esp_pool *pool = helper->pool;
-    for (int i = 0; i < pool->threads; i++) {
-        struct share *share = &pool->share[(helper->index + i) % pool->threads];
+    for (int i = 0; i < shares(pool); i++) {
+        struct share *share = &pool->share[(helper->index + i) % shares(pool)];
         int count = run_share(pool, share, helper->index);
         if (count > 0)
             atomic_fetch_add_explicit(&pool->done, count, memory_order_release);
@@ -127,7 +135,8 @@ static void run_parts(const struct helper *helper)
 /* Is anything left of the helper's share? */
 static bool has_work(const struct helper *helper)
 {
-    return left_over(atomic_load(&helper->pool->share[helper->index].ticket));
+    const struct esp_pool *pool = helper->pool;
+    return left_over(atomic_load(&pool->share[pool->uneven ? 0 : helper->index].ticket));
 }
 
 static void sleep_until_called(const struct helper *helper)
@@ -174,14 +183,6 @@ static void *help(void *arg)
 
 /* ------------------------------------------------------------------ open and close */
 
-int esp_pool_cores(void)
-{
-    cpu_set_t set;
-    long cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                             : sysconf(_SC_NPROCESSORS_ONLN);
-    return cores > 1 ? (int)cores : 1;
-}
-
 /* Helpers block signals that are meant for the program, except faults. */
 static void block_signals(sigset_t *before)
 {
@@ -193,12 +194,12 @@ static void block_signals(sigset_t *before)
     pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
-static struct esp_pool *reserve(int threads)
+static struct esp_pool *reserve(int threads, bool uneven)
 {
     struct esp_pool *pool = aligned_alloc(LINE, sizeof *pool);
     if (!pool)
         return NULL;
-    *pool = (struct esp_pool){.threads = 1, .busy = ATOMIC_FLAG_INIT};
+    *pool = (struct esp_pool){.threads = 1, .uneven = uneven, .busy = ATOMIC_FLAG_INIT};
     pool->share = aligned_alloc(LINE, (size_t)threads * sizeof *pool->share);
     pool->helper = calloc((size_t)threads, sizeof *pool->helper);
     if (!pool->share || !pool->helper) {
@@ -214,10 +215,10 @@ static struct esp_pool *reserve(int threads)
     return pool;
 }
 
-struct esp_pool *esp_pool_open(int threads)
+struct esp_pool *esp_pool_open(int threads, bool uneven)
 {
     sigset_t before;
-    struct esp_pool *pool = reserve(threads);
+    struct esp_pool *pool = reserve(threads, uneven);
     if (!pool)
         return NULL;
     block_signals(&before);
@@ -259,6 +260,12 @@ int esp_pool_threads(const struct esp_pool *pool)
     return pool->threads;
 }
 
+int esp_pool_parts(const struct esp_pool *pool, int units, int threads)
+{
+    const int most = threads > 1 ? threads * (pool && pool->uneven ? PARTS_UNEVEN : PARTS) : 1;
+    return units < most ? units : most;
+}
+
 /* ------------------------------------------------------------------ a step */
 
 static void run_alone(int parts, esp_pool_part *run, void *arg)
@@ -281,9 +288,9 @@ static void publish(struct esp_pool *pool, int parts, esp_pool_part *run, void *
     pool->run = run;
     pool->arg = arg;
     atomic_store_explicit(&pool->done, 0, memory_order_relaxed);
-    for (int i = pool->threads - 1; i >= 0; i--) {
-        uint32_t begin = (uint32_t)(parts * i / pool->threads);
-        uint32_t end = (uint32_t)(parts * (i + 1) / pool->threads);
+    for (int i = shares(pool) - 1; i >= 0; i--) {
+        uint32_t begin = (uint32_t)(parts * i / shares(pool));
+        uint32_t end = (uint32_t)(parts * (i + 1) / shares(pool));
         atomic_store(&pool->share[i].ticket, end << 16 | begin);
     }
     if (atomic_load(&pool->sleepers) > 0)
@@ -318,7 +325,7 @@ static void run_together(struct esp_pool *pool, int parts, esp_pool_part *run, v
     const double began = now();
     publish(pool, parts, run, arg);
     int count = run_share(pool, &pool->share[0], 0);
-    for (int i = 1; i < pool->threads && !done(pool, parts - count); i++)
+    for (int i = 1; i < shares(pool) && !done(pool, parts - count); i++)
         count += run_share(pool, &pool->share[i], 0);
     wait_for_helpers(pool, parts - count, count, began);
 }

@@ -2,22 +2,27 @@
 #ifndef ESP_CPU_POOL_H
 #define ESP_CPU_POOL_H
 
+#include <stdbool.h>
+
 struct esp_pool;
 
 enum { ESP_POOL_MAX_PARTS = 16384 };
 
-/* Number of CPUs that this process may run on, at least 1. */
-int esp_pool_cores(void);
-
 /* A pool of `threads` >= 1 threads, including the caller of esp_pool_run(). If the system
- * refuses to start that many, the pool has fewer. NULL: out of memory. */
-struct esp_pool *esp_pool_open(int threads);
+ * refuses to start that many, the pool has fewer. `uneven`: the cores differ in speed. NULL:
+ * out of memory. */
+struct esp_pool *esp_pool_open(int threads, bool uneven);
 
 /* NULL is allowed. No step may be running. */
 void esp_pool_close(struct esp_pool *pool);
 
 /* Number of threads, including the caller. */
 int esp_pool_threads(const struct esp_pool *pool);
+
+/* Number of parts for a step of `units` equal pieces that is enough work for `threads` threads,
+ * some for each, so that threads that finish early take some from others: two, and eight where
+ * cores differ. NULL is allowed. */
+int esp_pool_parts(const struct esp_pool *pool, int units, int threads);
 
 typedef void esp_pool_part(void *arg, int part, int thread);
 

@@ -4,6 +4,7 @@
  * distributed over the threads; a row is never split.
  */
 #include "kernels/cpu/cpu.h"
+#include "kernels/system.h"
 #include "kernels/row_checks.h"
 #include "kernels/status.h"
 
@@ -53,7 +54,7 @@ int esp_cpu_rows_open(struct esp_rows **rows, struct esp_backend *backend, int c
 
 size_t esp_cpu_rows_need(int capacity, int vocabulary)
 {
-    const size_t all = (size_t)capacity + 2 * (size_t)esp_pool_cores();
+    const size_t all = (size_t)capacity + 2 * (size_t)esp_cores_all();
     return all * esp_cpu_pad(vocabulary, ESP_PANEL) * sizeof(float);
 }
 
@@ -114,7 +115,7 @@ static int answer_all(struct request *q)
     bool small = (int64_t)q->count * q->rows->vocabulary < VALUES_WORTH_THREADS;
     if (!esp_rows_exist(q->rows, q->which, q->count))
         return ESP_E_ARGUMENT;
-    q->parts = esp_cpu_parts(q->count, small ? 1 : cpu->threads);
+    q->parts = esp_pool_parts(cpu->pool, q->count, small ? 1 : cpu->threads);
     esp_pool_run(cpu->pool, q->parts, answer_part, q);
     return atomic_load(&q->status);
 }

@@ -1,9 +1,10 @@
 /* simd.h - sixteen floats at a time, the same on every instruction set.
  *
- * `struct v16` is one AVX-512 register, two AVX2 registers or a plain array; ESP_ISA (set by
- * the Makefile, once per build of kernels/cpu/isa) says which. Every operation is one IEEE
- * operation per lane, v16_fma rounds once, and v16_sum adds in a fixed order, so code written
- * over it gives the same bits on all three. The plain version is the oracle for the other two.
+ * `struct v16` is one AVX-512 register, two AVX2 registers, four of ARM (simd_neon.h) or a
+ * plain array; ESP_ISA (set by the Makefile, once per build of kernels/cpu/isa) says which.
+ * Every operation is one IEEE operation per lane, v16_fma rounds once, and v16_sum adds in a
+ * fixed order, so code written over it gives the same bits on all of them. The plain version is
+ * the oracle for the others.
  *
  * v16_max and v16_min return their second argument where an argument is NaN, as x86 does. The
  * mask of v16_not_at_most(a, b) has the lanes where a > b or either is NaN.
@@ -20,9 +21,14 @@
 #define ESP_SIMD_generic 1
 #define ESP_SIMD_avx2 2
 #define ESP_SIMD_avx512 3
-#define ESP_SIMD_vnni 3  /* ESP_VNNI as well */
-#define ESP_SIMD_amx 3   /* and ESP_AMX */
-#define ESP_SIMD_tiles 2 /* ESP_AMX with emulated tiles */
+#define ESP_SIMD_vnni 3    /* ESP_VNNI as well */
+#define ESP_SIMD_amx 3     /* and ESP_AMX */
+#define ESP_SIMD_avxvnni 2 /* ESP_VNNI as well */
+#define ESP_SIMD_tiles 2   /* ESP_AMX with emulated tiles */
+#define ESP_SIMD_dpbusd 2  /* avxvnni with its instruction emulated */
+#define ESP_SIMD_neon 4
+#define ESP_SIMD_dotprod 4 /* ESP_DOTPROD as well */
+#define ESP_SIMD_i8mm 4    /* and ESP_I8MM */
 #define ESP_SIMD ESP_PASTE(ESP_SIMD_, ESP_ISA)
 
 /* Inlined whatever it costs, for speed. A V16_VALUE has no pointers, so the address sanitizer
@@ -217,6 +223,10 @@ V16_VALUE float v16_sum(struct v16 x)
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
+#elif ESP_SIMD == 4
+
+#include "kernels/cpu/simd_neon.h"
+
 #else
 
 struct v16 {
@@ -348,7 +358,7 @@ V16_VALUE float v16_sum(struct v16 a)
 
 #endif
 
-#if ESP_SIMD > 1
+#if ESP_SIMD == 2 || ESP_SIMD == 3
 
 #define V16_BINARY(name, f)                                                                    \
     V16_VALUE struct v16 name(struct v16 x, struct v16 y)                                      \

@@ -7,17 +7,14 @@
  * BUFFERS.
  *
  * The matrices of a layer are mostly adjacent in the file, so a layer is one range or a few,
- * each read in large pieces. O_DIRECT bypasses the page cache: for a model larger than memory
- * it would always hold the wrong layers and displace other data. If a file system refuses
- * O_DIRECT, ranges are read normally and then dropped from the page cache.
+ * each read in large pieces. O_DIRECT (esp_open_direct()) bypasses the page cache: for a model
+ * larger than memory it would always hold the wrong layers and displace other data. If a file
+ * system refuses O_DIRECT, ranges are read normally and then dropped from the page cache.
  *
  * The same layers stay in memory for every pass. An LRU cache would miss every time, because a
  * pass returns to a layer only after all others. Resident layers are spread evenly among the
  * streamed ones: the disk reads on while they are computed.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* O_DIRECT */
-#endif
 #include "kernels/cpu/stream.h"
 
 #include <errno.h>
@@ -33,6 +30,7 @@
 #include "kernels/clock.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/model_desc.h"
+#include "kernels/system.h"
 
 enum { BUFFERS = 2, PAGE = 4096, PIECE = 16 << 20, GAP = 1 << 16 };
 
@@ -272,12 +270,7 @@ size_t esp_cpu_stream_buffer_bytes(const struct esp_cpu_stream *s)
 
 static bool open_file(struct file *file)
 {
-    char again[64];
-    snprintf(again, sizeof again, "/proc/self/fd/%d", file->source->fd);
-    file->fd = open(again, O_RDONLY | O_CLOEXEC | O_DIRECT);
-    file->direct = file->fd >= 0;
-    if (!file->direct)
-        file->fd = fcntl(file->source->fd, F_DUPFD_CLOEXEC, 0);
+    file->fd = esp_open_direct(file->source->fd, &file->direct);
     return file->fd >= 0 && fstat(file->fd, &file->about) == 0;
 }
 
@@ -333,7 +326,7 @@ static bool read_range(struct esp_cpu_stream *s, const struct range *r, char *bu
         done += n > 0 ? (size_t)n : 0;
     }
     if (!file->direct)
-        posix_fadvise(file->fd, (off_t)r->begin, (off_t)size, POSIX_FADV_DONTNEED);
+        esp_drop_cached(file->fd, (off_t)r->begin, (off_t)size);
     return as_it_was(file) || fail(s, file, 0);
 }
 

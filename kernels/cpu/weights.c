@@ -30,6 +30,7 @@ struct packer {
     int threads;
     bool pairs;                            /* the instruction set wants them */
     bool any_pairs, any_blocks, any_small; /* any_small: of fewer than 8 bits */
+    unsigned block_types;                  /* bit t: type t, if it is quantised */
     char *stored;                          /* (threads, room) bytes for rows in stored form */
     size_t room;
     /* With a limit: the current layer, or -1; whether matrices are being registered with the
@@ -117,7 +118,7 @@ static void pack_embedding(struct packer *p, struct esp_tensor *out, const struc
     char *data = take(p, (size_t)t->rows, row_bytes);
     out->data = data;
     struct packing packing = {.packer = p, .t = t, .copy = data};
-    packing.parts = esp_cpu_parts(t->rows, p->threads);
+    packing.parts = esp_pool_parts(p->pool, t->rows, p->threads);
     if (data)
         esp_pool_run(p->pool, packing.parts, copy_part, &packing);
 }
@@ -128,6 +129,7 @@ static void note_kind(struct packer *p, const struct esp_packed *w)
     p->any_pairs |= w->pairs;
     p->any_blocks |= quantised;
     p->any_small |= quantised && w->dtype != ESP_Q8_0;
+    p->block_types |= quantised ? 1u << w->dtype : 0;
 }
 
 static void pack_matrix(struct packer *p, struct esp_packed *w, const struct esp_tensor *t,
@@ -158,7 +160,7 @@ static void pack_matrix(struct packer *p, struct esp_packed *w, const struct esp
         return;
     if (bias && bias->data)
         esp_tensor_read_rows(bias, 0, t->rows, biases);
-    struct packing packing = {p, w, t, NULL, esp_cpu_parts(w->panels, p->threads)};
+    struct packing packing = {p, w, t, NULL, esp_pool_parts(p->pool, w->panels, p->threads)};
     if (streamed)
         return;
     esp_pool_run(p->pool, packing.parts, pack_part, &packing);
@@ -412,6 +414,7 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
     }
     w->split = p.any_pairs;
     w->cut = p.any_blocks;
+    w->block_types = p.block_types;
     w->cut_bytes = p.any_small && !((struct esp_cpu_backend *)backend)->exact;
     *weights = &w->base;
     return 0;

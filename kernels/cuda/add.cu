@@ -1,10 +1,10 @@
 /* add.cu - adds to the residual stream what a product cannot add itself: outputs of attention
- * and MLP that are changed first, by an RMSNorm (Gemma 2 and 3, OLMo 2), by a factor (Granite)
+ * and MLP that are first changed by an RMSNorm (Gemma 2 and 3, OLMo 2), by a factor (Granite)
  * or by both, and the outputs of a row's experts. The same block then computes the row's next
  * norm.
  *
- * One block computes a row. Blocks always have the same size, so the order of a row's sums does
- * not depend on the batch.
+ * One block computes a row. Blocks always have the same size, so the order of a row's sums
+ * does not depend on the batch.
  */
 #include "kernels/cuda/norm.h"
 
@@ -12,16 +12,17 @@ enum { THREADS = 256 };
 
 struct add_args {
     const float *branch, *norm; /* norm: (hidden) or NULL */
-    int used;                   /* experts of a row; 0: branch has rows of the pass */
+    int used;                   /* experts of a row; 0: no experts, so `branch` is used */
     struct esp_cuda_routing routing;
     float *x;
     size_t stride;
     int n;
     float epsilon, factor;
-    struct esp_cuda_norm_args next; /* stride = 0: there is none */
+    struct esp_cuda_norm_args next; /* the next norm; stride = 0: there is none */
 };
 
-/* Column i of what is added to a row. Experts are added in the order of their numbers. */
+/* Column i of what is added to a row. Outputs of experts are added in the order of their
+ * numbers. */
 static __device__ __forceinline__ float branch_of(const struct add_args &a, int row, int i)
 {
     if (a.used == 0)

@@ -1,13 +1,15 @@
-/* argmax.cu - the likeliest token of each row: the smallest rank (see rank.h) in one pass.
+/* argmax.cu - the likeliest token of each row: finds the smallest rank (see rank.h) in one
+ * pass.
  *
- * A few rows are divided into parts, so that all multiprocessors read. The last block of a row
- * takes the smallest rank of the parts. A value that is not finite sets a flag.
+ * If there are few rows, they are divided into parts, so that all multiprocessors read. The
+ * last block of a row takes the smallest rank of the parts. A value that is not finite sets a
+ * flag.
  */
 #include "kernels/cuda/rank.h"
 
 enum { THREADS = 256, PART_LEAST = 8192, BLOCKS_EACH = 4 };
 
-/* The smallest rank of the block, for its thread 0. */
+/* The smallest rank of the block, returned to its thread 0. */
 static __device__ uint64_t least_of_block(uint64_t rank, uint64_t *room)
 {
     const int warp = threadIdx.x / ESP_WARP;
@@ -25,7 +27,7 @@ static __global__ void __launch_bounds__(THREADS)
     argmax(const float *data, size_t stride, int n, const int32_t *which, uint64_t *parts,
            unsigned *counter, int32_t *ids, int *numeric)
 {
-    ESP_SHARED(uint64_t, room); /* (warps), (1) an int */
+    ESP_SHARED(uint64_t, room); /* (warps), and then an int */
     const float *row = data + (size_t)which[blockIdx.x] * stride;
     uint64_t *own = parts + (size_t)blockIdx.x * gridDim.y, best = ESP_NO_RANK;
     bool finite = true;

@@ -1,11 +1,11 @@
-/* attention.cu - tree attention of exact mode: queries of a batch over the prefix and over
- * their own ancestors, in one order of sums. Default mode uses attention_mma.cu.
+/* attention.cu - tree attention of exact mode: queries of a batch see the prefix and their own
+ * ancestors, with one order of sums. Default mode uses attention_mma.cu.
  *
  * The keys that a query sees, in order, are the cache rows of the prefix and then the listed
- * rows after it (embed.cu). That order, not the place in the cache, decides the order of every
- * sum: the keys are taken in tiles of 32, one per lane, tiles in chunks of ESP_CUDA_CHUNK, and
- * chunks are joined one after the other. So a token gets the same bits as a node of a tree, as
- * a row of a prompt or in a batch of its own.
+ * rows after it (embed.cu). This order, not the place in the cache, decides the order of every
+ * sum: keys are processed in tiles of 32, one per lane, and tiles in chunks of ESP_CUDA_CHUNK;
+ * chunks are joined one after the other. So the result for a token is bit-identical whether it
+ * is a node of a tree, a row of a prompt or alone in a batch.
  *
  * A block computes one chunk for up to 16 queries of one key/value head (several rows and all
  * heads of a group, so that a tile of the cache is read once for all of them). Tiles that all
@@ -16,14 +16,14 @@
  * With a window of the text (see struct esp_window), the sinks are a separate part after the
  * chunks, because queries are rotated to another position for them. The number of tokens
  * dropped from the cache, modulo ESP_CUDA_CHUNK, shifts the chunks. So the chunk and the lane
- * of a key follow from its position in the text.
+ * of a key depend only on its position in the text.
  */
 #include "kernels/cuda/attention.h"
 
 enum {
     WARPS = 4,
     THREADS = WARPS * ESP_WARP,
-    EACH = 4, /* queries of a warp */
+    EACH = 4, /* queries per warp */
     QUERIES = WARPS * EACH,
     SPARE = 8, /* unused values after a row in shared memory, against bank conflicts */
 };
@@ -33,8 +33,8 @@ template <int DIMS> struct state {
     float top, weight, out[DIMS];
 };
 
-/* The dot product of query and key, dimensions in order. Not inlined, because it is called at
- * eight places in eight kernels. */
+/* The dot product of query and key, summed in the order of dimensions. It is not inlined,
+ * because it is called at eight places in eight kernels. */
 template <typename T>
 static __device__ __noinline__ float dot(const float *q, const T *key, int width)
 {
@@ -48,7 +48,8 @@ static __device__ __noinline__ float dot(const float *q, const T *key, int width
     return sum;
 }
 
-/* Updates the state with the scores of a tile, one per lane. Returns the lane's weight. */
+/* Updates the state with the scores of a tile, one score per lane. Returns the lane's weight.
+ */
 template <int DIMS>
 static __device__ __forceinline__ float weigh(struct state<DIMS> &s, float score, bool sees)
 {
@@ -73,8 +74,8 @@ static __device__ __forceinline__ void add_value(struct state<DIMS> &s, float we
             s.out[i] = fmaf(weight, esp_to_float(value[lane + ESP_WARP * i]), s.out[i]);
 }
 
-/* Rows start..start+31 of a key/value head into shared memory; zeros before 0 and past `end`.
- * Rows from `fresh` on are left out. */
+/* Copies rows start..start+31 of a key/value head to shared memory; rows before 0 and from
+ * `end` on become zeros. Rows from `fresh` on are not written. */
 template <typename T>
 static __device__ void stage(T *to, const T *from, int start, int end, int fresh, int width)
 {
@@ -90,7 +91,8 @@ static __device__ void stage(T *to, const T *from, int start, int end, int fresh
     }
 }
 
-/* Keys or values of a head: in the cache, and those of the pass perhaps in shared memory. */
+/* Where keys or values of a head are: in the cache, or, for those of the pass, in shared
+ * memory. */
 template <typename T> struct source {
     const T *cached, *made;
     int width, fresh; /* fresh: the first row of `made` */
@@ -102,7 +104,7 @@ template <typename T> struct source {
     }
 };
 
-/* Takes a tile whose rows differ from query to query. */
+/* Processes a tile whose rows differ from query to query. */
 template <typename T, int DIMS>
 static __device__ void
 gather_tile(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
@@ -130,7 +132,7 @@ gather_tile(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a
     }
 }
 
-/* Takes a tile in shared memory, for all queries of the warp. */
+/* Processes a tile in shared memory, for all queries of the warp. */
 template <typename T, int DIMS>
 static __device__ void shared_tile(const struct esp_cuda_attend<T> &a,
                                    const struct esp_cuda_query *query, const float *const *q,
@@ -156,7 +158,7 @@ static __device__ void shared_tile(const struct esp_cuda_attend<T> &a,
                           a.width);
 }
 
-/* A query for the sinks, which are rows 0, 1, ... of the cache, or for the chunks. */
+/* Limits a query to the sinks, which are rows 0, 1, ... of the cache, or to the chunks. */
 static __device__ __forceinline__ struct esp_cuda_query part_of(struct esp_cuda_query q,
                                                                 bool sinks)
 {
@@ -215,7 +217,7 @@ static __device__ __forceinline__ int attend(const struct esp_cuda_arrays &at,
     const float *q[EACH];
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
-        const int index = warp + WARPS * j; /* spreads a few queries over all warps */
+        const int index = warp + WARPS * j; /* spreads few queries over all warps */
         query[j] = part_of(esp_cuda_find_query(at, a, kv_head, base + index), sinks);
         q[j] = q_shared + index * a.width;
         s[j].top = -INFINITY;
@@ -258,7 +260,7 @@ static __device__ __forceinline__ int attend(const struct esp_cuda_arrays &at,
     return most;
 }
 
-/* The parts of a query. */
+/* How many parts a query has, for esp_cuda_join_queries(). */
 struct chunks {
     static const bool EXP2 = false;
     int shift;
@@ -273,13 +275,13 @@ struct chunks {
     }
 };
 
-/* Block (kv_head, tile of queries, chunk or the sinks). With the widest heads, shared memory
- * has room for two blocks. */
+/* Grid: (kv_head, tile of queries, chunk or the sinks). With the widest heads, two blocks fit
+ * into shared memory. */
 template <typename T, int DIMS>
 static __global__ void __launch_bounds__(THREADS, DIMS > 4 ? 2 : 4)
     attend_kernel(struct esp_cuda_arrays at, struct esp_cuda_attend<T> a)
 {
-    /* (QUERIES, width), keys and values of a tile, keys and values of the pass */
+    /* Queries (QUERIES, width), then keys and values of a tile, then those of the pass. */
     ESP_SHARED(float, shared);
     const bool sinks = blockIdx.z == gridDim.z - 1, of_sinks = esp_cuda_of_sinks(at.pass);
     const struct chunks used = {at.pass->shift};
@@ -336,9 +338,9 @@ void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *h
     }
 }
 
-/* The widest heads need more shared memory than a kernel gets by default. The limit belongs to
- * the kernel and not to a cache, so it is set for the widest heads: caches of other widths may
- * be open at the same time. */
+/* Raises the kernels' limit of shared memory, because the widest heads need more than the
+ * default. The limit belongs to the kernel, not to a cache, so it is set for the widest heads:
+ * caches with other widths may be open at the same time. */
 template <typename T> static int prepare(struct esp_cuda_backend *backend)
 {
     enum { WIDEST = 8 };

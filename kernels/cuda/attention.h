@@ -1,13 +1,13 @@
 /* attention.h - what both kinds of attention share: which keys a query sees, the keys of the
  * pass itself, and how parts of the keys are joined.
  *
- * The keys of a query are divided among blocks ("split-KV"). Each block leaves a part of the
- * result. Of the blocks of a tile of queries, the one that finishes last joins the parts. Many
- * parts are joined by a separate kernel, which uses all multiprocessors.
+ * The keys of a query are divided among blocks ("split-KV"), each of which computes a part of
+ * the result. The last block to finish a tile of queries joins the parts. If there are many
+ * parts, a separate kernel joins them, which uses all multiprocessors.
  *
- * In a pass of few rows (esp_cuda_fresh) each block makes the keys of the pass itself, from the
- * output of the product (rope.h). The blocks of the sinks write them to the cache for later
- * launches. In a larger pass, rope.cu has already written them.
+ * In a pass of few rows (esp_cuda_fresh) each block makes the keys of the pass itself, from
+ * the output of the product (rope.h), and the blocks for the sinks write them to the cache for
+ * later passes. In a larger pass, rope.cu has already written them.
  */
 #ifndef ESP_CUDA_ATTENTION_H
 #define ESP_CUDA_ATTENTION_H
@@ -20,10 +20,10 @@ static const float ESP_LOG2_E = 1.44269504f;
 
 template <typename T> struct esp_cuda_attend {
     struct esp_cuda_heads heads;
-    T *k, *v;       /* of the layer: (kv_head, cache_rows, width) */
+    T *k, *v;       /* (kv_head, cache_rows, width) the layer's keys and values */
     float *partial; /* (rows, heads, parts + 1, esp_cuda_part(width)); the last part: sinks */
     /* (kv_head, tiles of queries) number of finished blocks, 0 between launches; NULL: a
-     * separate kernel joins the parts */
+     * separate kernel joins the parts. */
     unsigned *done;
     T *out; /* (rows, out_stride) */
     size_t out_stride;
@@ -38,13 +38,13 @@ template <typename T> struct esp_cuda_attend {
 
 /* A query: one head of one row of a pass. */
 struct esp_cuda_query {
-    int row, head, length; /* length: keys before the query, and its own; 0: an unused place */
-    int from;              /* the first of these keys inside its windows */
-    int sinks;             /* keys before the gap, 0: there is no gap */
-    int contiguous;        /* number of first keys that are cache rows 0, 1, ... */
+    int row, head, length; /* length: number of keys up to its own; 0: there is no query */
+    int from;              /* the first of these keys that is inside the windows */
+    int sinks;             /* number of keys before the gap; 0: there is no gap */
+    int contiguous;        /* this many of the first keys are cache rows 0, 1, ... */
 };
 
-/* Limits a query to the window of the text. A layer with a smaller window of its own sees no
+/* Limits a query to the window of the text. In a layer whose own window is smaller, it sees no
  * sinks. */
 static __device__ __forceinline__ void esp_cuda_see_window(const struct esp_cuda_arrays &at,
                                                            int window, struct esp_cuda_query &q)
@@ -61,7 +61,7 @@ static __device__ __forceinline__ void esp_cuda_see_window(const struct esp_cuda
     q.from = from < q.length ? from : q.length - 1;
 }
 
-/* Query `index` of key/value head `kv_head`, counted from row a.first_row on. */
+/* Query number `index` of key/value head `kv_head`, counted from row a.first_row. */
 template <typename T>
 static __device__ __forceinline__ struct esp_cuda_query
 esp_cuda_find_query(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
@@ -90,7 +90,7 @@ static __device__ __forceinline__ float esp_cuda_capped(float cap, float score)
 
 /* ------------------------------------------------------------------ keys of the pass */
 
-/* The first cache row that blocks make themselves. */
+/* The first cache row whose key and value the blocks make themselves. */
 template <typename T>
 static __device__ __forceinline__ int esp_cuda_fresh_from(const struct esp_cuda_arrays &at,
                                                           const struct esp_cuda_attend<T> &a)
@@ -98,8 +98,9 @@ static __device__ __forceinline__ int esp_cuda_fresh_from(const struct esp_cuda_
     return a.fresh ? at.pass->first : INT_MAX;
 }
 
-/* Keys and values of cache rows start..stop-1, those that are fresh, to rows of `stride`
- * and `width` in shared memory; row `start` comes first. The block's warps divide them. */
+/* Makes those keys and values of cache rows start..stop-1 that are fresh, in rows of `stride`
+ * and `width` numbers in shared memory; row `start` comes first. The block's warps share the
+ * work. */
 template <typename T>
 static __device__ void
 esp_cuda_make_keys(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
@@ -113,8 +114,8 @@ esp_cuda_make_keys(const struct esp_cuda_arrays &at, const struct esp_cuda_atten
     }
 }
 
-/* The blocks of the sinks, number blockIdx.y of a key/value head, write the rows of the launch
- * to the cache. */
+/* Writes the rows of the launch to the cache. Called by the blocks for the sinks; blockIdx.y
+ * numbers those of a key/value head. */
 template <typename T>
 static __device__ void esp_cuda_append(const struct esp_cuda_arrays &at,
                                        const struct esp_cuda_attend<T> &a, int kv_head)
@@ -130,7 +131,7 @@ static __device__ void esp_cuda_append(const struct esp_cuda_arrays &at,
 
 /* ------------------------------------------------------------------ joining parts */
 
-/* The place of part `part` of a query: the sums, the maximum, the weight. */
+/* Where part `part` of a query is stored: the sums, then the maximum, then the weight. */
 template <typename T>
 static __device__ __forceinline__ float *
 esp_cuda_place(const struct esp_cuda_attend<T> &a, const struct esp_cuda_query &q, int part)
@@ -139,14 +140,14 @@ esp_cuda_place(const struct esp_cuda_attend<T> &a, const struct esp_cuda_query &
     return a.partial + (head * (a.parts + 1) + part) * esp_cuda_part(a.width);
 }
 
-/* A warp joins the first `used` parts of a query, and the part of its sinks if it has some. The
- * layer's sink logit, if there is one, takes part in the softmax and adds no value (struct
- * esp_layer). EXP2: maxima are logarithms of base 2. */
+/* Joins the first `used` parts of a query, and the part of its sinks if it has any; called by
+ * a warp. The layer's sink logit, if there is one, takes part in the softmax but adds no value
+ * (struct esp_layer). EXP2: maxima are base-2 logarithms. */
 template <bool EXP2, typename T>
 static __device__ void esp_cuda_join_query(const struct esp_cuda_attend<T> &a,
                                            const struct esp_cuda_query &q, int used)
 {
-    enum { EACH = 4, PIECE = EACH * ESP_WARP, PIECES = 2 }; /* of heads up to 256 wide */
+    enum { EACH = 4, PIECE = EACH * ESP_WARP, PIECES = 2 }; /* for heads of up to 256 numbers */
     const int lane = threadIdx.x % ESP_WARP, count = q.sinks > 0 ? used + 1 : used;
     const float *sink = a.sink_logit ? a.sink_logit + q.head : NULL;
     const float score = !sink ? -INFINITY : EXP2 ? *sink * ESP_LOG2_E : *sink;
@@ -159,7 +160,7 @@ static __device__ void esp_cuda_join_query(const struct esp_cuda_attend<T> &a,
     for (int i = lane; i < count; i += ESP_WARP) {
         float *of = parts + (i < used ? i * step : of_sinks) + a.width;
         const float below = __ldcg(of) - top;
-        *of = EXP2 ? exp2f(below) : expf(below); /* in place of the maximum, for all lanes */
+        *of = EXP2 ? exp2f(below) : expf(below); /* replaces the maximum, for all lanes */
     }
     __syncwarp();
 #pragma unroll 4
@@ -193,8 +194,8 @@ static __device__ void esp_cuda_join_query(const struct esp_cuda_attend<T> &a,
         }
 }
 
-/* The warps of a block join `count` queries of a key/value head, from `base` on. used(q): how
- * many parts a query has; Used::EXP2 as above. */
+/* Joins `count` queries of a key/value head, from number `base` on; the block's warps share
+ * them. used(q): how many parts query q has. Used::EXP2: see esp_cuda_join_query(). */
 template <typename T, typename Used>
 static __device__ void esp_cuda_join_queries(const struct esp_cuda_arrays &at,
                                              const struct esp_cuda_attend<T> &a, int kv_head,
@@ -208,8 +209,9 @@ static __device__ void esp_cuda_join_queries(const struct esp_cuda_arrays &at,
     }
 }
 
-/* Ends a block of attention (kv_head, tile of `rows` queries, part). Of the `blocks` blocks of
- * a tile that had work, the last one joins the parts. `room`: shared memory for a number. */
+/* The end of a block of attention (kv_head, tile of `rows` queries, part). The last of the
+ * `blocks` blocks of a tile that had work joins the parts. `room`: shared memory for one
+ * number. */
 template <typename T, typename Used>
 static __device__ void esp_cuda_join_tile(const struct esp_cuda_arrays &at,
                                           const struct esp_cuda_attend<T> &a, int rows,
@@ -219,7 +221,7 @@ static __device__ void esp_cuda_join_tile(const struct esp_cuda_arrays &at,
         esp_cuda_join_queries(at, a, blockIdx.x, blockIdx.y * rows, rows, used);
 }
 
-/* Are there blocks that compute the sinks? */
+/* Whether there are blocks that compute attention to the sinks. */
 static __device__ __forceinline__ bool esp_cuda_of_sinks(const struct esp_cuda_pass *pass)
 {
     return pass->recent > 0 && pass->sinks > 0;
@@ -227,7 +229,8 @@ static __device__ __forceinline__ bool esp_cuda_of_sinks(const struct esp_cuda_p
 
 /* ------------------------------------------------------------------ launching */
 
-/* A joining kernel: four queries per block, grid (blocks, kv_heads). */
+/* The grid of the joining kernel: each block joins ESP_CUDA_JOINED queries; (blocks,
+ * kv_heads). */
 enum { ESP_CUDA_JOINED = 4 };
 
 static inline dim3 esp_cuda_join_grid(const struct esp_cuda_heads &heads, int queries)
@@ -235,9 +238,10 @@ static inline dim3 esp_cuda_join_grid(const struct esp_cuda_heads &heads, int qu
     return dim3((queries + ESP_CUDA_JOINED - 1) / ESP_CUDA_JOINED, heads.kv_heads);
 }
 
-/* The counters, if the blocks of a launch join the parts of their tiles of `queries` queries
- * themselves; else NULL. A warp waits for memory about twice per query, and once per four of
- * its parts. A separate joining kernel takes about as long as twelve such waits. */
+/* The counters of finished blocks, if the blocks of a launch join the parts of their tiles of
+ * `queries` queries themselves; otherwise NULL. To join, a warp waits for memory about twice
+ * per query and once more for every four parts. A separate joining kernel takes about as long
+ * as twelve such waits. */
 static inline unsigned *esp_cuda_done(const struct esp_cuda_cache *c, int queries, int parts)
 {
     enum { WARPS = 4, TOGETHER = 4, MOST_WAITS = 12 };
@@ -245,7 +249,7 @@ static inline unsigned *esp_cuda_done(const struct esp_cuda_cache *c, int querie
     return waits <= MOST_WAITS ? c->done : NULL;
 }
 
-/* All but `parts`, the rows and `done`. */
+/* Fills in everything except `parts`, the rows and `done`. */
 template <typename T>
 static struct esp_cuda_attend<T> esp_cuda_attend_of(const struct esp_cuda_cache *c,
                                                     const struct esp_cuda_layer *held,
@@ -270,12 +274,12 @@ static struct esp_cuda_attend<T> esp_cuda_attend_of(const struct esp_cuda_cache 
     return a;
 }
 
-/* c->attended = attention over the cache by tensor cores. The order of the sums depends on
- * where keys lie in the cache and on the number of rows. */
+/* c->attended = attention over the cache, on tensor cores. The order of the sums depends on
+ * where keys are in the cache and on the number of rows. */
 template <typename T>
 void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
                             int layer, int rows, int chunks);
-/* Once per backend: lets it use the shared memory that it needs. */
+/* To be called once per backend: lets the kernels use the shared memory that they need. */
 int esp_cuda_attention_mma_prepare(struct esp_cuda_backend *backend);
 
 #endif

@@ -1,40 +1,40 @@
 /* attention_mma.cu - tree attention on tensor cores, for default mode.
  *
- * A block takes one key/value head, 16 or 64 of its queries (rows of the batch times the heads
- * of a group) and a share of the keys ("split-KV"). Keys come in tiles of neighbouring rows of
- * the cache: first those of the prefix, then those after it, of which each query sees some, by
- * its mask: a word of the mask belongs to a tile. While a tile is computed, the next one is
- * copied to shared memory. Scores and sums are float32; queries and weights are rounded to the
- * type of the cache, as products need them ("FlashAttention-2", Dao 2023; the tree mask of
- * "SpecInfer", Miao et al. 2024, section 4.2, as bits).
+ * A block processes one key/value head, 16 or 64 of its queries (rows of the batch times the
+ * heads of a group) and a share of the keys ("split-KV"). Keys are in tiles of neighbouring
+ * rows of the cache: first those of the prefix, then those after it, of which each query sees
+ * those in its mask; a word of the mask belongs to a tile. While a tile is computed, the next
+ * one is copied to shared memory. Scores and sums are float32; queries and weights are rounded
+ * to the type of the cache, as tensor cores need them ("FlashAttention-2", Dao 2023; the tree
+ * mask of "SpecInfer", Miao et al. 2024, section 4.2, as bits).
  *
- * Of 64 queries, each warp takes 16 and all keys of a tile. Of 16, the warps share the keys,
- * and their sums are joined in the end. How the shares are joined is in attention.h. The sinks
- * of a window are a share of their own, see attention.cu.
+ * With 64 queries, each warp has 16 of them and all keys of a tile. With 16 queries, the warps
+ * divide the keys of a tile, and their sums are joined at the end. attention.h joins the
+ * shares. The sinks of a window are a separate share, see attention.cu.
  *
- * The number of shares follows from the device and from the number of queries, so that small
- * passes over long texts fill all multiprocessors.
+ * The number of shares depends on the device and on the number of queries, so that small
+ * passes over long texts occupy all multiprocessors.
  */
 #include "kernels/cuda/attention.h"
 
 enum { FEW_QUERIES = 32, HIGH = 4, BLOCKS_EACH = 2, STAGES = 2 };
 
-/* What follows from the width of a head, padded to DIM, and from the number of warps side by
- * side over the queries. */
+/* Sizes that follow from the width of a head, padded to DIM, and from the number of warps
+ * among which the queries are divided. */
 template <typename T, int DIM, int WARPS_HIGH> struct tiling {
-    static const int KEYS = DIM <= 128 ? 64 : 32;             /* of a tile */
+    static const int KEYS = DIM <= 128 ? 64 : 32;             /* keys in a tile */
     static const int ACROSS = WARPS_HIGH > 1 ? 1 : KEYS / 16; /* warps that share the keys */
     static const int EACH = KEYS / ACROSS;                    /* keys of a tile for a warp */
-    static const int ROWS = 16 * WARPS_HIGH;                  /* queries */
+    static const int ROWS = 16 * WARPS_HIGH;                  /* queries in a block */
     static const int THREADS = ESP_WARP * WARPS_HIGH * ACROSS;
-    static const int STRIDE = DIM + 8; /* of a row in shared memory, against bank conflicts */
+    static const int STRIDE = DIM + 8; /* from row to row in shared memory; 8 avoid conflicts */
     static const int TILE = KEYS * STRIDE;
     static const size_t BYTES = (ROWS * STRIDE + STAGES * 2 * TILE) * sizeof(T);
 };
 
 /* The tiles of a pass: first the prefix, then the rows after it. */
 struct tiles {
-    int keys, prefix, end; /* keys of a tile; cache rows */
+    int keys, prefix, end; /* keys in a tile; cache rows of the prefix, and all */
     int of_prefix, all;
 
     __device__ __forceinline__ int start(int tile) const
@@ -68,7 +68,7 @@ static __device__ __forceinline__ int tiles_each(const struct tiles &t, int shar
 /* The cache rows that a query sees: from..end-1; after the prefix only those in its mask. */
 struct sight {
     int from, end;
-    const uint64_t *mask; /* NULL: all */
+    const uint64_t *mask; /* NULL: all of them */
 };
 
 static __device__ struct sight sight_of(const struct esp_cuda_arrays &at,
@@ -90,7 +90,7 @@ static __device__ struct sight sight_of(const struct esp_cuda_arrays &at,
     return s;
 }
 
-/* The columns of a tile that a query sees, as bits. */
+/* Which columns of a tile a query sees, as bits. */
 static __device__ __forceinline__ uint64_t seen_of(const struct sight &s, const struct tiles &t,
                                                    int tile)
 {
@@ -99,7 +99,7 @@ static __device__ __forceinline__ uint64_t seen_of(const struct sight &s, const 
     if (stop <= start || stop <= s.from)
         return 0;
     if (tile >= t.of_prefix && s.mask) {
-        const int first = start - t.prefix; /* bits of the mask */
+        const int first = start - t.prefix; /* the first bit of the mask for this tile */
         bits = s.mask[first / 64] >> first % 64;
     }
     if (stop - start < 64)
@@ -107,7 +107,7 @@ static __device__ __forceinline__ uint64_t seen_of(const struct sight &s, const 
     return s.from > start ? bits >> (s.from - start) << (s.from - start) : bits;
 }
 
-/* Begins to copy a tile of keys or values; rows from `fresh` on are left out. */
+/* Begins to copy a tile of keys or values, without the rows from `fresh` on. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ __forceinline__ void load(T *to, const T *from, int start, int stop,
                                             int fresh, int width)
@@ -124,12 +124,13 @@ static __device__ __forceinline__ void load(T *to, const T *from, int start, int
     }
 }
 
-/* The sums of the two queries of a lane, rows `group` and `group + 8` of its warp's tile. */
+/* The sums for the two queries of a lane, which are rows `group` and `group + 8` of its warp's
+ * tile. */
 template <int DIM> struct sums {
     float out[DIM / 8][4], top[2], weight[2];
 };
 
-/* Scores of the warp's keys, in the layout of esp_mma's D. */
+/* Computes the scores of the warp's keys, in the layout of D in esp_mma(). */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ __forceinline__ void score(float s[][4], const T *q, const T *k)
 {
@@ -154,7 +155,7 @@ static __device__ __forceinline__ void score(float s[][4], const T *q, const T *
     }
 }
 
-/* Turns scores into weights. A new maximum shrinks the sums so far. */
+/* Turns scores into weights. If there is a new maximum, the sums so far are scaled down. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ __forceinline__ void weigh(float s[][4], struct sums<DIM> &sums,
                                              const uint64_t seen[2], int first, float cap)
@@ -291,7 +292,8 @@ join_warps(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
     }
 }
 
-/* Queries as T, with zeros beyond the width and for places without a query. */
+/* Writes the block's queries to shared memory as T, with zeros beyond the width and where
+ * there is no query. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ void load_queries(const struct esp_cuda_arrays &at,
                                     const struct esp_cuda_attend<T> &a, bool sinks, int base,
@@ -308,7 +310,7 @@ static __device__ void load_queries(const struct esp_cuda_arrays &at,
     }
 }
 
-/* The tiles begin..end-1 that some query of the block sees. */
+/* Limits the tiles begin..end-1 to those that some query of the block sees. */
 template <typename T, int ROWS>
 static __device__ void clip(const struct esp_cuda_arrays &at,
                             const struct esp_cuda_attend<T> &a, const struct tiles &t, int base,
@@ -329,7 +331,7 @@ static __device__ void clip(const struct esp_cuda_arrays &at,
         --*end;
 }
 
-/* A share of the keys, or the sinks, for the queries of a block. */
+/* Computes attention to a share of the keys, or to the sinks, for the queries of a block. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
                                               const struct esp_cuda_attend<T> &a, T *q_shared)
@@ -364,7 +366,7 @@ static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
         sums.out[n][0] = sums.out[n][1] = sums.out[n][2] = sums.out[n][3] = 0.0f;
 
     for (int tile = begin; tile <= end; tile++) {
-        if (tile < end) { /* the next one begins to be copied */
+        if (tile < end) { /* begin to copy the next tile */
             T *to = staged + (tile - begin) % STAGES * 2 * Z::TILE;
             const int start = t.start(tile), stop = t.stop(tile);
             load<T, DIM, WARPS_HIGH>(to, k, start, stop, fresh, a.width);
@@ -391,7 +393,7 @@ static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
         __syncthreads();
     }
 #pragma unroll
-    for (int i = 0; i < 2; i++) { /* the four lanes of a row have weights of their own */
+    for (int i = 0; i < 2; i++) { /* each of the four lanes of a row has a part of the weight */
         sums.weight[i] += __shfl_xor_sync(ESP_ALL_LANES, sums.weight[i], 1);
         sums.weight[i] += __shfl_xor_sync(ESP_ALL_LANES, sums.weight[i], 2);
     }
@@ -402,7 +404,7 @@ static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
                                        reinterpret_cast<float *>(staged));
 }
 
-/* The parts of every query. */
+/* How many parts a query has, the same for all; for esp_cuda_join_queries(). */
 struct shares {
     static const bool EXP2 = true;
     int count;
@@ -413,7 +415,7 @@ struct shares {
     }
 };
 
-/* The shares that are not empty; tiles have `keys` keys. */
+/* The number of shares that are not empty; a tile has `keys` keys. */
 static __device__ __forceinline__ struct shares shares_of(const struct esp_cuda_pass *pass,
                                                           int parts, int keys)
 {
@@ -422,13 +424,13 @@ static __device__ __forceinline__ struct shares shares_of(const struct esp_cuda_
     return {(t.all + each - 1) / each};
 }
 
-/* Block (kv_head, tile of queries, share or the sinks). */
+/* Grid: (kv_head, tile of queries, share or the sinks). */
 template <typename T, int DIM, int WARPS_HIGH>
 static __global__ void __launch_bounds__(tiling<T, DIM, WARPS_HIGH>::THREADS, 2)
     attend_mma_kernel(struct esp_cuda_arrays at, struct esp_cuda_attend<T> a)
 {
     typedef struct tiling<T, DIM, WARPS_HIGH> Z;
-    ESP_SHARED(T, shared); /* (ROWS, STRIDE), then keys and values of each stage */
+    ESP_SHARED(T, shared); /* queries (ROWS, STRIDE), then keys and values of each stage */
     const bool sinks = blockIdx.z == gridDim.z - 1, of_sinks = esp_cuda_of_sinks(at.pass);
     const struct shares used = shares_of(at.pass, a.parts, Z::KEYS);
     if (sinks)
@@ -440,7 +442,7 @@ static __global__ void __launch_bounds__(tiling<T, DIM, WARPS_HIGH>::THREADS, 2)
                        reinterpret_cast<int *>(shared));
 }
 
-/* `keys` of a tile. */
+/* Joins the shares of each query. `keys`: number of keys in a tile. */
 template <typename T>
 static __global__ void join_mma_kernel(struct esp_cuda_arrays at, struct esp_cuda_attend<T> a,
                                        int keys)
@@ -451,7 +453,7 @@ static __global__ void join_mma_kernel(struct esp_cuda_arrays at, struct esp_cud
 
 /* ------------------------------------------------------------------ launching */
 
-/* The kernel for heads of a width: the narrowest that fits. */
+/* A kernel for heads of up to `widest` numbers; the narrowest kernel that fits is used. */
 template <typename T> struct variant {
     void (*kernel)(struct esp_cuda_arrays, struct esp_cuda_attend<T>);
     int widest, rows, threads, keys;
@@ -468,7 +470,7 @@ enum {
     VARIANTS = 2 * WIDTHS
 };
 
-/* For few queries, then for many. */
+/* The kernels for few queries, then those for many. */
 template <typename T> static const struct variant<T> *variants() {
     static const struct variant<T> all[VARIANTS] = {
         variant_of<T, 64, 1>(), variant_of<T, 96, 1>(), variant_of<T, 128, 1>(),

@@ -2,19 +2,20 @@
  *
  * As on the CPU (kernels/cpu/isa/blocks.c), the activations of 32 columns become 16-bit
  * integers with one power of two as their scale, and the weights of 32 columns are small
- * integers with one scale, or with two for 16 columns each. The integers are cut into two
- * signed bytes, x = 256 high + low, and int8 tensor cores multiply both with the weights: the
- * dot product of a block is an exact integer, the one that the CPU finds. Then
+ * integers with one scale, or with two for 16 columns each. An integer is divided into two
+ * signed bytes, x = 256 high + low, and int8 tensor cores multiply both with the weights. So
+ * the dot product of a block is an exact integer, the same as on the CPU. Then
  *
  *     sum <- fma(integer, scale of the weights * scale of the activations, sum)
  *     sum <- fma(minimum of the weights, -total of the activations, sum)    Q4_K, Q5_K
  *
- * A block of threads owns 1, 2 or 4 tiles of 16 outputs. Each of its 8 warps takes every eighth
- * unit (blocks.h) in ascending order, and their sums are added in the order of the warps. The
- * order follows from the format and the width alone, so a row has the same bits in a batch of
- * any size, in both modes. It is not the order of the CPU, which adds all blocks one after the
- * other. A warp copies its next units to shared memory in the background; weights are read once
- * for 64 rows. As in matmul.cu, a tall block reads the activations less often.
+ * A block of threads computes 1, 2 or 4 tiles of 16 outputs. Each of its 8 warps processes
+ * every eighth unit (blocks.h) in ascending order, and their sums are added in the order of
+ * the warps. This order depends only on the format and the width, so a row's results are
+ * bit-identical in a batch of any size, in both modes. It is not the order of the CPU, which
+ * adds all blocks one after the other. A warp copies its next units to shared memory in the
+ * background; weights are read once for 64 rows. As in matmul.cu, a tall block reads the
+ * activations less often.
  *
  * In a model with quantised weights activations are float32, except the output of attention.
  * Matrices that are not quantised read them rounded to 16 bits.
@@ -50,7 +51,8 @@ void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, cha
 
 /* ------------------------------------------------------------------ activations */
 
-/* A warp cuts 32 numbers. `each`: rows of x for a row of the pass. */
+/* Quantises activations; a warp does 32 numbers. `each`: rows of x for each row of the pass.
+ */
 template <typename T>
 static __global__ void cut_kernel(struct esp_cuda_arrays at, const T *x, size_t x_stride,
                                   bool wanted, int each, struct esp_cuda_cuts to)
@@ -64,7 +66,8 @@ static __global__ void cut_kernel(struct esp_cuda_arrays at, const T *x, size_t 
         esp_to_float(x[(size_t)row * x_stride + block * ESP_BLOCK_COLUMNS + lane]));
 }
 
-/* Activations rounded for a matrix that is not quantised; padding is zero already. */
+/* Rounds activations to 16 bits for a matrix that is not quantised; the padding is already
+ * zero. */
 template <typename T>
 static __global__ void narrow_kernel(struct esp_cuda_arrays at, const float *x, size_t stride,
                                      bool wanted, int each, T *out)
@@ -77,9 +80,9 @@ static __global__ void narrow_kernel(struct esp_cuda_arrays at, const float *x, 
 
 /* ------------------------------------------------------------------ the formats */
 
-/* What a lane multiplies for 32 columns: the bytes of its outputs `group` and `group + 8` in
- * the order of esp_mma_s8, and for each of these two outputs the scale and, if the format has
- * one, the minimum or the scale of the last 16 columns. */
+/* What a lane needs to multiply 32 columns: the bytes of its outputs `group` and `group + 8`
+ * in the order of esp_mma_s8(), and for each of these two outputs the scale and, depending on
+ * the format, the minimum or the scale of the last 16 columns. */
 struct unpacked {
     uint32_t a[4];
     float scale[2], more[2];
@@ -116,7 +119,7 @@ static __device__ __forceinline__ void add_bits(struct unpacked *u, uint4 bits, 
     u->a[3] |= (bits.w >> shift & mask) << 4;
 }
 
-/* Q4_0 and similar formats: 32 columns in 16 bytes. */
+/* Unpacks half-bytes of Q4_0 and similar formats, which have 32 columns in 16 bytes. */
 static __device__ __forceinline__ void small_halves(struct unpacked *u, uint2 both)
 {
     const uint32_t four = 0x0f0f0f0fu;
@@ -126,13 +129,13 @@ static __device__ __forceinline__ void small_halves(struct unpacked *u, uint2 bo
     u->a[3] = both.y >> 4 & four;
 }
 
-/* Four bits to the fifth bit of four bytes. */
+/* Moves four bits to the fifth bit of four bytes. */
 static __device__ __forceinline__ uint32_t spread(uint32_t bits)
 {
     return (bits & 1) << 4 | (bits & 2) << 11 | (bits & 4) << 18 | (bits & 8) << 25;
 }
 
-/* Four numbers 0-15 in bytes to those of a table of 16 bytes. */
+/* Replaces four bytes with values 0-15 by entries of a table of 16 bytes. */
 static __device__ __forceinline__ uint32_t look_up(uint4 table, uint32_t v)
 {
     const uint32_t pairs = (v | v >> 4) & 0x00ff00ffu;
@@ -143,7 +146,7 @@ static __device__ __forceinline__ uint32_t look_up(uint4 table, uint32_t v)
     return (low & ~upper) | (high & upper);
 }
 
-/* The tables of dtype.c. */
+/* The table of a type, as in dtype.c. */
 static __device__ __forceinline__ uint4 table_of(enum esp_dtype dtype)
 {
     const bool power = dtype == ESP_MXFP4;
@@ -155,14 +158,15 @@ static __device__ __forceinline__ uint4 table_of(enum esp_dtype dtype)
     return table;
 }
 
-/* 2^(e - 128) of a byte e. */
+/* 2^(e - 128), where e is the byte of an output. */
 static __device__ __forceinline__ float half_power(const char *p, int output)
 {
     const uint32_t e = (uint8_t)p[output];
     return __uint_as_float(e < 2 ? 0x200000u << e : (e - 1) << 23);
 }
 
-/* Scale and minimum number i of Q4_K and Q5_K, see dtype.c. `head` is d, dmin and 12 bytes. */
+/* Reads scale and minimum number i of Q4_K and Q5_K, see dtype.c. `head`: d, dmin and 12
+ * bytes. */
 static __device__ __forceinline__ void k_scales(uint4 head, int i, float *scale, float *minimum)
 {
     const uint32_t at = 8 * (i % 4);
@@ -173,18 +177,19 @@ static __device__ __forceinline__ void k_scales(uint4 head, int i, float *scale,
     *minimum = __fmul_rn(half_of(head.x >> 16), (float)m);
 }
 
-/* How integers become numbers: minus an offset; plus a minimum; with two scales, minus 32. */
+/* How integers become numbers: an offset is subtracted; a minimum is added; 32 is subtracted
+ * and there are two scales. */
 enum form { LESS, MINIMUM, TWO_SCALES };
 
-/* A byte of a field that begins at `from` in a unit. */
+/* Byte `byte` of an output, in the field that begins at `from` in a unit. */
 static __device__ __forceinline__ uint32_t byte_of(const char *unit, int from, int chunk,
                                                    int bytes, int output, int byte)
 {
     return (uint8_t)unit[from + esp_block_at(chunk, bytes, output, byte)];
 }
 
-/* The half byte of number i of an output's block, in blocks of 32 numbers and in those of Q4_K
- * and Q5_K. */
+/* These return the half-byte of number i of an output's block: small_half() for formats with
+ * blocks of 32 numbers, k_half() for Q4_K and Q5_K. */
 static __device__ __forceinline__ uint32_t small_half(const char *unit, int output, int i)
 {
     return byte_of(unit, 0, 16, 16, output, i % 16) >> i / 16 * 4 & 15;
@@ -195,7 +200,8 @@ static __device__ __forceinline__ uint32_t k_half(const char *unit, int output, 
     return byte_of(unit, 0, 32, 128, output, i / 64 * 32 + i % 32) >> i / 32 % 2 * 4 & 15;
 }
 
-/* BYTES of a unit, of SUBS times 32 columns; UNITS of them are copied at a time. */
+/* Sizes of a unit: it has BYTES bytes and SUBS times 32 columns; UNITS units are copied at a
+ * time. */
 template <enum esp_dtype D> struct unit_of;
 #define X(name, gguf, numbers, bytes, ...)                                                     \
     template <> struct unit_of<ESP_##name> {                                                   \
@@ -208,7 +214,7 @@ template <enum esp_dtype D> struct unit_of;
 ESP_BLOCK_TYPES(X)
 #undef X
 
-/* A format. unpack(): a lane unpacks 32 columns, number `sub` of a unit, which lies in shared
+/* A format. unpack(): a lane unpacks the 32 columns number `sub` of a unit, which is in shared
  * memory. number(): number `i` of an output's block, as esp_dequantise() computes it. */
 template <enum esp_dtype D> struct format;
 
@@ -233,7 +239,8 @@ template <> struct format<ESP_Q8_0> : unit_of<ESP_Q8_0> {
     }
 };
 
-/* 32 columns in 16 bytes of halves, which may be places in a table, and then the scale. */
+/* Formats with 32 columns: 16 bytes of halves, which may be indices of a table, and then the
+ * scale. */
 template <enum esp_dtype D, int LESS_BY> struct format_of_halves : unit_of<D> {
     enum { OFFSET = LESS_BY };
     static constexpr enum form FORM = LESS;
@@ -293,8 +300,8 @@ template <> struct format<ESP_Q5_0> : unit_of<ESP_Q5_0> {
     }
 };
 
-/* 256 columns in 128 bytes of halves, 32 bytes of fifth bits if there are any, and the scales
- * and minima. */
+/* Formats with 256 columns: 128 bytes of halves, 32 bytes of fifth bits if there are any, and
+ * the scales and minima. */
 template <enum esp_dtype D, bool FIFTH> struct format_of_minima : unit_of<D> {
     enum { OFFSET = 0, HEAD = FIFTH ? 2560 : 2048 };
     static constexpr enum form FORM = MINIMUM;
@@ -360,7 +367,7 @@ template <> struct format<ESP_Q6_K> : unit_of<ESP_Q6_K> {
 struct blocks_args {
     const char *w;
     const float *bias;
-    int outputs, units;              /* units: of a tile */
+    int outputs, units;              /* units: number of units in a tile */
     const uint4 *words;              /* (rows, blocks, 4) */
     const struct esp_cuda_cut *cuts; /* (rows, blocks) */
     int blocks;
@@ -404,7 +411,8 @@ static __device__ __forceinline__ void add_block(const struct unpacked &u, uint4
     }
 }
 
-/* Writes the block's outputs for its rows. parts: (WARPS, 16 high, width). */
+/* Adds the warps' sums and writes the block's outputs for its rows. parts: (WARPS, 16 high,
+ * width). */
 static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
                                     const struct blocks_args &a, const float *parts,
                                     const struct esp_cuda_span &s, const float *bias, int high,
@@ -429,15 +437,15 @@ template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
     typedef struct format<D> F;
     static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
     static const int STAGES = HIGH == 1 ? 3 : 2;
-    static const int BLOCKS = HIGH * GROUPS > 4 ? 1 : 2; /* at a time, at least */
-    static const int PIECE = F::UNITS * HIGH * F::BYTES; /* of a warp for a step */
+    static const int BLOCKS = HIGH * GROUPS > 4 ? 1 : 2; /* per multiprocessor, at least */
+    static const int PIECE = F::UNITS * HIGH * F::BYTES; /* bytes that a warp copies in a step */
     static const size_t RING = (size_t)STAGES * WARPS * PIECE;
     static const size_t PARTS = (size_t)WARPS * HEIGHT * WIDTH * sizeof(float);
     static const size_t BYTES = RING > PARTS ? RING : PARTS;
 };
 
-/* The warp begins to copy its next units, from `unit` on, of each tile of the block to `to`
- * (UNITS, HIGH, unit). A step has UNITS units, WARPS apart. */
+/* Begins to copy the warp's next units, from number `unit` on, of each tile of the block to
+ * `to` (UNITS, HIGH, unit). A step has UNITS units, which are WARPS apart. */
 template <enum esp_dtype D, int HIGH>
 static __device__ __forceinline__ void begin_step(char *to, const char *w, int tiles, int units,
                                                   int unit, int lane)
@@ -457,8 +465,8 @@ static __device__ __forceinline__ void begin_step(char *to, const char *w, int t
         }
 }
 
-/* Multiplies 32 columns, number `sub` of the units at `unit`, which are number `block` of the
- * columns. */
+/* Multiplies the 32 columns number `sub` of the units at `unit`, which are number `block` in
+ * the matrix. */
 template <enum esp_dtype D, int HIGH, int GROUPS>
 static __device__ __forceinline__ void
 multiply_block(const struct blocks_args &a, const struct esp_cuda_span &s, const char *unit,
@@ -514,7 +522,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
     int stage = 0, next = Z::STAGES - 1;
     for (int unit = warp; unit < a.units; unit += F::UNITS * WARPS) {
         const int ahead = unit + (Z::STAGES - 1) * F::UNITS * WARPS;
-        __syncwarp(); /* all lanes have read what is overwritten now */
+        __syncwarp(); /* all lanes have read what is overwritten next */
         if (ahead < a.units)
             begin_step<D, HIGH>(mine + next * Z::PIECE, w, left, a.units, ahead, lane);
         esp_copy_group();
@@ -534,7 +542,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
         stage = stage + 1 == Z::STAGES ? 0 : stage + 1;
         next = next + 1 == Z::STAGES ? 0 : next + 1;
     }
-    __syncthreads(); /* the sums lie where the units were */
+    __syncthreads(); /* the sums are written where the units were */
     float *parts = reinterpret_cast<float *>(ring);
     esp_cuda_leave_sums<HIGH, GROUPS>(parts, sum);
     __syncthreads();
@@ -551,7 +559,8 @@ template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of()
     return {blocks_kernel<D, HIGH, GROUPS>, Z::WIDTH, Z::HEIGHT, Z::BYTES};
 }
 
-/* For Q6_K, registers do not suffice for four tiles. */
+/* The variants of the kernel for a format. For Q6_K, there are not enough registers for four
+ * tiles. */
 template <enum esp_dtype D> static const variant *variants_of()
 {
     enum { HIGHEST = format<D>::FORM == TWO_SCALES ? 2 : 4 };
@@ -569,7 +578,7 @@ static const variant *variants(enum esp_dtype dtype)
         ESP_BLOCK_TYPES(X)
 #undef X
     default:
-        return NULL; /* esp_model_desc_check() lets no other through */
+        return NULL; /* esp_model_desc_check() refuses other types */
     }
 }
 
@@ -647,7 +656,7 @@ struct activate_args {
     const float *y; /* (rows, y_stride): gate, if there is one, and up `stride` numbers later */
     float *out;     /* (rows, stride) */
     size_t y_stride, stride;
-    int n, each; /* each: rows of y for a row of the pass */
+    int n, each; /* each: rows of y for each row of the pass */
     bool gated;
     struct esp_cuda_cuts cuts;
 };
@@ -691,7 +700,7 @@ struct embedding_args {
     enum esp_dtype dtype;
     const char *data;
     size_t unit_bytes;
-    int units, numbers; /* units of a tile; columns of a unit */
+    int units, numbers; /* units in a tile; columns in a unit */
 };
 
 static __device__ float read_number(enum esp_dtype dtype, const char *unit, int output, int i)
@@ -703,7 +712,7 @@ static __device__ float read_number(enum esp_dtype dtype, const char *unit, int 
         ESP_BLOCK_TYPES(X)
 #undef X
     default:
-        return __uint_as_float(0x7fc00000u); /* no number */
+        return __uint_as_float(0x7fc00000u); /* not a number */
     }
 }
 

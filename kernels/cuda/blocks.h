@@ -2,10 +2,10 @@
  *
  * Outputs are in tiles of 16, as the tensor cores need them. A tile is a row of units; a unit
  * is one block of the format (32 or 256 columns) of each of the 16 outputs, in exactly as many
- * bytes as in the file. In a unit the fields of the format lie one after the other:
- *   words  bytes that become weights, cut into chunks of 16 or 32 bytes of every output and
+ * bytes as in the file. In a unit the fields of the format follow each other:
+ *   words  bytes that become weights, divided into chunks of 16 or 32 bytes of every output,
  *          ordered so that lane (group, t) = 4 group + t of a warp finds its four-byte words t
- *          (and t + 4) of the outputs `group` and `group + 8` side by side;
+ *          (and t + 4) of the outputs `group` and `group + 8` next to each other;
  *   plain  (16, bytes): scales, minima and single bits.
  * The layouts of the formats are described in kernels/dtype.c.
  */
@@ -17,12 +17,13 @@
 enum { ESP_BLOCK_COLUMNS = 32 };
 
 struct esp_block_field {
-    int from, bytes; /* in a block of the file */
-    int chunk;       /* 16 or 32: words; 0: plain */
+    int from, bytes; /* first byte and number of bytes in a block of the file */
+    int chunk;       /* bytes of a chunk of words, 16 or 32; 0: a plain field */
 };
 
-/* A unit has the fields of dtype.h in reverse; joined fields are one. Gives the field that ends
- * before field *end of dtype.h, and moves *end to its beginning. False: there is none. */
+/* A unit has the fields of dtype.h in reverse order, and joined fields as one field. Writes
+ * the field that ends before field *end of dtype.h, and moves *end to its beginning. Returns
+ * false if there is none. */
 static inline bool esp_block_field_before(enum esp_dtype dtype, int *end,
                                           struct esp_block_field *field)
 {
@@ -39,7 +40,7 @@ static inline bool esp_block_field_before(enum esp_dtype dtype, int *end,
     return true;
 }
 
-/* The place of byte `byte` of a field, counted from the field's beginning in the unit. */
+/* The offset of byte `byte` of an output, from the beginning of the field in the unit. */
 static __host__ __device__ __forceinline__ int esp_block_at(int chunk, int bytes, int output,
                                                             int byte)
 {
@@ -53,7 +54,7 @@ static __host__ __device__ __forceinline__ int esp_block_at(int chunk, int bytes
 
 /* ------------------------------------------------------------------ activations */
 
-/* Of 32 activations of a row: x = scale * integer. */
+/* 32 quantised activations of a row: x = scale * integer. */
 struct esp_cuda_cut {
     float scale;
     int32_t first, second; /* the sums of the first and the last 16 integers */
@@ -62,12 +63,13 @@ struct esp_cuda_cut {
 
 enum { ESP_CUT_WORDS = 4 };
 
-/* The cut activations that a product reads. Their bytes are, for each t < 4, the words high and
- * low of the columns 4t.., high and low of the columns 4t + 16... */
+/* The quantised activations that a product reads. For each t < 4 there are four words: the
+ * high bytes and the low bytes of columns 4t..4t + 3, then those of columns 4t + 16..4t + 19.
+ */
 struct esp_cuda_cuts {
     uint4 *words;              /* (rows, blocks, ESP_CUT_WORDS) */
     struct esp_cuda_cut *cuts; /* (rows, blocks) */
-    int blocks;                /* of a row; 0: nothing is cut */
+    int blocks;                /* blocks in a row; 0: nothing is quantised */
 };
 
 static inline struct esp_cuda_cuts esp_cuda_cuts_of(const struct esp_cuda_cache *c,
@@ -76,7 +78,7 @@ static inline struct esp_cuda_cuts esp_cuda_cuts_of(const struct esp_cuda_cache 
     return {(uint4 *)c->cut_words, c->cuts, (int)(stride / ESP_BLOCK_COLUMNS)};
 }
 
-/* A warp cuts block `block` of a row, of which each lane has a number. */
+/* Quantises block `block` of a row; called by a warp, of which each lane has one number. */
 static __device__ __forceinline__ void esp_cuda_cut_block(const struct esp_cuda_cuts &cuts,
                                                           int row, int block, float value)
 {
@@ -85,7 +87,7 @@ static __device__ __forceinline__ void esp_cuda_cut_block(const struct esp_cuda_
     const uint32_t rounded = (most + 0x1ffffu) >> 23;
     const uint32_t exponent = most >= 0x7f800000u ? 0 : rounded < 15 ? 15 : rounded;
     const float up = exponent ? __uint_as_float((268 - exponent) << 23) : 0.0f;
-    /* 1.5 * 2^23 rounds to an integer. */
+    /* Adding 1.5 * 2^23 rounds to an integer. */
     const float shifted = __fmaf_rn(exponent ? value : 0.0f, up, 12582912.0f);
     const int q = (int)(__float_as_uint(shifted) - 0x4b400000u), high = (q + 128) >> 8;
     const size_t index = (size_t)row * cuts.blocks + block;
@@ -110,7 +112,8 @@ static __device__ __forceinline__ void esp_cuda_cut_block(const struct esp_cuda_
 
 /* ------------------------------------------------------------------ weights */
 
-/* Turns 16 rows of `columns` numbers as the file has them, one below the other, into a tile. */
+/* Makes a tile of 16 rows of `columns` numbers, which are given in the form of the file, row
+ * after row. */
 void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, char *tile);
 
 #endif

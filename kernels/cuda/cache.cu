@@ -1,9 +1,9 @@
 /* cache.cu - keys and values of one text, and the work memory of a forward pass.
  *
- * All of it is one allocation, whose size is known before anything is loaded
+ * Everything is in one allocation, whose size is known before anything is loaded
  * (esp_cuda_cache_need). It is zeroed once; padding stays zero because nothing writes to it.
- * Activations have room for a multiple of 64 rows, because products may compute a few rows too
- * many.
+ * Activations have room for a multiple of 64 rows, because products may compute a few more
+ * rows than needed.
  */
 #include "kernels/cuda/blocks.h"
 #include "kernels/model_desc.h"
@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
-/* FEWEST_QUERIES: of a tile of attention. */
+/* FEWEST_QUERIES: the smallest number of queries in a tile of attention. */
 enum { ROW_STEP = 64, FEWEST_AT_ONCE = 64, FEWEST_QUERIES = 16 };
 static const size_t PARTIAL_LIMIT = (size_t)64 << 20;
 
@@ -20,7 +20,7 @@ static size_t mask_words(const struct esp_cuda_cache *c)
     return (size_t)c->at.seen_stride / 64;
 }
 
-/* Are the queries or keys of all heads normalised together? */
+/* Whether the queries or the keys of all heads are normalised together. */
 static bool norms_together(const struct esp_model_desc *d)
 {
     bool any = false;
@@ -32,7 +32,7 @@ static bool norms_together(const struct esp_model_desc *d)
     return any;
 }
 
-/* Sizes that follow from the model and from rows and max_batch. */
+/* Computes the sizes that follow from the model, c->rows and c->max_batch. */
 static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
 {
     c->chunks = (c->rows + 2 * ESP_CUDA_CHUNK - 1 - ESP_WINDOW_STEP) / ESP_CUDA_CHUNK;
@@ -52,13 +52,13 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
     c->partial_rows = fit > (size_t)c->max_batch ? c->max_batch
                       : fit < FEWEST_AT_ONCE     ? FEWEST_AT_ONCE
                                                  : (int)fit;
-    /* A mask reaches over the rows of earlier passes of the same tree and of this one. */
+    /* A mask covers the rows of earlier passes of the same tree, and those of this pass. */
     const size_t widest = esp_cuda_pad(2 * (size_t)c->max_batch + 64, 64);
     c->at.seen_stride =
         (int)(widest < esp_cuda_pad(c->rows, 64) ? widest : esp_cuda_pad(c->rows, 64));
 }
 
-/* Columns of the widest matrix. */
+/* The number of columns of the widest matrix. */
 static size_t widest(const struct esp_cuda_cache *c)
 {
     size_t most = c->hidden > c->ffn ? c->hidden : c->ffn;
@@ -66,7 +66,7 @@ static size_t widest(const struct esp_cuda_cache *c)
     return most > c->joined_width ? most : c->joined_width;
 }
 
-/* Of a mixture of experts. */
+/* Lays out the buffers for a mixture of experts. */
 static void lay_out_experts(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
                             const struct esp_model_desc *d, size_t pairs)
 {
@@ -91,10 +91,10 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
 {
     const size_t batch = c->max_batch, rows = esp_cuda_pad(batch, ROW_STEP);
     const bool blocks = esp_cuda_has_blocks(d);
-    const size_t active = blocks ? sizeof(float) : 2; /* bytes of an activation */
+    const size_t active = blocks ? sizeof(float) : 2; /* bytes per activation */
     const size_t cached = (size_t)d->layers * d->kv_heads * c->rows * c->head_width;
-    c->k = esp_cuda_take_bytes(arena, cached * 2);
-    c->v = esp_cuda_take_bytes(arena, cached * 2);
+    c->k = c->joined_to ? c->joined_to->k : esp_cuda_take_bytes(arena, cached * 2);
+    c->v = c->joined_to ? c->joined_to->v : esp_cuda_take_bytes(arena, cached * 2);
     c->x = esp_cuda_take<float>(arena, rows * c->hidden);
     c->normed = esp_cuda_take_bytes(arena, rows * c->hidden * active);
     c->squares = esp_cuda_take<float>(arena, rows * c->hidden / ESP_CUDA_TILE);
@@ -136,8 +136,8 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->at.seen = esp_cuda_take<int32_t>(arena, batch * c->at.seen_stride);
     c->at.seen_count = esp_cuda_take<int32_t>(arena, batch);
 
-    /* The block that every pass sends. The masks are last, because only a part of them is sent.
-     */
+    /* The block that is sent to the device before every pass. The masks are last, because only
+     * a part of them is sent. */
     const size_t start = arena->used;
     c->at.pass = esp_cuda_take<struct esp_cuda_pass>(arena, 1);
     c->pass_device = (char *)c->at.pass;
@@ -152,10 +152,12 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->pass_bytes = arena->used - start;
 }
 
-size_t esp_cuda_cache_need(const struct esp_model_desc *desc, int rows, int max_batch)
+static size_t need(const struct esp_model_desc *desc, const struct esp_cuda_cache *owner,
+                   int rows, int max_batch)
 {
     struct esp_cuda_cache c = {};
     struct esp_cuda_arena arena = {};
+    c.joined_to = owner;
     c.rows = rows;
     c.max_batch = max_batch;
     measure(&c, desc);
@@ -163,12 +165,23 @@ size_t esp_cuda_cache_need(const struct esp_model_desc *desc, int rows, int max_
     return arena.used;
 }
 
+size_t esp_cuda_cache_need(const struct esp_model_desc *desc, int rows, int max_batch)
+{
+    return need(desc, NULL, rows, max_batch);
+}
+
+size_t esp_cuda_join_need(const struct esp_model_desc *desc, int rows, int max_batch)
+{
+    const struct esp_cuda_cache owner = {};
+    return need(desc, &owner, rows, max_batch);
+}
+
 static int prepare(struct esp_cuda_cache *c)
 {
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
     struct esp_cuda_arena arena = {};
-    c->base.bytes = esp_cuda_cache_need(d, c->rows, c->max_batch);
+    c->base.bytes = need(d, c->joined_to, c->rows, c->max_batch);
     ESP_CUDA(backend, cudaMalloc((void **)&c->memory, c->base.bytes));
     ESP_CUDA(backend, cudaMemsetAsync(c->memory, 0, c->base.bytes, backend->stream));
     arena.base = c->memory;
@@ -180,11 +193,12 @@ static int prepare(struct esp_cuda_cache *c)
     return esp_cuda_prepare(c);
 }
 
-int esp_cuda_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
-                        int max_batch, char *err, size_t errlen)
+static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
+                      const struct esp_cuda_cache *owner, int rows, int max_batch, char *err,
+                      size_t errlen)
 {
-    *cache = NULL;
     struct esp_cuda_backend *backend = (struct esp_cuda_backend *)weights->backend;
+    *cache = NULL;
     if (rows < 1 || max_batch < 1 || max_batch > rows)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "a cache of %d rows for batches of %d: both must be at least 1, and a "
@@ -195,6 +209,7 @@ int esp_cuda_cache_open(struct esp_cache **cache, struct esp_weights *weights, i
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a cache");
     esp_cuda_enter(weights->backend);
     c->base.weights = weights;
+    c->joined_to = owner;
     c->rows = rows;
     c->max_batch = max_batch;
     measure(c, weights->desc);
@@ -205,6 +220,23 @@ int esp_cuda_cache_open(struct esp_cache **cache, struct esp_weights *weights, i
     }
     *cache = &c->base;
     return ESP_OK;
+}
+
+int esp_cuda_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
+                        int max_batch, char *err, size_t errlen)
+{
+    return open_cache(cache, weights, NULL, rows, max_batch, err, errlen);
+}
+
+int esp_cuda_cache_join(struct esp_cache **cache, struct esp_weights *weights,
+                        struct esp_cache *owner, int max_batch, char *err, size_t errlen)
+{
+    const struct esp_cuda_cache *of = (const struct esp_cuda_cache *)owner;
+    *cache = NULL;
+    if (!esp_cache_joins(weights, owner))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "a model of another shape cannot use the cache of the target");
+    return open_cache(cache, weights, of, of->rows, max_batch, err, errlen);
 }
 
 void esp_cuda_cache_close(struct esp_cache *cache)

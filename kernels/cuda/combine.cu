@@ -1,5 +1,6 @@
-/* combine.cu - max(0, a p + b q + c min(d p, q)) of two rows: its sum, and its values divided
- * by the sum. Overlaps and residuals of verifiers are such combinations, see kernels.h. */
+/* combine.cu - computes max(0, a p + b q + c min(d p, q)) for two rows p and q: the sum of
+ * these values, and the values divided by the sum. Verifiers' overlaps and residuals have this
+ * form. */
 #include "kernels/cuda/total.h"
 
 namespace

@@ -1,9 +1,10 @@
-/* device.h - the common ground of CUDA and the host emulator, included by every .cu file.
+/* device.h - hides the differences between CUDA and the host emulator; every .cu file includes
+ * it.
  *
- * The same sources are compiled twice: by nvcc for GPUs, and with ESP_EMULATE by a C++ compiler
- * against tests/emu/emu.h, where the threads of a block run one after another up to each
- * barrier. This file hides the four things that differ: launches (<<<>>> is not C++), dynamic
- * shared memory, tensor core instructions, and libraries that are loaded by name.
+ * The same sources are compiled twice: by nvcc for GPUs, and with ESP_EMULATE by a C++
+ * compiler against tests/emu/emu.h, where the threads of a block run one after another up to
+ * each barrier. This file hides the four things that differ: launches (<<<>>> is not C++),
+ * dynamic shared memory, tensor core instructions, and libraries that are loaded by name.
  *
  * Rules that keep a kernel portable: all shared memory is dynamic, taken once at the top by
  * ESP_SHARED and divided by hand; every thread of a warp reaches every shuffle, vote, esp_mma
@@ -34,26 +35,26 @@
     extern __shared__ __align__(16) unsigned char esp_shared_memory[];                         \
     type *name = reinterpret_cast<type *>(esp_shared_memory)
 
-/* A library by name, or NULL; what is in it by name, or NULL. */
+/* Opens a library by name, and finds a symbol of a library by name; NULL on failure. */
 #define ESP_LIBRARY_OPEN(name) dlopen((name), RTLD_NOW | RTLD_LOCAL)
 #define ESP_LIBRARY_SYMBOL(library, name) dlsym((library), (name))
 
-/* Between the pieces of one allocation the emulator keeps fences and reports any access to
- * them.
- */
+/* Bytes of the fences between the pieces of an allocation. The emulator has them, and reports
+ * any access to them. */
 enum { ESP_FENCE = 0 };
 #define ESP_PUT_FENCE(address, bytes) ((void)0)
 #endif
 
-/* While it is set, ESP_LAUNCH only loads the kernel's code. The CUDA runtime does that at the
- * first launch (CUDA_MODULE_LOADING=LAZY, the default since CUDA 12.2), but loading may
+/* While this is set, ESP_LAUNCH only loads the kernel's code. The CUDA runtime loads code at
+ * the first launch (CUDA_MODULE_LOADING=LAZY, the default since CUDA 12.2), but loading may
  * allocate memory and wait for the device, and neither is allowed while a stream is captured.
- * So a pass is run once with this set before it is captured. That needs no list of kernels,
- * and kernels that no pass uses take no memory, unlike with CUDA_MODULE_LOADING=EAGER. */
+ * So a pass is run once with this set before it is captured. No list of kernels is needed for
+ * this, and kernels that no pass uses take no memory, unlike with CUDA_MODULE_LOADING=EAGER.
+ */
 inline thread_local bool esp_loading_kernels;
 
-/* A kernel with commas in its template arguments needs parentheses: (kernel<a, b>). A failure
- * becomes the last error (cudaGetLastError). */
+/* Launches a kernel; one with commas in its template arguments needs parentheses: (kernel<a,
+ * b>). cudaGetLastError() returns a failure. */
 #define ESP_LAUNCH(kernel, grid, block, shared, stream, ...)                                   \
     do {                                                                                       \
         cudaFuncAttributes esp_attributes;                                                     \
@@ -103,7 +104,7 @@ template <> __device__ __forceinline__ float esp_from_float<float>(float x)
     return x;
 }
 
-/* Eight 16-bit floats that travel as one 16-byte access. */
+/* Eight 16-bit floats that are loaded or stored in one 16-byte access. */
 template <typename T> union esp_eight {
     uint4 words;
     uint32_t pair[4];
@@ -123,8 +124,8 @@ static __device__ __forceinline__ esp_eight<T> esp_load_eight(const T *address)
 
 /* ------------------------------------------------------------------ tensor cores */
 
-/* D += A B for one warp: A (16, 16), B (16, 8), D (16, 8) of float, laid out over the lanes as
- * mma.sync.m16n8k16 defines it (lane = 4 group + t):
+/* D += A B, computed by a warp: A (16, 16), B (16, 8), D (16, 8) of float, distributed over
+ * the lanes as mma.sync.m16n8k16 defines it (lane = 4 group + t):
  *   a[0] = A[group][2t..], a[1] = A[group + 8][2t..], a[2] = A[group][2t + 8..],
  *   a[3] = A[group + 8][2t + 8..]; b[0] = B[2t..][group], b[1] = B[2t + 8..][group];
  *   d[0], d[1] = D[group][2t], [2t + 1]; d[2], d[3] = D[group + 8][2t], [2t + 1].
@@ -166,10 +167,11 @@ static __device__ __forceinline__ void esp_mma_store(float *to, int width, const
     to[8 * width + 1] = d[3];
 }
 
-/* D += A B for one warp, of signed bytes: A (16, 32), B (32, 8), D (16, 8) of integers, as
- * mma.sync.m16n8k32 lays them out: a word holds four bytes of neighbouring columns, from
+/* D += A B, computed by a warp: A (16, 32) and B (32, 8) of signed bytes, D (16, 8) of
+ * integers, distributed as mma.sync.m16n8k32 defines it. A word is four consecutive bytes; the
+ * first of them are
  *   a0: A[group][4t], a1: A[group + 8][4t], a2: A[group][4t + 16], a3: A[group + 8][4t + 16],
- *   b0: B[4t][group], b1: B[4t + 16][group] on; d as above. */
+ *   b0: B[4t][group], b1: B[4t + 16][group]; d as in esp_mma(). */
 static __device__ __forceinline__ void esp_mma_s8(int d[4], uint32_t a0, uint32_t a1,
                                                   uint32_t a2, uint32_t a3, uint32_t b0,
                                                   uint32_t b1)
@@ -184,9 +186,10 @@ static __device__ __forceinline__ void esp_mma_s8(int d[4], uint32_t a0, uint32_
 #endif
 }
 
-/* Four 8x8 matrices of 16-bit numbers from shared memory, as ldmatrix gives them: lane l names
- * row l % 8 (16 bytes, aligned) of matrix l / 8; lane (group, t) gets of matrix i, in r[i], the
- * numbers [group][2t] and [group][2t + 1], or with `turned` [2t][group] and [2t + 1][group]. */
+/* Loads four 8x8 matrices of 16-bit numbers from shared memory, as ldmatrix does. In lane l,
+ * `row` is the address of row l % 8 (16 bytes, aligned) of matrix l / 8. Lane (group, t) gets
+ * in r[i] the numbers [group][2t] and [group][2t + 1] of matrix i or, with `turned`,
+ * [2t][group] and [2t + 1][group]. */
 static __device__ __forceinline__ void esp_load_matrices(uint32_t r[4], const void *row,
                                                          bool turned)
 {
@@ -207,7 +210,7 @@ static __device__ __forceinline__ void esp_load_matrices(uint32_t r[4], const vo
 #endif
 }
 
-/* Two floats as the word that holds them in a matrix of A or B. */
+/* Packs two floats into a word of a matrix A or B. */
 template <typename T> static __device__ __forceinline__ uint32_t esp_pack(float low, float high)
 {
     const T two[2] = {esp_from_float<T>(low), esp_from_float<T>(high)};
@@ -219,9 +222,10 @@ template <typename T> static __device__ __forceinline__ uint32_t esp_pack(float 
 /* ------------------------------------------------------------------ copies in the background
  */
 
-/* Begins to copy 16 bytes to shared memory; zeros where there is nothing to copy (`from` is
- * then not read). Both are aligned to 16 bytes. The bytes are there once the thread has waited
- * for the group of the copy; for other threads, after a barrier that follows. */
+/* Begins to copy 16 bytes to shared memory, or zeros if `there` is false (`from` is then not
+ * read). Both addresses are aligned to 16 bytes. The thread can read the bytes once it has
+ * waited for the group of the copy; other threads can read them after a barrier that follows.
+ */
 static __device__ __forceinline__ void esp_copy_begin(void *to, const void *from, bool there)
 {
 #if defined(ESP_EMULATE)
@@ -234,7 +238,7 @@ static __device__ __forceinline__ void esp_copy_begin(void *to, const void *from
 #endif
 }
 
-/* The thread's copies since the last group are a group, which may be empty. */
+/* Makes a group, which may be empty, of the thread's copies since the last group. */
 static __device__ __forceinline__ void esp_copy_group()
 {
 #if defined(ESP_EMULATE)
@@ -244,7 +248,7 @@ static __device__ __forceinline__ void esp_copy_group()
 #endif
 }
 
-/* Waits for all groups of the thread but the last `LEFT`. */
+/* Waits for all groups of the thread except the last `LEFT`. */
 template <int LEFT> static __device__ __forceinline__ void esp_copy_wait()
 {
 #if defined(ESP_EMULATE)
@@ -272,8 +276,8 @@ template <typename T> static __device__ __forceinline__ T esp_warp_max(T x)
     return x;
 }
 
-/* Sum over the block, given to every thread, always in the same order. `room`: shared memory
- * for one T per warp, free for other use after the next barrier. */
+/* The sum over the block, returned to every thread and always added in the same order. `room`:
+ * shared memory for one T per warp, which can be used otherwise after the next barrier. */
 template <typename T> static __device__ T esp_block_sum(T x, T *room)
 {
     int warp = threadIdx.x / ESP_WARP, warps = (blockDim.x + ESP_WARP - 1) / ESP_WARP;
@@ -290,9 +294,9 @@ template <typename T> static __device__ T esp_block_sum(T x, T *room)
 
 /* ------------------------------------------------------------------ the last block */
 
-/* Whether this block is the last of `blocks` blocks to call this. Then it sees everything that
- * the others wrote before their calls. `room`: an int in shared memory. Every thread of the
- * block must call this. */
+/* Whether this block is the last of `blocks` blocks to call this. If so, it sees everything
+ * that the others wrote before their calls. `room`: an int in shared memory. Every thread of
+ * the block must call this. */
 static __device__ inline bool esp_last_block(unsigned *counter, unsigned blocks, int *room)
 {
     __threadfence();

@@ -3,9 +3,9 @@
  *
  * A row of a tree sees the whole prefix and some rows after it, given as a bitmask. Attention
  * needs the i-th of them, for every layer and head, so the mask is expanded once per pass:
- * seen[row][i], ascending. Rows of a batch without masks see everything before them and need no
- * list. The cosines and sines of a row's position are also computed once, for all layers and
- * heads.
+ * seen[row][i], ascending. Rows of a batch without masks see everything before them and need
+ * no list. The cosines and sines of a row's position are also computed once, for all layers
+ * and heads.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -14,11 +14,11 @@ enum { THREADS = 256 };
 template <typename T, typename A> struct embed_args {
     enum esp_reads reads;
     bool fc;                       /* c->joined is what fc reads */
-    const T *embedding, *position; /* rows of `stride`; embedding = NULL: it is in x already */
+    const T *embedding, *position; /* rows of `stride`; embedding = NULL: it is already in x */
     size_t stride;
     float scale, *x, *embedded;
-    int hidden;        /* of a row of x and of embedded */
-    int values, input; /* hidden and input, not padded */
+    int hidden;        /* numbers in a row of x and of `embedded`, padded */
+    int values, input; /* the model's hidden and input widths, not padded */
     A *joined;
     size_t joined_width;
     const float *frequency, *local_frequency; /* (half), or NULL */
@@ -27,9 +27,9 @@ template <typename T, typename A> struct embed_args {
     float rotary_scale;
 };
 
-/* Writes the cosines and sines of a position. A float product is off by 1e-3 at position
- * 10,000, like in every RoPE with floats; in an endless text the error would grow. So positions
- * after a full window are multiplied as doubles (`far`). */
+/* Writes the cosines and sines of a position. With float products the angle is off by 1e-3 at
+ * position 10,000, as in every RoPE that uses floats; in an endless text the error would grow.
+ * So positions after a full window are multiplied in double precision (`far`). */
 static __device__ void rotate(const float *frequency, float2 *turns, int half, float scale,
                               int position, bool far)
 {
@@ -50,7 +50,7 @@ static __device__ void rotate(const float *frequency, float2 *turns, int half, f
     }
 }
 
-/* For both kinds of layers, into row `row` of the cosines and sines. */
+/* Writes row `row` of the cosines and sines, for both kinds of layers. */
 template <typename T, typename A>
 static __device__ void rotate_both(const struct embed_args<T, A> &a, int row, int position,
                                    bool far)
@@ -62,8 +62,8 @@ static __device__ void rotate_both(const struct embed_args<T, A> &a, int row, in
         rotate(a.local_frequency, a.local_rotation + to, a.half, a.rotary_scale, position, far);
 }
 
-/* Reads what layer 0 of a draft head reads of another model, see enum esp_reads: in addition to
- * the embedding, which is in x, or instead of it. */
+/* Copies the hidden states that layer 0 of a draft head reads, see enum esp_reads: in addition
+ * to the embedding, which is in x, or instead of it. */
 template <typename T, typename A>
 static __device__ void read_input(const struct esp_cuda_arrays &at,
                                   const struct embed_args<T, A> &a, int row)
@@ -128,7 +128,7 @@ void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
     const bool quantised = esp_dtype_quantised(w->embedding.dtype);
-    if (quantised) /* then the kernel finds the embedding in x */
+    if (quantised) /* another kernel has written the embedding to x */
         esp_cuda_blocks_embed(c, rows);
     const struct esp_model_desc *d = w->base.desc;
     const struct embed_args<T, A> a = {

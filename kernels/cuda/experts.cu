@@ -1,13 +1,15 @@
-/* experts.cu - the router of a mixture of experts: which experts a row uses, with what weights,
- * and in which order the products take the rows.
+/* experts.cu - the router of a mixture of experts: chooses the experts of a row and their
+ * weights, and the order in which the products process the rows.
  *
  * A row uses the experts with its highest logits; ties go to the lower number. Softmax turns
- * the logits into shares, as on the CPU (cpu/forward.c). Both depend on the row alone. A row
- * with one of its experts is a pair. Pairs are sorted by expert, so one launch multiplies all
- * rows by all used experts and reads each expert once (see experts.h). add.cu adds the outputs
- * of a row's experts in the order of their numbers, which does not depend on the batch either.
+ * the logits into the experts' weights, as on the CPU (cpu/forward.c). Both depend on the row
+ * alone. A row with one of its experts is a pair. Pairs are sorted by expert, so one launch
+ * multiplies all rows by all used experts and reads each expert once (see experts.h). add.cu
+ * adds the outputs of a row's experts in the order of their numbers, which does not depend on
+ * the batch either.
  *
- * Router, what it reads, and shares are float32, because a choice can turn on the last bit.
+ * The router, its input and the experts' weights are float32, because the last bit can decide
+ * a choice.
  */
 #include "kernels/cuda/experts.h"
 #include "kernels/cuda/norm.h"
@@ -17,12 +19,12 @@ enum { ROUTE_WARPS = 8, SORT_WARPS = 32, EACH = 4 };
 /* ------------------------------------------------------------------ logits */
 
 struct route_args {
-    const float *router, *bias; /* (experts, stride), (experts) or NULL */
+    const float *router, *bias; /* (experts, stride); (experts), or NULL */
     size_t stride;
     int experts;
     float *logits; /* (rows, experts) */
-    /* If x is the rounded first half of a norm: what that was computed from, so that a choice
-     * does not depend on the rounding. (rows, stride), (stride); or NULL */
+    /* (rows, stride) and (stride): if x is the rounded first half of a norm, what this half
+     * was computed from, so that a choice does not depend on the rounding; otherwise NULL. */
     const float *residual, *norm;
     struct esp_cuda_squares squares;
 };
@@ -38,12 +40,12 @@ static __device__ __forceinline__ float4 routed(const struct route_args &a, cons
                            esp_to_float(x[at + 2]), esp_to_float(x[at + 3]));
     const float4 r = *reinterpret_cast<const float4 *>(a.residual + at);
     const float4 w = *reinterpret_cast<const float4 *>(a.norm + i);
-    const int left = a.squares.n - i; /* padding follows */
+    const int left = a.squares.n - i; /* columns before the padding */
     return make_float4(left > 0 ? r.x * w.x : 0.0f, left > 1 ? r.y * w.y : 0.0f,
                        left > 2 ? r.z * w.z : 0.0f, left > 3 ? r.w * w.w : 0.0f);
 }
 
-/* A warp computes the logit of an expert for a row. */
+/* Computes the router's logits; a warp does one expert for one row. */
 template <typename A>
 static __global__ void route_kernel(struct esp_cuda_arrays at, struct route_args a, const A *x)
 {
@@ -73,18 +75,18 @@ static __global__ void route_kernel(struct esp_cuda_arrays at, struct route_args
 struct sort_args {
     const float *logits; /* (rows, experts) */
     int experts, used, width;
-    bool normed; /* shares add up to 1 */
+    bool normed; /* the weights of a row's experts add up to 1 */
     struct esp_cuda_routing to;
 };
 
-/* Logit `v` of expert `i` comes before logit `w` of expert `j`. Those that are not numbers come
- * last. */
+/* Whether logit `v` of expert `i` comes before logit `w` of expert `j`. Logits that are not
+ * numbers come last. */
 static __device__ __forceinline__ bool before(float v, int i, float w, int j)
 {
     return v > w || (v == w && i < j);
 }
 
-/* A warp chooses for a row; lane i then has the i-th best. */
+/* Chooses the experts of a row; called by a warp, whose lane i then has the i-th best. */
 static __device__ void choose(const struct sort_args &a, int row)
 {
     const int lane = threadIdx.x % ESP_WARP;
@@ -118,7 +120,7 @@ static __device__ void choose(const struct sort_args &a, int row)
     for (int e = lane; !a.normed && e < a.experts; e += ESP_WARP)
         sum += expf(logit[e] - logit[top]);
     sum = esp_warp_sum(a.normed ? weight : sum);
-    int rank = 0; /* by number */
+    int rank = 0; /* the place of the lane's expert in the order of numbers */
     for (int k = 0; k < a.used; k++)
         rank += __shfl_sync(ESP_ALL_LANES, mine, k) < mine;
     if (lane < a.used) {
@@ -127,8 +129,8 @@ static __device__ void choose(const struct sort_args &a, int row)
     }
 }
 
-/* Gives every expert its first pair and its first tile. count: pairs of each, which becomes the
- * first one; by one warp. */
+/* Determines the first pair and the first tile of every expert; called by one warp. count: the
+ * number of pairs of each expert, which is replaced by the number of its first pair. */
 static __device__ void number_tiles(const struct sort_args &a, int32_t *count, int32_t *tile)
 {
     const int lane = threadIdx.x;
@@ -154,8 +156,8 @@ static __device__ void number_tiles(const struct sort_args &a, int32_t *count, i
         *a.to.tile_count = tiles;
 }
 
-/* A warp looks for the pairs of an expert; `write`: gives them their places, from `first` on.
- * Returns how many there are. */
+/* Finds the pairs of an expert and returns how many there are; called by a warp. `write`: also
+ * numbers them, from `first` on. */
 static __device__ int find_pairs(const struct sort_args &a, int expert, int pairs, int first,
                                  bool write)
 {
@@ -175,7 +177,7 @@ static __device__ int find_pairs(const struct sort_args &a, int expert, int pair
     return count;
 }
 
-/* One block. */
+/* Chooses experts and sorts pairs; launched with one block. */
 static __global__ void sort_kernel(struct esp_cuda_arrays at, struct sort_args a)
 {
     ESP_SHARED(int32_t, first); /* (experts) */

@@ -1,15 +1,17 @@
 /* experts.h - which rows a block of a product multiplies, and with which matrix.
  *
- * Without experts, blockIdx.y takes the next `width` rows of the pass. With experts, a row
- * counts once for each expert that it has chosen: as a pair. Pairs are sorted by expert and cut
- * into tiles of `width` or fewer, each of one expert (experts.cu), and blockIdx.y takes a tile.
+ * Without experts, blockIdx.y numbers groups of `width` rows of the pass. With experts, a row
+ * counts once for each expert that it uses, as a pair. Pairs are sorted by expert and divided
+ * into tiles of `width` pairs or fewer, each of one expert (experts.cu), and blockIdx.y
+ * numbers tiles.
  */
 #ifndef ESP_CUDA_EXPERTS_H
 #define ESP_CUDA_EXPERTS_H
 
 #include "kernels/cuda/cuda.h"
 
-/* Rows first..end-1 of the result; x has row `row_of` of them, if there is such a list. */
+/* Rows first..end-1 of the result. Row i of the result is computed from row row_of[i] of x, or
+ * from row i if row_of is NULL. */
 struct esp_cuda_span {
     int first, end, expert;
     const int32_t *row_of;
@@ -32,15 +34,15 @@ esp_cuda_span_of(const struct esp_cuda_arrays &at, const struct esp_cuda_mixture
     return s;
 }
 
-/* The row of x for row `row` of the result. Rows after the last one are multiplied, too, and
- * not used. */
+/* The row of x for row `row` of the result. For rows after the last one, which are also
+ * multiplied but not used, this is the row of the last one. */
 static __device__ __forceinline__ int esp_cuda_row_of(const struct esp_cuda_span &s, int row)
 {
     row = row < s.end ? row : s.end - 1;
     return s.row_of ? s.row_of[row] : row;
 }
 
-/* The most tiles of a pass of `rows` rows. */
+/* The maximum number of tiles in a pass of `rows` rows. */
 static inline int esp_cuda_tiles_of(const struct esp_cuda_cache *c, int rows, int width)
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);

@@ -1,45 +1,46 @@
 /* forward.cu - one batch through the model: which kernels are launched, and in which order.
  *
  * The numbers that change from pass to pass are written to a pinned block. It is copied to the
- * device before the pass, and the kernels read them there. (Four blocks take turns, so the host
+ * device before the pass, where the kernels read it. (Four blocks are used in turn, so the host
  * never waits for a copy in progress.) So passes of few rows can be captured once as CUDA
  * graphs, for 1, 4, 16 and 64 rows and for texts of 1, 2, 4, ... chunks of keys, and replayed
  * with one call. The kernels stop at the last row of the pass. Larger passes are launched
  * kernel by kernel.
  *
  * The steps of a layer are those of the CPU backend (cpu/forward.c): 1 norm, 2 queries, keys
- * and values, 3 rotation and cache, 4 attention, 5 output added to the residual stream, 6 norm,
- * 7 gate and up, 8 down added (to what 5 and 8 add, a norm or a factor may be applied first). A
- * mixture of experts has a router, the products of all used experts and their sum instead of 7
- * and 8. Most norms are computed by the kernels of the steps around them (norm.h), and in a
- * small pass step 3 is part of step 4 (attention.h). So a layer takes five kernels.
+ * and values, 3 rotation and cache, 4 attention, 5 output added to the residual stream, 6
+ * norm, 7 gate and up, 8 down added (to what 5 and 8 add, a norm or a factor may be applied
+ * first). A mixture of experts has a router, the products of all used experts and their sum
+ * instead of 7 and 8. Most norms are computed by the kernels of the steps around them
+ * (norm.h), and in a small pass step 3 is part of step 4 (attention.h). So a layer takes five
+ * kernels.
  *
  * Products of up to 64 rows are those of matmul.cu. Larger ones use cuBLASLt, whose order of
- * summation depends on the number of rows. In exact mode, without cuBLASLt, and where it has no
- * algorithm, products are those of matmul.cu.
+ * summation depends on the number of rows. In exact mode, without cuBLASLt, and where it has
+ * no algorithm, products are those of matmul.cu.
  */
 #include "kernels/cuda/rows.h"
 
 #include <cstring>
 
 enum { OWN_ROWS = 64, LT_STEP = 16 };
-/* Pairs of a tile of experts, if experts have about as many rows each or more. */
+/* Sizes of a tile of pairs; a size is used if experts have about this many rows each, or more. */
 enum { FEW_PAIRS = 8, MANY_PAIRS = 32 };
 static const int bucket_rows[ESP_CUDA_BUCKETS] = {1, 4, 16, 64};
-/* With more weights than this, a pass of 64 rows keeps the device busy for longer than the host
- * needs to launch it. */
+/* If a model has more weights than this, a pass of 64 rows keeps the device busy for longer than
+ * the host needs to launch it. */
 static const size_t LAUNCH_BOUND_BYTES = (size_t)1 << 30;
 
 struct shape {
     int rows, chunks;
-    int keys;       /* cache rows of the text and of the pass, if it is timed */
+    int keys;       /* if the pass is timed: cache rows of the text and of the pass */
     bool step;      /* a draft step, in a graph */
     bool fc;        /* a draft head's fc makes the residual stream */
-    bool states;    /* hidden states are handed out */
-    int head_rows;  /* rows whose logits are wanted, 0: none */
-    float *logits;  /* their rows if these are adjacent, else NULL */
-    size_t stride;  /* of logits */
-    int vocabulary; /* of a row of logits */
+    bool states;    /* hidden states are returned */
+    int head_rows;  /* number of rows whose logits are wanted */
+    float *logits;  /* where these logits go, if the rows are adjacent; otherwise NULL */
+    size_t stride;  /* of rows of logits */
+    int vocabulary; /* logits in a row */
 };
 
 /* ------------------------------------------------------------------ the blocks that are sent
@@ -68,14 +69,14 @@ static V *in_slot(const struct esp_cuda_cache *c, char *slot, const V *on_device
     return (V *)(slot + ((const char *)on_device - c->pass_device));
 }
 
-/* Row `row[i]`, or i, for each row of the batch. */
+/* Writes row[i], or i if `row` is NULL, for each row of the batch. */
 static void list_rows(int32_t *to, const int32_t *row, int count)
 {
     for (int i = 0; i < count; i++)
         to[i] = row ? row[i] : i;
 }
 
-/* Where hidden states come from and go to. */
+/* Fills in where hidden states are read from and written to. */
 static void send_states(struct esp_cuda_cache *c, const struct esp_batch *b, char *slot,
                         struct esp_cuda_pass *pass)
 {
@@ -95,7 +96,8 @@ static void send_states(struct esp_cuda_cache *c, const struct esp_batch *b, cha
     }
 }
 
-/* `step`: arguments for a graph that ends with a draft step, see struct esp_cuda_step. */
+/* Sends the numbers of a pass to the device. `step`: arguments for a graph that ends with a draft
+ * step, see struct esp_cuda_step. */
 static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
                      const struct esp_cuda_step *step)
 {
@@ -180,10 +182,10 @@ static int multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, 
     return status;
 }
 
-/* What c->normed holds of a norm: norm.h. */
+/* How much of a norm is in c->normed, see norm.h. */
 enum ready { NOTHING, HALF, WHOLE };
 
-/* Do products of such a pass make the norms that follow them in halves? */
+/* Whether the products of a pass of `rows` rows make the norms that follow them in halves. */
 static bool in_halves(const struct esp_cuda_cache *c, int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
@@ -191,7 +193,8 @@ static bool in_halves(const struct esp_cuda_cache *c, int rows)
            is_own(esp_cuda_backend_of(c), rows);
 }
 
-/* Do norms quantise their rows for products with blocks? Not the two of a parallel residual. */
+/* Whether norms quantise their results for products with blocks. The two norms of a parallel
+ * residual do not. */
 static bool norms_cut(const struct esp_cuda_cache *c)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
@@ -211,8 +214,9 @@ static struct esp_cuda_product floats(const struct esp_cuda_matrix *w, const voi
     return p;
 }
 
-/* Several products of the same activations, in a model with blocks. The parts of y lie side by
- * side, `step` columns apart, or without gaps (0). Parts without data are left out. */
+/* Computes several products of the same activations, in a model with blocks. Their results are
+ * next to each other in y, `step` columns apart, or without gaps (0). Parts without data are
+ * skipped. */
 template <typename T>
 static void multiply_parts(struct esp_cuda_cache *c, const struct esp_cuda_matrix *const *part,
                            int parts, size_t step, const void *x, size_t x_stride, float *y,
@@ -239,7 +243,7 @@ static int to_floats(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, 
     return multiply<T>(c, &p, rows);
 }
 
-/* Is the output of a product changed before it is added to the residual stream? */
+/* Whether the output of a product is changed before it is added to the residual stream. */
 static bool has_branch(const struct esp_cuda_cache *c, const float *norm)
 {
     return norm || esp_cuda_desc_of(c)->residual_scale != 0;
@@ -259,8 +263,8 @@ static struct esp_cuda_product added(const struct esp_cuda_cache *c,
     return p;
 }
 
-/* x += W y, or x += factor * norm(W y). The norm `next` of x, if there is one, follows unless
- * that would take a kernel of its own; *ready: what of it has been made. */
+/* x += W y, or x += factor * norm(W y). If `next` is not NULL, also makes this norm of x, unless a
+ * separate kernel would be needed; *ready: how much of the norm has been made. */
 template <typename T, typename A>
 static int add(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const void *x,
                size_t x_stride, const float *norm, const struct esp_cuda_norm *next, int rows,
@@ -310,7 +314,7 @@ static int activate(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer
     return multiply<T>(c, &p, rows);
 }
 
-/* 7 and 8 of a mixture of experts, and the norm `next`. */
+/* Steps 7 and 8 for a mixture of experts, and the norm `next`. */
 template <typename T, typename A>
 static int add_experts(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
                        const void *x, bool normed, const struct esp_cuda_norm *next, int rows)
@@ -363,7 +367,7 @@ template <typename T> static int multiply_head(struct esp_cuda_cache *c, const s
         return ESP_OK;
     }
     struct esp_cuda_lt_product lt = lt_product(c, &p, s->head_rows);
-    lt.rows = s->head_rows; /* no more, because the rows below are not ours */
+    lt.rows = s->head_rows; /* exactly, because the rows after them belong to the caller */
     lt.y = s->logits;
     lt.y_stride = s->stride;
     lt.outputs = w->head.rows < s->vocabulary ? w->head.rows : s->vocabulary;
@@ -406,7 +410,7 @@ static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
     return ESP_OK;
 }
 
-/* Bytes of a matrix; 0 for experts, because a pass reads only some of them. */
+/* The bytes of a matrix that a pass reads; 0 for experts, of which it reads only some. */
 static size_t bytes_of(const struct esp_cuda_matrix &m)
 {
     if (!m.data || m.count > 1)
@@ -415,7 +419,7 @@ static size_t bytes_of(const struct esp_cuda_matrix &m)
                                                   : 2 * m.stride);
 }
 
-/* Bytes of keys and values that a layer reads. */
+/* The bytes of keys and values that a layer reads. */
 static size_t cache_bytes_of(const struct esp_cuda_cache *c, int i, const struct shape *s)
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
@@ -423,7 +427,8 @@ static size_t cache_bytes_of(const struct esp_cuda_cache *c, int i, const struct
     return 4 * c->head_width * d->kv_heads * (s->keys < most ? s->keys : most);
 }
 
-/* 1 and, of a parallel residual, 6: the MLP reads x as the layer found it. */
+/* Step 1 and, with a parallel residual, step 6, because the MLP then reads x as it was before the
+ * layer. */
 template <typename A>
 static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
                         enum ready ready, int rows)
@@ -441,7 +446,8 @@ static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *l
     esp_cuda_launched(esp_cuda_backend_of(c), "norm", 0);
 }
 
-/* *ready: what exists of the norms before the layer, and afterwards of those after it. */
+/* Runs a layer. *ready: how much of the norms before the layer has been made; on return, of those
+ * after it. */
 template <typename T, typename A>
 static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
                      const struct shape *s, enum ready *ready)
@@ -494,7 +500,7 @@ static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *laye
     return status;
 }
 
-/* A: activations, which are rounded to T, but not in a model with blocks. */
+/* Runs a pass. A: the type of activations, which is T, or float in a model with blocks. */
 template <typename T, typename A>
 static int run(struct esp_cuda_cache *c, const struct shape *s)
 {
@@ -540,7 +546,8 @@ static int run_typed(struct esp_cuda_cache *c, const struct shape *s)
 
 /* ------------------------------------------------------------------ graphs */
 
-/* The smallest captured number of chunks (1, 2, 4, ... or a full cache) that holds `chunks`. */
+/* The index of the smallest captured number of chunks (1, 2, 4, ... or a full cache) that is at
+ * least `chunks`. */
 static int length_of(const struct esp_cuda_cache *c, int chunks, int *captured)
 {
     int i = 0;
@@ -560,8 +567,8 @@ static int load_kernels(struct esp_cuda_cache *c, const struct shape *s)
     return status;
 }
 
-/* Makes `graph` ready to be launched, its memory on the device included. *exec stays NULL if
- * there is no room for it. */
+/* Makes `graph` ready to be launched, including its memory on the device. *exec stays NULL if
+ * there is not enough memory. */
 static int instantiate(struct esp_cuda_backend *backend, cudaGraph_t graph,
                        cudaGraphExec_t *exec)
 {
@@ -599,23 +606,24 @@ static int capture(struct esp_cuda_cache *c, const struct shape *s, cudaGraphExe
     return status;
 }
 
-/* Whether the cache has room for such a pass, and the device would finish it sooner than the
- * host could launch it kernel by kernel. */
+/* Whether a pass of `rows` rows fits into the cache, and the device would finish it sooner than
+ * the host could launch it kernel by kernel. */
 static bool launch_bound(const struct esp_cuda_cache *c, int rows, bool step)
 {
     const bool small = c->base.weights->bytes < LAUNCH_BOUND_BYTES;
     return rows <= c->max_batch && (small || (rows <= OWN_ROWS && !step));
 }
 
-/* EAGLE uses fc in every pass. EAGLE-3 uses it for hidden states of the target only; its draft
- * steps, of which there are more, read its own. */
+/* Whether graphs use fc. EAGLE uses it in every pass. EAGLE-3 uses it only for hidden states of
+ * the target; its draft steps, which are more frequent, read the head's own hidden states. */
 static bool graphs_use_fc(const struct esp_cuda_cache *c)
 {
     return esp_cuda_desc_of(c)->reads == ESP_READS_EAGLE;
 }
 
 /* Captures the graph for passes of bucket `i` and texts of length `j`. *room becomes false if
- * there is none for it, or if not `least` bytes of the device's memory are left then. */
+ * there is not enough memory for it, or if less than `least` bytes of the device's memory are left
+ * afterwards. */
 static int capture_one(struct esp_cuda_cache *c, bool step, int i, int j, size_t least,
                        bool *room)
 {
@@ -635,8 +643,8 @@ static int capture_one(struct esp_cuda_cache *c, bool step, int i, int j, size_t
 
 /* Captures graphs for short texts first, because their passes gain most. The memory of a graph
  * is known only after the capture, so the last one may exceed the limit. Passes over streamed
- * layers get no graph: they wait for the copy anyway, and their buffers change with every pass.
- * A pass without a graph launches its kernels one by one. */
+ * layers get no graph: they wait for the copy anyway, and their buffers change with every
+ * pass. A pass without a graph launches its kernels one by one. */
 static int capture_graphs(struct esp_cuda_cache *c)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
@@ -655,7 +663,7 @@ static int capture_graphs(struct esp_cuda_cache *c)
     return status;
 }
 
-/* Chooses cuBLASLt's algorithms for every number of rows that it may compute. */
+/* Chooses cuBLASLt's algorithms for all shapes and numbers of rows that may be needed. */
 static int choose_algorithms(struct esp_cuda_cache *c)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
@@ -674,7 +682,7 @@ static int choose_algorithms(struct esp_cuda_cache *c)
     for (int rows = OWN_ROWS + 1; rows <= c->max_batch + LT_STEP - 1; rows += LT_STEP)
         for (const struct esp_cuda_product &shape : shapes) {
             if ((!shape.y && !shape.out) ||
-                shape.w->count > 1) /* not a product of this model */
+                shape.w->count > 1) /* the model has no such product */
                 continue;
             const struct esp_cuda_lt_product lt = lt_product(c, &shape, rows);
             int status = esp_cuda_lt_choose(backend, &lt);
@@ -721,7 +729,7 @@ static bool adjacent(const struct esp_batch *b)
     return true;
 }
 
-/* A pass without a graph, or one that ends with logits. */
+/* Runs a pass that is not a draft step in a graph. */
 static int run_batch(struct esp_cuda_cache *c, const struct esp_batch *b, struct shape *s)
 {
     const struct esp_cuda_step none = {};
@@ -745,7 +753,7 @@ static int run_batch(struct esp_cuda_cache *c, const struct esp_batch *b, struct
     return run_typed(c, s);
 }
 
-/* A draft step as one graph: the pass, softmax and top-k. */
+/* Runs a draft step as one graph: the pass, softmax and top-k. */
 static int run_step(struct esp_cuda_cache *c, const struct esp_batch *b, const struct shape *s,
                     cudaGraphExec_t graph)
 {

@@ -1,8 +1,8 @@
-/* keep.cu - compaction: moves the accepted rows of a tree together after the text.
+/* keep.cu - compaction: moves the accepted rows of a tree together, so that they follow the text.
  *
- * Row which[i] becomes row first + i, where which ascends and which[i] >= first + i. So no
- * later i needs row first + i. A thread does all i in order for its own 16 bytes of a head, so
- * there are no races, and one launch does all layers, heads, keys and values.
+ * Row which[i] becomes row first + i, where `which` is ascending and which[i] >= first + i. So
+ * row first + i is not needed for a later i. A thread handles all i in order for its own 16 bytes
+ * of a head, so there are no races, and one launch handles all layers, heads, keys and values.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -43,7 +43,7 @@ int esp_cuda_keep(struct esp_cache *cache, int first, const int32_t *which, int 
         return status;
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
     const int heads = d->layers * d->kv_heads;
-    const int words = (int)(c->head_width / 8); /* of 16 bytes in a head's row */
+    const int words = (int)(c->head_width / 8); /* 16-byte words in a head's row */
     const unsigned blocks = (unsigned)(((size_t)heads * words + THREADS - 1) / THREADS);
     ESP_LAUNCH(keep_kernel, dim3(blocks, 2), dim3(THREADS), 0, esp_cuda_backend_of(c)->stream,
                (uint4 *)c->k, (uint4 *)c->v, c->keep_rows, first, count, heads, (size_t)c->rows,

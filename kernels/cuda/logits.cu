@@ -1,6 +1,5 @@
-/* logits.cu - scales (Granite) and caps (Gemma 2) logits. Moves the logits of draft heads with
- * a smaller vocabulary to the places of their tokens.
- */
+/* logits.cu - scales (Granite) and caps (Gemma 2) logits, and moves the logits of draft heads that
+ * have a smaller vocabulary to the columns of their tokens. */
 #include "kernels/cuda/cuda.h"
 
 enum { THREADS = 256, COLUMNS = 4 * THREADS };
@@ -8,13 +7,13 @@ enum { THREADS = 256, COLUMNS = 4 * THREADS };
 struct logits_args {
     const float *outputs; /* (rows, outputs_width), or NULL: logits are in place */
     size_t outputs_width;
-    const int32_t *output_of; /* (vocabulary) column of `outputs`, -1: none */
+    const int32_t *output_of; /* (vocabulary) column of `outputs`; -1: none */
     int vocabulary;
     float scale, cap;
 };
 
-/* Block (row, piece of the columns). In place, columns beyond the model's are left alone;
- * otherwise those of a wider row are written by the last blocks. */
+/* Grid: (rows, pieces of the columns). If logits are changed in place, columns beyond the model's
+ * vocabulary are not written; otherwise the last blocks write them, too. */
 static __global__ void logits_kernel(struct esp_cuda_arrays at, struct logits_args a)
 {
     if ((int)blockIdx.x >= at.pass->wanted)

@@ -1,9 +1,9 @@
 /* lt.cu - products of many rows by cuBLASLt.
  *
  * cuBLASLt stores matrices by columns: our y (rows, outputs) is its (outputs, rows), W is
- * transposed, x is not. A table keeps the algorithm that the heuristic chose for a shape. If
- * the heuristic failed or found none, the table notes that, and matmul.cu computes products of
- * that shape.
+ * transposed, and x is not. A table contains the algorithm that the heuristic chose for each
+ * shape. If the heuristic failed or found none, the table says so, and matmul.cu computes
+ * products of that shape.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -25,7 +25,7 @@ struct esp_cuda_lt {
     struct esp_lt_library call;
     cublasLtHandle_t handle;
     cublasLtMatmulDesc_t product; /* y = W^T x, 32-bit sums */
-    void *workspace; /* (workspace_bytes), once an algorithm asks for some; graphs keep it */
+    void *workspace; /* (workspace_bytes) allocated when an algorithm needs it; graphs use it */
     size_t workspace_bytes;
     struct choice *choices;
     int count, room;
@@ -33,7 +33,7 @@ struct esp_cuda_lt {
 
 static const size_t MOST_WORKSPACE = (size_t)32 << 20;
 
-/* `function`: the name of the function without "cublasLt". */
+/* Notes the failure of a function, given by its name without "cublasLt"; returns a status. */
 static int failed(struct esp_cuda_backend *backend, const char *function, cublasStatus_t result)
 {
     snprintf(backend->failure, sizeof backend->failure, "cublasLt%s failed: cuBLAS status %d",
@@ -49,7 +49,7 @@ static int failed(struct esp_cuda_backend *backend, const char *function, cublas
             return failed((backend), #function, lt_result);                                    \
     } while (0)
 
-/* Finds a version that this driver supports; without one, handle stays NULL. */
+/* Finds a version that this driver supports; if there is none, the handle stays NULL. */
 static int find_library(struct esp_cuda_backend *backend)
 {
     struct esp_cuda_lt *lt = backend->lt;
@@ -172,7 +172,7 @@ static int ask(struct esp_cuda_backend *backend, const struct esp_cuda_lt_produc
     return ESP_OK;
 }
 
-/* limit: bytes of workspace that the algorithm may use. */
+/* Chooses an algorithm for a shape. limit: how many bytes of workspace it may use. */
 static int choose(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p,
                   size_t limit)
 {
@@ -209,8 +209,8 @@ int esp_cuda_lt_choose(struct esp_cuda_backend *backend, const struct esp_cuda_l
     return choose(backend, p, MOST_WORKSPACE);
 }
 
-/* A shape without a chosen algorithm uses the existing workspace: nothing is allocated while a
- * text is being written. */
+/* For a shape without a chosen algorithm, one is chosen that needs no more than the existing
+ * workspace, because nothing is allocated during a generation. */
 int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p,
                     bool *done)
 {

@@ -1,4 +1,4 @@
-/* lt_library.cu - finds cuBLASLt: beside the plugin, where the system looks for libraries, and
+/* lt_library.cu - finds cuBLASLt: in the plugin's folder, where the system looks for libraries, or
  * where the toolkit installs it (the plugin's run path, see the Makefile). */
 #include "kernels/cuda/lt_library.h"
 

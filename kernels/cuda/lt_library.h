@@ -29,9 +29,8 @@ struct esp_lt_library {
 #undef X
 };
 
-/* The versions that are tried, newest first. Opening returns false if this version is missing
- * or lacks one of the functions. The library stays loaded, because it does not support being
- * unloaded. */
+/* The versions to try, newest first. esp_lt_load() returns false if this version is missing or
+ * lacks one of the functions. The library stays loaded, because it cannot be unloaded. */
 enum { ESP_LT_NEWEST = 13, ESP_LT_OLDEST = 11 };
 bool esp_lt_load(struct esp_lt_library *library, int version);
 

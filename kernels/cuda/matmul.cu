@@ -1,20 +1,20 @@
-/* matmul.cu - our own product y = W x + bias for up to 64 rows of x at a time, whose time is
- * that of reading W.
+/* matmul.cu - our own product y = W x + bias for up to 64 rows of x at a time, which takes as long
+ * as reading W.
  *
- * Tensor cores multiply a tile of 16 outputs by 8 inputs of the reduction and 8 rows of x.
- * Which inputs those are is free as long as W and x agree, so lane (group, t) takes 8
- * neighbouring ones, columns 8t..8t+7 of a step of 32, in one 16-byte load from row-major
- * memory, and feeds them to two instructions. Nothing is repacked, and cuBLASLt can use the
- * same weights.
+ * A tensor core instruction multiplies a tile of 16 outputs and 16 columns of W with these columns
+ * of 8 rows of x. Any columns can be combined, as long as W and x agree. So lane (group, t) reads
+ * 8 consecutive ones, columns 8t..8t+7 of a step of 32, in one 16-byte load from row-major memory,
+ * and uses them for two instructions. Nothing is repacked, and cuBLASLt can use the same weights.
  *
- * A block owns 1, 2 or 4 tiles of outputs; its 8 warps take every eighth step of the reduction
- * and their sums are added in the order of the warps. That order depends on the width of W
- * alone: a row of the result has the same bits in a batch of one or of a thousand.
+ * A block computes 1, 2 or 4 tiles of outputs. Each of its 8 warps processes every eighth step,
+ * and their sums are added in the order of the warps. This order depends only on the width of W,
+ * so a row of the result is bit-identical in a batch of one row or of a thousand.
  *
- * Steps to come are on their way to shared memory while one is multiplied. A thread copies just
- * what it multiplies itself, 16 bytes at a time, so the copies need no barrier: shared memory
- * serves as registers that can be written in the background. W is read once for 64 rows. A tall
- * block reads x less often, and a product of few outputs needs low ones to occupy the device.
+ * Steps to come are on their way to shared memory while one is multiplied. A thread copies
+ * just what it multiplies itself, 16 bytes at a time, so the copies need no barrier: shared
+ * memory serves as registers that can be written in the background. W is read once for 64
+ * rows. A tall block reads x less often, and a product of few outputs needs low ones to occupy
+ * the device.
  */
 #include "kernels/cuda/activation.h"
 #include "kernels/cuda/norm.h"
@@ -43,13 +43,13 @@ template <typename T> struct matmul_args {
     T *out;
     size_t out_stride;
     struct esp_cuda_mixture mixture;
-    bool normed, begins; /* x is the first half of a norm; with ADD, such a half follows */
+    bool normed, begins; /* x is the first half of a norm; ADD also makes the half of another */
     struct esp_cuda_squares squares;
     struct esp_cuda_norm_args next;
 };
 
-/* Writes an output of a row of the result, without the norm that may follow. Returns it, with
- * ADD the sum. `up`: the other half with GATED. */
+/* Writes an output of a row of the result, without the norm that may follow. Returns the output,
+ * which for ADD is the sum. `up`: for GATED, the product with the other matrix. */
 template <typename T>
 static __device__ __forceinline__ float put(const struct esp_cuda_arrays &at,
                                             const struct matmul_args<T> &a, size_t row,
@@ -68,8 +68,8 @@ static __device__ __forceinline__ float put(const struct esp_cuda_arrays &at,
     return y;
 }
 
-/* Writes the block's outputs for its rows. parts: (WARPS, 16 high, width); factor: (width) of
- * the rows' norms. */
+/* Adds the warps' sums and writes the block's outputs for its rows. parts: (WARPS, 16 high, width);
+ * factor: (width) the factors of the rows' norms. */
 template <typename T>
 static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
                                     const struct matmul_args<T> &a, const float *parts,
@@ -93,13 +93,13 @@ static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
                           bias ? bias[output + height] : 0.0f);
             y = put(at, a, s.first + column, output, y, up);
         }
-        if (a.begins) /* ADD: a warp has whole tiles */
+        if (a.begins) /* with ADD; the lanes of a warp have complete tiles */
             esp_cuda_begin_norm(at, a.next, a.squares, s.first + column, output, y, there,
                                 a.out);
     }
 }
 
-/* The factors of a block's rows (width): the second half of a norm. */
+/* Computes the factors of a block's rows (width), which are the second half of a norm. */
 static __device__ __forceinline__ void find_factors(const struct esp_cuda_squares &squares,
                                                     const struct esp_cuda_span &s, int width,
                                                     float *factor)
@@ -114,9 +114,9 @@ static __device__ __forceinline__ void find_factors(const struct esp_cuda_square
 /* Sizes for a block of HIGH tiles of outputs by GROUPS of 8 rows. */
 template <int HIGH, int GROUPS> struct tiling {
     static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
-    static const int PIECES = 2 * HIGH + GROUPS; /* of 16 bytes, of a thread for a step */
+    static const int PIECES = 2 * HIGH + GROUPS; /* 16-byte pieces that a thread needs in a step */
     static const int STAGES = PIECES < 6 ? 4 : PIECES == 12 ? 2 : 3;
-    static const int BLOCKS = HIGH * GROUPS > 8 ? 1 : 2; /* at a time, at least */
+    static const int BLOCKS = HIGH * GROUPS > 8 ? 1 : 2; /* per multiprocessor, at least */
     static const size_t RING = (size_t)STAGES * PIECES * THREADS * sizeof(uint4);
     static const size_t PARTS = (size_t)WARPS * HEIGHT * WIDTH * sizeof(float);
     static const size_t MOST = RING > PARTS ? RING : PARTS;
@@ -125,11 +125,11 @@ template <int HIGH, int GROUPS> struct tiling {
 
 /* Where a thread's operands of a step come from. */
 template <typename T, int HIGH, int GROUPS> struct operands {
-    const T *w, *x[GROUPS]; /* its columns of step 0: of the first tile, of its rows */
-    int outputs, rows;      /* that there are, from the tile's first output and from x[0] on */
+    const T *w, *x[GROUPS]; /* the thread's columns of step 0, in the first tile and in its rows */
+    int outputs, rows;      /* how many exist, from the tile's first output and from x[0] on */
     size_t eight_rows;      /* numbers between rows i and i + 8 of W */
 
-    /* Begins to copy a step to `to`, pieces THREADS apart. */
+    /* Begins to copy the thread's operands of a step to `to`; its pieces are THREADS apart. */
     __device__ __forceinline__ void begin(uint4 *to, int step) const
     {
         const size_t column = (size_t)step * STEP;
@@ -152,7 +152,7 @@ static __device__ __forceinline__ esp_eight<T> piece(const uint4 *from, int i)
     return eight;
 }
 
-/* Multiplies a step that has arrived. */
+/* Multiplies the operands of a step, which are in shared memory. */
 template <typename T, int HIGH, int GROUPS>
 static __device__ __forceinline__ void multiply(const uint4 *from, float sum[HIGH][GROUPS][4])
 {
@@ -178,7 +178,8 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS>::BLOCKS)
     matmul_kernel(struct esp_cuda_arrays at, struct matmul_args<T> a)
 {
     typedef struct tiling<HIGH, GROUPS> Z;
-    /* (STAGES, PIECES, THREADS), later (WARPS, HEIGHT, WIDTH) floats; then (WIDTH) */
+    /* Operands (STAGES, PIECES, THREADS), later sums (WARPS, HEIGHT, WIDTH); then the factors of
+     * the rows (WIDTH). */
     ESP_SHARED(uint4, ring);
     float *factor = reinterpret_cast<float *>(ring + Z::MOST / sizeof *ring);
     const bool logits = a.epilogue == ESP_CUDA_LOGITS;
@@ -220,7 +221,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS>::BLOCKS)
         stage = stage + 1 == Z::STAGES ? 0 : stage + 1;
         next = next + 1 == Z::STAGES ? 0 : next + 1;
     }
-    __syncthreads(); /* the sums lie where the pieces were */
+    __syncthreads(); /* the sums are written where the operands were */
     float *parts = reinterpret_cast<float *>(ring);
     esp_cuda_leave_sums<HIGH, GROUPS>(parts, sum);
     __syncthreads();
@@ -301,7 +302,7 @@ int esp_cuda_matmul_prepare(struct esp_cuda_backend *backend)
 /* ------------------------------------------------------------------ after cuBLASLt */
 
 /* The same as finish_tiles(), for a product that is already in memory. STORE and ADD only add
- * the bias. LOGITS also fills the columns that the model does not have. */
+ * the bias. LOGITS also fills the columns beyond the model's vocabulary. */
 template <typename T>
 static __global__ void finish_kernel(struct esp_cuda_arrays at, struct matmul_args<T> a,
                                      const float *product, size_t product_stride)

@@ -2,14 +2,14 @@
  * (norm.h): before the first layer and the head, and in models and passes whose products
  * compute no norms.
  *
- * One block computes a row. Blocks always have the same size, so the order of a row's sums does
- * not depend on the batch.
+ * One block computes a row. Blocks always have the same size, so the order of a row's sums
+ * does not depend on the batch.
  */
 #include "kernels/cuda/norm.h"
 
 enum { THREADS = 256, MOST = 2 };
 
-/* Writes a row to out, with zeros in the columns n..width-1. */
+/* Writes a normalised row to `out`, with zeros in the columns n..width-1. */
 template <typename T>
 static __device__ void write(const struct esp_cuda_normed &row, int n, int width, T *out)
 {
@@ -17,7 +17,7 @@ static __device__ void write(const struct esp_cuda_normed &row, int n, int width
         out[i] = esp_from_float<T>(i < n ? row[i] : 0.0f);
 }
 
-/* Copies the hidden state of batch row `row` to where state `state` is requested. */
+/* If state `state` of batch row `row` is requested, writes it. */
 template <typename V>
 static __device__ void hand_out(const struct esp_cuda_arrays &at, int state, int row,
                                 const V &values, int n)
@@ -31,14 +31,14 @@ template <typename T> struct norms {
     T *out[MOST];
 };
 
-/* Block (row, norm). */
+/* Grid: (rows, norms). */
 template <typename T>
 static __global__ void norm_kernel(struct esp_cuda_arrays at, struct norms<T> norms,
                                    const float *x)
 {
     ESP_SHARED(float, room);
     const int row = blockIdx.x;
-    const bool second = blockIdx.y > 0; /* no index, so that nothing lies in local memory */
+    const bool second = blockIdx.y > 0; /* indexing would put the arguments in local memory */
     const struct esp_cuda_norm_args a = second ? norms.norm[1] : norms.norm[0];
     T *out = second ? norms.out[1] : norms.out[0];
     if (row < at.pass->rows)
@@ -61,7 +61,7 @@ static __global__ void norm_final_kernel(struct esp_cuda_arrays at, struct esp_c
     hand_out(at, ESP_STATE_NORMED, row, esp_cuda_normalise(of_row, a, room), a.n);
 }
 
-/* What the attention of EAGLE-3 reads (Li et al. 2025, section 3.1). */
+/* Computes what the attention of EAGLE-3 reads (Li et al. 2025, section 3.1). */
 template <typename T>
 static __global__ void join_kernel(struct esp_cuda_arrays at,
                                    struct esp_cuda_norm_args of_embedding,

@@ -1,15 +1,15 @@
-/* norm.h - RMSNorm and LayerNorm of the residual stream, and hidden states, which are output
- * where the stream is read.
+/* norm.h - RMSNorm and LayerNorm of the residual stream. The kernels that read the stream also
+ * output hidden states.
  *
  * The model and the mode decide how a norm is computed:
  *   whole   by one block per row (norm.cu), or by the block that has just added to the row
  *           (add.cu);
- *   halves  an RMSNorm before a product of bf16. The product that adds to x also writes
+ *   halves  for an RMSNorm before a product of bf16. The product that adds to x also writes
  *           x * weight, rounded, and the sum of squares of every 16 columns. The product that
  *           reads this multiplies its sums by 1 / root mean square of the row, which every
- *           block computes itself. So no row has to be complete before it is multiplied. (Not
- *           in fp16, where numbers that are not normalised may overflow, and not for LayerNorm,
- *           whose mean is subtracted first.)
+ *           block computes itself. So no row has to be complete before it is multiplied. (This
+ *           is not possible in fp16, where numbers that are not normalised may overflow, or for
+ *           LayerNorm, which subtracts the mean first.)
  * Both have one order of sums, for any number of rows.
  */
 #ifndef ESP_CUDA_NORM_H
@@ -17,8 +17,8 @@
 
 #include "kernels/cuda/blocks.h"
 
-/* Copies column i of the hidden state of batch row `row` to where state `state` is requested.
- * n: columns of a state. */
+/* If state `state` of batch row `row` is requested, writes its column i. n: columns of a
+ * state. */
 static __device__ __forceinline__ void esp_cuda_hand_out(const struct esp_cuda_arrays &at,
                                                          int state, int row, int i, int n,
                                                          float value)
@@ -33,18 +33,18 @@ static __device__ __forceinline__ void esp_cuda_hand_out(const struct esp_cuda_a
 
 struct esp_cuda_norm_args {
     const float *weight, *bias; /* weight = NULL: the identity */
-    size_t stride;              /* of rows of x and of what becomes of them */
+    size_t stride;              /* of rows of x and of the results */
     int n;
     float epsilon;
     bool centre;               /* LayerNorm */
-    int state;                 /* the hidden state that x is, or ESP_CUDA_NO_STATE */
-    struct esp_cuda_cuts cuts; /* of the norm, for products with blocks */
+    int state;                 /* which hidden state x is, or ESP_CUDA_NO_STATE */
+    struct esp_cuda_cuts cuts; /* where the quantised result goes, for products with blocks */
 };
 
 struct esp_cuda_norm_args esp_cuda_norm_args_of(const struct esp_cuda_cache *c,
                                                 const struct esp_cuda_norm *norm);
 
-/* A row, normalised. */
+/* A row to be normalised, with the mean and the factor of the norm. */
 struct esp_cuda_normed {
     const float *x;
     const float *weight, *bias;
@@ -58,8 +58,9 @@ struct esp_cuda_normed {
     }
 };
 
-/* Every thread of the block calls this. A second pass over the row, which is still in the
- * first-level cache, computes the variance from the differences to the mean. */
+/* Computes the mean and the factor of a row; every thread of the block calls this. For
+ * LayerNorm, a second pass over the row, which is still in the first-level cache, computes the
+ * variance from the differences to the mean. */
 static __device__ __forceinline__ struct esp_cuda_normed
 esp_cuda_normalise(const float *x, const struct esp_cuda_norm_args &a, float *room)
 {
@@ -80,8 +81,9 @@ esp_cuda_normalise(const float *x, const struct esp_cuda_norm_args &a, float *ro
     return row;
 }
 
-/* Writes the norm of x, row `row` of the pass, to `out`, with zeros in the padding, and outputs
- * the hidden state. Thread i of the block reads only columns i, i + blockDim.x, ... of x. */
+/* Writes the norm of x, row `row` of the pass, to `out`, with zeros in the padding, and
+ * outputs the hidden state. Thread i of the block reads only columns i, i + blockDim.x, ... of
+ * x. */
 template <typename T>
 static __device__ __forceinline__ void
 esp_cuda_write_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm_args &a,
@@ -100,17 +102,18 @@ esp_cuda_write_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm
 
 /* ------------------------------------------------------------------ in halves */
 
-/* The output of the first half. */
+/* The sums of squares that the first half writes. */
 struct esp_cuda_squares {
-    float *sum; /* (rows, tiles) of 16 columns; NULL: there is no norm in halves */
+    float *sum; /* (rows, tiles) over 16 columns each; NULL: there is no norm in halves */
     int tiles, n;
     float epsilon;
 };
 
 struct esp_cuda_squares esp_cuda_squares_of(const struct esp_cuda_cache *c);
 
-/* The first half, for column i of a row: x is complete. 16 lanes side by side have the columns
- * of a tile. All lanes of a warp call this, also those whose column is not `there`. */
+/* The first half, for column i of a row; x is the complete value of the residual stream. 16
+ * consecutive lanes have the columns of a tile. All lanes of a warp call this, even those
+ * whose column does not exist (`there` is false). */
 template <typename T>
 static __device__ __forceinline__ void
 esp_cuda_begin_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm_args &a,
@@ -128,7 +131,7 @@ esp_cuda_begin_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm
     esp_cuda_hand_out(at, a.state, row, i, a.n, x);
 }
 
-/* The second half: the factor of a row's products. All lanes of a warp call this. */
+/* The second half: returns the factor for a row's products. All lanes of a warp call this. */
 static __device__ __forceinline__ float
 esp_cuda_norm_factor(const struct esp_cuda_squares &squares, int row)
 {

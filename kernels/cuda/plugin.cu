@@ -1,9 +1,9 @@
-/* plugin.cu - opens a device and holds the table of operations that the program finds in this
+/* plugin.cu - opens a device, and has the table of operations that the program uses from this
  * library.
  *
  * The program is not linked with CUDA: kernels/cuda_plugin.c loads this library when the
- * backend is asked for, and looks for one symbol, esp_cuda_plugin. Errors of CUDA calls are
- * kept as a sentence in the backend, because most operations return only a status.
+ * backend is needed, and looks for one symbol, esp_cuda_plugin. The backend keeps a sentence
+ * about the last error of a CUDA call, because most operations return only a status.
  */
 #include "kernels/cuda/plugin.h"
 
@@ -15,11 +15,11 @@
 
 int esp_cuda_failed(struct esp_cuda_backend *backend, const char *call, cudaError_t result)
 {
-    /* Of "cudaMalloc(&x, n)" the sentence has only the name. */
+    /* The sentence has only the function's name, without its arguments. */
     snprintf(backend->failure, sizeof backend->failure, "%.*s failed: %s",
              (int)strcspn(call, "("), call, cudaGetErrorString(result));
     backend->answers = 0;
-    esp_cuda_fine(result); /* clears an error that can be recovered from */
+    esp_cuda_fine(result); /* clears the error, if it is not permanent */
     return result == cudaErrorMemoryAllocation ? ESP_E_MEMORY : ESP_E_DEVICE;
 }
 
@@ -62,7 +62,7 @@ int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err,
     return esp_fail(err, errlen, status, "%s: %s", backend->device, backend->failure);
 }
 
-/* Writes the release of the driver, as nvidia-smi shows it; "" if it is not known. */
+/* Writes the release of the driver, as nvidia-smi shows it; "" if it is unknown. */
 static void name_driver(char *text, size_t size)
 {
     *text = '\0';
@@ -75,16 +75,16 @@ static void name_driver(char *text, size_t size)
     text[strcspn(text, "\n")] = '\0';
 }
 
-/* The oldest release of the driver that runs programs of this major version of CUDA, whatever
- * the minor one is (CUDA Compatibility, minor version compatibility). */
+/* The oldest release of the driver that runs programs of this major version of CUDA, with any
+ * minor version (see "CUDA Compatibility", minor version compatibility). */
 static int oldest_driver(int cuda)
 {
     return cuda / 1000 >= 13 ? 580 : cuda / 1000 == 12 ? 525 : 450;
 }
 
-/* Says why there is no device. A machine without a driver or without a GPU gives
- * ESP_E_UNSUPPORTED, which "auto" does not mention; a driver that does not work gives
- * ESP_E_DEVICE, which it does. */
+/* Says why there is no device. Returns ESP_E_UNSUPPORTED on a machine without a driver or without
+ * a GPU, which backend "auto" does not mention, and ESP_E_DEVICE if the driver does not work,
+ * which "auto" mentions. */
 static int tell_none(cudaError_t result, char *err, size_t errlen)
 {
     int driver = 0, needed = 0;
@@ -111,7 +111,7 @@ static int tell_none(cudaError_t result, char *err, size_t errlen)
                                             : cudaGetErrorString(result));
 }
 
-/* The current device of this thread; CUDA begins with 0. */
+/* The current device of this thread; at first, CUDA uses device 0. */
 static thread_local int current;
 
 static cudaError_t enter(int device)
@@ -122,7 +122,7 @@ static cudaError_t enter(int device)
     return result;
 }
 
-/* A failure here is reported by the calls that follow. */
+/* If this fails, the calls that follow report it. */
 void esp_cuda_enter(const struct esp_backend *backend)
 {
     enter(((const struct esp_cuda_backend *)backend)->index);

@@ -1,5 +1,5 @@
-/* plugin.h - the one symbol of a plugin (libespalier-cuda.so), for the program and for the
- * plugin. */
+/* plugin.h - the only symbol that a plugin (libespalier-cuda.so) exports, for the program and
+ * for the plugin. */
 #ifndef ESP_CUDA_PLUGIN_H
 #define ESP_CUDA_PLUGIN_H
 
@@ -10,12 +10,13 @@
 extern "C" {
 #endif
 
-/* A library of another version, or built against another kernels.h, is not used. */
+/* With these numbers, the program refuses a library of another version, or one that was built
+ * with another kernels.h. */
 struct esp_cuda_plugin {
     const char *version; /* ESP_VERSION */
     size_t ops_size;     /* of struct esp_backend_ops */
     const struct esp_backend_ops *ops;
-    int cuda; /* CUDA of its runtime, 12040 for 12.4; it needs a driver of that major version */
+    int cuda; /* version of its CUDA runtime, e.g. 12040; the driver's must be as new or newer */
 };
 
 extern const struct esp_cuda_plugin esp_cuda_plugin;

@@ -1,14 +1,16 @@
-/* rank.h - a value of a row and its index as one integer: the rank, smaller for larger values.
+/* rank.h - combines a value of a row and its index into one integer, its rank; larger values
+ * have smaller ranks.
  *
  * The order of kernels.h (larger values first, equal values by ascending index) becomes the
  * order of 52-bit integers: 32 bits that fall as the value rises, then 20 bits of index. All
- * are different, so "the k best" or "the best that together weigh w" is one number, the last
- * rank that belongs to them, and blocks may look for it in any order.
+ * ranks are different, so "the k best" or "the best whose weights add up to w" is described by
+ * one number, the last rank that belongs to them, and blocks may search for it in any order.
  *
- * esp_select() finds that number by a radix search: a histogram over the leading 11 bits, the
- * bin that holds the rank sought, then the same inside that bin. It mostly ends after two
- * passes, because a bin with one value, or one that is selected as a whole, is not divided
- * further. Weights are integers, so that atomic additions give the same sum in any order.
+ * esp_select() finds that number by a radix search: it makes a histogram over the leading 11
+ * bits, finds the bin that contains the rank, and does the same inside that bin. The search
+ * mostly ends after two passes, because it stops at a bin with one value, or one that is
+ * completely selected. Weights are integers, so that atomic additions give the same sum in any
+ * order.
  */
 #ifndef ESP_CUDA_RANK_H
 #define ESP_CUDA_RANK_H
@@ -27,7 +29,8 @@ enum {
 
 static const uint64_t ESP_NO_RANK = ~(uint64_t)0;
 
-/* Adding 0 turns -0 into 0, so that the two have equal ranks. */
+/* The rank of a value and its index. Adding 0 turns -0 into 0, so that the two have equal
+ * ranks. */
 static __device__ __forceinline__ uint64_t esp_rank(float x, int index)
 {
     uint32_t bits = __float_as_uint(x + 0.0f);
@@ -57,9 +60,9 @@ static __device__ __forceinline__ uint64_t esp_warp_least(uint64_t x)
 
 /* ------------------------------------------------------------------ walks along a row */
 
-/* Values begin..end-1 of a row. The first `held` of the row lie in shared memory, 16 floats
- * apart after each 256 so that the two halves of a warp, each summing its own 256, meet
- * different banks. Behind a row lies padding that may hold anything, up to a multiple of 4. */
+/* Values begin..end-1 of a row. The first `held` values of the row are in shared memory, with
+ * a gap of 16 floats after every 256, so that the two halves of a warp, each of which sums its
+ * own 256, use different banks. A row is padded to a multiple of 4 with arbitrary values. */
 struct esp_walk {
     float *row, *kept;
     int begin, end, held; /* begin is a multiple of 4, held of 256 */
@@ -72,7 +75,7 @@ static __device__ __forceinline__ int esp_held_place(int i)
     return i / ESP_HELD_CHUNK * ESP_HELD_ROOM + i % ESP_HELD_CHUNK;
 }
 
-/* i is a multiple of 4. */
+/* Loads four values from index i on, a multiple of 4. */
 static __device__ __forceinline__ float4 esp_walk_load(const struct esp_walk *w, int i)
 {
     if (i < w->held)
@@ -98,8 +101,9 @@ struct esp_select_room {
     int whole;
 };
 
-/* What is selected: the `want` best (weigh = 0), or the best of those above `least` whose
- * weights, value * weigh, reach `want`; values then lie between 0 and 1. */
+/* What to select: the `want` best values (weigh = 0); or, of the values above `least`, the
+ * best whose weights, value * weigh, add up to `want`, and then all values are between 0 and
+ * 1. */
 struct esp_selection {
     uint64_t want;
     double weigh;
@@ -121,7 +125,8 @@ static __device__ __forceinline__ void esp_bin_add(struct esp_select_room *room,
     esp_add_halves(&room->low[bin], &room->high[bin], weight);
 }
 
-/* Finds the bin in which the sum of weights reaches `want`, or the last that adds to it. */
+/* Finds the bin in which the sum of weights reaches `want`, or, if it never does, the last bin
+ * that adds to it. */
 static __device__ inline void esp_find_bin(struct esp_select_room *room, uint64_t want,
                                            bool weighted)
 {
@@ -159,14 +164,15 @@ static __device__ inline void esp_find_bin(struct esp_select_room *room, uint64_
     __syncthreads();
 }
 
-/* The rank at or before which everything is selected (of what is above `least`). A block of a
- * power of two threads, at most 1024; there is something to select. */
+/* The last rank that is selected; all smaller ranks (of values above `least`) are selected,
+ * too. The number of threads in the block is a power of two, at most 1024, and there must be
+ * something to select. */
 static __device__ inline uint64_t esp_select(const struct esp_walk *w, struct esp_selection s,
                                              struct esp_select_room *room)
 {
     const bool weighted = s.weigh > 0.0;
     int shift = weighted ? ESP_RANK_BITS - 2 : ESP_RANK_BITS;
-    uint64_t prefix = weighted ? 1 : 0; /* the two leading bits of all values from 0 to 1 */
+    uint64_t prefix = weighted ? 1 : 0; /* the two leading bits that all values 0..1 share */
     for (int next; shift > 0; shift = next) {
         next = shift > ESP_DIGIT ? shift - ESP_DIGIT : 0;
         const unsigned digits = (1u << (shift - next)) - 1;

@@ -1,7 +1,7 @@
-/* read_rate.cu - measures how fast this device reads its memory, which limits every pass of few
- * rows.
+/* read_rate.cu - measures how fast this device reads its memory, which limits every pass of
+ * few rows.
  *
- * One large block is read with 16-byte loads by as many threads as the device holds. The result
+ * One large block is read with 16-byte loads by as many threads as fit on the device. The result
  * is that of the fastest of several runs, timed by the device.
  */
 #include "kernels/cuda/cuda.h"
@@ -22,7 +22,7 @@ static __global__ void read_kernel(const uint4 *from, size_t count, uint32_t *si
         for (int j = 0; j < UNROLL; j++)
             seen |= words[j].x ^ words[j].y ^ words[j].z ^ words[j].w;
     }
-    if (seen == 0x5a5a5a5au) /* never; it keeps the compiler from removing the reads */
+    if (seen == 0x5a5a5a5au) /* never true; keeps the compiler from removing the reads */
         *sink = seen;
 }
 

@@ -1,4 +1,4 @@
-/* rope.cu - prepares for attention what its blocks do not compute themselves (rope.h): the keys
+/* rope.cu - computes what the blocks of attention do not compute themselves (rope.h): the keys
  * and values of a large pass, which many blocks read, and the factors of an RMSNorm over all
  * heads of a row (OLMo 2).
  */
@@ -6,7 +6,7 @@
 
 enum { WARPS = 4, THREADS = WARPS * ESP_WARP };
 
-/* Block (row, queries or keys): the factor of the norm over all heads. */
+/* Computes the factors of norms over all heads. Grid: (rows, queries or keys). */
 static __global__ void together_kernel(struct esp_cuda_arrays at, struct esp_cuda_heads a,
                                        float *together)
 {
@@ -25,7 +25,7 @@ static __global__ void together_kernel(struct esp_cuda_arrays at, struct esp_cud
         together[2 * row + is_key] = 1.0f / sqrtf(sum / (float)n + a.epsilon);
 }
 
-/* A warp for each row and key/value head. */
+/* Writes keys and values to the cache; a warp does one key/value head of one row. */
 template <typename T>
 static __global__ void append_kernel(struct esp_cuda_arrays at, struct esp_cuda_heads a, T *k,
                                      T *v, int cache_rows, int width)

@@ -1,13 +1,14 @@
-/* rope.h - computes the queries, keys and values of attention from the output of their product,
- * c->qkv.
+/* rope.h - computes the queries, keys and values of attention from the output of their
+ * product, c->qkv.
  *
  * Heads of queries and keys are normalised (RMSNorm) if the model has weights for that. Then
  * their pairs (i, i + rotary/2) are rotated by position * inverse_frequency[i] ("RoFormer", Su
  * et al. 2021, section 3.2.2). Dimensions from `rotary` on do not change; in layers without
- * rotation none do. Queries are also scaled by 1/sqrt(head_dim), or by the model's own factor.
+ * rotation no dimensions change. Queries are also scaled by 1/sqrt(head_dim), or by the
+ * model's own factor.
  *
- * A warp computes a head, always in the same way. So the kernels of attention and rope.cu,
- * which writes the keys of a large pass, get the same bits.
+ * A warp computes a head, always in the same way. So the results of the attention kernels and
+ * of rope.cu, which writes the keys of a large pass, are bit-identical.
  */
 #ifndef ESP_CUDA_ROPE_H
 #define ESP_CUDA_ROPE_H
@@ -17,23 +18,24 @@
 struct esp_cuda_heads {
     const float *qkv; /* (rows, qkv_width) queries, keys and values of all heads */
     size_t qkv_width;
-    /* (rows + 1, half) cosines and sines; the last row, number `sinks_row`, is for queries of
-     * the sinks of a window */
+    /* (rows + 1, half) cosines and sines; the last row, number `sinks_row`, is for queries
+     * that see the sinks of a window. */
     const float2 *rotation;
     int sinks_row;
-    const float *query_norm, *key_norm; /* (head_dim), or (heads, head_dim) if together; NULL */
-    /* (rows, 2) factors of queries and keys, where all heads are normalised together */
+    /* (head_dim), or (heads, head_dim) if all heads are normalised together; NULL: no norm. */
+    const float *query_norm, *key_norm;
+    /* (rows, 2) factors of queries and keys, if all heads are normalised together. */
     const float *together;
     bool query_together, key_together;
     int heads, kv_heads, head_dim, half;
     float scale, epsilon;
 };
 
-/* The heads of layer `layer`. */
+/* The arguments for the heads of layer `layer`. */
 struct esp_cuda_heads esp_cuda_heads_of(const struct esp_cuda_cache *c,
                                         const struct esp_cuda_layer *held, int layer);
 
-/* A head, normalised if the model has weights for that. */
+/* A head, and the norm to be applied to it if the model has weights for that. */
 struct esp_cuda_head {
     const float *x, *weight;
     float scale;
@@ -66,7 +68,7 @@ esp_cuda_head_of(const struct esp_cuda_heads &a, int row, int number, bool is_ke
     return head;
 }
 
-/* Dimension d of a head after the rotation; turn: (half). */
+/* Dimension d of a head after the rotation; turn: (half) cosines and sines. */
 static __device__ __forceinline__ float esp_cuda_rotated(const struct esp_cuda_head &head,
                                                          int d, int half, const float2 *turn)
 {
@@ -78,8 +80,8 @@ static __device__ __forceinline__ float esp_cuda_rotated(const struct esp_cuda_h
     return fmaf(head[d], by.x, head[d - half] * by.y);
 }
 
-/* A warp writes a query of row `row` to `to` (width), with zeros after the head. for_sinks: the
- * query of the sinks. */
+/* Writes a query of row `row` to `to` (width), with zeros after the head; called by a warp.
+ * for_sinks: the query with which the sinks are seen. */
 template <typename T>
 static __device__ void esp_cuda_write_query(const struct esp_cuda_heads &a, int row, int number,
                                             bool for_sinks, T *to, int width)
@@ -91,7 +93,8 @@ static __device__ void esp_cuda_write_query(const struct esp_cuda_heads &a, int 
             d < a.head_dim ? esp_cuda_rotated(head, d, a.half, turn) * a.scale : 0.0f);
 }
 
-/* A warp writes key and value of a row and a key/value head, likewise. */
+/* Writes key and value of a row and a key/value head to `key` and `value` (width), with zeros
+ * after the head; called by a warp. */
 template <typename T>
 static __device__ void esp_cuda_write_key(const struct esp_cuda_heads &a, int row, int number,
                                           T *key, T *value, int width)

@@ -7,7 +7,7 @@
 #include <cstring>
 
 enum {
-    TRANSFER_ROW = 640,    /* bytes: the 64 largest of a row, and some arguments */
+    TRANSFER_ROW = 640,    /* bytes per row: its 64 largest values, and some arguments */
     TRANSFER_REST = 65536, /* bytes that do not depend on the number of rows */
 };
 
@@ -122,7 +122,7 @@ static int begin_copy(struct esp_rows *rows, int which)
     return esp_cuda_begin(rows, esp_cuda_room<float>(rows->vocabulary));
 }
 
-/* The row goes through pinned memory like all answers, so that a copy that is still queued
+/* The row goes through pinned memory, as all answers do, so that a copy that is still queued
  * after a failure does not write to the caller's memory. */
 int esp_cuda_read_row(struct esp_rows *rows, int which, float *values)
 {

@@ -1,13 +1,13 @@
 /* rows.h - rows over the vocabulary on the device: what the operations of kernels/row_ops.def
  * share.
  *
- * The file of an operation holds its kernel and its function esp_cuda_NAME(), which checks the
+ * The file of an operation has its kernel and its function esp_cuda_NAME(), which checks the
  * arguments as cpu/rows.c does, puts them where kernels can read them (on the device or in
- * pinned memory), launches, and waits if values are wanted now.
+ * pinned memory), launches the kernel, and waits if values are wanted now.
  *
- * Results must not depend on how a row was divided among blocks. Comparisons are exact: a value
- * and its index become one integer, a rank (rank.h), and the smallest of a set is the same in
- * any order. Sums are added in one order (total.h), or as integers.
+ * Results must not depend on how a row was divided among blocks. Comparisons are exact: a
+ * value and its index become one integer, a rank (rank.h), and the smallest of a set is the
+ * same in any order. Sums are added in one order (total.h), or as integers.
  */
 #ifndef ESP_CUDA_ROWS_H
 #define ESP_CUDA_ROWS_H
@@ -16,15 +16,15 @@
 #include "kernels/row_checks.h"
 
 enum {
-    ESP_PART = 4096,               /* values of a row that one block looks at */
-    ESP_VOCABULARY_MOST = 1 << 20, /* a place in a row has 20 bits of its rank */
+    ESP_PART = 4096,               /* values of a row that one block reads */
+    ESP_VOCABULARY_MOST = 1 << 20, /* an index has 20 bits of a rank */
     ESP_COUNTERS = 1024,
 };
 
-/* Memory on the device through which blocks exchange numbers; work memory follows it. Both
- * arrays are zero between calls. */
+/* Memory on the device through which blocks exchange numbers; work memory follows it.
+ * `counter` and `mass` are zero between calls. */
 struct esp_cuda_scratch {
-    unsigned counter[ESP_COUNTERS]; /* of blocks that are done, for each row of a launch */
+    unsigned counter[ESP_COUNTERS]; /* number of finished blocks for each row of a launch */
     unsigned long long mass[2 * ESP_RATIO_CLASSES]; /* see ratio.cu */
     double total[2];                                /* [0] is used; 16 bytes */
 };
@@ -39,9 +39,8 @@ template <typename T> static inline T *esp_cuda_work(const struct esp_cuda_rows 
     return reinterpret_cast<T *>(r->scratch + 1);
 }
 
-/* Adds to a 64-bit number in shared memory, whose halves lie apart: 64-bit atomics are slow
- * there.
- */
+/* Adds to a 64-bit number in shared memory. Its halves are stored separately, because 64-bit
+ * atomics are slow in shared memory. */
 static __device__ __forceinline__ void esp_add_halves(unsigned *low, unsigned *high,
                                                       uint64_t number)
 {
@@ -53,9 +52,10 @@ static __device__ __forceinline__ void esp_add_halves(unsigned *low, unsigned *h
         atomicAdd(high, carry);
 }
 
-/* The number of rows for which one launch finds the k largest; 0: it takes several launches. */
+/* The number of rows for which one launch finds the k largest; 0: it takes several launches.
+ */
 int esp_cuda_top_k_at_once(int n, int k);
-/* Bytes of work memory that top_k needs for a row of n values, the most of all operations. */
+/* Bytes of work memory that top_k needs for a row of n values; no operation needs more. */
 size_t esp_cuda_top_k_work(int n);
 
 /* The factor of softmax.h for a temperature. */
@@ -63,7 +63,7 @@ float esp_cuda_softmax_factor(double temperature);
 
 /* What softmax and top_k do. */
 struct esp_cuda_job {
-    float *data; /* rows of `stride` */
+    float *data; /* rows of `stride` numbers */
     size_t stride;
     const int32_t *which; /* (rows) */
     int rows, n;
@@ -71,8 +71,7 @@ struct esp_cuda_job {
     int *numeric;
 };
 
-/* Where a kernel reads its job: among its arguments or, in a graph, in the pass of a draft
- * step.
+/* Where a kernel finds its job: in its arguments or, in a graph, in the pass of a draft step.
  */
 struct esp_cuda_job_given {
     struct esp_cuda_job job;
@@ -96,7 +95,7 @@ struct esp_cuda_job_of_pass {
     }
 };
 
-/* A job for rows `which`, all but its step. */
+/* Fills in a job for rows `which`, except its step. */
 static inline struct esp_cuda_job esp_cuda_job_for(struct esp_cuda_rows *r,
                                                    const int32_t *which, int count)
 {
@@ -127,8 +126,8 @@ int esp_cuda_transfer_open(struct esp_cuda_backend *b, struct esp_cuda_transfer 
                            size_t bytes);
 void esp_cuda_transfer_close(struct esp_cuda_transfer *t);
 
-/* The result of a call with wrong arguments. Like every failure it discards all answers that
- * are due. */
+/* Returns the status of a call with wrong arguments and, as for every failure, discards all
+ * answers that are due. */
 int esp_cuda_refuse(struct esp_rows *rows);
 
 /* Bytes that `count` arguments or results take. */
@@ -139,9 +138,9 @@ template <typename T> static inline size_t esp_cuda_room(size_t count)
 
 /* The start of a call: makes `bytes` of room for its arguments and results. */
 int esp_cuda_begin(struct esp_rows *rows, size_t bytes);
-/* The same for a call about rows `which`, which it puts to *asked; `bytes` is the room for
- * everything else. *asked is NULL if `which` is wrong, if there is no room, or if there are no
- * rows: the call then returns the status. */
+/* The same for a call about rows `which`, which it copies to where kernels read them (*asked);
+ * `bytes` is the room for everything else. *asked becomes NULL if `which` is wrong, if there
+ * is no room, or if there are no rows; the caller must then return the status. */
 int esp_cuda_ask(struct esp_rows *rows, const int32_t *which, int count, size_t bytes,
                  const int32_t **asked);
 void *esp_cuda_take_pinned(struct esp_rows *rows, size_t bytes);
@@ -157,7 +156,7 @@ static inline int esp_cuda_put(struct esp_rows *rows, const T *from, size_t coun
     return status;
 }
 
-/* Memory in which a kernel leaves an answer for `to`; NULL: it is not wanted. */
+/* Memory to which a kernel writes an answer for `to`; NULL: the answer is not wanted. */
 void *esp_cuda_promise_bytes(struct esp_rows *rows, void *to, size_t bytes);
 template <typename T>
 static inline T *esp_cuda_promise(struct esp_rows *rows, size_t count, T *to)
@@ -165,8 +164,8 @@ static inline T *esp_cuda_promise(struct esp_rows *rows, size_t count, T *to)
     return static_cast<T *>(esp_cuda_promise_bytes(rows, to, count * sizeof(T)));
 }
 
-/* The end of a call that gives values: with ESP_NOW, waits for them and returns ESP_E_NUMERIC
- * if a value was not a number. */
+/* The end of a call that returns values: with ESP_NOW, waits for them and returns
+ * ESP_E_NUMERIC if a value was not a number. */
 int esp_cuda_finish(struct esp_rows *rows, int status, enum esp_delivery when);
 
 #endif

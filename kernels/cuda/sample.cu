@@ -1,4 +1,5 @@
-/* sample.cu - draws tokens by inverting the cumulative sum of rows; a block draws all of a row.
+/* sample.cu - draws tokens by inverting the cumulative sum of rows; a block draws all of a
+ * row.
  *
  * The same additions in the same order as `sample` of the CPU backend, so that the same
  * row and number draw the same token: sums over chunks of 256 tokens in all threads, their
@@ -17,7 +18,7 @@ struct draw {
     const float *row;            /* (n) */
     const int32_t *excluded;     /* (per) */
     const int32_t *drawn;        /* (done) */
-    const unsigned char *marked; /* (chunks) has this chunk an excluded or drawn token? */
+    const unsigned char *marked; /* (chunks) whether a chunk has an excluded or drawn token */
     int per, done;
 
     __device__ double operator()(int token) const
@@ -42,7 +43,7 @@ struct shared_part {
 
 } // namespace
 
-/* The sums' running totals; `last` is the last chunk with anything in it. */
+/* Computes the running totals of the sums, and s->last, the last chunk whose sum is not 0. */
 static __device__ void accumulate(const double *sums, double *totals, int chunks,
                                   struct shared_part *s)
 {
@@ -58,8 +59,8 @@ static __device__ void accumulate(const double *sums, double *totals, int chunks
     s->chunk = chunks;
 }
 
-/* The first token at which the running total exceeds `target`; if none, the last token with a
- * probability above 0. */
+/* The first token at which the running total exceeds `target`; if there is none, the last token
+ * with a probability above 0. */
 static __device__ int32_t walk(const double *value, int first, int count, double before,
                                double target, bool passes)
 {
@@ -75,7 +76,7 @@ static __device__ int32_t walk(const double *value, int first, int count, double
     return token;
 }
 
-/* The token at which the running totals exceed u * total, or -1; for thread 0. */
+/* The token at which the running totals exceed u * total, or -1; returned to thread 0. */
 static __device__ int32_t invert(const struct draw &f, int n, double u, const double *totals,
                                  struct shared_part *s)
 {

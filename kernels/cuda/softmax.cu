@@ -1,7 +1,8 @@
-/* softmax.cu - logits to probabilities in place: temperature, top-k, top-p. One block per row.
+/* softmax.cu - turns logits into probabilities in place, with temperature, top-k and top-p. There
+ * is one block per row.
  *
  * The row is read once. As much of it as fits stays in shared memory (48,000 values in 227
- * KiB); the rest is read again from the cache of the device. With a few long rows most of the
+ * KiB); the rest is read again from the cache of the device. With few long rows, most of the
  * device would be idle, so softmax_parts.cu computes those. Both use the steps of softmax.h.
  */
 #include "kernels/cuda/softmax.h"
@@ -15,9 +16,9 @@ namespace
 
 struct plan {
     int threads;
-    size_t room;   /* bytes that the steps use one after the other */
-    int held;      /* values kept in shared memory */
-    size_t shared; /* bytes, both together */
+    size_t room;   /* bytes of shared memory that the steps use in turn */
+    int held;      /* number of values kept in shared memory */
+    size_t shared; /* bytes of shared memory in all */
 };
 
 } // namespace
@@ -25,7 +26,7 @@ struct plan {
 template <class From>
 static __global__ void __launch_bounds__(MOST_THREADS) softmax(From from, size_t room, int held)
 {
-    ESP_SHARED(unsigned char, shared); /* (room), values held */
+    ESP_SHARED(unsigned char, shared); /* (room), and then the held values */
     const struct esp_cuda_job job = from();
     struct esp_select_room *bins = reinterpret_cast<struct esp_select_room *>(shared);
     double *sums = reinterpret_cast<double *>(shared);

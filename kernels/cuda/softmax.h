@@ -1,12 +1,12 @@
-/* softmax.h - the steps from logits to probabilities, for a block that computes a row or a part
- * of one.
+/* softmax.h - the steps from logits to probabilities, for a block that computes a row or a
+ * part of one.
  *
- * The exponential has the operations of cpu/simd.h, and sums are added in the CPU's order
- * (total.h), so probabilities equal the CPU backend's to the last bit.
+ * The exponential uses the operations of cpu/simd.h, and sums are added in the CPU's order
+ * (total.h), so probabilities are bit-identical to those of the CPU backend.
  *
  * top-k and top-p search for one number, the last rank that is kept (rank.h); nothing is
- * sorted. For top-p the weights are the exponentials as multiples of a 2^61st of a power of two
- * above their total. Only what lies below 2^-37 of the total is lost.
+ * sorted. For top-p, the weights are the exponentials as multiples of 2^-61 times a power of
+ * two above their total. Only exponentials below 2^-37 of the total are ignored.
  */
 #ifndef ESP_CUDA_SOFTMAX_H
 #define ESP_CUDA_SOFTMAX_H
@@ -38,7 +38,7 @@ static __device__ __forceinline__ float esp_exponential(float x)
 {
     const float round = 0x1.8p23f;
     const float y = x > -87.0f ? x : -87.0f;
-    const float shifted = fmaf(y, 0x1.715476p+0f, round); /* its low bits hold n */
+    const float shifted = fmaf(y, 0x1.715476p+0f, round); /* its low bits are n */
     const float n = shifted - round;
     float r = fmaf(n, -0x1.62e4p-1f, y);
     r = fmaf(n, -0x1.7f7d1cp-20f, r);
@@ -55,7 +55,7 @@ static __device__ __forceinline__ bool esp_finite(float x)
     return fabsf(x) <= FLT_MAX;
 }
 
-/* `room`: a float for each warp, free again afterwards. */
+/* The maximum over the block. `room`: a float for each warp, free again afterwards. */
 static __device__ inline float esp_block_max(float x, float *room)
 {
     x = esp_warp_max(x);
@@ -69,7 +69,8 @@ static __device__ inline float esp_block_max(float x, float *room)
     return x;
 }
 
-/* 1. Fetches what is held, and returns the largest value; infinity if one is not a number. */
+/* 1. Copies the first w->held values to shared memory, and returns the largest value of the
+ * walk; infinity if a value is not a number. */
 static __device__ inline float esp_softmax_top(const struct esp_walk *w, float *room)
 {
     float top = -INFINITY;
@@ -84,14 +85,14 @@ static __device__ inline float esp_softmax_top(const struct esp_walk *w, float *
     return esp_block_max(top, room);
 }
 
-/* 2. What top-k selects among logits. */
+/* 2. Returns what top-k selects among logits. */
 static __device__ inline struct esp_selection esp_softmax_best(int top_k)
 {
     const struct esp_selection s = {(uint64_t)top_k, 0.0, 0.0f};
     return s;
 }
 
-/* 3. Values become e^((value - top) factor), or 0 past the rank `cut`. */
+/* 3. Replaces each value by e^((value - top) factor), or by 0 if its rank is above `cut`. */
 static __device__ inline void esp_softmax_raise(const struct esp_walk *w, float top,
                                                 float factor, uint64_t cut)
 {
@@ -108,8 +109,8 @@ static __device__ inline void esp_softmax_raise(const struct esp_walk *w, float 
     __syncthreads();
 }
 
-/* 4. What top-p selects among n exponentials. Those not above `least` are never selected: their
- * sum is less than half of the mass that may be dropped. */
+/* 4. Returns what top-p selects among n exponentials. Those not above `least` are never
+ * selected; their sum is less than half of the probability that may be dropped. */
 static __device__ inline struct esp_selection esp_softmax_mass(double top_p, double total,
                                                                int n)
 {
@@ -121,7 +122,7 @@ static __device__ inline struct esp_selection esp_softmax_mass(double top_p, dou
     return s;
 }
 
-/* 5. Zeroes the values past the rank `cut`, and those that step 4 ignored. */
+/* 5. Zeroes the values with a rank above `cut`, and those that step 4 ignored. */
 static __device__ inline void esp_softmax_lower(const struct esp_walk *w, float least,
                                                 uint64_t cut)
 {
@@ -136,7 +137,7 @@ static __device__ inline void esp_softmax_lower(const struct esp_walk *w, float 
     __syncthreads();
 }
 
-/* 6. Writes the row: its values, in shared memory or not, divided by the total. */
+/* 6. Writes the row: its values, which may be in shared memory, divided by the total. */
 static __device__ inline void esp_softmax_scale(const struct esp_walk *w, double total)
 {
     const float inverse = (float)(1.0 / total);
@@ -149,7 +150,7 @@ static __device__ inline void esp_softmax_scale(const struct esp_walk *w, double
 
 /* ------------------------------------------------------------------ softmax_parts.cu */
 
-/* Whether `count` rows of n values are divided into parts. It depends on nothing else. */
+/* Whether `count` rows of n values are divided into parts. Depends on nothing else. */
 bool esp_cuda_softmax_splits(const struct esp_cuda_backend *b, int n, int count);
 void esp_cuda_softmax_parts(struct esp_cuda_backend *b, const struct esp_cuda_job_given &given);
 /* For the graph of a draft step. */

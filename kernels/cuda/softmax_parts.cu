@@ -1,16 +1,16 @@
 /* softmax_parts.cu - softmax of few long rows: each step is a launch over parts of the rows.
  *
  * One block per row would compute all exponentials of a long row while the rest of the device
- * is idle. Here a block computes 4096 values. The last block of a row combines the numbers that
- * the next step needs: the largest value, the total, the last rank to be kept. Only the search
- * for that rank has one block per row.
+ * is idle. Here a block computes 4096 values. The last block of a row combines the numbers
+ * that the next step needs: the largest value, the total, the last rank to be kept. Only the
+ * search for that rank has one block per row.
  */
 #include "kernels/cuda/softmax.h"
 
 enum {
     PART_THREADS = 256,
     ROW_THREADS = 1024,
-    PARTS_LEAST = 4, /* rows of fewer parts take as little time in one launch */
+    PARTS_LEAST = 4, /* rows with fewer parts are as fast in one launch */
 };
 
 namespace
@@ -47,7 +47,8 @@ static __device__ struct esp_walk part_of(const struct esp_cuda_job *job)
     return esp_softmax_row(job, begin, begin + (left < ESP_PART ? left : ESP_PART), NULL, 0);
 }
 
-/* Grid of all but search(): (rows, parts). */
+/* Finds the largest values. The grid of this and of all other kernels except search() is (rows,
+ * parts). */
 template <class From> static __global__ void __launch_bounds__(PART_THREADS) find_top(From from)
 {
     ESP_SHARED(float, room); /* (warps), (1) an int */
@@ -79,7 +80,8 @@ static __host__ __device__ bool cuts(const struct esp_cuda_job *job, bool mass)
     return mass ? job->step.top_p < 1.0 : job->step.top_k > 0 && job->step.top_k < job->n;
 }
 
-/* The last rank to be kept: of exponentials of mass top_p, or of top_k logits. Grid: (rows). */
+/* The last rank to be kept: of exponentials of mass top_p, or of top_k logits. Grid: (rows).
+ */
 template <class From>
 static __global__ void __launch_bounds__(ROW_THREADS) search(From from, bool mass)
 {
@@ -100,8 +102,8 @@ static __global__ void __launch_bounds__(ROW_THREADS) search(From from, bool mas
     }
 }
 
-/* Turns logits into exponentials, or (lower) exponentials past the cut into 0, and adds up the
- * total. */
+/* Turns logits into exponentials or, with `lower`, sets exponentials with ranks above the cut to
+ * 0; then adds up the total. */
 template <class From>
 static __global__ void __launch_bounds__(PART_THREADS) add_up(From from, bool lower)
 {
@@ -151,8 +153,8 @@ bool esp_cuda_softmax_splits(const struct esp_cuda_backend *b, int n, int count)
            (size_t)count * each <= esp_cuda_top_k_work(n);
 }
 
-/* The steps of a graph are fixed, so it has both searches; they end at once if nothing is cut.
- */
+/* Launches all steps. `best`, `mass`: with the searches for top-k and top-p. The steps of a graph
+ * are fixed, so it has both searches; they end at once if they have nothing to cut. */
 template <class From>
 static void launch(struct esp_cuda_backend *b, const From &from, int n, int rows, bool best,
                    bool mass)

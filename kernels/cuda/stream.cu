@@ -1,11 +1,11 @@
 /* stream.cu - layers of a model that is larger than the device's memory.
  *
  * These layers are in pinned memory of the host, in the device's layout. Every pass copies them
- * in order into two buffers in turn, on a stream of its own: while a layer is computed, the
- * next one is copied. The two streams wait for each other by events only; the host waits for
+ * in order into two buffers in turn, on a separate stream: while a layer is computed, the next
+ * one is copied. The two streams wait for each other only through events; the host waits for
  * neither. After its last layer a pass requests the first layers of the next pass, which arrive
- * while a tree is drafted. The kernels are the same as for resident layers, and so are the
- * bits.
+ * while a tree is drafted. The kernels are the same as for resident layers, so the results are
+ * bit-identical.
  *
  * A pass then takes as long as its copies, for any number of rows, so large trees pay most
  * (Xiong et al., "DySpec", 2024, the experiments with CPU offloading).
@@ -17,29 +17,30 @@
 enum { BUFFERS = 2 };
 
 struct streamed_layer {
-    int number;                   /* in the model */
-    size_t at, bytes;             /* where it lies in `host`, and its size */
-    struct esp_cuda_layer second; /* as it lies in the second buffer */
+    int number;                   /* of the layer in the model */
+    size_t at, bytes;             /* its place in `host`, and its size */
+    struct esp_cuda_layer second; /* its matrices and vectors in the second buffer */
 };
 
 struct esp_cuda_stream {
     struct esp_cuda_backend *backend;
-    int layers, streamed;         /* of the model; of these, in the host's memory */
+    int layers, streamed;         /* layers of the model; how many are in the host's memory */
     struct streamed_layer *layer; /* (streamed) in the order of the model */
     char *host;                   /* pinned */
     size_t host_bytes;
     char *buffer[BUFFERS]; /* on the device, part of the weights' allocation */
     cudaStream_t copies;
     cudaEvent_t arrived[BUFFERS], computed[BUFFERS];
-    /* Counted since the last restart: layer n is layer[n % streamed] and goes to buffer n % 2.
-     * requested = taken + 2 unless a pass has failed. */
+    /* Layers requested and layers computed since the last restart. Number n is layer[n % streamed]
+     * and goes to buffer n % 2. requested = taken + 2, unless a pass has failed. */
     uint64_t requested, taken;
     double measured_bytes, measured_seconds;
 };
 
 /* ------------------------------------------------------------------ requests */
 
-/* Copies the next layer into its buffer, once the layer there has been computed. */
+/* Queues the copy of the next layer into its buffer; it waits until the layer in that buffer has
+ * been computed. */
 static int request(struct esp_cuda_stream *s)
 {
     struct esp_cuda_backend *backend = s->backend;
@@ -53,7 +54,7 @@ static int request(struct esp_cuda_stream *s)
     return ESP_OK;
 }
 
-/* Begins again with the first layer. */
+/* Starts again with the first layer. */
 static int restart(struct esp_cuda_stream *s)
 {
     s->requested = s->taken = 0;
@@ -171,7 +172,7 @@ char *esp_cuda_stream_host(const struct esp_cuda_stream *s, int layer, const voi
     return NULL;
 }
 
-/* Times the first copies, which a pass will take anyway. */
+/* Times the copies of the first layers, which the first pass needs anyway. */
 static int measure(struct esp_cuda_stream *s, cudaEvent_t begin, cudaEvent_t end)
 {
     float milliseconds = 0.0f;

@@ -1,9 +1,9 @@
-/* tiled_product.h - what the products of matmul.cu and blocks.cu share: the choice of a kernel,
- * and the sums of a block of threads on their way to the result.
+/* tiled_product.h - what the products of matmul.cu and blocks.cu share: the choice of a
+ * kernel, and how the sums of a block's warps become the result.
  *
- * A block owns `high` tiles of 16 outputs by `groups` times 8 rows. Its warps divide the
- * columns of the weights. Each leaves its sums in shared memory, and they are added in the
- * order of the warps.
+ * A block computes `high` tiles of 16 outputs for `groups` times 8 rows. The columns of the
+ * weights are divided among its warps. Each warp writes its sums to shared memory, and they
+ * are added in the order of the warps.
  */
 #ifndef ESP_CUDA_TILED_PRODUCT_H
 #define ESP_CUDA_TILED_PRODUCT_H
@@ -13,12 +13,12 @@
 enum {
     ESP_PRODUCT_WARPS = 8,
     ESP_PRODUCT_THREADS = ESP_PRODUCT_WARPS * ESP_WARP,
-    ESP_PRODUCT_ROWS = 8 /* of a group */
+    ESP_PRODUCT_ROWS = 8 /* rows in a group */
 };
 
 /* ------------------------------------------------------------------ in a kernel */
 
-/* A warp writes its sums to `parts` (ESP_PRODUCT_WARPS, 16 HIGH, 8 GROUPS). */
+/* Writes the sums of a warp to `parts` (ESP_PRODUCT_WARPS, 16 HIGH, 8 GROUPS). */
 template <int HIGH, int GROUPS>
 static __device__ __forceinline__ void esp_cuda_leave_sums(float *parts,
                                                            const float sum[HIGH][GROUPS][4])
@@ -44,7 +44,8 @@ static __device__ __forceinline__ float esp_cuda_collect(const float *parts, int
     return sum;
 }
 
-/* Writes one number of the result: STORE, ADD or LOGITS. Returns it, with ADD the sum. */
+/* Writes one number of the result, for STORE, ADD or LOGITS. Returns the number, which for ADD
+ * is the sum. */
 static __device__ __forceinline__ float esp_cuda_put_output(const struct esp_cuda_arrays &at,
                                                             enum esp_cuda_epilogue epilogue,
                                                             float *to, size_t stride,
@@ -61,7 +62,7 @@ static __device__ __forceinline__ float esp_cuda_put_output(const struct esp_cud
     return y;
 }
 
-/* The last block writes the columns of the logits that the model does not have. */
+/* In the last block, fills the columns of the logits beyond the model's vocabulary. */
 static __device__ __forceinline__ void esp_cuda_fill_logits(const struct esp_cuda_arrays &at,
                                                             const struct esp_cuda_span &s,
                                                             int outputs)
@@ -76,17 +77,18 @@ static __device__ __forceinline__ void esp_cuda_fill_logits(const struct esp_cud
 
 /* ------------------------------------------------------------------ launching */
 
-/* A kernel by how many rows and outputs a block takes; `bytes` of shared memory. */
+/* A kernel, how many rows (width) and outputs (height) its blocks take, and the bytes of
+ * shared memory that they need. */
 template <typename A> struct esp_cuda_variant {
     void (*kernel)(struct esp_cuda_arrays, A);
     int width, height;
     size_t bytes;
 };
 
-/* The narrowest variant for `rows` rows, or the widest. If it takes all of them at once: of the
- * variants of this width the highest that occupies the whole device with `outputs` outputs. The
- * variants are sorted by width, then by height. Those that need more shared memory than a block
- * may have are left out. */
+/* Chooses the narrowest variant that takes `rows` rows at once, or else the widest. If several
+ * variants that take all rows at once have this width, the highest that still occupies the
+ * whole device with `outputs` outputs is chosen. Variants are sorted by width, then by height.
+ * Those that need more shared memory than a block may have are ignored. */
 template <typename A>
 static const struct esp_cuda_variant<A> *
 esp_cuda_choose_variant(const struct esp_cuda_backend *backend,

@@ -1,8 +1,8 @@
 /* times.cu - measures the kernels of a pass one by one, for tables of measurements.
  *
  * An event marks the end of each step. The pass is launched kernel by kernel, after an
- * identical pass that is not timed. While the device computes that one, the host gets ahead, so
- * the device never waits for it in the timed pass.
+ * identical pass that is not timed. While the device computes the first pass, the host gets
+ * ahead, so the device never waits for the host in the timed pass.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -56,7 +56,7 @@ static int run(struct esp_cuda_backend *backend, struct esp_cuda_times *times,
                struct esp_cache *cache, const struct esp_batch *batch)
 {
     struct esp_cuda_times before = {};
-    backend->times = &before; /* without room: nothing is noted, but no graph is used either */
+    backend->times = &before; /* it has no room, so nothing is timed, but no graph is used */
     int status = esp_cuda_forward(cache, batch);
     backend->times = times;
     esp_cuda_launched(backend, "", 0);
@@ -68,7 +68,7 @@ static int run(struct esp_cuda_backend *backend, struct esp_cuda_times *times,
     return status;
 }
 
-/* Adds up the steps of one name. Returns how many names there are. */
+/* Adds up the times of steps with the same name. Returns how many names there are. */
 static int add_up(struct esp_cuda_backend *backend, const struct esp_cuda_times *times,
                   struct esp_kernel_time *kernel, int most)
 {

@@ -2,10 +2,10 @@
  *
  * For the few that a tree needs (k up to 64), a block holds 4096 values in registers as ranks
  * (rank.h). The k-th best of the threads' best values cannot be better than the k-th best of
- * all. So the values that rank at or before it include the k best. There are little more than k
- * of them and at most 1024, and the place of each is the number of those before it. Long rows
- * are divided into such parts, and the last block of a row does the same with the results of
- * the parts.
+ * all. So the values that rank at or before it include the k best. There are little more than
+ * k of them and at most 1024, and the place of each is the number of those before it. Long
+ * rows are divided into such parts, and the last block of a row does the same with the results
+ * of the parts.
  *
  * Larger k: a radix search for the last rank selected, and a bitonic sort of the values that
  * rank at or before it (Batcher 1968).
@@ -18,7 +18,7 @@ enum {
     THREADS = 256,
     EACH = ESP_PART / THREADS, /* ranks in the registers of a thread */
     MOST_K = 64,
-    TOP_K_PIECE = 1 << 20, /* bytes of results at a time, if k is larger */
+    TOP_K_PIECE = 1 << 20, /* for larger k: bytes of results that are made at a time */
     CANDIDATES = MOST_K * EACH,
     SORTERS = 1024,
     SORTED_IN_ROOM = 2048, /* ranks that are sorted in shared memory */
@@ -46,9 +46,9 @@ static __device__ int place_of(uint64_t rank, const uint64_t *ranks, int count)
     return before;
 }
 
-/* room->best becomes the k best of the block's ranks, with ESP_NO_RANK where there are fewer.
- * A best value is taken of every 1, 2 or 4 threads: with 8 times as many best values as k, few
- * other values rank before the k-th of them. */
+/* Writes the k best of the block's ranks to room->best, followed by ESP_NO_RANK if there are
+ * fewer. It compares the best ranks of groups of 1, 2 or 4 threads. There are at least 8 times as
+ * many groups as k, so few other values are better than the k-th of these. */
 static __device__ void find_best(const uint64_t *rank, int k, struct few_room *room)
 {
     const int thread = threadIdx.x, together = k <= 8 ? 4 : k <= 16 ? 2 : 1;
@@ -153,7 +153,7 @@ void esp_cuda_step_top_k(struct esp_cuda_cache *c, int rows)
 
 /* ------------------------------------------------------------------ many */
 
-/* Ascending, in place; `size` is a power of two. */
+/* Sorts ranks in ascending order, in place; `size` is a power of two. */
 static __device__ void sort(uint64_t *ranks, int size)
 {
     for (int run = 2; run <= size; run *= 2)
@@ -181,7 +181,8 @@ struct many_room {
 
 } // namespace
 
-/* One block per row; `lists` (rows, size) for the k ranks if they do not fit in the room. */
+/* One block per row. `lists`: (rows, size) memory for the k ranks if they do not fit into shared
+ * memory. */
 static __global__ void __launch_bounds__(SORTERS)
     top_many(struct esp_cuda_job job, uint64_t *lists, int size)
 {
@@ -224,7 +225,7 @@ static int power_of_two(int least)
 
 /* ------------------------------------------------------------------ either */
 
-/* Room for a sorted row, or for the results of the parts of 64 rows. */
+/* Enough for a sorted row, or for the results of the parts of 64 rows. */
 size_t esp_cuda_top_k_work(int n)
 {
     const size_t sorted = (size_t)power_of_two(n) * sizeof(uint64_t);

@@ -1,18 +1,19 @@
 /* total.h - the sum of a function over the vocabulary, and the function divided by that sum.
  *
- * Sums are added in double in the order of row_sum() in cpu/isa/distribution.c: 16 lanes
- * over chunks of 256 values, the lanes of a chunk as a tree, the chunks one after another. Half
- * a warp sums a chunk, a block sixteen of them at a time, and the last block adds the chunks.
- * So the sum does not depend on the launch, and softmax, remove and draws give the CPU's bits.
- * (The CPU adds combinations in other orders; those sums may differ in the last bits.) The
- * cost of that order is a chain of vocabulary / 256 additions in one thread.
+ * Sums are added in double precision in the order of row_sum() in cpu/isa/distribution.c: 16
+ * lanes over chunks of 256 values, the lanes of a chunk as a tree, the chunks one after
+ * another. Half a warp sums a chunk, a block sums sixteen chunks at a time, and the last block
+ * adds the chunks. So the sum does not depend on the launch, and softmax, remove and draws are
+ * bit-identical to the CPU's. (The CPU adds combinations in other orders; those sums may
+ * differ in the last bits.) The cost of this order is a chain of vocabulary / 256 additions in
+ * one thread.
  *
  * combine, remove and the residual of ratio.cu differ only in the function, a struct with
  *     __device__ double operator()(int token) const;
- *     enum { clears }; // if the sum is 0, does the row become 0, or does it stay as it is?
+ *     enum { clears }; // if the sum is 0: whether the row becomes 0 or stays as it is
  *
- * Products and sums are written as esp_times and esp_plus where a compiler might fuse them: the
- * CPU backend rounds twice.
+ * Products and sums are written as esp_times and esp_plus where a compiler might fuse them:
+ * the CPU backend rounds twice.
  */
 #ifndef ESP_CUDA_TOTAL_H
 #define ESP_CUDA_TOTAL_H
@@ -44,8 +45,8 @@ static __device__ __forceinline__ double esp_plus(double a, double b)
 #endif
 }
 
-/* The sum over one chunk (0 past the last), for the first of the 16 threads that share a chunk.
- * Every thread of the warp must call this. */
+/* The sum over one chunk (0 after the last chunk), returned to the first of the 16 threads
+ * that share a chunk. Every thread of the warp must call this. */
 template <class F>
 static __device__ __forceinline__ double esp_chunk_sum(const F &f, int chunk, int n)
 {
@@ -73,8 +74,8 @@ static __device__ void esp_chunk_sums(const F &f, int from, int to, int n, doubl
     }
 }
 
-/* The total for every thread of a block. `room` (chunks) is shared memory, free again
- * afterwards; the sums may be there already. */
+/* The total of all chunks, returned to every thread of a block. `room` (chunks) is shared
+ * memory, free again afterwards; `sums` may be the same memory. */
 static __device__ inline double esp_sum_of_chunks(const double *sums, int chunks, double *room)
 {
     if (sums != room)
@@ -93,7 +94,7 @@ static __device__ inline double esp_sum_of_chunks(const double *sums, int chunks
     return total;
 }
 
-/* The total of a row for every thread of the one block that computes this row. */
+/* The total of a row, returned to every thread of the block that computes this row alone. */
 template <class F> static __device__ double esp_block_total(const F &f, int n, double *sums)
 {
     const int chunks = (n + ESP_CHUNK - 1) / ESP_CHUNK;
@@ -114,12 +115,13 @@ static __device__ void esp_write_quotients(const F &f, int n, float *to, double 
         to[i] = (float)(f(i) * inverse);
 }
 
-/* Block b sums part b. A row of one part is also written here, if there is an `out`. */
+/* Block b sums part b. If the row is a single part and `out` is not NULL, also writes the
+ * result. */
 template <class F>
 static __global__ void esp_total_kernel(F f, int n, float *out, double *sums, unsigned *counter,
                                         double *total, double *result)
 {
-    ESP_SHARED(double, room); /* (chunks), (1) an int */
+    ESP_SHARED(double, room); /* (chunks), and then an int */
     const int chunks = (n + ESP_CHUNK - 1) / ESP_CHUNK, per = ESP_PART / ESP_CHUNK;
     const int from = blockIdx.x * per, to = from + per < chunks ? from + per : chunks;
     esp_chunk_sums(f, from, to, n, sums + from);
@@ -138,9 +140,9 @@ static __global__ void esp_quotient_kernel(F f, int n, float *out, const double 
     esp_write_quotients(f, n, out, *total);
 }
 
-/* The rest of a call: starts the sum of f, and f divided by it into `out` if that is not NULL.
- * Waits for the sum if it is wanted (`sum` is not NULL). esp_cuda_begin() has made room for it.
- */
+/* The rest of a call: launches the kernels for the sum of f and, if `out` is not NULL, for f
+ * divided by this sum into `out`. Waits for the sum if it is wanted (`sum` is not NULL).
+ * esp_cuda_begin() must have made room for it. */
 template <class F>
 static int esp_cuda_total(struct esp_rows *rows, const F &f, float *out, double *sum,
                           const char *what)

@@ -1,9 +1,9 @@
 /* transfer.cu - how arguments and results of calls on rows get to the device and back.
  *
- * Arguments are written to pinned memory. Kernels read a few bytes of them there, over the bus;
- * larger ones are copied to the device first. Kernels write results to pinned memory. So a call
- * is one launch, and one wait if it gives values. softmax() does not wait, so its arguments
- * stay there until the stream is known to be idle.
+ * Arguments are written to pinned memory. Kernels read small arguments there, over the bus;
+ * larger ones are first copied to the device. Kernels write results to pinned memory. So a call
+ * is one launch, and one wait if it returns values. softmax() does not wait, so its arguments
+ * stay in pinned memory until the stream is known to be idle.
  */
 #include "kernels/cuda/rows.h"
 

@@ -6,8 +6,8 @@
  * The tensors are read row by row, converted to bf16 (fp16 stays fp16), arranged as the kernels
  * need them and sent in pieces: one piece is filled while the other is copied. Queries, keys
  * and values become one matrix. Gate and up become one matrix with groups of eight rows of each
- * in turn, so that one product gives both, and the thread that has a gate value also has the up
- * value that it multiplies.
+ * in turn, so that one product computes both, and the thread that has a gate value also has the
+ * up value to multiply it with.
  */
 #include "kernels/cuda/blocks.h"
 #include "kernels/model_desc.h"
@@ -17,14 +17,14 @@
 
 enum { PIECE = 8 << 20, WIDEST_HEAD = 256, TURNED_ROWS = 256 };
 
-/* Row `row` of the matrix on the device comes from `from` of a tensor; -1: zeros. */
+/* Where a row of a matrix on the device comes from: row `from` of a tensor; -1: zeros. */
 struct source {
     const struct esp_tensor *tensor, *bias;
     int from;
 };
 
-/* Rows from `first` on of the tensor `of`, which is stored transposed: many are read at a time.
- */
+/* Rows from `first` on of the tensor `of`. It is stored transposed, so many rows are read at a
+ * time. */
 struct turned {
     const struct esp_tensor *of;
     struct esp_tensor rows;
@@ -32,8 +32,8 @@ struct turned {
     char *memory;
 };
 
-/* A walk over the model takes the memory of each tensor in turn. The first one goes no further,
- * the second one also sends the tensors. */
+/* A walk over the model takes the memory of each tensor in turn. The first one goes no
+ * further, the second one also sends the tensors. */
 struct loader {
     struct esp_cuda_weights *w;
     struct esp_cuda_arena arena;
@@ -43,16 +43,16 @@ struct loader {
     void *user;
     char *piece[2]; /* (piece_bytes) pinned */
     size_t piece_bytes;
-    float *wide;             /* a row as floats */
-    struct turned turned[2]; /* gate and up take turns */
+    float *wide;             /* room for a row as floats */
+    struct turned turned[2]; /* two, because rows of gate and up alternate */
     int turned_last;
-    char *tile_rows; /* 16 rows of a quantised matrix, in stored form */
+    char *tile_rows; /* 16 rows of a quantised matrix, as stored in the file */
     cudaEvent_t sent[2];
     int current;
     size_t filled, done;
     char *to;     /* where the current piece is copied to */
-    int layer;    /* that is being sent, -1: none */
-    bool on_host; /* a layer that is streamed */
+    int layer;    /* the layer that is being sent; -1: none */
+    bool on_host; /* the piece belongs to a streamed layer, so it stays on the host */
     int status;
 };
 
@@ -65,7 +65,7 @@ static float read_value(const struct esp_tensor *t, int row)
     return value;
 }
 
-/* The rows of a transposed tensor from row `first` on. */
+/* Reads rows of a transposed tensor, from row `first` on. */
 static void turn(struct loader *l, struct turned *turned, const struct esp_tensor *t, int first)
 {
     const int left = t->rows - first, count = left < TURNED_ROWS ? left : TURNED_ROWS;
@@ -87,7 +87,7 @@ static void turn(struct loader *l, struct turned *turned, const struct esp_tenso
     turned->rows.rows = turned->rows.block = turned->rows.stride = count;
 }
 
-/* Rows of a transposed tensor, among them row `row`. */
+/* Returns rows of a transposed tensor that include row `row`. */
 static const struct turned *find_turned(struct loader *l, const struct esp_tensor *t, int row)
 {
     for (const struct turned &turned : l->turned)
@@ -131,7 +131,7 @@ static void read_row(struct loader *l, const struct source *s, char *to, size_t 
 
 /* ------------------------------------------------------------------ sending */
 
-/* On the device and on the host. */
+/* The bytes of the model on the device and on the host. */
 static size_t all_bytes(const struct loader *l)
 {
     return l->w->base.bytes + esp_cuda_stream_host_bytes(l->w->stream);
@@ -158,7 +158,7 @@ static int send(struct loader *l)
     return ESP_OK;
 }
 
-/* Where the caller writes the next `bytes` to be sent. */
+/* Returns where the caller can write the next `bytes` bytes to be sent. */
 static char *room(struct loader *l, size_t bytes)
 {
     if (l->filled + bytes > l->piece_bytes && l->status == ESP_OK)
@@ -183,13 +183,13 @@ static void end(struct loader *l)
 
 typedef struct source find_source(const void *layer, int row);
 
-/* The source of a row; rows after the last one have none. */
+/* The source of a row; zeros for rows after the last one. */
 static struct source find_or_zero(find_source *find, const void *user, int row, int rows)
 {
     return row < rows ? find(user, row) : (struct source){NULL, NULL, -1};
 }
 
-/* `rows` floats, biases of what `find` gives, padded with zeros. */
+/* Sends `rows` floats, the biases of the sources that `find` returns, padded with zeros. */
 static void send_floats(struct loader *l, const float *to, int rows, size_t padded,
                         find_source *find, const void *user)
 {
@@ -227,7 +227,7 @@ static void send_matrix(struct loader *l, const struct esp_cuda_matrix *m, find_
     send_bias(l, m, find, user);
 }
 
-/* Tile by tile, see blocks.h. Rows after the last one are zero. */
+/* Sends a quantised matrix tile by tile, see blocks.h. Rows after the last one are zero. */
 static void send_blocks(struct loader *l, const struct esp_cuda_matrix *m,
                         const struct esp_tensor *tensor)
 {
@@ -260,7 +260,7 @@ static struct source find_qkv(const void *user, int row)
     return {&layer->value, &layer->value_bias, row - layer->key.rows};
 }
 
-/* `user` is {gate, its bias, up, its bias}. */
+/* A matrix of gate and up: `user` is {gate, its bias, up, its bias}. */
 static struct source find_gated(const void *user, int row)
 {
     const struct esp_tensor *const *pair = (const struct esp_tensor *const *)user;
@@ -300,7 +300,7 @@ static void send_gated(struct loader *l, const struct esp_cuda_matrix *m,
     send_matrix(l, m, find_gated, pair);
 }
 
-/* Matrix `i` of the experts' matrices. */
+/* The matrix of expert `i`. */
 static struct esp_cuda_matrix matrix_of(const struct esp_cuda_matrix *all, int i)
 {
     struct esp_cuda_matrix m = *all;
@@ -313,7 +313,7 @@ static struct esp_cuda_matrix matrix_of(const struct esp_cuda_matrix *all, int i
     return m;
 }
 
-/* The router as floats, its rows padded with zeros. */
+/* Sends the router as floats, with its rows padded with zeros. */
 static void send_router(struct loader *l, const float *to, const struct esp_tensor *router)
 {
     const size_t stride = esp_cuda_pad(router->columns, ESP_CUDA_PAD);
@@ -332,7 +332,7 @@ static void send_router(struct loader *l, const float *to, const struct esp_tens
 
 /* ------------------------------------------------------------------ the layout */
 
-/* `count` matrices in a row, of experts. */
+/* Takes memory for `count` matrices, those of the experts, one after another. */
 static struct esp_cuda_matrix take_matrices(struct loader *l, int rows, int columns, bool bias,
                                             int count)
 {
@@ -345,7 +345,7 @@ static struct esp_cuda_matrix take_matrices(struct loader *l, int rows, int colu
     return m;
 }
 
-/* `count` tensors of one form as matrices: quantised like the tensors, or of 16 bits. */
+/* Takes memory for `count` tensors of the same form: quantised like the tensors, or 16 bits. */
 static struct esp_cuda_matrix take_tensors(struct loader *l, const struct esp_tensor *t,
                                            const struct esp_tensor *bias, int count)
 {
@@ -379,7 +379,7 @@ bool esp_cuda_has_blocks(const struct esp_model_desc *d)
     return any;
 }
 
-/* Of gate and up as one matrix. */
+/* The number of rows of gate and up as one matrix. */
 static int up_rows(int ffn)
 {
     return (int)(2 * esp_cuda_pad(ffn, ESP_CUDA_TILE / 2));
@@ -444,7 +444,7 @@ static void put_experts(struct loader *l, const struct esp_layer *from,
     }
 }
 
-/* All of layer `i` but its first norm. */
+/* Takes memory for, and sends, all of layer `i` except its first norm. */
 static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
 {
     const struct esp_model_desc *d = l->w->base.desc;
@@ -481,7 +481,7 @@ static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
     PUT(down);
 }
 
-/* The row of the head for every token. */
+/* Sends the row of the head for every token. */
 static void send_outputs(struct loader *l)
 {
     const struct esp_model_desc *d = l->w->base.desc;
@@ -508,8 +508,8 @@ static const float *put_frequencies(struct loader *l, const float *values)
     return put_vector(l, &t);
 }
 
-/* What is not a layer, and the first norms of all layers: the layer before one makes its norm
- * (norm.h), when a streamed one has not come yet. */
+/* Handles what does not belong to a layer, and the first norms of all layers. The kernels of the
+ * previous layer compute this norm (norm.h), when a streamed layer has not arrived yet. */
 static void put_rest(struct loader *l)
 {
     struct esp_cuda_weights *w = l->w;
@@ -554,7 +554,7 @@ static size_t layer_bytes(const struct loader *l, int i)
     return only.arena.used;
 }
 
-/* Of the largest layer among `count` streamed ones. */
+/* The size of the largest layer, if `count` layers are streamed. */
 static size_t buffer_bytes(const struct loader *l, int count)
 {
     const int layers = l->w->base.desc->layers;
@@ -566,7 +566,7 @@ static size_t buffer_bytes(const struct loader *l, int count)
     return most;
 }
 
-/* The streamed layers, which begin where the buffers `first` and `second` do. */
+/* Handles the streamed layers; on the device, each begins at the start of `first` or `second`. */
 static void put_streamed(struct loader *l, int count, char *first, char *second)
 {
     struct esp_cuda_weights *w = l->w;
@@ -586,8 +586,8 @@ static void put_streamed(struct loader *l, int count, char *first, char *second)
     }
 }
 
-/* Walks over the model, `count` layers of which are streamed. Without l->w->layer it measures
- * only. */
+/* Walks over the model, of which `count` layers are streamed. If l->w->layer is NULL, it only
+ * measures. */
 static void walk(struct loader *l, int count)
 {
     const int layers = l->w->base.desc->layers;
@@ -608,8 +608,8 @@ static void walk(struct loader *l, int count)
 
 /* ------------------------------------------------------------------ the limit */
 
-/* The fewest streamed layers with which the rest fits in the limit, or with which it takes
- * least. *bytes: what that takes on the device. */
+/* The smallest number of streamed layers with which the model fits into the limit, or, if it never
+ * fits, the number with which it needs the fewest bytes. *bytes: what it needs on the device. */
 static int fit(const struct esp_model_desc *d, size_t *bytes)
 {
     const size_t left = esp_memory_limit_left(&d->limit);
@@ -678,7 +678,7 @@ static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
     l.progress = progress;
     l.user = user;
     l.piece_bytes = w->base.bytes < (size_t)PIECE ? w->base.bytes : (size_t)PIECE;
-    /* 16 rows of the widest type take less than 64 bytes a column. */
+    /* 16 rows of the widest quantised type take less than 64 bytes per column. */
     l.wide = (float *)malloc((size_t)esp_model_desc_widest(w->base.desc) * sizeof *l.wide);
     l.tile_rows = (char *)malloc((size_t)esp_model_desc_widest(w->base.desc) * ESP_CUDA_TILE *
                                  sizeof *l.wide);
@@ -695,7 +695,7 @@ static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
     return status;
 }
 
-/* Do the matrices have the same form on the device? */
+/* Whether the matrices have the same form on the device. */
 static bool alike(const struct esp_tensor *a, const struct esp_tensor *b)
 {
     return a->dtype == b->dtype ||
@@ -707,8 +707,8 @@ static bool same_bias(const struct esp_tensor *a, const struct esp_tensor *b)
     return (a->data == NULL) == (b->data == NULL);
 }
 
-/* What this backend cannot compute of the model, or NULL. In files the experts of a layer are
- * one tensor or have one type, so nothing else is supported. */
+/* A feature of the model that this backend cannot compute, or NULL. In files, the experts of a
+ * layer are one tensor or have one type, so nothing else is supported. */
 static const char *missing_for(const struct esp_model_desc *d)
 {
     if (d->experts > ESP_CUDA_EXPERTS || d->experts_used > ESP_CUDA_EXPERTS_USED)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Records the samples again, into a folder: record.sh FOLDER, from the source tree.
-# Each is a session of the interface at twelve iterations a second. The built-in pair, greedy or with a fixed
+# Records the samples again: run record.sh FOLDER from the root of the source tree.
+# Each sample is a session of the interface at twelve iterations a second. The built-in pair, greedy or with a fixed
 # seed, writes the same text each time; only the times differ.
 set -eu
 folder=$(cd "${1:?name a folder}" && pwd)
@@ -8,7 +8,7 @@ espalier=${ESPALIER:-$(pwd)/build/espalier}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# session NAME FLAGS: runs the lines of standard input in the interface and records them.
+# session NAME FLAGS: enters the lines of standard input in the interface, and records the session.
 session() {
     {
         printf '%s\n' "size 120x36" wait "type :pace 12" "key Enter"

@@ -22,7 +22,7 @@ for suite in $suites; do
     check "$suite names its models" grep -q '"hash":	"[0-9a-f]' "$results/$suite.json"
 done
 # The summary: every line names a command, and one that there is.
-sed -n '/^## What of the papers is confirmed here/,/^Never measured/p' "$page" | grep '^|' | sed 1,2d >"$work/claims"
+sed -n '/^## Which claims of the papers are confirmed here/,/^Never measured/p' "$page" | grep '^|' | sed 1,2d >"$work/claims"
 check "there are claims" test "$(wc -l <"$work/claims")" -ge 20
 while read -r line; do
     claim=$(echo "$line" | cut -d'|' -f2)

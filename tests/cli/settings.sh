@@ -12,6 +12,8 @@ other_of() { # NAME: a value that is not the default
     order) echo hpd ;;
     baseline | ignore_eos) echo on ;;
     chat) echo phi ;;
+    recycle) echo session ;;
+    expect) echo tests/prompts.txt ;;
     *) echo 7 ;;
     esac
 }
@@ -69,6 +71,8 @@ key Enter
 wait" --config "$work/config"
 check "the configuration file is written anew" grep -q "^# Written by" "$work/config"
 for setting in $settings; do
+    [ "$setting" = expect ] && continue # it is for one answer
     check "the configuration file keeps $setting" grep -qx "$setting $(other_of "$setting")" "$work/config"
 done
+check "but no expected text" sh -c "! grep -q '^expect' '$work/config'"
 finish

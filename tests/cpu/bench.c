@@ -4,7 +4,8 @@
  *     make bench-cpu [BENCH='best 2 256 Q8_0 Q4_K']
  *
  * The arguments are an instruction set or `best`, the number of threads, megabytes of weights,
- * and types (none: all). Quantised types are measured with activations of 16 and of 8 bits.
+ * and types (none: all). Quantised types are measured with activations of 16 and of 8 bits,
+ * and where there is a tile unit, without it and with it.
  * Columns: the rate with one row, in GB/s and in percent of the read rate; the time of 2, 4, ..
  * rows over the time of one; the rate of multiplications with 256 rows. The best of ROUNDS
  * rounds counts.
@@ -105,7 +106,7 @@ static void prepare(struct bench *b, const struct esp_vectors *in, float *y, int
         b->isa->cut(in, i, 0, COLUMNS);
 }
 
-static void measure(struct esp_pool *pool, struct bench *b, double rate, bool bytes)
+static void measure(struct esp_pool *pool, struct bench *b, double rate, bool bytes, bool tiles)
 {
     static const int rows[] = {1, 2, 4, 8, 16, 32, 64, 256};
     struct esp_vectors in = {.stride = COLUMNS, .bytes = bytes};
@@ -115,10 +116,12 @@ static void measure(struct esp_pool *pool, struct bench *b, double rate, bool by
     double one = 0, last = 0;
     for (int i = 0; i < MOST_ROWS * COLUMNS; i++)
         in.x[i] = (float)(i % 113 - 56) / 56;
-    printf("| %s%s |", esp_dtype_name(b->w.dtype), bytes ? ", 8 bits" : "");
+    printf("| %s%s%s |", esp_dtype_name(b->w.dtype), bytes ? ", 8 bits" : "",
+           tiles ? ", tiles" : "");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         in.together = esp_cut_together(rows[i]);
         prepare(b, &in, y, rows[i]);
+        b->product.tiles = tiles;
         last = best(pool, b, multiply);
         if (i == 0) {
             one = last;
@@ -166,9 +169,10 @@ int main(int argc, char **argv)
         if (!wanted)
             continue;
         fill(&b, (enum esp_dtype)t, bytes);
-        measure(cpu->pool, &b, rate, false);
-        if (esp_dtype_quantised(b.w.dtype))
-            measure(cpu->pool, &b, rate, true);
+        const bool quantised = esp_dtype_quantised(b.w.dtype);
+        for (int bytes = 0; bytes <= quantised; bytes++)
+            for (int tiles = 0; tiles <= (quantised && b.isa->two_ways); tiles++)
+                measure(cpu->pool, &b, rate, bytes, tiles);
         esp_cpu_free((void *)b.w.bias);
     }
     esp_cpu_free(memory);

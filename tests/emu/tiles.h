@@ -98,8 +98,8 @@ static inline void emulated_shapes(int c, int a, int b)
     emulated_demand(t->rows[b] == t->row_bytes[a] / 4, "B's rows are not A's columns");
 }
 
-/* Signed bytes by unsigned bytes, four to a sum of 32 bits. */
-static inline void emulated_dpbsud(int c, int a, int b)
+/* Signed bytes by signed bytes, four to a sum of 32 bits. */
+static inline void emulated_dpbssd(int c, int a, int b)
 {
     struct emulated_tiles *t = &emulated_tiles;
     emulated_shapes(c, a, b);
@@ -108,11 +108,10 @@ static inline void emulated_dpbsud(int c, int a, int b)
         memcpy(sum, t->byte[c][m], sizeof sum);
         for (int k = 0; k < t->rows[b]; k++) {
             const int8_t *x = (const int8_t *)&t->byte[a][m][4 * k];
-            uint32_t w[16];
+            int8_t w[16][4];
             memcpy(w, t->byte[b][k], sizeof w);
             for (int n = 0; n < 16; n++)
-                sum[n] += x[0] * (int32_t)(w[n] & 255) + x[1] * (int32_t)(w[n] >> 8 & 255) +
-                          x[2] * (int32_t)(w[n] >> 16 & 255) + x[3] * (int32_t)(w[n] >> 24);
+                sum[n] += x[0] * w[n][0] + x[1] * w[n][1] + x[2] * w[n][2] + x[3] * w[n][3];
         }
         memcpy(t->byte[c][m], sum, (size_t)t->row_bytes[c]);
     }
@@ -156,14 +155,14 @@ static inline void emulated_dpbf16ps(int c, int a, int b)
 #undef _tile_zero
 #undef _tile_loadd
 #undef _tile_stored
-#undef _tile_dpbsud
+#undef _tile_dpbssd
 #undef _tile_dpbf16ps
 #define _tile_loadconfig(config) emulated_configure(config)
 #define _tile_release() ((void)(emulated_tiles.configured = 0))
 #define _tile_zero(tile) emulated_zero(tile)
 #define _tile_loadd(tile, from, stride) emulated_load(tile, from, stride)
 #define _tile_stored(tile, to, stride) emulated_store(tile, to, stride)
-#define _tile_dpbsud(c, a, b) emulated_dpbsud(c, a, b)
+#define _tile_dpbssd(c, a, b) emulated_dpbssd(c, a, b)
 #define _tile_dpbf16ps(c, a, b) emulated_dpbf16ps(c, a, b)
 
 #endif

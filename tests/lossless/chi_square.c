@@ -123,6 +123,21 @@ TEST(every_allowed_pair_follows_the_target)
     esp_engine_close(engine);
 }
 
+/* The same on the target's own KV cache; q is the copy's. */
+TEST(own_copies_follow_the_target)
+{
+    static const char *const drafters[] = {"linear", "iid", "dyspec", "goodput", "hybrid"};
+    const struct esp_engine_options options = {.draft = "self"};
+    struct tally tally = {.worst_p = 1};
+    CHECK(esp_engine_open(&engine, &options, err, sizeof err) == ESP_OK, "%s", err);
+    for (size_t d = 0; d < sizeof drafters / sizeof *drafters; d++)
+        add_drafter(&tally, drafters[d]);
+    CHECK(tally.pairs >= 15, "only %d pairs", tally.pairs);
+    CHECK(tally.worst_p > FALSE_ALARMS / (ESP_LOSSLESS_TEST_COUNT * tally.pairs), "%s: p = %g",
+          tally.worst, tally.worst_p);
+    esp_engine_close(engine);
+}
+
 /* ------------------------------------------------------------------ planted biases */
 
 /* After a refusal the token comes from p, not from what is left of it. */

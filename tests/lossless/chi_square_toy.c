@@ -45,6 +45,8 @@ static const char *const drafters[] = {
     "optimal:N=8",
     "salf:N=8",
     "suffix",
+    "recycle",
+    "recycle:cost=off,N=8",
     "hybrid:N=8",
     "sequoia:learn=off,N=8",
     "sequoia:learn=off,N=8,draws=topk",
@@ -55,7 +57,8 @@ static const char *const drafters[] = {
     NULL,
 };
 
-/* Rows and passes that pay, so that goodput drafts all it can. */
+/* Rows and passes that pay, so that goodput drafts many nodes; from the seventh row on they are dearer, so that it
+ * weighs them against those of later passes. */
 static double cheap_pass(int rows)
 {
     return 0.01 + 0.001 * rows;
@@ -63,7 +66,7 @@ static double cheap_pass(int rows)
 
 static double cheap_rows(int rows)
 {
-    return 1 + 0.01 * rows;
+    return 1 + 0.01 * rows + (rows > 6 ? 0.1 * (rows - 6) : 0);
 }
 
 /* NULL where the pair is refused. */
@@ -113,14 +116,17 @@ static void add_pair(const char *drafter, const char *verifier, double temperatu
     esp_session_close(session);
 }
 
-/* ops: of the backend. nodes: memory for trees, so that some of them do not fit. */
-static void check_pairs(const struct esp_backend_ops *ops, int nodes, double temperature,
-                        double top_p)
+/* ops: of the backend. nodes: memory for trees, so that some of them do not fit. copy: the draft
+ * is the target's own copy, on its cache. */
+static void check_drafts(const struct esp_backend_ops *ops, bool copy, int nodes,
+                         double temperature, double top_p)
 {
     tests = 0;
     worst_p = 1;
     toy_open(&toy, VOCABULARY, CONTEXT, nodes, 3);
     toy.engine.backend->ops = ops;
+    if (copy)
+        toy_join(&toy);
     for (int d = 0; drafters[d]; d++)
         for (int v = 0; esp_verifiers[v]; v++)
             if (ops == &toy_backend || (esp_verifiers[v]->lossless & ESP_DRAW_SWOR))
@@ -128,6 +134,12 @@ static void check_pairs(const struct esp_backend_ops *ops, int nodes, double tem
     toy_close(&toy);
     CHECK(tests > (ops == &toy_backend ? 250 : 100), "only %d tests", tests);
     CHECK(worst_p > FALSE_ALARMS / 4 / tests, "%s: p = %g", worst, worst_p);
+}
+
+static void check_pairs(const struct esp_backend_ops *ops, int nodes, double temperature,
+                        double top_p)
+{
+    check_drafts(ops, false, nodes, temperature, top_p);
 }
 
 TEST(pairs_follow_the_target)
@@ -185,3 +197,9 @@ TEST(refused_pairs_change_the_distribution)
     toy_close(&toy);
 }
 #endif
+
+/* A pass of the target that sees a row of the copy fails. */
+TEST(own_copies_follow_the_target)
+{
+    check_drafts(&toy_backend, true, 64, 0.8, 0.95);
+}

@@ -134,6 +134,12 @@ static void close_engines(void)
         esp_engine_close(engines[i]);
 }
 
+/* Is this a drafter that can draft with the target's own copy? */
+static bool goes_with_copy(int i)
+{
+    return !esp_drafters[i]->without_model && !esp_drafters[i]->chooser;
+}
+
 /* Is this the bare name of a drafter, with which it has run? */
 static bool is_drafter(const char *spec)
 {
@@ -182,6 +188,20 @@ TEST(every_drafter_equals_plain_decoding)
         new_tokens = QUICK_TOKENS;
     }
     check_drafters(1);
+    close_engines();
+}
+
+TEST(every_drafter_equals_plain_decoding_with_the_targets_own_copy)
+{
+    const struct esp_engine_options options = {.backend = "cpu", .threads = 1, .draft = "self"};
+    open_engines(&options, WORKERS);
+    prompts = check_quick() ? QUICK_PROMPTS : PROMPTS / FIFTH;
+    new_tokens = check_quick() ? QUICK_TOKENS : TOKENS;
+    run("ar", 1, true);
+    for (int i = 0; esp_drafters[i]; i++)
+        if (goes_with_copy(i))
+            run(esp_drafters[i]->name, 1, false);
+    run("linear:cache=rebuild", 1, false);
     close_engines();
 }
 

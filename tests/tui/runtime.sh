@@ -59,6 +59,32 @@ check "a folder that is not there is named" \
     grep -q "nothing: No such file or directory; the loaded models stay in use" "$work/missing"
 check "a folder without a tokenizer is named" grep -q "tokenizer.json.*; the loaded models stay in use" "$work/without"
 check "three folders are too many" grep -q "model takes a target and perhaps a draft" "$work/three"
+play "size 200x24
+wait
+type $prompt
+key Enter
+wait
+type :draft self
+key Enter
+wait
+dump $work/self
+type :draft none
+key Enter
+wait
+dump $work/none
+type :draft fairytale-draft
+key Enter
+wait
+dump $work/draft
+type :draft nothing
+key Enter
+wait
+$dump" -n 40
+check "the target's own copy can be its draft" grep -q "$built_in, draft self:q4_k, on " "$work/self"
+check "no draft is one choice" grep -q "$built_in, draft none, on " "$work/none"
+check "a model another" grep -q "$built_in, draft fairytale-draft, on " "$work/draft"
+check "one that is not there is named" dumped "there is no model 'nothing'"
+check "drafts change and the text stays" same_text "$prompt" 40
 play "size 100x24
 wait
 type $prompt

@@ -117,7 +117,7 @@ static void check_isa(const struct esp_cpu_isa *isa)
 
 TEST(blocks_that_no_query_sees_are_skipped)
 {
-    static const char *const names[] = {"generic", "avx2", "avx512", "vnni", "amx"};
+    static const char *const names[] = {"generic", "avx2", "avx512", "vnni", "amx", "neon"};
     char err[200];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct esp_backend *backend;

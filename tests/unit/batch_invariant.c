@@ -111,10 +111,20 @@ static bool skipped(int shape, const char *isa, int threads)
     return (check_quick() || mixture || strcmp(isa, "cuda") == 0) && threads != 2;
 }
 
-/* False if this computer lacks the instruction set. All threads get even small batches. */
+/* The same threads as where cores differ in speed. */
+static void make_uneven(struct esp_cpu_backend *cpu)
+{
+    esp_pool_close(cpu->pool);
+    cpu->pool = esp_pool_open(cpu->threads, true);
+    CHECK(cpu->pool);
+}
+
+/* False if this computer lacks the instruction set. All threads get even small batches. The
+ * cores of every second runner differ. */
 static bool open_runner(struct runner *r, const struct random_model *model, const char *isa,
                         int threads)
 {
+    static bool uneven;
     char err[200] = "";
     if (strcmp(isa, "cuda") == 0) {
         r->backend = open_cuda();
@@ -123,6 +133,8 @@ static bool open_runner(struct runner *r, const struct random_model *model, cons
         if (esp_cpu_open(&r->backend, isa, threads, err, sizeof err) == ESP_E_DEVICE)
             return false;
         ((struct esp_cpu_backend *)r->backend)->worth_a_thread = 0;
+        if ((uneven = !uneven))
+            make_uneven((struct esp_cpu_backend *)r->backend);
     }
     const struct esp_backend_ops *ops = r->backend->ops;
     CHECK(ops->weights_open(&r->weights, r->backend, &model->desc, NULL, NULL, err,

@@ -9,9 +9,11 @@
 #include "kernels/dtype.h"
 #include "tests/check.h"
 
-enum { ISAS = 6, ROWS = 70, COLUMNS = 1024, OUTPUTS = 80, PANELS = 3 };
+enum { ISAS = 11, ROWS = 133, COLUMNS = 1024, OUTPUTS = 80, PANELS = 3 };
 
-static const char *const names[ISAS] = {"generic", "avx2", "avx512", "vnni", "amx", "tiles"};
+static const char *const names[ISAS] = {"generic", "avx2",    "avx512",  "vnni",
+                                        "amx",     "tiles",   "avxvnni", "dpbusd",
+                                        "neon",    "dotprod", "i8mm"};
 
 struct example {
     struct esp_packed w;
@@ -95,8 +97,12 @@ static void multiply(const struct example *e, const struct esp_cpu_isa *isa, int
     in.together = esp_cut_together(rows);
     for (int i = 0; i < rows; i++)
         isa->cut(&in, i, 0, e->w.columns);
-    struct esp_matmul p = {
-        .in = in, .y = y, .y_stride = PANELS * ESP_PANEL, .rows = rows, .add = add};
+    struct esp_matmul p = {.in = in,
+                           .y = y,
+                           .y_stride = PANELS * ESP_PANEL,
+                           .rows = rows,
+                           .add = add,
+                           .tiles = true};
     isa->matmul_blocks(&e->w, 0, 1, &p);
     isa->matmul_blocks(&e->w, 1, e->w.panels, &p);
     esp_cpu_free(in.cut);
@@ -141,21 +147,30 @@ TEST(products_agree_with_double_precision)
         }
 }
 
-/* Every row, in batches that start anywhere and are of any size, on every instruction set. */
+/* With tiles, each number of rows to 68, and more than an unpacked block is used for. */
+static int next_rows(const struct esp_cpu_isa *isa, int rows)
+{
+    const int step = isa->two_ways ? 1 : rows / 3 + 1;
+    return rows < 68 ? rows + step : rows < ROWS ? ROWS : ROWS + 1;
+}
+
+/* Every row, in batches that start anywhere and are of any size, on every instruction set. The
+ * columns are no multiple of 256 where blocks are shorter. */
 static void check_bits(void)
 {
     static float want[ROWS * PANELS * ESP_PANEL], y[ROWS * PANELS * ESP_PANEL];
     const size_t width = PANELS * ESP_PANEL;
     for (int t = ESP_Q8_0; t < ESP_DTYPE_COUNT; t++) {
         const enum esp_dtype dtype = (enum esp_dtype)t;
-        struct example *e = open_example(dtype, OUTPUTS, 256 * (1 + t % 3), (unsigned)t + 9);
+        const int columns = 256 * (1 + t % 3) + (esp_dtype_block(dtype) == 32 ? 32 * t : 0);
+        struct example *e = open_example(dtype, OUTPUTS, columns, (unsigned)t + 9);
         const struct esp_cpu_isa *first = open_isa(0);
         for (int row = 0; row < ROWS; row++)
             multiply(e, first, row, 1, false, want + (size_t)row * width);
         for (int i = 0; i < ISAS; i++) {
             const struct esp_cpu_isa *isa = open_isa(i);
-            for (int rows = 2, at = 0; isa && rows <= ROWS;
-                 rows += rows / 3 + 1, at = (at + 5) % 9) {
+            for (int rows = 1, at = 0; isa && rows <= ROWS;
+                 rows = next_rows(isa, rows), at = (at + 5) % 9) {
                 const int count = at + rows <= ROWS ? rows : ROWS - at;
                 multiply(e, isa, at, count, false, y);
                 CHECK(memcmp(y, want + (size_t)at * width, (size_t)count * width * sizeof *y) ==

@@ -23,7 +23,7 @@ static const char *token_text(void *user, int32_t token, size_t *length)
 }
 
 static const struct esp_tokens tokens = {token_text, NULL};
-static int copied, drafted, cut, iterations;
+static int copied, recycled, drafted, cut, iterations;
 
 static double draft_cost(int rows)
 {
@@ -68,7 +68,9 @@ static void check_row(const struct esp_iteration *it, int node)
     dump_rows(&one, text);
     const bool said = strstr(text, "copied") != NULL;
     snprintf(q, sizeof q, "%.2f", (double)nodes[1].q);
-    CHECK(said == (nodes[1].copied > 0), "%s", text);
+    CHECK(said == (nodes[1].source == ESP_SOURCE_COPIED), "%s", text);
+    CHECK((strstr(text, "recycled") != NULL) == (nodes[1].source == ESP_SOURCE_RECYCLED), "%s",
+          text);
     CHECK(!said || (!strstr(text, "1.0") && !strstr(text, q + 1)), "%s", text);
 }
 
@@ -87,6 +89,15 @@ static void check_copied(const struct drafting *d, const struct esp_iteration *i
     CHECK(isnan(esp_draft_probability(it, node)) && isnan(esp_path_probability(it, node)));
     copied++;
     cut += n->verdict == ESP_CUT;
+}
+
+static void check_recycled(const struct esp_iteration *it, int node)
+{
+    char text[400];
+    esp_explain_node(text, sizeof text, it, ESP_STAGES, node, &tokens);
+    CHECK(strstr(text, "recycled from an earlier pass") && !strstr(text, "(P)"), "%s", text);
+    CHECK(isnan(esp_draft_probability(it, node)) && isnan(esp_path_probability(it, node)));
+    recycled++;
 }
 
 /* What the draft model itself says; hybrid's draft is not tempered. */
@@ -117,7 +128,8 @@ static void check_recorded(const struct esp_iteration *it)
               1,
           "%s", err);
     for (int i = 0; i < it->tree.count; i++)
-        CHECK(read.iteration.it.tree.nodes[i].copied == it->tree.nodes[i].copied);
+        CHECK(read.iteration.it.tree.nodes[i].copied == it->tree.nodes[i].copied &&
+              read.iteration.it.tree.nodes[i].source == it->tree.nodes[i].source);
     esp_recorded_event_free(&read);
     esp_texts_free(&texts);
     esp_line_free(&line);
@@ -133,21 +145,30 @@ static void check_table(const struct esp_iteration *it)
     for (int i = 0; i < ESP_ACCEPT_BINS; i++)
         counted += a.share[i].nodes;
     for (int i = 1; i < it->tree.count; i++)
-        nodes += it->tree.nodes[i].verdict != ESP_CUT && it->tree.nodes[i].copied == 0;
+        nodes += it->tree.nodes[i].verdict != ESP_CUT &&
+                 it->tree.nodes[i].source == ESP_SOURCE_DRAFT;
     CHECK(counted == nodes, "%d nodes, not %d", (int)counted, nodes);
+    CHECK(a.source[ESP_SOURCE_DRAFT].nodes == nodes);
 }
 
 static void check_stage(const struct esp_iteration *it)
 {
     char text[700];
-    int all = 0;
-    for (int i = 1; i < it->tree.count; i++)
-        all += it->tree.nodes[i].copied > 0;
+    int count[ESP_SOURCES] = {0};
+    const int nodes = it->tree.count - 1;
+    for (int i = 1; i <= nodes; i++)
+        count[it->tree.nodes[i].source]++;
     esp_explain_stop(text, sizeof text, it, ESP_EVENT_STAGE, ESP_STAGE_DRAFT + 1, &tokens);
-    const bool whole = all > 0 && all == it->tree.count - 1;
-    CHECK((strstr(text, "The tree is copied") != NULL) == whole, "%s", text);
-    CHECK((strstr(text, " of them ") != NULL) == (all > 0 && !whole), "%s", text);
-    CHECK(!whole || !strstr(text, "pass"), "%s", text);
+    const int copies = count[ESP_SOURCE_COPIED], own = count[ESP_SOURCE_DRAFT];
+    CHECK((strstr(text, "The tree is copied") != NULL) == (copies > 0 && copies == nodes), "%s",
+          text);
+    CHECK((strstr(text, " of them ") != NULL) == (own > 0 && own < nodes), "%s", text);
+    CHECK((strstr(text, "did not run") != NULL) ==
+              (nodes > 0 && it->draft_passes == 0 && own == 0),
+          "%s", text);
+    CHECK(own > 0 || !strstr(text, "passes"), "%s", text);
+    CHECK((strstr(text, "recycled from") != NULL) == (count[ESP_SOURCE_RECYCLED] > 0), "%s",
+          text);
 }
 
 static void check_tree(void *user, const struct esp_event *event)
@@ -156,8 +177,10 @@ static void check_tree(void *user, const struct esp_event *event)
     if (event->type != ESP_EVENT_STAGE || event->stage != ESP_STAGE_SELECT)
         return;
     for (int i = 1; i < it->tree.count; i++) {
-        if (it->tree.nodes[i].copied > 0)
+        if (it->tree.nodes[i].source == ESP_SOURCE_COPIED)
             check_copied(user, it, i);
+        else if (it->tree.nodes[i].source == ESP_SOURCE_RECYCLED)
+            check_recycled(it, i);
         else
             check_drafted(user, it, i);
         check_row(it, i);
@@ -171,7 +194,7 @@ static void check_tree(void *user, const struct esp_event *event)
 static void run(const char *drafter, double temperature)
 {
     struct drafting d;
-    copied = drafted = cut = iterations = 0;
+    copied = recycled = drafted = cut = iterations = 0;
     for (unsigned seed = 1; seed <= 3; seed++) {
         drafting_open(&d, &(struct drafting_setup){.drafter = drafter,
                                                    .vocabulary = 6,
@@ -203,13 +226,29 @@ TEST(ngram_copies_every_token)
 TEST(hybrid_copies_some)
 {
     run("hybrid", 0);
-    CHECK(copied > 50 && drafted > 50, "%d, %d", copied, drafted);
+    CHECK(copied > 50 && recycled > 20 && drafted > 50, "%d, %d, %d", copied, recycled,
+          drafted);
+}
+
+TEST(recycle_copies_and_recycles)
+{
+    run("recycle:cost=off,N=6", 0.8);
+    CHECK(copied > 5 && recycled > 100 && drafted == 0, "%d, %d, %d", copied, recycled,
+          drafted);
 }
 
 TEST(goodput_copies_whole_trees)
 {
+    run("goodput:recycled=off", 0);
+    CHECK(copied > 50 && recycled == 0 && drafted > 50, "%d, %d, %d", copied, recycled,
+          drafted);
+}
+
+TEST(goodput_recycles_too)
+{
     run("goodput", 0);
-    CHECK(copied > 50 && drafted > 50, "%d, %d", copied, drafted);
+    CHECK(copied > 50 && recycled > 50 && drafted > 10, "%d, %d, %d", copied, recycled,
+          drafted);
 }
 
 TEST(salf_copies_nothing)

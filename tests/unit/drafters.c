@@ -16,6 +16,8 @@ static const char *const specs[] = {
     "assisted:K=64,draws=iid",
     "ngram:n=1",
     "ngram:n=16,K=64,N=1024",
+    "recycle:N=256,K=64,cost=off",
+    "recycle:N=1,K=1,cost=off,suffix=off",
     "fixed:D=64,B=64,tau=0,N=1024",
     "fixed:D=64,B=3,tau=0.1,prune=stop",
     "dynatree:D0=63,Dmax=64,Bmin=64,Bmid=64,Bmax=64,rhostop=0,rhodeep=0,tau=0,N=1024",

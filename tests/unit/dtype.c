@@ -101,6 +101,10 @@ TEST(more_bits_lose_less)
         esp_dequantise(bounds[i].dtype, stored, N, out);
         CHECK(rms_error(x, out) < bounds[i].most, "%s: %g", esp_dtype_name(bounds[i].dtype),
               rms_error(x, out));
+        esp_quantise_quickly(bounds[i].dtype, x, N, stored);
+        esp_dequantise(bounds[i].dtype, stored, N, out);
+        CHECK(rms_error(x, out) < 1.15 * bounds[i].most, "%s, quickly: %g",
+              esp_dtype_name(bounds[i].dtype), rms_error(x, out));
     }
 }
 

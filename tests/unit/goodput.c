@@ -609,6 +609,17 @@ TEST(costs_are_kept_and_no_file_does_harm)
         esp_costs_turn(&costs, "a");
         CHECK(esp_costs_verify(&costs, 1) == 0, "%s", files[i]);
     }
+    /* A busy machine wrote that two rows cost four times as much as one; it is idle now. */
+    CHECK(esp_state_write(again.file,
+                          "{\"key\":\"a\",\"verify\":[[[0,3e-3,8],[1,20e-3,8],[2,25e-3,8],"
+                          "[3,27e-3,8],[4,30e-3,8]]]}") == ESP_OK);
+    memset(&costs, 0, sizeof costs);
+    esp_costs_turn(&costs, "a");
+    CHECK(esp_costs_verify(&costs, 2) > 2 * esp_costs_verify(&costs, 1));
+    for (int i = 0; i < 150; i++)
+        esp_costs_took(&costs, ESP_COST_VERIFY, 1, 5e-3);
+    CHECK(esp_costs_verify(&costs, 2) < 1.3 * 5e-3, "%g", esp_costs_verify(&costs, 2));
+    CHECK(esp_costs_verify(&costs, 5) < 1.6 * 5e-3, "%g", esp_costs_verify(&costs, 5));
     snprintf(command, sizeof command, "rm -r '%s'", home);
     CHECK(system(command) == 0);
     unsetenv("XDG_STATE_HOME");

@@ -190,13 +190,13 @@ TEST(any_number_of_threads_gives_the_same_bits)
 
 /* ------------------------------------------------------------------ instruction sets */
 
-static const char *const names[] = {"generic", "avx2", "avx512"};
+static const char *const names[] = {"generic", "avx2", "avx512", "neon"};
 
 /* The tables of the instruction sets that this processor has; the first is the portable one. */
-static int tables(const struct esp_cpu_gradients *found[3])
+static int tables(const struct esp_cpu_gradients *found[4])
 {
     int count = 0;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         struct esp_backend *backend;
         char err[128];
         if (esp_cpu_open(&backend, names[i], 1, err, sizeof err) < 0)
@@ -249,7 +249,7 @@ static void check_product(const struct esp_cpu_gradients *t, int m, int n, int k
 
 TEST(products_of_any_layout_are_those_of_plain_loops)
 {
-    const struct esp_cpu_gradients *found[3];
+    const struct esp_cpu_gradients *found[4];
     const int shapes[][3] = {{1, 1, 1}, {12, 32, 8}, {13, 33, 300}, {97, 45, 7}, {5, 530, 3}};
     const int count = tables(found);
     for (int i = 0; i < count; i++)
@@ -268,7 +268,7 @@ static void fill(float *x, int n, unsigned long long *state)
 TEST(all_instruction_sets_give_the_same_bits)
 {
     enum { N = 75 };
-    const struct esp_cpu_gradients *found[3];
+    const struct esp_cpu_gradients *found[4];
     float first[8][N], now[8][N];
     struct esp_soft_result result[2];
     const int count = tables(found);
@@ -295,7 +295,7 @@ TEST(all_instruction_sets_give_the_same_bits)
 
 TEST(a_logit_that_is_not_a_number_is_reported)
 {
-    const struct esp_cpu_gradients *found[3];
+    const struct esp_cpu_gradients *found[4];
     const int count = tables(found);
     for (int i = 0; i < count; i++)
         for (int side = 0; side < 2; side++) {

@@ -164,8 +164,9 @@ static void check_against_reference(const struct scene *s, const struct outcome 
 
 static void check_everywhere(const struct scene *s)
 {
-    static const char *const isas[] = {"generic", "avx2",  "avx512", "vnni",
-                                       "amx",     "tiles", "cuda"};
+    static const char *const isas[] = {"generic", "avx2",    "avxvnni", "dpbusd",
+                                       "avx512",  "vnni",    "amx",     "tiles",
+                                       "neon",    "dotprod", "i8mm",    "cuda"};
     static const int chunks[] = {NODES, 5, 1};
     static struct outcome want, got;
     for (int i = 0; i < (int)(sizeof isas / sizeof *isas) * 3; i++) {

@@ -8,12 +8,12 @@
 #include "tests/check.h"
 #include "kernels/cpu/cpu.h"
 
-enum { ISAS = 3, MAX_ROWS = 20, MAX_COLUMNS = 100, MAX_OUTPUTS = 160, LONG = 5000 };
+enum { ISAS = 4, MAX_ROWS = 20, MAX_COLUMNS = 100, MAX_OUTPUTS = 160, LONG = 5000 };
 
 /* The instruction sets of this computer, portable C first. */
 static int find_isas(const struct esp_cpu_isa *found[ISAS])
 {
-    static const char *const names[ISAS] = {"generic", "avx2", "avx512"};
+    static const char *const names[ISAS] = {"generic", "avx2", "avx512", "neon"};
     int count = 0;
     for (int i = 0; i < ISAS; i++) {
         struct esp_backend *backend;

@@ -73,8 +73,9 @@ static void run_step(struct esp_pool *pool, struct step *step, int parts)
 
 TEST(every_part_runs_once)
 {
-    for (int threads = 1; threads <= 5; threads++) {
-        struct esp_pool *pool = esp_pool_open(threads);
+    for (int kind = 0; kind < 10; kind++) {
+        const int threads = 1 + kind / 2;
+        struct esp_pool *pool = esp_pool_open(threads, kind % 2);
         CHECK(pool && esp_pool_threads(pool) == threads);
         for (int i = 0; i < (check_quick() ? 200 : 5000); i++) {
             struct step step = {0};
@@ -101,7 +102,7 @@ static void *use(void *pool)
 TEST(two_callers_do_not_disturb_each_other)
 {
     pthread_t other;
-    struct esp_pool *pool = esp_pool_open(3);
+    struct esp_pool *pool = esp_pool_open(3, true);
     CHECK(pthread_create(&other, NULL, use, pool) == 0);
     use(pool);
     pthread_join(other, NULL);
@@ -111,7 +112,7 @@ TEST(two_callers_do_not_disturb_each_other)
 /* Helpers sleep in their first parts: the caller does all others meanwhile. */
 TEST(a_helper_that_is_held_up_holds_up_one_part)
 {
-    struct esp_pool *pool = esp_pool_open(2);
+    struct esp_pool *pool = esp_pool_open(2, false);
     bool helped = false;
     for (double end = now() + 20; !helped && now() < end;) {
         struct step step = {.helper_sleeps = 0.05};
@@ -137,12 +138,55 @@ TEST(a_helper_that_is_held_up_holds_up_one_part)
     esp_pool_close(pool);
 }
 
+struct order {
+    int last[2]; /* of each thread */
+    atomic_int faults, helped;
+};
+
+/* The caller is slow. */
+static void part_in_order(void *arg, int at, int thread)
+{
+    struct order *order = arg;
+    if (at <= order->last[thread])
+        atomic_fetch_add(&order->faults, 1);
+    order->last[thread] = at;
+    atomic_fetch_add(&order->helped, thread > 0);
+    if (thread == 0)
+        wait_for(1e-3);
+}
+
+/* A fast thread of an even pool would go back to what is left of the slow one's share. */
+TEST(where_cores_differ_each_thread_takes_the_next_part)
+{
+    struct esp_pool *pool = esp_pool_open(2, true);
+    int helped = 0;
+    for (double end = now() + 20; helped < 30 && now() < end;) {
+        struct order order = {{-1, -1}, 0, 0};
+        esp_pool_run(pool, 40, part_in_order, &order);
+        CHECK(order.faults == 0);
+        helped = order.helped;
+    }
+    CHECK(helped >= 30, "the fast thread ran %d of 40 parts", helped);
+    esp_pool_close(pool);
+}
+
+TEST(parts_are_smaller_where_cores_differ)
+{
+    for (int uneven = 0; uneven < 2; uneven++) {
+        struct esp_pool *pool = esp_pool_open(3, uneven);
+        CHECK(esp_pool_parts(pool, 1000, 3) == (uneven ? 24 : 6));
+        CHECK(esp_pool_parts(pool, 5, 3) == 5 && esp_pool_parts(pool, 1000, 1) == 1);
+        esp_pool_close(pool);
+    }
+    CHECK(esp_pool_parts(NULL, 1000, 2) == 4);
+}
+
 TEST(with_threads_refused_there_are_fewer)
 {
     for (int most = 0; most < 3; most++) {
         struct step step = {0};
         atomic_store(&allowed, most);
-        struct esp_pool *pool = esp_pool_open(4);
+        struct esp_pool *pool = esp_pool_open(4, false);
         atomic_store(&allowed, 1 << 20);
         CHECK(pool && esp_pool_threads(pool) == most + 1, "%d threads of %d",
               esp_pool_threads(pool), most + 1);

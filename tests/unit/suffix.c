@@ -304,9 +304,10 @@ TEST(hybrid_joins_two_trees)
     int same = 0, joined = 0;
     for (unsigned long long toy_seed = 1; toy_seed <= 12; toy_seed++) {
         struct drafting d, model;
-        drafting_open(&d, &(struct drafting_setup){.drafter = "hybrid:N=40,B=4,th=0.3",
-                                                   .toy_seed = toy_seed,
-                                                   .vocabulary = 9});
+        drafting_open(&d,
+                      &(struct drafting_setup){.drafter = "hybrid:N=40,B=4,th=0.3,recycled=off",
+                                               .toy_seed = toy_seed,
+                                               .vocabulary = 9});
         drafting_open(&model, &(struct drafting_setup){.drafter = "salf:N=40,B=4,th=0.3",
                                                        .toy_seed = toy_seed,
                                                        .vocabulary = 9});

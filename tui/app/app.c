@@ -670,7 +670,7 @@ void esp_app_paste(struct esp_app *app, const char *bytes, size_t length)
 
 int esp_app_wake_fd(const struct esp_app *app)
 {
-    return app->control.player ? -1 : esp_worker_report(app->control.worker)->wake;
+    return app->control.player ? -1 : esp_worker_report(app->control.worker)->wake[0];
 }
 
 /* Milliseconds until the page must be drawn again; -1: never. */

@@ -11,6 +11,7 @@
 
 #include "engine/espalier.h"
 #include "kernels/status.h"
+#include "kernels/system.h"
 #include "tui/app/root.h"
 #include "engine/support/part_file.h"
 
@@ -142,7 +143,7 @@ int esp_terminal_open(struct esp_terminal *terminal, char *err, size_t errlen)
         return esp_fail(
             err, errlen, ESP_E_ARGUMENT,
             "the interface needs a terminal; for pipes and files use espalier generate");
-    if (pipe2(terminal->signals, O_CLOEXEC | O_NONBLOCK) < 0)
+    if (esp_pipe(terminal->signals, false) < 0)
         return esp_fail(err, errlen, ESP_E_FILE, "cannot make a pipe for signals: %s",
                         strerror(errno));
     esp_root.terminal = terminal;

@@ -145,6 +145,9 @@ void cli_tell_cut(const struct esp_recording *recording, const char *path);
  * terminal and loading takes long, and prints a line if an existing device cannot be used. */
 int cli_open_engine(struct esp_engine **engine, const struct cli_options *options, char *err,
                     size_t errlen);
+/* Where a target is named and no draft: lets the engine choose whether the target's own copy
+ * drafts, unless the drafter uses none, or a seed must give the same text on every computer. */
+void cli_choose_draft(struct cli_options *options);
 /* Draws a bar at the start of a terminal's line; a text may follow. */
 void cli_draw_bar(FILE *file, double share);
 /* Clears the line of a bar that is shown. */

@@ -106,8 +106,13 @@ static void offer_flags(const struct cli_command *command, struct esp_choices *c
 static void offer_values(int flag, struct esp_choices *choices)
 {
     switch (flag) {
-    case CLI_FLAG_target:
     case CLI_FLAG_draft:
+        esp_choices_offer(choices, "self", "a quantised copy of the target");
+        esp_choices_offer(choices, "none", "plain decoding, and drafters without a model");
+        esp_choices_offer(choices, "auto", "self where it pays");
+        esp_complete_model(NULL, choices);
+        return;
+    case CLI_FLAG_target:
         esp_complete_model(NULL, choices);
         return;
     case CLI_FLAG_drafter:
@@ -127,6 +132,8 @@ static void offer_values(int flag, struct esp_choices *choices)
         return;
     case CLI_FLAG_theme:
         offer_themes(choices);
+        return;
+    case CLI_FLAG_expect: /* a file, which the shell completes */
         return;
     default:
         esp_complete_words(cli_flags[flag].info.values, choices);

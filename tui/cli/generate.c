@@ -107,6 +107,33 @@ static int print_json(const struct output *out, const struct esp_session *sessio
 
 /* ------------------------------------------------------------------ statistics */
 
+/* What each source of nodes brought: "copied 40 of 52, recycled 12 of 30". */
+static void print_sources(const struct esp_stats *s)
+{
+    const char *between = "sources              ";
+    for (int i = 0; i < ESP_SOURCES; i++) {
+        if (s->source_nodes[i] == 0)
+            continue;
+        fprintf(stderr, "%s%s %lld of %lld", between, esp_source_word(i),
+                (long long)s->source_accepted[i], (long long)s->source_nodes[i]);
+        between = ", ";
+    }
+    if (s->drafted_nodes > 0)
+        fputs(" accepted\n", stderr);
+}
+
+static void print_draft(const struct esp_engine *engine)
+{
+    struct esp_model_info draft;
+    if (!esp_engine_draft(engine, &draft))
+        return;
+    esp_safe_print(stderr, "draft                %s", draft.name);
+    if (draft.copy)
+        fprintf(stderr, ", the target's own copy: %.1f MB of %s", 1e-6 * (double)draft.bytes,
+                draft.dtype);
+    fputc('\n', stderr);
+}
+
 static void print_stats(const struct output *out, const struct esp_session *session)
 {
     const struct esp_acceptance *a = &out->acceptance;
@@ -121,6 +148,7 @@ static void print_stats(const struct output *out, const struct esp_session *sess
     esp_window_of(&now.values, esp_engine_context(out->engine), &window, &sinks);
     double speed = cli_speed(&s);
     esp_safe_print(stderr, "seed                 %llu\n", (unsigned long long)now.values.seed);
+    print_draft(out->engine);
     esp_safe_print(stderr, "drafter              %s\n", drafter);
     esp_safe_print(stderr, "verifier             %s%s\n", verifier,
                    esp_session_rule_is_lossy(session) ? "  LOSSY" : "");
@@ -147,6 +175,12 @@ static void print_stats(const struct output *out, const struct esp_session *sess
                 100 * (double)a->accepted / (double)a->deepest);
     fprintf(stderr, "\npath lengths        ");
     cli_print_lengths(stderr, a);
+    print_sources(&s);
+    if (cli_is_expecting(session))
+        fprintf(stderr, "expected text        %lld tokens accepted, %lld rejected\n",
+                (long long)s.source_accepted[ESP_SOURCE_EXPECTED],
+                (long long)(s.source_nodes[ESP_SOURCE_EXPECTED] -
+                            s.source_accepted[ESP_SOURCE_EXPECTED]));
     fprintf(stderr, "passes               draft %lld, target %lld\n", (long long)s.draft_passes,
             (long long)s.target_passes);
     fprintf(stderr, "time by stage       ");
@@ -225,6 +259,7 @@ static int run(struct cli_options *o)
     struct output out = {.print = !o->json, .terminal = isatty(STDOUT_FILENO)};
     o->session.observer = on_event;
     o->session.user = &out;
+    cli_choose_draft(o);
     int status = cli_open_engine(&engine, o, err, sizeof err);
     out.engine = engine;
     if (status == ESP_OK)

@@ -88,7 +88,7 @@ static void print_mdoc(int list)
         print_plain("", item.summary, "\n.Pp\n");
         print_plain("Source: ", item.source, "\n");
         if (*item.differs)
-            print_plain(".Pp\nIt differs: ", item.differs, ".\n");
+            print_plain(".Pp\nDifferences from the source: ", item.differs, ".\n");
         if (*item.draws)
             printf(".Pp\n%s: %s.\n",
                    list == ESP_DRAFTERS ? "How children are drawn"
@@ -148,7 +148,7 @@ static void print_settings(void)
         printf("%-14s %-18s %s\n", info.name, info.values, info.help);
 }
 
-/* "auto|off|NUMBER" as the argument of a flag: words literally, NUMBER or TEXT for a value.
+/* "auto|off|NUMBER" as the argument of a flag: words literally, NUMBER, FILE or TEXT for a value.
  */
 static void print_argument(const char *values)
 {
@@ -156,7 +156,10 @@ static void print_argument(const char *values)
     for (size_t n; *values; values += n + (values[n] == '|')) {
         n = strcspn(values, "|");
         if (isupper((unsigned char)*values))
-            printf("%sAr %s", between, *values == 'N' ? "number" : "text");
+            printf("%sAr %s", between,
+                   *values == 'N'   ? "number"
+                   : *values == 'F' ? "file"
+                                    : "text");
         else
             printf("%sCm %.*s", between, (int)n, values);
         between = " | ";
@@ -266,6 +269,14 @@ static cJSON *themes_json(void)
 
 /* ------------------------------------------------------------------ models */
 
+/* Does it, a model or the target's own copy, fit as the target's draft? */
+static bool fits(struct esp_found_model *model, struct esp_found_model *target, char *why,
+                 size_t size)
+{
+    return esp_is_own_copy(model->path) ? esp_copy_fits(target, why, size)
+                                        : esp_draft_fits(target, model, why, size);
+}
+
 /* Prints a model; with a target, also whether it fits as its draft. */
 static void print_model(struct esp_found_model *model, struct esp_found_model *target)
 {
@@ -283,8 +294,8 @@ static void print_model(struct esp_found_model *model, struct esp_found_model *t
         esp_safe_print(stdout, "    cannot be opened: %s\n", model->problem);
     if (!target || model == target)
         return;
-    if (esp_draft_fits(target, model, why, sizeof why))
-        puts("    fits as a draft");
+    if (fits(model, target, why, sizeof why))
+        printf("    fits as a draft%s%s\n", *why ? ": " : "", why);
     else
         esp_safe_print(stdout, "    no draft for it: %s\n", why);
 }
@@ -295,13 +306,15 @@ static cJSON *model_json(struct esp_found_model *model, struct esp_found_model *
     char why[400];
     cli_add(o, CLI_TEXT("name", model->name), CLI_TEXT("path", model->path),
             CLI_TEXT("source", model->source),
-            CLI_TEXT("kind", model->gguf ? "gguf" : "folder"),
+            CLI_TEXT("kind", esp_is_own_copy(model->path) ? "copy"
+                             : model->gguf                ? "gguf"
+                                                          : "folder"),
             CLI_TEXT("family", model->family), CLI_TEXT("dtype", model->dtype),
             CLI_NUMBER("bytes", model->bytes));
     if (*model->problem)
         cJSON_AddStringToObject(o, "problem", model->problem);
     if (target && model != target)
-        cli_add(o, CLI_BOOL("fits", esp_draft_fits(target, model, why, sizeof why)),
+        cli_add(o, CLI_BOOL("fits", fits(model, target, why, sizeof why)),
                 CLI_TEXT("why", why));
     return o;
 }
@@ -335,11 +348,15 @@ static int list_models(const char *named, bool json)
         esp_found_model_look(&outside);
     for (int i = 0; i < found.count && code == EXIT_DONE; i++)
         esp_found_model_look(&found.models[i]);
-    for (int i = 0; i < found.count && code == EXIT_DONE; i++) {
+    struct esp_found_model copy;
+    if (target)
+        esp_found_copy(&copy, target);
+    for (int i = 0; i < found.count + (target != NULL) && code == EXIT_DONE; i++) {
+        struct esp_found_model *model = i < found.count ? &found.models[i] : &copy;
         if (json)
-            cJSON_AddItemToArray(all, model_json(&found.models[i], target));
+            cJSON_AddItemToArray(all, model_json(model, target));
         else
-            print_model(&found.models[i], target);
+            print_model(model, target);
     }
     if (found.more)
         esp_complain("there are more than %d models; the others are left out", ESP_MODELS_MOST);

@@ -55,6 +55,17 @@ int cli_open_engine(struct esp_engine **engine, const struct cli_options *option
     return status;
 }
 
+void cli_choose_draft(struct cli_options *o)
+{
+    char err[256];
+    const bool needs =
+        !o->session.drafter || strcmp(o->session.drafter, "auto") == 0 ||
+        esp_choice_check(o->session.drafter, o->session.verifier, o->session.values.temperature,
+                         false, err, sizeof err) < 0;
+    if (o->engine.target && !o->engine.draft && needs && !o->given[CLI_FLAG_seed])
+        o->engine.draft = "auto";
+}
+
 int cli_take_models(struct cli_options *o)
 {
     const char **models[] = {&o->engine.target, &o->engine.draft};
@@ -82,12 +93,14 @@ int cli_take_models(struct cli_options *o)
     return -1;
 }
 
-/* Replaces the name of a model by its path. Returns false after printing a message. */
-static bool find_model(const char **name, char path[PATH_MAX], bool later)
+/* Replaces the name of a model by its path, which `find` finds. Returns false after printing a
+ * message. */
+static bool find_model(const char **name, char path[PATH_MAX],
+                       int (*find)(char *, size_t, const char *, char *, size_t), bool later)
 {
     char err[512];
-    const int status = *name && **name ? esp_model_path(path, PATH_MAX, *name, err, sizeof err)
-                                       : (int)ESP_E_FILE;
+    const int status =
+        *name && **name ? find(path, PATH_MAX, *name, err, sizeof err) : (int)ESP_E_FILE;
     if (status == ESP_OK)
         *name = path;
     if (status == ESP_OK || !*name || !**name || (later && status == ESP_E_FILE))
@@ -98,15 +111,15 @@ static bool find_model(const char **name, char path[PATH_MAX], bool later)
 
 int cli_find_models(struct cli_options *o, bool later)
 {
-    return find_model(&o->engine.target, o->target, later) &&
-                   find_model(&o->engine.draft, o->draft, later)
+    return find_model(&o->engine.target, o->target, esp_model_path, later) &&
+                   find_model(&o->engine.draft, o->draft, esp_draft_path, later)
                ? -1
                : EXIT_BAD;
 }
 
 bool cli_find_source(struct cli_options *o)
 {
-    return find_model(&o->arguments[0], o->target, false);
+    return find_model(&o->arguments[0], o->target, esp_model_path, false);
 }
 
 void cli_note_chat(const struct esp_engine *engine, const struct esp_session *session)

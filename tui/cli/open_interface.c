@@ -8,14 +8,16 @@
 /* Whether a flag sets this setting. */
 static bool is_said(const struct cli_options *o, const char *setting)
 {
-    if (strcmp(setting, "model") == 0)
+    if (strcmp(setting, "model") == 0 || strcmp(setting, "draft") == 0)
         return o->given[CLI_FLAG_target] || o->given[CLI_FLAG_draft];
     return cli_is_given(o, strcmp(setting, "n") == 0 ? "tokens" : setting);
 }
 
 int cli_open_interface(struct esp_interface_options *with, const struct cli_options *o)
 {
-    with->engine = o->engine;
+    struct cli_options chosen = *o;
+    cli_choose_draft(&chosen);
+    with->engine = chosen.engine;
     with->ascii = o->ascii;
     with->theme = o->theme;
     with->config = o->config;

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
+#include "kernels/system.h"
 #include "engine/support/suggestion.h"
 #include "tui/cli/cli.h"
 #include "tui/model/player.h"
@@ -134,7 +134,7 @@ static uint64_t drawn_seed(void)
 {
     enum { SEEDS = 1000000 };
     uint32_t bits = 0;
-    if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) < (ssize_t)sizeof bits)
+    if (!esp_random_bytes(&bits, sizeof bits))
         bits = (uint32_t)time(NULL);
     return bits % SEEDS;
 }

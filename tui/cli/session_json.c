@@ -48,8 +48,9 @@ void cli_json_models(cJSON *o, const struct esp_engine *engine)
 {
     struct esp_model_info target, draft;
     esp_engine_target(engine, &target);
-    cli_add(o, CLI_TEXT("target", target.name),
-            CLI_TEXT("draft", esp_engine_draft(engine, &draft) ? draft.name : NULL),
+    const bool drafts = esp_engine_draft(engine, &draft);
+    cli_add(o, CLI_TEXT("target", target.name), CLI_TEXT("draft", drafts ? draft.name : NULL),
+            CLI_BOOL("draft_is_copy", drafts && draft.copy),
             CLI_TEXT("backend", esp_engine_backend(engine)));
 }
 
@@ -122,6 +123,20 @@ static cJSON *seconds_json(const struct esp_engine *engine, const struct esp_sta
     return o;
 }
 
+bool cli_is_expecting(const struct esp_session *session)
+{
+    struct esp_session_options now;
+    esp_session_current(session, &now);
+    return now.values.expect != NULL;
+}
+
+/* Verified tokens of the expected text that were accepted, or that were not. */
+static double expected_of(const struct esp_stats *s, bool accepted)
+{
+    const int64_t right = s->source_accepted[ESP_SOURCE_EXPECTED];
+    return (double)(accepted ? right : s->source_nodes[ESP_SOURCE_EXPECTED] - right);
+}
+
 void cli_json_figures(cJSON *o, const struct esp_engine *engine,
                       const struct esp_session *session, double baseline)
 {
@@ -136,6 +151,9 @@ void cli_json_figures(cJSON *o, const struct esp_engine *engine,
             CLI_NUMBER("draft_passes", s.draft_passes),
             CLI_NUMBER("target_passes", s.target_passes),
             CLI_NUMBER("tokens_per_second", cli_speed(&s)));
+    if (cli_is_expecting(session))
+        cli_add(o, CLI_NUMBER("accepted_prediction_tokens", expected_of(&s, true)),
+                CLI_NUMBER("rejected_prediction_tokens", expected_of(&s, false)));
     if (s.draft_temp > 0)
         cli_add(o, CLI_NUMBER("draft_temp", s.draft_temp),
                 CLI_NUMBER("draft_error_raw", s.calibration_error_raw),
@@ -204,6 +222,7 @@ void cli_json_acceptance(cJSON *to, const struct esp_acceptance *a)
 {
     cJSON *o = cJSON_AddObjectToObject(to, "acceptance");
     cJSON *ranks = cJSON_CreateArray(), *shares = cJSON_CreateArray();
+    cJSON *sources = cJSON_CreateObject();
     const double iterations = a->iterations;
     cli_add(o,
             CLI_NUMBER("block_efficiency", cli_mean_of(a->accepted + iterations, iterations)),
@@ -219,7 +238,10 @@ void cli_json_acceptance(cJSON *to, const struct esp_acceptance *a)
         cJSON_AddItemToArray(ranks, tried_json(&a->rank[i]));
     for (int i = 0; i < ESP_ACCEPT_BINS; i++)
         cJSON_AddItemToArray(shares, tried_json(&a->share[i]));
-    cli_add(o, CLI_ITEM("ranks", ranks), CLI_ITEM("probabilities", shares));
+    for (int i = 0; i < ESP_SOURCES; i++)
+        cJSON_AddItemToObject(sources, esp_source_word(i), tried_json(&a->source[i]));
+    cli_add(o, CLI_ITEM("ranks", ranks), CLI_ITEM("probabilities", shares),
+            CLI_ITEM("sources", sources));
 }
 
 void cli_print_lengths(FILE *file, const struct esp_acceptance *a)

@@ -28,7 +28,9 @@ void cli_json_figures(cJSON *o, const struct esp_engine *engine,
 void cli_json_streamed(cJSON *o, const struct esp_engine *engine);
 /* Bytes per second while reading; 0: nothing was read yet. */
 double cli_read_rate(const struct esp_streamed *streamed);
-/* acceptance: which drafts were accepted, by length, depth, place among siblings and q */
+/* Is there an expected text? */
+bool cli_is_expecting(const struct esp_session *session);
+/* acceptance: which drafts were accepted, by length, depth, place among siblings, q and source */
 void cli_json_acceptance(cJSON *o, const struct esp_acceptance *acceptance);
 /* " 0: 12, 1: 7, 3: 2" and a newline: iterations by length of the accepted path. */
 void cli_print_lengths(FILE *file, const struct esp_acceptance *acceptance);

@@ -193,6 +193,8 @@ void esp_complete_model(const char *target_name, struct esp_choices *choices)
     const bool paired = target_name &&
                         esp_model_path(path, sizeof path, target_name, err, sizeof err) == 0 &&
                         esp_found_model_at(&target, path) == 0;
+    if (paired)
+        esp_choices_offer(choices, "self", "fits as a draft: a quantised copy of the target");
     if (esp_find_models(&found) == 0) {
         for (int i = 0; i < found.count; i++) {
             struct esp_found_model *model = &found.models[i];

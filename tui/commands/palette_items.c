@@ -120,7 +120,7 @@ void esp_palette_menu(struct esp_control *control, enum esp_list list)
     char why[400];
     esp_palette_open(palette);
     palette->title =
-        drafters ? "drafter: how trees are drafted" : "verifier: the rule that accepts tokens";
+        drafters ? "drafter: how trees are drafted" : "verifier: how trees are verified";
     palette->skipped = (int)strlen(key) + 2;
     add(palette, key,
         drafters ? "the default of these models" : "the best lossless one for the drafter",

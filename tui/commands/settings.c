@@ -2,7 +2,6 @@
 #include "tui/commands/settings.h"
 
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include "tui/commands/complete.h"
 #include "kernels/status.h"
+#include "kernels/system.h"
 #include "engine/find_models.h"
 #include "engine/support/suggestion.h"
 #include "tui/commands/replay.h"
@@ -142,12 +142,13 @@ static bool next_word(const char **text, char *word, size_t size)
     return true;
 }
 
-/* The path of the model that a word names. */
-static int model_path(const char *word, char *path, size_t size, char *err, size_t errlen)
+/* The path of the target or of the draft that a word names. */
+static int model_path(const char *word, bool draft, char *path, size_t size, char *err,
+                      size_t errlen)
 {
     const char *home = getenv("HOME");
     if (word[0] != '~' || word[1] != '/' || !home)
-        return esp_model_path(path, size, word, err, errlen);
+        return (draft ? esp_draft_path : esp_model_path)(path, size, word, err, errlen);
     snprintf(path, size, "%s%s", home, word + 1);
     return ESP_OK;
 }
@@ -155,9 +156,7 @@ static int model_path(const char *word, char *path, size_t size, char *err, size
 /* As many threads as there are processors, at most: more would only take turns. */
 static void limit_threads(struct esp_control *control, int *threads)
 {
-    cpu_set_t cpus;
-    const int cores =
-        sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : *threads;
+    const int cores = esp_cores_all();
     if (*threads <= cores)
         return;
     *threads = cores;
@@ -200,7 +199,8 @@ static int set_model(struct esp_control *control, const char *value, char *err, 
     char word[1024], folder[2][1200] = {"", ""};
     int count = 0;
     while (count < 2 && next_word(&value, word, sizeof word)) {
-        int status = model_path(word, folder[count++], sizeof *folder, err, errlen);
+        int status = model_path(word, count > 0, folder[count], sizeof *folder, err, errlen);
+        count++;
         if (status < 0)
             return status;
     }
@@ -212,13 +212,13 @@ static int set_model(struct esp_control *control, const char *value, char *err, 
         snprintf(control->settings.draft, sizeof control->settings.draft, "%s", folder[1]);
         control->settings.options.engine.target = control->settings.target;
         control->settings.options.engine.draft =
-            *control->settings.draft ? control->settings.draft : NULL;
+            *control->settings.draft ? control->settings.draft : "auto";
         return ESP_OK;
     }
     struct esp_engine_options *options = &control->settings.options.engine;
     options->context = options->width = options->layers = 0; /* of another model */
     ESP_WORKER_POST(control->worker, LOAD,
-                    .text = {"target", folder[0], *folder[1] ? folder[1] : NULL});
+                    .text = {"target", folder[0], *folder[1] ? folder[1] : "auto"});
     return ESP_OK;
 }
 
@@ -234,6 +234,43 @@ static size_t add_path(char *value, size_t size, size_t used, const char *folder
     }
     value[used] = '\0';
     return used;
+}
+
+/* Another draft for the same target. */
+static int set_draft(struct esp_control *control, const char *value, char *err, size_t errlen)
+{
+    char word[1024], folder[1200];
+    if (!next_word(&value, word, sizeof word) || *value)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "draft takes a model, self (a quantised copy of the target), none or "
+                        "auto");
+    int status = model_path(word, true, folder, sizeof folder, err, errlen);
+    if (status < 0)
+        return status;
+    if (control->worker) {
+        ESP_WORKER_POST(control->worker, LOAD, .text = {"draft", folder});
+        return ESP_OK;
+    }
+    snprintf(control->settings.draft, sizeof control->settings.draft, "%s", folder);
+    control->settings.options.engine.draft = control->settings.draft;
+    return ESP_OK;
+}
+
+static void get_draft(const struct esp_control *control, char *value, size_t size)
+{
+    const char *draft = control->state.loaded.draft_folder;
+    add_path(value, size, 0, *draft ? draft : "none");
+}
+
+static void complete_draft(struct esp_choices *choices)
+{
+    if (*choices->before)
+        return;
+    esp_choices_offer(choices, "self", "a quantised copy of the target");
+    esp_choices_offer(choices, "none", "plain decoding, and drafters without a model");
+    esp_choices_offer(choices, "auto", "self where it pays");
+    esp_complete_path(true, choices);
+    esp_complete_model(NULL, choices);
 }
 
 static void get_model(const struct esp_control *control, char *value, size_t size)
@@ -314,6 +351,8 @@ static void complete_verifier(struct esp_choices *choices)
 static const struct esp_setting settings[] = {
     {"model", "TARGET [DRAFT]", "target and draft model: names, folders or GGUF files",
      ESP_SETTING_MODELS, .set = set_model, .get = get_model, .complete = complete_model},
+    {"draft", "self|none|auto|MODEL", "draft model; self: a quantised copy of the target",
+     ESP_SETTING_MODELS, .set = set_draft, .get = get_draft, .complete = complete_draft},
     {"backend", "auto|NAME", "compute backend", ESP_SETTING_MODELS, .set = set_backend,
      .get = get_backend, .complete = complete_backend},
 #define X(group, kind_of, member, name, minimum, maximum, value, words, help)                  \
@@ -322,7 +361,7 @@ static const struct esp_setting settings[] = {
 #undef X
         {"drafter", "NAME[:key=value,...]", "how trees are drafted", ESP_SETTING_SESSION,
          TEXT(state.loaded.drafter), .complete = complete_drafter},
-    {"verifier", "NAME[:key=value,...]", "the rule that accepts tokens", ESP_SETTING_SESSION,
+    {"verifier", "NAME[:key=value,...]", "how trees are verified", ESP_SETTING_SESSION,
      TEXT(state.loaded.verifier), .complete = complete_verifier},
     {"n", "NUMBER", "new tokens per prompt", ESP_SETTING_PROMPT,
      FIELD(whole, settings.tokens, 1, 1000000), .changed = limit_tokens},
@@ -346,7 +385,7 @@ static const struct esp_setting settings[] = {
     {"mouse", "on|off", "click to focus, wheel to scroll", ESP_SETTING_INTERFACE,
      FIELD(flag, settings.mouse, 0, 1)},
     {"speed", "NUMBER|recorded",
-     "speed of a replay: 0.25 to 16 times a pace to follow by eye, or as recorded",
+     "speed of a replay, 0.25 to 16; 1: as recorded, at most twelve iterations a second",
      ESP_SETTING_REPLAY, .set = set_speed, .get = get_speed},
     {"idle", "SECONDS", "longest pause of a replay, in seconds; 0: no limit",
      ESP_SETTING_REPLAY, FIELD(real, settings.options.idle, 0, ESP_IDLE_MOST),
@@ -422,6 +461,12 @@ static bool is_text(int index)
            info.kind == ESP_KIND_text;
 }
 
+/* Is the text the path of a file? */
+static bool names_file(int index)
+{
+    return is_text(index) && strstr(settings[index].values, "FILE");
+}
+
 void esp_setting_get(const struct esp_control *control, int index, char *value, size_t size)
 {
     const struct esp_value_info field = field_of(&settings[index]);
@@ -479,6 +524,7 @@ static int check_key(const struct esp_control *control, int index, const char *k
 int esp_setting_change(struct esp_control *control, const char *key, const char *value,
                        const char *origin, char *err, size_t errlen)
 {
+    char path[PATH_MAX];
     int index = esp_setting_find(key, strlen(key));
     int status = check_key(control, index, key, origin != NULL, err, errlen);
     if (status < 0)
@@ -494,6 +540,10 @@ int esp_setting_change(struct esp_control *control, const char *key, const char 
         return set_field(control, &settings[index], value, err, errlen);
     if (index >= 0 && settings[index].kind == ESP_SETTING_MODELS)
         return set_option(control, key, value, err, errlen);
+    if (names_file(index)) {
+        esp_typed_path(path, sizeof path, value);
+        value = path;
+    }
     if (is_text(index)) {
         free(control->settings.said[index]);
         control->settings.said[index] = strdup(value);
@@ -546,6 +596,8 @@ void esp_setting_complete_value(const struct esp_control *control, const char *k
         settings[index].complete(choices);
     else if (index >= 0 && !*choices->before)
         esp_complete_words(settings[index].values, choices);
+    if (names_file(index))
+        esp_complete_path(false, choices);
     drafter_name(control, drafter, sizeof drafter);
     for (int i = 0; index < 0 && esp_item_param(ESP_DRAFTERS, drafter, i, &param); i++)
         if (strcmp(param.name, key) == 0)

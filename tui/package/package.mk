@@ -29,8 +29,12 @@ deb:
 STATIC := $(BUILD)/static
 
 static:
+	$(call install_debs,$(BUILD_DEBS) dpkg-dev)
 	@$(MAKE) --no-print-directory BUILD=$(STATIC) NVCC= $(STATIC)/espalier-static
 	@ls -l $(STATIC)/espalier-static
 
-$(BUILD)/espalier-static: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
-	$(call say,LINK,$@)$(LINK) -static -o $@ $^ $(LIB_LIBS)
+$(BUILD)/cjson/libcjson.a:
+	tui/package/cjson $(@D)
+
+$(BUILD)/espalier-static: $(HEADLESS_OBJ) $(call obj,kernels/no_plugin.c) $(BUILD)/libespalier.a $(BUILD)/cjson/libcjson.a
+	$(call say,LINK,$@)$(LINK) -s -static -o $@ $(filter-out %/libcjson.a,$^) -L$(BUILD)/cjson $(LIB_LIBS)

@@ -5,15 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/system.h"
+
 void esp_mailbox_open(struct esp_mailbox *mailbox)
 {
-    pthread_condattr_t monotonic;
     *mailbox = (struct esp_mailbox){.last = &mailbox->first, .working = true, .busy = true};
     pthread_mutex_init(&mailbox->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&mailbox->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    esp_condition_open(&mailbox->changed);
 }
 
 void esp_mailbox_close(struct esp_mailbox *mailbox)
@@ -229,7 +227,7 @@ void esp_mailbox_wait_pace(struct esp_mailbox *mailbox, double share)
     struct timespec due = next_due(mailbox, share);
     while (pace > 0 && mailbox->now.pace == pace && !mailbox->first && !mailbox->now.stop &&
            !mailbox->now.quit && !mailbox->now.stepping)
-        if (pthread_cond_timedwait(&mailbox->changed, &mailbox->lock, &due) != 0)
+        if (esp_condition_wait(&mailbox->changed, &mailbox->lock, &due) != 0)
             break;
     pthread_mutex_unlock(&mailbox->lock);
     clock_gettime(CLOCK_MONOTONIC, &mailbox->iterated);

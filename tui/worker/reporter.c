@@ -2,11 +2,10 @@
 #include "tui/worker/reporter.h"
 
 #include "kernels/clock.h"
+#include "kernels/system.h"
 
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 enum {
@@ -17,22 +16,23 @@ enum {
 
 int esp_reporter_open(struct esp_reporter *report)
 {
-    *report = (struct esp_reporter){.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    return report->wake < 0 ? ESP_E_MEMORY
-                            : esp_ring_open(&report->ring, SLOTS, ESP_MAX_NODES + 1);
+    *report = (struct esp_reporter){.wake = {-1, -1}};
+    return esp_pipe(report->wake, false) < 0
+               ? ESP_E_MEMORY
+               : esp_ring_open(&report->ring, SLOTS, ESP_MAX_NODES + 1);
 }
 
 void esp_reporter_close(struct esp_reporter *report)
 {
     esp_ring_close(report->ring);
-    if (report->wake >= 0)
-        close(report->wake);
+    for (int i = 0; i < 2; i++)
+        if (report->wake[i] >= 0)
+            close(report->wake[i]);
 }
 
 void esp_reporter_wake(struct esp_reporter *report)
 {
-    const uint64_t one = 1;
-    if (!atomic_exchange(&report->awake, true) && write(report->wake, &one, sizeof one) < 0)
+    if (!atomic_exchange(&report->awake, true) && write(report->wake[1], "", 1) < 0)
         atomic_store(&report->awake, false);
 }
 
@@ -129,10 +129,10 @@ void esp_reporter_loaded(struct esp_reporter *report, const struct esp_models *p
 
 void esp_reporter_rest(struct esp_reporter *report)
 {
-    uint64_t count;
+    char byte;
     /* An exchange, not a store: it reads the value that esp_reporter_wake() wrote, so
      * everything published before that is visible afterwards. Later reads could pass a store.
      */
-    if (read(report->wake, &count, sizeof count) > 0)
+    if (read(report->wake[0], &byte, 1) > 0)
         atomic_exchange(&report->awake, false);
 }

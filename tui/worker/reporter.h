@@ -10,7 +10,7 @@
 
 struct esp_reporter {
     struct esp_ring *ring;
-    int wake;          /* descriptor */
+    int wake[2];       /* a pipe: to read, to write */
     atomic_bool awake; /* it is readable */
     double woken;      /* last time an iteration made it readable */
     int phase;         /* last reported phase */

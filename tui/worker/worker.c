@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kernels/clock.h"
 #include "tui/model/quiet_thread.h"
 
 enum { PATIENCE = 3 /* seconds to wait for the thread at the end */ };
@@ -98,6 +99,7 @@ static void *run(void *user)
     esp_worker_stop_recording(worker);
     esp_worker_close_retired(worker, worker->serial);
     esp_models_close(&worker->pair);
+    atomic_store(&worker->ended, true);
     return NULL;
 }
 
@@ -134,13 +136,15 @@ int esp_worker_open(struct esp_worker **opened, const struct esp_engine_options 
 
 bool esp_worker_close(struct esp_worker *worker)
 {
-    struct timespec until;
+    const struct timespec pause = {.tv_nsec = 1000000};
     esp_mailbox_quit(&worker->mailbox);
     esp_ring_leave(worker->report.ring);
-    clock_gettime(CLOCK_REALTIME, &until); /* TSan does not know a join with another clock */
-    until.tv_sec += PATIENCE;
-    if (pthread_timedjoin_np(worker->thread, NULL, &until) != 0)
+    const double end = esp_clock() + PATIENCE;
+    while (!atomic_load(&worker->ended) && esp_clock() < end)
+        nanosleep(&pause, NULL);
+    if (!atomic_load(&worker->ended))
         return false;
+    pthread_join(worker->thread, NULL);
     destroy(worker);
     return true;
 }

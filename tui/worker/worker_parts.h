@@ -46,6 +46,7 @@ struct esp_continuations {
 
 struct esp_worker {
     pthread_t thread;
+    atomic_bool ended; /* the thread has nothing left to do */
     struct esp_mailbox mailbox;
     struct esp_reporter report;
 

@@ -1,8 +1,8 @@
 /* arrange.c - fits a layout to an aspect, and bends its edges; see arrange.h.
  *
- * The tree grows to the right, so columns are Graphviz's ranks: `ranksep` moves them apart and
- * `nodesep` the rows, both in inches. The page is the attribute `viewport`, read when the
- * picture is drawn: its size and its centre, in points.
+ * The tree grows to the right, so its columns are Graphviz's ranks. `ranksep` is the distance
+ * of columns and `nodesep` that of rows, both in inches. The attribute `viewport`, which is
+ * read when the picture is drawn, gives the size and the centre of the page in points.
  */
 #include "viz/dot/arrange.h"
 
@@ -24,7 +24,7 @@ static double height_of(Agraph_t *graph)
     return GD_bb(graph).UR.y - GD_bb(graph).LL.y + 2 * PAD * POINTS;
 }
 
-/* The gaps between columns, and between the nodes of the longest column. */
+/* Counts the gaps between columns, and between the nodes of the longest column. */
 static void count_gaps(Agraph_t *graph, int *columns, int *rows)
 {
     int last = 0, most = 0, *count = calloc((size_t)agnnodes(graph) + 1, sizeof *count);
@@ -63,7 +63,8 @@ static bool spread(Agraph_t *graph, double aspect)
     return true;
 }
 
-/* Sets the page: the tree and its margin, enlarged in one direction. */
+/* Makes the page as large as the tree and its margin, enlarged in one direction to the aspect.
+ */
 static void set_page(Agraph_t *graph, double aspect)
 {
     const boxf all = GD_bb(graph);
@@ -91,7 +92,7 @@ bool esp_arrange(GVC_t *context, Agraph_t *graph, double aspect)
 
 /* ------------------------------------------------------------------ edges */
 
-/* A column of nodes: their middle is the same. */
+/* A column of nodes, which have the same middle. */
 struct column {
     double middle, left, right;
 };
@@ -104,7 +105,7 @@ static struct column *find(struct column *columns, int count, double middle)
     return columns + i;
 }
 
-/* Returns how many there are. */
+/* Finds the columns; returns how many there are. */
 static int measure(Agraph_t *graph, struct column *columns)
 {
     int count = 0;
@@ -123,7 +124,7 @@ static int measure(Agraph_t *graph, struct column *columns)
 
 static void bend(Agedge_t *edge, double from, double to)
 {
-    enum { CONTROLS = 10 }; /* three Bezier curves, of which the outer ones are lines */
+    enum { CONTROLS = 10 }; /* three Bezier curves; the first and the last are straight */
     bezier *curve = ED_spl(edge)->list;
     pointf start = curve->list[0], end = curve->list[curve->size - 1];
     double middle = (from + to) / 2;

@@ -5,14 +5,16 @@
 #include <gvc.h>
 #include <stdbool.h>
 
-/* Lays the graph out with dot. With an aspect (width by height; 0: none), it moves columns or
- * rows apart as far as they still look like one tree, then widens or heightens the page to
- * exactly that shape, with the tree in the middle. Returns false if Graphviz fails. */
+/* Lays the graph out with dot. If `aspect` (width divided by height) is not 0, it moves
+ * columns or rows apart as long as they still look like one tree, then makes the page wider or
+ * higher, so that it has exactly this aspect, with the tree in the middle. Returns false if
+ * Graphviz fails. */
 bool esp_arrange(GVC_t *context, Agraph_t *graph, double aspect);
 
-/* Bends the edges of a graph laid out with rankdir=LR. Graphviz bends those of a wide fan back
- * and forth; here an edge runs straight to the border of its column, in one even curve through
- * the gap between two columns, and straight on. Leaves them unchanged if memory runs out. */
+/* Redraws the edges of a graph laid out with rankdir=LR, because Graphviz bends those of a
+ * wide fan back and forth. An edge runs straight to the border of its column, in one even
+ * curve through the gap between two columns, and straight on. Edges stay unchanged if memory
+ * runs out. */
 void esp_arrange_bend(Agraph_t *graph);
 
 #endif

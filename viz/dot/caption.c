@@ -15,14 +15,26 @@ enum { TITLE = 20, LINE = 13, LEGEND = 12 };
 
 static const char gap[] = "&#160;&#160;&#160;&#160;";
 
+/* "8 tokens drafted, 3 of them copied from the text", or all of one source. */
+static void put_sources(FILE *file, int all, const int count[ESP_SOURCES])
+{
+    int only = ESP_SOURCE_DRAFT;
+    for (int i = 0; i < ESP_SOURCES; i++)
+        only = all > 0 && count[i] == all ? i : only;
+    fprintf(file, "%d token%s %s", all, esp_plural(all),
+            only == ESP_SOURCE_DRAFT ? "drafted" : esp_source_text(only));
+    for (int i = ESP_SOURCE_DRAFT + 1; i < ESP_SOURCES; i++)
+        if (i != only && count[i] > 0)
+            fprintf(file, ", %d of them %s", count[i], esp_source_text(i));
+}
+
 static void put_title(FILE *file, const struct esp_iteration *it,
                       const struct esp_colours *colours)
 {
-    int drafted = it->tree.count - 1, cut = 0, copied = 0;
-    for (int i = 1; i < it->tree.count; i++) {
+    int drafted = it->tree.count - 1, cut = 0, count[ESP_SOURCES];
+    for (int i = 1; i < it->tree.count; i++)
         cut += it->tree.nodes[i].verdict == ESP_CUT;
-        copied += esp_is_copied(it, i);
-    }
+    esp_count_sources(it, count);
     esp_label_row(file, TITLE, colours->text);
     fprintf(file, "<b>Iteration %d: %d token%s committed in ", it->index, it->committed_count,
             esp_plural(it->committed_count));
@@ -32,10 +44,7 @@ static void put_title(FILE *file, const struct esp_iteration *it,
             it->target_passes);
     esp_label_row_end(file);
     esp_label_row(file, LINE, colours->text);
-    fprintf(file, "%d token%s %s", drafted, esp_plural(drafted),
-            copied > 0 && copied == drafted ? "copied from the text" : "drafted");
-    if (copied > 0 && copied < drafted)
-        fprintf(file, ", %d of them copied from the text", copied);
+    put_sources(file, drafted, count);
     if (cut > 0)
         fprintf(file, ", %d cut, %d verified", cut, drafted - cut);
     fprintf(file, ", %d accepted", it->path_length);
@@ -44,7 +53,8 @@ static void put_title(FILE *file, const struct esp_iteration *it,
     esp_label_row_end(file);
 }
 
-/* "draft <b>.51</b> ms" and a gap; a run of text may end with blanks but not begin with one. */
+/* Writes "draft <b>.51</b> ms" and a gap; a run of text may end with blanks but not begin with
+ * one. */
 static void put_fact(FILE *file, const char *before, const char *value, const char *after)
 {
     fprintf(file, "%s <b>%s%s</b>%s%s", before, value, *after ? " " : gap, after,
@@ -72,7 +82,7 @@ static void put_setup(FILE *file, const struct esp_iteration *it,
     esp_label_row_end(file);
 }
 
-/* The values of the controller, a few in a row. */
+/* Writes the values of the controller, a few in each line. */
 static void put_gauges(FILE *file, const struct esp_iteration *it,
                        const struct esp_colours *colours)
 {
@@ -138,7 +148,7 @@ void esp_picture_caption(FILE *file, const struct esp_iteration *it,
 
 /* ------------------------------------------------------------------ legend */
 
-/* A cell with a small node in it; `twice`: with a double frame. */
+/* Writes a cell that contains a small node as an example, and its meaning. */
 static void put_sample(FILE *file, const char *colour, int border, const char *style,
                        const char *mark, const char *text)
 {
@@ -193,7 +203,7 @@ static void put_widths(FILE *file, const struct esp_colours *colours)
             gap);
 }
 
-/* What a picture shows, besides its tokens. */
+/* What a picture shows in addition to its tokens. */
 struct shown {
     bool verdict[4];
     bool confidence, draft, target; /* probabilities */
@@ -223,7 +233,8 @@ static void put_test(FILE *file, const struct esp_iteration *it)
 {
     struct esp_item item;
     fputs("a: acceptance probability", file);
-    /* There is no room to explain the letters of a formula. */
+    /* A formula whose letters need an explanation is left out, because there is no room for
+     * it. */
     if (esp_item_of(ESP_VERIFIERS, it->verifier, &item) && !item.where) {
         fputs(", here ", file);
         esp_label_text(file, item.formula);
@@ -231,7 +242,7 @@ static void put_test(FILE *file, const struct esp_iteration *it)
     fprintf(file, "%su: random number, below a if accepted%s", gap, gap);
 }
 
-/* What the third line of a node means. */
+/* Explains the third line of a node. */
 static void put_decisions(FILE *file, const struct esp_iteration *it, const struct shown *shown)
 {
     if (!it->verifier || (!shown->test && !shown->draw))
@@ -244,8 +255,8 @@ static void put_decisions(FILE *file, const struct esp_iteration *it, const stru
     fputs("</td></tr>", file);
 }
 
-/* The kinds of nodes in the picture. Graphviz stretches all columns of a narrow row equally, so
- * empty columns stand for missing kinds. */
+/* Explains the kinds of nodes in the picture. Graphviz stretches all columns of a narrow row
+ * equally, so there are empty columns for missing kinds. */
 static void put_samples(FILE *file, const struct shown *shown,
                         const struct esp_colours *colours)
 {
@@ -273,7 +284,7 @@ static void put_samples(FILE *file, const struct shown *shown,
         fputs("<td></td>", file);
 }
 
-/* The meaning of shades, edges and numbers, if there are any. */
+/* Explains shades, edges and numbers, if there are any. */
 static void put_measures(FILE *file, const struct shown *shown,
                          const struct esp_colours *colours)
 {

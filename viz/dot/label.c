@@ -6,13 +6,14 @@
 
 #include "viz/safe.h"
 
-/* Columns of a text other than a token; bytes of an attribute (Graphviz reads up to 16 KB). */
+/* LABEL: columns of a text that is not a token. ATTRIBUTE: bytes of an attribute (Graphviz
+ * reads up to 16 KB). */
 enum { LABEL = 80, ATTRIBUTE = 2000 };
 
 static const char visible_space[] = "\u2423", ellipsis[] = "\u2026";
 
-/* Writes one unit of safe.h. Graphviz replaces references first, then backslash escapes, so a
- * backslash is doubled. */
+/* Writes one unit of safe.h. A backslash is doubled, because Graphviz replaces numeric
+ * references first and then backslash escapes. */
 static void put(FILE *file, const char *text)
 {
     for (; *text; text++) {

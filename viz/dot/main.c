@@ -1,15 +1,16 @@
 /* main.c - espalier-dot: one iteration on standard input, a picture of its tree on standard
  * output.
  *
- * The input is a line of a recording (an `iteration` event, man/espalier-session.5). It is a
+ * The input is a line of a recording (an `iteration` event, man/espalier-session.5). This is a
  * separate program for three reasons: Graphviz ends the process when memory runs out, a layout
- * can be limited and killed from outside, and Graphviz' licence is not compatible with
- * readline's in one binary. espalier runs it (viz/dot_helper.h), and so can a user:
+ * can be limited and killed from outside, and the licences of Graphviz and readline do not
+ * allow both in one binary. espalier runs the program (viz/dot_helper.h), and a user can run
+ * it, too:
  *
  *     espalier export FILE --iteration 3 --format json | espalier-dot --format svg
  *
- * The picture is complete in memory before its first byte is written. Exit codes: 0; 1 with one
- * sentence on standard error; 2 for wrong usage.
+ * The picture is complete in memory before its first byte is written. The exit status is 0, or
+ * 1 with one sentence on standard error, or 2 for wrong usage.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -20,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/system.h"
 #include "sessions/event_json.h"
 #include "viz/dot/arrange.h"
 #include "viz/dot/picture.h"
@@ -29,7 +31,7 @@ enum { DONE, BAD, USAGE };
 struct picture_request {
     const char *format;
     struct esp_picture_look look;
-    double width, height; /* of an SVG to convert, in points; 0: draw a tree */
+    double width, height; /* size in points of the SVG to convert; 0: draw a tree */
 };
 
 static int fail(const char *sentence)
@@ -40,22 +42,23 @@ static int fail(const char *sentence)
 
 static void help(void)
 {
-    puts("usage: espalier-dot [--format dot|svg|png|pdf] [--theme light|dark] [--nodes N] "
-         "[--models TEXT] [--aspect W:H] [--caption full|short|none] <LINE\n"
-         "       espalier-dot --convert WxH --format png|pdf <SVG\n\n"
-         "Draws the tree of one iteration. LINE is an iteration as a recording holds it:\n"
-         "    espalier export FILE --iteration 3 --format json | espalier-dot >tree.svg\n\n"
-         "  --format FORMAT   dot, svg (default), png or pdf\n"
-         "  --convert WxH     convert the SVG on standard input, of this size in points\n"
-         "  --theme NAME      light (default) or dark\n"
-         "  --nodes N         show at most N nodes, the likeliest; 0: all (default: what fits "
-         "on a slide)\n"
-         "  --models TEXT     names of the models, for the caption\n"
-         "  --aspect W:H      width by height, as 16:9 (default: as large as the tree)\n"
-         "  --caption NAME    full (default), short or none: text above and below the tree");
+    puts(
+        "usage: espalier-dot [--format dot|svg|png|pdf] [--theme light|dark] [--nodes N] "
+        "[--models TEXT] [--aspect W:H] [--caption full|short|none] <LINE\n"
+        "       espalier-dot --convert WxH --format png|pdf <SVG\n\n"
+        "Draws the tree of one iteration. LINE is the line of an iteration in a recording:\n"
+        "    espalier export FILE --iteration 3 --format json | espalier-dot >tree.svg\n\n"
+        "  --format FORMAT   dot, svg (default), png or pdf\n"
+        "  --convert WxH     convert the SVG on standard input, which has this size in points\n"
+        "  --theme NAME      light (default) or dark\n"
+        "  --nodes N         show at most N nodes, the likeliest; 0: all (default: as many as "
+        "fit on a slide)\n"
+        "  --models TEXT     names of the models, for the caption\n"
+        "  --aspect W:H      aspect ratio, such as 16:9 (default: as large as the tree)\n"
+        "  --caption NAME    full (default), short or none: text above and below the tree");
 }
 
-/* A number of nodes, or -1. */
+/* Reads a number of nodes; returns -1 if the text is not one. */
 static int count(const char *text)
 {
     char *end;
@@ -70,7 +73,7 @@ static bool read_size(const char *text, double *width, double *height)
            *height >= 1 && *width <= 14400 && *height <= 14400;
 }
 
-/* Returns -1, or an exit code. */
+/* Reads the command line. Returns -1 to go on, or an exit status. */
 static int parse(struct picture_request *request, int argc, char **argv)
 {
     static const struct option options[] = {
@@ -171,20 +174,22 @@ static int read_iteration(struct esp_recorded_event *recorded, struct esp_texts 
         return status;
     if (status > 0 && recorded->event.type == ESP_EVENT_ITERATION)
         return ESP_OK;
-    snprintf(err, errlen, "it is another event of a recording");
+    snprintf(err, errlen, "it is an event of another type");
     return ESP_E_FORMAT;
 }
 
 /* ------------------------------------------------------------------ writing */
 
-/* Graphviz prints warnings. They do not stop a picture, and its functions return failures. */
+/* Drops Graphviz's warnings: they do not prevent a picture, and failures are returned by its
+ * functions. */
 static int ignore(char *message)
 {
     (void)message;
     return 0;
 }
 
-/* Graphviz reports an image that it cannot read, and goes on without it. */
+/* Whether Graphviz has reported anything: it does not fail if it cannot read an image, but
+ * reports this and goes on without the image. */
 static bool complained;
 
 static int note(char *message)
@@ -235,7 +240,7 @@ static int render(GVC_t *context, Agraph_t *graph, const char *format)
     if (strcmp(format, "png") == 0 && !(GD_drawing(graph)->dpi = resolution(graph)))
         return fail("the picture is too large for a PNG; export it as svg, or show fewer nodes "
                     "(--nodes)");
-    agsafeset(graph, (char *)"margin", (char *)"0", (char *)""); /* a PDF has one */
+    agsafeset(graph, (char *)"margin", (char *)"0", (char *)""); /* by default a PDF has one */
     esp_arrange_bend(graph);
     if (gvRenderData(context, graph, format, &bytes, &length) != 0 || !bytes || length == 0)
         code = fail("Graphviz cannot write this format; is its plugin for it installed?");
@@ -247,7 +252,8 @@ static int render(GVC_t *context, Agraph_t *graph, const char *format)
     return code;
 }
 
-/* `complaint`: the sentence if there is no layout. */
+/* Lays out the graph and writes the picture. `complaint`: the error message if the layout
+ * fails. Returns the exit status. */
 static int write_picture(Agraph_t *graph, const char *format, double aspect,
                          const char *complaint)
 {
@@ -267,7 +273,7 @@ static int convert(const struct picture_request *request)
     enum { POINTS = 72 };
     static const char *const node[][2] = {{"shape", "none"},      {"label", ""},
                                           {"margin", "0"},        {"fixedsize", "true"},
-                                          {"imagescale", "true"}, {"image", "/proc/self/fd/0"}};
+                                          {"imagescale", "true"}, {"image", ESP_PATH_OF_STDIN}};
     char width[32], height[32];
     Agraph_t *graph = agopen((char *)"figure", Agdirected, NULL);
     Agnode_t *only = graph ? agnode(graph, (char *)"svg", 1) : NULL;
@@ -302,7 +308,7 @@ int main(int argc, char **argv)
     if (request.width > 0)
         return convert(&request);
     if (read_iteration(&recorded, &texts, err, sizeof err) < 0) {
-        fprintf(stderr, "espalier-dot: standard input is no recorded iteration: %s\n", err);
+        fprintf(stderr, "espalier-dot: standard input is not a recorded iteration: %s\n", err);
         return BAD;
     }
     struct esp_tokens tokens = {esp_texts_find, &texts};

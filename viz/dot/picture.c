@@ -3,8 +3,9 @@
  * Attributes have defaults on the graph and are set only if they differ, which keeps the DOT
  * file short. The rows of the tree pane (tree_view.h) decide which nodes are shown, and in
  * which order. `ordering=out` keeps the edges of a node in the order of their creation. In a
- * picture that grows to the right the first edge is the lowest, so rows are added from the last
- * to the first; so are nodes, because a DOT file lists edges by nodes.
+ * picture that grows to the right the first edge is the lowest, so rows are added from the
+ * last to the first. Nodes are created in the same order, because a DOT file lists edges by
+ * nodes.
  */
 #include "viz/dot/picture.h"
 
@@ -18,16 +19,16 @@
 #include "viz/dot/label.h"
 
 enum { TOKEN_COLUMNS = 28, BIG = 17, SMALL = 11 };
-/* What fits on a slide, and on a wide one. */
+/* How many leaves and levels fit on a slide, and how many leaves on a wide slide. */
 enum { LEAVES = 20, WIDE_LEAVES = 12, LEVELS = 10 };
-#define WIDE 1.5 /* from this aspect on */
+#define WIDE 1.5 /* slides are wide from this aspect on */
 
 struct picture {
     const struct esp_iteration *it;
     const struct esp_tokens *tokens;
     const struct esp_picture_look *look;
     Agraph_t *graph, *tree; /* the tree is a cluster: its label is the legend */
-    char *label;            /* (label_size) that is being written */
+    char *label;            /* (label_size) the label that is being written */
     size_t label_size;
     bool failed; /* no memory */
 };
@@ -48,7 +49,8 @@ __attribute__((format(printf, 3, 4))) static void setf(void *object, const char 
     set(object, name, value);
 }
 
-/* A label in HTML-like form begins here; NULL if there is no memory. */
+/* Begins a label in HTML-like form; returns where to write it, or NULL if there is no memory.
+ */
 static FILE *begin_label(struct picture *d)
 {
     FILE *file = open_memstream(&d->label, &d->label_size);
@@ -75,7 +77,7 @@ static const char *probability(char text[8], double p)
 
 /* ------------------------------------------------------------------ nodes */
 
-/* What a verdict is called, its mark, and how a node of it is framed. */
+/* For each verdict: its name, its mark, and the border of nodes with it. */
 static const struct {
     const char *name, *mark, *border;
 } verdicts[] = {[ESP_UNVISITED] = {"not visited", "", NULL},
@@ -102,7 +104,8 @@ static void put_first_line(FILE *file, const struct picture *d, const char *mark
     fprintf(file, "%s</font></td></tr>", bold ? "</b>" : "");
 }
 
-/* The acceptance probability and the verifier's random number, or that it drew the token. */
+/* Writes the acceptance probability, and the verifier's random number or that the verifier
+ * drew the token. */
 static void put_decision(FILE *file, const struct picture *d, int index)
 {
     struct esp_decision decision;
@@ -126,7 +129,7 @@ static void put_numbers(FILE *file, const struct picture *d, int index)
     char q[8], p[8];
     esp_label_row(file, SMALL, n->verdict == ESP_CUT ? colours->cut : colours->number);
     if (esp_is_copied(d->it, index))
-        fputs("copied", file);
+        fputs(esp_source_word(esp_source_of(d->it, index)), file);
     else
         fprintf(file, "q %s", probability(q, n->q));
     if (isfinite(n->p))
@@ -143,7 +146,7 @@ static void put_numbers(FILE *file, const struct picture *d, int index)
     }
 }
 
-/* The only line below the token. */
+/* Writes the only line below a token. */
 static void put_only_line(FILE *file, const char *colour, const char *text)
 {
     esp_label_row(file, SMALL, colour);
@@ -172,7 +175,7 @@ static void label_node(struct picture *d, Agnode_t *node, int index)
     end_label(d, node, file);
 }
 
-/* Attributes for programs: exact numbers, escaped text. */
+/* Sets attributes for programs that read the DOT file: exact numbers, escaped text. */
 static void put_data(struct picture *d, Agnode_t *node, int32_t token, const char *verdict)
 {
     char *quoted = esp_label_escaped(d->tokens, token);
@@ -203,8 +206,10 @@ static Agnode_t *add_node(struct picture *d, int index)
         set(node, "penwidth", border);
     if (index == 0)
         return node;
-    if (esp_is_copied(d->it, index))
+    if (esp_source_of(d->it, index) == ESP_SOURCE_COPIED)
         setf(node, "copied", "%d", n->copied);
+    else if (esp_is_copied(d->it, index))
+        set(node, "source", esp_source_word(esp_source_of(d->it, index)));
     else
         setf(node, "q", "%.9g", (double)n->q);
     if (isfinite(n->p))
@@ -234,7 +239,7 @@ static Agnode_t *add_bonus(struct picture *d)
     return node;
 }
 
-/* Stands for the children of a node that are not shown. */
+/* Adds a node that stands for the children of a node that are not shown. */
 static Agnode_t *add_fold(struct picture *d, const struct esp_tree_row *row)
 {
     char name[24];
@@ -295,7 +300,7 @@ static void add_edge(struct picture *d, Agnode_t *from, const struct esp_tree_ro
         set(edge, "weight", "8"); /* keeps the path straight */
 }
 
-/* The number of rows without drawn children, one above the other. */
+/* The number of rows without drawn children; they are drawn one above the other. */
 static int leaves(const struct esp_tree_rows *rows)
 {
     int count = 0;
@@ -318,8 +323,9 @@ static int choose_most(const struct picture *d, struct esp_tree_choice *choice,
     return status;
 }
 
-/* Chooses as many rows as the look says, or as fit on a slide: nodes at the largest depth lose
- * their children unless they are accepted. */
+/* Chooses as many rows as the drawing options say, or as many as fit on a slide. On a slide,
+ * the children of nodes at depth LEVELS or deeper are hidden, except those of accepted nodes.
+ */
 static int choose_rows(const struct picture *d, struct esp_tree_rows *rows)
 {
     const struct esp_tree *tree = &d->it->tree;

@@ -9,11 +9,11 @@
  *     cut             dashed frame and edge, the reason
  *     from the target double frame, plus
  *
- * The width of an edge is the draft probability, the shade of a node the draft's confidence
- * there. A large tree is reduced to its likeliest nodes, with counts of the others. The caption
- * above the tree says what happened, with the settings; the legend is below. Nodes carry their
- * data as attributes too (token, text, q, p, confidence, verdict, reason), for programs that
- * read DOT files. The same iteration always gives the same graph.
+ * The width of an edge is the draft probability; the shade of a node is the draft's confidence
+ * at that node. A large tree is reduced to its likeliest nodes, with counts of the others. The
+ * caption above the tree says what happened, with the settings; the legend is below. Nodes
+ * also have their data as attributes (token, text, q, p, confidence, verdict, reason), for
+ * programs that read DOT files. The same iteration always gives the same graph.
  */
 #ifndef ESP_PICTURE_H
 #define ESP_PICTURE_H
@@ -27,18 +27,19 @@
 struct esp_picture_look {
     const struct esp_colours *colours;
     const char *models; /* for the caption, e.g. "target <- draft"; "": none */
-    int most; /* nodes to show, if the accepted path allows it; 0: all, -1: what fits a slide */
-    int caption;   /* enum esp_caption */
-    double aspect; /* width by height; 0: that of the tree */
+    int most;    /* nodes to show (the accepted path may need more); 0: all, -1: fit a slide */
+    int caption; /* enum esp_caption */
+    double aspect; /* width divided by height; 0: that of the tree */
 };
 
-/* The caller closes the graph with agclose(). NULL if there is no memory. */
+/* Makes the graph; the caller closes it with agclose(). NULL if there is no memory. */
 Agraph_t *esp_picture(const struct esp_iteration *it, const struct esp_tokens *tokens,
                       const struct esp_picture_look *look);
 
-/* caption.c: the two labels around the tree, in Graphviz's HTML-like form without the outer
- * angle brackets. The legend explains only what the picture shows. No run of text begins with a
- * blank: some SVG renderers drop it, and the run then touches the previous one. */
+/* These write the labels above and below the tree, in Graphviz's HTML-like form without the
+ * outer angle brackets (caption.c). The legend explains only what the picture shows. No run of
+ * text begins with a blank, because some SVG renderers drop it, and the run then touches the
+ * previous one. */
 void esp_picture_caption(FILE *file, const struct esp_iteration *it,
                          const struct esp_picture_look *look);
 void esp_picture_legend(FILE *file, const struct esp_iteration *it,

@@ -9,7 +9,8 @@ text() {
     echo ';'
 }
 
-# The digest of a file, as a policy names it; the digits of sha256sum become bytes again.
+# Prints the SHA-256 of a file in base64, as a content policy needs it; the hexadecimal digits of sha256sum are turned
+# back into bytes for this.
 hash() {
     digits=$(sha256sum <"$2" | cut -c-64 | sed 's/../\\x&/g')
     printf 'const char esp_page_%s_hash[] = "%s";\n' "$1" "$(env printf "$digits" | base64)"

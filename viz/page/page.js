@@ -1,4 +1,4 @@
-/* page.js - plays a recording that the page holds (page_writer.h describes the data).
+/* page.js - plays the recording in the page (page_writer.h describes the data).
  *
  * The whole page is a function of two numbers: `at`, the iteration, and `stage`, the number of
  * its shown stages that have ended (1: drafted ... 5: adapted). draw() makes the page from them.
@@ -12,7 +12,7 @@
     const VERDICTS = ["unvisited", "accepted", "rejected", "cut"];
     const MARKS = ["", "\u2713", "\u2717", ""];
     const KINDS = ["prompt", "drafted", "bonus", "mark"];
-    const SHOWN_TOKENS = 1500; /* of a long text, while it plays */
+    const SHOWN_TOKENS = 1500; /* how many tokens of a long text are shown while it plays */
     const CHART_POINTS = 400;
     const narrow = matchMedia("(max-width: 820px)");
     const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -21,7 +21,7 @@
 
     const frames = data.iterations;
     let at = 0, stage = STAGES.length, chosen = 0, timer = 0, printing = false;
-    let picked = false; /* the chosen node was chosen by hand */
+    let picked = false; /* the user has chosen the node */
     let whole = true; /* the whole iteration is shown, not one of its stages */
 
     /* ------------------------------------------------------------ making elements */
@@ -64,9 +64,9 @@
 
     /* ------------------------------------------------------------ the text */
 
-    /* The text after iteration `index` (with what it committed, or without), as pairs of a
-     * string and a kind. Each iteration says how much of the text before it stays, and what
-     * came before its tree. */
+    /* The text after iteration `index` (`committed`: with the tokens that it committed), as pairs
+     * of a string and a kind. Each iteration says how much of the earlier text stays, and which
+     * text was added before its tree. */
     function textAt(index, committed) {
         const text = [];
         for (let i = 0; i <= index; i++) {
@@ -106,8 +106,8 @@
         copies: fields[9], said: fields[10], copied: fields[11],
     });
 
-    /* The tree of a frame as rows from top to bottom, with places: {index, depth, y, parent}.
-     * The token that the target adds is a row of its own. */
+    /* Returns the rows of a frame's tree from top to bottom: {index, depth, y, parent}. The token
+     * that the target adds is a row of its own. */
     function layOut(frame, rows) {
         const nodes = frame.nodes.map(node), children = nodes.map(() => []), places = [];
         let last = 0, next = 0;
@@ -143,8 +143,11 @@
         return {nodes, places, height: next};
     }
 
-    /* The draft probability of a node; "copied" for a copied one. */
-    const draft = (n) => n.copied ? "copied" : "q " + probability(n.q);
+    /* Where a node that has no draft probability comes from. */
+    const source = (n) => n.copied === -2 ? "expected" : n.copied === -3 ? "recycled" : "copied";
+
+    /* The draft probability of a node, or its source. */
+    const draft = (n) => n.copied ? source(n) : "q " + probability(n.q);
 
     function describe(n, index) {
         const shown = stage >= 3 || n.verdict === 3 ? VERDICTS[n.verdict] : "drafted";
@@ -258,7 +261,7 @@
         $("node-said").textContent = chosen < 0 ? string(frame.bonus) + ": the target adds it itself." :
             string(n.token) + ": " + (decided || chosen === 0 ? string(n.said) : "drafted: no decision yet") + ".";
         if (n && chosen > 0) {
-            facts.push(n.copied ? ["copied", n.copied > 0 ? n.copied + " back" : "yes"]
+            facts.push(n.copied ? [source(n), n.copied > 0 ? n.copied + " back" : "yes"]
                                 : ["draft q", probability(n.q)]);
             if (stage >= 2)
                 facts.push(["target p", probability(n.p)]);
@@ -343,7 +346,8 @@
 
     /* ------------------------------------------------------------ charts */
 
-    /* At most CHART_POINTS of the frames, evenly; the last one always. */
+    /* Chooses at most CHART_POINTS of the frames, evenly spaced; the last one is always among
+     * them. */
     const sampled = (function () {
         const step = Math.max(1, Math.ceil(frames.length / CHART_POINTS)), chosenFrames = [];
         for (let i = 0; i < frames.length; i += step)
@@ -377,7 +381,7 @@
 
     const gaugeOf = (frame, gauge) => (frame.gauges || []).find((g) => g[0] === gauge);
 
-    /* The values of a gauge over the recording, once. */
+    /* The values of a gauge over the whole recording; computed only once. */
     const courses = data.gauges.map((gauge, index) => {
         const values = sampled.map((i) => {
             const found = gaugeOf(frames[i], index);
@@ -462,7 +466,8 @@
         box.replaceChildren(...made, list);
     }
 
-    /* Committed tokens of each iteration as columns; means of several in a long recording. */
+    /* Draws the committed tokens of each iteration as columns; in a long recording, a column is the
+     * mean of several iterations. */
     const columns = sampled.map((first, k) => {
         const end = k + 1 < sampled.length ? sampled[k + 1] : frames.length;
         let accepted = 0, tokens = 0;
@@ -513,10 +518,10 @@
             here.setAttribute("d", `M${1000 * (column + 0.41) / columns.length} 0V100`);
     }
 
-    /* ------------------------------------------------------------ going about */
+    /* ------------------------------------------------------------ moving */
 
     function draw() {
-        if (!picked) /* nothing reveals the decision beforehand */
+        if (!picked) /* the choice must not reveal the decision before it is made */
             chosen = stage >= 3 ? frames[at].telling : 0;
         $("number").textContent = frames[at].index + " (" + (at + 1) + " of " + frames.length + ")";
         $("place").value = at;
@@ -530,7 +535,7 @@
         moveCourse();
     }
 
-    /* To an iteration, at the end of a stage (all of them, if it is not given). */
+    /* Goes to an iteration, to the end of a stage (of the last one, if it is not given). */
     function go(index, ended) {
         at = Math.min(frames.length - 1, Math.max(0, index));
         stage = ended === undefined ? STAGES.length : ended;
@@ -591,7 +596,7 @@
         schedule();
     }
 
-    /* A move by hand stops the playing. */
+    /* Wraps an action of the user: it also stops playing. */
     const byHand = (move) => () => {
         pause();
         move();

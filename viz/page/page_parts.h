@@ -1,12 +1,12 @@
 /* page_parts.h - the files of this folder as strings in the program; embed.sh makes them.
  *
- * page.html is the page; @NAME@ in it stands for the part of that name.
+ * page.html is the page; @NAME@ in it is replaced by the part with that name.
  */
 #ifndef ESP_PAGE_PARTS_H
 #define ESP_PAGE_PARTS_H
 
 extern const char esp_page_html[], esp_page_style[], esp_page_script[];
-/* SHA-256 of the latter two in base64, as a Content-Security-Policy names them. */
+/* SHA-256 of style and script in base64, as a Content-Security-Policy needs them. */
 extern const char esp_page_style_hash[], esp_page_script_hash[];
 
 #endif

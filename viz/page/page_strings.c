@@ -6,7 +6,8 @@
 
 #include "viz/safe.h"
 
-/* An entry of the index has the number of a string above these bits, and its place below. */
+/* A value of the index has the place of a string in its low PLACE_BITS bits, and the number of
+ * the string above them. */
 enum { PLACE_BITS = 36 };
 
 static void put(struct esp_page_strings *s, const char *bytes, size_t length)
@@ -50,7 +51,7 @@ static void put_json(struct esp_page_strings *s, const char *bytes, size_t lengt
     put(s, "\",\n", 3);
 }
 
-/* Appends the string, and takes it back if it already exists. */
+/* Appends the string, and removes it again if it already exists. */
 int esp_page_strings_add(struct esp_page_strings *s, const char *bytes, size_t length,
                          int flags)
 {

@@ -2,7 +2,7 @@
  *
  * Bytes become text as on a terminal (viz/safe.h): control characters, format characters and
  * invalid UTF-8 are replaced by visible characters. '<' is escaped, so no text can end the
- * element that holds it.
+ * HTML element that contains it.
  */
 #ifndef ESP_PAGE_STRINGS_H
 #define ESP_PAGE_STRINGS_H
@@ -12,7 +12,7 @@
 
 #include "engine/support/int_map.h"
 
-/* All zero: empty. */
+/* A zero-initialised struct is empty. */
 struct esp_page_strings {
     char *bytes; /* (length) the JSON strings, each followed by a comma and a newline */
     size_t length, capacity;
@@ -21,7 +21,8 @@ struct esp_page_strings {
     bool failed;              /* out of memory; nothing more is added */
 };
 
-/* The index of a text; a new text is added. `flags`: of safe.h; 0 keeps newlines and tabs. */
+/* The index of a text, which is added if it is new. `flags`: ESP_SAFE_* of safe.h; 0 keeps
+ * newlines and tabs. */
 int esp_page_strings_add(struct esp_page_strings *strings, const char *bytes, size_t length,
                          int flags);
 void esp_page_strings_free(struct esp_page_strings *strings);

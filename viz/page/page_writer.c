@@ -24,7 +24,7 @@ enum { SENTENCE = 1024, GAUGES = 256, SHOWN_STAGES = 5 };
 
 struct gauge {
     int owner, symbol, name, meaning; /* string indices */
-    int goal;                         /* a gauge, or -1 */
+    int goal;                         /* index of the gauge that is its goal, or -1 */
 };
 
 struct esp_page_writer {
@@ -53,13 +53,14 @@ static int name_of(struct esp_page_writer *page, const char *text)
                                 ESP_SAFE_ESCAPED);
 }
 
-/* The index of a sentence of viz/explain.h, with its tokens quoted and escaped. */
+/* The string index of a sentence of viz/explain.h, whose tokens are already quoted and
+ * escaped. */
 static int sentence_of(struct esp_page_writer *page, const char *sentence)
 {
     return esp_page_strings_add(&page->strings, sentence, strlen(sentence), 0);
 }
 
-/* The index of a token as a tree shows it, in quotes. */
+/* The string index of a token in quotes, as a tree shows it. */
 static int token_of(struct esp_page_writer *page, int32_t token)
 {
     enum { MOST = 200 };
@@ -79,7 +80,7 @@ static int token_of(struct esp_page_writer *page, int32_t token)
 
 /* ------------------------------------------------------------------ numbers */
 
-/* Writes a number with four digits; nothing shows more. */
+/* Writes a number with four digits; the page never shows more. */
 static void put_number(FILE *file, double value)
 {
     if (!isfinite(value))
@@ -90,7 +91,8 @@ static void put_number(FILE *file, double value)
 
 /* ------------------------------------------------------------------ text */
 
-/* The index of a text token: the characters that are complete by then. */
+/* The string index of a token of the text: the characters that are complete with this token.
+ */
 static int piece_of(struct esp_page_writer *page, int32_t token)
 {
     size_t length = 0;
@@ -159,8 +161,8 @@ static int falling(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Numbers the nodes that the page shows, the others get -1; returns their number. Of a large
- * tree it shows the most probable nodes, their ancestors and the accepted path. */
+/* Numbers the nodes that the page shows; the others get -1. Returns how many are shown. Of a
+ * large tree, these are the most probable nodes, their ancestors and the accepted path. */
 static int number_nodes(const struct esp_tree *tree, int *number)
 {
     float least = -INFINITY;
@@ -209,10 +211,9 @@ static void put_node(struct esp_page_writer *page, const struct esp_iteration *i
         put_number(page->events, values[i]);
         putc(',', page->events);
     }
+    const int source = esp_source_of(it, index);
     fprintf(page->events, "%d,%d,%d]", n->copies, sentence_of(page, said),
-            !esp_is_copied(it, index) ? 0
-            : n->copied > 0           ? n->copied
-                                      : -1);
+            source == ESP_SOURCE_COPIED && n->copied > 0 ? n->copied : -source);
 }
 
 static int put_tree(struct esp_page_writer *page, const struct esp_iteration *it)
@@ -235,7 +236,8 @@ static int put_tree(struct esp_page_writer *page, const struct esp_iteration *it
 
 /* ------------------------------------------------------------------ a controller */
 
-/* The index of a gauge with the same owner and words; GAUGES if there are too many. */
+/* The index of the gauge with this owner, symbol and texts, which is added if it is new;
+ * GAUGES if there are too many. */
 static int gauge_of(struct esp_page_writer *page, const struct esp_iteration *it,
                     const char *symbol)
 {
@@ -306,7 +308,7 @@ static void put_times(struct esp_page_writer *page, const struct esp_iteration *
     put_number(page->events, isfinite(baseline) ? baseline : 0);
 }
 
-/* The status of the page so far. A little room is left for the rest of the file. */
+/* The status of the page so far. Its limit leaves a little room for the rest of the file. */
 static int status_of(struct esp_page_writer *page)
 {
     page->too_large =
@@ -403,7 +405,7 @@ static void put_policy(FILE *file)
         esp_page_script_hash, esp_page_style_hash);
 }
 
-/* Copies page.html and replaces each mark by its part. */
+/* Copies page.html and replaces each @NAME@ by its part. */
 static void put_page(FILE *file, const struct esp_page_writer *page)
 {
     for (const char *at = esp_page_html, *mark; *at; at = mark) {

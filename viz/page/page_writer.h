@@ -1,4 +1,5 @@
-/* page_writer.h - writes iterations as one HTML file that plays in a browser and loads nothing.
+/* page_writer.h - writes iterations as one HTML file that plays in a browser and loads
+ * nothing.
  *
  * The page is this folder's page.html with the iterations as JSON in a data element:
  *
@@ -14,8 +15,8 @@
  *         text:    [string, kind, ...] the committed tokens; kind: enum esp_text_kind
  *         nodes:   [[token, parent, verdict, q, p, confidence, probability of the path, u
  *                  (if it was compared to the acceptance), acceptance, copies, sentence,
- *                  distance to the copied token (0: drafted, -1: unknown)], ...], the root
- *                  first
+ *                  distance to the copied token (0: drafted; -1: copied from an unknown
+ *                  place, -2: expected, -3: recycled)], ...], the root first
  *         hidden:  number of omitted nodes, in a tree of more than ESP_PAGE_NODES
  *         bonus:   the target's own token
  *         gauges:  [[gauge, before, after, sentence], ...]
@@ -35,8 +36,8 @@
 #include "engine/text_token.h"
 
 enum {
-    ESP_PAGE_NODES = 256,      /* of a tree; the most probable are kept */
-    ESP_PAGE_BYTES = 64 << 20, /* of a page */
+    ESP_PAGE_NODES = 256,      /* most nodes of a tree; the most probable ones are kept */
+    ESP_PAGE_BYTES = 64 << 20, /* maximum size of a page */
 };
 
 struct esp_page_head {
@@ -46,23 +47,24 @@ struct esp_page_head {
 
 struct esp_page_writer;
 
-/* Starts a page. The texts of tokens must stay readable until it is closed. NULL: no memory. */
+/* Starts a page. The texts of tokens must stay readable until it is closed. NULL: no memory.
+ */
 struct esp_page_writer *esp_page_open(struct esp_tokens tokens,
                                       const struct esp_page_head *head);
-/* Adds text after the first `keep` tokens of the text so far; -1: after all. */
+/* Adds text after the first `keep` tokens of the text so far; -1: after all of them. */
 void esp_page_add_text(struct esp_page_writer *page, int keep,
                        const struct esp_text_token *tokens, int count);
-/* Adds a note that stands before the next iteration. */
+/* Adds a note that is shown before the next iteration. */
 __attribute__((format(printf, 2, 3))) void esp_page_add_note(struct esp_page_writer *page,
                                                              const char *format, ...);
-/* Adds an iteration with the text that it committed. `time`: seconds since the session's start;
- * `baseline`: of plain decoding, per token. Returns 0, ESP_E_MEMORY, or ESP_E_ARGUMENT if the
- * page becomes larger than ESP_PAGE_BYTES. */
+/* Adds an iteration with the text that it committed. `time`: seconds since the session's
+ * start; `baseline`: seconds per token of plain decoding. Returns 0, ESP_E_MEMORY, or
+ * ESP_E_ARGUMENT if the page becomes larger than ESP_PAGE_BYTES. */
 int esp_page_add(struct esp_page_writer *page, const struct esp_iteration *it, double time,
                  double baseline, const struct esp_text_token *text, int count);
-/* Frees the writer (or NULL: no memory) and makes the page, if `status` is 0; the caller frees
- * *bytes. Otherwise passes the status on. Returns 0 or a negative status with a message; a
- * message that is in `err` already stays. */
+/* Ends the page and frees the writer (NULL counts as out of memory). If `status` is 0, the
+ * page goes to *bytes, which the caller frees; otherwise `status` is returned. Returns 0, or a
+ * negative status with a message; a message that is already in `err` stays. */
 int esp_page_close(struct esp_page_writer *page, int status, char **bytes, size_t *length,
                    char *err, size_t errlen);
 

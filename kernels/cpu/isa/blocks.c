@@ -14,12 +14,16 @@
  * set, and for a row in any batch.
  *
  * Weights are unsigned bytes here; if the format has signed ones, the activations' total times
- * the offset is subtracted from the integer. Sixteen outputs are computed together. The bytes
- * of a block are unpacked once into registers and used for up to ESP_TOGETHER rows.
+ * the offset is subtracted from the integer. (On ARM weights are signed: see OFFSET.) Sixteen
+ * outputs are computed together. The bytes of a block are unpacked once into registers and used
+ * for up to ESP_TOGETHER rows.
  *
- * With ESP_AMX the tile unit computes the integers of many rows: a block's unpacked bytes are
- * one operand, and the activations of its rows are one line apart. VNNI's functions multiply
- * few rows.
+ * With ESP_AMX the tile unit computes the integers: a block's unpacked bytes are one operand,
+ * and the activations of its rows are one line apart. 256 columns of a panel are unpacked once
+ * for up to AT_ONCE rows. The unit multiplies signed bytes, so the offset is subtracted when
+ * they are unpacked. The sums of a tile of rows by sixteen outputs stay in registers over these
+ * columns, and the unit multiplies one block while the sums of the block before it are scaled.
+ * VNNI's functions are the other way to compute the same; see kernels/cpu/ways.h.
  *
  * Packed (see kernels/cpu/pack.c): for each panel of 32 outputs and each block, the fields of
  * the format, side by side for the 32 outputs: fields of 1 or 2 bytes as (field, 32), 4-byte
@@ -30,6 +34,9 @@
 #ifdef ESP_AMX
 #include "kernels/cpu/isa/tiles.h"
 #endif
+
+/* Parts of a panel that are computed one after the other. */
+enum { PARTS = ESP_SIMD == 4 ? 2 : 1 };
 
 enum { NEAR = 1024, FAR = 8192, LINE = 64, HALF = 32 };
 
@@ -150,121 +157,284 @@ struct unpacked {
 /* How a type's integers become numbers: less an offset; above a minimum; with two scales. */
 enum form { LESS_8, LESS_16, LESS_128, MINIMUM, TWO_SCALES };
 
+#ifdef ESP_AMX
+
+enum {
+    STRETCH = 256 / ESP_CUT_COLUMNS, /* blocks that are unpacked before they are multiplied */
+    AT_ONCE = 128,                   /* maximum rows that they are multiplied by */
+    HEIGHT_STEP = 4,                 /* sums of 4, 8, 12 or 16 rows are in registers */
+};
+
+struct tile {
+    const struct esp_vectors *in;
+    int row, rows, blocks; /* first row; rows, at most AT_ONCE; blocks of a panel */
+    struct unpacked *kept; /* (STRETCH), the weights signed */
+    float *sum;            /* (AT_ONCE, 2, 16) */
+};
+
+#else
+
 struct tile {
     const struct esp_cut *cut; /* (block, together) */
     int rows, together;
     float *sum; /* (rows, 2, 16) */
 };
 
-/* Rows that a block is multiplied by at once (0: all), and whether activations have 8 bits. */
+#endif
+
+/* Rows that a block is multiplied by at once (0: all), whether activations have 8 bits, and on
+ * ARM which half of the panel. The other half is unpacked, too, as far as the functions below
+ * say; the compiler leaves it out, because nothing uses it. */
 struct way {
     int rows;
     bool bytes;
+    int half;
 };
+
+#ifdef ESP_AMX
+
+#define EACH_ROW(r, rows) _Pragma("GCC unroll 16") for (int r = 0; r < (rows); r++)
+
+/* Rows whose sums are computed for `rows` rows. The rows beyond belong to other blocks, or are
+ * room that esp_cut_count() leaves; their sums are ignored. */
+V16 int tile_height(int rows)
+{
+    const int height = (rows + HEIGHT_STEP - 1) / HEIGHT_STEP * HEIGHT_STEP;
+    return height < TILE_ROWS ? height : TILE_ROWS;
+}
+
+/* Columns with a common scale, from group `from` of a block on, and their activations. */
+struct columns {
+    const struct unpacked *u;
+    const struct esp_cut *x;
+    int from;
+};
+
+/* The integers of a tile of rows by sixteen outputs, of columns with a common scale. Of 16 bits
+ * those of the high bytes, then those of the low ones. */
+V16 void multiply_tile(struct s16 dots[2][TILE_ROWS], const struct columns *c, int half,
+                       const bool bytes)
+{
+    const char *activations = (const char *)c->x->x + 4 * c->from;
+    const size_t line = sizeof *c->x - (bytes ? ESP_CUT_COLUMNS : 0);
+    _tile_loadd(6, &c->u->w[half][c->from], ROW_BYTES);
+    _tile_zero(0);
+    _tile_loadd(4, activations, line);
+    _tile_dpbssd(0, 4, 6);
+    if (!bytes) {
+        _tile_zero(1);
+        _tile_loadd(5, activations + ESP_CUT_COLUMNS, line);
+        _tile_dpbssd(1, 5, 6);
+        _tile_stored(1, dots[1], ROW_BYTES);
+    }
+    _tile_stored(0, dots[0], ROW_BYTES);
+}
+
+/* Adds the integers of columns with a common scale to the sums of their rows, as add_dots(). */
+V16 void scale_tile(struct v16 sum[TILE_ROWS], const struct s16 dots[2][TILE_ROWS],
+                    const struct columns *c, int half, const enum form form, const bool bytes,
+                    const int height)
+{
+    const struct v16 more = c->u->more[half], scale = c->from ? more : c->u->scale[half];
+    EACH_ROW(r, height)
+    {
+        const struct esp_cut *row = esp_cut_skip(c->x, (size_t)r, bytes);
+        const struct s16 first = s16_load(&dots[0][r]);
+        const struct s16 dot =
+            bytes ? first : s16_add(s16_times_256(first), s16_load(&dots[1][r]));
+        sum[r] = v16_fma(s16_to_float(dot), v16_mul(scale, v16_set(row->scale)), sum[r]);
+        if (form == MINIMUM)
+            sum[r] = v16_fma(more, v16_set(row->less_total), sum[r]);
+    }
+}
+
+/* The columns after c; the activations of two blocks are `step` places apart. */
+V16 struct columns columns_after(struct columns c, size_t step, const enum form form,
+                                 const bool bytes)
+{
+    if (form == TWO_SCALES && c.from == 0)
+        return (struct columns){c.u, c.x, GROUPS / 2};
+    return (struct columns){c.u + 1, esp_cut_skip(c.x, step, bytes), 0};
+}
+
+/* Some blocks by a tile of rows: sixteen outputs, half `half` of a panel. */
+V16 void multiply_stretch(const struct unpacked *u, int half, int blocks,
+                          const struct esp_cut *x, size_t step, float *to, const enum form form,
+                          const bool bytes, const int height)
+{
+    struct s16 dots[2][2][TILE_ROWS] __attribute__((aligned(64)));
+    struct v16 sum[TILE_ROWS];
+    struct columns now = {u, x, 0};
+    int parity = 0;
+    EACH_ROW(r, height) sum[r] = v16_load(to + r * ESP_PANEL);
+    __asm__ volatile("" ::"r"(u) : "memory"); /* the weights are in memory by now */
+    multiply_tile(dots[0], &now, half, bytes);
+    for (int left = form == TWO_SCALES ? 2 * blocks : blocks; left > 1; left--) {
+        const struct columns next = columns_after(now, step, form, bytes);
+        multiply_tile(dots[1 - parity], &next, half, bytes);
+        scale_tile(sum, dots[parity], &now, half, form, bytes, height);
+        now = next;
+        parity = 1 - parity;
+    }
+    scale_tile(sum, dots[parity], &now, half, form, bytes, height);
+    EACH_ROW(r, height) v16_store(to + r * ESP_PANEL, sum[r]);
+}
+
+typedef void stretch_fn(const struct unpacked *, int, int, const struct esp_cut *, size_t,
+                        float *);
+
+/* Functions of their own, so that the sums stay in registers. */
+#define STRETCH_OF(form, bits, height)                                                         \
+    static __attribute__((noinline)) void form##_##bits##_by_##height(                         \
+        const struct unpacked *u, int half, int blocks, const struct esp_cut *x, size_t step,  \
+        float *to)                                                                             \
+    {                                                                                          \
+        multiply_stretch(u, half, blocks, x, step, to, form, bits == 8, height);               \
+    }
+#define HEIGHTS(X, form, bits)                                                                 \
+    X(form, bits, 4) X(form, bits, 8) X(form, bits, 12) X(form, bits, 16)
+#define FORMS(X)                                                                               \
+    HEIGHTS(X, LESS_128, 16)                                                                   \
+    HEIGHTS(X, LESS_128, 8)                                                                    \
+    HEIGHTS(X, MINIMUM, 16)                                                                    \
+    HEIGHTS(X, MINIMUM, 8)                                                                     \
+    HEIGHTS(X, TWO_SCALES, 16)                                                                 \
+    HEIGHTS(X, TWO_SCALES, 8)
+FORMS(STRETCH_OF)
+#undef STRETCH_OF
+
+/* All rows by the kept blocks, of which the last is `block`. */
+V16 void multiply_kept(const struct tile *t, const enum form form, int block, const bool bytes)
+{
+#define NAME(form, bits, height) form##_##bits##_by_##height,
+    static stretch_fn *const all[] = {FORMS(NAME)};
+#undef NAME
+    const int kind = form < MINIMUM ? 0 : form == MINIMUM ? 1 : 2, blocks = block % STRETCH + 1;
+    stretch_fn *const *by = all + (2 * kind + bytes) * (TILE_ROWS / HEIGHT_STEP);
+    float *sum = t->sum;
+    for (int row = 0, height; row < t->rows; row += height, sum += height * ESP_PANEL) {
+        const struct esp_cut *x = esp_cut_at(t->in, t->row + row, block + 1 - blocks);
+        height = tile_height(t->rows - row);
+        for (int half = 0; half < 2; half++)
+            by[height / HEIGHT_STEP - 1](t->kept, half, blocks, x, (size_t)t->in->together,
+                                         sum + half * ESP_LANES);
+    }
+}
+
+/* Keeps an unpacked block with signed weights (b64_from_signed() undoes itself). A full stretch,
+ * or the last one of a panel, is multiplied. */
+V16 void add_block(const struct unpacked *u, const enum form form, const struct tile *t,
+                   int block, const struct way way)
+{
+    const int offset = form == LESS_8 ? 8 : form == LESS_16 ? 16 : form == TWO_SCALES ? 32 : 0;
+    struct unpacked *kept = &t->kept[block % STRETCH];
+    UNROLL for (int half = 0; half < 2; half++)
+    {
+        kept->scale[half] = u->scale[half];
+        if (form >= MINIMUM)
+            kept->more[half] = u->more[half];
+        UNROLL for (int g = 0; g < GROUPS; g++) kept->w[half][g] =
+            form == LESS_128 ? b64_from_signed(u->w[half][g]) : b64_less(u->w[half][g], offset);
+    }
+    if (block % STRETCH == STRETCH - 1 || block == t->blocks - 1)
+        multiply_kept(t, form, block, way.bytes);
+}
+
+#else
 
 /* What the products of a block begin with: the weights' offset times the activations. */
 V16 int32_t before_products(const struct esp_cut *x, const enum form form, const int from)
 {
     return form == LESS_8      ? x->less_8
            : form == LESS_16   ? x->less_16
-           : form == LESS_128  ? x->less_128
+           : form == LESS_128  ? (OFFSET ? x->less_128 : 0)
            : form == MINIMUM   ? 0
            : from < GROUPS / 2 ? x->first_less_32
                                : x->second_less_32;
 }
 
-/* Adds the products of columns with a common scale to a row's 32 sums. */
-V16 void add_dots(const struct unpacked *u, const enum form form, const struct esp_cut *x,
-                  const struct s16 dot[2], float *sum, const int from)
+/* Adds the products of columns with a common scale to sixteen of a row's sums. */
+V16 void add_dot(const struct unpacked *u, const enum form form, const struct esp_cut *x,
+                 const struct s16 dot, float *sum, const int from, const int half)
 {
     const struct v16 *scales = from ? u->more : u->scale;
-    UNROLL for (int half = 0; half < 2; half++, sum += ESP_LANES)
-    {
-        const struct v16 scale = v16_mul(scales[half], v16_set(x->scale));
-        struct v16 y = v16_fma(s16_to_float(dot[half]), scale, v16_load(sum));
-        if (form == MINIMUM)
-            y = v16_fma(u->more[half], v16_set(x->less_total), y);
-        v16_store(sum, y);
-    }
+    const struct v16 scale = v16_mul(scales[half], v16_set(x->scale));
+    struct v16 y = v16_fma(s16_to_float(dot), scale, v16_load(sum));
+    if (form == MINIMUM)
+        y = v16_fma(u->more[half], v16_set(x->less_total), y);
+    v16_store(sum, y);
 }
 
-#ifdef ESP_AMX
-
-/* More than 16 rows are two tiles of (nearly) the same height. */
-V16 int tile_height(int rows)
+/* The same for HALVES halves, from `first` on. */
+V16 void add_dots(const struct unpacked *u, const enum form form, const struct esp_cut *x,
+                  const struct s16 dot[HALVES], float *sum, const int from, const int first)
 {
-    return rows > TILE_ROWS ? (rows + 1) / 2 : rows;
+    UNROLL for (int i = 0; i < HALVES; i++)
+        add_dot(u, form, x, dot[i], sum + (first + i) * ESP_LANES, from, first + i);
 }
 
-/* Columns with a common scale, by up to a tile of rows; the weights are in tiles 6 and 7. A
- * tile may have one row more than `rows`, which belongs to another block and is ignored. */
-V16 void add_tile(const struct unpacked *u, const enum form form, const struct esp_cut *x,
-                  float *sum, const int rows, const bool bytes, const int from)
-{
-    struct s16 dot[2], low[2];
-    struct s16 first[2][TILE_ROWS], second[2][TILE_ROWS]; /* or the high and the low bytes */
-    const char *activations = (const char *)x->x + 4 * from;
-    const size_t line = sizeof *x - (bytes ? ESP_CUT_COLUMNS : 0);
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_loadd(4, activations, line);
-    _tile_dpbsud(0, 4, 6);
-    _tile_dpbsud(1, 4, 7);
-    _tile_stored(0, first[0], ROW_BYTES);
-    _tile_stored(1, first[1], ROW_BYTES);
-    if (!bytes) {
-        _tile_zero(2);
-        _tile_zero(3);
-        _tile_loadd(5, activations + ESP_CUT_COLUMNS, line);
-        _tile_dpbsud(2, 5, 6);
-        _tile_dpbsud(3, 5, 7);
-        _tile_stored(2, second[0], ROW_BYTES);
-        _tile_stored(3, second[1], ROW_BYTES);
-    }
-    for (int r = 0; r < rows; r++, x = esp_cut_skip(x, 1, bytes), sum += ESP_PANEL) {
-        const struct s16 before = s16_set(before_products(x, form, from));
-        for (int half = 0; half < 2; half++) {
-            dot[half] = first[half][r];
-            low[half] = bytes ? before : s16_add(second[half][r], before);
-            dot[half] = s16_add(bytes ? dot[half] : s16_times_256(dot[half]), low[half]);
-        }
-        add_dots(u, form, x, dot, sum, from);
-    }
-}
+#if ESP_SIMD == 4
 
+/* Columns that share a scale, by some rows of activations. Of half a panel: there are not
+ * enough registers for the sums of both. */
 V16 void add_columns(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                      float *sum, const int rows, const bool bytes, const int from, const int to)
 {
-    const int height = tile_height(rows);
-    (void)to;
-    __asm__ volatile("" ::"r"(u) : "memory"); /* the weights are in memory by now */
-    _tile_loadd(6, &u->w[0][from], ROW_BYTES);
-    _tile_loadd(7, &u->w[1][from], ROW_BYTES);
-    for (int row = 0; row < rows; row += height, sum += height * ESP_PANEL) {
-        add_tile(u, form, x, sum, rows - row < height ? rows - row : height, bytes, from);
-        x = esp_cut_skip(x, (size_t)height, bytes);
-    }
+    struct s16 dot[ESP_ROWS];
+    UNROLL for (int r = 0; r < rows; r++) dot[r] =
+        s16_set(before_products(esp_cut_skip(x, (size_t)r, bytes), form, from));
+    if (bytes)
+        s8_dots(dot, u->w[0], from, to, x, rows, form != LESS_128);
+    else
+        s16_dots(dot, u->w[0], from, to, x, rows);
+    UNROLL for (int r = 0; r < rows; r++, x = esp_cut_skip(x, 1, bytes), sum += ESP_PANEL)
+        add_dot(u, form, x, dot[r], sum, from, 0);
+}
+
+/* The half of `u` that `way` asks for, as the first half. */
+V16 void take_half(struct unpacked *to, const struct unpacked *u, const enum form form,
+                   const struct way way)
+{
+    UNROLL for (int g = 0; g < GROUPS; g++) to->w[0][g] = u->w[way.half][g];
+    to->scale[0] = u->scale[way.half];
+    if (form == MINIMUM || form == TWO_SCALES)
+        to->more[0] = u->more[way.half];
+    if (way.rows > 1)
+        b64_for_rows(to->w[0]);
 }
 
 #else
 
-/* Columns that share a scale, by some rows of activations. */
-V16 void add_columns(const struct unpacked *u, const enum form form, const struct esp_cut *x,
-                     float *sum, const int rows, const bool bytes, const int from, const int to)
+/* Columns that share a scale, by some rows of activations: HALVES halves from `first` on. */
+V16 void add_halves(const struct unpacked *u, const enum form form, const struct esp_cut *x,
+                    float *sum, const int rows, const bool bytes, const int from, const int to,
+                    const int first)
 {
-    struct s16 dot[ESP_ROWS][2];
+    struct s16 dot[ESP_ROWS][HALVES];
     UNROLL for (int r = 0; r < rows; r++)
     {
         const struct esp_cut *row = esp_cut_skip(x, (size_t)r, bytes);
-        dot[r][0] = dot[r][1] = s16_set(before_products(row, form, from));
+        for (int i = 0; i < HALVES; i++)
+            dot[r][i] = s16_set(before_products(row, form, from));
     }
     /* Weights below 64: two products with bytes fit 16 bits. */
     if (bytes)
-        s8_dots(dot, u->w, from, to, x, rows, form != LESS_128);
+        s8_dots(dot, u->w + first, from, to, x, rows, form != LESS_128);
     else
-        s16_dots(dot, u->w, from, to, x, rows);
+        s16_dots(dot, u->w + first, from, to, x, rows);
     UNROLL for (int r = 0; r < rows; r++, x = esp_cut_skip(x, 1, bytes), sum += ESP_PANEL)
-        add_dots(u, form, x, dot[r], sum, from);
+        add_dots(u, form, x, dot[r], sum, from, first);
+}
+
+V16 void add_columns(const struct unpacked *u, const enum form form, const struct esp_cut *x,
+                     float *sum, const int rows, const bool bytes, const int from, const int to)
+{
+    UNROLL for (int first = 0; first < 2; first += HALVES)
+    {
+        add_halves(u, form, x, sum, rows, bytes, from, to, first);
+        if (HALVES == 1) /* else the activations of both halves are kept, in memory */
+            __asm__ volatile("" ::: "memory");
+    }
 }
 
 #endif
@@ -282,29 +452,36 @@ V16 void add_rows(const struct unpacked *u, const enum form form, const struct e
 
 /* The remaining rows of a tile. Separate functions, so that the loop over all other rows keeps
  * its weights in registers. Without VNNI, products of two scales need too many registers for
- * that, so all rows are remaining rows. The same with the tile unit, which needs the weights in
- * memory. */
-#if defined ESP_AMX
-#define ALL_LEFT(form) true
-#elif defined ESP_VNNI
+ * that, so all rows are remaining rows; so they are on ARM, where the weights of half a panel
+ * take all 32 registers. */
+#ifdef ESP_VNNI
 #define ALL_LEFT(form) false
 #else
 #define ALL_LEFT(form) ((form) == TWO_SCALES)
 #endif
 
+/* Rows at the end of a tile that are computed alone. With i8mm, rows go in pairs: a tile may
+ * have one more than asked for, which belongs to another block and is ignored. */
+#ifdef ESP_I8MM
+enum { ALONE = 0 };
+#else
+enum { ALONE = 1 };
+#endif
+
 V16 void add_left(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                   float *sum, int rows, const bool bytes)
 {
-#ifdef ESP_AMX
-    add_rows(u, form, x, sum, rows, bytes);
-#else
-    for (; rows > 1; rows -= 2, sum += 2 * ESP_PANEL) {
+    if (ESP_SIMD == 4 && bytes)
+        for (; rows >= ESP_ROWS; rows -= ESP_ROWS, sum += ESP_ROWS * ESP_PANEL) {
+            add_rows(u, form, x, sum, ESP_ROWS, bytes);
+            x = esp_cut_skip(x, ESP_ROWS, bytes);
+        }
+    for (; rows > ALONE; rows -= 2, sum += 2 * ESP_PANEL) {
         add_rows(u, form, x, sum, 2, bytes);
         x = esp_cut_skip(x, 2, bytes);
     }
-    if (rows)
+    if (rows > 0)
         add_rows(u, form, x, sum, 1, bytes);
-#endif
 }
 
 #define ROWS_LEFT(form, name, bytes)                                                           \
@@ -323,17 +500,38 @@ FORM(MINIMUM)
 FORM(TWO_SCALES)
 #undef FORM
 
-V16 void add_block(const struct unpacked *u, const enum form form, const struct tile *t,
-                   int block, const struct way way)
-{
-    typedef void left_fn(const struct unpacked *, const struct esp_cut *, float *, int);
+typedef void left_fn(const struct unpacked *, const struct esp_cut *, float *, int);
 #define FORM(form)                                                                             \
     {                                                                                          \
         left_##form, left_of_bytes_##form                                                      \
     }
-    static left_fn *const left[][2] = {FORM(LESS_8), FORM(LESS_16), FORM(LESS_128),
-                                       FORM(MINIMUM), FORM(TWO_SCALES)};
+static left_fn *const left_rows[][2] = {FORM(LESS_8), FORM(LESS_16), FORM(LESS_128),
+                                        FORM(MINIMUM), FORM(TWO_SCALES)};
 #undef FORM
+
+#if ESP_SIMD == 4
+
+/* With one row, weights are unpacked as they are needed. */
+V16 void add_block(const struct unpacked *u, const enum form form, const struct tile *t,
+                   int block, const struct way way)
+{
+    const struct esp_cut *x =
+        esp_cut_skip(t->cut, (size_t)block * (size_t)t->together, way.bytes);
+    float *sum = t->sum + way.half * ESP_LANES;
+    struct unpacked half;
+    take_half(&half, u, form, way);
+    if (way.rows == 1)
+        add_rows(&half, form, x, sum, 1, way.bytes);
+    else
+        left_rows[form][way.bytes](&half, x, sum, t->rows);
+    __asm__ volatile("" ::: "memory"); /* else the next blocks are loaded before this one */
+}
+
+#else
+
+V16 void add_block(const struct unpacked *u, const enum form form, const struct tile *t,
+                   int block, const struct way way)
+{
     const struct esp_cut *x =
         esp_cut_skip(t->cut, (size_t)block * (size_t)t->together, way.bytes);
     float *sum = t->sum;
@@ -349,9 +547,12 @@ V16 void add_block(const struct unpacked *u, const enum form form, const struct 
     }
     if (rows) {
         const struct unpacked copy = *u;
-        left[form][way.bytes](&copy, x, sum, rows);
+        left_rows[form][way.bytes](&copy, x, sum, rows);
     }
 }
+
+#endif /* ESP_SIMD == 4 */
+#endif /* ESP_AMX */
 
 /* ------------------------------------------------------------------ the formats */
 
@@ -369,8 +570,10 @@ V16 const char *words(const char *p, const int before, const int count, int half
 
 /* Prefetches as many bytes as a used part of a panel: those FAR ahead into the second level's
  * cache, those NEAR ahead into the first. */
-V16 void call_ahead(const char *part, const int bytes)
+V16 void call_ahead(const char *part, const int bytes, const struct way way)
 {
+    if (way.half)
+        return; /* the first half's turn has done it */
     _Pragma("GCC unroll 18") for (int line = 0; line < bytes; line += LINE)
     {
         __builtin_prefetch(part + FAR + line, 0, 2);
@@ -386,13 +589,13 @@ V16 struct v16 halves(const char *p, const int field, int half)
 V16 void block_Q8_0(const struct tile *t, const char *p, int block, const struct way way)
 {
     struct unpacked u;
-    call_ahead(p, PANEL_Q8_0);
+    call_ahead(p, PANEL_Q8_0, way);
     UNROLL for (int half = 0; half < 2; half++)
     {
         const char *bytes = words(p, LINE, 8, half);
         u.scale[half] = halves(p, 0, half);
         UNROLL for (int g = 0; g < GROUPS; g++) u.w[half][g] =
-            b64_flip_signs(b64_load(bytes + g * LINE));
+            b64_from_signed(b64_load(bytes + g * LINE));
     }
     add_block(&u, LESS_128, t, block, way);
 }
@@ -432,7 +635,7 @@ V16 void look_up_weights(struct unpacked *u, const uint8_t table[16])
 V16 void block_Q4_0(const struct tile *t, const char *p, int block, const struct way way)
 {
     struct unpacked u;
-    call_ahead(p, PANEL_Q4_0);
+    call_ahead(p, PANEL_Q4_0, way);
     load_scaled_nibbles(&u, p, LINE);
     add_block(&u, LESS_8, t, block, way);
 }
@@ -440,7 +643,7 @@ V16 void block_Q4_0(const struct tile *t, const char *p, int block, const struct
 V16 void block_Q5_0(const struct tile *t, const char *p, int block, const struct way way)
 {
     struct unpacked u;
-    call_ahead(p, PANEL_Q5_0);
+    call_ahead(p, PANEL_Q5_0, way);
     load_scaled_nibbles(&u, p, 3 * LINE);
     UNROLL for (int half = 0; half < 2; half++)
     {
@@ -453,10 +656,13 @@ V16 void block_Q5_0(const struct tile *t, const char *p, int block, const struct
 
 V16 void block_IQ4_NL(const struct tile *t, const char *p, int block, const struct way way)
 {
-    static const uint8_t table[16] = {1,   24,  45,  63,  79,  93,  106, 118,
-                                      129, 141, 153, 166, 181, 197, 217, 241}; /* + 128 */
+#define W(x) (uint8_t)((x) + OFFSET)
+    static const uint8_t table[16] = {W(-127), W(-104), W(-83), W(-65), W(-49), W(-35),
+                                      W(-22),  W(-10),  W(1),   W(13),  W(25),  W(38),
+                                      W(53),   W(69),   W(89),  W(113)};
+#undef W
     struct unpacked u;
-    call_ahead(p, PANEL_IQ4_NL);
+    call_ahead(p, PANEL_IQ4_NL, way);
     load_scaled_nibbles(&u, p, LINE);
     look_up_weights(&u, table);
     add_block(&u, LESS_128, t, block, way);
@@ -468,7 +674,7 @@ V16 void block_MXFP4(const struct tile *t, const char *p, int block, const struc
     static const uint8_t table[16] = {16, 17, 18, 19, 20, 22, 24, 28,
                                       16, 15, 14, 13, 12, 10, 8,  4}; /* + 16 */
     struct unpacked u;
-    call_ahead(p, PANEL_MXFP4);
+    call_ahead(p, PANEL_MXFP4, way);
     load_nibbles(&u, p, HALF);
     look_up_weights(&u, table);
     UNROLL for (int half = 0; half < 2; half++) u.scale[half] =
@@ -518,7 +724,7 @@ V16 void block_Q4_K(const struct tile *t, const char *p, int block, const struct
     FOR_EIGHT(i, 2)
     {
         struct unpacked u;
-        call_ahead(p + i * (PANEL_Q4_K / 8), PANEL_Q4_K / 8);
+        call_ahead(p + i * (PANEL_Q4_K / 8), PANEL_Q4_K / 8, way);
         load_k(&u, s, p, 8 * LINE, i);
         add_block(&u, MINIMUM, t, block + i, way);
     }
@@ -530,7 +736,7 @@ V16 void block_Q5_K(const struct tile *t, const char *p, int block, const struct
     FOR_EIGHT(i, 2)
     {
         struct unpacked u;
-        call_ahead(p + i * (PANEL_Q5_K / 8), PANEL_Q5_K / 8);
+        call_ahead(p + i * (PANEL_Q5_K / 8), PANEL_Q5_K / 8, way);
         load_k(&u, s, p, 24 * LINE, i);
         UNROLL for (int half = 0; half < 2; half++)
         {
@@ -547,7 +753,7 @@ V16 void block_Q6_K(const struct tile *t, const char *p, int block, const struct
     FOR_EIGHT(i, 4)
     {
         struct unpacked u;
-        call_ahead(p + i * (PANEL_Q6_K / 8), PANEL_Q6_K / 8);
+        call_ahead(p + i * (PANEL_Q6_K / 8), PANEL_Q6_K / 8, way);
         UNROLL for (int half = 0; half < 2; half++)
         {
             const struct v16 d = halves(p, 0, half);
@@ -595,13 +801,23 @@ V16 void panel_by_tile(const enum esp_dtype dtype, const int numbers, const int 
 {
     const int blocks = w->columns / numbers;
     const char *data = (const char *)w->data + (size_t)panel * (size_t)blocks * (size_t)bytes;
+#ifdef ESP_AMX
+    float sum[AT_ONCE * ESP_PANEL] __attribute__((aligned(64)));
+    struct unpacked kept[STRETCH] __attribute__((aligned(64)));
+    const struct tile t = {&p->in, row, rows, w->columns / ESP_CUT_COLUMNS, kept, sum};
+    const int summed = (rows + HEIGHT_STEP - 1) / HEIGHT_STEP * HEIGHT_STEP;
+#else
     float sum[ESP_TOGETHER * ESP_PANEL] __attribute__((aligned(64)));
     const struct tile t = {esp_cut_at(&p->in, row, 0), rows, p->in.together, sum};
-    for (int i = 0; i < rows; i++)
+    const int summed = rows;
+#endif
+    for (int i = 0; i < summed; i++)
         memcpy(sum + i * ESP_PANEL, w->bias + (size_t)panel * ESP_PANEL,
                ESP_PANEL * sizeof *sum);
     for (int b = 0; b < blocks; b++, data += bytes)
-        block_of(dtype, &t, data, b * (numbers / ESP_CUT_COLUMNS), way);
+        UNROLL for (int half = 0; half < PARTS; half++)
+            block_of(dtype, &t, data, b * (numbers / ESP_CUT_COLUMNS),
+                     (struct way){way.rows, way.bytes, half});
     finish(p, row, rows, panel, sum);
 }
 
@@ -611,12 +827,9 @@ V16 void panel_by_tile(const enum esp_dtype dtype, const int numbers, const int 
         const struct esp_packed *w, int panel, const struct esp_matmul *p, int row, int rows)  \
     {                                                                                          \
         panel_by_tile(ESP_##type, numbers, PANEL_##type, w, panel, p, row, rows,               \
-                      (struct way){__VA_ARGS__});                                              \
+                      (struct way){__VA_ARGS__, 0});                                           \
     }
 #ifdef ESP_AMX
-
-/* Minimum rows for the tile unit, estimated from the instructions of a block. */
-enum { ENOUGH = 8 };
 
 #define X(type, gguf, numbers, ...)                                                            \
     PANEL(type, rows, numbers, 0, false)                                                       \
@@ -632,20 +845,17 @@ void OWN(matmul_blocks)(const struct esp_packed *w, int begin, int end,
     static panel_fn *const panels[ESP_DTYPE_COUNT][2] = {ESP_BLOCK_TYPES(X)};
 #undef X
 #ifdef ESP_VNNI
-    if (p->rows < ENOUGH) {
+    if (!p->tiles) {
         esp_matmul_blocks_vnni(w, begin, end, p);
         return;
     }
 #endif
-    const int most = p->in.together;
-    const int columns = w->dtype == ESP_Q6_K ? ESP_CUT_COLUMNS / 2 : ESP_CUT_COLUMNS;
-    int configured = 0;
+    configure_tiles(tile_height(p->rows),
+                    w->dtype == ESP_Q6_K ? ESP_CUT_COLUMNS / 2 : ESP_CUT_COLUMNS);
     for (int panel = begin; panel < end; panel++)
-        for (int row = 0; row < p->rows; row += most) {
-            const int left = p->rows - row, rows = left < most ? left : most;
-            if (configured != tile_height(rows))
-                configure_tiles(configured = tile_height(rows), columns);
-            panels[w->dtype][p->in.bytes](w, panel, p, row, rows);
+        for (int row = 0; row < p->rows; row += AT_ONCE) {
+            const int left = p->rows - row;
+            panels[w->dtype][p->in.bytes](w, panel, p, row, left < AT_ONCE ? left : AT_ONCE);
         }
     _tile_release();
 }

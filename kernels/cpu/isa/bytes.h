@@ -6,10 +6,11 @@
  * s8_dots() with activations of 8. The sums are exact, so it does not matter that each
  * instruction set finds them in its own way:
  *
- *   VNNI              bytes by bytes (vpdpbusd); 16 bits are 256 high + low
+ *   VNNI, AVX-VNNI    bytes by bytes (vpdpbusd); 16 bits are 256 high + low
  *   AVX-512, AVX2     16 bits: vpmaddwd, even and odd columns apart;
  *                     8 bits: vpmaddubsw where a pair's sum fits 16 bits, else as 16 bits
  *   portable C        one by one
+ *   ARM               see bytes_neon.h
  *
  * Activations of 16 bits lie as the instruction set wants them, which s16_store_block() knows.
  */
@@ -24,6 +25,14 @@ enum {
     GROUPS = ESP_CUT_COLUMNS / 4,
     ESP_ROWS = 4, /* maximum rows of s8_dots() and s16_dots() */
 };
+
+/* Halves of a panel whose sums they find together. Of four rows, the sums of both halves fill
+ * the sixteen registers of AVX2 and leave none for weights and activations. */
+#if defined ESP_VNNI && ESP_SIMD == 2
+enum { HALVES = 1 };
+#else
+enum { HALVES = 2 };
+#endif
 
 #if ESP_SIMD == 1
 #define UNROLL
@@ -53,6 +62,12 @@ enum {
     default:                                                                                   \
         return v;                                                                              \
     }
+
+#if ESP_SIMD == 4
+#include "kernels/cpu/isa/bytes_neon.h"
+#else
+enum { OFFSET = 128 }; /* what makes weights of signed bytes */
+#endif
 
 #if ESP_SIMD == 3
 
@@ -104,7 +119,7 @@ V16_VALUE REG fifth_of(REG bits, int which)
 
 #endif
 
-#if ESP_SIMD > 1
+#if ESP_SIMD == 2 || ESP_SIMD == 3
 
 V16 struct b64 b64_load(const void *p)
 {
@@ -135,9 +150,20 @@ V16_VALUE struct b64 b64_set_fifth(struct b64 x, struct b64 bits, int which)
     return b64_or(x, EACH_WITH(b64, fifth_of, bits, which));
 }
 
-V16_VALUE struct b64 b64_flip_signs(struct b64 x)
+V16_VALUE struct b64 b64_from_signed(struct b64 x)
 {
     return EACH_WITH(b64, XOR, x, MM(set1_epi8)((char)0x80));
+}
+
+V16_VALUE REG less(REG v, int offset)
+{
+    return MM(sub_epi8)(v, MM(set1_epi8)((char)offset));
+}
+
+/* Signed bytes. */
+V16_VALUE struct b64 b64_less(struct b64 x, int offset)
+{
+    return EACH_WITH(b64, less, x, offset);
 }
 
 V16_VALUE REG look_up(REG places, REG table)
@@ -232,34 +258,48 @@ V16 struct v16 v16_load_half_powers(const void *p)
 
 #ifdef ESP_VNNI
 
-V16 __m512i s16_columns(const struct esp_cut *x, int at)
+#if ESP_SIMD == 3
+#define DPBUSD _mm512_dpbusd_epi32
+#else
+#define DPBUSD _mm256_dpbusd_avx_epi32
+#endif
+
+/* Four activations, the same for all outputs. */
+V16 struct s16 s16_columns(const struct esp_cut *x, int at)
 {
     int32_t four;
     memcpy(&four, (const char *)x->x + 4 * at, sizeof four);
-    return _mm512_set1_epi32(four);
+    return s16_set(four);
 }
 
-V16 void s16_dots(struct s16 sum[][2], const struct b64 w[2][GROUPS], const int from,
+V16_VALUE struct s16 add_products(struct s16 sum, struct b64 w, struct s16 columns)
+{
+    return EACH_THREE(s16, DPBUSD, sum, w, columns);
+}
+
+V16 void s16_dots(struct s16 sum[][HALVES], const struct b64 w[HALVES][GROUPS], const int from,
                   const int to, const struct esp_cut *x, const int rows)
 {
-    __m512i high[ESP_ROWS][2];
-    UNROLL for (int r = 0; r < rows; r++) high[r][0] = high[r][1] = _mm512_setzero_si512();
+    struct s16 high[ESP_ROWS][HALVES];
+    UNROLL for (int r = 0; r < rows; r++) for (int half = 0; half < HALVES; half++)
+        high[r][half] = s16_set(0);
     UNROLL for (int g = from; g < to; g++)
     {
         UNROLL for (int r = 0; r < rows; r++)
         {
-            const __m512i a = s16_columns(x + r, g), b = s16_columns(x + r, GROUPS + g);
-            high[r][0] = _mm512_dpbusd_epi32(high[r][0], w[0][g].v, a);
-            high[r][1] = _mm512_dpbusd_epi32(high[r][1], w[1][g].v, a);
-            sum[r][0].v = _mm512_dpbusd_epi32(sum[r][0].v, w[0][g].v, b);
-            sum[r][1].v = _mm512_dpbusd_epi32(sum[r][1].v, w[1][g].v, b);
+            const struct s16 a = s16_columns(x + r, g), b = s16_columns(x + r, GROUPS + g);
+            UNROLL for (int half = 0; half < HALVES; half++)
+            {
+                high[r][half] = add_products(high[r][half], w[half][g], a);
+                sum[r][half] = add_products(sum[r][half], w[half][g], b);
+            }
         }
     }
-    UNROLL for (int r = 0; r < rows; r++) for (int half = 0; half < 2; half++) sum[r][half].v =
-        _mm512_add_epi32(_mm512_slli_epi32(high[r][half], 8), sum[r][half].v);
+    UNROLL for (int r = 0; r < rows; r++) for (int half = 0; half < HALVES; half++)
+        sum[r][half] = s16_add(s16_times_256(high[r][half]), sum[r][half]);
 }
 
-V16 void s8_dots(struct s16 sum[][2], const struct b64 w[2][GROUPS], const int from,
+V16 void s8_dots(struct s16 sum[][HALVES], const struct b64 w[HALVES][GROUPS], const int from,
                  const int to, const struct esp_cut *x, const int rows, const bool narrow)
 {
     (void)narrow;
@@ -267,9 +307,9 @@ V16 void s8_dots(struct s16 sum[][2], const struct b64 w[2][GROUPS], const int f
     {
         UNROLL for (int r = 0; r < rows; r++)
         {
-            const __m512i a = s16_columns(esp_cut_skip(x, (size_t)r, true), g);
-            sum[r][0].v = _mm512_dpbusd_epi32(sum[r][0].v, w[0][g].v, a);
-            sum[r][1].v = _mm512_dpbusd_epi32(sum[r][1].v, w[1][g].v, a);
+            const struct s16 a = s16_columns(esp_cut_skip(x, (size_t)r, true), g);
+            UNROLL for (int half = 0; half < HALVES; half++) sum[r][half] =
+                add_products(sum[r][half], w[half][g], a);
         }
     }
 }
@@ -330,7 +370,7 @@ V16 struct s16 s16_dot(struct s16 before, const struct b64 *w, const int from, c
 
 #endif
 
-#else
+#elif ESP_SIMD == 1
 
 struct b64 {
     uint8_t b[64];
@@ -376,7 +416,7 @@ V16_VALUE struct b64 b64_set_fifth(struct b64 a, struct b64 bits, int which)
     B64_BYTES(a.b[i] | (bits.b[i] >> which & 1) << 4);
 }
 
-V16_VALUE struct b64 b64_flip_signs(struct b64 a)
+V16_VALUE struct b64 b64_from_signed(struct b64 a)
 {
     B64_BYTES(a.b[i] ^ 0x80);
 }
@@ -477,7 +517,7 @@ V16 struct s16 s16_dot(struct s16 before, const struct b64 *w, const int from, c
 
 #endif
 
-#if defined ESP_VNNI || defined ESP_AMX
+#if defined ESP_VNNI || defined ESP_AMX || defined ESP_DOTPROD
 
 /* All high bytes, then all low ones: x = 256 high + low, both signed. */
 V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
@@ -489,7 +529,7 @@ V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
     }
 }
 
-#elif ESP_SIMD == 1
+#elif ESP_SIMD == 1 || ESP_SIMD == 4
 
 V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
 {
@@ -512,26 +552,28 @@ V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
 
 #endif
 
-#ifndef ESP_VNNI
+#if !defined ESP_VNNI && ESP_SIMD != 4
 
-V16 void s16_dots(struct s16 sum[][2], const struct b64 w[2][GROUPS], const int from,
+V16 void s16_dots(struct s16 sum[][HALVES], const struct b64 w[HALVES][GROUPS], const int from,
                   const int to, const struct esp_cut *x, const int rows)
 {
     for (int r = 0; r < rows; r++)
-        for (int half = 0; half < 2; half++)
+        for (int half = 0; half < HALVES; half++)
             sum[r][half] = s16_dot(sum[r][half], w[half], from, to, x + r);
 }
 
-V16 void s8_dots(struct s16 sum[][2], const struct b64 w[2][GROUPS], const int from,
+V16 void s8_dots(struct s16 sum[][HALVES], const struct b64 w[HALVES][GROUPS], const int from,
                  const int to, const struct esp_cut *x, const int rows, const bool narrow)
 {
     for (int r = 0; r < rows; r++)
-        for (int half = 0; half < 2; half++)
+        for (int half = 0; half < HALVES; half++)
             sum[r][half] = s8_dot(sum[r][half], w[half], from, to,
                                   esp_cut_skip(x, (size_t)r, true), narrow);
 }
 
 #endif
+
+#if ESP_SIMD != 4
 
 /* Byte k of each lane as a float. */
 V16_VALUE struct v16 s16_byte_to_float(struct s16 a, const int k)
@@ -539,4 +581,5 @@ V16_VALUE struct v16 s16_byte_to_float(struct s16 a, const int k)
     return s16_to_float(s16_and(s16_shift_right(a, 8 * k), 255));
 }
 
+#endif
 #endif

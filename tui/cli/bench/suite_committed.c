@@ -160,6 +160,28 @@ cJSON *cli_suite_made(const struct cli_options *o, const struct cli_suite_plan *
 
 /* ------------------------------------------------------------------ comparing */
 
+static bool is_same(const cJSON *one, const cJSON *other)
+{
+    char *a = cJSON_PrintUnformatted(one), *b = cJSON_PrintUnformatted(other);
+    const bool same = a && b && strcmp(a, b) == 0;
+    free(a);
+    free(b);
+    return same;
+}
+
+/* Whether a setting has its default, as in tables from before there was this setting. */
+static bool is_default(const cJSON *setting)
+{
+    const struct esp_session_values none = {.baseline = false};
+    const int index = esp_value_find(setting->string);
+    cJSON *o = cJSON_CreateObject();
+    if (index >= 0)
+        cli_json_setting(o, setting->string, &none, index);
+    const bool same = is_same(setting, cJSON_GetObjectItemCaseSensitive(o, setting->string));
+    cJSON_Delete(o);
+    return same;
+}
+
 /* The name of a difference that changes the runs; NULL: none. */
 static const char *other(const cJSON *committed, const cJSON *made)
 {
@@ -176,11 +198,7 @@ static const char *other(const cJSON *committed, const cJSON *made)
     cJSON_ArrayForEach(now, cJSON_GetObjectItemCaseSensitive(made, "settings"))
     {
         const cJSON *then = cJSON_GetObjectItemCaseSensitive(settings, now->string);
-        char *a = cJSON_PrintUnformatted(then), *b = cJSON_PrintUnformatted(now);
-        const bool equal = a && b && strcmp(a, b) == 0;
-        free(a);
-        free(b);
-        if (!equal)
+        if (then ? !is_same(then, now) : !is_default(now))
             return now->string;
     }
     return NULL;

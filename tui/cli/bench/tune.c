@@ -50,7 +50,8 @@ static const char *const sampling_specs[] = {
     "optimal:N=8", "hybrid",      "suffix",     NULL,
 };
 
-static const char *const draftless_specs[] = {"ar", "suffix", "suffix:N=8", "ngram", NULL};
+static const char *const draftless_specs[] = {"ar",         "recycle", "suffix",
+                                              "suffix:N=8", "ngram",   NULL};
 
 struct tuning {
     const struct cli_options *o;
@@ -63,10 +64,17 @@ struct tuning {
 
 /* ------------------------------------------------------------------ measuring */
 
-static bool is_pair(const struct tuning *t)
+static bool has_draft(const struct tuning *t)
 {
     struct esp_model_info draft;
     return esp_engine_draft(t->engine, &draft);
+}
+
+/* Can it have a preset? The target's own copy is no second model. */
+static bool is_pair(const struct tuning *t)
+{
+    struct esp_model_info draft;
+    return esp_engine_draft(t->engine, &draft) && !draft.copy;
 }
 
 /* Lists the candidates: the table's, and the preset if it is not in the table. */
@@ -74,9 +82,9 @@ static void list_specs(const struct tuning *t, bool sampling,
                        const char *specs[CLI_CANDIDATES + 1])
 {
     const char *preset = esp_engine_preset(t->engine, sampling);
-    const char *const *table = !is_pair(t) ? draftless_specs
-                               : sampling  ? sampling_specs
-                                           : greedy_specs;
+    const char *const *table = !has_draft(t) ? draftless_specs
+                               : sampling    ? sampling_specs
+                                             : greedy_specs;
     int n = 0;
     for (; table[n]; n++) {
         specs[n] = table[n];
@@ -237,6 +245,8 @@ static int print_json(const struct tuning *t, const char *written)
 
 static void print_text(const struct tuning *t, const char *written)
 {
+    if (has_draft(t) && !is_pair(t))
+        printf("the draft is the target's own copy, quantised\n\n");
     for (int i = 0; i < 2; i++)
         if (measured(t, i))
             print_contest(measured(t, i));
@@ -253,7 +263,7 @@ static int can_write(const struct tuning *t, char *err, size_t errlen)
 {
     if (t->o->write && !is_pair(t))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a preset is for a pair: give --draft, or leave --write out");
+                        "a preset is for a pair: give --draft a model, or leave --write out");
     if (!t->o->write || access(t->target.path, W_OK | X_OK) == 0)
         return ESP_OK;
     return esp_fail(err, errlen, ESP_E_FILE, "%.300s/espalier.json cannot be written: %s",
@@ -292,7 +302,9 @@ static int finish(const struct tuning *t)
 static int tune(struct tuning *t)
 {
     char err[512] = "";
-    int status = cli_open_engine(&t->engine, t->o, err, sizeof err);
+    struct cli_options with = *t->o;
+    cli_choose_draft(&with);
+    int status = cli_open_engine(&t->engine, &with, err, sizeof err);
     if (status == ESP_OK) {
         esp_engine_target(t->engine, &t->target);
         status = can_write(t, err, sizeof err);

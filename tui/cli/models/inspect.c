@@ -138,8 +138,12 @@ static int run(struct cli_options *o)
         code = cli_print_json(all);
     } else {
         print_model("target", &target);
-        if (pair) {
+        if (pair)
             print_model("draft", &draft);
+        if (pair && draft.copy) {
+            printf("%-12s yes: the target's own copy, quantised, on its KV cache\n",
+                   "pair fits");
+        } else if (pair) {
             printf(
                 "%-12s yes: %s the same; the draft has %.1f %% of the target's parameters%s\n",
                 "pair fits",

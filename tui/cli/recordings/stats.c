@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/find_models.h"
 #include "tui/cli/cli.h"
 #include "kernels/status.h"
 #include "sessions/recording.h"
@@ -24,6 +25,7 @@ struct pair {
 struct pairs {
     struct pair pair[MOST_PAIRS];
     int count;
+    char draft[256]; /* the draft at the start of the recording, or "" */
 };
 
 /* ------------------------------------------------------------------ counting */
@@ -128,6 +130,13 @@ static void print_tables(const struct esp_acceptance *a)
         printf("%10d", i + 1);
         print_tried(&a->rank[i]);
     }
+    printf("\n%-10s      tried  accepted      nodes   mean q   mean p\n", "source");
+    for (int i = 0; i < ESP_SOURCES; i++) {
+        if (a->source[i].nodes == 0)
+            continue;
+        printf("%-10s", esp_source_word(i));
+        print_tried(&a->source[i]);
+    }
     printf("\n%-10s      tried  accepted      nodes   mean q   mean p\n", "q");
     for (int i = 0; i < ESP_ACCEPT_BINS; i++) {
         if (a->share[i].tried == 0)
@@ -144,6 +153,7 @@ static int print_json(const struct pairs *pairs)
         cJSON *o = cJSON_CreateObject();
         cJSON_AddStringToObject(o, "drafter", pairs->pair[i].drafter);
         cJSON_AddStringToObject(o, "verifier", pairs->pair[i].verifier);
+        cJSON_AddBoolToObject(o, "draft_is_copy", esp_is_own_copy(pairs->draft));
         cJSON_AddNumberToObject(o, "iterations", pairs->pair[i].acceptance.iterations);
         cli_json_acceptance(o, &pairs->pair[i].acceptance);
         cJSON_AddItemToArray(all, o);
@@ -155,6 +165,9 @@ static int print(const struct cli_options *o, const struct pairs *pairs)
 {
     if (o->json)
         return print_json(pairs);
+    if (esp_is_own_copy(pairs->draft))
+        esp_safe_print(stdout, "draft                 %s, the target's own copy\n\n",
+                       pairs->draft);
     for (int i = 0; i < pairs->count; i++) {
         if (i > 0)
             putchar('\n');
@@ -173,6 +186,8 @@ static int run(struct cli_options *o)
         return cli_fail("no memory for the tables");
     int status = esp_recording_open(&recording, o->arguments[0], err, sizeof err);
     if (status == ESP_OK) {
+        snprintf(pairs->draft, sizeof pairs->draft, "%s",
+                 esp_recording_header(recording)->draft.name);
         status = count_all(pairs, recording, err, sizeof err);
         if (status == ESP_OK && pairs->count > 0)
             cli_tell_cut(recording, o->arguments[0]);
@@ -193,8 +208,10 @@ const struct cli_command cli_stats = {
     .flags = CLI(JSON),
     .least = 1,
     .most = 1,
-    .details = "By length of the accepted path, by depth, by place among the siblings and by "
-               "the draft's\nprobability q, which a token that was copied from the text has "
-               "not. A draft counts as\ntried where the rule came to its parent.",
+    .details =
+        "By length of the accepted path, by depth, by place among the siblings, by source "
+        "(the draft\nmodel, the text, an expected text, recycled tokens) and by the draft's "
+        "probability q, which\nonly the draft model's tokens have. A draft counts as tried "
+        "where the rule came to its\nparent.",
     .run = run,
 };

@@ -19,6 +19,6 @@ const struct esp_command_ops esp_command_clear = {
     .name = "clear",
     .usage = "",
     .summary =
-        "clear the text, after a question (:clear! without); settings and learned values stay",
+        "clear the text, after asking (:clear! does not ask); settings and learned values stay",
     .run = run,
 };

@@ -36,7 +36,8 @@ static void complete(const struct esp_control *control, struct esp_choices *choi
 const struct esp_command_ops esp_command_learn = {
     .name = "learn",
     .usage = "[LESSON|FILE]",
-    .summary = "a short lesson: predict, then see the answer; without a name: the list",
+    .summary =
+        "a short lesson: predict, then see the answer; without a name, lists the lessons",
     .in = ESP_IN_BOTH,
     .run = run,
     .complete = complete,

@@ -6,6 +6,7 @@
  *
  *     acceptance by child                  acceptance by draft probability
  *
+ * and by source, if some tokens were not drafted by the model. A table without rows is left out.
  * The tables of `espalier stats` (acceptance.h), over the kept iterations since the last change
  * of a setting, or of the iteration that wrote the token at the text's cursor. It shows as many columns as fit.
  */
@@ -16,7 +17,7 @@
 #include "viz/acceptance.h"
 #include "viz/chart.h"
 
-enum { MOST_ROWS = 16, TABLES = 4, LABEL = 10, NUMBERS = 16, LEAST_BAR = 8, GAP = 3 };
+enum { MOST_ROWS = 16, TABLES = 5, LABEL = 10, NUMBERS = 16, LEAST_BAR = 8, GAP = 3 };
 
 struct table {
     const char *title;
@@ -62,6 +63,21 @@ static void add_row(struct table *table, int64_t part, int64_t whole, double fro
     row->whole = whole;
 }
 
+/* Only if there is more than the draft model. */
+static void add_sources(struct table *table, const struct esp_acceptance *a)
+{
+    int64_t found = 0;
+    for (int i = ESP_SOURCE_DRAFT + 1; i < ESP_SOURCES; i++)
+        found += a->source[i].tried;
+    for (int i = 0; i < ESP_SOURCES && found > 0; i++) {
+        if (a->source[i].tried == 0)
+            continue;
+        add_row(table, a->source[i].accepted, a->source[i].tried, i, false);
+        snprintf(table->row[table->count - 1].label, sizeof table->row->label, "%10s",
+                 esp_source_word(i));
+    }
+}
+
 static void fill_tables(struct table tables[TABLES], const struct esp_acceptance *a)
 {
     int longest = ESP_ACCEPT_DEPTHS;
@@ -71,6 +87,8 @@ static void fill_tables(struct table tables[TABLES], const struct esp_acceptance
     tables[1] = (struct table){.title = "acceptance by depth"};
     tables[2] = (struct table){.title = "acceptance by child"};
     tables[3] = (struct table){.title = "acceptance by draft probability"};
+    tables[4] = (struct table){.title = "acceptance by source"};
+    add_sources(&tables[4], a);
     for (int i = 0; i <= longest; i++)
         add_row(&tables[0], a->length[i], a->iterations, i, false);
     for (int i = 0; i < ESP_ACCEPT_DEPTHS; i++)
@@ -130,6 +148,8 @@ static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
     fill_tables(tables, &a);
     const int each = (width + GAP) / columns - GAP;
     for (int i = 0; i < TABLES; i++) {
+        if (tables[i].count == 0)
+            continue;
         int column = 0; /* the one with the highest end */
         for (int j = 1; j < columns; j++)
             column = below[j] < below[column] ? j : column;
@@ -140,7 +160,7 @@ static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 
 const struct esp_pane_ops esp_pane_accepted = {
     .name = "accepted",
-    .summary = "accepted tokens: by path length, depth, child and probability",
+    .summary = "accepted tokens: by path length, depth, child, probability and source",
     .title = title,
     .draw = draw,
 };

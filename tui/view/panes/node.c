@@ -86,6 +86,11 @@ static int figures_of(const struct esp_iteration *it, int node,
         snprintf(figures[count].text, sizeof figures[count].text, "%d token%s back", n->copied,
                  n->copied == 1 ? "" : "s");
         count++;
+    } else if (copied) {
+        figures[count] = (struct figure){"source", NULL, "", ESP_STYLE_VALUE};
+        snprintf(figures[count].text, sizeof figures[count].text, "%s",
+                 esp_source_word(esp_source_of(it, node)));
+        count++;
     }
     for (int i = 0; node > 0 && i < 3; i++) {
         if (i != 1 && !isfinite(shares[i].value)) /* the draft gave it no probability */

@@ -1,0 +1,95 @@
+/* follow.c - see follow.h. */
+#include "engine/drafters/follow.h"
+
+#include <string.h>
+
+enum { FARTHEST = 64, AGREE = 3, ANCHOR = 8 };
+
+static bool same(const int32_t *a, const int32_t *b, int count)
+{
+    return memcmp(a, b, (size_t)count * sizeof *a) == 0;
+}
+
+/* One token of the answer. */
+static void move_on(struct esp_follow *f, const struct esp_expected *e, const int32_t *text)
+{
+    const int32_t token = text[f->read];
+    if (!f->lost && f->at < e->count && e->tokens[f->at] == token) {
+        f->at++;
+    } else if (!f->lost) {
+        f->lost = true;
+        f->lost_expected = f->at;
+        f->lost_text = f->read;
+    }
+    f->read++;
+}
+
+/* Goes on behind a difference, at these tokens of both texts, up to the end of what is read. */
+static void go_on(struct esp_follow *f, const struct esp_expected *e, const int32_t *text,
+                  int expected, int place)
+{
+    const int end = f->read;
+    f->lost = false;
+    f->at = expected;
+    f->read = place;
+    while (f->read < end)
+        move_on(f, e, text);
+}
+
+static bool skip(struct esp_follow *f, const struct esp_expected *e, const int32_t *text)
+{
+    if (f->read - f->lost_text > FARTHEST + AGREE)
+        return false; /* was tried before */
+    for (int both = 0; both <= FARTHEST; both++) {
+        for (int of_text = 0; of_text <= both; of_text++) {
+            const int at = f->lost_expected + both - of_text, place = f->lost_text + of_text;
+            if (at + AGREE > e->count || place + AGREE > f->read ||
+                !same(e->tokens + at, text + place, AGREE))
+                continue;
+            go_on(f, e, text, at, place);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first place in [from, to) of the expected text where these ANCHOR tokens stand; -1: there
+ * is none. */
+static int place_of(const struct esp_expected *e, const int32_t *tokens, int from, int to)
+{
+    for (int i = from; i < to; i++)
+        if (e->tokens[i] == tokens[0] && same(e->tokens + i, tokens, ANCHOR))
+            return i;
+    return -1;
+}
+
+/* Looks for the last tokens of the answer, after the lost place first. */
+static void find(struct esp_follow *f, const struct esp_expected *e, const int32_t *text)
+{
+    const int32_t *last = text + f->read - ANCHOR;
+    const int places = e->count - ANCHOR + 1;
+    if (f->read - f->lost_text < ANCHOR)
+        return;
+    int at = place_of(e, last, f->lost_expected, places);
+    at = at < 0 ? place_of(e, last, 0, f->lost_expected < places ? f->lost_expected : places)
+                : at;
+    if (at >= 0)
+        go_on(f, e, text, at, f->read - ANCHOR);
+}
+
+void esp_follow_read(struct esp_follow *f, const struct esp_expected *e, const int32_t *text,
+                     int length)
+{
+    if (f->serial != e->serial || f->begin != e->begin || f->read > length)
+        *f = (struct esp_follow){.serial = e->serial, .begin = e->begin, .read = e->begin};
+    while (e->count > 0 && f->read < length) {
+        move_on(f, e, text);
+        if (f->lost && !skip(f, e, text))
+            find(f, e, text);
+    }
+}
+
+int esp_follow_place(const struct esp_follow *f, const struct esp_expected *e)
+{
+    return f->lost || f->at >= e->count || f->serial != e->serial ? -1 : f->at;
+}

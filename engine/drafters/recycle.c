@@ -1,0 +1,124 @@
+/* recycle.c - what the target found likeliest after the same tokens, and what followed them in
+ * the text (Token Recycling, Luo et al., arXiv 2408.08696); no draft model.
+ *
+ * Every pass of the target gives the likeliest next tokens of all its rows, also of rejected
+ * ones. They are kept by token (recycled.h), and the tree is filled from them: the children of
+ * a node are what was likely after its token before. With `suffix` the tree also has the copied
+ * guesses of drafter `suffix` and of the expected text; recycled tokens continue those, too.
+ *
+ * The paper's tree has one shape of 80 nodes. Rows are dearer on a CPU, so the tree grows by
+ * the probability of its nodes, which is learned, and takes as many as pay by the measured cost
+ * of rows (goodput_copied.h). If a tree would lose time, none is verified. With cost=off it is
+ * the N likeliest nodes.
+ */
+#include "engine/drafters/drafter.h"
+
+#include "engine/costs.h"
+#include "engine/drafters/goodput_copied.h"
+#include "engine/drafters/goodput_account.h"
+#include "engine/drafters/goodput_rate.h"
+
+enum { N, K, SUFFIX, COST };
+
+enum { REFRESH = 128 /* iterations between two that time plain decoding */ };
+
+static const struct esp_param params[] = {
+    [N] = {"N", ESP_INT, 1, ESP_GUESSES, 64, .help = "maximum number of nodes"},
+    [K] = {"K", ESP_INT, 1, 64, 24, .help = "depth of the tree"},
+    [SUFFIX] = {"suffix", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
+                .help = "also draft what followed the same tokens earlier in the text"},
+    [COST] = {"cost", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
+              .help = "only nodes that pay for their rows, by measured costs"},
+    {0},
+};
+
+struct state {
+    struct esp_rate rate;
+    struct esp_copied copied;
+    int since_plain; /* iterations with a tree, since one without */
+    bool started;
+};
+
+static void init(void *memory, const struct esp_params *values, int changed)
+{
+    struct state *s = memory;
+    (void)values, (void)changed;
+    if (!s->started)
+        s->copied.balance = ESP_COPIED_SAVINGS;
+    s->started = true;
+}
+
+static int draft(struct esp_draft *d)
+{
+    struct state *s = d->state;
+    struct esp_copied *c = &s->copied;
+    const bool costs = esp_param(d->params, COST) != 0,
+               suffix = esp_param(d->params, SUFFIX) != 0;
+    const int most = (int)esp_param(d->params, N), room = d->tree->room;
+    esp_rate_read(&s->rate, d->context->costs, most < room ? most : room);
+    int status =
+        esp_copied_find(c, d, &s->rate,
+                        &(struct esp_copied_plan){.depth = (int)esp_param(d->params, K),
+                                                  .copy = suffix,
+                                                  .recycle = true,
+                                                  .free = !costs});
+    if (status < 0)
+        return status;
+    const bool timed = costs && (s->since_plain >= REFRESH || !(s->rate.verify[1] > 0));
+    c->nodes = c->retrieval.count < s->rate.budget ? c->retrieval.count : s->rate.budget;
+    c->used = c->nodes > 0;
+    if (costs)
+        esp_copied_choose(c, &s->rate, 0);
+    c->used = c->used && !timed;
+    if (c->used)
+        esp_copied_take(c, d);
+    else
+        d->tree->tree.nodes[0].reason = ESP_REASON_PLAIN;
+    s->since_plain = c->used ? s->since_plain + 1 : 0;
+    return ESP_OK;
+}
+
+static void adapt(struct esp_draft *d, const struct esp_iteration *it)
+{
+    struct state *s = d->state;
+    const int rows = it->tree.verified, tokens = it->committed_count;
+    const int right = esp_retrieval_learn(&s->copied.retrieval, it->committed, tokens);
+    if (!(s->rate.verify[1] > 0) || rows > s->rate.budget + 1)
+        return;
+    const double seconds = s->rate.verify[rows];
+    esp_rate_learn(&s->rate, tokens, seconds);
+    esp_copied_learn(&s->copied, &s->rate, right, tokens - seconds / s->rate.verify[1]);
+}
+
+static int gauges(const struct esp_draft *d, struct esp_gauge *g)
+{
+    const struct state *s = d->state;
+    enum { HIGHEST = 10000 };
+    g[0] = (struct esp_gauge){"match", .after = s->copied.retrieval.match, .maximum = 1000};
+    g[1] = (struct esp_gauge){"price", .after = s->rate.now, .maximum = HIGHEST};
+    g[2] = (struct esp_gauge){"account", .after = s->copied.balance, .maximum = ESP_SAVINGS};
+    return 3;
+}
+
+static void finish(void *memory)
+{
+    esp_retrieval_close(&((struct state *)memory)->copied.retrieval);
+}
+
+const struct esp_drafter_ops esp_drafter_recycle = {
+    .name = "recycle",
+    .summary = "tokens that the target found likely before; needs no draft model",
+    .source = "Token Recycling, Luo et al. 2024; SuffixDecoding, Oliaro et al. 2024",
+    .differs = "the tree grows by learned probabilities and measured costs, not by one shape; "
+               "rows are kept for the next run; copied passages are in the tree, too",
+    .draws = ESP_DRAW_TOPK,
+    .without_model = true,
+    .asks = ESP_ASK_COSTS | ESP_ASK_EXPECTED | ESP_ASK_RECYCLED,
+    .params = params,
+    .state_size = sizeof(struct state),
+    .init = init,
+    .close = finish,
+    .draft = draft,
+    .adapt = adapt,
+    .gauges = gauges,
+};

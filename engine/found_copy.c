@@ -1,0 +1,50 @@
+/* found_copy.c - the target's own copy in lists of models; see find_models.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/find_models.h"
+#include "engine/model/own_copy.h"
+#include "kernels/status.h"
+
+int esp_draft_path(char *path, size_t size, const char *name, char *err, size_t errlen)
+{
+    if (!esp_is_own_copy(name) && strcmp(name, "auto") != 0 && strcmp(name, "none") != 0)
+        return esp_model_path(path, size, name, err, errlen);
+    if (snprintf(path, size, "%s", name) >= (int)size)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no copy '%.40s...'", name);
+    return ESP_OK;
+}
+
+void esp_found_copy(struct esp_found_model *copy, const struct esp_found_model *target)
+{
+    struct esp_model *model, *made;
+    char err[512];
+    *copy = (struct esp_found_model){.name = "self", .path = "self", .source = "its own copy"};
+    snprintf(copy->family, sizeof copy->family, "%s", target->family);
+    if (esp_model_open(&model, target->path, err, sizeof err) < 0)
+        return;
+    if (esp_own_copy_open(&made, model, "self", err, sizeof err) == ESP_OK) {
+        copy->bytes = (int64_t)made->bytes;
+        snprintf(copy->dtype, sizeof copy->dtype, "%s", made->dtype);
+        esp_model_close(made);
+    }
+    esp_model_close(model);
+}
+
+bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size)
+{
+    struct esp_model *model, *made = NULL;
+    *why = '\0';
+    if (esp_model_open(&model, target->path, why, size) < 0)
+        return false;
+    if (model->head)
+        snprintf(why, size, "it is a draft head");
+    const bool fits =
+        !model->head && esp_own_copy_open(&made, model, "self", why, size) == ESP_OK;
+    if (fits && !esp_own_copy_pays(model))
+        snprintf(why, size,
+                 "it works, but a model that is small, quantised or a mixture gains little");
+    esp_model_close(made);
+    esp_model_close(model);
+    return fits;
+}

@@ -1,0 +1,146 @@
+/* system_linux.c - what Linux has in its own way; see system.h. */
+#include "kernels/system.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "kernels/cpu/cores.h"
+
+/* ------------------------------------------------------------------ processors and memory */
+
+int esp_cores_all(void)
+{
+    cpu_set_t set;
+    long cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                             : sysconf(_SC_NPROCESSORS_ONLN);
+    return cores > 1 ? (int)cores : 1;
+}
+
+int esp_cores_best(void)
+{
+    bool allowed[ESP_MOST_CORES] = {false};
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return esp_cores_all();
+    for (int i = 0; i < ESP_MOST_CORES && i < CPU_SETSIZE; i++)
+        allowed[i] = CPU_ISSET(i, &set);
+    return esp_cores_best_of("/sys", allowed);
+}
+
+bool esp_arm_has(enum esp_arm_feature feature)
+{
+#ifdef __aarch64__
+    return feature == ESP_ARM_DOTPROD ? getauxval(AT_HWCAP) & HWCAP_ASIMDDP
+                                      : getauxval(AT_HWCAP2) & HWCAP2_I8MM;
+#else
+    return (void)feature, false;
+#endif
+}
+
+size_t esp_resident_bytes(void)
+{
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file && fscanf(file, "%*s %zu", &pages) != 1)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+size_t esp_available_bytes(void)
+{
+    size_t kibibytes = 0;
+    char line[128];
+    FILE *file = fopen("/proc/meminfo", "re");
+    while (file && kibibytes == 0 && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %zu", &kibibytes) != 1)
+            kibibytes = 0;
+    if (file)
+        fclose(file);
+    return kibibytes * 1024;
+}
+
+void esp_use_large_pages(void *begin, size_t bytes)
+{
+    madvise(begin, bytes, MADV_HUGEPAGE);
+}
+
+/* ------------------------------------------------------------------ files */
+
+bool esp_program_path(char *path, size_t size)
+{
+    const ssize_t length = readlink("/proc/self/exe", path, size);
+    const bool known = length > 0 && (size_t)length < size;
+    path[known ? length : 0] = '\0';
+    return known;
+}
+
+int esp_open_direct(int file, bool *direct)
+{
+    char again[64];
+    snprintf(again, sizeof again, "/proc/self/fd/%d", file);
+    const int opened = open(again, O_RDONLY | O_CLOEXEC | O_DIRECT);
+    *direct = opened >= 0;
+    return *direct ? opened : fcntl(file, F_DUPFD_CLOEXEC, 0);
+}
+
+void esp_drop_cached(int file, off_t begin, off_t bytes)
+{
+    posix_fadvise(file, begin, bytes, POSIX_FADV_DONTNEED);
+}
+
+bool esp_rename_to_new(const char *from, const char *to)
+{
+    return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0;
+}
+
+int esp_unnamed_file(const char *purpose)
+{
+    return memfd_create(purpose, MFD_CLOEXEC);
+}
+
+int esp_pipe(int ends[2], bool waits)
+{
+    return pipe2(ends, O_CLOEXEC | (waits ? 0 : O_NONBLOCK));
+}
+
+/* ------------------------------------------------------------------ processes and threads */
+
+bool esp_random_bytes(void *bytes, size_t count)
+{
+    return getrandom(bytes, count, GRND_NONBLOCK) == (ssize_t)count;
+}
+
+void esp_end_with_parent(void)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+void esp_take_signals(const sigset_t *set)
+{
+    const struct timespec now = {.tv_sec = 0};
+    while (sigtimedwait(set, NULL, &now) > 0)
+        continue;
+}
+
+void esp_condition_open(pthread_cond_t *condition)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+int esp_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock,
+                       const struct timespec *until)
+{
+    return pthread_cond_timedwait(condition, lock, until);
+}

@@ -1,0 +1,28 @@
+#!/bin/sh
+# The interface for ARM ($ESPALIER, in an emulator) draws the same screens as the native one ($NATIVE): recorded
+# sessions, stop by stop, and a help page.
+. tests/shell.sh
+. tests/script.sh
+arm=$ESPALIER
+instructions='size 120x40'
+for stop in $(seq 12); do
+    instructions="$instructions
+key .
+dump $work/HOW-$stop"
+done
+
+for recording in delayed dynatree-adapting traversal-sampling; do
+    for how in native arm; do
+        ESPALIER=$arm
+        [ $how = arm ] || ESPALIER=$NATIVE
+        play "$(printf '%s\n' "$instructions" | sed "s/HOW/$how/")" replay "sessions/samples/$recording.esp.jsonl"
+        check "$recording on $how ends well" test $? -eq 0
+    done
+    for stop in $(seq 12); do
+        check "$recording, stop $stop shows something" grep -q iter "$work/native-$stop"
+        check "$recording, stop $stop looks the same" cmp -s "$work/native-$stop" "$work/arm-$stop"
+        cmp -s "$work/native-$stop" "$work/arm-$stop" || diff "$work/native-$stop" "$work/arm-$stop" | head -n 6
+    done
+    rm -f "$work"/native-* "$work"/arm-*
+done
+finish

@@ -1,0 +1,2 @@
+#include <stddef.h>
+int getentropy(void *bytes, size_t count);

@@ -1,0 +1,30 @@
+/* dpbusd.h - the instruction that AVX-VNNI adds to AVX2, vpdpbusd in VEX coding, for processors
+ * that lack it: by AVX2. With ESP_EVEX it is the same instruction in the coding of AVX-512 VNNI,
+ * which does the same work and tells the speed of the other.
+ *
+ * As the "Intel 64 and IA-32 Architectures Software Developer's Manual" has it: to each 32-bit
+ * lane of `sum`, the four products of its unsigned bytes in `u` by its signed ones in `s`.
+ */
+#ifndef TEST_DPBUSD_H
+#define TEST_DPBUSD_H
+
+#include <immintrin.h>
+
+#define _mm256_dpbusd_avx_epi32 emulated_dpbusd
+
+static inline __attribute__((always_inline)) __m256i emulated_dpbusd(__m256i sum, __m256i u,
+                                                                     __m256i s)
+{
+#ifdef ESP_EVEX
+    __asm__("%{evex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(u), "xm"(s));
+    return sum;
+#else
+    const __m256i low = _mm256_set1_epi16(255);
+    const __m256i even = _mm256_madd_epi16(_mm256_and_si256(u, low),
+                                           _mm256_srai_epi16(_mm256_slli_epi16(s, 8), 8));
+    const __m256i odd = _mm256_madd_epi16(_mm256_srli_epi16(u, 8), _mm256_srai_epi16(s, 8));
+    return _mm256_add_epi32(sum, _mm256_add_epi32(even, odd));
+#endif
+}
+
+#endif

@@ -1,0 +1,118 @@
+/* Which cores are performance cores, by folders that look like Linux's /sys. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernels/cpu/cores.h"
+#include "kernels/system.h"
+#include "tests/check.h"
+
+static char sys[] = "/tmp/espalier-cores-XXXXXX";
+
+/* Writes sys/path, and the folders above it. */
+static void write_text(const char *path, const char *text)
+{
+    char all[300];
+    snprintf(all, sizeof all, "%s/%s", sys, path);
+    for (char *slash = all + strlen(sys); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(all, 0700);
+        *slash = '/';
+    }
+    FILE *file = fopen(all, "w");
+    CHECK(file);
+    if (file) {
+        fputs(text, file);
+        fclose(file);
+    }
+}
+
+static void write_of(int cpu, const char *name, const char *text)
+{
+    char path[200];
+    snprintf(path, sizeof path, "devices/system/cpu/cpu%d/%s", cpu, name);
+    write_text(path, text);
+}
+
+static void begin(void)
+{
+    strcpy(sys + strlen(sys) - 6, "XXXXXX");
+    CHECK(mkdtemp(sys));
+}
+
+static void end(void)
+{
+    char command[300];
+    snprintf(command, sizeof command, "rm -r '%s'", sys);
+    CHECK(system(command) == 0);
+}
+
+/* Of CPUs first..last, for which the process may ask. */
+static int best(int first, int last)
+{
+    bool allowed[ESP_MOST_CORES] = {false};
+    for (int i = first; i <= last; i++)
+        allowed[i] = true;
+    return esp_cores_best_of(sys, allowed);
+}
+
+/* Six cores of two threads each, eight cores of one. */
+TEST(of_a_hybrid_processor_of_intel_each_performance_core_counts_once)
+{
+    begin();
+    write_text("devices/cpu_core/cpus", "0-11\n");
+    write_text("devices/cpu_atom/cpus", "12-19\n");
+    for (int i = 0; i < 20; i++) {
+        char siblings[20];
+        snprintf(siblings, sizeof siblings, i < 12 ? "%d-%d\n" : "%d\n", i & ~1, i | 1);
+        write_of(i, "topology/thread_siblings_list", siblings);
+    }
+    CHECK(best(0, 19) == 6, "%d", best(0, 19));
+    CHECK(best(1, 12) == 6, "the second thread of a core stands for it: %d", best(1, 12));
+    CHECK(best(9, 14) == 2, "%d", best(9, 14));
+    CHECK(best(12, 19) == 8, "only the others may be used: all of them: %d", best(12, 19));
+    CHECK(best(0, 11) == 12, "all are of one kind: %d", best(0, 11));
+    end();
+}
+
+TEST(of_three_kinds_of_arm_cores_the_slowest_are_left_out)
+{
+    static const char *const capacity[] = {"250", "250", "250", "250",
+                                           "870", "870", "870", "1024"};
+    begin();
+    for (int i = 0; i < 8; i++)
+        write_of(i, "cpu_capacity", capacity[i]);
+    CHECK(best(0, 7) == 4, "%d", best(0, 7));
+    CHECK(best(0, 3) == 4 && best(4, 7) == 4);
+    CHECK(best(3, 6) == 3);
+    end();
+}
+
+TEST(without_a_word_of_the_system_all_count)
+{
+    begin();
+    CHECK(best(0, 7) == 8 && best(5, 5) == 1);
+    write_text("devices/cpu_core/cpus", "");
+    CHECK(best(0, 7) == 8);
+    end();
+}
+
+TEST(lists_that_make_no_sense_are_harmless)
+{
+    static const char *const lists[] = {"x",     "-5",      ",,,",  "3-1",      "0-99999999999",
+                                        "7-,-9", "4 5 6 7", "0--1", "1023-1025"};
+    begin();
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        write_text("devices/cpu_core/cpus", lists[i]);
+        const int found = best(0, 7);
+        CHECK(found >= 1 && found <= 8, "%s: %d", lists[i], found);
+    }
+    end();
+}
+
+TEST(this_machine_has_some)
+{
+    CHECK(esp_cores_best() >= 1 && esp_cores_best() <= esp_cores_all());
+}
