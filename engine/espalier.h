@@ -238,6 +238,17 @@ int esp_session_score_text(struct esp_session *session, int first, int count,
  * cold and its threads asleep; after these passes the next iteration takes as long as without
  * a pause. The observer may call it between iterations (ESP_EVENT_ITERATION). */
 void esp_session_warm(struct esp_session *session);
+/* The state of the random numbers. A session with the same text, settings, learned state and
+ * generator writes the same tokens. */
+struct esp_generator {
+    uint64_t draft, verify; /* the number of the next draw of each stream */
+};
+void esp_session_generator(const struct esp_session *session, struct esp_generator *generator);
+void esp_session_set_generator(struct esp_session *session,
+                               const struct esp_generator *generator);
+/* Iterations get indices from `first` on, and not from 0, until the text is cleared: for a session
+ * that continues one of an earlier run of the program. */
+void esp_session_count_from(struct esp_session *session, int first);
 /* Removes the text; settings and learned state stay. */
 void esp_session_clear(struct esp_session *session);
 /* The text so far, prompt included; valid until the next call that changes it. */

@@ -131,7 +131,7 @@ void esp_session_warm(struct esp_session *s)
  * iterations that they are compared with. */
 static int measure_baseline(struct esp_session *s)
 {
-    int index = s->iteration.index, runs = index == 0 ? 2 : 1;
+    int index = s->stats.iterations, runs = index == 0 ? 2 : 1;
     if (index < ESP_BASELINE_EVERY ? index & (index - 1) : index % ESP_BASELINE_EVERY)
         runs = 0;
     for (int i = 0; i < runs; i++) {
@@ -386,7 +386,7 @@ static void count_up(struct esp_session *s)
         stats->decode_seconds += it->seconds[i];
     }
     stats->draft_pass_seconds += s->draft.work->model_seconds;
-    if (it->index == 0)
+    if (stats->iterations == 1)
         stats->first_token_seconds = stats->prefill_seconds + stats->decode_seconds;
     esp_pace_add(&s->pace, it->seconds, it->committed_count,
                  it->tree.verified + it->draft_passes);
@@ -475,7 +475,7 @@ int esp_session_step(struct esp_session *s, char *err, size_t errlen)
     if (remaining > s->allowed)
         remaining = s->allowed;
 
-    int index = s->stats.iterations;
+    int index = s->first_index + s->stats.iterations;
     s->iteration = (struct esp_iteration){
         .index = index,
         .position = s->length,

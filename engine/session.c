@@ -356,6 +356,23 @@ static void restart_random(struct esp_session *s)
     s->verify_rng = (struct esp_rng){.seed = s->set.values.seed, .stream = ESP_RNG_VERIFY};
 }
 
+void esp_session_generator(const struct esp_session *s, struct esp_generator *generator)
+{
+    *generator = (struct esp_generator){s->draft_rng.next, s->verify_rng.next};
+}
+
+void esp_session_set_generator(struct esp_session *s, const struct esp_generator *generator)
+{
+    restart_random(s);
+    s->draft_rng.next = generator->draft;
+    s->verify_rng.next = generator->verify;
+}
+
+void esp_session_count_from(struct esp_session *s, int first)
+{
+    s->first_index = first;
+}
+
 static struct esp_sampling sampling_of(const struct esp_session_values *values)
 {
     return (struct esp_sampling){values->temperature, values->top_p, values->top_k};
@@ -801,6 +818,7 @@ void esp_session_clear(struct esp_session *s)
     s->path_sum = 0;
     s->pace.count = s->pace.next = 0;
     restart_random(s);
+    s->first_index = 0;
     memset(&s->stats, 0, sizeof s->stats);
 }
 

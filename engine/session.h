@@ -69,6 +69,7 @@ struct esp_session {
     struct esp_scores scores; /* zeroed until they are asked for */
 
     struct esp_stats stats;
+    int first_index; /* of the iterations; see esp_session_count_from() */
     int64_t path_sum;
     struct esp_pace plain, pace; /* times of plain decoding and of iterations */
     struct esp_calibration calibration;

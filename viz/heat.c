@@ -57,6 +57,11 @@ int esp_heat_style(int step)
     return ESP_STYLE_HEAT_1 + step;
 }
 
+const double *esp_heat_limits(int heat)
+{
+    return heats[heat].limit;
+}
+
 const char *esp_heat_title(int heat)
 {
     return heats[heat].title;

@@ -19,6 +19,8 @@ enum { ESP_HEAT_STEPS = 5 };
 int esp_heat_step(int heat, int kind, const struct esp_token_score *score);
 /* The style of a step. */
 int esp_heat_style(int step);
+/* The ends of the first four steps of surprisal, entropy or rank. */
+const double *esp_heat_limits(int heat);
 /* "surprisal, bits"; and the words for a step: "1-2". NULL: nothing has this step. */
 const char *esp_heat_title(int heat);
 const char *esp_heat_words(int heat, int step);

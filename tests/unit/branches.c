@@ -1,6 +1,6 @@
 /* The tree of texts against a plain list of strings: whatever is written, shortened, undone or
  * deleted, the present text is the expected one and no text is lost. */
-#include "tui/model/branches.h"
+#include "sessions/branches.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -767,6 +767,8 @@ void esp_app_receive(struct esp_app *app)
             esp_prompts_shortened(&app->control.prompts, snapshot->kept);
         if (changes_text(snapshot->type))
             app->asked = app->scored = 0;
+        if (snapshot->type == ESP_SNAPSHOT_FORK && snapshot->stage == ESP_FORK_RESUME)
+            esp_resumed_install(app->control.settings.options.resumed, &app->control.state);
         int status = esp_state_apply(&app->control.state, snapshot);
         if (snapshot->type == ESP_SNAPSHOT_REFUSED)
             esp_prompts_refused(&app->control);
@@ -856,6 +858,36 @@ static int open_parts(struct esp_app *app, bool live, char *err, size_t errlen)
     return 0;
 }
 
+/* Tells the engine thread where the session is kept, and which one goes on. */
+static int keep(struct esp_app *app)
+{
+    const struct esp_interface_options *options = &app->control.settings.options;
+    const struct esp_resumed *resumed = options->resumed;
+    struct esp_resume resume = {.session = 0};
+    int count = 0;
+    struct esp_text_token *text = resumed ? esp_resumed_text(resumed, &count) : NULL;
+    char *message = malloc(sizeof resume + (size_t)count * sizeof *text);
+    const bool whole = message && (text || !resumed);
+    if (resumed) {
+        resume = (struct esp_resume){
+            .session = (int)resumed->session.id, .tokens = count, .iterations = resumed->count};
+        memcpy(resume.vocabulary_hash, resumed->text.vocabulary_hash,
+               sizeof resume.vocabulary_hash);
+    }
+    if (whole) {
+        memcpy(message, &resume, sizeof resume);
+        if (count > 0)
+            memcpy(message + sizeof resume, text, (size_t)count * sizeof *text);
+        ESP_WORKER_POST(app->control.worker, KEEP, .text = {message, options->library},
+                        .length = sizeof resume + (size_t)count * sizeof *text,
+                        .flag = app->control.settings.private);
+        app->control.settings.keeps = true;
+    }
+    free(message);
+    free(text);
+    return whole ? ESP_OK : ESP_E_MEMORY;
+}
+
 /* Reads the configuration. Then starts the engine thread with it and the command line, or opens
  * the recording. */
 static int open_settings(struct esp_app *app, bool live, char *err, size_t errlen)
@@ -880,6 +912,8 @@ static int open_settings(struct esp_app *app, bool live, char *err, size_t errle
     if (status == 0)
         status = esp_configuration_apply(&app->control.settings.config, &app->control, false,
                                          err, errlen);
+    if (status == 0 && app->control.worker && options->library && keep(app) < 0)
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the kept session");
     if (status == 0 && live && app->control.player)
         esp_replay_play(&app->control, true);
     return status;
@@ -890,7 +924,9 @@ int esp_app_open(struct esp_app *app, const struct esp_interface_options *option
 {
     *app = (struct esp_app){.searched = -1,
                             .rated_at = -1,
-                            .control = {.settings = {.mouse = true, .options = *options},
+                            .control = {.settings = {.mouse = true,
+                                                     .private = options->private,
+                                                     .options = *options},
                                         .prompts = {.kept = -1},
                                         .requests = {.changed = true},
                                         .pace = PACE}};
@@ -922,7 +958,9 @@ int esp_app_open(struct esp_app *app, const struct esp_interface_options *option
     }
     if (options->prompt && *options->prompt)
         esp_prompts_send(&app->control, options->prompt);
-    if (app->control.player && esp_recording_is_cut(app->control.player->recording))
+    if (options->notice)
+        esp_app_say(app, true, "%s", options->notice);
+    else if (app->control.player && esp_recording_is_cut(app->control.player->recording))
         esp_app_say(app, true,
                     "the recording was cut off, as by a crash; it holds %d iterations",
                     esp_player_iterations(app->control.player));

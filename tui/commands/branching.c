@@ -74,6 +74,25 @@ int esp_branching_go(struct esp_control *control, const struct esp_branch_point 
     return ESP_OK;
 }
 
+void esp_branching_judge(struct esp_control *control, int branch)
+{
+    if (branch < 0 || branch >= control->state.branches.count)
+        return;
+    const struct esp_branch *of = &control->state.branches.branch[branch];
+    ESP_WORKER_POST(control->worker, JUDGE, .text = {of->name},
+                    .number = {branch, of->marked | of->deleted << 1});
+}
+
+/* Undo may have brought a branch back, or redo deleted it again. */
+static void judge_undone(struct esp_control *control)
+{
+    const struct esp_steps_back *const steps[] = {&control->state.branches.undo,
+                                                  &control->state.branches.redo};
+    for (int i = 0; i < 2; i++)
+        if (steps[i]->count > 0)
+            esp_branching_judge(control, steps[i]->step[steps[i]->count - 1].deleted);
+}
+
 int esp_branching_back(struct esp_control *control, bool redo)
 {
     struct esp_branches *branches = &control->state.branches;
@@ -84,6 +103,7 @@ int esp_branching_back(struct esp_control *control, bool redo)
     if (step->place.branch == branches->at.branch &&
         step->place.length == branches->at.length) {
         esp_branches_went_back(branches, redo);
+        judge_undone(control);
         return esp_answer(control,
                           redo ? "the branch is deleted again" : "the branch is there again");
     }
@@ -102,4 +122,5 @@ void esp_branching_done(struct esp_control *control)
     if (control->doomed > 0) /* the branch that the text has left */
         esp_branches_delete(&control->state.branches, control->doomed - 1);
     control->doomed = 0;
+    judge_undone(control);
 }

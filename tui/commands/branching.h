@@ -16,6 +16,8 @@ struct esp_text_token *esp_branching_text(const struct esp_control *control,
  * `on`. Returns 0 or a negative status, with a reply. */
 int esp_branching_go(struct esp_control *control, const struct esp_branch_point *point,
                      const char *words, enum esp_fork why, bool on);
+/* Name, mark or deletion of a branch have changed: the library hears of it. */
+void esp_branching_judge(struct esp_control *control, int branch);
 /* Undo, or redo. */
 int esp_branching_back(struct esp_control *control, bool redo);
 /* The engine thread has turned to another text. */

@@ -8,6 +8,7 @@
 #define ESP_CONTROL_H
 
 #include "tui/commands/configuration.h"
+#include "tui/commands/resume.h"
 #include "tui/model/export_job.h"
 #include "tui/view/page.h"
 #include "tui/view/theme.h"
@@ -37,6 +38,14 @@ struct esp_interface_options {
     /* Open a race, and leave at its end: of two recordings, or as `race` configures it. */
     const char *race_recordings[2];
     const struct esp_race_options *race;
+    /* The library of kept sessions; NULL: nothing is kept. `resumed`: the session that goes on, owned
+     * by the caller, or NULL. `next` becomes what the user wants to resume, allocated: the caller
+     * opens the interface again. NULL: that cannot be done. */
+    const char *library;
+    bool private; /* the session is not kept */
+    struct esp_resumed *resumed;
+    char **next;
+    const char *notice; /* told at the start; NULL: nothing */
     const char *lesson; /* open it, and leave at its end; "": the list; NULL: none */
 };
 
@@ -66,6 +75,8 @@ struct esp_interface_settings {
     char *said[ESP_MOST_SETTINGS];  /* texts of the session, as they were set last */
     int tokens;                     /* new tokens per prompt */
     bool mouse;
+    bool private; /* the session is not kept */
+    bool keeps;   /* the engine thread knows of the library */
     struct esp_theme theme;
     char theme_name[1024]; /* or the full path of its file */
 };

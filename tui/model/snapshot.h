@@ -11,7 +11,7 @@
 #define ESP_SNAPSHOT_H
 
 #include "sessions/iteration_copy.h"
-#include "tui/model/written.h"
+#include "sessions/written.h"
 #include "viz/course.h"
 
 enum esp_snapshot_type {                           /* continues enum esp_event_type */
@@ -34,7 +34,13 @@ enum esp_snapshot_type {                           /* continues enum esp_event_t
 };
 
 /* Why a session turned to another text. */
-enum esp_fork { ESP_FORK_NEW, ESP_FORK_UNDO, ESP_FORK_REDO };
+enum esp_fork {
+    ESP_FORK_NEW,
+    ESP_FORK_UNDO,
+    ESP_FORK_REDO,
+    ESP_FORK_RESUME, /* of a kept session */
+    ESP_FORK_TURN, /* one of several continuations: undo does not stop here */
+};
 
 enum esp_phase {
     ESP_PHASE_LOADING,

@@ -468,10 +468,12 @@ static int drop_text(struct esp_state *state, int start, int count)
 /* The session has turned to another text of the tree, or begun a branch. */
 static int fork_text(struct esp_state *state, const struct esp_snapshot *snapshot)
 {
-    const bool back = snapshot->stage != ESP_FORK_NEW;
-    int status =
-        back ? esp_branches_went_back(&state->branches, snapshot->stage == ESP_FORK_REDO)
-             : keep_text(state);
+    const int why = snapshot->stage;
+    int status = ESP_OK;
+    if (why == ESP_FORK_NEW)
+        status = keep_text(state);
+    else if (why == ESP_FORK_UNDO || why == ESP_FORK_REDO)
+        status = esp_branches_went_back(&state->branches, why == ESP_FORK_REDO);
     rewind_text(state, snapshot->kept);
     if (status == 0)
         status = append_tokens(state, snapshot->tokens, snapshot->token_count, false);

@@ -6,7 +6,7 @@
 #ifndef ESP_STATE_H
 #define ESP_STATE_H
 
-#include "tui/model/branches.h"
+#include "sessions/branches.h"
 #include "tui/model/trace.h"
 #include "tui/model/snapshot.h"
 

@@ -27,11 +27,23 @@ enum esp_command_type {
                             it or NULL; enum esp_fork; flag: go on generating (worker_branch.c) */
     ESP_COMMAND_CONTINUE, /* a text in the same form; how often it is continued */
     ESP_COMMAND_SCORES,   /* first token, count: what the target thinks of them */
+    ESP_COMMAND_KEEP,  /* struct esp_resume and its text (length bytes), path of the library; flag:
+                          nothing is written (keeper.h). After the first one only the flag counts */
+    ESP_COMMAND_JUDGE, /* name of a branch; its number, 1: marked + 2: deleted */
+    ESP_COMMAND_TELL,  /* a sentence for the user; flag: an error */
     ESP_COMMAND_LOAD,     /* key, value, draft or NULL (models.h) */
     ESP_COMMAND_RECORD,   /* path or NULL; columns, rows; overwrite (worker_record.c) */
     ESP_COMMAND_MARK,     /* text */
     ESP_COMMAND_RETIRE,   /* nobody asks any more for tokens of pairs older than this serial */
     ESP_COMMAND_JOB,      /* job */
+};
+
+/* The kept session that goes on. Its text follows, as struct esp_text_token. */
+struct esp_resume {
+    int session; /* 0: none */
+    int tokens;
+    int iterations; /* index of the next iteration */
+    char vocabulary_hash[32];
 };
 
 /* Other work for the engine thread: a race, the runs of a lesson. `models`: the loaded ones, if

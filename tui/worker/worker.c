@@ -35,10 +35,13 @@ static bool iterate(struct esp_worker *worker)
         return true;
     /* Only where the user can follow single iterations. */
     const struct esp_mailbox_now now = esp_mailbox_now(&worker->mailbox);
+    esp_worker_keep_begin(worker);
     esp_session_explain(worker->pair.session, now.stepping || now.pace > 0);
     int status = worker->second.compare.second
                      ? esp_compare_step_first(&worker->second.compare, err, sizeof err)
                      : esp_session_step(worker->pair.session, err, sizeof err);
+    if (status >= 0 && worker->continuations.count > 0)
+        return esp_worker_continue_turn(worker, status == 0);
     if (status > 0)
         return true;
     if (status < 0)
@@ -46,7 +49,8 @@ static bool iterate(struct esp_worker *worker)
     else
         esp_worker_tell_end(worker);
     end_generation(worker);
-    return status == 0 && esp_worker_continue_next(worker);
+    esp_worker_continue_end(worker);
+    return false;
 }
 
 static void load(struct esp_worker *worker)
@@ -97,6 +101,8 @@ static void *run(void *user)
     esp_compare_close(&worker->second.compare);
     esp_worker_continue_end(worker);
     esp_worker_stop_recording(worker);
+    esp_keeper_close(worker->keeping.keeper);
+    worker->keeping.keeper = NULL;
     esp_worker_close_retired(worker, worker->serial);
     esp_models_close(&worker->pair);
     atomic_store(&worker->ended, true);

@@ -85,6 +85,8 @@ void esp_worker_observe(void *user, const struct esp_event *event)
     esp_worker_note(worker, event);
     if (worker->hidden)
         return;
+    esp_worker_continue_note(worker, event);
+    esp_worker_keep_event(worker, event);
     bool partial = event->type == ESP_EVENT_LAYER || event->type == ESP_EVENT_STAGE;
     bool iteration = event->type == ESP_EVENT_ITERATION;
     bool stepping = (partial || iteration) && esp_mailbox_steps(&worker->mailbox);

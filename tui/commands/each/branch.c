@@ -135,6 +135,7 @@ static int delete (struct esp_control *control, int branch)
     control->ui.look.branch = -1;
     if (branch != b->at.branch) {
         esp_branches_delete(b, branch);
+        esp_branching_judge(control, branch);
         return esp_answer(control, "deleted; u brings it back");
     }
     const int refuge = refuge_of(control, branch);
@@ -167,6 +168,7 @@ static int name(struct esp_control *control, const char *words)
         return esp_refuse(control, "there is no branch to name");
     struct esp_branch *of = &control->state.branches.branch[branch];
     snprintf(of->name, sizeof of->name, "%s", words);
+    esp_branching_judge(control, branch);
     if (control->ui.layout.current == ESP_PANE_branches) /* where the key was pressed */
         esp_ui_focus(&control->ui, ESP_PANE_branches);
     control->requests.changed = true;
@@ -181,6 +183,7 @@ static int mark(struct esp_control *control)
         return esp_refuse(control, "there is no branch to mark");
     struct esp_branch *of = &control->state.branches.branch[branch];
     of->marked = !of->marked;
+    esp_branching_judge(control, branch);
     return esp_answer(control, of->marked ? "marked with *" : "not marked any more");
 }
 

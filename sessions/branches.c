@@ -1,5 +1,5 @@
 /* branches.c - see branches.h. */
-#include "tui/model/branches.h"
+#include "sessions/branches.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,12 +74,21 @@ static struct esp_text_place follow(const struct esp_branches *b, int32_t token)
         if (at.length - own->fork < own->count &&
             own->tokens[at.length - own->fork].token == token)
             return (struct esp_text_place){at.branch, at.length + 1};
+        if (at.length > own->furthest)
+            return nowhere;
     }
     for (int i = b->count - 1; i >= 0; i--)
         if (b->branch[i].parent == at.branch && b->branch[i].fork == at.length &&
             b->branch[i].tokens[0].token == token)
             return (struct esp_text_place){i, at.length + 1};
     return nowhere;
+}
+
+void esp_branches_link(struct esp_branches *b, int branch)
+{
+    const struct esp_branch *own = &b->branch[branch];
+    if (own->parent >= 0 && b->branch[own->parent].furthest < own->fork)
+        b->branch[own->parent].furthest = own->fork;
 }
 
 /* Starts a branch at the end of the present text, without tokens yet. */
@@ -112,7 +121,10 @@ int esp_branches_append(struct esp_branches *b, const struct esp_written *token,
         if (!at_end && (owner = begin(b, drafter)) < 0)
             return owner;
         status = extend(&b->branch[owner], token);
-        b->count += status == ESP_OK && owner == b->count;
+        if (status == ESP_OK && owner == b->count) {
+            b->count++;
+            esp_branches_link(b, owner);
+        }
     } else if (anew) {
         b->branch[owner].tokens[b->at.length - b->branch[owner].fork] = *token;
     }

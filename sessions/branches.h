@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "tui/model/written.h"
+#include "sessions/written.h"
 
 /* The end of a text: the first `length` tokens of branch `branch`. The empty text is {-1, 0}; else
  * the branch owns the last token. */
@@ -26,6 +26,7 @@ struct esp_branch {
     int fork;                   /* tokens shared with the parent */
     struct esp_written *tokens; /* (count) its own */
     int count, capacity;
+    int furthest;     /* where the last of the branches that leave it does; 0: there are none */
     char name[48];    /* by the user; "": none */
     char drafter[32]; /* when it began */
     time_t created;   /* 0: unknown */
@@ -60,6 +61,8 @@ void esp_branches_free(struct esp_branches *branches);
  * next call. Returns 0 or ESP_E_MEMORY. */
 int esp_branches_append(struct esp_branches *branches, const struct esp_written *token,
                         bool anew, const char *drafter, struct esp_written **stored);
+/* For readers of files: tells the parent of a branch that it leaves. */
+void esp_branches_link(struct esp_branches *branches, int branch);
 /* Shortens the present text to its first `length` tokens. */
 void esp_branches_cut(struct esp_branches *branches, int length);
 /* The place of the first `length` tokens of a text. */
