@@ -9,7 +9,7 @@
 #include "sessions/grow.h"
 #include "sessions/library_parts.h"
 
-enum { MOST = 1 << 28 /* iterations, tokens of a text, ... of a session */ };
+enum { MOST = 1 << 28 /* tokens of a text */, MOST_ITERATIONS = 1 << 24 };
 
 /* ------------------------------------------------------------------ columns */
 
@@ -246,8 +246,8 @@ static int load_session(struct esp_library *l, int64_t id, struct esp_kept_text 
     copy_text(text->vocabulary_hash, sizeof text->vocabulary_hash, s, 3);
     text->vocabulary = (int)integer(s, 4, 1, INT32_MAX, &bad);
     text->created = (time_t)integer(s, 5, 0, INT64_MAX, &bad);
-    text->iterations = (int)integer(s, 6, 0, MOST, &bad);
-    text->generations = (int)integer(s, 7, 0, MOST, &bad);
+    text->iterations = (int)integer(s, 6, 0, MOST_ITERATIONS, &bad);
+    text->generations = (int)integer(s, 7, 0, MOST_ITERATIONS, &bad);
     sqlite3_reset(s);
     return bad ? damaged(l, id, "its own row", err, errlen) : (int)ESP_OK;
 }
@@ -310,7 +310,7 @@ static void read_score(sqlite3_stmt *s, int vocabulary, struct esp_token_score *
     }
 }
 
-static int load_token(sqlite3_stmt *s, const struct esp_kept_text *text, bool *bad)
+static int load_token(sqlite3_stmt *s, struct esp_kept_text *text, bool *bad)
 {
     const struct esp_branches *b = &text->branches;
     struct esp_branch *branch =
@@ -324,7 +324,9 @@ static int load_token(sqlite3_stmt *s, const struct esp_kept_text *text, bool *b
     token.token = (int32_t)integer(s, 2, 0, text->vocabulary - 1, bad);
     token.kind = (uint8_t)integer(s, 3, 0, ESP_TEXT_CHOSEN, bad);
     if (sqlite3_column_type(s, 4) != SQLITE_NULL)
-        token.iteration = (int32_t)integer(s, 4, 0, text->iterations - 1, bad);
+        token.iteration = (int32_t)integer(s, 4, 0, MOST_ITERATIONS - 1, bad);
+    if (token.iteration >= text->iterations) /* of a time when nothing was kept */
+        text->iterations = token.iteration + 1;
     read_score(s, text->vocabulary, &token.score, bad);
     if (esp_grow(&branch->tokens, branch->count, &branch->capacity, sizeof *branch->tokens) < 0)
         return ESP_E_MEMORY;
@@ -473,7 +475,7 @@ int esp_library_writers(struct esp_library *l, int64_t id, int iterations, int *
     while (s && !bad && (step = sqlite3_step(s)) == SQLITE_ROW) {
         const int64_t number = integer(s, 0, 0, iterations - 1, &bad);
         if (!bad)
-            (*writers)[number] = (int)integer(s, 1, 0, MOST, &bad);
+            (*writers)[number] = (int)integer(s, 1, 0, MOST_ITERATIONS, &bad);
     }
     sqlite3_reset(s);
     if (bad)
