@@ -147,6 +147,14 @@ void esp_keeper_settle(struct esp_keeper *k)
     pthread_mutex_unlock(&k->lock);
 }
 
+bool esp_keeper_is_settled(struct esp_keeper *k)
+{
+    pthread_mutex_lock(&k->lock);
+    const bool settled = !k->first && !k->writing;
+    pthread_mutex_unlock(&k->lock);
+    return settled;
+}
+
 /* ------------------------------------------------------------------ what is handed over */
 
 void esp_keeper_private(struct esp_keeper *k, bool on)

@@ -27,6 +27,7 @@ int esp_keeper_open(struct esp_keeper **keeper, const char *path, int64_t resume
 void esp_keeper_close(struct esp_keeper *keeper);
 /* Waits until everything handed over is written. */
 void esp_keeper_settle(struct esp_keeper *keeper);
+bool esp_keeper_is_settled(struct esp_keeper *keeper);
 
 /* ---- for the engine thread; none of them waits */
 

@@ -101,6 +101,7 @@ static void *run(void *user)
     esp_compare_close(&worker->second.compare);
     esp_worker_continue_end(worker);
     esp_worker_stop_recording(worker);
+    atomic_store(&worker->keeping.settling, NULL);
     esp_keeper_close(worker->keeping.keeper);
     worker->keeping.keeper = NULL;
     esp_worker_close_retired(worker, worker->serial);
@@ -184,5 +185,7 @@ struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker)
 
 bool esp_worker_settled(struct esp_worker *worker)
 {
-    return esp_mailbox_settled(&worker->mailbox) && !esp_ring_front(worker->report.ring);
+    struct esp_keeper *keeper = atomic_load(&worker->keeping.settling);
+    return esp_mailbox_settled(&worker->mailbox) && (!keeper || esp_keeper_is_settled(keeper)) &&
+           esp_mailbox_settled(&worker->mailbox) && !esp_ring_front(worker->report.ring);
 }

@@ -73,6 +73,7 @@ void esp_worker_keep(struct esp_worker *worker, const struct esp_message *comman
             ESP_TELL(worker, ERROR, "no memory to keep the session");
             return;
         }
+        atomic_store(&keeping->settling, keeping->keeper);
         esp_worker_keep_models(worker, false);
         if (goes_on)
             go_on(worker, resume, (const void *)(resume + 1), resume->tokens);

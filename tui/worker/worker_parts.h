@@ -40,6 +40,7 @@ struct esp_session_recording {
 /* Keeps the session in the library. */
 struct esp_keeping {
     struct esp_keeper *keeper; /* NULL: no ESP_COMMAND_KEEP yet */
+    _Atomic(struct esp_keeper *) settling; /* the same, for esp_worker_settled() */
     struct esp_recording_header header;
     int generation, generations; /* the present one, and the number of the next one */
     bool begun;                  /* the keeper knows of the present one */
