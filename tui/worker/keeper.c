@@ -1,7 +1,9 @@
 /* keeper.c - the queue and the thread that writes; see keeper.h.
  *
  * The queue has no end: memory is what a slow disk costs. Items of iterations are used again, so
- * that the engine allocates nothing in the long run.
+ * that the engine allocates nothing in the long run. To wake a thread costs the engine more than to
+ * hand over an iteration. So while iterations come, the keeper looks for them every millisecond; it
+ * is woken only after a pause.
  */
 #include "tui/worker/keeper.h"
 
@@ -18,6 +20,8 @@
 
 /* Items that are no events; they continue enum esp_event_type and those of recordings. */
 enum { PRIVATE = 200, MODELS, GENERATION, FORK, SCORES, BRANCH, QUIT };
+
+enum { LOOKS = 100 /* before it sleeps */ };
 
 struct item {
     struct item *next;
@@ -46,6 +50,7 @@ struct esp_keeper {
     pthread_cond_t changed;
     struct item *first, **last, *spare;
     bool writing;         /* items were taken that are not written yet */
+    bool asleep;          /* the thread must be woken */
     struct item *running; /* engine thread only: collects the layers of the running iteration */
 
     /* The rest belongs to the keeper's thread. */
@@ -107,7 +112,8 @@ static void push(struct esp_keeper *k, struct item *item)
     pthread_mutex_lock(&k->lock);
     *k->last = item;
     k->last = &item->next;
-    pthread_cond_broadcast(&k->changed);
+    if (k->asleep)
+        pthread_cond_broadcast(&k->changed);
     pthread_mutex_unlock(&k->lock);
 }
 
@@ -117,8 +123,15 @@ static struct item *take(struct esp_keeper *k)
     pthread_mutex_lock(&k->lock);
     k->writing = false;
     pthread_cond_broadcast(&k->changed);
+    for (int looks = 0; !k->first && looks < LOOKS; looks++) {
+        pthread_mutex_unlock(&k->lock);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        pthread_mutex_lock(&k->lock);
+    }
+    k->asleep = true;
     while (!k->first)
         pthread_cond_wait(&k->changed, &k->lock);
+    k->asleep = false;
     struct item *items = k->first;
     k->first = NULL;
     k->last = &k->first;
