@@ -55,6 +55,26 @@ check "80x24: as colours of the light theme" sh -c "$terminal capture-pane -p -e
 keys ':quit' Enter
 check "80x24: it leaves" left 0
 
+# The session was kept, with all of this.
+open 80x24
+run --theme light --no-config --resume
+check "80x24: it goes on in another run" see 'session 1 goes on'
+check "80x24: with its text" see '^│ There was once'
+keys Tab Left
+check "80x24: and the trees that wrote it" see 'iter [0-9]* (held)\|┬ tree'
+keys B
+check "80x24: with its branches" see '^┌ branches   [0-9]* of [0-9]*'
+keys '['
+check "80x24: to another one" see 'branch [0-9]* of [0-9]*'
+keys u
+check "80x24: and back" see 'undone'
+keys Escape
+check "80x24: Esc leaves the pane" see '^ F1 help'
+keys ':private on' Enter
+check "80x24: nothing more is kept" see 'private = on'
+keys ':quit' Enter
+check "80x24: it leaves again" left 0
+
 begin 40x12
 keys Tab Left Left
 check "40x12: the cursor walks the text" see 'king'
@@ -78,4 +98,19 @@ keys u
 check "40x12: are undone" gone 'fox'
 keys ':quit' Enter
 check "40x12: it leaves" left 0
+
+open 40x12
+run --theme light --no-config --resume=2
+check "40x12: it goes on in another run" see 'There was once'
+keys Tab B
+check "40x12: with its branches" see '● '
+keys Escape
+check "40x12: Esc leaves the pane" see '^ F1 help'
+keys ':resume' Enter
+check "40x12: :resume opens the one before" see 'session 1 goes on'
+keys ':heat surprisal' Enter
+check "40x12: and its colours" see 'bits <1'
+keys ':quit' Enter
+check "40x12: it leaves again" left 0
+check "both sessions are listed" test "$(XDG_STATE_HOME=$work/state $program sessions | wc -l)" = 2
 finish

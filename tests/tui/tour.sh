@@ -204,7 +204,7 @@ keys ':clear!' Enter 'There was once a queen' Enter
 check "9: a prompt is sent" see '^│ There was once a queen'
 check "9: a text is written" see 'C-c stop'
 keys ':learn' Enter
-check "9: \`:learn\` has eight lessons" see '^ 8  '
+check "9: \`:learn\` has nine lessons" see '^ 9  '
 keys 3
 check "9: which ask before they show" see 'Which branch will be accepted'
 check "9: Esc leaves the lesson" escapes 'Which branch'
@@ -296,6 +296,11 @@ keys Tab H
 check "13: \`H\` colours the tokens" see 'surprisal, bits <1'
 keys H H H
 check "13: by origin" see 'written by draft target you'
+keys Escape
+keys ':export text tale.svg' Enter
+check "13: \`:export text tale.svg\` saves it like that" see 'the text is written to'
+check "13: as a picture" grep -q 'written by' "$work/tale.svg"
+keys Tab
 keys H Tab
 check "13: \`b\` goes on from the node at the cursor of the tree" see '^ Up Down move *b branch'
 keys Home Down b
@@ -320,4 +325,25 @@ check "12: \`:config save\` remembers" answer ':config save' 'written to'
 keys ':quit' Enter
 check "12: \`:quit\` leaves" left 0
 check "12: what was changed" grep -q 'theme light' "$work/config/espalier/config"
+
+# 14. The session was kept.
+run --resume --no-config
+check "14: \`espalier --resume\` opens the last session again" see 'goes on; Enter continues its text'
+keys Tab B
+check "14: with all its branches" see 'branches   [0-9]* of [0-9]*'
+check "14: Esc leaves the pane" escapes '^┌ branches'
+keys ':private on' Enter
+check "14: \`:private on\` keeps nothing more" see 'private = on'
+keys ':quit' Enter
+check "14: it leaves" left 0
+check "14: it was kept in \`~/.local/state/espalier/sessions.db\`" test -s "$work/state/espalier/sessions.db"
+run --no-config --private
+check "14: \`--private\` keeps nothing at all" see 'Type the beginning'
+keys ':resume' Enter
+check "14: \`:resume\` goes on with another one" see 'goes on; Enter continues its text'
+keys ':quit' Enter
+check "14: it leaves again" left 0
+check "14: \`espalier sessions\` lists it" sh -c "XDG_STATE_HOME=$work/state $program sessions | grep -q 'fairytale-target'"
+check "14: \`espalier sessions search king\` finds words" sh -c \
+    "XDG_STATE_HOME=$work/state $program sessions search king | grep -q '\[king'"
 finish
