@@ -296,7 +296,6 @@ keys Tab H
 check "13: \`H\` colours the tokens" see 'surprisal, bits <1'
 keys H H H
 check "13: by origin" see 'written by draft target you'
-keys Escape
 keys ':export text tale.svg' Enter
 check "13: \`:export text tale.svg\` saves it like that" see 'the text is written to'
 check "13: as a picture" grep -q 'written by' "$work/tale.svg"
