@@ -130,6 +130,9 @@ int cli_open_interface(struct esp_interface_options *with, const struct cli_opti
 int cli_resume(struct esp_interface_options *with, const struct cli_options *options,
                const char *which);
 
+/* Adds a recording to the library at a path. Returns 0 or a negative status with a sentence. */
+int cli_import(const char *library, const char *file, char *err, size_t errlen);
+
 /* From now on Ctrl-C, SIGTERM and SIGHUP remove incomplete files (engine/support/part_file.h),
  * print a message and end the program. */
 void cli_clean_up_at_end(void);

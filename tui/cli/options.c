@@ -155,7 +155,7 @@ static void list_flags(const struct cli_command *command, struct getopt_table *t
     for (int i = 0; i < CLI_FLAGS; i++) {
         if (!cli_takes(command, i))
             continue;
-        const int has_value = i == CLI_FLAG_kept ? optional_argument
+        const int has_value = i == CLI_FLAG_kept                        ? optional_argument
                               : cli_flags[i].info.kind != ESP_KIND_flag ? required_argument
                                                                         : no_argument;
         table->option[count++] = (struct option){
@@ -203,7 +203,8 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
             return usage(command, "a value is missing after", argv[optind - 1]);
         if (flag == '?')
             return unknown(command, argv[optind - 1]);
-        if (flag == OPTION + CLI_FLAG_kept && !optarg && optind < argc && argv[optind][0] != '-')
+        if (flag == OPTION + CLI_FLAG_kept && !optarg && optind < argc &&
+            argv[optind][0] != '-')
             optarg = argv[optind++]; /* getopt takes an optional value only behind '=' */
         if (!set(o, flag < OPTION ? of_letter(flag) : flag - OPTION, optarg))
             return EXIT_BAD;

@@ -40,7 +40,7 @@ struct item {
 
 /* What the library has of a branch. */
 struct kept {
-    int tokens; /* the first ones of its own that are written as they are */
+    int tokens; /* its first own tokens that need not be written */
     bool row, listed;
 };
 

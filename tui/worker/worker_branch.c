@@ -59,8 +59,9 @@ static void next_seed(struct esp_worker *worker)
         esp_worker_compare_set(worker, "seed", seed);
 }
 
-int esp_worker_turn_to(struct esp_worker *worker, const struct esp_text_token *text, int count,
-                       int why)
+/* Returns 0 or a negative status, which the user is told. */
+static int turn_to(struct esp_worker *worker, const struct esp_text_token *text, int count,
+                   int why)
 {
     char err[256] = "";
     if (why != ESP_FORK_TURN)
@@ -111,7 +112,7 @@ bool esp_worker_fork(struct esp_worker *worker, const struct esp_message *comman
     esp_worker_continue_end(worker);
     if (words && !whole)
         ESP_TELL(worker, ERROR, "the words cannot be tokenized");
-    const int status = esp_worker_turn_to(worker, whole ? whole : text, count, command->number[0]);
+    const int status = turn_to(worker, whole ? whole : text, count, command->number[0]);
     free(whole);
     if (status == ESP_OK && command->flag) {
         next_seed(worker);
@@ -119,6 +120,17 @@ bool esp_worker_fork(struct esp_worker *worker, const struct esp_message *comman
     }
     esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
     return false;
+}
+
+void esp_worker_resume(struct esp_worker *worker, const struct esp_message *command)
+{
+    const struct esp_resume *resume = (const void *)command->text[0];
+    const struct esp_text_token *text = (const void *)(resume + 1);
+    esp_session_count_from(worker->pair.session, resume->iterations);
+    if (turn_to(worker, text, resume->tokens, ESP_FORK_RESUME) == ESP_OK && resume->tokens > 0)
+        ESP_TELL(worker, MESSAGE, "session %d goes on; Enter continues its text",
+                 resume->session);
+    esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
 }
 
 /* ------------------------------------------------------------------ continuations */
@@ -137,30 +149,12 @@ void esp_worker_continue_end(struct esp_worker *worker)
     *c = (struct esp_continuations){.count = 0};
 }
 
-void esp_worker_continue_note(struct esp_worker *worker, const struct esp_event *event)
-{
-    struct esp_continuations *c = &worker->continuations;
-    struct esp_continuation *now = &c->each[c->now];
-    if (c->count == 0 || event->type != ESP_EVENT_ITERATION)
-        return;
-    const struct esp_iteration *it = event->iteration;
-    if (esp_reserve(&now->text, now->count + it->committed_count, &now->capacity,
-                    sizeof *now->text) < 0) {
-        now->left = 0;
-        return;
-    }
-    for (int i = 0; i < it->committed_count; i++)
-        now->text[now->count++] =
-            (struct esp_text_token){it->committed[i], (uint8_t)esp_text_kind_of(event, i)};
-    now->left -= it->committed_count;
-}
-
 /* The session turns to the continuation whose turn it is. */
 static bool begin_turn(struct esp_worker *worker)
 {
     struct esp_continuations *c = &worker->continuations;
     const struct esp_continuation *now = &c->each[c->now];
-    if (esp_worker_turn_to(worker, now->text, now->count, ESP_FORK_TURN) < 0) {
+    if (turn_to(worker, now->text, now->count, ESP_FORK_TURN) < 0) {
         esp_worker_continue_end(worker);
         esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
         return false;
@@ -254,8 +248,7 @@ bool esp_worker_continue(struct esp_worker *worker, const struct esp_message *co
     const struct esp_text_token *text = (const void *)command->text[0];
     char err[256] = "";
     esp_worker_continue_end(worker);
-    int status =
-        esp_worker_turn_to(worker, text, (int)(command->length / sizeof *text), ESP_FORK_NEW);
+    int status = turn_to(worker, text, (int)(command->length / sizeof *text), ESP_FORK_NEW);
     if (status == ESP_OK && (status = add_all(worker, command, err, sizeof err)) < 0)
         ESP_TELL(worker, ERROR, "%s", err);
     if (status < 0 || worker->continuations.count == 0) {

@@ -13,9 +13,9 @@ static const char *token_text(void *engine, int32_t token, size_t *length)
 static void tell(void *user, bool trouble, const char *sentence)
 {
     struct esp_worker *worker = user;
-    esp_mailbox_post(&worker->mailbox,
-                     &(struct esp_message){
-                         .type = ESP_COMMAND_TELL, .text = {sentence}, .flag = trouble});
+    esp_mailbox_post(
+        &worker->mailbox,
+        &(struct esp_message){.type = ESP_COMMAND_TELL, .text = {sentence}, .flag = trouble});
 }
 
 void esp_worker_keep_models(struct esp_worker *worker, bool anew)
@@ -31,7 +31,8 @@ void esp_worker_keep_models(struct esp_worker *worker, bool anew)
     esp_recording_describe(&keeping->header, worker->pair.engine, worker->pair.session);
     esp_engine_target(worker->pair.engine, &target);
     esp_engine_draft(worker->pair.engine, &draft);
-    esp_keeper_models(keeping->keeper, &keeping->header, target.path, draft.path, &tokens, anew);
+    esp_keeper_models(keeping->keeper, &keeping->header, target.path, draft.path, &tokens,
+                      anew);
     keeping->begun = false;
 }
 
@@ -44,44 +45,34 @@ static bool fits(struct esp_worker *worker, const struct esp_resume *resume)
     esp_recording_describe(&header, worker->pair.engine, worker->pair.session);
     if (strcmp(header.vocabulary_hash, resume->vocabulary_hash) == 0)
         return true;
-    ESP_TELL(worker, ERROR,
-             "session %d has other tokens than these models, so it does not go on; name its models, "
-             "or make a recording of it (espalier sessions export %d)",
-             resume->session, resume->session);
+    ESP_TELL(
+        worker, ERROR,
+        "session %d has other tokens than these models, so it does not go on; name its models, "
+        "or make a recording of it (espalier sessions export %d)",
+        resume->session, resume->session);
     return false;
 }
 
-/* The text of the kept session, and the interface shows all of its texts. */
-static void go_on(struct esp_worker *worker, const struct esp_resume *resume,
-                  const struct esp_text_token *text, int count)
-{
-    esp_session_count_from(worker->pair.session, resume->iterations);
-    if (esp_worker_turn_to(worker, text, count, ESP_FORK_RESUME) == ESP_OK && count > 0)
-        ESP_TELL(worker, MESSAGE, "session %d goes on; Enter continues its text",
-                 resume->session);
-    esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
-}
-
-void esp_worker_keep(struct esp_worker *worker, const struct esp_message *command)
+bool esp_worker_keep(struct esp_worker *worker, const struct esp_message *command)
 {
     struct esp_keeping *keeping = &worker->keeping;
     const struct esp_resume *resume = (const void *)command->text[0];
+    bool goes_on = false;
     if (!keeping->keeper) {
-        const bool goes_on = resume->session > 0 && fits(worker, resume);
+        goes_on = resume->session > 0 && fits(worker, resume);
         if (esp_keeper_open(&keeping->keeper, command->text[1], goes_on ? resume->session : 0,
                             tell, worker) < 0) {
             ESP_TELL(worker, ERROR, "no memory to keep the session");
-            return;
+            return false;
         }
         atomic_store(&keeping->settling, keeping->keeper);
         esp_worker_keep_models(worker, false);
-        if (goes_on)
-            go_on(worker, resume, (const void *)(resume + 1), resume->tokens);
     }
     esp_keeper_private(keeping->keeper, command->flag);
+    return goes_on;
 }
 
-/* The settings that a generation depends on, as they are now. */
+/* The present settings that a generation depends on. */
 static void describe(struct esp_worker *worker, struct esp_recording_header *header)
 {
     const struct esp_session *session = worker->pair.session;

@@ -112,8 +112,9 @@ void esp_worker_note(struct esp_worker *worker, const struct esp_event *event);
 
 /* ---- worker_keep.c */
 
-/* Starts to keep the session, or turns it on or off, as ESP_COMMAND_KEEP asks. */
-void esp_worker_keep(struct esp_worker *worker, const struct esp_message *command);
+/* Starts to keep the session, or turns it on or off, as ESP_COMMAND_KEEP asks. Returns whether a kept
+ * session goes on with these models. */
+bool esp_worker_keep(struct esp_worker *worker, const struct esp_message *command);
 /* Other models were loaded; `anew`: with other tokens. */
 void esp_worker_keep_models(struct esp_worker *worker, bool anew);
 /* Before an iteration: a generation begins, unless one goes on. */
@@ -143,16 +144,13 @@ bool esp_worker_compare_turn(struct esp_worker *worker);
 
 /* Allows the session to go on, and reports that it does. Returns true. */
 bool esp_worker_go_on(struct esp_worker *worker);
-/* Turns the session to another text and reports it; `why`: enum esp_fork. Returns 0 or a negative
- * status, which the user is told. */
-int esp_worker_turn_to(struct esp_worker *worker, const struct esp_text_token *text, int count,
-                       int why);
+/* Turns the session to the text of the kept session that goes on; the interface then shows all of its
+ * texts. */
+void esp_worker_resume(struct esp_worker *worker, const struct esp_message *command);
 /* Turns the session to the command's text. Returns whether a generation has started. */
 bool esp_worker_fork(struct esp_worker *worker, const struct esp_message *command);
 /* Begins to write several continuations of a text, in turns. Returns the same. */
 bool esp_worker_continue(struct esp_worker *worker, const struct esp_message *command);
-/* Notes what an iteration adds to the continuation whose turn it is. */
-void esp_worker_continue_note(struct esp_worker *worker, const struct esp_event *event);
 /* After an iteration, which `ended` the generation or not: the next one's turn, if it is over.
  * Returns whether a generation runs. */
 bool esp_worker_continue_turn(struct esp_worker *worker, bool ended);

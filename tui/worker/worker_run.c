@@ -304,7 +304,8 @@ bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command
                           command->text[0]);
         return generating;
     case ESP_COMMAND_KEEP:
-        esp_worker_keep(worker, command);
+        if (esp_worker_keep(worker, command))
+            esp_worker_resume(worker, command);
         return generating;
     case ESP_COMMAND_JUDGE:
         if (worker->keeping.keeper)
