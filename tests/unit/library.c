@@ -140,7 +140,7 @@ static void say(struct model *m)
 /* A root, one node for each accepted token, and the target's own. */
 static void iterate(struct model *m)
 {
-    struct esp_node nodes[4] = {{.parent = -1, .verdict = ESP_ACCEPTED}};
+    struct esp_node nodes[4] = {{.parent = -1, .q = 1, .copies = 1, .verdict = ESP_ACCEPTED}};
     struct esp_token_score scores[4];
     int32_t path_of[3], committed[4], order[4] = {0, 1, 2, 3};
     const int accepted = draw(m, 4);
@@ -148,6 +148,7 @@ static void iterate(struct model *m)
         nodes[i + 1] = (struct esp_node){.token = draw(m, 3),
                                          .parent = i,
                                          .depth = i + 1,
+                                         .copies = 1,
                                          .verdict = ESP_ACCEPTED,
                                          .q = 0.5f,
                                          .p = 0.5f,
@@ -330,6 +331,27 @@ static void compare(struct model *m)
     esp_kept_text_free(&text);
 }
 
+/* The panes have the iterations that wrote the present text, as far back as there is room. */
+static void check_iterations(const struct model *m, const struct esp_resumed *resumed,
+                             const struct esp_state *state)
+{
+    const struct esp_branches *b = &state->branches;
+    const struct esp_text_place at = m->tree.at;
+    CHECK(state->trace.kept_count == resumed->count);
+    for (int i = 0; i < at.length; i++) {
+        const bool written = esp_branches_token(&m->tree, at, i)->iteration >= 0;
+        const int index = esp_branches_token(b, at, i)->iteration;
+        CHECK(index < resumed->count && (index >= 0 || !written || index == ESP_BY_FORGOTTEN));
+        CHECK(!written || index >= 0, "the iteration of token %d is read", i);
+        if (index < 0)
+            continue;
+        const struct esp_iteration *it = esp_trace_at(&state->trace, index);
+        const int place = i - resumed->iterations[index].place.length;
+        CHECK(it->index == index && place >= 0 && place < it->committed_count);
+        CHECK(it->committed[place] == m->now[i] - 'a', "token %d is one that it wrote", i);
+    }
+}
+
 /* The session is closed and goes on in another run. */
 static void resume(struct model *m)
 {
@@ -344,7 +366,7 @@ static void resume(struct model *m)
     CHECK(count == m->length);
     esp_branches_open(&state.branches);
     CHECK(esp_resumed_install(resumed, &state) == ESP_OK);
-    CHECK(state.trace.kept_count == resumed->count);
+    check_iterations(m, resumed, &state);
     m->keeper = open_keeper(1);
     esp_keeper_fork(m->keeper, 0, text, count);
     free(text);

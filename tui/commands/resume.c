@@ -38,10 +38,14 @@ static int read_iterations(struct esp_resumed *r, struct esp_library *library)
             continue;
         before = number;
         struct esp_resumed_iteration *it = &first[ESP_KEPT - 1 - used];
-        if (!read_iteration(r, library, number, &it->event))
+        if (!read_iteration(r, library, number, &it->event)) {
+            esp_recorded_event_free(&it->event);
             break;
+        }
         it->event.iteration.it.index = number;
-        it->place = esp_branches_before(b, b->at, place);
+        /* A later iteration may have written its first tokens again. */
+        const int position = it->event.iteration.it.position;
+        it->place = esp_branches_before(b, b->at, position < place ? position : place);
         used++;
     }
     memmove(first, first + ESP_KEPT - used, (size_t)used * sizeof *first);

@@ -204,15 +204,22 @@ const struct esp_iteration *esp_state_writer(const struct esp_state *state, int 
     const struct esp_iteration *it;
     if (token < 0 || token >= state->span_count || state->spans[token].iteration < 0)
         return NULL;
-    const int writer = state->spans[token].iteration;
+    const int writer = state->spans[token].iteration, looked = token;
     *index = 0;
     while (token > 0 && state->spans[token - 1].iteration == writer) {
         token--;
         (*index)++;
     }
-    for (int back = 0; (it = esp_state_kept(state, back)) && it->index >= writer; back++)
-        if (it->index == writer && *index < it->committed_count)
-            return it;
+    for (int back = 0; (it = esp_state_kept(state, back)) && it->index >= writer; back++) {
+        if (it->index != writer)
+            continue;
+        /* A later iteration may have written its first tokens again. */
+        const int place = looked - it->position;
+        if (place >= 0 && place < it->committed_count &&
+            it->committed[place] == state->spans[looked].token)
+            *index = place;
+        return *index < it->committed_count ? it : NULL;
+    }
     return NULL;
 }
 
