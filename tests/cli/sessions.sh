@@ -56,6 +56,11 @@ check "a branch that is not there" fails 1 "has no branch 99" $sessions export 1
 check "no session" fails 1 "no session '7' is kept" $sessions show 7
 check "no action" fails 2 "sessions takes list, search" $sessions burn
 
+# Completion.
+check "its actions are completed" test "$($ESPALIER complete -- sessions se | cut -f 1)" = search
+check "and sessions" test "$($ESPALIER complete -- sessions show '' | cut -f 1)" = 1
+check "with their first words" sh -c "$ESPALIER complete -- --resume '' | grep -q '^1	Once upon'"
+
 # Resuming.
 play "size 100x30
 wait

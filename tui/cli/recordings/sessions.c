@@ -40,19 +40,19 @@ static int print_session(void *user, const struct esp_kept_session *s)
     if (job->array) {
         cJSON_AddItemToArray(
             job->array,
-            cli_object(
-                CLI_NUMBER("session", (double)s->id), CLI_TEXT("name", *s->name ? s->name : NULL),
-                CLI_NUMBER("created", (double)s->created),
-                CLI_NUMBER("changed", (double)s->changed), CLI_TEXT("target", s->target),
-                CLI_TEXT("draft", *s->draft ? s->draft : NULL), CLI_NUMBER("branches", s->branches),
-                CLI_NUMBER("tokens", s->tokens), CLI_BOOL("open", s->open),
-                CLI_TEXT("words", s->words)));
+            cli_object(CLI_NUMBER("session", (double)s->id),
+                       CLI_TEXT("name", *s->name ? s->name : NULL),
+                       CLI_NUMBER("created", (double)s->created),
+                       CLI_NUMBER("changed", (double)s->changed), CLI_TEXT("target", s->target),
+                       CLI_TEXT("draft", *s->draft ? s->draft : NULL),
+                       CLI_NUMBER("branches", s->branches), CLI_NUMBER("tokens", s->tokens),
+                       CLI_BOOL("open", s->open), CLI_TEXT("words", s->words)));
         return 0;
     }
     esp_safe_print(stdout, "%4lld  %s  %3d branch%s  %6d tokens  %-24.24s  %s%s%s%.40s%s\n",
-                   (long long)s->id, time, s->branches, s->branches == 1 ? "  " : "es", s->tokens,
-                   s->target, s->open ? "(open) " : "", s->name, *s->name ? ": " : "", s->words,
-                   strlen(s->words) > 40 ? "..." : "");
+                   (long long)s->id, time, s->branches, s->branches == 1 ? "  " : "es",
+                   s->tokens, s->target, s->open ? "(open) " : "", s->name,
+                   *s->name ? ": " : "", s->words, strlen(s->words) > 40 ? "..." : "");
     return 0;
 }
 
@@ -71,18 +71,18 @@ static int print_match(void *user, const struct esp_kept_match *match)
     char words[sizeof match->words];
     job->printed++;
     if (job->array) {
-        cJSON_AddItemToArray(job->array, cli_object(
-                                             CLI_NUMBER("session", (double)match->session),
-                                             CLI_NUMBER("branch", match->branch + 1),
-                                             CLI_TEXT("words", match->words)));
+        cJSON_AddItemToArray(job->array,
+                             cli_object(CLI_NUMBER("session", (double)match->session),
+                                        CLI_NUMBER("branch", match->branch + 1),
+                                        CLI_TEXT("words", match->words)));
         return 0;
     }
     snprintf(words, sizeof words, "%s", match->words);
     for (char *c = words; *c; c++)
         if (*c == '\n' || *c == '\t')
             *c = ' ';
-    esp_safe_print(stdout, "%4lld, branch %d: %s\n", (long long)match->session, match->branch + 1,
-                   words);
+    esp_safe_print(stdout, "%4lld, branch %d: %s\n", (long long)match->session,
+                   match->branch + 1, words);
     return 0;
 }
 
@@ -101,9 +101,10 @@ static int search(struct job *job)
     char words[1024];
     join(words, sizeof words, job->o, 1);
     if (!words[strspn(words, " \t\n")])
-        return esp_fail(job->err, sizeof job->err, ESP_E_ARGUMENT, "there are no words to search");
-    const int status = esp_library_search(job->library, words, print_match, job, job->err,
-                                          sizeof job->err);
+        return esp_fail(job->err, sizeof job->err, ESP_E_ARGUMENT,
+                        "there are no words to search");
+    const int status =
+        esp_library_search(job->library, words, print_match, job, job->err, sizeof job->err);
     if (status == ESP_OK && job->printed == 0 && !job->array)
         esp_safe_print(stdout, "no text has these words: %s\n", words);
     return status;
@@ -130,11 +131,11 @@ static void print_branch(struct job *job, const struct esp_kept_text *text, int 
             words[used++] = strchr("\n\t", bytes[j]) ? ' ' : bytes[j];
     }
     words[used] = '\0';
-    esp_safe_print(stdout, "%4d  %s%s %5d tokens of its own, from token %d of %s%-4.0d  %s%s%s\n",
-                   number + 1, number == text->branches.at.branch ? ">" : " ",
-                   branch->marked ? "*" : " ", branch->count, branch->fork,
-                   branch->parent < 0 ? "nothing" : "branch ", branch->parent + 1, branch->name,
-                   *branch->name ? ": " : "", words);
+    esp_safe_print(
+        stdout, "%4d  %s%s %5d tokens of its own, from token %d of %s%-4.0d  %s%s%s\n",
+        number + 1, number == text->branches.at.branch ? ">" : " ", branch->marked ? "*" : " ",
+        branch->count, branch->fork, branch->parent < 0 ? "nothing" : "branch ",
+        branch->parent + 1, branch->name, *branch->name ? ": " : "", words);
 }
 
 static int show(struct job *job)
@@ -161,17 +162,19 @@ static int export(struct job *job)
     if (status < 0)
         return status;
     if (branch && atoi(branch) < 1)
-        return esp_fail(job->err, sizeof job->err, ESP_E_ARGUMENT,
-                        "branches have numbers from 1 on, not '%.40s'; espalier sessions show %lld "
-                        "lists them",
-                        branch, (long long)session.id);
+        return esp_fail(
+            job->err, sizeof job->err, ESP_E_ARGUMENT,
+            "branches have numbers from 1 on, not '%.40s'; espalier sessions show %lld "
+            "lists them",
+            branch, (long long)session.id);
     FILE *file = open_memstream(&bytes, &length);
     if (!file)
         return esp_fail(job->err, sizeof job->err, ESP_E_MEMORY, "no memory for the recording");
     status = esp_library_export(job->library, session.id, branch ? atoi(branch) - 1 : -1, file,
                                 job->err, sizeof job->err);
     if (fclose(file) != 0 && status == ESP_OK)
-        status = esp_fail(job->err, sizeof job->err, ESP_E_MEMORY, "no memory for the recording");
+        status =
+            esp_fail(job->err, sizeof job->err, ESP_E_MEMORY, "no memory for the recording");
     if (status == ESP_OK && job->o->output)
         status = esp_write_file(job->o->output, bytes, length, job->o->force, job->err,
                                 sizeof job->err);
@@ -181,7 +184,7 @@ static int export(struct job *job)
     return status;
 }
 
-static int delete(struct job *job)
+static int delete (struct job *job)
 {
     struct esp_kept_session session;
     if (job->o->argument_count < 2)
@@ -209,8 +212,7 @@ static int name(struct job *job)
         status = esp_fail(job->err, sizeof job->err, ESP_E_ARGUMENT,
                           "a name begins with a letter: numbers are those of sessions");
     if (status == ESP_OK)
-        status =
-            esp_library_rename(job->library, session.id, words, job->err, sizeof job->err);
+        status = esp_library_rename(job->library, session.id, words, job->err, sizeof job->err);
     return status;
 }
 
@@ -218,9 +220,9 @@ static int verify(struct job *job)
 {
     struct esp_kept_session session;
     const int status = find(job, &session);
-    return status < 0 ? status
-                      : cli_verify_session(job->o, job->library, &session, job->err,
-                                           sizeof job->err);
+    return status < 0
+               ? status
+               : cli_verify_session(job->o, job->library, &session, job->err, sizeof job->err);
 }
 
 /* ------------------------------------------------------------------ the command */
@@ -228,7 +230,7 @@ static int verify(struct job *job)
 static const struct {
     const char *name;
     int (*run)(struct job *job);
-} actions[] = {{"list", list},     {"search", search}, {"show", show},   {"export", export},
+} actions[] = {{"list", list},     {"search", search}, {"show", show},    {"export", export},
                {"delete", delete}, {"name", name},     {"verify", verify}};
 
 enum { ACTIONS = sizeof actions / sizeof *actions };
@@ -238,11 +240,13 @@ static int run(struct cli_options *o)
     struct job job = {.o = o, .array = o->json ? cJSON_CreateArray() : NULL};
     char path[PATH_MAX];
     int i = 0;
-    while (o->argument_count > 0 && i < ACTIONS && strcmp(o->arguments[0], actions[i].name) != 0)
+    while (o->argument_count > 0 && i < ACTIONS &&
+           strcmp(o->arguments[0], actions[i].name) != 0)
         i++;
     if (i == ACTIONS) {
-        esp_complain("sessions takes list, search, show, export, delete, name or verify, not '%s'",
-                     o->arguments[0]);
+        esp_complain(
+            "sessions takes list, search, show, export, delete, name or verify, not '%s'",
+            o->arguments[0]);
         return EXIT_USAGE;
     }
     int status = esp_library_path(path, sizeof path);
@@ -260,15 +264,15 @@ static int run(struct cli_options *o)
 
 const struct cli_command cli_sessions = {
     .name = "sessions",
-    .arguments = "[list | search WORDS | show N | export N [BRANCH] | delete N | name N NAME | "
-                 "verify N]",
+    .arguments = "list|search|show|export|delete|name|verify [SESSION] [WORDS]",
     .summary = "the sessions that the interface has kept",
     .flags = CLI(JSON) | CLI(OUTPUT) | CLI(FORCE) | CLI_ENGINE | CLI(CONTEXT),
     .most = 64,
-    .details = "list: when, branches, tokens, models, first words. search: texts that have all\n"
-               "words. show: the branches of a session. export: a recording of the present text,\n"
-               "or of a branch. verify: writes all texts again with the session's models and\n"
-               "compares. N is the number or the name of a session; without it, the last one.\n"
-               "espalier --resume N opens one.",
+    .details =
+        "list (the default): when, branches, tokens, models, first words. search WORDS: texts\n"
+        "that have all words. show: the branches of a session. export [BRANCH]: a recording\n"
+        "of the present text, or of a branch. name: gives it a name. verify: writes all\n"
+        "texts again with the session's models and compares. SESSION is the number or the\n"
+        "name of a session; without it, the last one. espalier --resume SESSION opens one.",
     .run = run,
 };
