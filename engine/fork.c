@@ -1,7 +1,8 @@
 /* fork.c - turns a session to another text: a branch of its own text, or back to one.
  *
- * Rows of the longest common prefix stay in the caches, and only the others are computed, in one
- * pass if they fit in a batch. So the cost of a branch does not depend on the length of the text.
+ * Rows of the longest common prefix stay in the caches, and only the others are computed, in
+ * one pass if they fit in a batch. So the cost of a branch does not depend on the length of
+ * the text.
  */
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* branches.h - the texts of a session as a tree, so that nothing that was written is lost.
  *
- * A branch shares the tokens before its fork with its parent, and owns those from there on. No two
- * branches continue a common text with the same token: text that is written again follows the
- * branch that has it. The present text ends at a place of the tree; shortening it only moves this
- * place. So every earlier text is still there, and undo is a list of places.
+ * A branch shares the tokens before its fork with its parent, and owns those from there on. No
+ * two branches continue a common text with the same token: text that is written again follows
+ * the branch that has it. The present text ends at a place of the tree; shortening it only
+ * moves this place. So every earlier text is still there, and undo is a list of places.
  *
  * Model only: the session (esp_session_fork) has the present text.
  */
@@ -15,8 +15,8 @@
 
 #include "sessions/written.h"
 
-/* The end of a text: the first `length` tokens of branch `branch`. The empty text is {-1, 0}; else
- * the branch owns the last token. */
+/* The end of a text: the first `length` tokens of branch `branch`. The empty text is {-1, 0};
+ * else the branch owns the last token. */
 struct esp_text_place {
     int branch, length;
 };
@@ -56,9 +56,9 @@ struct esp_branches {
 void esp_branches_open(struct esp_branches *branches);
 void esp_branches_free(struct esp_branches *branches);
 
-/* Adds a token to the present text, by `drafter`. If a branch has this text already, it is followed:
- * then `anew` replaces what is known of its token. *stored: the token in the tree, valid until the
- * next call. Returns 0 or ESP_E_MEMORY. */
+/* Adds a token to the present text, by `drafter`. If a branch has this text already, it is
+ * followed: then `anew` replaces what is known of its token. *stored: the token in the tree,
+ * valid until the next call. Returns 0 or ESP_E_MEMORY. */
 int esp_branches_append(struct esp_branches *branches, const struct esp_written *token,
                         bool anew, const char *drafter, struct esp_written **stored);
 /* For readers of files: tells the parent of a branch that it leaves. */
@@ -89,11 +89,11 @@ void esp_branches_forget_iterations(struct esp_branches *branches);
 int esp_branches_keep(struct esp_branches *branches);
 /* Deletes a branch; the present text must not end in it. Undo brings it back. */
 int esp_branches_delete(struct esp_branches *branches, int branch);
-/* What undo (or redo) would go to. NULL: nothing. Its place may be the present one, if only a branch
- * was deleted. */
+/* What undo (or redo) would go to. NULL: nothing. Its place may be the present one, if only a
+ * branch was deleted. */
 const struct esp_step_back *esp_branches_back(struct esp_branches *branches, bool redo);
-/* Takes this step from its list; the present text goes to the other list. Call it before the text
- * changes. Brings back (redo: deletes again) a deleted branch. */
+/* Takes this step from its list; the present text goes to the other list. Call it before the
+ * text changes. Brings back (redo: deletes again) a deleted branch. */
 int esp_branches_went_back(struct esp_branches *branches, bool redo);
 
 #endif

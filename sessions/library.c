@@ -24,8 +24,8 @@
 
 enum { VERSION = 1, PATIENCE_MS = 5000 };
 
-/* Open file descriptions have locks of their own where the system can do that. Elsewhere a lock is
- * the process's. */
+/* Open file descriptions have locks of their own where the system can do that. Elsewhere a
+ * lock is the process's. */
 #ifdef F_OFD_SETLK
 enum { SET_LOCK = F_OFD_SETLK, WAIT_LOCK = F_OFD_SETLKW };
 #else

@@ -1,9 +1,9 @@
 /* library.h - the sessions that are kept: all texts of each as a tree, in one SQLite file.
  *
- * The tables hold facts once: a branch stores only its own tokens, and the text of a token of a
- * vocabulary is there for all sessions. man/espalier-session.5 lists them. Each change is a
- * transaction, so a program that is killed loses at most the one that runs. Several programs may
- * use the file at a time; a session is open in one of them (esp_library_claim).
+ * The tables hold facts once: a branch stores only its own tokens, and the text of a token of
+ * a vocabulary is there for all sessions. man/espalier-session.5 lists them. Each change is a
+ * transaction, so a program that is killed loses at most the one that runs. Several programs
+ * may use the file at a time; a session is open in one of them (esp_library_claim).
  *
  * The file is untrusted: what is loaded has passed checks of every number and link.
  */
@@ -61,8 +61,8 @@ struct esp_kept_match {
     char words[256]; /* around the match, which stands between [ and ] */
 };
 
-/* Called for each branch that has all of `words` (the last one may be the beginning of a word), the
- * best match first. Texts that are not in the index yet are added to it. */
+/* Called for each branch that has all of `words` (the last one may be the beginning of a
+ * word), the best match first. Texts that are not in the index yet are added to it. */
 int esp_library_search(struct esp_library *library, const char *words,
                        int (*visit)(void *user, const struct esp_kept_match *match), void *user,
                        char *err, size_t errlen);
@@ -78,8 +78,8 @@ int esp_library_delete(struct esp_library *library, int64_t id, char *err, size_
 bool esp_library_claim(struct esp_library *library, int64_t id);
 void esp_library_release(struct esp_library *library, int64_t id);
 
-/* How a text was written on: from its first `place` tokens, by iterations that name this generation.
- * A session with this text, these settings and this generator writes the same. */
+/* How a text was written on: from its first `place` tokens, by iterations that name this
+ * generation. A session with this text, these settings and this generator writes the same. */
 struct esp_kept_generation {
     int number, place;
     struct esp_generator generator;
@@ -102,8 +102,8 @@ struct esp_kept_text {
 int esp_library_load(struct esp_library *library, int64_t id, struct esp_kept_text *text,
                      char *err, size_t errlen);
 void esp_kept_text_free(struct esp_kept_text *text);
-/* The line of a kept iteration, without a newline, allocated. Returns 0, or ESP_E_FILE if it is not
- * there. */
+/* The line of a kept iteration, without a newline, allocated. Returns 0, or ESP_E_FILE if it
+ * is not there. */
 int esp_library_iteration(struct esp_library *library, int64_t id, int number, char **line);
 /* The text of a token of a vocabulary, valid until the next call. NULL: unknown. */
 const char *esp_library_piece(struct esp_library *library, const char *vocabulary_hash,
@@ -113,8 +113,8 @@ int esp_library_generations(struct esp_library *library, int64_t id,
                             int (*visit)(void *user, const struct esp_kept_generation *),
                             void *user, char *err, size_t errlen);
 
-/* The generation of each iteration, (iterations) of them, allocated; -1: it is not kept. *writers is
- * NULL if there are none. */
+/* The generation of each iteration, (iterations) of them, allocated; -1: it is not kept.
+ * *writers is NULL if there are none. */
 int esp_library_writers(struct esp_library *library, int64_t id, int iterations, int **writers,
                         char *err, size_t errlen);
 

@@ -7,7 +7,8 @@
 #include "kernels/status.h"
 #include "sessions/event_json.h"
 
-struct export {
+struct export
+{
     struct esp_library *library;
     int64_t id;
     FILE *file;
@@ -87,8 +88,8 @@ static int run_of(const struct export *e, int from)
     return count;
 }
 
-/* Writes the iteration whose tokens begin at `from`, if it is kept and begins there. Sets *count to its
- * tokens in the text; 0: it is not written. */
+/* Writes the iteration whose tokens begin at `from`, if it is kept and begins there. Sets
+ * *count to its tokens in the text; 0: it is not written. */
 static int write_iteration(struct export *e, int from, int *count)
 {
     struct esp_recorded_event event = {.event = {.type = 0}};
@@ -97,11 +98,11 @@ static int write_iteration(struct export *e, int from, int *count)
     *count = 0;
     if (esp_library_iteration(e->library, e->id, e->tokens[from].iteration, &line) < 0)
         return ESP_OK;
-    int status = esp_event_from_json(&event, &e->names, line, strlen(line), e->text->vocabulary, err,
-                                     sizeof err);
+    int status = esp_event_from_json(&event, &e->names, line, strlen(line), e->text->vocabulary,
+                                     err, sizeof err);
     const struct esp_iteration *it = &event.iteration.it;
-    bool fits = status == 1 && event.event.type == ESP_EVENT_ITERATION &&
-                it->committed_count >= run;
+    bool fits =
+        status == 1 && event.event.type == ESP_EVENT_ITERATION && it->committed_count >= run;
     for (int i = 0; i < run && fits; i++)
         fits = it->committed[i] == e->tokens[from + i].token;
     status = ESP_OK;
@@ -110,8 +111,8 @@ static int write_iteration(struct export *e, int from, int *count)
         e->time = event.event.time > e->time ? event.event.time : e->time;
         *count = run;
         if (it->committed_count > run)
-            status = write_event(e, (struct esp_event){.type = ESP_EVENT_REWIND,
-                                                       .token_count = from + run});
+            status = write_event(
+                e, (struct esp_event){.type = ESP_EVENT_REWIND, .token_count = from + run});
     }
     esp_recorded_event_free(&event);
     free(line);
@@ -127,7 +128,7 @@ static int write_text(struct export *e)
         count = 0;
         if (e->tokens[at].iteration >= 0)
             status = write_iteration(e, at, &count);
-        end = count > 0                     ? at + count
+        end = count > 0                      ? at + count
               : e->tokens[at].iteration >= 0 ? at + run_of(e, at)
                                              : prompt_end(e, at);
         if (count == 0 && status == ESP_OK)
@@ -138,16 +139,17 @@ static int write_text(struct export *e)
     return status;
 }
 
-int esp_library_export(struct esp_library *library, int64_t id, int branch, FILE *file, char *err,
-                       size_t errlen)
+int esp_library_export(struct esp_library *library, int64_t id, int branch, FILE *file,
+                       char *err, size_t errlen)
 {
     struct esp_kept_text text;
     struct export e = {.library = library, .id = id, .file = file, .text = &text};
     int status = esp_library_load(library, id, &text, err, errlen);
     const struct esp_branches *b = &text.branches;
     if (status == ESP_OK && branch >= b->count)
-        status = esp_fail(err, errlen, ESP_E_ARGUMENT, "session %lld has no branch %d; it has %d",
-                          (long long)id, branch + 1, b->count);
+        status =
+            esp_fail(err, errlen, ESP_E_ARGUMENT, "session %lld has no branch %d; it has %d",
+                     (long long)id, branch + 1, b->count);
     if (status == ESP_OK) {
         const struct esp_text_place place = branch < 0 ? b->at : esp_branches_end(b, branch);
         e.length = place.length;

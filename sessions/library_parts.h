@@ -40,7 +40,7 @@
       "piece p ON p.vocabulary = s.vocabulary AND p.token = t.token WHERE t.session = ?1 AND " \
       "t.branch = ?2 AND t.kind <> 3 ORDER BY t.place LIMIT ?3")                               \
     X(REMOVE_WORDS, "DELETE FROM words WHERE rowid = ?1")                                      \
-    X(ADD_WORDS, "INSERT INTO words(rowid, own) VALUES(?1, ?2)")                             \
+    X(ADD_WORDS, "INSERT INTO words(rowid, own) VALUES(?1, ?2)")                               \
     X(SET_INDEXED, "UPDATE branch SET indexed = ?3 WHERE session = ?1 AND number = ?2")        \
     X(LIST,                                                                                    \
       "SELECT id, name, created, changed, header, target_path, draft_path, (SELECT count(*) "  \
@@ -107,8 +107,8 @@ static inline int64_t esp_library_row(int64_t session, int branch)
     return session << 32 | branch;
 }
 
-/* A statement, reset and without values; NULL: it cannot be prepared, and esp_library_fail() says
- * why. */
+/* A statement, reset and without values; NULL: it cannot be prepared, and esp_library_fail()
+ * says why. */
 sqlite3_stmt *esp_library_sql(struct esp_library *library, enum esp_library_statement index);
 /* Runs a statement that returns no rows, and resets it. Returns SQLITE_OK or another code. */
 int esp_library_run(sqlite3_stmt *statement);

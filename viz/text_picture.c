@@ -38,8 +38,8 @@ static int step_of(const struct picture *p, int token)
     return esp_heat_step(heat, t->kind, t->score);
 }
 
-/* Draws text of one step at a column of the present line: a background, and for the higher steps an
- * underline. */
+/* Draws text of one step at a column of the present line: a background, and for the higher
+ * steps an underline. */
 static void draw_run(struct picture *p, int column, int cells, int step, const char *text)
 {
     const double x = EDGE + column * cell();

@@ -1,8 +1,8 @@
-/* text_picture.h - a text as a picture: its tokens coloured by what the target thought of them, or by
- * who wrote them.
+/* text_picture.h - a text as a picture: its tokens coloured by what the target thought of
+ * them, or by who wrote them.
  *
- * No meaning depends on colour alone: the steps also differ in lightness, and the higher ones are
- * underlined. A legend names them.
+ * No meaning depends on colour alone: the steps also differ in lightness, and the higher ones
+ * are underlined. A legend names them.
  */
 #ifndef ESP_TEXT_PICTURE_H
 #define ESP_TEXT_PICTURE_H

@@ -749,8 +749,8 @@ static int write_on(struct esp_session *session, int tokens, int32_t *text)
     return count;
 }
 
-/* A branch writes what a fresh session with the same text writes: the head's cache and the target's
- * states follow. */
+/* A branch writes what a fresh session with the same text writes: the head's cache and the
+ * target's states follow. */
 TEST(branches_with_a_head)
 {
     for (int i = 0; i < HEADS; i++)

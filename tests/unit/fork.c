@@ -1,5 +1,6 @@
-/* A session turns to other texts: a branch writes what a fresh session with the same text writes,
- * and no row of the common prefix is computed again. Scores are those of the distributions. */
+/* A session turns to other texts: a branch writes what a fresh session with the same text
+ * writes, and no row of the common prefix is computed again. Scores are those of the
+ * distributions. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,8 @@ static void prompt(struct esp_session *session)
     CHECK(esp_session_prompt(session, tokens, 4, err, sizeof err) == ESP_OK, "%s", err);
 }
 
-/* Goes back to `keep` tokens of a text and on with two other ones; the same in a fresh session. */
+/* Goes back to `keep` tokens of a text and on with two other ones; the same in a fresh
+ * session. */
 static void check_branch(const char *drafter, double temperature, int keep)
 {
     int32_t first[CONTEXT], branch[CONTEXT], fresh[CONTEXT];

@@ -1,6 +1,6 @@
-/* A branch writes what a fresh session with the same text writes, on real models: with drafters of every
- * kind, windows, conversations, quantised targets, draft heads and the target's own copy, on both
- * backends. Greedy: to the token; sampled: to the seed. */
+/* A branch writes what a fresh session with the same text writes, on real models: with
+ * drafters of every kind, windows, conversations, quantised targets, draft heads and the
+ * target's own copy, on both backends. Greedy: to the token; sampled: to the seed. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,8 +53,8 @@ static int generate(struct esp_session *session, int count, int32_t *text)
     return length;
 }
 
-/* The text of a session with the kinds of its tokens, as far as `keep`, and one token of another
- * choice. */
+/* The text of a session with the kinds of its tokens, as far as `keep`, and one token of
+ * another choice. */
 static int make_branch(const struct esp_session *session, const int32_t *text, int keep,
                        struct esp_text_token *branch)
 {

@@ -1,6 +1,6 @@
-/* Kept sessions: whatever happens to a text, the library has the same tree of texts, also after the
- * program was interrupted. Files that are no library, or a damaged one, are one sentence, and nothing
- * is lost. */
+/* Kept sessions: whatever happens to a text, the library has the same tree of texts, also
+ * after the program was interrupted. Files that are no library, or a damaged one, are one
+ * sentence, and nothing is lost. */
 #include "sessions/library.h"
 
 #include <fcntl.h>
@@ -402,8 +402,8 @@ TEST(random_sessions_are_kept)
 
 /* ------------------------------------------------------------------ kill -9 */
 
-/* In a process of its own: writes iterations until it is killed, and tells how many it has handed
- * over and seen written. */
+/* In a process of its own: writes iterations until it is killed, and tells how many it has
+ * handed over and seen written. */
 static void write_until_killed(int to)
 {
     struct model m = {.random = 5};
@@ -538,7 +538,7 @@ TEST(two_programs_share_a_library)
     end();
 }
 
-/* ------------------------------------------------------------------ files that are no library */
+/* ------------------------------------------------------------------ strange files */
 
 static void write_file(const char *bytes, size_t length)
 {
@@ -807,7 +807,7 @@ TEST(words_are_found)
 
 /* ------------------------------------------------------------------ size */
 
-/* Adds a session of `branches` branches, all of which leave the first one, with `each` tokens. */
+/* Adds a session of `branches` branches with `each` tokens, all of which leave the first one. */
 static void add_large(struct esp_library *library, int branches, int each)
 {
     struct esp_written *tokens = calloc((size_t)each, sizeof *tokens);

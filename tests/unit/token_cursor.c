@@ -1,5 +1,5 @@
-/* The text's cursor: it walks tokens by keys and mouse, the other panes follow it, and the node pane
- * shows what the target had in the token's place. The pane of branches, and colours. */
+/* The text's cursor: it walks tokens by keys and mouse, the other panes follow it, and the
+ * node pane shows what the target had in the token's place. The pane of branches, and colours. */
 #include "tui/view/ui.h"
 
 #include <stdlib.h>
@@ -9,7 +9,8 @@
 #include "tests/scene.h"
 #include "tui/view/mouse.h"
 
-/* Four likeliest tokens for each committed one, which is the first, the second, the third, none. */
+/* Four likeliest tokens for each committed one, which is the first, the second, the third,
+ * none. */
 static const struct esp_iteration *scored(int index)
 {
     static struct esp_token_score scores[4];

@@ -703,8 +703,8 @@ bool esp_app_settled(struct esp_app *app)
                                 : esp_worker_settled(app->control.worker));
 }
 
-/* Asks what the target thinks of tokens that no iteration wrote: the one at the cursor, and all if
- * the text is coloured by that. Each is asked for once. */
+/* Asks what the target thinks of tokens that no iteration wrote: the one at the cursor, and
+ * all if the text is coloured by that. Each is asked for once. */
 static void ask_scores(struct esp_app *app)
 {
     enum { MOST = 64 /* tokens at a time: a prompt need not wait for long */ };
@@ -922,14 +922,14 @@ static int open_settings(struct esp_app *app, bool live, char *err, size_t errle
 int esp_app_open(struct esp_app *app, const struct esp_interface_options *options, bool live,
                  char *err, size_t errlen)
 {
-    *app = (struct esp_app){.searched = -1,
-                            .rated_at = -1,
-                            .control = {.settings = {.mouse = true,
-                                                     .private = options->private,
-                                                     .options = *options},
-                                        .prompts = {.kept = -1},
-                                        .requests = {.changed = true},
-                                        .pace = PACE}};
+    *app = (struct esp_app){
+        .searched = -1,
+        .rated_at = -1,
+        .control = {
+            .settings = {.mouse = true, .private = options->private, .options = *options},
+            .prompts = {.kept = -1},
+            .requests = {.changed = true},
+            .pace = PACE}};
     app->control.canvas = &app->canvas;
     app->control.state.has_branches = !options->recording;
     esp_branches_open(&app->control.state.branches);

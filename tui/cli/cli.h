@@ -124,9 +124,9 @@ struct esp_interface_options;
  * exit code. */
 int cli_open_interface(struct esp_interface_options *with, const struct cli_options *options);
 
-/* Opens the interface with a kept session, or with the recording of that name, which becomes one:
- * sets models and settings that no flag gives to those of the session. Without its models it is
- * replayed. Returns the exit code. */
+/* Opens the interface with a kept session, or with the recording of that name, which becomes
+ * one: sets models and settings that no flag gives to those of the session. Without its models
+ * it is replayed. Returns the exit code. */
 int cli_resume(struct esp_interface_options *with, const struct cli_options *options,
                const char *which);
 

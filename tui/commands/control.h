@@ -38,9 +38,9 @@ struct esp_interface_options {
     /* Open a race, and leave at its end: of two recordings, or as `race` configures it. */
     const char *race_recordings[2];
     const struct esp_race_options *race;
-    /* The library of kept sessions; NULL: nothing is kept. `resumed`: the session that goes on, owned
-     * by the caller, or NULL. `next` becomes what the user wants to resume, allocated: the caller
-     * opens the interface again. NULL: that cannot be done. */
+    /* The library of kept sessions; NULL: nothing is kept. `resumed`: the session that goes
+     * on, owned by the caller, or NULL. `next` becomes what the user wants to resume,
+     * allocated: the caller opens the interface again. NULL: that cannot be done. */
     const char *library;
     bool private; /* the session is not kept */
     struct esp_resumed *resumed;

@@ -94,8 +94,8 @@ static int append_span(struct esp_state *state, const struct esp_written *token)
     return 0;
 }
 
-/* Adds the token to the tree of branches, too. If a branch has it already, more may be known of it
- * there; `anew`: this is better. */
+/* Adds the token to the tree of branches, too. If a branch has it already, more may be known
+ * of it there; `anew`: this is better. */
 static int append_token(struct esp_state *state, const struct esp_written *token, bool anew)
 {
     struct esp_written *stored;

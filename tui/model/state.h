@@ -84,8 +84,8 @@ bool esp_state_began(const struct esp_state *state, const struct esp_iteration *
  * none. */
 int esp_state_unscored(const struct esp_state *state, int from);
 
-/* The perplexity of the tokens that the models wrote, for the target: e to the mean of -ln p. NaN:
- * none has a score. */
+/* The perplexity of the tokens that the models wrote, for the target: e to the mean of -ln p.
+ * NaN: none has a score. */
 double esp_state_perplexity(const struct esp_state *state);
 
 /* The number of points in the trace after `iterations` iterations since the text was

@@ -1,5 +1,5 @@
-/* decode_run.h - runs sessions for races, comparisons and lessons: one alone, or two in lock step;
- * fills a run (tui/model/run.h); opens models with a target of a given time per pass. */
+/* decode_run.h - runs sessions for races, comparisons and lessons: one alone, or two in lock
+ * step; fills a run (tui/model/run.h); opens models with a target of a given time per pass. */
 #ifndef ESP_DECODE_RUN_H
 #define ESP_DECODE_RUN_H
 
@@ -23,8 +23,8 @@ struct esp_decode_options {
 };
 
 /* Continues the text of `session` by up to options->tokens; with `beside`, its second session
- * decodes in lock step. `practice`: for goes_on(). Returns 0 (also if stopped) or a negative status
- * with a message. */
+ * decodes in lock step. `practice`: for goes_on(). Returns 0 (also if stopped) or a negative
+ * status with a message. */
 int esp_decode_on(struct esp_session *session, struct esp_compare *beside,
                   const struct esp_decode_options *options, bool practice, char *err,
                   size_t errlen);

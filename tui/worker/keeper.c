@@ -1,9 +1,9 @@
 /* keeper.c - the queue and the thread that writes; see keeper.h.
  *
- * The queue has no end: memory is what a slow disk costs. Items of iterations are used again, so
- * that the engine allocates nothing in the long run. To wake a thread costs the engine more than to
- * hand over an iteration. So while iterations come, the keeper looks for them every millisecond; it
- * is woken only after a pause.
+ * The queue has no end: memory is what a slow disk costs. Items of iterations are used again,
+ * so that the engine allocates nothing in the long run. To wake a thread costs the engine more
+ * than to hand over an iteration. So while iterations come, the keeper looks for them every
+ * millisecond; it is woken only after a pause.
  */
 #include "tui/worker/keeper.h"
 

@@ -16,21 +16,21 @@
 
 /* What is asked, and what its message holds. */
 enum esp_command_type {
-    ESP_COMMAND_PROMPT,  /* text (length) */
-    ESP_COMMAND_SET,     /* key, value, origin as of esp_worker_set() or NULL */
-    ESP_COMMAND_ASK,     /* key: what a parameter is now */
-    ESP_COMMAND_LIMIT,   /* tokens that a prompt may be continued by */
-    ESP_COMMAND_CLEAR,   /* nothing */
-    ESP_COMMAND_COMPARE, /* drafter or NULL, verifier or NULL (worker_compare.c) */
-    ESP_COMMAND_REWIND,  /* tokens that stay */
-    ESP_COMMAND_FORK, /* a text (length bytes of struct esp_text_token), what the user typed after
-                            it or NULL; enum esp_fork; flag: go on generating (worker_branch.c) */
+    ESP_COMMAND_PROMPT,   /* text (length) */
+    ESP_COMMAND_SET,      /* key, value, origin as of esp_worker_set() or NULL */
+    ESP_COMMAND_ASK,      /* key: what a parameter is now */
+    ESP_COMMAND_LIMIT,    /* tokens that a prompt may be continued by */
+    ESP_COMMAND_CLEAR,    /* nothing */
+    ESP_COMMAND_COMPARE,  /* drafter or NULL, verifier or NULL (worker_compare.c) */
+    ESP_COMMAND_REWIND,   /* tokens that stay */
+    ESP_COMMAND_FORK,     /* a text (length bytes of struct esp_text_token), what the user typed
+                         after it or NULL; enum esp_fork; flag: go on (worker_branch.c) */
     ESP_COMMAND_CONTINUE, /* a text in the same form; how often it is continued */
     ESP_COMMAND_SCORES,   /* first token, count: what the target thinks of them */
-    ESP_COMMAND_KEEP,  /* struct esp_resume and its text (length bytes), path of the library; flag:
-                          nothing is written (keeper.h). After the first one only the flag counts */
-    ESP_COMMAND_JUDGE, /* name of a branch; its number, 1: marked + 2: deleted */
-    ESP_COMMAND_TELL,  /* a sentence for the user; flag: an error */
+    ESP_COMMAND_KEEP,     /* struct esp_resume and its text (length bytes), path of the library;
+                          flag: nothing is written (keeper.h). Later only the flag counts */
+    ESP_COMMAND_JUDGE,    /* name of a branch; its number, 1: marked + 2: deleted */
+    ESP_COMMAND_TELL,     /* a sentence for the user; flag: an error */
     ESP_COMMAND_LOAD,     /* key, value, draft or NULL (models.h) */
     ESP_COMMAND_RECORD,   /* path or NULL; columns, rows; overwrite (worker_record.c) */
     ESP_COMMAND_MARK,     /* text */

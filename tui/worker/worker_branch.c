@@ -1,8 +1,8 @@
 /* worker_branch.c - turns the session of the engine thread to other texts; see worker_parts.h.
  *
  * A branch, an undo and a return to an earlier text are one thing: a text that becomes the
- * session's (esp_session_fork). The interface keeps all texts as a tree (sessions/branches.h); it
- * follows through one report, and recordings through the session's own events.
+ * session's (esp_session_fork). The interface keeps all texts as a tree (sessions/branches.h);
+ * it follows through one report, and recordings through the session's own events.
  *
  * Each branch gets the next seed, so that it differs from what was there; a fresh session with
  * this seed and the branch's text writes the same.
@@ -135,10 +135,11 @@ void esp_worker_resume(struct esp_worker *worker, const struct esp_message *comm
 
 /* ------------------------------------------------------------------ continuations */
 
-/* Continuations are written in turns, so that all of them grow before the reader's eyes. A turn takes
- * an iteration at first. To turn to a continuation computes the rows of its own tokens again, in one
- * pass; so that this stays a fraction of the work, a turn grows with what was written: it lasts until
- * a quarter has been added. Each one draws from a part of the random numbers of its own. */
+/* Continuations are written in turns, so that all of them grow before the reader's eyes. A
+ * turn takes an iteration at first. To turn to a continuation computes the rows of its own
+ * tokens again, in one pass; so that this stays a fraction of the work, a turn grows with what
+ * was written: it lasts until a quarter has been added. Each one draws from a part of the
+ * random numbers of its own. */
 enum { TURN_PART = 4, DRAWS_LOG = 40 /* of the numbers of a part */ };
 
 void esp_worker_continue_end(struct esp_worker *worker)
@@ -201,7 +202,8 @@ bool esp_worker_continue_turn(struct esp_worker *worker, bool ended)
     return false;
 }
 
-/* Prepares a continuation that begins with token `first` (-1: none). Returns 0 or ESP_E_MEMORY. */
+/* Prepares a continuation that begins with token `first` (-1: none). Returns 0 or
+ * ESP_E_MEMORY. */
 static int add_continuation(struct esp_worker *worker, const struct esp_text_token *text,
                             int count, int32_t first)
 {

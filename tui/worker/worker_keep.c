@@ -1,4 +1,5 @@
-/* worker_keep.c - hands the session of the engine thread over to its keeper; see worker_parts.h. */
+/* worker_keep.c - hands the session of the engine thread over to its keeper; see
+ * worker_parts.h. */
 #include "tui/worker/worker_parts.h"
 
 #include <stdio.h>

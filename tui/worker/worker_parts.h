@@ -39,7 +39,7 @@ struct esp_session_recording {
 
 /* Keeps the session in the library. */
 struct esp_keeping {
-    struct esp_keeper *keeper; /* NULL: no ESP_COMMAND_KEEP yet */
+    struct esp_keeper *keeper;             /* NULL: no ESP_COMMAND_KEEP yet */
     _Atomic(struct esp_keeper *) settling; /* the same, for esp_worker_settled() */
     struct esp_recording_header header;
     int generation, generations; /* the present one, and the number of the next one */
@@ -61,9 +61,9 @@ struct esp_continuation {
 /* Continuations that are written in turns. */
 struct esp_continuations {
     struct esp_continuation each[ESP_MOST_CONTINUATIONS]; /* (count) */
-    int count; /* 0: none are written */
-    int now;   /* whose turn it is */
-    int turn;  /* tokens before its turn */
+    int count;                                            /* 0: none are written */
+    int now;                                              /* whose turn it is */
+    int turn;                                             /* tokens before its turn */
 };
 
 struct esp_worker {
@@ -112,8 +112,8 @@ void esp_worker_note(struct esp_worker *worker, const struct esp_event *event);
 
 /* ---- worker_keep.c */
 
-/* Starts to keep the session, or turns it on or off, as ESP_COMMAND_KEEP asks. Returns whether a kept
- * session goes on with these models. */
+/* Starts to keep the session, or turns it on or off, as ESP_COMMAND_KEEP asks. Returns whether
+ * a kept session goes on with these models. */
 bool esp_worker_keep(struct esp_worker *worker, const struct esp_message *command);
 /* Other models were loaded; `anew`: with other tokens. */
 void esp_worker_keep_models(struct esp_worker *worker, bool anew);
@@ -144,8 +144,8 @@ bool esp_worker_compare_turn(struct esp_worker *worker);
 
 /* Allows the session to go on, and reports that it does. Returns true. */
 bool esp_worker_go_on(struct esp_worker *worker);
-/* Turns the session to the text of the kept session that goes on; the interface then shows all of its
- * texts. */
+/* Turns the session to the text of the kept session that goes on; the interface then shows all
+ * of its texts. */
 void esp_worker_resume(struct esp_worker *worker, const struct esp_message *command);
 /* Turns the session to the command's text. Returns whether a generation has started. */
 bool esp_worker_fork(struct esp_worker *worker, const struct esp_message *command);

@@ -1,9 +1,10 @@
 /* verify.c - see verify.h.
  *
- * Generations are written again in their order in one session, each from the text, the settings and
- * the random numbers that it began with. So a drafter that learns sees what it saw. At temperature 0
- * every lossless verifier must give the same tokens. With a temperature the tokens depend on the
- * trees, and those of some drafters depend on measured times, or on what earlier sessions learned.
+ * Generations are written again in their order in one session, each from the text, the
+ * settings and the random numbers that it began with. So a drafter that learns sees what it
+ * saw. At temperature 0 every lossless verifier must give the same tokens. With a temperature
+ * the tokens depend on the trees, and those of some drafters depend on measured times, or on
+ * what earlier sessions learned.
  */
 #include "tui/cli/recordings/verify.h"
 
@@ -21,10 +22,11 @@ struct verify {
     struct esp_session *session;
     struct esp_recording_header ours, header; /* the models, the settings of the session */
     struct esp_kept_text text;
-    int *writers;                /* generation of each iteration; -1: unknown */
-    struct esp_text_place *last; /* the longest text of each generation; length 0: none is there */
-    int same, others;            /* generations; others: of other models */
-    int differ, broken;          /* broken: that must not differ */
+    int *writers; /* generation of each iteration; -1: unknown */
+    struct esp_text_place
+        *last;          /* the longest text of each generation; length 0: none is there */
+    int same, others;   /* generations; others: of other models */
+    int differ, broken; /* broken: that must not differ */
     char *err;
     size_t errlen;
 };
@@ -103,7 +105,8 @@ static int fork_to(struct verify *v, const struct esp_written *tokens, int count
     return status;
 }
 
-/* Writes until the text has `length` tokens, or ends. Returns its length, or a negative status. */
+/* Writes until the text has `length` tokens, or ends. Returns its length, or a negative
+ * status. */
 static int write_again(struct verify *v, const struct esp_kept_generation *g, int length)
 {
     int status, count;
@@ -130,7 +133,8 @@ static void compare(struct verify *v, const struct esp_kept_generation *g,
     const bool must = v->header.values.temperature == 0 && !v->header.lossy;
     v->differ++;
     v->broken += must;
-    esp_safe_print(stdout, "generation %d (%.60s, %.40s, temperature %g) differs at token %d%s\n",
+    esp_safe_print(stdout,
+                   "generation %d (%.60s, %.40s, temperature %g) differs at token %d%s\n",
                    g->number + 1, v->header.drafter, v->header.verifier,
                    v->header.values.temperature, at, must ? "" : ": its trees were others");
 }
@@ -150,7 +154,8 @@ static int verify_generation(void *user, const struct esp_kept_generation *g)
     if (g->number >= v->text.generations || v->last[g->number].length <= g->place)
         return ESP_OK; /* nothing of it is there */
     const struct esp_text_place place = v->last[g->number];
-    int status = esp_header_from_json(&header, g->header, strcspn(g->header, "\n"), v->err, v->errlen);
+    int status =
+        esp_header_from_json(&header, g->header, strcspn(g->header, "\n"), v->err, v->errlen);
     if (status < 0)
         return status;
     if (is_of_others(v, &header)) {
@@ -205,8 +210,8 @@ static int open_models(struct verify *v, const struct cli_options *given,
 
 static int report(const struct verify *v, const struct esp_kept_session *session)
 {
-    printf("session %lld: %d generation%s gave the same tokens", (long long)session->id, v->same,
-           v->same == 1 ? "" : "s");
+    printf("session %lld: %d generation%s gave the same tokens", (long long)session->id,
+           v->same, v->same == 1 ? "" : "s");
     if (v->differ > 0)
         printf(", %d did not", v->differ);
     if (v->others > 0)
@@ -214,11 +219,12 @@ static int report(const struct verify *v, const struct esp_kept_session *session
     putchar('\n');
     return v->differ == 0
                ? (int)ESP_OK
-               : esp_fail(v->err, v->errlen, ESP_E_FORMAT,
-                          v->broken > 0
-                              ? "texts differ at temperature 0: the models or the session changed"
-                              : "texts with a temperature depend on the trees; fixed and other "
-                                "drafters that do not learn give the same ones");
+               : esp_fail(
+                     v->err, v->errlen, ESP_E_FORMAT,
+                     v->broken > 0
+                         ? "texts differ at temperature 0: the models or the session changed"
+                         : "texts with a temperature depend on the trees; fixed and other "
+                           "drafters that do not learn give the same ones");
 }
 
 int cli_verify_session(const struct cli_options *options, struct esp_library *library,
@@ -234,7 +240,8 @@ int cli_verify_session(const struct cli_options *options, struct esp_library *li
     if (status == ESP_OK)
         status = open_models(&v, options, session);
     if (status == ESP_OK)
-        status = esp_library_generations(library, session->id, verify_generation, &v, err, errlen);
+        status =
+            esp_library_generations(library, session->id, verify_generation, &v, err, errlen);
     if (status == ESP_OK)
         status = report(&v, session);
     esp_session_close(v.session);

@@ -5,9 +5,9 @@
 #include "sessions/library.h"
 #include "tui/cli/cli.h"
 
-/* Prints how many generations gave the same tokens, and where others differ. Models: those of the
- * session, unless flags name some. Returns 0, or a negative status with a sentence, also if something
- * differs that must not. */
+/* Prints how many generations gave the same tokens, and where others differ. Models: those of
+ * the session, unless flags name some. Returns 0, or a negative status with a sentence, also
+ * if something differs that must not. */
 int cli_verify_session(const struct cli_options *options, struct esp_library *library,
                        const struct esp_kept_session *session, char *err, size_t errlen);
 

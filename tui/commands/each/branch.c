@@ -1,5 +1,5 @@
-/* branch.c - ":branch" goes on from what is looked at: a node of the tree, a token of the text, an
- * alternative. ":branch next" and others go to branches that are there. */
+/* branch.c - ":branch" goes on from what is looked at: a node of the tree, a token of the
+ * text, an alternative. ":branch next" and others go to branches that are there. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +101,8 @@ static int go_up(struct esp_control *control)
                       : go_to(control, branch);
 }
 
-/* The branch at the pane's cursor, if the pane has or last had the focus; else the present one. */
+/* The branch at the pane's cursor, if the pane has or last had the focus; else the present
+ * one. */
 static int chosen(const struct esp_control *control)
 {
     const struct esp_ui *ui = &control->ui;

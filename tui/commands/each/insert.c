@@ -1,5 +1,5 @@
-/* insert.c - ":insert TEXT" writes TEXT after the token at the text's cursor, in the place of what
- * follows there, and goes on from it. */
+/* insert.c - ":insert TEXT" writes TEXT after the token at the text's cursor, in the place of
+ * what follows there, and goes on from it. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

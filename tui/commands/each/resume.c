@@ -77,8 +77,8 @@ static void complete(const struct esp_control *control, struct esp_choices *choi
 const struct esp_command_ops esp_command_resume = {
     .name = "resume",
     .usage = "[SESSION]",
-    .summary = "go on with a kept session (Tab lists them; without a name: the last one before this), "
-               "or with the recording that is shown",
+    .summary = "go on with a kept session (Tab lists them; without a name: the last one before "
+               "this), or with the recording that is shown",
     .in = ESP_IN_BOTH,
     .run = run,
     .complete = complete,

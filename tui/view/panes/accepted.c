@@ -6,9 +6,10 @@
  *
  *     acceptance by child                  acceptance by draft probability
  *
- * and by source, if some tokens were not drafted by the model. A table without rows is left out.
- * The tables of `espalier stats` (acceptance.h), over the kept iterations since the last change
- * of a setting, or of the iteration that wrote the token at the text's cursor. It shows as many columns as fit.
+ * and by source, if some tokens were not drafted by the model. A table without rows is left
+ * out. The tables of `espalier stats` (acceptance.h), over the kept iterations since the last
+ * change of a setting, or of the iteration that wrote the token at the text's cursor. It shows
+ * as many columns as fit.
  */
 #include "tui/view/pane.h"
 
@@ -34,7 +35,8 @@ static bool is_of_token(const struct esp_shown *s)
     return esp_looked_token(s->look, s->state) >= 0 && s->look->iteration >= 0 && s->it;
 }
 
-/* Counts the newest iterations, or only the one that wrote the token at the text's cursor; a count of 0: none. */
+/* Counts the newest iterations, or only the one that wrote the token at the text's cursor; a
+ * count of 0: none. */
 static struct esp_acceptance count_kept(const struct esp_shown *s)
 {
     struct esp_acceptance a = {.iterations = 0};

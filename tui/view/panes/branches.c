@@ -4,8 +4,8 @@
  *           queen who had no child                     38 tokens   ppl 4.0   dynatree  10:43
  *       *   woman in the forest                        12 tokens   ppl 5.2   ar        10:44
  *
- * Below the list: what the branch at the cursor says, and beside it the texts that part from it at
- * the same place.
+ * Below the list: what the branch at the cursor says, and beside it the texts that part from
+ * it at the same place.
  */
 #include "tui/view/pane.h"
 

@@ -434,8 +434,8 @@ static size_t line_after(const struct esp_wrap *w, size_t line, int lines)
     return line;
 }
 
-/* The token `lines` lines below (above) the one at the cursor, or further if that token is as long.
- * At the ends of the text its first or last one. */
+/* The token `lines` lines below (above) the one at the cursor, or further if that token is as
+ * long. At the ends of the text its first or last one. */
 static int token_below(const struct esp_shown *s, const struct esp_wrap *w, int lines)
 {
     const struct esp_state *state = s->state;

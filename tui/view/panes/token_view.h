@@ -1,5 +1,5 @@
-/* token_view.h - the node pane while the user looks at a token of the text: who wrote it, and what
- * the target thought of it.
+/* token_view.h - the node pane while the user looks at a token of the text: who wrote it, and
+ * what the target thought of it.
  *
  *     target (p) .31  rank 2  surprisal 1.7 bits  entropy 2.4 bits
  *     The draft guessed it, and the target accepted it, in iteration 12.
