@@ -1,6 +1,6 @@
 /* palette_items.c - fills the palette from the tables; see palette_items.h.
  *
- * A line that ends with a blank or '=' goes to the input line, to be completed. Others run.
+ * A line that ends with a blank or '=' is put on the input line, to be completed. Others run.
  */
 #include "tui/commands/palette_items.h"
 

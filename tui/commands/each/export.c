@@ -3,9 +3,9 @@
  *     :export tree.svg                  the tree, as a picture or text
  *     :export! tree.svg                 the same, overwriting a file
  *     :export tree.svg dark 16:9 short  in dark colours, in a slide's shape, with few words
- *     :export thresholds chart.svg      a chart of the replay or of a live session's last part
+ *     :export thresholds chart.svg      a chart of a recording, or of the iterations in memory
  *     :export text text.svg             the text, in the colours of :heat
- *     :export page.html                 a page that plays all kept iterations
+ *     :export page.html                 a page that plays them
  */
 #include "viz/export.h"
 
@@ -39,7 +39,7 @@ static bool read_word(struct look *look, const char *word)
     return theme || aspect > 0 || caption >= 0;
 }
 
-/* Takes such words off the end of the typed line. */
+/* Takes the words for a picture's options off the end of the typed line. */
 static struct look take_look(char *typed)
 {
     struct look look = {.caption = ESP_CAPTION_FULL};
@@ -64,7 +64,7 @@ static bool take_word(char *typed, const char *word)
     return true;
 }
 
-/* Takes the name of a chart off the start of the typed line; returns it, or -1. */
+/* Takes the name of a chart off the start of the typed line. Returns its index, or -1. */
 static int take_chart(char *typed)
 {
     for (int i = 0; i < ESP_COURSE_CHART_KINDS; i++)
@@ -114,7 +114,7 @@ static int make_page(struct esp_control *control, const char *path, bool over)
     return esp_answer(control, "making a page");
 }
 
-/* Names of the models, for captions. */
+/* Writes the names of the models, for captions. Returns `models`. */
 static const char *name_models(const struct esp_control *control, char models[256])
 {
     const struct esp_setup *loaded = &control->state.loaded;
@@ -247,7 +247,7 @@ static int run(struct esp_control *control, const char *arguments)
     return write_chart(control, chart, &look, path, over);
 }
 
-/* The arguments for a key: what the focused pane shows. */
+/* The arguments that a key inserts: the chart for what the focused pane shows. */
 static const char *begin(const struct esp_control *control)
 {
     const struct esp_layout_options *layout = &control->ui.layout;
@@ -274,7 +274,7 @@ static void complete(const struct esp_control *control, struct esp_choices *choi
     if (!*choices->before)
         esp_choices_offer(choices, "text", "the text, in the colours of :heat");
     for (int i = 0; !*choices->before && i < ESP_COURSE_CHART_KINDS; i++)
-        esp_choices_offer(choices, esp_course_chart_name(i), "a chart of it");
+        esp_choices_offer(choices, esp_course_chart_name(i), "a chart over all iterations");
     esp_complete_path(false, choices);
 }
 
