@@ -56,6 +56,10 @@ check "a branch that is not there" fails 1 "has no branch 99" $sessions export 1
 check "no session" fails 1 "no session '7' is kept" $sessions show 7
 check "no action" fails 2 "sessions takes list, search" $sessions burn
 
+$ESPALIER export "$work/present.esp.jsonl" --html -o "$work/page.html" 2>/dev/null
+check "its page has the probabilities of tokens" grep -q '"scores":\[\[' "$work/page.html"
+check "and what their colours mean" grep -q '"heats":\[{"title":"surprisal, bits","limits":\[1,2,4,8\]' "$work/page.html"
+
 # Completion.
 check "its actions are completed" test "$($ESPALIER complete -- sessions se | cut -f 1)" = search
 check "and sessions" test "$($ESPALIER complete -- sessions show '' | cut -f 1)" = 1

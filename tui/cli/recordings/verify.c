@@ -69,23 +69,31 @@ static int change(struct verify *v, const char *key, const char *from, const cha
                                  : esp_session_set(v->session, key, to, v->err, v->errlen);
 }
 
-static int take_settings(struct verify *v, const struct esp_recording_header *header)
+/* Changes the settings that are others now. Returns 0 or a negative status. */
+static int change_settings(struct verify *v, const struct esp_recording_header *header)
 {
     struct esp_value_info info;
-    int status = ESP_OK;
-    if (!v->session) {
+    int status = change(v, "drafter", v->header.drafter, header->drafter);
+    if (status == ESP_OK)
+        status = change(v, "verifier", v->header.verifier, header->verifier);
+    for (int i = 0; status == ESP_OK && esp_value_info(i, &info); i++) {
+        char before[256], now[256];
+        esp_value_print(&v->header.values, i, before, sizeof before);
+        esp_value_print(&header->values, i, now, sizeof now);
+        if (info.kind != ESP_KIND_text)
+            status = change(v, info.name, before, now);
+    }
+    return status;
+}
+
+/* Some settings cannot be changed one after the other; then another session has them all. */
+static int take_settings(struct verify *v, const struct esp_recording_header *header)
+{
+    int status = v->session ? change_settings(v, header) : (int)ESP_E_ARGUMENT;
+    if (status < 0) {
+        esp_session_close(v->session);
+        v->session = NULL;
         status = open_session(v, header);
-    } else {
-        status = change(v, "drafter", v->header.drafter, header->drafter);
-        if (status == ESP_OK)
-            status = change(v, "verifier", v->header.verifier, header->verifier);
-        for (int i = 0; status == ESP_OK && esp_value_info(i, &info); i++) {
-            char before[256], now[256];
-            esp_value_print(&v->header.values, i, before, sizeof before);
-            esp_value_print(&header->values, i, now, sizeof now);
-            if (info.kind != ESP_KIND_text)
-                status = change(v, info.name, before, now);
-        }
     }
     v->header = *header;
     return status;
