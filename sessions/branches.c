@@ -195,6 +195,40 @@ int esp_branches_list(const struct esp_branches *b, int *order, int *depth)
     return count;
 }
 
+int esp_branches_compact(struct esp_branches *b)
+{
+    bool *needed = calloc((size_t)b->count + 1, sizeof *needed);
+    int *number = malloc(((size_t)b->count + 1) * sizeof *number), kept = 0, before = b->count;
+    if (!needed || !number)
+        before = 0;
+    for (int i = before - 1; i >= 0; i--) { /* a parent has a lower number */
+        needed[i] = needed[i] || !b->branch[i].deleted || b->at.branch == i;
+        if (needed[i] && b->branch[i].parent >= 0)
+            needed[b->branch[i].parent] = true;
+    }
+    for (int i = 0; i < before; i++) {
+        number[i] = kept;
+        if (!needed[i]) {
+            free(b->branch[i].tokens);
+            continue;
+        }
+        struct esp_branch own = b->branch[i];
+        own.parent = own.parent >= 0 ? number[own.parent] : -1;
+        own.furthest = 0;
+        b->branch[kept++] = own;
+    }
+    if (before > 0) {
+        b->at.branch = b->at.branch >= 0 ? number[b->at.branch] : -1;
+        b->count = kept;
+        b->undo.count = b->redo.count = 0;
+        for (int i = 0; i < kept; i++)
+            esp_branches_link(b, i);
+    }
+    free(needed);
+    free(number);
+    return before - (before > 0 ? kept : 0);
+}
+
 /* ------------------------------------------------------------------ undo */
 
 static int push(struct esp_steps_back *steps, struct esp_step_back step)

@@ -82,6 +82,10 @@ int esp_branches_list(const struct esp_branches *branches, int *order, int *dept
 /* Forgets which iterations wrote the tokens: their indices begin again at 0. */
 void esp_branches_forget_iterations(struct esp_branches *branches);
 
+/* Drops deleted branches whose tokens no other branch shares, and undo. The others get other numbers.
+ * Returns how many were dropped. */
+int esp_branches_compact(struct esp_branches *branches);
+
 /* ------------------------------------------------------------------ undo */
 
 /* Call it before a change of the text: undo goes back to the present one. Returns 0 or

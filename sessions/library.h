@@ -144,6 +144,10 @@ void esp_library_put_iteration(struct esp_library *library, int64_t id, int numb
                                int generation, const char *line, size_t length);
 void esp_library_put_generation(struct esp_library *library, int64_t id,
                                 const struct esp_kept_generation *generation);
+/* Drops all branches with their tokens and words, to put others; and then the iterations that wrote no
+ * token that is there. */
+void esp_library_drop_branches(struct esp_library *library, int64_t id);
+void esp_library_drop_unused(struct esp_library *library, int64_t id);
 /* Adds the words of branches that are not in the index yet to it; id 0: of all sessions. */
 void esp_library_index(struct esp_library *library, int64_t id);
 

@@ -75,6 +75,8 @@
     X(DROP_WORDS, "DELETE FROM words WHERE rowid >> 32 = ?1")                                  \
     X(DROP_ITERATIONS, "DELETE FROM iteration WHERE session = ?1")                             \
     X(DROP_GENERATIONS, "DELETE FROM generation WHERE session = ?1")                           \
+    X(DROP_UNUSED, "DELETE FROM iteration WHERE session = ?1 AND number NOT IN (SELECT "       \
+                   "iteration FROM token WHERE session = ?1 AND iteration IS NOT NULL)")       \
     X(DROP_TOKENS, "DELETE FROM token WHERE session = ?1")                                     \
     X(DROP_BRANCHES, "DELETE FROM branch WHERE session = ?1")                                  \
     X(DROP_SESSION, "DELETE FROM session WHERE id = ?1")                                       \

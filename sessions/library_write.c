@@ -178,6 +178,27 @@ void esp_library_put_generation(struct esp_library *l, int64_t id,
     run(l, s);
 }
 
+static void drop(struct esp_library *l, int64_t id, enum esp_library_statement index)
+{
+    sqlite3_stmt *s = next(l, index);
+    if (s)
+        BIND(s, id);
+    run(l, s);
+}
+
+void esp_library_drop_branches(struct esp_library *l, int64_t id)
+{
+    drop(l, id, ESP_SQL_DROP_WORDS);
+    drop(l, id, ESP_SQL_DROP_TOKENS);
+    drop(l, id, ESP_SQL_DROP_BRANCHES);
+}
+
+void esp_library_drop_unused(struct esp_library *l, int64_t id)
+{
+    drop(l, id, ESP_SQL_DROP_UNUSED);
+    run(l, next(l, ESP_SQL_OPTIMIZE));
+}
+
 /* ------------------------------------------------------------------ the index of words */
 
 /* The own words of a branch, allocated. NULL: no memory, or a failure. */
@@ -281,20 +302,14 @@ int esp_library_rename(struct esp_library *l, int64_t id, const char *name, char
 
 int esp_library_delete(struct esp_library *l, int64_t id, char *err, size_t errlen)
 {
-    static const enum esp_library_statement drops[] = {
-        ESP_SQL_DROP_WORDS,  ESP_SQL_DROP_ITERATIONS, ESP_SQL_DROP_GENERATIONS,
-        ESP_SQL_DROP_TOKENS, ESP_SQL_DROP_BRANCHES,   ESP_SQL_DROP_SESSION,
-    };
     if (!esp_library_claim(l, id))
         return esp_fail(err, errlen, ESP_E_FILE, "session %lld is open in another program",
                         (long long)id);
     esp_library_begin(l);
-    for (size_t i = 0; i < sizeof drops / sizeof *drops; i++) {
-        sqlite3_stmt *s = next(l, drops[i]);
-        if (s)
-            BIND(s, id);
-        run(l, s);
-    }
+    esp_library_drop_branches(l, id);
+    drop(l, id, ESP_SQL_DROP_ITERATIONS);
+    drop(l, id, ESP_SQL_DROP_GENERATIONS);
+    drop(l, id, ESP_SQL_DROP_SESSION);
     const bool there = sqlite3_changes(l->db) > 0;
     run(l, next(l, ESP_SQL_DROP_PIECES));
     run(l, next(l, ESP_SQL_OPTIMIZE)); /* else the index keeps deleted words for some time */

@@ -236,3 +236,29 @@ TEST(the_same_text_again_is_the_same_branch)
     CHECK(b.count == 2 && b.at.branch == 0 && b.at.length == 2);
     esp_branches_free(&b);
 }
+
+/* Of a chain of branches, one in the middle and one at the end are deleted. */
+TEST(deleted_branches_are_dropped_unless_others_share_them)
+{
+    struct esp_branches b;
+    struct esp_written *stored;
+    esp_branches_open(&b);
+    for (int i = 0; i < 4; i++) {
+        esp_branches_cut(&b, 2 * i);
+        for (int j = 0; j < 4; j++)
+            CHECK(esp_branches_append(&b, &(struct esp_written){.token = 10 * i + j}, true,
+                                      "ar", &stored) == 0);
+    }
+    CHECK(b.count == 4 && b.branch[3].parent == 2);
+    CHECK(esp_branches_compact(&b) == 0 && b.count == 4, "nothing is deleted");
+    b.branch[1].deleted = true; /* the next one leaves it */
+    CHECK(esp_branches_compact(&b) == 0 && b.count == 4);
+    b.branch[1].deleted = false;
+    esp_branches_cut(&b, 1);
+    CHECK(b.at.branch == 0);
+    b.branch[3].deleted = b.branch[2].deleted = true;
+    CHECK(esp_branches_compact(&b) == 2 && b.count == 2);
+    CHECK(b.at.branch == 0 && b.at.length == 1 && b.branch[1].parent == 0 &&
+          b.branch[1].furthest == 0 && b.branch[0].furthest == 2);
+    esp_branches_free(&b);
+}

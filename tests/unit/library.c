@@ -352,7 +352,7 @@ static void check_iterations(const struct model *m, const struct esp_resumed *re
     }
 }
 
-/* The session is closed and goes on in another run. */
+/* The session is closed and goes on in another run. Deleted branches are gone then. */
 static void resume(struct model *m)
 {
     struct esp_resumed *resumed;
@@ -360,6 +360,8 @@ static void resume(struct model *m)
     char err[512] = "";
     esp_keeper_close(m->keeper);
     CHECK(esp_resumed_open(&resumed, path, "1", err, sizeof err) == ESP_OK, "%s", err);
+    if (esp_branches_compact(&m->tree) > 0)
+        m->seen_count = 0;
     check_tree(m, &resumed->text);
     int count;
     struct esp_text_token *text = esp_resumed_text(resumed, &count);

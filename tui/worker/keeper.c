@@ -640,6 +640,29 @@ static void load(struct esp_keeper *k)
     esp_kept_text_free(&text);
 }
 
+/* Branches that were deleted are gone when the session ends: nothing can bring them back then. */
+static void drop_deleted(struct esp_keeper *k)
+{
+    char err[700];
+    bool deleted = false;
+    for (int i = 0; i < k->branches.count; i++)
+        deleted = deleted || k->branches.branch[i].deleted;
+    if (!deleted || esp_branches_compact(&k->branches) == 0)
+        return;
+    memset(k->kept, 0, (size_t)k->kept_capacity * sizeof *k->kept);
+    k->changed_count = 0;
+    for (int i = 0; i < k->branches.count; i++)
+        if (touch(k, i, 0) < 0)
+            return;
+    esp_library_begin(k->library);
+    esp_library_drop_branches(k->library, k->id);
+    put_branches(k);
+    esp_library_put_place(k->library, k->id, k->branches.at);
+    esp_library_drop_unused(k->library, k->id);
+    if (esp_library_commit(k->library, err, sizeof err) < 0)
+        complain(k, err);
+}
+
 static void *run(void *user)
 {
     struct esp_keeper *k = user;
@@ -653,6 +676,7 @@ static void *run(void *user)
         give_back(k, items);
     }
     if (k->library && k->id > 0 && !k->failed && !k->private) {
+        drop_deleted(k);
         esp_library_begin(k->library);
         esp_library_index(k->library, k->id);
         esp_library_commit(k->library, err, sizeof err); /* else a search does it */
