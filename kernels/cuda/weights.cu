@@ -711,6 +711,11 @@ static bool same_bias(const struct esp_tensor *a, const struct esp_tensor *b)
  * layer are one tensor or have one type, so nothing else is supported. */
 static const char *missing_for(const struct esp_model_desc *d)
 {
+    if (esp_model_desc_recurrent(d))
+        return ESP_SPECIAL_RECURRENT;
+    for (int i = 0; i < d->layers; i++)
+        if (d->layer[i].router.data && d->layer[i].up.data)
+            return "shared experts";
     if (d->experts > ESP_CUDA_EXPERTS || d->experts_used > ESP_CUDA_EXPERTS_USED)
         return "so many experts";
     for (int i = 0; i < d->layers; i++)
