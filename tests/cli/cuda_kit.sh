@@ -14,7 +14,9 @@ shapes() {
 check "shapes measures models" shapes
 check "after it has compared every row in exact mode" test \
     "$(grep -c 'Exact mode.*: 243 of 243 rows have the bits of plain decoding' "$work/out")" -eq 2
-check "and says what memory they took" test "$(grep -c 'Memory free: [0-9.]* GB before, [0-9.]* GB with' "$work/out")" -eq 6
+check "and says what memory they took" test "$(grep -c 'Memory free: [0-9.]* GB before, [0-9.]* GB with' "$work/out")" -eq 8
+check "and in exact mode, too" test "$(grep -c '^Exact mode:$' "$work/out")" -eq 2
+check "beside what was predicted" test "$(grep -c '| ms | predicted | MB read |' "$work/out")" -eq 6
 shapes ESPALIER_EMU_FAIL=30
 check "models that fail are an exit status" test $? -eq 1
 check "and each is told" grep -q '^shapes: 0 passed, 2 failed' "$work/out"
