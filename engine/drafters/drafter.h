@@ -256,7 +256,7 @@ struct esp_drafter_ops {
  * Here thresholds and draws use tempered ones. */
 #define ESP_DIFFERS_TEMPERED                                                                   \
     "the draft's logits are divided by draft_temp, which is learned unless given, and the "    \
-    "source does not do this (--draft-temp off)"
+    "source does not do this (for that, use --draft-temp off)"
 
 extern const struct esp_drafter_ops *const esp_drafters[]; /* NULL-terminated */
 const struct esp_drafter_ops *esp_drafter_find(const char *name);

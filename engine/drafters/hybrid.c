@@ -30,7 +30,7 @@ static const struct esp_param params[] = {
     [FACTOR] = {"factor", ESP_REAL, 0.25, 64, 2, .help = "maximum nodes per matching token"},
     [LEAST] = {"least", ESP_REAL, 0, 1, 0.1, .help = "minimum frequency of a retrieved guess"},
     [RECYCLE] = {"recycled", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
-                 .help = "also tokens that the target found likely after the same token"},
+                 .help = "also draft what the target found likely after the same token"},
     {0},
 };
 

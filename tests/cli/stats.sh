@@ -51,7 +51,7 @@ check "probabilities that are not recorded are not made up" sh -c \
 check "nor in JSON" sh -c "$ESPALIER stats '$work/f.esp.jsonl' --json | grep -q '\"mean_q\":	null'"
 
 head -n 2 "$recording" >"$work/e.esp.jsonl"
-check "a recording without iterations" fails 1 "holds no iteration" $ESPALIER stats "$work/e.esp.jsonl"
+check "a recording without iterations" fails 1 "has no iterations" $ESPALIER stats "$work/e.esp.jsonl"
 check "a file that is no recording" fails 1 "tests/shell.sh" $ESPALIER stats tests/shell.sh
 check "one that is not there" fails 1 "none" $ESPALIER stats "$work/none"
 $ESPALIER stats >/dev/null 2>&1
