@@ -106,15 +106,14 @@ static __device__ __forceinline__ float half_power(const char *p, int output)
 }
 
 /* Reads scale and minimum number i of Q4_K and Q5_K, see dtype.c. `head`: d, dmin and 12
- * bytes. Four of each are unpacked at a time, which the compiler does once for all of them. */
+ * bytes. */
 static __device__ __forceinline__ struct esp_block_scales k_scales(uint4 head, int i)
 {
-    const uint32_t low = 0x0f0f0f0fu, high = 0x30303030u, six = low | high;
-    const uint32_t s = i < 4 ? head.y & six : (head.w & low) | (head.y >> 2 & high);
-    const uint32_t m = i < 4 ? head.z & six : (head.w >> 4 & low) | (head.z >> 2 & high);
-    const int at = 8 * (i % 4);
-    return {__fmul_rn(half_of(head.x), (float)(s >> at & 255)),
-            __fmul_rn(half_of(head.x >> 16), (float)(m >> at & 255))};
+    const uint32_t at = 8 * (i % 4);
+    const uint32_t a = head.y >> at, b = head.z >> at, c = head.w >> at;
+    const uint32_t s = i < 4 ? a & 63 : (c & 15) | (a >> 6 & 3) << 4;
+    const uint32_t m = i < 4 ? b & 63 : (c >> 4 & 15) | (b >> 6 & 3) << 4;
+    return {__fmul_rn(half_of(head.x), (float)s), __fmul_rn(half_of(head.x >> 16), (float)m)};
 }
 
 /* How integers become numbers: an offset is subtracted; a minimum is added; 32 is subtracted
