@@ -19,7 +19,7 @@
 
 enum { FEW_QUERIES = 32, HIGH = 4, BLOCKS_EACH = 2, STAGES = 2, QUERIES_TOGETHER = 4 };
 /* Instructions of a warp for each tile of keys (RESOURCES.md, sm_90), for predictions. */
-enum { INSTRUCTIONS = 2000 };
+enum { INSTRUCTIONS = 1900 };
 
 /* Sizes that follow from the width of a head, padded to DIM, and from the number of warps
  * among which the queries are divided. */

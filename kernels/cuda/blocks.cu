@@ -241,12 +241,16 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
 }
 
 /* Instructions of a warp for each KB of weights (RESOURCES.md, sm_90), for predictions. */
-static constexpr int instructions_of(enum esp_block_form form, int high, int groups)
+static constexpr int instructions_of(enum esp_dtype dtype, int high, int groups)
 {
-    const bool few = groups == 1, some = groups == 4, two = high == 2;
-    if (form == LESS)
-        return few ? 800 : some ? 1800 : two ? 2100 : 1600;
-    return few ? 500 : some ? 1450 : two ? 2000 : 1700;
+    const bool bytes = dtype == ESP_Q8_0;
+    if (groups == 1)
+        return bytes ? 220 : 480;
+    if (groups == 4)
+        return bytes ? 720 : 1300;
+    if (high == 2)
+        return bytes ? 930 : 1700;
+    return bytes ? 740 : 1300;
 }
 
 typedef struct esp_cuda_variant<struct esp_block_args> variant;
@@ -262,7 +266,7 @@ template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of()
             Z::BYTES,
             (Z::STAGES - 1) * WARPS * Z::PIECE,
             esp_cuda_end_cycles(HIGH, Z::WIDTH),
-            instructions_of(esp_block_format<D>::FORM, HIGH, GROUPS)};
+            instructions_of(D, HIGH, GROUPS)};
 }
 
 /* The variants of the kernel for a format. For Q6_K, there are not enough registers for four
