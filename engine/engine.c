@@ -206,6 +206,9 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
         status = choose_draft(e, o, err, errlen);
     choose_checkpoints(e, e->target);
     choose_checkpoints(e, e->draft);
+    e->target->desc.exact = o->exact;
+    if (e->draft)
+        e->draft->desc.exact = o->exact;
     set_context(e, o->context ? o->context : e->target->desc.context);
     if (status == ESP_OK && !o->context) {
         esp_memory_fit_context(e, o->gpu_memory);

@@ -256,6 +256,9 @@ struct esp_model_desc {
     /* Device memory for the captured passes of a cache, in addition to cache_need; 0: all that
      * is left. A backend captures as many passes as fit. */
     size_t graph_bytes;
+    /* Passes will be in exact mode (set_exact), for which a cache may need more memory. If this
+     * is wrong, passes are right but may take longer. */
+    bool exact;
     struct esp_tensor norm_final, norm_final_bias; /* (hidden, 1) */
     struct esp_layer *layer;                       /* (layers) */
 };
@@ -363,6 +366,12 @@ struct esp_kernel_time {
     double bytes; /* weights, keys and values read; 0: unknown */
 };
 
+/* What predictions are made from. */
+struct esp_device_speed {
+    double read_rate; /* bytes per second */
+    double clock;     /* cycles per second; 0: those of the device */
+};
+
 /* Times of the two ways to compute a product with quantised weights on a processor with a tile
  * unit: nanoseconds for a block of 32 by 32 weights; 0: not measured. */
 enum { ESP_WAY_SIZES = 13 };
@@ -448,6 +457,12 @@ struct esp_backend_ops {
      * failure. */
     int (*time_kernels)(struct esp_cache *cache, const struct esp_batch *batch,
                         struct esp_kernel_time *kernel, int most);
+    /* Predicts what time_kernels() measures, from a picture of the device: of a pass of up to 64
+     * rows that follow `context` tokens, with logits for all rows. No weights are needed:
+     * tensors of `desc` need no memory, but a pointer that is not NULL. */
+    int (*predict)(struct esp_backend *backend, const struct esp_model_desc *desc, int rows,
+                   int context, const struct esp_device_speed *speed,
+                   struct esp_kernel_time *kernel, int most);
     /* For products that can be computed in two ways with bit-identical results. way_key()
      * returns a key for the processor and the code to which times belong, or "" if there is
      * only one way. measure_ways() measures the types of these weights for which `times` is
