@@ -91,11 +91,11 @@ int esp_session_score(struct esp_session *s, bool on, char *err, size_t errlen)
 }
 
 /* Can the row of the token at `position` be computed again? A window may have dropped rows that
- * it sees. */
+ * it sees, and the states of recurrent layers are those of the end of the text. */
 static bool is_reachable(const struct esp_kv_cache *c, int position)
 {
     const struct esp_window *w = &c->window;
-    return position >= 0 && position <= c->length &&
+    return position >= 0 && position <= c->length && (c->slots == 0 || position == c->length) &&
            (w->dropped == 0 ||
             position + 1 - w->recent >= w->sinks + w->dropped + ESP_WINDOW_STEP);
 }
@@ -112,7 +112,7 @@ static int pass_again(struct esp_session *s, int first, int count)
         .rows = count, .tokens = s->tokens, .positions = s->positions, .logits = s->p};
     esp_kv_cache_place(c, 0, &batch);
     batch.first = batch.prefix = first - 1 - c->window.dropped;
-    return s->ops->forward(c->cache, &batch);
+    return esp_kv_cache_forward(c, &batch);
 }
 
 static int score_rows(struct esp_session *s, int first, int count, struct esp_token_score *to)
@@ -145,7 +145,7 @@ int esp_session_score_text(struct esp_session *s, int first, int count,
                         first + count - 1);
     if (!is_reachable(&s->target, first - 1))
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "the window has dropped what token %d sees", first);
+                        "what token %d sees is not there any more", first);
     if (!s->scores.end)
         status = esp_scores_open(&s->scores, s->engine->backend, s->tree.record,
                                  s->engine->target->desc.vocabulary, err, errlen);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier export`: iterations of a recording as files for other programs; nothing is half-written.
+# `espalier export`: writes iterations of a recording as files for other programs, completely or not at all.
 . tests/shell.sh
 recording=tests/cli/three.esp.jsonl
 export="$ESPALIER export $recording"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Lessons: each can be walked through, by a pipe and on a screen, and answers with its own numbers.
+# Lessons: a user can go through each of them, in a pipe and on a screen, and its answers are based on its own numbers.
 . tests/shell.sh
 . tests/script.sh
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier race`: two sides, the same text, and a verdict that was checked.
+# `espalier race`: two sides write the same text, which is checked, and the result is shown.
 . tests/shell.sh
 . tests/script.sh
 samples=sessions/samples

@@ -1,5 +1,5 @@
 #!/bin/sh
-# generate --record from the user's side: the text is the same, the file has all of it, and errors of the file
+# `generate --record`, as a user runs it: the text is the same, the file has all of it, and errors in writing the file
 # never end the generation.
 . tests/shell.sh
 prompt="Once upon a time"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The sample recordings, with no model available: each replays and exports, twice with the same bytes.
+# The sample recordings, without any model: each can be replayed and exported; exporting it twice gives the same bytes.
 . tests/shell.sh
 ESPALIER_DATA=$work/nothing
 export ESPALIER_DATA

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `espalier stats`: tables of a recording. They agree with the session's own report and with one another; a hostile
-# file is refused in one sentence.
+# `espalier stats`: tables of a recording. They agree with the session's own report and with each other; a hostile file is
+# refused with one sentence.
 . tests/shell.sh
 recording=tests/cli/three.esp.jsonl
 file="$work/a.esp.jsonl"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier bench --suite`: rows of a grid, tables and plots, interrupted and resumed, clear errors.
+# `espalier bench --suite`: rows of a grid, tables and plots, interruption and resumption, clear errors.
 . tests/shell.sh
 printf '{"prompt": "Once upon a time", "category": "tales"}\n{"prompt": "A list:\\n1.", "category": "lists"}\n' \
     >"$work/two.jsonl"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Replaying a recorded session: as text, by scripts and by hand; and files that are no recordings.
+# Replaying a recorded session: as text, with scripts and by hand; and files that are not recordings.
 . tests/shell.sh
 . tests/script.sh
 . tests/terminal.sh

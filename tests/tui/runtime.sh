@@ -1,6 +1,6 @@
 #!/bin/sh
-# Changes at run time: models, backend, threads, all settings; taking back the last prompt; writing the text to a
-# file. Driven by scripts.
+# Changes at run time, made by scripts: models, backend, threads, all settings; taking back the last prompt; writing the
+# text to a file.
 . tests/shell.sh
 . tests/script.sh
 
