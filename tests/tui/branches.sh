@@ -112,5 +112,16 @@ keys ':heat surprisal' Enter
 check "40x12: and its colours" see 'bits <1'
 keys ':quit' Enter
 check "40x12: it leaves again" left 0
-check "both sessions are listed" test "$(XDG_STATE_HOME=$work/state $program sessions | wc -l)" = 2
+
+# A recording goes on as a session.
+open 80x24
+run replay "$PWD/sessions/samples/same-text-linear.esp.jsonl" --no-config
+check "a replay" see 'Space play'
+keys ':resume' Enter
+check "goes on as a session" see 'session 3 goes on'
+keys Enter
+check "that is continued" see 'limit reached'
+keys ':quit' Enter
+check "it leaves" left 0
+check "all sessions are listed" test "$(XDG_STATE_HOME=$work/state $program sessions | wc -l)" = 3
 finish
