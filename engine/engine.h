@@ -7,12 +7,15 @@
 #include "kernels/kernels.h"
 #include "engine/model/model.h"
 #include "engine/model/tokenizer.h"
+#include "engine/model/translation.h"
 
 struct esp_engine {
     struct esp_backend *backend;
     struct esp_tokenizer *tokenizer;
     struct esp_model *target, *draft; /* draft may be NULL */
-    struct esp_chat chat;             /* chat format of the target */
+    /* Of a draft of another vocabulary; else tokens = 0. */
+    struct esp_translation translation;
+    struct esp_chat chat; /* chat format of the target */
     struct esp_weights *target_weights, *draft_weights;
     int max_nodes, context; /* maximum nodes of a tree, maximum tokens of a text */
     double load_seconds;

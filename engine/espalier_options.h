@@ -29,8 +29,8 @@ extern "C" {
       "target: a folder, a GGUF file or a name of `espalier list models` (default: the "       \
       "built-in pair)")                                                                        \
     X(MODELS, text, draft, "draft", 0, 0, 0, "MODEL",                                          \
-      "draft, likewise: a model of the target's vocabulary, or an EAGLE head for it; self: a " \
-      "quantised copy of the target (self:q4_k, q4_0, q8_0); none; auto: self where it pays")
+      "draft, likewise: a smaller model, or an EAGLE head for the target; self: a quantised "   \
+      "copy of the target (self:q4_k, q4_0, q8_0); none; auto: self where it pays")
 
 #define ESP_ENGINE_BACKEND(X)                                                                  \
     X(DEVICE, text, backend, "backend", 0, 0, 0, "auto|NAME",                                  \

@@ -415,8 +415,11 @@ int esp_session_set(struct esp_session *s, const char *key, const char *value, c
     return ESP_OK;
 }
 
-/* A sentence if the drafter cannot use the expected text, or if recycled tokens were damaged;
- * else "". */
+/* Below this fraction of shared tokens the user is told. */
+static const double LITTLE_SHARED = 0.6;
+
+/* A sentence if the drafter cannot use the expected text, if recycled tokens were damaged, or if
+ * the draft's vocabulary has little in common with the target's; else "". */
 static void note_sources(const struct esp_session *s, char *text, size_t size)
 {
     text[0] = '\0';
@@ -425,8 +428,15 @@ static void note_sources(const struct esp_session *s, char *text, size_t size)
                  "drafter %s does not use the expected text; use recycle, suffix, hybrid or "
                  "goodput",
                  s->set.drafter->name);
-    else if (s->draft_context.recycled)
+    else if (s->draft_context.recycled && *s->recycling.matrix.notice)
         snprintf(text, size, "%s", s->recycling.matrix.notice);
+    else if (!s->set.drafter->without_model && s->engine->translation.tokens > 0 &&
+             s->engine->translation.text_share < LITTLE_SHARED)
+        snprintf(
+            text, size,
+            "the draft has another vocabulary, with only %.0f %% of the tokens of a sample "
+            "text; few of its guesses will be accepted",
+            100 * s->engine->translation.text_share);
 }
 
 /* A sentence if the drafter has one, or if more nodes were asked for than fit in memory, or one

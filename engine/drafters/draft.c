@@ -128,7 +128,10 @@ static int text_rows(const struct esp_draft *d)
 
 int esp_draft_behind(const struct esp_draft *d)
 {
-    int behind = d->work->cache ? text_rows(d) - d->work->cache->length : 0;
+    const struct esp_kv_cache *c = d->work->cache;
+    const int tokens = c ? text_rows(d) - c->length : 0;
+    const int behind =
+        tokens > 0 ? esp_kv_cache_count(c, d->text + c->length, c->length, tokens) : 0;
     return behind > 1 ? behind : 1;
 }
 
@@ -239,8 +242,8 @@ static int place_nodes(struct esp_draft *d, const int32_t *nodes, int count)
             memcpy(mask, w->mask + (size_t)above * words, bytes);
         mask[row / 64] |= (uint64_t)1 << (row % 64);
         memcpy(w->batch_mask + (size_t)i * words, mask, bytes);
-        w->tokens[i] = node->token;
-        w->positions[i] = text_rows(d) - 1 + node->depth;
+        w->tokens[i] = *esp_kv_cache_known(w->cache, &node->token, 1);
+        w->positions[i] = esp_kv_cache_text_rows(w->cache) - 1 + node->depth;
         w->above[i] = above + 1;
         w->rows[i] = row + 1;
         give_row(d, nodes[i], row + 1);
@@ -485,7 +488,9 @@ int esp_draft_commit(struct esp_draft *d, const int32_t *path, int count, bool r
     int n = 0;
     if (!w->cache || w->features || w->scratch || rebuild)
         return ESP_OK;
-    for (; n < count && d->q_row[path[n]] > 0; n++)
+    for (; n < count && d->q_row[path[n]] > 0 &&
+           esp_kv_cache_keeps(w->cache, d->tree->tree.nodes[path[n]].token);
+         n++)
         w->rows[n] = d->q_row[path[n]] - 1;
     return esp_kv_cache_keep(w->cache, w->rows, n);
 }

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "tests/check.h"
+#include "tests/folder.h"
+#include "tests/foreign.h"
 #include "engine/lossless.h"
 #include "engine/session.h"
 
@@ -123,11 +125,10 @@ TEST(every_allowed_pair_follows_the_target)
     esp_engine_close(engine);
 }
 
-/* The same on the target's own KV cache; q is the copy's. */
-TEST(own_copies_follow_the_target)
+static void check_draft(const char *draft)
 {
     static const char *const drafters[] = {"linear", "iid", "dyspec", "goodput", "hybrid"};
-    const struct esp_engine_options options = {.draft = "self"};
+    const struct esp_engine_options options = {.draft = draft};
     struct tally tally = {.worst_p = 1};
     CHECK(esp_engine_open(&engine, &options, err, sizeof err) == ESP_OK, "%s", err);
     for (size_t d = 0; d < sizeof drafters / sizeof *drafters; d++)
@@ -136,6 +137,21 @@ TEST(own_copies_follow_the_target)
     CHECK(tally.worst_p > FALSE_ALARMS / (ESP_LOSSLESS_TEST_COUNT * tally.pairs), "%s: p = %g",
           tally.worst, tally.worst_p);
     esp_engine_close(engine);
+}
+
+/* The same on the target's own KV cache; q is the copy's. */
+TEST(own_copies_follow_the_target)
+{
+    check_draft("self");
+}
+
+/* q is 0 for a fifth of the tokens, and the text has other rows in the draft's cache. */
+TEST(drafts_of_another_vocabulary_do_not_change_the_distribution)
+{
+    foreign_draft(FOREIGN_EACH_FIFTH_REPLACED);
+    check_draft(folder_path());
+    foreign_draft(FOREIGN_SENTENCEPIECE);
+    check_draft(folder_path());
 }
 
 /* ------------------------------------------------------------------ planted biases */
