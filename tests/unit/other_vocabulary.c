@@ -470,6 +470,26 @@ TEST(windows_and_full_contexts)
     esp_engine_close(engine);
 }
 
+/* On a GPU, or the emulator, which is slow. */
+TEST(cuda_drafts_for_another_vocabulary)
+{
+    cuda_is_real();
+    foreign_draft(FOREIGN_EACH_FIFTH_REPLACED);
+    const struct esp_engine_options options = {
+        .draft = folder_path(), .backend = "cuda", .exact = true, .max_nodes = 8};
+    struct esp_engine *engine;
+    CHECK(esp_engine_open(&engine, &options, err, sizeof err) == 0, "%s", err);
+    for (int i = 0; i < 2; i++) {
+        struct run plain, drafted;
+        struct esp_session_options how = {.drafter = "ar", .repeatable = true};
+        generate(&plain, engine, prompt, &how, 6);
+        how.drafter = i ? "fixed:D=2,B=2" : "linear:K=3";
+        generate(&drafted, engine, prompt, &how, 6);
+        CHECK(same(&plain, &drafted) && drafted.per_iteration > 1, "%g", drafted.per_iteration);
+    }
+    esp_engine_close(engine);
+}
+
 TEST(a_quantised_target_and_a_quantised_draft)
 {
     char target[600], draft[600], built_in[600];
