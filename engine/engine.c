@@ -74,11 +74,21 @@ static struct esp_language language_of(const struct esp_model *model,
                                  model->end_count};
 }
 
-/* Lets a draft of another vocabulary draft the tokens that both have. Its own tokenizer is not
- * needed any more afterwards. */
-static int translate(struct esp_engine *e, const struct esp_tokenizer *other, char *err,
+struct esp_language esp_engine_language(const struct esp_engine *e, bool draft)
+{
+    return draft ? language_of(e->draft, e->draft_tokenizer)
+                 : language_of(e->target, e->tokenizer);
+}
+
+/* Below this fraction of common tokens, the draft writes text instead. */
+static const double FEW_COMMON = 0.6;
+
+/* Lets a draft of another vocabulary draft the tokens that both have, or text, for which it keeps
+ * its own tokenizer: *other becomes NULL. */
+static int translate(struct esp_engine *e, struct esp_tokenizer **own, int match, char *err,
                      size_t errlen)
 {
+    const struct esp_tokenizer *other = *own;
     const struct esp_language target = language_of(e->target, e->tokenizer),
                               draft = language_of(e->draft, other);
     struct esp_translation *t = &e->translation;
@@ -92,10 +102,15 @@ static int translate(struct esp_engine *e, const struct esp_tokenizer *other, ch
                         "the draft head %s and the target %s have different vocabularies; a "
                         "head must have its target's",
                         e->draft->path, e->target->path);
+    if (match == ESP_MATCH_TEXT || (match == ESP_MATCH_AUTO && t->text_share < FEW_COMMON)) {
+        e->draft_tokenizer = *own;
+        *own = NULL;
+        return ESP_OK;
+    }
     if (t->shared == 0)
         return esp_fail(err, errlen, ESP_E_MISMATCH,
                         "the vocabularies of the draft %s and the target %s have no token in "
-                        "common; choose another draft",
+                        "common; use --draft-match text",
                         e->draft->path, e->target->path);
     esp_model_set_outputs(e->draft, t->output_token, t->output_row, t->shared, t->tokens);
     return ESP_OK;
@@ -148,7 +163,7 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
     if (status == ESP_OK)
         status = check_vocabulary(e->draft, other, err, errlen);
     if (status == ESP_OK && esp_tokenizer_hash(e->tokenizer) != esp_tokenizer_hash(other))
-        status = translate(e, other, err, errlen);
+        status = translate(e, &other, o->draft_match, err, errlen);
     esp_tokenizer_close(other);
     return status;
 }
@@ -383,6 +398,7 @@ void esp_engine_close(struct esp_engine *e)
     esp_model_close(e->draft);
     esp_model_close(e->target);
     esp_tokenizer_close(e->tokenizer);
+    esp_tokenizer_close(e->draft_tokenizer);
     esp_translation_free(&e->translation);
     esp_chat_free(&e->chat);
     free(e);
@@ -415,7 +431,6 @@ static bool describe(const struct esp_model *m, struct esp_model_info *info)
         .ffn = m->desc.ffn,
         .vocabulary = m->desc.vocabulary,
         .outputs = m->desc.outputs,
-        .translated = m->desc.output_tokens > 0,
         .context = m->desc.context,
     };
     if (m->files)
@@ -431,8 +446,11 @@ bool esp_engine_target(const struct esp_engine *e, struct esp_model_info *info)
 bool esp_engine_draft(const struct esp_engine *e, struct esp_model_info *info)
 {
     const bool there = describe(e->draft, info);
-    if (there && info->translated)
+    if (there && e->translation.tokens > 0) {
+        info->translated = true;
+        info->shared = e->translation.shared;
         info->text_share = e->translation.text_share;
+    }
     return there;
 }
 

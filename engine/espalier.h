@@ -58,9 +58,10 @@ struct esp_model_info {
     const char *expert_dtype;              /* number format of the experts, or NULL */
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
     int outputs; /* tokens of the vocabulary that can get a probability above 0 */
-    /* A draft of another vocabulary: `outputs` are the target's tokens that it has, too.
-     * text_share: which fraction of the tokens of a sample text they are. */
+    /* A draft of another vocabulary: how many of the target's tokens it has, too, and which
+     * fraction of the tokens of a sample text they are. */
     bool translated;
+    int shared;
     double text_share;
     /* Tensors of the folder that the model does not use, such as layers beyond the number in
      * config.json; and the name of one of them, or NULL. */

@@ -29,8 +29,11 @@ extern "C" {
       "target: a folder, a GGUF file or a name of `espalier list models` (default: the "       \
       "built-in pair)")                                                                        \
     X(MODELS, text, draft, "draft", 0, 0, 0, "MODEL",                                          \
-      "draft, likewise: a smaller model, or an EAGLE head for the target; self: a quantised "   \
-      "copy of the target (self:q4_k, q4_0, q8_0); none; auto: self where it pays")
+      "draft, likewise: a smaller model, or an EAGLE head for the target; self: a quantised "  \
+      "copy of the target (self:q4_k, q4_0, q8_0); none; auto: self where it pays")            \
+    X(MODELS, choice, draft_match, "draft-match", 0, 2, 0, "auto|tokens|text",                 \
+      "how a draft of another vocabulary drafts: tokens that both have, or text, encoded "     \
+      "anew; auto: text where few tokens are common")
 
 #define ESP_ENGINE_BACKEND(X)                                                                  \
     X(DEVICE, text, backend, "backend", 0, 0, 0, "auto|NAME",                                  \
@@ -69,6 +72,9 @@ extern "C" {
       "give the target this many layers in all; auto: unchanged")
 
 #define ESP_ENGINE_OPTIONS(X) ESP_ENGINE_MODELS(X) ESP_ENGINE_BACKEND(X) ESP_ENGINE_VALUES(X)
+
+/* Values of draft_match. */
+enum { ESP_MATCH_AUTO, ESP_MATCH_TOKENS, ESP_MATCH_TEXT };
 
 struct esp_engine_options {
 #define X(group, kind, field, name, minimum, maximum, value, values, help)                     \

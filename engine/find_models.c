@@ -593,8 +593,8 @@ static bool compare_vocabularies(const struct esp_found_model *target,
     return status == ESP_OK;
 }
 
-/* Says what to expect of a draft of another vocabulary; returns whether it may pay. */
-static bool expect(const struct esp_found_model *target, const struct esp_found_model *draft,
+/* Says what to expect of a draft of another vocabulary. */
+static void expect(const struct esp_found_model *target, const struct esp_found_model *draft,
                    char *why, size_t size)
 {
     static const struct {
@@ -604,7 +604,7 @@ static bool expect(const struct esp_found_model *target, const struct esp_found_
         {0.95, "nearly as good as a draft with the target's tokenizer"},
         {0.8, "fewer tokens are accepted than with the target's tokenizer"},
         {0.6, "far fewer tokens are accepted than with the target's tokenizer"},
-        {0, "too few to pay"},
+        {0, "too few; it drafts text instead, with drafter respell"},
     };
     char family[96] = "";
     size_t level = 0;
@@ -619,7 +619,6 @@ static bool expect(const struct esp_found_model *target, const struct esp_found_
              "sample text: %s",
              family, draft->shared, target->tokens, 100 * draft->text_share,
              levels[level].words);
-    return levels[level].share > 0;
 }
 
 bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draft, char *why,
@@ -644,5 +643,6 @@ bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draf
         snprintf(why, size, "%s", err);
         return false;
     }
-    return expect(target, draft, why, size);
+    expect(target, draft, why, size);
+    return true;
 }

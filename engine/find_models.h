@@ -73,9 +73,8 @@ bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size)
  * a folder. */
 void esp_found_model_look(struct esp_found_model *model);
 
-/* Returns whether `draft` is smaller than `target` and has its vocabulary, or one that shares
- * enough tokens with it (model/translation.h), so that it may draft for it. If not, writes the
- * reason to `why`; for another vocabulary, what to expect. Reads each tokenizer once, the target's
+/* Returns whether `draft` is smaller than `target`, so that it may draft for it. If not, writes the
+ * reason to `why`; if it has another vocabulary (model/translation.h), what to expect. Reads each tokenizer once, the target's
  * once more for each draft of another vocabulary. */
 bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draft, char *why,
                     size_t size);

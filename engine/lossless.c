@@ -94,8 +94,9 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
 {
     const struct esp_engine *e = s->session->engine;
     const size_t vocabulary = (size_t)e->target->desc.vocabulary;
-    s->has_draft = e->draft && rows_needed(s, &s->session->draft_cache, tokens) <=
-                                   s->session->draft_cache.context;
+    s->has_draft =
+        e->draft && !e->draft_tokenizer &&
+        rows_needed(s, &s->session->draft_cache, tokens) <= s->session->draft_cache.context;
     s->has_head = s->has_draft && e->draft->head;
     if (s->has_head && (s->start < 2 || tokens >= esp_kv_cache_batch(s->start + tokens, 1)))
         s->has_draft = s->has_head = false; /* then q counts as uniform */

@@ -215,7 +215,10 @@ TEST(every_drafter_equals_plain_decoding_with_a_draft_of_another_vocabulary)
     for (int kind = 0; kind < 2; kind++) {
         foreign_draft(kinds[kind]);
         const struct esp_engine_options options = {
-            .backend = "cpu", .threads = 1, .draft = folder_path()};
+            .backend = "cpu",
+            .threads = 1,
+            .draft = folder_path(),
+            .draft_match = ESP_MATCH_TOKENS};
         open_engines(&options, WORKERS);
         prompts = check_quick() ? QUICK_PROMPTS : PROMPTS / FIFTH;
         new_tokens = check_quick() ? QUICK_TOKENS : TOKENS;

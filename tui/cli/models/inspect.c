@@ -25,8 +25,9 @@ static cJSON *model_json(const struct esp_model_info *m)
         CLI_NUMBER("kv_heads", m->kv_heads), CLI_NUMBER("head_dim", m->head_dim),
         CLI_NUMBER("ffn", m->ffn), CLI_NUMBER("vocabulary", m->vocabulary),
         CLI_NUMBER("outputs", m->outputs), CLI_BOOL("other_vocabulary", m->translated),
-        CLI_NUMBER("text_share", m->text_share), CLI_NUMBER("context", m->context),
-        CLI_NUMBER("unused_tensors", m->unused), CLI_NUMBER("ignored_tensors", m->ignored));
+        CLI_NUMBER("shared_tokens", m->shared), CLI_NUMBER("text_share", m->text_share),
+        CLI_NUMBER("context", m->context), CLI_NUMBER("unused_tensors", m->unused),
+        CLI_NUMBER("ignored_tensors", m->ignored));
 }
 
 static void print_model(const char *role, const struct esp_model_info *m)
@@ -122,7 +123,7 @@ static void print_pair(const struct esp_model_info *target, const struct esp_mod
         snprintf(same, sizeof same,
                  "the draft has another vocabulary, with %d of the target's %d tokens and "
                  "%.1f %% of those of a sample text",
-                 draft->outputs, target->vocabulary, 100 * draft->text_share);
+                 draft->shared, target->vocabulary, 100 * draft->text_share);
     printf("%-12s yes: %s; the draft has %.1f %% of the target's parameters%s\n", "pair fits",
            same, 100.0 * (double)draft->parameters / (double)target->parameters,
            draft->head ? " and uses some of them" : "");
