@@ -59,7 +59,7 @@ done
 
 # Layers that GGUF has no words for: which, is said.
 for family in gemma3-layers smollm3-window; do
-    check "$family: why it is not written as GGUF" fails 1 "cannot tell which layers" \
+    check "$family: why it is not written as GGUF" fails 1 "cannot say which layers" \
         $ESPALIER quantize tests/vectors/logits/$family "$work/$family.gguf" --type f32
 done
 

@@ -135,7 +135,7 @@ check "a page that is too long says so" grep -q '↓ [0-9]* *$' "$work/question"
 check "Down scrolls a row" test "$(sed -n 3p "$work/down" | cut -c 1-20)" = "$(sed -n 5p "$work/question" | cut -c 1-20)"
 check "the last choice is seen" grep -q '^   3 all of them' "$work/choices"
 check "and the tree" grep -q ' └─ " the" *\.32' "$work/choices"
-check "the end of the answer is seen at once" grep -q 'brought 7 tokens' "$work/answer"
+check "the end of the answer is seen at once" grep -q 'added 7 tokens' "$work/answer"
 check "Space turns the page when all was seen" grep -q '3 of 4' "$work/next"
 check "choices are wrapped, not cut" sh -c "! grep -q '…  *$' '$work/next'"
 

@@ -79,11 +79,13 @@ dump $work/draft
 type :draft nothing
 key Enter
 wait
+dump $work/nothing
+key F8
 $dump" -n 40
 check "the target's own copy can be its draft" grep -q "$built_in, draft self:q4_k, on " "$work/self"
 check "no draft is one choice" grep -q "$built_in, draft none, on " "$work/none"
 check "a model another" grep -q "$built_in, draft fairytale-draft, on " "$work/draft"
-check "one that is not there is named" dumped "there is no model 'nothing'"
+check "one that is not there is named" grep -q "there is no model 'nothing'" "$work/nothing"
 check "drafts change and the text stays" same_text "$prompt" 40
 play "size 100x24
 wait

@@ -511,7 +511,7 @@ static left_fn *const left_rows[][2] = {FORM(LESS_8), FORM(LESS_16), FORM(LESS_1
 
 #if ESP_SIMD == 4
 
-/* With one row, weights are unpacked as they are needed. */
+/* For one row, weights are unpacked just before their use. */
 V16 void add_block(const struct unpacked *u, const enum form form, const struct tile *t,
                    int block, const struct way way)
 {

@@ -2,7 +2,7 @@
  * each with four columns of four outputs.
  *
  * The weights are signed here, because the instructions multiply signed by signed bytes: those
- * of signed formats stay as they are (OFFSET). Three ways of products, all exact:
+ * of signed formats are not changed (OFFSET). Three ways of products, all exact:
  *
  *   neon      bytes: sums of 16 bits, which suffice for 8 groups of weights below 32, 4 of
  *             weights below 64, and 2 of any; 16 bits: both sides widened
