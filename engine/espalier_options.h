@@ -30,10 +30,7 @@ extern "C" {
       "built-in pair)")                                                                        \
     X(MODELS, text, draft, "draft", 0, 0, 0, "MODEL",                                          \
       "draft, likewise: a smaller model, or an EAGLE head for the target; self: a quantised "  \
-      "copy of the target (self:q4_k, q4_0, q8_0); none; auto: self where it pays")            \
-    X(MODELS, choice, draft_match, "draft-match", 0, 2, 0, "auto|tokens|text",                 \
-      "how a draft of another vocabulary drafts: tokens that both have, or text, encoded "     \
-      "anew; auto: text where few tokens are common")
+      "copy of the target (self:q4_k, q4_0, q8_0); none; auto: self where it pays")
 
 #define ESP_ENGINE_BACKEND(X)                                                                  \
     X(DEVICE, text, backend, "backend", 0, 0, 0, "auto|NAME",                                  \
@@ -50,6 +47,9 @@ extern "C" {
  * width, layers: enlarge the target in memory, as esp_model_inflate() does in a file; its
  * output does not change. */
 #define ESP_ENGINE_VALUES(X)                                                                   \
+    X(MODELS, choice, draft_match, "draft-match", 0, 2, 0, "auto|tokens|text",                 \
+      "how a draft of another vocabulary drafts: tokens that both have, or text, encoded "     \
+      "anew; auto: text where few tokens are common")                                          \
     X(DEVICE, whole, threads, "threads", 1, 1024, 0, "auto|NUMBER",                            \
       "processor threads; auto: one per performance core; at most one per core")               \
     X(MEMORY, size, memory, "memory", 0, 0, 0, "SIZE",                                         \

@@ -16,8 +16,10 @@
  *  - Special tokens are compared by their role: what ends a text is shared with what ends a text,
  *    whatever its name. The others need the same name. The token before every text (BOS) is each
  *    side's own and is never drafted.
- *  - Some tokenizers add a space before a text. The target's tokenizer decides what the text is;
- *    the draft reads its bytes as they are.
+ *  - Some tokenizers add a space before a text. The target's tokenizer decides what the text is; the
+ *    draft reads exactly its bytes.
+ *
+ * If too few tokens are shared, the draft's text is encoded anew instead (drafters/respell.c).
  */
 #ifndef ESP_TRANSLATION_H
 #define ESP_TRANSLATION_H
