@@ -14,6 +14,7 @@
 
 #include "engine/chat/chat_format.h"
 #include "kernels/backends.h"
+#include "engine/kv_cache.h"
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 #include "kernels/system.h"
@@ -102,6 +103,12 @@ static int translate(struct esp_engine *e, struct esp_tokenizer **own, int match
                         "the draft head %s and the target %s have different vocabularies; a "
                         "head must have its target's",
                         e->draft->path, e->target->path);
+    if (esp_model_desc_recurrent(&e->draft->desc))
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "the draft %s has recurrent layers and another vocabulary than the target "
+            "%s; such a draft must have the target's tokenizer",
+            e->draft->path, e->target->path);
     if (match == ESP_MATCH_TEXT || (match == ESP_MATCH_AUTO && t->text_share < FEW_COMMON)) {
         e->draft_tokenizer = *own;
         *own = NULL;
@@ -199,26 +206,40 @@ static void set_context(struct esp_engine *e, int context)
         esp_model_set_context(e->draft, context);
 }
 
-/* Is there room for the target's copy, besides what is in use? */
+/* Returns whether the free memory is enough for the target and its own copy. */
 static bool has_room(const struct esp_engine *e)
 {
     const size_t left = esp_available_bytes();
     return left == 0 || left > 2 * e->target->bytes;
 }
 
-/* With draft "auto": makes the target's own copy the draft where it is expected to pay. Not
- * with a limit of memory: the copy would take the place of the target's layers. */
+/* For draft "auto": makes the target's own copy the draft if it is expected to pay. Makes no
+ * copy if there is a memory limit, because it would leave less memory for the target's layers.
+ */
 static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                         size_t errlen)
 {
     if (!o->draft || strcmp(o->draft, "auto") != 0)
         return ESP_OK;
-    esp_model_close(e->draft); /* of another device */
+    esp_model_close(e->draft); /* it may be there from an attempt with another device */
     e->draft = NULL;
     if (e->backend->ops->memory_free || o->memory > 0 || !esp_own_copy_pays(e->target) ||
         !has_room(e))
         return ESP_OK;
     return esp_own_copy_open(&e->draft, e->target, "self", err, errlen);
+}
+
+/* Room for copies of the states of recurrent layers, see engine/kv_cache.h. */
+static void choose_checkpoints(const struct esp_engine *e, struct esp_model *model)
+{
+    static const size_t BUDGET = (size_t)512 << 20;
+    const struct esp_backend_ops *ops = e->backend->ops;
+    const size_t bytes = model && ops->state_bytes ? ops->state_bytes(&model->desc) : 0;
+    const size_t fit = bytes > 0 ? BUDGET / bytes : 0;
+    if (bytes > 0)
+        model->desc.state_slots = fit < 1                 ? 1
+                                  : fit < ESP_CHECKPOINTS ? (int)fit
+                                                          : ESP_CHECKPOINTS;
 }
 
 /* Opens a backend and copies the weights to it. */
@@ -239,6 +260,11 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
                           ops->name);
     if (status == ESP_OK)
         status = choose_draft(e, o, err, errlen);
+    choose_checkpoints(e, e->target);
+    choose_checkpoints(e, e->draft);
+    e->target->desc.exact = o->exact;
+    if (e->draft)
+        e->draft->desc.exact = o->exact;
     set_context(e, o->context ? o->context : e->target->desc.context);
     if (status == ESP_OK && !o->context) {
         esp_memory_fit_context(e, o->gpu_memory);
@@ -293,7 +319,7 @@ static int open_best_device(struct esp_engine *e, const struct esp_engine_option
 static uint64_t hash_model(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;
-    const struct esp_tensor *query = &d->layer[0].query;
+    const struct esp_tensor *query = esp_layer_matrix(&d->layer[0]);
     const int sizes[] = {d->layers, d->hidden, d->heads, d->kv_heads, d->ffn, d->vocabulary};
     const size_t row = esp_dtype_row_bytes(query->dtype, query->columns);
     char *stored = malloc(2 * row);
@@ -404,8 +430,10 @@ void esp_engine_close(struct esp_engine *e)
     free(e);
 }
 
-static bool describe(const struct esp_model *m, struct esp_model_info *info)
+static bool describe(const struct esp_engine *e, const struct esp_model *m,
+                     struct esp_model_info *info)
 {
+    const struct esp_backend_ops *ops = e->backend->ops;
     if (!m)
         return false;
     *info = (struct esp_model_info){
@@ -429,6 +457,9 @@ static bool describe(const struct esp_model *m, struct esp_model_info *info)
         .kv_heads = m->desc.kv_heads,
         .head_dim = m->desc.head_dim,
         .ffn = m->desc.ffn,
+        .recurrent = m->desc.layers - esp_model_desc_attentions(&m->desc),
+        .checkpoints = m->desc.state_slots,
+        .state_bytes = ops->state_bytes ? ops->state_bytes(&m->desc) : 0,
         .vocabulary = m->desc.vocabulary,
         .outputs = m->desc.outputs,
         .context = m->desc.context,
@@ -440,12 +471,12 @@ static bool describe(const struct esp_model *m, struct esp_model_info *info)
 
 bool esp_engine_target(const struct esp_engine *e, struct esp_model_info *info)
 {
-    return describe(e->target, info);
+    return describe(e, e->target, info);
 }
 
 bool esp_engine_draft(const struct esp_engine *e, struct esp_model_info *info)
 {
-    const bool there = describe(e->draft, info);
+    const bool there = describe(e, e->draft, info);
     if (there && e->translation.tokens > 0) {
         info->translated = true;
         info->shared = e->translation.shared;

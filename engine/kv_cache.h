@@ -1,10 +1,10 @@
 /* kv_cache.h - the KV cache of one model, as a session uses it.
  *
- * Rows 0..length-1 hold the first `length` tokens of the text. A draft head's cache holds the
- * `length` tokens after the first one instead, because no hidden state precedes the first. The
- * rows behind them belong to the tree of the current iteration, in the order of its passes.
- * esp_kv_cache_keep() makes the accepted ones part of the text; the next iteration overwrites
- * the others.
+ * Rows 0..length-1 are those of the first `length` tokens of the text. In a draft head's cache
+ * they are those of the `length` tokens after the first one, because no hidden state precedes
+ * the first token. The rows after them belong to the tree of the current iteration, in the
+ * order of its passes. esp_kv_cache_keep() makes the accepted ones part of the text; the next
+ * iteration overwrites the others.
  *
  * A draft model of another vocabulary (engine/model/translation.h) may have several rows for a token
  * of the text. `length` still counts tokens of the text; rows and positions are the model's own.
@@ -14,6 +14,12 @@
  * ESP_WINDOW_STEP; results do not depend on when they move. Keys keep the rotation of their
  * position in the whole text: only distances matter, and the query corrects the distance to the
  * sinks (StreamingLLM instead rotates all keys again at every token).
+ *
+ * A model with recurrent layers also has states (struct esp_cache), which only move on. So that
+ * a text can be shortened without computing it again, the cache saves copies of them
+ * ("checkpoints") while the text grows. esp_kv_cache_cut() goes back to the last checkpoint
+ * that is not after the new end, and the tokens behind it are computed again. Checkpoints are a
+ * ladder: their distances grow with the distance from the end of the text.
  */
 #ifndef ESP_KV_CACHE_H
 #define ESP_KV_CACHE_H
@@ -22,18 +28,22 @@
 #include "engine/model/translation.h"
 #include "kernels/kernels.h"
 
+enum { ESP_CHECKPOINTS = 8 };
+
 struct esp_kv_cache {
     const struct esp_backend_ops *ops;
     struct esp_weights *weights;
     struct esp_cache *cache;
-    int vocabulary;           /* of the model: tokens from 0 to vocabulary-1 */
+    int vocabulary;           /* the model's tokens are 0 to vocabulary-1 */
     int context;              /* maximum rows of the text */
-    int length;               /* tokens of the text that are computed */
+    int length;               /* number of tokens of the text that are computed */
     int rows;                 /* rows that the cache has */
-    struct esp_window window; /* recent = 0: none, the cache holds the whole text */
+    struct esp_window window; /* recent = 0: no window, the cache has the whole text */
     int max_batch;            /* rows per pass */
     int passes;               /* forward passes since the last reset of this counter */
     int32_t *tokens, *positions, *logits_row; /* (max_batch) */
+    /* Of a model with recurrent layers: (slots) the tokens before each checkpoint, 0: none. */
+    int slots, checkpoint[ESP_CHECKPOINTS];
     /* Of a model of another vocabulary than the text's, else NULL. */
     const struct esp_translation *translation;
     int32_t *before; /* (length + 1 of before_room) rows before each token of the text */
@@ -49,18 +59,18 @@ int esp_kv_cache_batch(int tokens, int tree_rows);
 /* Tokens of text that a cache with this window must have rows for. */
 int esp_kv_cache_window_rows(const struct esp_window *window);
 
-/* Opens a cache for `tokens` tokens of text and `tree_rows` rows behind them. `vocabulary` is
+/* Opens a cache for `tokens` tokens of text and `tree_rows` rows after them. `vocabulary` is
  * the model's. */
 int esp_kv_cache_open(struct esp_kv_cache *cache, const struct esp_backend_ops *ops,
                       struct esp_weights *weights, int vocabulary, int tokens, int tree_rows,
                       char *err, size_t errlen);
-/* Opens a view of the `owner`'s cache, for passes of other weights (cache_join() of the
+/* Opens a view of the owner's cache, for passes of other weights (cache_join() of the
  * backend). It has the owner's rows, and no text of its own. Close it before the owner. */
 int esp_kv_cache_join(struct esp_kv_cache *cache, const struct esp_kv_cache *owner,
                       struct esp_weights *weights, int vocabulary, char *err, size_t errlen);
-/* Makes room for `rows` rows behind the owner's text, and lets the view begin there. What
- * passes over the view then write is scratch: the owner's next passes write those rows again,
- * and its `length` never counts them. */
+/* Makes room for `rows` rows after the owner's text, and lets the view begin there. Rows that
+ * passes over the view write are scratch: the owner's next passes overwrite them, and the
+ * owner's `length` never counts them. */
 int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, int rows);
 /* Sets the window; the cache must be empty. If a text of `context` tokens has more rows than
  * the cache, the cache needs at least esp_kv_cache_window_rows() rows for text. */
@@ -85,14 +95,21 @@ int esp_kv_cache_most(const struct esp_kv_cache *cache, const int32_t *text, int
 /* Whether a row of the tree with this token can be kept as a token of the text. */
 bool esp_kv_cache_keeps(const struct esp_kv_cache *cache, int32_t token);
 
-/* Makes room for `rows` rows behind the text. */
+/* Makes room for `rows` rows after the text. */
 int esp_kv_cache_make_room(struct esp_kv_cache *cache, int rows);
-/* Places a batch behind the text and `ahead` further rows: fills in first, prefix and window.
+/* Places a batch after the text and `ahead` further rows: fills in first, prefix and window.
  */
 void esp_kv_cache_place(const struct esp_kv_cache *cache, int ahead, struct esp_batch *batch);
 /* Shortens the text in the cache to its first `length` tokens. Empties the cache if the next
- * token sees rows that have been dropped. Does nothing if the text is not longer. */
+ * token sees rows that have been dropped. Keeps fewer tokens if the states of recurrent layers
+ * are beyond them. Does nothing if the text is not longer. */
 void esp_kv_cache_cut(struct esp_kv_cache *cache, int length);
+/* Saves the states of recurrent layers at the end of the text, so that it is cheap to cut the
+ * cache to this length. Does nothing for other models. */
+int esp_kv_cache_checkpoint(struct esp_kv_cache *cache);
+/* Runs a batch that was placed. If it fails, states that are lost are loaded from a checkpoint:
+ * then the cache holds fewer tokens. */
+int esp_kv_cache_forward(struct esp_kv_cache *cache, const struct esp_batch *batch);
 
 /* Returns a copy of `count` tokens (at most max_batch), with token 0 instead of those outside
  * of this model's vocabulary. Valid until the next call. A draft model may have fewer tokens
@@ -105,7 +122,8 @@ const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tok
 const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 
 /* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the
- * outputs of the batch; this function sets tokens, positions and cache rows. Outputs are for the
+ * outputs of the batch, and batch->text: the tokens from there on can be cut again without a
+ * checkpoint. This function sets tokens, positions and cache rows. Outputs are for the
  * last row of each token, if it has several. With batch->step, at most two tokens may have
  * outputs. */
 int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
@@ -117,7 +135,7 @@ int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
 int esp_kv_cache_append(struct esp_kv_cache *cache, const int32_t *tokens, int count,
                         struct esp_rows *logits, const struct esp_step *step);
 
-/* Makes rows `which` (ascending; row 0 is the first one behind the text) the next tokens of the
+/* Makes rows `which` (ascending; row 0 is the first one after the text) the next tokens of the
  * text. */
 int esp_kv_cache_keep(struct esp_kv_cache *cache, const int32_t *which, int count);
 

@@ -15,9 +15,10 @@
  * Invariant between iterations: the target cache holds the text without its last token; the
  * draft cache holds a prefix of the text.
  *
- * If the draft is the target's own copy, stage 1 writes its keys and values behind the text in
- * the target's cache, root first. This is scratch: stage 3 runs root and nodes at the same place
- * and writes, in each layer, every row that one of its rows sees before it is read.
+ * If the draft is the target's own copy, stage 1 writes the copy's keys and values to the rows
+ * after the text in the target's cache, the root first. These rows are scratch: stage 3 runs
+ * root and nodes in the same rows, and in each layer it overwrites every row before reading
+ * it.
  */
 #include <math.h>
 #include <string.h>
@@ -27,9 +28,9 @@
 
 /* On an asynchronous device, submitting a stage returns before it has run. When the accepted
  * path is back on the host, all earlier work is done, and the device's own time stamps give
- * the times of the first stages. They also give the time at which `select` started: *start on
- * the host's clock, on which the iteration began at `begun`. Time spent in the observer is
- * charged to no stage. */
+ * the times of the first stages. They also give the time at which stage `select` started,
+ * which is written to *start. *start and `begun`, the start of the iteration, are times of the
+ * host's clock. Time spent in the observer is not counted for any stage. */
 static void read_marks(struct esp_session *s, double begun, double *start)
 {
     struct esp_backend *backend = s->engine->backend;
@@ -53,7 +54,7 @@ static void stage_done(struct esp_session *s, enum esp_stage stage, double *star
                             .stage = stage,
                             .iteration = &s->iteration,
                         });
-    *start = esp_clock(); /* time of a waiting observer (step mode) is charged to no stage */
+    *start = esp_clock(); /* so that the observer's time (step mode) is not counted */
     if (stage < ESP_STAGE_VERIFY)
         esp_session_mark(s, 2 * (int)stage + 2);
 }
@@ -71,13 +72,13 @@ static int choose_plainly(struct esp_session *s)
                       : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value, ESP_NOW);
 }
 
-/* Runs a pass over `rows` copies of the token at `position`, behind the text in the cache. The
- * next iteration overwrites their rows. */
+/* Runs a pass over `rows` copies of the token at `position`, in the rows after the text in the
+ * cache. The next iteration overwrites these rows. */
 static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position, int rows,
                      struct esp_rows *logits)
 {
     const bool draft = c == &s->draft_cache;
-    const int32_t spare = s->draft.capacity; /* row of q that no drafter needs later */
+    const int32_t spare = s->draft.capacity; /* a row of q that no drafter needs later */
     const int32_t token = *esp_kv_cache_known(c, s->text + position, 1);
     int status = esp_kv_cache_make_room(c, rows);
     if (status < 0)
@@ -95,11 +96,11 @@ static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position
         .input = draft ? s->states : NULL,
     };
     esp_kv_cache_place(c, 0, &batch);
-    return s->ops->forward(c->cache, &batch);
+    return esp_kv_cache_forward(c, &batch);
 }
 
-/* Lets the target's own copy draft behind the target's rows. Scratch rows never count as text,
- * so nothing has to be removed when an iteration ends early. */
+/* Lets the target's own copy draft in the rows after those of the target. Such scratch rows
+ * never count as text, so nothing has to be removed if an iteration ends early. */
 static int follow_target(struct esp_session *s)
 {
     return esp_session_has_copy(s)
@@ -213,6 +214,7 @@ static int target_pass(struct esp_session *s)
         .positions = s->positions,
         .mask = s->tree.mask,
         .mask_words = s->tree.mask_words,
+        .text = s->rebuild ? 0 : 1,
         .logits = s->p,
         .states = esp_session_has_head(s)     ? esp_features_ask(&s->features, tree->verified)
                   : esp_session_keeps_past(s) ? &states
@@ -223,12 +225,12 @@ static int target_pass(struct esp_session *s)
         return status;
     esp_kv_cache_place(&s->target, 0, &batch);
     s->target.passes++;
-    return s->ops->forward(s->target.cache, &batch);
+    return esp_kv_cache_forward(&s->target, &batch);
 }
 
-/* Keeps for the next iteration's drafter what both models said at the end of the path, where
- * the next root was chosen. At temperature 0 the target's distribution is that of temperature
- * `low`. */
+/* Keeps for the next iteration's drafter what both models computed at the end of the path,
+ * where the next root was chosen. At temperature 0, the target's distribution is that of
+ * temperature `low`. */
 static int look_back(struct esp_session *s)
 {
     static const struct esp_sampling low = {0.2, 1, 0};
@@ -450,12 +452,15 @@ static int finish(struct esp_session *s, const char *why)
     return 0;
 }
 
-/* Computes the text again if so much of its end was removed that the cache of a window had to
- * be emptied. */
+/* Computes the end of the text again if the cache lacks it: the cache of a window was emptied
+ * because much of the text was removed, or the states of recurrent layers went back to a
+ * checkpoint. */
 static int compute_again(struct esp_session *s)
 {
     const double start = esp_clock();
-    if (s->target.window.recent == 0 || s->target.length > 0 || s->length < 2)
+    esp_kv_cache_cut(&s->target,
+                     s->length - 1); /* a failed iteration may have moved states on */
+    if (s->target.length == s->length - 1)
         return ESP_OK;
     const int status = esp_session_prefill(s);
     s->stats.prefill_seconds += esp_clock() - start;

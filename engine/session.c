@@ -177,7 +177,8 @@ static bool same_params(const struct esp_params *a, const struct esp_params *b)
     return strcmp(one, other) == 0;
 }
 
-/* The drafter of a pair without a preset: one that reads the expected text if there is one. */
+/* Returns the drafter of a pair without a preset. With an expected text, it is one that reads
+ * that text. */
 static const char *usual_drafter(const struct esp_session *s, const struct esp_settings *set)
 {
     if (s->engine->draft_tokenizer)
@@ -189,9 +190,9 @@ static const char *usual_drafter(const struct esp_session *s, const struct esp_s
     return s->engine->draft ? "dynatree" : "ar";
 }
 
-/* Applies the pair's preset for this temperature, unless the chosen verifier does not fit it.
- * *changed becomes -1 if the drafter stays and gets other parameters. If nothing changes, the
- * drafter keeps what it has learned. */
+/* Applies the pair's preset for this temperature; if the user chose a verifier that does not
+ * fit it, the preset for greedy decoding. *changed becomes -1 if the drafter stays and gets
+ * other parameters. If nothing changes, the drafter keeps what it has learned. */
 static int choose_default(const struct esp_session *s, struct esp_settings *set, int *changed,
                           char *err, size_t errlen)
 {
@@ -433,8 +434,8 @@ int esp_session_set(struct esp_session *s, const char *key, const char *value, c
 /* Below this fraction of shared tokens the user is told. */
 static const double LITTLE_SHARED = 0.6;
 
-/* A sentence if the drafter cannot use the expected text, if recycled tokens were damaged, or if
- * the draft's vocabulary has little in common with the target's; else "". */
+/* Writes a warning if the drafter does not use the expected text, or the notice of the file of
+ * recycled tokens, or a warning that the vocabularies have little in common, or "". */
 static void note_sources(const struct esp_session *s, char *text, size_t size)
 {
     text[0] = '\0';
@@ -454,8 +455,9 @@ static void note_sources(const struct esp_session *s, char *text, size_t size)
             100 * s->engine->translation.text_share);
 }
 
-/* A sentence if the drafter has one, or if more nodes were asked for than fit in memory, or one
- * about its sources, else "". A default N is a limit only, so it needs no sentence. */
+/* Writes the notice: that parameter N exceeds the memory for trees, or a warning of the
+ * drafter, or one about the sources of its guesses, or "". The default of N is only an upper
+ * limit, so it may exceed the memory silently. */
 static void note_drafter(const struct esp_session *s, char *text, size_t size)
 {
     const struct esp_params *params = &s->set.drafter_params;
@@ -537,8 +539,8 @@ static int first_settings(struct esp_session *s, const struct esp_session_option
 
 /* ------------------------------------------------------------------ opening and closing */
 
-/* Parameters used in a pass of the draft over those of the target. A shared LM head counts for
- * both. A copy has the target's parameters in fewer bytes. */
+/* The parameters that a draft pass uses, divided by those that a target pass uses. A shared LM
+ * head counts for both. For the target's own copy, the ratio of their bytes. */
 static double relative_cost(const struct esp_engine *e)
 {
     const struct esp_model_desc *d = &e->draft->desc;

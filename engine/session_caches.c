@@ -1,11 +1,12 @@
 /* session_caches.c - the KV caches of a session, which hold the whole text or a window of it.
  *
- * With a window ("StreamingLLM", Xiao et al. 2024) a text has no end: each token sees the first
- * few tokens of the text (the sinks) and the most recent ones. This changes the output
- * distribution. But only the position of a token decides what it sees, never a tree, a cache or
- * a drafter. So every drafter gives the same output as plain decoding with the same window.
- * Draft models have the target's window, or one as large as their own context allows. The
- * target's own copy has no cache: it reads the target's rows, and writes scratch behind them.
+ * With a window ("StreamingLLM", Xiao et al. 2024) a text has no end: each token sees the
+ * first few tokens of the text (the sinks) and the most recent ones. This changes the output
+ * distribution. But only the position of a token decides what it sees, never a tree, a cache
+ * or a drafter. So every drafter gives the same output as plain decoding with the same window.
+ * Draft models use the target's window, or the largest that fits in their own context. The
+ * target's own copy has no cache: it reads the rows of the target's cache, and writes scratch
+ * rows after them.
  *
  * Differences from the paper: the window includes the token itself, so that `sinks` + `window`
  * positions are all that a model must have learned; tokens of a prompt have windows, too; keys
@@ -41,7 +42,7 @@ const char *esp_session_failure(const struct esp_session *s, int status)
 
 /* ------------------------------------------------------------------ rows */
 
-int esp_session_prefill(struct esp_session *s)
+static int prefill(struct esp_session *s)
 {
     int32_t *text = s->text;
     s->stats.prefill_rows += s->length - 1 - s->target.length;
@@ -56,6 +57,19 @@ int esp_session_prefill(struct esp_session *s)
         s->draft_cache.length < draft_length)
         status = esp_kv_cache_append(&s->draft_cache, text + s->draft_cache.length,
                                      draft_length - s->draft_cache.length, NULL, NULL);
+    return status;
+}
+
+/* What was there before and the end of the prompt are where users go back to. */
+int esp_session_prefill(struct esp_session *s)
+{
+    int status = esp_kv_cache_checkpoint(&s->target);
+    if (status == ESP_OK)
+        status = prefill(s);
+    if (status == ESP_OK)
+        status = esp_kv_cache_checkpoint(&s->target);
+    if (status == ESP_OK && s->draft_cache.cache && !esp_session_has_copy(s))
+        status = esp_kv_cache_checkpoint(&s->draft_cache);
     return status;
 }
 

@@ -6,11 +6,12 @@
  * takes half a microsecond.
  *
  * The steps of a layer, numbered below: 1 norm, 2 queries, keys and values, 3 rotation and
- * cache, 4 attention, 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
- * added (before 5 and 8 add, a norm or a factor may be applied). In a mixture of experts, 7 and
- * 8 are a router and, for each expert that rows chose, gate, up and down for these rows. In the
- * last layer, from step 4 on, only rows with wanted logits, or with wanted hidden states after
- * that layer, are computed.
+ * cache, 4 attention (of a recurrent layer: 2 inputs and gates, 3 convolution, 4 states),
+ * 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
+ * added (before 5 and 8 add, a norm or a factor may be applied). In a mixture of experts, 7
+ * and 8 are a router and, for each expert that rows chose, gate, up and down for these rows.
+ * In the last layer, from step 4 on, only rows with wanted logits, or with wanted hidden
+ * states after that layer, are computed.
  *
  * Invariant: how rows and parts are divided decides which thread computes a number, never its
  * value.
@@ -18,6 +19,7 @@
 #include "kernels/batch.h"
 #include "kernels/cpu/pass.h"
 #include "kernels/cpu/pass_attention.h"
+#include "kernels/cpu/pass_mixer.h"
 #include "kernels/cpu/ways.h"
 #include "kernels/model_desc.h"
 
@@ -25,19 +27,20 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Minimum panels of a part of a matmul; with one row they fill the registers. */
+/* Minimum number of panels in a part of a matmul. With one row, so many panels fill the
+ * registers. */
 enum { PANELS_TOGETHER = 4 };
 
 /* ------------------------------------------------------------------ pieces */
 
-/* Columns begin..end-1 of a joined vector. */
+/* Writes columns begin..end-1 of a joined vector. */
 static void join(const struct esp_cpu_pass *p, int row, int begin, int end, const float *values)
 {
     float *to = p->c->joined.x + (size_t)row * p->c->joined.stride + begin;
     memcpy(to, values, (size_t)(end - begin) * sizeof *to);
 }
 
-/* Completes a joined vector of `width` columns; matmul reads zeros after them. */
+/* Completes a joined vector of `width` columns with zeros, which matmul reads. */
 static void join_end(const struct esp_cpu_pass *p, int row, int width)
 {
     const int end = (int)esp_cpu_pad(width, ESP_PANEL);
@@ -60,9 +63,10 @@ static void add_position(const struct esp_cpu_pass *p, int row, float *x)
         x[i] += position[i];
 }
 
-/* Cosines and sines of a row's position, by one set of frequencies. A float product is off by
- * 1e-3 at position 10,000, like in every RoPE with floats; in an endless text the error would
- * grow. So positions after a full window are multiplied as doubles (`far`). */
+/* Computes the cosines and sines of a row's position, with one of the two sets of frequencies.
+ * The product of position and frequency as a float has an error of 1e-3 at position 10,000, as
+ * in every RoPE with floats; in an endless text the error would grow. So positions after a
+ * full window are multiplied as doubles (`far`). */
 static void turn(const struct esp_cpu_pass *p, int row, int set, int position, bool far)
 {
     const float *frequency = set ? p->d->local_inverse_frequency : p->d->inverse_frequency;
@@ -76,7 +80,8 @@ static void turn(const struct esp_cpu_pass *p, int row, int set, int position, b
     }
 }
 
-/* Row `row` of the residual stream, or fc applied to it. */
+/* Computes row `row` of the residual stream: the token's embedding, or the batch's input, or,
+ * for EAGLE, both combined by fc. */
 static void read_row(const struct esp_cpu_pass *p, int row)
 {
     const struct esp_cpu_rows *input = (const struct esp_cpu_rows *)p->batch->input;
@@ -135,7 +140,7 @@ static void norm_row(void *arg, int row)
     esp_cpu_prepare(p, step->out, row, 0, p->d->hidden);
 }
 
-/* Writes the rows of the residual stream to `out`, normalised if there is a weight. */
+/* Writes the rows of the residual stream to `out`, normalised if `weight` is not NULL. */
 static void norm(struct esp_cpu_pass *p, const struct esp_vectors *out, const float *weight,
                  const float *bias)
 {
@@ -143,7 +148,8 @@ static void norm(struct esp_cpu_pass *p, const struct esp_vectors *out, const fl
     esp_cpu_run_rows(p, p->rows, p->c->hidden, norm_row, &step);
 }
 
-/* Input of EAGLE-3's attention: the embedding and the residual stream, both normalised. */
+/* Joins the input of EAGLE-3's attention: the embedding and the residual stream, both
+ * normalised. */
 static void join_row(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;
@@ -159,12 +165,12 @@ static void join_row(void *step, int row)
     join_end(p, row, 2 * hidden);
 }
 
-/* Products of the same rows; their panels are numbered consecutively. */
+/* Up to four products of the same rows; their panels are numbered consecutively. */
 struct matmul_step {
     struct esp_cpu_pass *p;
-    int count, panels; /* panels: in all */
-    const struct esp_packed *w[3];
-    struct esp_matmul of[3];
+    int count, panels; /* number of products, and of panels of all of them */
+    const struct esp_packed *w[4];
+    struct esp_matmul of[4];
 };
 
 static void multiply_packed(const struct esp_cpu_pass *p, const struct esp_packed *w, int begin,
@@ -180,8 +186,8 @@ static void multiply_packed(const struct esp_cpu_pass *p, const struct esp_packe
     p->isa->matmul_blocks(w, begin, end, &of);
 }
 
-/* Panels begin..end-1. Panels of a streamed layer are packed on the way, a few at a time, so
- * that they are still in the cache. */
+/* Multiplies by panels begin..end-1. Panels of a streamed layer are packed a few at a time and
+ * multiplied while they are still in the cache. */
 static void multiply(const struct esp_cpu_pass *p, const struct esp_packed *w, int begin,
                      int end, const struct esp_matmul *product, int thread)
 {
@@ -222,7 +228,7 @@ static void matmul(struct matmul_step *step)
     esp_cpu_run_step(step->p, groups, matmul_part, step);
 }
 
-/* One product by the first `panels` panels of w. */
+/* Runs one product, with the first `panels` panels of w. */
 static void multiply_rows(struct esp_cpu_pass *p, const struct esp_packed *w, int panels,
                           struct esp_matmul of)
 {
@@ -230,22 +236,50 @@ static void multiply_rows(struct esp_cpu_pass *p, const struct esp_packed *w, in
     matmul(&step);
 }
 
+/* Adds a product of all rows to the step. */
+static void add_product(struct matmul_step *step, const struct esp_packed *w,
+                        struct esp_vectors x, float *y, size_t y_stride, const int32_t *y_row)
+{
+    step->w[step->count] = w;
+    step->of[step->count++] = (struct esp_matmul){
+        .in = x, .y = y, .y_stride = y_stride, .y_row = y_row, .rows = step->p->rows};
+    step->panels += w->panels;
+}
+
 static void project(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer,
                     struct esp_vectors x)
 {
     const struct esp_cpu_cache *c = p->c;
-    struct matmul_step step = {
-        .p = p,
-        .count = 3,
-        .panels = layer->query.panels + layer->key.panels + layer->value.panels,
-        .w = {&layer->query, &layer->key, &layer->value},
-        .of = {{.in = x, .y = c->q, .y_stride = c->q_width, .rows = p->rows},
-               {.in = x, .y = c->key, .y_stride = c->kv_width, .rows = p->rows},
-               {.in = x, .y = c->value, .y_stride = c->kv_width, .rows = p->rows}}};
+    struct matmul_step step = {.p = p};
+    add_product(&step, &layer->query, x, c->q, c->q_width, NULL);
+    add_product(&step, &layer->key, x, c->key, c->kv_width, NULL);
+    add_product(&step, &layer->value, x, c->value, c->kv_width, NULL);
+    if (p->d->layer[p->layer].attention_gate.data)
+        add_product(&step, &layer->attention_gate, x, c->attention_gate, c->q_width, NULL);
     matmul(&step);
 }
 
-/* x = W y, or x += W y */
+/* The inputs of a recurrent layer go to their slots. */
+static void project_inputs(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer,
+                           struct esp_vectors x)
+{
+    const struct esp_cpu_states *s = &p->c->states;
+    const enum esp_mixer mixer = p->d->layer[p->layer].mixer;
+    const size_t stride = esp_states_stride(s);
+    float *inputs = esp_states_input(s, layer->place, 0), *factors = inputs + s->width;
+    struct matmul_step step = {.p = p};
+    add_product(&step, &layer->conv_in, x, inputs, stride, s->batch_slot);
+    add_product(&step, &layer->out_gate, x, s->out_gate, s->out, NULL);
+    if (mixer == ESP_MIXER_CONV)
+        add_product(&step, &layer->in_gate, x, s->in_gate, s->width, NULL);
+    if (mixer == ESP_MIXER_DELTA)
+        add_product(&step, &layer->write, x, factors, stride, s->batch_slot);
+    if (mixer != ESP_MIXER_CONV)
+        add_product(&step, &layer->decay, x, factors + s->rates, stride, s->batch_slot);
+    matmul(&step);
+}
+
+/* Computes x = W y or, if `add`, x += W y. */
 static void matmul_to_x(struct esp_cpu_pass *p, const struct esp_packed *w,
                         struct esp_vectors y, bool add)
 {
@@ -276,7 +310,7 @@ static void add_row(void *arg, int row)
         x[i] += branch[i];
 }
 
-/* x += W y, or x += factor * norm(W y) */
+/* Computes x += W y, or x += factor * norm(W y). */
 static void add(struct esp_cpu_pass *p, const struct esp_packed *w, struct esp_vectors y,
                 const float *norm)
 {
@@ -304,14 +338,14 @@ static void move_row(const struct esp_cpu_pass *p, int from, int to)
 
 /* ------------------------------------------------------------------ hidden states */
 
-/* The row of batch row `row` in the states, or -1. */
+/* Returns the row of the states that batch row `row` goes to, or -1. */
 static int states_row(const struct esp_cpu_pass *p, int row)
 {
     const struct esp_states *s = p->batch->states;
     return !s ? -1 : s->row ? s->row[row] : row;
 }
 
-/* Copies the rows `from` (p->rows, hidden) to the requested place of state `state`. */
+/* Copies the rows `from` (p->rows, hidden) to wherever state `state` was requested. */
 static void hand_out(const struct esp_cpu_pass *p, int state, const float *from)
 {
     const struct esp_states *s = p->batch->states;
@@ -335,7 +369,7 @@ static bool asks_for(const struct esp_cpu_pass *p, int state)
     return false;
 }
 
-/* Lists the rows that go through the whole last layer. */
+/* Lists the rows that go through the whole last layer; returns their number. */
 static int list_going(const struct esp_cpu_pass *p)
 {
     bool states = asks_for(p, p->d->layers) || asks_for(p, ESP_STATE_NORMED);
@@ -389,8 +423,9 @@ static void mlp(struct esp_cpu_pass *p, const struct esp_packed *gate,
 
 /* ------------------------------------------------------------------ experts */
 
-/* Chooses a row's experts with the highest logits, best first, ties: the lower number. Their
- * logits become weights. Nothing of the row's branch has been added up yet. */
+/* Chooses the experts with the highest logits for a row, best first; of equal ones, the lower
+ * number. Their logits become weights. Clears the row's branch, to which the experts' outputs
+ * will be added. */
 static void choose(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;
@@ -443,7 +478,7 @@ static void scatter(void *arg, int i)
         p->c->branch[row * width + k] += weight * from[k];
 }
 
-/* Rows that chose the expert. */
+/* Lists the rows that chose the expert; returns their number. */
 static int list_choosers(const struct esp_cpu_pass *p, int expert)
 {
     int count = 0;
@@ -454,7 +489,7 @@ static int list_choosers(const struct esp_cpu_pass *p, int expert)
     return count;
 }
 
-/* Adds an expert's output to its rows; the experts run one after the other. */
+/* Runs one expert and adds its output to the branches of the rows that chose it. */
 static void run_expert(struct esp_cpu_pass *p, const struct esp_cpu_expert *expert, int number)
 {
     struct esp_cpu_cache *c = p->c;
@@ -474,6 +509,35 @@ static void run_expert(struct esp_cpu_pass *p, const struct esp_cpu_expert *expe
     p->rows = rows;
 }
 
+/* Adds the output of the expert that all rows use, times the sigmoid of its gate. */
+static void add_shared_row(void *step, int row)
+{
+    const struct esp_cpu_pass *p = step;
+    const struct esp_cpu_cache *c = p->c;
+    const size_t width = c->hidden, at = (size_t)row * width;
+    const float gate = c->routed[(size_t)row * esp_cpu_pad(p->d->experts, ESP_PANEL)];
+    const bool gated = p->d->layer[p->layer].shared_gate.data != NULL;
+    const float weight = gated ? (float)(1 / (1 + exp(-(double)gate))) : 1.0f;
+    for (size_t k = 0; k < width; k++)
+        c->branch[at + k] += weight * c->expert_out[at + k];
+}
+
+static void run_shared(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
+{
+    struct esp_cpu_cache *c = p->c;
+    mlp(p, &layer->gate, &layer->up, &c->normed);
+    multiply_rows(p, &layer->down, layer->down.panels,
+                  (struct esp_matmul){
+                      .in = c->up, .y = c->expert_out, .y_stride = c->hidden, .rows = p->rows});
+    if (p->d->layer[p->layer].shared_gate.data)
+        multiply_rows(p, &layer->shared_gate, 1,
+                      (struct esp_matmul){.in = c->normed,
+                                          .y = c->routed,
+                                          .y_stride = esp_cpu_pad(p->d->experts, ESP_PANEL),
+                                          .rows = p->rows});
+    esp_cpu_run_rows(p, p->rows, c->hidden, add_shared_row, p);
+}
+
 static void add_experts(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
 {
     struct esp_cpu_cache *c = p->c;
@@ -487,14 +551,16 @@ static void add_experts(struct esp_cpu_pass *p, const struct esp_cpu_layer *laye
     for (int i = 0; i < p->d->experts; i++)
         run_expert(p, &layer->expert[i], i);
     c->up.together = esp_cut_together(p->rows);
+    if (p->d->layer[p->layer].up.data)
+        run_shared(p, layer);
     esp_cpu_run_rows(p, p->rows, c->hidden, add_row, &step);
 }
 
-/* Sets the number of rows that continue. */
+/* Sets the number of rows with which the pass continues. */
 static void set_rows(struct esp_cpu_pass *p, int rows)
 {
     p->rows = rows;
-    p->c->normed.together = p->c->attended.together = p->c->up.together =
+    p->c->normed.together = p->c->attended.together = p->c->mixed.together = p->c->up.together =
         p->c->joined.together = esp_cut_together(rows);
 }
 
@@ -503,23 +569,31 @@ static void run_layer(struct esp_cpu_pass *p)
     struct esp_cpu_cache *c = p->c;
     const struct esp_cpu_layer *layer = &p->w->layer[p->layer];
     const bool parallel = p->d->parallel_residual;
+    const bool recurrent = p->d->layer[p->layer].mixer != ESP_MIXER_ATTENTION;
     if (p->d->reads == ESP_READS_EAGLE3)
         esp_cpu_run_rows(p, p->rows, c->joined.stride, join_row, p); /* 1 */
     else
         norm(p, &c->normed, layer->norm1, layer->norm1_bias);
-    project(p, layer, p->d->reads == ESP_READS_EAGLE3 ? c->joined : c->normed); /* 2 */
+    if (recurrent)
+        project_inputs(p, layer, c->normed); /* 2 */
+    else
+        project(p, layer, p->d->reads == ESP_READS_EAGLE3 ? c->joined : c->normed);
     if (p->layer == p->d->layers - 1 && p->last < p->rows) {
         p->going = c->going;
         set_rows(p, p->last);
     }
-    esp_cpu_attention(p); /* 3, 4 */
+    if (recurrent)
+        esp_cpu_mix(p); /* 3, 4 */
+    else
+        esp_cpu_attention(p);
     for (int i = 0; p->going && i < p->rows; i++)
         move_row(p, p->going[i], i);
     if (p->rows == 0)
         return;
     if (parallel) /* 6 before 5: the MLP reads the layer's input x */
         norm(p, &c->normed, layer->norm2, layer->norm2_bias);
-    add(p, &layer->output, c->attended, layer->norm_attended); /* 5 */
+    add(p, recurrent ? &layer->mixed : &layer->output, recurrent ? c->mixed : c->attended,
+        layer->norm_attended); /* 5 */
     if (!parallel)
         norm(p, &c->normed, layer->norm2, layer->norm2_bias); /* 6 */
     if (layer->expert) {
@@ -530,7 +604,7 @@ static void run_layer(struct esp_cpu_pass *p)
     add(p, &layer->down, c->up, layer->norm_mlp); /* 8 */
 }
 
-/* After the last layer, only rows with logits continue. */
+/* Called after the last layer: the pass continues only with rows whose logits are wanted. */
 static void keep_wanted(struct esp_cpu_pass *p)
 {
     for (int i = 0, from = 0; i < p->wanted; i++, from++) {
@@ -541,15 +615,15 @@ static void keep_wanted(struct esp_cpu_pass *p)
     p->rows = p->wanted;
 }
 
-/* The i-th row of logits that the pass computes. */
+/* Returns the row of the logits matrix that the i-th computed row goes to. */
 static float *logits_row(const struct esp_cpu_pass *p, int i)
 {
     const struct esp_cpu_rows *logits = (const struct esp_cpu_rows *)p->batch->logits;
     return logits->data + (size_t)p->c->wanted_at[i] * logits->stride;
 }
 
-/* Moves logits of selected tokens, stored side by side, to the tokens' places: the last one
- * first, so that none is overwritten. */
+/* Moves logits of selected tokens, which are stored consecutively, to the tokens' places, the
+ * last one first, so that none is overwritten. */
 static void spread(void *step, int i)
 {
     const struct esp_cpu_pass *p = step;
@@ -572,7 +646,8 @@ static void scale_and_cap(void *step, int i)
         p->isa->cap(logits_row(p, i), n, p->d->logit_cap);
 }
 
-/* Logits may be wider or narrower than the model's vocabulary; see struct esp_batch. */
+/* Computes the logits. Their rows may be wider or narrower than the model's vocabulary; see
+ * struct esp_batch. */
 static void run_head(struct esp_cpu_pass *p)
 {
     const struct esp_packed *w = &p->w->head;
@@ -625,7 +700,7 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     struct esp_cpu_backend *cpu = (struct esp_cpu_backend *)w->base.backend;
     struct esp_cpu_pass p = {
         .w = w, .d = w->base.desc, .c = c, .isa = cpu->isa, .batch = batch};
-    if (!esp_batch_fits(batch, cache, c->rows, c->max_batch))
+    if (!esp_batch_fits(batch, cache, c->rows, c->max_batch) || !esp_cpu_begin_states(&p))
         return ESP_E_ARGUMENT;
     p.wanted = esp_batch_wanted(batch, c->wanted, c->wanted_at);
     double work = batch->rows * w->work_layers + p.wanted * w->work_head;
@@ -639,6 +714,7 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
         snprintf(cpu->failure, sizeof cpu->failure, "%s", esp_cpu_stream_failure(w->stream));
         return ESP_E_FILE;
     }
+    esp_cpu_end_states(&p);
     hand_out(&p, p.d->layers, c->x);
     if (asks_for(&p, ESP_STATE_NORMED)) {
         norm(&p, &c->normed, w->norm_final, w->norm_final_bias);

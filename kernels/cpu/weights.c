@@ -1,12 +1,13 @@
 /* weights.c - loads and packs a model's matrices for the matrix product.
  *
- * The file stores a matrix row by row; the product wants the weights of 32 outputs side by side
- * (pack.c). Everything goes into one block of memory in the order in which a forward pass reads
- * it. One walk over the model measures the block, a second one fills it. The threads read 32
- * rows each and pack them while they are in the caches, so loading takes little longer than
- * reading, and no memory besides the weights. Matrices keep their dtype; norm weights and
- * biases become float32. Afterwards nothing depends on the file, unless there is a memory
- * limit: then some layers are not loaded but read again for every pass (stream.c).
+ * The file stores a matrix row by row; the product needs the weights of 32 outputs next to
+ * each other (pack.c). Everything goes into one block of memory, in the order in which a
+ * forward pass reads it. One walk over the model measures the block, a second one fills it.
+ * The threads read 32 rows each and pack them while they are in the caches, so loading takes
+ * little longer than reading, and needs no memory except for the weights. Matrices keep their
+ * dtype; norm weights and biases become float32. Afterwards nothing depends on the file,
+ * unless there is a memory limit: then some layers are not loaded but read again for every
+ * pass (stream.c).
  */
 #include "kernels/cpu/cpu.h"
 
@@ -28,18 +29,18 @@ struct packer {
     void *user;
     struct esp_pool *pool;
     int threads;
-    bool pairs;                            /* the instruction set wants them */
-    bool any_pairs, any_blocks, any_small; /* any_small: of fewer than 8 bits */
-    unsigned block_types;                  /* bit t: type t, if it is quantised */
+    bool pairs;                            /* BF16 matrices are packed for tiles */
+    bool any_pairs, any_blocks, any_small; /* any_small: weights of fewer than 8 bits */
+    unsigned block_types;                  /* bit t: a matrix has the quantised type t */
     char *stored;                          /* (threads, room) bytes for rows in stored form */
     size_t room;
-    /* With a limit: the current layer, or -1; whether matrices are being registered with the
-     * stream; room that the streamed ones need. */
+    /* For a memory limit. */
     struct esp_cpu_stream *stream;
-    int layer;
-    bool telling;
-    size_t packing_bytes;
-    int together; /* panels read together of a transposed matrix */
+    int layer;            /* the current layer, or -1 */
+    bool telling;         /* matrices are being registered with the stream */
+    size_t packing_bytes; /* memory that packing streamed matrices needs */
+
+    int together; /* how many panels of a transposed matrix are read together */
     int status;   /* the first failure; nothing more is packed after it */
     char *err;
     size_t errlen;
@@ -180,20 +181,61 @@ static void pack_experts(struct packer *p, struct esp_cpu_expert *to,
     }
 }
 
+static void pack_attention(struct packer *p, struct esp_cpu_layer *to,
+                           const struct esp_layer *from)
+{
+    PACK(query);
+    PACK(key);
+    PACK(value);
+    if (from->attention_gate.data)
+        pack_matrix(p, &to->attention_gate, &from->attention_gate, NULL);
+    PACK(output);
+}
+
+/* A convolution's weights as floats, a row for each token that it sees. */
+static const float *pack_taps(struct packer *p, const struct esp_tensor *t)
+{
+    const size_t channels = esp_cpu_pad(t->rows, ESP_PANEL), kernel = (size_t)t->columns;
+    float *taps = take(p, kernel * channels, sizeof *taps), row[ESP_MOST_TAPS];
+    for (int i = 0; taps && i < t->rows; i++) {
+        esp_tensor_read_row(t, i, row);
+        for (size_t k = 0; k < kernel; k++)
+            taps[k * channels + (size_t)i] = row[k];
+    }
+    return taps;
+}
+
+static void pack_mixer(struct packer *p, struct esp_cpu_layer *to, const struct esp_layer *from)
+{
+    to->conv = pack_taps(p, &from->conv);
+    PACK(conv_in);
+    PACK(out_gate);
+    if (from->mixer == ESP_MIXER_CONV)
+        PACK(in_gate);
+    if (from->mixer == ESP_MIXER_DELTA)
+        pack_matrix(p, &to->write, &from->write, NULL);
+    if (from->mixer != ESP_MIXER_CONV)
+        pack_matrix(p, &to->decay, &from->decay, NULL);
+    PACK(mixed);
+}
+
 static void pack_layer(struct packer *p, struct esp_cpu_layer *to, const struct esp_layer *from,
                        const struct esp_model_desc *d)
 {
 #define X(name) to->name = pack_vector(p, &from->name);
     ESP_LAYER_VECTORS(X)
 #undef X
-    PACK(query);
-    PACK(key);
-    PACK(value);
-    PACK(output);
+    if (from->mixer == ESP_MIXER_ATTENTION)
+        pack_attention(p, to, from);
+    else
+        pack_mixer(p, to, from);
     if (from->router.data) {
         PACK(router);
         pack_experts(p, to->expert, from->expert, d->experts);
-        return;
+        if (from->shared_gate.data)
+            pack_matrix(p, &to->shared_gate, &from->shared_gate, NULL);
+        if (!from->up.data)
+            return;
     }
     if (esp_gated(d->activation))
         PACK(gate);
@@ -201,7 +243,7 @@ static void pack_layer(struct packer *p, struct esp_cpu_layer *to, const struct 
     PACK(down);
 }
 
-/* The embedding and the head, unless the lender has them. */
+/* Packs the embedding and the head, unless they are the lender's. */
 static void pack_ends(struct packer *p, struct esp_cpu_weights *w)
 {
     const struct esp_model_desc *d = w->base.desc;
@@ -249,7 +291,8 @@ void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *ou
 
 /* ------------------------------------------------------------------ a limit */
 
-/* Measures the model with `count` streamed layers: weights, buffers and room for packing. */
+/* Returns the bytes that the model needs with `count` streamed layers: weights, buffers and
+ * memory for packing. */
 static size_t measure(struct packer *p, struct esp_cpu_weights *w, int count)
 {
     esp_cpu_stream_choose(p->stream, count);
@@ -263,8 +306,8 @@ static size_t in_mebibytes(size_t bytes)
     return (bytes >> 20) + 1;
 }
 
-/* Finds the smallest number of layers to stream, so that the others fit. p has been measured
- * with all of them in memory. */
+/* Finds the smallest number of layers to stream for which the others fit in memory. p must
+ * have been measured with all layers in memory. */
 static int fit(struct packer *p, struct esp_cpu_weights *w)
 {
     const struct esp_model_desc *d = w->base.desc;
@@ -297,7 +340,7 @@ static int fit(struct packer *p, struct esp_cpu_weights *w)
     return p->status;
 }
 
-/* Call it after the weights were read. */
+/* Starts streaming; called when the weights have been read. */
 static int start_stream(struct packer *p, struct esp_cpu_weights *w)
 {
     if (!w->stream)
@@ -315,6 +358,23 @@ static int start_stream(struct packer *p, struct esp_cpu_weights *w)
 
 /* ------------------------------------------------------------------ open and close */
 
+/* Values per token and hidden value that a layer multiplies in front of its MLP. */
+static double mixer_work(const struct esp_model_desc *d, enum esp_mixer mixer, double attention)
+{
+    return mixer == ESP_MIXER_ATTENTION
+               ? attention
+               : (mixer == ESP_MIXER_CONV ? 2.0 : 1.0) * esp_conv_width(d, mixer) +
+                     2.0 * esp_mixed_width(d, mixer);
+}
+
+/* Numbers the layers with attention, and the recurrent ones. */
+static void place_layers(struct esp_cpu_layer *layer, const struct esp_model_desc *d)
+{
+    int attentions = 0, recurrent = 0;
+    for (int i = 0; i < d->layers; i++)
+        layer[i].place = d->layer[i].mixer == ESP_MIXER_ATTENTION ? attentions++ : recurrent++;
+}
+
 static void count_work(struct esp_cpu_weights *w)
 {
     const struct esp_model_desc *d = w->base.desc;
@@ -323,27 +383,30 @@ static void count_work(struct esp_cpu_weights *w)
     double mixture = d->experts + 3.0 * d->experts_used * d->expert_ffn;
     for (int i = 0; i < d->layers; i++)
         w->work_layers +=
-            (2.0 * q + 2.0 * kv + (d->layer[i].router.data ? mixture : mlp)) * d->hidden;
+            (mixer_work(d, d->layer[i].mixer, 2.0 * q + 2.0 * kv) +
+             (d->layer[i].router.data ? mixture : 0) + (d->layer[i].up.data ? mlp : 0)) *
+            d->hidden;
     w->work_layers += (double)d->fc.rows * d->fc.columns;
     if (d->reads == ESP_READS_EAGLE3)
         w->work_layers += (q + 2.0 * kv) * d->hidden;
     w->work_head = (double)d->outputs * d->hidden;
 }
 
-/* Memory for the rows of the widest panel. */
+/* Returns the bytes of the rows of the widest panel. */
 static size_t panel_room(const struct esp_model_desc *d)
 {
     return (size_t)esp_model_desc_widest(d) * ESP_PANEL * sizeof(float);
 }
 
-/* A row of a transposed matrix is scattered over the file: the more rows are read at once, the
- * longer the contiguous pieces. */
+/* Returns how many panels of a transposed matrix to read together. Rows of such a matrix are
+ * scattered over the file: the more rows are read at once, the longer the contiguous pieces.
+ */
 static int panels_together(const struct esp_model_desc *d)
 {
     enum { MOST = 16 };
     const size_t fit = ((size_t)8 << 20) / panel_room(d);
     const struct esp_expert *expert = d->layer[0].expert;
-    if (d->layer[0].query.transposed == 0 && !(expert && expert->up.transposed))
+    if (esp_layer_matrix(&d->layer[0])->transposed == 0 && !(expert && expert->up.transposed))
         return 1;
     return fit < 1 ? 1 : fit > MOST ? MOST : (int)fit;
 }
@@ -382,6 +445,7 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
     w->base.backend = backend;
     w->base.desc = desc;
     w->layer = layer;
+    place_layers(layer, desc);
     count_work(w);
 
     struct packer p = {.err = err, .errlen = errlen, .progress = progress, .user = user};

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Lessons: each can be walked through, by a pipe and on a screen, and answers with its own numbers.
+# Lessons: a user can go through each of them, in a pipe and on a screen, and its answers are based on its own numbers.
 . tests/shell.sh
 . tests/script.sh
 
@@ -167,7 +167,7 @@ wrong "an iteration that is not there" "no such iteration" 's/{now.tokens}/{now[
 wrong "half an expression" "page 1:" 's/now.tokens == 6/now.tokens ==/'
 wrong "an open brace" "is missing" 's/^{now.tokens}[.]/{now.tokens/'
 wrong "a picture that is not there" "no picture 'bush'" 's/^.ask/.show bush now[0]\n.ask/'
-wrong "a single choice" "less than two choices" '/^.choice other/d'
+wrong "a single choice" "fewer than two choices" '/^.choice other/d'
 wrong "a drafter that is not there" "no drafter 'linaer'" 's/linear/linaer/'
 wrong "a recording that is not there" "no recording gone.esp.jsonl" 's/^.run now.*/.record now gone.esp.jsonl/'
 wrong "a way out of the folder" "no folder" 's/^.run now.*/.record now ..\/..\/x/'

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Habits from other programs: Esc, new lines, /name, menus, a click on the footer, own keys, own editor.
+# Habits that users have from other programs: Esc, new lines, /name, menus, a click on the footer, their own keys and
+# editor.
 . tests/shell.sh
 . tests/script.sh
 

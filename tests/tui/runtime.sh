@@ -1,6 +1,6 @@
 #!/bin/sh
-# Changes at run time: models, backend, threads, all settings; taking back the last prompt; writing the text to a
-# file. Driven by scripts.
+# Changes at run time, made by scripts: models, backend, threads, all settings; taking back the last prompt; writing the
+# text to a file.
 . tests/shell.sh
 . tests/script.sh
 
@@ -58,7 +58,7 @@ check "models that cannot be loaded leave those of before" same_text "$prompt" 4
 check "a folder that is not there is named" \
     grep -q "nothing: No such file or directory; the loaded models stay in use" "$work/missing"
 check "a folder without a tokenizer is named" grep -q "tokenizer.json.*; the loaded models stay in use" "$work/without"
-check "three folders are too many" grep -q "model takes a target and perhaps a draft" "$work/three"
+check "three folders are too many" grep -q "model takes a target and, optionally, a draft" "$work/three"
 play "size 200x24
 wait
 type $prompt

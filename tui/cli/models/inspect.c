@@ -1,4 +1,4 @@
-/* inspect.c - `espalier inspect MODEL [DRAFT]`: what a model folder or GGUF file holds,
+/* inspect.c - `espalier inspect MODEL [DRAFT]`: what a model folder or GGUF file contains,
  * whether a pair fits, and how well the target predicts a text. */
 #include <cJSON.h>
 #include <stdio.h>
@@ -23,11 +23,12 @@ static cJSON *model_json(const struct esp_model_info *m)
         CLI_NUMBER("bytes", m->bytes), CLI_NUMBER("layers", m->layers),
         CLI_NUMBER("hidden", m->hidden), CLI_NUMBER("heads", m->heads),
         CLI_NUMBER("kv_heads", m->kv_heads), CLI_NUMBER("head_dim", m->head_dim),
-        CLI_NUMBER("ffn", m->ffn), CLI_NUMBER("vocabulary", m->vocabulary),
-        CLI_NUMBER("outputs", m->outputs), CLI_BOOL("other_vocabulary", m->translated),
-        CLI_NUMBER("shared_tokens", m->shared), CLI_NUMBER("text_share", m->text_share),
-        CLI_NUMBER("context", m->context), CLI_NUMBER("unused_tensors", m->unused),
-        CLI_NUMBER("ignored_tensors", m->ignored));
+        CLI_NUMBER("recurrent_layers", m->recurrent), CLI_NUMBER("state_bytes", m->state_bytes),
+        CLI_NUMBER("checkpoints", m->checkpoints), CLI_NUMBER("ffn", m->ffn),
+        CLI_NUMBER("vocabulary", m->vocabulary), CLI_NUMBER("outputs", m->outputs),
+        CLI_BOOL("other_vocabulary", m->translated), CLI_NUMBER("shared_tokens", m->shared),
+        CLI_NUMBER("text_share", m->text_share), CLI_NUMBER("context", m->context),
+        CLI_NUMBER("unused_tensors", m->unused), CLI_NUMBER("ignored_tensors", m->ignored));
 }
 
 static void print_model(const char *role, const struct esp_model_info *m)
@@ -38,6 +39,11 @@ static void print_model(const char *role, const struct esp_model_info *m)
            m->ffn);
     printf("  attention      %d heads, %d key/value heads, head dimension %d\n", m->heads,
            m->kv_heads, m->head_dim);
+    if (m->recurrent > 0)
+        printf(
+            "  recurrence     %d of %d layers; %d checkpoint%s of their states, %.1f MB each\n",
+            m->recurrent, m->layers, m->checkpoints, m->checkpoints == 1 ? "" : "s",
+            1e-6 * (double)m->state_bytes);
     printf("  vocabulary     %d tokens", m->vocabulary);
     if (m->outputs < m->vocabulary && !m->translated)
         printf(", of which %d are drafted", m->outputs);
@@ -50,18 +56,18 @@ static void print_model(const char *role, const struct esp_model_info *m)
                m->experts_used, m->experts, m->expert_ffn, m->expert_dtype,
                (long long)m->active);
     if (m->ignored > 0)
-        printf("  ignored        %d tensor%s of pictures: this program computes the text part "
-               "only\n",
+        printf("  ignored        %d tensor%s for images: this program computes only the text "
+               "part\n",
                m->ignored, m->ignored == 1 ? "" : "s");
     if (m->unused > 0)
         esp_safe_print(stdout,
                        "  not used       %d more tensor%s that config.json does not ask for, "
-                       "as %s\n",
+                       "such as %s\n",
                        m->unused, m->unused == 1 ? "" : "s", m->unused_name);
 }
 
-/* Prints which layers stay in memory, which are streamed, and the speed to expect: no pass is
- * faster than reading the others, or copying them to the GPU. */
+/* Prints how many layers stay in memory and the speed to expect: a pass takes at least as long
+ * as reading the other layers, or copying them to the GPU. */
 static void print_memory(const struct esp_engine *engine, const struct cli_options *o)
 {
     struct esp_streamed s;
@@ -180,7 +186,7 @@ static int run(struct cli_options *o)
 const struct cli_command cli_inspect = {
     .name = "inspect",
     .arguments = "[TARGET [DRAFT]]",
-    .summary = "what a model holds and whether a pair fits",
+    .summary = "what a model consists of and whether a pair fits",
     .flags = CLI_ENGINE | CLI(NODES) | CLI(CONTEXT) | CLI(JSON) | CLI(PERPLEXITY),
     .most = 2,
     .names_models = true,
