@@ -81,6 +81,9 @@ struct esp_tensor {
      * read (numbers that are not finite become 0), and block = stride = rows. If there is not
      * enough memory to quantise them, the rows are zeros and `source` has failed. */
     const struct esp_tensor *original;
+    /* NULL, or: (rows) row r is row listed[r] of the matrix that the other fields describe, which
+     * may have any number of rows. */
+    const int32_t *listed;
 };
 
 /* Which rotary frequencies a layer uses: the model's, the model's local ones, or none. */
@@ -247,6 +250,9 @@ struct esp_model_desc {
      * token of each row of `head`. NULL: outputs = vocabulary, and row i is token i. */
     int outputs;
     const int32_t *output_token;
+    /* The tokens that `output_token` lists are below this; 0: below `vocabulary`. It differs if
+     * the model reads tokens of one vocabulary, and its logits are of those of another. */
+    int output_tokens;
     /* NULL, or weights on the same backend that outlive these: if their embedding or head is
      * the same tensor, it is shared, not copied. */
     struct esp_weights *lender;
@@ -256,6 +262,9 @@ struct esp_model_desc {
     /* Device memory for the captured passes of a cache, in addition to cache_need; 0: all that
      * is left. A backend captures as many passes as fit. */
     size_t graph_bytes;
+    /* Passes will be in exact mode (set_exact), for which a cache may need more memory. If this
+     * is wrong, passes are right but may take longer. */
+    bool exact;
     struct esp_tensor norm_final, norm_final_bias; /* (hidden, 1) */
     struct esp_layer *layer;                       /* (layers) */
 };
@@ -363,6 +372,12 @@ struct esp_kernel_time {
     double bytes; /* weights, keys and values read; 0: unknown */
 };
 
+/* What predictions are made from. */
+struct esp_device_speed {
+    double read_rate; /* bytes per second */
+    double clock;     /* cycles per second; 0: those of the device */
+};
+
 /* Times of the two ways to compute a product with quantised weights on a processor with a tile
  * unit: nanoseconds for a block of 32 by 32 weights; 0: not measured. */
 enum { ESP_WAY_SIZES = 13 };
@@ -448,6 +463,12 @@ struct esp_backend_ops {
      * failure. */
     int (*time_kernels)(struct esp_cache *cache, const struct esp_batch *batch,
                         struct esp_kernel_time *kernel, int most);
+    /* Predicts what time_kernels() measures, from a picture of the device: of a pass of up to 64
+     * rows that follow `context` tokens, with logits for all rows. No weights are needed:
+     * tensors of `desc` need no memory, but a pointer that is not NULL. */
+    int (*predict)(struct esp_backend *backend, const struct esp_model_desc *desc, int rows,
+                   int context, const struct esp_device_speed *speed,
+                   struct esp_kernel_time *kernel, int most);
     /* For products that can be computed in two ways with bit-identical results. way_key()
      * returns a key for the processor and the code to which times belong, or "" if there is
      * only one way. measure_ways() measures the types of these weights for which `times` is

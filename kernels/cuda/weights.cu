@@ -10,7 +10,6 @@
  * up value to multiply it with.
  */
 #include "kernels/cuda/blocks.h"
-#include "kernels/model_desc.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -488,7 +487,7 @@ static void send_outputs(struct loader *l)
     if (!l->sending || l->status < 0)
         return;
     begin(l, l->w->output_of);
-    for (int32_t token = 0, next = 0; token < d->vocabulary && l->status == ESP_OK; token++) {
+    for (int32_t token = 0, next = 0; token < esp_model_desc_tokens(d) && l->status == ESP_OK; token++) {
         const bool has = next < d->outputs && d->output_token[next] == token;
         const int32_t output = has ? next++ : -1;
         memcpy(room(l, sizeof output), &output, sizeof output);
@@ -535,7 +534,7 @@ static void put_rest(struct loader *l)
     if (d->reads != ESP_READS_TOKENS)
         w->fc = put_tensor(l, &d->fc, &d->fc_bias);
     if (d->output_token) {
-        w->output_of = esp_cuda_take<int32_t>(&l->arena, d->vocabulary);
+        w->output_of = esp_cuda_take<int32_t>(&l->arena, esp_model_desc_tokens(d));
         send_outputs(l);
     }
     w->embedding = esp_model_desc_lent(d, &d->embedding) ? lender->embedding
@@ -606,6 +605,14 @@ static void walk(struct loader *l, int count)
         put_streamed(l, count, first, second);
 }
 
+static void set_types(struct esp_cuda_weights *w)
+{
+    const struct esp_model_desc *d = w->base.desc;
+    w->blocks = esp_cuda_has_blocks(d);
+    w->half = d->lender ? ((const struct esp_cuda_weights *)d->lender)->half
+                        : d->embedding.dtype == ESP_F16 && d->layer[0].query.dtype == ESP_F16;
+}
+
 /* ------------------------------------------------------------------ the limit */
 
 /* The smallest number of streamed layers with which the model fits into the limit, or, if it never
@@ -635,6 +642,15 @@ size_t esp_cuda_weights_need(const struct esp_model_desc *desc)
     size_t bytes;
     fit(desc, &bytes);
     return bytes;
+}
+
+void esp_cuda_weights_imagine(struct esp_cuda_weights *w)
+{
+    struct loader l = {};
+    set_types(w);
+    l.w = w;
+    l.arena = {ESP_CUDA_NOWHERE, 0, true};
+    walk(&l, 0);
 }
 
 /* ------------------------------------------------------------------ opening */
@@ -765,10 +781,7 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
     esp_cuda_enter(backend);
     w->base.backend = backend;
     w->base.desc = desc;
-    w->blocks = esp_cuda_has_blocks(desc);
-    w->half = desc->lender
-                  ? ((const struct esp_cuda_weights *)desc->lender)->half
-                  : desc->embedding.dtype == ESP_F16 && desc->layer[0].query.dtype == ESP_F16;
+    set_types(w);
     status = load(w, cuda, progress, user);
     if (status < 0) {
         const size_t pinned = esp_cuda_stream_host_bytes(w->stream);
