@@ -56,9 +56,9 @@ struct esp_recording;
 /* Returns 0 or a negative status with a sentence in err. */
 int esp_recording_open(struct esp_recording **recording, const char *path, char *err,
                        size_t errlen);
-/* Opens the file of `of` again, for use in another thread. This works even if another file has
- * its name by now. `of` must stay open during the call, and only one thread at a time may make
- * this call. Returns as esp_recording_open(). */
+/* Opens the recording `of` again, for use in another thread. This works even if another file
+ * has its name by now. `of` must stay open during the call, and only one thread at a time may
+ * make this call. Returns as esp_recording_open(). */
 int esp_recording_open_again(struct esp_recording **recording, const struct esp_recording *of,
                              char *err, size_t errlen);
 void esp_recording_close(struct esp_recording *recording);

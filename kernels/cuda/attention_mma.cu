@@ -27,7 +27,8 @@ template <typename T, int DIM, int WARPS_HIGH> struct tiling {
     static const int EACH = KEYS / ACROSS;                    /* keys of a tile for a warp */
     static const int ROWS = 16 * WARPS_HIGH;                  /* queries in a block */
     static const int THREADS = ESP_WARP * WARPS_HIGH * ACROSS;
-    static const int STRIDE = DIM + 8; /* from row to row in shared memory; 8 avoid conflicts */
+    /* From row to row in shared memory; the 8 extra elements avoid bank conflicts. */
+    static const int STRIDE = DIM + 8;
     static const int TILE = KEYS * STRIDE;
     static const size_t BYTES = (ROWS * STRIDE + STAGES * 2 * TILE) * sizeof(T);
 };

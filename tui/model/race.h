@@ -71,8 +71,8 @@ double esp_race_clock(struct esp_race *race);
 int esp_race_now(struct esp_race *race);
 
 /* Compares the texts of both sides. *compared gets the number of tokens that agree before any
- * difference, *differs the number of the first token that differs, from 1, or 0. Returns false
- * if the prompts differ. */
+ * difference, *differs the number of the first token that differs, counted from 1; 0: none
+ * does. Returns false if the prompts differ. */
 bool esp_race_check(struct esp_race *race, int *compared, int *differs);
 /* Tokens per second of the right side divided by those of the left; 0 if there are no
  * times. */
