@@ -6,7 +6,7 @@
  * nothing about trees or sessions.
  *
  * Promise (tested bitwise; see set_exact): the result for one row depends only on the tokens
- * and positions it sees, never on the other rows of the batch, on which cache rows its
+ * and positions that the row sees, never on the other rows of the batch, on which cache rows its
  * ancestors are in, or on the number of threads. That is why greedy tree decoding gives
  * exactly the result of plain decoding.
  *
@@ -42,8 +42,9 @@ struct esp_tensor_file {
  * (r / block) * stride + r % block of `data`, so that one matrix can be read out of a fused
  * one (gpt_neox interleaves q, k and v per head). A plain matrix has block = stride = rows. A
  * vector is a matrix with one column: its element r is found by the same rule, so a fused bias
- * is read in the same way; it is never quantised. The columns of a quantised matrix are a
- * multiple of its dtype's block. data is NULL for a tensor that the model does not have. */
+ * is read in the same way. Vectors are never quantised. The number of columns of a quantised
+ * matrix is a multiple of its dtype's block. data is NULL for a tensor that the model does not
+ * have. */
 struct esp_tensor {
     /* Row-major, unaligned. If there is a source, this is not read: it is non-NULL only to
      * show that the tensor exists. */
@@ -51,10 +52,9 @@ struct esp_tensor {
     enum esp_dtype dtype;
     int rows, columns; /* (out, in); a vector has columns = 1 */
     int block, stride;
-    /* If not 0, the number of rows of a head, and rows i and i + paired / 2 of each head,
-     * which RoPE rotates together, are stored next to each other, as in GGUF files of Llama:
-     * row i < paired / 2 of a head is its stored row 2 i, and row i + paired / 2 its stored
-     * row 2 i + 1. */
+    /* If not 0, the rows that RoPE rotates together are stored next to each other, as in GGUF
+     * files of Llama, and `paired` is the number of rows of a head: for i < paired / 2, row i
+     * of a head is stored as its row 2 i, and row i + paired / 2 as its row 2 i + 1. */
     int paired;
     /* If not 0, the matrix is stored transposed (floats only), with `transposed` numbers in a
      * stored row. Element (r, c) is number c * transposed + r if block = stride = rows, or
@@ -68,7 +68,7 @@ struct esp_tensor {
     const void *scales;
     struct esp_tensor_file *scale_source;
     size_t scale_offset;
-    float added; /* added to every number of a vector: Gemma stores norm weights minus 1 */
+    float added; /* is added to every number of a vector: Gemma stores norm weights minus 1 */
     struct esp_tensor_file *source; /* NULL: in memory, at `data` */
     size_t offset;                  /* where the first row begins in that file */
     /* If stored_rows is not 0, the tensor is larger than the stored one (F32 and BF16 only;
@@ -85,8 +85,8 @@ struct esp_tensor {
 /* Which rotary frequencies a layer uses: the model's, the model's local ones, or none. */
 enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE };
 
-/* The vectors of a layer, which backends keep as floats: those of the norm before attention,
- * and the others. */
+/* The vectors of a layer: those of the norm before attention, and the others. Backends keep
+ * them as floats. */
 #define ESP_FIRST_NORM(X) X(norm1) X(norm1_bias)
 // clang-format off
 #define ESP_OTHER_VECTORS(X)                                                                   \
@@ -163,8 +163,8 @@ struct esp_clamp {
  *     2025, section 3.1). */
 enum esp_reads { ESP_READS_TOKENS, ESP_READS_EAGLE, ESP_READS_EAGLE3 };
 
-/* A memory limit for weights. `others` of the `bytes` are reserved for what else the caller
- * will open. */
+/* A memory limit for weights: `bytes` minus `others`, the part reserved for what else the
+ * caller will open. */
 struct esp_memory_limit {
     size_t bytes, others; /* bytes = 0: no limit */
 };
@@ -172,7 +172,7 @@ struct esp_memory_limit {
 struct esp_model_desc {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
     enum esp_reads reads;
-    int input;                    /* width of the hidden states that it reads, or 0 */
+    int input;                    /* width of the hidden states that the model reads, or 0 */
     struct esp_tensor fc;         /* (hidden, hidden + input); for EAGLE-3 (hidden, input) */
     struct esp_tensor fc_bias;    /* (hidden, 1) */
     struct esp_tensor norm_input; /* (hidden, 1), EAGLE-3 only */
@@ -201,8 +201,9 @@ struct esp_model_desc {
      * token of each row of `head`. NULL: outputs = vocabulary, and row i is token i. */
     int outputs;
     const int32_t *output_token;
-    /* NULL, or weights on the same backend that outlive these: if their embedding or head is
-     * the same tensor, it is shared, not copied. */
+    /* NULL, or the weights of another model on the same backend. If its embedding or head is
+     * the same tensor as this model's, it is shared, not copied. The lender must outlive the
+     * weights of this model. */
     struct esp_weights *lender;
     /* Layers that do not fit into the limit are loaded in every pass: from host memory if the
      * backend has memory of its own, otherwise from their files, which must not change. */
@@ -226,8 +227,8 @@ struct esp_states {
     int count;
     int state[ESP_MAX_STATES]; /* (count) which states, in the order in which they are stored */
     /* (capacity, count * hidden), made by rows_open() with count * hidden as its vocabulary.
-     * The caller owns it, and reads it with read_row() or passes it to another pass as
-     * input. */
+     * The caller owns these rows, and reads them with read_row() or passes them to another
+     * pass as input. */
     struct esp_rows *to;
     const int32_t *row; /* (rows) row of `to` for batch row i; -1: none. NULL: row i */
 };
@@ -249,8 +250,9 @@ enum { ESP_WINDOW_STEP = 16 };
 
 /* Row i of the batch is tokens[i] at positions[i]. Its key and value are written to cache row
  * first + i. It sees the cache rows 0..prefix-1, and row prefix + j if bit j of its mask is
- * set. It must see its own row, and no row after it. mask = NULL: row i sees all rows up to
- * and including its own. The rows that it sees must be in ascending order of position. */
+ * set. Each row must see its own cache row, and no later one. mask = NULL: row i sees all
+ * cache rows up to and including its own. The cache rows that a row sees must be in ascending
+ * order of position. */
 struct esp_batch {
     int rows;
     const int32_t *tokens;    /* (rows) */
@@ -270,9 +272,9 @@ struct esp_batch {
     const struct esp_step *step;
     /* Hidden states to return, or NULL. ESP_E_UNSUPPORTED if the backend cannot. */
     const struct esp_states *states;
-    /* The hidden states that a draft head reads: (capacity, desc->input), for EAGLE-3 also
-     * (capacity, desc->hidden); NULL for a model that reads only tokens. This may be the
-     * matrix to which states are written: all input is read first. */
+    /* The hidden states that a draft head reads: (capacity, desc->input); for EAGLE-3,
+     * (capacity, desc->hidden) is allowed, too. NULL for a model that reads only tokens. This
+     * may be the matrix to which states are written, because all input is read first. */
     struct esp_rows *input;
     const int32_t *input_row; /* (rows) row of `input` for batch row i; NULL: row i */
 };
@@ -367,14 +369,15 @@ struct esp_backend_ops {
 
     /* One sentence about the last call that failed on the device, or "". */
     const char *(*failure)(const struct esp_backend *backend);
-    /* To be called before weights are opened. Exact mode has two effects. The promise at the
-     * top of this file holds bit for bit: on the CPU it always does; elsewhere, without exact
-     * mode, the order of a sum may depend on the size of the batch. And products are precise:
-     * without exact mode, the CPU rounds activations to 8 bits instead of 16 if weights have
-     * fewer than 8 bits. NULL: there is only one mode. */
+    /* Must be called before weights are opened. Exact mode has two effects. First, the promise
+     * at the top of this file is kept bit for bit: on the CPU it always is; elsewhere, without
+     * exact mode, the order of a sum may depend on the size of the batch. Second, products are
+     * precise: without exact mode, the CPU rounds activations to 8 bits instead of 16 if
+     * weights have fewer than 8 bits. NULL: there is only one mode. */
     void (*set_exact)(struct esp_backend *backend, bool exact);
-    /* For a backend with memory of its own: the free bytes, and the bytes that weights will
-     * take (with a limit: the most that fits into it, or the minimum if that is more). */
+    /* For a backend with memory of its own: the number of free bytes, and the number of bytes
+     * that weights will take (with a limit: as many as fit into it, but at least the minimum
+     * that the weights need). */
     size_t (*memory_free)(const struct esp_backend *backend);
     size_t (*weights_need)(const struct esp_model_desc *desc);
     /* Timing on a device, because the host's clock cannot time asynchronous calls. mark()
@@ -391,8 +394,8 @@ struct esp_backend_ops {
     int (*time_kernels)(struct esp_cache *cache, const struct esp_batch *batch,
                         struct esp_kernel_time *kernel, int most);
     /* For products that can be computed in two ways with bit-identical results. way_key()
-     * returns a key for the processor and the code to which times belong, or "" if there is
-     * only one way. measure_ways() measures the types of these weights for which `times` is
+     * returns a key that identifies the processor and the code that were timed, or "" if there
+     * is only one way. measure_ways() measures the types of these weights for which `times` is
      * not complete; from then on the backend uses the quicker way. Returns how many types it
      * measured. */
     const char *(*way_key)(const struct esp_backend *backend);
