@@ -37,7 +37,7 @@
     X(double, swiglu_limit, 1e-3, 1e6) /* see struct esp_clamp */                              \
     X(double, swiglu_slope, 1e-3, 1e3)                                                         \
     X(double, rope_theta, 1, 1e15)                                                             \
-    X(double, rope_theta_local, 1, 1e15) /* that of layers with a window; 0: same */           \
+    X(double, rope_theta_local, 1, 1e15) /* theta of layers with a window; 0: same */          \
     X(double, rotary_fraction, 0, 1)     /* part of head_dim that is rotated */                \
     X(double, embedding_scale, 1e-6, 1e6)                                                      \
     X(double, residual_scale, 1e-6, 1e6)                                                       \
@@ -124,8 +124,8 @@ struct esp_tensor_rule {
                  head_dim; POSITIONS: context; ATTENDED: hidden, of EAGLE-3 heads 2 * hidden */
     enum esp_size columns;  /* ESP_ONE: a vector */
     enum esp_presence when; /* when the file has it */
-    int part, parts; /* if parts > 0: the slot is part `part` of `parts` of every head, of
-                        an expert of every group of `parts` rows */
+    int part, parts; /* if parts > 0: the slot gets part `part` of the `parts` parts of every
+                        head or, in an expert, of every group of `parts` rows */
     bool stacked;    /* the tensors of all rules with this name are stored in one, stacked by
                         rows */
     bool transposed; /* stored (columns, rows); stacked ones are side by side */
@@ -158,7 +158,8 @@ struct esp_family {
     const struct esp_tensor_rule *layer_tensors; /* for struct esp_layer; names follow "N." */
     /* For struct esp_expert, or NULL. A name follows "N.", expert_name and "E.", where N and E
      * are the numbers of layer and expert. One tensor (experts, rows, columns) may have the
-     * matrices of all experts; its name lacks "E.". If experts_stacked is set, all are so. */
+     * matrices of all experts; its name lacks "E.". If experts_stacked is set, the matrices of
+     * the experts are always stored so. */
     const struct esp_tensor_rule *expert_tensors;
     const char *expert_name;
     bool experts_stacked;
@@ -185,7 +186,7 @@ struct esp_architecture {
 
 extern const struct esp_family esp_family_gemma;
 /* Llama and its descendants; see family_llama.c. A family that differs from Llama's in one
- * table uses the other tables of Llama's. */
+ * table uses Llama's other tables. */
 extern const struct esp_family esp_family_llama;
 extern const struct esp_config_rule esp_llama_config[ESP_CONFIG_FIELD_COUNT];
 extern const struct esp_tensor_rule esp_llama_tensors[];

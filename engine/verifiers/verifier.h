@@ -59,7 +59,7 @@ struct esp_verify {
     int end_node; /* the node whose distribution is in `end`; -1: none */
 
     bool explain;                     /* evaluate the verifier's formulas before it runs */
-    struct esp_tree_measure *measure; /* NULL, or receives p and q of the nodes before that */
+    struct esp_tree_measure *measure; /* NULL, or gets p and q of the nodes before it runs */
     double explained_seconds; /* seconds that explain and measure took in the last run */
     struct esp_arrays arrays; /* owns the arrays above */
 };
@@ -79,7 +79,7 @@ struct esp_verifier_ops {
     const char *name, *summary, *source;
     const char *differs; /* differences from the source and their reasons; or NULL */
     unsigned lossless;   /* the draws for which it is exact (flags of enum esp_draws) */
-    unsigned preferred;  /* those of them for which it is the default */
+    unsigned preferred;  /* the draws, among these, for which it is the default */
     bool greedy;         /* it is for temperature 0 (any draws); false: for above 0 */
     bool single_path;    /* it is exact only if no node has two children */
     bool without_q;      /* it needs no draft probabilities */
