@@ -46,7 +46,7 @@ int esp_kv_cache_open(struct esp_kv_cache *cache, const struct esp_backend_ops *
                       struct esp_weights *weights, int vocabulary, int tokens, int tree_rows,
                       char *err, size_t errlen);
 /* Opens a view of the owner's cache, for passes of other weights (cache_join() of the
- * backend). It has the owner's rows, and no text of its own. Close it before the owner. */
+ * backend). It has the owner's rows, and no text of its own. Close the view first. */
 int esp_kv_cache_join(struct esp_kv_cache *cache, const struct esp_kv_cache *owner,
                       struct esp_weights *weights, int vocabulary, char *err, size_t errlen);
 /* Makes room for `rows` rows after the owner's text, and lets the view begin there. Rows that

@@ -11,7 +11,7 @@
 #include "engine/espalier.h"
 
 struct esp_iteration_copy {
-    struct esp_iteration it; /* its pointers point to the fields below */
+    struct esp_iteration it; /* the iteration; its pointers point to the fields below */
     struct esp_node *nodes;
     int node_capacity;
     int32_t *ids; /* order, path, committed */
@@ -23,7 +23,7 @@ struct esp_iteration_copy {
  * zero-initialised struct is an empty copy. Returns 0, or ESP_E_MEMORY and changes nothing. */
 int esp_iteration_reserve(struct esp_iteration_copy *copy, int nodes, int ids);
 int esp_iteration_copy(struct esp_iteration_copy *copy, const struct esp_iteration *from);
-/* To be called after the struct was moved, since its iteration points to names in the struct.
+/* Call this after the struct was moved, because its iteration points to names in the struct.
  */
 void esp_iteration_moved(struct esp_iteration_copy *copy);
 void esp_iteration_free(struct esp_iteration_copy *copy);

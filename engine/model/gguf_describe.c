@@ -276,7 +276,7 @@ static int take_tokens(const struct describing *d, struct tokens *t, const cJSON
     return status;
 }
 
-/* Returns one merge as "left right", which the caller frees; NULL if there is no memory. */
+/* Returns one merge as "left right", or NULL if there is no memory. The caller frees it. */
 static char *merge_text(const cJSON *item)
 {
     const char *left = cJSON_GetStringValue(cJSON_GetArrayItem(item, 0));

@@ -44,7 +44,7 @@ int esp_json_parse(cJSON **root, const char *text, size_t length, const char *pa
 /* Reads and parses the file `folder`/`name`. Close `json`, even after a failure. */
 int esp_json_read(struct esp_json *json, const char *folder, const char *name, char *err,
                   size_t errlen);
-/* Writes "PATH: " and the sentence to json->err and returns `status`. */
+/* Writes "PATH: " and the formatted message to json->err; returns `status`. */
 int esp_json_fail(const struct esp_json *json, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void esp_json_close(struct esp_json *json);

@@ -80,9 +80,9 @@ struct esp_verifier_ops {
     const char *differs; /* differences from the source and their reasons; or NULL */
     unsigned lossless;   /* the draws for which it is exact (flags of enum esp_draws) */
     unsigned preferred;  /* the draws, among these, for which it is the default */
-    bool greedy;         /* it is for temperature 0 (any draws); false: for above 0 */
-    bool single_path;    /* it is exact only if no node has two children */
-    bool without_q;      /* it needs no draft probabilities */
+    bool greedy;         /* for temperature 0 (any draws); false: for above 0 */
+    bool single_path;    /* exact only if no node has two children */
+    bool without_q;      /* needs no draft probabilities */
     const char *formula, *numbers, *where; /* see struct esp_item */
 
     /* A verifier has one of the next two functions. `solve` sets verdict, u and acceptance of

@@ -92,8 +92,8 @@ struct esp_cpu_cache {
     struct esp_vectors joined;    /* (max_batch, widest) several inputs as one, for a matmul */
     float *scores;                /* (threads, ESP_QUERIES, blocks * 16) */
     int32_t *extra;               /* (threads, ESP_QUERIES, rows) */
-    int32_t *wanted;              /* (max_batch) batch rows whose logits are wanted, */
-    int32_t *wanted_at;           /* and the row of the logits matrix that each goes to */
+    int32_t *wanted;              /* (max_batch) batch rows whose logits are wanted */
+    int32_t *wanted_at;           /* the row of the logits matrix that each goes to */
     int32_t *going;               /* (max_batch) rows computed through the whole last layer */
 };
 

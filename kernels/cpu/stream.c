@@ -44,7 +44,7 @@ struct file {
 };
 
 struct matrix {
-    struct esp_tensor stored; /* its data is in a buffer while the layer is held */
+    struct esp_tensor stored; /* the data is in a buffer while the layer is held */
     struct matrix *scales_of; /* if these are scales: the matrix that they belong to */
     int file;
     size_t begin, end; /* place in the file */
@@ -283,7 +283,7 @@ static bool as_it_was(const struct file *file)
            now.st_mtim.tv_nsec == file->about.st_mtim.tv_nsec;
 }
 
-/* Writes the sentence for esp_cpu_stream_failure(). */
+/* Writes the message that esp_cpu_stream_failure() returns. */
 static bool fail(struct esp_cpu_stream *s, const struct file *file, int error)
 {
     pthread_mutex_lock(&s->lock);

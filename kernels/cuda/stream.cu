@@ -17,9 +17,9 @@
 enum { BUFFERS = 2 };
 
 struct streamed_layer {
-    int number;                   /* of the layer in the model */
-    size_t at, bytes;             /* its place in `host`, and its size */
-    struct esp_cuda_layer second; /* its matrices and vectors in the second buffer */
+    int number;                   /* number of the layer in the model */
+    size_t at, bytes;             /* place in `host`, and size */
+    struct esp_cuda_layer second; /* the layer's matrices and vectors in the second buffer */
 };
 
 struct esp_cuda_stream {

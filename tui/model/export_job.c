@@ -25,7 +25,7 @@ struct esp_export_job {
     int (*make)(struct esp_export_job *job);
     /* For a picture. */
     struct esp_export_options options;
-    int iteration; /* its index */
+    int iteration; /* index of the iteration */
     char models[256];
     char *line; /* the iteration as a line of a recording */
     /* For a page. */

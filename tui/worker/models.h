@@ -10,7 +10,7 @@
 #include "engine/espalier.h"
 
 struct esp_models {
-    struct esp_engine_options options; /* its strings are owned */
+    struct esp_engine_options options; /* the pair owns the strings */
     struct esp_engine *engine;         /* NULL: no models */
     struct esp_session *session;
 };

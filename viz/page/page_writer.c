@@ -35,7 +35,7 @@ struct esp_page_writer {
     size_t event_length;
     struct gauge gauges[GAUGES];
     int gauge_count;
-    struct esp_utf8_stream stream; /* of the text: a character may span several tokens */
+    struct esp_utf8_stream stream; /* the text so far: a character may span several tokens */
     char *piece;                   /* (piece_capacity) text of a token */
     size_t piece_capacity;
     int iterations, earlier;

@@ -47,7 +47,7 @@ struct cli_vary {
 struct cli_suite_choice {
     char spec[SUITE_WORD]; /* {..} stands for several values, $KEY for a varied one */
     char label[SUITE_WORD];
-    char with[SUITE_WORD]; /* its own settings, "KEY=VALUE,..", or "" */
+    char with[SUITE_WORD]; /* settings of this choice, "KEY=VALUE,..", or "" */
     bool best;             /* only the best of several configurations is shown */
 };
 
@@ -158,7 +158,7 @@ struct cli_choice;
 struct cli_suite_run {
     const struct cli_options *o;
     const struct cli_case *of;
-    struct cli_choice *choice; /* with its open session; NULL if the measure is `alone` */
+    struct cli_choice *choice; /* the choice, with an open session; NULL if the measure is `alone` */
     const struct cli_prompt *prompt;
     cJSON *figures; /* NULL: not run, or interrupted; else the caller's to delete */
     char *err;
