@@ -6,7 +6,7 @@
  *
  * When the context is full, the oldest turns are dropped: the tokens from the first user
  * message up to the message of a later turn. What remains is the text of a conversation that
- * began with that turn, with the same system prompt. It is computed again, because its
+ * began with that turn, with the same system prompt. This text is computed again, because its
  * positions have changed.
  */
 #include <stdio.h>

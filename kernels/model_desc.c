@@ -1,8 +1,8 @@
 /* model_desc.c - checks the shapes of a described model and reads its tensors; see
  * model_desc.h.
  *
- * Descriptions come from untrusted files. A backend may use these dimensions to index memory
- * only after esp_model_desc_check().
+ * Descriptions come from untrusted files. A backend may use the dimensions of a description to
+ * index memory only after esp_model_desc_check().
  */
 #include "kernels/model_desc.h"
 

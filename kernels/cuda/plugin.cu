@@ -2,7 +2,7 @@
  * library.
  *
  * The program is not linked with CUDA: kernels/cuda_plugin.c loads this library when the
- * backend is needed, and looks for one symbol, esp_cuda_plugin. The backend keeps a sentence
+ * backend is needed, and looks for one symbol, esp_cuda_plugin. The backend keeps a message
  * about the last error of a CUDA call, because most operations return only a status.
  */
 #include "kernels/cuda/plugin.h"

@@ -3,7 +3,8 @@
  * Readline asks for bytes (rl_getc_function), calls back when a line is done, and wants to
  * draw (rl_redisplay_function). The bytes come from a queue that each key fills. Drawing does
  * nothing, readline's streams lead to /dev/null, and its terminal set-up and signal handlers
- * are off. If it asks for more bytes than a key has, it gets C-g, which ends the operation.
+ * are off. If readline asks for more bytes than a key has, it gets C-g, which ends the
+ * operation.
  */
 #include "tui/app/input.h"
 

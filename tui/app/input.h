@@ -24,7 +24,7 @@ struct esp_input_hooks {
                      struct esp_choices *choices);
 };
 
-/* Returns 0, ESP_E_MEMORY or ESP_E_FILE. Only one input can exist at a time: readline has one line.
+/* Returns 0, ESP_E_MEMORY or ESP_E_FILE. Only one can be open at a time: readline has one line.
  * `history`: whether to load and keep the history. */
 int esp_input_open(struct esp_input **input, const struct esp_input_hooks *hooks, bool history);
 void esp_input_close(struct esp_input *input);

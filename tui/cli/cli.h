@@ -83,7 +83,7 @@ struct cli_options {
 struct cli_command {
     const char *name, *arguments, *summary;
     uint64_t flags;      /* the groups of flags that the command takes: CLI(PROMPT) | ... */
-    uint64_t chooses;    /* settings that it chooses itself, so they are not flags of it */
+    uint64_t chooses;    /* settings that the command chooses itself: it has no such flags */
     int least, most;     /* how many arguments the command takes */
     bool names_models;   /* the arguments, except "-", are a target and a draft */
     bool draws_seed;     /* without --seed, draws a seed instead of taking 0 */
@@ -149,8 +149,8 @@ void cli_tell_cut(const struct esp_recording *recording, const char *path);
 int cli_open_engine(struct esp_engine **engine, const struct cli_options *options, char *err,
                     size_t errlen);
 /* If a target is named but no draft, lets the engine decide whether the target's own copy
- * drafts. Not if the drafter needs no draft model, nor with --seed: a seed must give the same
- * text on every computer. */
+ * drafts. Does nothing if the drafter needs no draft model, or with --seed: a seed must give
+ * the same text on every computer. */
 void cli_choose_draft(struct cli_options *options);
 /* Draws a bar, filled to `share` (0 to 1), at the start of the terminal's line. Text may
  * follow it. */

@@ -1,10 +1,11 @@
 /* tune.c - `espalier tune`: finds the drafter that is fastest for a pair on the user's
  * prompts.
  *
- * A contest (contest.h) at temperature 0 and one above it, each with half of the time, between
- * plain decoding, the pair's preset and a short list of other settings. Which drafter is
- * fastest depends on the machine, the pair and the text, so only measured settings are ranked.
- * Only complete contests become a preset: an interrupted one is printed and changes no file.
+ * Runs two contests (contest.h), at temperature 0 and above it, each with half of the time.
+ * The candidates are plain decoding, the pair's preset and a short list of other settings.
+ * Which drafter is fastest depends on the machine, the pair and the text, so only measured
+ * settings are ranked. Only complete contests become a preset: the result of an interrupted
+ * one is printed and changes no file.
  */
 #include <errno.h>
 #include <limits.h>

@@ -11,8 +11,8 @@
  *       " woman"  draft █▏       .12  target ▌         .06  → .06
  *
  * If the tree has no cursor, the pane shows the node where the verifier stopped. A low pane
- * has the numbers, the sentence and the siblings, and scrolls to the children; a high one
- * shows all.
+ * has the numbers, the sentence about the verdict and the siblings, and scrolls to the
+ * children; a high one shows all.
  */
 #include "tui/view/pane.h"
 
