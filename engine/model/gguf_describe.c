@@ -181,8 +181,8 @@ static int put_yarn(const struct describing *d, double theta)
 }
 
 /* Writes the keys of the rotation. The model's frequencies are those of rope_theta, or differ
- * from them by one factor (linear scaling), or by one factor per frequency (Llama 3), which
- * *factors becomes. */
+ * from them by one factor (linear scaling), or by one factor per frequency (Llama 3); *factors
+ * becomes these factors. */
 static int put_rotation(const struct describing *d, float **factors)
 {
     const struct esp_model_desc *m = &d->model->desc;

@@ -32,7 +32,7 @@
     "+" LOWER "*" tail "|" digits                                                              \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-/* The first name of each is the one that is written. */
+/* The first name of each split is the one that is written. */
 static const struct esp_gguf_split splits[] = {
     {.names = {"gpt-2", "phi-2", "mpt", "jais", "exaone4", "modern-bert"}, .patterns = {""}},
     {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "lfm2"},

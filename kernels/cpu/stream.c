@@ -107,7 +107,7 @@ struct esp_cpu_stream *esp_cpu_stream_open(int layers)
     return s;
 }
 
-/* Returns the number of the file, which is added if it is new, or -1 if there is no memory. */
+/* Returns the number of the file, or -1 if there is no memory. Adds the file if it is new. */
 static int find_file(struct esp_cpu_stream *s, struct esp_tensor_file *source)
 {
     for (int i = 0; i < s->files; i++)

@@ -35,7 +35,7 @@ template <typename T, int DIM, int WARPS_HIGH> struct tiling {
 
 /* The tiles of a pass: first the prefix, then the rows after it. */
 struct tiles {
-    int keys, prefix, end; /* keys in a tile; cache rows of the prefix, and all */
+    int keys, prefix, end; /* keys in a tile; cache rows of the prefix; all cache rows */
     int of_prefix, all;
 
     __device__ __forceinline__ int start(int tile) const

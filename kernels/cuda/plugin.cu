@@ -15,7 +15,7 @@
 
 int esp_cuda_failed(struct esp_cuda_backend *backend, const char *call, cudaError_t result)
 {
-    /* The sentence has only the function's name, without its arguments. */
+    /* The message contains only the name of the CUDA function, without its arguments. */
     snprintf(backend->failure, sizeof backend->failure, "%.*s failed: %s",
              (int)strcspn(call, "("), call, cudaGetErrorString(result));
     backend->answers = 0;

@@ -39,8 +39,8 @@ struct esp_cuda_stream {
 
 /* ------------------------------------------------------------------ requests */
 
-/* Queues the copy of the next layer into its buffer; it waits until the layer in that buffer has
- * been computed. */
+/* Queues the copy of the next layer into its buffer; the copy waits until the layer in that
+ * buffer has been computed. */
 static int request(struct esp_cuda_stream *s)
 {
     struct esp_cuda_backend *backend = s->backend;

@@ -333,8 +333,8 @@ void esp_input_close(struct esp_input *input)
 
 /* ------------------------------------------------------------------ editing */
 
-/* Writes the bytes that a terminal sends for a key, which readline's default bindings know.
- * Returns their number. */
+/* Writes the bytes that a terminal sends for a key; readline's default bindings know these
+ * bytes. Returns their number. */
 static int key_bytes(int key, char bytes[16])
 {
     static const struct {

@@ -31,7 +31,7 @@ struct esp_export_job {
     /* For a page. */
     struct esp_recording *recording; /* the caller's; NULL: the page shows `state` */
     struct esp_state *state;         /* a copy */
-    int iterations;                  /* on the page */
+    int iterations;                  /* iterations on the page */
 
     char path[1024];
     bool over;

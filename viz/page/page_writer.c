@@ -236,8 +236,8 @@ static int put_tree(struct esp_page_writer *page, const struct esp_iteration *it
 
 /* ------------------------------------------------------------------ a controller */
 
-/* The index of the gauge with this owner, symbol and texts, which is added if it is new;
- * GAUGES if there are too many. */
+/* The index of the gauge with this owner, symbol and texts; GAUGES if there are too many. Adds
+ * the gauge if it is new. */
 static int gauge_of(struct esp_page_writer *page, const struct esp_iteration *it,
                     const char *symbol)
 {

@@ -72,7 +72,7 @@ static bool has_draft(const struct tuning *t)
     return esp_engine_draft(t->engine, &draft);
 }
 
-/* Whether the models are a pair, which can have a preset. The target's own copy is not a
+/* Whether the models are a pair: only a pair can have a preset. The target's own copy is not a
  * second model. */
 static bool is_pair(const struct tuning *t)
 {
