@@ -265,6 +265,10 @@ const struct esp_backend_ops esp_backend_cpu = {
     .set_exact = set_exact,
     .way_key = esp_cpu_way_key,
     .measure_ways = esp_cpu_measure_ways,
+    .state_bytes = esp_cpu_state_bytes,
+    .fold = esp_cpu_fold,
+    .state_save = esp_cpu_state_save,
+    .state_load = esp_cpu_state_load,
 #define X(result, name, ...) .name = esp_cpu_##name,
 #include "kernels/model_ops.def"
 #undef X

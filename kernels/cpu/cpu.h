@@ -11,6 +11,7 @@
 
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/states.h"
 #include "kernels/cpu/stream.h"
 
 enum { ESP_PACKED_TOGETHER = 4 }; /* panels of a streamed matrix that are packed at once */
@@ -36,8 +37,11 @@ struct esp_cpu_layer {
 #define X(name) const float *name; /* padded, or NULL */
     ESP_LAYER_VECTORS(X)
 #undef X
-    struct esp_packed query, key, value, output, gate, up, down;
-    struct esp_packed router;
+    int place; /* its number among the layers with attention, or among the recurrent ones */
+    struct esp_packed query, key, value, attention_gate, output, gate, up, down;
+    struct esp_packed conv_in, in_gate, out_gate, write, decay, mixed;
+    const float *conv; /* (conv_kernel, channels, padded), or NULL */
+    struct esp_packed router, shared_gate;
     struct esp_cpu_expert *expert; /* (experts), or NULL */
 };
 
@@ -65,10 +69,11 @@ struct esp_cpu_cache {
     struct esp_cache base;
     const struct esp_cpu_cache *joined_to; /* the cache that owns k and v; NULL: this one */
     int rows, max_batch;
-    int blocks;      /* number of blocks of 16 rows */
-    size_t v_stride; /* head_dim, padded to 16 */
-    float *k;        /* (layer, kv_head, block, head_dim, 16) */
-    float *v;        /* (layer, kv_head, block * 16, v_stride) */
+    int blocks;                   /* number of blocks of 16 rows */
+    size_t v_stride;              /* head_dim, padded to 16 */
+    float *k;                     /* (attention layer, kv_head, block, head_dim, 16) */
+    float *v;                     /* (attention layer, kv_head, block * 16, v_stride) */
+    struct esp_cpu_states states; /* of recurrent layers */
 
     /* Buffers of a forward pass; every width is padded to ESP_PANEL. */
     size_t hidden, q_width, kv_width, ffn; /* padded widths */
@@ -82,6 +87,8 @@ struct esp_cpu_cache {
     float *cosine, *sine;
     struct esp_vectors normed;   /* (max_batch, hidden) */
     struct esp_vectors attended; /* (max_batch, q_width) */
+    float *attention_gate;       /* (max_batch, q_width), or NULL */
+    struct esp_vectors mixed;    /* (max_batch, states.out) of recurrent layers */
     struct esp_vectors up;       /* (max_batch, ffn) */
     /* For a mixture of experts; NULL if the model is not one. */
     float *routed;                /* (max_batch, experts, padded) logits, then weights */
@@ -112,6 +119,11 @@ static inline float *esp_cpu_row(const struct esp_rows *rows, int which)
 
 /* Defined in ways.c; see esp_backend_ops. */
 const char *esp_cpu_way_key(const struct esp_backend *backend);
+/* Of states.c and pass_mixer.c; see esp_backend_ops. */
+size_t esp_cpu_state_bytes(const struct esp_model_desc *desc);
+int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped);
+int esp_cpu_state_save(struct esp_cache *cache, int slot);
+int esp_cpu_state_load(struct esp_cache *cache, int slot);
 int esp_cpu_measure_ways(struct esp_weights *weights, struct esp_way_times *times);
 
 /* Opens a backend with this instruction set (esp_cpu_isa_name()); NULL: the best one. Returns
