@@ -460,9 +460,9 @@ struct esp_backend_ops {
      * failure. */
     int (*time_kernels)(struct esp_cache *cache, const struct esp_batch *batch,
                         struct esp_kernel_time *kernel, int most);
-    /* Predicts what time_kernels() measures, from a picture of the device: of a pass of up to 64
-     * rows that follow `context` tokens, with logits for all rows. No weights are needed:
-     * tensors of `desc` need no memory, but a pointer that is not NULL. */
+    /* Predicts, from a description of the device, what time_kernels() would measure for a pass
+     * of up to 64 rows that follow `context` tokens, with logits for all rows. Needs no
+     * weights: `data` of the tensors of `desc` only has to be non-NULL. */
     int (*predict)(struct esp_backend *backend, const struct esp_model_desc *desc, int rows,
                    int context, const struct esp_device_speed *speed,
                    struct esp_kernel_time *kernel, int most);
