@@ -58,8 +58,9 @@ struct esp_model_info {
     int experts, experts_used, expert_ffn; /* number, number per token, FFN width; or 0 */
     const char *expert_dtype;              /* number format of the experts, or NULL */
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
-    /* Layers that have a state instead of attention; bytes of all states of a text; and how
-     * many copies of them (checkpoints) a session keeps, to go back in a text. */
+    /* recurrent: number of layers that have a state instead of attention. state_bytes: size of
+     * all states of a text. checkpoints: number of copies of these states that a session
+     * keeps, to go back in a text. */
     int recurrent, checkpoints;
     size_t state_bytes;
     int outputs; /* tokens of the vocabulary that can get a probability above 0 */

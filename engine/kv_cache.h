@@ -15,7 +15,7 @@
  * A model with recurrent layers also has states (struct esp_cache), which only move on. So that
  * a text can be shortened without computing it again, the cache saves copies of them
  * ("checkpoints") while the text grows. esp_kv_cache_cut() goes back to the last checkpoint
- * that is not after the new end, and the tokens behind it are computed again. Checkpoints are a
+ * that is not after the new end, and the tokens after it are computed again. Checkpoints are a
  * ladder: their distances grow with the distance from the end of the text.
  */
 #ifndef ESP_KV_CACHE_H
@@ -38,7 +38,8 @@ struct esp_kv_cache {
     int max_batch;            /* rows per pass */
     int passes;               /* forward passes since the last reset of this counter */
     int32_t *tokens, *positions, *logits_row; /* (max_batch) */
-    /* Of a model with recurrent layers: (slots) the tokens before each checkpoint, 0: none. */
+    /* (slots) For a model with recurrent layers, the number of tokens before each checkpoint;
+     * 0: the slot is empty. */
     int slots, checkpoint[ESP_CHECKPOINTS];
     struct esp_arrays arrays;
 };
@@ -76,13 +77,13 @@ int esp_kv_cache_make_room(struct esp_kv_cache *cache, int rows);
 void esp_kv_cache_place(const struct esp_kv_cache *cache, int ahead, struct esp_batch *batch);
 /* Shortens the text in the cache to its first `length` tokens. Empties the cache if the next
  * token sees rows that have been dropped. Keeps fewer tokens if the states of recurrent layers
- * are beyond them. Does nothing if the text is not longer. */
+ * have moved on and the last checkpoint is earlier. Does nothing if the text is not longer. */
 void esp_kv_cache_cut(struct esp_kv_cache *cache, int length);
 /* Saves the states of recurrent layers at the end of the text, so that it is cheap to cut the
  * cache to this length. Does nothing for other models. */
 int esp_kv_cache_checkpoint(struct esp_kv_cache *cache);
-/* Runs a batch that was placed. If it fails, states that are lost are loaded from a checkpoint:
- * then the cache holds fewer tokens. */
+/* Runs a batch that was placed. If the pass fails, the lost states are loaded from a
+ * checkpoint, and the cache then has fewer tokens. */
 int esp_kv_cache_forward(struct esp_kv_cache *cache, const struct esp_batch *batch);
 
 /* Returns a copy of `count` tokens (at most max_batch), with token 0 instead of those outside
@@ -96,8 +97,8 @@ const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tok
 const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 
 /* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the
- * outputs of the batch, and batch->text: the tokens from there on can be cut again without a
- * checkpoint. This function sets tokens, positions and cache rows. */
+ * outputs of the batch, and batch->text: the tokens from that row on can be removed again
+ * without a checkpoint. This function sets tokens, positions and cache rows. */
 int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
                      struct esp_batch *batch);
 

@@ -69,7 +69,7 @@ struct esp_tensor {
     struct esp_tensor_file *scale_source;
     size_t scale_offset;
     float added;    /* added to every number of a vector: Gemma stores norm weights minus 1 */
-    bool logarithm; /* each number x of a vector stands for -e^x, which is what is read */
+    bool logarithm; /* a stored number x of a vector stands for -e^x; reads give -e^x */
     struct esp_tensor_file *source; /* NULL: in memory, at `data` */
     size_t offset;                  /* where the first row begins in that file */
     /* If stored_rows is not 0, the tensor is larger than the stored one (F32 and BF16 only;
@@ -142,7 +142,7 @@ struct esp_layer {
     struct esp_tensor out_gate, out_gate_bias; /* (V, hidden) */
     struct esp_tensor write;                   /* (state_heads, hidden) DELTA only */
     struct esp_tensor decay, decay_bias; /* (state_heads, hidden), not for CONV; the bias is
-                                                  added behind the product */
+                                                  added after the product */
     struct esp_tensor conv, conv_bias;   /* (C, conv_kernel): the last column is the token's */
     struct esp_tensor rate;              /* (state_heads, 1) negative numbers */
     struct esp_tensor skip;              /* (state_heads, 1) SSM only */
@@ -221,8 +221,9 @@ struct esp_model_desc {
     struct esp_clamp clamp;
     bool parallel_residual; /* x + attention(norm1 x) + mlp(norm2 x), as in gpt_neox */
     float norm_epsilon;
-    /* Of recurrent layers, see enum esp_mixer; conv_kernel = 0: there are none. Value head h
-     * reads key head h / (state_heads / key_heads), or, with heads_tiled, h % key_heads. */
+    /* The dimensions of recurrent layers, see enum esp_mixer; conv_kernel = 0: there are none.
+     * Value head h reads key head h / (state_heads / key_heads), or, with heads_tiled, h %
+     * key_heads. */
     int conv_kernel, state_heads, key_heads, key_dim, value_dim;
     bool heads_tiled;
     float least_step, most_step;           /* SSM only */
@@ -257,8 +258,8 @@ struct esp_model_desc {
     /* Device memory for the captured passes of a cache, in addition to cache_need; 0: all that
      * is left. A backend captures as many passes as fit. */
     size_t graph_bytes;
-    /* Passes will be in exact mode (set_exact), for which a cache may need more memory. If this
-     * is wrong, passes are right but may take longer. */
+    /* Passes will be in exact mode (set_exact), for which a cache may need more memory. If
+     * this flag is wrong, results are right, but passes may take longer. */
     bool exact;
     struct esp_tensor norm_final, norm_final_bias; /* (hidden, 1) */
     struct esp_layer *layer;                       /* (layers) */
@@ -309,9 +310,10 @@ struct esp_batch {
     int first, prefix;        /* cache rows; prefix <= first */
     const uint64_t *mask;     /* (rows, mask_words) */
     int mask_words;
-    /* So many leading rows belong to the text for certain: first = prefix, and every row sees
-     * all of them that are not after it. The states of recurrent layers move on over these
-     * rows; over others, see struct esp_cache. Other models ignore it. */
+    /* The number of leading rows that certainly belong to the text: then first = prefix, and
+     * every row sees all of these rows that are not after it. The states of recurrent layers
+     * move on over these rows; for the other rows, see struct esp_cache. Models without
+     * recurrent layers ignore this number. */
     int text;
     /* Limits what the rows see; NULL: no limit. Only for a backend with `windows`. */
     const struct esp_window *window;
@@ -368,7 +370,7 @@ struct esp_kernel_time {
     double bytes; /* weights, keys and values read; 0: unknown */
 };
 
-/* What predictions are made from. */
+/* The properties of a device that predictions use. */
 struct esp_device_speed {
     double read_rate; /* bytes per second */
     double clock;     /* cycles per second; 0: those of the device */
@@ -394,12 +396,13 @@ struct esp_weights {
     const struct esp_model_desc *desc;
     size_t bytes; /* memory that the weights take */
 };
-/* For recurrent layers a cache has one state per layer, of the first `folded` tokens of the
- * text, and for each later row what its token does to a state (its input). A pass first moves
- * the states on over the rows folded..prefix-1 (counted with those that a window dropped),
- * which are the past of all its rows, and then over its `text` rows. So `prefix` may not be
- * before `folded`, except 0, where a text begins; to go back, load a copy of the states. Inputs
- * are kept for twice as many rows behind `folded` as a batch has at most: more are refused
+/* For recurrent layers, a cache contains the state of each layer after the first `folded`
+ * tokens of the text, and, for each later row, what its token does to a state (the row's
+ * input). A pass first moves the states on over the rows folded..prefix-1 (counted with those
+ * that a window dropped), which are the past of all its rows, and then over its `text` rows.
+ * So `prefix` must not be less than `folded`, unless it is 0: then a text begins. To go back
+ * in a text, load a copy of the states. The inputs of the rows after `folded` are kept for up
+ * to twice as many rows as a batch may have; a batch that needs more is refused
  * (ESP_E_ARGUMENT). */
 struct esp_cache {
     struct esp_weights *weights;
@@ -473,11 +476,11 @@ struct esp_backend_ops {
      * measured. */
     const char *(*way_key)(const struct esp_backend *backend);
     int (*measure_ways)(struct esp_weights *weights, struct esp_way_times *times);
-    /* Of a backend that computes recurrent layers. state_bytes: of the states of a model, 0 if
-     * it has none. fold(): moves the states on over the rows folded..prefix-1, where `dropped`
-     * tokens of the text have no row. state_save(): copies the states to slot
-     * 0..desc->state_slots-1. state_load(): makes the copy in a slot the states, and sets
-     * `folded` to that of the copy. */
+    /* For a backend that computes recurrent layers. state_bytes() returns the size of a
+     * model's states, or 0 if it has none. fold() moves the states on over the rows
+     * folded..prefix-1; `dropped` tokens of the text have no row. state_save() copies the
+     * states to slot 0..desc->state_slots-1. state_load() replaces the states, and `folded`,
+     * by the copy in a slot. */
     size_t (*state_bytes)(const struct esp_model_desc *desc);
     int (*fold)(struct esp_cache *cache, int prefix, int dropped);
     int (*state_save)(struct esp_cache *cache, int slot);

@@ -30,7 +30,7 @@
     X(int, ffn_multiple, 1, 1 << 20) /* ffn is rounded up to a multiple of it */               \
     X(int, conv_kernel, 2, 16)       /* tokens that a recurrent layer's convolution sees */    \
     X(int, state_heads, 1, 4096)                                                               \
-    X(int, key_heads, 1, 4096) /* of a recurrent layer */                                      \
+    X(int, key_heads, 1, 4096) /* key heads of a recurrent layer */                            \
     X(int, key_dim, 1, 4096)                                                                   \
     X(int, value_dim, 1, 4096)                                                                 \
     X(int, attention_every, 1, 1000) /* every n-th layer is not recurrent */                   \
@@ -76,7 +76,7 @@ struct esp_config {
     int input, fc;               /* width of the hidden states read; columns of fc */
     int attended;                /* width of attention's input */
     int outputs;                 /* rows of the LM head */
-    int conv_width, mixed_width; /* of recurrent layers, see struct esp_layer */
+    int conv_width, mixed_width; /* widths of recurrent layers, see struct esp_layer */
 };
 
 enum esp_config_field {
@@ -128,7 +128,7 @@ enum esp_presence {
     ESP_IF_STORED,
     ESP_IF_ATTENTION, /* the layer is not recurrent */
     ESP_IF_RECURRENT,
-    ESP_IF_CONV_BIAS, /* it is, and has biases */
+    ESP_IF_CONV_BIAS, /* the layer is recurrent, and has biases */
     ESP_IF_MIXED,     /* the layer is a mixture of experts */
     ESP_UNLESS_MIXED,
     ESP_IF_INPUT_NORM, /* the first layer of an EAGLE-1 head may lack it */

@@ -63,8 +63,8 @@ static bool has_shared_expert(const struct describing *d)
     return first->router.data && first->up.data;
 }
 
-/* The value of a key. Where an MLP is beside the experts, feed_forward_length is that of an
- * expert. */
+/* The value of a key. In a model with an MLP in addition to the experts, feed_forward_length
+ * is the size of an expert. */
 static double value_of(const struct describing *d, const struct esp_gguf_key *key)
 {
     const struct esp_model_desc *m = &d->model->desc;
@@ -98,7 +98,7 @@ static bool is_written(const struct describing *d, const struct esp_gguf_key *ke
                                       esp_config_rule(d->architecture, key->field)));
 }
 
-/* Of a model with recurrent layers: a number for each layer, 0 for recurrent ones. */
+/* For a model with recurrent layers: adds a number for each layer, 0 for recurrent ones. */
 static void put_kv_heads(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;

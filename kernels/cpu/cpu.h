@@ -73,7 +73,7 @@ struct esp_cpu_cache {
     size_t v_stride;              /* head_dim, padded to 16 */
     float *k;                     /* (attention layer, kv_head, block, head_dim, 16) */
     float *v;                     /* (attention layer, kv_head, block * 16, v_stride) */
-    struct esp_cpu_states states; /* of recurrent layers */
+    struct esp_cpu_states states; /* states of recurrent layers */
 
     /* Buffers of a forward pass; every width is padded to ESP_PANEL. */
     size_t hidden, q_width, kv_width, ffn; /* padded widths */

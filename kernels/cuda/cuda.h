@@ -118,8 +118,8 @@ struct esp_cuda_cost {
     double cache;      /* bytes that come only from the second-level cache, of all blocks */
     double flight;     /* bytes of `memory` that a block has under way; 0: no limit */
     double issue;      /* instructions of a block's warps in its loop; 0: no limit */
-    double end_cycles; /* of shared memory, after a block's loop */
-    int waits;         /* of a block for memory, outside its loop */
+    double end_cycles; /* cycles of shared memory, after a block's loop */
+    int waits;         /* number of waits of a block for memory, outside its loop */
 };
 void esp_cuda_costs(struct esp_cuda_backend *backend, const struct esp_cuda_cost *cost);
 void esp_cuda_predicted(struct esp_cuda_backend *backend, const char *name, size_t bytes);
