@@ -150,7 +150,7 @@ struct esp_tensor_rule {
                         head or, in an expert, of every group of `parts` rows */
     bool stacked;    /* the tensors of all rules with this name are stored in one, stacked by
                         rows */
-    bool transposed; /* stored (columns, rows); stacked ones are side by side */
+    bool transposed; /* stored (columns, rows); stacked matrices are side by side */
     float added;     /* added to every number of a vector: 1 if a file has norms minus one */
     bool kept;       /* with `parts`: GGUF files have the matrix as folders do */
     bool logarithm;  /* of a vector: see struct esp_tensor */

@@ -66,7 +66,7 @@ struct esp_cpu_states {
     struct esp_cpu_step *step;   /* (ring) */
     int32_t *batch_slot;         /* (max_batch) slot of each row of the batch */
     int32_t *before,
-        *known; /* (ring) by row behind the prefix: the row that it follows, its entry */
+        *known; /* (ring) by row after the prefix: the row that it follows, its entry */
     int32_t *size, *heavy, *first, *next, *pending, *level; /* (ring + 1) by entry */
 };
 

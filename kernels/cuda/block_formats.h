@@ -350,7 +350,7 @@ struct esp_block_args {
 };
 
 /* Begins to copy the warp's next units, from number `unit` on, of each tile of the block to
- * `to` (UNITS, HIGH, unit). A step has UNITS units, which are `apart` apart. */
+ * `to` (UNITS, HIGH, unit). A step has UNITS units, which are `apart` units apart. */
 template <enum esp_dtype D, int HIGH>
 static __device__ __forceinline__ void esp_block_begin_step(char *to, const char *w, int tiles,
                                                             int units, int unit, int apart)

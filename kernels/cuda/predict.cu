@@ -81,8 +81,8 @@ static int blocks_each(const struct esp_launch *launch)
     return each;
 }
 
-/* The blocks that begin beside the last launch have read this before it ends, and have waited
- * for the first of it. */
+/* Subtracts the bytes that the blocks that begin during the last launch read before that
+ * launch ends, and their first wait. */
 static void read_ahead(struct esp_cuda_prediction *p, const struct esp_launch *launch,
                        double under_way)
 {

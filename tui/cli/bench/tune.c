@@ -274,7 +274,7 @@ static int can_write(const struct tuning *t, char *err, size_t errlen)
                     t->target.path, strerror(errno));
 }
 
-/* Writes what --write asks for, and prints. */
+/* With --write, writes the preset. Prints the results. */
 static int finish(const struct tuning *t)
 {
     char path[2 * PATH_MAX + 2], folder[PATH_MAX], name[PATH_MAX], err[512];
