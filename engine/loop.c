@@ -132,7 +132,7 @@ void esp_session_warm(struct esp_session *s)
  * text like the iterations that they are compared with. */
 static int measure_baseline(struct esp_session *s)
 {
-    int index = s->iteration.index, runs = index == 0 ? 2 : 1;
+    int index = s->stats.iterations, runs = index == 0 ? 2 : 1;
     if (index < ESP_BASELINE_EVERY ? index & (index - 1) : index % ESP_BASELINE_EVERY)
         runs = 0;
     for (int i = 0; i < runs; i++) {
@@ -258,6 +258,8 @@ static int select_path(struct esp_session *s)
         status = esp_recycling_look(s);
     if (status == ESP_OK)
         status = esp_verify_run(v, s->set.verifier);
+    if (status == ESP_OK)
+        status = esp_session_score_path(s);
     if (status == ESP_OK)
         status = look_back(s);
     s->iteration.path = v->path;
@@ -386,7 +388,7 @@ static void count_up(struct esp_session *s)
         stats->decode_seconds += it->seconds[i];
     }
     stats->draft_pass_seconds += s->draft.work->model_seconds;
-    if (it->index == 0)
+    if (stats->iterations == 1)
         stats->first_token_seconds = stats->prefill_seconds + stats->decode_seconds;
     esp_pace_add(&s->pace, it->seconds, it->committed_count,
                  it->tree.verified + it->draft_passes);
@@ -420,7 +422,7 @@ static int run(struct esp_session *s, int remaining)
     if (status < 0)
         return status;
     read_marks(s, begun, &start);
-    start += s->verify.explained_seconds;
+    start += s->verify.explained_seconds + (s->verify.scores ? s->scores.seconds : 0);
     stage_done(s, ESP_STAGE_SELECT, &start);
 
     int count = choose_committed(s, remaining);
@@ -478,7 +480,7 @@ int esp_session_step(struct esp_session *s, char *err, size_t errlen)
     if (remaining > s->allowed)
         remaining = s->allowed;
 
-    int index = s->stats.iterations;
+    int index = s->first_index + s->stats.iterations;
     s->iteration = (struct esp_iteration){
         .index = index,
         .position = s->length,

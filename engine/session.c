@@ -277,6 +277,13 @@ static int open_context(struct esp_session *s, unsigned asks, char *err, size_t 
     return open_rows(s, wanted, 3, err, errlen);
 }
 
+void esp_session_choose_end(struct esp_session *s)
+{
+    s->verify.end = esp_session_keeps_past(s) ? s->draft_context.back.p
+                    : s->verify.scores        ? s->scores.end
+                                              : NULL;
+}
+
 /* Copies settings to where iterations read them. */
 static void set_stages(struct esp_session *s)
 {
@@ -290,7 +297,7 @@ static void set_stages(struct esp_session *s)
     d->greedy = d->temperature == 0;
     d->context = s->set.drafter->asks ? &s->draft_context : NULL;
     v->sampling = s->set.sampling;
-    v->end = esp_session_keeps_past(s) ? s->draft_context.back.p : NULL;
+    esp_session_choose_end(s);
     s->rebuild = cache >= 0 && esp_param(params, cache) != 0;
 }
 
@@ -348,6 +355,23 @@ static void restart_random(struct esp_session *s)
 {
     s->draft_rng = (struct esp_rng){.seed = s->set.values.seed, .stream = ESP_RNG_DRAFT};
     s->verify_rng = (struct esp_rng){.seed = s->set.values.seed, .stream = ESP_RNG_VERIFY};
+}
+
+void esp_session_generator(const struct esp_session *s, struct esp_generator *generator)
+{
+    *generator = (struct esp_generator){s->draft_rng.next, s->verify_rng.next};
+}
+
+void esp_session_set_generator(struct esp_session *s, const struct esp_generator *generator)
+{
+    restart_random(s);
+    s->draft_rng.next = generator->draft;
+    s->verify_rng.next = generator->verify;
+}
+
+void esp_session_count_from(struct esp_session *s, int first)
+{
+    s->first_index = first;
 }
 
 static struct esp_sampling sampling_of(const struct esp_session_values *values)
@@ -643,6 +667,7 @@ void esp_session_close(struct esp_session *s)
             s->ops->rows_close(rows[i]);
     esp_features_close(&s->features, s->ops);
     esp_tree_close(&s->tree);
+    esp_scores_close(&s->scores);
     esp_conversation_close(&s->conversation);
     keep_texts(s, &none, NULL, 0);
     free(s->text);
@@ -795,6 +820,7 @@ void esp_session_clear(struct esp_session *s)
     s->path_sum = 0;
     s->pace.count = s->pace.next = 0;
     restart_random(s);
+    s->first_index = 0;
     memset(&s->stats, 0, sizeof s->stats);
 }
 

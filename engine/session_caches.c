@@ -78,7 +78,12 @@ int esp_session_prefill(struct esp_session *s)
  * draft head has no row for the first token. */
 void esp_session_shorten(struct esp_session *s, int count)
 {
-    int computed = count > 0 ? count - 1 : 0;
+    esp_session_keep_rows(s, count, count - 1);
+}
+
+void esp_session_keep_rows(struct esp_session *s, int count, int computed)
+{
+    computed = computed > 0 ? computed : 0;
     if (esp_session_has_head(s)) {
         esp_features_cut(&s->features, computed);
         esp_kv_cache_cut(&s->draft_cache, computed > 0 ? computed - 1 : 0);
