@@ -223,11 +223,11 @@ void esp_session_current(const struct esp_session *session,
  * state, random numbers and statistics stay. Returns 0, or ESP_E_ARGUMENT if the text has
  * fewer tokens. */
 int esp_session_rewind(struct esp_session *session, int count);
-/* Makes `text` (count) the session's text: a branch of the present one, or a return to one.
- * Rows of the longest common prefix are not computed again. Turns follow from the kinds of the
- * tokens. Events: a rewind and prompts. Ends the generation; learned state and random numbers
- * go on. Returns the length of the common prefix, or a negative status; then the text is that
- * prefix. */
+/* Makes `text` (count) the session's text: a branch of the present text, or an earlier text.
+ * The tokens of the longest common prefix are not computed again. The turns of the
+ * conversation follow from the kinds of the tokens. Emits a rewind and prompts as events. Ends
+ * the generation; learned state and random numbers continue. Returns the length of the common
+ * prefix, or a negative status; after a failure, the text is that prefix. */
 int esp_session_fork(struct esp_session *session, const struct esp_text_token *text, int count,
                      char *err, size_t errlen);
 /* From the next iteration on, evaluates the verifier's formulas at the nodes of every tree
@@ -237,12 +237,14 @@ int esp_session_fork(struct esp_session *session, const struct esp_text_token *t
  * observer may call this function. */
 void esp_session_explain(struct esp_session *session, bool on);
 /* From the next iteration on, iterations have `scores`: for each committed token the target's
- * likeliest tokens in its place, its rank among them and the entropy. Its time is charged to no
- * stage. The observer may call it. Returns 0 or a negative status; then there are none. */
+ * likeliest tokens in its place, its rank among them and the entropy. The time for this is
+ * charged to no stage. The observer may call this function. Returns 0 or a negative status;
+ * after a failure there are no scores. */
 int esp_session_score(struct esp_session *session, bool on, char *err, size_t errlen);
-/* The same for `count` tokens of the text from `first` on, such as the user's; first >= 1. The
- * token after the text may be asked for, too; it has no rank. This runs passes of the target
- * that change nothing. ESP_E_UNSUPPORTED if a window has dropped rows that they need. */
+/* Computes the scores of `count` tokens of the text from `first` (at least 1) on, such as the
+ * user's tokens. The place after the text may be included; its score has no rank. This runs
+ * passes of the target that change nothing. ESP_E_UNSUPPORTED if a window has dropped rows
+ * that they need. */
 int esp_session_score_text(struct esp_session *session, int first, int count,
                            struct esp_token_score *scores, char *err, size_t errlen);
 /* Runs passes of both models that change nothing. After a pause the processor's caches are
@@ -258,8 +260,8 @@ struct esp_generator {
 void esp_session_generator(const struct esp_session *session, struct esp_generator *generator);
 void esp_session_set_generator(struct esp_session *session,
                                const struct esp_generator *generator);
-/* Iterations get indices from `first` on, and not from 0, until the text is cleared: for a
- * session that continues one of an earlier run of the program. */
+/* Counts iterations from `first` instead of 0, until the text is cleared: for a session that
+ * continues a session of an earlier run of the program. */
 void esp_session_count_from(struct esp_session *session, int first);
 /* Removes the text; settings and learned state stay. */
 void esp_session_clear(struct esp_session *session);

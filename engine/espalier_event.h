@@ -127,15 +127,16 @@ struct esp_shape_choice {
     double seconds; /* expected time of its passes */
 };
 
-/* What the target thought of a token of the text: its distribution where the token stands, after
- * temperature, top-k and top-p (at temperature 0: the one at temperature 1). */
+/* The score of a token of the text: the target's distribution in the place of the token, after
+ * temperature, top-k and top-p (at temperature 0, the distribution is that of temperature
+ * 1). */
 enum { ESP_LIKELY = 8 };
 
 struct esp_token_score {
-    float p;                    /* of the token */
-    float entropy;              /* of the distribution, in bits */
-    int32_t rank;               /* of the token, from 1; 0: it is not one of `likely` */
-    int32_t count;              /* of `likely`; 0: nothing was computed */
+    float p;                    /* probability of the token */
+    float entropy;              /* entropy of the distribution, in bits */
+    int32_t rank;               /* rank of the token, from 1; 0: not among `likely` */
+    int32_t count;              /* entries of `likely`; 0: nothing was computed */
     int32_t likely[ESP_LIKELY]; /* (count) the likeliest tokens, descending */
     float likely_p[ESP_LIKELY]; /* (count) */
 };
