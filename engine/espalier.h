@@ -65,6 +65,11 @@ struct esp_model_info {
     int recurrent, checkpoints;
     size_t state_bytes;
     int outputs; /* tokens of the vocabulary that can get a probability above 0 */
+    /* A draft of another vocabulary: how many of the target's tokens it has, too, and which
+     * fraction of the tokens of a sample text they are. */
+    bool translated;
+    int shared;
+    double text_share;
     /* Tensors of the folder that the model does not use, such as layers beyond the number in
      * config.json; and the name of one of them, or NULL. */
     int unused;

@@ -85,7 +85,7 @@ static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position
         return status;
     for (int i = 0; i < rows; i++) {
         s->tokens[i] = token;
-        s->positions[i] = position + i;
+        s->positions[i] = (draft ? esp_kv_cache_text_rows(c) : position) + i;
     }
     struct esp_batch batch = {
         .rows = rows,
@@ -117,7 +117,7 @@ void esp_session_warm(struct esp_session *s)
     if (s->length == 0)
         return;
     if (draft->cache && follow_target(s) == ESP_OK && draft->length < s->length &&
-        draft->length < draft->context)
+        esp_kv_cache_text_rows(draft) < draft->context)
         pass_over(s, &s->draft_cache, draft->length, 1, s->q);
     if (pass_over(s, &s->target, s->length - 1, nodes > 1 ? nodes : 1, s->p) == ESP_OK)
         s->ops->argmax(s->p, &row, 1, &token, ESP_NOW); /* waits for the device */
@@ -172,8 +172,11 @@ static int draft(struct esp_session *s, int remaining)
     d->text = s->text;
     d->text_length = s->length;
     d->max_depth = remaining - 1; /* the bonus token is the last one that may be committed */
-    if (!drafter->without_model && d->max_depth > s->draft_cache.context - s->length)
-        d->max_depth = s->draft_cache.context - s->length;
+    const int left = drafter->without_model
+                         ? d->max_depth
+                         : esp_kv_cache_left(&s->draft_cache, s->text, s->length);
+    if (d->max_depth > left)
+        d->max_depth = left;
     if (!drafter->without_model && d->work->features && s->length < 2)
         d->max_depth = 0; /* no hidden state precedes the first token */
     esp_tree_reset(&s->tree, s->text[s->length - 1]);

@@ -9,6 +9,7 @@
 #include "engine/kv_cache.h"
 #include "engine/costs.h"
 #include "engine/drafters/draft.h"
+#include "engine/drafters/respell.h"
 #include "engine/engine.h"
 #include "engine/expectation.h"
 #include "engine/pace.h"
@@ -57,6 +58,7 @@ struct esp_session {
     struct esp_rows *p, *q, *states;
     struct esp_tree_builder tree;
     struct esp_draft draft;
+    struct esp_respelling respelling;       /* of a draft that drafts text */
     struct esp_draft_context draft_context; /* for drafters that ask for it */
     bool rebuild;                           /* accepted rows are computed again */
     struct esp_verify verify;

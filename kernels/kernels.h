@@ -81,6 +81,9 @@ struct esp_tensor {
      * read (numbers that are not finite become 0), and block = stride = rows. If there is not
      * enough memory to quantise them, the rows are zeros and `source` has failed. */
     const struct esp_tensor *original;
+    /* NULL, or: (rows) row r is row listed[r] of the matrix that the other fields describe, which
+     * may have any number of rows. */
+    const int32_t *listed;
 };
 
 /* Which rotary frequencies a layer uses: the model's, the model's local ones, or none. */
@@ -248,6 +251,9 @@ struct esp_model_desc {
      * token of each row of `head`. NULL: outputs = vocabulary, and row i is token i. */
     int outputs;
     const int32_t *output_token;
+    /* All tokens in `output_token` are below this number; 0: below `vocabulary`. It differs from
+     * `vocabulary` if the model reads tokens of one vocabulary and gives logits for another. */
+    int output_tokens;
     /* NULL, or the weights of another model on the same backend. If its embedding or head is
      * the same tensor as this model's, it is shared, not copied. The lender must outlive the
      * weights of this model. */
