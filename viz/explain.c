@@ -363,7 +363,7 @@ static int only_source(const struct esp_iteration *it, const int count[ESP_SOURC
     return only;
 }
 
-/* A tree without a drafted node. */
+/* Explains a tree without drafted nodes. */
 static void say_found(struct talk *t, const int count[ESP_SOURCES])
 {
     const int nodes = t->it->tree.count - 1, only = only_source(t->it, count);

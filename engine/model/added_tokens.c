@@ -2,8 +2,8 @@
  *
  * The tokens' texts form a trie of bytes in one hash table: (node, byte) -> child, and (node,
  * END) -> token. At each position the longest token is taken, and the search continues after
- * it, even if the token is then dropped because it must be a single word. This, and the effect
- * of lstrip and rstrip on overlapping matches, follows the Hugging Face library
+ * it, even if the token is then dropped because it must be a single word. These rules, and the
+ * effect of lstrip and rstrip on overlapping matches, follow the Hugging Face library
  * (AddedVocabulary::find_matches). As in that library, a token that is searched in normalized
  * text is normalized itself. So if the normalizer prepends a text, the token is found only
  * after that text.

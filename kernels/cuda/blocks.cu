@@ -13,12 +13,12 @@
  * every eighth unit (blocks.h) in ascending order, and their sums are added in the order of
  * the warps. This order depends only on the format and the width, so a row's results are
  * bit-identical in a batch of any size, in both modes. It is not the order of the CPU, which
- * adds all blocks one after the other. A pass of one row uses one_row.cu. A warp copies its next units to shared memory in the
- * background; weights are read once for 64 rows. As in matmul.cu, a tall block reads the
- * activations less often.
+ * adds all blocks one after the other. A pass of one row uses one_row.cu. A warp copies its
+ * next units to shared memory in the background; weights are read once for 64 rows. As in
+ * matmul.cu, a block with more tiles reads the activations less often.
  *
  * In a model with quantised weights activations are float32, except the output of attention.
- * Matrices that are not quantised read them rounded to 16 bits.
+ * Products with matrices that are not quantised read the activations rounded to 16 bits.
  */
 #include "kernels/cuda/block_formats.h"
 

@@ -24,7 +24,7 @@ struct esp_state {
 
     int phase;
     char phase_text[512]; /* the file being loaded, or the loading error */
-    double fraction;      /* of the load that is done */
+    double fraction;      /* fraction of the loading that is done */
     bool ready;
     struct esp_setup loaded;
 
@@ -112,10 +112,10 @@ struct esp_figures {
     int iterations;
     double tokens_per_second; /* without pauses of the machine (engine/pace.h); 0: unknown */
     double tokens_per_iteration;
-    double acceptance;          /* accepted / drafted nodes; NaN: nothing was drafted */
-    double path_share;          /* accepted path length / deepest drafted depth; NaN: no draft */
-    double speedup;             /* over plain decoding, without pauses; 0: not measured */
-    bool timed;                 /* some iterations ran outside step mode, so there are times */
+    double acceptance; /* accepted / drafted nodes; NaN: nothing was drafted */
+    double path_share; /* accepted path length / deepest drafted depth; NaN: no draft */
+    double speedup;    /* over plain decoding, without pauses; 0: not measured */
+    bool timed;        /* some iterations ran outside step mode, so there are times */
     double seconds[ESP_STAGES]; /* means over these iterations */
 };
 

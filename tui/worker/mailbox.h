@@ -62,7 +62,7 @@ struct esp_message {
     struct esp_message *next;
     enum esp_command_type type;
     const char *text[ESP_MESSAGE_TEXTS]; /* or NULL */
-    size_t length;                       /* of text[0] if it may contain NULs; else 0 */
+    size_t length;                       /* length of text[0] if it may contain NULs; else 0 */
     int number[2];
     bool flag;
     struct esp_job job;
@@ -70,7 +70,7 @@ struct esp_message {
 
 /* Conditions on an iteration after which the engine enters step mode by itself. */
 struct esp_breakpoints {
-    int path;       /* its accepted path is longer than this; 0: off */
+    int path;       /* the accepted path is longer than this; 0: off */
     bool rejected;  /* no drafted token was accepted */
     bool threshold; /* the controller moved a threshold */
 };

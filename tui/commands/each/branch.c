@@ -233,14 +233,14 @@ static void complete(const struct esp_control *control, struct esp_choices *choi
     esp_choices_offer(choices, "previous", "to the one before");
     esp_choices_offer(choices, "parent", "to the branch that this one left");
     esp_choices_offer(choices, "name", "give it a name; without one: take the name away");
-    esp_choices_offer(choices, "mark", "mark it, or take the mark away");
-    esp_choices_offer(choices, "delete", "delete it, after a question");
+    esp_choices_offer(choices, "mark", "mark the branch, or remove its mark");
+    esp_choices_offer(choices, "delete", "delete the branch, after a question");
 }
 
 const struct esp_command_ops esp_command_branch = {
     .name = "branch",
     .usage = "[next|previous|parent|NUMBER|...]",
-    .summary = "go on from the node or token that is looked at; or to another branch",
+    .summary = "start a branch from the selected node or token, or go to another branch",
     .run = run,
     .complete = complete,
 };
