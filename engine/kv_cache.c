@@ -230,8 +230,8 @@ int esp_kv_cache_translate(struct esp_kv_cache *c, const struct esp_translation 
                : esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a text of the draft");
 }
 
-/* Writes how the model reads token `token`, which is number `at` of the text; returns the number
- * of rows. Two of the longest spellings fit in a pass. */
+/* Writes the spelling of `token`, the text's token at index `at`, in the model's own tokens, one
+ * per row; returns the number of rows. Two of the longest spellings fit in a pass. */
 static int spell(const struct esp_kv_cache *c, int at, int32_t token,
                  int32_t out[ESP_SPELLED_MOST + 1])
 {

@@ -1,5 +1,5 @@
-/* acceptance.h - counts over iterations which drafts are accepted, as the papers tabulate
- * them.
+/* acceptance.h - how many drafts are accepted, counted over iterations, as the papers tabulate
+ * it.
  *
  * Drafts are counted by length of the accepted path (its mean plus one is the block efficiency
  * of delayed-tree-expansion, sec. 2, and the tau of salf-talf), by depth

@@ -507,7 +507,7 @@ static void explain_adapt(struct talk *t)
                 esp_number(after, g->after, 3));
     }
     if (moved > MOST)
-        say(t, ", and %d more move", moved - MOST);
+        say(t, ", and %d more", moved - MOST);
     if (moved > 0 && depth && depth->after != depth->before)
         say(t, ": the next tree may be %s.",
             depth->after > depth->before ? "deeper" : "less deep");

@@ -172,8 +172,8 @@ static int32_t character_before(const char *text, int32_t end)
     return end;
 }
 
-/* Returns 1 if the character at the start of text[0, length) belongs to words, 0 if not or if
- * there is none, or a negative status. */
+/* Returns 1 if text[0, length) starts with a word character, 0 if it does not or is empty, or a
+ * negative status. */
 static int word_at(const struct esp_added_tokens *added, struct esp_matcher *matcher,
                    const char *text, int32_t length)
 {

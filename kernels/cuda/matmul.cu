@@ -221,7 +221,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS, DEEP>::BL
     float *factor = reinterpret_cast<float *>(ring + Z::MOST / sizeof *ring);
     const bool logits = a.epilogue == ESP_CUDA_LOGITS;
     esp_let_next_begin();
-    if (a.mixture.tiles) /* the previous kernels have made them */
+    if (a.mixture.tiles) /* the previous kernels write them */
         esp_wait_previous();
     const struct esp_cuda_span s = esp_cuda_span_of(at, a.mixture, logits, Z::WIDTH);
     if (s.first >= s.end) {

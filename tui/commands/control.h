@@ -131,7 +131,7 @@ struct esp_control {
 /* Sets the reply; returns 0. */
 int esp_answer(struct esp_control *control, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Sets the reply to an error message; returns ESP_E_ARGUMENT. */
+/* Replies with an error message; returns ESP_E_ARGUMENT. */
 int esp_refuse(struct esp_control *control, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -10,9 +10,9 @@
  *     > " king"   draft ███████▎ .71  target ████████▍ .83  → .83
  *       " woman"  draft █▏       .12  target ▌         .06  → .06
  *
- * If the tree has no cursor, the pane shows the node where the verifier stopped. A low pane
- * has the numbers, the sentence about the verdict and the siblings, and scrolls to the
- * children; a high one shows all.
+ * If the tree has no cursor, the pane shows the node where the verifier stopped. A short pane
+ * shows the numbers, the siblings and the sentence about the verdict, and scrolls to the
+ * children; a tall one shows everything.
  */
 #include "tui/view/panes/token_view.h"
 
