@@ -82,7 +82,8 @@ static int go_by(struct esp_control *control, int step, int number)
     const int branch = row >= 0 && row < count ? order[row] : -1;
     free(order);
     if (branch < 0)
-        return esp_refuse(control, "there is no branch %d; the branches pane lists them", row + 1);
+        return esp_refuse(control, "there is no branch %d; the branches pane lists them",
+                          row + 1);
     if (number == 0 && count < 2)
         return esp_refuse(control, "there is no other branch; b begins one");
     const int status = go_to(control, branch);
