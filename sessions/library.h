@@ -29,8 +29,6 @@ int esp_library_path(char *path, size_t size);
 int esp_library_open(struct esp_library **library, const char *path, enum esp_library_mode mode,
                      char *err, size_t errlen);
 void esp_library_close(struct esp_library *library);
-/* Whether opening has made the file. */
-bool esp_library_is_new(const struct esp_library *library);
 /* A sentence about a file that was set aside, or "". */
 const char *esp_library_note(const struct esp_library *library);
 

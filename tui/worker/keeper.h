@@ -17,8 +17,8 @@
 
 struct esp_keeper;
 
-/* Called in the keeper's thread with a sentence for the user. */
-typedef void esp_keeper_tell(void *user, bool trouble, const char *sentence);
+/* Called in the keeper's thread with a sentence about an error. */
+typedef void esp_keeper_tell(void *user, const char *sentence);
 
 /* Starts the thread. `resume`: the kept session that goes on; 0: a new one, which is added
  * with its first token. Nothing is written before esp_keeper_private(keeper, false). Returns 0

@@ -31,7 +31,7 @@ enum esp_command_type {
     ESP_COMMAND_KEEP,     /* struct esp_resume and its text (length bytes), path of the library;
                           flag: nothing is written (keeper.h). Later only the flag counts */
     ESP_COMMAND_JUDGE,    /* name of a branch; its number, 1: marked + 2: deleted */
-    ESP_COMMAND_TELL,     /* a sentence for the user; flag: an error */
+    ESP_COMMAND_TELL,     /* an error, for the user */
     ESP_COMMAND_LOAD,     /* key, value, draft or NULL (models.h) */
     ESP_COMMAND_RECORD,   /* path or NULL; columns, rows; overwrite (worker_record.c) */
     ESP_COMMAND_MARK,     /* text of the marker */
