@@ -286,7 +286,7 @@ TEST(a_draft_with_other_ids_drafts_the_same)
 static double gain_kept(enum foreign_kind kind, const char *drafter, double temperature)
 {
     const bool text = strcmp(drafter, "respell") == 0;
-    enum { PROMPTS = 12, TOKENS = 96 };
+    enum { PROMPTS = 16, TOKENS = 96 };
     struct esp_engine *own = open_pair(NULL, ESP_MATCH_AUTO);
     foreign_draft(kind);
     struct esp_engine *other =
@@ -295,7 +295,7 @@ static double gain_kept(enum foreign_kind kind, const char *drafter, double temp
     double gained[2] = {0, 0};
     char line[1024];
     CHECK(file);
-    const int count = check_quick() ? PROMPTS / 4 : PROMPTS;
+    const int count = check_quick() ? PROMPTS / 2 : PROMPTS;
     for (int i = 0; i < count && fgets(line, sizeof line, file); i++) {
         struct run run[2];
         const struct esp_session_options options = {
