@@ -518,7 +518,8 @@ static bool click(const struct esp_shown *s, int x, int y)
     return true;
 }
 
-/* The text before the iteration, and the path to the node at the cursor. */
+/* Sets *point to the text before the iteration, followed by the path to the node at the
+ * cursor. */
 static bool point(const struct esp_shown *s, struct esp_branch_point *point)
 {
     *point = (struct esp_branch_point){.count = 0};
