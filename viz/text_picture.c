@@ -143,7 +143,7 @@ int esp_text_picture_draw(const struct esp_text_picture *given, struct esp_drawi
                         .file = drawing,
                         .y = EDGE + SIZE};
     if (!p.colours)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "there are no colours '%.40s'",
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "pictures have no theme '%.40s'",
                         given->theme);
     int status = gather(&p);
     if (status == ESP_OK && p.count == 0)
