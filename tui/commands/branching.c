@@ -109,9 +109,9 @@ int esp_branching_back(struct esp_control *control, bool redo)
     }
     const int status =
         esp_branching_go(control, &point, NULL, redo ? ESP_FORK_REDO : ESP_FORK_UNDO, false);
-    return status < 0 ? status
-                      : esp_answer(control, redo ? "redone; u undoes it"
-                                                 : "undone; U redoes it");
+    return status < 0
+               ? status
+               : esp_answer(control, redo ? "redone; u undoes it" : "undone; U redoes it");
 }
 
 void esp_branching_done(struct esp_control *control)
