@@ -1,10 +1,10 @@
 /* branches.h - the texts of a session as a tree, so that nothing that was written is lost.
  *
  * A branch shares the tokens before its fork with its parent, and owns its tokens from the
- * fork on. No two branches continue a common text with the same token: if a text is written
- * again, the branch that has it is followed. The present text ends at a place of the tree;
- * shortening it only moves this place. So every earlier text is still there, and undo is a
- * list of places.
+ * fork on. No two branches continue the same text with the same token: if a text is written
+ * again, the present text follows the branch that has it. The present text ends at a place of
+ * the tree; shortening it only moves this place. So no earlier text is lost, and undo is a list
+ * of places.
  *
  * These functions change only this tree. The session has a copy of the present text, which the
  * caller must change, too (esp_session_fork).

@@ -44,7 +44,7 @@ struct esp_kept_session {
     char draft_path[1024];      /* "": no draft model, or built in */
     char words[128];            /* the beginning of its first text */
     int branches, tokens;
-    bool open; /* another program has it open */
+    bool open; /* it is claimed, by another program or through another esp_library */
 };
 
 /* Called for each session. A return value other than 0 ends the list. */
@@ -77,8 +77,8 @@ int esp_library_delete(struct esp_library *library, int64_t id, char *err, size_
 
 /* ------------------------------------------------------------------ one session */
 
-/* Claims a session for this program until it is released or the program ends. Returns false if
- * another program has it open. */
+/* Claims a session until it is released, the library is closed or the program ends. Returns
+ * false if another program, or another library of this one, has claimed it. */
 bool esp_library_claim(struct esp_library *library, int64_t id);
 void esp_library_release(struct esp_library *library, int64_t id);
 

@@ -198,7 +198,7 @@ int esp_library_search(struct esp_library *l, const char *words,
     int step = SQLITE_ERROR, status = ESP_OK;
     esp_library_begin(l);
     esp_library_index(l, 0);
-    esp_library_commit(l, err, errlen); /* a failure leaves the index as it was: no error */
+    esp_library_commit(l, err, errlen); /* after a failure, the old index is searched */
     char *query = query_of(words);
     sqlite3_stmt *s = query ? esp_library_sql(l, ESP_SQL_SEARCH) : NULL;
     if (s) {

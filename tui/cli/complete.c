@@ -130,8 +130,8 @@ static void offer_values(int flag, struct esp_choices *choices)
     switch (flag) {
     case CLI_FLAG_draft:
         esp_choices_offer(choices, "self", "a quantised copy of the target");
-        esp_choices_offer(choices, "none", "plain decoding, and drafters without a model");
-        esp_choices_offer(choices, "auto", "self where it pays");
+        esp_choices_offer(choices, "none", "no draft model");
+        esp_choices_offer(choices, "auto", "self if it is expected to pay");
         esp_complete_model(NULL, choices);
         return;
     case CLI_FLAG_target:

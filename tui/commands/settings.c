@@ -274,8 +274,8 @@ static void complete_draft(struct esp_choices *choices)
     if (*choices->before)
         return;
     esp_choices_offer(choices, "self", "a quantised copy of the target");
-    esp_choices_offer(choices, "none", "plain decoding, and drafters without a model");
-    esp_choices_offer(choices, "auto", "self where it pays");
+    esp_choices_offer(choices, "none", "no draft model");
+    esp_choices_offer(choices, "auto", "self if it is expected to pay");
     esp_complete_path(true, choices);
     esp_complete_model(NULL, choices);
 }

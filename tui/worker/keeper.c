@@ -43,7 +43,7 @@ struct item {
 /* What the library has of a branch. */
 struct kept {
     int tokens;       /* the first so many of its own tokens need not be written */
-    bool row, listed; /* it has a row; it is in `changed_branches` */
+    bool row, listed; /* it has a row there; it is in `changed_branches` */
 };
 
 struct esp_keeper {

@@ -169,7 +169,7 @@ struct cli_suite_measure {
     const char *name;
     bool alone;    /* every run is a process of its own, which opens its own engine */
     bool baseline; /* also measures plain decoding and chains */
-    /* Runs and sets the figures. Returns 0 or a negative status with a message. */
+    /* Runs the case and sets `figures`. Returns 0 or a negative status with a message. */
     int (*run)(struct cli_suite_run *run);
     /* Fills an empty table. NULL: the table has one line for each row, with the suite's
      * columns. */

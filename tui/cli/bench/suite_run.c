@@ -38,7 +38,7 @@ struct running {
     struct cli_suite_plan plan;
     struct esp_engine *engine;
     int journal;         /* file, or -1 */
-    int all, done, kept; /* runs; `kept` of those done are from the journal */
+    int all, done, kept; /* numbers of runs; kept: those done that came from the journal */
     double start;
     cJSON *committed; /* the table that --check compares with, or NULL */
     int differ;       /* number of cells that differ from that table */

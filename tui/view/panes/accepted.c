@@ -152,7 +152,7 @@ static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
     for (int i = 0; i < TABLES; i++) {
         if (tables[i].count == 0)
             continue;
-        int column = 0; /* the one with the highest end */
+        int column = 0; /* the column with the fewest rows so far */
         for (int j = 1; j < columns; j++)
             column = below[j] < below[column] ? j : column;
         draw_table(canvas, column * (each + GAP), below[column], each, &tables[i]);
