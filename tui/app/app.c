@@ -678,7 +678,7 @@ int esp_app_wake_fd(const struct esp_app *app)
     return app->control.player ? -1 : esp_worker_report(app->control.worker)->wake[0];
 }
 
-/* Milliseconds until the page must be drawn again; -1: never. */
+/* Returns the milliseconds until the page must be drawn again, or -1 if it need not be. */
 static int page_due(const struct esp_app *app)
 {
     const struct esp_page *page = &app->control.page;

@@ -54,7 +54,8 @@ void esp_app_receive(struct esp_app *app);
 bool esp_app_wants_background(const struct esp_app *app);
 /* Reports the terminal's background colour, 0xRRGGBB. */
 void esp_app_background(struct esp_app *app, int rgb);
-/* A file descriptor that is readable when there is something to receive; -1 in a replay. */
+/* Returns a file descriptor that is readable when there is something to receive, or -1 in a
+ * replay. */
 int esp_app_wake_fd(const struct esp_app *app);
 /* Milliseconds until esp_app_receive() must be called even if nothing is readable; -1:
  * never. */

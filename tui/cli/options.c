@@ -131,7 +131,7 @@ static bool set(struct cli_options *o, int i, const char *text)
     return true;
 }
 
-/* A random seed that is short enough to type. */
+/* Returns a random seed that is short enough to type. */
 static uint64_t drawn_seed(void)
 {
     enum { SEEDS = 1000000 };

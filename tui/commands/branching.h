@@ -19,7 +19,8 @@ int esp_branching_go(struct esp_control *control, const struct esp_branch_point 
                      const char *words, enum esp_fork why, bool on);
 /* Tells the library that the name, mark or deletion of a branch has changed. */
 void esp_branching_judge(struct esp_control *control, int branch);
-/* Undo, or redo. */
+/* Undoes the last change of the text or, with `redo`, the last undo. Returns 0 or a negative
+ * status, with a reply. */
 int esp_branching_back(struct esp_control *control, bool redo);
 /* Call when the engine thread has switched to another text. */
 void esp_branching_done(struct esp_control *control);

@@ -47,7 +47,7 @@ struct esp_layout esp_ui_layout(const struct esp_ui *ui, int width, int height);
 void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
                  const struct esp_state *state);
 
-/* What a pane shows in this layout. */
+/* Returns what a pane shows in this layout. */
 struct esp_shown esp_ui_shown(struct esp_ui *ui, const struct esp_state *state,
                               const struct esp_layout *layout, int pane);
 

@@ -183,8 +183,8 @@ static int telling_row(const struct shown_tree *d)
     return row;
 }
 
-/* Where a view of length `size` starts in a drawing of length `whole`, so that it contains
- * `from` to `to`. */
+/* Returns where a view of length `size` starts in a drawing of length `whole`, so that it
+ * contains `from` to `to`. */
 static int start_of(int from, int to, int size, int whole)
 {
     int start = whole <= size ? 0 : (from + to - size) / 2;
