@@ -79,9 +79,8 @@ void esp_branches_text(const struct esp_branches *branches, struct esp_text_plac
 /* Returns token `index` of a text, 0 <= index < place.length. */
 struct esp_written *esp_branches_token(const struct esp_branches *branches,
                                        struct esp_text_place place, int index);
-/* Lists the branches that are not deleted as a tree, each parent directly before its children.
- * `order` gets their numbers and `depth` their depths; both have room for all branches. Returns
- * how many are listed. */
+/* Lists the branches that are not deleted as a tree, depth first. `order` gets their numbers
+ * and `depth` their depths; both have room for all branches. Returns how many are listed. */
 int esp_branches_list(const struct esp_branches *branches, int *order, int *depth);
 /* Forgets which iterations wrote the tokens. Call this when iterations are numbered from 0
  * again. */

@@ -43,8 +43,8 @@ struct esp_interface_options {
     const char *library;
     bool private;                /* the session is not kept */
     struct esp_resumed *resumed; /* the session to continue, owned by the caller, or NULL */
-    /* :resume sets *next to an allocated name of a session; the caller then opens the interface
-     * again with that session. NULL: there is no :resume. */
+    /* :resume sets *next to the allocated number or name of a session, and the caller opens the
+     * interface again with it. NULL: there is no :resume. */
     char **next;
     const char *notice; /* message shown at the start, or NULL */
     /* A lesson to open, after which the program ends; "": the list of lessons; NULL: none. */

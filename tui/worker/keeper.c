@@ -71,7 +71,7 @@ struct esp_keeper {
     int iterations;                /* number of the next iteration */
     int generation;                /* number of the present generation in the library */
     int generations;               /* number of the next generation that the library gets */
-    int first_generation;          /* the library's number of the caller's generation 0 */
+    int first_generation;          /* added to a number of the caller: that of the library */
     int numbered;                  /* how many generations the caller has begun */
     struct esp_recording_header header;
     char target_path[1024], draft_path[1024];

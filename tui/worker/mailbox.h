@@ -20,7 +20,7 @@ enum esp_command_type {
     ESP_COMMAND_PROMPT,   /* prompt (length) */
     ESP_COMMAND_SET,      /* key, value, origin as in esp_worker_set() or NULL */
     ESP_COMMAND_ASK,      /* key of a parameter whose value is asked for */
-    ESP_COMMAND_LIMIT,    /* most new tokens after a prompt */
+    ESP_COMMAND_LIMIT,    /* maximum number of new tokens after a prompt */
     ESP_COMMAND_CLEAR,    /* none */
     ESP_COMMAND_COMPARE,  /* drafter or NULL, verifier or NULL (worker_compare.c) */
     ESP_COMMAND_REWIND,   /* number of tokens that stay */
@@ -35,7 +35,7 @@ enum esp_command_type {
     ESP_COMMAND_LOAD,     /* key, value, draft or NULL (models.h) */
     ESP_COMMAND_RECORD,   /* path or NULL; columns, rows; overwrite (worker_record.c) */
     ESP_COMMAND_MARK,     /* text of the marker */
-    ESP_COMMAND_RETIRE,   /* serial: nobody needs tokens of older pairs any more */
+    ESP_COMMAND_RETIRE,   /* serial: the token texts of older pairs are no longer needed */
     ESP_COMMAND_JOB,      /* job */
 };
 
@@ -79,7 +79,7 @@ struct esp_breakpoints {
 /* The commands that take effect immediately. */
 struct esp_mailbox_now {
     bool stop, quit, stepping;
-    double pace; /* most iterations per second; 0: no limit */
+    double pace; /* maximum number of iterations per second; 0: no limit */
     struct esp_breakpoints breakpoints;
 };
 

@@ -64,7 +64,7 @@ struct esp_continuations {
     struct esp_continuation each[ESP_MOST_CONTINUATIONS]; /* (count) */
     int count;                                            /* 0: none are written */
     int now;                                              /* whose turn it is */
-    int turn;                                             /* length of its text before it */
+    int turn;                                             /* its length when the turn began */
 };
 
 struct esp_worker {

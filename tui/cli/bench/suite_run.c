@@ -82,7 +82,7 @@ static void describe(const struct cli_case *c, char text[SUITE_WORD])
                  c->costs.draft);
 }
 
-/* Writes and deletes a line of the journal. */
+/* Writes an object as a line of the journal, and deletes the object. */
 static int write_line(struct running *r, cJSON *o)
 {
     char *text = cJSON_PrintUnformatted(o);
