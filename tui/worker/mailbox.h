@@ -42,8 +42,8 @@ enum esp_command_type {
 /* The kept session to continue. In a command, an array of struct esp_text_token follows: its
  * text. */
 struct esp_resume {
-    int session; /* its number; 0: none */
-    int tokens;  /* length of the text */
+    int session;    /* its number; 0: none */
+    int tokens;     /* length of the text */
     int iterations; /* index of the next iteration */
     char vocabulary_hash[32];
 };

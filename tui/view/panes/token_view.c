@@ -152,9 +152,8 @@ void esp_token_view_draw(struct esp_canvas *canvas, const struct esp_shown *s)
     for (int i = r.first; i < r.first + r.shown; i++)
         draw_row(canvas, s, &r, i);
     if (height > y + r.shown + 1 && s->state->has_branches)
-        esp_draw_paragraph(
-            canvas, y + r.shown + 1, ESP_STYLE_LABEL,
-            "Up, Down choose another token; Enter begins a branch with it.");
+        esp_draw_paragraph(canvas, y + r.shown + 1, ESP_STYLE_LABEL,
+                           "Up, Down choose another token; Enter begins a branch with it.");
 }
 
 /* ------------------------------------------------------------------ requests */
