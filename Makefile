@@ -98,11 +98,11 @@ LIB_SO_FLAGS = $(call shared,$(LIB_SO_NAME),$(LIBDIR)/) \
 
 # What is installed with the library, for programs of others.
 PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists.h espalier_settings.h espalier_stats.h \
-                      espalier_options.h espalier_value.h espalier_chat.h compare.h find_models.h lossless.h pace.h \
+                      espalier_options.h espalier_ranks.h espalier_value.h espalier_chat.h compare.h find_models.h lossless.h pace.h \
                       perplexity.h tree_measure.h) \
                   $(addprefix engine/model/,inflate.h preset.h quantize.h) \
                   $(addprefix engine/train/,train_draft.h train_selector.h) \
-                  engine/support/statistics.h $(addprefix kernels/,clock.h status.h streamed.h version.h)
+                  engine/support/statistics.h $(addprefix kernels/,clock.h serve.h status.h streamed.h version.h)
 # What tui/, viz/ and sessions/ include besides. They include no other header of engine/ and kernels/; the shared
 # library exports what these and the installed ones declare.
 SHARED_HEADERS := $(addprefix engine/support/,suggestion.h hash.h int_map.h open_file.h part_file.h paths.h \

@@ -42,6 +42,9 @@ extern "C" {
  * stay in the computer's memory. If a limit is too small, creating the engine fails with
  * ESP_E_MEMORY, and the message says how much is enough.
  *
+ * ranks, ranks-parts, ranks-whole: see espalier-ranks(7). A program that uses them asks
+ * esp_is_rank() at its start.
+ *
  * exact: bit-identical results for any size of tree, which the CPU always gives. Slower.
  *
  * width, layers: enlarge the target in memory, as esp_model_inflate() does in a file; its
@@ -49,6 +52,13 @@ extern "C" {
 #define ESP_ENGINE_VALUES(X)                                                                   \
     X(DEVICE, whole, threads, "threads", 1, 1024, 0, "auto|NUMBER",                            \
       "processor threads; auto: one per performance core; at most one per core")               \
+    X(DEVICE, whole, ranks, "ranks", 1, 64, 1, "NUMBER",                                       \
+      "divide the target among this many processes, on the CPU; the output stays the same")    \
+    X(DEVICE, text, ranks_parts, "ranks-parts", 0, 0, 0, "A:B:..",                             \
+      "parts of the ranks in relation to one another (3:1); empty: equal parts")               \
+    X(DEVICE, text, ranks_whole, "ranks-whole", 0, 0, 0, "KIND,..|none",                       \
+      "matrices that every rank computes whole: attention, output, mlp, experts, down, head; " \
+      "empty: those whose exchange would take longer")                                         \
     X(MEMORY, size, memory, "memory", 0, 0, 0, "SIZE",                                         \
       "limit memory (600M, 2G): layers that do not fit are read from disk on every pass; 0: "  \
       "no limit")                                                                              \

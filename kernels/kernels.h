@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "kernels/dtype.h"
+#include "kernels/ranks/rank_options.h"
 #include "kernels/ratio.h"
 #include "kernels/status.h"
 #include "kernels/streamed.h"
@@ -51,6 +52,7 @@ struct esp_tensor {
     enum esp_dtype dtype;
     int rows, columns; /* (out, in); a vector has columns = 1 */
     int block, stride;
+    int first; /* row 0 of this is row `first` by that rule; see esp_tensor_slice() */
     /* If not 0, the number of rows of a head, and rows i and i + paired / 2 of each head,
      * which RoPE rotates together, are stored next to each other, as in GGUF files of Llama:
      * row i < paired / 2 of a head is its stored row 2 i, and row i + paired / 2 its stored
@@ -204,6 +206,9 @@ struct esp_model_desc {
     /* NULL, or weights on the same backend that outlive these: if their embedding or head is
      * the same tensor, it is shared, not copied. */
     struct esp_weights *lender;
+    /* Whether the weights are divided among the backend's ranks, if it has any
+     * (kernels/ranks). Not for models that read hidden states. */
+    bool divided;
     /* Layers that do not fit into the limit are loaded in every pass: from host memory if the
      * backend has memory of its own, otherwise from their files, which must not change. */
     struct esp_memory_limit limit;
@@ -344,6 +349,9 @@ struct esp_rows {
 
 enum { ESP_MARKS = 128, ESP_MAX_DRAWS = 16 };
 
+struct esp_rank_plan;  /* ranks/rank_plan.h */
+struct esp_rank_costs; /* there, too */
+
 struct esp_backend_ops {
     const char *name, *summary;
     /* True: calls only queue work for a device, and every call with ESP_NOW waits for it. It
@@ -396,6 +404,16 @@ struct esp_backend_ops {
      * measured. */
     const char *(*way_key)(const struct esp_backend *backend);
     int (*measure_ways)(struct esp_weights *weights, struct esp_way_times *times);
+    /* Starts other processes that compute the weights of divided descriptions together with
+     * this one. To be called before weights are opened. NULL: the backend has no ranks. */
+    int (*start_ranks)(struct esp_backend *backend, const struct esp_rank_options *options,
+                       char *err, size_t errlen);
+    /* What the exchanges of the ranks have cost so far. False: there are no ranks. */
+    bool (*rank_times)(const struct esp_backend *backend, struct esp_rank_times *times);
+    /* How divided weights would be (desc) or are divided: the costs are measured. */
+    int (*plan_ranks)(struct esp_backend *backend, const struct esp_model_desc *desc,
+                      struct esp_rank_plan *plan, struct esp_rank_costs *costs, char *err,
+                      size_t errlen);
 
 #define X(result, name, ...) result (*name)(__VA_ARGS__);
 #include "kernels/model_ops.def"

@@ -17,6 +17,9 @@ int esp_model_desc_check(const struct esp_model_desc *desc, char *err, size_t er
 const char *esp_model_desc_special(const struct esp_model_desc *desc);
 #define ESP_SPECIAL_MIXTURE "a mixture of experts"
 
+/* Rows first..first+count-1 of a tensor, as a tensor. */
+struct esp_tensor esp_tensor_slice(const struct esp_tensor *tensor, int first, int count);
+
 /* Whether two tensors are stored in the same place and form. */
 bool esp_tensor_same(const struct esp_tensor *a, const struct esp_tensor *b);
 

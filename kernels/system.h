@@ -7,8 +7,10 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -58,6 +60,13 @@ int esp_pipe(int ends[2], bool waits);
 bool esp_random_bytes(void *bytes, size_t count);
 /* This process is killed when the one that started it ends, if the system can do that. */
 void esp_end_with_parent(void);
+/* Starts a program in a session of its own, without a terminal, with `file` as descriptor
+ * `inherited` and no other one. Returns the process, or -1 (errno). */
+pid_t esp_start_apart(const char *program, char *const argv[], int file, int inherited);
+/* Waits until a word that processes share is not `seen` any more and another one says so, but
+ * not much longer than `seconds`. */
+void esp_wait_for_change(_Atomic uint32_t *word, uint32_t seen, double seconds);
+void esp_wake_for_change(_Atomic uint32_t *word);
 /* Takes back blocked signals of a set that are pending for this thread. */
 void esp_take_signals(const sigset_t *set);
 /* A condition for esp_condition_wait(), which waits until the monotonic clock is at `until`. It

@@ -18,7 +18,7 @@ struct buffer {
     size_t count, each, size;
 };
 
-enum { BUFFERS = 35, SHARED = 2 /* the first ones, which joined caches share */ };
+enum { BUFFERS = 36, SHARED = 2 /* the first ones, which joined caches share */ };
 
 static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
 {
@@ -26,18 +26,20 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
     const struct esp_model_desc *d = w->base.desc;
     const size_t threads = (size_t)((struct esp_cpu_backend *)w->base.backend)->threads;
     const size_t batch = (size_t)c->max_batch, rows = (size_t)c->blocks * ESP_LANES;
-    const size_t heads = (size_t)d->layers * (size_t)d->kv_heads, f = sizeof(float);
+    const size_t heads = (size_t)d->layers * (size_t)c->kv_heads, f = sizeof(float);
     const size_t turns = (size_t)(d->rotary / 2) * (d->local_inverse_frequency ? 2 : 1);
     const size_t mixed = d->experts > 0 ? batch : 0;
     const size_t split = w->split ? 1 : 0, cut = w->cut ? 1 : 0;
+    /* A panel with the last outputs of a rank may end behind a row. */
+    const size_t part = w->plan ? 1 : 0;
     const struct buffer all[BUFFERS] = {
         {&c->k, heads * rows, (size_t)d->head_dim, f},
         {&c->v, heads * rows, c->v_stride, f},
         {&c->x, batch, c->hidden, f},
-        {&c->q, batch, c->q_width, f},
+        {&c->q, batch + part, c->q_width, f},
         {&c->for_sinks, batch, c->q_width, f},
-        {&c->key, batch, c->kv_width, f},
-        {&c->value, batch, c->kv_width, f},
+        {&c->key, batch + part, c->kv_width, f},
+        {&c->value, batch + part, c->kv_width, f},
         {&c->gate, batch, c->ffn, f},
         {&c->branch, esp_model_desc_has_branch(d) || d->experts > 0 ? batch : 0, c->hidden, f},
         {&c->cosine, batch + 1, turns, f},
@@ -67,6 +69,7 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&c->wanted, batch, 1, sizeof(int32_t)},
         {&c->wanted_at, batch, 1, sizeof(int32_t)},
         {&c->going, batch, 1, sizeof(int32_t)},
+        {&c->order, part, esp_cpu_order_bytes(c->rows, c->max_batch), 1},
     };
     memcpy(list, all, sizeof all);
 }
@@ -75,7 +78,12 @@ static void set_sizes(struct esp_cpu_cache *c, struct esp_weights *weights, int 
                       int max_batch)
 {
     const struct esp_model_desc *d = weights->desc;
+    const struct esp_cpu_weights *w = (const struct esp_cpu_weights *)weights;
+    const struct esp_rank_part heads =
+        esp_rank_plan_part(w->plan, d, ESP_RANK_ATTENTION, w->rank);
     c->base.weights = weights;
+    c->kv_begin = heads.begin;
+    c->kv_heads = heads.end - heads.begin;
     c->rows = rows;
     c->max_batch = max_batch < rows ? max_batch : rows;
     c->blocks = (int)(esp_cpu_pad(rows, ESP_LANES) / ESP_LANES);
@@ -116,7 +124,7 @@ static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
         if (!__builtin_mul_overflow(list[i].count, list[i].each, &count))
             memory = esp_cpu_alloc(count, list[i].size);
         if (!memory) {
-            esp_cpu_cache_close(&c->base);
+            esp_cpu_cache_drop(&c->base);
             return esp_fail(
                 err, errlen, ESP_E_MEMORY,
                 "not enough memory for a cache of %d rows: choose a smaller context", rows);
@@ -128,29 +136,23 @@ static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
     return 0;
 }
 
-int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
-                       int max_batch, char *err, size_t errlen)
+int esp_cpu_cache_make(struct esp_cache **cache, struct esp_weights *weights,
+                       struct esp_cache *owner, int rows, int max_batch, char *err,
+                       size_t errlen)
 {
+    const struct esp_cpu_cache *of = (const struct esp_cpu_cache *)owner;
     *cache = NULL;
+    if (owner && (!esp_cache_joins(weights, owner) || max_batch < 1))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "a model of another shape cannot use the cache of the target");
     if (rows < 1 || max_batch < 1 || rows > INT32_MAX / 2)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "a cache of %d rows for batches of %d: both must be at least 1", rows,
                         max_batch);
-    return open_cache(cache, weights, NULL, rows, max_batch, err, errlen);
+    return open_cache(cache, weights, of, of ? of->rows : rows, max_batch, err, errlen);
 }
 
-int esp_cpu_cache_join(struct esp_cache **cache, struct esp_weights *weights,
-                       struct esp_cache *owner, int max_batch, char *err, size_t errlen)
-{
-    const struct esp_cpu_cache *of = (const struct esp_cpu_cache *)owner;
-    *cache = NULL;
-    if (!esp_cache_joins(weights, owner) || max_batch < 1)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a model of another shape cannot use the cache of the target");
-    return open_cache(cache, weights, of, of->rows, max_batch, err, errlen);
-}
-
-void esp_cpu_cache_close(struct esp_cache *cache)
+void esp_cpu_cache_drop(struct esp_cache *cache)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
     if (!c)
@@ -162,6 +164,7 @@ void esp_cpu_cache_close(struct esp_cache *cache)
         memcpy(&memory, list[i].where, sizeof memory);
         esp_cpu_free(memory);
     }
+    esp_cpu_free(c->part_logits);
     free(c);
 }
 
@@ -214,14 +217,14 @@ static int whole_blocks(const int32_t *which, int count, int to)
 }
 
 /* In this order no row is overwritten before it was moved: which[i] >= first + i. */
-int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
+int esp_cpu_cache_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
     const struct esp_model_desc *d = c->base.weights->desc;
     if (!esp_keep_fits(c->rows, first, which, count))
         return ESP_E_ARGUMENT;
     const size_t rows = (size_t)c->blocks * ESP_LANES, head_dim = (size_t)d->head_dim;
-    for (int head = 0; head < d->layers * d->kv_heads; head++) {
+    for (int head = 0; head < d->layers * c->kv_heads; head++) {
         float *k = c->k + (size_t)head * rows * head_dim;
         float *v = c->v + (size_t)head * rows * c->v_stride;
         for (int i = 0; i < count;) {

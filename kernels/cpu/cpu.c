@@ -3,7 +3,7 @@
  * The instruction set is chosen once, when a backend opens. All except AMX (amx.c) give the
  * same bits, so the choice among them changes only the speed and the device line.
  */
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/orders.h"
 
 #include "kernels/status.h"
 #include "kernels/system.h"
@@ -233,6 +233,7 @@ static int open_best(struct esp_backend **backend, int threads, char *err, size_
 
 static void close_backend(struct esp_backend *backend)
 {
+    esp_cpu_end_ranks((struct esp_cpu_backend *)backend);
     esp_pool_close(((struct esp_cpu_backend *)backend)->pool);
     free(backend);
 }
@@ -264,6 +265,9 @@ const struct esp_backend_ops esp_backend_cpu = {
     .set_exact = set_exact,
     .way_key = esp_cpu_way_key,
     .measure_ways = esp_cpu_measure_ways,
+    .start_ranks = esp_cpu_start_ranks,
+    .rank_times = esp_cpu_rank_times,
+    .plan_ranks = esp_cpu_plan_ranks,
 #define X(result, name, ...) .name = esp_cpu_##name,
 #include "kernels/model_ops.def"
 #undef X

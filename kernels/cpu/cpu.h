@@ -12,6 +12,8 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/pool.h"
 #include "kernels/cpu/stream.h"
+#include "kernels/ranks/rank_plan.h"
+#include "kernels/ranks/ranks.h"
 
 enum { ESP_PACKED_TOGETHER = 4 }; /* panels of a streamed matrix that are packed at once */
 
@@ -25,7 +27,11 @@ struct esp_cpu_backend {
     char device[64];
     char way_key[128]; /* see esp_backend_ops; "" for an instruction set with one way */
     struct esp_way_times way_times;
-    char failure[400]; /* of the last pass that failed, or "" */
+    char failure[400];       /* of the last pass that failed, or "" */
+    struct esp_ranks *ranks; /* the group that this process belongs to, or NULL */
+    struct esp_rank_options rank_options;
+    double read_rates[ESP_MAX_RANKS]; /* measured; bytes per second of each rank */
+    int last_id;                      /* of what the ranks opened */
 };
 
 struct esp_cpu_expert {
@@ -58,16 +64,21 @@ struct esp_cpu_weights {
     struct esp_cpu_stream *stream;
     char *packing; /* (threads, packing_bytes) for esp_cpu_pack_stored() */
     size_t packing_bytes;
+    /* Of weights that are divided among ranks; else NULL: who has what, which rank this is, by
+     * which number the ranks know them. */
+    const struct esp_rank_plan *plan;
+    int rank, id;
 };
 
 struct esp_cpu_cache {
     struct esp_cache base;
     const struct esp_cpu_cache *joined_to; /* the owner of k and v, or NULL */
-    int rows, max_batch;
-    int blocks;      /* of 16 rows */
-    size_t v_stride; /* head_dim, padded to 16 */
-    float *k;        /* (layer, kv_head, block, head_dim, 16) */
-    float *v;        /* (layer, kv_head, block * 16, v_stride) */
+    int rows, max_batch, id;               /* id: as in struct esp_cpu_weights */
+    int kv_begin, kv_heads; /* this rank's key/value heads: kv_heads from kv_begin on */
+    int blocks;             /* of 16 rows */
+    size_t v_stride;        /* head_dim, padded to 16 */
+    float *k;               /* (layer, own kv_head, block, head_dim, 16) */
+    float *v;               /* (layer, own kv_head, block * 16, v_stride) */
 
     /* Buffers of a forward pass; every width is padded to ESP_PANEL. */
     size_t hidden, q_width, kv_width, ffn; /* padded widths */
@@ -94,6 +105,10 @@ struct esp_cpu_cache {
     int32_t *extra; /* (threads, ESP_QUERIES, rows) */
     int32_t *wanted, *wanted_at; /* (max_batch) rows with logits; their rows there */
     int32_t *going;              /* (max_batch) rows computed through the whole last layer */
+    /* Of divided weights: an order to the ranks; on other ranks than 0, their logits. */
+    char *order;        /* esp_cpu_order_bytes() */
+    float *part_logits; /* (part_rows, outputs of this rank, padded), grown */
+    int part_rows;
 };
 
 struct esp_cpu_rows {
@@ -108,6 +123,29 @@ static inline float *esp_cpu_row(const struct esp_rows *rows, int which)
     const struct esp_cpu_rows *r = (const struct esp_cpu_rows *)rows;
     return r->data + (size_t)which * r->stride;
 }
+
+/* The number of one of this rank's key/value heads in k and v. */
+static inline size_t esp_cpu_kv_head(const struct esp_cpu_cache *c, int layer, int kv_head)
+{
+    return (size_t)layer * (size_t)c->kv_heads + (size_t)(kv_head - c->kv_begin);
+}
+
+/* What weights_open(), weights_close(), cache_open(), cache_join(), cache_close(), keep() and
+ * forward() do in one rank, or without ranks. plan: NULL, or it outlives the weights. */
+int esp_cpu_weights_load(struct esp_weights **weights, struct esp_backend *backend,
+                         const struct esp_model_desc *desc, const struct esp_rank_plan *plan,
+                         esp_progress *progress, void *user, char *err, size_t errlen);
+void esp_cpu_weights_drop(struct esp_weights *weights);
+/* owner: NULL, or the cache that it joins. */
+int esp_cpu_cache_make(struct esp_cache **cache, struct esp_weights *weights,
+                       struct esp_cache *owner, int rows, int max_batch, char *err,
+                       size_t errlen);
+void esp_cpu_cache_drop(struct esp_cache *cache);
+int esp_cpu_cache_keep(struct esp_cache *cache, int first, const int32_t *which, int count);
+int esp_cpu_pass(struct esp_cache *cache, const struct esp_batch *batch);
+
+/* Room for an order to run a pass (pass_order.h). */
+size_t esp_cpu_order_bytes(int rows, int max_batch);
 
 /* Of ways.c; see esp_backend_ops. */
 const char *esp_cpu_way_key(const struct esp_backend *backend);

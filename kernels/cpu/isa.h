@@ -28,6 +28,7 @@ enum {
 struct esp_packed {
     enum esp_dtype dtype;
     int rows, columns, panels;
+    int first;  /* output 0 of this is output `first` of the model's matrix */
     bool pairs; /* packed for tiles: see amx.c */
     const void
         *data; /* (panels, columns, 32), or of blocks (panels, columns / block, fields) */

@@ -1,0 +1,74 @@
+/* rank_settings.c - see rank_settings.h. */
+#include "engine/rank_settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/ranks/rank_plan.h"
+#include "kernels/system.h"
+
+/* "3:1": a number above 0 for each rank. */
+static int read_parts(struct esp_rank_options *ranks, const char *text, char *err,
+                      size_t errlen)
+{
+    const char *at = text;
+    int count = 0;
+    for (char *end; count < ESP_MAX_RANKS; count++, at = end + 1) {
+        const double part = strtod(at, &end);
+        if (end == at || !(part > 0 && part <= 1e6) || (*end && *end != ':'))
+            break;
+        ranks->share[count] = part;
+        if (!*end && ++count == ranks->ranks)
+            return ESP_OK;
+        if (!*end)
+            break;
+    }
+    return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                    "--ranks-parts %.60s: give %d numbers above 0 with colons between them, "
+                    "one for each rank",
+                    text, ranks->ranks);
+}
+
+/* "output,down" or "none" */
+static int read_whole(struct esp_rank_options *ranks, const char *text, char *err,
+                      size_t errlen)
+{
+    char words[200] = "";
+    ranks->planned = true;
+    if (strcmp(text, "none") == 0)
+        return ESP_OK;
+    for (const char *at = text; *at; at += strspn(at, ",")) {
+        const size_t length = strcspn(at, ",");
+        int found = -1;
+        for (int k = 0; k < ESP_RANK_KIND_COUNT; k++) {
+            const char *word = esp_rank_kind_word((enum esp_rank_kind)k);
+            if (strlen(word) == length && strncmp(word, at, length) == 0)
+                found = k;
+        }
+        if (found < 0) {
+            for (int k = 0; k < ESP_RANK_KIND_COUNT; k++)
+                snprintf(words + strlen(words), sizeof words - strlen(words), "%s%s",
+                         k > 0 ? ", " : "", esp_rank_kind_word((enum esp_rank_kind)k));
+            return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                            "--ranks-whole %.60s: give none, or some of %s", text, words);
+        }
+        ranks->whole |= 1u << found;
+        at += length;
+    }
+    return ESP_OK;
+}
+
+int esp_rank_settings_read(struct esp_rank_options *ranks, const struct esp_engine_options *o,
+                           char *err, size_t errlen)
+{
+    *ranks = (struct esp_rank_options){.ranks = o->ranks, .threads = o->threads};
+    int status = ESP_OK;
+    if (o->ranks > 1 && o->threads == 0)
+        ranks->threads = esp_cores_best() > o->ranks ? esp_cores_best() / o->ranks : 1;
+    if (o->ranks_parts && *o->ranks_parts)
+        status = read_parts(ranks, o->ranks_parts, err, errlen);
+    if (status == ESP_OK && o->ranks_whole && *o->ranks_whole)
+        status = read_whole(ranks, o->ranks_whole, err, errlen);
+    return status;
+}

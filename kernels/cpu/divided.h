@@ -1,0 +1,37 @@
+/* divided.h - a pass over weights that are divided among ranks (kernels/ranks).
+ *
+ * All ranks run the same pass. Each computes its own outputs of a matrix, by the operations by
+ * which one process would, and then the ranks gather. So all bits are those of one process, for
+ * any number of ranks and any plan. Without ranks these functions do nothing.
+ */
+#ifndef ESP_CPU_DIVIDED_H
+#define ESP_CPU_DIVIDED_H
+
+#include "kernels/cpu/pass.h"
+
+/* Does this rank compute only some outputs of this kind? */
+static inline bool esp_cpu_divides(const struct esp_cpu_pass *p, enum esp_rank_kind kind)
+{
+    return esp_rank_plan_divides(p->w->plan, kind);
+}
+
+/* Has some rank failed, or has this one lost the others? */
+bool esp_cpu_ranks_failed(const struct esp_cpu_pass *p);
+
+/* Copies rank 0's rows of the residual stream to all. */
+void esp_cpu_share_embedding(struct esp_cpu_pass *p);
+
+/* Completes `count` rows (count, width) of heads, of which each rank has those of its key/value
+ * heads. heads: in all. */
+void esp_cpu_gather_heads(struct esp_cpu_pass *p, float *rows, size_t width, int heads,
+                          int count);
+/* Completes p->rows rows (p->rows, stride) of the outputs of matrices of a kind. */
+void esp_cpu_gather_columns(struct esp_cpu_pass *p, enum esp_rank_kind kind, float *rows,
+                            size_t stride);
+/* p->rows vectors are complete. */
+void esp_cpu_prepare_all(struct esp_cpu_pass *p, const struct esp_vectors *v);
+/* Completes the wanted rows of logits in rank 0. part: this rank's, rows of `stride` numbers; in
+ * rank 0 the logits themselves. */
+void esp_cpu_gather_logits(struct esp_cpu_pass *p, float *part, size_t stride);
+
+#endif

@@ -1,0 +1,223 @@
+/* rank_plan.c - see rank_plan.h. */
+#include "kernels/ranks/rank_plan.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { PANEL = 32 }; /* outputs that a product computes together (ESP_PANEL) */
+
+const char *esp_rank_kind_word(enum esp_rank_kind kind)
+{
+    static const char *const words[] = {
+#define X(name, word, what) word,
+        ESP_RANK_KINDS(X)
+#undef X
+    };
+    return words[kind];
+}
+
+const char *esp_rank_kind_name(enum esp_rank_kind kind)
+{
+    static const char *const names[] = {
+#define X(name, word, what) what,
+        ESP_RANK_KINDS(X)
+#undef X
+    };
+    return names[kind];
+}
+
+/* ------------------------------------------------------------------ parts */
+
+/* How many things of a kind there are. */
+static int total_of(const struct esp_model_desc *d, enum esp_rank_kind kind)
+{
+    switch (kind) {
+    case ESP_RANK_ATTENTION:
+        return d->kv_heads;
+    case ESP_RANK_MLP:
+        return d->ffn;
+    case ESP_RANK_EXPERTS:
+        return d->experts > 0 ? d->expert_ffn : 0;
+    case ESP_RANK_HEAD:
+        return d->outputs;
+    default:
+        return d->hidden;
+    }
+}
+
+static double share_of(const struct esp_rank_options *o, int ranks, int rank)
+{
+    double sum = 0;
+    for (int i = 0; i < ranks; i++)
+        sum += o->share[i];
+    return sum > 0 ? o->share[rank] / sum : 1.0 / ranks;
+}
+
+/* Divides `total` things, in pieces of `piece`. */
+static void divide(int *begin, int total, int piece, const struct esp_rank_options *o,
+                   int ranks)
+{
+    const int pieces = (total + piece - 1) / piece;
+    double until = 0;
+    begin[0] = 0;
+    for (int i = 0; i < ranks; i++) {
+        until += share_of(o, ranks, i);
+        const int bound = (int)lround(until * pieces);
+        begin[i + 1] = i == ranks - 1 || bound >= pieces ? total : bound * piece;
+    }
+}
+
+void esp_rank_plan_make(struct esp_rank_plan *plan, const struct esp_model_desc *desc,
+                        const struct esp_rank_options *o)
+{
+    memset(plan, 0, sizeof *plan);
+    plan->ranks = o->ranks;
+    plan->whole = o->planned ? o->whole : 0;
+    for (int k = 0; k < ESP_RANK_KIND_COUNT; k++)
+        divide(plan->begin[k], total_of(desc, (enum esp_rank_kind)k),
+               k == ESP_RANK_ATTENTION ? 1 : PANEL, o, o->ranks);
+}
+
+struct esp_rank_part esp_rank_plan_part(const struct esp_rank_plan *plan,
+                                        const struct esp_model_desc *desc,
+                                        enum esp_rank_kind kind, int rank)
+{
+    if (!esp_rank_plan_divides(plan, kind))
+        return (struct esp_rank_part){0, total_of(desc, kind)};
+    return (struct esp_rank_part){plan->begin[kind][rank], plan->begin[kind][rank + 1]};
+}
+
+static bool bounds_fit(const int *begin, int ranks, int total, int piece)
+{
+    bool fit = begin[0] == 0 && begin[ranks] == total;
+    for (int i = 0; i < ranks; i++)
+        fit = fit && begin[i] <= begin[i + 1] && (begin[i] % piece == 0 || begin[i] == total);
+    return fit;
+}
+
+bool esp_rank_plan_fits(const struct esp_rank_plan *plan, const struct esp_model_desc *desc)
+{
+    bool fits = plan->ranks >= 2 && plan->ranks <= ESP_MAX_RANKS;
+    for (int k = 0; k < ESP_RANK_KIND_COUNT && fits; k++)
+        fits = bounds_fit(plan->begin[k], plan->ranks, total_of(desc, (enum esp_rank_kind)k),
+                          k == ESP_RANK_ATTENTION ? 1 : PANEL);
+    return fits;
+}
+
+/* ------------------------------------------------------------------ costs */
+
+static double bytes_of(const struct esp_tensor *t)
+{
+    return t->data ? (double)t->rows * (double)esp_dtype_row_bytes(t->dtype, t->columns) : 0;
+}
+
+/* Bytes that a pass of one row reads of a kind in a layer; of experts, those that a row uses. */
+static double layer_bytes(const struct esp_model_desc *d, const struct esp_layer *l,
+                          enum esp_rank_kind kind)
+{
+    const struct esp_expert *e = l->expert;
+    switch (kind) {
+    case ESP_RANK_ATTENTION:
+        return bytes_of(&l->query) + bytes_of(&l->key) + bytes_of(&l->value);
+    case ESP_RANK_OUTPUT:
+        return bytes_of(&l->output);
+    case ESP_RANK_MLP:
+        return e ? 0 : bytes_of(&l->gate) + bytes_of(&l->up);
+    case ESP_RANK_EXPERTS:
+        return e ? d->experts_used * (bytes_of(&e->gate) + bytes_of(&e->up)) : 0;
+    case ESP_RANK_DOWN:
+        return e ? d->experts_used * bytes_of(&e->down) : bytes_of(&l->down);
+    default:
+        return 0;
+    }
+}
+
+/* Numbers of a row that the ranks gather of a kind in a layer, and how often. */
+static double layer_numbers(const struct esp_model_desc *d, const struct esp_layer *l,
+                            enum esp_rank_kind kind, int *exchanges)
+{
+    const bool mixture = l->expert != NULL;
+    *exchanges = 1;
+    switch (kind) {
+    case ESP_RANK_ATTENTION:
+        return (double)d->heads * d->head_dim;
+    case ESP_RANK_MLP:
+        *exchanges = !mixture;
+        return mixture ? 0 : d->ffn;
+    case ESP_RANK_EXPERTS:
+        *exchanges = mixture ? d->experts_used : 0;
+        return mixture ? (double)d->experts_used * d->expert_ffn : 0;
+    case ESP_RANK_HEAD:
+        *exchanges = 0;
+        return 0;
+    default:
+        return d->hidden;
+    }
+}
+
+/* The largest part of a kind, as a fraction of the whole. */
+static double largest_part(const struct esp_rank_plan *plan, const struct esp_model_desc *d,
+                           enum esp_rank_kind kind)
+{
+    const int total = total_of(d, kind);
+    int most = 0;
+    for (int i = 0; i < plan->ranks; i++) {
+        const struct esp_rank_part part = esp_rank_plan_part(plan, d, kind, i);
+        most = part.end - part.begin > most ? part.end - part.begin : most;
+    }
+    return total > 0 ? (double)most / total : 0;
+}
+
+struct esp_rank_kind_cost esp_rank_kind_cost(const struct esp_rank_plan *plan,
+                                             const struct esp_model_desc *d,
+                                             enum esp_rank_kind kind)
+{
+    struct esp_rank_kind_cost cost = {0, 0, 0, 0};
+    const bool divided = esp_rank_plan_divides(plan, kind);
+    for (int i = 0; i < d->layers; i++) {
+        int exchanges;
+        const double numbers = layer_numbers(d, &d->layer[i], kind, &exchanges);
+        cost.bytes += layer_bytes(d, &d->layer[i], kind);
+        cost.gathered += divided ? numbers * sizeof(float) : 0;
+        cost.exchanges += divided ? exchanges : 0;
+    }
+    if (kind == ESP_RANK_HEAD) {
+        cost.bytes = bytes_of(&d->head);
+        cost.gathered = divided ? (double)d->outputs * sizeof(float) : 0;
+        cost.exchanges = divided;
+    }
+    cost.most = cost.bytes * largest_part(plan, d, kind);
+    return cost;
+}
+
+static double kind_seconds(const struct esp_rank_plan *plan, const struct esp_model_desc *d,
+                           const struct esp_rank_costs *costs, enum esp_rank_kind kind,
+                           int rows)
+{
+    const struct esp_rank_kind_cost c = esp_rank_kind_cost(plan, d, kind);
+    const double foreign = (double)(plan->ranks - 1) / plan->ranks;
+    return c.most / costs->read + c.exchanges * costs->latency +
+           c.gathered * rows * foreign / costs->rate;
+}
+
+double esp_rank_plan_seconds(const struct esp_rank_plan *plan, const struct esp_model_desc *d,
+                             const struct esp_rank_costs *costs, int rows)
+{
+    double seconds = 2 * costs->latency; /* the order and the embedding */
+    for (int k = 0; k < ESP_RANK_KIND_COUNT; k++)
+        seconds += kind_seconds(plan, d, costs, (enum esp_rank_kind)k, rows);
+    return seconds;
+}
+
+/* Costs of kinds add up, so each is decided alone. */
+void esp_rank_plan_choose(struct esp_rank_plan *plan, const struct esp_model_desc *d,
+                          const struct esp_rank_costs *costs)
+{
+    for (int k = 0; k < ESP_RANK_KIND_COUNT; k++) {
+        struct esp_rank_plan whole = *plan;
+        whole.whole |= 1u << k;
+        if (kind_seconds(&whole, d, costs, (enum esp_rank_kind)k, 1) <
+            kind_seconds(plan, d, costs, (enum esp_rank_kind)k, 1))
+            plan->whole = whole.whole;
+    }
+}
