@@ -49,6 +49,10 @@ DOT_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(DOT_PKGS))
 DOT_LIBS   = $(shell $(PKG_CONFIG) --libs $(DOT_PKGS))
 DOT        := $(shell $(PKG_CONFIG) --exists $(DOT_PKGS) && echo $(BUILD)/espalier-dot)
 
+# The ranks of other machines, a program for each MPI library that is here.
+MPIS     := $(if $(DARWIN),,$(foreach mpi,openmpi mpich,$(if $(shell command -v mpicc.$(mpi)),$(mpi))))
+RANKS    := $(MPIS:%=$(BUILD)/espalier-rank.%)
+
 # ---------------------------------------------------------------- sources
 
 # kernels/cpu/isa/*.c is compiled once per instruction set; which one runs is decided at start. VNNI and AVX-VNNI have
@@ -116,7 +120,7 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 # Objects of instruction sets may be those of another build.
 ISA_BUILD := $(BUILD)
 ISA_SRC  := $(call sources,kernels/cpu/isa)
-NO_LIB   := engine/example.c kernels/no_plugin.c $(if $(AMX),,kernels/cpu/amx.c) $(ISA_SRC) \
+NO_LIB   := engine/example.c kernels/no_plugin.c $(wildcard kernels/ranks/mpi/*.c) $(if $(AMX),,kernels/cpu/amx.c) $(ISA_SRC) \
             kernels/system_$(if $(DARWIN),linux,darwin).c
 LIB_OBJ  := $(call obj,$(filter-out $(NO_LIB),$(call sources,kernels engine))) \
             $(foreach isa,$(ISAS),$(patsubst %.c,$(ISA_BUILD)/obj/%.$(isa).o,$(ISA_SRC))) \
@@ -178,7 +182,7 @@ say      = $(eval DONE += x)@printf '[%3d%s] %-4s %s\n' $(words $(DONE)) '$(of_a
 Q       := @
 endif
 
-all: $(BUILD)/espalier $(BUILD)/libespalier.a $(BUILD)/$(LIB_SO) cuda $(DOT)
+all: $(BUILD)/espalier $(BUILD)/libespalier.a $(BUILD)/$(LIB_SO) cuda $(DOT) $(RANKS)
 
 help:
 	@echo 'make              build $(BUILD)/espalier and libespalier'
@@ -282,6 +286,10 @@ $(BUILD)/shared/espalier: $(PROGRAM_OBJ) $(BUILD)/$(LIB_SO)
 	@ln -sf $(LIB_SO) $(BUILD)/$(LIB_SO_NAME)
 	$(call say,LINK,$@)$(LINK) -rdynamic -o $@ $(PROGRAM_OBJ) -L$(BUILD) -lespalier \
 	    -Wl,-rpath,'$(ORIGIN)/..' $(TUI_LIBS) $(LIB_LIBS)
+
+# MPI's wrapper compiles with the compiler that it was made for.
+$(BUILD)/espalier-rank.%: kernels/ranks/mpi/mpi_rank.c $(BUILD)/libespalier.a
+	$(call say,LINK,$@)mpicc.$* $(ALL_CFLAGS) -MF $(BUILD)/espalier-rank.$*.d -o $@ $(filter %.c %.a,$^) $(LIB_LIBS)
 
 $(BUILD)/espalier-dot: $(DOT_OBJ) $(BUILD)/libespalier.a
 	$(call say,LINK,$@)$(LINK) -o $@ $^ $(DOT_LIBS) $(LIB_LIBS)
@@ -730,6 +738,7 @@ install: all
 	    'Requires.private: $(PC_LIBS)' 'Cflags: -I$${prefix}/include/espalier -I$${prefix}/include/espalier/engine' \
 	    'Libs: -L$${libdir} -lespalier' 'Libs.private: -lm -lpthread -ldl' \
 	    > $(DESTDIR)$(LIBDIR)/pkgconfig/espalier.pc
+	$(if $(RANKS),$(INSTALL) -d $(DESTDIR)$(PREFIX)/lib/espalier && $(INSTALL) -m 755 $(RANKS) $(DESTDIR)$(PREFIX)/lib/espalier)
 	for page in man/*.[157]; do \
 	    section=$${page##*.}; \
 	    $(INSTALL) -d $(SHARE)/man/man$$section; \
@@ -762,7 +771,7 @@ uninstall:
 	for page in man/*.[157]; do rm -f $(SHARE)/man/man$${page##*.}/$$(basename $$page); done
 	rm -f $(SHARE)/bash-completion/completions/espalier $(SHARE)/zsh/site-functions/_espalier \
 	    $(SHARE)/fish/vendor_completions.d/espalier.fish $(SHARE)/applications/espalier.desktop
-	rm -rf $(SHARE)/espalier $(DESTDIR)$(PREFIX)/include/espalier
+	rm -rf $(SHARE)/espalier $(DESTDIR)$(PREFIX)/include/espalier $(DESTDIR)$(PREFIX)/lib/espalier
 
 include tui/package/package.mk
 

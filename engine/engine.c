@@ -180,7 +180,7 @@ static int open_backend(struct esp_engine *e, const struct esp_engine_options *o
     int status = esp_rank_settings_read(&ranks, o, err, errlen);
     if (status == ESP_OK)
         status = esp_backend_open(&e->backend, name, ranks.threads, o->device, err, errlen);
-    if (status < 0 || o->ranks < 2)
+    if (status < 0 || ranks.ranks < 2)
         return status;
     const struct esp_backend_ops *ops = e->backend->ops;
     status = ops->start_ranks
@@ -227,9 +227,9 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
         status = esp_memory_plan(e, o->gpu_memory, err, errlen);
     if (status == ESP_OK)
         status = esp_memory_set_limit(e, o->memory, err, errlen);
-    e->target->desc.divided = o->ranks > 1;
-    if (e->draft && e->draft->original) /* it uses the target's cache, which is divided */
-        e->draft->desc.divided = o->ranks > 1;
+    e->target->desc.divided = true; /* if there are ranks */
+    if (e->draft)                   /* its own copy uses the target's cache */
+        e->draft->desc.divided = e->draft->original != NULL;
     if (status == ESP_OK)
         status = ops->weights_open(&e->target_weights, e->backend, &e->target->desc,
                                    o->progress, o->user, err, errlen);
@@ -255,7 +255,7 @@ static int open_best_device(struct esp_engine *e, const struct esp_engine_option
 {
     if (o->backend && strcmp(o->backend, "auto") != 0)
         return open_device(e, o, o->backend, err, errlen);
-    if (o->ranks > 1)
+    if (o->ranks > 1 || (o->hosts && *o->hosts) || getenv(ESP_RANKS_GIVEN))
         return open_device(e, o, esp_backend_cpu.name, err, errlen);
     int status = open_device(e, o, "auto", e->notice, sizeof e->notice);
     if (status == ESP_E_DEVICE || status == ESP_E_MEMORY || status == ESP_E_UNSUPPORTED) {

@@ -42,7 +42,7 @@ extern "C" {
  * stay in the computer's memory. If a limit is too small, creating the engine fails with
  * ESP_E_MEMORY, and the message says how much is enough.
  *
- * ranks, ranks-parts, ranks-whole: see espalier-ranks(7). A program that uses them asks
+ * ranks, hosts, launcher, ranks-split, -parts, -whole: see espalier-ranks(7). A program that uses them asks
  * esp_is_rank() at its start.
  *
  * exact: bit-identical results for any size of tree, which the CPU always gives. Slower.
@@ -54,6 +54,13 @@ extern "C" {
       "processor threads; auto: one per performance core; at most one per core")               \
     X(DEVICE, whole, ranks, "ranks", 1, 64, 1, "NUMBER",                                       \
       "divide the target among this many processes, on the CPU; the output stays the same")    \
+    X(DEVICE, text, hosts, "hosts", 0, 0, 0, "A,B,..",                                         \
+      "machines of the ranks, this one (localhost) first, over MPI; empty: this machine "      \
+      "alone")                                                                                 \
+    X(DEVICE, text, launcher, "launcher", 0, 0, 0, "PROGRAM",                                  \
+      "the mpirun that starts them; empty: the first that is found")                           \
+    X(DEVICE, text, ranks_split, "ranks-split", 0, 0, 0, "rows|layers",                        \
+      "what a rank has: rows of every matrix, or whole layers, for slow networks")             \
     X(DEVICE, text, ranks_parts, "ranks-parts", 0, 0, 0, "A:B:..",                             \
       "parts of the ranks in relation to one another (3:1); empty: equal parts")               \
     X(DEVICE, text, ranks_whole, "ranks-whole", 0, 0, 0, "KIND,..|none",                       \

@@ -28,11 +28,21 @@ struct esp_rank_kind_report {
 
 struct esp_rank_report {
     int ranks, kinds;
+    bool by_layers; /* then all kinds are whole, and */
+    int layers[ESP_RANKS_MOST +
+               1]; /* these are the layers of each rank; the last: rank 0's last
+                                       ones */
     struct esp_rank_kind_report kind[ESP_RANK_KINDS_MOST]; /* only kinds that the model has */
     double latency; /* measured: seconds of a small exchange, */
     double rate;    /* bytes per second of a large one, */
     double read;    /* bytes per second that the slowest rank reads from memory */
 };
+
+/* From now on every exchange takes so much longer, as if a network were between the ranks:
+ * "500us", or with a rate "10ms,1Gb/s"; "0us": no longer. ESP_E_ARGUMENT if this is no delay, or
+ * the engine has no ranks. */
+int esp_engine_set_delay(struct esp_engine *engine, const char *delay, char *err,
+                         size_t errlen);
 
 /* False: the engine has no ranks. */
 bool esp_engine_ranks(const struct esp_engine *engine, struct esp_rank_report *report);

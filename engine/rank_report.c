@@ -45,6 +45,9 @@ bool esp_engine_ranks(const struct esp_engine *e, struct esp_rank_report *report
     report->latency = costs.latency;
     report->rate = costs.rate;
     report->read = costs.read;
+    report->by_layers = plan.by_layers;
+    for (int i = 0; i <= plan.ranks && plan.by_layers; i++)
+        report->layers[i] = plan.layer[i + 1] - plan.layer[i];
     for (int k = 0; k < ESP_RANK_KIND_COUNT; k++) {
         struct esp_rank_kind_report *to = &report->kind[report->kinds];
         describe(to, &plan, &e->target->desc, (enum esp_rank_kind)k);
@@ -68,4 +71,19 @@ double esp_engine_ranks_expected(const struct esp_engine *e, int ranks, int rows
     if (ranks > 1)
         esp_rank_plan_choose(&plan, &e->target->desc, &costs);
     return esp_rank_plan_seconds(&plan, &e->target->desc, &costs, rows);
+}
+
+int esp_engine_set_delay(struct esp_engine *e, const char *delay, char *err, size_t errlen)
+{
+    const struct esp_backend_ops *ops = e->backend->ops;
+    struct esp_rank_times times;
+    if (!ops->rank_times || !ops->rank_times(e->backend, &times))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "a delay between ranks needs some: give --ranks 2");
+    return ops->set_rank_delay(e->backend, delay) == ESP_OK
+               ? (int)ESP_OK
+               : esp_fail(err, errlen, ESP_E_ARGUMENT,
+                          "'%.40s' is no delay between ranks: give a time, such as 500us, and "
+                          "if you like a rate, as in 10ms,1Gb/s",
+                          delay);
 }

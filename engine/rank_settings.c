@@ -59,13 +59,44 @@ static int read_whole(struct esp_rank_options *ranks, const char *text, char *er
     return ESP_OK;
 }
 
+static int count_hosts(const char *hosts)
+{
+    int count = hosts && *hosts ? 1 : 0;
+    for (const char *at = hosts; count > 0 && (at = strchr(at, ',')); at++)
+        count++;
+    return count;
+}
+
 int esp_rank_settings_read(struct esp_rank_options *ranks, const struct esp_engine_options *o,
                            char *err, size_t errlen)
 {
-    *ranks = (struct esp_rank_options){.ranks = o->ranks, .threads = o->threads};
+    const char *given = getenv(ESP_RANKS_GIVEN) ? getenv(ESP_RANKS_COUNT) : NULL;
+    const int hosts = count_hosts(o->hosts), machines = hosts > 0 ? hosts : 1;
+    *ranks = (struct esp_rank_options){.ranks = o->ranks > 1 ? o->ranks : hosts,
+                                       .threads = o->threads,
+                                       .hosts = hosts > 0 ? o->hosts : NULL,
+                                       .launcher = o->launcher};
+    if (given && ranks->ranks == 0) { /* mpirun has started them */
+        ranks->ranks = atoi(given);
+        ranks->hosts = given;
+    }
+    const int each = (ranks->ranks + machines - 1) / machines, cores = esp_cores_best();
     int status = ESP_OK;
-    if (o->ranks > 1 && o->threads == 0)
-        ranks->threads = esp_cores_best() > o->ranks ? esp_cores_best() / o->ranks : 1;
+    if (hosts > 0 && ranks->ranks < 2)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "--hosts %.60s: give more than one machine, this one (localhost) "
+                        "first, or more --ranks",
+                        o->hosts);
+    if (ranks->ranks > ESP_MAX_RANKS)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "%d ranks: %d at most", ranks->ranks,
+                        ESP_MAX_RANKS);
+    if (o->ranks_split && *o->ranks_split && strcmp(o->ranks_split, "rows") != 0 &&
+        strcmp(o->ranks_split, "layers") != 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "--ranks-split %.60s: give rows or layers",
+                        o->ranks_split);
+    ranks->by_layers = o->ranks_split && strcmp(o->ranks_split, "layers") == 0;
+    if (ranks->ranks > 1 && o->threads == 0)
+        ranks->threads = cores > each ? cores / each : 1;
     if (o->ranks_parts && *o->ranks_parts)
         status = read_parts(ranks, o->ranks_parts, err, errlen);
     if (status == ESP_OK && o->ranks_whole && *o->ranks_whole)

@@ -410,6 +410,8 @@ struct esp_backend_ops {
                        char *err, size_t errlen);
     /* What the exchanges of the ranks have cost so far. False: there are no ranks. */
     bool (*rank_times)(const struct esp_backend *backend, struct esp_rank_times *times);
+    /* Plays a slow network between ranks that were started; see esp_ranks_set_delay(). */
+    int (*set_rank_delay)(struct esp_backend *backend, const char *delay);
     /* How divided weights would be (desc) or are divided: the costs are measured. */
     int (*plan_ranks)(struct esp_backend *backend, const struct esp_model_desc *desc,
                       struct esp_rank_plan *plan, struct esp_rank_costs *costs, char *err,

@@ -143,7 +143,7 @@ void esp_end_with_parent(void)
 {
 }
 
-pid_t esp_start_apart(const char *program, char *const argv[], int file, int inherited)
+pid_t esp_start_apart(const char *program, char *const argv[], int file, int inherited, int log)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
@@ -158,10 +158,15 @@ pid_t esp_start_apart(const char *program, char *const argv[], int file, int inh
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, file, inherited);
-    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
-        posix_spawn_file_actions_addopen(&files, i, "/dev/null", O_RDWR, 0);
-    const int failed = posix_spawn(&child, program, &files, &attributes, argv, environ);
+    if (file >= 0)
+        posix_spawn_file_actions_adddup2(&files, file, inherited);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDWR, 0);
+    for (int i = STDOUT_FILENO; i <= STDERR_FILENO; i++)
+        if (log >= 0)
+            posix_spawn_file_actions_adddup2(&files, log, i);
+        else
+            posix_spawn_file_actions_addopen(&files, i, "/dev/null", O_RDWR, 0);
+    const int failed = posix_spawnp(&child, program, &files, &attributes, argv, environ);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
     errno = failed;

@@ -216,30 +216,38 @@ static int whole_blocks(const int32_t *which, int count, int to)
     return run / ESP_LANES * ESP_LANES;
 }
 
-/* In this order no row is overwritten before it was moved: which[i] >= first + i. */
+/* Moves rows of one head. In this order no row is overwritten before it was moved: which[i] >=
+ * first + i. */
+static void keep_head(const struct esp_cpu_cache *c, size_t head, int first,
+                      const int32_t *which, int count)
+{
+    const size_t rows = (size_t)c->blocks * ESP_LANES;
+    const size_t head_dim = (size_t)c->base.weights->desc->head_dim;
+    float *k = c->k + head * rows * head_dim, *v = c->v + head * rows * c->v_stride;
+    for (int i = 0; i < count;) {
+        const size_t from = (size_t)which[i], to = (size_t)(first + i);
+        const int run = whole_blocks(which + i, count - i, first + i);
+        if (run > 0) {
+            memmove(k + to * head_dim, k + from * head_dim, (size_t)run * head_dim * sizeof *k);
+            memmove(v + to * c->v_stride, v + from * c->v_stride,
+                    (size_t)run * c->v_stride * sizeof *v);
+        } else if (from != to) {
+            move_row(c, head_dim, k, v, from, to);
+        }
+        i += run > 0 ? run : 1;
+    }
+}
+
 int esp_cpu_cache_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
-    const struct esp_model_desc *d = c->base.weights->desc;
+    const struct esp_cpu_weights *w = (const struct esp_cpu_weights *)c->base.weights;
     if (!esp_keep_fits(c->rows, first, which, count))
         return ESP_E_ARGUMENT;
-    const size_t rows = (size_t)c->blocks * ESP_LANES, head_dim = (size_t)d->head_dim;
-    for (int head = 0; head < d->layers * c->kv_heads; head++) {
-        float *k = c->k + (size_t)head * rows * head_dim;
-        float *v = c->v + (size_t)head * rows * c->v_stride;
-        for (int i = 0; i < count;) {
-            const size_t from = (size_t)which[i], to = (size_t)(first + i);
-            const int run = whole_blocks(which + i, count - i, first + i);
-            if (run > 0) {
-                memmove(k + to * head_dim, k + from * head_dim,
-                        (size_t)run * head_dim * sizeof *k);
-                memmove(v + to * c->v_stride, v + from * c->v_stride,
-                        (size_t)run * c->v_stride * sizeof *v);
-            } else if (from != to) {
-                move_row(c, head_dim, k, v, from, to);
-            }
-            i += run > 0 ? run : 1;
-        }
-    }
+    for (int layer = 0; layer < w->base.desc->layers; layer++)
+        for (int head = 0; head < c->kv_heads; head++)
+            if (!w->plan || !w->plan->by_layers ||
+                esp_rank_plan_owner(w->plan, layer) == w->rank)
+                keep_head(c, (size_t)(layer * c->kv_heads + head), first, which, count);
     return 0;
 }

@@ -267,6 +267,7 @@ const struct esp_backend_ops esp_backend_cpu = {
     .measure_ways = esp_cpu_measure_ways,
     .start_ranks = esp_cpu_start_ranks,
     .rank_times = esp_cpu_rank_times,
+    .set_rank_delay = esp_cpu_set_rank_delay,
     .plan_ranks = esp_cpu_plan_ranks,
 #define X(result, name, ...) .name = esp_cpu_##name,
 #include "kernels/model_ops.def"

@@ -13,9 +13,32 @@ bool esp_cpu_ranks_failed(const struct esp_cpu_pass *p)
 
 void esp_cpu_share_embedding(struct esp_cpu_pass *p)
 {
-    if (p->w->plan)
+    if (p->w->plan && !p->w->plan->by_layers)
         esp_ranks_broadcast(ranks_of(p), p->c->x,
                             (size_t)p->rows * p->c->hidden * sizeof *p->c->x);
+}
+
+static void pass_on(struct esp_cpu_pass *p, int from, int to)
+{
+    if (from != to)
+        esp_ranks_pass_on(ranks_of(p), from, to, p->c->x,
+                          (size_t)p->rows * p->c->hidden * sizeof *p->c->x);
+}
+
+bool esp_cpu_takes_layer(struct esp_cpu_pass *p, int *holder)
+{
+    if (!p->w->plan || !p->w->plan->by_layers)
+        return true;
+    const int owner = esp_rank_plan_owner(p->w->plan, p->layer);
+    pass_on(p, *holder, owner);
+    *holder = owner;
+    return owner == p->w->rank;
+}
+
+void esp_cpu_show_rows(struct esp_cpu_pass *p, int holder)
+{
+    if (p->w->plan && p->w->plan->by_layers)
+        pass_on(p, holder, 0);
 }
 
 void esp_cpu_gather_heads(struct esp_cpu_pass *p, float *rows, size_t width, int heads,

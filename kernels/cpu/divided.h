@@ -21,6 +21,12 @@ bool esp_cpu_ranks_failed(const struct esp_cpu_pass *p);
 /* Copies rank 0's rows of the residual stream to all. */
 void esp_cpu_share_embedding(struct esp_cpu_pass *p);
 
+/* Ranks with whole layers: does this one have layer p->layer? The rows of the residual stream,
+ * which are with rank *holder, go to the rank that has it. */
+bool esp_cpu_takes_layer(struct esp_cpu_pass *p, int *holder);
+/* Rank 0 gets a copy of these rows. */
+void esp_cpu_show_rows(struct esp_cpu_pass *p, int holder);
+
 /* Completes `count` rows (count, width) of heads, of which each rank has those of its key/value
  * heads. heads: in all. */
 void esp_cpu_gather_heads(struct esp_cpu_pass *p, float *rows, size_t width, int heads,

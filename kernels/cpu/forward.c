@@ -646,20 +646,22 @@ static int threads_for(const struct esp_cpu_backend *cpu, double work)
     return work < 2 * cpu->worth_a_thread ? 1 : (int)(work / cpu->worth_a_thread);
 }
 
-/* Runs all layers. Streamed layers are held in memory while they are computed. */
+/* Runs all layers, or those of this rank. Streamed layers are held in memory while they are
+ * computed. */
 static int run_layers(struct esp_cpu_pass *p)
 {
     struct esp_cpu_stream *stream = p->w->stream;
-    int status = ESP_OK;
+    int status = ESP_OK, holder = 0;
     esp_cpu_stream_begin(stream);
-    for (; p->layer < p->d->layers; p->layer++) {
+    for (; p->layer < p->d->layers && !esp_cpu_ranks_failed(p); p->layer++) {
+        if (asks_for(p, p->layer))
+            esp_cpu_show_rows(p, holder);
         hand_out(p, p->layer, p->c->x);
         if ((status = esp_cpu_stream_hold(stream, p->layer)) < 0)
             break;
-        run_layer(p);
+        if (esp_cpu_takes_layer(p, &holder))
+            run_layer(p);
         esp_cpu_stream_release(stream, p->layer);
-        if (esp_cpu_ranks_failed(p))
-            break;
     }
     esp_cpu_stream_end(stream);
     return status;
@@ -686,7 +688,7 @@ int esp_cpu_pass(struct esp_cache *cache, const struct esp_batch *batch)
         return ESP_E_ARGUMENT;
     p.wanted = esp_batch_wanted(batch, c->wanted, c->wanted_at);
     double work = batch->rows * w->work_layers + p.wanted * w->work_head;
-    p.threads = threads_for(cpu, w->plan ? work / w->plan->ranks : work);
+    p.threads = threads_for(cpu, w->plan && !w->plan->by_layers ? work / w->plan->ranks : work);
     set_rows(&p, batch->rows);
     p.last = list_going(&p);
     if (run_model(&p) < 0) {

@@ -117,6 +117,11 @@ bool esp_cpu_rank_times(const struct esp_backend *backend, struct esp_rank_times
     return ranks != NULL;
 }
 
+int esp_cpu_set_rank_delay(struct esp_backend *backend, const char *delay)
+{
+    return esp_ranks_set_delay(((struct esp_cpu_backend *)backend)->ranks, delay);
+}
+
 /* ------------------------------------------------------------------ plans */
 
 int esp_cpu_plan_ranks(struct esp_backend *backend, const struct esp_model_desc *desc,
@@ -136,8 +141,15 @@ int esp_cpu_plan_ranks(struct esp_backend *backend, const struct esp_model_desc 
             return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                             "a matrix with %d outputs is too wide for ranks: %d at most",
                             widths[i], (int)(ESP_RANK_AREA / sizeof(float)));
-    esp_rank_plan_make(plan, desc, &cpu->rank_options);
-    if (!cpu->rank_options.planned)
+    struct esp_rank_options options = cpu->rank_options;
+    if (options.by_layers && desc->layers <= options.ranks)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "%d layers are too few for %d ranks: rank 0 has the first and the last",
+                        desc->layers, options.ranks);
+    if (options.hosts && options.share[0] == 0) /* machines differ */
+        memcpy(options.share, cpu->read_rates, sizeof options.share);
+    esp_rank_plan_make(plan, desc, &options);
+    if (!options.planned)
         esp_rank_plan_choose(plan, desc, costs);
     return ESP_OK;
 }

@@ -50,10 +50,14 @@ int esp_answer_gather(struct esp_ranks *ranks, struct esp_answer *answers);
  * sentence, if they cannot compute the same bits. */
 int esp_cpu_greet(struct esp_cpu_backend *cpu, char *err, size_t errlen);
 
+/* Does what rank 0 orders, until it orders to leave. */
+int esp_ranks_serve(struct esp_ranks *ranks);
+
 /* Orders of rank 0; see esp_backend_ops. */
 int esp_cpu_start_ranks(struct esp_backend *backend, const struct esp_rank_options *options,
                         char *err, size_t errlen);
 bool esp_cpu_rank_times(const struct esp_backend *backend, struct esp_rank_times *times);
+int esp_cpu_set_rank_delay(struct esp_backend *backend, const char *delay);
 int esp_cpu_plan_ranks(struct esp_backend *backend, const struct esp_model_desc *desc,
                        struct esp_rank_plan *plan, struct esp_rank_costs *costs, char *err,
                        size_t errlen);

@@ -236,7 +236,7 @@ static int do_order(struct server *s, const struct esp_order *order, const char 
 
 /* ------------------------------------------------------------------ service */
 
-static int serve(struct esp_ranks *ranks)
+int esp_ranks_serve(struct esp_ranks *ranks)
 {
     struct server s = {.objects = 0};
     struct esp_order *order = calloc(1, sizeof *order);
@@ -272,14 +272,14 @@ int esp_serve_rank(int argc, char **argv)
 {
     struct esp_ranks *ranks = NULL;
     for (int i = 0; argc > 1 && esp_transports[i]; i++)
-        if (strcmp(esp_transports[i]->name, argv[1]) == 0 &&
+        if (strcmp(esp_transports[i]->name, argv[1]) == 0 && esp_transports[i]->join &&
             esp_transports[i]->join(&ranks, argc, argv) < 0)
             ranks = NULL;
     if (!ranks) {
         fprintf(stderr, "espalier: a rank is started by the program, not by hand\n");
         return 1;
     }
-    const int status = serve(ranks);
+    const int status = esp_ranks_serve(ranks);
     esp_ranks_close(ranks);
     return status == ESP_OK ? 0 : 1;
 }

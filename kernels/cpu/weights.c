@@ -173,12 +173,24 @@ static void pack_matrix(struct packer *p, struct esp_packed *w, const struct esp
         p->status = esp_fail(p->err, p->errlen, ESP_E_CANCELLED, "loading was cancelled");
 }
 
+/* Whole layers may belong to another rank, and an undivided head is rank 0's. */
+static bool is_computed_here(const struct packer *p, enum esp_rank_kind kind)
+{
+    if (!p->plan || esp_rank_plan_divides(p->plan, kind))
+        return true;
+    if (p->layer < 0)
+        return p->rank == 0;
+    return !p->plan->by_layers || esp_rank_plan_owner(p->plan, p->layer) == p->rank;
+}
+
 /* The outputs of a matrix that this rank computes; `each`: how many make one of the things that
  * the plan divides. */
 static void pack_part_of(struct packer *p, struct esp_packed *w, const struct esp_tensor *t,
                          const struct esp_tensor *bias, enum esp_rank_kind kind, int each)
 {
-    const struct esp_rank_part part = esp_rank_plan_part(p->plan, p->desc, kind, p->rank);
+    struct esp_rank_part part = esp_rank_plan_part(p->plan, p->desc, kind, p->rank);
+    if (!is_computed_here(p, kind))
+        part.end = part.begin;
     const int count = (part.end - part.begin) * each;
     const struct esp_tensor own = esp_tensor_slice(t, part.begin * each, count);
     struct esp_tensor own_bias = {.data = NULL};

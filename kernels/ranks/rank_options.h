@@ -11,13 +11,21 @@ extern "C" {
 
 enum { ESP_MAX_RANKS = 64 };
 
+/* Environment of a program that mpirun has started together with its ranks: the path of the
+ * memory that it shares with them, and how many they are. */
+#define ESP_RANKS_GIVEN "ESPALIER_RANKS_GIVEN"
+#define ESP_RANKS_COUNT "ESPALIER_RANKS_COUNT"
+
 struct esp_rank_options {
-    int ranks;             /* 2..ESP_MAX_RANKS */
-    int threads;           /* of each rank; 0: the cores divided among the ranks */
-    const char *transport; /* NULL: "shm" */
+    int ranks;   /* 2..ESP_MAX_RANKS */
+    int threads; /* of each rank; 0: the cores divided among the ranks */
+    /* NULL: processes of this machine. Else names of machines with commas, this one first, and
+     * the program that starts processes on them, NULL: the first mpirun that is found. */
+    const char *hosts, *launcher;
     /* How much of the model each rank computes, in relation to the others; all 0: the same. */
     double share[ESP_MAX_RANKS];
     unsigned whole; /* bit k: the matrices of kind k (plan.h) are whole in every rank */
+    bool by_layers; /* ranks have whole layers, not rows of each */
     bool planned;   /* `whole` is given; else the cost model chooses */
 };
 

@@ -67,45 +67,6 @@ static void divide(int *begin, int total, int piece, const struct esp_rank_optio
     }
 }
 
-void esp_rank_plan_make(struct esp_rank_plan *plan, const struct esp_model_desc *desc,
-                        const struct esp_rank_options *o)
-{
-    memset(plan, 0, sizeof *plan);
-    plan->ranks = o->ranks;
-    plan->whole = o->planned ? o->whole : 0;
-    for (int k = 0; k < ESP_RANK_KIND_COUNT; k++)
-        divide(plan->begin[k], total_of(desc, (enum esp_rank_kind)k),
-               k == ESP_RANK_ATTENTION ? 1 : PANEL, o, o->ranks);
-}
-
-struct esp_rank_part esp_rank_plan_part(const struct esp_rank_plan *plan,
-                                        const struct esp_model_desc *desc,
-                                        enum esp_rank_kind kind, int rank)
-{
-    if (!esp_rank_plan_divides(plan, kind))
-        return (struct esp_rank_part){0, total_of(desc, kind)};
-    return (struct esp_rank_part){plan->begin[kind][rank], plan->begin[kind][rank + 1]};
-}
-
-static bool bounds_fit(const int *begin, int ranks, int total, int piece)
-{
-    bool fit = begin[0] == 0 && begin[ranks] == total;
-    for (int i = 0; i < ranks; i++)
-        fit = fit && begin[i] <= begin[i + 1] && (begin[i] % piece == 0 || begin[i] == total);
-    return fit;
-}
-
-bool esp_rank_plan_fits(const struct esp_rank_plan *plan, const struct esp_model_desc *desc)
-{
-    bool fits = plan->ranks >= 2 && plan->ranks <= ESP_MAX_RANKS;
-    for (int k = 0; k < ESP_RANK_KIND_COUNT && fits; k++)
-        fits = bounds_fit(plan->begin[k], plan->ranks, total_of(desc, (enum esp_rank_kind)k),
-                          k == ESP_RANK_ATTENTION ? 1 : PANEL);
-    return fits;
-}
-
-/* ------------------------------------------------------------------ costs */
-
 static double bytes_of(const struct esp_tensor *t)
 {
     return t->data ? (double)t->rows * (double)esp_dtype_row_bytes(t->dtype, t->columns) : 0;
@@ -131,6 +92,97 @@ static double layer_bytes(const struct esp_model_desc *d, const struct esp_layer
         return 0;
     }
 }
+
+int esp_rank_plan_owner(const struct esp_rank_plan *plan, int layer)
+{
+    int part = 0;
+    while (layer >= plan->layer[part + 1])
+        part++;
+    return part < plan->ranks ? part : 0;
+}
+
+/* How many layers take as long as the head. */
+static double head_in_layers(const struct esp_model_desc *d)
+{
+    double layer = 0;
+    for (int k = 0; k < ESP_RANK_KIND_COUNT; k++)
+        layer += layer_bytes(d, &d->layer[0], (enum esp_rank_kind)k);
+    return layer > 0 ? bytes_of(&d->head) / layer : 0;
+}
+
+static int within(int value, int least, int most)
+{
+    return value > most ? most : value < least ? least : value;
+}
+
+/* Rank 0 keeps at least the first and the last layer, every other rank gets at least one. */
+static void divide_layers(struct esp_rank_plan *plan, const struct esp_model_desc *d,
+                          const struct esp_rank_options *o)
+{
+    const int others = o->ranks - 1;
+    const double rest = 1 - share_of(o, o->ranks, 0), all = d->layers + head_in_layers(d);
+    const int theirs = within((int)lround(rest * all), others, d->layers - 2);
+    const int first = (d->layers - theirs + 1) / 2;
+    double until = 0;
+    plan->layer[0] = 0;
+    plan->layer[1] = first;
+    for (int i = 1; i <= others; i++) {
+        until += share_of(o, o->ranks, i) / rest;
+        plan->layer[i + 1] = within(first + (int)lround(until * theirs), plan->layer[i] + 1,
+                                    first + theirs - (others - i));
+    }
+    plan->layer[o->ranks + 1] = d->layers;
+    plan->by_layers = true;
+    plan->whole = (1u << ESP_RANK_KIND_COUNT) - 1;
+}
+
+void esp_rank_plan_make(struct esp_rank_plan *plan, const struct esp_model_desc *desc,
+                        const struct esp_rank_options *o)
+{
+    memset(plan, 0, sizeof *plan);
+    plan->ranks = o->ranks;
+    plan->whole = o->planned ? o->whole : 0;
+    for (int k = 0; k < ESP_RANK_KIND_COUNT; k++)
+        divide(plan->begin[k], total_of(desc, (enum esp_rank_kind)k),
+               k == ESP_RANK_ATTENTION ? 1 : PANEL, o, o->ranks);
+    if (o->by_layers)
+        divide_layers(plan, desc, o);
+}
+
+struct esp_rank_part esp_rank_plan_part(const struct esp_rank_plan *plan,
+                                        const struct esp_model_desc *desc,
+                                        enum esp_rank_kind kind, int rank)
+{
+    if (!esp_rank_plan_divides(plan, kind))
+        return (struct esp_rank_part){0, total_of(desc, kind)};
+    return (struct esp_rank_part){plan->begin[kind][rank], plan->begin[kind][rank + 1]};
+}
+
+static bool bounds_fit(const int *begin, int ranks, int total, int piece)
+{
+    bool fit = begin[0] == 0 && begin[ranks] == total;
+    for (int i = 0; i < ranks; i++)
+        fit = fit && begin[i] <= begin[i + 1] && (begin[i] % piece == 0 || begin[i] == total);
+    return fit;
+}
+
+bool esp_rank_plan_fits(const struct esp_rank_plan *plan, const struct esp_model_desc *desc)
+{
+    bool fits = plan->ranks >= 2 && plan->ranks <= ESP_MAX_RANKS;
+    for (int k = 0; k < ESP_RANK_KIND_COUNT && fits; k++)
+        fits = bounds_fit(plan->begin[k], plan->ranks, total_of(desc, (enum esp_rank_kind)k),
+                          k == ESP_RANK_ATTENTION ? 1 : PANEL);
+    if (!fits || !plan->by_layers)
+        return fits;
+    for (int i = 0; i <= plan->ranks; i++)
+        fits = fits && plan->layer[i] <= plan->layer[i + 1];
+    return fits && plan->layer[0] == 0 && plan->layer[1] > 0 &&
+           plan->layer[plan->ranks] < desc->layers &&
+           plan->layer[plan->ranks + 1] == desc->layers &&
+           plan->whole == (1u << ESP_RANK_KIND_COUNT) - 1;
+}
+
+/* ------------------------------------------------------------------ costs */
 
 /* Numbers of a row that the ranks gather of a kind in a layer, and how often. */
 static double layer_numbers(const struct esp_model_desc *d, const struct esp_layer *l,
@@ -204,6 +256,9 @@ double esp_rank_plan_seconds(const struct esp_rank_plan *plan, const struct esp_
                              const struct esp_rank_costs *costs, int rows)
 {
     double seconds = 2 * costs->latency; /* the order and the embedding */
+    if (plan->by_layers)                 /* hops of the rows, from rank to rank and back */
+        seconds += plan->ranks *
+                   (costs->latency + (double)rows * d->hidden * sizeof(float) / costs->rate);
     for (int k = 0; k < ESP_RANK_KIND_COUNT; k++)
         seconds += kind_seconds(plan, d, costs, (enum esp_rank_kind)k, rows);
     return seconds;
@@ -213,7 +268,7 @@ double esp_rank_plan_seconds(const struct esp_rank_plan *plan, const struct esp_
 void esp_rank_plan_choose(struct esp_rank_plan *plan, const struct esp_model_desc *d,
                           const struct esp_rank_costs *costs)
 {
-    for (int k = 0; k < ESP_RANK_KIND_COUNT; k++) {
+    for (int k = 0; k < ESP_RANK_KIND_COUNT && !plan->by_layers; k++) {
         struct esp_rank_plan whole = *plan;
         whole.whole |= 1u << k;
         if (kind_seconds(&whole, d, costs, (enum esp_rank_kind)k, 1) <

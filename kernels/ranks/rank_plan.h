@@ -37,6 +37,10 @@ const char *esp_rank_kind_name(enum esp_rank_kind kind);
 struct esp_rank_plan {
     int ranks;
     unsigned whole; /* bit k: kind k */
+    /* Or ranks have whole layers, and all kinds are whole: rank r has layer[r]..layer[r + 1] - 1,
+     * and rank 0 also the last ones, from layer[ranks] on. */
+    bool by_layers;
+    int layer[ESP_MAX_RANKS + 2];
     int begin[ESP_RANK_KIND_COUNT][ESP_MAX_RANKS + 1];
 };
 
@@ -45,7 +49,11 @@ struct esp_rank_part {
     int begin, end;
 };
 
-/* Divides a model in the ratio of options->share. */
+/* The rank that has a layer. */
+int esp_rank_plan_owner(const struct esp_rank_plan *plan, int layer);
+
+/* Divides a model in the ratio of options->share. By layers, there are more of them than ranks;
+ * rank 0, which has the head, gets fewer. */
 void esp_rank_plan_make(struct esp_rank_plan *plan, const struct esp_model_desc *desc,
                         const struct esp_rank_options *options);
 

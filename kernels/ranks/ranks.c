@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "kernels/clock.h"
 
@@ -26,13 +27,66 @@ int esp_ranks_fail(struct esp_ranks *r, const char *format, ...)
 
 /* ------------------------------------------------------------------ exchanges */
 
-static int meet(struct esp_ranks *r, const size_t *bytes)
+/* Number and unit of a text such as "500us" or "1Gb/s"; the rest of the text. */
+static const char *read_unit(const char *text, const char *const *units, const double *factors,
+                             double *value)
 {
-    r->times.exchanges++;
+    char *end;
+    *value = strtod(text, &end);
+    if (end == text || !(*value >= 0) || !isfinite(*value))
+        return NULL;
+    for (int i = 0; units[i]; i++)
+        if (strncmp(end, units[i], strlen(units[i])) == 0) {
+            *value *= factors[i];
+            return end + strlen(units[i]);
+        }
+    return NULL;
+}
+
+int esp_ranks_set_delay(struct esp_ranks *r, const char *text)
+{
+    static const char *const times[] = {"us", "ms", "s", NULL};
+    static const char *const rates[] = {"Kb/s", "Mb/s", "Gb/s", NULL};
+    static const double seconds[] = {1e-6, 1e-3, 1}, bytes[] = {125, 125e3, 125e6};
+    double delay = 0, rate = 0;
+    const char *end = text && *text ? read_unit(text, times, seconds, &delay) : "";
+    if (end && *end == ',')
+        end = read_unit(end + 1, rates, bytes, &rate);
+    if (!end || *end || delay > 60)
+        return ESP_E_ARGUMENT;
+    r->delay = delay;
+    r->delay_rate = rate;
+    return ESP_OK;
+}
+
+/* Waits for the network that is played. A sleep of the system is a little too long, so the end
+ * of the time is spent awake. */
+static void play_network(const struct esp_ranks *r, double received)
+{
+    static const double AWAKE = 2e-4;
+    const double seconds = r->delay + (r->delay_rate > 0 ? received / r->delay_rate : 0);
+    const double end = esp_clock() + seconds;
+    if (seconds > AWAKE) {
+        const double asleep = seconds - AWAKE;
+        const struct timespec t = {.tv_sec = (time_t)asleep,
+                                   .tv_nsec = (long)(fmod(asleep, 1) * 1e9)};
+        nanosleep(&t, NULL);
+    }
+    while (esp_clock() < end)
+        continue;
+}
+
+static int meet(struct esp_ranks *r, const size_t *bytes, bool to_first)
+{
+    double received = 0;
     for (int i = 0; i < r->count; i++)
-        r->times.bytes += i == r->rank ? 0 : (double)bytes[i];
-    if (!r->failed && r->transport->meet(r, bytes) < 0)
+        received += i == r->rank ? 0 : (double)bytes[i];
+    r->times.exchanges++;
+    r->times.bytes += received;
+    if (!r->failed && r->transport->meet(r, bytes, to_first) < 0)
         r->failed = true;
+    if (r->delay > 0 || r->delay_rate > 0)
+        play_network(r, received);
     return r->failed ? ESP_E_DEVICE : ESP_OK;
 }
 
@@ -88,7 +142,7 @@ int esp_ranks_gather(struct esp_ranks *r, const struct esp_rank_gather *g)
         for (int i = 0; i < r->count; i++)
             bytes[i] = (size_t)rows * part_bytes(g, i);
         copy_part(r, g, r->rank, first, rows);
-        status = meet(r, bytes);
+        status = meet(r, bytes, g->to_first);
         for (int i = 0; i < r->count && status == ESP_OK; i++)
             if (i != r->rank && !(g->to_first && r->rank > 0))
                 copy_part(r, g, i, first, rows);
@@ -97,21 +151,35 @@ int esp_ranks_gather(struct esp_ranks *r, const struct esp_rank_gather *g)
     return status;
 }
 
-int esp_ranks_broadcast(struct esp_ranks *r, void *data, size_t bytes)
+/* to: a rank; ALL: every other one. */
+enum { ALL = -1 };
+
+static int copy(struct esp_ranks *r, int from, int to, void *data, size_t bytes)
 {
     const double start = esp_clock();
+    const bool wants = r->rank != from && (to == ALL || to == r->rank);
     int status = ESP_OK;
     for (size_t at = 0, n; at < bytes && status == ESP_OK; at += n) {
         size_t sent[ESP_MAX_RANKS] = {0};
-        sent[0] = n = bytes - at < ESP_RANK_AREA ? bytes - at : ESP_RANK_AREA;
-        if (r->rank == 0)
+        sent[from] = n = bytes - at < ESP_RANK_AREA ? bytes - at : ESP_RANK_AREA;
+        if (r->rank == from)
             memcpy(r->transport->own(r), (char *)data + at, n);
-        status = meet(r, sent);
-        if (r->rank > 0 && status == ESP_OK)
-            memcpy((char *)data + at, r->transport->of(r, 0), n);
+        status = meet(r, sent, to == 0);
+        if (wants && status == ESP_OK)
+            memcpy((char *)data + at, r->transport->of(r, from), n);
     }
     r->times.seconds += esp_clock() - start;
     return status;
+}
+
+int esp_ranks_broadcast(struct esp_ranks *r, void *data, size_t bytes)
+{
+    return copy(r, 0, ALL, data, bytes);
+}
+
+int esp_ranks_pass_on(struct esp_ranks *r, int from, int to, void *data, size_t bytes)
+{
+    return copy(r, from, to, data, bytes);
 }
 
 /* ------------------------------------------------------------------ what they cost */
@@ -146,6 +214,7 @@ int esp_ranks_measure(struct esp_ranks *r)
         status = time_exchange(r, LARGE, room, &large);
     free(room);
     r->times = (struct esp_rank_times){.latency = small};
-    r->times.rate = (double)(r->count - 1) * LARGE / fmax(large - small, 1e-9);
+    /* On a busy machine the small one may take longer. */
+    r->times.rate = (double)(r->count - 1) * LARGE / fmax(large - small, large / 4);
     return status;
 }

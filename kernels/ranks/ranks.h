@@ -33,14 +33,15 @@ struct esp_transport {
     /* Rank 0: starts the other ranks, each with so many threads. */
     int (*open)(struct esp_ranks **ranks, const struct esp_rank_options *options, char *err,
                 size_t errlen);
-    /* Another rank: joins the group that started this process with these arguments. */
+    /* Another rank: joins the group that started this process with these arguments. NULL: ranks
+     * are processes of another program. */
     int (*join)(struct esp_ranks **ranks, int argc, char **argv);
     /* Where this rank writes before the next meeting, and what a rank wrote before the last. */
     char *(*own)(struct esp_ranks *ranks);
     const char *(*of)(struct esp_ranks *ranks, int rank);
-    /* Waits until every rank has written. bytes: (ranks) what each of them wrote. The same
-     * everywhere. */
-    int (*meet)(struct esp_ranks *ranks, const size_t *bytes);
+    /* Waits until every rank has written. bytes: (ranks) what each of them wrote; to_first: only
+     * rank 0 will read. Both are the same everywhere. */
+    int (*meet)(struct esp_ranks *ranks, const size_t *bytes, bool to_first);
     /* Says that this rank works, though it does not meet the others. */
     void (*beat)(struct esp_ranks *ranks);
     /* Ends the group with a sentence. */
@@ -58,12 +59,16 @@ struct esp_ranks {
     bool failed;
     char failure[ESP_RANK_SENTENCE];
     double patience; /* seconds after which a rank that does not answer counts as hung */
+    double delay, delay_rate; /* of a network that is played: seconds, bytes per second or 0 */
     struct esp_rank_times times;
 };
 
 /* Opens a group as rank 0. ESP_E_ARGUMENT for a transport that does not exist. */
 int esp_ranks_open(struct esp_ranks **ranks, const struct esp_rank_options *options, char *err,
                    size_t errlen);
+/* Rank 0 plays a slow network, for which the others wait: every exchange takes so much longer. text: "500us", "10ms,1Gb/s"; NULL
+ * or "": none. ESP_E_ARGUMENT: neither. */
+int esp_ranks_set_delay(struct esp_ranks *ranks, const char *text);
 /* NULL is allowed. */
 void esp_ranks_close(struct esp_ranks *ranks);
 
@@ -89,6 +94,8 @@ bool esp_rank_gather_fits(const struct esp_rank_gather *gather, int ranks);
 
 /* Copies bytes of rank 0 to all others. */
 int esp_ranks_broadcast(struct esp_ranks *ranks, void *data, size_t bytes);
+/* Copies bytes of one rank to another. All ranks call it; only these two use `data`. */
+int esp_ranks_pass_on(struct esp_ranks *ranks, int from, int to, void *data, size_t bytes);
 
 /* Measures how long a small exchange takes and how fast a large one is, and notes it in
  * ranks->times. All ranks call it. */

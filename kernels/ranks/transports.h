@@ -4,6 +4,6 @@
 
 #include "kernels/ranks/ranks.h"
 
-extern const struct esp_transport esp_transport_shm;
+extern const struct esp_transport esp_transport_shm, esp_transport_mpi;
 
 #endif

@@ -23,6 +23,8 @@ for drafter in ar linear fixed dynatree goodput suffix hybrid optimal; do
 done
 say --ranks 3 --ranks-parts 1:3:2 --ranks-whole output,head >"$work/text"
 check "and with 3 uneven ones" cmp "$work/plain" "$work/text"
+say --ranks 3 --ranks-split layers --drafter dynatree >"$work/text"
+check "and with whole layers" cmp "$work/plain" "$work/text"
 say --temp 0.8 --seed 5 --drafter dynatree >"$work/one"
 say --temp 0.8 --seed 5 --drafter dynatree --ranks 2 >"$work/two"
 check "drawn text is the same, too" cmp "$work/one" "$work/two"
@@ -52,15 +54,64 @@ check "inspect prints who computes what" grep -q "gate, up .* outputs; a row gat
 check "what is whole" grep -q "down .*whole in every rank" "$work/inspect"
 check "and what a pass takes" grep -q "predicted .*a pass of 1 row takes [0-9.]* ms or more" "$work/inspect"
 $ESPALIER inspect --ranks 2 --json >"$work/json"
+$ESPALIER inspect --ranks 3 --ranks-split layers >"$work/inspect"
+check "and which layers a rank has" grep -q "layers  *1 + 2 + 2 + 1; the first and the last are rank 0's" "$work/inspect"
 check "also as JSON" grep -q '"exchanges":' "$work/json"
 
 # What is refused.
 check "parts that are none" fails 1 "give 2 numbers above 0" $ESPALIER generate -p x --ranks 2 --ranks-parts 1:x
 check "parts for other ranks" fails 1 "give 3 numbers above 0" $ESPALIER generate -p x --ranks 3 --ranks-parts 1:2
 check "kinds that are none" fails 1 "give none, or some of attention, output" $ESPALIER generate -p x --ranks 2 --ranks-whole up
+check "layers that are too few" fails 1 "6 layers are too few for 7 ranks" $ESPALIER generate -p x --ranks 7 --ranks-split layers
+check "a split that is none" fails 1 "give rows or layers" $ESPALIER generate -p x --ranks 2 --ranks-split columns
 check "ranks that are too many" fails 1 "from 1 to 64" $ESPALIER generate -p x --ranks 65
 ln -s "$(realpath "$ESPALIER")" "$work/espalier-rank"
 check "a rank started by hand" fails 1 "not by hand" env PATH="$work" espalier-rank
+
+check "a delay that is none" fails 1 "give a time, such as 500us" env ESPALIER_RANKS_DELAY=soon $ESPALIER generate -p x --ranks 2
+check "a launcher that is none" fails 1 "neither Open MPI's mpirun nor MPICH's" $ESPALIER generate -p x --ranks 2 --hosts localhost --launcher true
+check "one machine" fails 1 "give more than one machine" $ESPALIER generate -p x --hosts localhost
+for mpi in openmpi mpich; do
+    command -v mpirun.$mpi >/dev/null || continue
+    check "without the program for $mpi a sentence says what is missing" fails 1 "is not beside this program: make builds it" \
+        sh -c "cp $(realpath "$ESPALIER") $work/copy && $work/copy generate -p x --ranks 2 --hosts localhost --launcher mpirun.$mpi --target engine/models/fairytale-target"
+done
+
+# A slow network.
+$ESPALIER generate -p x -n 2 --drafter ar --ranks 2 --ranks-whole none --json >"$work/near"
+ESPALIER_RANKS_DELAY=2ms $ESPALIER generate -p x -n 2 --drafter ar --ranks 2 --ranks-whole none --json >"$work/far"
+exchange() { sed -n 's/.*"exchange":[^0-9]*\([0-9.e-]*\).*/\1/p' "$1"; }
+check "a delay is there: $(exchange "$work/near") s, $(exchange "$work/far") s" \
+    awk -v near="$(exchange "$work/near")" -v far="$(exchange "$work/far")" 'BEGIN { exit !(far > near + 0.04) }'
+$ESPALIER bench --suite network -n 4 --prompts 1 >"$work/suite"
+check "the suite of networks has a column for each" grep -q "10ms" "$work/suite"
+
+# Over MPI, where it is installed.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+mpi_left() { ps -eo stat=,args= | grep -v '^Z' | grep -F -- "--serve /proc" | grep -v grep; }
+for mpi in openmpi mpich; do
+    [ -x "$BUILD/espalier-rank.$mpi" ] && command -v mpirun.$mpi >/dev/null || continue
+    say --ranks 3 --hosts localhost --launcher mpirun.$mpi --drafter dynatree >"$work/text" 2>"$work/err"
+    check "the same text over $mpi" cmp "$work/plain" "$work/text"
+    mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p "Once upon a time" -n 40 >"$work/text" 2>"$work/err"
+    awk 1 "$work/plain" >"$work/lines" # one mpirun shows a terminal to the program, which then ends its last line
+    awk '{ sub(/\r$/, "") } 1' "$work/text" >"$work/hand"
+    check "and under an mpirun by hand: $mpi" cmp "$work/lines" "$work/hand"
+    mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p x --target nowhere >"$work/text" 2>"$work/err"
+    check "whose failure is mpirun's" test $? != 0
+    check "and has its sentence" grep -q "^espalier: .*nowhere" "$work/err"
+    rm -f "$work/out"
+    timeout 60 $ESPALIER generate -p "Once upon a time" -n 100000 --window 50 --ignore-eos --ranks 2 --hosts localhost \
+        --launcher mpirun.$mpi --drafter ar >"$work/out" 2>"$work/err" &
+    program=$!
+    while kill -0 $program 2>/dev/null && [ ! -s "$work/out" ]; do sleep 0.02; done
+    kill -KILL $(ps -eo pid=,args= | awk '/--serve \/proc/ && $2 ~ /espalier-rank/ { print $1 }' | tail -n 1)
+    wait $program
+    check "a rank that is killed ends the program: $mpi" test $? = 1
+    check "with a sentence" grep -q "the ranks ended" "$work/err"
+    sleep 1
+    check "and none is left" test -z "$(mpi_left)"
+done
 
 # Ends.
 check "no rank is left behind" gone

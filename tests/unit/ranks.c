@@ -28,6 +28,7 @@ struct division {
     int ranks, threads;
     double share[5];
     unsigned whole;
+    bool by_layers;
 };
 
 enum {
@@ -45,8 +46,11 @@ static struct esp_backend *open_backend(const struct division *d)
     CHECK(esp_cpu_open(&backend, NULL, d->threads, err, sizeof err) == 0, "%s", err);
     if (d->ranks < 2)
         return backend;
-    struct esp_rank_options options = {
-        .ranks = d->ranks, .threads = d->threads, .whole = d->whole, .planned = true};
+    struct esp_rank_options options = {.ranks = d->ranks,
+                                       .threads = d->threads,
+                                       .whole = d->whole,
+                                       .planned = true,
+                                       .by_layers = d->by_layers};
     memcpy(options.share, d->share, sizeof d->share);
     CHECK(backend->ops->start_ranks(backend, &options, err, sizeof err) == 0, "%s", err);
     return backend;
@@ -204,36 +208,33 @@ static void compare(struct esp_backend *backend, const struct esp_model_desc *de
     free(other.values);
 }
 
-static const char *const models[] = {"logits/llama-gqa",
-                                     "logits/llama-mqa-tied",
-                                     "logits/llama-bf16",
-                                     "logits/qwen3",
-                                     "logits/qwen3-moe-some",
-                                     "logits/olmo2",
-                                     "logits/gemma2",
-                                     "logits/gpt-oss",
-                                     "logits/neox-parallel",
-                                     "logits/gpt2-f16",
-                                     "logits/granite",
-                                     "logits/phi3-long",
-                                     "logits/smollm3-window",
-                                     "logits/llama-head-dim",
-                                     "gguf/qwen3-moe.gguf",
-                                     "gguf/mixed.gguf",
-                                     "gguf/llama-gqa-00001-of-00002.gguf"};
+static const char *const models[] = {
+    "logits/llama-gqa",     "logits/llama-mqa-tied", "logits/llama-bf16",
+    "logits/qwen3",         "logits/qwen3-moe-some", "logits/olmo2",
+    "logits/gemma2",        "logits/gemma3",         "logits/gpt-oss",
+    "logits/neox-parallel", "logits/gpt2-f16",       "logits/granite",
+    "logits/phi3-long",     "logits/smollm3-window", "logits/llama-head-dim",
+    "gguf/qwen3-moe.gguf",  "gguf/mixed.gguf",       "gguf/llama-gqa-00001-of-00002.gguf"};
 enum { MODELS = sizeof models / sizeof *models };
 
 static const struct division divisions[] = {
-    {2, 1, {0}, 0},      {3, 1, {0}, 0},
-    {5, 1, {0}, 0},      {2, 2, {3, 1}, 0},
-    {2, 1, {0}, OUTPUT}, {2, 1, {0}, DOWN},
-    {2, 1, {0}, MLP},    {2, 1, {0}, ATTENTION},
-    {2, 1, {0}, HEAD},   {3, 1, {1, 5, 2}, OUTPUT | HEAD}};
+    {.ranks = 2, .threads = 1},
+    {.ranks = 3, .threads = 1},
+    {.ranks = 2, .threads = 2, .share = {3, 1}},
+    {.ranks = 2, .threads = 1, .by_layers = true},
+    {.ranks = 5, .threads = 1},
+    {.ranks = 2, .threads = 1, .whole = OUTPUT},
+    {.ranks = 2, .threads = 1, .whole = DOWN},
+    {.ranks = 2, .threads = 1, .whole = MLP},
+    {.ranks = 2, .threads = 1, .whole = ATTENTION},
+    {.ranks = 2, .threads = 1, .whole = HEAD},
+    {.ranks = 3, .threads = 1, .share = {1, 5, 2}, .whole = OUTPUT | HEAD},
+    {.ranks = 3, .threads = 1, .share = {1, 2, 1}, .by_layers = true}};
 enum { DIVISIONS = sizeof divisions / sizeof *divisions };
 
 TEST(any_division_gives_the_same_bits)
 {
-    const struct division alone = {1, 1, {0}, 0};
+    const struct division alone = {.ranks = 1, .threads = 1};
     static const struct esp_window window = {.sinks = 2, .recent = 5};
     struct esp_model *model[MODELS];
     struct expected expected[MODELS];
@@ -243,11 +244,16 @@ TEST(any_division_gives_the_same_bits)
         expected[i] = compute(backend, &model[i]->desc, i % 2 ? &window : NULL);
     }
     backend->ops->close(backend);
-    for (int k = 0; k < (check_quick() ? 4 : DIVISIONS); k++) {
+    for (int k = 0, layers = 0; k < (check_quick() ? 4 : DIVISIONS); k++) {
         backend = open_backend(&divisions[k]);
-        for (int i = 0; i < MODELS; i++)
+        for (int i = 0; i < MODELS; i++) {
+            if (divisions[k].by_layers && model[i]->desc.layers <= divisions[k].ranks)
+                continue;
+            layers += divisions[k].by_layers;
             compare(backend, &model[i]->desc, i % 2 ? &window : NULL, &expected[i], models[i],
                     &divisions[k]);
+        }
+        CHECK(!divisions[k].by_layers || layers > 0);
         backend->ops->close(backend);
     }
     for (int i = 0; i < MODELS; i++) {
@@ -284,8 +290,8 @@ static void quantise(struct esp_layer *layer, const struct esp_model_desc *desc,
 
 TEST(every_quantised_type_gives_the_same_bits)
 {
-    const struct division alone = {1, 1, {0}, 0};
-    const struct division three = {3, 1, {0}, 0};
+    const struct division alone = {.ranks = 1, .threads = 1};
+    const struct division three = {.ranks = 3, .threads = 1};
     struct esp_tensor_file source = {.fd = -1};
     struct esp_backend *one = open_backend(&alone), *many = open_backend(&three);
     struct esp_model *model = open_model("logits/llama-gqa");
@@ -316,8 +322,8 @@ TEST(every_quantised_type_gives_the_same_bits)
 /* A model in memory, as the tests of other backends have them. */
 TEST(tensors_in_memory_reach_the_ranks)
 {
-    const struct division alone = {1, 1, {0}, 0};
-    const struct division two = {2, 1, {0}, 0};
+    const struct division alone = {.ranks = 1, .threads = 1};
+    const struct division two = {.ranks = 2, .threads = 1};
     struct esp_backend *one = open_backend(&alone), *many = open_backend(&two);
     struct esp_model *model = open_model("logits/llama-gqa");
     struct expected e = compute(one, &model->desc, NULL);
@@ -365,8 +371,8 @@ static size_t run_joined(struct esp_backend *backend, struct esp_model *model,
 
 TEST(an_own_copy_is_divided_with_its_target)
 {
-    const struct division alone = {1, 1, {0}, 0};
-    const struct division two = {2, 1, {2, 1}, OUTPUT};
+    const struct division alone = {.ranks = 1, .threads = 1};
+    const struct division two = {.ranks = 2, .threads = 1, .share = {2, 1}, .whole = OUTPUT};
     struct esp_backend *one = open_backend(&alone), *many = open_backend(&two);
     struct esp_model *model = open_model("logits/llama-gqa"), *copy;
     static float a[4096], b[4096];
@@ -427,7 +433,7 @@ static void check_failed(struct esp_backend *backend, struct open_model *m, cons
 
 TEST(a_rank_that_is_killed_ends_the_pass_with_a_sentence)
 {
-    const struct division three = {3, 1, {0}, 0};
+    const struct division three = {.ranks = 3, .threads = 1};
     struct esp_model *model = open_model("logits/llama-gqa");
     for (int which = 0; which < 2; which++) {
         struct esp_backend *backend = open_backend(&three);
@@ -442,7 +448,7 @@ TEST(a_rank_that_is_killed_ends_the_pass_with_a_sentence)
 
 TEST(a_rank_that_hangs_is_ended)
 {
-    const struct division two = {2, 1, {0}, 0};
+    const struct division two = {.ranks = 2, .threads = 1};
     struct esp_model *model = open_model("logits/llama-gqa");
     struct open_model m;
     setenv("ESPALIER_RANKS_PATIENCE", "0.5", 1);
@@ -457,7 +463,7 @@ TEST(a_rank_that_hangs_is_ended)
 
 TEST(a_rank_that_is_killed_before_a_model_is_loaded_fails_it)
 {
-    const struct division two = {2, 1, {0}, 0};
+    const struct division two = {.ranks = 2, .threads = 1};
     struct esp_model *model = open_model("logits/llama-gqa");
     struct esp_backend *backend = open_backend(&two);
     struct esp_weights *weights;
@@ -473,7 +479,7 @@ TEST(a_rank_that_is_killed_before_a_model_is_loaded_fails_it)
 
 TEST(ranks_leave_with_their_backend)
 {
-    const struct division three = {3, 1, {0}, 0};
+    const struct division three = {.ranks = 3, .threads = 1};
     struct esp_backend *backend = open_backend(&three);
     CHECK(child(1) > 0 && child(2) == 0);
     const double start = esp_clock();
@@ -490,7 +496,7 @@ static bool stop_at_once(void *user, const char *what, size_t done, size_t total
 
 TEST(loading_can_be_cancelled)
 {
-    const struct division two = {2, 1, {0}, 0};
+    const struct division two = {.ranks = 2, .threads = 1};
     struct esp_backend *backend = open_backend(&two);
     struct esp_model *model = open_model("logits/llama-gqa");
     struct esp_weights *weights;

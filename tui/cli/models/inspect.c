@@ -115,8 +115,15 @@ static void print_ranks(const struct esp_engine *engine)
         return;
     printf("%-12s %d: an exchange takes %.1f us, %.1f GB/s; a rank reads %.1f GB/s\n", "ranks",
            r.ranks, 1e6 * r.latency, 1e-9 * r.rate, 1e-9 * r.read);
-    printf("    %-22s %10s  %s\n", "matrices", "MB a row", "parts");
-    for (int i = 0; i < r.kinds; i++)
+    if (r.by_layers) {
+        printf("  %-14s", "layers");
+        for (int i = 0; i <= r.ranks; i++)
+            printf("%s%d", i > 0 ? " + " : " ", r.layers[i]);
+        printf("; the first and the last are rank 0's, which has the LM head\n");
+    } else {
+        printf("    %-22s %10s  %s\n", "matrices", "MB a row", "parts");
+    }
+    for (int i = 0; i < r.kinds && !r.by_layers; i++)
         print_kind(&r.kind[i], r.ranks);
     for (int i = 0; i < ROWS_SHOWN; i++)
         printf("  %-14s a pass of %d row%s takes %.2f ms or more; in one process like each "
@@ -149,9 +156,12 @@ static cJSON *ranks_json(const struct esp_engine *engine)
                                   esp_engine_ranks_expected(engine, r.ranks, rows_shown[i])),
                        CLI_NUMBER("seconds_alone",
                                   esp_engine_ranks_expected(engine, 1, rows_shown[i]))));
-    return cli_object(CLI_NUMBER("ranks", r.ranks), CLI_NUMBER("latency", r.latency),
-                      CLI_NUMBER("rate", r.rate), CLI_NUMBER("read_rate", r.read),
-                      CLI_ITEM("kinds", kinds), CLI_ITEM("predicted", predicted));
+    cJSON *layers =
+        r.by_layers ? cJSON_CreateIntArray(r.layers, r.ranks + 1) : cJSON_CreateNull();
+    return cli_object(CLI_NUMBER("ranks", r.ranks), CLI_ITEM("layers", layers),
+                      CLI_NUMBER("latency", r.latency), CLI_NUMBER("rate", r.rate),
+                      CLI_NUMBER("read_rate", r.read), CLI_ITEM("kinds", kinds),
+                      CLI_ITEM("predicted", predicted));
 }
 
 static int measure(struct esp_perplexity *result, struct esp_engine *engine, const char *file)
