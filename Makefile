@@ -1,6 +1,6 @@
 # espalier - build, test, install. `make help` lists the targets.
 #
-# Everything lands in $(BUILD); a target that changes flags (asan, headless) uses its own folder below it.
+# All output goes to $(BUILD); a target with other flags (asan, headless) uses its own folder in it.
 # A new source file needs no line here: folders are listed, files are found.
 
 BUILD   ?= build
@@ -9,7 +9,7 @@ LIBDIR  ?= $(PREFIX)/lib
 DESTDIR ?=
 VERSION := $(shell sed -n 's/^.define ESP_VERSION "\(.*\)"/\1/p' kernels/version.h)
 
-# A cross build needs CC and PKG_CONFIG (and CXX, for the emulated GPU); the rest follows from the compiler.
+# For a cross build, set CC and PKG_CONFIG (and CXX, for the emulated GPU); the rest follows from the compiler.
 CC      ?= cc
 PKG_CONFIG ?= pkg-config
 MACHINE := $(shell $(CC) -dumpmachine)
@@ -23,14 +23,15 @@ WARN    := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes
 ifeq ($(CI),true)
 WARN    += -Werror
 endif
-# No contraction: a * b + c rounds twice everywhere, so that every build gives the same bits.
+# Without contraction, a * b + c rounds twice everywhere, so that all builds give bit-identical results.
 STRICT  := -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno -fno-trapping-math -fPIC -pthread
 INCLUDE := -I.
 ALL_CFLAGS = $(STRICT) $(WARN) $(INCLUDE) $(CFLAGS) $(EXTRA) $(DEFS) -MMD -MP
 
 LIB_PKGS := libcjson libpcre2-8 libutf8proc
 TUI_PKGS := ncursesw readline
-# macOS: Homebrew has the libraries. It keeps two of them apart, because the system has others of these names.
+# On macOS, Homebrew has the libraries. Two of them are in separate folders, because the system has other libraries with
+# the same names.
 ifneq ($(DARWIN),)
 BREW    := make coreutils pkg-config cjson pcre2 utf8proc ncurses readline graphviz
 INSTALL ?= ginstall
@@ -43,7 +44,7 @@ LIB_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(LIB_PKGS))
 LIB_LIBS   = $(shell $(PKG_CONFIG) --libs $(LIB_PKGS)) -lm -lpthread -ldl
 TUI_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(TUI_PKGS))
 TUI_LIBS   = $(shell $(PKG_CONFIG) --libs $(TUI_PKGS))
-# Only espalier-dot, which draws pictures of trees, needs Graphviz; where there is none, it is not built.
+# Only espalier-dot, which draws pictures of trees, needs Graphviz; without Graphviz it is not built.
 DOT_PKGS   := libgvc libcgraph
 DOT_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(DOT_PKGS))
 DOT_LIBS   = $(shell $(PKG_CONFIG) --libs $(DOT_PKGS))
@@ -55,9 +56,9 @@ RANKS    := $(MPIS:%=$(BUILD)/espalier-rank.%)
 
 # ---------------------------------------------------------------- sources
 
-# kernels/cpu/isa/*.c is compiled once per instruction set; which one runs is decided at start. VNNI and AVX-VNNI have
-# only the products of quantised blocks for themselves, and AVX-512's or AVX2's functions for the rest; AMX has VNNI's
-# products, and amx.c. EMULATED: AVX-VNNI where a processor lacks it, for tests.
+# kernels/cpu/isa/*.c is compiled once per instruction set; the program chooses one when it starts. For VNNI and AVX-VNNI
+# only the products with quantised blocks are compiled; everything else is that of AVX-512 or AVX2. AMX is VNNI with other
+# products, and amx.c. EMULATED: AVX-VNNI with its instruction emulated, for tests on processors without it.
 X86      := $(filter x86_64-% amd64-%,$(MACHINE))
 ifneq ($(X86),)
 ISAS := generic avx2 avx512
@@ -66,7 +67,7 @@ AMX  := $(if $(DARWIN),,amx)
 EMULATED := dpbusd
 else ifneq ($(filter aarch64-% arm64-%,$(MACHINE)),)
 ISAS := generic neon
-# They stand to NEON as VNNI to AVX-512.
+# They extend NEON as VNNI extends AVX-512.
 VNNI := dotprod i8mm
 AMX  :=
 else
@@ -76,7 +77,7 @@ AMX  :=
 EMULATED :=
 endif
 ISA_FLAGS_generic :=
-# Where the values of variables lie is written down for a debugger in half of the time that -O3 takes: -g1 does not.
+# With -O3 -g, half of the compiler's time goes into recording for a debugger where variables are. -g1 leaves this out.
 KERNEL_OPT        := -O3 -g1
 ISA_FLAGS_avx2    := -mavx2 -mfma -mf16c
 ISA_FLAGS_avx512  := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
@@ -86,12 +87,13 @@ ISA_FLAGS_amx      = $(ISA_FLAGS_vnni) -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-
 ISA_FLAGS_neon    :=
 ISA_FLAGS_dotprod := -march=armv8.2-a+dotprod -DESP_DOTPROD -DESP_BASE=neon
 ISA_FLAGS_i8mm    := -march=armv8.2-a+dotprod+i8mm -DESP_DOTPROD -DESP_I8MM -DESP_BASE=neon
-# The tile unit's instructions in C, for the tests: few processors have that unit.
+# For the tests, the tile unit's instructions in C, because few processors have that unit.
 ISA_FLAGS_tiles    = $(ISA_FLAGS_avx2) -DESP_AMX -DESP_BASE=avx2 -include tests/emu/tiles.h
-# AVX-VNNI's instruction by AVX2's; EVEX=1: in the coding of AVX-512, which is as fast.
+# AVX-VNNI with its instruction emulated by those of AVX2. EVEX=1: with the instruction itself, in AVX-512's encoding,
+# which is as fast as AVX-VNNI.
 ISA_FLAGS_dpbusd   = $(ISA_FLAGS_avx2) -DESP_VNNI -DESP_BASE=avx2 -include tests/emu/dpbusd.h $(if $(EVEX),-DESP_EVEX)
 
-# Shared libraries: how they are made and named, where programs look for them. $(1): a name, $(2): its folder on macOS.
+# Names of shared libraries, and the options that link them. $(1): a name, $(2): its folder on macOS.
 LIB_SO      := libespalier.$(if $(DARWIN),dylib,so)
 LIB_SO_NAME := $(if $(DARWIN),libespalier.0.dylib,libespalier.so.0)
 ORIGIN      := $(if $(DARWIN),@loader_path,$$ORIGIN)
@@ -100,24 +102,24 @@ shared       = $(if $(DARWIN),-dynamiclib -install_name $(2)$(1),-shared -Wl$(co
 LIB_SO_FLAGS = $(call shared,$(LIB_SO_NAME),$(LIBDIR)/) \
                $(if $(DARWIN),-Wl$(comma)-exported_symbols_list$(comma)$(BUILD)/libespalier.exports,-Wl$(comma)--version-script=$(BUILD)/libespalier.map)
 
-# What is installed with the library, for programs of others.
+# Headers that are installed with the library, for other programs.
 PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists.h espalier_settings.h espalier_stats.h \
                       espalier_options.h espalier_ranks.h espalier_value.h espalier_chat.h compare.h find_models.h lossless.h pace.h \
                       perplexity.h tree_measure.h) \
                   $(addprefix engine/model/,inflate.h preset.h quantize.h) \
                   $(addprefix engine/train/,train_draft.h train_selector.h) \
                   engine/support/statistics.h $(addprefix kernels/,clock.h serve.h status.h streamed.h version.h)
-# What tui/, viz/ and sessions/ include besides. They include no other header of engine/ and kernels/; the shared
-# library exports what these and the installed ones declare.
+# Further headers that tui/, viz/ and sessions/ may include. They include no other header of engine/ and kernels/; the
+# shared library exports what these and the installed headers declare.
 SHARED_HEADERS := $(addprefix engine/support/,suggestion.h hash.h int_map.h open_file.h part_file.h paths.h \
                       utf8_stream.h write_file.h) \
                   engine/text_token.h kernels/system.h
 
-# Every .c file of a folder and of the folders below it.
+# All .c files in a folder and its subfolders.
 sources = $(shell find $(1) -name '*.c' | LC_ALL=C sort)
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
-# Objects of instruction sets may be those of another build.
+# The build folder from which objects of instruction sets are taken; it may be that of another build.
 ISA_BUILD := $(BUILD)
 ISA_SRC  := $(call sources,kernels/cpu/isa)
 NO_LIB   := engine/example.c kernels/no_plugin.c $(wildcard kernels/ranks/mpi/*.c) $(if $(AMX),,kernels/cpu/amx.c) $(ISA_SRC) \
@@ -125,7 +127,7 @@ NO_LIB   := engine/example.c kernels/no_plugin.c $(wildcard kernels/ranks/mpi/*.
 LIB_OBJ  := $(call obj,$(filter-out $(NO_LIB),$(call sources,kernels engine))) \
             $(foreach isa,$(ISAS),$(patsubst %.c,$(ISA_BUILD)/obj/%.$(isa).o,$(ISA_SRC))) \
             $(foreach isa,$(VNNI) $(AMX),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
-# What needs no terminal is in every program and in the tests; tui/app and tui/cli only in the first.
+# Code that needs no terminal is linked into all programs and tests; tui/app and tui/cli only into espalier.
 DRAW_OBJ := $(call obj,$(filter-out viz/dot/%,$(call sources,viz sessions)))
 # The page of a recording, as strings in the program.
 PAGE     := $(addprefix viz/page/,embed.sh page.html page.css page.js)
@@ -139,7 +141,7 @@ DOT_OBJ  := $(call obj,$(call sources,viz/dot)) $(DRAW_OBJ)
 TEST_OBJ := $(call obj,$(wildcard tests/*.c))
 TEST_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/lossless/*.c tests/unit/*.c)) \
             $(patsubst tests/%.cpp,$(BUILD)/tests/%,$(wildcard tests/emu/unit/*.cpp))
-# The longest first: tests start in this order.
+# Tests start in this order: the longest first.
 LONGEST  := %/greedy_identity %/chi_square %/batch_invariant %/cuda_failures %/chi_square_toy %/draft_heads %/logits %/forward
 TEST_BIN := $(filter $(LONGEST),$(TEST_BIN)) $(filter-out $(LONGEST),$(TEST_BIN))
 TEST_SCRIPTS := $(wildcard tests/structure/*.sh tests/cli/*.sh tests/tui/*.sh)
@@ -150,7 +152,7 @@ EMU_CUDA_OBJ := $(patsubst %,$(BUILD)/emu/%.o,$(CUDA_SRC))
 ifeq ($(origin NVCC),undefined)
 NVCC     := $(shell command -v nvcc || command -v /usr/local/cuda/bin/nvcc)
 endif
-# An nvcc of CUDA 12 makes a second plugin, for drivers that are too old for the first.
+# An nvcc of CUDA 12, if given, makes a second plugin, for drivers that are too old for the first.
 NVCC12   ?=
 # Where CUDA objects and plugins go.
 CUDA_BUILD ?= $(BUILD)
@@ -164,7 +166,7 @@ CUDA_BUILD ?= $(BUILD)
 
 # ---------------------------------------------------------------- what is shown
 
-# One short line for each file: which of how many, what is done, its name. V=1 shows whole commands.
+# Prints one short line for each file: its number, how many there are, the action and the name. V=1 shows whole commands.
 ifeq ($(V),1)
 say =
 Q   :=
@@ -175,8 +177,8 @@ ALL_OBJ := $(LIB_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(CLI_OBJ) $(if $(DOT),$(DOT_OBJ)) 
 ALL_OBJ := $(sort $(ALL_OBJ))
 TO_DO   := $(filter-out $(wildcard $(ALL_OBJ)),$(ALL_OBJ))
 DONE    :=
-# Files that are made anew and what is linked are not among those that are counted before: behind the last
-# of them the total is left out.
+# The total counts only objects that do not exist yet. Once so many lines are printed, further files (those that are
+# compiled again or linked) have a line without the total.
 of_all   = $(if $(word $(words $(DONE)),$(TO_DO)),/$(words $(TO_DO)))
 say      = $(eval DONE += x)@printf '[%3d%s] %-4s %s\n' $(words $(DONE)) '$(of_all)' $(1) $(2);
 Q       := @
@@ -188,23 +190,23 @@ help:
 	@echo 'make              build $(BUILD)/espalier and libespalier'
 	@echo 'make demo         install missing packages, build, open the interface on the built-in pair'
 	@echo 'make race         the same build, then plain decoding against trees at true speed'
-	@echo '                  SEED=7 for either: that seed, and not one that is drawn'
-	@echo 'make check        all tests; CI=true: whole, and under sanitizers'
-	@echo '                  CI=true: more repetitions, larger sizes, the emulated GPU under sanitizers, and nvcc'
-	@echo '                  QUICK=1: the short ones alone; V=1 shows the commands of any target'
+	@echo '                  SEED=7 for both: use this seed instead of a random one'
+	@echo 'make check        all tests in a short form; CI=true: in full, and under sanitizers,'
+	@echo '                  with more repetitions, larger sizes, the emulated GPU under sanitizers, and nvcc'
+	@echo '                  QUICK=1: only the short tests; V=1 shows the commands of any target'
 	@echo 'make test T=NAME  one test by its name, such as rows or options; QUICK=1: its short form'
 	@echo 'make cuda         $(BUILD)/libespalier-cuda.so, the GPU backend (needs nvcc; part of make);'
 	@echo '                  NVCC12=/path/to/nvcc of CUDA 12: libespalier-cuda12.so, too, for drivers before 580'
 	@echo 'make asan         only the sanitizer pass'
 	@echo 'make fuzz         each harness of tests/fuzz for FUZZ_SECONDS=$(FUZZ_SECONDS) seconds; FUZZ=NAME: only that one (needs clang)'
 	@echo 'make check-arm    the program for 64-bit ARM and its tests, in an emulator (qemu-user, gcc-aarch64-linux-gnu);'
-	@echo '                  QUICK=1: the short ones, which CI=true has too'
+	@echo '                  QUICK=1: only the short tests, which make check CI=true also runs'
 	@echo 'make check-cuda   on a machine with a GPU: the tests of the CUDA backend'
 	@echo 'make bench-cuda   on a machine with a GPU: its speed, as tables'
 	@echo 'make bench-cpu    speed of the CPU backend for every weight type, as a table'
-	@echo 'make bench-counted  what drafters are worth at costs that are given, without a clock'
+	@echo 'make bench-counted  speedups of drafters for given costs of rows and passes, without a clock'
 	@echo 'make bench-attention  time of the CPU backend'"'"'s attention by the order of a tree, as CSV'
-	@echo 'make cuda-kit     $(KIT): what those two need, to be carried there and run'
+	@echo 'make cuda-kit     $(KIT): all that check-cuda and bench-cuda need, to copy to that machine'
 	@echo 'make deb          Debian packages in $(BUILD)/deb; make static: one program that needs no library;'
 	@echo '                  make dist: the source as an archive'
 	@echo 'make headless     $(BUILD)/headless/espalier: no ncurses, readline or graphviz'
@@ -230,7 +232,7 @@ $(foreach isa,$(ISAS) $(VNNI) $(AMX) $(EMULATED),$(eval $(call isa_rule,$(isa)))
 
 $(sort $(BUILD)/obj/kernels/cpu/%.o $(ISA_BUILD)/obj/kernels/cpu/%.o): DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa))
 $(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_amx) -DESP_ISA=amx
-# For the tests: amx.c and its products over emulated tiles, AVX-VNNI's emulated, and a cpu.c that offers them.
+# For the tests: amx.c and its products with emulated tiles, the products of emulated AVX-VNNI, and a cpu.c with both.
 EMULATED_OBJ := $(foreach isa,$(AMX),$(addprefix $(BUILD)/tests/obj/kernels/cpu/,amx.o isa/blocks.o isa/table.o cpu.o)) \
                 $(foreach isa,$(EMULATED),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
 $(BUILD)/tests/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX) $(EMULATED),-DESP_HAVE_$(isa)) -DESP_HAVE_tiles
@@ -238,9 +240,8 @@ $(BUILD)/tests/obj/kernels/cpu/amx.o $(BUILD)/tests/obj/kernels/cpu/isa/%.o: DEF
 $(BUILD)/tests/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<:emulated)$(CC) $(ALL_CFLAGS) -c -o $@ $<
-# Where the built-in pair and the themes are once installed; a build tree finds its own first.
-# The commit that is built, where there is git: tables say by which program they were made. The file changes only
-# when the commit does.
+# The commit that is built, if there is git: tables of suites name the program that made them. The file changes only when
+# the commit changes.
 $(BUILD)/commit: always
 	@mkdir -p $(@D)
 	@git describe --always --dirty >$@.new 2>/dev/null || cat tui/package/commit >$@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
@@ -249,13 +250,14 @@ always:
 $(BUILD)/obj/tui/cli/bench/suite_committed.o: $(BUILD)/commit
 $(BUILD)/obj/tui/cli/bench/suite_committed.o: DEFS += -DESP_COMMIT='"$(shell cat $(BUILD)/commit)"'
 
+# Where the built-in pair and the themes are installed; a program in a build tree looks there first.
 $(BUILD)/obj/engine/support/paths.o: DEFS += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'
 
 $(PAGE_OBJ): $(PAGE)
 	@mkdir -p $(@D)
 	$(call say,CC,viz/page)viz/page/embed.sh >$(@:.o=.c) && $(CC) $(STRICT) $(WARN) $(INCLUDE) $(CFLAGS) $(EXTRA) -c -o $@ $(@:.o=.c)
 
-# What every program and library is linked with.
+# The command that links every program and library.
 LINK = $(CC) $(CFLAGS) $(LDFLAGS) $(EXTRA)
 
 $(BUILD)/libespalier.a: $(LIB_OBJ)
@@ -279,8 +281,7 @@ PROGRAM_OBJ := $(VIEW_OBJ) $(CLI_OBJ) $(APP_OBJ)
 $(BUILD)/espalier: $(PROGRAM_OBJ) $(BUILD)/libespalier.a
 	$(call say,LINK,$@)$(LINK) -rdynamic -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
 
-# The same program with the shared library: that it can be linked shows that it needs no more than that
-# exports.
+# The same program with the shared library. If it can be linked, it uses only what the library exports.
 $(BUILD)/shared/espalier: $(PROGRAM_OBJ) $(BUILD)/$(LIB_SO)
 	@mkdir -p $(@D)
 	@ln -sf $(LIB_SO) $(BUILD)/$(LIB_SO_NAME)
@@ -294,8 +295,8 @@ $(BUILD)/espalier-rank.%: kernels/ranks/mpi/mpi_rank.c $(BUILD)/libespalier.a
 $(BUILD)/espalier-dot: $(DOT_OBJ) $(BUILD)/libespalier.a
 	$(call say,LINK,$@)$(LINK) -o $@ $^ $(DOT_LIBS) $(LIB_LIBS)
 
-# Test programs are linked with everything but tui/cli, so that they can look inside. It is one shared
-# library: a hundred programs with all of it in each took longer to link than to compile.
+# Test programs are linked with everything except tui/cli, so that they can test internal functions. It is one shared
+# library, because linking all of it into each of a hundred programs took longer than compiling them.
 $(BUILD)/tests/everything.so: $(TEST_OBJ) $(EMULATED_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(filter-out $(if $(AMX),%/kernels/cpu/cpu.o),$(LIB_OBJ))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(LINK) $(call shared,everything.so,@rpath/) -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
@@ -307,7 +308,7 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/tests/everything.so
 
 BENCHES = $(addprefix $(BUILD)/tests/,cuda/bench cuda/shapes cpu/bench cpu/attention)
 
-# The speed of emulated sets, too: what they replace in the library comes first.
+# The benchmark also runs emulated instruction sets; their objects come before the library, in which they replace others.
 $(BUILD)/tests/cpu/bench: $(EMULATED_OBJ)
 $(BENCHES): $(BUILD)/tests/%: tests/%.c $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
@@ -324,8 +325,8 @@ print-public-headers:
 print-shared-headers:
 	@printf '%s\n' $(SHARED_HEADERS)
 
-# Pages that list what tables hold are printed by the program; tests hold the two together. So is the picture of
-# the README, a screen as it really was (needs python3).
+# The program prints the manual pages that list the contents of tables; tests compare both. It also draws the picture of
+# the README, which is a real screen (this needs python3).
 pages: $(BUILD)/espalier
 	for page in drafters interface; do \
 	    tests/$${page}_page $(BUILD)/espalier >man/espalier-$$page.7.new && \
@@ -338,21 +339,21 @@ pages: $(BUILD)/espalier
 # ---------------------------------------------------------------- CUDA
 
 comma := ,
-# The backend for NVIDIA GPUs is a library of its own, loaded only where it is wanted. Code for the listed
-# architectures, as far as this nvcc knows them, and PTX for others: of the newest for what comes later, of
-# the oldest for what lies between.
+# The backend for NVIDIA GPUs is a separate library, loaded only if it is used. It has code for the listed architectures,
+# as far as this nvcc knows them, and PTX for others: that of the newest for later ones, that of the oldest for those in
+# between.
 CUDA_ARCHS    ?= 80 89 90 100 120
 CUDA_KNOWN     = $(filter $(CUDA_ARCHS),$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
 CUDA_PTX       = $(sort $(firstword $(CUDA_KNOWN)) $(lastword $(CUDA_KNOWN)))
 CUDA_GENCODE   = $(if $(CUDA_ONCE),$(CUDA_FROM_ONE),\
                  $(foreach a,$(CUDA_KNOWN),-gencode arch=compute_$(a),code=sm_$(a)) \
                  $(foreach a,$(CUDA_PTX),-gencode arch=compute_$(a),code=compute_$(a)))
-# CUDA_ONCE=1: all of them from the PTX of the oldest, which saves a pass of the compiler for each other. Nothing in
-# kernels/cuda asks which architecture it is compiled for (tests/structure/arrows.sh sees to that).
+# CUDA_ONCE=1: code for all architectures is made from the PTX of the oldest, which saves a pass of the compiler for each
+# of the others. Nothing in kernels/cuda depends on the architecture (tests/structure/arrows.sh checks this).
 empty :=
 CUDA_FROM_ONE  = -gencode 'arch=compute_$(firstword $(CUDA_KNOWN)),code=[$(subst $(empty) $(empty),$(comma),$(strip \
                  compute_$(firstword $(CUDA_KNOWN)) $(CUDA_KNOWN:%=sm_%)))]'
-# Compressed, the library is a sixth as large. A driver that is as old as CUDA 12 may not know --compress-mode.
+# Compression makes the library six times smaller. Drivers as old as CUDA 12 may not support --compress-mode.
 CUDA_MAJOR     = $(shell $(1) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
 NVCC_SMALL     = $(if $(filter 11 12,$(call CUDA_MAJOR,$(NVCC))),-Xfatbin=-compress-all,--compress-mode=size)
 NVCC_FLAGS    ?= -O3 -lineinfo --threads 4 $(NVCC_SMALL)
@@ -369,7 +370,7 @@ cuda: $(CUDA_PLUGINS)
 
 CUDA_SHARED := $(addprefix $(BUILD)/obj/kernels/,status.o batch.o row_checks.o dtype.o model_desc.o)
 
-# $(1): cuda or cuda12, made by the nvcc in the variable $(2).
+# Rules for a plugin. $(1): cuda or cuda12; $(2): the variable with the nvcc that makes it.
 define cuda_rules
 $(CUDA_BUILD)/$(1)/% $(CUDA_BUILD)/libespalier-$(1).so: override NVCC := $$($(2))
 
@@ -386,12 +387,12 @@ endef
 $(eval $(call cuda_rules,cuda,NVCC))
 $(eval $(call cuda_rules,cuda12,NVCC12))
 
-# The same sources on the host, against tests/emu: what the tests load where there is no GPU.
+# The same sources compiled for the host, with tests/emu. Tests load this library if there is no GPU.
 CXX_CFLAGS = -std=c++17 -ffp-contract=off -fno-strict-aliasing -fno-semantic-interposition -fPIC -Wall -Wextra -Wshadow=local -Wvla \
              -Wno-unknown-pragmas $(if $(filter true,$(CI)),-Werror) -DESP_EMULATE \
              -ftls-model=initial-exec $(INCLUDE) $(CFLAGS) $(EXTRA) $(EMU_SANITIZE) $(EMU_OPT) -MMD -MP
-# Most of the time goes to what threads of a warp do together. That reads and writes what they have brought,
-# nothing of the backend's: sanitizers have nothing to see there.
+# Most of the time goes into operations of a whole warp. These read and write only values that the threads pass to them,
+# none of the backend's memory, so sanitizers need not check them.
 $(EMU_OBJ): EMU_OPT := -O2
 $(addprefix $(BUILD)/emu/tests/emu/emu_,warp.cpp.o block.cpp.o): EMU_OPT := -O2 -fno-sanitize=all
 
@@ -413,7 +414,7 @@ BUILD_DEBS := gcc make pkg-config libc6-dev libncurses-dev libreadline-dev libcj
 ARM_DEBS   := gcc-aarch64-linux-gnu qemu-user
 CHECK_DEBS := g++ tmux mandoc procps graphviz libxml2-utils $(if $(filter true,$(CI)),zsh fish $(if $(X86),$(ARM_DEBS)))
 
-# Installs the Debian packages in $(1) that are missing, if this is a Debian and it is allowed.
+# Installs the Debian packages in $(1) that are missing, if this is a Debian system and installing is allowed.
 define install_debs
 	@if [ -z "$$ESPALIER_NO_APT" ] && command -v dpkg-query >/dev/null; then \
 	    missing=; \
@@ -441,13 +442,13 @@ deps-arm:
 # ---------------------------------------------------------------- the two commands of the README
 
 DEMO_PROMPT := There was once upon a time a fisherman who lived with his wife in a little hut close by the sea.
-# A pass of the built-in target takes less than a millisecond: what trees save is lost in it on some
-# machines. Four times as wide, it costs what a model 16 times as large does, and says the same.
+# A pass of the built-in target takes less than a millisecond, too little for trees to save much on some machines. At
+# four times the width, a pass takes as long as that of a model 16 times as large; the output is the same.
 DEMO_WIDTH := 4
-# Trees and thresholds that move; `:drafter auto` in the interface is what is fastest here.
+# A drafter whose trees and thresholds change visibly; `:drafter auto` in the interface chooses the fastest one.
 DEMO_DRAFTER := dynatree:Bmid=1,Bmax=2,taul=0.3,rhostop=0.05,rhodeep=0.1,tau=0,N=8,history=price
 
-# SEED=7: that seed instead of one that is drawn.
+# SEED=7 sets the seed; otherwise it is random.
 WITH_SEED := $(if $(SEED),--seed $(SEED))
 
 demo: deps
@@ -463,36 +464,37 @@ race: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/espalier
 	@$(BUILD)/espalier race $(WITH_SEED)
 
-# A float that no integer of the type holds becomes another number on each kind of processor.
+# The conversion of a float that is out of the range of the integer type gives different results on different processors,
+# so the sanitizer also checks for that.
 SANITIZE := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
-# gcc warns of numbers without a value where a sanitizer's code hides from it that they have one.
-# Lines are all that their reports need: complete debugging information takes a third of the time.
-# Emulated kernels hand out no pointers to their variables; to look for such takes a third of their time.
+# -Wno-maybe-uninitialized: with a sanitizer's code, gcc does not see that some variables are initialised.
+# -g1: the reports need only line numbers, and complete debugging information takes a third of the time.
+# use-after-return=0: emulated kernels return no pointers to their variables, and the check takes a third of their time.
 ASAN     := BUILD=$(BUILD)/asan CFLAGS='-O1 -g1 -fno-omit-frame-pointer' \
             KERNEL_OPT='-O2 -fno-sanitize=undefined,float-cast-overflow -fno-sanitize-address-use-after-scope -Wno-maybe-uninitialized' \
             EXTRA='$(SANITIZE)' EMU_SANITIZE='-fno-sanitize=float-cast-overflow --param asan-use-after-return=0'
-# Only what has two threads of its own: tests/tui/races.sh runs it. Its products are those of the program,
-# which the sanitizer does not look into.
+# Programs with several threads, for tests/tui/races.sh. Their objects of instruction sets are those of the normal build,
+# which the sanitizer does not check.
 TSAN     := BUILD=$(BUILD)/tsan ISA_BUILD=$(BUILD) CFLAGS='-O1 -g1 -fno-omit-frame-pointer' \
             KERNEL_OPT='-O2 -fno-sanitize=thread' EXTRA='-fsanitize=thread'
 TSAN_BIN  = $(addprefix $(BUILD)/tsan/,espalier tests/unit/ring tests/unit/mailbox tests/unit/pool)
 TIMED_BIN = $(BUILD)/tests/unit/terminal
-# Four drive the program through a terminal, and that is the same program in both passes; chi_square
-# runs the code of chi_square_toy on the built-in pair, for minutes.
+# Left out under sanitizers: four tests that run the program in a terminal, because the program is the normal one in any
+# case; and chi_square, which runs the code of chi_square_toy on the built-in pair, for minutes.
 ASAN_BIN  = $(filter-out %/terminal %/cursor %/unsafe_text %/shutdown %/lossless/chi_square,$(patsubst $(BUILD)/%,$(BUILD)/asan/%,$(TEST_BIN) $(FUZZ_BIN)))
 CHECKED  := $(BUILD)/checked
 TEST_ENV := XDG_STATE_HOME=$(abspath $(BUILD))/state ESPALIER_TESTS=tests ESPALIER=$(BUILD)/espalier BUILD=$(BUILD) \
             MAKE='$(MAKE) $(if $(filter true,$(CI)),CUDA_BUILD=$(CHECKED),NVCC=) NVCC12=' LC_ALL=C.UTF-8
 
-# What a user's check leaves to that of continuous integration (CI=true): the sanitizers, under which the inputs
-# of tests/fuzz are read there, the CUDA library as nvcc compiles it, repetitions and larger sizes.
+# Continuous integration (CI=true) checks more than a user does: it reads the inputs of tests/fuzz under sanitizers,
+# compiles the CUDA library with nvcc, and has more repetitions and larger sizes.
 ifeq ($(CI),true)
 CHECK_SIZE := --whole
 CHECK_ASAN  = --quick $(ASAN_BIN)
 CHECK_TSAN := tests/tui/races.sh
 CHECK_ARM   = $(if $(X86),$(ARM_HERE))
-# Nobody uses this plugin: code for three kinds of GPU, hardly optimised, shows that it compiles. It has a folder of
-# its own, so that no other target takes it.
+# This plugin is not used; it only shows that the code compiles, for three kinds of GPU and hardly optimised. It is in a
+# separate folder, so that no other target takes it.
 CHECK_CUDA := CUDA_BUILD=$(CHECKED) CUDA_ARCHS='80 90 100' CUDA_ONCE=1 NVCC_FLAGS='-Xcicc -O1 -Xptxas -O0 --threads 2'
 else
 CHECK_SIZE := --quick
@@ -501,7 +503,7 @@ CHECK_CUDA := NVCC= NVCC12=
 endif
 CHECK_SCRIPTS := $(filter-out tests/tui/races.sh,$(TEST_SCRIPTS)) $(CHECK_TSAN)
 
-# T=NAME: one test, a program or a script, built first; whole unless QUICK=1. Several may have a name.
+# T=NAME: builds and runs one test, a program or a script, in full unless QUICK=1. Several tests may have the same name.
 TEST_NAMED = $(filter %/$(T),$(TEST_BIN) $(FUZZ_BIN)) $(filter %/$(T).sh,$(TEST_SCRIPTS))
 
 test:
@@ -510,7 +512,7 @@ test:
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/espalier $(BUILD)/emu/libespalier-cuda.so $(filter $(BUILD)/%,$(TEST_NAMED))
 	@$(TEST_ENV) tests/run $(if $(filter 1,$(QUICK)),--quick,--whole) $(TEST_NAMED)
 
-# QUICK=1: the short tests alone, without sanitizers, for use while writing code.
+# QUICK=1: only the short tests, without sanitizers, for use while writing code.
 LONG_BIN  = %/terminal %/cursor %/unsafe_text %/shutdown %/bad_tokenizer %/bad_recording %/cuda_failures %/inflate %/pictures \
             %/cuda_blocks %/cuda_variants %/tree_attention %/windows_agree
 QUICK_BIN = $(filter-out $(LONG_BIN),$(filter $(BUILD)/tests/unit/%,$(TEST_BIN)))
@@ -529,9 +531,9 @@ check: deps-check
 	    $(CHECK_SIZE) --alone $(TIMED_BIN)
 endif
 
-# The program for 64-bit ARM and its tests, in an emulator of the processor. The compiler's libraries are those of a
-# folder. Left out: test programs that measure a terminal, what compares with CUDA (its emulator would take hours here),
-# what takes half an hour or more by itself, and a limit of memory, which this emulator does not set.
+# The program for 64-bit ARM and its tests, in an emulator of the processor. The compiler's libraries are in ARM_ROOT.
+# Left out are test programs that measure a terminal, those that compare with CUDA (its emulator would take hours here),
+# those that take half an hour or more each, and tests of a memory limit, which this emulator does not support.
 ARM       := $(BUILD)/arm64
 ARM_CC    ?= aarch64-linux-gnu-gcc
 ARM_ROOT  ?= $(abspath $(ARM))/root
@@ -542,14 +544,15 @@ ARM_RUN    = qemu-aarch64 -L $(abspath $(ARM_ROOT))
 ARM_HERE   = $(eval ARM_HERE := $(shell tests/arm/root $(ARM_ROOT) $(ARM_CC) && echo here))$(ARM_HERE)
 ARM_NOT   := $(addprefix %/,terminal cursor unsafe_text shutdown pictures cuda_blocks cuda_failures cuda_streamed \
                  cuda_variants rows_agree tree_attention windows_agree lossless/chi_square lossless/greedy_identity)
-ARM_LONG  := $(addprefix %/,train draft_heads drafters_drawn inflate player suffix batch_invariant input bad_tokenizer \
-                 bad_recording recording calibration drafters window chi_square_toy selector tree_value decisions)
-ARM_BIN   := $(filter-out $(ARM_NOT) $(BUILD)/tests/emu/% $(if $(filter 1,$(QUICK)),$(ARM_LONG)),$(TEST_BIN))
+# QUICK=1: only tests of what is compiled in another way for ARM.
+ARM_SHORT := $(addprefix %/,attention blocks conversation forward gguf gradients hidden_states kernels logits pool tokenizer \
+                 training_step)
+ARM_BIN   := $(filter-out $(ARM_NOT) $(BUILD)/tests/emu/%,$(if $(filter 1,$(QUICK)),$(filter $(ARM_SHORT),$(TEST_BIN)),$(TEST_BIN)))
 ARM_BIN   := $(ARM_BIN:$(BUILD)/%=$(ARM)/%)
-# Of the program itself; pictures need Graphviz.
+# Scripts that test the program itself; those with pictures are left out, because they need Graphviz.
 ARM_SCRIPTS := $(if $(filter 1,$(QUICK)),,$(patsubst %,tests/cli/%.sh,bad_input drafters export generate models record samples stats) \
                  tests/tui/interface.sh)
-# Those whose results depend on the processor's instructions, on each of $(ARM_CPUS).
+# Tests whose results depend on the processor's instructions; they run on each of $(ARM_CPUS).
 ARM_EACH  := $(addprefix $(ARM)/tests/unit/,kernels blocks pool)
 
 arm-tests: deps-arm
@@ -563,8 +566,9 @@ check-arm: deps-arm
 	@$(if $(ARM_HERE),,exit 1)
 	@$(MAKE) --no-print-directory arm-tests
 	@$(TEST_ENV) ESPALIER=$(ARM)/emulated NATIVE=$(BUILD)/espalier BUILD=$(ARM) ESPALIER_TEST_RUNNER='$(ARM_RUN)' \
-	    ESPALIER_CUDA_PLUGIN=none ARM_CPUS='$(ARM_CPUS)' ARM_EACH='$(ARM_EACH)' ESPALIER_TEST_SECONDS=3600 \
-	    tests/run --quick tests/arm/processors.sh tests/arm/same_text.sh tests/arm/same_screens.sh $(filter-out $(ARM_EACH),$(ARM_BIN)) $(ARM_SCRIPTS)
+	    ESPALIER_CUDA_PLUGIN=none ARM_QUICK='$(filter 1,$(QUICK))' ARM_CPUS='$(ARM_CPUS)' ARM_EACH='$(ARM_EACH)' ESPALIER_TEST_SECONDS=3600 \
+	    tests/run --quick tests/arm/processors.sh tests/arm/same_text.sh tests/arm/same_screens.sh \
+	        $(filter-out $(ARM_EACH),$(ARM_BIN)) $(ARM_SCRIPTS)
 
 asan: deps-check
 	@$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) tests fuzz-tests
@@ -572,13 +576,13 @@ asan: deps-check
 
 # ---------------------------------------------------------------- headless
 
-# For machines that have nothing: no ncurses, readline or graphviz; archives where there are some, and
-# the one library that Debian has no archive of lies beside the program.
+# A program for machines without these libraries: it does not use ncurses, readline or graphviz. Other libraries are linked
+# statically, except for the one of which Debian has no static version; it is copied next to the program.
 HEADLESS := $(BUILD)/headless
 HEADLESS_OBJ = $(VIEW_OBJ) $(CLI_OBJ) $(call obj,tui/cli/no_interface.c)
 CJSON_SO := libcjson.so.1
 
-# The library takes the place of the old one, which a running program may have mapped.
+# The copy replaces the old file by a rename, because a running program may have the old one mapped.
 headless: $(HEADLESS)/espalier
 	@cp -L "$$($(CC) -print-file-name=$(CJSON_SO))" $(HEADLESS)/$(CJSON_SO).new
 	@mv $(HEADLESS)/$(CJSON_SO).new $(HEADLESS)/$(CJSON_SO)
@@ -590,16 +594,15 @@ $(HEADLESS)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
 
 # ---------------------------------------------------------------- on a machine with a GPU
 
-# What check-cuda and bench-cuda need, in one folder that can be made elsewhere and carried to a machine
-# that has nothing but a driver: programs that bring their libraries, the plugin, the built-in pair, what
-# the tests read, and a script that runs it all.
+# Everything that check-cuda and bench-cuda need, in one folder, which can be copied to a machine that has only a driver:
+# programs with their libraries, the plugin, the built-in pair, the files that the tests read, and a script that runs all.
 KIT       := $(BUILD)/cuda-kit
 KIT_TESTS := unit/rows unit/rows_agree unit/ratio unit/forward unit/step unit/batch_invariant unit/logits \
              unit/tree_attention unit/windows_agree unit/hidden_states unit/draft_heads \
              unit/cuda_variants unit/cuda_blocks unit/cuda_streamed \
              lossless/greedy_identity
 KIT_LIBS  := -l:libpcre2-8.a -l:libutf8proc.a -lcjson -lm -lpthread -ldl
-# Twenty programs share one library: each with all kernels in it would be 2 MB.
+# Twenty programs share one library; with all kernels linked into it, each would have 2 MB.
 KIT_SO    := $(KIT)/libespalier-kit.so
 KIT_LINK   = $(CC) $(CFLAGS) $(EXTRA) -s -static-libgcc -o $@ $^ -Wl,-rpath,'$$ORIGIN/../..:$$ORIGIN/..:$$ORIGIN' \
              $(KIT_LIBS)
@@ -609,7 +612,7 @@ $(KIT_SO): $(LIB_OBJ)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(EXTRA) -s -shared -static-libgcc -Wl,-soname,$(@F) -o $@ $^ \
 	    -Wl,-rpath,'$$ORIGIN' $(KIT_LIBS)
 
-# Of what tests share, each takes along only what it needs.
+# From this archive, each test is linked only with what it needs.
 $(BUILD)/libtests.a: $(TEST_OBJ) $(VIEW_OBJ)
 	@rm -f $@
 	$(call say,AR,$@)$(AR) rcs $@ $^
@@ -638,7 +641,7 @@ cuda-kit: $(KIT)/espalier $(KIT)/tests/bench $(KIT)/tests/shapes $(addprefix $(K
 	@du -sm $(KIT) | awk '$$1 > 60 { print "the kit has " $$1 " MB, more than the 60 that are easily carried"; exit 1 }'
 	@touch $(KIT)/ready
 
-# A kit that was brought along is used as it is.
+# A kit that was copied to this machine is not built again.
 KIT_MADE = $(if $(wildcard $(KIT)/ready),,cuda-kit)
 
 check-cuda:
@@ -649,7 +652,7 @@ bench-cuda:
 	@$(if $(KIT_MADE),$(MAKE) --no-print-directory -j$$(nproc) cuda-kit)
 	@$(KIT)/run bench
 
-# BENCH='best 1 64 Q8_0 Q4_K': instruction set, threads, megabytes of weights, types.
+# BENCH='best 1 64 Q8_0 Q4_K': instruction set, number of threads, megabytes of weights, types.
 bench-cpu: $(BUILD)/tests/cpu/bench
 	@$< $(BENCH)
 
@@ -663,8 +666,8 @@ bench-counted: $(BUILD)/tests/cpu/counted
 
 # ---------------------------------------------------------------- fuzzing
 
-# A harness is tests/fuzz/NAME.c and its inputs are tests/fuzz/corpus/NAME; both are found. It may look
-# into everything, also into what no other test links: the archive gives each harness only what it uses.
+# A harness is tests/fuzz/NAME.c, and its inputs are tests/fuzz/corpus/NAME; both are found. It may use all code, even code
+# that no other test links: each harness is linked only with those parts of the archive that it uses.
 FUZZ_SRC   := $(filter-out $(if $(DOT),,tests/fuzz/picture.c),$(wildcard tests/fuzz/*.c))
 FUZZ_BIN   := $(patsubst tests/%.c,$(BUILD)/tests/%,$(FUZZ_SRC))
 FUZZ_MAIN  := $(BUILD)/obj/tests/fuzz/support/corpus.o
@@ -676,7 +679,7 @@ FUZZ_FLAGS  = $(TUI_CFLAGS) $(if $(DOT),$(DOT_CFLAGS))
 
 $(BUILD)/obj/tests/fuzz/%.o: DEFS += $(FUZZ_FLAGS)
 
-# Harnesses have another main().
+# A harness has its own main(), so that of the program becomes local.
 $(BUILD)/obj/no_main/%.o: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
 	$(call say,COPY,$@)$(OBJCOPY) --localize-symbol=main $< $@
@@ -693,7 +696,7 @@ $(FUZZ_BIN): $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(FUZZ_MAIN) $(BUILD)/fuzz-pa
 
 fuzz-tests: $(FUZZ_BIN)
 
-# What clang is for: libFuzzer. Kernels read no files; they are compiled as ever, without instruments.
+# clang is needed for libFuzzer. Kernels read no files, so they are compiled as usual, without instrumentation.
 FUZZ_SECONDS ?= 60
 FUZZ         ?= *
 CLANG        ?= clang

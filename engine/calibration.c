@@ -117,11 +117,12 @@ int esp_calibration_look(struct esp_calibration *c, struct esp_draft *d, double 
                                        c->power_sum, ESP_LATER);
 }
 
-/* What children of visited nodes tell about beta; s as in calibration.h. */
+/* Sums over the children of visited nodes, from which beta is learned; s as in calibration.h.
+ */
 struct evidence {
-    double slope, information; /* so far, over all nodes */
-    double q, p;               /* of the current node: sums over its children */
-    double a;                  /* of the current node: the sum of q s */
+    double slope, information; /* over all nodes so far */
+    double q, p;               /* sums over the children of the current node */
+    double a;                  /* sum of q s over the children of the current node */
 };
 
 static void count_child(struct esp_calibration *c, struct evidence *e,

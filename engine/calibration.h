@@ -42,11 +42,11 @@ struct esp_calibration {
     struct esp_tally raw, tempered; /* bins: tenths of q, tenths of q_beta */
     struct esp_tally likely; /* bins: log odds of q_beta; if sampling, first draws only */
     struct esp_tally drawn[ESP_CALIBRATION_DRAWS]; /* bins: tenths of parent's confidence */
-    char key[384], file[64];                       /* of the state, and its file */
+    char key[384], file[64];                       /* key of the state; name of its file */
     bool learned;
 
-    /* Of the first `rows` rows of q in the running iteration: the sum of q_beta log q_beta,
-     * and the sum of q_beta^(1/beta), which turns q_beta back into q. */
+    /* For each of the first `rows` rows of q in the running iteration: the sum of q_beta log
+     * q_beta, and the sum of q_beta^(1/beta), which turns q_beta back into q. */
     int rows;
     double mean_log[ESP_CALIBRATION_ROWS], power_sum[ESP_CALIBRATION_ROWS];
 };
@@ -77,8 +77,8 @@ double esp_tally_error(const struct esp_tally *tally);
 /* Probability that a child with this q_beta is the target's first choice. */
 double esp_calibration_likely(const struct esp_calibration *calibration, double q);
 
-/* Probability that draw `draw` (from 0) below a node of this confidence is accepted, given that
- * the draws before it were rejected. */
+/* Probability that draw `draw` (from 0) below a node of this confidence is accepted, given
+ * that the draws before it were rejected. */
 double esp_calibration_drawn(const struct esp_calibration *calibration, double confidence,
                              int draw);
 

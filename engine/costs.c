@@ -22,8 +22,8 @@ static const double OPTIMISTIC = 0.03, HOPE = 0.7;
  * plain decoding gets one. TRUSTED: samples after which an estimate is no longer lowered.
  * SCATTER: how many samples the line counts as. */
 static const double LEFT = 0.998, LEFT_PLAIN = 0.9995, TRUSTED = 3, SCATTER = 4;
-/* Maximum weight of a class from a file, and what is left of it after a sample of another class:
- * the machine may have been busy when the file was written. */
+/* KEPT: maximum weight of a class from a file, because the machine may have been busy when it
+ * was written. LEFT_KEPT: factor of that weight when another class gets a sample. */
 static const double KEPT = 2, LEFT_KEPT = 0.98;
 
 /* The class of a row count. Each count up to 16 has its own; then four per octave. */

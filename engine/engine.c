@@ -150,21 +150,22 @@ static void set_context(struct esp_engine *e, int context)
         esp_model_set_context(e->draft, context);
 }
 
-/* Is there room for the target's copy, besides what is in use? */
+/* Returns whether the free memory is enough for the target and its own copy. */
 static bool has_room(const struct esp_engine *e)
 {
     const size_t left = esp_available_bytes();
     return left == 0 || left > 2 * e->target->bytes;
 }
 
-/* With draft "auto": makes the target's own copy the draft where it is expected to pay. Not
- * with a limit of memory: the copy would take the place of the target's layers. */
+/* For draft "auto": makes the target's own copy the draft if it is expected to pay. Makes no
+ * copy if there is a memory limit, because it would leave less memory for the target's layers.
+ */
 static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                         size_t errlen)
 {
     if (!o->draft || strcmp(o->draft, "auto") != 0)
         return ESP_OK;
-    esp_model_close(e->draft); /* of another device */
+    esp_model_close(e->draft); /* it may be there from an attempt with another device */
     e->draft = NULL;
     if (e->backend->ops->memory_free || o->memory > 0 || !esp_own_copy_pays(e->target) ||
         !has_room(e))

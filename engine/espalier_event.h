@@ -70,8 +70,9 @@ struct esp_node {
     int32_t rank;   /* index among its siblings in drawing order, from 0 */
     int32_t copies; /* how often an i.i.d. drafter drew it; otherwise 1 */
     int32_t copied; /* distance in tokens to the text it was copied from; 0: it was not */
-    float q; /* draft probability given its parent; of a copied token, its relative frequency
-                there; of a recycled one, how often such tokens were right */
+    /* Draft probability given the parent. For a copied token, its relative frequency in the
+     * text it was copied from; for a recycled token, how often such tokens were correct. */
+    float q;
     float cumulative_log_q; /* summed log q from the root; root 0 */
     float confidence;       /* highest q among all possible children; NaN if never expanded */
     float value;            /* the drafter's own estimate (dyspec: v); NaN if it has none */

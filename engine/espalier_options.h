@@ -4,7 +4,7 @@
  * `:set`, the configuration file and the manual are all generated from the table. To add an
  * option, add its line here and use its value where it takes effect.
  *
- * A zero-initialised struct has the defaults.
+ * In a zero-initialised struct all options have their defaults.
  */
 #ifndef ESPALIER_OPTIONS_H
 #define ESPALIER_OPTIONS_H
@@ -22,33 +22,36 @@ extern "C" {
  * group: what the option is about; a command of the program takes whole groups of options.
  * struct esp_value_info explains the other columns. */
 
-/* Models are folders or files. target NULL: the built-in pair. draft NULL: the built-in one if
- * target is NULL, or none. Other drafts that are no models: see esp_is_own_copy(). */
+/* Models are folders or files. target NULL: the built-in pair. draft NULL: the built-in draft
+ * if target is NULL, otherwise none. A draft may also be one of the words "auto", "none" and
+ * those of esp_is_own_copy(). */
 #define ESP_ENGINE_MODELS(X)                                                                   \
     X(MODELS, text, target, "target", 0, 0, 0, "MODEL",                                        \
       "target: a folder, a GGUF file or a name of `espalier list models` (default: the "       \
       "built-in pair)")                                                                        \
     X(MODELS, text, draft, "draft", 0, 0, 0, "MODEL",                                          \
-      "draft, likewise: a model of the target's vocabulary, or an EAGLE head for it; self: a " \
-      "quantised copy of the target (self:q4_k, q4_0, q8_0); none; auto: self where it pays")
+      "draft, named the same way: a model with the target's vocabulary, or an EAGLE head for " \
+      "it; self: a quantised copy of the target (self:q4_k, q4_0, q8_0); none; auto: self if " \
+      "it is expected to pay")
 
 #define ESP_ENGINE_BACKEND(X)                                                                  \
     X(DEVICE, text, backend, "backend", 0, 0, 0, "auto|NAME",                                  \
       "compute backend: auto, or one of `espalier list backends`")
 
-/* memory: the approximate limit of the process with one session, on the CPU only. The target's
- * files must not change while the engine exists. gpu-memory: the limit of models and one
+/* memory: approximate limit of the process with one session, on the CPU only; the target's
+ * files must not change while the engine exists. gpu-memory: limit of the models and one
  * session on a GPU; layers of the target that do not fit into it, or into the free memory,
  * stay in the computer's memory. If a limit is too small, creating the engine fails with
  * ESP_E_MEMORY, and the message says how much is enough.
  *
- * ranks, hosts, launcher, ranks-split, -parts, -whole: see espalier-ranks(7). A program that uses them asks
- * esp_is_rank() at its start.
+ * ranks, hosts, launcher, ranks-split, -parts, -whole: see espalier-ranks(7). A program that
+ * uses them calls esp_is_rank() at its start.
  *
- * exact: bit-identical results for any size of tree, which the CPU always gives. Slower.
+ * exact: on a GPU, results are bit-identical for all sizes of tree, as they always are on the
+ * CPU. It is slower.
  *
- * width, layers: enlarge the target in memory, as esp_model_inflate() does in a file; its
- * output does not change. */
+ * width, layers: enlarge the target in memory, as esp_model_inflate() does with files. Its
+ * output stays the same. */
 #define ESP_ENGINE_VALUES(X)                                                                   \
     X(DEVICE, whole, threads, "threads", 1, 1024, 0, "auto|NUMBER",                            \
       "processor threads; auto: one per performance core; at most one per core")               \
@@ -74,16 +77,16 @@ extern "C" {
       "that is free")                                                                          \
     X(DEVICE, whole, device, "device", 0, 1023, 0, "NUMBER", "which GPU, numbered from 0")     \
     X(PRECISION, flag, exact, "exact", 0, 1, 0, "on|off",                                      \
-      "GPU: one order of sums for trees of any size; processor: 16-bit activations, not "      \
-      "8-bit, for weights of 4 to 6 bits")                                                     \
+      "on a GPU, bit-identical results for all sizes of tree; on the processor, activations "  \
+      "of 16 bits instead of 8 with weights of 4 to 6 bits")                                   \
     X(NODES, whole, max_nodes, "max-nodes", 1, ESP_MAX_NODES, 256, "NUMBER",                   \
-      "memory for trees of this many nodes; 256 if not given")                                 \
+      "reserve memory for trees of up to this many nodes; 256 if not given")                   \
     X(CONTEXT, whole, context, "context", 2, 1 << 24, 0, "auto|NUMBER",                        \
       "tokens of context; auto: as many as the target and the memory allow")                   \
     X(SIZE, whole, width, "width", 1, 64, 0, "auto|NUMBER",                                    \
-      "make the target this many times as wide: 1, 2, 4, ... 64; auto: unchanged")             \
+      "make the target this many times as wide: 1, 2, 4, ... 64; auto: leave it as it is")     \
     X(SIZE, whole, layers, "layers", 1, 1000, 0, "auto|NUMBER",                                \
-      "give the target this many layers in all; auto: unchanged")
+      "give the target this many layers in all; auto: as many as it has")
 
 #define ESP_ENGINE_OPTIONS(X) ESP_ENGINE_MODELS(X) ESP_ENGINE_BACKEND(X) ESP_ENGINE_VALUES(X)
 

@@ -4,9 +4,9 @@
  * configuration file, recordings, comparisons and the manual all read the table. To add a
  * setting, add its line here and use its value where it takes effect.
  *
- * The values are plain data: an assignment copies them, and the copy shares the texts. A
- * zero-initialised struct has the defaults: if 0 is not a valid value of a setting, it stands
- * for the default.
+ * The values are plain data: assigning the struct copies it, and both copies point to the same
+ * texts. A zero-initialised struct is valid: where 0 is not a valid value of a setting, it
+ * stands for the default.
  */
 #ifndef ESPALIER_SETTINGS_H
 #define ESPALIER_SETTINGS_H
@@ -18,8 +18,8 @@
 extern "C" {
 #endif
 
-/* X(kind, field, name, minimum, maximum, default, values, help); struct esp_value_info
- * explains the columns. */
+/* X(kind, field, name, minimum, maximum, default, values, help); the columns are explained at
+ * struct esp_value_info. */
 #define ESP_SESSION_SETTINGS(X)                                                                \
     X(real, temperature, "temp", 0, 100, 0, "NUMBER",                                          \
       "temperature; 0: always the likeliest token")                                            \
@@ -36,21 +36,22 @@ extern "C" {
     X(flag, baseline, "baseline", 0, 1, 0, "on|off",                                           \
       "measure plain decoding now and then, for comparison")                                   \
     X(flag, ignore_eos, "ignore_eos", 0, 1, 0, "on|off",                                       \
-      "go on after the end of the text or the turn, to measure a fixed length")                \
+      "continue after the end of the text or turn, to measure a fixed length")                 \
     X(choice, chat, "chat", 0, ESP_CHAT_CHOICES - 1, 0, ESP_CHAT_NAMES,                        \
       "format of conversations: the model's own, none (raw text), or one by name")             \
     X(whole, window, "window", 1, 1 << 20, 0, "off|on|NUMBER",                                 \
-      "tokens see only the sinks and this many last tokens: text without end, but the output " \
-      "changes; on: 1020")                                                                     \
+      "a token sees only the sinks and this many last tokens: the text may be endless, but "   \
+      "the output changes; on: 1020")                                                          \
     X(whole, sinks, "sinks", 1, 1 << 20, 0, "auto|none|NUMBER",                                \
-      "first tokens of the text that all tokens see in spite of a window; auto: 4")            \
+      "with a window, how many first tokens of the text every token still sees; auto: 4")      \
     X(choice, recycle, "recycle", 0, 2, 0, "keep|session|off",                                 \
-      "tokens that the target found likely are tried again: kept for later runs, only in "     \
-      "this session, or never")                                                                \
+      "try tokens again that the target found likely before: in later runs too, only in this " \
+      "session, or never")                                                                     \
     X(text, expect, "expect", 0, 0, 0, "off|FILE",                                             \
-      "a text that the answer will resemble, as the file to be changed: it is tried first")    \
+      "a text that the answer will resemble, such as the file to be changed; its tokens are "  \
+      "tried first")                                                                           \
     X(text, system, "system", 0, 0, 0, "auto|TEXT",                                            \
-      "system prompt of conversations, may be empty; auto: that of the chat template")
+      "system prompt of conversations, may be empty; auto: that of the model's chat template")
 
 struct esp_session_values {
 #define X(kind, field, name, minimum, maximum, value, values, help) ESP_VALUE_##kind field;

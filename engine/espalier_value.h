@@ -40,9 +40,10 @@ enum esp_value_kind {
 struct esp_value_info {
     const char *name;
     enum esp_value_kind kind;
-    /* How a value is written: words, or in capitals what is not typed as it stands, as NUMBER.
-     * A word beside a number stands for 0, the next one for -1, and so on; they are no numbers
-     * that the range holds. Before a text, auto or off stands for NULL. */
+    /* What a user may type: words separated by '|', and perhaps a placeholder in capitals,
+     * such as NUMBER. Next to NUMBER the first word stands for 0, the next one for -1, and so
+     * on; these values are outside of the range. In "auto|TEXT" and "off|FILE", the word
+     * stands for NULL. */
     const char *values;
     const char *help;
     double minimum, maximum, value; /* range and default of a number */

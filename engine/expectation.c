@@ -1,5 +1,5 @@
-/* expectation.c - see expectation.h. The file is untrusted: any bytes are tokens, it is never
- * waited for, and its size is limited. */
+/* expectation.c - see expectation.h. The file is untrusted: it may have any bytes, reading it
+ * never waits, and its size is limited. */
 #include "engine/expectation.h"
 
 #include <fcntl.h>
@@ -58,8 +58,8 @@ static int tokenize(const struct esp_session *s, const char *text, size_t length
                      : (int)ESP_E_MEMORY;
 }
 
-/* The tokens of the file behind the text of a token: those that follow the token itself. Where
- * the two grow together, the file is tokenized alone. */
+/* Tokenizes the text of token `after` followed by the file, and returns the tokens that follow
+ * `after`. If the joined text does not begin with this token, the file is tokenized alone. */
 static int tokenize_after(const struct esp_session *s, const struct esp_expectation *e,
                           int32_t after, int32_t **tokens)
 {
@@ -81,7 +81,7 @@ static int tokenize_after(const struct esp_session *s, const struct esp_expectat
     return tokenize(s, e->text, e->length, tokens);
 }
 
-/* Where the last answer begins: after the last prompt. */
+/* Returns the length of the text before the last answer, in tokens. */
 static int answer_of(const struct esp_session *s)
 {
     const struct esp_conversation *c = &s->conversation;

@@ -1,9 +1,9 @@
-/* expectation.h - the file that the answer is expected to resemble (setting `expect`): an
- * editor's text that is to be changed, or a former answer.
+/* expectation.h - the file that the answer is expected to resemble (setting `expect`), such as
+ * a text that is to be changed, or an earlier answer.
  *
- * Drafters get its tokens (struct esp_expected, follow.h). The answer goes on where the prompt
- * ends, so the file is tokenized behind the text of the prompt's last token: the tokens at the
- * seam are those that the model would write there.
+ * Drafters get its tokens (struct esp_expected, follow.h). The answer follows the prompt, so
+ * the file is tokenized together with the text of the prompt's last token: this gives the
+ * first tokens that the model would write there.
  */
 #ifndef ESP_EXPECTATION_H
 #define ESP_EXPECTATION_H
@@ -15,25 +15,25 @@
 
 struct esp_session;
 
-enum { ESP_EXPECT_BYTES = 1 << 20 }; /* of a file, at most */
+enum { ESP_EXPECT_BYTES = 1 << 20 }; /* maximum size of a file */
 
 struct esp_expectation {
-    char *text; /* of the file */
-    size_t length;
-    int32_t *tokens;  /* of the file behind `after` */
+    char *text;       /* content of the file */
+    size_t length;    /* its length in bytes */
+    int32_t *tokens;  /* tokens of the file when it follows token `after` */
     int32_t after;    /* the last token of the prompt */
-    const char *file; /* that `text` was read from; not owned. NULL: nothing is expected */
+    const char *file; /* path of the file, not owned; NULL: there is no expected text */
     struct esp_expected expected;
 };
 
-/* Reads the file of the setting's value, or nothing for NULL, into an empty struct. Returns 0,
- * ESP_E_FILE or ESP_E_MEMORY. */
+/* Reads `file`, the value of the setting, into an uninitialised struct; if it is NULL, reads
+ * nothing. Returns 0, ESP_E_FILE or ESP_E_MEMORY. */
 int esp_expectation_read(struct esp_expectation *expectation, const char *file, char *err,
                          size_t errlen);
 void esp_expectation_close(struct esp_expectation *expectation);
 
-/* An answer begins: tokenizes the file behind the prompt, unless that is done. If there is no
- * memory, nothing is expected. */
+/* Call this when an answer begins. Tokenizes the file as the continuation of the prompt,
+ * unless that is done already. If there is no memory, nothing is expected. */
 void esp_expectation_begin(struct esp_session *session);
 
 #endif

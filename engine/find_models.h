@@ -54,19 +54,20 @@ int esp_found_model_at(struct esp_found_model *model, const char *path);
  * ESP_E_MISMATCH: several models have this name. */
 int esp_model_path(char *path, size_t size, const char *name, char *err, size_t errlen);
 
-/* Words for a draft that are no models: "self" or "self:TYPE", the target's own copy,
- * quantised; "auto", that copy where it is expected to pay; "none". */
+/* Returns whether the draft is "self" or "self:TYPE", a quantised copy of the target. */
 bool esp_is_own_copy(const char *draft);
-/* As esp_model_path(), for a draft. These words are kept. */
+/* As esp_model_path(), for a draft. Words that do not name a model are copied to `path`: those
+ * of esp_is_own_copy(), "auto" (the target's own copy if it is expected to pay) and "none". */
 int esp_draft_path(char *path, size_t size, const char *name, char *err, size_t errlen);
 /* Describes the target's own copy as a model that could draft for it. */
 void esp_found_copy(struct esp_found_model *copy, const struct esp_found_model *target);
-/* Can that copy draft, and is it expected to pay? If not, writes the reason. */
+/* Returns whether the target's own copy can draft. Writes the reason to `why` if it cannot, or
+ * if it can but is not expected to pay; else "". */
 bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size);
 
-/* Reads a GGUF file's header for facts that name and size do not tell: family, dtype, and the
- * bytes of all parts of a split file. An unknown family is taken from the file. Does nothing to
- * a folder. */
+/* Reads from a GGUF file's header what its name and size do not tell: family, dtype, and the
+ * size of all parts of a split file. Reports a family that is not supported in `problem`. Does
+ * nothing to a folder. */
 void esp_found_model_look(struct esp_found_model *model);
 
 /* Returns whether `draft` has the vocabulary of `target` and is smaller, so that it may draft

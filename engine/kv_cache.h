@@ -1,16 +1,16 @@
 /* kv_cache.h - the KV cache of one model, as a session uses it.
  *
- * Rows 0..length-1 hold the first `length` tokens of the text. A draft head's cache holds the
- * `length` tokens after the first one instead, because no hidden state precedes the first. The
- * rows behind them belong to the tree of the current iteration, in the order of its passes.
- * esp_kv_cache_keep() makes the accepted ones part of the text; the next iteration overwrites
- * the others.
+ * Rows 0..length-1 are those of the first `length` tokens of the text. In a draft head's cache
+ * they are those of the `length` tokens after the first one, because no hidden state precedes
+ * the first token. The rows after them belong to the tree of the current iteration, in the
+ * order of its passes. esp_kv_cache_keep() makes the accepted ones part of the text; the next
+ * iteration overwrites the others.
  *
  * With a window (struct esp_window) the cache may be smaller than the text. When there is no
  * room, it drops the oldest rows that no later row sees. Remaining rows move in steps of
  * ESP_WINDOW_STEP; results do not depend on when they move. Keys keep the rotation of their
- * position in the whole text: only distances matter, and the query corrects the distance to the
- * sinks (StreamingLLM instead rotates all keys again at every token).
+ * position in the whole text: only distances matter, and the query corrects the distance to
+ * the sinks (StreamingLLM instead rotates all keys again at every token).
  */
 #ifndef ESP_KV_CACHE_H
 #define ESP_KV_CACHE_H
@@ -22,11 +22,11 @@ struct esp_kv_cache {
     const struct esp_backend_ops *ops;
     struct esp_weights *weights;
     struct esp_cache *cache;
-    int vocabulary;           /* of the model: tokens from 0 to vocabulary-1 */
+    int vocabulary;           /* the model's tokens are 0 to vocabulary-1 */
     int context;              /* maximum length of the text */
-    int length;               /* tokens of the text that are computed */
+    int length;               /* number of tokens of the text that are computed */
     int rows;                 /* rows that the cache has */
-    struct esp_window window; /* recent = 0: none, the cache holds the whole text */
+    struct esp_window window; /* recent = 0: no window, the cache has the whole text */
     int max_batch;            /* rows per pass */
     int passes;               /* forward passes since the last reset of this counter */
     int32_t *tokens, *positions, *logits_row; /* (max_batch) */
@@ -40,18 +40,18 @@ int esp_kv_cache_batch(int tokens, int tree_rows);
 /* Tokens of text that a cache with this window must have rows for. */
 int esp_kv_cache_window_rows(const struct esp_window *window);
 
-/* Opens a cache for `tokens` tokens of text and `tree_rows` rows behind them. `vocabulary` is
+/* Opens a cache for `tokens` tokens of text and `tree_rows` rows after them. `vocabulary` is
  * the model's. */
 int esp_kv_cache_open(struct esp_kv_cache *cache, const struct esp_backend_ops *ops,
                       struct esp_weights *weights, int vocabulary, int tokens, int tree_rows,
                       char *err, size_t errlen);
-/* Opens a view of the `owner`'s cache, for passes of other weights (cache_join() of the
+/* Opens a view of the owner's cache, for passes of other weights (cache_join() of the
  * backend). It has the owner's rows, and no text of its own. Close it before the owner. */
 int esp_kv_cache_join(struct esp_kv_cache *cache, const struct esp_kv_cache *owner,
                       struct esp_weights *weights, int vocabulary, char *err, size_t errlen);
-/* Makes room for `rows` rows behind the owner's text, and lets the view begin there. What
- * passes over the view then write is scratch: the owner's next passes write those rows again,
- * and its `length` never counts them. */
+/* Makes room for `rows` rows after the owner's text, and lets the view begin there. Rows that
+ * passes over the view write are scratch: the owner's next passes overwrite them, and the
+ * owner's `length` never counts them. */
 int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, int rows);
 /* Sets the window; the cache must be empty. If a text of `context` tokens has more rows than
  * the cache, the cache needs at least esp_kv_cache_window_rows() rows for text. */
@@ -59,9 +59,9 @@ void esp_kv_cache_set_window(struct esp_kv_cache *cache, const struct esp_window
                              int context);
 void esp_kv_cache_close(struct esp_kv_cache *cache);
 
-/* Makes room for `rows` rows behind the text. */
+/* Makes room for `rows` rows after the text. */
 int esp_kv_cache_make_room(struct esp_kv_cache *cache, int rows);
-/* Places a batch behind the text and `ahead` further rows: fills in first, prefix and window.
+/* Places a batch after the text and `ahead` further rows: fills in first, prefix and window.
  */
 void esp_kv_cache_place(const struct esp_kv_cache *cache, int ahead, struct esp_batch *batch);
 /* Shortens the text in the cache to its first `length` tokens. Empties the cache if the next
@@ -78,8 +78,8 @@ const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tok
  * those of the others nowhere. Valid until the next call. */
 const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 
-/* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the
- * outputs of the batch; this function sets tokens, positions and cache rows. */
+/* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets
+ * the outputs of the batch; this function sets tokens, positions and cache rows. */
 int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
                      struct esp_batch *batch);
 
@@ -89,7 +89,7 @@ int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
 int esp_kv_cache_append(struct esp_kv_cache *cache, const int32_t *tokens, int count,
                         struct esp_rows *logits, const struct esp_step *step);
 
-/* Makes rows `which` (ascending; row 0 is the first one behind the text) the next tokens of the
+/* Makes rows `which` (ascending; row 0 is the first one after the text) the next tokens of the
  * text. */
 int esp_kv_cache_keep(struct esp_kv_cache *cache, const int32_t *which, int count);
 

@@ -15,9 +15,10 @@
  * Invariant between iterations: the target cache holds the text without its last token; the
  * draft cache holds a prefix of the text.
  *
- * If the draft is the target's own copy, stage 1 writes its keys and values behind the text in
- * the target's cache, root first. This is scratch: stage 3 runs root and nodes at the same place
- * and writes, in each layer, every row that one of its rows sees before it is read.
+ * If the draft is the target's own copy, stage 1 writes the copy's keys and values to the rows
+ * after the text in the target's cache, the root first. These rows are scratch: stage 3 runs
+ * root and nodes in the same rows, and in each layer it overwrites every row before reading
+ * it.
  */
 #include <math.h>
 #include <string.h>
@@ -27,9 +28,9 @@
 
 /* On an asynchronous device, submitting a stage returns before it has run. When the accepted
  * path is back on the host, all earlier work is done, and the device's own time stamps give
- * the times of the first stages. They also give the time at which `select` started: *start on
- * the host's clock, on which the iteration began at `begun`. Time spent in the observer is
- * charged to no stage. */
+ * the times of the first stages. They also give the time at which stage `select` started,
+ * which is written to *start. *start and `begun`, the start of the iteration, are times of the
+ * host's clock. Time spent in the observer is not counted for any stage. */
 static void read_marks(struct esp_session *s, double begun, double *start)
 {
     struct esp_backend *backend = s->engine->backend;
@@ -53,7 +54,7 @@ static void stage_done(struct esp_session *s, enum esp_stage stage, double *star
                             .stage = stage,
                             .iteration = &s->iteration,
                         });
-    *start = esp_clock(); /* time of a waiting observer (step mode) is charged to no stage */
+    *start = esp_clock(); /* so that the observer's time (step mode) is not counted */
     if (stage < ESP_STAGE_VERIFY)
         esp_session_mark(s, 2 * (int)stage + 2);
 }
@@ -71,13 +72,13 @@ static int choose_plainly(struct esp_session *s)
                       : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value, ESP_NOW);
 }
 
-/* Runs a pass over `rows` copies of the token at `position`, behind the text in the cache. The
- * next iteration overwrites their rows. */
+/* Runs a pass over `rows` copies of the token at `position`, in the rows after the text in the
+ * cache. The next iteration overwrites these rows. */
 static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position, int rows,
                      struct esp_rows *logits)
 {
     const bool draft = c == &s->draft_cache;
-    const int32_t spare = s->draft.capacity; /* row of q that no drafter needs later */
+    const int32_t spare = s->draft.capacity; /* a row of q that no drafter needs later */
     const int32_t token = *esp_kv_cache_known(c, s->text + position, 1);
     int status = esp_kv_cache_make_room(c, rows);
     if (status < 0)
@@ -98,8 +99,8 @@ static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position
     return s->ops->forward(c->cache, &batch);
 }
 
-/* Lets the target's own copy draft behind the target's rows. Scratch rows never count as text,
- * so nothing has to be removed when an iteration ends early. */
+/* Lets the target's own copy draft in the rows after those of the target. Such scratch rows
+ * never count as text, so nothing has to be removed if an iteration ends early. */
 static int follow_target(struct esp_session *s)
 {
     return esp_session_has_copy(s)
@@ -223,9 +224,9 @@ static int target_pass(struct esp_session *s)
     return s->ops->forward(s->target.cache, &batch);
 }
 
-/* Keeps for the next iteration's drafter what both models said at the end of the path, where
- * the next root was chosen. At temperature 0 the target's distribution is that of temperature
- * `low`. */
+/* Keeps for the next iteration's drafter what both models computed at the end of the path,
+ * where the next root was chosen. At temperature 0, the target's distribution is that of
+ * temperature `low`. */
 static int look_back(struct esp_session *s)
 {
     static const struct esp_sampling low = {0.2, 1, 0};

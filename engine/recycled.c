@@ -1,7 +1,7 @@
 /* recycled.c - the matrix and its file; see recycled.h. The file is untrusted.
  *
- * The file is of little-endian numbers of 32 bits: the head (below), then for each row the
- * token, its streak and ESP_RECYCLED_WIDTH tokens. Rows are sorted by token.
+ * The file consists of 32-bit little-endian numbers: the head (make_head), then for each row
+ * its token, its streak and ESP_RECYCLED_WIDTH likely tokens. Rows are sorted by token.
  */
 #include "engine/recycled.h"
 
@@ -17,8 +17,8 @@ enum { WIDTH = ESP_RECYCLED_WIDTH, STREAKS = ESP_RECYCLED_STREAKS, MOST = ESP_RE
 enum { HEAD = 8, ROW = WIDTH + 2 }; /* numbers */
 enum { MAGIC = 0x31437265 /* "erC1" */ };
 
-static const double REMEMBERED = 1024; /* rows of a class before old ones decay */
-static const double PRIOR_WEIGHT = 16; /* rows that the prior counts as */
+static const double REMEMBERED = 1024; /* trials after which the counts of a class are halved */
+static const double PRIOR_WEIGHT = 16; /* the prior counts as this many trials */
 
 /* ------------------------------------------------------------------ rows and rates */
 
@@ -31,7 +31,7 @@ const struct esp_recycled_row *esp_recycled_of(const struct esp_recycled *r, int
 double esp_recycled_rate(const struct esp_recycled *r, const struct esp_recycled_row *row,
                          int rank)
 {
-    /* A first guess of the rates: of the first place by streak, then a fall as 1 / rank^2. */
+    /* Prior rates: of the first place, by streak; the other rates fall as 1 / rank^2. */
     static const double first[STREAKS] = {0.2, 0.4, 0.6, 0.8};
     const int class = row->streak;
     const double rest = 1 - first[class];
@@ -70,7 +70,7 @@ void esp_recycled_write(struct esp_recycled *r, int32_t token, const int32_t *li
         row->token[k] = k < count ? likeliest[k] : -1;
     row->written = ++r->writes;
     r->learned = true;
-    r->notice[0] = '\0'; /* it was told when the session began */
+    r->notice[0] = '\0'; /* it was shown when the session began */
 }
 
 /* ------------------------------------------------------------------ reading the file */
@@ -87,7 +87,8 @@ static uint64_t key_hash(const struct esp_recycled *r)
     return esp_fnv(ESP_FNV_START, r->key, strlen(r->key));
 }
 
-/* Magic, width, vocabulary, rows, hash of the key, hash of the rows. */
+/* Writes the head: magic, width, vocabulary, number of rows, hash of the key, hash of the
+ * rows. */
 static void make_head(const struct esp_recycled *r, uint32_t rows, uint64_t content,
                       uint32_t head[HEAD])
 {
@@ -117,7 +118,7 @@ static bool is_whole(const struct esp_recycled *r, const unsigned char *bytes, s
     return true;
 }
 
-/* Row `index` of the file; false: it cannot have been written here. */
+/* Reads row `index` of the file. Returns false if it is not valid. */
 static bool read_row(const struct esp_recycled *r, const unsigned char *bytes, size_t index,
                      uint32_t *token, struct esp_recycled_row *row)
 {
@@ -184,7 +185,7 @@ static int by_age(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* The oldest write that is still kept. */
+/* Returns the value of `written` from which on rows are stored. `ages` is scratch memory. */
 static uint32_t oldest_kept(const struct esp_recycled *r, uint32_t *ages)
 {
     size_t count = 0;

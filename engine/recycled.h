@@ -1,18 +1,19 @@
 /* recycled.h - the tokens that the target found likeliest after each token (Token Recycling,
  * Luo et al., arXiv 2408.08696).
  *
- * Each verified row of a tree, rejected ones too, gives the target's likeliest next tokens:
- * they replace what is known for the row's token. Drafters fill trees from this matrix without
- * a draft model: the children of a node are the row of its token.
+ * Each verified row of a tree, even of a rejected node, gives the target's likeliest next
+ * tokens. They replace what the matrix had for the token of the row. Drafters fill trees from
+ * the matrix without a draft model: the children of a node are the tokens in the matrix row of
+ * its token.
  *
- * How often such a child is right is learned by its place in the row, and by how often the
- * first place of the row was right before: after "United" it nearly always is, after "the" it
- * rarely is. The paper's tree has one shape instead.
+ * The rate at which such a child is correct is learned by its place in the row, and by how
+ * often the first place of the row was correct before: after "United" it nearly always is,
+ * after "the" it rarely is. The paper uses a tree of fixed shape instead.
  *
- * The matrix is kept for the next run in a file of the state folder, one for each target. Its
- * content comes from the user's texts, so only the owner may read it. It holds the
- * ESP_RECYCLED_KEPT rows that were written last. A damaged file is ignored. What is stored
- * decides only which tokens are tried, never the text.
+ * The matrix is stored for the next run in a file of the state folder, one for each target.
+ * Its content comes from the user's texts, so only the owner may read the file. It has the
+ * ESP_RECYCLED_KEPT rows that were written last. A damaged file is ignored. The content of the
+ * file affects only which tokens are tried, never the text.
  */
 #ifndef ESP_RECYCLED_H
 #define ESP_RECYCLED_H
@@ -23,42 +24,42 @@
 
 enum {
     ESP_RECYCLED_WIDTH = 8,      /* tokens of a row */
-    ESP_RECYCLED_STREAKS = 4,    /* classes of rows, by how often their first place was right */
-    ESP_RECYCLED_KEPT = 1 << 15, /* rows of a file */
+    ESP_RECYCLED_STREAKS = 4,    /* classes of rows, by how often the first token was correct */
+    ESP_RECYCLED_KEPT = 1 << 15, /* maximum number of rows in a file */
 };
 
 struct esp_recycled_row {
     int32_t token[ESP_RECYCLED_WIDTH]; /* the likeliest first; -1: none */
-    uint32_t written;                  /* when it was written last; 0: never */
-    int32_t streak;                    /* 0 to ESP_RECYCLED_STREAKS - 1 */
+    uint32_t written; /* value of `writes` when the row was last written; 0: never */
+    int32_t streak;   /* class of the row, 0 to ESP_RECYCLED_STREAKS - 1 */
 };
 
-/* Zeroed memory is a matrix of no rows. */
+/* A zero-initialised struct is valid: a matrix without rows. */
 struct esp_recycled {
     struct esp_recycled_row *row; /* (vocabulary) by token */
     int vocabulary;
-    uint32_t writes;
-    /* Of each class of rows: how many were looked at, and how often each place was right. They
-     * decay. */
+    uint32_t writes; /* number of rows written so far */
+    /* For each class of rows: how often such a row was tried, and how often each of its places
+     * was correct. Both decay. */
     double tried[ESP_RECYCLED_STREAKS], right[ESP_RECYCLED_STREAKS][ESP_RECYCLED_WIDTH];
-    char key[384], file[64]; /* names the target; its file, or "" */
-    char notice[300];        /* what is wrong with the file, or "" */
+    char key[384], file[64]; /* names of the target and of its file; "": it has none */
+    char notice[300];        /* a sentence that says what is wrong with the file, or "" */
     bool learned;            /* has rows that are not in the file */
 };
 
-/* Allocates the rows, and reads the file for this key if `kept`. The same key again does
- * nothing; another one saves first. Returns 0 or ESP_E_MEMORY. */
+/* Allocates the rows; if `kept`, reads the file for this key. Does nothing if the key has not
+ * changed; if it has, saves the old rows first. Returns 0 or ESP_E_MEMORY. */
 int esp_recycled_open(struct esp_recycled *recycled, const char *key, int vocabulary,
                       bool kept);
 
 /* Saves, if there is a file, and frees the rows. */
 void esp_recycled_close(struct esp_recycled *recycled);
 
-/* The row of a token; NULL: nothing is known. */
+/* Returns the row of a token, or NULL if it has not been written yet. */
 const struct esp_recycled_row *esp_recycled_of(const struct esp_recycled *recycled,
                                                int32_t token);
 
-/* How often place `rank` of such a row is right. */
+/* Returns the probability that the token at place `rank` of such a row is correct. */
 double esp_recycled_rate(const struct esp_recycled *recycled,
                          const struct esp_recycled_row *row, int rank);
 
@@ -67,7 +68,8 @@ double esp_recycled_rate(const struct esp_recycled *recycled,
 void esp_recycled_write(struct esp_recycled *recycled, int32_t token, const int32_t *likeliest,
                         int count);
 
-/* Learns from the token that came after `token`, before its row is written. */
+/* Learns from `next`, the token that followed `token`. Call it before the row of `token` is
+ * written. */
 void esp_recycled_learn(struct esp_recycled *recycled, int32_t token, int32_t next);
 
 #endif

@@ -1,7 +1,8 @@
 /* recycling.c - see recycling.h.
  *
- * At temperature 0 every verified row tells which token the target wanted there. Above it only
- * the rows of the accepted path do: their tokens were drawn.
+ * Rates are learned at temperature 0 from every verified row, because it shows which token the
+ * target would choose there. Above temperature 0 they are learned only from the accepted path,
+ * because only there a token was drawn from the target's distribution.
  */
 #include "engine/recycling.h"
 
@@ -15,7 +16,7 @@ static bool is_wanted(const struct esp_session *s)
     return s->set.drafter->asks & ESP_ASK_RECYCLED && s->set.values.recycle != ESP_RECYCLE_OFF;
 }
 
-/* Names the target and its tokens. */
+/* Writes a key for the matrix, which identifies the target and its tokenizer. */
 static void make_key(const struct esp_session *s, char *key, size_t size)
 {
     const struct esp_engine *e = s->engine;

@@ -1,4 +1,5 @@
-/* recycling.h - a session's recycled tokens: when they are read, written and kept. */
+/* recycling.h - connects a session with its recycled tokens (recycled.h): collects them from
+ * the target's passes, and opens and closes their matrix. */
 #ifndef ESP_RECYCLING_H
 #define ESP_RECYCLING_H
 
@@ -12,23 +13,23 @@ enum { ESP_RECYCLE_KEEP, ESP_RECYCLE_SESSION, ESP_RECYCLE_OFF };
 
 struct esp_recycling {
     struct esp_recycled matrix;
-    int width;          /* tokens per row: ESP_RECYCLED_WIDTH, or the vocabulary */
-    bool looked;        /* the rows of this iteration were asked for */
-    int32_t *likeliest; /* (max_nodes + 1, width) of each verified row */
-    float *logits;      /* the same */
+    int width;          /* tokens per row: ESP_RECYCLED_WIDTH, or fewer: the vocabulary */
+    bool looked;        /* esp_recycling_look() asked for this iteration's tokens */
+    int32_t *likeliest; /* (max_nodes + 1, width) likeliest tokens of each verified row */
+    float *logits;      /* their logits, in the same shape */
     struct esp_arrays arrays;
 };
 
-/* Opens or closes the matrix, as the session's settings and its drafter demand. Returns 0 or
+/* Opens or closes the matrix, depending on the session's settings and drafter. Returns 0 or
  * ESP_E_MEMORY. */
 int esp_recycling_turn(struct esp_session *session);
 void esp_recycling_close(struct esp_recycling *recycling);
 
-/* Asks for the likeliest tokens of all verified rows. They are there when the verifier has
- * run. */
+/* Asks the backend for the likeliest tokens of all verified rows. They are available when the
+ * verifier has run. */
 int esp_recycling_look(struct esp_session *session);
 
-/* Learns from them and from the committed tokens. */
+/* Learns from these tokens and from the committed tokens. */
 void esp_recycling_learn(struct esp_session *session);
 
 #endif

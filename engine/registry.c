@@ -30,7 +30,7 @@ const struct esp_verifier_ops *const esp_verifiers[] = {
 
 const struct esp_param esp_verifier_params[] = {
     {"lossy", ESP_CHOICE, 0, 1, 0, .choices = "refuse|allow",
-     .help = "refuse or allow trees with which this verifier changes the distribution"},
+     .help = "what to do if the verifier would change the output distribution"},
     {0},
 };
 

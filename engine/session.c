@@ -177,7 +177,8 @@ static bool same_params(const struct esp_params *a, const struct esp_params *b)
     return strcmp(one, other) == 0;
 }
 
-/* The drafter of a pair without a preset: one that reads the expected text if there is one. */
+/* Returns the drafter of a pair without a preset. With an expected text, it is one that reads
+ * that text. */
 static const char *usual_drafter(const struct esp_session *s, const struct esp_settings *set)
 {
     if (esp_session_has_copy(s))
@@ -187,9 +188,9 @@ static const char *usual_drafter(const struct esp_session *s, const struct esp_s
     return s->engine->draft ? "dynatree" : "ar";
 }
 
-/* Applies the pair's preset for this temperature, unless the chosen verifier does not fit it.
- * *changed becomes -1 if the drafter stays and gets other parameters. If nothing changes, the
- * drafter keeps what it has learned. */
+/* Applies the pair's preset for this temperature; if the user chose a verifier that does not
+ * fit it, the preset for greedy decoding. *changed becomes -1 if the drafter stays and gets
+ * other parameters. If nothing changes, the drafter keeps what it has learned. */
 static int choose_default(const struct esp_session *s, struct esp_settings *set, int *changed,
                           char *err, size_t errlen)
 {
@@ -415,8 +416,8 @@ int esp_session_set(struct esp_session *s, const char *key, const char *value, c
     return ESP_OK;
 }
 
-/* A sentence if the drafter cannot use the expected text, or if recycled tokens were damaged;
- * else "". */
+/* Writes a warning if the drafter does not use the expected text, or the notice of the file of
+ * recycled tokens, or "". */
 static void note_sources(const struct esp_session *s, char *text, size_t size)
 {
     text[0] = '\0';
@@ -429,8 +430,9 @@ static void note_sources(const struct esp_session *s, char *text, size_t size)
         snprintf(text, size, "%s", s->recycling.matrix.notice);
 }
 
-/* A sentence if the drafter has one, or if more nodes were asked for than fit in memory, or one
- * about its sources, else "". A default N is a limit only, so it needs no sentence. */
+/* Writes the notice: that parameter N exceeds the memory for trees, or a warning of the
+ * drafter, or one about the sources of its guesses, or "". The default of N is only an upper
+ * limit, so it may exceed the memory silently. */
 static void note_drafter(const struct esp_session *s, char *text, size_t size)
 {
     const struct esp_params *params = &s->set.drafter_params;
@@ -512,8 +514,8 @@ static int first_settings(struct esp_session *s, const struct esp_session_option
 
 /* ------------------------------------------------------------------ opening and closing */
 
-/* Parameters used in a pass of the draft over those of the target. A shared LM head counts for
- * both. A copy has the target's parameters in fewer bytes. */
+/* The parameters that a draft pass uses, divided by those that a target pass uses. A shared LM
+ * head counts for both. For the target's own copy, the ratio of their bytes. */
 static double relative_cost(const struct esp_engine *e)
 {
     const struct esp_model_desc *d = &e->draft->desc;

@@ -18,8 +18,8 @@
 /* After the first iterations, one plain decoding step is timed in every 32. */
 enum { ESP_BASELINE_EVERY = 32 };
 
-/* The user's settings. They are copied, changed and checked as a whole before they take effect.
- */
+/* The user's settings. They are copied, changed and checked as a whole before they take
+ * effect. */
 struct esp_settings {
     const struct esp_drafter_ops *drafter;
     const struct esp_verifier_ops *verifier;
@@ -52,7 +52,7 @@ struct esp_session {
     struct esp_conversation conversation;
 
     struct esp_kv_cache target;
-    struct esp_kv_cache draft_cache; /* of the target's own copy: a view of `target` */
+    struct esp_kv_cache draft_cache; /* for the target's own copy, a view of `target` */
     struct esp_features features;    /* all zero unless the draft is a draft head */
     struct esp_rows *p, *q, *states;
     struct esp_tree_builder tree;
@@ -74,8 +74,8 @@ struct esp_session {
     struct esp_costs costs;
     struct esp_recycling recycling;
     struct esp_expectation expectation;
-    unsigned expected_serial; /* of the last tokens of an expected text */
-    double beta;              /* of the running iteration, see calibration.h */
+    unsigned expected_serial; /* serial number of the last expected text */
+    double beta;              /* beta of the running iteration, see calibration.h */
 };
 
 /* Returns whether the drafter reads the distributions and states of both models from the last
@@ -87,8 +87,8 @@ static inline bool esp_session_keeps_past(const struct esp_session *session)
 
 void esp_session_emit(struct esp_session *session, struct esp_event event);
 
-/* Appends tokens to the text and runs the target over them. The user's message is tokens [said,
- * said_end). `begin`: a new text gets the begin-of-text token first. */
+/* Appends tokens to the text and runs the target over them. The user's message is tokens
+ * [said, said_end). `begin`: a new text gets the begin-of-text token first. */
 int esp_session_append(struct esp_session *session, const int32_t *tokens, int count,
                        bool begin, int said, int said_end, char *err, size_t errlen);
 /* Computes the window that the settings ask for; recent = 0: none. Returns 0, or a negative
@@ -115,7 +115,7 @@ bool esp_session_is_far_too_long(const struct esp_session *session, const char *
 /* Indices of device time stamps: 2i and 2i + 1 are the beginning and the end of stage i. */
 enum { ESP_MARK_PREFILL = 2 * ESP_STAGES + 1, ESP_MARK_PREFILLED };
 
-/* Is the draft a draft head, or the target's own copy? */
+/* These return whether the draft is a draft head, and whether it is the target's own copy. */
 bool esp_session_has_head(const struct esp_session *session);
 bool esp_session_has_copy(const struct esp_session *session);
 

@@ -1,11 +1,12 @@
 /* session_caches.c - the KV caches of a session, which hold the whole text or a window of it.
  *
- * With a window ("StreamingLLM", Xiao et al. 2024) a text has no end: each token sees the first
- * few tokens of the text (the sinks) and the most recent ones. This changes the output
- * distribution. But only the position of a token decides what it sees, never a tree, a cache or
- * a drafter. So every drafter gives the same output as plain decoding with the same window.
- * Draft models have the target's window, or one as large as their own context allows. The
- * target's own copy has no cache: it reads the target's rows, and writes scratch behind them.
+ * With a window ("StreamingLLM", Xiao et al. 2024) a text has no end: each token sees the
+ * first few tokens of the text (the sinks) and the most recent ones. This changes the output
+ * distribution. But only the position of a token decides what it sees, never a tree, a cache
+ * or a drafter. So every drafter gives the same output as plain decoding with the same window.
+ * Draft models use the target's window, or the largest that fits in their own context. The
+ * target's own copy has no cache: it reads the rows of the target's cache, and writes scratch
+ * rows after them.
  *
  * Differences from the paper: the window includes the token itself, so that `sinks` + `window`
  * positions are all that a model must have learned; tokens of a prompt have windows, too; keys

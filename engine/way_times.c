@@ -8,11 +8,11 @@
 
 enum { FILE_SIZE = 1 << 16 };
 
-/* Nanoseconds of a block of 32 by 32 weights. */
+/* Maximum plausible time, in nanoseconds, for a block of 32 by 32 weights. */
 static const double LONGEST = 1e7;
 
-/* The file has, for each type that was measured, a list for activations of 16 bits and one of 8:
- * both ways' times by number of rows. */
+/* Reads the times of both ways by number of rows. The file has two such lists for each type
+ * that was measured: for activations of 16 bits and of 8 bits. */
 static void read_sizes(const cJSON *list, double ns[ESP_WAY_SIZES][ESP_WAYS])
 {
     for (int i = 0; i < ESP_WAY_SIZES; i++)
@@ -61,7 +61,7 @@ static void write_times(const char *file, const char *key, const struct esp_way_
     }
     char *text = cJSON_PrintUnformatted(root);
     if (text)
-        esp_state_write(file, text); /* where it cannot be kept, the next run measures */
+        esp_state_write(file, text); /* if this fails, the next run measures again */
     cJSON_free(text);
     cJSON_Delete(root);
 }

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* The row's own bit is number first - prefix + row. It must be set, and no bit beyond it. */
+/* Whether the mask is valid: the own bit of each row, number first - prefix + row, must be
+ * set, and no higher bit. */
 static bool mask_fits(const struct esp_batch *b)
 {
     for (int row = 0; row < b->rows; row++) {

@@ -18,11 +18,13 @@ bool esp_batch_fits(const struct esp_batch *batch, const struct esp_cache *cache
  * keep() of struct esp_backend_ops. */
 bool esp_keep_fits(int rows, int first, const int32_t *which, int count);
 
-/* Can these weights use the keys and values of this cache? See cache_join() there. */
+/* Whether a model with these weights can use the keys and values of this cache; see
+ * cache_join() of struct esp_backend_ops. */
 bool esp_cache_joins(const struct esp_weights *weights, const struct esp_cache *owner);
 
-/* Lists the batch rows with wanted logits, and their rows in batch->logits. Returns how many
- * there are. wanted, wanted_at: (batch->rows), or both NULL. */
+/* Lists the batch rows whose logits are wanted (in `wanted`), and the row of batch->logits
+ * that each goes to (in `wanted_at`). Returns how many there are. wanted, wanted_at:
+ * (batch->rows), or both NULL. */
 int esp_batch_wanted(const struct esp_batch *batch, int32_t *wanted, int32_t *wanted_at);
 
 /* Computes the batch's draft step with the operations softmax and top_k, on rows `wanted_at`

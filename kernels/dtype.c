@@ -187,10 +187,10 @@ struct bits {
 /* How a type is read and written. */
 struct codec {
     void (*read)(const struct codec *c, const uint8_t *block, float *out);
-    /* tries: see TRIES */
+    /* tries: how many scales to try on each side of the obvious one; TRIES or 0 */
     void (*write)(const struct codec *c, const float *x, int tries, uint8_t *block);
-    struct bits low, above; /* of an integer q */
-    /* What q stands for: table[q], or without a table q + lowest, up to `highest`. */
+    struct bits low, above; /* the low bits of an integer q, and those above them */
+    /* q means table[q], or, without a table, q + lowest, which is at most `highest`. */
     int lowest, highest;
     const int8_t *table;
 };
@@ -302,10 +302,11 @@ static void weigh(const float *x, int n, float *weight)
 
 enum { TRIES = 9 }; /* larger, and smaller, than the scale at which the largest number fits */
 
-/* The scale s for which the weighted squares of x - s level(x / s) are few. For levels l found
- * with some scale, the best is sum w x l / sum w l^2, and it takes (sum w x l)^2 / sum w l^2
- * off the squares. The largest number becomes the lowest level, of which there is one more than
- * above zero, or the highest. */
+/* Finds a scale s for which the weighted squared error, the sum of w (x - s level(x / s))^2,
+ * is small. Given the levels l found with some scale, the best scale is sum w x l / sum w l^2,
+ * and it reduces the error by (sum w x l)^2 / sum w l^2. Scales are tried around the one that
+ * maps the number with the largest magnitude to the lowest level, and the one that maps it to
+ * the highest. */
 static float fit_scale(const struct codec *c, const float *x, int n, int tries)
 {
     const float lowest = (float)level(c, -1e9f), highest = (float)level(c, 1e9f);
@@ -335,8 +336,8 @@ static float fit_scale(const struct codec *c, const float *x, int n, int tries)
     return best;
 }
 
-/* Scale and minimum of 32 numbers x = s q - m with q in 0..high, m >= 0, in the same way: for
- * given q, weighted least squares gives s and m. */
+/* Finds scale and minimum of 32 numbers x = s q - m with q in 0..high and m >= 0, in the same
+ * way: given the integers q, weighted least squares gives s and m. */
 static void fit_scale_and_minimum(const float *x, int high, int tries, float *scale,
                                   float *minimum)
 {
@@ -444,7 +445,8 @@ static float try_power(const float *x, const float *weight, uint8_t e, uint8_t *
     return error;
 }
 
-/* Of the powers of two near the one that just holds the largest number. */
+/* Writes an MXFP4 block with the best of three powers of two near the one at which the largest
+ * number fits. */
 static void write_powers(const struct codec *c, const float *x, int tries, uint8_t *block)
 {
     enum { LEAST = 1, MOST = 254 };

@@ -92,8 +92,8 @@ void esp_dequantise(enum esp_dtype dtype, const void *stored, int n, float *out)
  * types search for the scale (and minimum) with the smallest squared error, in which a number
  * x has the weight |x| + rms. */
 void esp_quantise(enum esp_dtype dtype, const float *x, int n, void *stored);
-/* The same without the search, which takes most of the time: the scale follows from the
- * integers that it has for the largest number, by least squares. Loses a little more. */
+/* Does the same without the search, which takes most of the time: the scale is the best one
+ * for the integers that follow from the largest number. The error is a little larger. */
 void esp_quantise_quickly(enum esp_dtype dtype, const float *x, int n, void *stored);
 
 #ifdef __cplusplus

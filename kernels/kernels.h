@@ -72,15 +72,15 @@ struct esp_tensor {
     size_t scale_offset;
     float added; /* added to every number of a vector: Gemma stores norm weights minus 1 */
     struct esp_tensor_file *source; /* NULL: in memory, at `data` */
-    size_t offset;                  /* of the first row in that file */
+    size_t offset;                  /* where the first row begins in that file */
     /* If stored_rows is not 0, the tensor is larger than the stored one (F32 and BF16 only;
      * engine/model/inflate.h): row r is stored row r % stored_rows, repeated to `columns`
      * numbers and divided by the power of two `divisor`; if `divisor` is 0, all numbers are 0.
      */
     int stored_rows, stored_columns, divisor;
-    /* NULL, or: the rows are those of this matrix, quantised to `dtype` whenever they are read
-     * (numbers that are not finite become 0). block = stride = rows. If there is no memory to
-     * do so, the rows are zeros and `source` has failed. */
+    /* If not NULL, the rows are those of this matrix, quantised to `dtype` whenever they are
+     * read (numbers that are not finite become 0), and block = stride = rows. If there is not
+     * enough memory to quantise them, the rows are zeros and `source` has failed. */
     const struct esp_tensor *original;
 };
 
@@ -360,8 +360,9 @@ struct esp_backend_ops {
     bool gives_states; /* passes can return hidden states (esp_batch.states) */
     bool windows;      /* passes can see a window of the text (esp_batch.window) */
 
-    /* threads = 0: one per performance core. Fails with ESP_E_UNSUPPORTED if there is no such device here,
-     * ESP_E_DEVICE if there is but it does not work. */
+    /* Opens the backend. threads = 0: one per performance core. Fails with ESP_E_UNSUPPORTED
+     * if the machine has no such device, and with ESP_E_DEVICE if it has one that does not
+     * work. */
     int (*open)(struct esp_backend **backend, int threads, char *err, size_t errlen);
     /* Opens the backend on one of several devices, numbered from 0; open() uses device 0.
      * Fails with ESP_E_ARGUMENT if there are devices but not this one. NULL: the backend has
@@ -397,10 +398,10 @@ struct esp_backend_ops {
      * failure. */
     int (*time_kernels)(struct esp_cache *cache, const struct esp_batch *batch,
                         struct esp_kernel_time *kernel, int most);
-    /* Of products that can be computed in two ways with the same bits. way_key() names the
-     * processor and the code that the times are of, "" where there is one way only.
-     * measure_ways() measures what is not complete in `times` of the types of these weights,
-     * and from then on the backend takes the quicker ways. Returns how many types it
+    /* For products that can be computed in two ways with bit-identical results. way_key()
+     * returns a key for the processor and the code to which times belong, or "" if there is
+     * only one way. measure_ways() measures the types of these weights for which `times` is
+     * not complete; from then on the backend uses the quicker way. Returns how many types it
      * measured. */
     const char *(*way_key)(const struct esp_backend *backend);
     int (*measure_ways)(struct esp_weights *weights, struct esp_way_times *times);

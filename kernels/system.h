@@ -1,6 +1,6 @@
-/* system.h - what operating systems have in their own ways, and nothing else asks them for:
- * system_linux.c and system_darwin.c (macOS). Descriptors that these functions open are not
- * inherited by programs that are started.
+/* system.h - functions that each operating system needs its own code for. system_linux.c and
+ * system_darwin.c (macOS) define them; no other file has such code. Descriptors that these
+ * functions open are not inherited by programs that are started.
  */
 #ifndef ESP_SYSTEM_H
 #define ESP_SYSTEM_H
@@ -23,42 +23,45 @@
 
 /* ------------------------------------------------------------------ processors and memory */
 
-/* Number of CPUs that this process may run on, at least 1. */
+/* Returns the number of CPUs that this process may run on, at least 1. */
 int esp_cores_all(void);
-/* How many of them are performance cores (kernels/cpu/cores.h); all, where they do not differ.
- */
+/* Returns how many of these CPUs are performance cores (kernels/cpu/cores.h). If they do not
+ * differ, that is all of them. */
 int esp_cores_best(void);
-/* Whether this 64-bit ARM processor has the instructions sdot and udot, or smmla. */
+/* Returns whether this 64-bit ARM processor has a feature: the instructions sdot and udot, or
+ * smmla. */
 enum esp_arm_feature { ESP_ARM_DOTPROD, ESP_ARM_I8MM };
 bool esp_arm_has(enum esp_arm_feature feature);
-/* Bytes of this process in memory; 0: unknown. */
+/* Returns how many bytes of this process are in memory; 0: unknown. */
 size_t esp_resident_bytes(void);
-/* Bytes of memory that programs can have without swapping; 0: unknown. */
+/* Returns how many bytes of memory programs can use without swapping; 0: unknown. */
 size_t esp_available_bytes(void);
-/* Asks for large pages, which save TLB misses. */
+/* Requests large pages for a range of memory, which save TLB misses. */
 void esp_use_large_pages(void *begin, size_t bytes);
 
 /* ------------------------------------------------------------------ files */
 
-/* The path of the running program. False if it is unknown or longer than `size`. */
+/* Writes the path of the running program. Returns false if it is unknown or does not fit. */
 bool esp_program_path(char *path, size_t size);
-/* A second descriptor of an open file, for reading past the page cache if *direct: of whole
- * pages, into memory that starts at one. -1: failed. */
+/* Opens a second descriptor of an open file for reading. If *direct becomes true, it bypasses
+ * the page cache, and reads must be of whole pages, into memory that starts at a page. Returns
+ * -1 on failure. */
 int esp_open_direct(int file, bool *direct);
-/* Bytes of a file that were read need not stay in the page cache. */
+/* Tells the system that these bytes of a file need not stay in the page cache. */
 void esp_drop_cached(int file, off_t begin, off_t bytes);
-/* Renames a file if the new name is free: in one step, else errno is EINVAL or ENOSYS. */
+/* Renames a file if no file has the new name. Returns whether it did. errno is EINVAL or
+ * ENOSYS if the system cannot do this in one step. */
 bool esp_rename_to_new(const char *from, const char *to);
-/* A file without a name, in memory if possible; -1: failed. */
+/* Opens a file without a name, in memory if possible. Returns -1 on failure. */
 int esp_unnamed_file(const char *purpose);
-/* As pipe(); `waits`: reads and writes wait. */
+/* Opens a pipe, as pipe() does. waits: whether reads and writes wait. */
 int esp_pipe(int ends[2], bool waits);
 
 /* ------------------------------------------------------------------ processes and threads */
 
-/* Fills memory of up to 256 bytes with random bits without waiting for them. */
+/* Fills up to 256 bytes with random bits, without waiting. Returns whether it did. */
 bool esp_random_bytes(void *bytes, size_t count);
-/* This process is killed when the one that started it ends, if the system can do that. */
+/* Asks the system to kill this process when its parent ends, if the system can do that. */
 void esp_end_with_parent(void);
 /* Starts a program in a session of its own, without a terminal. It has `file` as descriptor
  * `inherited`, what it prints goes to `log` (-1: nowhere), and it has no other descriptor.
@@ -69,10 +72,10 @@ pid_t esp_start_apart(const char *program, char *const argv[], int file, int inh
  * not much longer than `seconds`. */
 void esp_wait_for_change(_Atomic uint32_t *word, uint32_t seen, double seconds);
 void esp_wake_for_change(_Atomic uint32_t *word);
-/* Takes back blocked signals of a set that are pending for this thread. */
+/* Removes pending signals of a set, which must be blocked, so that they have no effect. */
 void esp_take_signals(const sigset_t *set);
-/* A condition for esp_condition_wait(), which waits until the monotonic clock is at `until`. It
- * returns 0, or ETIMEDOUT. */
+/* Opens a condition for esp_condition_wait(), which waits at most until the monotonic clock
+ * reaches `until`, and returns 0 or ETIMEDOUT. */
 void esp_condition_open(pthread_cond_t *condition);
 int esp_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock,
                        const struct timespec *until);

@@ -1,5 +1,5 @@
-/* system_darwin.c - what macOS has in its own way; see system.h. No Mac has run this yet; the
- * tests compile it against tests/darwin.
+/* system_darwin.c - the functions of system.h for macOS. They have not run on a Mac yet; the
+ * tests compile them with the headers of tests/darwin.
  */
 #include "kernels/system.h"
 
@@ -31,7 +31,7 @@ int esp_cores_all(void)
     return number_of("hw.logicalcpu", 1);
 }
 
-/* The first level of performance is the fastest; there are levels since macOS 12. */
+/* Performance levels exist since macOS 12; the first one is the fastest. */
 int esp_cores_best(void)
 {
     const int all = esp_cores_all();
@@ -64,7 +64,7 @@ size_t esp_available_bytes(void)
     return known ? ((size_t)pages.free_count + pages.inactive_count) * vm_kernel_page_size : 0;
 }
 
-/* The system gives none on demand. */
+/* macOS has no large pages on request. */
 void esp_use_large_pages(void *begin, size_t bytes)
 {
     (void)begin;
@@ -82,7 +82,7 @@ bool esp_program_path(char *path, size_t size)
     return false;
 }
 
-/* Reads past the cache have no rules for places and sizes. */
+/* With F_NOCACHE, reads may have any place and size. */
 int esp_open_direct(int file, bool *direct)
 {
     const int again = fcntl(file, F_DUPFD_CLOEXEC, 0);
@@ -90,7 +90,7 @@ int esp_open_direct(int file, bool *direct)
     return again;
 }
 
-/* Never needed: esp_open_direct() has no other way. */
+/* Does nothing: reads through esp_open_direct() always bypass the cache. */
 void esp_drop_cached(int file, off_t begin, off_t bytes)
 {
     (void)file;
@@ -138,7 +138,7 @@ bool esp_random_bytes(void *bytes, size_t count)
     return getentropy(bytes, count) == 0;
 }
 
-/* The system cannot: the limit of the time that it computes ends it. */
+/* Does nothing: macOS cannot do this. The limit of the process's computing time ends it. */
 void esp_end_with_parent(void)
 {
 }

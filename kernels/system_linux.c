@@ -1,4 +1,4 @@
-/* system_linux.c - what Linux has in its own way; see system.h. */
+/* system_linux.c - the functions of system.h for Linux. */
 #include "kernels/system.h"
 
 #include <errno.h>

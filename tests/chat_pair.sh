@@ -1,7 +1,7 @@
 # chat_pair.sh - the built-in pair as a model for conversations, for tests. Source it after shell.sh.
 #
 #     chat_pair FOLDER [TEMPLATE]    makes FOLDER/target and FOLDER/draft: the built-in pair with ChatML's
-#                                    marks as special tokens (in the place of two rare words) and a template
+#                                    control tokens (instead of two rare words) and a chat template
 chatml="{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\\\\n' + m['content'] + '<|im_end|>\\\\n' }}{% endfor %}"
 
 chat_pair() {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A text without end, by hand: 100,000 tokens of the built-in pair in a window, with several drafters. All write the
-# same text, and memory at the end is no more than at a fifth of it. $ESPALIER is the program; arguments: drafters.
+# A long text in a window, to be run by hand: several drafters write 100,000 tokens with the built-in pair. All must write
+# the same text, and use no more memory at the end than after a fifth of it. $ESPALIER is the program; arguments: drafters.
 ESPALIER=${ESPALIER:-build/espalier} tokens=${TOKENS:-100000} window=${WINDOW:-250}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,12 +1,11 @@
 # script.sh - the interface driven by a script (tui/app/script.h), for tests. Source it after shell.sh.
 #
-#     play INSTRUCTIONS [ARGUMENTS...]    runs them; stops the test if they take two minutes
-#     $dump                               the instruction that dumps the screen for dumped
-#     dumped PATTERN                       the last dump has it
+#     play INSTRUCTIONS [ARGUMENTS...]    runs the instructions; stops the test if they take two minutes
+#     $dump                               the instruction that dumps the screen for `dumped`
+#     dumped PATTERN                       succeeds if the last dump has the pattern
 dump="dump $work/screen"
 
-# A test that looks at trees sets this: what the built-in pair drafts otherwise depends on how fast the
-# machine is.
+# A test that checks trees sets this, because the trees of the usual drafter depend on the speed of the machine.
 default_drafter=
 
 # The default drafter, unless the arguments name one or are those of a subcommand.

@@ -1,5 +1,5 @@
-# shell.sh - what the shell tests share. Source it, call `check "what should be" command...` for each
-# fact, and end with `finish`. $ESPALIER is the program; $work is an empty folder, removed at the end.
+# shell.sh - functions that shell tests share. Source it, call `check "what should be true" command...` for each
+# fact, and end with `finish`. $ESPALIER is the program; $work is an empty folder that is removed at the end.
 set -u
 : "${ESPALIER:=build/espalier}" "${BUILD:=build}" "${MAKE:=make}"
 passed=0
@@ -19,8 +19,8 @@ check() {
     fi
 }
 
-# fails CODE PATTERN command...: exits with CODE, prints nothing on stdout and one line on stderr that
-# holds PATTERN.
+# fails CODE PATTERN command...: the command must exit with CODE, print nothing on stdout, and print one line with
+# PATTERN on stderr.
 fails() {
     code=$1
     pattern=$2
@@ -34,8 +34,8 @@ fails() {
     fi
 }
 
-# ends SIGNAL CODE PATTERN PART command...: is sent the signal as soon as a file named PART... is there, exits
-# with CODE, prints one line that holds PATTERN on stderr, and leaves no such file.
+# ends SIGNAL CODE PATTERN PART command...: sends the signal to the command as soon as there is a file named PART... The
+# command must exit with CODE, print one line with PATTERN on stderr, and leave no such file.
 ends() {
     signal=$1 code=$2 pattern=$3 part=$4
     shift 4

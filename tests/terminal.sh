@@ -1,11 +1,11 @@
 # terminal.sh - a terminal for tests: an interactive shell in tmux on a socket of its own.
 # Source it after shell.sh.
 #
-#     open WIDTHxHEIGHT        a fresh shell; its prompt is "@@"
-#     run ARGUMENTS            $ESPALIER in it; `stty -g` goes to $work/before and $work/after
-#     keys KEY...              as tmux names them: Enter, F2, C-c, or text
-#     see PATTERN              waits until the screen shows it; false if it never does
-#     left CODE                waits until the program ended with CODE and the modes of before
+#     open WIDTHxHEIGHT        opens a new shell, whose prompt is "@@"
+#     run ARGUMENTS            runs $ESPALIER in it; `stty -g` goes to $work/before and $work/after
+#     keys KEY...              sends keys, named as tmux does (Enter, F2, C-c), or text
+#     see PATTERN              waits until the screen shows the pattern; fails if it does not
+#     left CODE                waits until the program ends; it must exit with CODE and restore the terminal's modes
 terminal=false
 opened=0
 program=$(cd "$(dirname "$ESPALIER")" && pwd)/$(basename "$ESPALIER")
@@ -37,7 +37,7 @@ screen() {
     $terminal capture-pane -p -t main 2>&1
 }
 
-# Waits for a command to succeed, 20 seconds at most.
+# Waits until a command succeeds, at most 20 seconds.
 wait_until() {
     tries=0
     until "$@"; do
@@ -75,7 +75,7 @@ left() {
     fi
 }
 
-# The process id of the program.
+# Prints the process id of the program.
 process() {
     ps -o pid= --ppid "$($terminal list-panes -t main -F '#{pane_pid}')" | tr -d ' '
 }

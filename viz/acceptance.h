@@ -1,11 +1,12 @@
 /* acceptance.h - counts over iterations which drafts are accepted, as the papers tabulate
  * them.
  *
- * By length of the accepted path (its mean plus one is the block efficiency of
- * delayed-tree-expansion, sec. 2, and the tau of salf-talf), by depth (delayed-tree-expansion,
- * fig. 1), by source (model, text, ...), by child rank (salf-talf, fig. 2a; Sequoia plans with
- * it), and by draft probability (dyspec, hypothesis 1 and fig. 2). A draft counts as tried if
- * the verifier reached its parent: all verified children of the root and of accepted nodes.
+ * Drafts are counted by length of the accepted path (its mean plus one is the block efficiency
+ * of delayed-tree-expansion, sec. 2, and the tau of salf-talf), by depth
+ * (delayed-tree-expansion, fig. 1), by source (model, text, ...), by child rank (salf-talf,
+ * fig. 2a; Sequoia plans its trees with it), and by draft probability (dyspec, hypothesis 1
+ * and fig. 2). A draft counts as tried if the verifier reached its parent; these are all
+ * verified children of the root and of accepted nodes.
  *
  * Only iteration events are needed, live or recorded.
  */
@@ -43,10 +44,12 @@ struct esp_acceptance {
     int64_t length[ESP_ACCEPT_DEPTHS + 1]; /* iterations by length of the accepted path */
     struct esp_accept_depth depth[ESP_ACCEPT_DEPTHS]; /* from depth 1 on */
     struct esp_trial_counts rank[ESP_ACCEPT_RANKS];
-    struct esp_trial_counts share[ESP_ACCEPT_BINS]; /* [i]: q from i / BINS on; not of copies */
-    struct esp_trial_counts source[ESP_SOURCES];    /* by where a node comes from */
-    int known;                 /* iterations with drafts and esp_formula_tokens() */
-    double expected, obtained; /* tokens of these: by the formula, and path plus one */
+    /* By draft probability: [i] has q from i / ESP_ACCEPT_BINS on. Copied and recycled tokens
+     * are left out. */
+    struct esp_trial_counts share[ESP_ACCEPT_BINS];
+    struct esp_trial_counts source[ESP_SOURCES]; /* by enum esp_source */
+    int known; /* iterations with drafts for which esp_formula_tokens() knows a value */
+    double expected, obtained; /* tokens in these: by the formula; accepted path plus one */
 };
 
 /* Counts an iteration. A zero-initialised struct has counted nothing. */

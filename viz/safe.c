@@ -143,7 +143,7 @@ int esp_safe_width(const char *bytes, size_t length, int flags)
     return width;
 }
 
-/* `lines`: newlines and tabs are written as they are. */
+/* Writes text; if `lines` is set, newlines and tabs are written unchanged. */
 static void write_units(FILE *file, const char *bytes, size_t length, bool lines)
 {
     struct esp_safe_unit shown;

@@ -41,7 +41,7 @@ size_t esp_safe_next(const char *bytes, size_t length, int flags, struct esp_saf
 /* The number of columns that the bytes take. */
 int esp_safe_width(const char *bytes, size_t length, int flags);
 
-/* Writes text of several lines: newlines and tabs are written as they are. */
+/* Writes text of several lines: newlines and tabs are written unchanged. */
 void esp_safe_write(FILE *file, const char *bytes, size_t length);
 /* As printf(), but the output is safe for any string arguments: their newlines and tabs get
  * stand-ins, too. Writes nothing if memory runs out. */

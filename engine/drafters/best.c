@@ -1,9 +1,9 @@
 /* best.c - search for the likeliest nodes.
  *
- * Cumulative q never rises along a path. So the N likeliest nodes of any set that was expanded
+ * Cumulative q never rises along a path. So the N likeliest of all nodes found by expanding
  * from the root form a tree. A node that dropped out never returns, and no node below it can
- * enter. Therefore offering candidates in any order with parents first keeps exactly the N
- * likeliest (salf-talf, app. B, theorems 2 and 3).
+ * enter. Therefore, if parents are offered before their children, any order of offers keeps
+ * exactly the N likeliest nodes (salf-talf, app. B, theorems 2 and 3).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -38,7 +38,8 @@ void esp_candidates_sort(struct esp_candidate *candidates, int count)
     qsort(candidates, (size_t)count, sizeof *candidates, by_falling_q);
 }
 
-/* The least likely uncut node, the last one of ties; 0 if there is none. */
+/* Returns the least likely uncut node, or 0 if there is none. Of equally likely nodes, the
+ * last one. */
 static int32_t weakest(const struct esp_tree *tree)
 {
     int32_t least = 0;
@@ -78,7 +79,8 @@ int esp_draft_offer(struct esp_draft *d, const struct esp_candidate *c, int coun
 /* ------------------------------------------------------------------ best first, B at a time
  */
 
-/* The minimum cumulative q of a node with children that may still enter. */
+/* Returns the log of a probability that a node must exceed for its children to enter the tree.
+ */
 static float bar(const struct esp_draft *d, int budget)
 {
     if (d->tree->capacity - d->tree->room < budget)
@@ -86,8 +88,9 @@ static float bar(const struct esp_draft *d, int budget)
     return d->tree->tree.nodes[weakest(&d->tree->tree)].cumulative_log_q;
 }
 
-/* Chooses which of the added nodes to expand (lines 10-12 of the algorithm). *gain becomes
- * their summed probability; a node at the depth limit counts, but cannot be expanded. */
+/* Chooses which of the added nodes to expand (lines 10-12 of the algorithm); returns their
+ * number. *gain becomes their summed probability. A node at the depth limit counts in this
+ * sum, but cannot be expanded. */
 static int choose(struct esp_draft *d, const int32_t *taken, int count, int budget,
                   double *gain, int32_t *nodes)
 {
@@ -112,8 +115,8 @@ static int choose(struct esp_draft *d, const int32_t *taken, int count, int budg
     return n;
 }
 
-/* Expands nodes and adds their children to the `waiting` candidates; returns their new
- * number. */
+/* Expands nodes and adds their children to the queue of `waiting` candidates; returns the new
+ * length of the queue. */
 static int expand(struct esp_draft *d, const int32_t *nodes, int count, int budget, int waiting)
 {
     struct esp_candidate *queue = d->candidates;

@@ -1,7 +1,8 @@
 /* best_shape.c - the dynamic program over (nodes, depth, rank); see best_shape.h.
  *
- * T(d, n) is the best yield of a tree of n nodes with leaves at most d below its root. C(d, k,
- * n) is the best yield of n nodes as children of rank k and beyond of one node.
+ * T(d, n) is the best yield of a tree of n nodes whose leaves are at most d below its root.
+ * C(d, k, n) is the best yield of n nodes that are the children of one node, from rank k on,
+ * and the nodes below these children.
  *
  *     T(d, n)    = 1 + C(d, 0, n - 1)              T(0, n) = 1
  *     C(d, k, n) = max(0, max over 1 <= j <= n of rate[k] T(d - 1, j) + C(d, k + 1, n - j))
@@ -10,7 +11,7 @@
  */
 #include "engine/drafters/best_shape.h"
 
-/* C(d, k, .) from T(d - 1, .) and C(d, k + 1, .). */
+/* Computes C(d, k, .) from T(d - 1, .) and C(d, k + 1, .). */
 static void fill_rank(struct esp_shape_table *t, const double *below, int d, int k, double rate,
                       int nodes)
 {
@@ -30,7 +31,7 @@ static void fill_rank(struct esp_shape_table *t, const double *below, int d, int
     }
 }
 
-/* Reads the shape out of the table, breadth first. */
+/* Reads the shape from the table, breadth first. */
 static void read_shape(struct esp_shape *s, const struct esp_shape_table *t, int ranks,
                        int nodes, int depth)
 {

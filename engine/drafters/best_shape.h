@@ -19,7 +19,7 @@ enum { ESP_SHAPE_RANKS = 16, ESP_SHAPE_DEPTH = 24 }; /* maximum children, maximu
 struct esp_shape {
     int nodes; /* root included */
     int first_child[ESP_MAX_NODES + 1], children[ESP_MAX_NODES + 1], depth[ESP_MAX_NODES + 1];
-    int size[ESP_MAX_NODES + 1]; /* nodes that the subtree was given */
+    int size[ESP_MAX_NODES + 1]; /* number of nodes in the subtree, the node itself included */
 };
 
 /* Memory of the dynamic program. */

@@ -1,8 +1,8 @@
 /* delayed.c - one sampled path of L1 tokens, then K independent paths of L2
  * (delayed-tree-expansion, def. 5.2).
  *
- * Draft and target agree best near the root, where more branches bring least. So branches
- * start where the two begin to differ. With L1=0 this is `iid`.
+ * Draft and target agree best near the root, so additional branches gain least there. The
+ * branches therefore start where the two begin to differ. With L1=0 this is `iid`.
  */
 #include "engine/drafters/drafter.h"
 

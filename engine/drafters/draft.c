@@ -2,24 +2,26 @@
  * results.
  *
  * The draft cache holds the text up to and including the root, then one row per expanded node
- * in the order of the passes: node u is row q_row[u] - 1 behind the text. A node sees the text
- * and its own ancestors. Ancestors are always expanded in an earlier pass, so a pass is one
- * masked batch. The first pass of an iteration also catches up: committed tokens that the
+ * in the order of the passes: node u is in row q_row[u] - 1 after the text. A node sees the
+ * text and its own ancestors. Ancestors are always expanded in an earlier pass, so a pass is
+ * one masked batch. The first pass of an iteration also catches up: committed tokens that the
  * draft model has not computed (bonus tokens, accepted leaves) run before the root.
  *
  * Each expanded node has its own random numbers, one for each draw below it. So draws may be
- * made ahead or in one call with others without changing the text: a seed gives the same text
- * on every backend, as far as the probabilities are the same.
+ * made ahead, or together with others in one call, without changing the text: a seed gives the
+ * same text on every backend, provided that the probabilities are the same.
  *
- * A draft head (target_features.h) reads a hidden state with each token: the target's for
- * tokens of the text, its own at the parent for nodes. So its tree rows cannot be kept for
- * committed tokens: they are computed again from the target's states with the next root.
+ * A draft head (target_features.h) reads a hidden state with each token: the target's state
+ * for a token of the text, and its own state at the parent for a node. So its tree rows cannot
+ * be kept for committed tokens: they are computed again from the target's states, together
+ * with the next root.
  *
- * The target's own copy has no rows of the text: its cache is a view of the target's, which the
- * text's rows are in already. Its own rows are dropped after every iteration.
+ * The target's own copy does not compute the text: its cache is a view of the target's cache,
+ * which has the text's rows already. The rows of the copy are dropped after every iteration.
  *
  * Row q_row[u] of q is the distribution from which the children of u are drawn. It does not
- * change until the iteration ends, so a verifier finds exactly what was sampled from.
+ * change until the iteration ends, so a verifier gets exactly the distribution that was
+ * sampled from.
  */
 #include "engine/drafters/draft.h"
 
@@ -86,8 +88,8 @@ void esp_draft_begin(struct esp_draft *d)
         d->q_row[i] = -1;
 }
 
-/* Node `node` is expanded into this row of q. The draws below it begin with their own random
- * numbers. */
+/* Records that node `node` is expanded into this row of q, and starts its own sequence of
+ * random numbers for the draws below it. */
 static void give_row(struct esp_draft *d, int node, int row)
 {
     struct esp_node_draws *draws = &d->work->draws[row];
@@ -97,7 +99,7 @@ static void give_row(struct esp_draft *d, int node, int row)
     draws->rng = esp_rng_split(d->work->rng);
 }
 
-/* Ends the timing of a pass, and may begin the next. */
+/* Ends the timing of a pass and starts that of the next one. */
 static void lap(struct esp_draft *d)
 {
     struct esp_draft_work *w = d->work;
@@ -120,7 +122,7 @@ static void begin_pass(struct esp_draft *d, int rows)
         d->work->pass_rows[d->passes] = rows;
 }
 
-/* Rows of the text in the draft's cache after it has caught up. */
+/* Returns how many rows of the text the draft's cache has after it has caught up. */
 static int text_rows(const struct esp_draft *d)
 {
     return d->work->features ? d->text_length - 1 : d->text_length;
@@ -151,13 +153,14 @@ static int run_root_of_head(struct esp_draft *d, const struct esp_step *step)
     return esp_kv_cache_run(w->cache, d->text + at + 1, &batch);
 }
 
-/* The root's pass, with all tokens before it that the draft model has not computed yet. */
+/* Runs the root's pass, with all tokens before it that the draft model has not computed yet.
+ */
 static int run_root(struct esp_draft *d, const struct esp_step *step)
 {
     struct esp_kv_cache *c = d->work->cache;
     if (d->expanded > 0)
         return ESP_E_ARGUMENT;
-    /* A failed iteration may have computed it already. */
+    /* A failed iteration may have computed the root already. */
     esp_kv_cache_cut(c, text_rows(d) - 1);
     give_row(d, 0, 0);
     if (d->work->features)
@@ -166,14 +169,15 @@ static int run_root(struct esp_draft *d, const struct esp_step *step)
                                step);
 }
 
-/* The root and the token before it, whose row in the cache is the target's and must stay: so
- * the copy computes that token once more behind the root. Nodes overwrite the row. */
+/* Runs the target's own copy over the root and the token before it. That token's row in the
+ * cache is the target's and must stay, so the copy computes the token in a row after the
+ * root's, which nodes later overwrite. */
 static int run_before_root(struct esp_draft *d, struct esp_batch *batch)
 {
     struct esp_kv_cache *c = d->work->cache;
     const int32_t last = d->text_length - 1, positions[2] = {last, last - 1};
     const int32_t tokens[2] = {d->text[last], d->text[last - 1]};
-    const uint64_t mask[2] = {3, 4}; /* rows last - 1, root, and the row behind it */
+    const uint64_t mask[2] = {3, 4}; /* bits: row last - 1, the root, and the row after it */
     batch->tokens = esp_kv_cache_known(c, tokens, 2);
     batch->positions = positions;
     esp_kv_cache_place(c, 0, batch);
@@ -192,7 +196,7 @@ int esp_draft_expand_root(struct esp_draft *d, bool before)
     struct esp_kv_cache *c = w->cache;
     const int count = before ? 2 : 1, first = d->text_length - count;
     const struct esp_step step = {d->sampling, 1, d->top_token, d->top_q, ESP_NOW};
-    const bool behind = before && w->scratch; /* the earlier token is the batch's second */
+    const bool behind = before && w->scratch; /* the earlier token is second in the batch */
     const int32_t all[3] = {d->capacity, 0, d->capacity}, *rows = all + (!before || behind);
     if (!c || !d->context || first < 0 || d->expanded > 0)
         return ESP_E_ARGUMENT;
@@ -221,7 +225,8 @@ int esp_draft_expand_root(struct esp_draft *d, bool before)
     return ESP_OK;
 }
 
-/* Writes the rows of nodes into scratch: what a pass over them reads. */
+/* Writes what a pass over the nodes reads (masks, tokens, positions, rows) to scratch memory.
+ */
 static int place_nodes(struct esp_draft *d, const int32_t *nodes, int count)
 {
     struct esp_draft_work *w = d->work;
@@ -281,7 +286,8 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count,
     return w->cache->ops->forward(w->cache->cache, &batch);
 }
 
-/* If the vocabulary has fewer than k tokens, the other results get probability 0. */
+/* Widens results from `have` to k per node, because the vocabulary has fewer than k tokens.
+ * The additional results get probability 0. */
 static void spread(struct esp_draft *d, int count, int have, int k)
 {
     for (int i = count - 1; i >= 0 && have < k; i--)
@@ -344,8 +350,8 @@ static int list_children(const struct esp_tree_builder *b, int32_t node, int32_t
     return count;
 }
 
-/* Writes the tokens that must not be drawn again: `per` for each parent, padded with -1.
- * Returns the number of parents that fit (at least one). */
+/* Writes the tokens that must not be drawn again to w->excluded: *per for each parent, padded
+ * with -1. Returns the number of parents that fit (at least one). */
 static int exclude(struct esp_draft *d, const int32_t *parents, int count, int *per)
 {
     struct esp_draft_work *w = d->work;
@@ -365,8 +371,8 @@ static int exclude(struct esp_draft *d, const int32_t *parents, int count, int *
     return count;
 }
 
-/* Makes `each` draws below each parent, without excluded tokens. Results: w->drawn and
- * w->value (count, each). */
+/* Makes `each` draws below each parent, without the excluded tokens. Writes the results to
+ * w->drawn and w->value (count, each). */
 static int sample(struct esp_draft *d, const int32_t *parents, int count, int each, int per)
 {
     struct esp_draft_work *w = d->work;
@@ -384,8 +390,9 @@ static int sample(struct esp_draft *d, const int32_t *parents, int count, int ea
     return status;
 }
 
-/* Draws the next children of nodes without any left: one each if a call costs nothing; if it
- * waits for the device, AHEAD or as many as there are already. */
+/* Draws the next children of nodes whose draws are used up. If a call waits for the device, it
+ * draws at least AHEAD children for each node, and more if nodes have many children already;
+ * otherwise one child for each. */
 static int draw_ahead(struct esp_draft *d, const int32_t *nodes, int count)
 {
     enum { AHEAD = 4 };
@@ -409,8 +416,8 @@ static int draw_ahead(struct esp_draft *d, const int32_t *nodes, int count)
     return ESP_OK;
 }
 
-/* Lists the nodes that need draws now; if a call waits for the device, also the others of the
- * last pass. */
+/* Lists the nodes that need draws now, and, if a call waits for the device, also the other
+ * nodes of the last pass. */
 static int list_lacking(struct esp_draft *d, const int32_t *parents, int count)
 {
     struct esp_draft_work *w = d->work;
@@ -431,7 +438,7 @@ static int list_lacking(struct esp_draft *d, const int32_t *parents, int count)
     return n;
 }
 
-/* One token below each parent, without replacement. */
+/* Draws one token below each parent, without replacement. */
 static int draw_swor(struct esp_draft *d, const int32_t *parents, int count, int32_t *children)
 {
     struct esp_draft_work *w = d->work;

@@ -10,56 +10,57 @@ struct esp_features; /* hidden states of the target: see target_features.h */
 
 enum { ESP_TIMED_PASSES = 64, ESP_EXCLUDED = 8 };
 
-/* The draws below an expanded node: its own random numbers, in drawing order, and children
- * drawn ahead without replacement. Several are drawn in one call, because every call may wait
- * for the device. Draw n below a node has the same number either way. */
+/* The draws below an expanded node: its own generator of random numbers, and children that
+ * were drawn ahead without replacement. Several are drawn in one call, because every call may
+ * wait for the device. Draw n below a node uses the same random number, whether it is drawn
+ * ahead or not. */
 struct esp_node_draws {
     struct esp_rng rng;
-    int32_t token[ESP_MAX_DRAWS]; /* -1: nothing is left */
+    int32_t token[ESP_MAX_DRAWS]; /* -1: no token is left to draw */
     double value[ESP_MAX_DRAWS];
     int next, count;
 };
 
-/* What draft passes need, and their times; rows = capacity + 1 of the tree. */
+/* What draft passes need, and their times. In shapes, `rows` is the tree's capacity + 1. */
 struct esp_draft_work {
     struct esp_kv_cache *cache; /* NULL: there is no draft model */
-    bool scratch;               /* it is a view of the target's: rows are not kept */
+    bool scratch; /* the cache is a view of the target's, so its rows are not kept */
     struct esp_rng *rng;
     struct esp_rows *q; /* (rows) draft probabilities after each expanded node */
-    /* Only with a draft head: the target's hidden states, and the head's own after each
-     * expanded node, (capacity, hidden), in the rows of q. */
+    /* Only with a draft head: the target's hidden states, and the head's own hidden states
+     * after each expanded node: (capacity, hidden), in the same rows as q. */
     const struct esp_features *features;
     struct esp_rows *states;
-    /* Called after each pass, so that a front end can show the tree grow. */
+    /* Called after each pass, so that a front end can show how the tree grows. */
     void (*layer)(void *user);
     void *user;
 
-    /* Of this iteration. */
+    /* Measured in this iteration. */
     int rows_computed;
-    /* Of the first passes: rows, and seconds from the start of a pass to the start of the next
-     * (the last: to the end of the stage), without the observer's. */
+    /* For each of the first passes: its rows, and the seconds from its start to the start of
+     * the next pass (the last pass: to the end of the stage), without the observer's time. */
     int pass_rows[ESP_TIMED_PASSES];
     double pass_seconds[ESP_TIMED_PASSES], pass_began;
-    double model_seconds; /* of the draft model's passes */
-    double watched;       /* that the observer took during the draft stage */
+    double model_seconds; /* time of the draft model's passes */
+    double watched;       /* seconds that the observer took during the draft stage */
 
-    /* Scratch. */
-    struct esp_arrays arrays;       /* of these, and of struct esp_draft */
-    int words;                      /* per mask row */
-    uint64_t *mask;                 /* (rows, words) by order of expansion */
-    uint64_t *batch_mask;           /* (rows, words) rows of one pass */
-    int32_t *tokens, *positions;    /* (rows) of one pass */
-    int32_t *rows;                  /* (rows) of q, or of the cache */
-    int32_t *above;                 /* (rows) of q of the parents */
-    double *u, *value;              /* (rows, ESP_MAX_DRAWS) random numbers, probabilities */
-    int32_t *drawn;                 /* (rows, ESP_MAX_DRAWS) drawn tokens */
-    int32_t *excluded;              /* (ESP_EXCLUDED * rows) tokens not to be drawn again */
-    struct esp_node_draws *draws;   /* (rows) by row of q */
+    /* Scratch memory. */
+    struct esp_arrays arrays;     /* owns the following arrays and those of struct esp_draft */
+    int words;                    /* words in a mask row */
+    uint64_t *mask;               /* (rows, words) mask rows in order of expansion */
+    uint64_t *batch_mask;         /* (rows, words) mask rows of one pass */
+    int32_t *tokens, *positions;  /* (rows) tokens and positions of one pass */
+    int32_t *rows;                /* (rows) indices of rows of q, or of the cache */
+    int32_t *above;               /* (rows) the parents' rows of q */
+    double *u, *value;            /* (rows, ESP_MAX_DRAWS) random numbers, probabilities */
+    int32_t *drawn;               /* (rows, ESP_MAX_DRAWS) drawn tokens */
+    int32_t *excluded;            /* (ESP_EXCLUDED * rows) tokens not to be drawn again */
+    struct esp_node_draws *draws; /* (rows) by row of q */
     int32_t *frontier, *next, *end; /* (rows) nodes */
-    int32_t *unsettled; /* (rows) nodes of the last pass with a confidence that is still due */
+    int32_t *unsettled; /* (rows) nodes of the last pass whose confidence is not known yet */
     int unsettled_count;
-    int32_t *lacking; /* (rows) nodes */
-    bool *listed;     /* (record) */
+    int32_t *lacking; /* (rows) nodes that need draws */
+    bool *listed;     /* (record) whether a node is in a list; all false between calls */
 };
 
 /* Opens drafting in a tree and allocates all memory that it needs. The caller sets the
@@ -71,11 +72,12 @@ void esp_draft_close(struct esp_draft *draft);
 /* Starts an iteration on a tree that holds only its root. */
 void esp_draft_begin(struct esp_draft *draft);
 
-/* Ends it and takes the time of the last pass. */
+/* Ends the iteration's drafting and takes the time of the last pass. */
 void esp_draft_end(struct esp_draft *draft);
 
-/* Keeps the cache rows of the accepted nodes (the first `count`) that the draft model has
- * computed. With `rebuild` it drops them, so that the next iteration computes them again. */
+/* Keeps the cache rows of the accepted nodes, path[0..count-1], as far as the draft model has
+ * computed them. With `rebuild` it drops them, so that the next iteration computes them again.
+ */
 int esp_draft_commit(struct esp_draft *draft, const int32_t *path, int count, bool rebuild);
 
 #endif

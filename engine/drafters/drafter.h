@@ -1,8 +1,8 @@
 /* drafter.h - the interface of drafters, and the draft model's operations for them.
  *
- * A drafter fills the session's tree. It is one file of drafters/, exports one `const struct
- * esp_drafter_ops esp_drafter_NAME` and has one X(NAME) line in drafters.def; parsing, help,
- * completion, lists and tests follow from that.
+ * A drafter fills the session's tree. It is one file of drafters/ that exports one `const
+ * struct esp_drafter_ops esp_drafter_NAME`, and one X(NAME) line in drafters.def. Parsing,
+ * help, completion, lists and tests follow from that.
  *
  * Drafters draft layer by layer: esp_draft_expand() runs the draft model once over a whole
  * frontier, with tree attention, so an iteration takes one draft pass per layer of the tree.
@@ -27,7 +27,7 @@ enum esp_draws {
 struct esp_candidate {
     int32_t parent, token, at; /* at: index in drawing order */
     float q, cumulative_log_q;
-    bool taken;
+    bool taken; /* chosen for the tree */
 };
 
 struct esp_calibration; /* draft temperature and acceptance rates: see calibration.h */
@@ -37,33 +37,36 @@ struct esp_engine;
 struct esp_expected; /* a text that the answer is expected to resemble: see follow.h */
 struct esp_recycled; /* what the target found likely after each token: see recycled.h */
 
-/* What both models computed for the token before the root in the last iteration. Rows of the
- * draft are in the order of expansion; row `capacity` is that token, if a pass computed it. */
+/* What both models computed in the last iteration for the token before the root. The draft's
+ * rows are in the order of expansion; if a pass computed that token itself, it is in row
+ * `capacity`. */
 struct esp_look_back {
-    int length;             /* of the text it belongs to; if another, it is out of date */
-    struct esp_rows *p;     /* (1, vocabulary) the target's distribution */
-    struct esp_rows *state; /* (rows, hidden) its hidden states after the final norm */
-    int state_row;
+    int length;                    /* length of the text for which this is valid, in tokens */
+    struct esp_rows *p;            /* (1, vocabulary) the target's distribution */
+    struct esp_rows *state;        /* (rows, hidden) the target's states after the final norm */
+    int state_row;                 /* the row of `state` for that token */
     struct esp_rows *q;            /* (capacity + 1, vocabulary) the draft's distributions */
     struct esp_rows *draft_states; /* (capacity + 1, hidden) its states after the final norm */
-    int draft_row; /* of both at that token, or -1. Read it before the draft's next pass. */
+    /* The row of q and draft_states for that token, or -1. The draft's next pass overwrites
+     * these rows. */
+    int draft_row;
 };
 
 /* What a drafter gets only if its table asks for it. */
 enum esp_asks {
-    ESP_ASK_COSTS = 1,    /* calibration and costs */
-    ESP_ASK_PAIR = 2,     /* a name for what it learns */
-    ESP_ASK_PAST = 4,     /* what both models said before the root */
-    ESP_ASK_EXPECTED = 8, /* the expected text */
-    ESP_ASK_RECYCLED = 16,
+    ESP_ASK_COSTS = 1,     /* calibration and costs */
+    ESP_ASK_PAIR = 2,      /* a name for what it learns */
+    ESP_ASK_PAST = 4,      /* what both models computed before the root */
+    ESP_ASK_EXPECTED = 8,  /* the expected text */
+    ESP_ASK_RECYCLED = 16, /* recycled tokens */
 };
 
 struct esp_draft_context {
     const struct esp_calibration *calibration;
     const struct esp_costs *costs;
-    const char *pair; /* names target and draft; "": unknown, or nothing may be kept */
+    const char *pair; /* names target and draft; "": unknown, or nothing may be stored */
     struct esp_look_back back;
-    const struct esp_expected *expected; /* NULL: there is none */
+    const struct esp_expected *expected; /* NULL: there is no expected text */
     const struct esp_recycled *recycled; /* NULL: nothing may be recycled */
 };
 
@@ -71,28 +74,30 @@ struct esp_draft_context {
 struct esp_draft {
     /* Set when the settings change. */
     struct esp_tree_builder *tree;
-    const struct esp_params *params; /* of this drafter */
+    const struct esp_params *params; /* this drafter's parameters */
     void *state;                     /* (ops->state_size) of this drafter, zeroed before init */
-    unsigned draws;                  /* of enum esp_draws: how it draws children now */
-    double temperature;              /* of the text */
+    unsigned draws;                  /* how it draws children now: one of enum esp_draws */
+    double temperature;              /* temperature of the text */
     bool greedy;                     /* the temperature is 0 */
     struct esp_draft_context *context; /* NULL: the drafter asks for nothing */
 
     /* Set for each iteration. */
     struct esp_sampling sampling; /* how logits become q, at the draft's temperature */
-    int seen;                     /* tokens that the last one sees: all, or a window */
+    int seen;                     /* how many tokens the last token sees: all, or a window */
     int max_depth;                /* maximum depth of a node (context and length limits) */
     const int32_t *text;          /* (text_length) committed tokens, root last */
     int text_length;
 
     /* Set by passes. */
-    int32_t *top_token; /* (count, k) the likeliest tokens of each node of the last */
-    float *top_q;       /* esp_draft_expand() */
-    int32_t *q_row;     /* (record) row of q of a node: 0 for the root, in order of expansion;
-                           -1: not expanded */
-    int expanded;       /* nodes expanded, root included */
-    int capacity;       /* nodes that can be expanded; q has one more row */
-    int passes;         /* of this iteration */
+    /* (count, k): the likeliest tokens of each node in the last esp_draft_expand(), and their
+     * q. */
+    int32_t *top_token;
+    float *top_q;
+    int32_t *q_row; /* (record) row of q for each node, in order of expansion; root 0; -1: not
+                       expanded */
+    int expanded;   /* nodes expanded, root included */
+    int capacity;   /* nodes that can be expanded; q has one more row */
+    int passes;     /* passes in this iteration */
 
     struct esp_candidate *candidates; /* (capacity * (ESP_MAX_TOP + 1)) scratch for drafters */
     struct esp_draft_work *work;
@@ -102,17 +107,17 @@ enum { ESP_MAX_TOP = 64 }; /* maximum children of a node */
 
 /* ------------------------------------------------------------------ passes and draws */
 
-/* One draft pass over `count` nodes (the root, or nodes with expanded parents). Computes their
- * next-token distributions, sets their confidence and writes the k (1..ESP_MAX_TOP) likeliest
- * tokens to top_token / top_q. After k = 0 the caller must draw below these nodes: one wait
- * then serves both, and the confidence is known after the draws. Returns 0 or a negative
- * status. */
+/* Runs one draft pass over `count` nodes (the root, or nodes with expanded parents). Computes
+ * their next-token distributions, sets their confidence and writes the k (1..ESP_MAX_TOP)
+ * likeliest tokens to top_token and top_q. With k = 0, the caller must next draw below these
+ * nodes: pass and draws then wait for the device only once, and the confidence is known after
+ * the draws. Returns 0 or a negative status. */
 int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, int k);
 
-/* Like esp_draft_expand() of the root, for drafters that ask for the past. With `before` the
- * pass also computes the token before the root, into row `capacity` of q and of draft_states.
- * The text must have at least two tokens. esp_draft_paths() then reuses this pass for the
- * root. */
+/* Expands the root as esp_draft_expand() does, for drafters that ask for the past. If `before`
+ * is set, the pass also computes the token before the root, into row `capacity` of q and of
+ * draft_states; the text must then have at least two tokens. esp_draft_paths() reuses this
+ * pass for the root. */
 int esp_draft_expand_root(struct esp_draft *draft, bool before);
 
 /* Draws one child below each of `count` expanded nodes. ESP_DRAW_IID: a parent may occur
@@ -122,45 +127,49 @@ int esp_draft_expand_root(struct esp_draft *draft, bool before);
 int esp_draft_draw(struct esp_draft *draft, const int32_t *parents, int count,
                    enum esp_draws how, int32_t *children);
 
-/* R of dyspec: the probability with which the last child was drawn below its parent, at most
- * 1. It is its q over the mass that its earlier siblings left. */
+/* Returns R of dyspec: the probability with which `child`, the last one below its parent, was
+ * drawn. It is the child's q, divided by the mass that its earlier siblings left; at most 1.
+ */
 double esp_draft_share(const struct esp_draft *draft, int32_t child);
 
-/* Tokens that the root's pass computes: the root, and earlier ones that the draft model has
- * not computed yet. */
+/* Returns how many tokens the root's pass computes: the root, and earlier tokens that the
+ * draft model has not computed yet. */
 int esp_draft_behind(const struct esp_draft *draft);
 
-/* Call it when the children of a pass are in the tree: a front end shows them. */
+/* Call this when the children of a pass are in the tree, so that a front end can show them. */
 void esp_draft_layer_done(struct esp_draft *draft);
 
 /* ------------------------------------------------------------------ shared growth rules */
 
-/* Rule of the drafters that decide layer by layer. If draft->draws says so, children are drawn
- * without replacement and none is cut; else they are the likeliest tokens. */
+/* The rule of a drafter that decides layer by layer. If draft->draws is ESP_DRAW_SWOR,
+ * children are drawn without replacement and none is cut; otherwise they are the likeliest
+ * tokens. */
 struct esp_layer_rule {
     const void *drafter; /* passed to the functions below */
-    /* May this node be expanded? If not, it sets the reason. */
+    /* Returns whether the node may be expanded; if not, sets the reason. */
     bool (*expand)(const void *drafter, const struct esp_node *node, enum esp_reason *reason);
-    /* How many children does it get, 1..most? Its confidence is known. */
+    /* Returns how many children the node gets, 1..most. Its confidence is already known. */
     int (*breadth)(const void *drafter, const struct esp_node *node);
     int most;         /* maximum children of a node */
     int budget;       /* maximum nodes in the tree */
     double log_least; /* nodes with a lower cumulative log q are not expanded; -INFINITY: no
                          limit */
-    bool cut;         /* such nodes are cut as well, except the draft's first guess (below) */
+    bool cut;         /* cut such nodes as well, except the draft's first guess (draft_root) */
     bool draft_root;  /* the root gets a single child (the papers' literal form) */
 };
 
 /* Grows the tree by a rule, one draft pass per layer. If a layer exceeds the budget, the nodes
- * of highest cumulative q are used. (dynatree, sec. 3.3, and dynatree-fixed-tree, sec. 3.3,
- * take the first ones, whatever their q.) Sampled children are drawn in rounds of one per node
- * that gets another. If a round does not fit, the parents of highest cumulative q get theirs,
- * independent of the tokens drawn. Each node must get at least one child. */
+ * with the highest cumulative q are used. (dynatree, sec. 3.3, and dynatree-fixed-tree, sec.
+ * 3.3, take the first ones, whatever their q.) Sampled children are drawn in rounds: in each
+ * round, every node that still lacks children gets one. If a round does not fit, the parents
+ * with the highest cumulative q get a child; this choice is independent of the tokens drawn.
+ * Each node must get at least one child. */
 int esp_draft_grow(struct esp_draft *draft, const struct esp_layer_rule *rule);
 
-/* Rule of the drafters with a fixed number of children per depth. Sampled: at depth i every
- * path splits into width[i] parts, and each part draws its own token. Paths with the same
- * tokens share nodes. Else: a node at depth i gets its width[i] likeliest children. */
+/* The rule of a drafter with a fixed number of children per depth. If children are sampled,
+ * every path splits into width[i] paths at depth i, and each of these draws its own token;
+ * paths with the same tokens share nodes. Otherwise a node at depth i gets its width[i]
+ * likeliest children. */
 struct esp_path_rule {
     const int *width; /* (levels) */
     int levels;       /* at most ESP_MAX_LEVELS */
@@ -169,7 +178,7 @@ struct esp_path_rule {
 
 enum { ESP_MAX_LEVELS = 128 };
 
-/* A chain: one child per depth. Returns `levels`. */
+/* Sets the widths of a chain: one child per depth. Returns `levels`. */
 static inline int esp_chain_widths(int width[ESP_MAX_LEVELS], int levels)
 {
     for (int i = 0; i < levels; i++)
@@ -177,56 +186,61 @@ static inline int esp_chain_widths(int width[ESP_MAX_LEVELS], int levels)
     return levels;
 }
 
-/* Draws such paths, as draft->draws says, one pass per depth. If sampled paths do not fit the
- * tree, the last draws are left out. Every draw counts as a node for this limit, so that it
- * never depends on the tokens drawn. */
+/* Grows the tree by a path rule, one pass per depth; draft->draws says how children are drawn.
+ * If sampled paths do not fit in the tree, the last draws are left out. Every draw counts as a
+ * node for this limit, so that it never depends on the tokens drawn. */
 int esp_draft_paths(struct esp_draft *draft, const struct esp_path_rule *rule);
 
-/* SALF (salf-talf, alg. 2): expands the likeliest nodes anywhere in the tree, `batch` per
- * pass. Stops at `budget` nodes, or when the next `batch` together are less likely than
- * `threshold`. With threshold 0: the `budget` likeliest nodes, like SpecExec. */
+/* Grows the tree by SALF (salf-talf, alg. 2): expands the likeliest nodes anywhere in the
+ * tree, `batch` per pass. Stops at `budget` nodes, or when the next `batch` nodes together are
+ * less likely than `threshold`. With threshold 0, the tree is that of SpecExec: the `budget`
+ * likeliest nodes. */
 int esp_draft_best(struct esp_draft *draft, int budget, int batch, double threshold);
 
-/* Appends the children of a node just expanded to d->candidates, which hold `count`: `most` of
- * the likeliest tokens, which begin at index `from` of top_token. Leaves out tokens of
- * probability 0. Returns the new count. */
+/* Appends children of a node that was just expanded to draft->candidates, which has `count`
+ * entries: the `most` likeliest tokens, which begin at index `from` of top_token. Leaves out
+ * tokens of probability 0. Returns the new count. */
 int esp_draft_list(struct esp_draft *draft, int32_t node, int from, int most, int count);
 
-/* Sorts by falling cumulative q; ties in drawing order. */
+/* Sorts candidates by falling cumulative q, and ties in drawing order. */
 void esp_candidates_sort(struct esp_candidate *candidates, int count);
 
-/* Adds candidates, sorted by falling cumulative q, so that the uncut nodes are the `budget`
- * likeliest of all offered so far. Candidates that do not fit are recorded as cut; nodes that
- * make room are cut. nodes[i] (nodes may be NULL) becomes the node, or -1 if it was cut.
- * Returns the number of uncut ones. */
+/* Adds candidates, which must be sorted by falling cumulative q, so that the uncut nodes are
+ * the `budget` likeliest of all candidates offered so far. Candidates that do not fit are
+ * recorded as cut, and nodes that make room for others are cut. nodes[i] (nodes may be NULL)
+ * becomes the node of candidate i, or -1 if it was cut. Returns the number of uncut ones. */
 int esp_draft_offer(struct esp_draft *draft, const struct esp_candidate *candidates, int count,
                     int budget, enum esp_reason reason, int32_t *nodes);
 
 /* ------------------------------------------------------------------ the drafter */
 
-/* A drafter that chooses a shape for each tree, with what was trained for the pair. */
+/* Operations of a drafter that uses something trained for the pair to choose a shape for each
+ * tree. */
 struct esp_chooser_ops {
-    /* `draft_temp auto` is the text's temperature, at least this one, and is not learned. */
+    /* With such a drafter, `draft_temp auto` is not learned: it is the text's temperature, but
+     * at least this one. */
     double least_draft_temp;
-    /* Opens what it needs for a pair, a verifier and its parameters, after any of them was
-     * chosen. On failure it writes a sentence and leaves the state unchanged. */
+    /* Opens what the drafter needs for a pair, a verifier and its parameters. It is called
+     * whenever one of these has changed. On failure it writes a sentence and leaves the state
+     * unchanged. */
     int (*bind)(void *state, const struct esp_params *params, const struct esp_engine *engine,
                 const char *verifier, char *err, size_t errlen);
     /* A warning about this pair, or NULL. */
     const char *(*note)(const void *state);
-    /* The shapes considered for the tree just drafted; returns their number. */
+    /* Writes the shapes that were considered for the last tree; returns their number. */
     int (*choices)(const void *state, struct esp_shape_choice choices[ESP_MAX_CHOICES]);
 };
 
 struct esp_drafter_ops {
     const char *name, *summary, *source;
     const char *differs; /* differences from the source and their reasons; or NULL */
-    /* Of enum esp_draws: draws that it can produce. If these are the likeliest tokens and one
-     * kind of sample, parameter `draws` (ESP_PARAM_DRAWS) decides, else the temperature. */
+    /* The draws that it can produce (flags of enum esp_draws). If these are the likeliest
+     * tokens and one kind of sample, parameter `draws` (ESP_PARAM_DRAWS) decides which are
+     * used; otherwise the temperature decides. */
     unsigned draws;
-    const char *verifier; /* default if it is exact; NULL: the default for the draws */
+    const char *verifier; /* the default, if it is exact; NULL: the default for the draws */
     bool without_model;   /* does not use the draft model */
-    unsigned asks;        /* of enum esp_asks */
+    unsigned asks;        /* what the drafter needs: flags of enum esp_asks */
     const struct esp_param *params; /* ended by a row without a name, or NULL */
     size_t state_size;
     const struct esp_chooser_ops *chooser; /* NULL: it chooses no shapes */
@@ -236,15 +250,16 @@ struct esp_drafter_ops {
     /* Sets the state from the parameters, at the start (changed = -1) and after each change of
      * parameter `changed`. Resets only what depends on that parameter. NULL: no state. */
     void (*init)(void *state, const struct esp_params *params, int changed);
-    /* The session leaves the drafter or ends: last chance to store what was learned. NULL:
-     * nothing. */
+    /* Called when the session ends or changes to another drafter, to store what was learned
+     * and to free memory. NULL: nothing to do. */
     void (*close)(void *state);
-    /* The most children per depth with these parameters; returns the number of depths. NULL:
-     * its trees have no fixed shape. */
+    /* Writes the maximum number of children per depth with these parameters; returns the
+     * number of depths. NULL: its trees have no fixed shape. */
     int (*widths)(const struct esp_params *params, int width[ESP_MAX_LEVELS]);
-    /* Grows the tree. 0 or a negative status. NULL: paths of these widths. */
+    /* Grows the tree. Returns 0 or a negative status. NULL: esp_draft_paths() with `widths`.
+     */
     int (*draft)(struct esp_draft *draft);
-    /* The generation has ended; NULL: nothing to do. */
+    /* Called when a generation has ended. NULL: nothing to do. */
     void (*finish)(struct esp_draft *draft);
     /* Learns from the iteration; NULL: it does not learn. */
     void (*adapt)(struct esp_draft *draft, const struct esp_iteration *iteration);
@@ -253,10 +268,10 @@ struct esp_drafter_ops {
 };
 
 /* The end of `differs` for drafters whose source does not temper the draft's probabilities.
- * Here thresholds and draws use tempered ones. */
+ * Here, thresholds and draws use tempered probabilities. */
 #define ESP_DIFFERS_TEMPERED                                                                   \
     "the draft's logits are divided by draft_temp, which is learned unless given, and the "    \
-    "source does not do this (--draft-temp off)"
+    "source does not do this (for that, use --draft-temp off)"
 
 extern const struct esp_drafter_ops *const esp_drafters[]; /* NULL-terminated */
 const struct esp_drafter_ops *esp_drafter_find(const char *name);

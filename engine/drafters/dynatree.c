@@ -3,7 +3,7 @@
  * P(u) is the cumulative draft probability, d(u) the depth, c(u) = max q(.|u) the confidence.
  *   depth     u is expanded iff d(u) < Dmax and P(u) >= rhostop
  *             and (d(u) < D0 or P(u) >= rhodeep);
- *   breadth   it gets Bmin children if c(u) >= tauh, Bmax if c(u) < taul, else Bmid;
+ *   breadth   u gets Bmin children if c(u) >= tauh, Bmax if c(u) < taul, else Bmid;
  *   pruning   nodes with P(u) < tau are cut before verification, or only not expanded; N caps
  *             the tree;
  *   history   D0 and thresholds follow past acceptance (dynatree_history.h).
@@ -13,10 +13,10 @@
  * that are already in the tree, never on the one drawn next. For the same reason a drawn node
  * is never cut, whatever its probability.
  *
- * The paper's a is the share of drafted tokens that were committed. Side branches keep it low
- * however good the guesses are, so no target would fit both narrow and wide trees. The paper
- * adapts D0 and tauh (sec. 3.3) and taul (app. D, line 7); the released program also moves
- * rhodeep.
+ * In the paper, the acceptance a is the share of drafted tokens that were committed. Side
+ * branches keep it low however good the guesses are, so no target would suit both narrow and
+ * wide trees. Here it is path length / depth. The paper adapts D0 and tauh (sec. 3.3) and taul
+ * (app. D, line 7); the released program also adapts rhodeep.
  *
  * D0 is a real number, floored for use, so that its trace is smooth. The first three parts can
  * be switched off one by one (the ablation, sec. 4.5); with all off this is `fixed` with D =
@@ -83,11 +83,13 @@ static const struct esp_param params[] = {
     [ETAP] = {"etap", ESP_REAL, 0, 10, 0.3, .help = "history=price: step size of the depth"},
     [PRICE] = {"price", ESP_REAL, 0, 1, 0.4,
                .help = "history=price: fraction of paths that must reach the deepest layer"},
-    [BREADTH] = {"breadth", ESP_FLAG, 0, 1, 1, .help = "children by confidence (off: Bmid)"},
-    [DEPTH] = {"depth", ESP_FLAG, 0, 1, 1, .help = "depth by probability (off: D0)"},
+    [BREADTH] = {"breadth", ESP_FLAG, 0, 1, 1,
+                 .help = "breadth follows confidence (off: Bmid)"},
+    [DEPTH] = {"depth", ESP_FLAG, 0, 1, 1, .help = "depth follows probability (off: D0)"},
     [HISTORY] = {"history", ESP_CHOICE, 0, 3, ESP_HISTORY_OFF,
                  .choices = "off|step|proportional|price",
-                 .help = "thresholds follow acceptance: as released, as printed, or by price"},
+                 .help = "thresholds follow acceptance as in the released program, as printed "
+                         "in the paper, or by price"},
     [PRUNE] = ESP_PARAM_PRUNE,
     [DRAWS] = ESP_PARAM_DRAWS("swor"),
     [ROOT] = ESP_PARAM_ROOT,
@@ -153,7 +155,7 @@ static bool expand(const void *drafter, const struct esp_node *node, enum esp_re
 {
     const struct esp_draft *d = drafter;
     const struct esp_history *h = d->state;
-    /* In the literal form the guess has depth 0. */
+    /* In the papers' literal form, the draft's first guess has depth 0. */
     const int depth = node->depth - (int)esp_param(d->params, ROOT);
     const double probability = exp(node->cumulative_log_q);
     const bool deep = depth >= (int)floor(h->d0);

@@ -3,16 +3,17 @@
 
 #include <math.h>
 
-static const double DEAD_BAND = 0.1, STEP_TAUH = 0.05, STEP_RHODEEP = 0.05; /* of `step` */
+/* Constants of history=step, and the limit of |x| of history=price. */
+static const double DEAD_BAND = 0.1, STEP_TAUH = 0.05, STEP_RHODEEP = 0.05;
 enum { LEAST_GENERATIONS = 5, STEP_D0 = 1 };
-static const double REACH = 6; /* of x */
+static const double REACH = 6;
 
 static double clip(double x, double low, double high)
 {
     return x < low ? low : x > high ? high : x;
 }
 
-/* Applies x to the plan. */
+/* Sets the thresholds from the plan's starting values and x. */
 static void apply_price(struct esp_history *h, const struct esp_history_plan *p)
 {
     h->d0 = clip(p->d0 + h->x, 1, p->dmax - 1);
@@ -44,7 +45,7 @@ void esp_history_start(struct esp_history *h, const struct esp_history_plan *p,
     h->rhodeep = clip(h->rhodeep, h->rhostop, 1);
 }
 
-/* Adds to the ring and to the mean over the window. */
+/* Adds a value to the ring, and sets the mean over the window. */
 static void note(struct esp_history *h, const struct esp_history_plan *p, double a)
 {
     int window = p->window;
@@ -67,7 +68,7 @@ static void learn_proportional(struct esp_history *h, const struct esp_history_p
     h->rhodeep = clip(h->rhodeep - p->step_rhodeep * off, p->rhostop, 1);
 }
 
-/* Did x end the tree at its deepest node? */
+/* Returns whether a threshold that x controls ended the tree at its deepest layer. */
 static bool ended_by_price(const struct esp_history *h, const struct esp_history_plan *p,
                            const struct esp_iteration *it)
 {
@@ -99,7 +100,7 @@ void esp_history_learn(struct esp_history *h, const struct esp_history_plan *p,
     if (it->deepest == 0)
         return; /* nothing was drafted: nothing to learn */
     if (p->rule == ESP_HISTORY_STEP)
-        return; /* it learns from whole generations */
+        return; /* this rule learns from whole generations */
     note(h, p,
          p->rule == ESP_HISTORY_PRICE ? it->path_length == it->deepest
                                       : (double)it->path_length / it->deepest);
@@ -109,8 +110,8 @@ void esp_history_learn(struct esp_history *h, const struct esp_history_plan *p,
         learn_price(h, p, it);
 }
 
-/* The released program divides by the initial depth, which it calls tree_depth, plus the bonus
- * token, plus the first guess that its trees start at. */
+/* As in the released program, the divisor is the initial depth (there called tree_depth), plus
+ * 1 for the bonus token, plus 1 if the tree starts at the draft's first guess. */
 void esp_history_end(struct esp_history *h, const struct esp_history_plan *p)
 {
     const int tokens = h->tokens, rounds = h->rounds;

@@ -3,26 +3,26 @@
  *   off           The thresholds keep the values that are set.
  *   step          As in the authors' released program (cny123222/DynaTree, class
  *                 TreeSpeculativeGeneratorV2AdaptiveV3): once per generation, from the 5th on.
- *                 Let a = committed tokens per round / the most that a tree of depth D0 gives,
- *                 mean over the last W generations. If a is outside of target +- 0.1, D0 moves
- *                 by 1, tauh and rhodeep by 0.05 each, within [2, Dmax - 1], [0.5, 0.95] and
- *                 [0.3, 0.8].
+ *                 Let a = committed tokens per iteration / the maximum that a tree of depth D0
+ *                 gives, averaged over the last W generations. If a is outside of target +-
+ *                 0.1, D0 moves by 1, and tauh and rhodeep by 0.05 each, within [2, Dmax - 1],
+ *                 [0.5, 0.95] and [0.3, 0.8].
  *   proportional  As the paper prints it (dynatree, sec. 3.3): after every iteration. Let
- *                 a = path length / depth, mean over the last W.
+ *                 a = path length / depth, averaged over the last W iterations.
  *                   D0      <- clip(D0 + etaD (a - target), 1, Dmax - 1)
  *                   tauh    <- clip(tauh - etah (a - target), taul, 1)
  *                   rhodeep <- clip(rhodeep - etar (a - target), rhostop, 1)
  *                 If the target does not suit the pair, the error keeps its sign and the
- *                 thresholds run into their limits.
- *   price         Ours. A layer is worth drafting if it brings more tokens than its time would
- *                 bring otherwise. The deepest layer brings one token in every iteration with a
- *                 path that reaches it. So this rule steers the share of such iterations to
- *                 `price` (Robbins and Monro 1951): with r = 1 if the path reached the deepest
- *                 layer, else 0,
+ *                 thresholds move to their limits.
+ *   price         Our own rule. A layer is worth drafting if it gains more tokens than could be
+ *                 gained in its time without it. The deepest layer gains one token in every
+ *                 iteration whose path reaches it. So this rule moves the share of such
+ *                 iterations towards `price` (Robbins and Monro 1951): with r = 1 if the path
+ *                 reached the deepest layer, else 0,
  *                   x       <- clip(x + etap (r - price), -REACH, REACH)
  *                 D0 becomes D0 + x; rhostop, rhodeep and tau are divided by 2^x. x grows only
- *                 if one of these ended the tree, so it does not wind up while Dmax, N or the
- *                 end of the text ends it.
+ *                 if one of these thresholds ended the tree. So it does not keep growing while
+ *                 Dmax, N or the end of the text limits the trees.
  */
 #ifndef ESP_DYNATREE_HISTORY_H
 #define ESP_DYNATREE_HISTORY_H
@@ -52,23 +52,23 @@ struct esp_history_plan {
 /* State: the rules change it. */
 struct esp_history {
     double d0, tauh, rhostop, rhodeep, tau;
-    double x;                      /* of `price` */
-    double a[ESP_HISTORY_LONGEST]; /* ring of the rule's statistic */
-    int count, next;
-    double mean;        /* of the last W; NaN before the first */
-    int tokens, rounds; /* in this generation, for `step` */
-    int limit;          /* depth limit of this iteration, set by its drafter */
+    double x;                      /* history=price: offset of the depth */
+    double a[ESP_HISTORY_LONGEST]; /* ring of the last values of the rule's statistic */
+    int count, next;               /* number of values in the ring; where the next one goes */
+    double mean;                   /* mean of the last W values; NaN before the first */
+    int tokens, rounds;            /* history=step: tokens and iterations of this generation */
+    int limit;                     /* depth limit of this iteration, set by its drafter */
 };
 
-/* Values that a changed plan resets to their start. */
+/* Flags for the values that a changed plan resets to their starting values. */
 enum { ESP_HISTORY_D0 = 1, ESP_HISTORY_TAUH = 2, ESP_HISTORY_RHODEEP = 4, ESP_HISTORY_ALL = 8 };
 
-/* Takes over the plan and resets the values in `changed` (flags above). The others keep their
- * learned values, clipped to the plan's limits. */
+/* Applies a plan: resets the values in `changed` (flags above). The others keep their learned
+ * values, clipped to the plan's limits. */
 void esp_history_start(struct esp_history *history, const struct esp_history_plan *plan,
                        unsigned changed);
 
-/* Learns from an iteration, and from the end of a generation. */
+/* Call the first after every iteration, and the second at the end of a generation. */
 void esp_history_learn(struct esp_history *history, const struct esp_history_plan *plan,
                        const struct esp_iteration *iteration);
 void esp_history_end(struct esp_history *history, const struct esp_history_plan *plan);

@@ -7,20 +7,19 @@
  * drawn from R. Two entries replace it: the next sibling with v (1 - R[y]) and the first child
  * of y with v R[y]. v never rises, so the N largest are found.
  *
- * Draw before you look: whether a child is drawn depends only on v, which earlier draws
- * determine, and never on the drawn token. Otherwise the tree would favour some tokens and
- * bias the output.
+ * Whether a child is drawn depends only on v, which earlier draws determine, and never on the
+ * drawn token. Otherwise the tree would favour some tokens and bias the output.
  *
- * Passes: q of a node is needed when its first child is about to be drawn. A pass then also
- * computes the nodes that will probably be popped: those with a v above a fraction of the last
- * one of the previous iteration, and among the first entries, up to the number of draws left.
- * This changes when rows are computed, not the tree.
+ * The q of a node is needed when its first child is about to be drawn. The pass that computes
+ * it also computes nodes that will probably be popped: those among the first entries, up to
+ * the number of draws left, whose v is above a fraction of the last v of the previous
+ * iteration. This changes when rows are computed, not the tree.
  */
 #include "engine/drafters/drafter.h"
 
 enum { N };
 
-static const double NEAR = 0.6; /* of the previous last v */
+static const double NEAR = 0.6; /* this fraction */
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64, .help = "nodes"},
@@ -34,9 +33,9 @@ struct entry {
 };
 
 struct state {
-    struct entry heap[ESP_MAX_NODES + 1]; /* largest v first; ties: the older node first */
+    struct entry heap[ESP_MAX_NODES + 1]; /* largest v first; if equal, the older node first */
     int count;
-    double last; /* v of the last draw of the previous iteration, 0: none */
+    double last; /* v of the last draw in the previous iteration; 0: there was none */
     int32_t nodes[ESP_MAX_NODES + 1];
 };
 
@@ -70,8 +69,8 @@ static struct entry pop(struct state *s)
     return top;
 }
 
-/* Lists the nodes that lack q and probably need it: the top one, and others as described
- * above. */
+/* Lists the nodes that lack q and need it (the top entry) or will probably need it, as
+ * described above; returns their number. */
 static int list_missing(const struct esp_draft *d, struct state *s, int left)
 {
     int n = 0;

@@ -1,16 +1,16 @@
 /* dyspec_layer.c - the tree of dyspec, layer by layer with a threshold (dyspec, alg. 2).
  *
- * v and R are those of dyspec.c. Below each node of a layer siblings are drawn while v is at
+ * v and R are those of dyspec.c. Below each node of a layer, siblings are drawn while v is at
  * least the threshold. Children with a v of at least the threshold form the next layer. If the
- * threshold is the v of dyspec's last draw, the tree is the same, in one pass per depth. The
- * size is limited: if the draws of a round do not fit, those with the largest v are made, and
- * no layer follows.
+ * threshold equals the v of dyspec's last draw, the tree is the same, but needs only one pass
+ * per depth. The size is limited: if the draws of a round do not fit, only those with the
+ * largest v are made, and no layer follows.
  *
- * So the right threshold matters: 1/N, a lower bound for the number of nodes, fills the tree
- * with siblings in its first layers. threshold=0 predicts it from earlier trees, because the v
- * of the N-th draw changes little from tree to tree. A tree of n nodes moves its logarithm by
- * (n / N - 1) / 2, so trees have N nodes on average. A tree has at most twice as many (alg. 2
- * has no limit).
+ * So the right threshold matters. The threshold 1/N, which guarantees at least N nodes, fills
+ * the tree with siblings in its first layers. threshold=0 predicts the threshold from earlier
+ * trees, because the v of the N-th draw changes little from tree to tree. A tree of n nodes
+ * changes the logarithm of the threshold by (n / N - 1) / 2, so that trees have N nodes on
+ * average. A tree has at most 2 N nodes (alg. 2 has no limit).
  *
  * A round makes one draw below each node that still gets siblings. As in dyspec.c, whether to
  * draw depends only on v, never on the drawn token.
@@ -22,7 +22,7 @@
 
 enum { THRESHOLD, N };
 
-/* Initial value and limits of the predicted threshold. All but MOST are for N = 1. */
+/* Initial value and limits of the predicted threshold. FIRST and LEAST are divided by N. */
 static const double FIRST = 4, LEAST = 0.01, MOST = 0.5;
 
 static const struct esp_param params[] = {
@@ -34,13 +34,13 @@ static const struct esp_param params[] = {
 };
 
 struct entry {
-    double v; /* of the next draw below the node */
+    double v; /* v of the next draw below the node */
     int32_t node;
 };
 
 struct state {
-    double threshold; /* of the next tree, if predicted */
-    int draws;        /* of the last tree */
+    double threshold; /* the next tree's threshold, if it is predicted */
+    int draws;        /* number of draws in the last tree */
     struct entry active[ESP_MAX_NODES + 1], next[ESP_MAX_NODES + 1];
     int32_t nodes[ESP_MAX_NODES + 1], children[ESP_MAX_NODES + 1];
 };
@@ -53,8 +53,8 @@ static int by_falling_v(const void *a, const void *b)
     return x->node - y->node;
 }
 
-/* One draw below each active node. Nodes that get another draw stay active; children that will
- * be expanded join the next layer. */
+/* Makes one draw below each active node. Nodes that get another draw stay active; children
+ * that will be expanded join the next layer. */
 static int draw_round(struct esp_draft *d, struct state *s, int *active, int *next,
                       double threshold)
 {
@@ -135,7 +135,8 @@ static void init(void *memory, const struct esp_params *values, int changed)
         s->threshold = fmin(FIRST / esp_param(values, N), MOST);
 }
 
-/* If memory for trees is short, trees are smaller, and the threshold stays within limits. */
+/* Predicts the next threshold. If memory for trees is short, trees cannot reach N nodes; the
+ * limits then keep the threshold from falling further and further. */
 static void adapt(struct esp_draft *d, const struct esp_iteration *it)
 {
     struct state *s = d->state;

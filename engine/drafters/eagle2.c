@@ -23,8 +23,8 @@ static const struct esp_param params[] = {
     {0},
 };
 
-/* Adds a layer's candidates; returns how many nodes of the beam to expand next. If the record
- * gets tight, it is kept for the beams of the depths to come. */
+/* Adds a layer's candidates; returns how many nodes of the beam to expand next. If the tree's
+ * record has little room left, the room is reserved for the beams of the following depths. */
 static int add_layer(struct esp_draft *d, int beam, int found, int depths_left, int32_t *next)
 {
     const struct esp_tree_builder *b = d->tree;

@@ -1,9 +1,9 @@
-/* fixed.c - the fixed tree of the first DynaTree paper: top-B children everywhere, down to
- * depth D.
+/* fixed.c - the fixed tree of the first DynaTree paper: every node down to depth D has its B
+ * likeliest children.
  *
  * Nodes with a cumulative draft probability below tau are never expanded, and with prune=cut
- * they are not verified either (dynatree-fixed-tree, sec. 3.3). N caps the tree. With tau=0 it
- * is the full B-ary tree up to N.
+ * they are not verified either (dynatree-fixed-tree, sec. 3.3). The tree has at most N nodes.
+ * With tau=0 it is the full B-ary tree, up to N nodes.
  */
 #include "engine/drafters/drafter.h"
 
@@ -25,7 +25,8 @@ static const struct esp_param params[] = {
 static bool expand(const void *drafter, const struct esp_node *node, enum esp_reason *reason)
 {
     const struct esp_params *values = drafter;
-    int depth = node->depth - (int)esp_param(values, ROOT); /* literal: the guess has 0 */
+    /* In the paper's literal form, the draft's first guess has depth 0. */
+    int depth = node->depth - (int)esp_param(values, ROOT);
     *reason = ESP_REASON_DEPTH;
     return depth < (int)esp_param(values, D);
 }

@@ -10,7 +10,7 @@ static bool same(const int32_t *a, const int32_t *b, int count)
     return memcmp(a, b, (size_t)count * sizeof *a) == 0;
 }
 
-/* One token of the answer. */
+/* Reads one token of the answer. */
 static void move_on(struct esp_follow *f, const struct esp_expected *e, const int32_t *text)
 {
     const int32_t token = text[f->read];
@@ -24,7 +24,8 @@ static void move_on(struct esp_follow *f, const struct esp_expected *e, const in
     f->read++;
 }
 
-/* Goes on behind a difference, at these tokens of both texts, up to the end of what is read. */
+/* Continues after a difference: token `expected` of the expected text matches token `place` of
+ * the session's text. Reads again from there up to f->read. */
 static void go_on(struct esp_follow *f, const struct esp_expected *e, const int32_t *text,
                   int expected, int place)
 {
@@ -39,7 +40,7 @@ static void go_on(struct esp_follow *f, const struct esp_expected *e, const int3
 static bool skip(struct esp_follow *f, const struct esp_expected *e, const int32_t *text)
 {
     if (f->read - f->lost_text > FARTHEST + AGREE)
-        return false; /* was tried before */
+        return false; /* all skips have been tried before */
     for (int both = 0; both <= FARTHEST; both++) {
         for (int of_text = 0; of_text <= both; of_text++) {
             const int at = f->lost_expected + both - of_text, place = f->lost_text + of_text;
@@ -53,8 +54,8 @@ static bool skip(struct esp_follow *f, const struct esp_expected *e, const int32
     return false;
 }
 
-/* The first place in [from, to) of the expected text where these ANCHOR tokens stand; -1: there
- * is none. */
+/* Returns the first index in [from, to) at which the expected text contains these ANCHOR
+ * tokens, or -1 if there is none. */
 static int place_of(const struct esp_expected *e, const int32_t *tokens, int from, int to)
 {
     for (int i = from; i < to; i++)
@@ -63,7 +64,8 @@ static int place_of(const struct esp_expected *e, const int32_t *tokens, int fro
     return -1;
 }
 
-/* Looks for the last tokens of the answer, after the lost place first. */
+/* Looks for the last tokens of the answer in the expected text, first after the place where
+ * the pointer was lost. */
 static void find(struct esp_follow *f, const struct esp_expected *e, const int32_t *text)
 {
     const int32_t *last = text + f->read - ANCHOR;

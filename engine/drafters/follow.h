@@ -1,13 +1,13 @@
 /* follow.h - follows the expected text while the answer is written.
  *
- * A pointer stands before the token that the answer is expected to go on with. It moves on
- * while committed tokens equal the expected ones. At a difference it takes the shortest way on:
- * it skips i expected tokens and j tokens of the answer, with the smallest i + j up to 64,
- * after which three tokens agree (an inserted, a deleted, a changed line). If there is no such
- * way, it goes on where the last eight tokens of the answer stand in the expected text.
+ * A pointer marks the token of the expected text that should come next. It advances while
+ * committed tokens equal the expected ones. At a difference (an inserted, deleted or changed
+ * line), it skips i expected tokens and j tokens of the answer, with the smallest i + j, at
+ * most 64, such that the next three tokens agree. If there are no such i and j, it continues
+ * where the expected text contains the last eight tokens of the answer.
  *
  * Predicted outputs (OpenAI) and two designs for llama.cpp (pull requests 12127, 14739) follow
- * a text in this manner.
+ * a text in this way.
  */
 #ifndef ESP_FOLLOW_H
 #define ESP_FOLLOW_H
@@ -19,26 +19,28 @@
 struct esp_expected {
     const int32_t *tokens; /* (count) */
     int count;             /* 0: nothing is expected */
-    int begin;             /* tokens of the session's text before the answer */
-    unsigned serial;       /* another one for other tokens; 0: there never were any */
+    int begin;             /* length of the session's text before the answer, in tokens */
+    unsigned serial;       /* changes whenever the tokens change; 0: there never were any */
 };
 
-/* Zeroed memory is valid. */
+/* A zero-initialised struct is valid: nothing has been read. */
 struct esp_follow {
-    unsigned serial; /* of the expected text */
-    int begin, read; /* tokens of the text before the answer, and those that are read */
-    int at;          /* the expected token that comes next */
-    bool lost;       /* since there was a difference, at these tokens of both: */
-    int lost_expected, lost_text;
+    unsigned serial;   /* serial of the expected text that is followed */
+    int begin;         /* length of the session's text before the answer, in tokens */
+    int read;          /* length of the text that has been read, in tokens */
+    int at;            /* index of the expected token that comes next */
+    bool lost;         /* whether there was a difference from which there is no way on yet */
+    int lost_expected; /* where the difference is in the expected text, */
+    int lost_text;     /* and in the session's text */
 };
 
-/* Reads the text up to its end. Starts anew for another expected text, another answer or a
- * shorter text. */
+/* Reads the session's text up to its end. Starts anew if the expected text or the answer is a
+ * different one, or if the text has become shorter. */
 void esp_follow_read(struct esp_follow *follow, const struct esp_expected *expected,
                      const int32_t *text, int length);
 
-/* The index of the expected token that comes next; -1: the pointer has lost its place, or the
- * expected text has ended. */
+/* Returns the index of the expected token that comes next, or -1 if the pointer has lost its
+ * place or the expected text has ended. */
 int esp_follow_place(const struct esp_follow *follow, const struct esp_expected *expected);
 
 #endif

@@ -8,26 +8,27 @@
  * things:
  *
  *   row    Candidates are taken in the order of P, as many as maximise the sum of P minus
- *          lambda verify(n + 1). Rows that cost the same as a class are paid for as a class.
- *          Drawn nodes cannot be removed again, so candidates compete with the nodes that later
- *          passes are expected to draft.
+ *          lambda verify(n + 1). If several rows together cost as much as one, they are paid
+ *          for together. Drawn nodes cannot be removed again, so candidates compete with the
+ *          nodes that later passes are expected to draft.
  *   layer  Another draft pass over w nodes runs if the expected gain of their children, minus
  *          the price of their rows, exceeds lambda draft(w).
  *   plain  A tree may cost no more than drafting has saved (goodput_account.h). If that is too
  *          little, nothing is drafted for a while.
  *
  * P is the product along the path of calibrated draft probabilities (calibration.h). Their log
- * odds are shifted by the draft's success in the last thirty iterations or so of this text. At
- * temperature 0 children are the likeliest tokens. Above it they are drawn without
- * replacement: P alone decides how many, and which node is expanded. P of a child is fixed
- * before it is drawn (from P of the parent, its confidence, and the number of earlier draws
- * there), so the tree never favours a token, and verifiers for such draws are exact.
+ * odds are shifted by the draft's success in about the last thirty iterations of this text. At
+ * temperature 0, children are the likeliest tokens. Above it, they are drawn without
+ * replacement, and P alone decides how many are drawn and which nodes are expanded. P of a
+ * child is fixed before it is drawn: it depends on P of the parent, the parent's confidence,
+ * and the number of earlier draws below it. So the tree never favours a token, and verifiers
+ * for such draws are exact.
  *
- * The other tree to choose from is retrieved (goodput_copied.h). It replaces the draft model's
- * tree if its rows are expected to gain more than such trees gained recently, also while
- * nothing is drafted.
+ * The drafter can also choose a tree of guesses made without the draft model
+ * (goodput_copied.h). It is used if its rows are expected to gain more than the draft model's
+ * trees gained recently; it may be used even while the draft model rests.
  *
- * There is no clock in here and nothing to tune: costs come from the session.
+ * This file reads no clock and has nothing to tune: costs come from the session.
  */
 #include "engine/drafters/drafter.h"
 
@@ -49,11 +50,11 @@ enum {
     WIDEST = 16, /* maximum nodes expanded per pass */
     ENTRIES = 512,
     BIDS = 256,
-    KINDS = 4, /* of nodes, by how likely they were below their parent; the root is one */
-    RANKS = 4, /* expected children of a node */
+    KINDS = 4, /* kinds of nodes: the root, and three by their rate (kind_of) */
+    RANKS = 4, /* children of a node whose acceptance is learned */
 };
 
-static const double FADE = 1.0 / 32; /* decay of the mean gain */
+static const double FADE = 1.0 / 32; /* share of the newest iteration in the mean gain */
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, 256, 64, .help = "maximum number of nodes"},
@@ -67,8 +68,8 @@ static const struct esp_param params[] = {
 /* A child that is in the tree or a candidate for it. */
 struct entry {
     double value; /* P */
-    double key;   /* sort key: P, drawn ones first */
-    double rate;  /* P over the parent's P */
+    double key;   /* sort key: P, and 2 more for drawn entries, which come first */
+    double rate;  /* P divided by the parent's P */
     double q;
     int32_t parent, token, node; /* node: -1 if not in the tree yet */
     int draw;
@@ -80,13 +81,13 @@ struct state {
     struct esp_account account;
     struct esp_copied copied;
     double expected[KINDS][RANKS], seen[KINDS];
-    double shift;      /* of log odds: how much better than usual the draft is in this text */
-    double model_gain; /* of the draft model's trees over plain decoding, in tokens */
+    double shift;      /* shift of log odds: how much better the draft is in this text */
+    double model_gain; /* mean gain of the draft model's trees over plain decoding, in tokens */
     bool started;
 
-    /* Of the running iteration. */
+    /* For the running iteration. */
     double spent;            /* seconds of draft passes */
-    double row, layer, hope; /* shown: cost of a row and of a pass, expected tokens */
+    double row, layer, hope; /* gauges: cost of a row and of a pass, and expected tokens */
     int obtained;
     struct entry entry[ENTRIES]; /* likeliest first */
     int count;
@@ -107,7 +108,7 @@ static void init(void *memory, const struct esp_params *values, int changed)
         memcpy(s->expected[i], prior, sizeof prior);
 }
 
-/* Seconds of a draft pass. */
+/* Returns the expected seconds of a draft pass. */
 static double draft_cost(const struct esp_draft *d, int rows)
 {
     return esp_costs_draft(d->context->costs, rows);
@@ -115,7 +116,7 @@ static double draft_cost(const struct esp_draft *d, int rows)
 
 /* ------------------------------------------------------------------ probabilities */
 
-/* A rate, adapted to this text. */
+/* Returns an acceptance rate adapted to this text. */
 static double shifted(const struct state *s, double rate)
 {
     if (!(rate > 0 && rate < 1))
@@ -128,8 +129,8 @@ static int kind_of(double rate)
     return rate < 0.5 ? 1 : rate < 0.9 ? 2 : 3;
 }
 
-/* Expected gain of the children of a node of probability `value`, above the cost of their
- * rows. */
+/* Returns the expected gain, after the cost of their rows, of the children of a node with
+ * probability `value`. */
 static double gain_of(const struct state *s, int kind, double value, double row)
 {
     double gain = 0;
@@ -145,14 +146,15 @@ static void insert(struct state *s, struct entry e)
     const struct entry *last = &s->entry[ENTRIES - 1];
     e.key = e.value;
     if (s->count == ENTRIES && (last->node >= 0 || last->key >= e.key))
-        return; /* the list is full; one this unlikely is not missed */
+        return; /* the list is full, and so unlikely an entry is not needed */
     int at = s->count < ENTRIES ? s->count++ : ENTRIES - 1;
     for (; at > 0 && s->entry[at - 1].key < e.key; at--)
         s->entry[at] = s->entry[at - 1];
     s->entry[at] = e;
 }
 
-/* Lists the children of the just expanded node `i` of probability `value`. */
+/* Adds the children of node `i`, which was just expanded and has probability `value`, to the
+ * entries. */
 static void list_children(const struct esp_draft *d, struct state *s, int i, int kind,
                           double value, double floor)
 {
@@ -177,7 +179,7 @@ static void list_children(const struct esp_draft *d, struct state *s, int i, int
             e.rate = left * own;
             left *= 1 - own;
         }
-        e.rate = last = fmin(e.rate, last); /* a later one is never likelier */
+        e.rate = last = fmin(e.rate, last); /* a later child is never likelier */
         e.value = value * e.rate;
         if (k < RANKS)
             s->expected[kind][k] += weight * (usual - s->expected[kind][k]);
@@ -188,7 +190,7 @@ static void list_children(const struct esp_draft *d, struct state *s, int i, int
 
 /* What competes for rows: a candidate, or a node that a later pass is expected to draft. */
 struct bid {
-    double value; /* P, without the price of its draft pass */
+    double value; /* P; for a node of a later pass, minus the price of that pass */
     bool candidate;
 };
 
@@ -198,8 +200,8 @@ static int by_value(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Adds the first guesses expected below a node that is not expanded yet, one for each pass
- * that is worth its price. Returns the new number of bids. */
+/* Adds bids for the chain of first children expected below a node that is not expanded yet:
+ * one for each later pass that is worth its price. Returns the new number of bids. */
 static int bid_below(const struct esp_draft *d, const struct state *s, const struct entry *e,
                      struct bid *bids, int count)
 {
@@ -216,10 +218,10 @@ static int bid_below(const struct esp_draft *d, const struct state *s, const str
     return count;
 }
 
-/* The number of entries to be drawn, with those that are. What is drawn stays in the tree, so
- * its row is lost to later passes: candidates bid against the nodes that these are expected to
- * draft. It matters where rows come as a class, so that a few are nearly free and the next one
- * is not. */
+/* Returns how many entries to draw, including those that are drawn already. A drawn node stays
+ * in the tree, so later passes cannot use its row. Therefore candidates bid against the nodes
+ * that these passes are expected to draft. This matters if the cost of rows has steps, so that
+ * a few rows are nearly free and the next one is not. */
 static int count_drawn(const struct esp_draft *d, const struct state *s)
 {
     const double *verify = s->rate.verify;
@@ -249,7 +251,8 @@ static int count_drawn(const struct esp_draft *d, const struct state *s)
     return drawn + taken;
 }
 
-/* The number of candidates with the best gain over the cost of their rows. */
+/* Returns how many entries to take: as many as give the best gain over the cost of their rows.
+ */
 static int count_worthy(const struct esp_draft *d, const struct state *s)
 {
     double sum = 0, best = -s->rate.now * s->rate.verify[1];
@@ -279,8 +282,9 @@ static void took(struct esp_draft *d, struct entry *e, int node)
     d->tree->tree.nodes[node].reason = ESP_REASON_LAYER;
 }
 
-/* After a draw, nodes below it are valued by the drawn token, not by the acceptance rate of
- * the draw. The value of its siblings does not change. */
+/* Records the node of a draw. From now on, nodes below it are valued by the acceptance rate of
+ * the drawn token, not by the average rate of such a draw. The values of its siblings do not
+ * change. */
 static void drew(struct esp_draft *d, const struct state *s, struct entry *e, int node)
 {
     took(d, e, node);
@@ -367,7 +371,7 @@ static int choose_layer(const struct esp_draft *d, struct state *s, int count)
     return chosen;
 }
 
-/* One pass and its children. */
+/* Runs one pass over s->nodes and lists their children. */
 static int expand(struct esp_draft *d, struct state *s, int count)
 {
     const int most = s->rate.budget < CHILDREN ? s->rate.budget : CHILDREN;
@@ -391,7 +395,8 @@ static int expand(struct esp_draft *d, struct state *s, int count)
     return status;
 }
 
-/* Removes nodes that dropped out; records candidates that were not taken. */
+/* Cuts the nodes that dropped out of the first `count` entries, and records candidates that
+ * were not taken. */
 static void leave(struct esp_draft *d, struct state *s, int count)
 {
     enum { SHOWN = 16 };
@@ -411,7 +416,7 @@ static void leave(struct esp_draft *d, struct state *s, int count)
     s->row = esp_rate_row(&s->rate, count);
 }
 
-/* Is this an iteration of plain decoding? */
+/* Returns whether this is an iteration of plain decoding. */
 static bool is_plain(const struct esp_draft *d, struct state *s)
 {
     const double *verify = s->rate.verify, pass = draft_cost(d, esp_draft_behind(d));
@@ -419,7 +424,7 @@ static bool is_plain(const struct esp_draft *d, struct state *s)
                                 pass + verify[2] - verify[1], fmax(0, pass - draft_cost(d, 1)));
 }
 
-/* Starts an iteration: reads costs and text. */
+/* Starts an iteration: reads the costs and the text, and finds guesses. */
 static int begin(struct esp_draft *d, struct state *s)
 {
     const int most = (int)esp_param(d->params, N), room = d->tree->room;
@@ -449,7 +454,7 @@ static int draft_with_model(struct esp_draft *d, struct state *s)
         status = expand(d, s, width);
         count = count_worthy(d, s);
         if (s->account.probing && count == 0 && s->count > 0)
-            count = 1; /* a probe verifies a node, to see how a draft does */
+            count = 1; /* after a wait, one node is verified to see how good the draft is */
         if (status == ESP_OK)
             status = take(d, s, count);
         if (status == ESP_OK)
@@ -487,14 +492,14 @@ static int draft(struct esp_draft *d)
     return status;
 }
 
-/* At every node that the verifier reached: was one of its children accepted, and how likely
- * was that? Texts differ: in a list or a refrain the draft is right far more often than it
- * says. */
+/* Learns from every node that the verifier reached: whether one of its children was accepted,
+ * compared with how likely that was. Texts differ: in a list or a refrain, the draft is right
+ * far more often than its probabilities say. */
 static void learn_shift(struct state *s, const struct esp_iteration *it)
 {
     static const double step = 0.05, kept = 0.97, most = 2;
     const struct esp_tree *tree = &it->tree;
-    s->shift *= kept; /* also without a draft: otherwise it would never be tried again */
+    s->shift *= kept; /* even without a draft; otherwise nothing would be drafted again */
     for (int i = 0; i <= it->path_length; i++) {
         int32_t parent = i == 0 ? 0 : it->path[i - 1];
         double above = i == 0 ? 1 : tree->nodes[parent].value, likely = 0;
@@ -522,7 +527,7 @@ static void adapt(struct esp_draft *d, const struct esp_iteration *it)
         return;
     const double seconds = s->spent + s->rate.verify[rows];
     const double saved = tokens - (seconds - s->account.forgiven) / step;
-    s->spent = 0; /* near the end of a text nothing is drafted */
+    s->spent = 0; /* the next iteration may draft nothing, at the end of a text */
     esp_rate_learn(&s->rate, tokens, seconds);
     esp_copied_learn(&s->copied, &s->rate, right, saved);
     if (plain)
@@ -536,7 +541,7 @@ static void adapt(struct esp_draft *d, const struct esp_iteration *it)
 static int gauges(const struct esp_draft *d, struct esp_gauge *g)
 {
     const struct state *s = d->state;
-    enum { HIGHEST = 10000 }; /* tokens per second, of a scale; the price may be higher */
+    enum { HIGHEST = 10000 }; /* tokens per second: end of the scale; the price may be higher */
     g[0] = (struct esp_gauge){"price", .after = s->rate.now, .maximum = HIGHEST};
     g[1] = (struct esp_gauge){"row", .after = s->row, .maximum = 1};
     g[2] = (struct esp_gauge){"layer", .after = s->layer, .maximum = 1};

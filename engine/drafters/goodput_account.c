@@ -6,11 +6,12 @@
 enum {
     SHORTEST_WAIT = 16,
     REFRESH = 128,     /* iterations between two that time plain decoding */
-    PROVEN_TREES = 32, /* verified trees until their mean decides what drafting is worth, */
-    MANY_TREES = 256,  /* and trees in that mean */
+    PROVEN_TREES = 32, /* trees that must be verified before their mean saving is used */
+    MANY_TREES = 256,  /* number of trees that this mean is averaged over */
 };
 
-/* A text starts with PROVEN if drafting paid in earlier texts. */
+/* START, PROVEN: balance at the start of the first text, and of a text if drafting paid in
+ * earlier texts. ASIDE: steps saved for each token of plain decoding. */
 static const double START = ESP_FIRST_SAVINGS, PROVEN = 4, ASIDE = 0.01;
 
 void esp_account_open(struct esp_account *a)

@@ -6,8 +6,8 @@
 #include "engine/drafters/goodput_account.h"
 
 static const double PER_TOKEN = 2; /* guesses, per token of the match */
-/* Assumed share of correct guesses until some were tested. Above temperature 0 the text has to
- * copy itself first. */
+/* Assumed share of correct guesses until some were tested, at temperature 0 and above it.
+ * Above it, guesses must first prove correct before any are verified. */
 static const double RIGHT = 0.5, RIGHT_DRAWN = 0;
 static const double WORTH = 0.1; /* tokens that a tree must be expected to gain */
 
@@ -23,8 +23,9 @@ int esp_copied_find(struct esp_copied *c, const struct esp_draft *d,
     return esp_retrieval_find(r, d, &guesses, plan->recycle);
 }
 
-/* The number of guesses with the best gain over the cost of their rows, in at most this time.
- * Guesses are sorted by frequency, parents first. */
+/* Returns the number of guesses with the best gain over the cost of their rows, which is then
+ * *gain, if the pass may take at most this time. Guesses are sorted by probability, parents
+ * first. */
 static int count_best(const struct esp_copied *c, const struct esp_rate *rate, double seconds,
                       double *gain)
 {
@@ -49,7 +50,7 @@ void esp_copied_choose(struct esp_copied *c, const struct esp_rate *rate, double
     double gain;
     c->nodes = count_best(c, rate, rate->verify[1] * (1 + c->balance), &gain);
     c->used = c->nodes > 0 && gain >= fmax(least, WORTH);
-    if (!c->used) /* what it would have brought is seen all the same */
+    if (!c->used) /* esp_copied_learn() then computes what the best tree would have saved */
         c->nodes = count_best(c, rate, INFINITY, &gain);
 }
 
@@ -71,8 +72,8 @@ double esp_copied_take(struct esp_copied *c, struct esp_draft *d)
 void esp_copied_learn(struct esp_copied *c, const struct esp_rate *rate, int right,
                       double saved)
 {
-    /* A tree that was not verified counts by what it would have saved or lost, so that its
-     * account recovers from a bad start. */
+    /* A tree that was not verified counts as well, with what it would have saved or lost, so
+     * that the account recovers from a bad start. */
     if (c->used)
         c->balance += saved;
     else if (c->nodes > 0)

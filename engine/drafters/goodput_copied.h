@@ -1,8 +1,9 @@
-/* goodput_copied.h - the retrieved tree that drafter goodput may verify (retrieval.h), and the
- * only one of drafter recycle.
+/* goodput_copied.h - a tree of guesses made without the draft model (retrieval.h). Drafter
+ * goodput may verify it instead of a drafted tree; drafter recycle has only such trees.
  *
- * It takes rows but no draft pass, and has an account of its own. Above temperature 0 the
- * target draws as it does without a tree, and follows the tree where it has that token.
+ * The tree costs rows but no draft pass, and has its own account (goodput_account.h). Above
+ * temperature 0, the target draws as it does without a tree; if a node has the drawn token, it
+ * is accepted.
  */
 #ifndef ESP_GOODPUT_COPIED_H
 #define ESP_GOODPUT_COPIED_H
@@ -10,37 +11,40 @@
 #include "engine/drafters/goodput_rate.h"
 #include "engine/drafters/retrieval.h"
 
-/* Steps of plain decoding that its account starts with. Guesses are judged whether they are
- * verified or not, so little has to be spent to find out whether they are right. */
+/* Initial balance of the account, in steps of plain decoding. It is small, because little has
+ * to be spent to find out how often guesses are right: they are judged even if they are not
+ * verified. */
 #define ESP_COPIED_SAVINGS 0.25
 
 struct esp_copied {
     struct esp_retrieval retrieval;
-    double balance; /* of its account, in steps of plain decoding */
-    int nodes;      /* of this iteration's tree, if it pays */
-    bool used;      /* this tree is verified */
+    double balance; /* balance of the account, in steps of plain decoding */
+    int nodes;      /* number of guesses chosen for this iteration's tree */
+    bool used;      /* whether this tree is verified */
 };
 
 /* Which guesses to find. */
 struct esp_copied_plan {
-    int depth;          /* at most */
-    bool copy, recycle; /* from the text and the expected text; recycled tokens */
-    bool free;          /* whatever their rows cost */
+    int depth;    /* maximum depth */
+    bool copy;    /* guess from the text and the expected text */
+    bool recycle; /* guess recycled tokens */
+    bool free;    /* find guesses even if they are not worth the time of their rows */
 };
 
 /* Finds this iteration's guesses. */
 int esp_copied_find(struct esp_copied *copied, const struct esp_draft *draft,
                     const struct esp_rate *rate, const struct esp_copied_plan *plan);
 
-/* Chooses the number of guesses with the best gain over the cost of their rows, as far as the
- * account holds that, and whether they are verified: if they are expected to gain at least
- * `least` tokens over plain decoding. */
+/* Chooses the number of guesses with the best gain over the cost of their rows, and whether
+ * they are verified: if they are expected to gain at least `least` tokens over plain decoding,
+ * and the account holds the cost. */
 void esp_copied_choose(struct esp_copied *copied, const struct esp_rate *rate, double least);
 
-/* Grows the tree; returns its expected tokens. */
+/* Adds the chosen guesses to the tree. Returns the expected number of committed tokens. */
 double esp_copied_take(struct esp_copied *copied, struct esp_draft *draft);
 
-/* Learns from the committed tokens. `saved`: time, in steps, that the iteration saved. */
+/* Updates the account. right: committed tokens that were guessed; saved: time that the
+ * iteration saved, in steps of plain decoding. */
 void esp_copied_learn(struct esp_copied *copied, const struct esp_rate *rate, int right,
                       double saved);
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static const double FADE = 1.0 / 32; /* decay per iteration */
+static const double FADE = 1.0 / 32; /* part of the sums that is lost in each iteration */
 
 void esp_rate_read(struct esp_rate *r, const struct esp_costs *costs, int budget)
 {
@@ -20,7 +20,7 @@ double esp_rate_row(const struct esp_rate *r, int n)
     double least = INFINITY;
     for (int m = 1; m <= ESP_RATE_AHEAD; m++) {
         double each = (r->verify[n + 1 + m] - r->verify[n + 1]) / m;
-        if (each < least) /* with fmin(), gcc 12.2 for ARM fails: an internal error */
+        if (each < least) /* fmin() here gives an internal error in gcc 12.2 for ARM */
             least = each;
     }
     return r->now * least;

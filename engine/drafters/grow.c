@@ -1,5 +1,4 @@
-/* grow.c - grows a tree layer by layer: by a rule over likely or drawn tokens, or along
- * independent paths.
+/* grow.c - grows a tree by a layer rule (esp_draft_grow) or by a path rule (esp_draft_paths).
  *
  * Both take one draft pass per depth. Nodes that are left out are recorded with their reason.
  */
@@ -14,7 +13,7 @@ static int by_drawing_order(const void *a, const void *b)
     return ((const struct esp_candidate *)a)->at - ((const struct esp_candidate *)b)->at;
 }
 
-/* How many children the rule gives to a node of the layer with known confidence. */
+/* Returns how many children the rule gives to node `u`, whose confidence is already known. */
 static int breadth_of(const struct esp_draft *d, const struct esp_layer_rule *rule, int32_t u)
 {
     if (u == 0 && rule->draft_root)
@@ -22,8 +21,8 @@ static int breadth_of(const struct esp_draft *d, const struct esp_layer_rule *ru
     return rule->breadth(rule->drafter, &d->tree->tree.nodes[u]);
 }
 
-/* Lists the children that the rule gives to the nodes of a layer; returns the number of uncut
- * ones. */
+/* Lists the children that the rule gives to the nodes of a layer in d->candidates. *total
+ * becomes their number; returns the number of uncut ones. */
 static int list_candidates(struct esp_draft *d, const struct esp_layer_rule *rule,
                            const int32_t *layer, int count, int *total)
 {
@@ -42,8 +41,8 @@ static int list_candidates(struct esp_draft *d, const struct esp_layer_rule *rul
     return kept;
 }
 
-/* Adds the layer's children to the tree: the likeliest that fit. The others are recorded as
- * cut. Returns the number added; they are the last uncut nodes. */
+/* Adds the likeliest children of the layer that fit to the tree, and records the others as
+ * cut. Writes the added nodes to `added`; returns their number. */
 static int add_layer(struct esp_draft *d, const struct esp_layer_rule *rule, int room,
                      const int32_t *layer, int count, int32_t *added)
 {
@@ -71,7 +70,8 @@ static int add_layer(struct esp_draft *d, const struct esp_layer_rule *rule, int
     return n;
 }
 
-/* Keeps the `most` likeliest nodes, in their order; ties: the earlier ones. */
+/* Keeps the `most` likeliest nodes of a list, in their order. Of equally likely nodes, the
+ * earlier ones are kept. Returns the new count. */
 static int keep_likeliest(const struct esp_draft *d, int32_t *nodes, int count, int most)
 {
     struct esp_candidate *c = d->candidates;
@@ -91,7 +91,8 @@ static int keep_likeliest(const struct esp_draft *d, int32_t *nodes, int count, 
 }
 
 /* Draws the children of a layer, in rounds. Returns the number of nodes in `added`, or a
- * negative status; *used counts draws. A round's nodes are known before it is drawn. */
+ * negative status; *used counts the draws. Which parents get a child in a round is decided
+ * before the round is drawn. */
 static int draw_layer(struct esp_draft *d, const struct esp_layer_rule *rule, int room,
                       const int32_t *layer, int count, int32_t *added, int *used)
 {
@@ -166,8 +167,8 @@ int esp_draft_grow(struct esp_draft *d, const struct esp_layer_rule *rule)
 
 /* ------------------------------------------------------------------ independent paths */
 
-/* Lists the parents of the next draws: every path that continues names its node `width` times,
- * as long as there is room. The others get their reason. */
+/* Lists the parents of the next draws: the last node of every path that continues, `width`
+ * times, as far as there is room. Sets the reason of the nodes at which paths end. */
 static int plan_draws(struct esp_draft *d, const struct esp_path_rule *rule, const int32_t *end,
                       int paths, int level, int room, int32_t *parents)
 {
@@ -187,7 +188,7 @@ static int plan_draws(struct esp_draft *d, const struct esp_path_rule *rule, con
     return n;
 }
 
-/* Each node among the parents once, in order. */
+/* Lists each of the parents once, in order; returns their number. */
 static int list_once(struct esp_draft *d, const int32_t *parents, int count, int32_t *nodes)
 {
     bool *listed = d->work->listed;

@@ -1,16 +1,17 @@
 /* hybrid.c - the draft model's likeliest nodes and retrieved guesses in one tree under one
  * budget; for copied passages, the retrieved tree alone.
  *
- * There are two kinds of guesses: those of the draft model, with the tree of `salf`, and those
+ * There are two kinds of guesses: those of the draft model, in the tree of `salf`, and those
  * that need no draft pass (retrieval.h): copied from the text or the expected text, or
- * recycled. After every iteration it is known how far it would have got, whichever tree was
- * verified. So its mean path length is learned online per match length, and likewise that of
- * the model's trees. If the retrieved tree is expected to get at least as far as the model's,
- * it is verified alone: a copied passage costs no draft pass.
+ * recycled. After every iteration it is known how far the retrieved guesses would have got,
+ * whichever tree was verified. So the mean path length of retrieved trees is learned for each
+ * class of guesses, and that of the model's trees as well. If the retrieved tree is expected
+ * to get at least as far as the model's, it is verified alone: a copied passage costs no draft
+ * pass.
  *
- * Otherwise the model's tree is grown and retrieved nodes join it. A node that it already has
- * is shared; any other must be among the N likeliest. Their q is the frequency times the rate
- * at which retrieved tokens were right.
+ * Otherwise the model's tree is grown, and retrieved nodes join it. A node that it already has
+ * is shared; any other must be among the N likeliest. The q of a copied node is its frequency
+ * times the rate at which such tokens were correct.
  */
 #include "engine/drafters/retrieval.h"
 
@@ -19,7 +20,7 @@
 enum { N, B, TH, K, FACTOR, LEAST, RECYCLE };
 
 static const double FADE = 0.9;  /* decay of the means per sample */
-static const double RIGHT = 0.5; /* share of right guesses that is assumed at first */
+static const double RIGHT = 0.5; /* share of correct guesses that is assumed at first */
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 8, .help = "maximum number of nodes"},
@@ -30,11 +31,11 @@ static const struct esp_param params[] = {
     [FACTOR] = {"factor", ESP_REAL, 0.25, 64, 2, .help = "maximum nodes per matching token"},
     [LEAST] = {"least", ESP_REAL, 0, 1, 0.1, .help = "minimum frequency of a retrieved guess"},
     [RECYCLE] = {"recycled", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
-                 .help = "also tokens that the target found likely after the same token"},
+                 .help = "also draft what the target found likely after the same token"},
     {0},
 };
 
-/* A decaying mean, 0 at first. */
+/* A decaying sum of samples, and the weight of its samples. */
 struct rate {
     double sum, weight;
 };
@@ -42,10 +43,10 @@ struct rate {
 struct state {
     struct esp_retrieval retrieval;
     bool alone;                            /* the draft model was not used */
-    int joined;                            /* first node that is not the model's */
-    struct rate length[ESP_MATCH_CLASSES]; /* of a retrieved tree's path, by match */
-    struct rate right[ESP_MATCH_CLASSES];  /* of retrieved tokens that were tested */
-    struct rate model;                     /* length of the path in the model's nodes */
+    int joined;                            /* the first node that is not the model's */
+    struct rate length[ESP_MATCH_CLASSES]; /* path length in retrieved trees, by class */
+    struct rate right[ESP_MATCH_CLASSES];  /* share of correct guesses, by class */
+    struct rate model;                     /* path length in the model's nodes */
 };
 
 static void learn(struct rate *r, double value)
@@ -54,14 +55,14 @@ static void learn(struct rate *r, double value)
     r->weight = FADE * r->weight + 1;
 }
 
-/* `before` counts as one sample. */
+/* Returns the mean; `before` counts as one more sample. */
 static double mean(const struct rate *r, double before)
 {
     return (r->sum + before) / (r->weight + 1);
 }
 
-/* How far the frequency of a guess is trusted beside the draft model's q. That of a recycled
- * token is measured already. */
+/* Returns the factor that makes the frequency of a guess comparable with the draft model's q.
+ * For a recycled token it is 1, because its q is a measured rate already. */
 static double trust(const struct state *s, const struct esp_guess *g)
 {
     return s->alone || g->class == ESP_MATCH_RECYCLED ? 1 : mean(&s->right[g->class], RIGHT);

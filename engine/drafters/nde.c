@@ -1,20 +1,20 @@
 /* nde.c - `delayed` with K, L1 and L2 chosen for each tree by a trained selector
  * (delayed-tree-expansion, sec. 6).
  *
- * Each iteration takes the argmax of the selector's logits. Its input is known at the root:
- * the hidden states of both models, the distance of their distributions one token earlier, and
- * the draft's confidence. All of this is the past and the draft's own distribution at the
- * root, never the verifier's random number, so the output distribution does not change. The
- * draft's first pass covers the root, because the choice depends on it. The draft's output
- * before the root is kept from the last tree; if that tree ended in a leaf that the draft has
- * not read, the pass covers that token, too.
+ * Each iteration takes the argmax of the selector's logits. The selector's input is known at
+ * the root: the hidden states of both models, the distance of their distributions one token
+ * earlier, and the draft's confidence. It depends only on the past and on the draft's own
+ * distribution at the root, never on the verifier's random numbers, so the output distribution
+ * does not change. The draft's first pass covers the root, because the choice depends on it.
+ * The draft's output before the root is kept from the last tree; if the draft has not computed
+ * that token, because it was a leaf, the pass covers it, too.
  *
- * Right after a prompt the target has said nothing yet, so the static action that was best in
- * training is used.
+ * Right after a prompt, the target has not computed anything for the token before the root, so
+ * the static action that was best in training is used.
  *
  * A selector identifies the models by their vocabulary and norms, and sees a widened target in
- * its original size. So it also works with quantised models and with --width. A note says that
- * their costs are not those of its training.
+ * its original size. So it also works with quantised models and with --width; a note then says
+ * that their costs are not those of its training.
  */
 #include "engine/drafters/drafter.h"
 
@@ -28,7 +28,7 @@
 #include "engine/support/paths.h"
 #include "kernels/status.h"
 
-#define LEAST_TEMPERATURE 0.2 /* of training */
+#define LEAST_TEMPERATURE 0.2 /* the lowest temperature in training */
 
 enum { GOAL };
 
@@ -43,14 +43,15 @@ struct state {
     struct esp_selector selector;
     bool bound, other_costs;
     int target_hidden;
-    float *numbers;                         /* states, then p, q and q at the root */
-    int actions[ESP_ACTIONS], action_count; /* the canonical ones */
+    float *numbers; /* the states, then p and q before the root, then q at the root */
+    int actions[ESP_ACTIONS], action_count; /* the canonical actions */
     struct esp_shape_choice choices[ESP_MAX_CHOICES];
     int choice_count;
     double obtained;
 };
 
-/* At temperature 0 a token is the target's likeliest, as nss accepts it in the limit. */
+/* Returns the verifier whose selector is used. Verifier greedy accepts the target's likeliest
+ * token, as nss does in the limit of temperature 0. */
 static const char *rule_of(const char *verifier)
 {
     return strcmp(verifier, "greedy") == 0 ? "nss" : verifier;
@@ -69,8 +70,8 @@ static int refuse(const struct esp_engine *e, const char *rule, const char *goal
         rule, goal, e->target->path, e->draft->path, rule, goal);
 }
 
-/* Looks beside the target; for a GGUF file also beside the built-in target, which it may be.
- */
+/* Looks for the selector next to the target's file; for a GGUF file also next to the built-in
+ * target, because the file may be a copy of it. */
 static int read_selector(struct esp_selector *selector, const struct esp_engine *e,
                          const char *rule, enum esp_goal goal,
                          const struct esp_selector_shape *shape, char *why, size_t size)
@@ -166,8 +167,9 @@ static int read_parts(const struct part *parts, int count)
     return status;
 }
 
-/* Runs the root and reads what both models said before it and what the draft says now. What
- * the draft said before is read ahead of the pass where it is kept, and else is part of it. */
+/* Runs the draft's pass over the root, and reads what both models computed before the root and
+ * what the draft computed at it. The draft's output before the root is read before the pass if
+ * it was kept; otherwise the pass computes it. */
 static int look(struct esp_draft *d, struct state *s, const float *states[], float *scalars)
 {
     const struct esp_look_back *back = &d->context->back;
@@ -198,7 +200,7 @@ static int look(struct esp_draft *d, struct state *s, const float *states[], flo
     return ESP_OK;
 }
 
-/* Can the tree be drafted here? */
+/* Returns whether the action's tree can be drafted within the limits of depth and size. */
 static bool fits(const struct esp_draft *d, int action)
 {
     const struct esp_action a = esp_action_at(action);
@@ -217,13 +219,13 @@ static struct esp_shape_choice describe(const struct esp_draft *d, const struct 
     return choice;
 }
 
-/* The best actions, likeliest first, with their shares of the policy. */
+/* Lists the best actions, likeliest first, with their probabilities under the policy. */
 static void rank(const struct esp_draft *d, struct state *s,
                  const struct esp_selector_score *score)
 {
     const float *logits = score->logits;
     const bool all = 2 * ESP_ACTION_LENGTH <= d->max_depth &&
-                     ESP_ACTION_ROWS - 1 <= d->tree->room; /* of them fit */
+                     ESP_ACTION_ROWS - 1 <= d->tree->room; /* all actions fit */
     float fitting[ESP_ACTIONS], total = 0;
     int best[ESP_MAX_CHOICES], count = 0, kept = 0;
     for (int i = 0; i < s->action_count; i++) {
@@ -247,7 +249,7 @@ static void rank(const struct esp_draft *d, struct state *s,
     s->choice_count = count;
 }
 
-/* Right after a prompt. */
+/* Chooses the action right after a prompt. */
 static void take_first(const struct esp_draft *d, struct state *s)
 {
     int action = s->selector.first;
@@ -294,7 +296,7 @@ static int draft(struct esp_draft *d)
         d->tree->tree.nodes[0].reason = ESP_REASON_PLAIN;
     if (status < 0 || rule.levels == 0)
         return status;
-    if (d->expanded == 0) /* right after a prompt; the next choice will ask for its state */
+    if (d->expanded == 0) /* right after a prompt; the next choice needs the root's state */
         status = esp_draft_expand_root(d, false);
     return status == ESP_OK ? esp_draft_paths(d, &rule) : status;
 }

@@ -3,8 +3,8 @@
  * The last n tokens are searched in the text, with n from its parameter down to 1, until there
  * is a match. Up to K tokens after each match are a guess. Several matches make a tree:
  * guesses with a common beginning share nodes, and q of a token is its share of the matches at
- * its parent (a single guess has q = 1). If not all nodes fit into N, those shared by most
- * matches are used; ties: nearer to the root, then of the latest match.
+ * its parent (a single guess has q = 1). If there are more than N nodes, those shared by most
+ * matches are used; if equal, those nearer to the root, then those of the latest match.
  *
  * A match near the end of the text continues with the guess itself, so that repetitive text is
  * continued for all K tokens. The tree is a function of the text: nothing is sampled.
@@ -26,9 +26,9 @@ static const struct esp_param params[] = {
 
 /* Matches that agree on all tokens so far and on the next one: a candidate node. */
 struct group {
-    int first, count; /* in state.match */
+    int first, count; /* first match, and number of matches, in state.match */
     int32_t parent;
-    int depth; /* of its parent */
+    int depth; /* depth of the parent */
     float q;
 };
 
@@ -48,7 +48,8 @@ static int find_matches(struct state *s, const int32_t *text, int length, int n)
     return count;
 }
 
-/* The text position that a match is copied from at a depth, counted from 0. */
+/* Returns the text position from which a match copies the token at this depth, counted from 0.
+ */
 static int source(const struct esp_draft *d, int match, int depth)
 {
     int at = match + 1 + depth;
@@ -81,7 +82,8 @@ static void split(const struct esp_draft *d, struct state *s, int first, int cou
     }
 }
 
-/* Removes the group with most matches from the list; ties: the first. */
+/* Removes the group with most matches from the list and returns it; if equal, the first one.
+ */
 static struct group take(struct state *s)
 {
     int best = 0;

@@ -49,7 +49,8 @@ static bool read_numbers(const cJSON *array, double *numbers)
     return true;
 }
 
-/* Reads the counts of the file if it is for this key and valid; else starts with none. */
+/* Reads the counts from the file if it is valid and for this key; otherwise starts without
+ * counts. */
 static void load(struct esp_rank_rates *r)
 {
     char text[FILE_SIZE];

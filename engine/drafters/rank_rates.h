@@ -15,18 +15,18 @@ enum { ESP_RANKS = ESP_SHAPE_RANKS };
 
 struct esp_rank_rates {
     double tried[ESP_RANKS], accepted[ESP_RANKS];
-    char key[384], file[64]; /* key of the counts, and their file; "": none */
+    char key[384], file[64]; /* key of the counts, and their file; "": they have none */
     bool learned;            /* has counts that are not in the file */
 };
 
 double esp_rank_rate(const struct esp_rank_rates *rates, int rank);
 
-/* Counts a finished iteration: for each accepted node and the root, which child was
- * accepted. */
+/* Learns from a finished iteration: counts which child was accepted below the root and below
+ * each accepted node. */
 void esp_rank_rates_learn(struct esp_rank_rates *rates, const struct esp_iteration *iteration);
 
-/* Switches to the counts for `key`: stores the current ones and reads the others. An empty key
- * has no file. NULL: no counts, only the prior. */
+/* Switches to the counts for `key`: stores the current counts and reads those. With an empty
+ * key, counts are not stored. With NULL, there are no counts, only the prior. */
 void esp_rank_rates_turn(struct esp_rank_rates *rates, const char *key);
 
 /* Writes unsaved counts to the file. If that fails, the next run learns again. */

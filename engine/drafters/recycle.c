@@ -1,15 +1,16 @@
-/* recycle.c - what the target found likeliest after the same tokens, and what followed them in
- * the text (Token Recycling, Luo et al., arXiv 2408.08696); no draft model.
+/* recycle.c - guesses what the target found likeliest after the same token, and what followed
+ * the same tokens in the text (Token Recycling, Luo et al., arXiv 2408.08696); no draft model.
  *
- * Every pass of the target gives the likeliest next tokens of all its rows, also of rejected
- * ones. They are kept by token (recycled.h), and the tree is filled from them: the children of
- * a node are what was likely after its token before. With `suffix` the tree also has the copied
- * guesses of drafter `suffix` and of the expected text; recycled tokens continue those, too.
+ * Every pass of the target gives the likeliest next tokens for all its rows, even for rejected
+ * ones. They are stored by token (recycled.h), and the tree is filled from them: the children
+ * of a node are tokens that were likely after the node's token before. With suffix=on the tree
+ * also has the guesses of drafter `suffix` and of the expected text, and recycled tokens below
+ * them.
  *
- * The paper's tree has one shape of 80 nodes. Rows are dearer on a CPU, so the tree grows by
- * the probability of its nodes, which is learned, and takes as many as pay by the measured cost
- * of rows (goodput_copied.h). If a tree would lose time, none is verified. With cost=off it is
- * the N likeliest nodes.
+ * The paper's tree has a fixed shape of 80 nodes. On a CPU rows are more expensive, so the
+ * tree grows by the learned probability of its nodes, and has only as many nodes as pay for
+ * the measured cost of their rows (goodput_copied.h). If a tree would lose time, none is
+ * verified. With cost=off the tree has the N likeliest nodes.
  */
 #include "engine/drafters/drafter.h"
 
@@ -20,7 +21,7 @@
 
 enum { N, K, SUFFIX, COST };
 
-enum { REFRESH = 128 /* iterations between two that time plain decoding */ };
+enum { REFRESH = 128 /* iterations after which plain decoding is timed again */ };
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_GUESSES, 64, .help = "maximum number of nodes"},
@@ -28,14 +29,14 @@ static const struct esp_param params[] = {
     [SUFFIX] = {"suffix", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
                 .help = "also draft what followed the same tokens earlier in the text"},
     [COST] = {"cost", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
-              .help = "only nodes that pay for their rows, by measured costs"},
+              .help = "draft only nodes that pay for their rows, by measured costs"},
     {0},
 };
 
 struct state {
     struct esp_rate rate;
     struct esp_copied copied;
-    int since_plain; /* iterations with a tree, since one without */
+    int since_plain; /* iterations since the last one without a tree */
     bool started;
 };
 

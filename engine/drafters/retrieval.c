@@ -6,7 +6,7 @@
 #include "engine/recycled.h"
 
 static const double KEPT = 0.97; /* decay per tested position */
-static const double WEIGHT = 2;  /* promised guesses that the prior counts as */
+static const double WEIGHT = 2;  /* the prior counts as this sum of q */
 static const double MOST = 0.98; /* maximum rate */
 static const double PRIOR_EXPECTED = 0.9;
 
@@ -34,7 +34,7 @@ double esp_retrieval_rate(const struct esp_retrieval *r, const struct esp_guess 
 
 /* ------------------------------------------------------------------ gathering guesses */
 
-/* The guess with this token below a parent; -1: there is none. */
+/* Returns the guess with this token below a parent (-1: the root), or -1 if there is none. */
 static int find_child(const struct esp_retrieval *r, int parent, int32_t token)
 {
     int i = parent + 1;
@@ -56,7 +56,7 @@ static int add(struct esp_retrieval *r, struct esp_guess guess)
     return r->count++;
 }
 
-/* What the expected text goes on with, at the pointer. */
+/* Adds the tokens that follow in the expected text, from the pointer on. */
 static void find_expected(struct esp_retrieval *r, const struct esp_draft *d,
                           const struct esp_guess_plan *plan)
 {
@@ -74,7 +74,7 @@ static void find_expected(struct esp_retrieval *r, const struct esp_draft *d,
                                   .source = ESP_SOURCE_EXPECTED});
 }
 
-/* What followed the same tokens before. A guess that is there already keeps its place. */
+/* Adds what followed the same tokens before. Guesses that are there already stay unchanged. */
 static void find_copied(struct esp_retrieval *r, const struct esp_guess_plan *plan)
 {
     struct esp_guess own[ESP_GUESSES];
@@ -94,14 +94,14 @@ static void find_copied(struct esp_retrieval *r, const struct esp_guess_plan *pl
     }
 }
 
-/* The likeliest recycled token below a guess (or the root) that is no guess yet. */
+/* The likeliest recycled token below a guess (or the root) that is not a guess yet. */
 struct offer {
     int rank;
     int32_t token;
-    double rate, value; /* value 0: there is none */
+    double rate, value; /* value 0: there is no such token */
 };
 
-/* The next offer below a guess (-1: the root), from place offer->rank of its row on. */
+/* Finds the next offer below a guess (-1: the root), from place offer->rank of its row on. */
 static void make_offer(const struct esp_retrieval *r, const struct esp_draft *d,
                        const struct esp_guess_plan *plan, int parent, struct offer *offer)
 {
@@ -126,7 +126,7 @@ static void make_offer(const struct esp_retrieval *r, const struct esp_draft *d,
 static void find_recycled(struct esp_retrieval *r, const struct esp_draft *d,
                           const struct esp_guess_plan *plan)
 {
-    struct offer offers[ESP_GUESSES + 1]; /* of the root, then of guess i at i + 1 */
+    struct offer offers[ESP_GUESSES + 1]; /* [0]: below the root; [i + 1]: below guess i */
     const int most =
         r->count + plan->nodes < ESP_GUESSES ? r->count + plan->nodes : ESP_GUESSES;
     for (int i = 0; i <= r->count; i++) {
@@ -154,7 +154,7 @@ static void find_recycled(struct esp_retrieval *r, const struct esp_draft *d,
     }
 }
 
-/* Sorts the guesses by falling probability, parents first, and keeps the `most` first. */
+/* Sorts the guesses by falling probability, parents first, and keeps the first `most`. */
 static void sort(struct esp_retrieval *r, int most)
 {
     struct esp_guess sorted[ESP_GUESSES];
@@ -181,7 +181,7 @@ static void sort(struct esp_retrieval *r, int most)
     }
 }
 
-/* Puts the expected text into the automaton, if it is another one. */
+/* Puts the expected text into the automaton, unless it is there already. */
 static int seed(struct esp_retrieval *r, const struct esp_draft *d)
 {
     const struct esp_expected *e = d->context ? d->context->expected : NULL;
@@ -208,7 +208,7 @@ int esp_retrieval_find(struct esp_retrieval *r, const struct esp_draft *d,
     const int copied = r->count - expected;
     if (recycle && d->context && d->context->recycled)
         find_recycled(r, d, plan);
-    /* Guesses of a single source are in the order in which they were found. */
+    /* Guesses of a single source are sorted already. */
     if ((expected > 0) + (copied > 0) + (r->count > expected + copied) > 1)
         sort(r, plan->nodes);
     r->class = r->count > 0 ? r->guesses[0].class : 0;
@@ -245,8 +245,8 @@ struct esp_node *esp_retrieval_add(struct esp_retrieval *r, struct esp_draft *d,
 
 /* ------------------------------------------------------------------ learning */
 
-/* The children of guess `at` (-1: the root), of which `token` was right: counts them for each
- * class. Returns the guess that was right; -1: none, -2: there are no children. */
+/* Learns from the children of guess `at` (-1: the root), whose correct token is `token`.
+ * Returns the child that is correct, -1 if none is, or -2 if there are no children. */
 static int learn_place(struct esp_retrieval *r, int at, int32_t token)
 {
     double promised[ESP_MATCH_CLASSES] = {0};

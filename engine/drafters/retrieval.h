@@ -1,19 +1,20 @@
 /* retrieval.h - guesses without a draft model, and how often they are right.
  *
- * Three sources give guesses:
- *   - the text: what followed the same tokens before (suffix_automaton.h),
- *   - the expected text: it is a part of that automaton, and a pointer follows it (follow.h),
+ * Guesses come from three sources:
+ *   - the text: what followed the same tokens before (suffix_automaton.h);
+ *   - the expected text: the automaton contains it, and a pointer follows it (follow.h);
  *   - recycled tokens: what the target found likeliest after the same token (recycled.h). They
- *     are tried below the nodes of the others, too.
- * A token that several sources guess at the same place is one guess: that of the expected text,
- * else of the text. What they know of the place is more than its last token. (The larger of two
- * estimates would be too high.)
+ *     are also added below guesses of the other sources.
+ * If several sources guess the same token at the same place, it is one guess, and the expected
+ * text wins over the text, and both over recycled tokens: they match more of the context than
+ * the last token. (Taking the largest of the estimates would overestimate.)
  *
  * The relative frequency of a copied token is badly calibrated: far too high after a match of
  * one token that occurred twice, far too low after a match of ten tokens. So the ratio of
- * correct guesses to the sum of their frequencies is learned per class: the match length, or the
- * source. Every iteration teaches it, whether the guesses were verified or not: the committed
- * tokens show which were right.
+ * correct guesses to the sum of their frequencies is learned for each class of guesses: one
+ * for each range of match lengths, one for the expected text, one for recycled tokens. Every
+ * iteration teaches it, whether the guesses were verified or not: the committed tokens show
+ * which were right.
  */
 #ifndef ESP_RETRIEVAL_H
 #define ESP_RETRIEVAL_H
@@ -22,8 +23,8 @@
 #include "engine/drafters/follow.h"
 #include "engine/drafters/suffix_automaton.h"
 
-/* Classes of guesses: a match of 1, 2, 3-4, 5-8, or more tokens; the place of the expected
- * text; recycled tokens. */
+/* Classes of guesses: copied after a match of 1, 2, 3-4, 5-8, or more tokens; at the pointer
+ * into the expected text; recycled tokens. */
 enum {
     ESP_MATCH_LENGTHS = 5,
     ESP_MATCH_EXPECTED = ESP_MATCH_LENGTHS,
@@ -31,39 +32,44 @@ enum {
     ESP_MATCH_CLASSES,
 };
 
-/* Zeroed memory is valid: an empty text, nothing learned. */
+/* A zero-initialised struct is valid: the text is empty, and nothing is learned. */
 struct esp_retrieval {
     struct esp_suffix suffix;
     struct esp_follow follow;
-    struct esp_guess guesses[ESP_GUESSES]; /* of this iteration; parents before children */
-    double value[ESP_GUESSES];             /* probability of each guess */
-    int32_t node[ESP_GUESSES];             /* of the tree for each guess; -1: none */
-    int count, match, class;            /* match: tokens, 0: none; class of the first guess */
-    double prior;                       /* ratio assumed for a match before any is learned */
-    double right[ESP_MATCH_CLASSES];    /* correct guesses, decaying */
-    double promised[ESP_MATCH_CLASSES]; /* sum of q over all guesses, decaying */
-    unsigned seeded;                    /* serial of the expected text in the automaton */
+    struct esp_guess guesses[ESP_GUESSES]; /* this iteration's; parents before children */
+    double value[ESP_GUESSES];             /* probability that each guess is accepted */
+    int32_t node[ESP_GUESSES];             /* the tree's node for each guess; -1: it has none */
+    int count;                             /* number of guesses */
+    int match;                             /* length of the match in tokens; 0: there is none */
+    int class;                             /* class of the first guess */
+    double prior;                          /* ratio assumed for matches before it is learned */
+    double right[ESP_MATCH_CLASSES];       /* decaying count of correct guesses */
+    double promised[ESP_MATCH_CLASSES];    /* decaying sum of q over all guesses */
+    unsigned seeded;                       /* serial of the expected text in the automaton */
 };
 
 /* Finds guesses for what follows the text. Lowers the plan's nodes and depth to what the tree
- * has room for. `recycle`: also recycled ones. On ESP_E_MEMORY there are none. */
+ * has room for. recycle: whether to guess recycled tokens, too. If it returns ESP_E_MEMORY,
+ * there are no guesses. */
 int esp_retrieval_find(struct esp_retrieval *r, const struct esp_draft *draft,
                        struct esp_guess_plan *plan, bool recycle);
 
-/* The node of the guess that guess `i` follows: 0 for the root, or -1. */
+/* Returns the node below which guess `i` belongs: 0 for the root, -1 if its parent guess has
+ * no node. */
 int32_t esp_retrieval_parent(const struct esp_retrieval *r, int i);
 
 /* Adds guess `i` to the tree, below its parent. Returns the node, or NULL if the tree is
  * full. */
 struct esp_node *esp_retrieval_add(struct esp_retrieval *r, struct esp_draft *draft, int i);
 
-/* Tells a node of the tree where guess `i` came from. */
+/* Records in a node of the tree where guess `i` came from. */
 void esp_retrieval_tell(const struct esp_retrieval *r, int i, struct esp_node *node);
 
-/* Probability that a guess is right if its parent was. */
+/* Returns the probability that a guess is correct if its parent is. */
 double esp_retrieval_rate(const struct esp_retrieval *r, const struct esp_guess *guess);
 
-/* Learns from the tokens that followed the text. Returns how many of them were guessed. */
+/* Learns from the tokens that followed the text. Returns how many of them were guessed in a
+ * row. */
 int esp_retrieval_learn(struct esp_retrieval *r, const int32_t *committed, int count);
 
 void esp_retrieval_close(struct esp_retrieval *r);

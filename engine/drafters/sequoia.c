@@ -1,10 +1,10 @@
 /* sequoia.c - the best tree shape for measured acceptance rates (Sequoia, Chen et al. 2024).
  *
- * r_k is the rate at which the k-th child of an accepted node is accepted (rank_rates.h:
- * learned, with a prior). A dynamic program (best_shape.h) finds the shape with the most
- * expected tokens. It runs again when an r_k has moved by more than a tenth. The shape is
+ * r_k is the rate at which the k-th child of an accepted node is accepted; it is learned, with
+ * a prior (rank_rates.h). A dynamic program (best_shape.h) finds the shape with the most
+ * expected tokens. It runs again when an r_k has changed by more than a tenth. The shape is
  * fixed before anything is drawn, so it is independent of the tokens. Children are drawn
- * without replacement, or are the likeliest. learn=off uses only the prior and no file.
+ * without replacement, or are the likeliest tokens. learn=off uses only the prior and no file.
  */
 #include <math.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ struct state {
     int32_t layer[ESP_MAX_NODES + 1], parents[ESP_MAX_NODES + 1], children[ESP_MAX_NODES + 1];
 };
 
-/* Makes the best shape for the settings and the rates. */
+/* Plans the best shape for the settings and the rates. */
 static void plan(struct state *s, const struct esp_draft *d)
 {
     char key[sizeof s->rates.key] = "";
@@ -58,8 +58,8 @@ static void plan(struct state *s, const struct esp_draft *d)
     s->expected = esp_shape_best(&s->shape, &s->table, s->planned, ESP_RANKS, nodes, depth);
 }
 
-/* Lists the nodes of a layer of the shape that are in the tree and get children. Also finds
- * the largest number of children. */
+/* Lists the nodes of a layer of the shape that are in the tree and get children; returns their
+ * number. *most becomes the largest number of children. */
 static int list_layer(struct state *s, const struct esp_draft *d, int first, int end, int *most)
 {
     int count = 0;

@@ -21,7 +21,8 @@ static const struct esp_param params[] = {
     {0},
 };
 
-/* Reads "1.1.3". Returns the number of depths, or 0 if the text has another form. */
+/* Reads the widths from a text such as "1.1.3". Returns the number of depths, or 0 if the text
+ * has another form. */
 static int widths(const struct esp_params *values, int width[ESP_MAX_LEVELS])
 {
     const char *text = values->text;

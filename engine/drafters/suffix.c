@@ -27,7 +27,7 @@ static int draft(struct esp_draft *d)
         .factor = esp_param(d->params, FACTOR),
         .least = esp_param(d->params, LEAST),
     };
-    r->prior = 0.5; /* beside the expected text */
+    r->prior = 0.5; /* only used to compare matches with guesses from the expected text */
     int status = esp_retrieval_find(r, d, &plan, false);
     const double most = plan.factor * r->match;
     const bool full = r->count >= plan.nodes || r->count >= (int)most;

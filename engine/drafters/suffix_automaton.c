@@ -11,9 +11,8 @@
 /* ------------------------------------------------------------------ the automaton */
 
 enum { FIRST_ROOM = 512, LONGEST_LINKS = 64, SEPARATOR = -1 /* no token */ };
-enum {
-    MOST = ESP_SUFFIX_MOST
-}; /* of a longer text, the last MOST / 2 to MOST tokens are kept */
+/* Of a longer text, only the last MOST / 2 to MOST tokens are kept. */
+enum { MOST = ESP_SUFFIX_MOST };
 
 static size_t slot_of(const struct esp_suffix *s, int32_t state, int32_t token)
 {
@@ -27,7 +26,7 @@ static size_t slot_of(const struct esp_suffix *s, int32_t state, int32_t token)
     return at;
 }
 
-/* The edge of a state with a token, or -1. */
+/* Returns the edge of a state with this token, or -1. */
 static int32_t find(const struct esp_suffix *s, int32_t state, int32_t token)
 {
     return s->slot[slot_of(s, state, token)];
@@ -36,7 +35,7 @@ static int32_t find(const struct esp_suffix *s, int32_t state, int32_t token)
 static void add_edge(struct esp_suffix *s, int32_t from, int32_t token, int32_t to)
 {
     const int32_t e = s->edges++;
-    s->slot[slot_of(s, from, token)] = e; /* if there is no such edge yet: a free slot */
+    s->slot[slot_of(s, from, token)] = e; /* a free slot, because there is no such edge yet */
     s->edge[e] = (struct esp_suffix_edge){from, token, to, s->state[from].edges};
     s->state[from].edges = e;
 }
@@ -92,8 +91,9 @@ static int make_room(struct esp_suffix *s, int length)
     return ESP_OK;
 }
 
-/* The suffix link of a new end of the text: the state of the longest substring that ends with
- * `token` and occurred before. p is the first state on the way with such an edge, or -1. */
+/* Returns the suffix link of the new end of the text: the state of the longest substring that
+ * ends with `token` and occurred before. p is the first state along the suffix links with an
+ * edge for `token`, or -1. */
 static int32_t link_of(struct esp_suffix *s, int32_t p, int32_t token)
 {
     if (p < 0)
@@ -129,7 +129,7 @@ static void append(struct esp_suffix *s, int32_t token)
     s->last = now;
 }
 
-/* Leaves the seed alone. */
+/* Removes the text from the automaton, but keeps the seed. */
 static void forget_text(struct esp_suffix *s)
 {
     clear(s);
@@ -187,7 +187,7 @@ void esp_suffix_close(struct esp_suffix *s)
 
 /* ------------------------------------------------------------------ guesses */
 
-/* How often anything follows a state's substrings. */
+/* Returns how often any token follows a state's substrings. */
 static int32_t followed(const struct esp_suffix *s, int32_t state)
 {
     int32_t sum = 0;
@@ -197,14 +197,15 @@ static int32_t followed(const struct esp_suffix *s, int32_t state)
     return sum;
 }
 
-/* Does a token follow a state's substrings? */
+/* Returns whether any token follows a state's substrings. */
 static bool is_followed(const struct esp_suffix *s, int32_t state)
 {
     const int32_t e = s->state[state].edges;
     return e >= 0 && (s->edge[e].token != SEPARATOR || s->edge[e].next >= 0);
 }
 
-/* The state itself, or the longest shorter match with a continuation; 0: there is none. */
+/* Returns the state itself if a token follows its substrings, or else the state of the longest
+ * shorter match for which that is so; 0 if there is none. */
 static int32_t followed_state(const struct esp_suffix *s, int32_t state)
 {
     while (state > 0 && !is_followed(s, state))
@@ -215,7 +216,7 @@ static int32_t followed_state(const struct esp_suffix *s, int32_t state)
 /* A candidate: the likeliest continuation of a node that is not in the tree yet. */
 struct open {
     int32_t parent, edge;
-    int32_t total; /* of the parent's continuations */
+    int32_t total; /* summed counts of all continuations of the parent */
     double d;
 };
 
@@ -224,15 +225,15 @@ static int32_t count_of(const struct esp_suffix *s, int32_t edge)
     return s->state[s->edge[edge].to].count;
 }
 
-/* Does edge a come before b? Edges are sorted by falling count, then by the most recent use.
- */
+/* Returns whether edge a comes before b: edges are sorted by falling count, then by falling
+ * position of the last occurrence. */
 static bool sooner(const struct esp_suffix *s, int32_t a, int32_t b)
 {
     const struct esp_suffix_state *x = &s->state[s->edge[a].to], *y = &s->state[s->edge[b].to];
     return x->count != y->count ? x->count > y->count : x->end > y->end;
 }
 
-/* The edge of a state after `after` (-1: the first), or -1. */
+/* Returns the edge of a state that comes after edge `after` (-1: the first edge), or -1. */
 static int32_t next_edge(const struct esp_suffix *s, int32_t state, int32_t after)
 {
     int32_t best = -1;
@@ -243,8 +244,8 @@ static int32_t next_edge(const struct esp_suffix *s, int32_t state, int32_t afte
     return best;
 }
 
-/* Grows the tree of a match; returns the number of guesses. `open` has room for one entry more
- * than there are guesses. */
+/* Grows the tree of a match; returns the number of guesses. *sum becomes the sum of their D.
+ */
 static int grow(const struct esp_suffix *s, int32_t match, const struct esp_guess_plan *plan,
                 int most, struct esp_guess *g, double *sum)
 {

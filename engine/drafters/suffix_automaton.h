@@ -2,19 +2,19 @@
  * followed the same tokens before.
  *
  * The automaton (Blumer et al. 1985) grows with each token. It has a state for each set of
- * substrings that end at the same positions of the text, with their count and what follows
- * them. So all continuations of a match of any length, and their frequencies, are known at
- * once (SuffixDecoding, Oliaro et al., arXiv 2411.04975, sec. 4.1, keeps them in a suffix
+ * substrings that end at the same positions of the text, with their count and the tokens that
+ * follow them. So all continuations of a match of any length, and their frequencies, are known
+ * at once (SuffixDecoding, Oliaro et al., arXiv 2411.04975, sec. 4.1, stores them in a suffix
  * tree).
  *
  * A tree of guesses starts at a match of m tokens. It grows by the node with the largest D,
  * the product of the relative frequencies along its path, which estimates the probability of
- * acceptance. Among equal ones it takes the most recent. Of all matches, the one with the
- * largest sum of D over its tree is used (sec. 4.2). A path that reaches the end of the text
- * continues with a shorter match, so that repetitive text is continued.
+ * acceptance. Among nodes with equal D it takes the most recent one. Of all matches, the one
+ * whose tree has the largest sum of D is used (sec. 4.2). A path that reaches the end of the
+ * text continues with a shorter match, so that repetitive text is continued.
  *
- * Another text may stand before it, as a source of guesses only: the text expected of the
- * answer (esp_suffix_seed). A separator keeps matches from reaching across.
+ * The automaton may contain another text before this one, as a source of guesses only: the
+ * expected text (esp_suffix_seed). A separator keeps matches from extending over both texts.
  */
 #ifndef ESP_SUFFIX_AUTOMATON_H
 #define ESP_SUFFIX_AUTOMATON_H
@@ -22,22 +22,22 @@
 #include "engine/espalier.h"
 
 struct esp_suffix_state {
-    int32_t length, link; /* of the longest substring; state of the next shorter suffix, -1:
-                             none */
-    int32_t count, end;   /* number of positions where its substrings end; the latest one, in
-                             tokens */
-    int32_t edges;        /* first edge, -1: none */
+    int32_t length; /* length of the longest substring */
+    int32_t link;   /* state of the next shorter suffix; -1: there is none */
+    int32_t count;  /* number of positions at which its substrings end */
+    int32_t end;    /* the last of these positions, in tokens */
+    int32_t edges;  /* the first edge; -1: there is none */
 };
 
 struct esp_suffix_edge {
-    int32_t from, token, to, next; /* next: of the same state, -1: none */
+    int32_t from, token, to, next; /* next: next edge of the same state; -1: there is none */
 };
 
-/* Zeroed memory is the automaton of the empty text. */
+/* A zero-initialised struct is the automaton of the empty text. */
 struct esp_suffix {
-    int32_t *text; /* (length) the seed and a separator, if there is one, then the text */
+    int32_t *text; /* (length) the seed and a separator, if there is a seed; then the text */
     int length, room;
-    int seed; /* tokens before the text */
+    int seed; /* tokens before the text: the seed and the separator */
     struct esp_suffix_state *state;
     int states, last;
     struct esp_suffix_edge *edge;
@@ -47,10 +47,12 @@ struct esp_suffix {
 };
 
 /* Updates the automaton to this text, or to the last 8,192 to 16,384 tokens of a longer one.
- * It keeps what it already has of them. On ESP_E_MEMORY it is empty. */
+ * If the text only grew, just the new tokens are added. If it returns ESP_E_MEMORY, the
+ * automaton is empty. */
 int esp_suffix_read(struct esp_suffix *suffix, const int32_t *text, int length);
-/* Puts the first ESP_SUFFIX_MOST tokens of another text before it; 0: none. The text is to be
- * read again. On ESP_E_MEMORY there is none. */
+/* Sets the seed: at most the first ESP_SUFFIX_MOST tokens of another text; count 0: no seed.
+ * The automaton then contains only the seed; the text must be read again. If it returns
+ * ESP_E_MEMORY, the automaton is empty. */
 int esp_suffix_seed(struct esp_suffix *suffix, const int32_t *tokens, int count);
 void esp_suffix_close(struct esp_suffix *suffix);
 
@@ -60,30 +62,31 @@ struct esp_guess {
     int depth;             /* 1: directly after the text */
     float q;               /* share of the parent's continuations that take this token */
     double d;              /* product of q along the path */
-    int32_t state;         /* of the automaton */
-    /* Of retrieval.h, which adds guesses of other sources: */
+    int32_t state;         /* the state of the automaton after this token */
+    /* Set by retrieval.h, which adds guesses of other sources: */
     uint8_t class;  /* ESP_MATCH_... */
     uint8_t source; /* enum esp_source */
 };
 
-enum { ESP_GUESSES = 256 }; /* maximum per tree */
-/* Tokens of a text that the automaton holds: a text may have no end, and a repetitive one takes
- * time for each repetition. */
+enum { ESP_GUESSES = 256 }; /* maximum number of guesses */
+/* Maximum number of tokens of a text in the automaton. There is a limit because a text may be
+ * endless, and because a repetitive text takes time for each repetition. */
 enum { ESP_SUFFIX_MOST = 1 << 14 };
 
 struct esp_guess_plan {
-    int nodes, depth; /* at most */
+    int nodes, depth; /* maximum number of guesses, and maximum depth */
     double factor;    /* maximum nodes per token of the match; 0: nothing is copied */
     double least;     /* smallest D of a node */
 };
 
 /* Writes guesses for what follows the text, at most plan->nodes and ESP_GUESSES, in the order
- * in which the tree grew. Returns their number. *match: length of the match, 0: none. */
+ * in which the tree grew. Returns their number. *match becomes the length of the match, or 0
+ * if there is none. */
 int esp_suffix_guess(const struct esp_suffix *suffix, const struct esp_guess_plan *plan,
                      struct esp_guess *guesses, int *match);
 
-/* Distance in tokens from a guess to the latest occurrence that it was copied from; 0: that is
- * in the seed. */
+/* Returns the distance in tokens from a guess to the latest occurrence that it was copied
+ * from, or 0 if that is in the seed. */
 int esp_suffix_back(const struct esp_suffix *suffix, const struct esp_guess *guess);
 
 #endif

@@ -44,9 +44,10 @@ struct esp_model {
     char *chat_template; /* Jinja text of a GGUF file, untrusted; NULL: none, or a folder */
     struct esp_stored_set *files;
     struct esp_rotation_tables rotation;
-    int32_t *output_token; /* list of the description, or NULL */
-    /* Of a model that is another one, quantised (own_copy.h): that one, and whether memory ran
-     * out while rows were quantised. */
+    int32_t *output_token; /* the list that desc.output_token points to, or NULL */
+    /* If this model is a quantised copy of another one (own_copy.h): the other one, and the
+     * `source` of the copy's tensors, which has failed if memory ran out while rows were
+     * quantised. */
     const struct esp_model *original;
     struct esp_tensor_file quantising;
 };

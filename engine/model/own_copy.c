@@ -1,8 +1,8 @@
-/* own_copy.c - describes the target's own copy, quantised; see own_copy.h.
+/* own_copy.c - describes the target's own copy; see own_copy.h.
  *
- * A matrix of the copy is a tensor whose rows are quantised from the target's whenever a
- * backend reads them (struct esp_tensor, original). So loading takes no memory besides the
- * packed copy, and every format of the target works.
+ * A matrix of the copy is a tensor whose rows are quantised from the target's rows whenever a
+ * backend reads them (`original` of struct esp_tensor). So loading needs no memory except for
+ * the packed copy, and the target may have any format.
  */
 #include "engine/model/own_copy.h"
 
@@ -12,8 +12,10 @@
 
 #include "kernels/status.h"
 
-/* A type of copies. The head gets more bits: it is small, and every token depends on it.
- * Columns that are no multiple of a block of 256 get blocks of 32. */
+/* The formats that a type of copy uses: for most matrices and for the head, which gets more
+ * bits, because it is small and every token depends on it. `narrow`, `narrow_head`: the same
+ * for matrices whose number of columns is not a multiple of 256; blocks have 32 numbers then.
+ */
 static const struct type {
     const char *name;
     enum esp_dtype most, narrow, head, narrow_head;
@@ -27,7 +29,7 @@ enum { TYPES = sizeof types / sizeof *types };
 
 static const char SELF[] = "self";
 
-/* A copy that takes more of the target's bytes is hardly faster. */
+/* A copy that takes a larger share of the target's bytes than this is hardly faster. */
 static const double LARGEST = 0.8;
 
 bool esp_is_own_copy(const char *draft)
@@ -63,7 +65,7 @@ static size_t bytes_of(enum esp_dtype dtype, const struct esp_tensor *t)
     return (size_t)t->rows * esp_dtype_row_bytes(dtype, t->columns);
 }
 
-/* The type that a matrix gets: its own if no other is smaller. */
+/* Returns the format that a matrix gets. It keeps its own if the type's is not smaller. */
 static enum esp_dtype dtype_of(const struct type *type, const struct esp_tensor *t, bool head)
 {
     enum esp_dtype dtype = head ? type->head : type->most;
@@ -73,7 +75,8 @@ static enum esp_dtype dtype_of(const struct type *type, const struct esp_tensor 
     return fits && bytes_of(dtype, t) < bytes_of(t->dtype, t) ? dtype : t->dtype;
 }
 
-/* Sets *to, so far equal to the target's matrix *from. */
+/* Describes the quantised matrix *to; before, it equals the target's matrix *from. If `to` is
+ * NULL, only adds up the bytes. */
 static void quantise(struct copying *c, struct esp_tensor *to, const struct esp_tensor *from,
                      bool head)
 {
@@ -127,7 +130,8 @@ static void quantise_all(struct copying *c, const struct esp_model_desc *from)
     quantise(c, to ? &to->head : NULL, &from->head, true);
 }
 
-/* The layers of the target, for the copy to change. */
+/* Copies the descriptions of the target's layers, so that they can be changed. Returns false
+ * if there is no memory. */
 static bool copy_layers(struct esp_model_desc *to, const struct esp_model_desc *from)
 {
     if (!(to->layer = calloc((size_t)from->layers, sizeof *to->layer)))

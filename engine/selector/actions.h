@@ -1,9 +1,9 @@
-/* actions.h - the shapes of tree that the selector chooses from: (K, L1, L2) of drafter delayed
- * (delayed-tree-expansion, app. E, eq. 8).
+/* actions.h - the selector's actions: the shapes of tree, (K, L1, L2) of drafter delayed, that
+ * it chooses from (delayed-tree-expansion, app. E, eq. 8).
  *
- * There are 324 of them. Several give the same tree: K = 1 or L2 = 0 is a chain of L1 + L2
- * tokens. The selector knows one of each kind, the canonical one: of chains that with K = 1 and
- * the longest L1.
+ * There are 324 actions. Several of them give the same tree: with K = 1 or L2 = 0 it is a
+ * chain of L1 + L2 tokens. The selector uses only one of them, the canonical action: for
+ * chains, the one with K = 1 and the largest L1.
  */
 #ifndef ESP_ACTIONS_H
 #define ESP_ACTIONS_H
@@ -22,23 +22,25 @@ struct esp_action {
     int paths, stem, branch; /* K, L1, L2 */
 };
 
-/* Action number 0..ESP_ACTIONS-1, and the number of an action. */
+/* The first returns the action with number 0..ESP_ACTIONS-1, the second the number of an
+ * action. */
 struct esp_action esp_action_at(int index);
 int esp_action_index(struct esp_action action);
 
-/* Is this the one of its kind that the selector knows? */
+/* Returns whether the action is canonical. */
 bool esp_action_canonical(int index);
 
-/* The canonical action with the same tree. */
+/* Returns the number of the canonical action with the same tree. */
 int esp_action_same(struct esp_action action);
 
-/* Rows of the target's pass: the root, L1 and K L2 nodes. Draws of the same token share one. */
+/* Returns the maximum number of rows in the target's pass: 1 + L1 + K L2. There are fewer if
+ * several draws give the same token, because these share a row. */
 int esp_action_rows(struct esp_action action);
 
-/* The longest path: L1 + L2. */
+/* Returns the length of the longest path: L1 + L2. */
 int esp_action_depth(struct esp_action action);
 
-/* Writes "K 2, L1 3, L2 4", "chain of 5" or "no draft". */
+/* Writes a text such as "K 2, L1 3, L2 4", "chain of 5" or "no draft". */
 void esp_action_print(struct esp_action action, char *text, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* pass_times.c - times between those that were measured: linear in rows and in length. */
+/* pass_times.c - interpolates the measured times linearly in rows and in length. */
 #include "engine/selector/pass_times.h"
 
 #include <math.h>
@@ -34,7 +34,8 @@ bool esp_pass_times_sound(const struct esp_pass_times *t)
     return sound;
 }
 
-/* The value at x of a line through points; beyond the last point it goes on as before it. */
+/* Returns the value at x of a line through points. Beyond the last point, the last segment is
+ * extended. */
 static double between_rows(const float *y, const int *at, int count, double x)
 {
     int i = 0;
@@ -43,7 +44,8 @@ static double between_rows(const float *y, const int *at, int count, double x)
     return y[i] + (y[i + 1] - y[i]) * (x - at[i]) / (at[i + 1] - at[i]);
 }
 
-/* y: (ESP_TIME_LENGTHS, count) */
+/* Returns the time for `rows` and `length`. y: (ESP_TIME_LENGTHS, count) measured times; at:
+ * (count) the rows that they are for. */
 static double at_length(const struct esp_pass_times *t, const float *y, const int *at,
                         int count, double rows, double length)
 {

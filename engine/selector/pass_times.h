@@ -1,7 +1,7 @@
 /* pass_times.h - how long passes of draft and target take, by rows and by length of the text.
  *
- * Measured once when a selector is trained (engine/train/measure_times.c) and stored with it:
- * what the selector chooses then depends on the text alone, and a seed repeats it.
+ * They are measured once, when a selector is trained (engine/train/measure_times.c), and
+ * stored with it. So the selector's choices depend on the text alone, and a seed repeats them.
  */
 #ifndef ESP_PASS_TIMES_H
 #define ESP_PASS_TIMES_H
@@ -10,31 +10,34 @@
 
 enum { ESP_TIME_ROWS = 7, ESP_TIME_LENGTHS = 4, ESP_TIME_DRAFT_ROWS = 4 };
 
-/* Rows at which the target is measured. The draft is measured at 1..ESP_TIME_DRAFT_ROWS. */
+/* The numbers of rows for which the target is timed. The draft is timed for 1 to
+ * ESP_TIME_DRAFT_ROWS rows. */
 extern const int esp_time_rows[ESP_TIME_ROWS];
 
+/* All times are in seconds. */
 struct esp_pass_times {
-    float length[ESP_TIME_LENGTHS]; /* tokens of text, ascending */
+    float length[ESP_TIME_LENGTHS]; /* lengths of the text in tokens, ascending */
     float draft[ESP_TIME_LENGTHS][ESP_TIME_DRAFT_ROWS];
-    float target[ESP_TIME_LENGTHS][ESP_TIME_ROWS]; /* seconds */
-    float choice; /* seconds that the selector itself takes, whatever it chooses */
+    float target[ESP_TIME_LENGTHS][ESP_TIME_ROWS];
+    float choice; /* time that the selector itself takes, whatever it chooses */
 };
 
-/* Costs of no machine: a pass of the target is a millisecond, a row more 3 % of it, a pass of
- * the draft 5 %, and the length does not count. */
+/* Sets nominal times, which are those of no machine: a pass of the target takes a millisecond,
+ * each additional row 3 % of it, and a pass of the draft 5 %; the length does not matter. */
 void esp_nominal_times(struct esp_pass_times *times);
 
-/* Are all numbers finite and positive, and the lengths ascending? */
+/* Returns whether all times are finite and positive, and the lengths ascending. */
 bool esp_pass_times_sound(const struct esp_pass_times *times);
 
-/* Seconds of one pass over `rows` rows behind `length` tokens: t_q and t_p. */
+/* Return the seconds of one pass over `rows` rows after `length` tokens: t_q and t_p. */
 double esp_time_draft(const struct esp_pass_times *times, int rows, double length);
 double esp_time_target(const struct esp_pass_times *times, int rows, double length);
 
-/* Seconds, without `choice`, that all passes of an iteration with this action take behind
- * `length` tokens (delayed-tree-expansion, eq. 11). Deviations: t depends on the rows of a
- * pass, too, which counts on a processor; the pass over the branching node has one row; and the
- * pass over the root is always made, because the selector reads its outcome. */
+/* Returns the seconds, without `choice`, that all passes of an iteration with this action take
+ * after `length` tokens (delayed-tree-expansion, eq. 11). Differences from the paper: the time
+ * of a pass also depends on its rows, which matters on a processor; the pass over the
+ * branching node has one row; and the pass over the root is always made, because the selector
+ * reads its result. */
 double esp_time_of_action(const struct esp_pass_times *times, struct esp_action action,
                           int length);
 

@@ -1,4 +1,4 @@
-/* selector.c - what a trained selector says about a root; see selector.h. */
+/* selector.c - runs the network of a selector; see selector.h. */
 #include "engine/selector/selector.h"
 
 #include <math.h>
@@ -104,7 +104,7 @@ float esp_selector_scale(const float *weights, int inputs, int outputs, int colu
     return largest / 127;
 }
 
-/* The columns of a matrix become multiples of their scales. */
+/* Rounds the columns of a matrix to multiples of their scales. */
 static void round_matrix(float *weights, int inputs, int outputs)
 {
     for (int j = 0; j < outputs; j++) {
@@ -134,7 +134,7 @@ int esp_selector_prepare(struct esp_selector *s)
     return ESP_OK;
 }
 
-/* LayerNorm in place. */
+/* Applies LayerNorm to x, in place. */
 static void normalise(const struct esp_selector *s, int state, float *x)
 {
     const int first = state * ESP_SELECTOR_PER_STATE;

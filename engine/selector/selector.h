@@ -2,17 +2,18 @@
  * 6).
  *
  * A selector is for one pair of models, one verifier and one goal. Its file is in the
- * safetensors format and lies beside the target's weights as nde-VERIFIER.safetensors, with
- * another goal than speed as nde-VERIFIER-GOAL.safetensors. It fits the pair also where the
- * models are quantised, or the target was made wider: then what the network sees is the same,
- * and only costs are others. Matrices are stored as 8-bit integers with a scale for each
- * output. Everything in a file is untrusted.
+ * safetensors format, in the folder of the target's weights; its name is
+ * nde-VERIFIER.safetensors for goal speed and nde-VERIFIER-GOAL.safetensors for other goals. A
+ * selector also works if the models are quantised or the target was made wider, because the
+ * input of the network is then the same; only the costs differ. Matrices are stored as 8-bit
+ * integers with a scale for each output. Everything in a file is untrusted.
  *
  * The network (eq. 10): three hidden states (h_prev of target and draft, h_cur of the draft)
- * are each projected to w numbers and normalised (LayerNorm); they and 11 scalars go through
- * 3 w + 11 -> 4 w -> 32 with GELU, and 324 logits come out, one for each action. The paper's w
- * is 128, for targets of some billion weights; here it is an eighth of the target's width, at
- * least 32 and at most 128, so that the selector stays small beside a small target.
+ * are each projected to w numbers and normalised (LayerNorm). Together with 11 scalars they
+ * are the input of layers 3 w + 11 -> 4 w -> 32 with GELU, and of an output layer with 324
+ * logits, one for each action. The paper's w is 128, for targets of some billion weights; here
+ * it is an eighth of the target's width, at least 32 and at most 128, so that the selector is
+ * small compared with a small target.
  */
 #ifndef ESP_SELECTOR_H
 #define ESP_SELECTOR_H
@@ -35,8 +36,8 @@ enum {
 /* h_prev of the target and of the draft, h_cur of the draft. */
 enum esp_selector_state { ESP_SELECTOR_H_TARGET, ESP_SELECTOR_H_DRAFT, ESP_SELECTOR_H_ROOT };
 
-/* The tensors in the order of their memory, with inputs and outputs (selector.c). A
- * matrix has a row for each input. */
+/* The tensors in the order of their memory, with the names of their numbers of inputs and
+ * outputs (enum size in selector.c). A matrix has a row for each input. */
 #define ESP_SELECTOR_TENSORS(X)                                                                \
     X(TARGET, "target.weight", TARGET_HIDDEN, WIDTH)                                           \
     X(TARGET_BIAS, "target.bias", ONE, WIDTH)                                                  \
@@ -76,13 +77,13 @@ struct esp_selector_part {
     size_t offset, count;
 };
 
-/* Tensor number `index`: its name, its size, its place among all numbers. */
+/* Returns the name, the size and the place in memory of tensor number `index`. */
 struct esp_selector_part esp_selector_part(const struct esp_selector_shape *shape, int index);
 
-/* Numbers that a hidden state is projected to. */
+/* Returns w, the number of values that a hidden state is projected to. */
 int esp_selector_width(const struct esp_selector_shape *shape);
 
-/* How many numbers the network has. */
+/* Returns how many numbers the network has. */
 size_t esp_selector_count(const struct esp_selector_shape *shape);
 
 /* LayerNorm's epsilon. */
@@ -92,37 +93,38 @@ size_t esp_selector_count(const struct esp_selector_shape *shape);
 
 enum { ESP_RULE_NAME = 32, ESP_SELECTOR_NAME = 96 };
 
-/* What it chooses for: tokens per second, tokens per iteration, or tokens per second with
- * esp_nominal_times(), where a row costs little beside a pass. */
+/* What the selector maximises: tokens per second; tokens per iteration; or tokens per second
+ * with esp_nominal_times(), where a row costs little compared with a pass. */
 enum esp_goal { ESP_GOAL_SPEED, ESP_GOAL_TOKENS, ESP_GOAL_CHEAP_ROWS, ESP_GOALS };
 #define ESP_GOAL_NAMES "speed|tokens|cheap-rows"
 
 struct esp_selector {
     char rule[ESP_RULE_NAME]; /* name of the verifier */
     enum esp_goal goal;
-    uint64_t sources; /* of the models that it was trained with; see engine.h */
-    uint64_t costs;   /* esp_engine.pair of those whose passes were timed; 0: nobody's */
+    uint64_t sources; /* esp_engine.sources of the models that it was trained with */
+    uint64_t costs;   /* esp_engine.pair of the models whose passes were timed; 0: none were */
     struct esp_selector_shape shape;
     float mean[ESP_SCALARS], deviation[ESP_SCALARS]; /* of the scalars in training */
     struct esp_pass_times times;
-    int first;      /* the action where nothing is known yet: right after a prompt */
+    int first;      /* the action right after a prompt, when nothing is known yet */
     float *weights; /* (esp_selector_count()) */
-    float *value;   /* (ESP_SELECTOR_NARROW_WIDTH + 1, ESP_ACTIONS): E^ of an action from the
-                       narrow   layer, a constant last */
+    /* (ESP_SELECTOR_NARROW_WIDTH + 1, ESP_ACTIONS) a linear layer that computes the expected
+     * tokens of an action from the narrow layer; the last row is the bias. */
+    float *value;
     struct esp_dense *layer[ESP_SELECTOR_STATES + 3];
     float *scratch;
 };
 
-/* Takes memory for weights and values. Returns 0 or ESP_E_MEMORY. */
+/* Allocates memory for weights and values. Returns 0 or ESP_E_MEMORY. */
 int esp_selector_open(struct esp_selector *selector, const struct esp_selector_shape *shape);
 void esp_selector_close(struct esp_selector *selector);
 
-/* Rounds the weights to what a file holds and prepares them for esp_selector_score(). To be
- * called when they are set. 0 or ESP_E_MEMORY. */
+/* Rounds the weights to values that a file can store, and prepares them for
+ * esp_selector_run(). Call this when the weights are set. Returns 0 or ESP_E_MEMORY. */
 int esp_selector_prepare(struct esp_selector *selector);
 
-/* A 127th of the largest value of a column of a matrix (inputs, outputs): what its 8-bit
- * integers count. */
+/* Returns the scale of the 8-bit integers of a column: 1/127 of its largest absolute value.
+ * weights: (inputs, outputs). */
 float esp_selector_scale(const float *weights, int inputs, int outputs, int column);
 
 struct esp_selector_score {
@@ -130,29 +132,30 @@ struct esp_selector_score {
     float narrow[ESP_SELECTOR_NARROW_WIDTH];
 };
 
-/* One pass: hidden states (shape.hidden[i]) and scalars, which are not standardised yet. */
+/* Runs the network. states[i]: (shape.hidden[i]) a hidden state; scalars: (ESP_SCALARS), not
+ * standardised. */
 void esp_selector_run(const struct esp_selector *selector, const float *const *states,
                       const float *scalars, struct esp_selector_score *score);
 
-/* The tokens that the selector expects of an action, at least 1. */
+/* Returns the number of tokens that the selector expects from an action, at least 1. */
 double esp_selector_tokens(const struct esp_selector *selector,
                            const struct esp_selector_score *score, int action);
 
-/* The goal with this name, or -1; and the name of one. */
+/* The first returns the goal with this name, or -1; the second returns the name of a goal. */
 int esp_goal_find(const char *name);
 const char *esp_goal_name(enum esp_goal goal);
 
 /* Writes the name of the file for a verifier and a goal. */
 void esp_selector_file_name(char name[ESP_SELECTOR_NAME], const char *rule, enum esp_goal goal);
 
-/* Reads the file that goes with a target (a folder or a GGUF file) and prepares it. The sources
- * and the widths must be these. ESP_E_FILE if there is no file; other negative statuses if it
- * cannot be used; a sentence. */
+/* Reads and prepares the selector for a target (a folder or a GGUF file), whose file must have
+ * these sources and widths. Returns 0, ESP_E_FILE if there is no file, or another negative
+ * status if the file cannot be used; then err says why. */
 int esp_selector_read(struct esp_selector *selector, const char *target, const char *rule,
                       enum esp_goal goal, uint64_t sources,
                       const struct esp_selector_shape *shape, char *err, size_t errlen);
 
-/* Writes a file whole, or leaves the old one. */
+/* Writes the file. If that fails, an older file stays unchanged. */
 int esp_selector_write(const struct esp_selector *selector, const char *path, char *err,
                        size_t errlen);
 

@@ -1,8 +1,8 @@
 /* selector_features.c - entropies and divergences of three distributions in one pass; see
  * selector_features.h.
  *
- * Sixteen lanes of floats, added in a fixed order, so that every build gives the same bits. The
- * logarithm is that of temper.c: error below 1e-7.
+ * The sums have sixteen lanes of floats, which are added in a fixed order, so that results are
+ * bit-identical in every build. The logarithm is that of temper.c, with an error below 1e-7.
  */
 #include "engine/selector/selector_features.h"
 
@@ -11,7 +11,7 @@
 
 enum { LANES = 16, SUMS = ESP_FEATURE_DISTANCE + 1 };
 
-/* A compiler without such wide registers divides these among several. */
+/* If registers are narrower, the compiler divides each of these among several. */
 typedef float lanes __attribute__((vector_size(4 * LANES)));
 typedef int32_t lanes_int __attribute__((vector_size(4 * LANES)));
 typedef uint32_t lanes_bits __attribute__((vector_size(4 * LANES)));
@@ -27,7 +27,7 @@ INLINE void take_log2(lanes *y, const lanes *x)
     const lanes_int below = *x < least;
     const lanes_bits bounded =
         ((lanes_bits)*x & ~(lanes_bits)below) | ((lanes_bits)least & (lanes_bits)below);
-    const lanes_bits shifted = bounded - 0x3f3504f3u; /* of sqrt(1/2) */
+    const lanes_bits shifted = bounded - 0x3f3504f3u; /* minus the bits of sqrt(1/2) */
     const lanes_int exponent = (lanes_int)shifted >> 23;
     const lanes m = (lanes)((shifted & 0x7fffffu) + 0x3f3504f3u);
     const lanes t = (m - 1.0f) / (m + 1.0f), s = t * t;
@@ -36,8 +36,8 @@ INLINE void take_log2(lanes *y, const lanes *x)
     *y = __builtin_convertvector(exponent, lanes) + series;
 }
 
-/* Adds to the sums, whose numbers are those of the features, what LANES tokens contribute. `x`:
- * p, q and the draft's distribution after the root. */
+/* Adds the contribution of LANES tokens to the sums, which are indexed by enum esp_feature. x:
+ * p, q and q_root. */
 INLINE void add(lanes sums[SUMS], const float *const x[3], int at)
 {
     lanes value[3], log[3];
@@ -73,7 +73,7 @@ INLINE void add_all(const float *const x[3], int n, float features[ESP_SCALARS])
     }
 }
 
-/* The same for a processor. */
+/* Defines add_all() compiled for an instruction set. */
 #define ADD_ON(name, ...)                                                                      \
     __VA_ARGS__ static void name(const float *const x[3], int n, float features[ESP_SCALARS])  \
     {                                                                                          \

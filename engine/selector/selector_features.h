@@ -1,8 +1,9 @@
-/* selector_features.h - what the selector looks at besides hidden states
+/* selector_features.h - the scalar input of the selector, besides the hidden states
  * (delayed-tree-expansion, app. E).
  *
- * p and q are the distributions after the token before the root (both have seen everything but
- * the root), q_root is the draft's after the root. All are as the text is sampled, tempered.
+ * p and q are the distributions of target and draft after the token before the root, and
+ * q_root is the draft's distribution after the root. All of them are tempered, as for sampling
+ * the text.
  */
 #ifndef ESP_SELECTOR_FEATURES_H
 #define ESP_SELECTOR_FEATURES_H
@@ -10,17 +11,17 @@
 #include "kernels/kernels.h"
 
 enum esp_feature {
-    ESP_FEATURE_ENTROPY_P,    /* of the target before the root */
-    ESP_FEATURE_ENTROPY_Q,    /* of the draft before the root */
-    ESP_FEATURE_ENTROPY_ROOT, /* of the draft at the root */
-    ESP_FEATURE_KL_PQ,        /* of the draft from the target */
-    ESP_FEATURE_KL_QP,        /* of the target from the draft */
-    ESP_FEATURE_DISTANCE,     /* of target and draft */
-    ESP_FEATURE_LENGTH,       /* of the text */
+    ESP_FEATURE_ENTROPY_P,    /* entropy of p */
+    ESP_FEATURE_ENTROPY_Q,    /* entropy of q */
+    ESP_FEATURE_ENTROPY_ROOT, /* entropy of q_root */
+    ESP_FEATURE_KL_PQ,        /* KL(p || q) */
+    ESP_FEATURE_KL_QP,        /* KL(q || p) */
+    ESP_FEATURE_DISTANCE,     /* L1 distance of p and q */
+    ESP_FEATURE_LENGTH,       /* length of the text, in tokens */
     ESP_FEATURE_TEMPERATURE,
     ESP_FEATURE_TOP_P,
-    ESP_FEATURE_TIME_Q, /* of a draft pass */
-    ESP_FEATURE_TIME_P, /* of a target pass */
+    ESP_FEATURE_TIME_Q, /* seconds of a draft pass with one row */
+    ESP_FEATURE_TIME_P, /* seconds of a target pass with one row */
     ESP_SCALARS
 };
 

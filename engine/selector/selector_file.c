@@ -28,7 +28,7 @@ enum { VALUES = ESP_SELECTOR_NARROW_WIDTH + 1 };
 static const struct esp_selector_part value_part = {"value", VALUES, ESP_ACTIONS, 0,
                                                     VALUES *ESP_ACTIONS};
 
-/* The tensors that are floats of struct esp_selector; columns = 0: a vector. */
+/* The tensors that are arrays of floats in struct esp_selector; columns = 0: a vector. */
 static const struct {
     const char *name;
     size_t offset;
@@ -75,7 +75,7 @@ struct writer {
     size_t room;
 };
 
-/* The next tensor of `length` bytes; columns = 0: a vector. */
+/* Adds the next tensor, which has `length` bytes; columns = 0: a vector. */
 static void put(struct writer *w, const char *name, const char *type, int rows, int columns,
                 const void *bytes, size_t length)
 {
@@ -98,7 +98,8 @@ static void put_floats(struct writer *w, const char *name, int rows, int columns
         (size_t)rows * (size_t)(columns ? columns : 1) * sizeof *values);
 }
 
-/* The values are multiples of a 127th of the largest already; see esp_selector_prepare(). */
+/* Adds a matrix as 8-bit integers and scales. Its values are multiples of the scales already;
+ * see esp_selector_prepare(). */
 static void put_matrix(struct writer *w, const struct esp_selector_part *part,
                        const float *weights)
 {
@@ -212,7 +213,7 @@ static void get_floats(struct reader *r, const char *name, size_t count, float *
         return;
     for (size_t i = 0; i < count; i++)
         if (!isfinite(to[i])) {
-            complain(r, name, "holds a value that is no number");
+            complain(r, name, "has a value that is not a number");
             return;
         }
 }
@@ -234,8 +235,8 @@ static void get_matrix(struct reader *r, const struct esp_selector_part *part, f
     free(scales);
 }
 
-/* Reads text of the length of `wants`; returns whether there was such text and it is another.
- */
+/* Reads a text with the length of `wants`. Returns whether there is such a text and it differs
+ * from `wants`. */
 static bool differs(struct reader *r, const char *name, const char *wants)
 {
     char has[NAME] = "";
@@ -270,9 +271,9 @@ static void get_all(struct reader *r, struct esp_selector *s)
                    (float *)((char *)s + fields[i].offset));
     for (int i = 0; i < ESP_SCALARS; i++)
         if (r->status == ESP_OK && !(s->deviation[i] > 0))
-            complain(r, "scalars.deviation", "holds a value that is not above 0");
+            complain(r, "scalars.deviation", "has a value that is not above 0");
     if (r->status == ESP_OK && !esp_pass_times_sound(&s->times))
-        complain(r, "times.target", "or another of the times is not above 0");
+        complain(r, "times.target", "or another time is not above 0");
     get_floats(r, "first", 1, &first);
     s->first = (int)first;
     if (r->status == ESP_OK && !(first >= 0 && first < ESP_ACTIONS))

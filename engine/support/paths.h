@@ -41,13 +41,14 @@ void esp_state_name(char *name, size_t size, const char *kind, const char *key);
  * ESP_E_FILE if there is no such regular file or it does not fit into `size` bytes. */
 int esp_state_read(const char *name, char *text, size_t size);
 
-/* Is there anything with this name? */
+/* Returns whether there is a file, or anything else, with this name. */
 bool esp_state_exists(const char *name);
 
 /* Replaces file `name`; creates the folder if needed. Returns 0 or ESP_E_FILE. */
 int esp_state_write(const char *name, const char *text);
 
-/* The same for `length` bytes that only the user may read. */
+/* Replaces file `name` by `length` bytes, as esp_state_write() does; only the user may read
+ * it. */
 int esp_state_write_private(const char *name, const char *bytes, size_t length);
 
 #endif

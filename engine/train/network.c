@@ -31,7 +31,7 @@ struct layer_memory {
 };
 
 struct esp_network_memory {
-    struct matrix input, dinput; /* of a draft head: embedding and feature; their gradients */
+    struct matrix input, dinput; /* a draft head's input: embedding, feature; its gradients */
     struct matrix out, final_factor, cosine, sine, d_out, dq, dnormed, dffn, dattended;
     struct matrix dx; /* going forward: the input of the final norm, if there is one */
     int rows;

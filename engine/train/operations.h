@@ -12,7 +12,7 @@
 
 struct esp_workers; /* the threads, and scratch memory for each of them */
 
-/* threads = 0: one per performance core. */
+/* Starts the threads. threads = 0: one per performance core. */
 int esp_workers_open(struct esp_workers **workers, int threads, char *err, size_t errlen);
 void esp_workers_close(struct esp_workers *workers);
 const struct esp_cpu_gradients *esp_workers_gradients(const struct esp_workers *workers);

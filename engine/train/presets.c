@@ -58,7 +58,7 @@ static const struct {
      eagle,
      ESP_PATHS_NONE,
      0},
-    {{"hass", "as eagle, unrolled on the head's own features", "HASS (2025), section 3",
+    {{"hass", "like eagle, unrolled on the head's own features", "HASS (2025), section 3",
       EVERY_FOURTH, true, false},
      hass,
      ESP_PATHS_TEXT,

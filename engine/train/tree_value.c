@@ -67,8 +67,8 @@ static int branch_of(const struct tree *tree, const struct node *node,
     return ESP_OK;
 }
 
-/* reach[u] becomes the probability that the verifier accepts node u (the root: 1). The verifier
- * must have `branching`. */
+/* reach[u] becomes the probability that the verifier accepts node u (the root: 1). The
+ * verifier must have `branching`. */
 static int reach_nodes(const struct tree *tree, const struct esp_distributions *d,
                        const struct esp_verifier_ops *rule, double *reach)
 {
@@ -188,7 +188,7 @@ static void build(struct tree *tree, const struct esp_rollouts *r, struct esp_ac
 }
 
 /* Computes the values of the trees that begin like `longest` and end L2 = 0, 1, ... tokens
- * behind the branching node. For a verifier that decides node by node one tree is enough,
+ * after the branching node. For a verifier that decides node by node, one tree is enough,
  * because its decisions do not depend on deeper nodes. */
 static int value_beginnings(const struct esp_rollouts *r, const struct esp_distributions *d,
                             const struct esp_verifier_ops *rule, struct esp_action longest,

@@ -19,9 +19,9 @@ struct esp_distributions {
 };
 
 /* Draws from which each action takes one tree: a path of ESP_ACTION_LENGTH tokens (the stem),
- * and behind the root and each stem node ESP_ACTION_PATHS paths of as many tokens, all drawn
- * from the draft. The tree of action (K, L1, L2) is the first L1 tokens of the stem and,
- * behind the last of them, the first L2 tokens of K paths. */
+ * and, after the root and each stem node, ESP_ACTION_PATHS paths of the same length, all drawn
+ * from the draft. The tree of action (K, L1, L2) is the first L1 tokens of the stem and, after
+ * the last of them, the first L2 tokens of K paths. */
 struct esp_rollouts {
     int32_t stem[ESP_ACTION_LENGTH];
     int32_t path[ESP_ACTION_LENGTH + 1][ESP_ACTION_PATHS][ESP_ACTION_LENGTH];
@@ -33,7 +33,7 @@ enum {
         ESP_ROLLOUT_STEM + ESP_ROLLOUT_STEM * ESP_ACTION_PATHS * (ESP_ACTION_LENGTH - 1),
 };
 
-/* The row of the distributions after token `at` (0..6) of path `path` behind stem node `stem`.
+/* The row of the distributions after token `at` (0..6) of path `path` below stem node `stem`.
  * Rows 0..8 are those after the root and the tokens of the stem. There are none after the last
  * token of a path, because they are never needed. */
 int esp_rollout_row(int stem, int path, int at);

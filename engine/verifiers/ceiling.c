@@ -1,10 +1,11 @@
-/* ceiling.c - alpha* = min over prefixes S, in ascending order of p/q, of p(S) + 1 - q(S)^k.
+/* ceiling.c - computes the ceiling alpha*: the minimum of p(S) + 1 - q(S)^k over all prefixes
+ * S of the tokens in ascending order of p/q.
  *
- * For any set S of tokens: if all k drafts lie in S, which has probability q(S)^k, then the
- * token is a draft only if it is in S, which has probability p(S). So no verifier accepts more
- * often than 1 - q(S)^k + p(S). By max-flow min-cut some verifier reaches the smallest of these
- * bounds, and the S of the smallest bound is a prefix: among sets with the same q(S), the one
- * with the smallest p(S) holds the tokens of smallest p/q.
+ * Take any set S of tokens. With probability q(S)^k all k drafts are in S; the token can then
+ * be a draft only if it is in S, which has probability p(S). So no verifier accepts more often
+ * than 1 - q(S)^k + p(S). By max-flow min-cut some verifier reaches the smallest of these
+ * bounds. The S of the smallest bound is a prefix, because among sets with the same q(S), the
+ * one with the smallest p(S) consists of the tokens with the smallest p/q.
  */
 #include "engine/verifiers/verifier.h"
 

@@ -2,9 +2,9 @@
  *
  * A verifier either tests drafts (picks one, then accepts or rejects it) or draws a token from
  * a row. Each decision uses one number from [0, 1). In a session the numbers come from the
- * seeded generator. A test may replace this source by its own, which gets the possible outcomes
- * and their probabilities. So it can run a verifier once per outcome and add up exact
- * probabilities.
+ * seeded generator. A test may replace this source by its own, which is given the possible
+ * outcomes and their probabilities. So the test can run a verifier once per outcome and add up
+ * exact probabilities.
  */
 #ifndef ESP_CHANCE_H
 #define ESP_CHANCE_H
@@ -12,36 +12,37 @@
 #include "kernels/kernels.h"
 #include "engine/support/rng.h"
 
-/* The outcomes of the next number. They divide [0, 1) in this order. */
+/* The possible outcomes of the next number, which divide [0, 1) in this order. If `weight` is
+ * NULL, they are the tokens of a row, with probabilities in proportion to its values. */
 struct esp_odds {
-    const double *weight; /* (count) probabilities of the outcomes; NULL: the outcomes are */
+    const double *weight; /* (count) probabilities of the outcomes, or NULL */
     int count;
-    const struct esp_backend_ops *ops; /* the tokens of this row, in proportion to its values */
+    const struct esp_backend_ops *ops; /* for a row: its backend, its rows and its index */
     struct esp_rows *rows;
     int row;
 };
 
 struct esp_chance {
     struct esp_rng *rng;
-    double (*number)(void *user, const struct esp_odds *odds); /* NULL: from rng */
+    double (*number)(void *user, const struct esp_odds *odds); /* NULL: rng makes the numbers */
     void *user;
 };
 
 enum { ESP_MAX_TESTED = 64 };
 
-/* Returns true with probability `acceptance`. *u is the number drawn: the result is *u <
+/* Returns true with probability `acceptance`. *u becomes the number drawn; the result is *u <
  * acceptance. */
 bool esp_chance_accept(struct esp_chance *chance, double acceptance, double *u);
 
-/* Picks one of `count` (1..ESP_MAX_TESTED) drafts with probabilities in proportion to share[i],
- * and accepts draft i with probability acceptance[i]. *which is the picked draft. *u, rescaled
- * from the same number, is uniform in [0, 1); the draft is accepted if and only if *u <
- * acceptance[*which]. */
+/* Picks one of `count` (1..ESP_MAX_TESTED) drafts with probabilities in proportion to
+ * share[i], and accepts draft i with probability acceptance[i]. *which becomes the picked
+ * draft. *u, rescaled from the same random number, is uniform in [0, 1); the draft is accepted
+ * if and only if *u < acceptance[*which]. Returns whether it is accepted. */
 bool esp_chance_test(struct esp_chance *chance, const double *share, const double *acceptance,
                      int count, int *which, double *u);
 
-/* Draws a token from a row of probabilities. *value is the token's probability. ESP_E_NUMERIC
- * if all probabilities are 0. */
+/* Draws a token from a row of probabilities. *value becomes the token's probability. Returns
+ * ESP_E_NUMERIC if all probabilities are 0. */
 int esp_chance_draw(struct esp_chance *chance, const struct esp_backend_ops *ops,
                     struct esp_rows *rows, int row, int32_t *token, double *value, double *u);
 

@@ -1,10 +1,10 @@
 /* formulas.c - evaluates a verifier's formulas at the nodes of a tree.
  *
- * A verifier decides at random, once per iteration; the display also shows the probabilities of
- * its decisions. So its formulas (verifier.h) are evaluated before it runs, while the rows
- * still hold p and q unchanged, at every node with children. They need whole rows on the host,
- * which no verifier needs. So they are evaluated only on request, and only for as many nodes,
- * in flattened order, as MOST_VALUES allows.
+ * A verifier decides at random, once per iteration; the display also shows the probabilities
+ * of its decisions. So its formulas (verifier.h) are evaluated at every node with children,
+ * before it runs and changes the rows of p and q. Unlike verifiers, they need whole rows on
+ * the host. So they are evaluated only on request, and only for as many nodes, in flattened
+ * order, as MOST_VALUES allows.
  *
  * Acceptance rate and ceiling average over independent draws of the children
  * (delayed-tree-expansion, def. 5.1). If the children are the likeliest tokens, only the
@@ -17,7 +17,7 @@
 #include "engine/engine.h"
 #include "engine/verifiers/verifier.h"
 
-enum { MOST_VALUES = 1 << 21 }; /* of p, and as many of q: at most a third of a second */
+enum { MOST_VALUES = 1 << 21 }; /* values of p, and of q; this takes at most 1/3 s */
 
 struct arrays {
     int n;
@@ -43,8 +43,8 @@ void esp_formula_refuse(double *p, const double *q, int n)
         p[x] = fmax(p[x] - q[x], 0) / sum;
 }
 
-/* Sets the branching probability of each child. Returns their sum; a child drawn repeatedly
- * counts once. */
+/* Sets the branching probability of each child. Returns the sum over the children; a child
+ * that was drawn repeatedly counts once. */
 static double set_branching(struct esp_verify *v, const struct esp_verifier_ops *ops,
                             const struct arrays *a, const int32_t *draws, int count)
 {

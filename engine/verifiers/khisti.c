@@ -1,10 +1,10 @@
-/* khisti.c - choose one draft so that its distribution r is close to p, then test it.
+/* khisti.c - chooses one draft such that its distribution r is close to p, then tests it.
  *
  * Khisti et al. 2025; delayed-tree-expansion, alg. 5: a tournament chooses one of the drafts,
- * x, so that x follows a distribution r; then speculative sampling tests x with r in place of
+ * x, such that x follows a distribution r; then speculative sampling tests x with r instead of
  * q. A distribution r can be reached with k independent drafts if and only if r(S) >= q(S)^k
- * for all sets S. Of these we take, in closed form, the one for which sum min(p, r) equals the
- * ceiling alpha* of ceiling.c.
+ * for all sets S. Of these distributions we use one for which sum min(p, r) equals the ceiling
+ * alpha* of ceiling.c; it has a closed form.
  *
  * Construction of r. Order the tokens by ascending p/q and let P and Q be their cumulative
  * sums. F = Q^k is the cumulative distribution of the highest of k drafts. The cumulative
@@ -15,13 +15,13 @@
  * convex: where D is flat, G has the slopes p/q of P, elsewhere the slopes of chords of F, and
  * the slope rises at each change.
  *
- * The tournament. Cut the order into classes. The highest class that holds a draft wins, and
- * within it the first draft. The winner's distribution is then the polygon of chords of F
- * through the cuts. Every convex G >= F is a mixture of such polygons: G is pi G' + (1 - pi)
- * (no cut), with the smallest pi for which G' >= F, so that G' touches F at some place. A cut
- * at that place is certain in G', and both sides of it are divided further in the same way.
- * Only the side of the highest draft matters, so the distribution of the winner, given the
- * drafts, takes a few steps.
+ * The tournament. Cut the order of tokens into classes. The highest class that contains a
+ * draft wins, and within it the first draft. The winner's cumulative distribution is then the
+ * polygon of chords of F through the cuts. Every convex G >= F is a mixture of such polygons:
+ * G is pi G' + (1 - pi) (no cut), with the smallest pi for which G' >= F, so that G' touches F
+ * at some place. A cut at that place is certain in G', and both sides of it are divided
+ * further in the same way. Only the side with the highest draft matters, so computing the
+ * distribution of the winner, given the drafts, takes only a few steps.
  *
  * Tokens of one ratio class (ratio.h) share a slope. This loses a little acceptance, but the
  * verifier stays exact.
@@ -34,14 +34,14 @@
 enum { CLASSES = ESP_RATIO_CLASSES };
 
 struct plan {
-    int count;             /* classes that q can reach */
-    int16_t at[CLASSES];   /* index of a ratio class among them, from 1; 0: none */
-    double Q[CLASSES + 1]; /* (count + 1) cumulative; F and G over them */
+    int count;             /* number of ratio classes whose tokens q can draw */
+    int16_t at[CLASSES];   /* index of a ratio class among these, from 1; 0: it is not one */
+    double Q[CLASSES + 1]; /* (count + 1) cumulative q; below, F and G of the same classes */
     double F[CLASSES + 1], G[CLASSES + 1];
     double factor[CLASSES]; /* r(x) = factor[ratio class of x] q(x) */
 };
 
-/* G = P + D. `P` (count + 1) is cumulative over the classes of the plan. */
+/* Computes G = P + D and the factors of r. P: (count + 1) cumulative p over the classes. */
 static void choose_distribution(struct plan *plan, const double *P)
 {
     const int n = plan->count;
@@ -99,16 +99,16 @@ static void make_plan(struct plan *plan, const double *p_mass, const double *q_m
     }
 }
 
-/* The part of the order that the tournament has narrowed down to: classes a + 1..b, reached
- * with probability `left`. Within it G = left * (remaining distribution) + (constant + slope
+/* The part of the order to which the tournament has been narrowed: classes a + 1..b, reached
+ * with probability `left`. Within it, G = left * (remaining distribution) + (constant + slope
  * Q). */
 struct stretch {
     int a, b;
     double left, constant, slope;
 };
 
-/* Narrows the stretch at the certain cuts, then finds the likeliest other cut. Returns its
- * probability, 0 if there is none. `top`: class of the highest draft. */
+/* Narrows the stretch at the certain cuts, then finds the likeliest other cut. Returns the
+ * probability of that cut, or 0 if there is none. top: class of the highest draft. */
 static double find_cut(const struct plan *plan, struct stretch *s, int top, int *cut)
 {
     const double *Q = plan->Q, *F = plan->F;
@@ -197,7 +197,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
     esp_verify_record(v, site->draws[which], keep[which], u, accepted);
     if (accepted)
         return site->draws[which];
-    (void)left; /* the residual has another form, and is written into the row of p */
+    (void)left; /* this residual has another form; it is written into the row of p */
     status = esp_verify_keep_end(v, site->node);
     return status < 0 ? status
                       : v->ops->ratio_residual(v->p, site->p_row, v->q, site->q_row,
@@ -221,8 +221,8 @@ static double r_at(const struct plan *plan, double p, double q)
     return plan->factor[esp_ratio_class(p, q)] * q;
 }
 
-/* Alg. 10, a lower bound: a token drawn from the residual may also be a draft, which is not
- * counted. */
+/* Alg. 10. This is a lower bound: it does not count that a token drawn from the residual may
+ * also be a draft. */
 static double acceptance_rate(const double *p, const double *q, int n, int k)
 {
     struct plan plan;

@@ -1,5 +1,5 @@
-/* nss.c - naive sampling: sample from the target and follow the token if it was drafted (Miao
- * et al. 2024).
+/* nss.c - naive sampling: samples from the target and follows the token if it was drafted
+ * (Miao et al. 2024).
  *
  * It does not use the draft's probabilities, so it is exact for every tree, however the nodes
  * were chosen. For trees of the likeliest tokens it is the only exact verifier

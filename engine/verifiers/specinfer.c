@@ -1,10 +1,10 @@
-/* specinfer.c - recursive rejection: after a rejection, the next draft is tested against the
- * residual.
+/* specinfer.c - recursive rejection: after each rejection, the next draft is tested against
+ * the residual.
  *
  * A draft x, chosen uniformly among the untested ones, is kept with probability min(1, p(x) /
  * q(x)). Otherwise p becomes norm((p - q)+) and the next draft is tested. If all are rejected,
- * the token is drawn from the last residual (Miao et al. 2024; delayed-tree-expansion, alg. 4).
- * One random number picks the draft and tests it.
+ * the token is drawn from the last residual (Miao et al. 2024; delayed-tree-expansion, alg.
+ * 4). One random number picks the draft and tests it.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
     return 0;
 }
 
-/* Alg. 9. missed[x]: probability that x is none of the rejected drafts. */
+/* Alg. 9. missed[x] is the probability that token x is none of the rejected drafts. */
 static double acceptance_rate(const double *target, const double *q, int n, int k)
 {
     double *p = malloc(2 * (size_t)n * sizeof *p), *missed = p + n, refused = 1;
@@ -62,8 +62,9 @@ static double acceptance_rate(const double *target, const double *q, int n, int 
 
 enum { MOST_SUBSETS = 16 };
 
-/* Alg. 14, forwards: reach[S] is the probability that the set S of drafts is untested at some
- * time. The residual depends only on the size of S, so the sets are visited by falling size. */
+/* Alg. 14, in forward order: reach[S] is the probability that, at some time, exactly the
+ * drafts in set S are untested. The residual depends only on the size of S, so the sets are
+ * visited by falling size. */
 static int branching(const double *target, const double *q, int n, const int32_t *children,
                      int k, double *branch)
 {

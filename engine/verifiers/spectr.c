@@ -1,12 +1,12 @@
-/* spectr.c - K-SEQ: the same test for every draft, stricter by a factor rho.
+/* spectr.c - K-SEQ: the same test for every draft, made stricter by a factor rho.
  *
- * Sun et al. 2023. Draft x is kept with probability min(1, p(x) / (rho q(x))). Let beta(rho) be
- * the sum of min(p / rho, q). One of k drafts is kept with probability 1 - (1 - beta)^k. If
- * that is at most rho beta, no token is kept more often than p allows; the smallest such rho in
- * [1, k] accepts most. If no draft is kept, the token is drawn from the residual (p - gamma
- * min(p / rho, q))+ with gamma = (1 - (1 - beta)^k) / beta (delayed-tree-expansion, eqs. 6 and
- * 7, alg. 3). A larger rho is exact as well, so the search may stop early if it returns the
- * upper end of its interval.
+ * Sun et al. 2023. Draft x is kept with probability min(1, p(x) / (rho q(x))). Let beta(rho)
+ * be the sum of min(p / rho, q). One of k drafts is kept with probability 1 - (1 - beta)^k. If
+ * that is at most rho beta, no token is kept more often than p allows; the smallest such rho
+ * in [1, k] accepts most often. If no draft is kept, the token is drawn from the residual (p -
+ * gamma min(p / rho, q))+ with gamma = (1 - (1 - beta)^k) / beta (delayed-tree-expansion, eqs.
+ * 6 and 7, alg. 3). A larger rho is exact as well, so the search may stop early if it returns
+ * the upper end of its interval.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,13 +15,13 @@
 
 enum { MOST_STEPS = 60 };
 static const double SAME = 1e-14; /* p and q differ by no more than rounding */
-static const double NEAR = 1e-13; /* tolerance of the search: in rho, or in what is kept */
+static const double NEAR = 1e-13; /* tolerance of the search, in rho or in a probability */
 
 struct k_seq {
     double rho, beta, gamma;
 };
 
-/* 1 - (1 - beta)^k: the probability that one of k drafts is kept. */
+/* Returns 1 - (1 - beta)^k: the probability that one of k drafts is kept. */
 static double any_of(int k, double beta)
 {
     return beta < 1 ? -expm1(k * log1p(-beta)) : 1;
@@ -85,7 +85,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
     struct rows rows = {v, site};
     struct k_seq s;
     int status = solve_rho(site->count, beta_of_rows, &rows, &s);
-    (void)left; /* the residual has another form, and is written into the row of p */
+    (void)left; /* this residual has another form; it is written into the row of p */
     for (int i = 0; i < site->count && status == ESP_OK; i++) {
         int draft = site->draws[i];
         if (esp_verify_accept(v, draft, esp_keep(v->p_of[draft] / s.rho, v->q_of[draft])))
@@ -115,7 +115,7 @@ static int beta_of_arrays(void *data, double rho, double *beta)
     return ESP_OK;
 }
 
-/* The residual of p at a token, not normalised. */
+/* Returns the residual of p at a token, not normalised. */
 static double left_at(const struct k_seq *s, double p, double q)
 {
     return fmax(p - s->gamma * fmin(p / s->rho, q), 0);

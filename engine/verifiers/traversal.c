@@ -1,16 +1,16 @@
 /* traversal.c - tests whole paths before shorter ones, from the leaves up.
  *
- * Weng et al. 2025; delayed-tree-expansion, sec. 3.2. Every node has a weight w: 1 at the root,
- * min(1, w_parent p(x) / q(x)) at a child x. The first leaf in drawing order is accepted, with
- * the path to it, with probability w, and the bonus token is drawn from its p. Otherwise the
- * leaf is deleted, and at its parent p <- norm((w p - q)+) and w <- S / (S + 1 - w), where S is
- * the sum before normalising, and p and w on the right are the old ones. A node that has lost
- * all children is a leaf; the root is accepted once it is a leaf. For a single path this equals
- * `bv`.
+ * Weng et al. 2025; delayed-tree-expansion, sec. 3.2. Every node has a weight w: 1 at the
+ * root, min(1, w_parent p(x) / q(x)) at a child x. The first leaf in drawing order is
+ * accepted, with the path to it, with probability w, and the bonus token is drawn from its p.
+ * Otherwise the leaf is deleted, and its parent gets p <- norm((w p - q)+) and w <- S / (S + 1
+ * - w), where p and w on the right side are the old values and S is the sum before
+ * normalising. A node that has lost all children is a leaf; the root is accepted once it is a
+ * leaf. For a single path this equals `bv`.
  *
  * A token that was drawn several times at one parent is one node of the tree. Its first
- * instance carries the children of all paths through it; later instances are tested beside it
- * as leaves, with the target's whole distribution after them. For draws without replacement, a
+ * instance has the children of all paths through it; later instances are tested separately as
+ * leaves, with the target's whole distribution after them. For draws without replacement, a
  * deleted child is also removed from its parent's q.
  */
 #include "engine/verifiers/verifier.h"
@@ -22,7 +22,7 @@ static void enter(struct esp_verify *v, int node, double weight)
     v->next[node] = v->q_row[node] >= 0 ? v->tree->first_draw[node] : -1;
 }
 
-/* The next child of `node` to test, in drawing order; -1 if all were tested. */
+/* Returns the next child of `node` to test, in drawing order, or -1 if all were tested. */
 static int next_child(struct esp_verify *v, int node)
 {
     const struct esp_tree_builder *b = v->tree;
@@ -35,7 +35,7 @@ static int next_child(struct esp_verify *v, int node)
     return -1;
 }
 
-/* Deletes the leaf `child`. */
+/* Deletes the leaf `child` of `node`, and changes the weight and the residual of `node`. */
 static int delete_leaf(struct esp_verify *v, int node, int child)
 {
     double w = v->weight[node], sum;

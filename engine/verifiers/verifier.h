@@ -5,15 +5,15 @@
  * esp_verifier_NAME`, and one X(NAME) line in verifiers.def.
  *
  * Most verifiers decide node by node (delayed-tree-expansion, def. 3.2): given the target's
- * distribution p, the draft's q and the children drawn from q, they return a token that follows
- * p exactly and is one of the children as often as possible. Such a verifier is one function,
- * `solve`; the walk down the tree is shared. Verifiers that decide about whole paths have
- * `select`.
+ * distribution p, the draft's q and the children drawn from q, they return a token that
+ * follows p exactly and is one of the children as often as possible. Such a verifier is one
+ * function, `solve`; the walk down the tree is shared. Verifiers that decide about whole paths
+ * have `select`.
  *
  * The backend does all vocabulary-sized arithmetic; a verifier sees single numbers. After
  * rejected drafts the target's residual has the form max(0, a p - b q), for all verifiers with
- * draws from one q. So it is stored as two numbers and becomes a row only when a token is drawn
- * from it.
+ * draws from one q. So it is stored as two numbers and becomes a row only when a token is
+ * drawn from it.
  */
 #ifndef ESP_VERIFIER_H
 #define ESP_VERIFIER_H
@@ -21,7 +21,8 @@
 #include "engine/verifiers/chance.h"
 #include "engine/drafters/drafter.h"
 
-/* The residual of the target at a node: the distribution max(0, a p - b q), which sums to 1. */
+/* The residual of the target at a node: the distribution max(0, a p - b q), which sums to 1.
+ */
 struct esp_residual {
     double a, b;
 };
@@ -29,21 +30,22 @@ struct esp_residual {
 struct esp_verify {
     struct esp_tree_builder *tree;
     const struct esp_backend_ops *ops;
-    struct esp_rows *p;   /* row tree->row[u]: the target's logits after node u, unless cut */
-    struct esp_rows *q;   /* row q_row[u]: the draft's probabilities after an expanded node */
-    const int32_t *q_row; /* (record) row of q of a node; -1: not expanded */
+    struct esp_rows *p; /* row tree->row[u]: the target's logits after node u, if not cut */
+    struct esp_rows *q; /* row q_row[u]: the draft's probabilities after node u, if expanded */
+    const int32_t *q_row; /* (record) for each node, its row of q; -1: not expanded */
     struct esp_sampling sampling;
-    unsigned draws; /* of enum esp_draws: how the children were drawn */
+    unsigned draws; /* how the children were drawn: one of enum esp_draws */
     struct esp_chance chance;
 
-    /* Set before the verifier runs. Rows of p with children hold probabilities by then. */
+    /* Set before the verifier runs. By then, the rows of p of nodes with children have
+     * probabilities. */
     double *p_of, *q_of; /* (record) p and q of a node's token at its parent; NaN: not known */
 
-    int32_t *which, *token;        /* (record) scratch of backend calls */
-    double *number;                /* (2, record) the same */
-    double *weight;                /* (record) scratch of verifiers with node weights */
-    struct esp_residual *residual; /* (record) scratch, the same */
-    int32_t *next;                 /* (record) scratch of verifiers with their own order */
+    int32_t *which, *token;        /* (record) scratch memory for backend calls */
+    double *number;                /* (2, record) scratch memory for backend calls */
+    double *weight;                /* (record) scratch memory for weights of nodes */
+    struct esp_residual *residual; /* (record) scratch memory for residuals of nodes */
+    int32_t *next;                 /* (record) scratch memory for an order of nodes */
 
     /* Filled by the verifier. */
     int32_t *path; /* (capacity) accepted nodes from the root's child on */
@@ -51,22 +53,22 @@ struct esp_verify {
     int32_t bonus;
     float bonus_u; /* the random number that drew it; NaN if it was not drawn */
 
-    /* (1) receives the target's distribution at the end of the path, before a residual replaces
-     * it; or NULL. */
+    /* NULL, or one row that receives the target's distribution at the end of the path, before
+     * a residual replaces it. */
     struct esp_rows *end;
-    int end_node; /* node of that distribution; -1: none */
+    int end_node; /* the node whose distribution is in `end`; -1: none */
 
     bool explain;                     /* evaluate the verifier's formulas before it runs */
-    struct esp_tree_measure *measure; /* receives p and q of the nodes first, or NULL */
-    double explained_seconds;         /* time of that in the last run */
-    struct esp_arrays arrays;         /* all of the above */
+    struct esp_tree_measure *measure; /* NULL, or receives p and q of the nodes before that */
+    double explained_seconds; /* seconds that explain and measure took in the last run */
+    struct esp_arrays arrays; /* owns the arrays above */
 };
 
 int esp_verify_open(struct esp_verify *verify, struct esp_tree_builder *tree, char *err,
                     size_t errlen);
 void esp_verify_close(struct esp_verify *verify);
 
-/* One node with children, as `solve` gets it. */
+/* A node with children, for which `solve` decides. */
 struct esp_site {
     int node, p_row, q_row;
     const int32_t *draws; /* (count) children in drawing order, repeated draws included */
@@ -75,53 +77,53 @@ struct esp_site {
 
 struct esp_verifier_ops {
     const char *name, *summary, *source;
-    const char *differs; /* differences from the source and their reasons; or
-                                       NULL */
-    unsigned lossless;   /* of enum esp_draws: draws for which it is exact */
-    unsigned preferred;  /* of these, draws for which it is the default */
-    bool greedy;         /* true: for temperature 0 (any draws); false: for above
-                                       0 */
-    bool single_path;    /* exact only if no node has two children */
-    bool without_q;      /* needs no draft probabilities */
-    const char *formula, *numbers, *where; /* of struct esp_item */
+    const char *differs; /* differences from the source and their reasons; or NULL */
+    unsigned lossless;   /* the draws for which it is exact (flags of enum esp_draws) */
+    unsigned preferred;  /* those of them for which it is the default */
+    bool greedy;         /* it is for temperature 0 (any draws); false: for above 0 */
+    bool single_path;    /* it is exact only if no node has two children */
+    bool without_q;      /* it needs no draft probabilities */
+    const char *formula, *numbers, *where; /* see struct esp_item */
 
-    /* A verifier has one of the next two. `solve` sets verdict, u and acceptance of the children
-     * that it tests. It returns the accepted child; or 0, and then the token is drawn from
-     * *left, which is the whole p at the start; or a negative status. The token must follow p if
-     * the children follow q. */
+    /* A verifier has one of the next two functions. `solve` sets verdict, u and acceptance of
+     * the children that it tests. It returns the accepted child, or a negative status, or 0:
+     * the token is then drawn from *left, which is the whole p at first. The token must follow
+     * p if the children follow q. */
     int (*solve)(struct esp_verify *verify, const struct esp_site *site,
                  struct esp_residual *left);
-    /* `select` decides about the whole tree: it sets verdict, u and acceptance of all nodes it
-     * tests, and path, bonus and bonus_u. */
+    /* `select` decides for the whole tree: it sets verdict, u and acceptance of all nodes that
+     * it tests, and path, bonus and bonus_u. */
     int (*select)(struct esp_verify *verify);
 
-    /* For display, planning and tests, on plain arrays (n); NULL where a verifier has no such
-     * formula (delayed-tree-expansion, defs. 5.1 and 5.3, app. C and D). */
+    /* The next two formulas are for display, planning and tests. They work on plain arrays
+     * (n), and are NULL if the verifier has no such formula (delayed-tree-expansion, defs. 5.1
+     * and 5.3, app. C and D). */
 
-    /* Probability that `solve` returns one of k >= 1 children, averaged over their draws. NaN
-     * if there is no memory. */
+    /* Returns the probability that `solve` returns one of k >= 1 children, averaged over their
+     * draws; NaN if there is no memory. */
     double (*acceptance_rate)(const double *p, const double *q, int n, int k);
-    /* branch[i] becomes the probability that `solve` returns children[i], given the children in
-     * drawing order (k, at most ESP_MAX_TESTED). */
+    /* branch[i] becomes the probability that `solve` returns children[i], given the children
+     * in drawing order (k, at most ESP_MAX_TESTED). Returns 0 or a negative status. */
     int (*branching)(const double *p, const double *q, int n, const int32_t *children, int k,
                      double *branch);
 };
 
 extern const struct esp_verifier_ops *const esp_verifiers[]; /* NULL-terminated */
-extern const struct esp_param esp_verifier_params[];         /* of each of them */
+extern const struct esp_param esp_verifier_params[];         /* parameters of every verifier */
 const struct esp_verifier_ops *esp_verifier_find(const char *name);
 
-/* With `explain`, sets branching, acceptance_rate and ceiling of the nodes; adds them to
- * `measure`. Call it before the verifier changes the rows. They stay NaN if memory runs out. */
+/* If `explain` is set, sets branching, acceptance_rate and ceiling of the nodes; if `measure`
+ * is set, adds the nodes to it. Call this before the verifier changes the rows. The values
+ * stay NaN if memory runs out. */
 int esp_verify_explain(struct esp_verify *verify, const struct esp_verifier_ops *ops);
-/* Adds one node with the distributions p (target) and q (draft) of (n) tokens after it. Returns
- * 0 or ESP_E_MEMORY. */
+/* Adds one node to a measurement. p, q: (n) the target's and the draft's distribution after
+ * the node. Returns 0 or ESP_E_MEMORY. */
 int esp_tree_measure_add(struct esp_tree_measure *measure, const struct esp_node *node,
                          const double *p, const double *q, int n);
 
-/* Runs a verifier on a tree: sets path and bonus, and in the nodes the outcome of the tests. On
- * failure the path is empty and bonus is -1. ESP_E_NUMERIC if a logit that matters is NaN or
- * +Inf. */
+/* Runs a verifier on a tree: sets path and bonus, and records the outcome of the tests in the
+ * nodes. On failure the path is empty and bonus is -1. Returns ESP_E_NUMERIC if a logit that
+ * matters is NaN or +Inf. */
 int esp_verify_run(struct esp_verify *verify, const struct esp_verifier_ops *ops);
 
 /* ------------------------------------------------------------------ shared by verifiers */
@@ -131,30 +133,30 @@ int esp_verify_run(struct esp_verify *verify, const struct esp_verifier_ops *ops
 int esp_verify_probabilities(struct esp_verify *verify, const struct esp_sampling *sampling,
                              bool with_q);
 
-/* Acceptance probability of a draft: min(1, p / q). 0 if q = 0, because such a draft cannot
- * have been drawn. */
+/* Returns the acceptance probability of a draft: min(1, p / q), or 0 if q = 0, because such a
+ * draft cannot have been drawn. */
 static inline double esp_keep(double p, double q)
 {
     return !(q > 0) ? 0 : p < q ? p / q : 1;
 }
 
-/* Tests child `node` and records the outcome. True: accepted. */
+/* Tests child `node` and records the outcome. Returns whether it is accepted. */
 bool esp_verify_accept(struct esp_verify *verify, int node, double acceptance);
 
-/* Records the outcome of a test in the node. Also in the stored numbers, `accepted` means u <
- * acceptance. */
+/* Records the outcome of a test in the node. The recorded numbers, which are rounded, agree
+ * with it: u < acceptance if and only if `accepted`. */
 void esp_verify_record(struct esp_verify *verify, int node, double acceptance, double u,
                        bool accepted);
 
 static const struct esp_residual esp_whole = {1, 0};
 
-/* The residual at the token of child `node`. */
+/* Returns the value of the residual at the token of child `node`. */
 double esp_residual_of(const struct esp_verify *verify, const struct esp_residual *residual,
                        int node);
 
-/* Call this after a draft of `node`, tested with weight w, was rejected: residual <- norm((w
- * residual - q)+). *sum, if not NULL, becomes the sum before normalising. If that is 0 (nothing
- * can be rejected), the residual does not change. */
+/* Call this when a draft below `node`, tested with weight w, was rejected: residual <- norm((w
+ * residual - q)+). *sum, if not NULL, becomes the sum before normalising. If that is 0
+ * (nothing can be rejected), the residual does not change. */
 int esp_residual_refuse(struct esp_verify *verify, int node, double w,
                         struct esp_residual *residual, double *sum);
 
@@ -169,19 +171,19 @@ int esp_residual_remove(struct esp_verify *verify, int node, int child,
 int esp_residual_draw(struct esp_verify *verify, int node, const struct esp_residual *residual,
                       int32_t *token);
 
-/* Keeps the distribution for `end`. A verifier must call this before it writes a residual other
- * than max(0, a p - b q) into the row of p of `node`. */
+/* Copies the target's distribution after `node` to `end`. A verifier must call this before it
+ * writes a residual of another form than max(0, a p - b q) into the node's row of p. */
 int esp_verify_keep_end(struct esp_verify *verify, int node);
 
 /* Ends a select(): the path from the root to `node` is accepted, and the bonus token is drawn
  * from the target's residual after it. */
 int esp_verify_end(struct esp_verify *verify, int node, const struct esp_residual *residual);
 
-/* alpha*: the largest probability with which a token that follows p can be one of k independent
- * draws from q. p, q: (n). NaN if there is no memory. */
+/* Returns alpha*: the largest probability with which a token that follows p can be one of k
+ * independent draws from q. p, q: (n). Returns NaN if there is no memory. */
 double esp_acceptance_ceiling(const double *p, const double *q, int n, int k);
 
-/* For formulas, on arrays (n): p <- norm((p - q)+), unless that is 0 everywhere. */
+/* Sets p to norm((p - q)+), unless that is 0 everywhere; for the formulas. p, q: (n). */
 void esp_formula_refuse(double *p, const double *q, int n);
 
 #endif

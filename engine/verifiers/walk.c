@@ -1,17 +1,18 @@
 /* walk.c - what verifiers share: probabilities of the drafted tokens, the walk down the tree,
  * residuals and the bonus token; see verifier.h.
  *
- * The target's rows of nodes with children become probabilities together, in one call. A leaf's
- * row does so only if the bonus token is drawn from it. The same sampling settings make p and
- * q.
+ * The target's rows of all nodes with children are turned into probabilities in one call. A
+ * leaf's row is turned into probabilities only if the bonus token is drawn from it. p and q
+ * are made with the same sampling settings.
  *
- * Why the walk is exact: the token that `solve` returns follows p at its node, given everything
- * above, whether it is one of the children or not (delayed-tree-expansion, sec. 3.2). So the
- * walk may stop at a token that is no child, or at a node without children.
+ * Why the walk is exact: the token that `solve` returns follows p at its node, given
+ * everything above, whether it is one of the children or not (delayed-tree-expansion, sec.
+ * 3.2). So the walk may stop at a token that is not a child, or at a node without children.
  *
- * Children of a node without q were not drawn (retrieval.h finds such). No verifier tests them:
- * it takes the node for a leaf, and the token after it follows p. If that token happens to be
- * one of the children, the walk continues there, and the next token is drawn from p again.
+ * If a node has no q, its children were not drawn but found without the draft model
+ * (retrieval.h). Verifiers do not test them: they treat the node as a leaf, and the token
+ * after it follows p. If that token happens to be one of the children, the walk continues
+ * there, and the next token is drawn from p again.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@
 #include "kernels/status.h"
 #include "engine/verifiers/verifier.h"
 
-static const double NOTHING = 1e-30; /* below this sum p equals q up to rounding */
+static const double NOTHING = 1e-30; /* if the sum is smaller, p equals q up to rounding */
 
 int esp_verify_open(struct esp_verify *v, struct esp_tree_builder *tree, char *err,
                     size_t errlen)
@@ -53,7 +54,8 @@ void esp_verify_close(struct esp_verify *v)
 
 /* ------------------------------------------------------------------ probabilities */
 
-/* Looks up the tokens of the nodes with a row, row_of[parent] >= 0, in ascending order. */
+/* Looks up the probabilities of the tokens of all nodes whose parent has a row, that is,
+ * row_of[parent] >= 0. Writes them to `numbers`, in ascending order of nodes. */
 static int look_up(struct esp_verify *v, struct esp_rows *rows, const int32_t *row_of,
                    double *numbers, enum esp_delivery when)
 {
@@ -69,7 +71,7 @@ static int look_up(struct esp_verify *v, struct esp_rows *rows, const int32_t *r
     return n ? v->ops->gather(rows, v->which, v->token, n, numbers, when) : ESP_OK;
 }
 
-/* Gives these numbers to their nodes. Nodes without a row get NaN. */
+/* Copies these numbers to of[node]. Other nodes get NaN. */
 static void spread(const struct esp_verify *v, const int32_t *row_of, const double *numbers,
                    double *of)
 {
@@ -78,7 +80,7 @@ static void spread(const struct esp_verify *v, const int32_t *row_of, const doub
         of[u] = row_of[tree->nodes[u].parent] < 0 ? NAN : *numbers++;
 }
 
-/* Was any child drawn from a row of q? */
+/* Returns whether any node was drawn from a row of q. */
 static bool has_q(const struct esp_verify *v)
 {
     const struct esp_tree *tree = &v->tree->tree;
@@ -98,7 +100,7 @@ int esp_verify_probabilities(struct esp_verify *v, const struct esp_sampling *sa
         if (v->tree->first_child[tree->order[i]] >= 0)
             v->which[rows++] = i;
     int status = rows ? v->ops->softmax(v->p, v->which, rows, sampling) : ESP_OK;
-    if (status == ESP_OK) /* with q, one wait serves both */
+    if (status == ESP_OK) /* if q follows, it waits for both results */
         status = look_up(v, v->p, v->tree->row, p, with_q && has_q(v) ? ESP_LATER : ESP_NOW);
     if (status == ESP_OK && with_q)
         status = look_up(v, v->q, v->q_row, q, ESP_NOW);
@@ -120,12 +122,12 @@ void esp_verify_record(struct esp_verify *v, int node, double acceptance, double
     struct esp_node *record = &v->tree->tree.nodes[node];
     record->acceptance = (float)acceptance;
     record->u = (float)u;
-    if (accepted && record->u >= record->acceptance) /* rounded to single precision */
+    if (accepted && record->u >= record->acceptance) /* by rounding to single precision */
         record->u = nextafterf(record->acceptance, 0);
     record->verdict = accepted ? ESP_ACCEPTED : ESP_REJECTED;
 }
 
-/* Records that child `node`, of probability `value`, was drawn. */
+/* Records that child `node`, which has probability `value`, was drawn. */
 static void record_draw(struct esp_verify *v, int node, double value, double u)
 {
     struct esp_node *record = &v->tree->tree.nodes[node];
@@ -177,7 +179,7 @@ static int write_residual(struct esp_verify *v, int node, const struct esp_resid
     return v->ops->combine(v->p, row, v->q, v->q_row[node], &f, v->p, row, NULL);
 }
 
-/* Looks up the children of `node` in rows p_row and q_row. */
+/* Looks up p and q of the children of `node` in rows p_row and q_row. */
 static int look_up_children(struct esp_verify *v, int node, int p_row, int q_row)
 {
     const struct esp_tree_builder *b = v->tree;
@@ -258,7 +260,7 @@ int esp_residual_draw(struct esp_verify *v, int node, const struct esp_residual 
 
 /* ------------------------------------------------------------------ the walk */
 
-/* Fills in a site; count is 0 if there is nothing to test. */
+/* Fills in a site. Its count is 0 if there is nothing to test. */
 static void look_at(const struct esp_verify *v, const struct esp_verifier_ops *ops, int node,
                     int32_t *draws, struct esp_site *site)
 {
@@ -307,7 +309,8 @@ int esp_verify_end(struct esp_verify *v, int node, const struct esp_residual *r)
     return ESP_OK;
 }
 
-/* Follows the bonus token along children that were not drawn. */
+/* While the bonus token is a child that was not drawn, accepts that child and draws the next
+ * bonus token. */
 static int follow(struct esp_verify *v)
 {
     int node = v->path_length > 0 ? v->path[v->path_length - 1] : 0, status = ESP_OK;
@@ -322,8 +325,9 @@ static int follow(struct esp_verify *v)
     return status;
 }
 
-/* A token that the drafter did not get from the draft model is tested with the draft's q all
- * the same, if there is one. The node shows the number that was used. */
+/* A token that the drafter did not get from the draft model is tested with the draft's q
+ * nevertheless, if there is one. Such nodes get this q, so that the q that was used is shown.
+ */
 static void show_tested_q(const struct esp_verify *v)
 {
     struct esp_tree *tree = &v->tree->tree;

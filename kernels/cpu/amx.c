@@ -1,22 +1,23 @@
-/* amx.c - matrix products on Intel's tile unit (AMX), for BF16 weights. The rest is AVX-512
- * with VNNI, which every processor with AMX has.
+/* amx.c - matrix products with BF16 weights on Intel's tile unit (AMX). All other arithmetic
+ * uses AVX-512 with VNNI, which every processor with AMX has.
  *
  * The unit multiplies BF16 by BF16 and adds in float32, sixteen times as fast as AVX-512
- * multiplies float32. Weights stay BF16. An activation is split into two BF16 parts, x = high +
- * low, each rounded to nearest. The error is below 2^-18 of x, as much as adding a thousand
- * products in float32 loses. A batch of n vectors becomes a batch of 2 n rows, and an output is
- * the sum of its two rows. Small batches then take little longer than one vector, which suits
- * verifying a tree in one pass. Vectors are split once, when they are computed, for all
- * products that read them.
+ * multiplies float32. Weights stay BF16. An activation is split into two BF16 parts, x = high
+ * + low, each rounded to nearest. The error is below 2^-18 of x, which is about the rounding
+ * error of adding a thousand products in float32. A batch of n vectors becomes a batch of 2 n
+ * rows, and an output is the sum of its two rows. Small batches then take little longer than
+ * one vector, which suits verifying a tree in one pass. Vectors are split once, when they are
+ * computed, for all products that read them.
  *
- * Rows of a tile are independent, so results do not depend on the batch here either. But the
- * unit has its own order of sums, so the last bits differ from other instruction sets.
+ * Rows of a tile are independent, so results do not depend on the batch. But the unit has its
+ * own order of sums, so the last bits differ from those of other instruction sets.
  *
  * Products with quantised blocks are in isa/blocks.c.
  *
- * Weights are packed in tiles (esp_packed.pairs): per panel and 32 inputs, two tiles of 16
- * outputs; a tile is (16 pairs of inputs, 16 outputs, 2). Parts are in tiles too (esp_vectors):
- * per 16 parts and 32 inputs, (16 parts, 32 inputs); part k of vector i is number 2 i + k.
+ * Weights are packed in tiles (esp_packed.pairs): for each panel and 32 inputs, there are two
+ * tiles of 16 outputs; a tile is (16 pairs of inputs, 16 outputs, 2). Parts are stored in
+ * tiles, too (esp_vectors): for each 16 parts and 32 inputs, a tile is (16 parts, 32 inputs);
+ * part k of vector i has number 2 i + k.
  */
 #include "kernels/cpu/isa/parts.h"
 #include "kernels/cpu/isa/tiles.h"
@@ -25,18 +26,19 @@ enum {
     TILE_FLOATS = 256,
     BLOCK = 32,
     PARTS = 2,
-    TWO_TILES = 2 * TILE_ROWS / PARTS, /* vectors with two tiles of parts */
-    AHEAD = 8192
+    TWO_TILES = 2 * TILE_ROWS / PARTS, /* number of vectors whose parts fill two tiles */
+    AHEAD = 8192                       /* bytes ahead that are prefetched */
 };
 
-/* Parts are in groups of 16, as wide as a vector of the buffer. Code that reads narrower rows
- * must step like split(). */
+/* Returns the bytes of a group of parts. Parts are stored in groups of 16; a group is as wide
+ * as a full-width vector of the buffer (v->stride), even if the rows that are read are
+ * narrower. */
 static inline size_t group_bytes(const struct esp_vectors *v)
 {
     return v->stride / BLOCK * TILE_BYTES;
 }
 
-/* The tiles of the group that holds the first part of vector `row`. */
+/* Returns the tiles of the group that contains the first part of vector `row`. */
 static inline char *group_of(const struct esp_vectors *v, int row)
 {
     return (char *)v->parts + (size_t)(PARTS * row / TILE_ROWS) * group_bytes(v);
@@ -56,7 +58,7 @@ void OWN(split)(const struct esp_vectors *v, int row, int begin, int end)
     }
 }
 
-/* The weights are read once; the next ones are prefetched while these are multiplied. */
+/* Prefetches the weights AHEAD bytes after b: each weight is read only once. */
 static inline void prefetch(const char *b)
 {
     for (int line = 0; line < 2 * TILE_BYTES; line += ROW_BYTES)
@@ -71,7 +73,8 @@ static inline void clear_sums(void)
     _tile_zero(3);
 }
 
-/* Two tiles of parts, a and a2, by one panel: sums 0 and 1 are the first tile's. */
+/* Multiplies two tiles of parts, a and a2, by one panel. Sums 0 and 1 are for the first tile,
+ * 2 and 3 for the second. */
 static void two_by_one(const char *a, const char *a2, const char *b, int blocks)
 {
     clear_sums();
@@ -88,7 +91,7 @@ static void two_by_one(const char *a, const char *a2, const char *b, int blocks)
     }
 }
 
-/* One tile of parts by one or two panels, one after the other. */
+/* Multiplies one tile of parts by one panel or, if `both`, by two consecutive panels. */
 static void one_by_many(const char *a, const char *b, int blocks, const bool both)
 {
     const size_t panel = (size_t)blocks * 2 * TILE_BYTES;
@@ -110,7 +113,8 @@ static void one_by_many(const char *a, const char *b, int blocks, const bool bot
     }
 }
 
-/* Sums 2 i and 2 i + 1 go to `sums` and `half` floats behind it, i tiles on. */
+/* Stores sums 2 i to tile i of `sums`, and sums 2 i + 1 to tile i of `sums` + `half` floats.
+ */
 static void store_sums(float *sums, size_t half)
 {
     _tile_stored(0, sums, ROW_BYTES);
@@ -119,8 +123,8 @@ static void store_sums(float *sums, size_t half)
     _tile_stored(3, sums + half + TILE_FLOATS, ROW_BYTES);
 }
 
-/* Computes sixteen outputs, half `half` of a panel, of `rows` vectors from `row` on: bias and
- * all parts. */
+/* Computes sixteen outputs (half `half` of a panel) of `rows` vectors from `row` on: adds the
+ * sums of both parts and the bias. */
 static void finish(const struct esp_packed *w, const struct esp_matmul *p, int panel, int half,
                    int row, int rows, const float *sums)
 {
@@ -135,7 +139,7 @@ static void finish(const struct esp_packed *w, const struct esp_matmul *p, int p
     }
 }
 
-/* Up to eight vectors: their parts are one tile. */
+/* Multiplies up to eight vectors, whose parts fit in one tile, by panels begin..end-1. */
 static void few_rows(const struct esp_packed *w, int begin, int end, const struct esp_matmul *p,
                      int blocks)
 {
@@ -152,7 +156,7 @@ static void few_rows(const struct esp_packed *w, int begin, int end, const struc
     }
 }
 
-/* All vectors by one panel, sixteen at a time. */
+/* Multiplies all vectors by one panel, sixteen vectors at a time. */
 static void many_rows(const struct esp_packed *w, int panel, const struct esp_matmul *p,
                       int blocks)
 {

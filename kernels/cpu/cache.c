@@ -1,7 +1,7 @@
 /* cache.c - keys and values of a text, and the buffers of a forward pass.
  *
- * Keys are in blocks of 16 rows with head_dim outside and the rows inside, values row by row;
- * see attention.c for why. Both are float32. All memory of a forward pass is allocated here,
+ * Keys are stored in blocks of 16 rows, (head_dim, 16 rows) each, and values row by row;
+ * attention.c says why. Both are float32. All memory of a forward pass is allocated here,
  * once.
  */
 #include "kernels/batch.h"
@@ -14,11 +14,11 @@
 #include <string.h>
 
 struct buffer {
-    void *where; /* the address of a pointer in the cache */
+    void *where; /* the address of the pointer in the cache that is to be set */
     size_t count, each, size;
 };
 
-enum { BUFFERS = 36, SHARED = 2 /* the first ones, which joined caches share */ };
+enum { BUFFERS = 36, SHARED = 2 /* joined caches share the first ones, keys and values */ };
 
 static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
 {
@@ -102,7 +102,7 @@ static void set_sizes(struct esp_cpu_cache *c, struct esp_weights *weights, int 
     c->joined.stride = esp_cpu_pad(esp_model_desc_joined(d), ESP_PANEL);
 }
 
-/* With an owner, keys and values are the owner's. */
+/* Opens a cache. If `owner` is not NULL, the cache uses the owner's keys and values. */
 static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
                       const struct esp_cpu_cache *owner, int rows, int max_batch, char *err,
                       size_t errlen)
@@ -168,8 +168,8 @@ void esp_cpu_cache_drop(struct esp_cache *cache)
     free(c);
 }
 
-/* Bytes of the buffers from number `first` on. An upper bound: counts buffers for activations
- * in every form. */
+/* Returns the bytes of the buffers from number `first` on. This is an upper bound, which
+ * counts buffers for activations in every form. */
 static size_t need(const struct esp_model_desc *desc, int first, int rows, int max_batch)
 {
     struct esp_cpu_backend cpu = {.threads = esp_cores_all()};
@@ -204,8 +204,8 @@ static void move_row(const struct esp_cpu_cache *c, size_t head_dim, float *k, f
     memcpy(v + to * c->v_stride, v + from * c->v_stride, head_dim * sizeof *v);
 }
 
-/* How many of the first rows in `which`, at most `count`, are consecutive whole blocks that
- * become whole blocks from row `to` on. */
+/* Returns how many of the first rows in `which`, at most `count`, are consecutive whole blocks
+ * that become whole blocks from row `to` on. */
 static int whole_blocks(const int32_t *which, int count, int to)
 {
     int run = 0;
@@ -216,8 +216,8 @@ static int whole_blocks(const int32_t *which, int count, int to)
     return run / ESP_LANES * ESP_LANES;
 }
 
-/* Moves rows of one head. In this order no row is overwritten before it was moved: which[i] >=
- * first + i. */
+/* Moves rows of one head, in ascending order, so none is overwritten before it was moved:
+ * which[i] >= first + i. */
 static void keep_head(const struct esp_cpu_cache *c, size_t head, int first,
                       const int32_t *which, int count)
 {

@@ -7,7 +7,8 @@
 
 enum { PATH = 512, TEXT = 4096 };
 
-/* The file `name` of CPU `cpu`, or below `sys` if cpu < 0. */
+/* Reads file `name` of CPU `cpu`, or, if cpu < 0, file `name` below `sys`. Returns false if
+ * there is none. */
 static bool read_text(char text[TEXT], const char *sys, int cpu, const char *name)
 {
     char path[PATH];
@@ -52,7 +53,7 @@ static void find_by_capacity(bool *fast, const char *sys, const bool *allowed)
         fast[i] = of[i] >= most - most / 3;
 }
 
-/* Is it the first of the allowed CPUs that share its core? */
+/* Returns whether `cpu` is the first of the allowed CPUs that share its core. */
 static bool first_of_core(const char *sys, const bool *allowed, int cpu)
 {
     bool shares[ESP_MOST_CORES] = {false};

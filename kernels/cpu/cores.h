@@ -11,10 +11,11 @@
 
 enum { ESP_MOST_CORES = 1024 };
 
-/* How many of the CPUs with allowed[i] (ESP_MOST_CORES) are performance cores, by the files of
- * Linux below `sys` ("/sys"): devices/cpu_core/cpus of Intel's hybrid processors, else
- * cpu_capacity, where two thirds of the largest is enough. CPUs that share a core count once.
- * Where CPUs do not differ, or the files do not say: all of them. */
+/* Returns how many of the CPUs with allowed[i] (ESP_MOST_CORES) are performance cores. Reads
+ * Linux's files below `sys` ("/sys"): devices/cpu_core/cpus of Intel's hybrid processors, or
+ * else cpu_capacity; a CPU with at least two thirds of the largest capacity is a performance
+ * core. CPUs that share a core count once. If CPUs do not differ, or the files do not say so,
+ * returns the number of allowed CPUs. */
 int esp_cores_best_of(const char *sys, const bool *allowed);
 
 #endif

@@ -1,7 +1,7 @@
 /* cpu.c - the CPU backend: detects the processor, and has the table of operations.
  *
- * The instruction set is chosen once, when a backend opens. All except AMX (amx.c) give the
- * same bits, so the choice among them changes only the speed and the device line.
+ * The instruction set is chosen once, when a backend opens. All except AMX (amx.c) give
+ * bit-identical results, so the choice among them changes only the speed and the device line.
  */
 #include "kernels/cpu/orders.h"
 
@@ -24,8 +24,8 @@ enum { MAX_THREADS = 1024 };
 
 /* ------------------------------------------------------------------ the processor */
 
-/* Compilers know different names for __builtin_cpu_supports(); for a name that some lack, the
- * processor is asked. */
+/* Not all compilers accept the same names in __builtin_cpu_supports(). Features whose name
+ * some compilers lack are read with cpuid. */
 
 #ifdef ESP_HAVE_avx2
 static bool has_avx2(void)
@@ -66,10 +66,10 @@ static bool has_amx(void)
 {
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
     unsigned a, b, c, d;
-    /* BF16, tiles, bytes */
+    /* The bits are AMX-BF16, AMX-TILE and AMX-INT8. */
     const bool tiles = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 13) == 13;
     const bool bf16 = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & bit_AVX512BF16);
-    /* The system lets a process use the tiles after a request. */
+    /* A process may use the tiles only after a request to the system. */
     return tiles && bf16 && has_vnni() &&
            syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
@@ -94,7 +94,7 @@ static bool has_c(void)
     return true;
 }
 
-/* The best one first. */
+/* The instruction sets, the best one first. */
 static const struct {
     const char *name;
     const struct esp_cpu_isa *isa;
@@ -152,7 +152,7 @@ static const struct esp_cpu_isa *choose(const char *name)
     return NULL;
 }
 
-/* Refuses a name and lists the instruction sets. */
+/* Refuses the name of an instruction set, with a message that lists the available ones. */
 static int refuse(const char *name, char *err, size_t errlen)
 {
     char names[100] = "";
@@ -174,7 +174,7 @@ const struct esp_cpu_isa *esp_cpu_vectors(void)
     return isa;
 }
 
-/* The processor, the instruction set and the version of the code. */
+/* Sets way_key: the processor, the instruction set and the version of the code. */
 static void name_ways(struct esp_cpu_backend *cpu)
 {
     char brand[49] = "";
@@ -221,7 +221,8 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
     return 0;
 }
 
-/* More threads than cores would only compete for them. */
+/* Opens the backend with at most one thread per core: more would only compete for the cores.
+ */
 static int open_best(struct esp_backend **backend, int threads, char *err, size_t errlen)
 {
     const int cores = esp_cores_all();

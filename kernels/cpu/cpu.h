@@ -1,10 +1,10 @@
 /* cpu.h - shared by the files of the CPU backend.
  *
  * cpu.c opens the backend and picks an instruction set, weights.c loads a model, pack.c packs
- * its matrices, cache.c holds keys and values, forward.c runs a batch through the model on the
- * threads of pool.c, rows.c answers questions about logits. The arithmetic lies behind struct
- * esp_cpu_isa. The structs begin with the public ones of kernels.h, so that a pointer to one is
- * a pointer to the other.
+ * its matrices, cache.c stores keys and values, forward.c runs a batch through the model on
+ * the threads of pool.c, and rows.c computes on rows of logits. The arithmetic is in the
+ * functions of struct esp_cpu_isa. The structs begin with the public ones of kernels.h, so
+ * that a pointer to one is a pointer to the other.
  */
 #ifndef ESP_CPU_H
 #define ESP_CPU_H
@@ -21,13 +21,13 @@ struct esp_cpu_backend {
     struct esp_backend base;
     const struct esp_cpu_isa *isa;
     struct esp_pool *pool;
-    bool exact;            /* asked for by set_exact() */
-    int threads;           /* of the pool */
-    double worth_a_thread; /* multiply-adds of a pass per thread */
+    bool exact;            /* requested by set_exact() */
+    int threads;           /* number of threads of the pool */
+    double worth_a_thread; /* multiply-adds of a pass for which one more thread is used */
     char device[64];
-    char way_key[128]; /* see esp_backend_ops; "" for an instruction set with one way */
+    char way_key[128]; /* see esp_backend_ops; "" if the instruction set has only one way */
     struct esp_way_times way_times;
-    char failure[400];       /* of the last pass that failed, or "" */
+    char failure[400];       /* why the last pass that failed did so, or "" */
     struct esp_ranks *ranks; /* the group that this process belongs to, or NULL */
     struct esp_rank_options rank_options;
     double read_rates[ESP_MAX_RANKS]; /* measured; bytes per second of each rank */
@@ -52,15 +52,16 @@ struct esp_cpu_weights {
     struct esp_cpu_layer *layer; /* (layers) */
     const float *norm_final, *norm_final_bias, *norm_input;
     struct esp_packed head, fc;
-    /* (vocabulary, hidden), a copy; no data: the rows of `embedding_head` */
+    /* (vocabulary, hidden) a copy; if it has no data, rows are read from `embedding_head` */
     struct esp_tensor embedding;
-    struct esp_tensor position_embedding; /* a copy, or no data */
+    struct esp_tensor position_embedding; /* a copy; no data: the model has none */
     const struct esp_packed *embedding_head;
-    bool split, cut, cut_bytes;    /* products need vectors split; as integers; of 8 bits */
+    bool split;                    /* products need vectors split into BF16 parts */
+    bool cut, cut_bytes;           /* products need vectors as integers; these have 8 bits */
     unsigned block_types;          /* bit t: some matrix has the quantised type t */
     double work_layers, work_head; /* multiply-adds for one row */
     void *memory;
-    /* With a memory limit; else NULL. */
+    /* NULL if there is no memory limit. */
     struct esp_cpu_stream *stream;
     char *packing; /* (threads, packing_bytes) for esp_cpu_pack_stored() */
     size_t packing_bytes;
@@ -72,10 +73,10 @@ struct esp_cpu_weights {
 
 struct esp_cpu_cache {
     struct esp_cache base;
-    const struct esp_cpu_cache *joined_to; /* the owner of k and v, or NULL */
-    int rows, max_batch, id;               /* id: as in struct esp_cpu_weights */
+    const struct esp_cpu_cache *joined_to; /* the cache that owns k and v; NULL: this one */
+    int rows, max_batch, id;               /* id: see struct esp_cpu_weights */
     int kv_begin, kv_heads; /* this rank's key/value heads: kv_heads from kv_begin on */
-    int blocks;             /* of 16 rows */
+    int blocks;             /* number of blocks of 16 rows */
     size_t v_stride;        /* head_dim, padded to 16 */
     float *k;               /* (layer, own kv_head, block, head_dim, 16) */
     float *v;               /* (layer, own kv_head, block * 16, v_stride) */
@@ -87,24 +88,24 @@ struct esp_cpu_cache {
     float *for_sinks;                      /* (max_batch, q_width) see struct esp_attention */
     float *key, *value;                    /* (max_batch, kv_width) */
     float *gate;                           /* (max_batch, ffn) */
-    float *branch; /* (max_batch, hidden) what will be added to x; or NULL */
+    float *branch; /* (max_batch, hidden) what will be added to x; NULL: not needed */
     /* (1 or 2 sets of frequencies, max_batch + 1, rotary / 2), see row_for_sinks() */
     float *cosine, *sine;
     struct esp_vectors normed;   /* (max_batch, hidden) */
     struct esp_vectors attended; /* (max_batch, q_width) */
     struct esp_vectors up;       /* (max_batch, ffn) */
-    /* Of a mixture of experts; NULL without one. */
-    float *routed;                /* (max_batch, experts, padded) */
-    int32_t *chosen;              /* (max_batch, experts_used) experts of a row */
-    int32_t *choosers;            /* (max_batch) rows that chose an expert */
-    struct esp_vectors expert_in; /* (max_batch, hidden) these rows */
-    float *expert_out;            /* (max_batch, hidden) the expert's output for them */
-    struct esp_vectors
-        joined;     /* (max_batch, widest) what is joined side by side for a matmul */
-    float *scores;  /* (threads, ESP_QUERIES, blocks * 16) */
-    int32_t *extra; /* (threads, ESP_QUERIES, rows) */
-    int32_t *wanted, *wanted_at; /* (max_batch) rows with logits; their rows there */
-    int32_t *going;              /* (max_batch) rows computed through the whole last layer */
+    /* For a mixture of experts; NULL if the model is not one. */
+    float *routed;                /* (max_batch, experts, padded) logits, then weights */
+    int32_t *chosen;              /* (max_batch, experts_used) the experts that a row chose */
+    int32_t *choosers;            /* (max_batch) the rows that chose an expert */
+    struct esp_vectors expert_in; /* (max_batch, hidden) the input of these rows */
+    float *expert_out;            /* (max_batch, hidden) the expert's output for these rows */
+    struct esp_vectors joined;    /* (max_batch, widest) several inputs as one, for a matmul */
+    float *scores;                /* (threads, ESP_QUERIES, blocks * 16) */
+    int32_t *extra;               /* (threads, ESP_QUERIES, rows) */
+    int32_t *wanted;              /* (max_batch) batch rows whose logits are wanted, */
+    int32_t *wanted_at;           /* and the row of the logits matrix that each goes to */
+    int32_t *going;               /* (max_batch) rows computed through the whole last layer */
     /* Of divided weights: an order to the ranks; on other ranks than 0, their logits. */
     char *order;        /* esp_cpu_order_bytes() */
     float *part_logits; /* (part_rows, outputs of this rank, padded), grown */
@@ -147,56 +148,60 @@ int esp_cpu_pass(struct esp_cache *cache, const struct esp_batch *batch);
 /* Room for an order to run a pass (pass_order.h). */
 size_t esp_cpu_order_bytes(int rows, int max_batch);
 
-/* Of ways.c; see esp_backend_ops. */
+/* Defined in ways.c; see esp_backend_ops. */
 const char *esp_cpu_way_key(const struct esp_backend *backend);
 int esp_cpu_measure_ways(struct esp_weights *weights, struct esp_way_times *times);
 
-/* Opens a backend with this instruction set (a name below); NULL: the best one. ESP_E_DEVICE if
- * the processor lacks it. threads = 0: one per performance core; any other number of threads is
- * started, however few cores there are. (esp_backend_cpu.open() takes the instruction set from the
- * environment: ESPALIER_ISA.) */
+/* Opens a backend with this instruction set (esp_cpu_isa_name()); NULL: the best one. Returns
+ * ESP_E_DEVICE if the processor lacks it. threads = 0: one per performance core; any other
+ * number of threads is started, even if there are fewer cores. (esp_backend_cpu.open() takes
+ * the name of the instruction set from the environment variable ESPALIER_ISA.) */
 int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
                  size_t errlen);
 
-/* Name i of the instruction sets of this build and processor, NULL after the last: "amx",
- * "vnni", "avx512", "avxvnni", "avx2" on x86, "i8mm", "dotprod", "neon" on ARM, "generic", and
- * in the tests' build "dpbusd", "tiles". */
+/* Returns the name of the i-th instruction set of this build and processor, or NULL after the
+ * last. On x86 the names are "amx", "vnni", "avx512", "avxvnni" and "avx2"; on ARM "i8mm",
+ * "dotprod" and "neon"; everywhere "generic"; in the tests' build also "dpbusd" and "tiles".
+ */
 const char *esp_cpu_isa_name(int i);
 
-/* The best available instruction set among those with the same bits. */
+/* Returns the best available instruction set among those with bit-identical results. */
 const struct esp_cpu_isa *esp_cpu_vectors(void);
 
-/* Zeroed, aligned to a cache line; NULL if memory runs out or the product overflows. */
+/* Allocates zeroed memory that is aligned to a cache line. Returns NULL if memory runs out or
+ * count * size overflows. */
 void *esp_cpu_alloc(size_t count, size_t size);
 void esp_cpu_free(void *memory);
 
-/* n rounded up to a multiple of `step`. */
+/* Returns n rounded up to a multiple of `step`. */
 static inline size_t esp_cpu_pad(int n, int step)
 {
     return ((size_t)n + (size_t)step - 1) / (size_t)step * (size_t)step;
 }
 
-/* Part `part` of `total` things divided into `parts`: begin..end-1. */
+/* Divides `total` things into `parts`; part number `part` becomes *begin..*end-1. */
 static inline void esp_cpu_share(int total, int part, int parts, int *begin, int *end)
 {
     *begin = (int)((int64_t)total * part / parts);
     *end = (int)((int64_t)total * (part + 1) / parts);
 }
 
-/* Packs rows 32 panel.. of a matrix from `rows`, in stored form, consecutive. w->data has room
- * for esp_cpu_panel_bytes() per panel. */
+/* Packs the 32 rows of panel number `panel` into w->data. rows: these rows of the matrix, in
+ * stored form, consecutive. w->data has room for esp_cpu_panel_bytes() per panel. */
 void esp_cpu_pack(const struct esp_packed *w, int panel, const void *rows);
 size_t esp_cpu_panel_bytes(const struct esp_packed *w);
-/* Makes *part the panels begin..begin+count-1 of a streamed matrix, count at most
- * ESP_PACKED_TOGETHER. They are packed into `room`, of esp_cpu_stored_room() bytes. */
+/* Packs panels begin..begin+count-1 of a streamed matrix into `room`, which has
+ * esp_cpu_stored_room() bytes, and makes *part a matrix of these panels. count is at most
+ * ESP_PACKED_TOGETHER. */
 void esp_cpu_pack_stored(struct esp_packed *part, const struct esp_packed *w, int begin,
                          int count, char *room);
 size_t esp_cpu_stored_room(const struct esp_packed *w);
-/* One row as floats (columns). */
+/* Writes one row of a packed matrix as floats: out (columns). */
 void esp_cpu_packed_row(const struct esp_packed *w, int row, float *out);
 
-/* Requests large pages: they save the product most of its TLB misses. */
+/* Requests large pages, which save matrix products most of their TLB misses. */
 void esp_cpu_use_huge_pages(char *memory, size_t bytes);
+/* Writes the embedding of a token as floats: out (hidden). */
 void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *out);
 #define X(result, name, ...) result esp_cpu_##name(__VA_ARGS__);
 #include "kernels/model_ops.def"

@@ -1,7 +1,7 @@
-/* dense.c - a small matrix in the form of the CPU backend's products, used alone; see dense.h.
+/* dense.c - a small matrix on its own, packed for the CPU backend's products; see dense.h.
  *
- * Reading the weights dominates the time, because such a network runs rarely and larger weights
- * have just gone through the caches. BF16 halves it.
+ * Reading the weights takes most of the time, because such a network runs rarely, and larger
+ * weights have filled the caches since. BF16 halves that time.
  */
 #include "kernels/dense.h"
 
@@ -17,7 +17,8 @@ struct esp_dense {
     float *bias;
 };
 
-/* Outputs j and j + 16 of a panel share a word: see struct esp_packed. */
+/* Packs the weights as BF16; outputs j and j + 16 of a panel share a word, see struct
+ * esp_packed. */
 static void pack(struct esp_dense *d, const float *weights)
 {
     uint16_t *to = d->data;

@@ -1,8 +1,8 @@
 /* distributions.c - compares two rows by the ratio of their probabilities, class by class.
  *
- * Implements ratio.h in plain C: one division and the bits of its result give the class, and
- * sums are in double in the order of the tokens, so nothing depends on the instruction set. A
- * verifier asks for this once per visited node, not once per token.
+ * It implements ratio.h in plain C: the class follows from the bits of a quotient. Sums are in
+ * double, in the order of the tokens, so nothing depends on the instruction set. Plain C is
+ * fast enough, because a verifier needs this only once per visited node.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/row_checks.h"

@@ -7,10 +7,10 @@
  *
  * The steps of a layer, numbered below: 1 norm, 2 queries, keys and values, 3 rotation and
  * cache, 4 attention, 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
- * added (before 5 and 8 add, a norm or a factor may be applied). In a mixture of experts, 7 and
- * 8 are a router and, for each expert that rows chose, gate, up and down for these rows. In the
- * last layer, from step 4 on, only rows with wanted logits, or with wanted hidden states after
- * that layer, are computed.
+ * added (before 5 and 8 add, a norm or a factor may be applied). In a mixture of experts, 7
+ * and 8 are a router and, for each expert that rows chose, gate, up and down for these rows.
+ * In the last layer, from step 4 on, only rows with wanted logits, or with wanted hidden
+ * states after that layer, are computed.
  *
  * If the weights are divided among ranks (divided.h), every rank runs through the same steps and
  * computes its own outputs of each; after steps 4, 5, 7 and 8 the ranks gather the outputs of
@@ -30,19 +30,20 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Minimum panels of a part of a matmul; with one row they fill the registers. */
+/* Minimum number of panels in a part of a matmul. With one row, so many panels fill the
+ * registers. */
 enum { PANELS_TOGETHER = 4 };
 
 /* ------------------------------------------------------------------ pieces */
 
-/* Columns begin..end-1 of a joined vector. */
+/* Writes columns begin..end-1 of a joined vector. */
 static void join(const struct esp_cpu_pass *p, int row, int begin, int end, const float *values)
 {
     float *to = p->c->joined.x + (size_t)row * p->c->joined.stride + begin;
     memcpy(to, values, (size_t)(end - begin) * sizeof *to);
 }
 
-/* Completes a joined vector of `width` columns; matmul reads zeros after them. */
+/* Completes a joined vector of `width` columns with zeros, which matmul reads. */
 static void join_end(const struct esp_cpu_pass *p, int row, int width)
 {
     const int end = (int)esp_cpu_pad(width, ESP_PANEL);
@@ -65,9 +66,10 @@ static void add_position(const struct esp_cpu_pass *p, int row, float *x)
         x[i] += position[i];
 }
 
-/* Cosines and sines of a row's position, by one set of frequencies. A float product is off by
- * 1e-3 at position 10,000, like in every RoPE with floats; in an endless text the error would
- * grow. So positions after a full window are multiplied as doubles (`far`). */
+/* Computes the cosines and sines of a row's position, with one of the two sets of frequencies.
+ * The product of position and frequency as a float has an error of 1e-3 at position 10,000, as
+ * in every RoPE with floats; in an endless text the error would grow. So positions after a
+ * full window are multiplied as doubles (`far`). */
 static void turn(const struct esp_cpu_pass *p, int row, int set, int position, bool far)
 {
     const float *frequency = set ? p->d->local_inverse_frequency : p->d->inverse_frequency;
@@ -81,7 +83,8 @@ static void turn(const struct esp_cpu_pass *p, int row, int set, int position, b
     }
 }
 
-/* Row `row` of the residual stream, or fc applied to it. */
+/* Computes row `row` of the residual stream: the token's embedding, or the batch's input, or,
+ * for EAGLE, both combined by fc. */
 static void read_row(const struct esp_cpu_pass *p, int row)
 {
     const struct esp_cpu_rows *input = (const struct esp_cpu_rows *)p->batch->input;
@@ -141,7 +144,7 @@ static void norm_row(void *arg, int row)
     esp_cpu_prepare(p, step->out, row, 0, p->d->hidden);
 }
 
-/* Writes the rows of the residual stream to `out`, normalised if there is a weight. */
+/* Writes the rows of the residual stream to `out`, normalised if `weight` is not NULL. */
 static void norm(struct esp_cpu_pass *p, const struct esp_vectors *out, const float *weight,
                  const float *bias)
 {
@@ -149,7 +152,8 @@ static void norm(struct esp_cpu_pass *p, const struct esp_vectors *out, const fl
     esp_cpu_run_rows(p, p->rows, p->c->hidden, norm_row, &step);
 }
 
-/* Input of EAGLE-3's attention: the embedding and the residual stream, both normalised. */
+/* Joins the input of EAGLE-3's attention: the embedding and the residual stream, both
+ * normalised. */
 static void join_row(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;
@@ -165,10 +169,10 @@ static void join_row(void *step, int row)
     join_end(p, row, 2 * hidden);
 }
 
-/* Products of the same rows; their panels are numbered consecutively. */
+/* Up to three products of the same rows; their panels are numbered consecutively. */
 struct matmul_step {
     struct esp_cpu_pass *p;
-    int count, panels; /* panels: in all */
+    int count, panels; /* number of products, and of panels of all of them */
     const struct esp_packed *w[3];
     struct esp_matmul of[3];
 };
@@ -186,8 +190,8 @@ static void multiply_packed(const struct esp_cpu_pass *p, const struct esp_packe
     p->isa->matmul_blocks(w, begin, end, &of);
 }
 
-/* Panels begin..end-1. Panels of a streamed layer are packed on the way, a few at a time, so
- * that they are still in the cache. */
+/* Multiplies by panels begin..end-1. Panels of a streamed layer are packed a few at a time and
+ * multiplied while they are still in the cache. */
 static void multiply(const struct esp_cpu_pass *p, const struct esp_packed *w, int begin,
                      int end, const struct esp_matmul *product, int thread)
 {
@@ -228,7 +232,7 @@ static void matmul(struct matmul_step *step)
     esp_cpu_run_step(step->p, groups, matmul_part, step);
 }
 
-/* One product by the first `panels` panels of w. */
+/* Runs one product, with the first `panels` panels of w. */
 static void multiply_rows(struct esp_cpu_pass *p, const struct esp_packed *w, int panels,
                           struct esp_matmul of)
 {
@@ -255,7 +259,7 @@ static void project(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer,
     matmul(&step);
 }
 
-/* x = W y, or x += W y */
+/* Computes x = W y or, if `add`, x += W y. */
 static void matmul_to_x(struct esp_cpu_pass *p, const struct esp_packed *w,
                         struct esp_vectors y, bool add)
 {
@@ -288,7 +292,7 @@ static void add_row(void *arg, int row)
         x[i] += branch[i];
 }
 
-/* x += W y, or x += factor * norm(W y) */
+/* Computes x += W y, or x += factor * norm(W y). */
 static void add(struct esp_cpu_pass *p, const struct esp_packed *w, struct esp_vectors y,
                 const float *norm, enum esp_rank_kind kind)
 {
@@ -319,14 +323,14 @@ static void move_row(const struct esp_cpu_pass *p, int from, int to)
 
 /* ------------------------------------------------------------------ hidden states */
 
-/* The row of batch row `row` in the states, or -1. */
+/* Returns the row of the states that batch row `row` goes to, or -1. */
 static int states_row(const struct esp_cpu_pass *p, int row)
 {
     const struct esp_states *s = p->batch->states;
     return !s ? -1 : s->row ? s->row[row] : row;
 }
 
-/* Copies the rows `from` (p->rows, hidden) to the requested place of state `state`. */
+/* Copies the rows `from` (p->rows, hidden) to wherever state `state` was requested. */
 static void hand_out(const struct esp_cpu_pass *p, int state, const float *from)
 {
     const struct esp_states *s = p->w->rank == 0 ? p->batch->states : NULL;
@@ -350,7 +354,7 @@ static bool asks_for(const struct esp_cpu_pass *p, int state)
     return false;
 }
 
-/* Lists the rows that go through the whole last layer. */
+/* Lists the rows that go through the whole last layer; returns their number. */
 static int list_going(const struct esp_cpu_pass *p)
 {
     bool states = asks_for(p, p->d->layers) || asks_for(p, ESP_STATE_NORMED);
@@ -412,8 +416,9 @@ static void mlp(struct esp_cpu_pass *p, const struct esp_packed *gate,
 
 /* ------------------------------------------------------------------ experts */
 
-/* Chooses a row's experts with the highest logits, best first, ties: the lower number. Their
- * logits become weights. Nothing of the row's branch has been added up yet. */
+/* Chooses the experts with the highest logits for a row, best first; of equal ones, the lower
+ * number. Their logits become weights. Clears the row's branch, to which the experts' outputs
+ * will be added. */
 static void choose(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;
@@ -468,7 +473,7 @@ static void scatter(void *arg, int i)
         p->c->branch[row * width + k] += weight * from[k];
 }
 
-/* Rows that chose the expert. */
+/* Lists the rows that chose the expert; returns their number. */
 static int list_choosers(const struct esp_cpu_pass *p, int expert)
 {
     int count = 0;
@@ -479,7 +484,7 @@ static int list_choosers(const struct esp_cpu_pass *p, int expert)
     return count;
 }
 
-/* Adds an expert's output to its rows; the experts run one after the other. */
+/* Runs one expert and adds its output to the branches of the rows that chose it. */
 static void run_expert(struct esp_cpu_pass *p, const struct esp_cpu_expert *expert, int number)
 {
     struct esp_cpu_cache *c = p->c;
@@ -517,7 +522,7 @@ static void add_experts(struct esp_cpu_pass *p, const struct esp_cpu_layer *laye
     esp_cpu_run_rows(p, p->rows, c->hidden, add_row, &step);
 }
 
-/* Sets the number of rows that continue. */
+/* Sets the number of rows with which the pass continues. */
 static void set_rows(struct esp_cpu_pass *p, int rows)
 {
     p->rows = rows;
@@ -557,7 +562,7 @@ static void run_layer(struct esp_cpu_pass *p)
     add(p, &layer->down, c->up, layer->norm_mlp, ESP_RANK_DOWN); /* 8 */
 }
 
-/* After the last layer, only rows with logits continue. */
+/* Called after the last layer: the pass continues only with rows whose logits are wanted. */
 static void keep_wanted(struct esp_cpu_pass *p)
 {
     for (int i = 0, from = 0; i < p->wanted; i++, from++) {
@@ -568,15 +573,15 @@ static void keep_wanted(struct esp_cpu_pass *p)
     p->rows = p->wanted;
 }
 
-/* The i-th row of logits that the pass computes. */
+/* Returns the row of the logits matrix that the i-th computed row goes to. */
 static float *logits_row(const struct esp_cpu_pass *p, int i)
 {
     const struct esp_cpu_rows *logits = (const struct esp_cpu_rows *)p->batch->logits;
     return logits->data + (size_t)p->c->wanted_at[i] * logits->stride;
 }
 
-/* Moves logits of selected tokens, stored side by side, to the tokens' places: the last one
- * first, so that none is overwritten. */
+/* Moves logits of selected tokens, which are stored consecutively, to the tokens' places, the
+ * last one first, so that none is overwritten. */
 static void spread(void *step, int i)
 {
     const struct esp_cpu_pass *p = step;
@@ -620,7 +625,8 @@ static void multiply_head(struct esp_cpu_pass *p)
     esp_cpu_gather_logits(p, of.y, of.y_stride);
 }
 
-/* Logits may be wider or narrower than the model's vocabulary; see struct esp_batch. */
+/* Computes the logits. Their rows may be wider or narrower than the model's vocabulary; see
+ * struct esp_batch. */
 static void run_head(struct esp_cpu_pass *p)
 {
     struct esp_cpu_rows *logits = (struct esp_cpu_rows *)p->batch->logits;

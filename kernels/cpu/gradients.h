@@ -1,12 +1,13 @@
 /* gradients.h - the arithmetic of training on the CPU: matrix products of any layout, and
  * forward and backward passes of the operations between them.
  *
- * One table per instruction set, like isa.h, which names it. Every function runs in the calling
- * thread on its share of the work and allocates nothing. Rows need no padding. The order of
- * every sum depends only on the sizes of the whole operation, not on its division among
- * threads, so training gives the same bits for any number of them.
+ * There is one table per instruction set, to which its struct esp_cpu_isa points. Every
+ * function runs in the calling thread on its share of the work and allocates nothing. Rows
+ * need no padding. The order of every sum depends only on the sizes of the whole operation,
+ * not on its division among threads, so the results of training are bit-identical for any
+ * number of threads.
  *
- * Names: `dx` is the gradient of the loss by x.
+ * Names: `dx` is the gradient of the loss with respect to x.
  */
 #ifndef ESP_CPU_GRADIENTS_H
 #define ESP_CPU_GRADIENTS_H
@@ -23,33 +24,34 @@ struct esp_gemm {
     const float *b;
     size_t b_row, b_column;
     float *c;
-    size_t c_row; /* C lies in rows */
+    size_t c_row; /* floats between rows of C; within a row, elements are adjacent */
     bool add;
 };
 
+/* A product is computed in blocks of this size. */
 enum {
-    ESP_GEMM_ROWS = 96,     /* of A that are packed together */
-    ESP_GEMM_DEPTH = 256,   /* of k */
-    ESP_GEMM_COLUMNS = 512, /* of B */
+    ESP_GEMM_ROWS = 96,     /* rows of A */
+    ESP_GEMM_DEPTH = 256,   /* columns of A, rows of B */
+    ESP_GEMM_COLUMNS = 512, /* columns of B */
     ESP_GEMM_SCRATCH = (ESP_GEMM_ROWS + ESP_GEMM_COLUMNS) * ESP_GEMM_DEPTH, /* floats */
 };
 
 /* Some queries of one head. Query i sees rows 0..seen[i]-1 of its text, and then the rows
  * listed for it in extra (rows, extras; -1: no more): its ancestors in a tree and itself. Row
- * numbers count from the row at k and v. */
+ * numbers are relative to the rows at k and v. */
 struct esp_tree_attention {
     int rows, head_dim;
-    int keys; /* the largest of seen */
+    int keys; /* the largest value in `seen` */
     const int32_t *seen;
     const int32_t *extra;
     int extras;
-    float scale;      /* of the scores */
+    float scale;      /* factor of the scores */
     size_t q_stride;  /* floats between rows of q, out, d_out and dq */
-    size_t kv_stride; /* of k, v, dk and dv */
+    size_t kv_stride; /* floats between rows of k, v, dk and dv */
     const float *q, *k, *v;
-    float *out;          /* forward */
-    const float *d_out;  /* backward: */
-    float *dq, *dk, *dv; /* dq is set, the others are added to */
+    float *out;          /* result of the forward pass */
+    const float *d_out;  /* input of the backward pass */
+    float *dq, *dk, *dv; /* its results: dq is set, dk and dv are added to */
     float *scratch;      /* esp_tree_attention_scratch() floats */
 };
 
@@ -58,20 +60,20 @@ struct esp_tree_attention {
 struct esp_soft_loss {
     float cls, distil;
     int top;      /* at most ESP_SOFT_TOP */
-    float weight; /* of the gradient */
+    float weight; /* factor of the gradient */
 };
 
 enum { ESP_SOFT_TOP = 64 };
 
 struct esp_soft_result {
-    double loss;        /* of the row, not weighted */
+    double loss;        /* loss of the row, not weighted */
     double entropy_gap; /* KL divergence of q from p */
-    double overlap;     /* sum of min(p, q): the chance that a token drawn from q is accepted */
-    bool agrees;        /* on the likeliest token */
+    double overlap;     /* sum of min(p, q): P(a token drawn from q is accepted) */
+    bool agrees;        /* p and q have the same likeliest token */
 };
 
-/* One step of AdamW (Loshchilov and Hutter 2019): `rate` is the learning rate of this step, the
- * corrections are 1 - beta^step, `factor` multiplies the gradient (clipping). */
+/* One step of AdamW (Loshchilov and Hutter 2019): `rate` is the learning rate of this step,
+ * the corrections are 1 - beta^step, `factor` multiplies the gradient (clipping). */
 struct esp_adamw_update {
     float rate, beta1, beta2, correction1, correction2, epsilon, decay, factor;
 };
@@ -84,7 +86,7 @@ struct esp_cpu_gradients {
 
     /* RMSNorm of one row; returns the factor 1 / rms(x) for the backward pass. */
     float (*rmsnorm)(float *out, const float *x, const float *weight, int n, float epsilon);
-    /* dx += */
+    /* dx += the gradient of x. factor: what rmsnorm() returned. */
     void (*rmsnorm_backward)(float *dx, const float *x, const float *weight, const float *dy,
                              int n, float factor);
     /* Columns begin..end-1 of dw (n) += sum over rows of dy x factor. */
@@ -95,14 +97,14 @@ struct esp_cpu_gradients {
 
     /* out = silu(gate) up */
     void (*swiglu)(float *out, const float *gate, const float *up, int n);
-    /* gate becomes its gradient, up likewise. */
+    /* gate and up are replaced by their gradients. */
     void (*swiglu_backward)(float *gate, float *up, const float *d_out, int n);
 
     void (*rope)(float *x, int half, const float *cosine, const float *sine);
 
-    /* On one row of logits (n) of the draft and of the target. The target's become
-     * probabilities, the draft's the weighted gradient. ESP_E_NUMERIC if a logit is NaN or
-     * infinite. */
+    /* Computes the loss of one row. draft, target: (n) logits; those of the target are
+     * replaced by probabilities, those of the draft by the weighted gradient. Returns
+     * ESP_E_NUMERIC if a logit is NaN or infinite. */
     int (*soft_loss)(float *draft, float *target, int n, const struct esp_soft_loss *how,
                      struct esp_soft_result *result);
     /* Returns the mean over n of |x - to|, or of the smooth L1 loss (x - to)^2 / 2 below 1 and
@@ -117,7 +119,8 @@ struct esp_cpu_gradients {
     void (*add)(float *x, const float *y, size_t n);
 };
 
-/* Floats of scratch for that many queries, keys and extras. */
+/* Returns how many floats of scratch memory attention needs for so many queries, keys and
+ * extras. */
 static inline size_t esp_tree_attention_scratch(int rows, int keys, int extras)
 {
     return ESP_GEMM_SCRATCH + 2 * (size_t)rows * ((size_t)keys + (size_t)extras);

@@ -1,9 +1,9 @@
 /* isa.h - the arithmetic of the CPU backend: one table of functions per instruction set.
  *
- * kernels/cpu/isa is compiled once per instruction set (see simd.h); cpu.c picks a table when a
- * backend opens. All tables except AMX's give the same bits. Nothing here allocates, starts
- * threads or checks its arguments: forward.c and rows.c do that, and give every function its
- * share of the work.
+ * kernels/cpu/isa is compiled once per instruction set (see simd.h); cpu.c picks a table when
+ * a backend opens. All tables except AMX's give bit-identical results. These functions do not
+ * allocate memory, start threads or check their arguments: forward.c and rows.c do that, and
+ * give every function its share of the work.
  *
  * Vectors of activations are padded with zeros to a multiple of ESP_PANEL, so that whole
  * registers can be read and written.
@@ -19,50 +19,53 @@ enum {
     ESP_QUERIES = 4, /* query heads that share one pass over a key/value head */
     ESP_CUT_COLUMNS =
         32, /* activations that share an exponent in products with quantised blocks */
-    ESP_TOGETHER = 32, /* rows that a block of weights is multiplied by at once */
+    ESP_TOGETHER = 32, /* maximum number of rows that a block of weights is multiplied by */
 };
 
-/* A weight matrix in panels of 32 outputs, inputs in order within a panel, in its own dtype.
- * BF16 outputs j and j + 16 of a panel share a 32-bit word (j in the low half): a shift and a
- * mask expand them. Quantised blocks: see blocks.c. Outputs past `rows` are zero. */
+/* A weight matrix in its own dtype, in panels of 32 outputs. Within a panel the inputs are in
+ * order. BF16 outputs j and j + 16 of a panel share a 32-bit word (j in the low half), so that
+ * a shift and a mask expand them. For quantised blocks see blocks.c. Outputs past `rows` are
+ * zero. */
 struct esp_packed {
     enum esp_dtype dtype;
     int rows, columns, panels;
     int first;  /* output 0 of this is output `first` of the model's matrix */
     bool pairs; /* packed for tiles: see amx.c */
-    const void
-        *data; /* (panels, columns, 32), or of blocks (panels, columns / block, fields) */
+    /* (panels, columns, 32); for quantised types (panels, columns / block, fields) */
+    const void *data;
     const float *bias; /* (panels * 32), zeros if the model has none */
-    /* NULL; or the matrix as its file has it, of a layer that is streamed: no data, see
-     * esp_cpu_pack_stored() */
+    /* NULL, or, for a matrix of a streamed layer, the matrix in the form of its file; `data`
+     * is then not set, see esp_cpu_pack_stored() */
     const struct esp_tensor *stored;
 };
 
-/* ESP_CUT_COLUMNS activations as integers and a scale. A function of an instruction set reads
- * what another function of the same set wrote. */
+/* ESP_CUT_COLUMNS activations as integers with a common scale. Only functions of the same
+ * instruction set read and write it, because the form of x depends on the set. */
 struct esp_cut {
-    float scale;      /* activation = scale * integer; NaN if one of them is no finite number */
+    float scale;      /* activation = scale * integer; NaN if an activation is not finite */
     float less_total; /* -scale * sum of the integers */
-    int32_t less_8, less_16, less_128;     /* sum of the integers times -8, .. */
-    int32_t first_less_32, second_less_32; /* of the first and the last 16 of them */
+    int32_t less_8, less_16, less_128;     /* sum of the integers, times -8, -16 and -128 */
+    int32_t first_less_32, second_less_32; /* sum of the first and of the last 16, times -32 */
     int32_t unused;
-    /* int16_t x[ESP_CUT_COLUMNS], in the order and form that the instruction set wants; or
-     * int8_t, where esp_vectors.bytes is set, in their own order, and then no more follows */
+    /* int16_t x[ESP_CUT_COLUMNS], in the order and form that the instruction set needs. If
+     * esp_vectors.bytes is set, int8_t x[ESP_CUT_COLUMNS] in order, and the struct ends after
+     * them. */
     int16_t x[ESP_CUT_COLUMNS];
 };
 
-/* Vectors of activations, padded, and the outputs of split() and cut() for products that need
- * them. */
+/* Vectors of activations, padded, and the output of split() and cut() for products that need
+ * it. */
 struct esp_vectors {
     float *x;            /* (rows, stride) */
     size_t stride;       /* a multiple of ESP_PANEL */
-    void *parts;         /* esp_parts_bytes(rows, stride), zeroed once */
-    struct esp_cut *cut; /* esp_cut_count(rows, stride), see esp_cut_at() */
-    int together;        /* rows of cut that are adjacent */
+    void *parts;         /* output of split(): esp_parts_bytes(rows, stride), zeroed once */
+    struct esp_cut *cut; /* output of cut(): esp_cut_count(rows, stride), see esp_cut_at() */
+    int together;        /* number of rows whose cuts are adjacent */
     bool bytes;          /* cut() makes integers of 8 bits instead of 16 */
 };
 
-/* y[i] = W x[i] + bias for `rows` vectors, or y[i] += that. Row i of y is y_row[i] if given. */
+/* The product y[i] = W x[i] + bias for `rows` vectors, or, if `add`, y[i] += W x[i] + bias.
+ * Row i of the result is row i of y, or row y_row[i] if y_row is not NULL. */
 struct esp_matmul {
     struct esp_vectors in;
     float *y;
@@ -70,15 +73,15 @@ struct esp_matmul {
     const int32_t *y_row;
     int rows;
     bool add;
-    bool tiles; /* of quantised blocks: on the tile unit, where the instruction set has
-                   two_ways; see ways.h. Results are the same bits. */
+    bool tiles; /* use the tile unit for quantised blocks, if the instruction set has two_ways
+                   (see ways.h); the results are bit-identical */
 };
 
 /* Up to ESP_QUERIES queries that read the same key/value head. Query i sees cache rows
- * 0..contiguous[i]-1 and then extra[i][0..extras[i]-1], ascending. The index in that sequence,
- * not the cache row, decides the order of every sum. Indices sinks..from[i]-1 are outside of
- * its window: they are ignored, but must be finite. If query i has for_sinks[i], that replaces
- * it for indices 0..sinks-1. */
+ * 0..contiguous[i]-1 and then rows extra[i][0..extras[i]-1], ascending. The index in that
+ * sequence, not the cache row, decides the order of every sum. Indices sinks..from[i]-1 are
+ * outside of the query's window: they are ignored, but their keys and values must be finite.
+ * If for_sinks[i] is not NULL, it replaces q[i] for indices 0..sinks-1. */
 struct esp_attention {
     int head_dim, queries;
     int blocks;     /* key blocks that hold all rows seen */
@@ -89,48 +92,51 @@ struct esp_attention {
     float *out[ESP_QUERIES];     /* (head_dim) */
     int contiguous[ESP_QUERIES], extras[ESP_QUERIES];
     const int32_t *extra[ESP_QUERIES];
-    int sinks, from[ESP_QUERIES];        /* from[i] <= sinks: it sees all */
-    const float *for_sinks[ESP_QUERIES]; /* (head_dim) as q, or NULL */
-    /* An additional score per query that belongs to no row but takes part in the softmax; NULL:
-     * none. */
+    int sinks, from[ESP_QUERIES];        /* if from[i] <= sinks, query i sees all indices */
+    const float *for_sinks[ESP_QUERIES]; /* (head_dim) in the form of q, or NULL */
+    /* An additional score per query that belongs to no row but takes part in the softmax;
+     * NULL: there is none. */
     const float *sink_logit[ESP_QUERIES];
-    float cap;     /* scores x become cap * tanh(x / cap); 0: they stay */
-    float *scores; /* (queries, scores_stride), scratch for blocks * 16 each */
+    float cap;     /* scores x become cap * tanh(x / cap); 0: scores are not capped */
+    float *scores; /* (queries, scores_stride) scratch memory, at least blocks * 16 each */
     size_t scores_stride;
 };
 
 struct esp_cpu_gradients;
 
 struct esp_cpu_isa {
-    const char *name; /* for users: "AVX-512" */
-    bool pairs;       /* wants BF16 matrices packed for tiles */
-    bool two_ways;    /* matmul_blocks() heeds esp_matmul.tiles */
+    const char *name; /* as shown to users, e.g. "AVX-512" */
+    bool pairs;       /* BF16 matrices must be packed for tiles */
+    bool two_ways;    /* matmul_blocks() obeys esp_matmul.tiles */
 
-    /* Splits columns begin..end-1 of vector `row` for products. NULL: products take whole
-     * vectors. */
+    /* Splits columns begin..end-1 of vector `row` into parts for products. NULL: products need
+     * no parts. */
     void (*split)(const struct esp_vectors *vectors, int row, int begin, int end);
 #define X(place, result, name, ...) result (*name)(__VA_ARGS__);
 #include "kernels/cpu/isa/isa_ops.def"
 #undef X
 
-    const struct esp_cpu_gradients *gradients; /* of training; see gradients.h */
+    const struct esp_cpu_gradients *gradients; /* for training; see gradients.h */
 };
 
-/* Only those of this build are defined. amx (amx.c) uses vnni. Only the tests' build has tiles,
- * which is amx with the tile unit's instructions in C (tests/emu/tiles.h), and dpbusd, which is
- * avxvnni with its instruction emulated (tests/emu/dpbusd.h). */
+/* Only the tables of this build are defined. amx (amx.c) uses functions of vnni. Only the
+ * tests' build has tiles, which is amx with the tile unit's instructions in C
+ * (tests/emu/tiles.h), and dpbusd, which is avxvnni with its instruction emulated
+ * (tests/emu/dpbusd.h). */
 extern const struct esp_cpu_isa esp_cpu_isa_generic, esp_cpu_isa_avx2, esp_cpu_isa_avxvnni,
     esp_cpu_isa_avx512, esp_cpu_isa_vnni, esp_cpu_isa_amx, esp_cpu_isa_tiles,
     esp_cpu_isa_dpbusd, esp_cpu_isa_neon, esp_cpu_isa_dotprod, esp_cpu_isa_i8mm;
 
-/* The cut `count` places after x. Cuts of bytes are shorter: each is one cache line. */
+/* Returns the cut that is `count` places after x. Cuts with 8-bit integers are shorter: each
+ * is one cache line. */
 static inline struct esp_cut *esp_cut_skip(const struct esp_cut *x, size_t count, bool bytes)
 {
     const size_t size = sizeof *x - (bytes ? ESP_CUT_COLUMNS : 0);
     return (struct esp_cut *)(void *)((char *)(void *)x + count * size);
 }
 
-/* Up to ESP_TOGETHER rows are adjacent, (block, row); `together` is the same for all rows. */
+/* Returns the cut of a row and a block of ESP_CUT_COLUMNS columns. Rows are in groups of
+ * v->together; the cuts of a group are stored as (block, row). */
 static inline struct esp_cut *esp_cut_at(const struct esp_vectors *v, int row, int block)
 {
     const size_t blocks = v->stride / ESP_CUT_COLUMNS, t = (size_t)v->together;
@@ -138,18 +144,20 @@ static inline struct esp_cut *esp_cut_at(const struct esp_vectors *v, int row, i
     return esp_cut_skip(v->cut, first + (size_t)block * t + (size_t)row % t, v->bytes);
 }
 
-/* Adjacent rows for a batch of `rows`, and the room of all of them. */
+/* Returns esp_vectors.together for a batch of `rows` rows. */
 static inline int esp_cut_together(int rows)
 {
     return rows < ESP_TOGETHER ? rows : ESP_TOGETHER;
 }
 
+/* Returns the number of cuts for which `rows` vectors need memory. */
 static inline size_t esp_cut_count(size_t rows, size_t stride)
 {
     return (rows + ESP_TOGETHER - 1) / ESP_TOGETHER * ESP_TOGETHER * (stride / ESP_CUT_COLUMNS);
 }
 
-/* Bytes of `rows` vectors split: two BF16 parts of each, in whole tiles of 16 parts. */
+/* Returns the bytes of the parts of `rows` vectors: two BF16 parts each, in whole tiles of 16
+ * parts. */
 static inline size_t esp_parts_bytes(size_t rows, size_t stride)
 {
     return (2 * rows + ESP_LANES - 1) / ESP_LANES * ESP_LANES * stride * sizeof(uint16_t);

@@ -1,4 +1,5 @@
-/* memory.c - zeroed memory that starts at a cache line; sizes that overflow are refused. */
+/* memory.c - allocates zeroed memory that starts at a cache line, and refuses sizes that
+ * overflow. */
 #include "kernels/cpu/cpu.h"
 
 #include <stdint.h>

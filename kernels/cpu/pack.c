@@ -1,15 +1,16 @@
-/* pack.c - a panel of 32 rows of a stored matrix, side by side as the matrix product wants
- * them, and one row back out of a panel.
+/* pack.c - packs 32 rows of a stored matrix into a panel, in the form that the matrix product
+ * reads, and reads single rows from a panel.
  *
  * A panel takes as many bytes as its rows in the file:
  *   F32, F16      (column, 32)
  *   BF16          (column, 16) words of 32 bits: rows j and j + 16
  *   BF16, pairs   (32 columns, half, pair of columns, 16) words: see amx.c
- *   blocks        (block, field): the fields of the format one after the other, those
- *                 of 1 or 2 bytes as (field, 32), those of 4 as (half, word, 16); no bit
- *                 is moved
+ *   blocks        (block, field): the fields of the format one after the other, fields
+ *                 of 1 or 2 bytes as (field, 32), those of 4 bytes as (half, word, 16);
+ *                 bits within a field do not move
  *
- * Four words of four rows are turned at once: streamed weights are packed for every pass.
+ * Packing must be fast, because streamed weights are packed for every pass: vector
+ * instructions transpose four words of four rows at a time.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/model_desc.h"
@@ -27,16 +28,16 @@ size_t esp_cpu_panel_bytes(const struct esp_packed *w)
 
 /* ------------------------------------------------------------------ floats */
 
-/* The rows of a panel, as stored. */
+/* The rows of a panel, in stored form. */
 struct source {
     const char *rows;
     size_t stride;
     int count;
 };
 
-/* Columns begin..begin+n-1 of all rows, close together: rows of a power of two bytes would
- * otherwise meet in the same places of the cache. Rows and columns that are not there are zero.
- */
+/* Copies columns begin..begin+n-1 of all rows to a small tile: otherwise, rows whose size is a
+ * power of two would compete for the same places in the cache. Rows and columns that do not
+ * exist are zero. */
 static void gather(char *tile, size_t tile_stride, const struct source *s, size_t size,
                    int begin, int n)
 {
@@ -63,7 +64,8 @@ static words load(const void *from)
     return w;
 }
 
-/* Four rows of words turned: word i of each goes to line i; a line is `stride` bytes. */
+/* Transposes four rows of four words: word i of each row goes to line i; a line has `stride`
+ * bytes. */
 static void turn_words(void *out, size_t stride, words a, words b, words c, words d)
 {
     const words ab_low = SHUFFLE(words, a, b, 0, 4, 1, 5);
@@ -81,8 +83,8 @@ static void turn_words(void *out, size_t stride, words a, words b, words c, word
     memcpy(line + 3 * stride, &fourth, sizeof fourth);
 }
 
-/* Eight columns of four pairs of rows: the pairs are `next` numbers apart, the second row of a
- * pair is `second` numbers behind the first. */
+/* Packs eight columns of four pairs of BF16 rows. The pairs are `next` numbers apart; the
+ * second row of a pair is `second` numbers after the first. */
 static void place_8_columns(void *out, const uint16_t *row, size_t next, size_t second)
 {
     const size_t line = ESP_LANES * sizeof(uint32_t);
@@ -173,7 +175,7 @@ static void pack_floats(const struct esp_packed *w, const struct source *s, char
 
 /* ------------------------------------------------------------------ blocks */
 
-/* Words of up to 16 rows go to lanes of 16. */
+/* Packs words of up to 16 rows: word k of each row goes to line k, which has 16 words. */
 static void place_words(char *out, const char *row, size_t stride, int rows, int count)
 {
     const size_t line = ESP_LANES * sizeof(uint32_t);
@@ -197,7 +199,7 @@ static char *place_field(char *out, const struct esp_dtype_field *f, const struc
         for (int half = 0; half < 2; half++) {
             const int first = half * ESP_LANES;
             const int rows = s->count - first;
-            if (rows >= ESP_LANES) /* a constant makes it a fast loop */
+            if (rows >= ESP_LANES) /* the loop is fast if its length is a constant */
                 place_words(out, block + (size_t)first * s->stride, s->stride, ESP_LANES,
                             f->count);
             else if (rows > 0)
@@ -276,7 +278,7 @@ void esp_cpu_pack_stored(struct esp_packed *part, const struct esp_packed *w, in
     }
 }
 
-/* Where a panel has row j, column c, in numbers. */
+/* Returns the index of row j, column c in a panel. */
 static size_t place_of(const struct esp_packed *w, size_t j, size_t c)
 {
     if (w->dtype != ESP_BF16)
@@ -286,7 +288,7 @@ static size_t place_of(const struct esp_packed *w, size_t j, size_t c)
     return c / 32 * 1024 + j / ESP_LANES * 512 + c % 32 / 2 * 32 + j % ESP_LANES * 2 + c % 2;
 }
 
-/* One stored block of row j, from a packed block of the panel; gives the next one. */
+/* Copies row j of a packed block to `block`, in stored form. Returns the next packed block. */
 static const char *take_block(enum esp_dtype dtype, const char *packed, int j, char *block)
 {
     const int half = j / ESP_LANES, lane = j % ESP_LANES;

@@ -1,4 +1,4 @@
-/* pass.c - what the steps of a pass share; see pass.h. */
+/* pass.c - functions that the steps of a pass share; see pass.h. */
 #include "kernels/cpu/pass.h"
 
 enum { VALUES_WORTH_THREADS = 16384 };

@@ -1,5 +1,5 @@
-/* pass_attention.c - see pass_attention.h: rotates queries and keys, appends keys and values to
- * the cache, and computes attention. isa/attention.c computes one tile of it. */
+/* pass_attention.c - see pass_attention.h: rotates queries and keys, appends keys and values
+ * to the cache, and computes attention. isa/attention.c computes one tile of it. */
 #include "kernels/cpu/pass_attention.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/divided.h"
 
-/* Is the norm of query or key over all heads together? */
+/* Returns whether a norm of queries or keys is taken over all heads together. */
 static bool of_all_heads(const struct esp_cpu_pass *p, const struct esp_tensor *norm)
 {
     return norm->data && norm->rows != p->d->head_dim;
@@ -46,8 +46,8 @@ static float attention_scale(const struct esp_model_desc *d)
     return d->attention_scale != 0 ? d->attention_scale : 1.0f / sqrtf((float)d->head_dim);
 }
 
-/* Rotates row `row` of the queries and keys of one key/value head; appends key and value to the
- * cache. */
+/* Rotates row `row` of the queries and keys of one key/value head; appends key and value to
+ * the cache. */
 static void append(const struct esp_cpu_pass *p, int kv_head, int row)
 {
     struct esp_cpu_cache *c = p->c;
@@ -81,7 +81,8 @@ static void append(const struct esp_cpu_pass *p, int kv_head, int row)
            head_dim * sizeof(float));
 }
 
-/* The cache rows beyond the prefix that batch row `row` sees, ascending. */
+/* Lists the cache rows after the prefix that batch row `row` sees, ascending; returns their
+ * number. */
 static int list_seen(const struct esp_batch *b, int row, int32_t *seen)
 {
     const uint64_t *mask = b->mask + (size_t)row * (size_t)b->mask_words;
@@ -92,8 +93,8 @@ static int list_seen(const struct esp_batch *b, int row, int32_t *seen)
     return count;
 }
 
-/* The number of sinks that this layer's rows see: 0 if its own window is smaller than the
- * text's. */
+/* Returns how many sinks the rows see in this layer: none if the layer's own window is smaller
+ * than the text's. */
 static int sinks_of(const struct esp_cpu_pass *p)
 {
     const struct esp_window *w = p->batch->window;
@@ -101,8 +102,8 @@ static int sinks_of(const struct esp_cpu_pass *p)
     return w && (own == 0 || own >= w->sinks + w->recent) ? w->sinks : 0;
 }
 
-/* Limits what query i of batch row `row` sees by the windows of layer and text. offset: of its
- * head. */
+/* Limits what query i of batch row `row` sees by the windows of layer and text. offset: where
+ * the query's head begins in the row. */
 static void set_windows(const struct esp_cpu_pass *p, struct esp_attention *a, int i, int row,
                         size_t offset)
 {
@@ -118,14 +119,14 @@ static void set_windows(const struct esp_cpu_pass *p, struct esp_attention *a, i
         a->for_sinks[i] = p->c->for_sinks + (size_t)row * p->c->q_width + offset;
 }
 
-/* Do the heads divide a vector into whole blocks? */
+/* Returns whether every head consists of whole blocks of ESP_CUT_COLUMNS columns. */
 static bool whole_blocks(const struct esp_cpu_pass *p)
 {
     return p->d->head_dim % ESP_CUT_COLUMNS == 0;
 }
 
-/* Queries begin..end-1 of a key/value head; query i is head i % group of its group in the i /
- * group th row that goes on. */
+/* Computes attention for queries begin..end-1 of a key/value head. Query i belongs to head i %
+ * group of the head's group, in row number i / group of the rows that continue. */
 static void attend(const struct esp_cpu_pass *p, int thread, int kv_head, int begin, int end)
 {
     const struct esp_cpu_cache *c = p->c;
@@ -194,14 +195,14 @@ static void attend_tile(const struct esp_cpu_pass *p, int thread, int kv_head, i
     attend(p, thread, kv_head, begin, end < queries ? end : queries);
 }
 
-/* Step 3, divided by heads and rows. */
+/* A part of step 3, which is divided by heads and rows. */
 static void append_one(void *step, int i)
 {
     const struct esp_cpu_pass *p = step;
     append(p, p->c->kv_begin + i / p->batch->rows, i % p->batch->rows);
 }
 
-/* Step 4, divided by heads and queries. */
+/* A part of step 4, which is divided by heads and queries. */
 static void attend_part(void *step, int part, int thread)
 {
     const struct esp_cpu_pass *p = step;
@@ -212,7 +213,7 @@ static void attend_part(void *step, int part, int thread)
         attend_tile(p, thread, p->c->kv_begin + i / tiles, i % tiles);
 }
 
-/* Steps 3 and 4 of whole heads. */
+/* A part of steps 3 and 4 together, which are divided by heads. */
 static void heads_part(void *step, int part, int thread)
 {
     const struct esp_cpu_pass *p = step;
@@ -227,14 +228,15 @@ static void heads_part(void *step, int part, int thread)
     }
 }
 
-/* Integers of step 4's output, if heads share blocks. */
+/* Cuts a row of step 4's output into integers, if heads share blocks. */
 static void cut_row(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;
     p->isa->cut(&p->c->attended, row, 0, (int)p->c->q_width);
 }
 
-/* If the threads divide the key/value heads evenly, no thread has to wait between the steps. */
+/* If the key/value heads can be divided evenly among the threads, steps 3 and 4 run together,
+ * so that no thread has to wait between them. */
 void esp_cpu_attention(struct esp_cpu_pass *p)
 {
     const int kv_heads = p->c->kv_heads;

@@ -1,23 +1,23 @@
 /* pool.c - a thread pool: helper threads that share the parts of a step with their caller.
  *
- * A step has a number of parts that may run in any order on any thread. Each thread has a share
- * of them, always the same one for the same number of parts, so the weights it reads stay in
- * its core's cache from pass to pass. A thread that finishes its share takes parts of the
- * others. The caller runs all parts that no helper has begun. So a helper preempted by another
- * program delays a step only if it was preempted within a part. If the caller still waits long
- * for a part, it does not use the pool for four times as long. That limits the cost of a busy
- * machine.
+ * A step has a number of parts that may run in any order on any thread. Each thread has a
+ * share of them, always the same one for the same number of parts, so the weights that it
+ * reads stay in its core's cache from pass to pass. A thread that finishes its share takes
+ * parts of the others' shares. The caller runs all parts that no helper has begun. So a helper
+ * preempted by another program delays a step only if it was preempted within a part. If the
+ * caller still has to wait long for a part, it does not use the pool for four times that long.
+ * This limits the cost of a busy machine.
  *
- * Where cores differ in speed there is one share for all threads: each takes the next part, and
- * parts are small, so that a step does not wait long for the last part of a slow core.
+ * If cores differ in speed, there is one share for all threads: each takes the next part.
+ * Parts are small, so that a step does not wait long for the last part of a slow core.
  *
- * A working helper yields its core now and then, always between two parts. Otherwise the system
- * would preempt it within one.
+ * A working helper yields its core now and then, always between two parts. Otherwise the
+ * system would preempt it within one.
  *
  * Idle helpers spin for two milliseconds, longer than the pause between two passes at full
  * speed, and then sleep. A step wakes sleepers and does not wait for them.
  *
- * Invariant: the caller overwrites a step only after all its parts are done, so a thread that
+ * Invariant: the caller overwrites a step only when all its parts are done, so a thread that
  * has taken a part may read the step.
  */
 #include "kernels/cpu/pool.h"
@@ -32,13 +32,14 @@
 #include <time.h>
 
 enum { LINE = 64, SPINS = 100, REST_FACTOR = 4, PARTS = 2, PARTS_UNEVEN = 8 };
-static const double KEEP_SECONDS = 1e-4;  /* until an idle helper yields its core */
-static const double SPIN_SECONDS = 2e-3;  /* until an idle helper sleeps */
-static const double YIELD_SECONDS = 1e-3; /* until a working helper yields its core */
-static const double LONG_WAIT = 2e-4;     /* for a part that a helper has begun */
+static const double KEEP_SECONDS = 1e-4;  /* time until an idle helper yields its core */
+static const double SPIN_SECONDS = 2e-3;  /* time until an idle helper sleeps */
+static const double YIELD_SECONDS = 1e-3; /* time until a working helper yields its core */
+static const double LONG_WAIT = 2e-4;     /* a longer wait for a part makes the pool rest */
 static const double LONGEST_REST = 0.5;
 
-/* The share of a thread, or of all: its end (16 bits), its next part (16). */
+/* The share of a thread, or of all threads. High 16 bits: its end; low 16 bits: its next part.
+ */
 struct share {
     _Alignas(LINE) atomic_uint_least32_t ticket;
 };
@@ -46,16 +47,16 @@ struct share {
 struct helper {
     struct esp_pool *pool;
     pthread_t thread;
-    int index; /* 1.. */
+    int index; /* number of the thread, from 1 */
 };
 
 struct esp_pool {
     esp_pool_part *run;
     void *arg;
-    struct share *share; /* (threads, or 1) */
-    bool uneven;         /* one share for all */
+    struct share *share; /* (threads), or only one if `uneven` */
+    bool uneven;         /* the cores differ in speed: one share for all threads */
 
-    _Alignas(LINE) atomic_int done; /* parts of this step, by helpers */
+    _Alignas(LINE) atomic_int done; /* parts of this step that helpers have finished */
 
     _Alignas(LINE) atomic_flag busy; /* a caller is in esp_pool_run() */
     double resting_until;            /* monotonic time; 0: not resting */
@@ -98,8 +99,8 @@ static bool left_over(uint32_t ticket)
     return next_of(ticket) < end_of(ticket);
 }
 
-/* Runs the rest of a share; returns the number of parts run. They may belong to a newer step
- * than the thread was called for. */
+/* Runs the remaining parts of a share; returns how many it ran. They may belong to a newer
+ * step than the one for which the thread was called. */
 static int run_share(struct esp_pool *pool, struct share *share, int thread)
 {
     int count = 0;
@@ -132,7 +133,7 @@ static void run_parts(const struct helper *helper)
     }
 }
 
-/* Is anything left of the helper's share? */
+/* Returns whether the helper's share has any parts left. */
 static bool has_work(const struct helper *helper)
 {
     const struct esp_pool *pool = helper->pool;
@@ -183,7 +184,7 @@ static void *help(void *arg)
 
 /* ------------------------------------------------------------------ open and close */
 
-/* Helpers block signals that are meant for the program, except faults. */
+/* Blocks all signals except faults: helpers do not handle the program's signals. */
 static void block_signals(sigset_t *before)
 {
     const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -281,8 +282,9 @@ static bool resting(struct esp_pool *pool)
     return pool->resting_until > 0;
 }
 
-/* A helper counts itself as a sleeper and then reads its share. Here the shares change first
- * and then sleepers are counted. So one of the two always sees the other. */
+/* Publishes a step and wakes sleepers. A helper counts itself as a sleeper before it reads its
+ * share; here, the shares change before the sleepers are counted. So no helper sleeps while it
+ * has work. */
 static void publish(struct esp_pool *pool, int parts, esp_pool_part *run, void *arg)
 {
     pool->run = run;
@@ -297,7 +299,7 @@ static void publish(struct esp_pool *pool, int parts, esp_pool_part *run, void *
         wake_all(pool);
 }
 
-/* Have helpers finished `parts` parts? */
+/* Returns whether helpers have finished `parts` parts. */
 static bool done(struct esp_pool *pool, int parts)
 {
     return atomic_load_explicit(&pool->done, memory_order_acquire) == parts;

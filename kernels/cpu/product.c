@@ -1,4 +1,5 @@
-/* product.c - tiles of 4 rows by 8 columns over packed panels of b; see kernels/product.h. */
+/* product.c - computes a product in tiles of 4 rows by 8 columns, with packed panels of b; see
+ * kernels/product.h. */
 #include "kernels/product.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 
 enum { ROWS = 4, COLUMNS = 8 };
 
-/* The remaining edges. */
+/* Computes the edges of c, which are not whole tiles. */
 static void plain(double *c, const struct esp_strided *a, const double *b, int row, int rows,
                   int column, int columns, int n, int k)
 {

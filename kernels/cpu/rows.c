@@ -1,7 +1,7 @@
 /* rows.c - matrices of rows over the vocabulary, and the operations on them.
  *
- * Everything is checked here; struct esp_cpu_isa has the arithmetic on one row. Rows are
- * distributed over the threads; a row is never split.
+ * Arguments are checked here; the functions of struct esp_cpu_isa do the arithmetic on one
+ * row. Rows are distributed over the threads; a row is never split.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/system.h"
@@ -70,7 +70,7 @@ void esp_cpu_rows_close(struct esp_rows *rows)
 
 /* ------------------------------------------------------------------ one answer per row */
 
-/* One request: softmax if `sampling` is set, top_k if k > 0, else argmax. */
+/* A request: softmax if `sampling` is set, or else top_k if k > 0, or else argmax. */
 struct request {
     struct esp_rows *rows;
     const int32_t *which;
@@ -120,7 +120,8 @@ static int answer_all(struct request *q)
     return atomic_load(&q->status);
 }
 
-/* The CPU computes immediately: all values are there when a call returns. */
+/* The CPU computes immediately, so all values are available when a call returns, whatever
+ * `when` says. */
 
 int esp_cpu_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids,
                    enum esp_delivery when)
@@ -158,7 +159,7 @@ int esp_cpu_gather(struct esp_rows *rows, const int32_t *which, const int32_t *t
 
 /* ------------------------------------------------------------------ distributions */
 
-/* Draws from x (n), which is unchanged afterwards. */
+/* Draws from row x, which changes temporarily. */
 static void draw(const struct esp_rows *rows, float *x, const double *u, int draws,
                  const int32_t *excluded, int per, int32_t *tokens, double *values)
 {

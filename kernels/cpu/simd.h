@@ -1,13 +1,13 @@
-/* simd.h - sixteen floats at a time, the same on every instruction set.
+/* simd.h - operations on sixteen floats, with bit-identical results on every instruction set.
  *
- * `struct v16` is one AVX-512 register, two AVX2 registers, four of ARM (simd_neon.h) or a
- * plain array; ESP_ISA (set by the Makefile, once per build of kernels/cpu/isa) says which.
- * Every operation is one IEEE operation per lane, v16_fma rounds once, and v16_sum adds in a
- * fixed order, so code written over it gives the same bits on all of them. The plain version is
- * the oracle for the others.
+ * `struct v16` is one AVX-512 register, two AVX2 registers, four ARM registers (simd_neon.h)
+ * or a plain array; ESP_ISA (set by the Makefile, once per build of kernels/cpu/isa) says
+ * which. Every operation is one IEEE operation per lane, v16_fma rounds once, and v16_sum adds
+ * in a fixed order, so code that uses these operations gives bit-identical results everywhere.
+ * Tests compare the other versions with the plain one.
  *
- * v16_max and v16_min return their second argument where an argument is NaN, as x86 does. The
- * mask of v16_not_at_most(a, b) has the lanes where a > b or either is NaN.
+ * In lanes where an argument is NaN, v16_max and v16_min return their second argument, as x86
+ * does. The mask of v16_not_at_most(a, b) has the lanes where a > b or either is NaN.
  */
 #ifndef ESP_CPU_SIMD_H
 #define ESP_CPU_SIMD_H
@@ -31,10 +31,10 @@
 #define ESP_SIMD_i8mm 4    /* and ESP_I8MM */
 #define ESP_SIMD ESP_PASTE(ESP_SIMD_, ESP_ISA)
 
-/* Inlined whatever it costs, for speed. A V16_VALUE has no pointers, so the address sanitizer
- * has nothing to check in it. What reads and writes memory is not inlined where that sanitizer
- * checks it: it would take minutes to compile.
- */
+/* Functions marked V16 or V16_VALUE are always inlined, for speed. But V16 functions, which
+ * read and write memory, are not inlined in builds with the address sanitizer, because
+ * compiling its checks would take minutes. V16_VALUE functions have no pointers, so it checks
+ * nothing in them. */
 #define V16_VALUE static inline __attribute__((always_inline))
 #ifdef __SANITIZE_ADDRESS__
 #define V16 static __attribute__((noinline, unused))
@@ -42,12 +42,13 @@
 #define V16 V16_VALUE
 #endif
 
-#define V16_ROUND 0x1.8p23f /* adding it rounds a float below 2^22 to an integer */
+#define V16_ROUND 0x1.8p23f /* adding this rounds a float below 2^22 to an integer */
 
-/* What is the same on AVX-512 and AVX2 is written once, for all registers of a vector: EACH
- * gives the vector of f(register of x), EACH_TWO and EACH_THREE take vectors with more,
- * EACH_WITH also gives f what follows, EACH_AT reads registers `bytes` bytes apart at p.
- * MM(name) is an intrinsic, REG and FLOATS are a register of integers and of floats. */
+/* Operations that are the same on AVX-512 and AVX2 are written once, for all registers of a
+ * vector. EACH applies f to each register of x; EACH_TWO and EACH_THREE apply f to registers
+ * of two and three vectors; EACH_WITH gives f additional arguments; EACH_AT calls f for
+ * addresses that are `bytes` bytes apart, from p on. MM(name) is an intrinsic; REG and FLOATS
+ * are the types of a register of integers and of floats. */
 // clang-format off
 #if ESP_SIMD == 3
 #include <immintrin.h>
@@ -333,8 +334,9 @@ V16 void v16_load_bf16_pair(const uint32_t *p, struct v16 *low, struct v16 *high
     }
 }
 
-/* A half's exponent and fraction in a float's place are too small by 2^112; multiplying
- * corrects subnormals as well. Infinity and NaN need the top exponent restored. */
+/* Converts halves to floats. If the exponent and the fraction of a half are moved to those of
+ * a float, the value is too small by a factor of 2^112; the multiplication corrects subnormals
+ * as well. For infinity and NaN the largest exponent is restored. */
 V16 struct v16 v16_load_f16(const uint16_t *p)
 {
     struct v16 out;
@@ -411,8 +413,8 @@ V16 struct v16 v16_load_f16(const uint16_t *p)
 
 /* v16_scale(a, n + V16_ROUND) is a * 2^n for integers -126 <= n <= 128; NaN in a stays NaN. */
 
-/* Rounds the first n lanes to BF16, stores them and returns the rounding errors. Rounds like
- * AVX-512 BF16: to nearest, ties to even; subnormals become 0. */
+/* Rounds the first n lanes to BF16, stores them and returns the rounding errors. It rounds as
+ * AVX-512 BF16 does: to nearest, ties to even; subnormals become 0. */
 V16 struct v16 v16_store_bf16(uint16_t *p, int n, struct v16 a)
 {
 #ifdef __AVX512BF16__
@@ -451,9 +453,9 @@ V16_VALUE float v16_highest(struct v16 a)
     return highest;
 }
 
-/* e^x within 1 unit in the last place. Below e^-87 (1.6e-38) it is 0, because subnormal results
- * take the processor a hundred times as long. x = n ln 2 + r, |r| <= ln 2 / 2; e^r - 1 - r =
- * r^2 times a polynomial fitted for least relative error. */
+/* Returns e^x within 1 unit in the last place. Below e^-87 (1.6e-38) the result is 0, because
+ * subnormal results take the processor a hundred times as long. With x = n ln 2 + r and |r| <=
+ * ln 2 / 2, e^r - 1 - r is r^2 times a polynomial, fitted for the least relative error. */
 V16_VALUE struct v16 v16_exp(struct v16 x)
 {
     const struct v16 least = v16_set(-87.0f), top = v16_set(89.0f);
@@ -472,8 +474,8 @@ V16_VALUE struct v16 v16_exp(struct v16 x)
     return v16_where_less(x, least, v16_set(0.0f), p);
 }
 
-/* The error function, within 2 units in the last place: x + x A(x^2) up to 1, and beyond it
- * 1 - e^(-t B(t)), t = min(|x|, 4). */
+/* Returns the error function of x within 2 units in the last place: x + x A(x^2) for |x| up to
+ * 1, and for larger |x| 1 - e^(-t B(t)), with the sign of x and t = min(|x|, 4). */
 V16_VALUE struct v16 v16_erf(struct v16 x)
 {
     struct v16 s = v16_mul(x, x), t = v16_min(v16_set(4.0f), v16_abs(x));

@@ -1,10 +1,11 @@
 /* simd_neon.h - the operations of simd.h on 64-bit ARM: sixteen floats are four registers.
  *
- * EACH gives the vector of f(register of x), EACH_TWO and EACH_THREE take vectors with more,
- * EACH_WITH and EACH_TWO_WITH also give f what follows, EACH_AT reads registers at p, p + step, ...
+ * EACH applies f to each register of x; EACH_TWO and EACH_THREE apply f to registers of two
+ * and three vectors; EACH_WITH and EACH_TWO_WITH give f additional arguments; EACH_AT calls f
+ * for the addresses p, p + step, ...
  *
- * ARM's own maximum and minimum return NaN where an argument is NaN. Those of simd.h return
- * their second argument, so they are a comparison and a choice.
+ * ARM's own maximum and minimum return NaN if an argument is NaN. Those of simd.h return their
+ * second argument, so here they are a comparison and a selection.
  */
 #ifndef ESP_CPU_SIMD_NEON_H
 #define ESP_CPU_SIMD_NEON_H
@@ -104,7 +105,7 @@ V16 void v16_store_part(float *p, int n, struct v16 x)
     memcpy(p, lanes, (size_t)n * sizeof *p);
 }
 
-/* Sixteen lanes of all ones or zeros. */
+/* The result of a comparison: in each of the sixteen lanes, all bits are 1 or all are 0. */
 struct v16_lanes {
     uint32x4_t a, b, c, d;
 };
@@ -114,7 +115,7 @@ V16_VALUE uint16x8_t narrow_two(uint32x4_t x, uint32x4_t y)
     return vuzp1q_u16(vreinterpretq_u16_u32(x), vreinterpretq_u16_u32(y));
 }
 
-/* A bit for each lane. */
+/* Returns a mask with one bit for each lane. */
 V16_VALUE unsigned v16_mask(struct v16_lanes x)
 {
     const uint8x16_t places = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};

@@ -1,15 +1,16 @@
 /* stream.c - reads the matrices of streamed layers for every pass; see stream.h.
  *
- * The order of reading is fixed: the streamed layers from the first to the last, and again. So
- * the thread needs no requests: it reads on as soon as a buffer is free. Layer n of that
- * endless sequence goes to buffer n % BUFFERS. Two counters hold the state: layers 0..read-1 of
- * the sequence have been read, 0..used-1 are no longer needed, and read - used is at most
- * BUFFERS.
+ * The order of reading is fixed: the streamed layers from the first to the last, again and
+ * again. So the thread needs no requests: it reads the next layer as soon as a buffer is free.
+ * Layer n of this endless sequence goes to buffer n % BUFFERS. Two counters are the state:
+ * layers 0..read-1 of the sequence have been read, layers 0..used-1 are no longer needed, and
+ * read - used is at most BUFFERS.
  *
  * The matrices of a layer are mostly adjacent in the file, so a layer is one range or a few,
- * each read in large pieces. O_DIRECT (esp_open_direct()) bypasses the page cache: for a model
- * larger than memory it would always hold the wrong layers and displace other data. If a file
- * system refuses O_DIRECT, ranges are read normally and then dropped from the page cache.
+ * each read in large pieces. O_DIRECT (esp_open_direct()) bypasses the page cache: with a
+ * model larger than memory, the cache would always contain the wrong layers and displace other
+ * data. If a file system refuses O_DIRECT, ranges are read normally and then dropped from the
+ * cache.
  *
  * The same layers stay in memory for every pass. An LRU cache would miss every time, because a
  * pass returns to a layer only after all others. Resident layers are spread evenly among the
@@ -38,28 +39,28 @@ struct file {
     struct esp_tensor_file *source; /* reopened by its path */
     int fd;
     bool direct;
-    struct stat about; /* at opening */
-    char path[256];    /* for the error sentence */
+    struct stat about; /* size and time when it was opened, to notice changes */
+    char path[256];    /* for error messages */
 };
 
 struct matrix {
-    struct esp_tensor stored; /* data: in a buffer while the layer is held */
-    struct matrix *scales_of; /* NULL; or the matrix that these scales belong to */
+    struct esp_tensor stored; /* its data is in a buffer while the layer is held */
+    struct matrix *scales_of; /* if these are scales: the matrix that they belong to */
     int file;
-    size_t begin, end; /* in the file */
-    size_t at;         /* in the buffer */
+    size_t begin, end; /* place in the file */
+    size_t at;         /* place in the buffer */
 };
 
-/* A range of a file for one read: whole pages. */
+/* A range of whole pages of a file, which are read together. */
 struct range {
     int file;
     size_t begin, end;
-    size_t needed; /* of these; a file may end within a page */
-    size_t at;     /* in the buffer */
+    size_t needed; /* bytes of it that must be read; a file may end within a page */
+    size_t at;     /* place in the buffer */
 };
 
 struct layer {
-    struct matrix **matrix; /* (matrices) sorted by place in the files, after planning */
+    struct matrix **matrix; /* (matrices) after planning, sorted by place in the files */
     struct range *range;    /* (ranges) */
     int matrices, ranges;
     size_t bytes;
@@ -69,15 +70,15 @@ struct layer {
 struct esp_cpu_stream {
     struct layer *layer; /* (layers) */
     struct file *file;   /* (files) */
-    int *order;          /* (streamed) layers */
+    int *order;          /* (streamed) the numbers of the streamed layers, ascending */
     int layers, files, streamed;
     char *buffer[BUFFERS];
 
     pthread_mutex_t pass; /* held during a pass */
     pthread_t thread;
-    bool threaded; /* else hold() reads */
+    bool threaded; /* a thread reads; otherwise esp_cpu_stream_hold() does */
 
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the following members */
     pthread_cond_t was_read, was_used;
     int64_t read, used;
     double bytes, seconds;
@@ -106,7 +107,7 @@ struct esp_cpu_stream *esp_cpu_stream_open(int layers)
     return s;
 }
 
-/* The number of the file, or -1. */
+/* Returns the number of the file, which is added if it is new, or -1 if there is no memory. */
 static int find_file(struct esp_cpu_stream *s, struct esp_tensor_file *source)
 {
     for (int i = 0; i < s->files; i++)
@@ -122,13 +123,13 @@ static int find_file(struct esp_cpu_stream *s, struct esp_tensor_file *source)
     return s->files++;
 }
 
-/* Bytes of a row's separate scales: one per block. */
+/* Returns the bytes of a row's separate scales: one per block. */
 static size_t scale_bytes(const struct esp_tensor *t)
 {
     return (size_t)(t->columns / esp_dtype_block(t->dtype));
 }
 
-/* Bytes from the first stored row to the last one, without separate scales. */
+/* Returns the bytes from the first stored row to the last one, without separate scales. */
 static size_t stored_bytes(const struct esp_tensor *t)
 {
     const size_t last = (size_t)t->first + (size_t)t->rows - 1, block = (size_t)t->block;
@@ -282,7 +283,7 @@ static bool as_it_was(const struct file *file)
            now.st_mtim.tv_nsec == file->about.st_mtim.tv_nsec;
 }
 
-/* Writes the failure. */
+/* Writes the sentence for esp_cpu_stream_failure(). */
 static bool fail(struct esp_cpu_stream *s, const struct file *file, int error)
 {
     pthread_mutex_lock(&s->lock);
@@ -374,13 +375,13 @@ int esp_cpu_stream_start(struct esp_cpu_stream *s, char *err, size_t errlen)
                             "not enough memory for two layers of %.1f MB", (double)bytes / 1e6);
         s->buffer[i] = memory;
         esp_cpu_use_huge_pages(memory, bytes);
-        memset(memory, 0, bytes); /* otherwise the first reads would wait for page faults */
+        memset(memory, 0, bytes); /* so that the first reads do not wait for page faults */
     }
     for (int i = 0; i < s->files; i++)
         if (!open_file(&s->file[i]))
             return esp_fail(err, errlen, ESP_E_FILE, "%s: cannot be opened again: %s",
                             s->file[i].path, strerror(errno));
-    sigset_t all, before; /* the program's own threads handle signals */
+    sigset_t all, before; /* the reading thread does not handle signals */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     s->threaded = pthread_create(&s->thread, NULL, read_on, s) == 0;

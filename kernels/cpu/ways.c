@@ -1,4 +1,4 @@
-/* ways.c - times both ways and chooses; see ways.h. */
+/* ways.c - times both ways, and chooses the quicker one; see ways.h. */
 #include "kernels/cpu/ways.h"
 
 #include <math.h>
@@ -7,10 +7,11 @@
 #include "kernels/clock.h"
 #include "kernels/cpu/cpu.h"
 
-/* Two panels of 1024 columns fit the second level's cache. A block is 32 by 32 weights. */
+/* The product that is timed: its two panels of 1024 columns fit in the second-level cache. A
+ * block is 32 by 32 weights. */
 enum { PANELS = 2, COLUMNS = 1024, BLOCKS = PANELS * COLUMNS / 32, ROUNDS = 5, ENOUGH = 8 };
 
-/* Numbers of rows that are timed. Others take the times of the next one. */
+/* The numbers of rows that are timed. Other numbers use the time of the next larger one. */
 static const int sizes[ESP_WAY_SIZES] = {1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64};
 
 static int size_of(int rows)
@@ -30,7 +31,7 @@ bool esp_cpu_takes_tiles(const struct esp_way_times *times, enum esp_dtype dtype
     return rows >= ENOUGH;
 }
 
-/* A product of some numbers; the weights are any bytes that are no subnormal scales. */
+/* A product to be timed. Its weights are arbitrary bytes, but without subnormal scales. */
 struct example {
     struct esp_packed w;
     struct esp_matmul product;
@@ -71,7 +72,8 @@ static void close_example(struct example *e)
     esp_cpu_free(e->cut);
 }
 
-/* Nanoseconds of a block, the least of some rounds; the ways take turns. */
+/* Writes the nanoseconds per block of both ways, the least of several rounds. The ways take
+ * turns. */
 static void time_rows(double ns[2], struct example *e, const struct esp_cpu_isa *isa, int rows)
 {
     e->product.rows = rows;

@@ -1,12 +1,13 @@
 /* weights.c - loads and packs a model's matrices for the matrix product.
  *
- * The file stores a matrix row by row; the product wants the weights of 32 outputs side by side
- * (pack.c). Everything goes into one block of memory in the order in which a forward pass reads
- * it. One walk over the model measures the block, a second one fills it. The threads read 32
- * rows each and pack them while they are in the caches, so loading takes little longer than
- * reading, and no memory besides the weights. Matrices keep their dtype; norm weights and
- * biases become float32. Afterwards nothing depends on the file, unless there is a memory
- * limit: then some layers are not loaded but read again for every pass (stream.c).
+ * The file stores a matrix row by row; the product needs the weights of 32 outputs next to
+ * each other (pack.c). Everything goes into one block of memory, in the order in which a
+ * forward pass reads it. One walk over the model measures the block, a second one fills it.
+ * The threads read 32 rows each and pack them while they are in the caches, so loading takes
+ * little longer than reading, and needs no memory except for the weights. Matrices keep their
+ * dtype; norm weights and biases become float32. Afterwards nothing depends on the file,
+ * unless there is a memory limit: then some layers are not loaded but read again for every
+ * pass (stream.c).
  */
 #include "kernels/cpu/cpu.h"
 
@@ -28,18 +29,18 @@ struct packer {
     void *user;
     struct esp_pool *pool;
     int threads;
-    bool pairs;                            /* the instruction set wants them */
-    bool any_pairs, any_blocks, any_small; /* any_small: of fewer than 8 bits */
-    unsigned block_types;                  /* bit t: type t, if it is quantised */
+    bool pairs;                            /* BF16 matrices are packed for tiles */
+    bool any_pairs, any_blocks, any_small; /* any_small: weights of fewer than 8 bits */
+    unsigned block_types;                  /* bit t: a matrix has the quantised type t */
     char *stored;                          /* (threads, room) bytes for rows in stored form */
     size_t room;
-    /* With a limit: the current layer, or -1; whether matrices are being registered with the
-     * stream; room that the streamed ones need. */
+    /* For a memory limit. */
     struct esp_cpu_stream *stream;
-    int layer;
-    bool telling;
-    size_t packing_bytes;
-    int together;                     /* panels read together of a transposed matrix */
+    int layer;            /* the current layer, or -1 */
+    bool telling;         /* matrices are being registered with the stream */
+    size_t packing_bytes; /* memory that packing streamed matrices needs */
+
+    int together; /* how many panels of a transposed matrix are read together */
     const struct esp_rank_plan *plan; /* NULL: all is for this rank */
     const struct esp_model_desc *desc;
     int rank;
@@ -241,7 +242,7 @@ static bool lends_head(const struct esp_cpu_weights *lender, const struct esp_cp
                                    : !lender->plan && !w->plan;
 }
 
-/* The embedding, which only rank 0 needs, and the head, unless the lender has them. */
+/* Packs the embedding, which only rank 0 needs, and the head, unless they are the lender's. */
 static void pack_ends(struct packer *p, struct esp_cpu_weights *w)
 {
     const struct esp_model_desc *d = w->base.desc;
@@ -291,7 +292,8 @@ void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *ou
 
 /* ------------------------------------------------------------------ a limit */
 
-/* Measures the model with `count` streamed layers: weights, buffers and room for packing. */
+/* Returns the bytes that the model needs with `count` streamed layers: weights, buffers and
+ * memory for packing. */
 static size_t measure(struct packer *p, struct esp_cpu_weights *w, int count)
 {
     esp_cpu_stream_choose(p->stream, count);
@@ -305,8 +307,8 @@ static size_t in_mebibytes(size_t bytes)
     return (bytes >> 20) + 1;
 }
 
-/* Finds the smallest number of layers to stream, so that the others fit. p has been measured
- * with all of them in memory. */
+/* Finds the smallest number of layers to stream for which the others fit in memory. p must
+ * have been measured with all layers in memory. */
 static int fit(struct packer *p, struct esp_cpu_weights *w)
 {
     const struct esp_model_desc *d = w->base.desc;
@@ -339,7 +341,7 @@ static int fit(struct packer *p, struct esp_cpu_weights *w)
     return p->status;
 }
 
-/* Call it after the weights were read. */
+/* Starts streaming; called when the weights have been read. */
 static int start_stream(struct packer *p, struct esp_cpu_weights *w)
 {
     if (!w->stream)
@@ -372,14 +374,15 @@ static void count_work(struct esp_cpu_weights *w)
     w->work_head = (double)d->outputs * d->hidden;
 }
 
-/* Memory for the rows of the widest panel. */
+/* Returns the bytes of the rows of the widest panel. */
 static size_t panel_room(const struct esp_model_desc *d)
 {
     return (size_t)esp_model_desc_widest(d) * ESP_PANEL * sizeof(float);
 }
 
-/* A row of a transposed matrix is scattered over the file: the more rows are read at once, the
- * longer the contiguous pieces. */
+/* Returns how many panels of a transposed matrix to read together. Rows of such a matrix are
+ * scattered over the file: the more rows are read at once, the longer the contiguous pieces.
+ */
 static int panels_together(const struct esp_model_desc *d)
 {
     enum { MOST = 16 };

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests the arithmetic and the thread pool on several processors with their instructions: programs $ARM_EACH, on
-# each of $ARM_CPUS.
+# Tests the arithmetic and the thread pool on several processors, which have different instructions: runs the programs
+# $ARM_EACH on each of $ARM_CPUS.
 . tests/shell.sh
 for cpu in $ARM_CPUS; do
     for test in $ARM_EACH; do

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier bench`: every choice on every prompt, consistent figures, clear errors.
+# `espalier bench`: every configuration runs on every prompt, figures are consistent, and errors are clear.
 . tests/shell.sh
 printf 'Once upon a time\n\nThere was a king\nA fox said' >"$work/prompts"
 bench="$ESPALIER bench -n 24 --threads 1 -f $work/prompts"

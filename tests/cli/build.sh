@@ -1,6 +1,6 @@
 #!/bin/sh
-# The promises of make: install and uninstall, the example against the installed library, the headless
-# program, the demo without a terminal, and clean man pages.
+# The promises of make: install and uninstall, the example with the installed library, the headless program, the demo
+# without a terminal, and man pages without warnings.
 . tests/shell.sh
 prefix=$work/usr
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Conversations on the command line: the model's own format, one by name, and raw text.
+# Conversations on the command line: in the model's own format, in a format given by name, and as raw text.
 . tests/shell.sh
 . tests/chat_pair.sh
 chat_pair "$work/chat"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier check` and sampling from the user's side.
+# `espalier check` and sampling, as a user runs them.
 . tests/shell.sh
 ok="$ESPALIER check --trials 25"
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Completion: what `espalier complete` offers, and that bash, zsh and fish show it.
+# Completion: `espalier complete` offers the right words, and bash, zsh and fish show them.
 . tests/shell.sh
 
 completes() { # completes WANT WORD...: completing the last word gives the words WANT
@@ -41,7 +41,7 @@ check "nothing where a file may stand" completes "" generate -f tests/she
 check "words that are nonsense do no harm" completes "" generate --nonsense=x:y,z "$(printf '\033[31m')"
 check "each word has its meaning" sh -c "'$ESPALIER' complete -- generate --drafter salf | grep -q '^salf	the likeliest'"
 
-# The three shells. A line is completed at its end.
+# The three shells: each completes the end of a line.
 in_bash() {
     bash -c '. tui/package/completion.bash
         COMP_LINE="${0##*/} $*" COMP_POINT=1000 COMP_WORDS=("$0" "$@") COMP_CWORD=$#

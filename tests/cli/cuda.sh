@@ -1,7 +1,7 @@
 #!/bin/sh
-# The CUDA backend from the command line. A missing device, one that is too small, and failures give one line, and
-# "auto" falls back; a working device writes the same as the processor. Runs on the emulator, and if the real plugin was
-# built also on that, without a GPU.
+# The CUDA backend on the command line. A missing device, one that is too small, and failures give one line, and "auto"
+# uses the CPU instead; with a working device, the text is the same as that of the CPU. The test uses the emulator, and, if
+# the real plugin was built, also that one, without a GPU.
 . tests/shell.sh
 emulated=$BUILD/emu/libespalier-cuda.so
 run="$ESPALIER generate -p Once -n 4 --drafter linear --max-nodes 16 --context 64"
@@ -16,7 +16,7 @@ $run >"$work/plain" 2>"$work/err"
 check "the processor does without" test $? -eq 0
 check "and says nothing of it" test ! -s "$work/err"
 
-# No GPU here: the real plugin, if nvcc has built one (continuous integration has a folder for it), says so.
+# There is no GPU here: the real plugin must say so, if nvcc has built one (continuous integration has a folder for it).
 for real in "$BUILD/checked/libespalier-cuda.so" "$BUILD/libespalier-cuda.so"; do
     [ -f "$real" ] && break
 done
@@ -30,7 +30,8 @@ $($ESPALIER list backends)
 EOT
 fi
 
-# Of two plugins the driver's version decides. These say who they are, and the driver what it is told to.
+# If there are two plugins, the driver's version decides. These plugins print their names, and this driver reports the
+# version that it is given.
 mkdir "$work/plugins" "$work/driver"
 cat >"$work/plugin.c" <<'END'
 #include "kernels/cuda/plugin.h"
@@ -55,7 +56,7 @@ check "two plugins and a driver are made" sh -ec "
     $library -DCUDA=12040 -o $work/plugins/libespalier-cuda12.so $work/plugin.c kernels/status.c
     $library -o $work/driver/libcuda.so.1 $work/driver.c"
 export ESPALIER_CUDA_PLUGIN="$work/plugins"
-# chosen VERSION WANT: the driver's version, and who opens the device then.
+# chosen VERSION WANT: with this version of the driver, plugin WANT must open the device.
 chosen() {
     env LD_LIBRARY_PATH="$work/driver" DRIVER="$1" $run --backend cuda 2>&1 | grep -q "the plugin of CUDA $2\$"
 }
@@ -129,7 +130,7 @@ ESPALIER_EMU_MEMORY=1000000 $run >"$work/out" 2>"$work/err"
 check "then the processor is used" cmp -s "$work/out" "$work/plain"
 check "and it is said why, in one line" test "$(grep -c 'free on emulated GPU.*using the cpu backend' "$work/err")" -eq 1
 
-# Quantised weights stay as they are; the text is that of plain decoding.
+# Quantised weights stay quantised; the text is that of plain decoding.
 $ESPALIER quantize engine/models/fairytale-target "$work/t.gguf" --type q4_k >/dev/null
 $ESPALIER quantize engine/models/fairytale-draft "$work/d.gguf" --type q8_0 >/dev/null
 quantised="--target $work/t.gguf --draft $work/d.gguf --backend cuda --max-nodes 16 --context 64"
@@ -162,7 +163,7 @@ check "the processor has no such memory" fails 1 "the limit for it is --memory" 
 check "a GPU has a limit of its own" fails 1 "is --gpu-memory" $run --backend cuda --memory 10M
 check "a limit is a size" fails 1 "gpu-memory takes a size" $run --gpu-memory much
 
-# Every call of the runtime may fail; here some of all sorts of them.
+# Every call of the runtime may fail; here, some calls of every kind do.
 for call in 1 2 3 5 8 13 21 34 55 89 144 233 377 610 987 1597; do
     timeout 60 env ESPALIER_EMU_FAIL=$call $run --backend cuda >"$work/out" 2>"$work/err"
     status=$?

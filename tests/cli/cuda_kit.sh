@@ -1,12 +1,12 @@
 #!/bin/sh
-# The kit's script (tests/cuda/run): it prints as it goes, ends in time even if a part hangs, and keeps all output
-# in one tar. The programs here are stand-ins for those of a kit.
+# The kit's script (tests/cuda/run): it prints output while its parts run, ends in time even if a part hangs, and collects
+# all output in one tar file. The programs in this test take the place of those in a kit.
 . tests/shell.sh
 kit=$work/kit
 mkdir -p "$kit/tests/unit" "$kit/tests/lossless"
 cp tests/cuda/run "$kit"
 
-# The real one, on the emulator: each shape is a process of its own.
+# The real program, on the emulator: each shape is a separate process.
 $MAKE --no-print-directory "$BUILD/tests/cuda/shapes" >"$work/log" 2>&1
 shapes() {
     env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" "$@" "$BUILD/tests/cuda/shapes" --try 0.5b 1b >"$work/out" 2>&1
@@ -52,7 +52,7 @@ case $1 in
 esac
 END
 
-# The Makefile's side, with compilers that only say their names: what would be run is looked at.
+# The Makefile's part, with compilers that only print their names: the test reads which commands would be run.
 for version in 12.4 13.0; do
     cat >"$work/nvcc-$version" <<END
 #!/bin/sh
@@ -63,7 +63,7 @@ esac
 END
     chmod +x "$work/nvcc-$version"
 done
-# plan GOAL...: the commands of a make with both compilers.
+# plan GOAL...: prints the commands that make would run with both compilers.
 plan() {
     env -u MAKE -u MAKEFLAGS -u MFLAGS make --no-print-directory -n BUILD="$work/build" NVCC="$work/nvcc-13.0" NVCC12="$work/nvcc-12.4" "$@" 2>&1
 }
@@ -137,7 +137,7 @@ check "the tar has what the parts said" test \
 check "and the sums" test "$(tar xOf "$work/bad.tar" espalier-cuda/summary.txt | grep -c FAILED)" -ge 2
 check "nothing else is left" test "$(ls "$work" | grep -c tar)" -eq 3
 
-# What a part says is seen while it runs, and a run that is interrupted keeps it.
+# The output of a part is shown while it runs, and kept if the run is interrupted.
 program tests/unit/c_hangs <<'END'
 #!/bin/sh
 echo "half way"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Guesses without a draft model: --expect in a pipe, and recycled tokens that are kept.
+# Guesses without a draft model: --expect in a pipe, and recycled tokens that are stored for later runs.
 . tests/shell.sh
 . tests/script.sh
 . tests/chat_pair.sh
@@ -11,7 +11,7 @@ count="import json,sys; print(json.load(sys.stdin)"
 
 $gen -p "$prompt" --drafter ar >"$work/plain"
 $gen -p "$prompt" --drafter ar --temp 0.7 >"$work/drawn"
-# A former answer with a changed word, a line more and Windows line ends.
+# An earlier answer with a changed word, an additional line and Windows line ends.
 sed 's/ the / a /2' "$work/plain" >"$work/changed"
 { echo "A line that is not there."; cat "$work/plain"; } >"$work/more"
 sed 's/$/\r/' "$work/plain" >"$work/crlf"
@@ -62,7 +62,7 @@ check "a pipe is not waited for" fails 1 "not a regular file" $gen -p x --expect
 head -c 1048577 /dev/zero >"$work/large"
 check "a large file is refused" fails 1 "larger than 1 MB" $gen -p x --expect "$work/large"
 
-# In the interface it is a setting like others, of one answer.
+# In the interface it is a setting like others; it is for one answer.
 cp "$work/plain" "$work/a text"
 play "size 110x30
 wait

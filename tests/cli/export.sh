@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier export`: iterations of a recording as files for other programs; nothing is half-written.
+# `espalier export`: writes iterations of a recording as files for other programs, completely or not at all.
 . tests/shell.sh
 recording=tests/cli/three.esp.jsonl
 export="$ESPALIER export $recording"
@@ -15,7 +15,7 @@ check "several texts follow one another" [ "$($export --iteration 0-2 --format t
     grep -c '^iteration ')" = 3 ]
 
 check "an iteration must be named" fails 1 "say which iteration" $export
-check "one that is not there" fails 1 "holds 0 to 2" $export --iteration 3
+check "one that is not there" fails 1 "has 0 to 2" $export --iteration 3
 check "a wrong range" fails 1 "takes a number" $export --iteration 2-1
 check "a wrong format" fails 1 "gif" $export --iteration 1 --format gif
 check "a wrong ending" fails 1 "tree.gif" $export --iteration 1 -o "$work/tree.gif"
@@ -23,7 +23,7 @@ check "a wrong theme" fails 1 "light and dark" $export --iteration 1 --theme mon
 check "several pictures on one output" fails 1 "several pictures" $export --iteration 0-1
 check "a file that is no recording" fails 1 "tests/shell.sh" $ESPALIER export tests/shell.sh --iteration 0
 echo precious >"$work/there.txt"
-check "a file that is there stays" fails 1 "is there already" $export --iteration 1 -o "$work/there.txt"
+check "a file that is there stays" fails 1 "already exists" $export --iteration 1 -o "$work/there.txt"
 check "as it was" [ "$(cat "$work/there.txt")" = precious ]
 check "unless told otherwise" $export --iteration 1 -o "$work/there.txt" --force
 check "then it is written" cmp -s "$work/one.txt" "$work/there.txt"
@@ -46,7 +46,7 @@ check "an asciicast has its header" sh -c "head -n 1 '$work/replay.cast' |
     grep -q '^{\"version\":2,\"width\":100,\"height\":30,'"
 check "and frames" [ "$(grep -c '^\[[0-9.]*, "o", ".*"\]$' "$work/replay.cast")" -ge 4 ]
 check "without a byte that a terminal obeys" [ -z "$(LC_ALL=C tr -d '\n\040-\176\200-\377' <"$work/replay.cast")" ]
-check "one that is there stays" fails 1 "is there already" $export --asciicast "$work/replay.cast"
+check "one that is there stays" fails 1 "already exists" $export --asciicast "$work/replay.cast"
 check "a wrong size" fails 1 "WxH" $export --asciicast "$work/x.cast" --size 10x2
 check "a wrong speed" fails 1 "speed" $export --asciicast "$work/x.cast" --speed 100
 check "a wrong theme of a replay" fails 1 "no theme 'pink'" $export --asciicast "$work/x.cast" --theme pink

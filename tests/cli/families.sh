@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every model family with a vector in tests/vectors: a drafter does not change the text, from the folder and from the
-# GGUF file written from it.
+# Every model family with a model in tests/vectors: drafters do not change the text, neither with the folder nor with the
+# GGUF file made from it.
 . tests/shell.sh
 
 # A token for each printable character, the space, the end of a line and the end of the text.
@@ -59,7 +59,7 @@ done
 
 # Layers that GGUF has no words for: which, is said.
 for family in gemma3-layers smollm3-window; do
-    check "$family: why it is not written as GGUF" fails 1 "cannot tell which layers" \
+    check "$family: why it is not written as GGUF" fails 1 "cannot say which layers" \
         $ESPALIER quantize tests/vectors/logits/$family "$work/$family.gguf" --type f32
 done
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# tests/figures/run: all the papers' tables and figures, on a few tokens.
+# tests/figures/run: makes all tables and figures of the papers, from a few tokens.
 . tests/shell.sh
 count=$(ls sessions/suites/*.suite | wc -l)
 # The built-in draft model stands in for every head.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# generate, list and inspect from the user's side.
+# `espalier generate`, `list` and `inspect`, as a user runs them.
 . tests/shell.sh
 prompt="Once upon a time"
 gen="$ESPALIER generate -n 48"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Lessons: each can be walked through, by a pipe and on a screen, and answers with its own numbers.
+# Lessons: a user can go through each of them, in a pipe and on a screen, and its answers are based on its own numbers.
 . tests/shell.sh
 . tests/script.sh
 
@@ -135,7 +135,7 @@ check "a page that is too long says so" grep -q '↓ [0-9]* *$' "$work/question"
 check "Down scrolls a row" test "$(sed -n 3p "$work/down" | cut -c 1-20)" = "$(sed -n 5p "$work/question" | cut -c 1-20)"
 check "the last choice is seen" grep -q '^   3 all of them' "$work/choices"
 check "and the tree" grep -q ' └─ " the" *\.32' "$work/choices"
-check "the end of the answer is seen at once" grep -q 'brought 7 tokens' "$work/answer"
+check "the end of the answer is seen at once" grep -q 'added 7 tokens' "$work/answer"
 check "Space turns the page when all was seen" grep -q '3 of 4' "$work/next"
 check "choices are wrapped, not cut" sh -c "! grep -q '…  *$' '$work/next'"
 
@@ -167,7 +167,7 @@ wrong "an iteration that is not there" "no such iteration" 's/{now.tokens}/{now[
 wrong "half an expression" "page 1:" 's/now.tokens == 6/now.tokens ==/'
 wrong "an open brace" "is missing" 's/^{now.tokens}[.]/{now.tokens/'
 wrong "a picture that is not there" "no picture 'bush'" 's/^.ask/.show bush now[0]\n.ask/'
-wrong "a single choice" "less than two choices" '/^.choice other/d'
+wrong "a single choice" "fewer than two choices" '/^.choice other/d'
 wrong "a drafter that is not there" "no drafter 'linaer'" 's/linear/linaer/'
 wrong "a recording that is not there" "no recording gone.esp.jsonl" 's/^.run now.*/.record now gone.esp.jsonl/'
 wrong "a way out of the folder" "no folder" 's/^.run now.*/.record now ..\/..\/x/'

@@ -1,6 +1,6 @@
 #!/bin/sh
-# --memory: layers that do not fit are read from the model's file on every pass. The text stays the same for every
-# drafter, the program stays below the limit, and error messages suggest a way out.
+# --memory: layers that do not fit are read from the model's file on every pass. The text is the same for every drafter,
+# the program stays below the limit, and error messages suggest what to do.
 . tests/shell.sh
 
 seed="engine/models/fairytale-target"

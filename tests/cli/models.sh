@@ -1,6 +1,6 @@
 #!/bin/sh
-# The models on a machine: found in the folders of other programs, named by their names, and matched as drafts. All
-# home folders here are made up.
+# The models on a machine: the program finds them in the folders of other programs, accepts their names, and says which
+# fit as drafts. All home folders in this test are made up.
 . tests/shell.sh
 home="$work/home"
 export HOME="$home" XDG_STATE_HOME="$work/state" XDG_CONFIG_HOME="$work/config"

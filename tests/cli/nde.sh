@@ -1,6 +1,6 @@
 #!/bin/sh
-# Drafter nde: its selectors also go with a target that was made wider, and with quantised models, and it writes the
-# text of plain decoding there; the goal chooses among selectors.
+# Drafter nde: its selectors also work with a target that was made wider and with quantised models, and the text is that
+# of plain decoding; parameter `goal` chooses among selectors.
 . tests/shell.sh
 text() { $ESPALIER generate -p "Once upon a time" -n 24 --temp 0 --drafter "$@"; }
 sampled() { $ESPALIER generate -p "Once upon a time" -n 48 --temp 0.8 --seed 3 --drafter "$@"; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# --draft self: the target's own copy drafts. The text is that of plain decoding; lists, statistics and recordings say
-# what the draft is; it is chosen where no draft is named and it pays; what cannot work is refused in a sentence.
+# --draft self: the target's own copy drafts. The text is that of plain decoding. Lists, statistics and recordings say what
+# the draft is. The copy is made by default if it is expected to pay. What cannot work is refused with a sentence.
 . tests/shell.sh
 export XDG_STATE_HOME="$work/state" XDG_CONFIG_HOME="$work/config"
 target=engine/models/fairytale-target

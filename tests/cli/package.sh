@@ -1,5 +1,5 @@
 #!/bin/sh
-# What packages are made of says the same everywhere, and `make install` puts all of it in its place.
+# The files from which packages are made agree with each other, and `make install` puts all of them in their places.
 . tests/shell.sh
 version=$(sed -n 's/^.define ESP_VERSION "\(.*\)"/\1/p' kernels/version.h)
 check "the packages have the program's version" grep -q "^espalier ($version-" tui/package/debian/changelog

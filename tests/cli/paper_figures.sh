@@ -1,6 +1,6 @@
 #!/bin/sh
-# `espalier export --figure`: figures for papers in every format; a plain LaTeX document accepts them with any
-# tokens.
+# `espalier export --figure`: writes figures for papers in every format; a plain LaTeX document accepts them, whatever the
+# tokens are.
 . tests/shell.sh
 adapting=sessions/samples/dynatree-adapting.esp.jsonl
 xpath() { xmllint --xpath "$2" "$1" 2>/dev/null; }

@@ -29,7 +29,7 @@ check "more is refused" fails 1 "Q4_K\|Q6_K" $ESPALIER generate -p Once -n 4 --t
 check "bits per number, too" grep -q ' [45][.][0-9]* bits per number' "$work/said"
 
 touch "$work/there"
-check "a file that is there stays" fails 1 "there already" $q $target "$work/there" --type q8_0
+check "a file that is there stays" fails 1 "already exists" $q $target "$work/there" --type q8_0
 check "and is empty as before" test ! -s "$work/there"
 check "--force overwrites it" $q $target "$work/there" --type q8_0 --force >/dev/null
 check "an unknown type" fails 1 "there are q8_0, q6_k" $q $target "$work/x.gguf" --type q2

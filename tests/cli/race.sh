@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier race`: two sides, the same text, and a verdict that was checked.
+# `espalier race`: two sides write the same text, which is checked, and the result is shown.
 . tests/shell.sh
 . tests/script.sh
 samples=sessions/samples
@@ -70,7 +70,7 @@ check "of other prompts nothing is said to be identical" lines '"identical":	nul
 # Recordings race by their own times.
 $ESPALIER race $samples/same-text-linear.esp.jsonl $samples/same-text-tree.esp.jsonl >"$work/out"
 check "two recordings of one text race" grep -q '^identical, [0-9.]* times as fast' "$work/out"
-check "and it is said by which times" grep -q 'times that they recorded' "$work/out"
+check "and it is said by which times" grep -q 'by their recorded times' "$work/out"
 $ESPALIER race $samples/same-text-linear.esp.jsonl $samples/dyspec.esp.jsonl >"$work/out"
 check "other prompts cannot be compared" grep -q '^not comparable' "$work/out"
 head -c 3000 $samples/dyspec.esp.jsonl | tail -c 2000 >"$work/broken"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The sample recordings, with no model available: each replays and exports, twice with the same bytes.
+# The sample recordings, without any model: each can be replayed and exported; exporting it twice gives the same bytes.
 . tests/shell.sh
 ESPALIER_DATA=$work/nothing
 export ESPALIER_DATA
@@ -70,9 +70,9 @@ wrong() { # WHAT LINE SENTENCE
 wrong "a row that the table has not" "row A | 1 | choice c" "has no n for row 'A', cold"
 wrong "one without a figure" "row B | 1 | choice b<" "has no n for row 'B', cold"
 wrong "a paper's value that is none" "row A | x | choice a" "line 7: row takes NAME | VALUE"
-wrong "no row at all" "measure m" "row must be there"
+wrong "no row at all" "measure m" "row are required"
 wrong "a line that is none" "rows 3" "line 7: there is no such line"
 wrong "another table" "$(printf 'results none.json\nrow A | 1 | choice a')" "none.json cannot be opened"
 paper "here cold | T 0" "row A | - | choice a"
-check "flags of a recording" fails 1 "a picture of their own" $ESPALIER export "$work/x.paper" --iteration 3
+check "flags of a recording" fails 1 "figures are one picture" $ESPALIER export "$work/x.paper" --iteration 3
 finish

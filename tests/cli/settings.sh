@@ -1,5 +1,5 @@
 #!/bin/sh
-# One table of settings: flags, JSON, recordings, the configuration file and the manual follow it.
+# The table of settings: flags, JSON, recordings, the configuration file and the manual agree with it.
 . tests/shell.sh
 . tests/script.sh
 

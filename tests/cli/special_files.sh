@@ -1,6 +1,6 @@
 #!/bin/sh
-# A pipe, a folder or a device in place of a file: one sentence at once, never a hang, and existing files are
-# unchanged.
+# A pipe, a folder or a device instead of a file gives one sentence at once; the program never hangs, and existing files
+# stay unchanged.
 . tests/shell.sh
 draft=engine/models/fairytale-draft
 recording=tests/cli/three.esp.jsonl

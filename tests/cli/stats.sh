@@ -1,6 +1,6 @@
 #!/bin/sh
-# `espalier stats`: tables of a recording. They agree with the session's own report and with one another; a hostile
-# file is refused in one sentence.
+# `espalier stats`: tables of a recording. They agree with the session's own report and with each other; a hostile file is
+# refused with one sentence.
 . tests/shell.sh
 recording=tests/cli/three.esp.jsonl
 file="$work/a.esp.jsonl"
@@ -51,7 +51,7 @@ check "probabilities that are not recorded are not made up" sh -c \
 check "nor in JSON" sh -c "$ESPALIER stats '$work/f.esp.jsonl' --json | grep -q '\"mean_q\":	null'"
 
 head -n 2 "$recording" >"$work/e.esp.jsonl"
-check "a recording without iterations" fails 1 "holds no iteration" $ESPALIER stats "$work/e.esp.jsonl"
+check "a recording without iterations" fails 1 "has no iterations" $ESPALIER stats "$work/e.esp.jsonl"
 check "a file that is no recording" fails 1 "tests/shell.sh" $ESPALIER stats tests/shell.sh
 check "one that is not there" fails 1 "none" $ESPALIER stats "$work/none"
 $ESPALIER stats >/dev/null 2>&1

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier bench --suite`: rows of a grid, tables and plots, interrupted and resumed, clear errors.
+# `espalier bench --suite`: rows of a grid, tables and plots, interruption and resumption, clear errors.
 . tests/shell.sh
 printf '{"prompt": "Once upon a time", "category": "tales"}\n{"prompt": "A list:\\n1.", "category": "lists"}\n' \
     >"$work/two.jsonl"
@@ -52,7 +52,7 @@ lines=$(wc -l <"$work/dir/s.runs.jsonl")
 head -n 20 "$work/dir/s.runs.jsonl" >"$work/some"
 head -c 40 "$work/dir/s.runs.jsonl" >>"$work/some"
 cp "$work/some" "$work/dir/s.runs.jsonl"
-check "runs that are there are not overwritten" fails 1 "resume goes on" $suite "$work/s.suite" -o "$work/dir"
+check "runs that are there are not overwritten" fails 1 "resume continues" $suite "$work/s.suite" -o "$work/dir"
 $suite "$work/s.suite" -o "$work/dir" --resume >"$work/again"
 check "it goes on" test "$(wc -l <"$work/dir/s.runs.jsonl")" = "$lines"
 head -n 20 "$work/dir/s.runs.jsonl" >"$work/first"
@@ -60,7 +60,7 @@ head -n 20 "$work/some" | cmp -s - "$work/first"
 check "and keeps what is done" test $? -eq 0
 check "runs of other prompts are told" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
 printf 'x\n' >>"$work/dir/s.runs.jsonl"
-check "a damaged journal" fails 1 "this is no run" $suite "$work/s.suite" -o "$work/dir" --resume
+check "a damaged journal" fails 1 "this is not a run" $suite "$work/s.suite" -o "$work/dir" --resume
 printf '{"runs_' >"$work/dir/s.runs.jsonl"
 $suite "$work/s.suite" -o "$work/dir" --resume >/dev/null
 check "a journal that ends in its first line begins anew" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
@@ -104,7 +104,7 @@ check "trees as large as the suite wants" grep -q '^large,one,,40.0,300$' "$work
 check "a pivot of a part leaves out what is the same there" grep -qx '| draft one | draft other |' "$work/table"
 check "and names the part" grep -q '^tokens made, choice=tree, draft=one:' "$work/table"
 check "every draft is noted with its hash" test "$(grep -c '"hash":' "$work/own/s.json")" = 3
-check "no folder of drafts" fails 1 "name the folder with --draft that has 'one' in it" $suite "$work/s.suite"
+check "no folder of drafts" fails 1 "use --draft to name the folder that .one. is in" $suite "$work/s.suite"
 # Passes that cost what is said: nothing is timed. A pass over n rows costs 1 + (n - 1) row_cost.
 write <<'SUITE'
 prompts two.jsonl
@@ -212,7 +212,7 @@ check "other settings are told" fails 1 "made with another tokens" counts --chec
 sed 's/"hash":.*/"hash": "0"/' "$work/one.json" >"$work/results/s.json"
 check "and another model" fails 1 "made with another target" counts --check
 printf '{}' >"$work/results/s.json"
-check "a file that is no table" fails 1 "is no table of a suite" counts --check
+check "a file that is no table" fails 1 "is not a suite.s table" counts --check
 rm "$work/results/s.json"
 check "no table at all" fails 1 "results/s.json cannot be opened" counts --check
 
@@ -230,7 +230,7 @@ wait_for some
 pkill -INT -P $! -f "$work/s.suite" || kill -INT $!
 wait
 check "it ends as interrupted" grep -qx 130 "$work/code"
-check "and says how to go on" grep -q "interrupted after .* --resume goes on" "$work/err"
+check "and says how to go on" grep -q "interrupted after .* --resume continues" "$work/err"
 check "with a table of what is done" grep -q "it was interrupted" "$work/cut/s.md"
 
 for measure in ranks shares steps rules guesses memory; do
@@ -272,14 +272,14 @@ wrong "values that do not fit their keys" "vary temp,top_p 1" "a value for every
 wrong "a setting that is none" "set luck 3" "no setting 'luck'"
 wrong "a choice's own setting that is none" "choice ar with luck=3 as x" "no setting 'luck'"
 wrong "a choice's own setting without a value" "choice ar with temp as x" "with takes KEY=VALUE"
-wrong "a condition that is none" "pivot temp nodes hot" "there may only be KEY=VALUE"
-wrong "a number of prompts that is none" "prompts two.jsonl many" "and perhaps how many"
+wrong "a condition that is none" "pivot temp nodes hot" "only KEY=VALUE"
+wrong "a number of prompts that is none" "prompts two.jsonl many" "optionally, a number of prompts"
 wrong "a tree that is too large" "max_nodes 5000" "max_nodes takes a number up to 2048"
 wrong "a value that is none" "set temp hot" "temp takes a number"
-wrong "a cost that is none" "set row_cost -1" "row_cost takes a share of a pass"
-wrong "half of the costs" "set row_cost 0.1" "row_cost and draft_cost are given together"
+wrong "a cost that is none" "set row_cost -1" "row_cost takes a fraction of a pass"
+wrong "half of the costs" "set row_cost 0.1" "row_cost and draft_cost must be given together"
 wrong "a grid that is no best" "choice fixed:D={2,3}" "write best"
-wrong "a name that nothing varies" 'choice fixed:D=$D' "nothing that varies"
+wrong "a name that nothing varies" 'choice fixed:D=$D' "no varied key has the name"
 wrong "a drafter that is none" "choice nonsense" "nonsense"
 wrong "a brace that is open" "best fixed:D={2 as x" "has no }"
 wrong "a choice that is too long" "vary a $(printf '%090d' 1)
@@ -293,5 +293,5 @@ printf 'choice ar\nchain off\n' >"$work/s.suite"
 check "a prompt of the command line goes before a file" sh -c \
     "$suite '$work/s.suite' -p 'Once upon a time' -n 4 | grep -q 'Suite s, 1 prompt\.'"
 printf 'prompts two.jsonl\n' >"$work/s.suite"
-check "no choice at all" fails 1 "no line: choice" $suite "$work/s.suite"
+check "no choice at all" fails 1 "a line .choice SPEC. is missing" $suite "$work/s.suite"
 finish

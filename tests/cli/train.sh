@@ -1,6 +1,6 @@
 #!/bin/sh
-# `espalier train`: plain lines without a terminal, a folder at the end, Ctrl-C and --resume, clear errors. No
-# speeds and no quality: these are measured, not tested.
+# `espalier train`: plain lines without a terminal, a folder at the end, Ctrl-C and --resume, clear errors. Speed and
+# quality are not tested here; they are measured separately.
 . tests/shell.sh
 yes 'Once upon a time there was a king who had three sons, and the youngest of them had a golden bird.' |
     head -60 >"$work/text"
@@ -11,7 +11,7 @@ check "it succeeds" test $? -eq 0
 check "its lines are plain" sh -c "! grep -q '$(printf '\033')' '$work/err' && ! grep -q '$(printf '\r')' '$work/err'"
 check "they tell the step, the loss and the time left" grep -q \
     '^training, epoch 1 of 2, step [0-9]* of 24, loss [0-9.]*, .* left$' "$work/err"
-check "each epoch is measured" grep -q '^epoch 2, on the pieces kept apart, by depth: overlap 0\.' "$work/err"
+check "each epoch is measured" grep -q '^epoch 2, on the held-out pieces, by depth: overlap 0\.' "$work/err"
 check "so is the end, at every depth" test "$(grep -c '^ *[0-2]  *[0-9.]*  *[0-9.]*  *[0-9.]*$' "$work/out")" = 3
 check "only the head is left" test "$(ls "$work/head" | tr '\n' ' ')" = "config.json model.safetensors "
 
@@ -27,7 +27,7 @@ wait $pid
 code=$?
 if [ -e "$work/parts/checkpoint" ]; then
     check "one that SIGTERM ends exits with 143" test $code -eq 143
-    check "it says how to go on" grep -q 'the same command with --resume goes on' "$work/err"
+    check "it says how to go on" grep -q 'the same command with --resume continues' "$work/err"
     check "it leaves no model" test ! -e "$work/parts/model.safetensors"
     $again --resume -o "$work/parts" >/dev/null 2>&1
     check "it goes on" test $? -eq 0
@@ -76,7 +76,7 @@ check "also when a head is trained" sh -c "! (ulimit -f 4; exec $train -o '$work
     grep -q '/small/features.bin cannot be written: File too large' '$work/err' && test -z \"\$(ls '$work/small')\""
 
 check "no text" fails 1 "no text to learn from" $ESPALIER train head -o "$work/x"
-check "two texts behind two flags" fails 1 "name all files behind one" \
+check "two texts behind two flags" fails 1 "name all files after one" \
     $ESPALIER train head --text "$work/text" --text "$work/text" -o "$work/x"
 check "no folder" fails 1 "with -o DIR" $ESPALIER train head --text "$work/text"
 check "a text that is not there" fails 1 "none" $ESPALIER train head --text "$work/none" -o "$work/x"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `espalier train selector`: a selector that nde takes, the same one after an interruption at any place, and
-# sentences for what is wrong.
+# `espalier train selector`: it makes a selector that nde accepts, the same one after an interruption at any point, and
+# says what is wrong in a sentence.
 . tests/shell.sh
 cp -r engine/models/fairytale-target "$work/target"
 rm -f "$work/target"/nde-*

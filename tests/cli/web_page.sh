@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier export FILE --html`: one file that is HTML, runs nothing but its own script, and plays in a browser.
+# `espalier export FILE --html`: writes one HTML file, which runs only its own script, and plays in a browser.
 . tests/shell.sh
 recording=sessions/samples/dynatree-adapting.esp.jsonl
 export="$ESPALIER export $recording"
@@ -13,11 +13,11 @@ $export --format html >"$work/piped.html"
 check "and standard output will do" cmp -s "$work/page.html" "$work/piped.html"
 $export --html --iteration 3-5 -o "$work/part.html" 2>"$work/err"
 check "some iterations make a smaller one" grep -q 'a page of 3 iterations' "$work/err"
-check "one that is there stays" fails 1 "is there already" $export --html -o "$work/page.html"
+check "one that is there stays" fails 1 "already exists" $export --html -o "$work/page.html"
 check "two formats are one too many" fails 1 "exclude each other" $export --html --format svg
-check "an iteration that is not there" fails 1 "holds 0 to 73" $export --html --iteration 90
+check "an iteration that is not there" fails 1 "has 0 to 73" $export --html --iteration 90
 sed '/"iteration"/d' "$recording" >"$work/none.esp.jsonl"
-check "a recording without iterations" fails 1 "holds no iteration\|say which" $ESPALIER export "$work/none.esp.jsonl" --html
+check "a recording without iterations" fails 1 "has no iterations\|say which" $ESPALIER export "$work/none.esp.jsonl" --html
 
 # A "<" takes six bytes.
 awk 'NR == 1 || /"type":"iteration"/ { if (NR > 1) { if (!done++) kept = $0 } else print }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A window of the text: the sentences that name it, a text longer than the context, and its marks on screens.
+# A window of the text: the sentences that mention it, a text longer than the context, and how screens show it.
 . tests/shell.sh
 . tests/script.sh
 

@@ -170,9 +170,9 @@ int main(int argc, char **argv)
             continue;
         fill(&b, (enum esp_dtype)t, bytes);
         const bool quantised = esp_dtype_quantised(b.w.dtype);
-        for (int bytes = 0; bytes <= quantised; bytes++)
+        for (int eight = 0; eight <= quantised; eight++)
             for (int tiles = 0; tiles <= (quantised && b.isa->two_ways); tiles++)
-                measure(cpu->pool, &b, rate, bytes, tiles);
+                measure(cpu->pool, &b, rate, eight, tiles);
         esp_cpu_free((void *)b.w.bias);
     }
     esp_cpu_free(memory);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints the compiler's report on each CUDA kernel, as the table of kernels/cuda/RESOURCES.md. Needs nvcc, no GPU,
-# and some minutes.
+# Prints the compiler's report on each CUDA kernel, as the table of kernels/cuda/RESOURCES.md. It needs nvcc and some
+# minutes, but no GPU.
 #     tests/cuda/resources.sh [ARCH...]      (80 90 100 by default)
 set -eu
 cd "$(dirname "$0")/../.."
@@ -16,8 +16,8 @@ for arch in "$@"; do
     done
 done >"$work/said"
 
-# A row for each kernel: the most that any of its variants (types, widths, rows) takes. A multiprocessor has
-# 65536 registers and at most 64 warps; registers are given out 256 at a time to a warp.
+# Prints a row for each kernel: the maximum over its variants (types, widths, rows). A multiprocessor has 65536 registers
+# and at most 64 warps; a warp gets registers in units of 256.
 awk -v archs="$*" '
     function most(table, key, value) { if (value > table[key] + 0) table[key] = value }
     $2 == "name" {

@@ -1,21 +1,21 @@
 #!/bin/sh
-# The house: arrows lead one way, there is no circle, and a name means one thing.
+# The structure of the sources: dependencies between folders go one way, there is no cycle, and a name means one thing.
 #
-# Reads every include of the sources and every symbol of the built objects: an include shows the names that a file
-# uses, a symbol its calls, even through a table.
+# The test reads every include of the sources and every symbol of the built objects: includes show which declarations a
+# file uses; symbols show which functions it uses, even in a table.
 . tests/shell.sh
 
 sources=$(git ls-files '*.c' '*.h' '*.cu' '*.def' 2>/dev/null | grep -v '^tests/')
 [ -n "$sources" ] || sources=$(find engine kernels sessions viz tui -name '*.[ch]' -o -name '*.cu' -o -name '*.def')
 
-# FILE INCLUDED, a line each.
+# Lines of the form: FILE INCLUDED.
 grep -Ho '^ *# *include "[^"]*"' $sources | sed 's/: *# *include "/ /; s/"$//' >"$work/includes"
 check "there are includes to look at" test "$(wc -l <"$work/includes")" -gt 500
 missing=$(cut -d' ' -f2 "$work/includes" | sort -u | while read -r file; do [ -e "$file" ] || echo "$file"; done |
     grep -v '^tests/emu/')
 check "every include names its folder" test -z "$missing"; [ -z "$missing" ] || printf "    %s\n" $missing
 
-# The room of a file: its first folder, in tui/ the first two.
+# Prints the room of a file: its first folder, or, in tui/, its first two folders.
 rooms() {
     awk '{ split($1, a, "/"); split($2, b, "/")
            print (a[1] == "tui" ? a[1] "/" a[2] : a[1]), (b[1] == "tui" ? b[1] "/" b[2] : b[1]), $1, $2 }' "$1"
@@ -33,8 +33,8 @@ tui/commands 7
 tui/app 8
 tui/cli 9
 FLOORS
-# An arrow leads to a room of a lower floor. Drawing needs no recordings, but for espalier-dot, which is a
-# program of its own.
+# A dependency must lead to a room on a lower floor. Drawing needs no recordings, except in espalier-dot, which is a
+# separate program.
 back() {
     rooms "$1" | awk -v floors="$work/floors" 'BEGIN { while ((getline line < floors) > 0) { split(line, f, " "); floor[f[1]] = f[2] } }
         $1 == $2 || $2 == "tests" { next }
@@ -44,7 +44,7 @@ back() {
 back "$work/includes" >"$work/back"
 check "no include leads back up" test ! -s "$work/back"; cat "$work/back"
 
-# What is installed, and a few headers that rooms share, is all that others may know of engine/ and kernels/.
+# Other rooms may include only the installed headers of engine/ and kernels/, and a few shared ones.
 public=$($MAKE -s --no-print-directory print-public-headers)
 shared=$($MAKE -s --no-print-directory print-shared-headers)
 awk '$1 !~ /^(engine|kernels)\// && $2 ~ /^(engine|kernels)\// { print $2 }' "$work/includes" | sort -u >"$work/known"
@@ -55,12 +55,12 @@ private=$(awk '{ print $1, $2 }' "$work/includes" | while read -r file included;
 done)
 check "public headers include only public ones" test -z "$private"; [ -z "$private" ] || printf "    %s\n" $private
 
-# FILE USED FILE lines that go round:
+# Cycles among lines of the form FILE USED:
 loops() { tsort "$1" 2>&1 >/dev/null | grep -v 'contains a loop' | sed 's/^tsort: /    /'; }
 loops "$work/includes" >"$work/loops"
 check "no circle of includes" test ! -s "$work/loops"; cat "$work/loops"
 
-# FILE USED by symbols. The instruction sets define the same names once each: the portable one stands for all.
+# Lines FILE USED, from symbols. Each instruction set defines the same names, so only the portable one is read.
 find "$BUILD/obj" -name '*.o' | grep -v -e /tests/ -e no_main -e no_interface -e avx2 -e avx512 | while read -r object; do
     unit=${object#"$BUILD/obj/"}
     unit=${unit%.o}
@@ -77,7 +77,7 @@ check "no call leads back up" test ! -s "$work/back"; cat "$work/back"
 loops "$work/calls" >"$work/loops"
 check "no circle of calls" test ! -s "$work/loops"; cat "$work/loops"
 
-# One name, one thing.
+# Every name must mean one thing.
 twice=$(for file in $sources; do case $file in *.h | *.def) basename "$file" ;; esac; done | sort | uniq -d)
 check "no two headers or lists have one name" test -z "$twice"; [ -z "$twice" ] || printf "    %s\n" "$twice"
 twice=$(grep -hoE '^(struct|union|enum) [a-z_0-9]+ \{' $sources | grep ' esp_' | sort | uniq -d)
@@ -85,8 +85,8 @@ check "no two types have one name" test -z "$twice"; [ -z "$twice" ] || printf "
 guards=$(grep -hoE '^#ifndef ESP_[A-Z_0-9]*_H$' $sources | sort | uniq -d)
 check "no two headers have one guard" test -z "$guards"; [ -z "$guards" ] || printf "    %s\n" $guards
 
-# Continuous integration compiles CUDA for the oldest architecture alone, down to PTX: code may ask whether it is
-# device code, not for which device. __CUDA_ARCH_LIST__ and the feature macros would tell, too.
+# Continuous integration compiles CUDA to PTX only once, for the oldest architecture. So code may test whether it is device
+# code, but not for which device; __CUDA_ARCH_LIST__ and the feature macros would also depend on the device.
 asks=$(grep -n '__CUDA_ARCH' kernels/cuda/*.cu kernels/cuda/*.h kernels/*.h |
     grep -v -e '# *ifdef __CUDA_ARCH__$' -e '# *\(el\)\{0,1\}if defined(__CUDA_ARCH__)$')
 check "CUDA code is the same for all architectures" test -z "$asks"; [ -z "$asks" ] || printf '%s\n' "$asks" | sed 's/^/    /'

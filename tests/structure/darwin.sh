@@ -1,6 +1,6 @@
 #!/bin/sh
-# The sources as a compiler on macOS sees them, by headers that look like its own (tests/darwin): only
-# kernels/system_linux.c may use what Linux alone has.
+# Compiles the sources as on macOS, with headers that imitate those of macOS (tests/darwin): only kernels/system_linux.c
+# may use functions that only Linux has.
 . tests/shell.sh
 
 cc=${CC:-cc}
@@ -14,7 +14,7 @@ check "there are sources to look at" test "$(echo "$sources" | wc -l)" -gt 200
 echo "$sources" | xargs -P "$(nproc)" -n 16 $cc $flags $libraries >"$work/said" 2>&1
 check "macOS has what they use" test ! -s "$work/said"; head -20 "$work/said"
 
-# The headers do hide what they should.
+# The headers must hide what macOS does not have.
 printf '%s\n' '#include <sys/eventfd.h>' >"$work/a.c"
 printf '%s\n' '#include <unistd.h>' 'int f(int *p) { return pipe2(p, 0); }' >"$work/b.c"
 printf '%s\n' '#include <fcntl.h>' 'int f(void) { return open("/", O_DIRECT); }' >"$work/c.c"
@@ -24,7 +24,7 @@ for file in a b c d; do
     check "what only Linux has is found ($file)" test $? != 0
 done
 
-# What make would do there.
+# The commands that make would run on macOS.
 printf '#!/bin/sh\necho arm64-apple-darwin23.1.0\n' >"$work/cc" && chmod +x "$work/cc"
 $MAKE -n V=1 CC="$work/cc" NVCC= NVCC12= BUILD="$work/b" all >"$work/log" 2>&1
 check "make knows macOS" sh -c "grep -q -e '-dynamiclib -install_name .*/libespalier.0.dylib' $work/log &&

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Phrases that may not come back: they make a reader stop. CONTRIBUTING.md says how to write instead.
+# Phrases that must not be used, because they make readers stop. CONTRIBUTING.md describes the style.
 . tests/shell.sh
 
-# A pattern, a tab, and what to write in its place.
+# Each line has a pattern, a tab, and what to write instead.
 cat >"$work/words" <<'WORDS'
 \bof late\b	recently
 \bas they (are|is)\b	(leave it out, or name the form)

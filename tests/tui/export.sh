@@ -1,5 +1,5 @@
 #!/bin/sh
-# Exporting the shown tree, from a live session and from a replay.
+# Exporting the tree on the screen, in a live session and in a replay.
 . tests/shell.sh
 . tests/script.sh
 

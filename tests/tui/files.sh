@@ -1,6 +1,6 @@
 #!/bin/sh
-# The user's files may be pipes without a writer: nothing waits for them. The history may hold something other than
-# text.
+# The user's files may be pipes without a writer: the program must not wait for them. The history may contain something
+# other than text.
 . tests/shell.sh
 . tests/terminal.sh
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Habits from other programs: Esc, new lines, /name, menus, a click on the footer, own keys, own editor.
+# Habits that users have from other programs: Esc, new lines, /name, menus, a click on the footer, their own keys and
+# editor.
 . tests/shell.sh
 . tests/script.sh
 
@@ -216,8 +217,10 @@ type X'
 play_and_see 'F2 drafter' ''
 column=$(awk 'END { print index($0, "F2 drafter") }' "$work/screen")
 check "the footer can be clicked" play_and_see 'how trees are drafted' "mouse 0 $column 29"
+play_and_see 'plain decoding' 'key F2'
+row=$(grep -n '│   ar ' "$work/screen" | cut -d: -f1)
 check "so can the menu" play_and_see 'drafter = ar' "key F2
-mouse 0 10 5
+mouse 0 10 $((row - 1))
 wait"
 check "a click outside leaves it" play_and_see '^│ *│ *│$' "key F2
 mouse 0 0 0"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# ThreadSanitizer finds no data races in the ring, the mailbox and a session. They are a separate build (by make
-# check), with one compute thread, so that it is fast enough.
+# ThreadSanitizer finds no data races in the ring, the mailbox, the thread pool and a session. `make check` builds these
+# programs separately; the session has one compute thread, so that it is fast enough.
 . tests/shell.sh
 . tests/script.sh
 tsan=$BUILD/tsan
 export TSAN_OPTIONS="exitcode=66 halt_on_error=0 ${TSAN_OPTIONS:-}"
 
-# Older sanitizers cannot live with much address space layout randomization.
+# Older sanitizers do not work with much address space layout randomization.
 alone=
 $tsan/espalier --version >/dev/null 2>&1 || alone="setarch $(uname -m) -R"
 

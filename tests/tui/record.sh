@@ -1,5 +1,5 @@
 #!/bin/sh
-# Recording from within the interface: on and off, the sign in the header, markers, write errors.
+# Recording in the interface: starting and stopping, the sign in the header, markers, write errors.
 . tests/shell.sh
 . tests/script.sh
 file="$work/session.esp.jsonl"

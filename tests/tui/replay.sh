@@ -1,5 +1,5 @@
 #!/bin/sh
-# Replaying a recorded session: as text, by scripts and by hand; and files that are no recordings.
+# Replaying a recorded session: as text, with scripts and by hand; and files that are not recordings.
 . tests/shell.sh
 . tests/script.sh
 . tests/terminal.sh
@@ -286,7 +286,7 @@ head -c -20 "$recording" >"$work/cut"
 check "a cut tail is left out" \
     sh -c "$ESPALIER replay '$work/cut' --plain 2>'$work/err' | grep -q '^--- iteration 5 '"
 told() { # FILE: that it was cut off
-    grep -q "^espalier: $1 was cut off, as by a crash; it holds [0-9]* iterations\$" "$work/err"
+    grep -q "^espalier: $1 ends early, as after a crash; it has [0-9]* iterations\$" "$work/err"
 }
 check "and that is told" told "$work/cut"
 head -n 7 "$recording" >"$work/killed"
@@ -303,7 +303,7 @@ play "size 120x36
 $dump
 key G
 $dump-2" replay "$work/killed"
-check "the screen says so at the start" dumped 'the recording was cut off, as by a crash; it holds 5 iterations'
+check "the screen says so at the start" dumped 'the recording ends early, as after a crash; it has 5 iterations'
 check "and at the end" grep -q '^cut off here   iter 4/4' "$work/screen-2"
 $ESPALIER replay "$recording" --plain >/dev/null 2>"$work/err"
 check "of a whole one nothing is told" [ ! -s "$work/err" ]

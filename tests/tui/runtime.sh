@@ -1,6 +1,6 @@
 #!/bin/sh
-# Changes at run time: models, backend, threads, all settings; taking back the last prompt; writing the text to a
-# file. Driven by scripts.
+# Changes at run time, made by scripts: models, backend, threads, all settings; taking back the last prompt; writing the
+# text to a file.
 . tests/shell.sh
 . tests/script.sh
 
@@ -58,7 +58,7 @@ check "models that cannot be loaded leave those of before" same_text "$prompt" 4
 check "a folder that is not there is named" \
     grep -q "nothing: No such file or directory; the loaded models stay in use" "$work/missing"
 check "a folder without a tokenizer is named" grep -q "tokenizer.json.*; the loaded models stay in use" "$work/without"
-check "three folders are too many" grep -q "model takes a target and perhaps a draft" "$work/three"
+check "three folders are too many" grep -q "model takes a target and, optionally, a draft" "$work/three"
 play "size 200x24
 wait
 type $prompt
@@ -79,11 +79,13 @@ dump $work/draft
 type :draft nothing
 key Enter
 wait
+dump $work/nothing
+key F8
 $dump" -n 40
 check "the target's own copy can be its draft" grep -q "$built_in, draft self:q4_k, on " "$work/self"
 check "no draft is one choice" grep -q "$built_in, draft none, on " "$work/none"
 check "a model another" grep -q "$built_in, draft fairytale-draft, on " "$work/draft"
-check "one that is not there is named" dumped "there is no model 'nothing'"
+check "one that is not there is named" grep -q "there is no model 'nothing'" "$work/nothing"
 check "drafts change and the text stays" same_text "$prompt" 40
 play "size 100x24
 wait

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The terminal is restored however the program ends, and taken again after a stop.
+# The terminal is restored however the program ends; after a stop, the program continues to use it.
 . tests/shell.sh
 . tests/terminal.sh
 
@@ -20,8 +20,8 @@ check "SIGHUP" ends_by HUP 129
 check "SIGSEGV" ends_by SEGV 139
 check "SIGABRT" ends_by ABRT 134
 
-# A model file that another program cuts off: its pages are gone. Whether that ends the program or not, the
-# terminal is given back.
+# Another program truncates a model file, so its pages are gone. Whether that ends the program or not, the terminal is
+# restored.
 cut_off() {
     rm -rf "$work/model"
     cp -r engine/models/fairytale-target "$work/model" && open 80x24
@@ -87,7 +87,7 @@ elsewhere() { # the window gets another size while the program is stopped
 }
 check "a size that changed while it was stopped is taken" elsewhere
 
-# What a terminal has besides modes: its first screen, a cursor, no mouse reports.
+# Besides its modes, the terminal must have its first screen again, a cursor, and no mouse reports.
 given_back() { # SIGNAL
     writing || return 1
     keys ':mouse on' Enter

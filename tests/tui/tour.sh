@@ -1,5 +1,5 @@
 #!/bin/sh
-# The README's tour, from its first item to the last in a real terminal: a step for each testable sentence. Numbers
+# The README's tour in a real terminal, from the first item to the last, with a step for each testable sentence. Numbers
 # are those of the items; keys and commands are written as in the README.
 . tests/shell.sh
 . tests/terminal.sh

@@ -95,7 +95,8 @@ static void end_command(struct esp_app *app)
     app->prompt = NULL;
 }
 
-/* Puts a line into the input line. The previous text goes to the history, where Up finds it. */
+/* Puts a line into the input line. The previous text goes to the history, where Up finds
+ * it. */
 static void put_line(struct esp_app *app, const char *line)
 {
     char *typed = strdup(esp_input_text(app->input));
@@ -146,7 +147,7 @@ static void find(struct esp_app *app, int pane, int step)
                     found.index, found.count, round);
 }
 
-/* A line "/TEXT" starts a search; "/" alone ends it and removes the marks. */
+/* A line "/TEXT" starts a search; "/" alone ends it and removes the highlighting. */
 static void search(struct esp_app *app, const char *what)
 {
     struct esp_look *look = &app->control.ui.look;
@@ -157,7 +158,7 @@ static void search(struct esp_app *app, const char *what)
 }
 
 /* "/NAME VALUE" with the name of a setting means ":NAME VALUE"; any other "/TEXT" searches. A
- * slash never runs a command: the word may be one of the text. */
+ * slash never runs a command, because its name may be a word of the text to search for. */
 static bool is_slash_setting(const struct esp_app *app, const char *line)
 {
     return line[0] == '/' && app->searched < 0 && esp_command_sets(&app->control, line + 1);
@@ -244,7 +245,7 @@ static void complete(void *user, const char *before, const char *word,
         complete_slash(app, choices);
 }
 
-/* Runs a command. A line that ends with a blank is put on the input line instead. */
+/* Runs a command. A line that ends with a blank or '=' is put on the input line instead. */
 static void run_command(struct esp_app *app, const char *line)
 {
     if (!strchr(" =", line[strlen(line) - 1])) {
@@ -259,7 +260,7 @@ static void run_command(struct esp_app *app, const char *line)
 
 /* ------------------------------------------------------------------ keys */
 
-/* Leaves a page, and the program if it was started for the page. */
+/* Leaves a page, and also the program if it was started for that page. */
 static void leave_page(struct esp_app *app)
 {
     const struct esp_interface_options *options = &app->control.settings.options;
@@ -314,8 +315,8 @@ static void cancel(struct esp_app *app)
     }
 }
 
-/* y runs the command of a question. Returns whether the key belonged to the question. Any other
- * key cancels the question and has its usual effect. */
+/* y runs the command of a question. Returns whether the key belonged to the question. Any
+ * other key cancels the question and has its usual effect. */
 static bool answer_question(struct esp_app *app, int key)
 {
     struct esp_control *control = &app->control;
@@ -332,7 +333,7 @@ static bool answer_question(struct esp_app *app, int key)
     return key == 'n' || key == 'N' || key == ESP_KEY_ESCAPE || key == ESP_KEY_ENTER;
 }
 
-/* In a command line, C-j is Enter. */
+/* Starts a new line in the prompt. In a command line, C-j means Enter. */
 static void new_line(struct esp_app *app)
 {
     esp_ui_leave(&app->control.ui);
@@ -357,7 +358,7 @@ static bool move_in_line(struct esp_app *app, int key)
     return point >= 0;
 }
 
-/* Loads the given theme, which must exist, or else the one for the background. */
+/* Loads the named theme, which must exist, or, if name is NULL, the one for the background. */
 static int first_theme(struct esp_app *app, const char *name, char *err, size_t errlen)
 {
     const char *colours = getenv("COLORFGBG"),
@@ -404,7 +405,8 @@ static bool act_on_view(struct esp_app *app, int action)
                       app->canvas.height);
 }
 
-/* q: leaves help, the pane or the zoom; the program only if there is nothing else to leave. */
+/* q leaves the help, the pane or the zoom, and the program if there is nothing else to
+ * leave. */
 static void go_back(struct esp_app *app)
 {
     struct esp_ui *ui = &app->control.ui;
@@ -507,7 +509,8 @@ static void obey(struct esp_app *app, const struct esp_binding *binding, int key
     take_line(app);
 }
 
-/* Executes the selected item of the palette. A key works there with any focus. */
+/* Executes the selected item of the palette. A key that is chosen there works with any
+ * focus. */
 static void choose(struct esp_app *app)
 {
     const struct esp_palette_item item = *esp_palette_selected(&app->control.ui.palette);
@@ -684,7 +687,7 @@ bool esp_app_settled(struct esp_app *app)
                                 : esp_worker_settled(app->control.worker));
 }
 
-/* Other models were loaded, and the screen shows their tokens. */
+/* Called when other models were loaded and the screen shows their tokens. */
 static void see_models(struct esp_app *app)
 {
     esp_look_hold(&app->control.ui.look, &app->control.state, -1);
@@ -732,7 +735,7 @@ void esp_app_receive(struct esp_app *app)
     take_line(app);
     esp_ui_compare(&app->control.ui, app->control.state.compared != NULL);
     if (!waited && app->control.state.phase == ESP_PHASE_WAITING)
-        app->control.ui.stepping = true; /* a breakpoint, unless the user asked for it */
+        app->control.ui.stepping = true; /* at a breakpoint, or the user asked for it */
     if (app->control.state.message_count != app->seen_messages) {
         app->seen_messages = app->control.state.message_count;
         esp_app_say(app, app->control.state.message_is_error, "%s", app->control.state.message);
@@ -802,8 +805,8 @@ static int open_parts(struct esp_app *app, bool live, char *err, size_t errlen)
     return 0;
 }
 
-/* Reads the configuration. Then starts the engine thread with it and the command line, or opens
- * the recording. */
+/* Reads the configuration file. Then starts the engine thread with the settings of the file
+ * and of the command line, or opens the recording. */
 static int open_settings(struct esp_app *app, bool live, char *err, size_t errlen)
 {
     const struct esp_interface_options *options = &app->control.settings.options;
@@ -868,7 +871,7 @@ int esp_app_open(struct esp_app *app, const struct esp_interface_options *option
         esp_prompts_send(&app->control, options->prompt);
     if (app->control.player && esp_recording_is_cut(app->control.player->recording))
         esp_app_say(app, true,
-                    "the recording was cut off, as by a crash; it holds %d iterations",
+                    "the recording ends early, as after a crash; it has %d iterations",
                     esp_player_iterations(app->control.player));
     return 0;
 }

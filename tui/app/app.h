@@ -2,8 +2,8 @@
  *
  * A runner (interface.c on a terminal, script.c without one) passes in keys, pastes and sizes,
  * calls esp_app_receive() for reports of the engine thread, and shows the canvas. Commands and
- * settings act on the control (tui/commands/control.h). The app shows their replies and fulfils
- * their requests to the terminal.
+ * settings act on the control (tui/commands/control.h). The app shows their replies and
+ * fulfils their requests to the terminal.
  */
 #ifndef ESP_APP_H
 #define ESP_APP_H
@@ -25,7 +25,7 @@ struct esp_app {
                           other lines search the text */
     char *prompt;      /* the prompt that a command line has replaced, or NULL */
     bool ended;        /* the command line is done; the prompt returns */
-    int interrupts;    /* C-c in a row */
+    int interrupts;    /* how many times in a row C-c was pressed */
     double page_drawn; /* time of the last drawing of a page, by esp_clock() */
     bool suspend;      /* requests to the runner (interface.c, script.c) */
     bool redraw;
@@ -34,8 +34,8 @@ struct esp_app {
 /* `live`: for a user at a terminal, with history, configuration file and a readable pace. */
 int esp_app_open(struct esp_app *app, const struct esp_interface_options *options, bool live,
                  char *err, size_t errlen);
-/* False: the engine thread did not end in time and still uses its memory. Then only _exit() is
- * safe. */
+/* Returns false if the engine thread did not end in time and still uses its memory; then only
+ * _exit() is safe. */
 bool esp_app_close(struct esp_app *app);
 
 void esp_app_key(struct esp_app *app, int key);
@@ -45,17 +45,19 @@ int esp_app_resize(struct esp_app *app, int width, int height);
 void esp_app_interrupt(struct esp_app *app);
 /* Runs the user's editor on the input line. The runner must have left the screen. */
 void esp_app_edit(struct esp_app *app);
-/* Applies reports of the engine thread or due events of a recording, and finishes an export. */
+/* Applies reports of the engine thread or due events of a recording, and finishes an
+ * export. */
 void esp_app_receive(struct esp_app *app);
-/* Whether the theme should follow the terminal's background: the user chose none. */
+/* Whether the theme should follow the terminal's background, because the user chose none. */
 bool esp_app_wants_background(const struct esp_app *app);
 /* Reports the terminal's background colour, 0xRRGGBB. */
 void esp_app_background(struct esp_app *app, int rgb);
-/* Readable when there is something to receive; -1 in a replay. */
+/* A file descriptor that is readable when there is something to receive; -1 in a replay. */
 int esp_app_wake_fd(const struct esp_app *app);
-/* Milliseconds until esp_app_receive() must be called in any case; -1: never. */
+/* Milliseconds until esp_app_receive() must be called even if nothing is readable; -1:
+ * never. */
 int esp_app_due(const struct esp_app *app);
-/* Whether nothing changes without a key. */
+/* Whether the screen stays as it is until a key is pressed. */
 bool esp_app_settled(struct esp_app *app);
 /* Brings the canvas up to date. */
 void esp_app_draw(struct esp_app *app);

@@ -20,7 +20,8 @@
 
 enum { LONGEST = 1 << 20 };
 
-/* The shell splits the variable into a program and its arguments. */
+/* Runs the editor through a shell, which splits the variable into a program and its
+ * arguments. */
 static void become_editor(const char *path)
 {
     signal(SIGINT, SIG_DFL);
@@ -47,7 +48,7 @@ static int run(const char *path, char *err, size_t errlen)
     pid_t ended = child;
     esp_root.editor = child > 0 ? child : 0;
     if (esp_root.ending && child > 0)
-        kill(child, esp_root.ending); /* the signal came just before */
+        kill(child, esp_root.ending); /* the signal came before the line above */
     while (child > 0 && waitid(P_PID, (id_t)child, &about, WEXITED | WNOWAIT) < 0 &&
            errno == EINTR)
         continue;

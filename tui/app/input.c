@@ -1,9 +1,9 @@
 /* input.c - readline in callback mode without a terminal; see input.h.
  *
- * Readline asks for bytes (rl_getc_function), calls back when a line is done, and wants to draw
- * (rl_redisplay_function). The bytes come from a queue that each key fills. Drawing does
- * nothing, its streams lead to /dev/null, and its terminal set-up and signal handlers are off.
- * If it asks for more bytes than a key has, it gets C-g, which ends the operation.
+ * Readline asks for bytes (rl_getc_function), calls back when a line is done, and wants to
+ * draw (rl_redisplay_function). The bytes come from a queue that each key fills. Drawing does
+ * nothing, readline's streams lead to /dev/null, and its terminal set-up and signal handlers
+ * are off. If it asks for more bytes than a key has, it gets C-g, which ends the operation.
  */
 #include "tui/app/input.h"
 
@@ -35,7 +35,7 @@ struct esp_input {
     char queue[16];
     int queued, taken;
     struct esp_choices choices;
-    int next_choice; /* of the enumeration that readline makes */
+    int next_choice; /* the next one to give to readline, which asks for them one by one */
     bool show_choices;
     char *history_path; /* NULL: the history is not saved */
 };
@@ -153,7 +153,8 @@ static int refuse(int count, int key)
     return rl_ding();
 }
 
-/* Wraps these functions for all keys bound to them, by default or in the user's inputrc. */
+/* Replaces these functions by safe ones for all keys that are bound to them, by default or in
+ * the user's inputrc. */
 static void bind_safely(void)
 {
     static const struct {
@@ -186,7 +187,7 @@ static int read_bindings(int count, int key)
     return status;
 }
 
-/* C-x C-e, as in shells. */
+/* Opens the editor; bound to C-x C-e, as in shells. */
 static int open_editor(int count, int key)
 {
     (void)count;
@@ -224,8 +225,8 @@ static void set_up_readline(struct esp_input *input)
 
 /* ------------------------------------------------------------------ history */
 
-/* Creates the file if there is none. False: the path leads to something else, such as a pipe,
- * on which readline would block forever; then the history is not saved. */
+/* Creates the file if there is none. Returns false if the path leads to something else, such
+ * as a pipe, on which readline would block forever; then the history is not saved. */
 static bool history_is_file(struct esp_input *input)
 {
     const char *wrong;
@@ -256,7 +257,7 @@ static void forget_invalid_lines(void)
     }
 }
 
-/* Opens the history. Without a file it lasts for the session. */
+/* Opens the history. If there is no file, the history lasts only for the session. */
 static void open_history(struct esp_input *input)
 {
     stifle_history(HISTORY_LINES);
@@ -331,7 +332,8 @@ void esp_input_close(struct esp_input *input)
 
 /* ------------------------------------------------------------------ editing */
 
-/* The bytes that a terminal sends for a key; readline's default bindings know them. */
+/* Writes the bytes that a terminal sends for a key, which readline's default bindings know.
+ * Returns their number. */
 static int key_bytes(int key, char bytes[16])
 {
     static const struct {
@@ -356,8 +358,8 @@ static int key_bytes(int key, char bytes[16])
     return length + (int)utf8proc_encode_char(key, (utf8proc_uint8_t *)bytes + length);
 }
 
-/* Copies text without NUL and carriage return; invalid UTF-8 becomes U+FFFD. Returns the number
- * of bytes. `to` has room for three times as many. */
+/* Copies text without NUL and carriage return; invalid UTF-8 becomes U+FFFD. Returns the
+ * number of bytes written. `to` has room for 3 * length bytes. */
 static size_t clean(char *to, const char *bytes, size_t length)
 {
     size_t kept = 0;
@@ -386,8 +388,8 @@ static void replace(const char *line)
     rl_end_undo_group();
 }
 
-/* Readline's vi keys may leave half a character or a NUL, and some of them never return on such
- * a line. */
+/* Repairs the line: readline's vi keys may leave half a character or a NUL in it, and some of
+ * them never return on such a line. */
 static void mend_line(void)
 {
     const size_t length = (size_t)rl_end;
@@ -417,7 +419,7 @@ static void feed(struct esp_input *input, int key)
     mend_line();
 }
 
-/* Ends a search (its match stays), a number, or a sequence of keys. */
+/* Ends a search (its match stays), a repeat count, or a sequence of keys that was begun. */
 static void end_begun(struct esp_input *input)
 {
     if (RL_ISSTATE(RL_STATE_NSEARCH | RL_STATE_NUMERICARG | RL_STATE_MULTIKEY |
@@ -426,8 +428,8 @@ static void end_begun(struct esp_input *input)
     rl_callback_sigcleanup();
 }
 
-/* Whether a key starts a sequence. Readline 8.2 looks it up within a search, and dereferences a
- * null pointer if the sequence does not belong to the search. */
+/* Whether a key starts a sequence. Readline 8.2 looks such a sequence up during a search, and
+ * dereferences a null pointer if it does not belong to the search. */
 static bool begins_sequence(int key)
 {
     char bytes[16];
@@ -436,8 +438,9 @@ static bool begins_sequence(int key)
            rl_get_keymap()[(unsigned char)bytes[0]].type == ISKMAP;
 }
 
-/* decode.c has already separated Escape from Meta. Readline would combine it with the next key
- * to a Meta key; only vi's insert mode and a search handle Escape alone. */
+/* Handles Escape, which decode.c has already separated from Meta. Readline would combine it
+ * with the next key into a Meta key; only vi's insert mode and a search handle Escape
+ * alone. */
 static bool escape(struct esp_input *input)
 {
     const bool vi = rl_editing_mode == 0;
@@ -469,7 +472,7 @@ void esp_input_key(struct esp_input *input, int key)
     input->show_choices = false;
     if ((RL_ISSTATE(RL_STATE_ISEARCH) && begins_sequence(key)) ||
         (RL_ISSTATE(RL_STATE_NUMERICARG) && (key == ESP_KEY_ENTER || key == '\n')))
-        end_begun(input); /* after a number, readline takes a line only with the next key */
+        end_begun(input); /* after a repeat count, readline submits only with the next key */
     if (key == ESP_KEY_ESCAPE) {
         escape(input);
         return;
@@ -530,7 +533,7 @@ void esp_input_show(const struct esp_input *input, struct esp_ui *ui)
     ui->input.line = rl_line_buffer ? rl_line_buffer : "";
     ui->input.length = (size_t)rl_end;
     ui->input.point =
-        (size_t)(rl_point < rl_end ? rl_point : rl_end); /* a search may be past it */
+        (size_t)(rl_point < rl_end ? rl_point : rl_end); /* a search may go past the end */
     ui->choices = input->choices.choice;
     ui->choice_count = input->show_choices ? input->choices.count : 0;
 }

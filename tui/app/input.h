@@ -17,26 +17,28 @@ struct esp_input;
 struct esp_input_hooks {
     void *user;
     void (*submit)(void *user, const char *line);
-    /* The user wants to change the line in an editor. */
+    /* Called when the user wants to change the line in an editor. */
     void (*editor)(void *user);
     /* Adds completions of `word`; `before` is the line up to it. */
     void (*complete)(void *user, const char *before, const char *word,
                      struct esp_choices *choices);
 };
 
-/* Returns 0 or ESP_E_MEMORY. Only one can exist at a time: readline has one line. */
+/* Returns 0, ESP_E_MEMORY or ESP_E_FILE. Only one can exist at a time: readline has one line.
+ * `history`: whether to load and keep the history. */
 int esp_input_open(struct esp_input **input, const struct esp_input_hooks *hooks, bool history);
 void esp_input_close(struct esp_input *input);
 
 void esp_input_key(struct esp_input *input, int key);
-/* Handles Escape. False: there was nothing to end (a search, a number, vi's insert mode). */
+/* Handles Escape: ends a search, a number or vi's insert mode. Returns false if there was
+ * nothing to end. */
 bool esp_input_escape(struct esp_input *input);
 /* Moves the cursor to a byte of the line. */
 void esp_input_go(struct esp_input *input, size_t point);
 /* Inserts text as one edit; newlines stay part of the line. */
 void esp_input_paste(struct esp_input *input, const char *bytes, size_t length);
 void esp_input_replace(struct esp_input *input, const char *line);
-/* Lists the completions of the word at the cursor. */
+/* Shows the completions of the word at the cursor as a list. */
 void esp_input_list(struct esp_input *input);
 void esp_input_unlist(struct esp_input *input);
 bool esp_input_is_empty(const struct esp_input *input);

@@ -2,8 +2,8 @@
  *
  * - Terminal: saves the modes, catches signals.
  * - Screen: shows the first frame before any model is loaded.
- * - Loop: keys, signals, reports of the engine. At most 30 frames a second, but the effect of a
- *   key is shown immediately.
+ * - Loop: handles keys, signals and reports of the engine. It draws at most 30 frames a
+ *   second, but shows the effect of a key immediately.
  * - End: restores the terminal, then ends the engine thread.
  */
 #include "tui/app/interface.h"
@@ -28,7 +28,8 @@
 #include "tui/app/script.h"
 
 enum { FRAME_MS = 33, ESCAPE_MS = 25 };
-/* Longest time between pieces of a terminal's answer, and its greatest useful age. */
+/* The longest time between pieces of a terminal's answer, and the time after the question for
+ * which an answer counts. */
 enum { PIECES_MS = 300, ANSWER_MS = 1000 };
 
 struct session {
@@ -37,8 +38,10 @@ struct session {
     struct esp_screen *screen;
     struct esp_decoder decoder;
     bool key_pressed;
-    int64_t painted, heard; /* times in ms; heard: from the keyboard */
-    int64_t asked;          /* for the background colour */
+    /* Times, in ms: the last frame, the last bytes from the keyboard, and the question for the
+     * background colour. */
+    int64_t painted, heard;
+    int64_t asked;
 };
 
 static int64_t now_ms(void)
@@ -46,8 +49,8 @@ static int64_t now_ms(void)
     return (int64_t)(esp_clock() * 1e3);
 }
 
-/* If the environment names no character set, UTF-8 is more likely than ASCII. Returns whether
- * characters beyond ASCII can be shown. */
+/* Sets the character set; if the environment names none, UTF-8, which is more likely than
+ * ASCII. Returns whether characters beyond ASCII can be shown. */
 static bool choose_character_set(void)
 {
     const char *all = getenv("LC_ALL"), *type = getenv("LC_CTYPE"), *lang = getenv("LANG");
@@ -106,7 +109,7 @@ static void resize(struct session *session)
     esp_app_resize(&session->app, width, height);
 }
 
-/* After a stop the window may have another size, without a signal. */
+/* Takes the terminal back after a stop. The window may have another size, without a signal. */
 static void take_again(struct session *session)
 {
     esp_screen_enter(session->screen);
@@ -196,13 +199,13 @@ static int sooner(int wait, int other)
     return wait < 0 || other < wait ? other : wait;
 }
 
-/* The time when pending bytes are taken as single keys. */
+/* The time at which pending bytes are taken as single keys. */
 static int64_t silence_ends(const struct session *session)
 {
     return session->heard + (esp_decode_answers(&session->decoder) ? PIECES_MS : ESCAPE_MS);
 }
 
-/* Milliseconds until something must be done without an event; -1: never. */
+/* Milliseconds until something must be done even without an event; -1: never. */
 static int patience(const struct session *session)
 {
     int wait = esp_app_due(&session->app);
@@ -269,7 +272,7 @@ static void choose_glyphs(struct session *session, bool utf8)
         canvas->glyphs = &esp_glyphs_ascii;
     else if (type && strcmp(type, "linux") == 0 && canvas->glyphs == &esp_glyphs_full)
         canvas->glyphs =
-            &esp_glyphs_plain; /* the fonts of the console have little more than boxes */
+            &esp_glyphs_plain; /* the console's fonts have few characters besides boxes */
 }
 
 static int exit_code(void)

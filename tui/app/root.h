@@ -1,5 +1,5 @@
-/* root.h - the only mutable global. Signal handlers and readline's callbacks get no argument
- * and find their data here. */
+/* root.h - the only mutable global variable. Signal handlers and readline's callbacks get no
+ * pointer from us, so they find their data here. */
 #ifndef ESP_ROOT_H
 #define ESP_ROOT_H
 

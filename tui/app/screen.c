@@ -1,4 +1,4 @@
-/* screen.c - canvas to ncurses; see screen.h.
+/* screen.c - passes a canvas to ncurses; see screen.h.
  *
  * It keeps a copy of the last canvas and passes only changed cells to ncurses, so a frame
  * without changes costs almost nothing. Each style with colours has its own colour pair.
@@ -24,11 +24,11 @@ struct esp_screen {
     struct esp_canvas shown; /* what the terminal shows */
     bool everything;         /* `shown` may be wrong: send every cell */
     attr_t attributes[ESP_STYLE_COUNT];
-    int pair[ESP_STYLE_COUNT]; /* of colours; 0: the terminal's default, which shows every
+    int pair[ESP_STYLE_COUNT]; /* colour pairs; 0: the terminal's default, which shows every
                                   attribute */
     bool has_colours;
     bool true_colours;      /* the terminal shows 24-bit colours */
-    bool direct;            /* and the theme uses them, bypassing ncurses */
+    bool direct;            /* these colours are used, and ncurses is bypassed */
     struct esp_theme theme; /* used while `direct` */
     bool taken;             /* modes beyond those of ncurses are on */
     bool mouse;             /* mouse reports are on */
@@ -37,8 +37,8 @@ struct esp_screen {
 static const char cursor_on[] = "\033[?25h", cursor_off[] = "\033[?25l";
 static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
 /* Without mouse reports, some terminals send cursor keys for the wheel, which would scroll the
- * history. The terminal's mode is saved and restored; a terminal that cannot save it has it on.
- */
+ * history. The terminal's mode is saved and restored; a terminal that cannot save it has it
+ * on. */
 static const char wheel_off[] = "\033[?1007s\033[?1007l", wheel_on[] = "\033[?1007h\033[?1007r";
 static const char mouse_on[] = "\033[?1000h\033[?1006h", mouse_off[] = "\033[?1006l\033[?1000l";
 
@@ -75,7 +75,7 @@ static void send(const char *text)
     (void)!esp_write_all(STDOUT_FILENO, text, strlen(text));
 }
 
-/* Programs inside of GNU screen inherit COLORTERM, but it has no such colours. */
+/* Programs inside GNU screen inherit COLORTERM, although screen has no 24-bit colours. */
 static bool has_true_colours(void)
 {
     const char *says = getenv("COLORTERM"), *type = getenv("TERM");
@@ -211,7 +211,7 @@ void esp_screen_size(struct esp_screen *screen, int *width, int *height)
     *height = LINES;
 }
 
-/* Writes four characters for three bytes; returns the number of characters. */
+/* Writes four characters for every three bytes. Returns the number of characters. */
 static size_t base64(const unsigned char *bytes, size_t length, char *text)
 {
     static const char digits[] =
@@ -257,8 +257,8 @@ bool esp_screen_ask_background(struct esp_screen *screen)
     return true;
 }
 
-/* The characters of a cell. If the C library has another width for them, a question mark keeps
- * the columns aligned. */
+/* Writes the characters of a cell. If the C library gives them another width, writes a
+ * question mark instead, which keeps the columns aligned. */
 static void cell_characters(const char *text, int width, wchar_t characters[CCHARW_MAX + 1])
 {
     size_t count = mbstowcs(characters, text, CCHARW_MAX);

@@ -20,7 +20,7 @@ struct script {
     int line;
 };
 
-/* The work of a runner after a key. */
+/* Does what a runner does after a key: fulfils the app's requests. */
 static void serve(struct script *script)
 {
     if (script->app.control.requests.edit)
@@ -113,7 +113,8 @@ static int wait_settled(struct script *script, char *rest)
     return complain(script, "nothing settled within", "two minutes");
 }
 
-/* Opens the file of an instruction; "-": standard output. NULL: it cannot be written. */
+/* Opens the file of an instruction; "-" is standard output. Returns NULL if it cannot be
+ * written. */
 static FILE *open_file(const char *path)
 {
     return strcmp(path, "-") == 0 ? stdout : fopen(path, "w");

@@ -3,24 +3,24 @@
  * For tests and pictures: keys and drawing work as on a terminal; the canvas is written as
  * text. One instruction per line; '#' starts a comment.
  *
- *     size WxH              size of the screen; later: a resize
+ *     size WxH              size of the screen; may be changed later
  *     glyphs full|plain|ascii
  *     type TEXT             the characters of TEXT, up to the end of the line
  *     key NAME...           keys by name: Enter, Tab, F2, C-c, M-f, Up, ...
  *     paste TEXT            as a bracketed paste; \n stands for a newline
  *     mouse BUTTON X Y      button 0: left, 64: wheel up, 65: wheel down; cells from 0
  *     wait                  until the engine is idle or waits in step mode; in a replay, until
- *                           it stops
- *     dump FILE             the screen as text ("-": standard output)
- *     styles FILE           one letter per cell for its style
- *     mdoc FILE             keys and commands as sections of a manual page
+ *                           the playback stops
+ *     dump FILE             write the screen as text ("-": to standard output)
+ *     styles FILE           write one letter for each cell, for its style
+ *     mdoc FILE             write keys and commands as sections of a manual page
  */
 #ifndef ESP_SCRIPT_H
 #define ESP_SCRIPT_H
 
 #include "tui/app/app.h"
 
-/* Runs a script. Prints errors in it. Returns the exit code. */
+/* Runs a script. Reports any errors in the script on standard error. Returns the exit code. */
 int esp_script_run(const char *path, const struct esp_interface_options *options);
 
 #endif

@@ -30,8 +30,8 @@ bool esp_terminal_is_ours(void)
 /* The functions up to on_signal() are async-signal-safe. */
 
 /* Writes all bytes in one call if the terminal takes them: another thread may be writing a
- * frame, and its bytes must not mix with ours. A terminal that nobody reads takes nothing; it
- * is not waited for. */
+ * frame, and its bytes must not mix with ours. Gives up after a while on a terminal that
+ * nobody reads, which takes nothing. */
 static void write_if_read(const char *bytes, size_t count)
 {
     enum { TRIES = 30, MILLISECONDS = 10 };
@@ -94,8 +94,8 @@ static void on_alarm(int number)
     _exit(128 + esp_root.ending);
 }
 
-/* From here on the program must not stop, neither by C-z nor because it uses the terminal in
- * the background. */
+/* Starts to end the program. From here on it must not be stopped, neither by C-z nor because
+ * it uses the terminal in the background. */
 static void begin_to_end(int number)
 {
     esp_root.ending = number;
@@ -170,8 +170,8 @@ void esp_terminal_close(struct esp_terminal *terminal)
     for (int i = 0; i < CRASHES; i++)
         handle(crashes[i], SIG_DFL, 0);
     if (esp_root.ending)
-        signal(SIGTSTP, SIG_IGN); /* C-z has its default meaning again, and would stop the
-                                     program while it ends */
+        signal(SIGTSTP, SIG_IGN); /* with the default handler, C-z would stop the program while
+                                     it ends */
     esp_root.terminal = NULL;
     close(terminal->signals[0]);
     close(terminal->signals[1]);

@@ -75,19 +75,19 @@ struct cli_options {
 #include "tui/cli/flags.def"
     bool given[CLI_FLAGS];                  /* the flags that were given */
     char target[PATH_MAX], draft[PATH_MAX]; /* where the named models are */
-    const char **arguments;                 /* what is not a flag */
+    const char **arguments;                 /* those that are not flags */
     int argument_count;
-    const struct cli_command *const *commands; /* all of them: cli_commands */
+    const struct cli_command *const *commands; /* all commands: cli_commands */
 };
 
 struct cli_command {
     const char *name, *arguments, *summary;
-    uint64_t flags;      /* the groups that it takes: CLI(PROMPT) | ... */
-    uint64_t chooses;    /* settings that it chooses itself; they are no flags then */
-    int least, most;     /* number of arguments */
-    bool names_models;   /* its arguments are a target and a draft, besides "-" */
+    uint64_t flags;      /* the groups of flags that it takes: CLI(PROMPT) | ... */
+    uint64_t chooses;    /* settings that it chooses itself, so they are not flags of it */
+    int least, most;     /* how many arguments it takes */
+    bool names_models;   /* its arguments, except "-", are a target and a draft */
     bool draws_seed;     /* without --seed, draws a seed instead of taking 0 */
-    double temperature;  /* without --temp */
+    double temperature;  /* used without --temp */
     const char *details; /* more help, or NULL */
     int (*run)(struct cli_options *options); /* an exit code */
 };
@@ -96,8 +96,8 @@ struct cli_command {
 
 extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
 
-/* Reads the flags that `command` takes. Returns -1, or an exit code after help or wrong usage.
- */
+/* Reads the flags that `command` takes. Returns -1 if the command is to run, or an exit code
+ * after printing help or a usage error. */
 int cli_parse(struct cli_options *options, const struct cli_command *command, int argc,
               char **argv);
 
@@ -112,11 +112,13 @@ extern const struct cli_flag cli_flags[CLI_FLAGS];
 /* Whether a command takes the flag with this index. */
 bool cli_takes(const struct cli_command *command, int flag);
 
-/* The flag with this name (- and _ are the same), or NULL; whether it was given. */
+/* Returns the flag with this name (- and _ are the same), or NULL. */
 const struct esp_value_info *cli_flag(const char *name);
+/* Whether the flag with this name was given. */
 bool cli_is_given(const struct cli_options *options, const char *name);
 
-void cli_help(const struct cli_command *command); /* NULL: the program's own */
+/* Prints the help of a command, or of the program (NULL). */
+void cli_help(const struct cli_command *command);
 
 struct esp_interface_options;
 /* Opens the interface with these options and the flags for models and appearance. Returns the
@@ -129,14 +131,15 @@ void cli_clean_up_at_end(void);
 /* From now on Ctrl-C only sets cli_interrupted to the signal's number; a second one ends the
  * program. */
 void cli_catch_interrupt(void);
-/* The same for SIGTERM and SIGHUP: for commands that keep partial results. */
+/* As cli_catch_interrupt(), but for SIGTERM and SIGHUP, too: for commands that keep partial
+ * results. */
 void cli_catch_end(void);
 extern volatile sig_atomic_t cli_interrupted;
 
 /* Prints "espalier: sentence" on stderr and returns EXIT_BAD. */
 int cli_fail(const char *sentence);
-/* If `status` is negative, prints `err`, or the meaning of the status if that is empty. Returns
- * the exit code. */
+/* If `status` is negative, prints `err` or, if `err` is empty, the meaning of the status.
+ * Returns the exit code. */
 int cli_code(int status, const char *err);
 struct esp_recording;
 /* Prints a message on standard error if a recording is truncated. */
@@ -145,33 +148,35 @@ void cli_tell_cut(const struct esp_recording *recording, const char *path);
  * terminal and loading takes long, and prints a line if an existing device cannot be used. */
 int cli_open_engine(struct esp_engine **engine, const struct cli_options *options, char *err,
                     size_t errlen);
-/* Where a target is named and no draft: lets the engine choose whether the target's own copy
- * drafts, unless the drafter uses none, or a seed must give the same text on every computer. */
+/* If a target is named but no draft, lets the engine decide whether the target's own copy
+ * drafts. Not if the drafter needs no draft model, nor with --seed: a seed must give the same
+ * text on every computer. */
 void cli_choose_draft(struct cli_options *options);
-/* Draws a bar at the start of a terminal's line; a text may follow. */
+/* Draws a bar, filled to `share` (0 to 1), at the start of the terminal's line. Text may
+ * follow it. */
 void cli_draw_bar(FILE *file, double share);
-/* Clears the line of a bar that is shown. */
+/* If a bar is shown, clears its line. */
 void cli_clear_bar(bool shown);
-/* A bar for long work, as an esp_progress; `user` is a struct cli_loading. It is shown on a
- * terminal only. Call cli_clear_bar(shown) at the end. */
+/* An esp_progress that shows a bar on a terminal if the work takes long. `user` is a struct
+ * cli_loading; call cli_clear_bar() with its `shown` at the end. */
 struct cli_loading {
     double start; /* esp_clock() */
     bool shown;
 };
 bool cli_progress(void *user, const char *what, size_t done, size_t total);
-/* Prints a session's notice on standard error: which settings do not fit. */
+/* Prints a session's notice, if it has one, on standard error: which settings do not fit. */
 void cli_note(const struct esp_session *session);
 /* Takes the arguments other than "-" as target and draft. Returns -1, or an exit code after
  * printing a message. */
 int cli_take_models(struct cli_options *options);
-/* Replaces the names of target and draft by their paths. `later`: an unknown name stays, and
- * opening it reports the error. Returns as above.
- */
+/* Replaces the names of target and draft by their paths. With `later`, an unknown name stays,
+ * and opening the model reports the error. Returns -1, or an exit code after a message. */
 int cli_find_models(struct cli_options *options, bool later);
-/* The same for a command whose first argument is a model. Returns false after printing a
- * message. */
+/* Replaces the name of a model in the first argument by its path. Returns false after printing
+ * a message. */
 bool cli_find_source(struct cli_options *options);
-/* Warns on standard error if the model's chat template is unknown and would be used. */
+/* Warns on standard error if the session would use the model's chat template but espalier does
+ * not know it. */
 void cli_note_chat(const struct esp_engine *engine, const struct esp_session *session);
 
 #endif

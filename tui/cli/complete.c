@@ -1,7 +1,8 @@
-/* complete.c - `espalier complete`: the words that may stand at the cursor of a shell's line.
+/* complete.c - `espalier complete`: the words that a shell may put at the cursor.
  *
- * The scripts of bash, zsh and fish (tui/package/) call it and show what it prints: a word a
- * line, a tab and what it means. It prints nothing where the name of a file may stand.
+ * The scripts of bash, zsh and fish (tui/package/) call it and show what it prints: one word a
+ * line, then a tab and what the word means. Where a file name is expected it prints nothing,
+ * and the shell completes file names.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 #include "tui/view/theme.h"
 #include "viz/safe.h"
 
-/* The command of this name; the first, which is none by name, if there is no other. */
+/* The command of this name. If there is none, the first one, which is run without a name. */
 static const struct cli_command *command_of(const char *name,
                                             const struct cli_command *const *commands)
 {
@@ -33,7 +34,7 @@ static void offer_items(enum esp_list list, struct esp_choices *choices)
         esp_choices_offer(choices, item.name, item.summary);
 }
 
-/* "NAME:K=V,...": what is typed of it stays in front of the words that continue it. */
+/* Completes "NAME:K=V,...". Each completion begins with the part that is already typed. */
 static void offer_spec(enum esp_list list, struct esp_choices *choices)
 {
     struct esp_choices rest = {.append = ' '};
@@ -205,9 +206,9 @@ static int run(struct cli_options *o)
 const struct cli_command cli_complete = {
     .name = "complete",
     .arguments = "-- WORD...",
-    .summary = "the words that a shell may complete the last WORD to",
-    .details = "The scripts of bash, zsh and fish call it. It prints a word a line, a tab, and "
-               "what\nthe word means; nothing where the name of a file may stand.",
+    .summary = "the words to which a shell may complete the last WORD",
+    .details = "The scripts of bash, zsh and fish call it. It prints one word a line, then a "
+               "tab and what\nthe word means. Where a file name is expected it prints nothing.",
     .most = INT_MAX,
     .run = run,
 };

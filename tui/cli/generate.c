@@ -1,8 +1,9 @@
 /* generate.c - `espalier generate`: streams a continuation to standard output.
  *
- * A pipe or file gets the model's bytes unchanged, in complete UTF-8 sequences. For a terminal
- * they pass viz/safe.h. Output is flushed after each iteration. Ctrl-C ends the generation
- * cleanly: the text so far and the statistics are printed, and the exit code is 130.
+ * A pipe or file gets the model's bytes unchanged, in complete UTF-8 sequences. A terminal
+ * gets them through viz/safe.h. Output is flushed after each iteration. Ctrl-C ends the
+ * generation cleanly: the text so far and the statistics are printed, and the exit code is
+ * 130.
  */
 #include <math.h>
 #include <stdio.h>
@@ -25,8 +26,7 @@ struct output {
     struct esp_utf8_stream stream;
     struct esp_acceptance acceptance;
     struct esp_recorder *recorder; /* NULL: no recording */
-    bool suspended;                /* whether the user was told that the recording is suspended
-                                    */
+    bool suspended;                /* the user was told that the recording is suspended */
 };
 
 static void write_text(struct output *out, const char *text, size_t length)
@@ -107,7 +107,7 @@ static int print_json(const struct output *out, const struct esp_session *sessio
 
 /* ------------------------------------------------------------------ statistics */
 
-/* What each source of nodes brought: "copied 40 of 52, recycled 12 of 30". */
+/* Accepted and drafted nodes by source: "copied 40 of 52, recycled 12 of 30 accepted". */
 static void print_sources(const struct esp_stats *s)
 {
     const char *between = "sources              ";

@@ -1,8 +1,8 @@
 /* interrupt.c - Ctrl-C, SIGTERM and SIGHUP.
  *
  * By default a command ends at once, and incomplete files are removed. A command that keeps
- * partial results only notes the first signal and ends cleanly; the second one ends it at once.
- * SIGTERM and SIGHUP that were ignored at the start stay ignored, as nohup needs.
+ * partial results only notes the first signal and ends cleanly; the second one ends it at
+ * once. SIGTERM and SIGHUP that were ignored at the start stay ignored, as nohup needs.
  */
 #include <signal.h>
 #include <string.h>
@@ -14,7 +14,8 @@
 
 volatile sig_atomic_t cli_interrupted;
 
-static volatile sig_atomic_t ending, told; /* by which signal; a file was removed */
+/* The signal that ends the program; whether tell() has reported a removed file. */
+static volatile sig_atomic_t ending, told;
 
 static void handle(int number, void (*handler)(int), int flags)
 {
@@ -31,12 +32,12 @@ static void say(const char *text)
     (void)!write(STDERR_FILENO, text, strlen(text));
 }
 
-/* Async-signal-safe. */
+/* Says that the file `whole` was not written. Async-signal-safe. */
 static void tell(const char *whole)
 {
     struct esp_safe_unit shown;
     if (!told && isatty(STDERR_FILENO))
-        say("\r\033[K"); /* the line may hold a bar */
+        say("\r\033[K"); /* the line may show a bar */
     say(ending == SIGINT    ? "espalier: interrupted: "
         : ending == SIGTERM ? "espalier: ended by SIGTERM: "
                             : "espalier: ended by SIGHUP: ");

@@ -36,13 +36,13 @@ struct cli_member {
 /* Adds members in this order: cli_add(o, CLI_NUMBER("tokens", count), ...). */
 #define cli_add(o, ...)                                                                        \
     cli_add_members(o, (const struct cli_member[]){__VA_ARGS__, {.name = NULL}})
-/* A new object of such members. */
+/* A new object with these members. */
 #define cli_object(...) cli_add(cJSON_CreateObject(), __VA_ARGS__)
 
 /* Returns `o`. */
 cJSON *cli_add_members(cJSON *o, const struct cli_member *members);
 
-/* A mean; NaN of nothing. */
+/* sum / count; NaN if the count is 0. */
 static inline double cli_mean_of(double sum, double count)
 {
     return count > 0 ? sum / count : NAN;

@@ -1,4 +1,5 @@
-/* learn.c - `espalier learn`: lessons on a terminal, or as text with answers from a pipe. */
+/* learn.c - `espalier learn`: lessons in the terminal interface, or printed as text with the
+ * answers read from standard input. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +21,11 @@ static int print_list(void)
     for (; esp_lesson_list(count, name, sizeof name, title, sizeof title); count++)
         esp_safe_print(stdout, "%-28s %s\n", name, title);
     return count > 0 ? EXIT_DONE
-                     : cli_fail("no lessons were found; ESPALIER_DATA may name their folder");
+                     : cli_fail("no lessons were found; set ESPALIER_DATA to the folder that "
+                                "contains lessons/");
 }
 
-/* Prints the page as on a high screen, without blank lines at its end. */
+/* Prints the page as it is on a tall screen, without the blank lines at the end. */
 static int print_page(struct esp_canvas *canvas, struct esp_lecture *lecture)
 {
     char *text = NULL;
@@ -45,7 +47,8 @@ static int print_page(struct esp_canvas *canvas, struct esp_lecture *lecture)
     return ESP_OK;
 }
 
-/* Reads a choice from the next line of standard input; -1: none. */
+/* Returns the index of the answer that the next line of standard input names, counted from 1
+ * there; -1 at the end of the input. */
 static int read_choice(void)
 {
     char line[64];
@@ -102,12 +105,13 @@ static int run(struct cli_options *o)
 const struct cli_command cli_learn = {
     .name = "learn",
     .arguments = "[LESSON|FILE]",
-    .summary = "short lessons that let you predict before they show",
+    .summary = "short lessons: predict what happens, then watch it",
     .flags = CLI(MODELS) | CLI(DEVICE) | CLI(MEMORY) | CLI(PLAIN) | CLI(LOOKS) | CLI(CONFIG),
     .details =
-        "Without an argument the list of lessons. A lesson is a text file that can be copied "
-        "and\nchanged (sessions/lessons/README.md): name it by its path. Without a terminal "
-        "its pages\nare printed, and each line of standard input is the number of a choice.",
+        "Without an argument, lists the lessons. A lesson is a text file that you can copy "
+        "and\n"
+        "change (sessions/lessons/README.md); name your own by its path. Without a terminal, "
+        "the\npages are printed, and each line of standard input is the number of an answer.",
     .most = 1,
     .run = run,
 };

@@ -12,7 +12,7 @@
 #include "viz/safe.h"
 #include "tui/view/theme.h"
 
-enum { LOSSES = ESP_BACKENDS + 1 }; /* a list beside those of enum esp_list */
+enum { LOSSES = ESP_BACKENDS + 1 }; /* one more list, in addition to those of enum esp_list */
 
 static bool item_at(int list, int index, struct esp_item *item)
 {
@@ -35,7 +35,7 @@ static bool param_at(int list, const char *name, int index, struct esp_param_inf
                           : esp_item_param((enum esp_list)list, name, index, info);
 }
 
-/* The default word of "a|b|c". */
+/* Writes the default of a parameter whose choices are "a|b|c". */
 static void default_choice(const struct esp_param_info *p, char *word, size_t size)
 {
     const char *at = p->choices;
@@ -106,8 +106,8 @@ static void print_mdoc(int list)
     }
 }
 
-/* Prints the devices of a backend, with numbers for --device if there are several, or why it
- * cannot be used. */
+/* Prints the devices of a backend, with their numbers for --device if there are several, or
+ * the reason that it cannot be used. */
 static void print_devices(const char *backend)
 {
     char text[300], next[300];
@@ -148,8 +148,8 @@ static void print_settings(void)
         printf("%-14s %-18s %s\n", info.name, info.values, info.help);
 }
 
-/* "auto|off|NUMBER" as the argument of a flag: words literally, NUMBER, FILE or TEXT for a value.
- */
+/* Prints "auto|off|NUMBER" as the argument of a flag: words in lower case are literal; NUMBER,
+ * FILE and TEXT stand for a value. */
 static void print_argument(const char *values)
 {
     const char *between = " ";
@@ -269,7 +269,7 @@ static cJSON *themes_json(void)
 
 /* ------------------------------------------------------------------ models */
 
-/* Does it, a model or the target's own copy, fit as the target's draft? */
+/* Whether a model, which may be the target's own copy, fits as the target's draft. */
 static bool fits(struct esp_found_model *model, struct esp_found_model *target, char *why,
                  size_t size)
 {
@@ -319,7 +319,7 @@ static cJSON *model_json(struct esp_found_model *model, struct esp_found_model *
     return o;
 }
 
-/* Lists the models. If one is named, also whether the others fit as its draft. */
+/* Lists the models. If one is named, also says which of the others fit as its draft. */
 static int list_models(const char *named, bool json)
 {
     struct esp_found_models found;
@@ -384,7 +384,7 @@ static int run(struct cli_options *o)
         return EXIT_USAGE;
     }
     if (named && i != MODELS) {
-        esp_complain("unexpected argument '%s'; only a list of models takes one", named);
+        esp_complain("unexpected argument '%s'; only `list models` takes one", named);
         return EXIT_USAGE;
     }
     if (i == MODELS)

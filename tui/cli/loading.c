@@ -1,5 +1,5 @@
-/* loading.c - opens an engine for a command: with a bar while a large model loads, and a
- * message about a device that cannot be used.
+/* loading.c - opens an engine for a command, with a bar while a large model loads and a
+ * message if a device cannot be used.
  *
  * Both go to standard error; the bar only to a terminal, and only if loading takes long.
  */
@@ -93,8 +93,8 @@ int cli_take_models(struct cli_options *o)
     return -1;
 }
 
-/* Replaces the name of a model by its path, which `find` finds. Returns false after printing a
- * message. */
+/* Replaces the name of a model by its path, which `find` looks up. Returns false after
+ * printing a message. */
 static bool find_model(const char **name, char path[PATH_MAX],
                        int (*find)(char *, size_t, const char *, char *, size_t), bool later)
 {
@@ -128,9 +128,9 @@ void cli_note_chat(const struct esp_engine *engine, const struct esp_session *se
     esp_session_get(session, "chat", chosen, sizeof chosen);
     if (!esp_engine_chat(engine) && strcmp(chosen, "auto") == 0)
         fprintf(stderr,
-                "espalier: the model's chat template is not one that espalier knows, so "
-                "text is raw; --chat NAME chooses a format, --chat none says that this "
-                "is meant\n");
+                "espalier: the model's chat template is not one that espalier knows, so the "
+                "prompt is used without a format; choose one with --chat NAME, or confirm with "
+                "--chat none\n");
 }
 
 void cli_note(const struct esp_session *session)

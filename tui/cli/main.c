@@ -1,4 +1,4 @@
-/* main.c - picks the subcommand; without one the terminal interface opens.
+/* main.c - picks the subcommand; without one, opens the terminal interface.
  *
  * A command fails if standard output cannot be written.
  */
@@ -24,8 +24,8 @@ static const struct cli_command *find(const char *name)
 }
 
 /* Opens /dev/null for standard streams that are closed. Otherwise a file that is opened later
- * would get their number, and what is printed. Reading from such a stream ends at once, writing
- * to it fails. */
+ * would get the number of such a stream, and with it everything that is printed. Reading from
+ * such a stream ends at once, and writing to it fails. */
 static void hold_streams(void)
 {
     int fd;
@@ -35,7 +35,7 @@ static void hold_streams(void)
         close(fd);
 }
 
-/* Whether this is the path of a model, or the name of one or several. */
+/* Whether this is a path, or the name of one model or of several. */
 static bool is_model(const char *name)
 {
     char path[PATH_MAX], err[512];

@@ -1,4 +1,4 @@
-/* no_interface.c - takes the place of the terminal interface in a build without ncurses. */
+/* no_interface.c - replaces the terminal interface in a build without ncurses. */
 #include "tui/app/interface.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "tui/cli/cli.h"
 #include "tui/commands/settings.h"
 
-/* Whether a flag sets this setting. */
+/* Whether a flag for this setting was given. */
 static bool is_said(const struct cli_options *o, const char *setting)
 {
     if (strcmp(setting, "model") == 0 || strcmp(setting, "draft") == 0)

@@ -14,8 +14,8 @@
 
 enum { SUMMARY_COLUMN = 42, NAME_SIZE = ESP_FLAG_NAME, OPTION = 256 /* above all letters */ };
 
-/* The default values of flags. For an engine's options and a session's settings 0 stands for
- * the default. */
+/* The default values of flags. For engine options and session settings, 0 means the
+ * default. */
 static const struct cli_options defaults = {
 #define FLAG(group, letter, kind, field, name, minimum, maximum, value, ...) .field = value,
 #include "tui/cli/flags.def"
@@ -82,7 +82,7 @@ static int usage(const struct cli_command *command, const char *what, const char
     return EXIT_USAGE;
 }
 
-/* An unknown option, or the beginning of several. */
+/* Reports an option that is unknown, or that is the beginning of several. */
 static int unknown(const struct cli_command *command, const char *typed)
 {
     struct esp_suggestion guess;
@@ -112,7 +112,7 @@ static bool set(struct cli_options *o, int i, const char *text)
 {
     char name[NAME_SIZE], called[NAME_SIZE + 2], err[256];
     if (i == CLI_FLAG_text && o->text) {
-        esp_complain("--text is given twice; name all files behind one: --text %s %s", o->text,
+        esp_complain("--text is given twice; name all files after one: --text %s %s", o->text,
                      text);
         return false;
     }

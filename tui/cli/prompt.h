@@ -8,11 +8,11 @@
  * is the caller's to free. Returns 0, or an exit code after printing a message. */
 int cli_read_prompt(const struct cli_options *options, char **text, size_t *length);
 
-/* Reads a file, or standard input (NULL), of at most 64 MB; the caller frees *text, which has
- * no NUL. Returns 0, or an exit code after a message on standard error. */
+/* Reads a file, or standard input (NULL), of at most 64 MB. The caller frees *text, which is
+ * not NUL-terminated. Returns 0, or an exit code after a message on standard error. */
 int cli_read_text(const char *path, char **text, size_t *length);
-/* Reads an open file to its end. Returns 0, or what errno says; EFBIG: `most` bytes or more.
- * The caller frees *text, which is NULL after an error. */
+/* Reads an open file to its end. Returns 0 or an errno value; EFBIG if it has `most` bytes or
+ * more. The caller frees *text, which is NULL after an error. */
 int cli_read_all(int file, size_t most, char **text, size_t *length);
 
 #endif

@@ -61,7 +61,7 @@ static void add_setting(cJSON *o, const struct esp_session *session, const char 
         cJSON_AddStringToObject(o, key, value);
 }
 
-/* The text of a setting; NULL: not set, or no text. */
+/* Returns the text of a setting, or NULL if it is not set or its values are not texts. */
 static const char *text_of(const struct esp_value_info *info,
                            const struct esp_session_values *values)
 {
@@ -131,7 +131,8 @@ bool cli_is_expecting(const struct esp_session *session)
     return now.values.expect != NULL;
 }
 
-/* Verified tokens of the expected text that were accepted, or that were not. */
+/* How many verified tokens of the expected text were accepted or, if not `accepted`, rejected.
+ */
 static double expected_of(const struct esp_stats *s, bool accepted)
 {
     const int64_t right = s->source_accepted[ESP_SOURCE_EXPECTED];

@@ -18,6 +18,6 @@ int cli_code(int status, const char *err)
 void cli_tell_cut(const struct esp_recording *recording, const char *path)
 {
     if (esp_recording_is_cut(recording))
-        esp_complain("%s was cut off, as by a crash; it holds %d iterations", path,
+        esp_complain("%s ends early, as after a crash; it has %d iterations", path,
                      esp_recording_iterations(recording));
 }

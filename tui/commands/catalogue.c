@@ -8,7 +8,8 @@
 #include "tui/commands/command.h"
 #include "tui/commands/settings.h"
 
-/* The key of a binding, and the following keys without help of their own. */
+/* Lists the key of a binding and the keys of the following bindings that have no help of their
+ * own. */
 static const char *keys_of(const struct esp_binding *binding, char *keys, size_t size)
 {
     size_t used = (size_t)snprintf(keys, size, "%s", binding->key);
@@ -19,7 +20,7 @@ static const char *keys_of(const struct esp_binding *binding, char *keys, size_t
 
 static const char replay_heading[] = "In a replay";
 
-/* Whether it is the first binding for replays only. The table groups them. */
+/* Whether this is the first binding that is only for replays. The table groups them. */
 static bool begins_replay(const struct esp_binding *binding)
 {
     return binding->when == ESP_WHEN_REPLAY && binding[-1].when != ESP_WHEN_REPLAY;
@@ -30,7 +31,8 @@ static bool is_of(enum esp_place place, bool replay)
     return place == ESP_IN_BOTH || (place == ESP_IN_REPLAY) == replay;
 }
 
-/* Adds the keys for replays only, or those that work there too, or all others. */
+/* Adds the keys that are only for replays (`of_replay`), or all others; in the help of a
+ * replay, without those that are only for a live session. */
 static void add_keys(FILE *out, bool of_replay, bool replay)
 {
     char keys[64];
@@ -58,8 +60,8 @@ static void add_settings(FILE *out, bool replay)
 {
     fputc('\n', out);
     fputs(replay ? "Settings, as :speed 2 or :set speed=2\n"
-                 : "Settings, as :temp 0.8 or :set temp=0.8, besides parameters of the "
-                   "drafter\n",
+                 : "Settings, as :temp 0.8 or :set temp=0.8, in addition to the drafter's "
+                   "parameters\n",
           out);
     for (int i = 0; esp_setting(i); i++) {
         char usage[64];
@@ -70,7 +72,7 @@ static void add_settings(FILE *out, bool replay)
     }
 }
 
-/* Cuts a text into its lines, with NULL at the end. It belongs to the first of them. */
+/* Splits a text into lines, with NULL at the end. Freeing the first line frees the text. */
 static char **split(char *text)
 {
     size_t count = 0;
@@ -141,7 +143,8 @@ void esp_catalogue_free(char **lines)
 
 /* ------------------------------------------------------------------ the manual */
 
-/* Escapes a backslash, and a full stop at the start of a line (a macro). */
+/* Prints a text. Escapes backslashes, and a full stop at the start, which would begin a
+ * macro. */
 static void print_text(FILE *file, const char *text)
 {
     if (*text == '.')

@@ -1,8 +1,8 @@
 /* command.h - the ':' commands.
  *
- * A command is one file in each/ that exports a `const struct esp_command_ops`, and one line in
- * commands.def. The table feeds dispatch, help and completion. Any unambiguous prefix of a name
- * works. A setting (settings.h) can be set like a command: ":temp 0.8".
+ * A command is one file in each/ that exports a `const struct esp_command_ops`, and one line
+ * in commands.def. The table feeds dispatch, help and completion. Any unambiguous prefix of a
+ * name works. A setting (settings.h) can be set like a command: ":temp 0.8".
  */
 #ifndef ESP_COMMAND_H
 #define ESP_COMMAND_H
@@ -15,17 +15,18 @@ struct esp_command_ops {
     const char *usage; /* its arguments */
     const char *summary;
     enum esp_place in;
-    /* `arguments` has no surrounding blanks; it starts with the '!' of ":name! ...". Returns 0
-     * or a negative status; the reply holds the message. */
+    /* `arguments` has no surrounding blanks; for ":name! ..." it starts with the '!'. Returns
+     * 0 or a negative status, with a message in the reply. */
     int (*run)(struct esp_control *control, const char *arguments);
     /* Words that complete the first argument, each with a summary. */
     struct {
         const char *word, *summary;
     } offers[5]; /* the last one is NULL */
-    /* Adds other completions; choices->before: the arguments up to the word. May be NULL. */
+    /* Adds other completions. choices->before has the arguments up to the word. May be
+     * NULL. */
     void (*complete)(const struct esp_control *control, struct esp_choices *choices);
-    /* The arguments to insert when a key begins the command, from the current view: "" or words
-     * with a blank after each. May be NULL. */
+    /* The arguments to insert when a key begins the command, depending on what the screen
+     * shows: "", or words with a blank after each. May be NULL. */
     const char *(*begin)(const struct esp_control *control);
 };
 
@@ -34,11 +35,12 @@ const struct esp_command_ops *esp_command(int index);
 
 /* Whether a word is the full name of a command or setting that is allowed here. */
 bool esp_command_is(const struct esp_control *control, const char *word);
-/* Whether a line is the full name of such a setting and a value: "temp 0.8". */
+/* Whether a line is the full name of a setting that is allowed here, and a value: "temp
+ * 0.8". */
 bool esp_command_sets(const struct esp_control *control, const char *line);
 /* Runs a line that starts with ':'. Returns 0 or a negative status, with a reply. */
 int esp_command_run(struct esp_control *control, const char *line);
-/* The arguments that a key adds to the line that it begins; "": none. */
+/* The arguments that a key adds to a command line that it begins, or "". */
 const char *esp_command_begin(const struct esp_control *control, const char *line);
 /* Completes a word of a line that starts with ':'. */
 void esp_command_complete(const struct esp_control *control, struct esp_choices *choices);

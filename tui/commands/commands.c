@@ -28,11 +28,11 @@ const struct esp_command_ops *esp_command(int index)
 struct meaning {
     const struct esp_command_ops *command;
     const struct esp_setting *setting;
-    bool several; /* ambiguous; command and setting are NULL */
+    bool several; /* the name is ambiguous; command and setting are NULL */
 };
 
-/* The command or setting of this name; else the only command, else the only setting, that
- * starts with it and is allowed here. */
+/* Finds the command or setting with this name; else the only command, else the only setting,
+ * whose name starts with it and that is allowed here. */
 static struct meaning find(const struct esp_control *control, const char *name, size_t length)
 {
     struct meaning found = {.several = false};

@@ -34,7 +34,7 @@ void esp_complete_value(const struct esp_param_info *param, struct esp_choices *
     esp_complete_words(strcmp(param->type, "flag") == 0 ? "on|off" : param->choices, choices);
 }
 
-/* The parameter in the "...,key=" at the end of `before`. */
+/* Finds the parameter that the "...,key=" at the end of `before` names. */
 static bool named_param(enum esp_list list, const char *item, const char *before,
                         struct esp_param_info *param)
 {

@@ -1,4 +1,4 @@
-/* configuration.c - the configuration file: settings from it and back; see configuration.h. */
+/* configuration.c - reads, applies and writes the configuration file; see configuration.h. */
 #include "tui/commands/configuration.h"
 
 #include <errno.h>
@@ -106,7 +106,7 @@ static bool is_written(const struct esp_control *control, int index)
     const struct esp_setting *setting = esp_setting(index);
     if (setting->kind == ESP_SETTING_INTERFACE || strcmp(setting->key, "pace") == 0)
         return true;
-    if (strcmp(setting->key, "expect") == 0) /* of one answer */
+    if (strcmp(setting->key, "expect") == 0) /* it is for one answer only */
         return false;
     return control->settings.chosen[index];
 }

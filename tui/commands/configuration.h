@@ -1,13 +1,15 @@
-/* configuration.h - the configuration file: settings (settings.h) that apply at the start.
+/* configuration.h - the configuration file: settings (settings.h) that are applied at the
+ * start.
  *
  *     # comment
  *     theme light
  *     drafter dynatree:tauh=0.8
  *     hidden controller,stats
  *
- * One setting per line: key, blanks or '=', value. The file is $XDG_CONFIG_HOME/espalier/config
- * (default: ~/.config/espalier/config); it may be missing. Flags of the command line override
- * it. Only ":config save" writes it, completely or not at all.
+ * One setting per line: key, blanks or '=', value. The file is
+ * $XDG_CONFIG_HOME/espalier/config (default: ~/.config/espalier/config); it may be missing.
+ * Flags of the command line override it. Only ":config save" writes it; if that fails, the old
+ * file stays.
  */
 #ifndef ESP_CONFIGURATION_H
 #define ESP_CONFIGURATION_H
@@ -18,7 +20,7 @@
 struct esp_control;
 
 struct esp_configuration {
-    char path[1024]; /* "": no folder for it is known */
+    char path[1024]; /* "" if no folder for the file is known */
     struct esp_configuration_line {
         char *key, *value;
         int number; /* line number */
@@ -26,18 +28,19 @@ struct esp_configuration {
     int count, capacity;
 };
 
-/* Reads `path`, which must exist, or if NULL the user's file, which may be missing. Without
- * `lines` it only sets the path for writing. Returns 0, or ESP_E_FILE or ESP_E_FORMAT with a
- * message that names file and line. */
+/* Reads `path`, which must exist, or, if it is NULL, the user's file, which may be missing.
+ * Without `lines` it only sets config->path, for writing. Returns 0, or ESP_E_FILE or
+ * ESP_E_FORMAT with a message that names the file and the line. */
 int esp_configuration_read(struct esp_configuration *config, const char *path, bool lines,
                            char *err, size_t errlen);
 void esp_configuration_free(struct esp_configuration *config);
 
-/* Applies the lines with settings of the models (`models`) or all others, except settings given
- * on the command line. */
+/* Applies the lines that set models (`models`) or all other lines, except settings that were
+ * given on the command line. Returns 0 or a negative status with a message. */
 int esp_configuration_apply(const struct esp_configuration *config, struct esp_control *control,
                             bool models, char *err, size_t errlen);
-/* Writes the settings that differ from their defaults. */
+/* Writes all settings of the interface, the other settings that the user chose, and the bound
+ * keys. Returns 0 or a negative status with a message. */
 int esp_configuration_write(const struct esp_control *control, const char *path, char *err,
                             size_t errlen);
 

@@ -2,7 +2,7 @@
  *
  * A live session has a worker and no player; a replay has a player and no worker. Functions
  * that take a control return 0 or a negative status, with a message for the user in `reply`.
- * Only tui/app shows it. A function that needs only one part of the control takes this part.
+ * Only tui/app shows it. A function that needs only one part of the control takes that part.
  */
 #ifndef ESP_CONTROL_H
 #define ESP_CONTROL_H
@@ -27,25 +27,27 @@ struct esp_interface_options {
     const char *record;            /* file to record to from the start; NULL: none */
     bool force;                    /* overwrite it */
     const char *theme;             /* name of a theme; NULL: the default */
-    const char *config;            /* configuration file; NULL: the user's */
+    const char *config;            /* configuration file; NULL: the user's own */
     bool no_config;                /* read no configuration file */
     bool given[ESP_MOST_SETTINGS]; /* settings whose flags override the file */
     /* The recording to replay, without models; NULL: a live session. `speed` and `idle`: see
      * player.h. */
     const char *recording;
     double speed, idle;
-    /* Open a race, and leave at its end: of two recordings, or as `race` configures it. */
+    /* A race to open, after which the program ends: between two recordings, or as configured
+     * by `race`. NULL: none. */
     const char *race_recordings[2];
     const struct esp_race_options *race;
-    const char *lesson; /* open it, and leave at its end; "": the list; NULL: none */
+    /* A lesson to open, after which the program ends; "": the list of lessons; NULL: none. */
+    const char *lesson;
 };
 
-/* Where a command or setting is allowed; most need an engine. */
+/* Where a command or setting is allowed. Most need an engine, so only in a live session. */
 enum esp_place { ESP_IN_LIVE, ESP_IN_REPLAY, ESP_IN_BOTH };
 
 /* A prompt that was submitted (prompts.h). */
 struct esp_turn {
-    int before; /* tokens of the text before it */
+    int before; /* number of tokens in the text before it */
     char *text;
 };
 
@@ -54,23 +56,23 @@ struct esp_prompts {
     struct esp_turn *turns; /* (count) */
     int count;
     int kept;         /* tokens of the text that remain after all posted commands; -1: all */
-    bool retokenized; /* other models tokenized the text: starts of prompts are unknown */
+    bool retokenized; /* other models tokenized the text again: starts of prompts are unknown */
 };
 
-/* The settings (settings.h), except those that only the session or the view holds. */
+/* The settings (settings.h), except those that are stored only in the session or the view. */
 struct esp_interface_settings {
     struct esp_interface_options options;
-    char target[1200], draft[1200], backend[32]; /* strings of the options */
+    char target[1200], draft[1200], backend[32]; /* texts to which the options point */
     struct esp_configuration config;
     bool chosen[ESP_MOST_SETTINGS]; /* set by the user anywhere; the others are defaults */
-    char *said[ESP_MOST_SETTINGS];  /* texts of the session, as they were set last */
+    char *said[ESP_MOST_SETTINGS];  /* the latest values of the session's text settings */
     int tokens;                     /* new tokens per prompt */
     bool mouse;
     struct esp_theme theme;
-    char theme_name[1024]; /* or the full path of its file */
+    char theme_name[1024]; /* the theme's name, or the full path of its file */
 };
 
-/* A question that waits for y, and the command that y runs. */
+/* A question that waits for a key, and the command that y runs. */
 struct esp_question {
     char text[256]; /* "": none */
     char if_yes[64];
@@ -79,7 +81,7 @@ struct esp_question {
 /* A number that is typed in a replay. */
 struct esp_typed {
     char digits[8];
-    double at; /* time of the last digit */
+    double at; /* time of the last digit, by esp_clock() */
 };
 
 /* Requests to the app. */
@@ -108,14 +110,15 @@ struct esp_control {
     struct esp_question question;
     struct esp_typed typed;
     struct esp_requests requests;
-    double pace; /* pace to which ESP_ACTION_FULL_SPEED returns; in a replay a speed */
-    int races;   /* races so far; each gets a new seed */
+    /* The pace, or in a replay the speed, to which ESP_ACTION_FULL_SPEED returns. */
+    double pace;
+    int races; /* races so far; each gets a new seed */
 };
 
 /* Sets the reply; returns 0. */
 int esp_answer(struct esp_control *control, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same for an error; returns ESP_E_ARGUMENT. */
+/* Sets the reply to an error message; returns ESP_E_ARGUMENT. */
 int esp_refuse(struct esp_control *control, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -123,24 +126,24 @@ int esp_refuse(struct esp_control *control, const char *format, ...)
 int esp_ask(struct esp_control *control, const char *line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Whether something with this place is allowed here. */
+/* Whether something with this place is allowed in the control's live session or replay. */
 bool esp_control_is_in(const struct esp_control *control, enum esp_place place);
 
 int esp_control_step_mode(struct esp_control *control, bool on);
 /* Sets the pace, in iterations per second; 0: full speed. */
 void esp_control_pace(struct esp_control *control, double pace);
-/* Loads a theme by name or path; a path is kept as an absolute one. */
+/* Loads a theme by its name or path. A path is stored as an absolute path. */
 int esp_control_theme(struct esp_control *control, const char *name, char *err, size_t errlen);
 /* Requests to copy bytes to the terminal's clipboard. */
 int esp_control_copy(struct esp_control *control, const char *bytes, size_t length);
 /* Requests to replace the input line. */
 void esp_request_line(struct esp_requests *requests, const char *line, bool if_empty);
-/* Stops the generation. A prompt that the engine has not begun to read returns to the input
- * line, if that is empty; then the result is true. */
+/* Stops the generation. A prompt that the engine has not begun to read is withdrawn: it
+ * returns to the input line if that is empty. Returns whether a prompt was withdrawn. */
 bool esp_control_stop_engine(struct esp_control *control);
-/* Before a page opens: stops the generation (the text stays) or pauses the replay. */
+/* Prepares for a page: stops the generation (the text stays) or pauses the replay. */
 void esp_control_stop(struct esp_control *control);
-/* Closes the page and opens another one; ops NULL: shows the panes again. */
+/* Closes the page and opens another one or, if ops is NULL, shows the panes again. */
 void esp_control_page(struct esp_control *control, const struct esp_page_ops *ops, void *data);
 /* Waits for a running export and reports its result. */
 int esp_control_end_export(struct esp_control *control);

@@ -1,6 +1,6 @@
 /* palette_items.c - fills the palette from the tables; see palette_items.h.
  *
- * A line that ends with a blank or '=' goes to the input line, to be completed. Others run.
+ * A line that ends with a blank or '=' is put on the input line, to be completed. Others run.
  */
 #include "tui/commands/palette_items.h"
 
@@ -96,8 +96,8 @@ static void add_keys(struct esp_control *control)
             esp_palette_add(&control->ui.palette, "key", b->key, b->help, b);
 }
 
-/* Shortens "verifier greedy is for temperature 0" and "verifier nss needs a temperature": the list
- * already shows "verifier greedy". */
+/* Shortens "verifier greedy is for temperature 0" and "verifier nss needs a temperature": the
+ * list already shows "verifier greedy". */
 static const char *without_name(const char *why, const char *kind, const char *name)
 {
     char start[128];

@@ -1,5 +1,5 @@
-/* palette_items.h - fills the palette: all commands, drafters, verifiers, settings, parameters,
- * models, backends, themes and keys that are allowed now. */
+/* palette_items.h - fills the palette: all commands, drafters, verifiers, settings,
+ * parameters, models, backends, themes and keys that are allowed now. */
 #ifndef ESP_PALETTE_ITEMS_H
 #define ESP_PALETTE_ITEMS_H
 
@@ -8,8 +8,8 @@
 /* Opens the palette with all of them. */
 void esp_palette_fill(struct esp_control *control);
 
-/* Opens it with only the drafters or only the verifiers. The current one is marked. Those that
- * do not work with the other settings are refused, with the reason. */
+/* Opens the palette with only the drafters or only the verifiers. The current one is marked.
+ * Those that do not work with the other settings are refused, with the reason. */
 void esp_palette_menu(struct esp_control *control, enum esp_list list);
 
 #endif

@@ -4,18 +4,19 @@
 
 #include "tui/commands/control.h"
 
-/* The reason why no prompt can be sent now; NULL: it can. */
+/* The reason that no prompt can be sent now, or NULL if one can. */
 const char *esp_prompts_refusal(const struct esp_control *control);
 void esp_prompts_send(struct esp_control *control, const char *line);
-/* The last prompt was refused: puts it back on the input line. */
+/* Puts the last prompt, which the engine refused, back on the input line. */
 void esp_prompts_refused(struct esp_control *control);
-/* Tokens after the last prompt, in the text that remains after all posted commands. */
+/* The number of tokens after the last prompt, in the text that remains after all posted
+ * commands. */
 int esp_prompts_answer(const struct esp_control *control);
-/* Tokens of the text's `tokens` are about to be removed: `count` from `start` on; or all but the
- * first `count`. */
+/* Call before `count` tokens from `start` on are removed from a text of `tokens` tokens. */
 void esp_prompts_taken_out(struct esp_prompts *prompts, int tokens, int start, int count);
+/* Call before all tokens but the first `count` are removed. */
 void esp_prompts_shortened(struct esp_prompts *prompts, int count);
-/* The text was tokenized again: the starts of its prompts are unknown. */
+/* Call when the text was tokenized again: the starts of its prompts are then unknown. */
 void esp_prompts_retokenized(struct esp_prompts *prompts);
 void esp_prompts_forget(struct esp_prompts *prompts);
 

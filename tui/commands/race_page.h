@@ -4,9 +4,9 @@
 
 #include "tui/commands/control.h"
 
-/* Opens the page; the worker decodes. See esp_race_new(). */
+/* Opens the page of a race that the worker decodes. For the options see esp_race_new(). */
 int esp_race_page_open(struct esp_control *control, const struct esp_race_options *options);
-/* Opens the page with two recordings. */
+/* Opens the page of a race between two recordings. */
 int esp_race_page_read(struct esp_control *control, const char *const paths[2], char *err,
                        size_t errlen);
 

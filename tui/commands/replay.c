@@ -10,7 +10,7 @@
 #include "kernels/status.h"
 #include "viz/search.h"
 
-static const double ANEW = 1.5; /* seconds after which a digit starts a new number */
+static const double ANEW = 1.5; /* seconds without a digit after which a new number starts */
 
 /* ------------------------------------------------------------------ moving */
 
@@ -26,7 +26,7 @@ static int follow(struct esp_control *control, int status)
     return status;
 }
 
-/* Continues to play after a jump. At the end it does not: playing would start from the
+/* Continues to play after a jump, but not at the end: there, playing would start from the
  * beginning. */
 static void play_on(struct esp_control *control)
 {
@@ -111,7 +111,7 @@ static int go_to_marker(struct esp_control *control, int direction)
     return status;
 }
 
-/* Marks the last match in the text. */
+/* Highlights the last match in the text. */
 static void mark_match(struct esp_control *control)
 {
     const struct esp_state *state = &control->state;
@@ -177,7 +177,8 @@ int esp_replay_idle(struct esp_control *control, double seconds)
 
 /* ------------------------------------------------------------------ keys */
 
-/* Goes to the tenth of a single digit. Several digits make the number for g. */
+/* Goes to the tenth of the recording that a digit names. Several digits make the number for
+ * g. */
 static int type_digit(struct esp_control *control, int key)
 {
     struct esp_typed *typed = &control->typed;

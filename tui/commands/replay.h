@@ -14,13 +14,14 @@ void esp_replay_close(struct esp_control *control);
 
 enum { ESP_REPLAY_IGNORES = 1 };
 
-/* Handles an action. Returns 0 or a negative status, or ESP_REPLAY_IGNORES: it works as in a
- * live session. */
+/* Handles an action. Returns 0, a negative status, or ESP_REPLAY_IGNORES if the action works
+ * as in a live session. */
 int esp_replay_act(struct esp_control *control, int action, int key);
 /* Goes to the next (direction 1) or previous (-1) match in the recorded text. */
 int esp_replay_find(struct esp_control *control, int direction);
 
-/* Commands and keys; each sets the reply. */
+/* Plays or pauses. As the functions below, it is for commands and keys, and may set the
+ * reply. */
 int esp_replay_play(struct esp_control *control, bool on);
 /* Goes to an iteration by number, or to "start" or "end". */
 int esp_replay_seek(struct esp_control *control, const char *where);
@@ -29,7 +30,7 @@ int esp_replay_idle(struct esp_control *control, double seconds);
 
 /* Applies the events that are due. */
 int esp_replay_receive(struct esp_control *control);
-/* Milliseconds until the next event is due; -1: paused. */
+/* Milliseconds until the next event is due; -1 if the replay is paused. */
 int esp_replay_wait(const struct esp_player *player);
 
 #endif

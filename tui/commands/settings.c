@@ -153,19 +153,19 @@ static int model_path(const char *word, bool draft, char *path, size_t size, cha
     return ESP_OK;
 }
 
-/* As many threads as there are processors, at most: more would only take turns. */
+/* Limits the number of threads to that of processors: more would only take turns. */
 static void limit_threads(struct esp_control *control, int *threads)
 {
     const int cores = esp_cores_all();
     if (*threads <= cores)
         return;
     *threads = cores;
-    esp_answer(control, "%d processor%s: as many threads; more would only take turns", cores,
-               cores == 1 ? " is free" : "s are free");
+    esp_answer(control, "%d processor%s, so as many threads run; more would only take turns",
+               cores, cores == 1 ? " is free" : "s are free");
 }
 
-/* An option of the engine: before anything is loaded what is loaded, later loads anew. 0 is
- * auto, as in the options. The options keep a text that is given. */
+/* Sets an engine option. If models are loaded already, loads them again with it. 0 means auto,
+ * as in the options. The options keep the pointer to a text. */
 static int set_option(struct esp_control *control, const char *key, const char *value,
                       char *err, size_t errlen)
 {
@@ -206,7 +206,7 @@ static int set_model(struct esp_control *control, const char *value, char *err, 
     }
     if (count == 0 || next_word(&value, word, sizeof word))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "model takes a target and perhaps a draft, by name or path");
+                        "model takes a target and, optionally, a draft, by name or path");
     if (!control->worker) {
         snprintf(control->settings.target, sizeof control->settings.target, "%s", folder[0]);
         snprintf(control->settings.draft, sizeof control->settings.draft, "%s", folder[1]);
@@ -216,13 +216,13 @@ static int set_model(struct esp_control *control, const char *value, char *err, 
         return ESP_OK;
     }
     struct esp_engine_options *options = &control->settings.options.engine;
-    options->context = options->width = options->layers = 0; /* of another model */
+    options->context = options->width = options->layers = 0; /* they were for another model */
     ESP_WORKER_POST(control->worker, LOAD,
                     .text = {"target", folder[0], *folder[1] ? folder[1] : "auto"});
     return ESP_OK;
 }
 
-/* Appends an absolute path; blanks get a backslash. */
+/* Appends a path, made absolute, with a backslash before each blank. Returns the length. */
 static size_t add_path(char *value, size_t size, size_t used, const char *folder)
 {
     char whole[PATH_MAX];
@@ -236,7 +236,7 @@ static size_t add_path(char *value, size_t size, size_t used, const char *folder
     return used;
 }
 
-/* Another draft for the same target. */
+/* Sets another draft for the same target. */
 static int set_draft(struct esp_control *control, const char *value, char *err, size_t errlen)
 {
     char word[1024], folder[1200];
@@ -369,7 +369,8 @@ static const struct esp_setting settings[] = {
     {name, words, help, .kind = ESP_SETTING_SESSION},
     ESP_SESSION_SETTINGS(X)
 #undef X
-        {"pace", "NUMBER|full", "iterations per second: slower, to follow by eye; full: faster",
+        {"pace", "NUMBER|full",
+         "iterations per second, to follow by eye; full: as fast as possible",
          ESP_SETTING_PROMPT, .set = set_pace, .get = get_pace},
     {"theme", "NAME|FILE", "the colours", ESP_SETTING_INTERFACE, .set = set_theme,
      TEXT(settings.theme_name), .complete = complete_theme},
@@ -382,7 +383,7 @@ static const struct esp_setting settings[] = {
     {"mouse", "on|off", "click to focus, wheel to scroll", ESP_SETTING_INTERFACE,
      FIELD(flag, settings.mouse, 0, 1)},
     {"speed", "NUMBER|recorded",
-     "speed of a replay, 0.25 to 16; 1: as recorded, at most twelve iterations a second",
+     "speed of a replay, 0.25 to 16; 1: as recorded, but at most twelve iterations a second",
      ESP_SETTING_REPLAY, .set = set_speed, .get = get_speed},
     {"idle", "SECONDS", "longest pause of a replay, in seconds; 0: no limit",
      ESP_SETTING_REPLAY, FIELD(real, settings.options.idle, 0, ESP_IDLE_MOST),
@@ -437,7 +438,8 @@ static int set_field(struct esp_control *control, const struct esp_setting *sett
     return status;
 }
 
-/* A text as it was given: "" if a line of the configuration cannot have it. */
+/* Writes the text of a setting as it was given, or "" if it does not fit on a line of the
+ * configuration file. */
 static void get_text(const struct esp_control *control, int index, char *value, size_t size)
 {
     struct esp_session_values given = control->settings.options.session.values;
@@ -458,7 +460,7 @@ static bool is_text(int index)
            info.kind == ESP_KIND_text;
 }
 
-/* Is the text the path of a file? */
+/* Whether the setting's text is the path of a file. */
 static bool names_file(int index)
 {
     return is_text(index) && strstr(settings[index].values, "FILE");
@@ -496,7 +498,8 @@ static bool is_drafter_parameter(const char *key)
     return false;
 }
 
-/* Checks that it is a setting or a parameter and allowed here. A file is for both places. */
+/* Checks that `key` is a setting or a parameter, and is allowed here. A configuration file may
+ * have settings for live sessions and for replays. */
 static int check_key(const struct esp_control *control, int index, const char *key,
                      bool of_file, char *err, size_t errlen)
 {
@@ -549,7 +552,7 @@ int esp_setting_change(struct esp_control *control, const char *key, const char 
     return ESP_OK;
 }
 
-/* Reports a setting. The engine thread reports parameters. */
+/* Reports the value of a setting. Parameters are reported by the engine thread. */
 static int say_value(struct esp_control *control, int index, const char *key)
 {
     char now[1200];

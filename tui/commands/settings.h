@@ -1,4 +1,4 @@
-/* settings.h - the settings: for `:set` and the configuration file.
+/* settings.h - the settings that `:set` and the configuration file change.
  *
  * A setting is one entry of the table in settings.c. The table feeds `:set`, commands named
  * like settings (":temp 0.8"), the configuration file, completion, help and the manual.
@@ -10,28 +10,28 @@
 #include "tui/commands/control.h"
 
 enum esp_setting_kind {
-    ESP_SETTING_INTERFACE, /* the screen; takes effect immediately */
-    ESP_SETTING_PROMPT,    /* likewise, for prompts of a live session */
-    ESP_SETTING_REPLAY,    /* likewise, for the playback of a recording */
-    ESP_SETTING_MODELS,    /* the models to load; a change later loads them again */
+    ESP_SETTING_INTERFACE, /* of the screen; takes effect immediately */
+    ESP_SETTING_PROMPT,    /* of prompts in a live session; takes effect immediately */
+    ESP_SETTING_REPLAY,    /* of the playback of a recording; takes effect immediately */
+    ESP_SETTING_MODELS,    /* of the models to load; changing it later loads them again */
     ESP_SETTING_SESSION,   /* set by the engine thread, which also reports errors */
 };
 
 struct esp_setting {
     const char *key, *values, *summary; /* values: "on|off", or words like NUMBER */
     enum esp_setting_kind kind;
-    /* Returns 0 or a negative status with a message. NULL: sets the field, the option of the
-     * engine with this name, or the session's value `key`. */
+    /* Sets the value. Returns 0 or a negative status with a message. If NULL, the field is
+     * set, or the engine option or session setting `key`. */
     int (*set)(struct esp_control *control, const char *value, char *err, size_t errlen);
-    /* Writes the value in the form in which it is set. NULL: the field's, the engine option's or
-     * the session's value. */
+    /* Writes the value in the form in which it is set. If NULL, that of the field, engine
+     * option or session setting is written. */
     void (*get)(const struct esp_control *control, char *value, size_t size);
-    size_t text; /* where get is NULL: offset in struct esp_control of the value; 0: none */
-    /* Adds completions; choices->before: the value up to the word. NULL: the lower-case words of
-     * `values`. */
+    size_t text; /* if get is NULL: offset of the value's text in struct esp_control, or 0 */
+    /* Adds completions. choices->before has the value up to the word. If NULL, the lower-case
+     * words of `values` are offered. */
     void (*complete)(struct esp_choices *choices);
-    /* Where set and get are NULL: the field of struct esp_control that it is, and what to do
-     * when it has changed, or NULL. Offset 0: it is none. */
+    /* If set and get are NULL: the field of struct esp_control that has the value (offset 0:
+     * none has), and a function, or NULL, that is called when the field has changed. */
     struct esp_value_info field;
     void (*changed)(struct esp_control *control);
 };
@@ -39,21 +39,22 @@ struct esp_setting {
 /* Entry `index`; NULL past the end. At most ESP_MOST_SETTINGS. */
 const struct esp_setting *esp_setting(int index);
 enum esp_place esp_setting_place(const struct esp_setting *setting);
-/* The index of the setting with this name, -1: none. */
+/* The index of the setting with this name, or -1. */
 int esp_setting_find(const char *key, size_t length);
 void esp_setting_get(const struct esp_control *control, int index, char *value, size_t size);
 
-/* Changes a setting or a parameter of the drafter. `origin`: "FILE, line N: " for a file, the
- * prefix of an error; NULL: the user typed it and is told the new value. Returns 0 (also if the
- * engine thread still has to check it) or a negative status. */
+/* Changes a setting or a parameter of the drafter. `origin` is the prefix of an error from a
+ * file, "FILE, line N: ", or NULL if the user typed the setting and is told the new value.
+ * Returns 0 (also if the engine thread still has to check the value) or a negative status. */
 int esp_setting_change(struct esp_control *control, const char *key, const char *value,
                        const char *origin, char *err, size_t errlen);
-/* The same for a typed line: the reply holds the error or the new value. Without a value, the
- * reply holds the current one. */
+/* Changes a setting that the user typed. The reply has the new value or the error. Without a
+ * value, the reply has the current one. */
 int esp_setting_type(struct esp_control *control, const char *key, const char *value);
 
-/* Completes "KEY" and "KEY=VALUE"; or a value, whose beginning choices->before may hold. */
+/* Completes "KEY" and "KEY=VALUE". */
 void esp_setting_complete(const struct esp_control *control, struct esp_choices *choices);
+/* Completes the value of a setting. choices->before has the value up to the word. */
 void esp_setting_complete_value(const struct esp_control *control, const char *key,
                                 struct esp_choices *choices);
 

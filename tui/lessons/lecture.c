@@ -15,7 +15,8 @@
 
 /* ------------------------------------------------------------------ opening */
 
-/* A recording beside the lesson takes precedence over a bundled one. */
+/* Finds a recording by its name. One in the lesson's folder takes precedence over a bundled
+ * one. */
 static int find_recording(const struct esp_lecture *lecture, const char *name,
                           char path[PATH_MAX], char *err, size_t errlen)
 {
@@ -31,7 +32,7 @@ static int find_recording(const struct esp_lecture *lecture, const char *name,
     if (esp_find_data(path, PATH_MAX, "samples", name) == 0 ||
         esp_find_data(path, PATH_MAX, "sessions", name) == 0)
         return ESP_OK;
-    return esp_fail(err, errlen, ESP_E_FILE, "%s: there is no recording %s beside it",
+    return esp_fail(err, errlen, ESP_E_FILE, "%s: there is no recording %s in its folder",
                     lecture->lesson.path, name);
 }
 
@@ -136,7 +137,8 @@ static void write_path(const struct esp_iteration *it, const struct esp_tokens *
         esp_say(out, size, "nothing");
 }
 
-/* "path RUN[N]", "bonus RUN[N]", "root RUN[N]", "explain RUN[N] STAGE" or an expression. */
+/* Writes the value of "path RUN[N]", "bonus RUN[N]", "root RUN[N]", "explain RUN[N] STAGE" or
+ * an expression. */
 static int write_value(const struct esp_lecture *lecture, const char *what, char *out,
                        size_t size, char *err, size_t errlen)
 {
@@ -172,7 +174,8 @@ static int write_value(const struct esp_lecture *lecture, const char *what, char
     return status;
 }
 
-/* Replaces the expressions. Returns 0, or a negative status with the error. */
+/* Copies a text with its expressions replaced by their values. Returns 0, or a negative status
+ * with the first error. */
 static int expand(const struct esp_lecture *lecture, const char *text, char *out, size_t size,
                   char *err, size_t errlen)
 {
@@ -287,7 +290,7 @@ bool esp_lecture_turn(struct esp_lecture *lecture, int step)
 
 /* ------------------------------------------------------------------ questions */
 
-/* Child `index` of the root; -1: none. */
+/* Child `index` of the root among those that were verified, or -1. */
 static int branch(const struct esp_iteration *it, int index)
 {
     for (int i = 1; it && i < it->tree.count; i++)

@@ -15,7 +15,7 @@ static bool goes_on(void *user, bool practice, double share)
     return !atomic_load(&lecture->stopped);
 }
 
-/* The prompt of lessons without one. */
+/* The prompt for lessons that have none. */
 static const char tale[] =
     "There was once upon a time a fisherman who lived with his wife in a "
     "little hut close by the sea.";

@@ -5,8 +5,8 @@
 #include "engine/espalier.h"
 #include "tui/lessons/lecture.h"
 
-/* Fills the runs with `engine`. If it is NULL or the lesson sets the time of a pass, opens an
- * engine for it from `options`. Errors are reported in the lecture. */
+/* Decodes the runs with `engine`. If that is NULL, or if the lesson sets the time of a pass,
+ * opens an engine from `options` for the lesson. Errors are reported in the lecture. */
 void esp_lecture_decode(struct esp_lecture *lecture, const struct esp_engine_options *options,
                         struct esp_engine *engine);
 

@@ -125,7 +125,7 @@ static char next(struct parse *p)
 
 static double operation(struct parse *p, int level);
 
-/* The iteration of "[N]" at *at; moves *at after it. NULL: none. */
+/* Returns the iteration that the "[N]" at *at names, or NULL. Moves *at after it. */
 static const struct esp_iteration *step_at(const struct esp_run *run, const char **at)
 {
     char *end;
@@ -214,7 +214,7 @@ static double apply(char sign, bool or_equal, double left, double right)
     }
 }
 
-/* Operators by level: a comparison (0) of sums (1) of products (2) of factors. */
+/* Evaluates a comparison (level 0) of sums (1) of products (2) of factors. */
 static double operation(struct parse *p, int level)
 {
     static const char *const signs[] = {"<>=!", "+-", "*/"};

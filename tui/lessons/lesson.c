@@ -1,7 +1,7 @@
 /* lesson.c - reads lessons; see lesson.h.
  *
- * A line that starts with a full stop is an instruction, all others are text. Text belongs to
- * the page, or after ".answer" to its answer.
+ * A line that starts with a full stop is an instruction; all others are text. Text belongs to
+ * the page or, after ".answer", to the answer of its question.
  */
 #include "tui/lessons/lesson.h"
 
@@ -16,7 +16,8 @@
 static const char ENDING[] = ".lesson";
 enum { TOKENS = 48, MOST_TOKENS = 512, MOST_PASS_MS = 1000 };
 
-/* The lesson comes first: functions for its head get a reading as a lesson. */
+/* The lesson is the first member, because the functions for the head of a file use a pointer
+ * to this struct as one to the lesson. */
 struct reading {
     struct esp_lesson lesson;
     bool answering; /* text belongs to the answer */
@@ -45,7 +46,7 @@ static struct esp_lesson_page *page_of(struct reading *r)
     return r->lesson.page_count > 0 ? &r->lesson.pages[r->lesson.page_count - 1] : NULL;
 }
 
-/* The text that lines continue: of the page or of its answer. NULL: there is no page yet. */
+/* The text that lines continue, of the page or of its answer; NULL if there is no page yet. */
 static char **text_of(struct reading *r)
 {
     struct esp_lesson_page *page = page_of(r);
@@ -54,7 +55,7 @@ static char **text_of(struct reading *r)
 
 /* ------------------------------------------------------------------ before the first page */
 
-/* "NAME FILE" or "NAME DRAFTER" */
+/* Takes "NAME FILE" or "NAME DRAFTER". */
 static int add_run(struct esp_lesson *lesson, struct esp_file_line *line, bool recorded)
 {
     char name[ESP_LESSON_NAME], value[512];
@@ -64,7 +65,7 @@ static int add_run(struct esp_lesson *lesson, struct esp_file_line *line, bool r
     if (recorded && strchr(value, '/'))
         return esp_wrong_line(
             line,
-            "a recording must lie beside the lesson or be a bundled one; its name has "
+            "a recording must be in the lesson's folder or a bundled one; its name must have "
             "no folder: %.100s",
             value);
     if (lesson->run_count == ESP_LESSON_RUNS)
@@ -87,7 +88,7 @@ static int take_run(void *user, struct esp_file_line *line)
     return add_run(user, line, false);
 }
 
-/* A number above 0; on an error a negative status. */
+/* Reads a number above 0. Returns it, or a negative status. */
 static double number_of(const struct esp_file_line *line, double most)
 {
     char *end;
@@ -144,7 +145,7 @@ int esp_lesson_stages(const char *name)
     return strcmp(name, "all") == 0 ? (int)ESP_STAGES : -1;
 }
 
-/* "tree RUN[N] [STAGE]", "mask RUN[N]", "text RUN" or "gauge RUN NAME" */
+/* Takes "tree RUN[N] [STAGE]", "mask RUN[N]", "text RUN" or "gauge RUN NAME". */
 static int take_show(void *user, struct esp_file_line *line)
 {
     static const char *const kinds[] = {"", "tree", "mask", "text", "gauge"};
@@ -176,7 +177,7 @@ static int take_ask(void *user, struct esp_file_line *line)
     return esp_put_text(line, &page_of(user)->question, line->text);
 }
 
-/* "TEXT" or "TEXT | CONDITION" */
+/* Takes "TEXT" or "TEXT | CONDITION". */
 static int take_choice(void *user, struct esp_file_line *line)
 {
     struct esp_lesson_page *page = page_of(user);
@@ -255,7 +256,7 @@ static int check(const struct esp_lesson *lesson, char *err, size_t errlen)
         const struct esp_lesson_page *page = &lesson->pages[i];
         if (page->question && !page->branches && page->choice_count < 2)
             return esp_fail(err, errlen, ESP_E_FORMAT,
-                            "%s: the question on page %d has less than two choices",
+                            "%s: the question on page %d has fewer than two choices",
                             lesson->path, i + 1);
     }
     return ESP_OK;

@@ -35,48 +35,49 @@ enum esp_lesson_picture {
 
 struct esp_lesson_choice {
     char *text;
-    char *condition; /* correct if this is true; NULL: if no other choice is */
+    char *condition; /* it is right if this is true; NULL: if no other answer is right */
 };
 
 struct esp_lesson_page {
-    char *text;                /* paragraphs, a newline before each but the first */
+    char *text;                /* paragraphs, with a newline before each but the first */
     int picture;               /* enum esp_lesson_picture */
-    char run[ESP_LESSON_NAME]; /* run of the picture */
-    int iteration;             /* of the run */
-    int stages;                /* shown before the question is answered */
+    char run[ESP_LESSON_NAME]; /* the run that the picture shows */
+    int iteration;             /* the iteration of that run */
+    int stages;                /* how many stages are shown before the question is answered */
     char gauge[32];
-    char *question; /* NULL: none */
+    char *question; /* or NULL */
     struct esp_lesson_choice choices[ESP_LESSON_CHOICES];
     int choice_count;
-    bool branches; /* the choices are the children of the root */
-    char *answer;  /* NULL: none */
+    bool branches; /* the answers to choose from are the children of the root */
+    char *answer;  /* or NULL */
 };
 
 struct esp_lesson {
     char path[PATH_MAX];
     char *title;
-    char *prompt; /* for decoded runs; NULL: the program's */
-    int tokens;   /* new tokens of decoded runs */
-    double pass;  /* seconds per target pass, by enlarging the target; 0: unchanged */
+    char *prompt; /* for runs that are decoded; NULL: the program's own */
+    int tokens;   /* new tokens of runs that are decoded */
+    double pass;  /* seconds per pass of the enlarged target; 0: it is unchanged */
     struct esp_lesson_run runs[ESP_LESSON_RUNS];
     int run_count;
     struct esp_lesson_page *pages; /* (page_count) */
     int page_count;
 };
 
-/* Reads and checks a lesson. Returns 0, or a negative status with a message that names file and
- * line; then nothing is to be freed. */
+/* Reads and checks a lesson. Returns 0, or a negative status with a message that names the
+ * file and the line; then there is nothing to free. */
 int esp_lesson_read(struct esp_lesson *lesson, const char *path, char *err, size_t errlen);
 void esp_lesson_free(struct esp_lesson *lesson);
 
-/* Finds a lesson by path ("./mine.lesson"), name, or start of the name ("3"). */
+/* Finds a lesson by its path ("./mine.lesson"), its name, or the start of its name ("3"). */
 int esp_lesson_find(char path[PATH_MAX], const char *name, char *err, size_t errlen);
-/* Writes name and title of bundled lesson `index`; false past the last one. */
+/* Writes the name and title of bundled lesson `index`. Returns false past the last one. */
 bool esp_lesson_list(int index, char *name, size_t size, char *title, size_t title_size);
 
-/* The number of stages up to one by its name, or "all"; -1: there is no such stage. */
+/* The number of stages up to the one with this name, or of all stages for "all"; -1 if there
+ * is no such stage. */
 int esp_lesson_stages(const char *name);
-/* The index of a run by name; -1: none. */
+/* The index of the run with this name, or -1. */
 int esp_lesson_run_find(const struct esp_lesson *lesson, const char *name, size_t length);
 
 #endif

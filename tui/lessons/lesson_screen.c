@@ -13,8 +13,8 @@ struct esp_lesson_screen {
     struct esp_worker *worker; /* NULL: nothing can be decoded */
     const struct esp_engine_options *options;
     struct esp_lecture *lecture; /* NULL: the list of lessons */
-    int selected;                /* in the list */
-    bool listed;                 /* started from the list; the end returns there */
+    int selected;                /* index in the list */
+    bool listed;                 /* started from the list, to which the end returns */
     bool drawn;                  /* the drawing is final until a key is pressed */
 };
 
@@ -101,7 +101,7 @@ static int begin(struct esp_lesson_screen *screen, const char *name, char *err, 
     return ESP_OK;
 }
 
-/* Selects a lesson of the list, if it exists; writes its name to `name`. */
+/* Selects a lesson of the list, if it exists, and writes its name to `name`. */
 static bool select_lesson(struct esp_lesson_screen *screen, int lesson, char name[256])
 {
     char title[200];
@@ -111,7 +111,8 @@ static bool select_lesson(struct esp_lesson_screen *screen, int lesson, char nam
     return true;
 }
 
-/* Keys in the list: arrows select a lesson, Space or Enter starts it, a digit does both. */
+/* Handles a key in the list: arrows select a lesson, Space or Enter starts it, a digit does
+ * both. */
 static bool list_key(struct esp_lesson_screen *screen, int pressed)
 {
     char name[256], err[512];
@@ -129,7 +130,7 @@ static bool list_key(struct esp_lesson_screen *screen, int pressed)
     return true;
 }
 
-/* After the last page: shows the list with the next lesson selected. */
+/* After the last page, shows the list with the next lesson selected. */
 static void end_lecture(struct esp_lesson_screen *screen)
 {
     char name[256], title[200];
@@ -142,7 +143,8 @@ static void end_lecture(struct esp_lesson_screen *screen)
     leave_lecture(screen);
 }
 
-/* Up and Down scroll by a row. Space scrolls to the end of the page before it turns. */
+/* Scrolls the page if the key does that: Up and Down by a row, Space by a screen until the end
+ * of the page is visible. */
 static bool scrolls(struct esp_lecture *lecture, int pressed)
 {
     int step = 0;

@@ -1,7 +1,7 @@
 /* lesson_view.c - see lesson_view.h.
  *
- * Text, question and answer stand above the picture, or beside it on a wide screen. A page
- * higher than the screen scrolls (viz/scrolled.h).
+ * Text, question and answer are above the picture or, on a wide screen, beside it. A page that
+ * is higher than the screen scrolls (viz/scrolled.h).
  */
 #include "tui/lessons/lesson_view.h"
 
@@ -17,12 +17,13 @@
 #include "viz/wrap.h"
 
 enum { WIDE = 116, LEAST_PICTURE = 3 };
-/* Rows of a picture below the text; with fewer left, the page scrolls. */
+/* If fewer than FAIR_PICTURE rows are left below the text, the picture gets LOW_PICTURE rows
+ * and the page scrolls. */
 enum { FAIR_PICTURE = 6, LOW_PICTURE = 10, LONGEST_WORDS = 300 };
 
 /* ------------------------------------------------------------------ pictures */
 
-/* Removes the results of target and verifier. */
+/* Removes the results of the target and the verifier. */
 static void forget_outcome(struct esp_iteration_copy *copy)
 {
     copy->it.path_length = 0;
@@ -147,7 +148,8 @@ static int draw_choices(struct esp_canvas *canvas, struct esp_lecture *lecture, 
     return y;
 }
 
-/* Draws text, question, choices, answer; returns the row after them. */
+/* Draws the text, the question, the answers to choose from and the answer. Returns the row
+ * after them. */
 static int draw_words(struct esp_canvas *canvas, struct esp_lecture *lecture)
 {
     const struct esp_lesson_page *page = esp_lecture_page(lecture);
@@ -179,7 +181,7 @@ static int draw_key(struct esp_canvas *canvas, int x, int y, const char *key, co
     return esp_draw(canvas, x, y, ESP_STYLE_LABEL, label) + 3;
 }
 
-/* The same if it fits together with "Esc leave" after it. */
+/* Draws a key hint if it fits together with "Esc leave" after it. */
 static int offer_key(struct esp_canvas *canvas, int x, int y, const char *key,
                      const char *label)
 {
@@ -287,7 +289,7 @@ void esp_lesson_draw_list(struct esp_canvas *canvas, int selected)
     }
     if (y == 2)
         esp_draw(canvas, 1, y, ESP_STYLE_ERROR,
-                 "no lessons found; set ESPALIER_DATA to their folder");
+                 "no lessons found; set ESPALIER_DATA to the folder that contains lessons/");
     char digits[16];
     snprintf(digits, sizeof digits, "1 to %d", y - 2 < 9 ? y - 2 : 9);
     int x = 1;

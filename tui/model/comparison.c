@@ -8,8 +8,8 @@
 
 #include <limits.h>
 
-/* The next older iteration that was not overwritten, or NULL. `back` (0 at first) and `before`
- * (INT_MAX at first) are the caller's progress. */
+/* The next older iteration that was not overwritten, or NULL. `back` (at first 0) and `before`
+ * (at first INT_MAX) keep the caller's position. */
 static const struct esp_iteration *next_kept(const struct esp_state *state, int *back,
                                              int *before)
 {
@@ -55,7 +55,7 @@ static bool has_drafted(const struct esp_comparison *both)
 
 struct esp_comparison esp_comparison_newest(const struct esp_state *state)
 {
-    enum { BACK = 8 }; /* shared starts to go back for a tree */
+    enum { BACK = 8 }; /* how many common starts to look at for a tree */
     const struct esp_iteration *newest = esp_state_kept(state, 0);
     struct esp_comparison found = {.place = INT_MAX}, both;
     if (state->has_partial)

@@ -12,22 +12,22 @@
 #include "tui/model/state.h"
 
 struct esp_comparison {
-    const struct esp_iteration *it[2]; /* of the first and the second session; NULL: none */
-    int place;                         /* -1: no iteration at all */
+    const struct esp_iteration *it[2]; /* of the first and the second session, or NULL */
+    int place;                         /* -1 if there is no iteration at all */
     bool same;                         /* both start at `place` */
 };
 
-/* The newest iteration that covers a place; NULL: none is kept. */
+/* The newest kept iteration that covers a place, or NULL. */
 const struct esp_iteration *esp_iteration_covering(const struct esp_state *state, int place);
 
 /* The two iterations that cover a place. */
 struct esp_comparison esp_comparison_at(const struct esp_state *state, int place);
 /* The newest place where both start. If neither drafted anything there (as for the last token
- * of a text), a place shortly before it where one did. Without such a place, or during an
+ * of a text), a place shortly before it where one did. If there is no such place, or during an
  * iteration in step mode: the start of the first session's newest iteration. */
 struct esp_comparison esp_comparison_newest(const struct esp_state *state);
-/* The previous (step -1) or next (1) place where one of the two starts, or with `both` where
- * both do. The first session must cover it. -1: none. */
+/* The previous (step -1) or next (1) place where either starts or, with `both`, where both do.
+ * The first session must cover it. Returns -1 if there is none. */
 int esp_comparison_step(const struct esp_state *state, int place, int step, bool both);
 
 #endif

@@ -56,10 +56,11 @@ int esp_export_chart_of_state(const struct esp_state *state,
     return draw(&course, status, options, format, bytes, length, err, errlen);
 }
 
-/* ------------------------------------------------------------------ the page of a recording */
+/* ------------------------------------------------------------------ the page of a
+ * recording */
 
-/* What an event does to the text: the tokens that stay, and the added ones. `length`: the
- * length of the text before it; becomes the length after it. */
+/* Adds to the page what an event does to the text: how many tokens stay, and which are added.
+ * *length is the length of the text, which the function updates. */
 static int add_event_text(struct esp_page_writer *page, struct esp_recording *recording,
                           int event, int *length)
 {
@@ -153,7 +154,8 @@ int esp_export_page(struct esp_recording *recording, int first, int last, char *
     return esp_page_close(page, status, bytes, length, err, errlen);
 }
 
-/* ------------------------------------------------------------------ the page of a live session */
+/* ------------------------------------------------------------------ the page of a live
+ * session */
 
 /* Whether the tokens that an iteration committed are in the text at its position. */
 static bool is_in_text(const struct esp_state *state, const struct esp_iteration *it)
@@ -166,7 +168,7 @@ static bool is_in_text(const struct esp_state *state, const struct esp_iteration
     return true;
 }
 
-/* The number of newest iterations that follow each other in the text. */
+/* How many of the newest iterations have their text still in place, one before the other. */
 static int count_kept(const struct esp_state *state)
 {
     int count = 0, end = state->span_count;
@@ -179,7 +181,8 @@ static int count_kept(const struct esp_state *state)
     return count;
 }
 
-/* The tokens of the text from `start` to `end`. The caller frees them; NULL: no memory. */
+/* Copies the tokens [start, end) of the text. The caller frees them. Returns NULL if there is
+ * no memory. */
 static struct esp_text_token *copy_spans(const struct esp_state *state, int start, int end)
 {
     struct esp_text_token *tokens = malloc((size_t)(end - start + 1) * sizeof *tokens);

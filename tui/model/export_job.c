@@ -2,8 +2,9 @@
  *
  * The iteration and the models may be freed during the export. So the calling thread first
  * writes the iteration as a line of a recording, and the picture is made from that line alone.
- * A page of a recording uses its own reader. A page of a live session uses a copy of the kept
- * iterations and the token texts of the models. The calling thread writes the file.
+ * For a page of a recording, the thread opens its own reader. For a page of a live session, it
+ * uses a copy of the kept iterations and the token texts of the models. The calling thread
+ * writes the file.
  */
 #include "tui/model/export_job.h"
 
@@ -22,19 +23,19 @@ struct esp_export_job {
     pthread_t thread;
     atomic_bool done;
     int (*make)(struct esp_export_job *job);
-    /* A picture. */
+    /* For a picture. */
     struct esp_export_options options;
     int iteration; /* its index */
     char models[256];
-    char *line; /* of the recording */
-    /* A page. */
-    struct esp_recording *recording; /* of the caller; NULL: of `state` */
+    char *line; /* the iteration as a line of a recording */
+    /* For a page. */
+    struct esp_recording *recording; /* the caller's; NULL: the page shows `state` */
     struct esp_state *state;         /* a copy */
     int iterations;                  /* on the page */
 
     char path[1024];
     bool over;
-    char *bytes; /* (length) of the file */
+    char *bytes; /* (length) the contents of the file */
     size_t length;
     int status;
     char err[512];

@@ -8,8 +8,8 @@
 
 struct esp_export_job;
 
-/* Starts to draw a picture; the format must be a picture's. The options are copied. Returns 0,
- * or a negative status with a message and no job. */
+/* Starts to draw a picture; the format must be one for pictures. The options are copied.
+ * Returns 0, or a negative status with a message and no job. */
 int esp_export_job_start(struct esp_export_job **job, const struct esp_export_options *options,
                          const char *path, bool over, char *err, size_t errlen);
 /* Starts to make a page (export_all.h) of a whole recording or, if that is NULL, of a live

@@ -6,18 +6,18 @@
 
 struct esp_file_line {
     const char *path; /* of the file */
-    int number;       /* from 1 */
+    int number;       /* of the line, from 1 */
     char *text;       /* without surrounding blanks; it may be changed */
-    char *err;        /* for esp_wrong_line() */
+    char *err;        /* (errlen) for esp_wrong_line() */
     size_t errlen;
 };
 
 /* Handles a line. Returns 0 or a negative status with a message. */
 typedef int esp_take_line(void *user, struct esp_file_line *line);
 
-/* Passes each line to `take` until one fails. Skips empty lines and comments ("# ..."). Returns
- * the status of `take`; or ESP_E_FILE or ESP_E_FORMAT with a message that names the file, and
- * the line if it is too long or contains a NUL. */
+/* Passes each line to `take` until one fails. Skips empty lines and comments ("# ...").
+ * Returns the status of `take`; or ESP_E_FILE or ESP_E_FORMAT with a message that names the
+ * file, and the line if it is too long or contains a NUL. */
 int esp_line_file_read(const char *path, esp_take_line *take, void *user, char *err,
                        size_t errlen);
 
@@ -29,24 +29,24 @@ __attribute__((format(printf, 2, 3))) int esp_wrong_line(const struct esp_file_l
 struct esp_line_kind {
     const char *name;
     esp_take_line *take;
-    /* Without a function, the text goes to `offset` of `user`: it is copied to the `size` bytes
-     * there, or, if the size is 0, becomes a new string of the pointer there. */
+    /* If `take` is NULL, the text goes to the member of `user` at `offset`: an array of `size`
+     * bytes or, if the size is 0, a pointer, which gets a new string. */
     size_t offset, size;
 };
 
-/* Takes the first word off the text and handles the rest as the kind of this name. Returns 1 if
- * there is none of `count` kinds; the text is the word then. */
+/* Takes the first word off the text and handles the rest as the kind with this name. Returns 1
+ * if none of the `count` kinds has that name; the text is then the word. */
 int esp_take_kind(const struct esp_line_kind *kinds, size_t count, void *user,
                   struct esp_file_line *line);
-/* Takes the text up to one of the characters `ends` (or all of it) off *text, and the blanks
- * around it. */
+/* Takes the text up to one of the characters `ends` (or all of it) off *text, with the blanks
+ * around it. Returns it without these blanks. */
 char *esp_take_part(char **text, const char *ends);
-/* Copies a text. One that is empty or longer than size - 1 is an error. */
+/* Copies a text. If it is empty or longer than size - 1, that is an error. */
 int esp_take_text(const struct esp_file_line *line, char *to, size_t size, const char *text);
-/* Puts a new string in the place of *to. */
+/* Replaces the string *to by a copy of `text`. */
 int esp_put_text(const struct esp_file_line *line, char **to, const char *text);
-/* Names a file beside the one that is read, or an absolute path. Returns 0, or ESP_E_ARGUMENT
- * if the path is too long. */
+/* Writes the path of the file `name` in the folder of `path`, or `name` itself if that is an
+ * absolute path. Returns 0, or ESP_E_ARGUMENT if the path is too long. */
 int esp_path_beside(char *to, size_t size, const char *path, const char *name);
 
 #endif

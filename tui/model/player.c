@@ -1,8 +1,8 @@
 /* player.c - positions in a recording, and moving between them; see player.h.
  *
- * Live, the worker adds phases to the session's events (worker.c). Here they follow from the
- * events: a prompt is processed, then continued; an iteration means that a text is generated;
- * the end of a generation makes the session idle.
+ * In a live session, the worker adds phases to the session's events (worker.c). Here they are
+ * derived from the events: a prompt is processed, then continued; an iteration means that text
+ * is being generated; the end of a generation makes the session idle.
  */
 #include "tui/model/player.h"
 
@@ -17,7 +17,7 @@
 enum {
     AT_ONCE = 64, /* events applied in one call while playing */
     PACE = 12,    /* iterations per second, to follow by eye */
-    LATE = 1,     /* seconds of delay that are caught up; more are skipped */
+    LATE = 1,     /* a delay of so many seconds is caught up; more is skipped */
 };
 
 static int event_count(const struct esp_player *player)
@@ -140,7 +140,7 @@ static int show_step(struct esp_player *player, int step, char *err, size_t errl
         return no_memory(err, errlen);
     struct esp_iteration untimed = *event->iteration;
     struct esp_event shown = *event;
-    if (player->stepped) { /* its times mean nothing, and the live session did not show them */
+    if (player->stepped) { /* times mean nothing then, and the live session showed none */
         memset(untimed.seconds, 0, sizeof untimed.seconds);
         shown.iteration = &untimed;
     }
@@ -350,7 +350,7 @@ int esp_player_marker(const struct esp_player *player, int direction)
 
 /* ------------------------------------------------------------------ time */
 
-/* Seconds between the last applied event and the next, as played. */
+/* Seconds from the last applied event to the next one, at the speed of the playback. */
 static double gap(const struct esp_player *player)
 {
     struct esp_recording_entry entry = esp_recording_entry(player->recording, player->at);

@@ -10,10 +10,10 @@
 
 #include "viz/search.h"
 
-/* The end of the visited text, since a match may span several events. */
+/* The end of the text visited so far, since a match may span several events. */
 struct tail {
     const char *wanted;
-    size_t length; /* of the search text */
+    size_t length; /* of `wanted` */
     char *bytes;   /* (count) at most the last length - 1 bytes, then those of an event */
     size_t count, capacity;
 };

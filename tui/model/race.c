@@ -81,7 +81,7 @@ void esp_race_begin(struct esp_race *race)
     pthread_mutex_unlock(&race->lock);
 }
 
-/* Seconds until both sides have finished; negative: one still decodes. */
+/* The time on the clock when both sides have finished; negative if one is still decoding. */
 static double end_of(struct esp_race *race)
 {
     double end = 0;

@@ -1,8 +1,8 @@
 /* race.h - two drafters decode the same text, shown side by side at true speed.
  *
- * They must not compete for the processors. So the right side decodes first, before the race is
- * shown, and the left side decodes while the user watches. Each side is shown by its own clock
- * (run.h). Two recordings are shown by their recorded clocks.
+ * They must not compete for the processors, so the right side decodes first, before the race
+ * is shown, and the left side decodes while the user watches. Each side is shown by its own
+ * clock (run.h). Two recordings are shown by their recorded times.
  *
  * The race is reference-counted: the decoding thread and the drawing thread share it.
  */
@@ -20,58 +20,62 @@ enum esp_race_phase {
     ESP_RACE_FAILED,   /* `doing` gives the reason */
 };
 
-/* What races. */
+/* The configuration of a race. */
 struct esp_race_options {
     struct esp_engine_options engine;
     double pass; /* enlarge the target until a pass takes this many seconds; 0: leave it */
-    struct esp_session_options session; /* of both sides, without drafter and verifier */
-    const char *drafter[2],
-        *verifier[2];   /* left, right; drafter NULL: ar, the pair's default */
+    struct esp_session_options session; /* of both sides, except drafter and verifier */
+    /* Of the left side, of the right side. Drafter NULL: ar on the left, the pair's default on
+     * the right. */
+    const char *drafter[2], *verifier[2];
     const char *prompt; /* NULL: a bundled one, chosen by the session's seed */
-    int tokens;         /* 0: 64; with a bundled prompt up to the end of a sentence */
+    int tokens;         /* 0: 64 or, with a bundled prompt, up to the end of a sentence */
 };
 
 struct esp_race {
-    struct esp_race_options options; /* zeroed for recordings */
-    char drafter[2][ESP_SPEC_TEXT];  /* strings of the options */
+    struct esp_race_options options; /* zero for recordings */
+    char drafter[2][ESP_SPEC_TEXT];  /* strings to which the options point */
     struct esp_run side[2];          /* left, right */
     atomic_bool stopped;             /* the page was closed */
     atomic_int holders;
-    bool drawn; /* the drawing is final until a key is pressed; only the drawing thread */
+    bool drawn; /* the drawing is final until a key is pressed; only for the drawing thread */
 
-    pthread_mutex_t lock; /* of everything below; taken before those of the sides */
+    pthread_mutex_t lock; /* for everything below; taken before the locks of the sides */
     int phase;
-    bool recorded;  /* both sides come from recordings */
-    char pair[200]; /* the models and the seconds per target pass */
-    char doing[512];
-    double share; /* progress of this phase, 0 to 1 */
-    double begun; /* start of the clock, by esp_clock() */
+    bool recorded;   /* both sides come from recordings */
+    char pair[200];  /* the models and the time per target pass, as text */
+    char doing[512]; /* the present work, or the error */
+    double share;    /* progress of this phase, 0 to 1 */
+    double begun;    /* start of the clock, by esp_clock() */
 };
 
-/* A race with one reference; options NULL: of recordings. Copies the names of the drafters; other
- * strings must outlive the race. NULL: no memory. */
+/* Makes a race with one reference; for recordings, `options` is NULL. Copies the names of the
+ * drafters; other strings must outlive the race. Returns NULL if there is no memory. */
 struct esp_race *esp_race_new(const struct esp_race_options *options);
 void esp_race_hold(struct esp_race *race);
 void esp_race_release(struct esp_race *race);
-/* Reads both sides from recordings and starts the clock. */
+/* Reads both sides from recordings and starts the clock. Returns 0 or a negative status with a
+ * message. */
 int esp_race_read(struct esp_race *race, const char *const paths[2], char *err, size_t errlen);
 
 /* Reports progress from the decoding thread. */
 __attribute__((format(printf, 4, 5))) void esp_race_say(struct esp_race *race, int phase,
                                                         double share, const char *format, ...);
-/* Starts the clock; after the end, starts it again. */
+/* Starts the clock or, after the end, starts it again. */
 void esp_race_begin(struct esp_race *race);
 
-/* Seconds on the clock. Sets the phase OVER when both sides have finished. */
+/* Returns the seconds on the clock. Sets the phase to OVER when both sides have finished. */
 double esp_race_clock(struct esp_race *race);
 
-/* The current phase; checks the clock first. */
+/* Returns the current phase, after a look at the clock. */
 int esp_race_now(struct esp_race *race);
 
-/* Whether both sides have the same text. `compared`: tokens that both wrote; `differs`: the
- * first different one, from 1; 0: none. False if the prompts differ. */
+/* Compares the texts of both sides. *compared gets the number of tokens that agree before any
+ * difference, *differs the number of the first token that differs, from 1, or 0. Returns false
+ * if the prompts differ. */
 bool esp_race_check(struct esp_race *race, int *compared, int *differs);
-/* Tokens per second of the right side divided by those of the left; 0: no times. */
+/* Tokens per second of the right side divided by those of the left; 0 if there are no
+ * times. */
 double esp_race_times_as_fast(const struct esp_race *race);
 /* Writes the result: "identical, 2.78 times as fast", or the difference. Returns false if a
  * difference is an error: at temperature 0. */

@@ -1,8 +1,8 @@
-/* ring.c - a bounded single-producer, single-consumer ring that merges instead of blocking; see
- * ring.h.
+/* ring.c - a bounded single-producer, single-consumer ring that merges instead of blocking;
+ * see ring.h.
  *
- * `written` and `read` only grow; their difference is the number of snapshots in the ring. Each
- * has one writer thread, which stores it with release order when it is done with the slot.
+ * `written` and `read` only grow; their difference is the number of snapshots in the ring.
+ * Each is written by one thread, with release order, when that thread is done with the slot.
  */
 #include "tui/model/ring.h"
 
@@ -17,8 +17,8 @@ struct esp_ring {
     unsigned slots;
     atomic_uint written, read;
     atomic_bool left;
-    /* Merged iterations that found no slot: of the session, and of the compared one. Only the
-     * writer uses them. */
+    /* Merged iterations that found no free slot: those of the session, and those of the
+     * compared session. Only the writer uses them. */
     struct esp_snapshot pending[2];
     bool has_pending[2];
 };

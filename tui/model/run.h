@@ -18,15 +18,15 @@
 #include "sessions/texts.h"
 
 struct esp_run {
-    pthread_mutex_t lock; /* of everything below */
+    pthread_mutex_t lock; /* for everything below */
     char drafter[ESP_SPEC_TEXT], verifier[ESP_SPEC_TEXT];
-    char target[160], draft[160]; /* names; "": none */
+    char target[160], draft[160]; /* names of the models; "": none */
     double temperature;
     struct esp_texts texts;
     struct esp_text_token *tokens; /* (token_count) the text, prompt included */
     int token_count, token_capacity;
-    struct esp_trace trace; /* of all its iterations */
-    char end[64];           /* reason for the end; "": unknown */
+    struct esp_trace trace; /* all its iterations */
+    char end[64];           /* the reason that it ended; "": unknown */
     bool complete;          /* no more events follow */
 };
 
@@ -44,15 +44,16 @@ int esp_run_read(struct esp_run *run, const char *path, char *err, size_t errlen
 
 /* The texts of the run's tokens. */
 struct esp_tokens esp_run_tokens(struct esp_run *run);
-/* Generated tokens: those of the text without the prompts. */
+/* The number of generated tokens: those of the text without the prompts. */
 int esp_run_written(const struct esp_run *run);
-/* Its iterations. */
+/* The number of iterations. */
 int esp_run_steps(const struct esp_run *run);
-/* Seconds of the whole run. */
+/* The seconds that the whole run took, by its clock. */
 double esp_run_seconds(const struct esp_run *run);
 /* The number of iterations that had ended after `seconds` on the clock. */
 int esp_run_steps_at(const struct esp_run *run, double seconds);
-/* Tokens of the text after the first `steps` iterations, at least one. */
+/* The number of tokens in the text after the first `steps` iterations; `steps` is at least
+ * 1. */
 int esp_run_tokens_after(const struct esp_run *run, int steps);
 
 #endif

@@ -1,8 +1,8 @@
 /* snapshot.h - a copy of one event, for the UI thread.
  *
  * The engine thread copies events into snapshots; the UI thread applies them to the state
- * (state.h) that is drawn. Besides the session's events there are those of the engine thread:
- * loading, ready, phase, answers to commands.
+ * (state.h) that is drawn. In addition to the session's events, there are those of the engine
+ * thread: loading, ready, phase, answers to commands.
  *
  * If the UI thread falls behind, iterations are merged. Only the last tree survives, but all
  * committed tokens and totals do: no text and no total is lost.
@@ -15,8 +15,8 @@
 #include "viz/course.h"
 
 enum esp_snapshot_type {                           /* continues enum esp_event_type */
-                         ESP_SNAPSHOT_PHASE = 100, /* `phase` changed; while loading with `text`
-                                                      and `fraction` */
+                         ESP_SNAPSHOT_PHASE = 100, /* `phase` changed; while loading, `text`
+                                                      and `fraction` are set */
                          ESP_SNAPSHOT_READY,       /* the models are loaded: `loaded` */
                          ESP_SNAPSHOT_MESSAGE,     /* a command succeeded: `text` */
                          ESP_SNAPSHOT_ERROR,   /* a command or the generation failed: `text` */
@@ -43,19 +43,19 @@ struct esp_setup {
     int context;                      /* maximum length of a text, in tokens; 0: unknown */
     char chat[16];                    /* chat format or "" */
     bool lossy;                       /* the settings may change the output */
-    struct esp_session_values values; /* without texts */
+    struct esp_session_values values; /* texts are left out */
     int serial;                       /* counts loaded model pairs; 0: none, or a recording */
     bool anew;                        /* the text was tokenized again for this pair */
-    struct esp_tokens tokens;         /* token texts; none: keep the old ones */
+    struct esp_tokens tokens;         /* token texts; if empty, the old ones are kept */
 };
 
 struct esp_snapshot {
     int type;
     bool second;                         /* an iteration of the compared session */
-    int stage;                           /* stage events */
+    int stage;                           /* stage events: the stage */
     int kept;                            /* rewind: tokens that stay; drop: tokens that go */
-    int start;                           /* drop: the first token */
-    struct esp_iteration_copy iteration; /* layer, stage and iteration events */
+    int start;                           /* drop: the first of these */
+    struct esp_iteration_copy iteration; /* layer, stage and iteration events: the iteration */
     struct esp_text_token *tokens;       /* (token_count) appended to the text */
     int token_count, token_capacity;
     struct esp_totals totals; /* added to the totals */
@@ -72,7 +72,8 @@ void esp_snapshot_reset(struct esp_snapshot *snapshot, int type);
 int esp_snapshot_reserve(struct esp_snapshot *snapshot, int count);
 /* Fills a snapshot from an event. Returns 0 or ESP_E_MEMORY. */
 int esp_snapshot_take(struct esp_snapshot *snapshot, const struct esp_event *event);
-/* Adds a later iteration event to a snapshot that holds an iteration event. */
+/* Adds a later iteration event to the snapshot of an iteration event. Returns 0 or
+ * ESP_E_MEMORY. */
 int esp_snapshot_merge(struct esp_snapshot *snapshot, const struct esp_event *event);
 void esp_snapshot_free(struct esp_snapshot *snapshot);
 

@@ -63,8 +63,9 @@ static void add_bytes(struct esp_state *state, const char *bytes, size_t length)
     state->byte_count += length;
 }
 
-/* The separator between turns of a conversation, shown instead of the marks of the chat format:
- * an empty line, and a sign before the user's text. It belongs to the last mark. */
+/* The separator between turns of a conversation, shown instead of the chat format's control
+ * tokens: an empty line, and a sign before the user's text. It belongs to the last of these
+ * tokens. */
 static const char *separator(const struct esp_state *state, int kind)
 {
     const int last = state->span_count - 1;
@@ -161,8 +162,8 @@ const struct esp_iteration *esp_state_kept(const struct esp_state *state, int ba
     return esp_trace_at(&state->trace, state->trace.kept_count - 1 - back);
 }
 
-/* The newest iteration. After the end of a text it is the last one with a tree: often the very
- * last iteration is a single token without drafts. */
+/* The newest iteration or, after the end of a text, the one before it if only that has a tree:
+ * often the very last iteration is a single token without drafts. */
 static const struct esp_iteration *newest(const struct esp_state *state)
 {
     const struct esp_iteration *it = esp_state_kept(state, 0),
@@ -347,7 +348,7 @@ static void rewind_text(struct esp_state *state, int kept)
 {
     if (kept < 0 || kept >= state->span_count)
         return;
-    /* The separator after a mark is written again with the next text. */
+    /* The separator after a control token is written again with the next text. */
     const bool mark = kept > 0 && state->spans[kept - 1].kind == ESP_TEXT_MARK;
     state->byte_count = state->spans[kept - mark].start;
     state->span_count = kept;
@@ -355,8 +356,8 @@ static void rewind_text(struct esp_state *state, int kept)
     state->ended[0] = '\0';
 }
 
-/* Removes tokens from the text. The tokens after them are added again, with the separators that
- * now belong there. */
+/* Removes tokens from the text. The tokens after them are appended again, with the separators
+ * that belong there now. */
 static int drop_text(struct esp_state *state, int start, int count)
 {
     const int rest = state->span_count - start - count;
@@ -382,7 +383,8 @@ static void clear(struct esp_state *state)
     forget_iterations(state);
 }
 
-/* Other models have other tokens, so their iterations are counted from 0. */
+/* Takes over newly loaded models. Other models have other tokens, so the old iterations are
+ * dropped. */
 static void set_loaded(struct esp_state *state, const struct esp_setup *loaded)
 {
     if (loaded->serial != state->loaded.serial) {

@@ -21,7 +21,7 @@ struct esp_state {
 
     int phase;
     char phase_text[512]; /* the file being loaded, or the loading error */
-    double fraction;      /* of the load */
+    double fraction;      /* of the load that is done */
     bool ready;
     struct esp_setup loaded;
 
@@ -34,26 +34,26 @@ struct esp_state {
                                           of a comparison */
     struct esp_iteration_copy partial; /* the running iteration, in step mode */
     bool has_partial;
-    int partial_stages; /* its finished stages */
+    int partial_stages; /* number of its finished stages */
     int partial_type;   /* ESP_EVENT_LAYER or ESP_EVENT_STAGE */
 
     struct esp_state *compared; /* the compared session (comparison.h): only iterations, totals
                                    and names. NULL: no comparison */
 
-    double baseline;     /* seconds of one plain decoding step; 0: not measured */
-    char ended[64];      /* reason for the end of the last generation, "" while it runs */
+    double baseline;     /* seconds per token of plain decoding; 0: not measured */
+    char ended[64];      /* the reason that the last generation ended; "" while it runs */
     char recording[512]; /* path of the recording being written, or "" */
     char message[512];
     bool message_is_error;
     unsigned message_count; /* goes up with every message */
 };
 
-/* A zeroed state is empty; set `tokens`. */
+/* A zero-initialised state is empty; set its `tokens` before use. */
 void esp_state_free(struct esp_state *state);
 /* Copies the parts that a page needs to an empty state: model names, tokens of the text (not
  * their bytes), kept iterations. Returns 0 or ESP_E_MEMORY. Free the copy in both cases. */
 int esp_state_copy(struct esp_state *to, const struct esp_state *from);
-/* Returns 0 or ESP_E_MEMORY. */
+/* Applies a snapshot. Returns 0 or ESP_E_MEMORY. */
 int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot);
 
 /* The start of the text after the last prompt: as a token, and as a byte. */
@@ -64,43 +64,44 @@ size_t esp_state_last_answer(const struct esp_state *state);
  * cleared. */
 int esp_state_shown(int iterations);
 
-/* Whether a prompt is processed or a text generated. */
+/* Whether a prompt is being processed or text is being generated. */
 bool esp_state_is_busy(const struct esp_state *state);
 
-/* The iteration with this index. If it is not kept or the index is -1: the running one in step
- * mode, else the newest; after the end of a text, the newer one of the last two with drafted
- * nodes. Sets the number of its finished stages. NULL: there is no iteration. */
+/* Returns the iteration with this index, and sets *stages to the number of its finished
+ * stages. If it is not kept, or the index is -1: in step mode the running iteration, else the
+ * newest; after the end of a text the one before the newest, if only that has drafted nodes.
+ * Returns NULL if there is no iteration. */
 const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int index,
                                                 int *stages);
 /* The iteration `back` iterations before the newest complete one, or NULL. */
 const struct esp_iteration *esp_state_kept(const struct esp_state *state, int back);
-/* The index of the previous (step -1) or next (1) kept iteration; -1: none. */
+/* The index of the previous (step -1) or next (1) kept iteration, or -1. */
 int esp_state_neighbour(const struct esp_state *state, int index, int step);
 
-/* Figures over the last 32 iterations, or fewer if a setting changed since; in a comparison,
- * over all since it began, as in its table. */
+/* Figures over the last 32 iterations, or fewer if a setting has changed since then; in a
+ * comparison, over all iterations since it began, as in its table. */
 struct esp_figures {
     int iterations;
     double tokens_per_second; /* without pauses of the machine (engine/pace.h); 0: unknown */
     double tokens_per_iteration;
-    double acceptance; /* accepted / drafted nodes; NaN: nothing drafted */
-    double path_share; /* accepted path length / deepest drafted depth; NaN: nothing drafted */
+    double acceptance; /* accepted / drafted nodes; NaN: nothing was drafted */
+    double path_share; /* accepted path length / deepest drafted depth; NaN: no draft */
     double speedup;    /* over plain decoding, without pauses; 0: not measured */
-    bool timed;        /* some iterations ran outside of step mode, so there are times */
-    double seconds[ESP_STAGES]; /* mean per timed iteration */
+    bool timed;        /* some iterations ran outside step mode, so there are times */
+    double seconds[ESP_STAGES]; /* means over these iterations */
     double exchange;            /* of these: exchanges between ranks */
 };
 
 struct esp_figures esp_state_figures(const struct esp_state *state);
 
-/* Seconds of a plain decoding step: from the session that decodes plainly, if there is one,
- * else from the measurements between iterations; 0: not measured. */
+/* Seconds per token of plain decoding: those of the session that decodes plainly, if there is
+ * one, else those measured between iterations; 0: not measured. */
 double esp_state_baseline(const struct esp_state *state);
 
 /* Whether speculation is at least as fast as plain decoding, rounded to the shown percent. */
 bool esp_state_wins(const struct esp_figures *figures);
-/* Writes the value of speculation in three lengths: a sentence, a few words, two words.
- * `baseline`: seconds of a plain decoding step. The speedup must be known. */
+/* Writes what speculation gains, in three lengths: a sentence, a few words, two words.
+ * `baseline` is the seconds per token of plain decoding. The speedup must be known. */
 void esp_state_worth(const struct esp_figures *figures, double baseline, char texts[3][96]);
 
 #endif

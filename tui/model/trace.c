@@ -24,7 +24,7 @@ static int grow(struct esp_trace *trace)
     return ESP_OK;
 }
 
-/* Copies an iteration into the ring; when the ring is full, into the place of the oldest. */
+/* Copies an iteration into the ring; if the ring is full, it replaces the oldest. */
 static int keep(struct esp_trace *trace, const struct esp_iteration *it)
 {
     const bool full = !trace->whole && trace->kept_count == ESP_KEPT;

@@ -6,7 +6,7 @@ _espalier() {
     [[ $line == *[[:space:]] ]] && words+=("")
     word=${words[${#words[@]} - 1]}
     mapfile -t reply < <("${COMP_WORDS[0]}" complete -- "${words[@]:1}" 2>/dev/null | cut -f1)
-    # A word of bash begins anew after a colon and an equals sign.
+    # For bash, a new word begins after a colon or an equals sign.
     cut=${word%"${word##*[:=]}"}
     COMPREPLY=("${reply[@]#"$cut"}")
     if [ ${#reply[@]} -eq 0 ]; then

@@ -24,8 +24,8 @@ deb:
 	    $(DEB_OPTIONS) >../build.log 2>&1 || { tail -n 20 ../build.log; exit 1; }
 	@rm -r $(BUILD)/deb/$(DIST) && ls $(BUILD)/deb/*.deb
 
-# The headless program in one file that needs no library and no folder but that of the models. A static program loads no
-# plugin, so it has no CUDA.
+# The headless program as one file, which needs no library, and no folder but that of the models. A static program loads
+# no plugin, so it has no CUDA backend.
 STATIC := $(BUILD)/static
 
 static:

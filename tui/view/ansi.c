@@ -1,4 +1,4 @@
-/* ansi.c - canvas to escape sequences; see ansi.h. */
+/* ansi.c - writes a canvas as escape sequences; see ansi.h. */
 #include "tui/view/ansi.h"
 
 #include <stdbool.h>
@@ -44,8 +44,8 @@ static bool has_sure_width(const char *text)
     return first < 0xcc || (first == 0xe2 && second <= 0xa3);
 }
 
-/* Moves the cursor to column x of row y. Over a few cells in the current style it writes them
- * again instead, which takes no more bytes. */
+/* Moves the cursor to column x of row y. To pass over a few cells in the current style, writes
+ * them again, which takes no more bytes. */
 static void move_to(FILE *file, const struct esp_canvas *canvas, int from, int x, int y,
                     int style)
 {
@@ -71,9 +71,10 @@ int esp_ansi_update(FILE *file, struct esp_canvas *shown, const struct esp_canva
     if (all) {
         put_style(file, &theme->style[ESP_STYLE_TEXT]);
         fputs("\033[H\033[2J", file);
-        memset(shown->cells,
-               0xff, /* differs from every cell: all are drawn, blanks for their background */
-               (size_t)shown->width * (size_t)shown->height * sizeof *shown->cells);
+        memset(
+            shown->cells,
+            0xff, /* equals no cell, so that all are drawn, even blanks, for the background */
+            (size_t)shown->width * (size_t)shown->height * sizeof *shown->cells);
     }
     for (int y = 0; y < rows && y < canvas->height; y++) {
         size_t row = (size_t)y * (size_t)canvas->width;

@@ -15,11 +15,11 @@
 enum {
     WIDTH = 120,
     HEIGHT = 36,
-    KEYS = 1 /* the last row: key hints, useless in a file */
+    KEYS = 1 /* the last row has key hints, which are useless in a file */
 };
 
-static const double frame = 1.0 / 30; /* minimum of seconds between two frames */
-static const double hold = 1.5;       /* seconds of the last frame */
+static const double frame = 1.0 / 30; /* least seconds between two frames */
+static const double hold = 1.5;       /* seconds for which the last frame is shown */
 
 struct cast {
     const struct esp_cast_options *options;
@@ -55,7 +55,7 @@ static void put_line(struct cast *cast)
     cast->line.comma = false;
 }
 
-/* Writes a text of the recording; a player may show it outside of the screen. */
+/* Writes a text of the recording, made safe: a player may show it outside the screen. */
 static void put_text(struct cast *cast, const char *name, const char *text)
 {
     char *shown = NULL;
@@ -114,7 +114,7 @@ static void put_event(struct cast *cast, double time, const char *kind, const ch
     fputs("]\n", cast->file);
 }
 
-/* Draws, and writes `before` and the changed cells. */
+/* Draws a frame, and writes `before` and the changed cells. */
 static int put_frame(struct cast *cast, double time, const char *before)
 {
     char *text = NULL;
@@ -155,7 +155,8 @@ static int put_markers(struct cast *cast, double time, int from, char *err, size
 
 /* ------------------------------------------------------------------ playing */
 
-/* Plays on its own clock, which jumps to the next event, at least by a frame. */
+/* Plays the recording by a clock of its own, which jumps to the next event but by at least one
+ * frame. */
 static int play(struct cast *cast, char *err, size_t errlen)
 {
     struct esp_player *player = &cast->player;

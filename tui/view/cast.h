@@ -1,8 +1,8 @@
 /* cast.h - writes a replay as an asciicast (version 2), the file format of asciinema.
  *
  * The frames are those of `espalier replay`: the same player times them, without waiting, and
- * the same functions draw them. The file holds only the changes between frames. Markers of the
- * recording become markers of the asciicast. The same recording and options give the same
+ * the same functions draw them. The file contains only the changes between frames. Markers of
+ * the recording become markers of the asciicast. The same recording and options give the same
  * bytes.
  */
 #ifndef ESP_CAST_H
@@ -14,7 +14,7 @@
 #include "tui/view/theme.h"
 
 struct esp_cast_options {
-    const char *recording; /* path */
+    const char *recording; /* its path */
     int width, height;     /* 0: as recorded, or 120 x 36 */
     double speed, idle;    /* as in struct esp_player */
     const struct esp_theme *theme;

@@ -8,15 +8,15 @@ struct esp_choice {
     const char *text, *summary; /* summary may be NULL */
 };
 
-/* Owns the texts of its entries. */
+/* A list of completions, which owns the texts of its entries. */
 struct esp_choices {
-    const char *before, *word; /* to be completed: the word, and the line before it */
+    const char *before, *word; /* the word to complete, and the line before it */
     struct esp_choice choice[ESP_MOST_CHOICES];
     int count;
     char append; /* character after a completed word; '\0': none */
 };
 
-/* Copies the texts. A full list takes no more. */
+/* Adds a completion and copies its texts; a full list ignores it. */
 void esp_choices_add(struct esp_choices *choices, const char *text, const char *summary);
 void esp_choices_clear(struct esp_choices *choices);
 

@@ -2,11 +2,11 @@
  *
  *     ESC [ parameters final     CSI: cursor keys, "number ~" keys, paste brackets
  *     ESC [ < b ; x ; y M|m      mouse: pressed, released (SGR form)
- *     ESC [ M b x y              mouse, of terminals that know only the old form: dropped
+ *     ESC [ M b x y              mouse, old form, from terminals that know no other: dropped
  *     ESC O final                SS3: F1..F4, cursor keys in application mode
  *     ESC [ [ A..E               F1..F5 of the Linux console
- *     ESC ] 11;rgb:R/G/B         the colour of the background, where it was asked for; ends
- *                                with BEL or ESC \
+ *     ESC ] 11;rgb:R/G/B         the background's colour, if it was asked for; ends with BEL or
+ *                                ESC \
  *     ESC key                    Meta
  */
 #include "tui/view/decode.h"
@@ -20,7 +20,7 @@
 
 enum { MOST_PASTED = 64 << 20 };
 
-/* A match at the pending bytes: its length, 0 if more bytes must come. */
+/* A match at the start of some bytes: its length, or 0 if more bytes must come. */
 struct match {
     size_t taken;
     int key; /* 0: drop the sequence */
@@ -50,8 +50,8 @@ static int numbered_key(int number)
     return number >= 0 && number < (int)(sizeof keys / sizeof *keys) ? keys[number] : 0;
 }
 
-/* Reads a number of digits before `end`; returns its end, or -1 if there is none or it is
- * larger than any that terminals send. */
+/* Reads a decimal number that ends before `end`, and returns the place after it. The number is
+ * -1 if there is none or it is larger than any that terminals send. */
 static const char *read_number(const char *at, const char *end, int *number)
 {
     enum { LARGEST = 1 << 16 };
@@ -106,8 +106,8 @@ static struct match match_csi(struct esp_decoder *decoder, const char *bytes, si
     return (struct match){end + 1, final_key(bytes[end])};
 }
 
-/* The two highest digits of a part of "RRRR/GGGG/BBBB" (one to four digits each); moves to the
- * next part. -1: none. */
+/* Reads a part of "RRRR/GGGG/BBBB" (one to four hexadecimal digits each) as a number from 0 to
+ * 255, and moves *at to the next part. Returns -1 if there is none. */
 static int read_part(const char **at)
 {
     char digits[5] = "";
@@ -120,7 +120,8 @@ static int read_part(const char **at)
     return (value * 255 + most / 2) / most;
 }
 
-/* Matches the answer to OSC 11. If it is none, the user typed Meta and ]. */
+/* Matches the answer to OSC 11. If the bytes are not such an answer, the user typed Meta and
+ * ]. */
 static struct match match_answer(struct esp_decoder *decoder, const char *bytes, size_t count)
 {
     static const char start[] = "\033]11;rgb:";
@@ -205,8 +206,8 @@ static void keep(struct esp_decoder *decoder, const char *bytes, size_t count)
     decoder->paste_count = needed;
 }
 
-/* Takes bytes up to the end of the paste; returns their number. The end mark may arrive in
- * pieces: a possible start of it stays for the next call. */
+/* Takes bytes up to the end of the paste; returns their number. The sequence that ends it may
+ * arrive in pieces, so a possible start of it is left for the next call. */
 static size_t take_paste(struct esp_decoder *decoder, const char *bytes, size_t count)
 {
     static const char mark[] = "\033[201~";
@@ -229,7 +230,7 @@ static size_t take_paste(struct esp_decoder *decoder, const char *bytes, size_t 
 
 /* ------------------------------------------------------------------ the interface */
 
-/* Consumes complete keys; returns the number of bytes. */
+/* Handles complete keys and pastes; returns the number of bytes consumed. */
 static size_t consume(struct esp_decoder *decoder, const char *bytes, size_t count)
 {
     size_t at = 0;

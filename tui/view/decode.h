@@ -28,12 +28,13 @@ struct esp_decoder {
 };
 
 void esp_decode(struct esp_decoder *decoder, const char *bytes, size_t count);
-/* Whether a sequence is incomplete. If nothing follows for a short time, it was Escape. */
+/* Whether a sequence is incomplete. If nothing follows for a short time, the key was
+ * Escape. */
 bool esp_decode_waits(const struct esp_decoder *decoder);
-/* Call it after that time: takes the pending bytes as single keys. */
+/* Takes the pending bytes as single keys. Call it after that time. */
 void esp_decode_flush(struct esp_decoder *decoder);
-/* Whether the pending bytes may be the answer to OSC 11. It can arrive in pieces with longer
- * pauses. */
+/* Whether the pending bytes may be the answer to OSC 11, which can arrive in pieces with
+ * longer pauses between them. */
 bool esp_decode_answers(const struct esp_decoder *decoder);
 void esp_decode_free(struct esp_decoder *decoder);
 

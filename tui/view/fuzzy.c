@@ -1,8 +1,8 @@
 /* fuzzy.c - finds the best match of a query's letters in a text; see fuzzy.h.
  *
- * best[j] is the best score of a match of the query so far with its last letter at text[j].
- * Dynamic programming: one row per letter of the query, each from the row before. Both texts
- * are cut at MOST bytes.
+ * Dynamic programming: there is a row best[] for each letter of the query, computed from the
+ * row before. best[j] is the best score of a match of the query up to this letter, with this
+ * letter at text[j]. Both texts are truncated to MOST bytes.
  */
 #include "tui/view/fuzzy.h"
 
@@ -17,7 +17,7 @@ static int lower(char c)
     return tolower((unsigned char)c);
 }
 
-/* The value of a match at this place by itself. */
+/* The score of a letter matched at this place, whatever was matched before it. */
 static int worth(const char *text, int at)
 {
     if (at == 0)
@@ -25,10 +25,11 @@ static int worth(const char *text, int at)
     return isalnum((unsigned char)text[at - 1]) ? LETTER : LETTER + STARTS_WORD;
 }
 
-/* Adds a letter of the query: best[] changes from the previous row to this letter's row. */
+/* Adds a letter of the query: turns best[] from the previous letter's row into this
+ * letter's. */
 static void find_letter(char letter, const char *text, int length, bool first, int best[MOST])
 {
-    int before = first ? 0 : NONE; /* best of the previous row left of j */
+    int before = first ? 0 : NONE; /* the best of the previous row left of j */
     int diagonal = NONE;           /* the previous row at j - 1 */
     for (int j = 0; j < length; j++) {
         const int above = first ? NONE : best[j];

@@ -1,7 +1,8 @@
-/* input_box.c - walks through the units of the line and computes row and column of each; see
- * input_box.h.
+/* input_box.c - walks through the units of the line and computes the row and column of each;
+ * see input_box.h.
  *
- * Of a very long line it visits only a part around the cursor. That bounds the work per frame.
+ * In a very long line, only a part around the cursor is visited, which bounds the work per
+ * frame.
  */
 #include "tui/view/input_box.h"
 
@@ -15,13 +16,13 @@ enum { INDENT = 2, LONG = 1 << 14, MOST_ROWS = 8 };
 struct walk {
     const struct esp_input_line *line;
     int width, flags;
-    size_t at, end; /* of the visited part */
-    int x, row;     /* position of the unit at `at` */
-    size_t taken;   /* its bytes; 0: the end */
+    size_t at, end; /* the byte of the next unit; the end of the visited part */
+    int x, row;     /* where the next unit is drawn */
+    size_t taken;   /* bytes of the next unit; 0 at the end */
     struct esp_safe_unit unit;
 };
 
-/* Reads the unit at `at`, and breaks the row before it if it does not fit. At the end it leaves
+/* Reads the next unit, and breaks the row before it if it does not fit. At the end, leaves
  * room for the cursor. */
 static void look(struct walk *w)
 {

@@ -9,15 +9,17 @@
 
 struct esp_input_line {
     const char *prompt, *line; /* line: (length) bytes */
-    size_t length, point;      /* point: byte where the cursor is */
+    size_t length, point;      /* point: the byte at which the cursor is */
 };
 
-/* Rows that the line needs at this width, limited by the height of the screen. */
+/* The number of rows that the line needs at this width, limited by the height of the
+ * screen. */
 int esp_input_box_rows(const struct esp_input_line *line, int width, int height);
-/* Fills the view with the rows around the cursor. `active`: also places the cursor. */
+/* Fills the view with the rows around the cursor. With `active`, also places the cursor. */
 void esp_input_box_draw(struct esp_canvas *canvas, const struct esp_input_line *line,
                         bool active);
-/* The byte above (step -1) or below (1) the cursor, in the same column; -1: no such row. */
+/* The byte above (step -1) or below (1) the cursor, in the same column, or -1 if there is no
+ * such row. */
 long esp_input_box_move(const struct esp_input_line *line, int width, int step);
 
 #endif

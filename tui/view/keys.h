@@ -1,7 +1,7 @@
 /* keys.h - keys and their bindings. keys.def is the only table of them.
  *
- * The table feeds key handling, footer, help and manual. Panes never see keys: a key becomes an
- * action, and a pane gets its actions through `request`.
+ * The table feeds key handling, footer, help and manual. Panes never see keys: a key becomes
+ * an action, and a pane gets its actions through `request`.
  */
 #ifndef ESP_KEYS_H
 #define ESP_KEYS_H
@@ -37,9 +37,9 @@ enum {
     ESP_WHEN_PANE,   /* a pane has the focus */
     ESP_WHEN_EMPTY,  /* the input line is empty, or a pane has the focus */
     ESP_WHEN_STEP,   /* as EMPTY, in step mode */
-    ESP_WHEN_LIVE,   /* outside of a replay */
+    ESP_WHEN_LIVE,   /* in a live session, not in a replay */
     ESP_WHEN_REPLAY, /* as EMPTY, in a replay; keys of panes are valid there, too */
-    ESP_WHEN_BUSY,   /* always; the footer shows it only during generation */
+    ESP_WHEN_BUSY,   /* always, but the footer shows it only during generation */
 };
 
 enum esp_action {
@@ -56,20 +56,21 @@ enum esp_action {
     ESP_ACTIONS
 };
 
-/* The name by which keys are bound to an action ("full-speed"); returns text. */
+/* Writes the name that ":bind" uses for an action ("full-speed"). Returns `text`. */
 const char *esp_action_name(int action, char text[32]);
-/* -1: no such action. */
+/* The action with this name, or -1. */
 int esp_action_find(const char *name);
 
 struct esp_binding {
-    int action, when; /* NONE: runs `command`; without one the input line takes the key */
+    int action,
+        when; /* NONE: runs `command` or, if that is NULL, the input line gets the key */
     const char *key, *label, *help;
-    const char *command; /* NULL: none */
+    const char *command; /* or NULL */
 };
 
 extern const struct esp_binding esp_bindings[]; /* ends with key = NULL */
 
-/* Decides which bindings are valid now. */
+/* The facts that decide which bindings are valid now. */
 struct esp_key_when {
     bool pane;   /* a pane has the focus */
     bool empty;  /* the input line is empty */
@@ -83,14 +84,15 @@ struct esp_own_keys {
     int count;
 };
 
-/* The binding of a key: the user's (`own`, may be NULL), else the table's. NULL: none, the key
- * goes to the input line. */
+/* The binding of a key: the user's (`own`, may be NULL), else the table's. Returns NULL if
+ * there is none and the key goes to the input line. */
 const struct esp_binding *esp_key_binding(int key, struct esp_key_when when,
                                           const struct esp_own_keys *own);
 /* The user's binding of a key, or NULL. */
 const struct esp_binding *esp_own_key(const struct esp_own_keys *own, int key);
 
-/* Converts a name ("F2", "Tab", "C-c", "M-f", "a") to a key and back. -1: no such key. */
+/* Converts the name of a key ("F2", "Tab", "C-c", "M-f", "a") to the key, or to -1 if there is
+ * none; and a key to its name. */
 int esp_key_parse(const char *name);
 const char *esp_key_name(int key, char name[16]);
 

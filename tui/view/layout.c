@@ -1,9 +1,9 @@
-/* layout.c - rectangles of the panes; see layout.h.
+/* layout.c - computes the rectangles of the panes; see layout.h.
  *
- * The body has a left column (text, and below it the controller if there is room), a right
- * column (tree, and below it the node pane) and rows of full width below. Each list gives a
- * region from top to bottom; the first pane of a column takes the remaining height. A focused
- * pane without a place in the lists gets the whole body.
+ * The body has a left column (the text, and below it the controller if there is room), a right
+ * column (the tree, and below it the node pane) and rows of full width below these. Each list
+ * describes a region from top to bottom; the first pane of a column gets the remaining height.
+ * A focused pane that is in no list gets the whole body.
  */
 #include "tui/view/layout.h"
 
@@ -13,7 +13,7 @@ enum { LEAST_WIDTH = 20, LEAST_HEIGHT = 5, LEAST_ROWS = 4, TALL = 44, LARGE = 56
 
 struct pane_place {
     int pane;
-    int rows; /* inside the frame; 0: the rest */
+    int rows; /* inside the frame; 0: all that remain */
 };
 
 struct region {
@@ -37,7 +37,7 @@ static const struct pane_plan wide = {
     .bottom = {{{ESP_PANE_stats, 2}}, 1},
 };
 
-/* The plan for a height. A wide screen has room for the timeline from TALL rows on, and from
+/* The plan for a height. From TALL rows on, a wide screen has room for the timeline, and from
  * LARGE rows on for the whole node pane. */
 static struct pane_plan plan_of(bool is_wide, int height)
 {
@@ -61,7 +61,8 @@ static struct region visible(const struct region *region,
     return kept;
 }
 
-/* Cuts panes of fixed height off the bottom of `area` while at least `least` rows remain. */
+/* Places panes of fixed height at the bottom of `area`, while at least `least` rows remain.
+ * Returns the remaining area. */
 static struct esp_rect cut(struct esp_layout *layout, struct esp_rect area,
                            const struct region *region, int from, int least)
 {

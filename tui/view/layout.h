@@ -6,8 +6,8 @@
  *     larger            controller and node below them, several lines each
  *     from 44 rows on   the timeline, too
  *
- * During a comparison, the compare pane lies below the text if the terminal is wide enough, and
- * alone otherwise.
+ * During a comparison, the compare pane lies below the text if the terminal is wide enough,
+ * and alone otherwise.
  *
  * Panes have frames. Neighbours share a line: their rectangles overlap by one. A pane below
  * tabs has no frame.
@@ -30,8 +30,8 @@ struct esp_layout_options {
     int width, height;
     int current;    /* pane that has or last had the focus; tabs show this one */
     bool focused;   /* the current pane has the focus and must be visible */
-    bool zoomed;    /* only the current pane */
-    bool stacked;   /* tree below the text instead of beside it */
+    bool zoomed;    /* only the current pane is shown */
+    bool stacked;   /* the tree is below the text instead of beside it */
     bool comparing; /* the compare pane replaces all panes but the text */
     int input_rows; /* rows of the input line; 0: one */
     bool hidden[ESP_PANES];
@@ -40,14 +40,14 @@ struct esp_layout_options {
 struct esp_layout {
     int kind;
     bool framed;
-    /* Width 0: not shown. All but the input are one line high. */
+    /* Width 0 means not shown. All but the input line are one row high. */
     struct esp_rect header, tabs, input, footer;
     struct esp_rect pane[ESP_PANES]; /* frame included; width 0: not shown */
 };
 
 struct esp_layout esp_layout_of(const struct esp_layout_options *options);
 
-/* The area that a pane draws in: inside its frame, with a blank column on each side. */
+/* The area in which a pane draws: inside its frame, with a blank column on each side. */
 struct esp_rect esp_layout_inside(const struct esp_layout *layout, int pane);
 
 #endif

@@ -5,13 +5,14 @@
 #include "tui/view/ui.h"
 
 struct esp_mouse {
-    int button; /* 0: left; 64, 65: wheel up, down */
-    int x, y;   /* cell of the screen, from 0 */
+    int button; /* 0: left; 64: wheel up; 65: wheel down */
+    int x, y;   /* the cell of the screen, from 0 */
 };
 
-/* A click on a pane focuses it, and the pane may select the item there. A click on a tab shows
- * its pane. A click elsewhere focuses the input line. The wheel scrolls the pane below the
- * pointer, or the text if that pane does not scroll. It does not move the focus. */
+/* Handles a mouse event. A click on a pane focuses it, and the pane may select the item at the
+ * pointer. A click on a tab shows its pane. A click elsewhere focuses the input line. The
+ * wheel scrolls the pane under the pointer, or the text if that pane does not scroll; it does
+ * not move the focus. */
 void esp_ui_mouse(struct esp_ui *ui, const struct esp_state *state, struct esp_mouse mouse,
                   int width, int height);
 

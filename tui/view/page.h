@@ -1,7 +1,7 @@
 /* page.h - a view that fills the screen for a while: a race, a lesson.
  *
  * A page draws itself and handles keys. The app shows it instead of the panes until it closes.
- * To add one: a file in commands/each that opens it.
+ * To add one, write a file in commands/each that opens it.
  */
 #ifndef ESP_PAGE_H
 #define ESP_PAGE_H
@@ -12,11 +12,11 @@
 
 struct esp_page_ops {
     void (*draw)(void *page, struct esp_canvas *canvas);
-    /* Handles a key (keys.h). False: close the page. */
+    /* Handles a key (keys.h). Returns false to close the page. */
     bool (*key)(void *page, int key);
     /* Milliseconds until the next redraw; -1: none is needed. */
     int (*due)(void *page);
-    /* Whether nothing changes without a key. */
+    /* Whether the page stays as it is until a key is pressed. */
     bool (*settled)(void *page);
     void (*close)(void *page);
 };

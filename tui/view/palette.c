@@ -11,7 +11,7 @@
 #include "viz/safe.h"
 #include "viz/wrap.h"
 
-enum { WIDEST = 100, PAGE = 8, DETAILS = 4 /* rows below a menu, one of them blank */ };
+enum { WIDEST = 100, PAGE = 8, DETAILS = 4 /* rows below a menu's items, one of them blank */ };
 
 void esp_palette_open(struct esp_palette *palette)
 {
@@ -74,7 +74,7 @@ static bool has_words(const struct esp_palette_item *item, const char *query)
     return true;
 }
 
-/* The summary counts too, but less than the name. */
+/* The score of an item. A match in the summary counts, too, but less than one in the name. */
 static int score_of(const struct esp_palette_item *item, const char *query)
 {
     enum { NAMED = 10000 };
@@ -196,7 +196,7 @@ enum esp_palette_answer esp_palette_key(struct esp_palette *palette, int key)
 
 /* ------------------------------------------------------------------ drawing */
 
-/* Columns before the texts of a menu, for the mark. */
+/* The number of columns before the texts of a menu, for the check mark. */
 static int indent_of(const struct esp_palette *palette)
 {
     return palette->title ? 2 : 0;
@@ -260,9 +260,9 @@ static void draw_hints(struct esp_canvas *canvas, int y)
     }
 }
 
-/* The area of the palette on a screen of this size; width 0: none. A menu is as high as its
- * items. The summary of the selected item, or the reason why it is refused, stands below in
- * full. */
+/* The area of the palette on a screen of this size; its width is 0 if there is no room. A menu
+ * is as high as its items and details: the summary of the selected item, or the reason that it
+ * is refused, is shown in full below the items. */
 static struct esp_rect frame_of(const struct esp_palette *palette, int width, int height)
 {
     const int wide = width - 4 < WIDEST ? width - 4 : WIDEST, most = height - 5;
@@ -273,7 +273,7 @@ static struct esp_rect frame_of(const struct esp_palette *palette, int width, in
     return (struct esp_rect){(width - wide) / 2, 2, wide, high};
 }
 
-/* The number of rows for items, and the first shown item. */
+/* Returns the number of rows with items, and sets *first to the item in the first of them. */
 static int rows_of(const struct esp_palette *palette, struct esp_rect frame, int *first)
 {
     int rows = frame.height - 3 - (has_details(palette, frame) ? DETAILS : 0);
@@ -295,7 +295,7 @@ int esp_palette_at(const struct esp_palette *palette, int width, int height, int
                                                       : ESP_PALETTE_NOTHING;
 }
 
-/* Draws the summary of the selected item, which may not fit its row. */
+/* Draws the summary of the selected item in full; it may be too long for the item's row. */
 static void draw_details(struct esp_canvas *canvas, const struct esp_palette *palette, int y)
 {
     const struct esp_palette_item *item = esp_palette_selected(palette);

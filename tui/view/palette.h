@@ -1,8 +1,8 @@
-/* palette.h - the menu: a searchable list of everything the user can do.
+/* palette.h - the menu: a searchable list of everything that the user can do.
  *
- * The caller opens it and adds items (palette_items.c: commands, drafters, verifiers, settings,
- * themes, keys). The palette filters and sorts them by the query and returns the chosen one.
- * Only the caller knows what an item does.
+ * The caller opens it and adds items (palette_items.c: commands, drafters, verifiers,
+ * settings, themes, keys). The palette filters and sorts them by the query and returns the
+ * chosen one. Only the caller knows what an item does.
  */
 #ifndef ESP_PALETTE_H
 #define ESP_PALETTE_H
@@ -16,15 +16,15 @@ struct esp_binding;
 struct esp_palette_item {
     const char *kind;                  /* "command", "theme", ...; static */
     char *text, *summary;              /* owned; text: a ':' line or the name of a key */
-    const struct esp_binding *binding; /* of a key, else NULL */
-    bool current;                      /* the current value, shown with a mark */
-    bool refused;                      /* cannot be chosen; the summary gives the reason */
+    const struct esp_binding *binding; /* if the item is a key, else NULL */
+    bool current; /* it is the current value, and shown with a check mark */
+    bool refused; /* it cannot be chosen; the summary gives the reason */
 };
 
 struct esp_palette {
     bool open;
     const char *title; /* static; NULL: the title of the full menu */
-    int skipped;       /* bytes hidden at the start of each text: the title shows them */
+    int skipped;       /* bytes to hide at the start of each text, since the title says it */
     char query[64];
     struct esp_palette_item *items; /* (count) */
     int count;
@@ -45,12 +45,13 @@ void esp_palette_filter(struct esp_palette *palette);
 
 enum esp_palette_answer { ESP_PALETTE_STAYS, ESP_PALETTE_LEFT, ESP_PALETTE_CHOSE };
 
-/* Handles a key. CHOSE: the user chose the selected item. The caller closes the palette. */
+/* Handles a key. Returns whether the palette stays open, was left, or the user chose the
+ * selected item; in the last two cases the caller closes the palette. */
 enum esp_palette_answer esp_palette_key(struct esp_palette *palette, int key);
-/* The selected item; NULL if nothing matches. */
+/* The selected item, or NULL if nothing matches. */
 const struct esp_palette_item *esp_palette_selected(const struct esp_palette *palette);
 
-/* The index of the shown item at a cell of the canvas. */
+/* The index of the shown item at a cell of the canvas, or one of these. */
 enum { ESP_PALETTE_NOTHING = -1, ESP_PALETTE_OUTSIDE = -2 };
 int esp_palette_at(const struct esp_palette *palette, int width, int height, int x, int y);
 

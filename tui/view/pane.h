@@ -13,56 +13,58 @@
 #include "tui/model/state.h"
 
 struct esp_pane_view {
-    int scroll;  /* rows; each pane defines the origin */
-    long anchor; /* text pane: byte at the top, -1: follow the end */
+    int scroll;  /* in rows; each pane defines the origin */
+    long anchor; /* the text pane's byte at the top, or the compare pane's place; -1: follow */
 };
 
 /* The selection that all panes share. */
 struct esp_look {
     int iteration; /* index of the held iteration; -1: follow the newest */
-    int node;      /* node at the tree's cursor, while an iteration is held */
+    int node;      /* the node at the tree's cursor, while an iteration is held */
     bool collapsed[ESP_MAX_NODES + 1]; /* nodes of the held tree whose children are hidden */
     bool explains;    /* the node pane is hidden: the tree explains the node at the cursor */
     bool grows_right; /* trees grow to the right; otherwise they are indented rows */
-    char search[96];  /* text to find; "": none */
+    char search[96];  /* the text to search for; "": none */
     long match;       /* byte of the last match in the text; -1: none yet */
     const char *const *help; /* lines of the help pane, NULL at the end */
 };
 
-/* Holds an iteration and moves the cursor to its telling node. -1: follows the newest again. */
+/* Holds an iteration and moves the cursor to its most telling node (viz/explain.h). With index
+ * -1, follows the newest iteration again. */
 void esp_look_hold(struct esp_look *look, const struct esp_state *state, int index);
-/* Holds the iteration before or after the shown one. Past the newest it follows again. */
+/* Holds the iteration before or after the shown one. Past the newest, follows again. */
 void esp_look_step(struct esp_look *look, const struct esp_state *state, int step);
 
-/* Scrolls by rows, by pages of `page` rows (1 at least), or to an end; `scroll` stays in
- * 0..most. False: the action does not scroll. */
+/* Scrolls by rows, by pages of `page` rows (at least 1), or to an end; view->scroll stays from
+ * 0 to `most`. Returns false if the action does not scroll. */
 bool esp_pane_scroll(struct esp_pane_view *view, int action, int page, int most);
 
 /* One match of a search. */
 struct esp_search_result {
-    int index, count; /* match `index` (from 1) of `count`; count 0: no match */
+    int index, count; /* this is match `index` (from 1) of `count`; count 0: no match */
     bool round;       /* the search wrapped around */
 };
 
-/* What a pane shows. */
+/* What a pane gets to draw itself and to handle actions. */
 struct esp_shown {
     const struct esp_state *state;
     struct esp_look *look;
     struct esp_pane_view *view;
     const struct esp_iteration *it; /* the selected iteration, or NULL */
-    int stages;                     /* its finished stages */
+    int stages;                     /* number of its finished stages */
     int width, height;              /* inside the frame */
 };
 
 struct esp_pane_ops {
     const char *name, *summary;
-    /* Writes the title for the top line of the frame. NULL: the title is the name. */
+    /* Writes the title for the top line of the frame. If NULL, the title is the name. */
     void (*title)(const struct esp_shown *shown, char *title, size_t size);
     /* Fills the canvas's view, the area inside the frame; changes neither look nor view. */
     void (*draw)(struct esp_canvas *canvas, const struct esp_shown *shown);
-    /* Handles an action. False: it means nothing here. May be NULL. */
+    /* Handles an action. Returns false if the pane has no use for it. May be NULL. */
     bool (*request)(const struct esp_shown *shown, int action);
-    /* Handles a click inside the frame. False: nothing is there. May be NULL. */
+    /* Handles a click inside the frame. Returns false if there is nothing at that cell. May be
+     * NULL. */
     bool (*click)(const struct esp_shown *shown, int x, int y);
     /* Goes to the next (step 1) or previous (-1) match of look->search. May be NULL. */
     struct esp_search_result (*find)(const struct esp_shown *shown, int step);
@@ -74,7 +76,7 @@ struct esp_pane_ops {
 
 extern const struct esp_pane_ops *const esp_panes[ESP_PANES];
 
-/* The index of a pane by name; -1: none. */
+/* The index of the pane with this name, or -1. */
 int esp_pane_find(const char *name);
 
 #endif

@@ -1,10 +1,11 @@
 /* race_view.c - see race_view.h.
  *
- *     row 0            the two drafters and their models
+ *     row 0            the models and the seed
  *     two frames       drafter; text so far; the tree of the last iteration; figures
  *     below            progress of each side, the verdict or the current step, keys
  *
- * On a narrow screen the sides are stacked. On a low screen the trees are left out first.
+ * On a narrow screen the sides are stacked. On a low screen, the trees are the first to be
+ * left out.
  */
 #include "tui/view/race_view.h"
 
@@ -26,10 +27,10 @@ enum {
     LEAST_FRAME = 5
 };
 
-/* The visible part of a side at this time. */
+/* What is visible of a side at this time. */
 struct view {
     int steps, tokens, written, all;
-    double seconds; /* on its own clock, at its end or now */
+    double seconds; /* on the side's own clock: at its end, else now */
     bool over;
 };
 
@@ -82,7 +83,7 @@ static void draw_figures(struct esp_canvas *canvas, const struct view *v, int y)
                    v->over ? ESP_STYLE_GOOD : ESP_STYLE_VALUE, 0, text, strlen(text));
 }
 
-/* Without room for a frame: name and figures, and below them the text. */
+/* Draws a side that has no room for a frame: its name and figures, and below them its text. */
 static void draw_low_side(struct esp_canvas *canvas, struct esp_run *run, const struct view *v,
                           struct esp_rect rect)
 {

@@ -1,8 +1,9 @@
-/* replay_line.c - the position in a recording, in place of the input line.
+/* replay_line.c - the position in a recording, which is shown instead of the input line.
  *
  *     paused   iter 41/319, step 3 of 9   1x   0:12 / 1:04   ████████▌     |
  *
- * The bar is the share of iterations. Markers are drawn into it unless there are too many.
+ * The bar shows the fraction of iterations. Markers are drawn into it unless there are too
+ * many.
  */
 #include "tui/view/replay_line.h"
 
@@ -13,7 +14,7 @@
 
 enum { LEAST_BAR = 8, NARROW = 50 };
 
-/* "0.4", "1:04", "2:00:00"; the duration decides the form. */
+/* Writes a time as "0.4", "1:04" or "2:00:00", depending on the duration. Returns `text`. */
 static const char *clock_text(char text[16], double seconds, double duration)
 {
     int s = seconds < 1e6 ? (int)seconds : 1000000;

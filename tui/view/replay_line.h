@@ -5,7 +5,7 @@
 #include "viz/canvas.h"
 #include "tui/model/player.h"
 
-/* Fills the view, one line. `typed`: the digits typed so far, or "". */
+/* Fills the view, which is one row. `typed` has the digits that were typed so far, or "". */
 void esp_replay_line_draw(struct esp_canvas *canvas, const struct esp_player *player,
                           const char *typed);
 

@@ -11,7 +11,8 @@ const int esp_text_styles[] = {[ESP_TEXT_PROMPT] = ESP_STYLE_PROMPT,
                                [ESP_TEXT_BONUS] = ESP_STYLE_BONUS,
                                [ESP_TEXT_MARK] = ESP_STYLE_LABEL};
 
-/* Joins the bytes of the tokens and sets the style of each byte. NULL: no memory. */
+/* Returns the bytes of the first tokens, with the style of each byte, or NULL if there is no
+ * memory. Both are in one piece of memory, which the caller frees. */
 static char *join(struct esp_run *run, int tokens, unsigned char **style, size_t *count)
 {
     size_t total = 0, length;

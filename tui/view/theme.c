@@ -1,4 +1,5 @@
-/* theme.c - reads themes, and maps colours to terminals with fewer; see theme.h. */
+/* theme.c - reads themes, and maps their colours to those of terminals with fewer; see
+ * theme.h. */
 #include "tui/view/theme.h"
 
 #include <stdbool.h>
@@ -62,7 +63,7 @@ static int attribute(const char *word)
     return -1;
 }
 
-/* Parses the right side of a line; returns the wrong word, or NULL. */
+/* Parses the right side of a line. Returns the first wrong word, or NULL. */
 static const char *read_appearance(char *words, struct esp_appearance *look)
 {
     char *rest = NULL;
@@ -99,7 +100,7 @@ static int read_line(void *user, struct esp_file_line *line)
                  : 0;
 }
 
-/* Fills missing colours of each style from `text`. */
+/* Fills in missing colours of each style from the style `text`. */
 static void inherit(struct esp_theme *theme)
 {
     const struct esp_appearance *text = &theme->style[ESP_STYLE_TEXT];
@@ -114,7 +115,7 @@ static void inherit(struct esp_theme *theme)
 
 /* ------------------------------------------------------------------ finding */
 
-/* The path of the user's theme with this name, else of the program's. */
+/* Finds the path of the user's theme with this name, else of the program's. */
 static int find_by_name(const char *name, char *path, size_t size)
 {
     char folder[512], file_name[64];
@@ -157,7 +158,7 @@ int esp_theme_load(struct esp_theme *theme, const char *name, char *err, size_t 
     return 0;
 }
 
-/* Lists the program's themes, then those of the user with other names. */
+/* The program's themes come first, then those of the user that have other names. */
 int esp_theme_list(int index, char *name, size_t size)
 {
     char folder[512], file_name[300], path[640];
@@ -206,11 +207,11 @@ static int nearest_of_256(int32_t rgb)
     return best;
 }
 
-/* Keeps only the hue, since the user may have changed the shades of the 8 or 16 colours. In
- * colour numbers red is 1, green 2, blue 4, and bright adds 8. */
+/* Keeps only the hue, since the user may have changed the shades of the 8 or 16 colours. In a
+ * colour number, red is 1, green 2 and blue 4; bright adds 8. */
 static int nearest_of_16(int32_t rgb, int colours)
 {
-    enum { GREY = 40 /* a colour whose parts differ by less is a grey */ };
+    enum { GREY = 40 /* a colour is grey if its parts differ by less than this */ };
     const int part[3] = {rgb >> 16 & 255, rgb >> 8 & 255, rgb & 255};
     int least = 255, most = 0, hue = 0;
     for (int i = 0; i < 3; i++) {

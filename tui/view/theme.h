@@ -27,7 +27,7 @@
 
 enum {
     ESP_COLOUR_DEFAULT = -1,
-    ESP_COLOUR_NAMED = 0x1000000, /* plus 0..15: a terminal colour; below: 0xRRGGBB */
+    ESP_COLOUR_NAMED = 0x1000000, /* plus 0 to 15: a named colour; smaller values: 0xRRGGBB */
 };
 
 struct esp_appearance {
@@ -40,23 +40,25 @@ struct esp_theme {
     struct esp_appearance style[ESP_STYLE_COUNT];
 };
 
-/* The terminal's default colours: styles differ by their attributes only. */
+/* Makes the theme that uses only the terminal's default colours: styles differ by their
+ * attributes. */
 void esp_theme_plain(struct esp_theme *theme);
 
 /* Reads a theme. A name with a '/' is a path. Other names are looked up in
  * $XDG_CONFIG_HOME/espalier/themes/NAME.theme, then in the program's themes. Returns 0, or
- * ESP_E_FILE or ESP_E_FORMAT with a message that names file and line; then the theme is
- * unchanged. */
+ * ESP_E_FILE or ESP_E_FORMAT with a message that names the file and the line; then the theme
+ * is unchanged. */
 int esp_theme_load(struct esp_theme *theme, const char *name, char *err, size_t errlen);
 
-/* The name of theme `index` among the user's and the program's; ESP_E_FILE past the end. */
+/* Writes the name of theme `index` among the program's and the user's. Returns 0, or
+ * ESP_E_FILE past the end. */
 int esp_theme_list(int index, char *name, size_t size);
 
-/* The nearest colour of a terminal with `colours` colours (8, 16, 256 or 2^24). -1 stays -1;
- * with fewer than 8 colours every colour becomes -1. */
+/* The number of the nearest colour on a terminal with `colours` colours (8, 16, 256 or 2^24).
+ * -1 stays -1; with fewer than 8 colours, every colour becomes -1. */
 int esp_colour_near(int32_t colour, int colours);
-/* The appearance of a style on such a terminal, with colour numbers. Three rules keep it
- * readable:
+/* The appearance of a style on a terminal with `colours` colours, given by colour numbers.
+ * Three rules keep it readable:
  *
  * - On the terminal's own background, a grey never becomes black or white but the default
  *   colour.

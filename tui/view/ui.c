@@ -56,13 +56,14 @@ struct esp_shown esp_ui_shown(struct esp_ui *ui, const struct esp_state *state,
 
 /* ------------------------------------------------------------------ header and footer */
 
-/* The name of a specification "name:k=v,...". */
+/* The length of the name in "name:k=v,...". */
 static int name_length(const char *spec)
 {
     return (int)strcspn(spec, ":");
 }
 
-/* Draws the value of speculation, in the longest form that fits before column `end`. */
+/* Draws what speculation gains, in the longest form that fits before column `end`. Returns the
+ * column where it starts. */
 static int draw_speed(struct esp_canvas *canvas, int end, const struct esp_state *state)
 {
     struct esp_figures figures = esp_state_figures(state);
@@ -71,7 +72,7 @@ static int draw_speed(struct esp_canvas *canvas, int end, const struct esp_state
         return end;
     esp_state_worth(&figures, esp_state_baseline(state), text);
     const bool wins = esp_state_wins(&figures);
-    enum { LEAST = 40, MODELS = 80 }; /* columns for the rest of the header */
+    enum { LEAST = 40, MODELS = 80 }; /* columns for the rest of the header; with the models */
     int form = wins || (int)strlen(text[0]) > end - MODELS;
     form += form == 1 && (int)strlen(text[1]) > end - LEAST;
     return esp_draw_right(canvas, end, 0, wins ? ESP_STYLE_GOOD : ESP_STYLE_BAD, text[form]);
@@ -139,7 +140,7 @@ static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_ui *u
             snprintf(text, sizeof text, "%s", state->ended[0] ? state->ended : "ready");
         break;
     }
-    enum { NAME = 10 }; /* of the program's name, with a blank on each side */
+    enum { NAME = 10 }; /* columns of the program's name, with a blank on each side */
     if (end - esp_safe_width(text, strlen(text), 0) < NAME)
         return end;
     return esp_draw_right(canvas, end, 0, style, text);
@@ -167,7 +168,7 @@ static void draw_header(struct esp_canvas *canvas, const struct esp_ui *ui,
     snprintf(setup, sizeof setup, "%.*s, %.*s, %s", name_length(loaded->drafter),
              loaded->drafter, name_length(loaded->verifier), loaded->verifier, loaded->backend);
     int models_width = esp_safe_width(models, strlen(models), 0);
-    /* The name, memory and driver of a GPU, if there is room. */
+    /* If there is room, the name, memory and driver of the GPU are shown, too. */
     int more = 2 + (int)strlen(loaded->device);
     if (strcmp(loaded->backend, "cuda") == 0 &&
         x + models_width + 3 + (int)strlen(setup) + more <= end)
@@ -180,7 +181,7 @@ static void draw_header(struct esp_canvas *canvas, const struct esp_ui *ui,
         esp_draw(canvas, x, 0, ESP_STYLE_STATUS, setup);
 }
 
-/* Whether an action would change something: tries it on a copy. */
+/* Whether an action would change something; tries it on a copy. */
 static bool obeys(const struct esp_canvas *canvas, const struct esp_ui *ui,
                   const struct esp_state *state, int action)
 {
@@ -188,7 +189,7 @@ static bool obeys(const struct esp_canvas *canvas, const struct esp_ui *ui,
     return esp_ui_act(&copy, state, action, canvas->width, canvas->height);
 }
 
-/* Whether the footer shows the key: it does something now. */
+/* Whether the footer shows a key: whether it does something now. */
 static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
                      const struct esp_state *state, const struct esp_binding *b)
 {
@@ -217,7 +218,8 @@ static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
     }
 }
 
-/* The order in the footer: keys to continue or stop, then those of the focused pane. */
+/* The order in the footer, highest first: keys to continue or stop, then those of the focused
+ * pane, then all others. */
 static int urgency_of(const struct esp_binding *b)
 {
     if (b->when == ESP_WHEN_STEP || b->when == ESP_WHEN_REPLAY ||
@@ -226,7 +228,7 @@ static int urgency_of(const struct esp_binding *b)
     return b->when == ESP_WHEN_PANE;
 }
 
-/* A hint of the footer, "Up Down move": binding, text, position. */
+/* A hint in the footer, such as "Up Down move": its binding, text and position. */
 struct hint {
     const struct esp_binding *binding;
     char keys[32];
@@ -253,8 +255,8 @@ static struct hint hint_of(const struct esp_ui *ui, const struct esp_binding *b)
     return hint;
 }
 
-/* Chooses the hints that fit the footer; returns their number. The menu key always has a place:
- * the menu shows everything else. */
+/* Chooses the hints that fit the footer; returns their number. The menu's key is always among
+ * them, since the menu shows everything else. */
 static int place_hints(const struct esp_canvas *canvas, const struct esp_ui *ui,
                        const struct esp_state *state, struct hint hints[MOST_HINTS])
 {
@@ -423,7 +425,7 @@ static void draw_frames(struct esp_canvas *canvas, struct esp_ui *ui,
     }
 }
 
-/* The panes in focus order; the compare pane comes first. Returns their number. */
+/* Lists the panes in focus order, the compare pane first. Returns their number. */
 static int pane_order(const struct esp_ui *ui, int order[ESP_PANES])
 {
     int count = 0;
@@ -435,8 +437,8 @@ static int pane_order(const struct esp_ui *ui, int order[ESP_PANES])
     return count;
 }
 
-/* The first tab of a row of `width` columns that is too narrow for all; it keeps the current
- * pane's tab visible. */
+/* The first tab to draw in a row of `width` columns. If the row is too narrow for all tabs,
+ * the current pane's stays visible. */
 static int first_tab(const struct esp_ui *ui, const int order[], int count, int width)
 {
     int first = 0, end = 0;
@@ -556,7 +558,8 @@ void esp_ui_compare(struct esp_ui *ui, bool on)
     ui->layout.focused = false;
 }
 
-/* Hides the focused pane and focuses the next. Text and tree cannot both be hidden. */
+/* Hides the focused pane and focuses the next one. Text and tree cannot both be hidden.
+ * Returns whether the pane was hidden. */
 static bool hide(struct esp_ui *ui)
 {
     const int pane = ui->layout.current, other = pane == ESP_PANE_text   ? ESP_PANE_tree

@@ -18,12 +18,12 @@ struct esp_ui {
     struct esp_look look;
     bool help;                       /* the help pane covers the others */
     bool stepping;                   /* step mode is on */
-    double pace;                     /* limit in iterations per second; 0: none */
+    double pace;                     /* most iterations per second; 0: no limit */
     double rate;                     /* current iterations per second; 0: unknown */
     const struct esp_player *player; /* NULL: a live session */
-    const char *typed;               /* digits typed in a replay */
+    const char *typed;               /* the digits typed in a replay */
 
-    struct esp_input_line input; /* its line is not NUL-terminated */
+    struct esp_input_line input;
     const struct esp_choice *choices;
     int choice_count;
 
@@ -38,7 +38,7 @@ struct esp_ui {
 void esp_ui_init(struct esp_ui *ui);
 /* Gives the focus to the input line. */
 void esp_ui_leave(struct esp_ui *ui);
-/* Follows the end of the text and the newest iteration again. */
+/* Makes the view follow the end of the text and the newest iteration again. */
 void esp_ui_follow(struct esp_ui *ui, const struct esp_state *state);
 /* The layout that esp_ui_draw() uses for this size. */
 struct esp_layout esp_ui_layout(const struct esp_ui *ui, int width, int height);
@@ -52,20 +52,21 @@ struct esp_shown esp_ui_shown(struct esp_ui *ui, const struct esp_state *state,
 /* Shows the compare pane when a comparison begins, and hides it when it ends. */
 void esp_ui_compare(struct esp_ui *ui, bool on);
 
-/* The binding of the footer hint at a cell; NULL: none. */
+/* The binding of the footer's hint at a cell, or NULL. */
 const struct esp_binding *esp_ui_hint_at(const struct esp_canvas *canvas,
                                          const struct esp_ui *ui, const struct esp_state *state,
                                          int x, int y);
 
-/* The pane of the tab at column x; -1: none. */
+/* The pane of the tab at column x, or -1. */
 int esp_ui_tab_at(const struct esp_ui *ui, int width, int x);
 
-/* Handles the actions that change only the view (focus, zoom, scrolling). False: others. */
+/* Handles an action that changes only the view (focus, zoom, scrolling). Returns false for all
+ * others. */
 bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, int width,
                 int height);
 
-/* Goes to the next (step 1) or previous (-1) match of look.search in `pane` and focuses it; in
- * the text if the pane has no search. */
+/* Goes to the next (step 1) or previous (-1) match of look.search in `pane`, or in the text if
+ * that pane has no search, and focuses the pane. */
 struct esp_search_result esp_ui_find(struct esp_ui *ui, const struct esp_state *state, int pane,
                                      int step, int width, int height);
 

@@ -33,7 +33,7 @@ static void on_event(void *user, const struct esp_event *event)
     pthread_mutex_unlock(&d->run->lock);
 }
 
-/* Runs the next iteration, of the session whose turn it is. */
+/* Runs the next iteration of the session whose turn it is. */
 static int step(struct esp_session *session, struct esp_compare *beside, char *err,
                 size_t errlen)
 {
@@ -118,7 +118,7 @@ int esp_decode_run(struct esp_run *run, struct esp_engine *engine,
 
 /* ------------------------------------------------------------------ enlarged targets */
 
-/* Seconds of a plain decoding pass: the median of a few. */
+/* Measures the seconds of a plain decoding pass: the median of a few. */
 static int time_pass(struct esp_engine *engine, double *seconds, char *err, size_t errlen)
 {
     enum { PASSES = 6 };
@@ -142,7 +142,7 @@ static int time_pass(struct esp_engine *engine, double *seconds, char *err, size
     return status;
 }
 
-/* Bytes of weights that may be used: a quarter of the free memory, at most 4 GB. */
+/* The bytes that weights may take: a quarter of the free memory, at most 4 GB. */
 static double room(void)
 {
     const double free_pages = (double)sysconf(_SC_AVPHYS_PAGES),
@@ -166,17 +166,17 @@ int esp_engine_open_slow(struct esp_engine **engine, const struct esp_engine_opt
     struct esp_engine_options o = *options;
     struct esp_model_info info;
     *engine = NULL;
-    o.width = 4; /* then no cache holds the built-in target: time grows in proportion to size */
+    o.width = 4; /* the built-in target then fits in no cache: time is proportional to size */
     o.layers = 0;
     o.progress = NULL;
     int status = try_size(engine, &o, took, err, errlen), least = 0;
     for (int tries = 0; tries < 2 && status == ESP_OK; tries++) {
         esp_engine_target(*engine, &info);
         if (tries == 0)
-            least = info.layers; /* of the unchanged model: the minimum */
+            least = info.layers; /* the model has at least its own layers */
         const double layer = *took / info.layers, bytes = (double)info.bytes / info.layers;
         const bool wider = o.width < 8 && seconds / *took > 4;
-        const double times = wider ? 4 : 1; /* weights in a layer */
+        const double times = wider ? 4 : 1; /* factor by which a layer's weights grow */
         double layers = seconds / (times * layer);
         if (layers * times * bytes > room())
             layers = room() / (times * bytes);

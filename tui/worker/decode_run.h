@@ -1,5 +1,6 @@
-/* decode_run.h - runs sessions for races, comparisons and lessons: one alone, or two in lock step;
- * fills a run (tui/model/run.h); opens models with a target of a given time per pass. */
+/* decode_run.h - runs sessions for races, comparisons and lessons, one alone or two in lock
+ * step; fills a run (tui/model/run.h); opens models with a target that is enlarged until a
+ * pass takes a given time. */
 #ifndef ESP_DECODE_RUN_H
 #define ESP_DECODE_RUN_H
 
@@ -9,17 +10,18 @@
 struct esp_decode_options {
     struct esp_session_options session; /* observer and user are replaced */
     const char *prompt;
-    int tokens;   /* maximum of new tokens */
+    int tokens;   /* most new tokens */
     int practice; /* warm-up: tokens decoded from another prompt and dropped. A drafter that
                      measures costs then knows them, and the processors run at full speed. */
-    /* Called between iterations with the finished share. False: stop. May be NULL. */
+    /* Called between iterations with the fraction that is done. Returns false to stop. May be
+     * NULL. */
     bool (*goes_on)(void *user, bool practice, double share);
     void *user;
 };
 
-/* Continues the text of `session` by up to options->tokens; with `beside`, its second session
- * decodes in lock step. `practice`: for goes_on(). Returns 0 (also if stopped) or a negative status
- * with a message. */
+/* Continues the text of `session` by up to options->tokens. If `beside` is not NULL, its
+ * second session decodes in lock step. `practice` is passed to goes_on(). Returns 0 (also if
+ * stopped) or a negative status with a message. */
 int esp_decode_on(struct esp_session *session, struct esp_compare *beside,
                   const struct esp_decode_options *options, bool practice, char *err,
                   size_t errlen);
@@ -28,8 +30,9 @@ int esp_decode_on(struct esp_session *session, struct esp_compare *beside,
 int esp_decode_run(struct esp_run *run, struct esp_engine *engine,
                    const struct esp_decode_options *options, char *err, size_t errlen);
 
-/* Opens the models of `options` with a target enlarged until a pass takes about `seconds`, as
- * far as memory allows. *took: the measured seconds. Calls the progress of the options. */
+/* Opens the models of `options` with a target that is enlarged until a pass takes about
+ * `seconds`, as far as memory allows. Sets *took to the measured seconds. Calls the options'
+ * progress function. */
 int esp_engine_open_slow(struct esp_engine **engine, const struct esp_engine_options *options,
                          double seconds, double *took, char *err, size_t errlen);
 

@@ -27,7 +27,7 @@ void esp_mailbox_close(struct esp_mailbox *mailbox)
     pthread_mutex_destroy(&mailbox->lock);
 }
 
-/* Wakes the engine thread after a change. */
+/* Wakes the engine thread after a change, and unlocks the mailbox. */
 static void announce(struct esp_mailbox *mailbox)
 {
     pthread_cond_broadcast(&mailbox->changed);
@@ -36,7 +36,7 @@ static void announce(struct esp_mailbox *mailbox)
 
 /* ------------------------------------------------------------------ for the UI thread */
 
-/* Bytes of a text without its NUL. */
+/* The number of bytes of text `i`, without the final NUL. */
 static size_t length_of(const struct esp_message *command, int i)
 {
     if (i == 0 && command->length > 0)

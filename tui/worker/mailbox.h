@@ -14,65 +14,66 @@
 
 #include "tui/worker/models.h"
 
-/* What is asked, and what its message holds. */
+/* The types of commands. Each comment names the members of the message that the command uses:
+ * its texts; its numbers; its flag. */
 enum esp_command_type {
-    ESP_COMMAND_PROMPT,  /* text (length) */
-    ESP_COMMAND_SET,     /* key, value, origin as of esp_worker_set() or NULL */
-    ESP_COMMAND_ASK,     /* key: what a parameter is now */
-    ESP_COMMAND_LIMIT,   /* tokens that a prompt may be continued by */
-    ESP_COMMAND_CLEAR,   /* nothing */
+    ESP_COMMAND_PROMPT,  /* prompt (length) */
+    ESP_COMMAND_SET,     /* key, value, origin as in esp_worker_set() or NULL */
+    ESP_COMMAND_ASK,     /* key of a parameter whose value is asked for */
+    ESP_COMMAND_LIMIT,   /* most new tokens after a prompt */
+    ESP_COMMAND_CLEAR,   /* none */
     ESP_COMMAND_COMPARE, /* drafter or NULL, verifier or NULL (worker_compare.c) */
-    ESP_COMMAND_REWIND,  /* tokens that stay */
+    ESP_COMMAND_REWIND,  /* number of tokens that stay */
     ESP_COMMAND_LOAD,    /* key, value, draft or NULL (models.h) */
     ESP_COMMAND_RECORD,  /* path or NULL; columns, rows; overwrite (worker_record.c) */
-    ESP_COMMAND_MARK,    /* text */
-    ESP_COMMAND_RETIRE,  /* nobody asks any more for tokens of pairs older than this serial */
+    ESP_COMMAND_MARK,    /* text of the marker */
+    ESP_COMMAND_RETIRE,  /* serial: nobody needs tokens of older pairs any more */
     ESP_COMMAND_JOB,     /* job */
 };
 
-/* Other work for the engine thread: a race, the runs of a lesson. `models`: the loaded ones, if
- * any. */
+/* Other work for the engine thread: a race, or the runs of a lesson. `models` are those that
+ * are loaded, if any. */
 struct esp_job {
     void (*run)(void *user, struct esp_models *models);
-    void (*release)(void *user); /* called after run, or alone if the thread ends first */
+    void (*release)(void *user); /* called after run(), or alone if the thread ends first */
     void *user;
 };
 
 enum { ESP_MESSAGE_TEXTS = 3 };
 
-/* A command, and what it needs. */
+/* A command and the values that it needs. */
 struct esp_message {
     struct esp_message *next;
     enum esp_command_type type;
     const char *text[ESP_MESSAGE_TEXTS]; /* or NULL */
-    size_t length;                       /* of text[0] where it may hold NULs; else 0 */
+    size_t length;                       /* of text[0] if it may contain NULs; else 0 */
     int number[2];
     bool flag;
     struct esp_job job;
 };
 
-/* Iterations after which the engine enters step mode by itself. */
+/* Conditions on an iteration after which the engine enters step mode by itself. */
 struct esp_breakpoints {
     int path;       /* its accepted path is longer than this; 0: off */
-    bool rejected;  /* it accepted no drafted token */
-    bool threshold; /* it moved a threshold */
+    bool rejected;  /* no drafted token was accepted */
+    bool threshold; /* the controller moved a threshold */
 };
 
-/* What takes effect immediately. */
+/* The commands that take effect immediately. */
 struct esp_mailbox_now {
     bool stop, quit, stepping;
-    double pace; /* limit in iterations per second; 0: none */
+    double pace; /* most iterations per second; 0: no limit */
     struct esp_breakpoints breakpoints;
 };
 
 struct esp_mailbox {
-    pthread_mutex_t lock; /* of everything below but `iterated` */
+    pthread_mutex_t lock; /* for everything below except `iterated` */
     pthread_cond_t changed;
     struct esp_message *first, **last;
     struct esp_mailbox_now now;
     int steps;                /* stages that may run without waiting */
     bool working;             /* the engine thread waits neither for a command nor for a step */
-    bool busy;                /* it does not wait for a command */
+    bool busy;                /* the engine thread does not wait for a command */
     struct timespec iterated; /* end of the last iteration and its pause; engine thread only */
 };
 
@@ -81,23 +82,24 @@ void esp_mailbox_close(struct esp_mailbox *mailbox);
 
 /* ---- for the UI thread */
 
-/* Posts a copy, strings included. If memory is short, the command is lost. */
+/* Posts a copy of a command, with its strings. If there is no memory, the command is lost. */
 void esp_mailbox_post(struct esp_mailbox *mailbox, const struct esp_message *command);
-/* Stops the generation and removes waiting prompts. Returns the last of these (the caller frees
- * it), or NULL. */
+/* Stops the generation and removes waiting prompts. Returns the last of these (the caller
+ * frees it), or NULL. */
 char *esp_mailbox_stop(struct esp_mailbox *mailbox);
 void esp_mailbox_quit(struct esp_mailbox *mailbox);
 void esp_mailbox_pace(struct esp_mailbox *mailbox, double iterations);
 void esp_mailbox_break(struct esp_mailbox *mailbox, struct esp_breakpoints breakpoints);
 void esp_mailbox_step_mode(struct esp_mailbox *mailbox, bool on);
 void esp_mailbox_step(struct esp_mailbox *mailbox);
-/* Whether all commands are done; in step mode: up to the next stop. */
+/* Whether all commands are done; in step mode, whether they are done up to the next stop. */
 bool esp_mailbox_settled(struct esp_mailbox *mailbox);
 
 /* ---- for the engine thread */
 
-/* Takes the next command; one free() frees it with its strings. NULL: none. `wait`: blocks
- * until there is one. Sets *stop to end the generation, *quit to end the thread. */
+/* Takes the next command, or returns NULL if there is none; with `wait`, blocks until there is
+ * one. One free() frees the command and its strings. Sets *stop if the generation must end,
+ * and *quit if the thread must. */
 struct esp_message *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, bool *stop,
                                      bool *quit);
 struct esp_mailbox_now esp_mailbox_now(struct esp_mailbox *mailbox);
@@ -105,8 +107,8 @@ struct esp_mailbox_now esp_mailbox_now(struct esp_mailbox *mailbox);
 bool esp_mailbox_steps(struct esp_mailbox *mailbox);
 /* In step mode: waits for the next step. */
 void esp_mailbox_wait_step(struct esp_mailbox *mailbox);
-/* Waits until the pace allows the next iteration or other work arrives. It waits the fraction
- * `share` (above 0, at most 1) of the time per iteration. */
+/* Waits until the pace allows the next iteration, or until other work arrives. The wait is the
+ * fraction `share` (above 0, at most 1) of the time per iteration. */
 void esp_mailbox_wait_pace(struct esp_mailbox *mailbox, double share);
 
 #endif

@@ -9,7 +9,7 @@
 
 /* ------------------------------------------------------------------ opening and closing */
 
-/* The text of option `i`; NULL: it has none. */
+/* The text of option `i`, or NULL if its value is not a text. */
 static const char **text(struct esp_engine_options *options, int i)
 {
     return esp_value_text(esp_engine_option(i), options);
@@ -73,10 +73,10 @@ int esp_models_options(struct esp_engine_options *options, const struct esp_mode
     if (option == esp_engine_option(ESP_OPTION_OF_target)) {
         options->draft = draft;
         options->context = options->width = options->layers =
-            0; /* they belong to another model */
+            0; /* they were for another model */
     }
     if (option == esp_engine_option(ESP_OPTION_OF_backend))
-        options->device = 0; /* was said of another backend */
+        options->device = 0; /* it was for another backend */
     return esp_value_read(option, options, key, value, err, errlen);
 }
 

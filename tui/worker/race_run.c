@@ -30,7 +30,7 @@ enum { PRACTICE = 40, PLAIN_PRACTICE = 4 };
 struct racing {
     struct esp_race *race;
     int side;
-    const char *name; /* of its drafter */
+    const char *name; /* the drafter of that side */
 };
 
 static bool goes_on(void *user, bool practice, double share)

@@ -11,7 +11,7 @@
 enum {
     SLOTS = 64,
     WAKE_MS =
-        30, /* minimum between wake-ups for iterations: the screen is not drawn more often */
+        30, /* least time between wake-ups for iterations: the screen is drawn no faster */
 };
 
 int esp_reporter_open(struct esp_reporter *report)
@@ -131,8 +131,8 @@ void esp_reporter_rest(struct esp_reporter *report)
 {
     char byte;
     /* An exchange, not a store: it reads the value that esp_reporter_wake() wrote, so
-     * everything published before that is visible afterwards. Later reads could pass a store.
-     */
+     * everything published before that is visible after it. With a store, later reads could
+     * come first. */
     if (read(report->wake[0], &byte, 1) > 0)
         atomic_exchange(&report->awake, false);
 }

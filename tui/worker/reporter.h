@@ -10,9 +10,9 @@
 
 struct esp_reporter {
     struct esp_ring *ring;
-    int wake[2];       /* a pipe: to read, to write */
-    atomic_bool awake; /* it is readable */
-    double woken;      /* last time an iteration made it readable */
+    int wake[2];       /* a pipe: its reading end, its writing end */
+    atomic_bool awake; /* the pipe is readable */
+    double woken;      /* the last time an iteration made it readable, by esp_clock() */
     int phase;         /* last reported phase */
 };
 
@@ -22,17 +22,19 @@ void esp_reporter_close(struct esp_reporter *report);
 
 /* ---- for the engine thread */
 
+/* Makes the descriptor readable. */
 void esp_reporter_wake(struct esp_reporter *report);
-/* The same for an iteration, at a limited rate: every wake-up takes a processor from the
- * computation. A skipped one is announced with the next. */
+/* Makes the descriptor readable after an iteration, but at a limited rate: every wake-up takes
+ * a processor from the computation. The next wake-up also announces the iterations that were
+ * skipped. */
 void esp_reporter_wake_for_iteration(struct esp_reporter *report);
 
-/* Answers a command; `type`: MESSAGE, ERROR, REFUSED, CLEAR or RECORD. */
+/* Answers a command. `type` is ESP_SNAPSHOT_MESSAGE, ERROR, REFUSED, CLEAR or RECORD. */
 __attribute__((format(printf, 3, 4))) void esp_reporter_tell(struct esp_reporter *report,
                                                              int type, const char *format, ...);
 void esp_reporter_phase(struct esp_reporter *report, int phase, const char *text,
                         double fraction);
-/* Reports the configuration of the compared session; NULL: there is none. */
+/* Reports the configuration of the compared session, or that there is none (NULL). */
 void esp_reporter_compared(struct esp_reporter *report, const struct esp_session *session);
 /* Reports the loaded models and the settings; `anew`: see esp_setup. */
 void esp_reporter_loaded(struct esp_reporter *report, const struct esp_models *pair, int serial,

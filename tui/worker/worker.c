@@ -19,7 +19,7 @@ enum { PATIENCE = 3 /* seconds to wait for the thread at the end */ };
 
 /* ------------------------------------------------------------------ the thread */
 
-/* Ends the generation after a failure or a request of the user. */
+/* Ends the generation, for whatever reason. */
 static void end_generation(struct esp_worker *worker)
 {
     if (worker->record.recorder)
@@ -33,7 +33,7 @@ static bool iterate(struct esp_worker *worker)
     char err[256] = "";
     if (esp_worker_compare_turn(worker))
         return true;
-    /* Only where the user can follow single iterations. */
+    /* Formulas are evaluated only when the user can follow single iterations. */
     const struct esp_mailbox_now now = esp_mailbox_now(&worker->mailbox);
     esp_session_explain(worker->pair.session, now.stepping || now.pace > 0);
     int status = worker->second.compare.second

@@ -5,9 +5,9 @@
  * (ring.h). Posting never blocks. In step mode the thread stops after every draft layer and
  * every stage and waits for a step.
  *
- * Other models can be loaded while it runs (models.h). The UI thread may still read token texts
- * of the old models until it has applied the READY snapshot of the new ones. It reports that
- * with ESP_COMMAND_RETIRE; then the old models are closed.
+ * Other models can be loaded while it runs (models.h). The UI thread may still read token
+ * texts of the old models until it has applied the READY snapshot of the new ones. It reports
+ * that with ESP_COMMAND_RETIRE; then the old models are closed.
  */
 #ifndef ESP_WORKER_H
 #define ESP_WORKER_H
@@ -23,27 +23,27 @@ struct esp_worker;
 int esp_worker_open(struct esp_worker **worker, const struct esp_engine_options *engine,
                     const struct esp_session_options *session, int tokens, char *err,
                     size_t errlen);
-/* Ends the thread. False: it did not end within a few seconds (a long prompt on a slow machine)
- * and still uses its memory. */
+/* Ends the thread. Returns false if it did not end within a few seconds (a long prompt on a
+ * slow machine); it still uses its memory then. */
 bool esp_worker_close(struct esp_worker *worker);
 
-/* The thread's snapshots, and a descriptor that is readable when there are some. */
+/* The thread's snapshots, and a file descriptor that is readable when there are some. */
 struct esp_reporter *esp_worker_report(struct esp_worker *worker);
 
-/* Posts a command (mailbox.h); clear, rewind and load stop the generation first. */
+/* Posts a command (mailbox.h). Clear, rewind and load stop the generation first. */
 void esp_worker_post(struct esp_worker *worker, const struct esp_message *command);
-/* The same with the command's own members: ESP_WORKER_POST(worker, MARK, .text = {text}). */
+/* Posts a command with these members: ESP_WORKER_POST(worker, MARK, .text = {text}). */
 #define ESP_WORKER_POST(worker, name, ...)                                                     \
     esp_worker_post(worker, &(struct esp_message){.type = ESP_COMMAND_##name, __VA_ARGS__})
-/* `origin`: prefix of error messages; success is then silent (settings.h). NULL: the user is
- * told the new value. */
+/* Posts a change of a setting. `origin` is a prefix for error messages, and success is then
+ * silent (settings.h); if it is NULL, the user is told the new value. */
 void esp_worker_set(struct esp_worker *worker, const char *key, const char *value,
                     const char *origin);
-/* For the immediate commands: stop, step mode, pace (mailbox.h). */
+/* The mailbox, for the commands that take effect immediately: stop, step mode, pace. */
 struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker);
 
-/* For scripts: whether no command waits, no generation runs (in step mode: the engine waits for
- * a step) and all snapshots are read. */
+/* For scripts: whether no command waits, no generation runs (in step mode: the engine waits
+ * for a step) and all snapshots are read. */
 bool esp_worker_settled(struct esp_worker *worker);
 
 #endif

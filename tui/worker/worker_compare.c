@@ -1,8 +1,8 @@
 /* worker_compare.c - the compared session of the engine thread; see worker_parts.h.
  *
  * A second session of the same engine decodes the text that the first one writes, in lock step
- * (engine/compare.h). It has its own caches: it doubles their memory until it ends. Its events
- * go into the ring. An error in it ends the comparison, never the text.
+ * (engine/compare.h). It has its own caches, so it doubles their memory until it ends. Its
+ * events go into the ring. An error in it ends the comparison, but never the text.
  */
 #include "tui/worker/worker_parts.h"
 
@@ -43,7 +43,7 @@ static int open_second(struct esp_worker *worker, char *err, size_t errlen)
     return status;
 }
 
-/* Keeps the names. False: they are too long for anything that can be opened. */
+/* Keeps the names. Returns false if they are too long for anything that can be opened. */
 static bool keep_names(struct esp_second *s, const char *drafter, const char *verifier)
 {
     return snprintf(s->drafter, sizeof s->drafter, "%s", drafter) < (int)sizeof s->drafter &&
@@ -103,7 +103,7 @@ void esp_worker_compare_set(struct esp_worker *worker, const char *key, const ch
         esp_reporter_compared(&worker->report, worker->second.compare.second);
 }
 
-/* At temperature 0 both texts must be identical; a difference must be reported. */
+/* Reports a difference between the texts at temperature 0, where they must be identical. */
 static void check_texts(struct esp_worker *worker)
 {
     struct esp_second *s = &worker->second;

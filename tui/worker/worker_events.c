@@ -1,7 +1,7 @@
 /* worker_events.c - reports of the engine thread: events of its session, and progress.
  *
  * An event is recorded before it is shown, so a replay shows what the user saw. Between
- * iterations the thread waits here, for a step or for the pace.
+ * iterations the thread waits in these functions, for a step or to keep the pace.
  */
 #include "viz/gauges.h"
 #include "tui/worker/worker_parts.h"
@@ -12,9 +12,9 @@
 
 #include "kernels/clock.h"
 
-static const double WARM = 8e-3; /* seconds until processors reach full speed */
+static const double WARM = 8e-3; /* seconds in which processors reach full speed */
 
-/* Tokens per iteration, at least 1. */
+/* The session's tokens per iteration, at least 1. */
 static double stride(const struct esp_session *session)
 {
     struct esp_stats stats;
@@ -22,8 +22,8 @@ static double stride(const struct esp_session *session)
     return fmax(stats.tokens_per_iteration, 1);
 }
 
-/* The share of the time per iteration at the pace. In a comparison, half of it is for the
- * second session, shared by its iterations for the same tokens. */
+/* The fraction of the pace's time per iteration that an iteration gets. In a comparison, half
+ * of the time is for the second session, divided among its iterations for the same tokens. */
 static double share_of_pace(const struct esp_worker *worker, bool second)
 {
     const struct esp_session *other = worker->second.compare.second;
@@ -32,9 +32,9 @@ static double share_of_pace(const struct esp_worker *worker, bool second)
     return second ? fmin(0.5 * stride(other) / stride(worker->pair.session), 1) : 0.5;
 }
 
-/* Waits for the pace. After a pause caches are cold and processors slow, and an iteration would
- * take several times as long. If iterations are short compared to the pause, uncounted passes
- * run before the iteration, so that it runs and is shown at full speed. */
+/* Waits to keep the pace. After a pause, caches are cold and processors slow, and an iteration
+ * would take several times as long. If iterations are short compared to the pause, passes that
+ * are not counted run first, so that the iteration runs at full speed and is shown so. */
 static void keep_pace(struct esp_worker *worker, bool second)
 {
     struct esp_stats stats;
@@ -93,7 +93,7 @@ void esp_worker_observe(void *user, const struct esp_event *event)
     int phase = stepping ? ESP_PHASE_WAITING : ESP_PHASE_GENERATING;
     if ((partial || iteration) && worker->report.phase != phase)
         esp_reporter_phase(&worker->report, phase, "", 0);
-    /* A stage with a stop after it takes another time than without: no times are kept. */
+    /* A stop after a stage changes the time that it takes, so no times are kept. */
     struct esp_iteration untimed;
     struct esp_event shown = *event;
     if (partial && event->iteration) {
@@ -114,8 +114,8 @@ void esp_worker_observe(void *user, const struct esp_event *event)
         keep_pace(worker, false);
 }
 
-/* The second session waits, too: an iteration after a pause takes longer, and that must not
- * always be the same session's. */
+/* The second session waits, too: an iteration after a pause takes longer, and this must not
+ * always hit the same session. */
 void esp_worker_observe_second(void *user, const struct esp_event *event)
 {
     struct esp_worker *worker = user;

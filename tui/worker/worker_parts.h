@@ -1,13 +1,13 @@
 /* worker_parts.h - shared by the files of the engine thread; see worker.h.
  *
  * worker.c starts and ends the thread and posts commands. worker_run.c executes them.
- * worker_events.c reports events,
- * worker_record.c records them. worker_compare.c runs the compared session.
+ * worker_events.c reports events, worker_record.c records them. worker_compare.c runs the
+ * compared session.
  *
  * The threads share only the mailbox (commands) and the ring (reports). Models and session
- * belong to the engine thread. The one exception are an engine's token texts, which never
- * change: the UI thread reads them from the READY snapshot that names them until it has applied
- * the next one.
+ * belong to the engine thread. The one exception is an engine's token texts, which never
+ * change: the UI thread may read them from when it applies the READY snapshot of these models
+ * until it has applied the next one.
  */
 #ifndef ESP_WORKER_PARTS_H
 #define ESP_WORKER_PARTS_H
@@ -24,12 +24,12 @@ struct retired;
 
 /* The compared session. */
 struct esp_second {
-    struct esp_compare compare;      /* its second is NULL: no comparison */
+    struct esp_compare compare;      /* compare.second is NULL if there is no comparison */
     char drafter[256], verifier[96]; /* as the user named them; verifier "": the default */
     bool differed;                   /* the texts differed, and the user was told */
 };
 
-/* Zeroed: not recording. */
+/* A recording of the session. Zero-initialised, it is not recording. */
 struct esp_session_recording {
     struct esp_recorder *recorder;
     char path[PATH_MAX];
@@ -48,7 +48,7 @@ struct esp_worker {
     struct esp_models pair;
     struct esp_second second;
     struct retired *retired;
-    int serial; /* of the pair; see esp_setup */
+    int serial; /* number of the pair; see esp_setup */
     struct esp_session_recording record;
     bool quiet; /* events of the session are not reported */
     double progress;
@@ -62,36 +62,36 @@ struct esp_worker {
 
 /* An esp_observer of the session; `user` is the worker. */
 void esp_worker_observe(void *user, const struct esp_event *event);
-/* The same of the compared session. */
+/* An esp_observer of the compared session; `user` is the worker. */
 void esp_worker_observe_second(void *user, const struct esp_event *event);
 /* An esp_progress; `user` is the worker. */
 bool esp_worker_progress(void *user, const char *what, size_t done, size_t total);
 
 /* ---- worker_record.c */
 
-/* Starts to record, or ends the recording, as ESP_COMMAND_RECORD asks. The text so far is
- * recorded as prompts. */
+/* Starts or ends the recording, as an ESP_COMMAND_RECORD asks. The text so far is recorded as
+ * prompts. */
 void esp_worker_record(struct esp_worker *worker, const struct esp_message *command);
 void esp_worker_stop_recording(struct esp_worker *worker);
-/* Records an event, if the session is recorded. Before an iteration also whether it ran in step
- * mode, as the setting "step": its times mean little then. */
+/* Records an event if the session is being recorded. When step mode has been switched on or
+ * off, first records the setting "step": the times of iterations in step mode mean little. */
 void esp_worker_note(struct esp_worker *worker, const struct esp_event *event);
 
 /* ---- worker_compare.c */
 
-/* Begins a comparison, or with drafter NULL ends it; verifier NULL: the default, the best
- * lossless one. A configuration that cannot be opened changes nothing. */
+/* Begins a comparison or, if drafter is NULL, ends it. If verifier is NULL, the best lossless
+ * one is used. A configuration that cannot be opened changes nothing. */
 void esp_worker_compare(struct esp_worker *worker, const char *drafter, const char *verifier);
 /* Ends the comparison, if there is one, and reports it. */
 void esp_worker_compare_end(struct esp_worker *worker);
-/* Restarts it with the same configuration beside another first session. */
+/* Restarts the comparison with the same configuration after the first session was replaced. */
 void esp_worker_compare_again(struct esp_worker *worker);
-/* The first session has received a prompt or a new token limit. */
+/* Call when the first session has received a prompt or a new token limit. */
 void esp_worker_compare_begin(struct esp_worker *worker);
-/* A setting of the first session changed. The second gets it too, unless it belongs to the
- * drafter or verifier. */
+/* Call when a setting of the first session has changed. The second session gets it, too,
+ * unless it belongs to the drafter or verifier. */
 void esp_worker_compare_set(struct esp_worker *worker, const char *key, const char *value);
-/* Runs an iteration of the second session if it is its turn. */
+/* Runs an iteration of the second session if it is its turn; returns whether it was. */
 bool esp_worker_compare_turn(struct esp_worker *worker);
 
 /* ---- worker_run.c */
@@ -99,10 +99,10 @@ bool esp_worker_compare_turn(struct esp_worker *worker);
 /* Executes a command. Returns whether a generation runs after it. */
 bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command,
                     bool generating);
-/* After an answer: tells the user how to continue if it stopped at the limit, and warns if the
- * context is nearly full. */
+/* Call after an answer. Tells the user how to continue if it stopped at the limit, and warns
+ * if the context is nearly full. */
 void esp_worker_tell_end(struct esp_worker *worker);
-/* Warns if the model has an unknown chat template and one is needed. */
+/* Warns if the session would use the model's chat template but espalier does not know it. */
 void esp_worker_warn_of_template(struct esp_worker *worker);
 /* Closes the pairs older than `serial`. */
 void esp_worker_close_retired(struct esp_worker *worker, int serial);

@@ -29,7 +29,7 @@ void esp_worker_stop_recording(struct esp_worker *worker)
         ESP_TELL(worker, MESSAGE, "recorded to %.500s", record->path);
 }
 
-/* A recording that cannot be written ends. */
+/* Records an event. If the recording cannot be written, it ends. */
 static void record_event(struct esp_worker *worker, const struct esp_event *event)
 {
     if (!worker->record.recorder)
@@ -52,7 +52,8 @@ void esp_worker_note(struct esp_worker *worker, const struct esp_event *event)
     record_event(worker, event);
 }
 
-/* Records text[start, end) as a prompt; text[said, said_end) is what the user said. */
+/* Records text[start, end) as a prompt, in which text[said, said_end) is the user's own
+ * text. */
 static void record_prompt(struct esp_worker *worker, const int32_t *text, int start, int end,
                           int said, int said_end)
 {
@@ -64,7 +65,7 @@ static void record_prompt(struct esp_worker *worker, const int32_t *text, int st
                                                  .marks_after = end - said_end});
 }
 
-/* Records the text so far as prompts: for each turn the user's text and the answer. */
+/* Records the text so far as prompts: for each turn, the user's text and the answer. */
 static void record_text(struct esp_worker *worker)
 {
     const struct esp_session *session = worker->pair.session;
@@ -73,7 +74,7 @@ static void record_text(struct esp_worker *worker)
     const int32_t *text = esp_session_tokens(session, &count);
     const bool chat = *esp_session_chat(session);
     for (int i = 0; chat && esp_session_turn(session, i, &turn); i++) {
-        /* The answer before this turn, and the mark at its end, if any. */
+        /* The answer before this turn may end with a control token. */
         const bool ended =
             turn.before > done && esp_session_is_end(session, text[turn.before - 1]);
         record_prompt(worker, text, done, turn.before, done, turn.before - ended);

@@ -1,8 +1,8 @@
 /* worker_run.c - executes commands in the engine thread; see worker_parts.h.
  *
- * Commands run between iterations, in order. A command that fails reports it and changes
- * nothing: a setting keeps its value, and old models stay until others have been loaded beside
- * them.
+ * Commands run between iterations, in order. A command that fails reports the error and
+ * changes nothing: a setting keeps its value, and old models stay open until others have been
+ * loaded.
  */
 #include "tui/worker/worker_parts.h"
 
@@ -19,7 +19,8 @@ struct retired {
     int serial;
 };
 
-/* Joins a prompt to the text: a prompt that does not start with a blank starts a paragraph. */
+/* Returns a prompt as it is appended to the text: if it does not start with a blank, it starts
+ * a paragraph. */
 static char *joined(struct esp_worker *worker, const char *prompt, size_t prompt_length,
                     size_t *length)
 {
@@ -42,8 +43,8 @@ static char *joined(struct esp_worker *worker, const char *prompt, size_t prompt
     return text;
 }
 
-/* Drops the oldest turns if there is no room for `tokens` more, and reports it. Returns 0 or a
- * negative status. */
+/* If there is no room for `tokens` more tokens, drops the oldest turns and reports it. Returns
+ * 0 or a negative status. */
 static int make_room(struct esp_worker *worker, int tokens, char *err, size_t errlen)
 {
     const int dropped = esp_session_make_room(worker->pair.session, tokens, err, errlen);
@@ -59,7 +60,7 @@ static int make_room(struct esp_worker *worker, int tokens, char *err, size_t er
 
 void esp_worker_tell_end(struct esp_worker *worker)
 {
-    enum { FULL = 75 /* per cent of the context; beyond, the next prompt drops turns */ };
+    enum { FULL = 75 /* per cent of the context; above it, the next prompt may drop turns */ };
     char limit[120] = "", full[160] = "";
     int count;
     const struct esp_session *session = worker->pair.session;
@@ -86,14 +87,14 @@ void esp_worker_warn_of_template(struct esp_worker *worker)
     esp_session_get(worker->pair.session, "chat", chosen, sizeof chosen);
     if (!esp_engine_chat(worker->pair.engine) && strcmp(chosen, "auto") == 0)
         ESP_TELL(worker, MESSAGE,
-                 "the model has an unknown chat template, so its text is raw; choose "
-                 "a format with :chat");
+                 "the model has an unknown chat template, so prompts have no format; choose "
+                 "one with :chat");
 }
 
 static int prefill(struct esp_worker *worker, const char *prompt, size_t prompt_length,
                    char *err, size_t errlen)
 {
-    enum { MARKS = 32 }; /* tokens; more than the marks of a turn */
+    enum { MARKS = 32 }; /* more than the control tokens of a turn */
     struct esp_session *session = worker->pair.session;
     const bool chat = *esp_session_chat(session);
     size_t length;
@@ -112,7 +113,7 @@ static int prefill(struct esp_worker *worker, const char *prompt, size_t prompt_
     return status;
 }
 
-/* Whether there is room for more of the last turn, perhaps without older ones. */
+/* Whether there is room to continue the last turn, if need be after dropping older ones. */
 static bool can_go_on(struct esp_worker *worker)
 {
     char err[256] = "";
@@ -130,7 +131,7 @@ static bool can_go_on(struct esp_worker *worker)
     return false;
 }
 
-/* Returns whether a generation has started. */
+/* Appends a prompt and continues the text. Returns whether a generation has started. */
 static bool run_prompt(struct esp_worker *worker, const char *prompt, size_t length)
 {
     char err[256] = "";
@@ -182,7 +183,7 @@ static void run_set(struct esp_worker *worker, const char *key, const char *valu
     esp_session_get(worker->pair.session, "notice", note, sizeof note);
     if (strcmp(key, "system") == 0 && count > 0)
         snprintf(note, sizeof note,
-                 "this conversation keeps its own; :clear starts another one");
+                 "this conversation keeps its system prompt; :clear starts another one");
     if (!origin)
         ESP_TELL(worker, MESSAGE, "%s = %s%s%s", key, now, *note ? "; " : "", note);
     esp_worker_compare_set(worker, key, value);
@@ -197,7 +198,7 @@ static void retire(struct esp_worker *worker, struct esp_models *pair)
     esp_session_close(pair->session);
     pair->session = NULL;
     if (!retired)
-        return; /* leaked: better than freed while the UI thread uses it */
+        return; /* a leak is better than freeing what the UI thread uses */
     *retired = (struct retired){worker->retired, *pair, worker->serial - 1};
     worker->retired = retired;
 }
@@ -216,7 +217,7 @@ void esp_worker_close_retired(struct esp_worker *worker, int serial)
     }
 }
 
-/* Replaces the current pair and moves its text. */
+/* Replaces the current pair by `next` and moves its text there. */
 static void take_over(struct esp_worker *worker, struct esp_models *next, const char *note)
 {
     char err[256] = "";
@@ -252,8 +253,8 @@ static void take_over(struct esp_worker *worker, struct esp_models *next, const 
         esp_worker_compare_again(worker);
 }
 
-/* Loads other models beside the current ones, which stay if that fails. `change`: key, value and
- * draft. */
+/* Loads other models; if that fails, the current ones stay. `change` is the key, value and
+ * draft of esp_models_options(). */
 static void run_load(struct esp_worker *worker, const char *const change[3])
 {
     char err[512] = "", note[300];

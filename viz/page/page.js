@@ -143,7 +143,7 @@
         return {nodes, places, height: next};
     }
 
-    /* Where a node that has no draft probability comes from. */
+    /* The source of a node that has no draft probability. */
     const source = (n) => n.copied === -2 ? "expected" : n.copied === -3 ? "recycled" : "copied";
 
     /* The draft probability of a node, or its source. */

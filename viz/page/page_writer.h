@@ -14,9 +14,9 @@
  *                  stay, text that follows, a note to show
  *         text:    [string, kind, ...] the committed tokens; kind: enum esp_text_kind
  *         nodes:   [[token, parent, verdict, q, p, confidence, probability of the path, u
- *                  (if it was compared to the acceptance), acceptance, copies, sentence,
+ *                  (if it was compared with the acceptance), acceptance, copies, sentence,
  *                  distance to the copied token (0: drafted; -1: copied from an unknown
- *                  place, -2: expected, -3: recycled)], ...], the root first
+ *                  place; -2: expected; -3: recycled)], ...], the root first
  *         hidden:  number of omitted nodes, in a tree of more than ESP_PAGE_NODES
  *         bonus:   the target's own token
  *         gauges:  [[gauge, before, after, sentence], ...]

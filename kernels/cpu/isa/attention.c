@@ -1,19 +1,19 @@
-/* attention.c - a few queries against one key/value head of the cache.
+/* attention.c - computes attention for a few queries and one key/value head of the cache.
  *
- * Keys are in blocks of 16 positions with the positions side by side, so a score is one chain
- * of multiply-adds over head_dim in its own lane. Blocks without a row for any query of a tile
- * are skipped: in a large tree many of those after the prefix, and most if the nodes of a
- * subtree are adjacent (dyspec, app. C). Then each query's visible scores are sorted
- * by their position in its own context (logical order). Only that order matters afterwards: the
- * softmax sums in 16 lanes by logical index, values are added in two chains, even and odd
- * logical index. So a query gives the same result whether its ancestors are adjacent or
- * scattered among the branches of a tree.
+ * Keys are stored in blocks of 16 positions, with numbers of the same dimension adjacent, so a
+ * score is one chain of multiply-adds over head_dim in its own lane. Blocks of which no query
+ * of a tile sees a row are skipped: in a large tree these are many of the blocks after the
+ * prefix, and most of them if the nodes of a subtree are adjacent (dyspec, app. C). Then each
+ * query's visible scores are arranged by their position in the query's own context (logical
+ * order). Only that order matters afterwards: the softmax sums in 16 lanes by logical index,
+ * and values are added in two chains, for even and odd logical indices. So a query's result is
+ * the same whether its ancestors are adjacent or scattered among the branches of a tree.
  *
  * With a window, rows outside of it get the weight 0, which changes no sum. An index is then
- * still the row's number in the text, up to a multiple of 16, so the order of the sums does not
- * depend on the rows dropped from the cache.
+ * still the row's number in the text, up to a multiple of 16, so the order of the sums does
+ * not depend on the rows that were dropped from the cache.
  *
- * Several queries share one walk over the keys and values if they can: the heads of a group
+ * If possible, several queries share one walk over the keys and values: the heads of a group
  * (grouped-query attention, Ainslie et al. 2023) and neighbouring rows of a batch.
  */
 #include "kernels/cpu/isa/parts.h"
@@ -26,7 +26,7 @@ enum { TILE_QUERIES = 2, TILE_BLOCKS = 2, TILE_VECTORS = 1 };
 
 /* ------------------------------------------------------------------ scores */
 
-/* Queries query..query+m-1 by the keys of blocks block[0..n-1]. */
+/* Computes the scores of queries query..query+m-1 with the keys of blocks block[0..n-1]. */
 V16 void score_tile(const struct esp_attention *a, int query, const int m, const int *block,
                     const int n)
 {
@@ -69,7 +69,7 @@ static int sink_blocks(const struct esp_attention *a)
     return blocks < a->blocks ? blocks : a->blocks;
 }
 
-/* The first index after the sinks that one of m queries sees. */
+/* Returns the first index after the sinks that any of m queries sees. */
 static int first_seen(const struct esp_attention *a, int query, int m)
 {
     int from = a->from[query];
@@ -78,8 +78,8 @@ static int first_seen(const struct esp_attention *a, int query, int m)
     return from > a->sinks ? from : a->sinks;
 }
 
-/* Does one of m queries see a row of the block? next[i] moves on in the rows that query i sees
- * one by one; blocks are asked for in ascending order. */
+/* Returns whether any of m queries sees a row of the block. Must be called with ascending
+ * blocks: next[i] is the place that has been reached in a->extra of the i-th query. */
 static bool is_seen(const struct esp_attention *a, int query, int m, int block, int *next)
 {
     const int first = block * ESP_LANES, end = first + ESP_LANES;
@@ -111,7 +111,7 @@ V16 void score_rows(const struct esp_attention *a, int query, const int m)
         score_tile(a, query, m, block + i, 1);
 }
 
-/* The scores of the sinks again, with this query's vector for them. */
+/* Computes the scores of the sinks again, with the query's vector for sinks. */
 V16 void score_sinks(const struct esp_attention *a, int query)
 {
     float *score = a->scores + (size_t)query * a->scores_stride;
@@ -129,8 +129,8 @@ V16 void score_sinks(const struct esp_attention *a, int query)
 
 /* ------------------------------------------------------------------ softmax */
 
-/* Scores by cache row become weights by logical index, zero outside of the window and past the
- * last up to a multiple of 16. Returns 1 / their sum. */
+/* Turns scores by cache row into weights by logical index. Weights are 0 outside of the
+ * window, and after the last one up to a multiple of 16. Returns 1 / their sum. */
 static float softmax_scores(const struct esp_attention *a, int query)
 {
     const int contiguous = a->contiguous[query], extras = a->extras[query];
@@ -166,8 +166,9 @@ static float softmax_scores(const struct esp_attention *a, int query)
 
 /* ------------------------------------------------------------------ values */
 
-/* Columns 16 * vector .. of queries query..query+m-1: first the rows that all of them see, then
- * the rest of each. sum[.][.][0] has the even logical indices, [1] the odd ones. */
+/* Computes n times 16 columns of the output, from 16 * vector on, for queries
+ * query..query+m-1: first adds the rows that all of these queries see, then the remaining rows
+ * of each. sum[.][.][0] is for even logical indices, sum[.][.][1] for odd ones. */
 V16 void value_tile(const struct esp_attention *a, const float *normaliser, int query,
                     const int m, int vector, const int n)
 {

@@ -1,33 +1,35 @@
-/* blocks.c - the matrix product on quantised blocks, which are never expanded in memory.
+/* blocks.c - the matrix product with quantised blocks, which are never expanded in memory.
  *
- * The activations of 32 columns become integers with one scale (`cut`): of 16 bits, with a
- * power of two as their scale, so that at most 2^-15 of the largest of them is lost; or of 8
- * bits (esp_vectors.bytes), with a 127th of the largest as their scale, which takes half the
- * work and loses little beside what weights of 4 to 6 bits have lost. The weights of 32
- * columns are small integers with one scale, or with two for 16 columns each. So the dot
- * product of a block is an exact integer, whatever the order and the instruction set. Then
+ * The activations of 32 columns become integers with one scale (`cut`). Either they have 16
+ * bits, and the scale is a power of two, so that at most 2^-15 of the largest of them is lost.
+ * Or they have 8 bits (esp_vectors.bytes), and the scale is 1/127 of the largest; this takes
+ * half the work, and loses little compared with what weights of 4 to 6 bits have lost. The
+ * weights of 32 columns are small integers with one scale, or with two, for 16 columns each.
+ * So the dot product of a block is an exact integer, whatever the order and the instruction
+ * set. Then
  *
  *     sum <- fma(integer, scale of the weights * scale of the activations, sum)
  *     sum <- fma(minimum of the weights, -total of the activations, sum)    Q4_K, Q5_K
  *
- * in float32, block after block, starting from the bias: the same bits on every instruction
- * set, and for a row in any batch.
+ * in float32, block after block, starting from the bias. Results are bit-identical on every
+ * instruction set, and for a row in any batch.
  *
- * Weights are unsigned bytes here; if the format has signed ones, the activations' total times
- * the offset is subtracted from the integer. (On ARM weights are signed: see OFFSET.) Sixteen
- * outputs are computed together. The bytes of a block are unpacked once into registers and used
- * for up to ESP_TOGETHER rows.
+ * Weights are unsigned bytes here; if those of the format are signed, the sum of the
+ * activations times the offset is subtracted from the integer. (On ARM weights are signed: see
+ * OFFSET.) Sixteen outputs are computed together. The bytes of a block are unpacked once into
+ * registers and used for up to ESP_TOGETHER rows.
  *
- * With ESP_AMX the tile unit computes the integers: a block's unpacked bytes are one operand,
- * and the activations of its rows are one line apart. 256 columns of a panel are unpacked once
- * for up to AT_ONCE rows. The unit multiplies signed bytes, so the offset is subtracted when
- * they are unpacked. The sums of a tile of rows by sixteen outputs stay in registers over these
- * columns, and the unit multiplies one block while the sums of the block before it are scaled.
- * VNNI's functions are the other way to compute the same; see kernels/cpu/ways.h.
+ * With ESP_AMX the tile unit computes the integers: one operand is the unpacked bytes of a
+ * block, the other the activations of its rows, which are one line apart. 256 columns of a
+ * panel are unpacked once for up to AT_ONCE rows. The unit multiplies signed bytes, so the
+ * offset is subtracted when weights are unpacked. The sums of a tile of rows by sixteen
+ * outputs stay in registers over these columns, and the unit multiplies one block while the
+ * integers of the block before it are scaled. VNNI's functions are the other way to compute
+ * the same; see kernels/cpu/ways.h.
  *
- * Packed (see kernels/cpu/pack.c): for each panel of 32 outputs and each block, the fields of
- * the format, side by side for the 32 outputs: fields of 1 or 2 bytes as (field, 32), 4-byte
- * words as (half of the panel, word, 16).
+ * The packed form (see kernels/cpu/pack.c) has, for each panel of 32 outputs and each block,
+ * the fields of the format, each for all 32 outputs: fields of 1 or 2 bytes as (field, 32),
+ * 4-byte words as (half of the panel, word, 16).
  */
 #include "kernels/cpu/isa/bytes.h"
 #include "kernels/cpu/isa/parts.h"
@@ -35,20 +37,22 @@
 #include "kernels/cpu/isa/tiles.h"
 #endif
 
-/* Parts of a panel that are computed one after the other. */
+/* Number of parts of a panel that are computed one after the other. */
 enum { PARTS = ESP_SIMD == 4 ? 2 : 1 };
 
 enum { NEAR = 1024, FAR = 8192, LINE = 64, HALF = 32 };
 
-/* Eight parts of a block. The treatment of a part depends on its index modulo `some`: only so
- * many are unrolled, because more would not fit in the instruction cache. */
+/* Loops over the eight parts of a block. The code for a part depends on its index modulo
+ * `some`, so only `some` iterations are unrolled: more would not fit in the instruction cache.
+ */
 #define FOR_EIGHT(i, some)                                                                     \
     _Pragma("GCC unroll 1") for (int first_ = 0; first_ < 8; first_ += some)                   \
         UNROLL for (int i = first_; i < first_ + some; i++)
 
 /* ------------------------------------------------------------------ activations */
 
-/* The largest of the numbers of a block, without its sign. Above all: what is not finite. */
+/* Returns the bits of the largest absolute value in a block. Those of infinity and NaN are
+ * larger than those of any number. */
 V16 uint32_t largest_bits(const float *x)
 {
     uint32_t most = 0;
@@ -61,7 +65,7 @@ V16 uint32_t largest_bits(const float *x)
     return most;
 }
 
-/* x * up, rounded; at most 2^22. */
+/* Returns x * up, rounded; it must be at most 2^22. */
 V16 int16_t to_integer(float x, float up)
 {
     const float shifted = x * up + V16_ROUND;
@@ -86,8 +90,9 @@ V16 void store_totals(struct esp_cut *out, const int16_t q[ESP_CUT_COLUMNS], flo
     out->second_less_32 = -32 * second;
 }
 
-/* Numbers x of a block and their exponent: |x| 2^(141 - exponent) rounds to at most 32512, the
- * most for which 256 high + low with two signed bytes holds. */
+/* Returns the common exponent of the numbers x of a block: |x| 2^(141 - exponent) rounds to at
+ * most 32512, the largest integer that can be written as 256 high + low with two signed bytes.
+ * It is 0 if a number is not finite. */
 V16 uint32_t common_exponent(const float *x)
 {
     const uint32_t most = largest_bits(x);
@@ -116,7 +121,7 @@ V16 void cut_block(struct esp_cut *out, const float *x)
     store_totals(out, q, scale);
 }
 
-/* The same with 8 bits: the largest of them becomes 127. */
+/* Cuts a block into integers of 8 bits, of which the largest becomes 127. */
 V16 void cut_block_to_bytes(struct esp_cut *out, const float *x)
 {
     const uint32_t bits = largest_bits(x);
@@ -147,28 +152,30 @@ void OWN(cut)(const struct esp_vectors *v, int row, int begin, int end)
 
 /* ------------------------------------------------------------------ a block by all rows */
 
-/* A panel's weights of a block, unpacked. `more` is the minimum, or the scale of the last 16
- * columns. */
+/* The unpacked weights of a block, for a whole panel. `more` is the minimum, or the scale of
+ * the last 16 columns. */
 struct unpacked {
     struct b64 w[2][GROUPS];
     struct v16 scale[2], more[2];
 };
 
-/* How a type's integers become numbers: less an offset; above a minimum; with two scales. */
+/* How a type's integers become weights: an offset is subtracted; a minimum is added; there are
+ * two scales (and the offset 32). */
 enum form { LESS_8, LESS_16, LESS_128, MINIMUM, TWO_SCALES };
 
 #ifdef ESP_AMX
 
 enum {
-    STRETCH = 256 / ESP_CUT_COLUMNS, /* blocks that are unpacked before they are multiplied */
-    AT_ONCE = 128,                   /* maximum rows that they are multiplied by */
-    HEIGHT_STEP = 4,                 /* sums of 4, 8, 12 or 16 rows are in registers */
+    STRETCH = 256 / ESP_CUT_COLUMNS, /* number of blocks that are unpacked, then multiplied */
+    AT_ONCE = 128,                   /* maximum number of rows that they are multiplied by */
+    HEIGHT_STEP = 4,                 /* registers have the sums of 4, 8, 12 or 16 rows */
 };
 
 struct tile {
     const struct esp_vectors *in;
-    int row, rows, blocks; /* first row; rows, at most AT_ONCE; blocks of a panel */
-    struct unpacked *kept; /* (STRETCH), the weights signed */
+    int row, rows;         /* first row, and number of rows, at most AT_ONCE */
+    int blocks;            /* number of blocks in a panel */
+    struct unpacked *kept; /* (STRETCH) unpacked blocks with signed weights */
     float *sum;            /* (AT_ONCE, 2, 16) */
 };
 
@@ -182,12 +189,12 @@ struct tile {
 
 #endif
 
-/* Rows that a block is multiplied by at once (0: all), whether activations have 8 bits, and on
- * ARM which half of the panel. The other half is unpacked, too, as far as the functions below
- * say; the compiler leaves it out, because nothing uses it. */
+/* How a block is multiplied. On ARM, `half` says for which half of the panel: the functions
+ * below seem to unpack the other half, too, but the compiler removes that, because nothing
+ * uses it. */
 struct way {
-    int rows;
-    bool bytes;
+    int rows;   /* number of rows that a block is multiplied by together; 0: all */
+    bool bytes; /* activations have 8 bits */
     int half;
 };
 
@@ -195,8 +202,8 @@ struct way {
 
 #define EACH_ROW(r, rows) _Pragma("GCC unroll 16") for (int r = 0; r < (rows); r++)
 
-/* Rows whose sums are computed for `rows` rows. The rows beyond belong to other blocks, or are
- * room that esp_cut_count() leaves; their sums are ignored. */
+/* Returns how many rows of sums are computed for `rows` rows. The additional rows belong to
+ * other blocks, or are in memory that esp_cut_count() reserves; their sums are ignored. */
 V16 int tile_height(int rows)
 {
     const int height = (rows + HEIGHT_STEP - 1) / HEIGHT_STEP * HEIGHT_STEP;
@@ -210,8 +217,9 @@ struct columns {
     int from;
 };
 
-/* The integers of a tile of rows by sixteen outputs, of columns with a common scale. Of 16 bits
- * those of the high bytes, then those of the low ones. */
+/* Computes the integers of a tile of rows by sixteen outputs, for columns with a common scale.
+ * For activations of 16 bits, dots[0] has those of the high bytes and dots[1] those of the low
+ * bytes. */
 V16 void multiply_tile(struct s16 dots[2][TILE_ROWS], const struct columns *c, int half,
                        const bool bytes)
 {
@@ -230,7 +238,8 @@ V16 void multiply_tile(struct s16 dots[2][TILE_ROWS], const struct columns *c, i
     _tile_stored(0, dots[0], ROW_BYTES);
 }
 
-/* Adds the integers of columns with a common scale to the sums of their rows, as add_dots(). */
+/* Adds the integers of columns with a common scale to the sums of their rows, as add_dots()
+ * does. */
 V16 void scale_tile(struct v16 sum[TILE_ROWS], const struct s16 dots[2][TILE_ROWS],
                     const struct columns *c, int half, const enum form form, const bool bytes,
                     const int height)
@@ -248,7 +257,7 @@ V16 void scale_tile(struct v16 sum[TILE_ROWS], const struct s16 dots[2][TILE_ROW
     }
 }
 
-/* The columns after c; the activations of two blocks are `step` places apart. */
+/* Returns the columns after c. The activations of two blocks are `step` places apart. */
 V16 struct columns columns_after(struct columns c, size_t step, const enum form form,
                                  const bool bytes)
 {
@@ -257,7 +266,7 @@ V16 struct columns columns_after(struct columns c, size_t step, const enum form 
     return (struct columns){c.u + 1, esp_cut_skip(c.x, step, bytes), 0};
 }
 
-/* Some blocks by a tile of rows: sixteen outputs, half `half` of a panel. */
+/* Multiplies some blocks by a tile of rows, for sixteen outputs: half `half` of a panel. */
 V16 void multiply_stretch(const struct unpacked *u, int half, int blocks,
                           const struct esp_cut *x, size_t step, float *to, const enum form form,
                           const bool bytes, const int height)
@@ -267,7 +276,7 @@ V16 void multiply_stretch(const struct unpacked *u, int half, int blocks,
     struct columns now = {u, x, 0};
     int parity = 0;
     EACH_ROW(r, height) sum[r] = v16_load(to + r * ESP_PANEL);
-    __asm__ volatile("" ::"r"(u) : "memory"); /* the weights are in memory by now */
+    __asm__ volatile("" ::"r"(u) : "memory"); /* the weights must be in memory from here on */
     multiply_tile(dots[0], &now, half, bytes);
     for (int left = form == TWO_SCALES ? 2 * blocks : blocks; left > 1; left--) {
         const struct columns next = columns_after(now, step, form, bytes);
@@ -283,7 +292,7 @@ V16 void multiply_stretch(const struct unpacked *u, int half, int blocks,
 typedef void stretch_fn(const struct unpacked *, int, int, const struct esp_cut *, size_t,
                         float *);
 
-/* Functions of their own, so that the sums stay in registers. */
+/* Defines a separate function for each case, so that the sums stay in registers. */
 #define STRETCH_OF(form, bits, height)                                                         \
     static __attribute__((noinline)) void form##_##bits##_by_##height(                         \
         const struct unpacked *u, int half, int blocks, const struct esp_cut *x, size_t step,  \
@@ -303,7 +312,7 @@ typedef void stretch_fn(const struct unpacked *, int, int, const struct esp_cut 
 FORMS(STRETCH_OF)
 #undef STRETCH_OF
 
-/* All rows by the kept blocks, of which the last is `block`. */
+/* Multiplies all rows by the kept blocks, of which the last is `block`. */
 V16 void multiply_kept(const struct tile *t, const enum form form, int block, const bool bytes)
 {
 #define NAME(form, bits, height) form##_##bits##_by_##height,
@@ -321,8 +330,9 @@ V16 void multiply_kept(const struct tile *t, const enum form form, int block, co
     }
 }
 
-/* Keeps an unpacked block with signed weights (b64_from_signed() undoes itself). A full stretch,
- * or the last one of a panel, is multiplied. */
+/* Keeps an unpacked block, with signed weights. If that completes a stretch or the panel,
+ * multiplies the kept blocks. (For LESS_128, b64_from_signed() makes weights signed again: it
+ * is its own inverse.) */
 V16 void add_block(const struct unpacked *u, const enum form form, const struct tile *t,
                    int block, const struct way way)
 {
@@ -342,7 +352,8 @@ V16 void add_block(const struct unpacked *u, const enum form form, const struct 
 
 #else
 
-/* What the products of a block begin with: the weights' offset times the activations. */
+/* Returns the value from which the products of a block are summed: minus the weights' offset
+ * times the sum of the activations. */
 V16 int32_t before_products(const struct esp_cut *x, const enum form form, const int from)
 {
     return form == LESS_8      ? x->less_8
@@ -365,7 +376,7 @@ V16 void add_dot(const struct unpacked *u, const enum form form, const struct es
     v16_store(sum, y);
 }
 
-/* The same for HALVES halves, from `first` on. */
+/* Calls add_dot() for HALVES halves, from `first` on. */
 V16 void add_dots(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                   const struct s16 dot[HALVES], float *sum, const int from, const int first)
 {
@@ -375,8 +386,8 @@ V16 void add_dots(const struct unpacked *u, const enum form form, const struct e
 
 #if ESP_SIMD == 4
 
-/* Columns that share a scale, by some rows of activations. Of half a panel: there are not
- * enough registers for the sums of both. */
+/* Multiplies columns that share a scale by some rows of activations, for half a panel: there
+ * are not enough registers for the sums of both halves. */
 V16 void add_columns(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                      float *sum, const int rows, const bool bytes, const int from, const int to)
 {
@@ -391,7 +402,7 @@ V16 void add_columns(const struct unpacked *u, const enum form form, const struc
         add_dot(u, form, x, dot[r], sum, from, 0);
 }
 
-/* The half of `u` that `way` asks for, as the first half. */
+/* Copies the half of `u` that `way` selects to the first half of *to. */
 V16 void take_half(struct unpacked *to, const struct unpacked *u, const enum form form,
                    const struct way way)
 {
@@ -405,7 +416,8 @@ V16 void take_half(struct unpacked *to, const struct unpacked *u, const enum for
 
 #else
 
-/* Columns that share a scale, by some rows of activations: HALVES halves from `first` on. */
+/* Multiplies columns that share a scale by some rows of activations, for HALVES halves from
+ * `first` on. */
 V16 void add_halves(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                     float *sum, const int rows, const bool bytes, const int from, const int to,
                     const int first)
@@ -417,7 +429,8 @@ V16 void add_halves(const struct unpacked *u, const enum form form, const struct
         for (int i = 0; i < HALVES; i++)
             dot[r][i] = s16_set(before_products(row, form, from));
     }
-    /* Weights below 64: two products with bytes fit 16 bits. */
+    /* Except for LESS_128, weights are below 64, so the sum of two products of bytes fits in
+     * 16 bits. */
     if (bytes)
         s8_dots(dot, u->w + first, from, to, x, rows, form != LESS_128);
     else
@@ -432,7 +445,7 @@ V16 void add_columns(const struct unpacked *u, const enum form form, const struc
     UNROLL for (int first = 0; first < 2; first += HALVES)
     {
         add_halves(u, form, x, sum, rows, bytes, from, to, first);
-        if (HALVES == 1) /* else the activations of both halves are kept, in memory */
+        if (HALVES == 1) /* so that the compiler does not keep the activations for later */
             __asm__ volatile("" ::: "memory");
     }
 }
@@ -450,18 +463,19 @@ V16 void add_rows(const struct unpacked *u, const enum form form, const struct e
     }
 }
 
-/* The remaining rows of a tile. Separate functions, so that the loop over all other rows keeps
- * its weights in registers. Without VNNI, products of two scales need too many registers for
- * that, so all rows are remaining rows; so they are on ARM, where the weights of half a panel
- * take all 32 registers. */
+/* The remaining rows of a tile are computed in separate functions, so that the loop over all
+ * other rows keeps its weights in registers. Without VNNI, products with two scales need too
+ * many registers for that, so all rows are treated as remaining rows. The same is done on ARM,
+ * where the weights of half a panel take all 32 registers. */
 #ifdef ESP_VNNI
 #define ALL_LEFT(form) false
 #else
 #define ALL_LEFT(form) ((form) == TWO_SCALES)
 #endif
 
-/* Rows at the end of a tile that are computed alone. With i8mm, rows go in pairs: a tile may
- * have one more than asked for, which belongs to another block and is ignored. */
+/* Maximum number of rows at the end of a tile that are not computed in pairs. With i8mm all
+ * rows are: if their number is odd, the last pair has a row of another block, whose result is
+ * ignored. */
 #ifdef ESP_I8MM
 enum { ALONE = 0 };
 #else
@@ -511,7 +525,8 @@ static left_fn *const left_rows[][2] = {FORM(LESS_8), FORM(LESS_16), FORM(LESS_1
 
 #if ESP_SIMD == 4
 
-/* With one row, weights are unpacked as they are needed. */
+/* Multiplies a block by all rows of a tile. If there is only one row, the compiler unpacks
+ * weights immediately before their use. */
 V16 void add_block(const struct unpacked *u, const enum form form, const struct tile *t,
                    int block, const struct way way)
 {
@@ -556,7 +571,7 @@ V16 void add_block(const struct unpacked *u, const enum form form, const struct 
 
 /* ------------------------------------------------------------------ the formats */
 
-/* Bytes of a panel's block. */
+/* Bytes of a block of a whole panel. */
 enum {
 #define X(type, gguf, numbers, bytes, ...) PANEL_##type = ESP_PANEL * (bytes),
     ESP_BLOCK_TYPES(X)
@@ -568,12 +583,12 @@ V16 const char *words(const char *p, const int before, const int count, int half
     return p + before + half * count * LINE;
 }
 
-/* Prefetches as many bytes as a used part of a panel: those FAR ahead into the second level's
- * cache, those NEAR ahead into the first. */
+/* Prefetches as many bytes as a part of a panel has: FAR bytes ahead into the second-level
+ * cache, and NEAR bytes ahead into the first-level cache. */
 V16 void call_ahead(const char *part, const int bytes, const struct way way)
 {
     if (way.half)
-        return; /* the first half's turn has done it */
+        return; /* this was done for the first half */
     _Pragma("GCC unroll 18") for (int line = 0; line < bytes; line += LINE)
     {
         __builtin_prefetch(part + FAR + line, 0, 2);
@@ -600,7 +615,7 @@ V16 void block_Q8_0(const struct tile *t, const char *p, int block, const struct
     add_block(&u, LESS_128, t, block, way);
 }
 
-/* The weights of a block of 32 half bytes begin after `before` bytes. */
+/* Loads the weights of a block of 32 half bytes, which begin after `before` bytes. */
 V16 void load_nibbles(struct unpacked *u, const char *p, const int before)
 {
     UNROLL for (int half = 0; half < 2; half++)
@@ -615,14 +630,14 @@ V16 void load_nibbles(struct unpacked *u, const char *p, const int before)
     }
 }
 
-/* Of Q4_0, Q5_0 and IQ4_NL, which begin with the scale. */
+/* Loads a block of Q4_0, Q5_0 or IQ4_NL, which begins with the scale. */
 V16 void load_scaled_nibbles(struct unpacked *u, const char *p, const int before)
 {
     load_nibbles(u, p, before);
     UNROLL for (int half = 0; half < 2; half++) u->scale[half] = halves(p, 0, half);
 }
 
-/* The weights' places in a table become the weights. */
+/* Replaces indices in a table by the weights in the table. */
 V16 void look_up_weights(struct unpacked *u, const uint8_t table[16])
 {
     UNROLL for (int half = 0; half < 2; half++)
@@ -668,7 +683,7 @@ V16 void block_IQ4_NL(const struct tile *t, const char *p, int block, const stru
     add_block(&u, LESS_128, t, block, way);
 }
 
-/* A scale is the byte of an exponent. */
+/* In MXFP4, a scale is a byte with an exponent. */
 V16 void block_MXFP4(const struct tile *t, const char *p, int block, const struct way way)
 {
     static const uint8_t table[16] = {16, 17, 18, 19, 20, 22, 24, 28,
@@ -682,7 +697,8 @@ V16 void block_MXFP4(const struct tile *t, const char *p, int block, const struc
     add_block(&u, LESS_16, t, block, way);
 }
 
-/* Scales and minima of a block of 256: four bytes in each lane, for 32 columns each. */
+/* Scales and minima of a block of 256 columns: each lane has four bytes, each for 32 columns.
+ */
 struct k_scales {
     struct v16 d, dmin;
     struct s16 scale[2], minimum[2];
@@ -703,7 +719,8 @@ V16 struct k_scales load_k_scales(const char *p, int half)
     };
 }
 
-/* Scales and minima, and the low halves of the weights, of 32 columns of Q4_K or Q5_K. */
+/* Loads scales and minima, and the low 4 bits of the weights, for 32 columns of Q4_K or Q5_K.
+ */
 V16 void load_k(struct unpacked *u, const struct k_scales s[2], const char *p, const int before,
                 const int i)
 {
@@ -794,7 +811,7 @@ V16 void finish(const struct esp_matmul *p, int row, int rows, int panel, const 
     }
 }
 
-/* One panel by the rows of one tile. */
+/* Multiplies one panel by the rows of one tile. */
 V16 void panel_by_tile(const enum esp_dtype dtype, const int numbers, const int bytes,
                        const struct esp_packed *w, int panel, const struct esp_matmul *p,
                        int row, int rows, const struct way way)
@@ -821,7 +838,8 @@ V16 void panel_by_tile(const enum esp_dtype dtype, const int numbers, const int 
     finish(p, row, rows, panel, sum);
 }
 
-/* Functions of their own, so that the compiler keeps a block's weights in registers. */
+/* Defines a separate function for each case, so that the compiler keeps a block's weights in
+ * registers. */
 #define PANEL(type, name, numbers, ...)                                                        \
     static __attribute__((noinline)) void type##_##name(                                       \
         const struct esp_packed *w, int panel, const struct esp_matmul *p, int row, int rows)  \

@@ -1,18 +1,18 @@
-/* bytes.h - sixty-four bytes and sixteen 32-bit integers at a time, the same on every
- * instruction set, beside the floats of simd.h.
+/* bytes.h - operations on sixty-four bytes and on sixteen 32-bit integers, with the same
+ * results on every instruction set; the operations on floats are in simd.h.
  *
- * `struct b64` holds four columns of sixteen outputs: 32-bit lane j is output j. The bytes are
- * unsigned weights. s16_dots() adds to sums their products with activations of 16 bits,
- * s8_dots() with activations of 8. The sums are exact, so it does not matter that each
- * instruction set finds them in its own way:
+ * `struct b64` has four columns of sixteen outputs: 32-bit lane j is output j. The bytes are
+ * unsigned weights. s16_dots() multiplies them by activations of 16 bits and adds the products
+ * to sums; s8_dots() does so with activations of 8 bits. The sums are exact, so it does not
+ * matter that each instruction set computes them in its own way:
  *
- *   VNNI, AVX-VNNI    bytes by bytes (vpdpbusd); 16 bits are 256 high + low
- *   AVX-512, AVX2     16 bits: vpmaddwd, even and odd columns apart;
- *                     8 bits: vpmaddubsw where a pair's sum fits 16 bits, else as 16 bits
- *   portable C        one by one
+ *   VNNI, AVX-VNNI    products of bytes (vpdpbusd); 16 bits are split: 256 high + low
+ *   AVX-512, AVX2     16 bits: vpmaddwd, separately for even and odd columns;
+ *                     8 bits: vpmaddubsw if a pair's sum fits in 16 bits, or else as 16 bits
+ *   portable C        one product after the other
  *   ARM               see bytes_neon.h
  *
- * Activations of 16 bits lie as the instruction set wants them, which s16_store_block() knows.
+ * s16_store_block() stores activations of 16 bits in the order that the instruction set needs.
  */
 #ifndef ESP_CPU_BYTES_H
 #define ESP_CPU_BYTES_H
@@ -23,11 +23,12 @@
 /* Four columns make a group. */
 enum {
     GROUPS = ESP_CUT_COLUMNS / 4,
-    ESP_ROWS = 4, /* maximum rows of s8_dots() and s16_dots() */
+    ESP_ROWS = 4, /* maximum number of rows for s8_dots() and s16_dots() */
 };
 
-/* Halves of a panel whose sums they find together. Of four rows, the sums of both halves fill
- * the sixteen registers of AVX2 and leave none for weights and activations. */
+/* How many halves of a panel these two functions compute together. With four rows, the sums of
+ * both halves would fill the sixteen registers of AVX2 and leave none for weights and
+ * activations. */
 #if defined ESP_VNNI && ESP_SIMD == 2
 enum { HALVES = 1 };
 #else
@@ -40,7 +41,8 @@ enum { HALVES = 2 };
 #define UNROLL _Pragma("GCC unroll 8")
 #endif
 
-/* A shift by a constant 0..7 of each 16-bit word, left or (negative) right. */
+/* Shifts each 16-bit word by a constant: left if `shift` is positive, right if it is negative.
+ */
 #define B64_SHIFTS(shift, left, right, v)                                                      \
     switch (shift) {                                                                           \
     case 4:                                                                                    \
@@ -66,7 +68,7 @@ enum { HALVES = 2 };
 #if ESP_SIMD == 4
 #include "kernels/cpu/isa/bytes_neon.h"
 #else
-enum { OFFSET = 128 }; /* what makes weights of signed bytes */
+enum { OFFSET = 128 }; /* added to signed weights, which makes them unsigned bytes */
 #endif
 
 #if ESP_SIMD == 3
@@ -86,7 +88,7 @@ struct s16 {
 #define AS_FLOATS _mm512_castsi512_ps
 #define COPIES(p) _mm512_broadcast_i32x4(_mm_loadu_si128(p))
 
-/* 16 in every byte in which bit `which` of `bits` is set. */
+/* Returns 16 in every byte in which bit `which` of `bits` is set, and 0 in the others. */
 V16_VALUE REG fifth_of(REG bits, int which)
 {
     const __mmask64 set = _mm512_test_epi8_mask(bits, _mm512_set1_epi8((char)(1 << which)));
@@ -160,7 +162,7 @@ V16_VALUE REG less(REG v, int offset)
     return MM(sub_epi8)(v, MM(set1_epi8)((char)offset));
 }
 
-/* Signed bytes. */
+/* Subtracts an offset from every byte; the results are signed. */
 V16_VALUE struct b64 b64_less(struct b64 x, int offset)
 {
     return EACH_WITH(b64, less, x, offset);
@@ -185,7 +187,7 @@ V16_VALUE REG spread(REG v, const int group)
     return AND(four, MM(set1_epi32)(0x10101010));
 }
 
-/* Bits 4 group..4 group + 3 of lane j to bit 4 of the lane's four bytes. */
+/* Copies bits 4 group..4 group + 3 of each lane to bit 4 of the lane's four bytes. */
 V16_VALUE struct b64 b64_spread(struct s16 x, const int group)
 {
     return EACH_WITH(b64, spread, x, group);
@@ -232,7 +234,7 @@ V16_VALUE REG signed_byte(REG v, const int k)
     return MM(srav_epi32)(high, MM(set1_epi32)(24));
 }
 
-/* Byte k of each lane as a signed number. */
+/* Returns byte k of each lane as a signed integer. */
 V16_VALUE struct s16 s16_signed_byte(struct s16 x, const int k)
 {
     return EACH_WITH(s16, signed_byte, x, k);
@@ -250,7 +252,7 @@ V16 FLOATS half_powers(const void *p)
     return AS_FLOATS(MM(max_epi32)(MM(slli_epi32)(MM(sub_epi32)(e, one), 23), low));
 }
 
-/* 2^(e - 128) of sixteen bytes e; see half_power() in kernels/dtype.c. */
+/* Returns 2^(e - 128) for sixteen bytes e; see half_power() in kernels/dtype.c. */
 V16 struct v16 v16_load_half_powers(const void *p)
 {
     return EACH_AT(v16, half_powers, p, 8);
@@ -264,7 +266,7 @@ V16 struct v16 v16_load_half_powers(const void *p)
 #define DPBUSD _mm256_dpbusd_avx_epi32
 #endif
 
-/* Four activations, the same for all outputs. */
+/* Loads four activations, the same for all outputs. */
 V16 struct s16 s16_columns(const struct esp_cut *x, int at)
 {
     int32_t four;
@@ -340,7 +342,8 @@ V16 struct s16 s8_dot(struct s16 before, const struct b64 *w, const int from, co
     return sum;
 }
 
-/* The products with the even columns of four, or with the odd ones. */
+/* These return the sums of the products with the even columns of four, and with the odd ones.
+ */
 V16_VALUE REG dot_even(REG w, REG x)
 {
     return MM(madd_epi16)(AND(w, MM(set1_epi16)(255)), x);
@@ -519,7 +522,7 @@ V16 struct s16 s16_dot(struct s16 before, const struct b64 *w, const int from, c
 
 #if defined ESP_VNNI || defined ESP_AMX || defined ESP_DOTPROD
 
-/* All high bytes, then all low ones: x = 256 high + low, both signed. */
+/* Stores all high bytes, then all low bytes: x = 256 high + low, both signed. */
 V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
 {
     int8_t *high = to, *low = high + ESP_CUT_COLUMNS;
@@ -538,7 +541,7 @@ V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
 
 #else
 
-/* Even columns of four, then odd ones: what vpmaddwd pairs. */
+/* Stores the even columns of four, then the odd ones, because vpmaddwd adds pairs. */
 V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
 {
     int16_t *out = to;
@@ -575,7 +578,7 @@ V16 void s8_dots(struct s16 sum[][HALVES], const struct b64 w[HALVES][GROUPS], c
 
 #if ESP_SIMD != 4
 
-/* Byte k of each lane as a float. */
+/* Returns byte k of each lane as a float. */
 V16_VALUE struct v16 s16_byte_to_float(struct s16 a, const int k)
 {
     return s16_to_float(s16_and(s16_shift_right(a, 8 * k), 255));

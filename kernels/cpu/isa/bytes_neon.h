@@ -1,16 +1,18 @@
 /* bytes_neon.h - the operations of bytes.h on 64-bit ARM: sixty-four bytes are four registers,
  * each with four columns of four outputs.
  *
- * The weights are signed here, because the instructions multiply signed by signed bytes: those
- * of signed formats stay as they are (OFFSET). Three ways of products, all exact:
+ * The weights are signed here, because the instructions multiply signed by signed bytes;
+ * weights of signed formats need no change (OFFSET). Products are computed in three ways, all
+ * exact:
  *
- *   neon      bytes: sums of 16 bits, which suffice for 8 groups of weights below 32, 4 of
- *             weights below 64, and 2 of any; 16 bits: both sides widened
- *   dotprod   sdot: four columns of four outputs at once; 16 bits are 256 high + low
- *   i8mm      one row as dotprod; for more, smmla: eight columns of two outputs by two rows.
- *             b64_for_rows() arranges the weights for that
+ *   neon      bytes: sums of 16 bits, which suffice for 8 groups of weights below 32, for 4
+ *             groups of weights below 64, and for 2 groups of any weights; 16 bits: both
+ *             factors are widened
+ *   dotprod   sdot: four columns of four outputs at once; 16 bits are split: 256 high + low
+ *   i8mm      one row: as dotprod; more rows: smmla, eight columns of two outputs by two rows,
+ *             for which b64_for_rows() arranges the weights
  *
- * Functions take one half of a panel: there are not enough registers for the sums of both.
+ * Functions compute one half of a panel: there are not enough registers for the sums of both.
  */
 #ifndef ESP_CPU_BYTES_NEON_H
 #define ESP_CPU_BYTES_NEON_H
@@ -59,7 +61,7 @@ V16_VALUE uint8x16_t set_fifth(uint8x16_t x, uint8x16_t bits, int8x16_t up)
     return vbslq_u8(vdupq_n_u8(16), vshlq_u8(bits, up), x);
 }
 
-/* Bit 4 of every byte of `x` becomes bit `which` of the same byte of `bits`. */
+/* Sets bit 4 of every byte of `x` to bit `which` of the same byte of `bits`. */
 V16_VALUE struct b64 b64_set_fifth(struct b64 x, struct b64 bits, int which)
 {
     const int8x16_t up = vdupq_n_s8((int8_t)(4 - which));
@@ -94,7 +96,7 @@ V16_VALUE uint8x16_t spread(int32x4_t x, const int group)
     return vandq_u8(vtstq_u8(four, vreinterpretq_u8_u32(bits)), vdupq_n_u8(16));
 }
 
-/* Bits 4 group..4 group + 3 of lane j to bit 4 of the lane's four bytes. */
+/* Copies bits 4 group..4 group + 3 of each lane to bit 4 of the lane's four bytes. */
 V16_VALUE struct b64 b64_spread(struct s16 x, const int group)
 {
     return EACH_WITH(b64, spread, x, group);
@@ -150,7 +152,7 @@ V16_VALUE int32x4_t signed_byte(int32x4_t x, const int k)
     return vshrq_n_s32(vshlq_s32(x, vdupq_n_s32(24 - 8 * k)), 24);
 }
 
-/* Byte k of each lane as a signed number. */
+/* Returns byte k of each lane as a signed integer. */
 V16_VALUE struct s16 s16_signed_byte(struct s16 x, const int k)
 {
     return EACH_WITH(s16, signed_byte, x, k);
@@ -167,7 +169,7 @@ V16_VALUE float32x4_t byte_to_float(int32x4_t x, uint8x16_t places)
     return vcvtq_f32_u32(vreinterpretq_u32_u8(bytes));
 }
 
-/* Byte k of each lane as a float. */
+/* Returns byte k of each lane as a float. */
 V16_VALUE struct v16 s16_byte_to_float(struct s16 x, const int k)
 {
     const uint32x4_t first = {0xffffff00u, 0xffffff04u, 0xffffff08u, 0xffffff0cu};
@@ -182,7 +184,7 @@ V16_VALUE float32x4_t half_powers(uint16x4_t bytes)
     return vreinterpretq_f32_s32(vmaxq_s32(vshlq_n_s32(vsubq_s32(e, one), 23), low));
 }
 
-/* 2^(e - 128) of sixteen bytes e; see half_power() in kernels/dtype.c. */
+/* Returns 2^(e - 128) for sixteen bytes e; see half_power() in kernels/dtype.c. */
 V16 struct v16 v16_load_half_powers(const void *p)
 {
     const uint8x16_t bytes = vld1q_u8(as_bytes(p));
@@ -193,8 +195,9 @@ V16 struct v16 v16_load_half_powers(const void *p)
 
 /* ------------------------------------------------------------------ products */
 
-/* Between groups of weights that are in memory: else the compiler loads many groups at once,
- * and has no registers for them. (One row takes its weights from registers.) */
+/* Called between groups of weights that are in memory. Otherwise the compiler would load many
+ * groups at once, and it has not enough registers for them. (One row uses weights that are in
+ * registers.) */
 V16_VALUE void next_group(const int rows)
 {
     if (rows > 1)
@@ -218,7 +221,8 @@ V16_VALUE int32x4_t dot_columns(int32x4_t sum, uint8x16_t w, int8x16_t x, const 
     }
 }
 
-/* Adds products with bytes to the sums of `rows` rows, which are `line` bytes apart. */
+/* Adds the products of groups from..to-1 with activations of 8 bits to the sums of `rows`
+ * rows. The activations of two rows are `line` bytes apart. */
 V16 void dot_rows(struct s16 sum[], const struct b64 w[GROUPS], const int from, const int to,
                   const int8_t *x, const size_t line, const int rows)
 {
@@ -251,8 +255,8 @@ V16_VALUE uint8x16_t words_second(uint8x16_t x, uint8x16_t y)
     return vreinterpretq_u8_u32(vzip2q_u32(vreinterpretq_u32_u8(x), vreinterpretq_u32_u8(y)));
 }
 
-/* Two groups become eight columns of two outputs in a register: the first has outputs 0-7
- * then, the second 8-15. */
+/* Rearranges pairs of groups, so that each register has eight columns of two outputs. The
+ * first group of a pair then has outputs 0-7, the second outputs 8-15. */
 V16 void b64_for_rows(struct b64 w[GROUPS])
 {
     UNROLL for (int g = 0; g < GROUPS; g += 2)
@@ -277,7 +281,8 @@ V16_VALUE int32x4_t high_pair(int32x4_t x, int32x4_t y)
         vzip2q_s64(vreinterpretq_s64_s32(x), vreinterpretq_s64_s32(y)));
 }
 
-/* A register of sums of two rows has two outputs of the first and the same two of the second. */
+/* Joins the sums of two rows: each register gets two outputs of the first row and the same two
+ * outputs of the second. */
 V16_VALUE void join_rows(struct s16 pair[2], const struct s16 sum[2])
 {
     pair[0] = (struct s16){low_pair(sum[0].a, sum[1].a), high_pair(sum[0].a, sum[1].a),
@@ -299,7 +304,8 @@ V16_VALUE int32x4_t dot_pairs(int32x4_t sum, uint8x16_t w, int8x16_t x)
     return vmmlaq_s32(sum, x, vreinterpretq_s8_u8(w));
 }
 
-/* dot_rows() for an even number of rows and weights that b64_for_rows() arranged. */
+/* Does what dot_rows() does, for an even number of rows and weights that b64_for_rows()
+ * arranged. */
 V16 void dot_row_pairs(struct s16 sum[], const struct b64 w[GROUPS], const int from,
                        const int to, const int8_t *x, const size_t line, const int rows)
 {
@@ -360,7 +366,7 @@ V16 void s16_dots(struct s16 sum[], const struct b64 w[GROUPS], const int from, 
 
 #else
 
-/* Sums of 16 bits: two outputs of a register of weights in each. */
+/* Sums of 16 bits; each register is for two outputs of a register of weights. */
 struct b64_sums {
     int16x8_t a, b, c, d;
 };
@@ -385,7 +391,8 @@ V16_VALUE int32x4_t of_four(int16x8_t first, int16x8_t second)
     return vpaddq_s32(vpaddlq_s16(first), vpaddlq_s16(second));
 }
 
-/* One of `rows` rows by groups from..to-1, whose sums fit 16 bits. */
+/* Multiplies one of `rows` rows by groups from..to-1, whose sums must fit in 16 bits, and adds
+ * the result to `before`. */
 V16 struct s16 s8_dot_part(struct s16 before, const struct b64 *w, const int from, const int to,
                            const int8_t *x, const int rows)
 {
@@ -415,7 +422,7 @@ V16 void s8_dots(struct s16 sum[], const struct b64 w[GROUPS], const int from, c
     }
 }
 
-/* Four outputs; a sum for each column of four. */
+/* The sums of four outputs, a separate one for each column of four. */
 struct four_sums {
     int32x4_t a, b, c, d;
 };

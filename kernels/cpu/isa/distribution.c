@@ -1,9 +1,9 @@
 /* distribution.c - arithmetic on rows of probabilities, for drafters and verifiers.
  *
- * Verifiers draw from distributions and from residuals. Rows hold float32 values. Sums are in
- * double, in 16 lanes over chunks of 256 values, so an inversion of the cumulative sum can skip
- * whole chunks and still end at the same token as a walk over single tokens (up to the rounding
- * of a double).
+ * Verifiers draw from distributions and from residuals. Rows have float32 values. Sums are in
+ * double, in 16 lanes over chunks of 256 values. So an inversion of the cumulative sum can
+ * skip whole chunks and still find the same token as a walk over single tokens (up to the
+ * rounding of a double).
  */
 #include "kernels/cpu/isa/parts.h"
 
@@ -37,12 +37,12 @@ double ISA(row_sum)(const float *x, int n)
     return sum;
 }
 
-/* The first token at which the cumulative sum exceeds `target`, or the last one that adds to
- * it. */
+/* Returns the first token at which the cumulative sum exceeds `target`, or, if there is none,
+ * the last token whose probability is not 0. */
 static int32_t invert(const float *x, int n, double target)
 {
     double before = 0.0;
-    int at = 0, last = 0; /* last: the last chunk with anything in it */
+    int at = 0, last = 0; /* last: the last chunk that is not all 0 */
     for (; at < n; at += CHUNK) {
         double sum = chunk_sum(x + at, chunk_size(at, n));
         if (sum > 0.0)

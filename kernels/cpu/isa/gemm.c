@@ -1,12 +1,13 @@
-/* gemm.c - the matrix product of training: float32, any layout, blocked for the caches.
+/* gemm.c - the matrix product for training: float32, any layout, in blocks that fit in the
+ * caches.
  *
  * Parts of A and B are copied into panels, A in panels of TILE_ROWS rows and B in panels of 32
- * columns, the shared dimension in order within a panel. A register tile then walks two panels
- * once. Products of decoding (matmul.c) have weights that were packed when they were loaded;
- * here weights change with every step and either side may be transposed.
+ * columns, with the shared dimension in order within a panel. A register tile is then computed
+ * in one walk over two panels. For decoding (matmul.c), weights are packed when they are
+ * loaded; here, they change with every step, and either matrix may be transposed.
  *
- * Element (i, j) of C is a sum of chains of ESP_GEMM_DEPTH fused multiply-adds each, in order
- * of k, whatever the part of C that is asked for. (Goto and van de Geijn, "Anatomy of
+ * Element (i, j) of C is a sum of chains of ESP_GEMM_DEPTH fused multiply-adds each, in the
+ * order of k, whichever part of C is computed. (Goto and van de Geijn, "Anatomy of
  * High-Performance Matrix Multiplication", 2008.)
  */
 #include "kernels/cpu/isa/parts.h"
@@ -22,7 +23,7 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* m rows of k numbers become a panel (k, width), with zeros past m. Number j of row i is
+/* Packs m rows of k numbers into a panel (k, width), with zeros past m. Number j of row i is
  * from[i * row + j * column]. */
 V16 void pack(float *to, const int width, const float *from, size_t row, size_t column, int m,
               int k)
@@ -41,7 +42,7 @@ V16 void pack(float *to, const int width, const float *from, size_t row, size_t 
                 from[(size_t)i * row + (size_t)j * column];
 }
 
-/* m rows and n columns of C from one panel of A and one of B. */
+/* Computes m rows and n columns of C from one panel of A and one of B. */
 V16 void tile(const float *a, const float *b, int k, float *c, size_t c_row, int m, int n,
               bool add)
 {
@@ -86,7 +87,7 @@ V16 void tile(const float *a, const float *b, int k, float *c, size_t c_row, int
     }
 }
 
-/* All rows of C by columns column..column+n-1, from the packed part of B. */
+/* Computes columns column..column+n-1 of all rows of C, from the packed part of B. */
 static void rows_of_c(const struct esp_gemm *g, int column, int n, int depth, int k, float *a,
                       const float *b)
 {

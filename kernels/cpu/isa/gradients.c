@@ -1,14 +1,16 @@
-/* gradients.c - forward and backward passes of training between the matrix products: attention
- * over trees, RMSNorm, SwiGLU, the loss against a target's distribution, AdamW.
+/* gradients.c - forward and backward passes of the operations between the matrix products of
+ * training: attention over trees, RMSNorm, SwiGLU, the loss against a target's distribution,
+ * and AdamW.
  *
- * Attention keeps no scores: the backward pass computes them again, since they would take more
- * memory than everything else (Chen et al., "Training Deep Nets with Sublinear Memory Cost",
- * 2016; Dao et al., "FlashAttention", 2022). Sums of a row run in 16 lanes that are added in
- * one fixed order at the end.
+ * Attention does not keep the scores: the backward pass computes them again, because they
+ * would take more memory than everything else (Chen et al., "Training Deep Nets with Sublinear
+ * Memory Cost", 2016; Dao et al., "FlashAttention", 2022). Sums over a row have 16 lanes,
+ * which are added in a fixed order at the end.
  */
 #include "kernels/cpu/isa/parts.h"
 
-/* Elements i..i+15 of x (n), `fill` beyond the end; and back. */
+/* load() returns elements i..i+15 of x (n), with `fill` beyond the end; store() writes them.
+ */
 V16 struct v16 load(const float *x, size_t i, size_t n, float fill)
 {
     return n - i < ESP_LANES ? v16_load_part(x + i, (int)(n - i), fill) : v16_load(x + i);
@@ -31,7 +33,7 @@ V16 float dot(const float *x, const float *y, int n)
     return v16_sum(sum);
 }
 
-/* y += factor x */
+/* Computes y += factor x. */
 V16 void add_scaled(float *y, const float *x, float factor, int n)
 {
     for (int i = 0; i < n; i += ESP_LANES) {
@@ -54,7 +56,8 @@ static int32_t extra_of(const struct esp_tree_attention *a, int row, int i)
     return i < a->extras ? a->extra[(size_t)row * (size_t)a->extras + (size_t)i] : -1;
 }
 
-/* products (rows, keys + extras) = x y^T, where y (.., kv_stride) has the keys' rows. */
+/* Computes products (rows, keys + extras) = x y^T, where y (.., kv_stride) has the keys' rows.
+ */
 static void against_keys(const struct esp_tree_attention *a, const float *x, const float *y,
                          float *products)
 {
@@ -72,8 +75,8 @@ static void against_keys(const struct esp_tree_attention *a, const float *x, con
         }
 }
 
-/* to (rows) = weights (rows, keys + extras) times the rows of y; or, with `back`, rows of `to`
- * += weights^T times the rows of y. */
+/* Computes `to` (rows) = weights (rows, keys + extras) times the rows of y; if `back` is set,
+ * `to` += weights^T times the rows of y. */
 static void weighted_sum(const struct esp_tree_attention *a, const float *weights,
                          const float *y, float *to, bool back)
 {
@@ -95,7 +98,7 @@ static void weighted_sum(const struct esp_tree_attention *a, const float *weight
         }
 }
 
-/* Scores become the weights of what row `row` sees, 0 for the rest. */
+/* Turns the scores of row `row` into weights, which are 0 for what the row does not see. */
 static void weigh(const struct esp_tree_attention *a, int row, float *score)
 {
     const size_t width = (size_t)a->keys + (size_t)a->extras;
@@ -134,7 +137,8 @@ static void attention(const struct esp_tree_attention *a)
     weighted_sum(a, weights_of(a), a->v, a->out, false);
 }
 
-/* Gradients by the weights become those by the scores: ds = w (dw - sum w dw) scale. */
+/* Turns the gradients of the weights into those of the scores: ds = w (dw - sum w dw) scale.
+ */
 static void weigh_backward(const struct esp_tree_attention *a, const float *weight, float *d)
 {
     const size_t width = (size_t)a->keys + (size_t)a->extras;
@@ -170,7 +174,7 @@ static float rmsnorm(float *out, const float *x, const float *weight, int n, flo
     return factor;
 }
 
-/* y = w x f with f = 1 / rms(x): dx = f (w dy - x f^2 mean(w dy x)). */
+/* For y = w x f with f = 1 / rms(x), the gradient is dx = f (w dy - x f^2 mean(w dy x)). */
 static void rmsnorm_backward(float *dx, const float *x, const float *weight, const float *dy,
                              int n, float factor)
 {
@@ -224,7 +228,7 @@ static void swiglu(float *out, const float *gate, const float *up, int n)
     }
 }
 
-/* silu' = s + g s (1 - s) */
+/* With s = sigmoid(g), the derivative of silu is s + g s (1 - s). */
 static void swiglu_backward(float *gate, float *up, const float *d_out, int n)
 {
     const size_t count = (size_t)n;
@@ -239,7 +243,7 @@ static void swiglu_backward(float *gate, float *up, const float *d_out, int n)
 
 /* ------------------------------------------------------------------ losses */
 
-/* The parts of -sum t log q that need the row once: x becomes e^(x - top). */
+/* Sums over a row that -sum t log q consists of. Computing them replaces x by e^(x - top). */
 struct sums {
     double cross, entropy; /* sum p (x - top), sum p log p */
     double total;          /* sum e^(x - top) */
@@ -285,7 +289,8 @@ static int soft_loss(float *draft, float *target, int n, const struct esp_soft_l
     const int top = how->distil > 0.0f ? (how->top < n ? how->top : n) : 0;
     if (top > 0)
         ISA(top_k)(target, n, top, ids, values);
-    /* The target's probabilities; its entropy by log p = x - highest - log total. */
+    /* Computes the target's probabilities, and its entropy from log p = x - highest - log
+     * total. */
     struct v16 sum = v16_set(0.0f), weighted = sum;
     for (size_t i = 0; i < count; i += ESP_LANES) {
         struct v16 x = v16_sub(load(target, i, count, -INFINITY), v16_set(highest));

@@ -1,17 +1,17 @@
 /* matmul.c - the matrix product with float weights, which takes nearly all of the time.
  *
  * One output is one chain of fused multiply-adds over the inputs in order, starting from the
- * bias. A register tile holds `rows` x `panels` x 32 such chains and walks the inputs once. The
- * tile's shape only affects speed, because chains are independent. For the same reason a row's
- * result does not depend on its batch.
+ * bias. A register tile holds `rows` x `panels` x 32 such chains and walks the inputs once.
+ * The tile's shape only affects speed, because chains are independent. For the same reason a
+ * row's result does not depend on its batch.
  *
- * With one row the weights are read once and memory sets the speed; several panels at a time
- * keep enough independent chains in flight to hide the latency of the multiply-add. With many
- * rows a panel stays in the nearest cache while all row tiles pass over it.
+ * With one row, the weights are read once, and memory limits the speed; several panels at a
+ * time give enough independent chains to hide the latency of the multiply-add. With many rows,
+ * a panel stays in the nearest cache while all row tiles use it.
  */
 #include "kernels/cpu/isa/parts.h"
 
-/* Shapes: tiles of up to TILE_ROWS rows; m rows go with up to TILE_PANELS(m) panels. */
+/* The shapes of tiles: up to TILE_ROWS rows, and for m rows up to TILE_PANELS(m) panels. */
 #if ESP_SIMD == 3
 enum { TILE_ROWS = 12 };
 #define TILE_PANELS(m) ((m) <= 2 ? 4 : (m) <= 6 ? 2 : 1)
@@ -45,8 +45,8 @@ V16 float *output(const struct esp_matmul *p, int row, int panel)
     return p->y + y_row * p->y_stride + (size_t)panel * ESP_PANEL;
 }
 
-/* Rows row..row+m-1 by panels panel..panel+n-1; m, n and dtype are constants where this is
- * used. */
+/* Multiplies rows row..row+m-1 by panels panel..panel+n-1. Callers pass constants for m, n and
+ * dtype. */
 V16 void tile(const struct esp_packed *w, const enum esp_dtype dtype, int panel, const int n,
               const struct esp_matmul *p, int row, const int m)
 {
@@ -121,7 +121,7 @@ V16 void tile_rows(const struct esp_packed *w, const enum esp_dtype dtype, int p
     }
 }
 
-/* All rows in tiles of nearly equal height, over nearly equal numbers of panels. */
+/* Multiplies all rows, in tiles of nearly equal height and nearly equal numbers of panels. */
 V16 void panels(const struct esp_packed *w, const enum esp_dtype dtype, int begin, int end,
                 const struct esp_matmul *p)
 {

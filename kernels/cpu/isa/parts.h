@@ -1,8 +1,9 @@
-/* parts.h - the functions of kernels/cpu/isa under their names in this build.
+/* parts.h - declares the functions of kernels/cpu/isa, with the names that they have in this
+ * build.
  *
  * ISA(argmax) is esp_argmax_avx2 in the AVX2 build: no two builds share a symbol. ESP_BASE
- * names the instruction set whose functions an extension of it shares (VNNI and AMX: AVX-512);
- * what an extension compiles for itself is OWN.
+ * names the instruction set whose functions an extension shares (AVX-512 for VNNI and AMX).
+ * OWN is for functions that each extension compiles again.
  */
 #ifndef ESP_CPU_ISA_PARTS_H
 #define ESP_CPU_ISA_PARTS_H
@@ -27,7 +28,7 @@
 #include "kernels/cpu/isa/isa_ops.def"
 #undef X
 
-/* What other functions of the set are made of. */
+/* Functions that other functions of the instruction set call. */
 #ifdef ESP_AMX
 void ISA(matmul)(const struct esp_packed *w, int begin, int end, const struct esp_matmul *p);
 void OWN(split)(const struct esp_vectors *vectors, int row, int begin, int end);
@@ -37,7 +38,7 @@ void esp_matmul_blocks_vnni(const struct esp_packed *w, int begin, int end,
                             const struct esp_matmul *p);
 #endif
 double ISA(row_sum)(const float *x, int n);
-/* All of the product; scratch: ESP_GEMM_SCRATCH floats. */
+/* Computes the whole product. scratch: ESP_GEMM_SCRATCH floats. */
 void ISA(gemm_whole)(const struct esp_gemm *g, float *scratch);
 
 extern const struct esp_cpu_gradients ISA(cpu_gradients);

@@ -1,12 +1,13 @@
-/* row.c - operations on one row over the vocabulary: its largest entries, its probabilities.
+/* row.c - operations on one row over the vocabulary: finds its largest entries, and turns it
+ * into probabilities.
  *
- * One pass finds the largest entries: it compares 16 values at a time with the worst entry kept
- * so far. After a few hundred values almost none exceeds it, so the pass runs at the speed of a
- * comparison. Equal values rank by ascending index everywhere, so that every backend agrees on
- * every result.
+ * One pass finds the largest entries: it compares 16 values at a time with the smallest entry
+ * kept so far. After a few hundred values almost none exceeds it, so the pass takes little
+ * more time than the comparisons. Of equal values, the one with the lower index ranks first,
+ * in every backend, so that all backends agree.
  *
- * Top-p ("nucleus") sampling, Holtzman et al. 2020, needs the values in order only up to the
- * point where their sum reaches p: a quickselect by mass finds that point without sorting.
+ * Top-p ("nucleus") sampling (Holtzman et al. 2020) needs the values in order only up to the
+ * point where their sum reaches p. A quickselect by mass finds that point without sorting.
  */
 #include "kernels/cpu/isa/parts.h"
 
@@ -27,7 +28,7 @@ V16 void store_tail(float *x, int i, int n, struct v16 value)
         v16_store(x + i, value);
 }
 
-/* If some values are NaN, any of the values. */
+/* Returns the highest value. If there are NaN, the result may be any of the values. */
 static float highest(const float *x, int n)
 {
     struct v16 a = v16_set(-INFINITY), b = a;
@@ -41,7 +42,7 @@ static float highest(const float *x, int n)
 
 int ISA(argmax)(const float *x, int n, int32_t *id)
 {
-    struct v16 zero = v16_set(0.0f), finite = zero; /* NaN once a value is not finite */
+    struct v16 zero = v16_set(0.0f), finite = zero; /* becomes NaN if a value is not finite */
     for (int i = 0; i < n; i += ESP_LANES)
         finite = v16_fma(load_tail(x, i, n, 0.0f), zero, finite);
     if (v16_equal(finite, finite) != 0xffff)
@@ -63,8 +64,8 @@ static bool ranks_below(float value, int32_t id, float other_value, int32_t othe
     return value < other_value || (value == other_value && id > other_id);
 }
 
-/* Puts (value, id) where entry `at` of a heap with the lowest rank on top was, and moves it
- * down. */
+/* Replaces entry `at` of a heap by (value, id), and moves it down. The entry that ranks lowest
+ * is on top of the heap. */
 static void sift(float *values, int32_t *ids, int count, int at, float value, int32_t id)
 {
     for (int child; (child = 2 * at + 1) < count; at = child) {
@@ -113,7 +114,7 @@ int ISA(top_k)(const float *x, int n, int k, int32_t *ids, float *values)
 
 /* ------------------------------------------------------------------ probabilities */
 
-/* x becomes e^((x - top) / temperature). */
+/* Replaces x by e^((x - top) / temperature). */
 static void exponentials(float *x, int n, float top, double temperature)
 {
     double inverse = 1.0 / temperature;
@@ -125,7 +126,7 @@ static void exponentials(float *x, int n, float top, double temperature)
     }
 }
 
-/* Replaces everything that ranks below (cut, cut_id) by `fill`. */
+/* Replaces all entries that rank below (cut, cut_id) by `fill`. */
 static void drop_below(float *x, int n, float cut, int32_t cut_id, float fill)
 {
     const struct v16 limit = v16_set(cut), other = v16_set(fill);
@@ -147,7 +148,8 @@ struct entry {
     int32_t id;
 };
 
-/* Splits at a pivot: returns how many entries rank above it; it comes right after them. */
+/* Partitions entries by a pivot: those that rank above it, the pivot, the others. Returns how
+ * many rank above it. */
 static int split(struct entry *entries, int count, int pivot)
 {
     struct entry at = entries[pivot];
@@ -164,7 +166,8 @@ static int split(struct entry *entries, int count, int pivot)
     return above;
 }
 
-/* The lowest ranked entry of the smallest set of largest entries whose sum reaches `mass`. */
+/* Returns the lowest ranked entry of the smallest set of largest entries whose sum reaches
+ * `mass`. */
 static struct entry select_mass(struct entry *entries, int count, double mass)
 {
     struct entry last = entries[0];
@@ -189,8 +192,8 @@ static struct entry select_mass(struct entry *entries, int count, double mass)
     return last;
 }
 
-/* Zeroes the entries outside of top-p and returns the sum of the rest. Entries below `least`
- * cannot be needed: together they hold less than half of the mass that may go. */
+/* Zeroes the entries outside of top-p and returns the sum of the others. Entries below `least`
+ * are not needed: together they have less than half of the mass that top-p leaves out. */
 static double keep_mass(float *x, int n, double top_p, double total, struct entry *entries)
 {
     struct v16 least = v16_set((float)(0.5 * (1.0 - top_p) * total / n));
@@ -223,7 +226,7 @@ int ISA(softmax)(float *x, int n, const struct esp_sampling *sampling, void *scr
         drop_below(x, n, values[k - 1], ids[k - 1], -INFINITY);
     }
     exponentials(x, n, top, sampling->temperature);
-    double total = ISA(row_sum)(x, n); /* NaN where a logit is */
+    double total = ISA(row_sum)(x, n); /* NaN if a logit is NaN */
     if (isnan(total))
         return ESP_E_NUMERIC;
     if (sampling->top_p < 1.0)

@@ -1,4 +1,4 @@
-/* table.c - the functions of this instruction set; see isa.h. */
+/* table.c - the table of the functions of this instruction set; see isa.h. */
 #include "kernels/cpu/isa/parts.h"
 
 #ifdef __AMX_TILE__

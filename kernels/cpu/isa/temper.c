@@ -1,12 +1,13 @@
 /* temper.c - sums over a distribution for tempering: its mean log probability, and the sum of
  * its values raised to a power.
  *
- * Plain loops over sixteen lanes, which the compiler turns into the instructions of each set.
- * Every operation is one IEEE operation per lane and the lanes are added in a fixed order, so
- * that all builds give the same bits. Logarithm: x = m 2^e with m in [sqrt(1/2), sqrt(2)), log
- * m = 2 atanh((m - 1) / (m + 1)) as a series, error below 1e-7. Exponential: the series of 2^f
- * for f in [-1/2, 1/2], error below 2e-7. Values too small for a normal float count as 0: a
- * vocabulary of them would add less than 1e-30.
+ * These are plain loops over sixteen lanes, for which the compiler uses the instructions of
+ * each set. Every operation is one IEEE operation per lane, and the lanes are added in a fixed
+ * order, so all builds give bit-identical results. Logarithm: x = m 2^e with m in [sqrt(1/2),
+ * sqrt(2)), and log m = 2 atanh((m - 1) / (m + 1)) is computed as a series, with an error
+ * below 1e-7. Exponential: 2^f for f in [-1/2, 1/2] is computed as a series, with an error
+ * below 2e-7. Values too small for a normal float count as 0: a whole vocabulary of them would
+ * add less than 1e-30.
  */
 #include "kernels/cpu/isa/parts.h"
 
@@ -22,7 +23,7 @@ static inline float log2_of(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
-    const uint32_t shifted = bits - 0x3f3504f3u; /* of sqrt(1/2) */
+    const uint32_t shifted = bits - 0x3f3504f3u; /* minus the bits of sqrt(1/2) */
     const int32_t exponent = (int32_t)shifted >> 23;
     const uint32_t mantissa = (shifted & 0x7fffffu) + 0x3f3504f3u;
     float m;
@@ -36,7 +37,7 @@ static inline float log2_of(float x)
 static inline float exp2_of(float y)
 {
     const float bounded = y < -126.0f ? -126.0f : y > 126.0f ? 126.0f : y;
-    const float shifted = bounded + 0x1.8p23f; /* rounds to a whole number */
+    const float shifted = bounded + 0x1.8p23f; /* this rounds to an integer */
     const float f = bounded - (shifted - 0x1.8p23f);
     uint32_t bits;
     memcpy(&bits, &shifted, sizeof bits);
@@ -54,7 +55,7 @@ static inline float exp2_of(float y)
 
 static inline void add(struct lanes *sum, int lane, float x, float power)
 {
-    const float sound = x >= LEAST ? x : 1.0f; /* log 1 = 0, so that it adds nothing below */
+    const float sound = x >= LEAST ? x : 1.0f; /* log 1 = 0 adds nothing to the sum */
     const float log2x = log2_of(sound);
     const float raised = exp2_of(power * log2x);
     sum->mean[lane] += sound * log2x;

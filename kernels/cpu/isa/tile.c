@@ -1,7 +1,7 @@
-/* tile.c - a tile of a product in double precision; see kernels/cpu/product.c.
+/* tile.c - computes a tile of a product in double precision; see kernels/cpu/product.c.
  *
- * Four rows by eight columns stay in registers while k goes by. Each product and each sum is
- * one IEEE operation, so that all builds give the same bits.
+ * The sums of four rows by eight columns stay in registers during the loop over k. Each
+ * product and each sum is one IEEE operation, so all builds give bit-identical results.
  */
 #include "kernels/cpu/isa/parts.h"
 

@@ -7,15 +7,15 @@
 
 enum { TILES = 8, TILE_ROWS = 16, ROW_BYTES = 64, TILE_BYTES = TILE_ROWS * ROW_BYTES };
 
-/* As _tile_loadconfig() reads it. */
+/* The configuration, in the form that _tile_loadconfig() reads. */
 struct tile_config {
     uint8_t palette, start, reserved[14];
     uint16_t row_bytes[TILES + 8];
     uint8_t rows[TILES + 8];
 } __attribute__((aligned(64)));
 
-/* Tiles 0..3 hold `rows` rows of sums, 4 and 5 as many rows of `bytes` bytes of activations, 6
- * and 7 weights, four bytes of 16 outputs in a row. */
+/* Configures the tiles: 0..3 have `rows` rows of sums; 4 and 5 have as many rows of `bytes`
+ * bytes of activations; 6 and 7 have weights, in each row four bytes of 16 outputs. */
 static inline void configure_tiles(int rows, int bytes)
 {
     struct tile_config config = {.palette = 1};
@@ -23,7 +23,7 @@ static inline void configure_tiles(int rows, int bytes)
         config.row_bytes[i] = (uint16_t)(i == 4 || i == 5 ? bytes : ROW_BYTES);
         config.rows[i] = (uint8_t)(i < 6 ? rows : bytes / 4);
     }
-    __asm__ volatile("" ::"r"(&config) : "memory"); /* all of it is written by now */
+    __asm__ volatile("" ::"r"(&config) : "memory"); /* config must be in memory from here on */
     _tile_loadconfig(&config);
 }
 

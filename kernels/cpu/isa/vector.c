@@ -1,8 +1,8 @@
 /* vector.c - operations on one row of activations between the matrix products: normalisation,
  * rotary position embedding, scaling and the MLP's activation function.
  *
- * Sums run in 16 lanes, lane i over elements i, i + 16, ..., and the lanes are added in one
- * fixed order at the end. RMSNorm: Zhang and Sennrich 2019; LayerNorm: Ba et al. 2016; rotary
+ * Sums have 16 lanes: lane i sums elements i, i + 16, ..., and the lanes are added in a fixed
+ * order at the end. RMSNorm: Zhang and Sennrich 2019; LayerNorm: Ba et al. 2016; rotary
  * embedding: Su et al. 2021, with the halves of the rotated part paired as in Hugging Face's
  * code; SwiGLU: Shazeer 2020.
  */
@@ -85,7 +85,7 @@ void ISA(scale)(float *x, int n, float factor)
         x[i] *= factor;
 }
 
-/* 1 - 2 / (1 + exp 2y) */
+/* tanh y is computed as 1 - 2 / (1 + exp 2y). */
 void ISA(cap)(float *x, int n, float cap)
 {
     const struct v16 one = v16_set(1.0f), twice = v16_set(2.0f / cap), scale = v16_set(cap);
@@ -97,7 +97,7 @@ void ISA(cap)(float *x, int n, float cap)
     }
 }
 
-/* x / (1 + exp -x) */
+/* Returns x / (1 + exp -x). */
 V16 struct v16 silu(struct v16 x)
 {
     struct v16 decay = v16_exp(v16_sub(v16_set(0.0f), x));
@@ -110,8 +110,8 @@ V16 struct v16 gelu(struct v16 x)
     return v16_mul(v16_mul(v16_set(0.5f), x), v16_add(v16_set(1.0f), erf));
 }
 
-/* x (1 + tanh u) / 2 = x / (1 + exp -2u) with u = sqrt(2 / pi) (x + 0.044715 x^3); Hendrycks
- * and Gimpel 2016, section 2. */
+/* Returns x (1 + tanh u) / 2 = x / (1 + exp -2u) with u = sqrt(2 / pi) (x + 0.044715 x^3)
+ * (Hendrycks and Gimpel 2016, section 2). */
 V16 struct v16 gelu_tanh(struct v16 x)
 {
     struct v16 inner = v16_fma(v16_mul(x, x), v16_set(0.044715f), v16_set(1.0f));
@@ -119,7 +119,7 @@ V16 struct v16 gelu_tanh(struct v16 x)
     return v16_div(x, v16_add(v16_set(1.0f), v16_exp(u)));
 }
 
-/* See struct esp_clamp. */
+/* Returns the activation that struct esp_clamp describes. */
 V16 struct v16 swiglu_clamped(struct v16 gate, struct v16 up, const struct esp_clamp *clamp)
 {
     const struct v16 limit = v16_set(clamp->limit), one = v16_set(1.0f);

@@ -23,14 +23,13 @@ struct bench {
     const struct cli_options *o;
     struct esp_engine *engine;
     struct cli_choice *choice;  /* (count) */
-    double least[MOST_CHOICES]; /* smallest speedup over the first choice on a prompt; 0: none
-                                 */
+    double least[MOST_CHOICES]; /* least speedup over the first choice on any prompt; 0: none */
     int count;
     struct cli_prompts list;
-    int prompts;    /* counted */
-    int32_t *first; /* text of the first choice for this prompt, with the prompt */
+    int prompts;    /* prompts that were counted */
+    int32_t *first; /* tokens of the first choice for this prompt, prompt included */
     int first_length;
-    int differs; /* first choice with another text; -1: none */
+    int differs; /* the first choice whose text differs from those; -1: none */
 };
 
 /* ------------------------------------------------------------------ choices */
@@ -199,7 +198,7 @@ static int print(const struct bench *b)
         print_table(b);
     if (code != EXIT_DONE || b->differs < 0)
         return code;
-    esp_complain("%s writes another text than %s", b->choice[b->differs].spec,
+    esp_complain("%s writes a different text from %s", b->choice[b->differs].spec,
                  b->choice[0].spec);
     return EXIT_BAD;
 }
@@ -236,7 +235,7 @@ static int run(struct cli_options *o)
         return cli_suite_run(o);
     struct cli_options prompt = *o;
     struct bench b = {.o = o, .differs = -1};
-    prompt.argument_count = 0; /* they are choices */
+    prompt.argument_count = 0; /* the arguments are choices, not prompts */
     int code = cli_read_prompts(&b.list, &prompt);
     if (code != EXIT_DONE)
         return code;
@@ -248,7 +247,7 @@ static int run(struct cli_options *o)
 const struct cli_command cli_bench = {
     .name = "bench",
     .arguments = "-f FILE [D[+V] ...] | --suite NAME [ROW ...]",
-    .summary = "choices measured on the same prompts, as the papers' tables",
+    .summary = "measure choices on the same prompts, for tables like those of the papers",
     .flags = CLI(PROMPT) | CLI(FILE) | CLI(TOKENS) | CLI(PROMPT_TOKENS) | CLI(SUITE) |
              CLI(FORMAT) | CLI(OUTPUT) | CLI(RESUME) | CLI(FORCE) | CLI_SESSION | CLI(SIZE) |
              CLI(JSON),
@@ -256,15 +255,14 @@ const struct cli_command cli_bench = {
     .most = MOST_CHOICES,
     .details =
         "Every line of the file is a prompt, or a JSON object {\"prompt\": .., \"category\": "
-        "..}"
-        ";\nevery choice of drafter, or drafter+verifier, "
-        "continues\neach of them in turn. Without choices all drafters are measured. Speedups "
-        "are over the\nfirst choice. At temperature 0 all texts must be those of the first; "
-        "exit code 1: one is not.\n\n--suite runs an experiment that is a file; its tables and "
-        "plots go to the folder of -o, too,\nand --resume goes on with one that was "
-        "interrupted. "
-        "Nothing that other sessions learned goes\nin, and nothing is kept, so the same suite "
-        "gives the same counts again. Rows are those of\nthe choices that are named, or all. "
-        "--check compares with results/NAME.json beside the\nsuite.",
+        "..}.\nEvery choice, a drafter or drafter+verifier, continues each prompt in turn. "
+        "Without\nchoices, all drafters are measured. Speedups are over the first choice. At "
+        "temperature 0\nall texts must equal those of the first choice; exit code 1: one does "
+        "not.\n\n--suite runs an experiment from a file. With -o, tables and plots also go to "
+        "that folder,\nand --resume continues an interrupted run. A suite uses nothing that "
+        "other sessions\nlearned and keeps nothing, so it gives the same counts every time. "
+        "ROW "
+        "limits the table to\nthe named choices. --check compares with results/NAME.json next "
+        "to the suite.",
     .run = run,
 };

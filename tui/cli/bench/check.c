@@ -1,9 +1,9 @@
 /* check.c - `espalier check`: proves on the loaded models that speculation changes nothing.
  *
- * Every pair of drafter and verifier writes short continuations. Each of their tokens is tested
- * against the target's exact distribution (engine/lossless.h). Plain decoding takes the same
- * tests first, and each pair is also compared with it directly. A correct program fails one run
- * in a thousand by chance: this probability is divided evenly among all tests of a run
+ * Every pair of drafter and verifier writes short continuations. Each of their tokens is
+ * tested against the target's exact distribution (engine/lossless.h). Plain decoding takes the
+ * same tests first, and each pair is also compared with it directly. A correct program fails
+ * one run in a thousand by chance: this probability is divided evenly among all tests of a run
  * (Bonferroni). At temperature 0 every token must be that of plain decoding.
  */
 #include <cJSON.h>
@@ -19,14 +19,14 @@
 #include "viz/safe.h"
 
 enum { TOKENS = 8, MOST_PAIRS = 1024 };
-static const double FALSE_ALARMS = 1e-3; /* of a run, by chance */
+static const double FALSE_ALARMS = 1e-3; /* probability that a correct program fails a run */
 
 struct pair {
-    const char *drafter, *verifier; /* as given to a session; verifier NULL: its default */
+    const char *drafter, *verifier; /* as given to a session; NULL: the default verifier */
     char drafter_name[ESP_SPEC_TEXT], verifier_name[ESP_SPEC_TEXT];
     bool lossy;
     struct esp_lossless result;
-    struct esp_chi_square plain; /* against plain decoding */
+    struct esp_chi_square plain; /* comparison with plain decoding */
     double tokens_per_iteration;
 };
 
@@ -184,12 +184,12 @@ static void print_table(const struct run *r)
         printf("  %s%s\n", passes(r, pair) ? "ok" : "DIFFERS", pair->lossy ? " LOSSY" : "");
     }
     if (window > 0)
-        printf("compared with plain decoding with the same window of %d tokens and %d sinks, "
-               "which\nis itself not what the model says without one\n",
+        printf("compared with plain decoding with the same window of %d tokens and %d sinks; "
+               "its\ntext differs from that without a window\n",
                window, sinks);
     if (!greedy)
-        printf("a test fails below p = %.2g: by chance one check in %.0f fails; tv: distance\n"
-               "of the text from the target in order of p/q, with 99 %% confidence below\n",
+        printf("a test fails below p = %.2g: by chance one check in %.0f fails; tv: total\n"
+               "variation distance of text and target, sorted by p/q; below: its 99 %% bound\n",
                least_p(r), 1 / FALSE_ALARMS);
 }
 
@@ -303,9 +303,9 @@ const struct cli_command cli_check = {
     .summary = "prove that speculation changes nothing, on the loaded models",
     .flags = CLI(PROMPT) | CLI(DRAFTER) | CLI(VERIFIER) | CLI(CHECK) | CLI_SESSION | CLI(JSON),
     .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat) | CLI_SETTING(system),
-    .details = "Without a drafter or verifier, all pairs that keep what the model says are "
-               "checked, at\ntemperature 1 unless told otherwise. Exit code 1: a pair changes "
-               "what the model says.",
+    .details =
+        "Without a drafter or verifier, all lossless pairs are checked, at temperature 1 "
+        "unless\n--temp says otherwise. Exit code 1: a pair changes the output.",
     .temperature = 1,
     .run = run,
 };

@@ -1,8 +1,8 @@
-/* choice.h - a drafter with its verifier, measured on prompts beside others.
+/* choice.h - a drafter with its verifier, measured on the same prompts as others.
  *
  * `espalier bench` and `espalier tune` use it: all choices continue a prompt before the next
  * prompt's turn, so a machine that slows down slows all of them. A figure is a mean over
- * prompts. A prompt after which the text ended at once has none.
+ * prompts. A prompt after which the text ended at once does not count.
  */
 #ifndef ESP_CLI_CHOICE_H
 #define ESP_CLI_CHOICE_H
@@ -15,7 +15,7 @@
 
 enum { CLI_CHOICE_SPEC = 512 };
 
-/* A figure over prompts. */
+/* Sums of a figure over prompts. */
 struct cli_series {
     int count;
     double sum, squares;
@@ -28,26 +28,26 @@ struct cli_choice {
     bool counting;               /* whether iterations go to `acceptance` */
     struct esp_acceptance acceptance;
     cJSON *steps; /* gets [nodes, accepted] of every iteration; NULL: unused */
-    /* Speed in tokens per second, times in ms, tokens and iterations of a continuation. */
+    /* Speed in tokens per second; times in ms; tokens and iterations of a continuation. */
     struct cli_series speed, first_token, token, tokens, iterations;
-    double latest; /* speed of the last run that was counted; 0: it gave no token */
+    double latest; /* speed of the last run that was counted; 0: it generated no token */
 };
 
 void cli_count(struct cli_series *series, double value);
-double cli_mean(const struct cli_series *series);      /* 0 of nothing */
-double cli_deviation(const struct cli_series *series); /* of a sample */
+double cli_mean(const struct cli_series *series);      /* 0 if there are no values */
+double cli_deviation(const struct cli_series *series); /* sample standard deviation */
 /* An object with mean and deviation. */
 cJSON *cli_series_json(const struct cli_series *series);
 
-/* Opens a session for `spec` and clears all figures. `session` has the other settings. The
- * session's observer gets the address of the choice, so the choice must not move. Notices go to
- * standard error. Returns 0, or a negative status with a message. */
+/* Opens a session for `spec`, with the other settings from `session`, and clears all figures.
+ * The session's observer gets the address of the choice, so the choice must not move. Notices
+ * go to standard error. Returns 0, or a negative status with a message. */
 int cli_choice_open(struct cli_choice *choice, const char *spec, struct esp_engine *engine,
                     const struct esp_session_options *session, char *err, size_t errlen);
 void cli_choice_close(struct cli_choice *choice); /* keeps the figures */
 
-/* Continues the first `prompt_tokens` tokens of a prompt by at most `tokens` tokens. Returns 0,
- * also when interrupted, or a negative status with a message. */
+/* Continues the first `prompt_tokens` tokens of a prompt by at most `tokens` tokens. Returns
+ * 0, also when interrupted, or a negative status with a message. */
 int cli_choice_run(struct cli_choice *choice, const char *prompt, size_t length,
                    int prompt_tokens, int tokens, char *err, size_t errlen);
 /* Adds the last run to the figures. */

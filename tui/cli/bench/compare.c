@@ -19,7 +19,7 @@ struct side {
     struct esp_session *session;
     struct esp_stats stats;
     char drafter[1024], verifier[1024];
-    struct esp_contender contender; /* the same in short */
+    struct esp_contender contender; /* the same facts, for names and sentences */
 };
 
 static void look(struct side *side, struct esp_session *session)
@@ -43,8 +43,8 @@ static double rest_seconds(const struct esp_stats *s)
            s->stage_seconds[ESP_STAGE_VERIFY];
 }
 
-/* Seconds of a plain decoding step: those of the side that decodes plainly, if one does, else
- * measured in between. */
+/* Seconds per token of plain decoding: those of the side that decodes plainly, if one does,
+ * else as measured between the iterations. */
 static double baseline_of(const struct side sides[2])
 {
     for (int i = 0; i < 2; i++)
@@ -83,7 +83,7 @@ static void print_table(const struct side sides[2])
                        s->token_seconds > 0 ? baseline / s->token_seconds : 0);
     }
     if (baseline > 0 && baseline == sides[0].stats.baseline)
-        printf("\nPlain decoding, measured in between: %.0f tokens/s.\n", 1 / baseline);
+        printf("\nPlain decoding, measured between iterations: %.0f tokens/s.\n", 1 / baseline);
 }
 
 static void print_words(const struct cli_options *o, const struct side sides[2], int difference)

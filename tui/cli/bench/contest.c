@@ -12,11 +12,11 @@
 #include "viz/safe.h"
 
 enum {
-    FINALISTS = 3, /* besides plain decoding: so few stay to the end */
+    FINALISTS = 3, /* at most so many stay to the end, in addition to plain decoding */
     WARMUP = 16,   /* tokens that warm up a candidate and are not counted */
     FEWEST_TOKENS = 16,
     MOST_TOKENS = 128, /* of a round */
-    ROUNDS = 6,        /* in the first part, where the time allows it with FEWEST_TOKENS */
+    ROUNDS = 6,        /* to aim for in the first part of the contest */
 };
 
 /* ------------------------------------------------------------------ sessions */
@@ -60,13 +60,13 @@ static void tell(const struct cli_contest *c)
         c->progress(c->user, c, share < 1 ? share : 1);
 }
 
-/* The next prompt, from the first one on again after the last one. */
+/* The next prompt; after the last one, the first again. */
 static const struct cli_prompt *next_prompt(struct cli_contest *c)
 {
     return &c->prompts->prompt[c->at++ % c->prompts->count];
 }
 
-/* All that are left continue a prompt. Nothing of it is counted yet. */
+/* Lets all candidates that stayed continue a prompt. Nothing is counted yet. */
 static int continue_prompt(struct cli_contest *c, const struct cli_prompt *prompt, int tokens,
                            char *err, size_t errlen)
 {
@@ -81,8 +81,8 @@ static int continue_prompt(struct cli_contest *c, const struct cli_prompt *promp
     return status;
 }
 
-/* Runs each candidate once and, if nobody said how many tokens a round has, finds how many
- * there is time for. */
+/* Runs each candidate once. If the number of tokens in a round is not given, chooses it by the
+ * time that is available. */
 static int warm_up(struct cli_contest *c, double seconds, char *err, size_t errlen)
 {
     struct esp_stats plain;
@@ -123,7 +123,7 @@ static void count_round(struct cli_contest *c)
     }
 }
 
-/* Rounds until the clock says `end`, at least one. */
+/* Runs rounds until esp_clock() reaches `end`, at least one. */
 static int run_rounds(struct cli_contest *c, double end, char *err, size_t errlen)
 {
     int status;
@@ -145,7 +145,8 @@ static int rivals(const struct cli_contest *c)
     return n;
 }
 
-/* Parts of the contest, with half of the rivals leaving between two of them. */
+/* The number of parts of a contest with n rivals. Half of them leave after each part but the
+ * last. */
 static int parts(int n)
 {
     int parts = 1;
@@ -154,7 +155,7 @@ static int parts(int n)
     return parts;
 }
 
-/* The slower half of plain decoding's rivals leaves; its caches are given back. */
+/* Lets the slower half of plain decoding's rivals leave, and frees their caches. */
 static void halve(struct cli_contest *c)
 {
     for (int n = rivals(c) / 2; n > 0; n--) {
@@ -190,7 +191,8 @@ int cli_contest_run(struct cli_contest *c, double seconds, char *err, size_t err
             halve(c);
         status = run_rounds(c, now + (c->end - now) / (count - part), err, errlen);
     }
-    /* Sessions keep the address of their choice: they are closed before it moves. */
+    /* Sessions keep the address of their choice, so they are closed before sorting moves
+     * it. */
     for (int i = 0; i < c->count; i++)
         cli_choice_close(&c->candidate[i].choice);
     qsort(c->candidate, (size_t)c->count, sizeof *c->candidate, by_rank);

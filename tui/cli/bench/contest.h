@@ -2,9 +2,9 @@
  *
  * Successive halving (Jamieson and Talwalkar 2016, "Non-stochastic best arm identification and
  * hyperparameter optimization", sec. 3): all candidates continue some prompts, the slower half
- * leaves, and those that stay get the time of those that left. In a round every candidate that
- * is left continues the same prompt, plain decoding among them, which never leaves: a speedup
- * is over plain decoding on the same prompts, and only whole rounds count.
+ * leaves, and those that stay get the time of those that left. In a round, every candidate
+ * that stayed continues the same prompt. Plain decoding is a candidate that never leaves, so a
+ * speedup is over plain decoding on the same prompts. Only complete rounds count.
  */
 #ifndef ESP_CLI_CONTEST_H
 #define ESP_CLI_CONTEST_H
@@ -16,37 +16,39 @@ enum { CLI_CANDIDATES = 24 };
 
 struct cli_candidate {
     struct cli_choice choice;
-    bool left;      /* has it left the contest? */
-    int rounds;     /* that it was in */
-    double speedup; /* over plain decoding in these */
-    /* Logarithm of its speed over that of plain decoding, round by round: what holds up the
-     * machine longer than a round is in neither. */
+    bool left;      /* it has left the contest */
+    int rounds;     /* rounds that it took part in */
+    double speedup; /* over plain decoding in these rounds */
+    /* For each round, the logarithm of its speed over that of plain decoding in that round: a
+     * slowdown of the machine that lasts longer than a round cancels. */
     struct cli_series advantage;
 };
 
 struct cli_contest {
-    struct cli_candidate *candidate; /* (count); plain decoding first, until it is sorted */
+    struct cli_candidate *candidate; /* (count) plain decoding first, until they are sorted */
     int count;
-    int rounds;        /* that count */
-    int tokens;        /* new ones in a round; 0: as many as the time allows */
-    int prompt_tokens; /* of each prompt at most */
+    int rounds;        /* complete rounds */
+    int tokens;        /* new tokens in a round; 0: as many as the time allows */
+    int prompt_tokens; /* most tokens of each prompt */
     double temperature;
-    const struct cli_prompts *prompts; /* one at least */
-    int at;                            /* whose turn it is */
-    double begin, end;                 /* seconds of esp_clock(); set by cli_contest_run() */
-    /* Is called before each continuation: 0 to 1 of the contest's time is over. NULL: not. */
+    const struct cli_prompts *prompts; /* at least one */
+    int at;                            /* number of the next prompt, modulo their count */
+    double begin, end;                 /* by esp_clock(), in s; set by cli_contest_run() */
+    /* If not NULL, called before each continuation with the `share`, 0 to 1, of the contest's
+     * time that is over. */
     void (*progress)(void *user, const struct cli_contest *contest, double share);
     void *user;
 };
 
-/* Opens a session for each of `specs` (NULL-terminated), the first of which is "ar". One that
- * cannot be opened is told on standard error and left out, unless it is the first. */
+/* Opens a session for each of `specs` (NULL-terminated), the first of which is "ar". A spec
+ * that cannot be opened is reported on standard error and left out; for the first it is an
+ * error. */
 int cli_contest_open(struct cli_contest *contest, struct esp_engine *engine,
                      const struct esp_session_options *session, const char *const *specs,
                      char *err, size_t errlen);
-/* Measures for about `seconds`, at least one round for each time that half of them leave; ends
- * early when interrupted. Then the candidates are in order: who was in more rounds first, the
- * faster first among those. Returns 0, or a negative status with a sentence. */
+/* Measures for about `seconds`, but at least one round before and after each halving; ends
+ * early when interrupted. Then sorts the candidates: those that stayed come first, then those
+ * with more rounds, then the faster ones. Returns 0, or a negative status with a message. */
 int cli_contest_run(struct cli_contest *contest, double seconds, char *err, size_t errlen);
 void cli_contest_close(struct cli_contest *contest);
 

@@ -13,7 +13,7 @@
 
 enum { CONDITIONS = 4 };
 
-/* Conditions for rows of a table: the values of some cells. */
+/* Conditions that select rows of a table by the values of some cells. */
 struct conditions {
     struct {
         char key[ESP_BESIDE_TEXT], value[ESP_BESIDE_TEXT];
@@ -38,7 +38,7 @@ static int take_results(void *user, struct esp_file_line *line)
                : esp_wrong_line(line, "results takes a FILE");
 }
 
-/* The length of a bar; NaN: not a valid one. */
+/* The length of a bar; NaN if the text is not a valid one. */
 static double value_of(const char *text)
 {
     char *end;
@@ -46,7 +46,7 @@ static double value_of(const char *text)
     return end != text && !*end && value > 0 && value < 1e6 ? value : NAN;
 }
 
-/* KEY VALUE | KEY VALUE ... */
+/* Takes KEY VALUE | KEY VALUE ... */
 static int take_conditions(struct conditions *c, struct esp_file_line *line)
 {
     int status = ESP_OK;
@@ -66,7 +66,7 @@ static int take_here(void *user, struct esp_file_line *line)
     struct paper *p = user;
     struct esp_beside *b = &p->beside;
     if (b->here_count == ESP_BESIDE_HERE)
-        return esp_wrong_line(line, "there are too many lines: here");
+        return esp_wrong_line(line, "there are too many 'here' lines");
     int status = esp_take_text(line, b->here[b->here_count], ESP_BESIDE_TEXT,
                                esp_take_part(&line->text, "|"));
     return status < 0 ? status : take_conditions(&p->here[b->here_count++], line);
@@ -85,7 +85,7 @@ static int take_row(void *user, struct esp_file_line *line)
     row->paper = value_of(value);
     if (status == ESP_OK && !isfinite(row->paper) && strcmp(value, "-") != 0)
         status = esp_wrong_line(
-            line, "row takes NAME | VALUE | KEY VALUE ..., or - where there is no value");
+            line, "row takes NAME | VALUE | KEY VALUE ..., with - if there is no value");
     return status < 0 ? status : take_conditions(&p->row[b->rows++], line);
 }
 
@@ -130,7 +130,7 @@ static bool holds(const cJSON *row, const struct conditions *conditions)
     return true;
 }
 
-/* The mean over the rows that meet both conditions; NaN: none does. */
+/* The mean of a column over the rows that meet both conditions; NaN if none does. */
 static double mean_of(const cJSON *rows, const char *column, const struct conditions *a,
                       const struct conditions *b)
 {
@@ -160,7 +160,8 @@ static double number_in(const cJSON *o, const char *name)
     return cJSON_IsNumber(number) ? number->valuedouble : 0;
 }
 
-/* "suite dynatree-main: fairytale-target, fairytale-draft, 8 prompts, 128 tokens each" */
+/* Writes "suite dynatree-main; fairytale-target with fairytale-draft, 8 prompts, 128 tokens
+ * each". */
 static void name_source(struct esp_beside *b, const cJSON *table)
 {
     const cJSON *target = cJSON_GetObjectItemCaseSensitive(table, "target");
@@ -205,8 +206,9 @@ int cli_paper_read(struct esp_beside *beside, const char *path, char *err, size_
     int status = esp_line_file_read(path, take_line, p, err, errlen);
     if (status == ESP_OK && (!*p->beside.title || !*p->results || !*p->column ||
                              p->beside.rows == 0 || p->beside.here_count == 0))
-        status = esp_fail(err, errlen, ESP_E_FORMAT,
-                          "%s: title, results, column, here and row must be there", path);
+        status =
+            esp_fail(err, errlen, ESP_E_FORMAT,
+                     "%s: the lines title, results, column, here and row are required", path);
     if (status == ESP_OK)
         status = take_table(p, path, err, errlen);
     *beside = p->beside;

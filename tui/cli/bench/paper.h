@@ -1,4 +1,5 @@
-/* paper.h - a file with figures of a paper, and where a suite has the same figures.
+/* paper.h - a file that lists figures of a paper and where a suite's table has the same
+ * figures.
  *
  * sessions/samples/NAME.paper; sessions/samples/README.md describes its lines.
  */
@@ -10,8 +11,8 @@
 /* Whether the name of a file ends in ".paper". */
 bool cli_is_paper(const char *path);
 
-/* Reads the file and the table that it names (a suite's results as JSON, beside it). Returns 0,
- * or a negative status with a message, also if the table lacks a row. */
+/* Reads the file and the table that it names: a suite's results as JSON, by a path relative to
+ * the file. Returns 0, or a negative status with a message, also if the table lacks a row. */
 int cli_paper_read(struct esp_beside *beside, const char *path, char *err, size_t errlen);
 
 #endif

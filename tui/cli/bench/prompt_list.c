@@ -41,8 +41,8 @@ static int add_json(struct cli_prompts *list, const char *line, size_t length, c
                           number);
     else if (!cJSON_IsString(text) || (category && !cJSON_IsString(category)))
         status = esp_fail(err, errlen, ESP_E_FORMAT,
-                          "%s, line %d: \"prompt\" must be there and be a string, and "
-                          "\"category\", if it is there",
+                          "%s, line %d: \"prompt\" must be a string, and so must \"category\", "
+                          "if there is one",
                           name, number);
     else if (*text->valuestring)
         status = add(list, text->valuestring, strlen(text->valuestring),

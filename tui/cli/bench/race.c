@@ -24,13 +24,14 @@ static void print_side(struct esp_run *run, const char *name)
                    seconds > 0 ? written / seconds : 0);
 }
 
-/* What the race came to, as text. At temperature 0 a difference is a fault. */
+/* Prints the result of the race as text. Returns the exit code: at temperature 0 the texts
+ * must be identical. */
 static int print(struct esp_race *race)
 {
     char verdict[400];
     const bool good = esp_race_verdict(race, verdict, sizeof verdict);
     esp_safe_print(stdout, "%s; %s", race->pair,
-                   race->recorded ? "by the times that they recorded"
+                   race->recorded ? "by their recorded times"
                                   : "each side decoded alone, timed by its own clock");
     if (!race->recorded)
         printf("; seed %" PRIu64, race->options.session.values.seed);
@@ -65,7 +66,7 @@ static char *text_of(struct esp_run *run, int from, int to)
     return text;
 }
 
-/* One side, with the names that `generate --json` has. */
+/* One side, with the same names as in `generate --json`. */
 static cJSON *side_json(struct esp_run *run)
 {
     cJSON *o = cJSON_CreateObject(), *tokens = cJSON_CreateArray();
@@ -171,7 +172,7 @@ static int run(struct cli_options *o)
     if (race.pass == 0 && !own && !o->given[CLI_FLAG_pass])
         race.pass = 0.1;
     if (!race.engine.backend && race.pass > 0)
-        race.engine.backend = "cpu"; /* no GPU is kept busy so long by what memory holds */
+        race.engine.backend = "cpu"; /* a model that fits in memory is too fast on a GPU */
     if (!o->given[CLI_FLAG_tokens])
         race.tokens = 0;
     if (o->json || o->plain || (!isatty(STDOUT_FILENO) && !(script && *script)))
@@ -189,12 +190,13 @@ const struct cli_command cli_race = {
     .chooses = CLI_SETTING(baseline) | CLI_SETTING(system),
     .draws_seed = true,
     .details =
-        "Plain decoding on the left, trees on the right; --drafter and --with name others. "
-        "The\nbuilt-in target is made so large that a pass takes 100 ms (--pass), as one of "
-        "a real\nmodel does. Each side decodes alone, the right one first, and is shown by "
-        "its own clock.\nWithout --prompt the seed draws one of three; --seed repeats a "
-        "race.\nTwo recordings race by the times that they hold. Without a "
-        "terminal the figures are\nprinted.",
+        "Plain decoding is on the left and trees are on the right, unless --drafter and --with "
+        "name\nothers. The built-in target is made so large that a pass takes 100 ms (--pass), "
+        "like that of\na real model. Each side decodes alone, the right one first, and is "
+        "shown "
+        "by its own clock.\nWithout --prompt, the seed picks one of three prompts; --seed "
+        "repeats a race. Two\nrecordings race by their recorded times. Without a terminal, the "
+        "figures are printed.",
     .most = 2,
     .run = run,
 };

@@ -67,7 +67,7 @@ static const struct cli_cell *at(const struct cli_table *t, int row, int column)
     return &t->cell[(size_t)row * (size_t)t->columns + (size_t)column];
 }
 
-/* A cell as text; `none` if it is empty. */
+/* Writes a cell as text, or `none` if it is empty. Returns `text`. */
 static const char *shown(const struct cli_table *t, int row, int column, const char *none,
                          char text[CELL])
 {
@@ -95,7 +95,8 @@ static bool is_number(const char *text)
     return end != text && !*end && strspn(text, "0123456789.eE+-") == strlen(text);
 }
 
-/* Whether a spreadsheet would read it as a formula. East Asian ones accept wide signs, too. */
+/* Whether a spreadsheet would read a cell as a formula. East Asian ones accept wide signs,
+ * too. */
 static bool is_formula(const char *text)
 {
     static const char *const signs[] = {"=",      "+",      "-",      "@",
@@ -209,7 +210,7 @@ static bool same_keys(const struct cli_table *t, int a, int b, int besides)
     return true;
 }
 
-/* Whether no earlier row is the same for `same`. */
+/* Whether no earlier row is the same in the sense of `same`. */
 static bool is_first(const struct cli_table *t, int row, int column,
                      bool (*same)(const struct cli_table *t, int a, int b, int column))
 {
@@ -219,7 +220,8 @@ static bool is_first(const struct cli_table *t, int row, int column,
     return i == row;
 }
 
-/* The row with the keys of one and the value of column x of another; -1: none. */
+/* The first row that has the keys of row `keys` and the value of row `value` in column x; -1
+ * if there is none. */
 static int find_row(const struct cli_table *t, int keys, int value, int x)
 {
     int i = t->rows - 1, found = -1;
@@ -311,7 +313,7 @@ bool cli_table_part(struct cli_table *part, const struct cli_table *t, const cha
 
 /* ------------------------------------------------------------------ plots */
 
-/* The key of a row that is this word, or -1. */
+/* The column of the key of a row that is this word, or -1. */
 static int key_of(const struct cli_table *t, int row, const char *word)
 {
     for (int i = 0; word && i < t->columns; i++)
@@ -359,12 +361,13 @@ static bool begins_series(const struct cli_table *t, int row, int x, const char 
 struct plotted {
     char label[SERIES][CELL];
     struct esp_plot_series series[SERIES]; /* (count) */
-    const char **names;                    /* (names_count) of x */
-    double *x, *y, *error;                 /* (used) */
+    const char **names;                    /* (names_count) the values of x that are words */
+    double *x, *y, *error;                 /* (used) the points of all series */
     int count, names_count, used;
 };
 
-/* The place of a row's x: its number, or that of its name; NaN if it holds for all x. */
+/* A row's place on the x axis: its number, or the index of its word; NaN for a reference,
+ * which is the same for all x. */
 static double place(const struct cli_table *t, int row, int x, const char *reference,
                     struct plotted *p)
 {

@@ -1,4 +1,5 @@
-/* result_table.h - a table of words and numbers, written as Markdown, CSV or JSON, or drawn. */
+/* result_table.h - a table of words and numbers, written as Markdown, CSV or JSON, or
+ * drawn. */
 #ifndef ESP_CLI_RESULT_TABLE_H
 #define ESP_CLI_RESULT_TABLE_H
 
@@ -19,7 +20,7 @@ struct cli_cell {
 struct cli_table {
     int columns;
     struct {
-        const char *name, *heading; /* for programs, for people; they must outlive the table */
+        const char *name, *heading; /* for programs; for people. They must outlive the table */
         int digits;                 /* after the decimal point */
         bool key;                   /* identifies the row */
     } column[TABLE_COLUMNS];
@@ -39,7 +40,7 @@ int cli_table_find(const struct cli_table *table, const char *name); /* or -1 */
 
 /* Writes a text in one line, escaped for Markdown. */
 void cli_markdown_text(FILE *file, const char *text);
-/* Cells that a spreadsheet would read as a formula get an apostrophe in front. */
+/* Puts an apostrophe before each cell that a spreadsheet would read as a formula. */
 void cli_table_csv(const struct cli_table *table, FILE *file);
 void cli_table_markdown(const struct cli_table *table, FILE *file);
 /* Writes the values of one column as Markdown: a column for each value of `across`, a line for
@@ -47,13 +48,13 @@ void cli_table_markdown(const struct cli_table *table, FILE *file);
 void cli_table_pivot(const struct cli_table *table, const char *across, const char *column,
                      FILE *file);
 /* Selects the rows that meet all conditions "KEY=VALUE ...". The keys of the conditions, and
- * keys without a value in these rows, are no keys of the part. `part` refers to the table's
- * texts; free it with free(part->cell). False: no memory. */
+ * keys without a value in these rows, are not keys of the part. `part` refers to the table's
+ * texts; free it with free(part->cell). Returns false if there is no memory. */
 bool cli_table_part(struct cli_table *part, const struct cli_table *table, const char *where);
 cJSON *cli_table_json(const struct cli_table *table);
-/* Fills an empty drawing: column y over column x, a line (or bars, where x is no number) for
- * each of the other keys' values, with the spread of y as error bars. Rows with the word
- * `reference` (or NULL) as a key are what the others are compared with. */
+/* Fills an empty drawing: column y over column x, a line (or bars, if x is not a number) for
+ * each of the other keys' values, with the spread of y as error bars. Rows that have the word
+ * `reference` as a key are drawn as the reference for the others; NULL: none. */
 void cli_table_plot(const struct cli_table *table, const char *title, const char *x,
                     const char *y, const char *reference, struct esp_drawing *drawing);
 

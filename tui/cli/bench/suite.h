@@ -21,14 +21,14 @@
 
 enum {
     SUITE_WORD = 256,   /* bytes of a word, NUL included */
-    SUITE_KEYS = 4,     /* that vary together */
-    SUITE_VALUES = 32,  /* of a varied key */
-    SUITE_VARIES = 5,   /* lines that vary */
-    SUITE_SETS = 16,    /* lines that set */
-    SUITE_CHOICES = 64, /* lines that choose */
-    SUITE_GRID = 4096,  /* cases, and choices out of one grid */
+    SUITE_KEYS = 4,     /* keys that vary together, in one 'vary' line */
+    SUITE_VALUES = 32,  /* values of a varied key */
+    SUITE_VARIES = 5,   /* 'vary' lines */
+    SUITE_SETS = 16,    /* 'set' lines */
+    SUITE_CHOICES = 64, /* 'choice' and 'best' lines */
+    SUITE_GRID = 4096,  /* cases; candidates; rows; combinations of values */
     SUITE_COLUMNS = 24,
-    SUITE_SHOWN = 8, /* pivots, and plots */
+    SUITE_SHOWN = 8, /* pivots; plots */
 };
 
 /* Labels of the rows that others are compared with. */
@@ -47,8 +47,8 @@ struct cli_vary {
 struct cli_suite_choice {
     char spec[SUITE_WORD]; /* {..} stands for several values, $KEY for a varied one */
     char label[SUITE_WORD];
-    char with[SUITE_WORD]; /* settings of its own, "KEY=VALUE,.."; or "" */
-    bool best;             /* only the best of several is shown */
+    char with[SUITE_WORD]; /* its own settings, "KEY=VALUE,..", or "" */
+    bool best;             /* only the best of several configurations is shown */
 };
 
 struct cli_suite {
@@ -68,36 +68,35 @@ struct cli_suite {
     char column[SUITE_COLUMNS][SUITE_WORD];
     int columns;
     struct {
-        char across[SUITE_WORD], column[SUITE_WORD];
-        char where[SUITE_WORD]; /* of a pivot: "KEY=VALUE .." of its rows; "": all */
-    } pivot[SUITE_SHOWN], plot[SUITE_SHOWN]; /* of a plot: its x and y */
+        char across[SUITE_WORD], column[SUITE_WORD]; /* for a plot: x and y */
+        char where[SUITE_WORD]; /* for a pivot: "KEY=VALUE .." selects rows; "": all */
+    } pivot[SUITE_SHOWN], plot[SUITE_SHOWN];
     int pivots, plots;
-    char best_by[SUITE_WORD]; /* the column that decides which candidate of a grid is the best
-                               */
+    char best_by[SUITE_WORD]; /* the column that decides which candidate is best */
     bool by_category, no_chain;
     bool counts; /* only columns that do not depend on the machine */
 };
 
-/* Reads a suite by its name, or by its path if it holds a '/' or ends in ".suite". Returns 0 or
- * a negative status with a message. */
+/* Reads a suite by its name, or by its path if that contains a '/' or ends in ".suite".
+ * Returns 0 or a negative status with a message. */
 int cli_suite_read(struct cli_suite *suite, const char *name, char *err, size_t errlen);
 
 /* A drafter and verifier with everything that a run depends on. */
 struct cli_case {
     char spec[SUITE_WORD];
-    const char *with;       /* of its choice */
-    char draft[SUITE_WORD]; /* a folder inside the one of --draft; "": the draft is --draft */
+    const char *with;       /* the own settings of its choice */
+    char draft[SUITE_WORD]; /* a folder inside that of --draft; "": the draft is --draft */
     int settings;           /* cases of equal settings have the same number */
     int tokens, prompt_tokens;
     char delay[32];                 /* of exchanges between ranks; "": none */
-    struct esp_nominal_costs costs; /* NaN: measured ones, or the drafter needs none */
+    struct esp_nominal_costs costs; /* NaN: they are measured, or the drafter needs none */
     struct esp_session_values values;
-    cJSON **run; /* (prompts) figures, or NULL: not run yet */
+    cJSON **run; /* (prompts) the figures of each run; NULL: not run yet */
 };
 
 /* A row of the table: one case, or the candidates of which the best is shown. */
 struct cli_suite_row {
-    int choice;              /* of the suite */
+    int choice;              /* index in the suite's choices */
     int value[SUITE_VARIES]; /* index for each varied line; -1: the row does not depend on it */
     int settings;
     struct esp_nominal_costs costs; /* NaN: not given */
@@ -111,14 +110,15 @@ struct cli_suite_plan {
     int count;
     struct cli_suite_row *row; /* (rows) */
     int rows;
-    int *candidate; /* (candidates) cases */
+    int *candidate; /* (candidates) indices of cases */
     int candidates;
     int settings; /* number of different settings */
 };
 
 struct cli_options;
-/* Lists all rows and cases. Given flags override the suite; it is changed accordingly. `plan`
- * refers to suite and prompts. Returns 0 or a negative status with a message. */
+/* Lists all rows and cases. Flags that were given override the suite, which is changed
+ * accordingly. `plan` refers to suite and prompts. Returns 0 or a negative status with a
+ * message. */
 int cli_suite_plan(struct cli_suite_plan *plan, struct cli_suite *suite,
                    const struct cli_prompts *prompts, const struct cli_options *options,
                    char *err, size_t errlen);
@@ -129,23 +129,26 @@ void cli_suite_plan_free(struct cli_suite_plan *plan);
 /* Fills the table from the runs so far. Returns 0 or ESP_E_MEMORY. */
 int cli_suite_table(struct cli_table *table, const struct cli_suite_plan *plan);
 bool cli_suite_has_column(const char *name);
-/* Whether a column is the same on every machine: tokens per iteration are, speeds are not. */
+/* Whether a column is the same on every machine, as tokens per iteration are, but not
+ * speeds. */
 bool cli_suite_is_counted(const char *name);
 /* Whether this column can decide which of several cases is the best. */
 bool cli_suite_can_choose(const char *name);
 
-/* For measures with tables of their own: adds the key columns, and begins a row with its keys.
- * The cells of the measure start at `*cell`. */
+/* For measures with tables of their own: adds the columns of keys. False: there is no room. */
 bool cli_suite_keys(struct cli_table *table, const struct cli_suite_plan *plan);
+/* Begins a row of a measure's own table with the keys of row `row` of the plan. The other
+ * cells start at `*cell`. False: no memory. */
 bool cli_suite_begin_row(struct cli_table *table, const struct cli_suite_plan *plan, int row,
                          const char *category, struct cli_cell **cell);
-/* Category `index` of the table's rows; NULL after the last. Without `by category` the only one
- * is "", for all prompts. */
+/* Category `index` of the table's rows; NULL after the last. Without `by category` the only
+ * one is "", for all prompts. */
 const char *cli_suite_category(const struct cli_suite_plan *plan, int index);
-/* The figures of a case on a prompt; NULL: not run, or the prompt is of another category. */
+/* The figures of a case on a prompt; NULL if it was not run there, or if the prompt has another
+ * category. */
 const cJSON *cli_suite_figures(const struct cli_suite_plan *plan, const struct cli_case *c,
                                int prompt, const char *category);
-/* The case of a row, the best if there are several; NULL: none was run. */
+/* The case of a row, or the best if there are several; NULL if none was run. */
 const struct cli_case *cli_suite_best(const struct cli_suite_plan *plan, int row,
                                       const char *category);
 
@@ -157,7 +160,7 @@ struct cli_choice;
 struct cli_suite_run {
     const struct cli_options *o;
     const struct cli_case *of;
-    struct cli_choice *choice; /* with its session; NULL if the measure is `alone` */
+    struct cli_choice *choice; /* with its open session; NULL if the measure is `alone` */
     const struct cli_prompt *prompt;
     cJSON *figures; /* NULL: not run, or interrupted; else the caller's to delete */
     char *err;
@@ -170,7 +173,8 @@ struct cli_suite_measure {
     bool baseline; /* also measures plain decoding and chains */
     /* Runs and sets the figures. Returns 0 or a negative status with a message. */
     int (*run)(struct cli_suite_run *run);
-    /* Fills an empty table; NULL: one line for each row, with the suite's columns. */
+    /* Fills an empty table. NULL: the table has one line for each row, with the suite's
+     * columns. */
     bool (*fill)(struct cli_table *table, const struct cli_suite_plan *plan);
 };
 
@@ -185,13 +189,13 @@ cJSON *cli_suite_made(const struct cli_options *options, const struct cli_suite_
 /* Reads a table: an object with an array "rows". The caller frees it. Returns 0 or a negative
  * status with a message. */
 int cli_suite_read_table(cJSON **table, const char *path, char *err, size_t errlen);
-/* Reads results/NAME.json beside the suite. The caller frees it. Returns 0, or a negative
+/* Reads results/NAME.json in the suite's folder. The caller frees it. Returns 0, or a negative
  * status with a message if there is none or if its models, prompts or settings differ. */
 int cli_suite_committed(cJSON **committed, const struct cli_options *options,
                         const struct cli_suite_plan *plan, char *err, size_t errlen);
 /* Prints each cell that differs from the committed table by more than the tolerance, and the
- * number of compared cells. `whole`: rows that are missing count, too. Returns the number of
- * differences. */
+ * number of compared cells. With `whole`, rows that are missing from `table` count, too.
+ * Returns the number of differences. */
 int cli_suite_compare(const cJSON *committed, const struct cli_table *table, bool whole);
 
 /* `espalier bench --suite`. Returns an exit code. */

@@ -1,6 +1,7 @@
-/* suite_committed.c - the origin of a suite's table, and its comparison with the committed one.
+/* suite_committed.c - the origin of a suite's table, and its comparison with the committed
+ * one.
  *
- * A committed table is results/NAME.json beside NAME.suite, written by `--counts --json`: it
+ * A committed table is results/NAME.json next to NAME.suite, written by `--counts --json`: it
  * has counts and no speeds. Sessions of suites are repeatable: the same program on the same
  * instruction set gives exactly the same counts. Another instruction set may add numbers in
  * another order; then a token that was nearly a tie can change, and with it the text after it.
@@ -32,8 +33,7 @@
 
 enum { PIECE = 1 << 20, LARGEST_TABLE = 1 << 24 };
 /* A cell differs if the difference exceeds both this fraction of the committed value and this
- * number.
- */
+ * number. */
 static const double tolerated_share = 0.1, tolerated = 0.05;
 
 /* ------------------------------------------------------------------ hashes */
@@ -53,7 +53,8 @@ static bool hash_file(const char *path, struct esp_hash_key *key)
     return n == 0;
 }
 
-/* Files that belong to a model. A README does not; selectors matter to drafter nde only. */
+/* Whether a file belongs to the model. A README does not; selectors only matter to drafter
+ * nde. */
 static int is_model_file(const struct dirent *entry)
 {
     const char *end = strrchr(entry->d_name, '.');
@@ -62,8 +63,8 @@ static int is_model_file(const struct dirent *entry)
             strcmp(end, ".bin") == 0 || strcmp(end, ".gguf") == 0);
 }
 
-/* The hash of a model's file, or of the names and files of its folder, as text; "" if one of
- * them cannot be read. */
+/* Writes the hash of a model's file, or of the names and contents of the files in its folder,
+ * as text; "" if one of them cannot be read. */
 static void hash_model(const char *path, char text[32])
 {
     struct esp_hash_key key = {{1, 2}}; /* fixed, because the hash is stored */
@@ -102,9 +103,10 @@ static void add_model(cJSON *to, const char *kind, const char *path, const char 
     cli_add(o, CLI_TEXT("name", name && name[1] ? name + 1 : path), CLI_TEXT("hash", hash));
 }
 
-/* ------------------------------------------------------------------ what a table is made of */
+/* ------------------------------------------------------------------ what a table is made
+ * of */
 
-/* Adds the settings of all runs. The rows have those that vary. */
+/* Adds the settings that all runs share; those that vary are in the rows. */
 static void add_settings(cJSON *to, const struct cli_suite_plan *plan)
 {
     const struct cli_suite *s = plan->suite;
@@ -123,7 +125,7 @@ static void add_settings(cJSON *to, const struct cli_suite_plan *plan)
         }
 }
 
-/* Adds the models of a varied key `draft`. */
+/* Adds the models that the values of a varied key `draft` name. */
 static void add_drafts(cJSON *to, const struct cli_options *o, const struct cli_suite *s)
 {
     cJSON *drafts = NULL;
@@ -169,7 +171,8 @@ static bool is_same(const cJSON *one, const cJSON *other)
     return same;
 }
 
-/* Whether a setting has its default, as in tables from before there was this setting. */
+/* Whether a setting has its default value. Tables that are older than the setting lack it,
+ * which means the same. */
 static bool is_default(const cJSON *setting)
 {
     const struct esp_session_values none = {.baseline = false};
@@ -182,7 +185,7 @@ static bool is_default(const cJSON *setting)
     return same;
 }
 
-/* The name of a difference that changes the runs; NULL: none. */
+/* The name of the first member that differs and changes the runs; NULL if there is none. */
 static const char *other(const cJSON *committed, const cJSON *made)
 {
     static const char *const same[] = {"target",   "draft",      "drafts", "width",
@@ -211,8 +214,8 @@ int cli_suite_read_table(cJSON **table, const char *path, char *err, size_t errl
     *table = NULL;
     if (file < 0)
         return esp_fail(err, errlen, ESP_E_FILE,
-                        "%s cannot be opened: %s (a table to check with is made by --counts "
-                        "--json)",
+                        "%s cannot be opened: %s (--counts --json makes a table to check "
+                        "against)",
                         path, wrong);
     char *text;
     size_t length;
@@ -225,7 +228,7 @@ int cli_suite_read_table(cJSON **table, const char *path, char *err, size_t errl
     cJSON_Delete(*table);
     *table = NULL;
     return esp_fail(err, errlen, ESP_E_FORMAT,
-                    "%s is no table of a suite: make it anew with --counts --json", path);
+                    "%s is not a suite's table: make a new one with --counts --json", path);
 }
 
 int cli_suite_committed(cJSON **committed, const struct cli_options *o,
@@ -245,7 +248,7 @@ int cli_suite_committed(cJSON **committed, const struct cli_options *o,
     if (what)
         status = esp_fail(err, errlen, ESP_E_MISMATCH,
                           "%s was made with another %s: run without flags that change it, or "
-                          "make the table anew (tests/figures/run --write)",
+                          "make a new table (tests/figures/run --write)",
                           path, what);
     cJSON_Delete(made);
     return status;
@@ -256,7 +259,7 @@ static const struct cli_cell *cell_at(const struct cli_table *t, int row, int co
     return &t->cell[row * t->columns + column];
 }
 
-/* Whether a cell has the value in the file. */
+/* Whether a cell has this value. */
 static bool is_cell(const struct cli_cell *cell, const cJSON *value)
 {
     if (isfinite(cell->number))
@@ -265,7 +268,7 @@ static bool is_cell(const struct cli_cell *cell, const cJSON *value)
                       : !value || cJSON_IsNull(value);
 }
 
-/* The row of the file with the same keys as a row of the table; or NULL. */
+/* The row of the committed table with the same keys as a row of `t`, or NULL. */
 static const cJSON *find_row(const cJSON *rows, const struct cli_table *t, int row)
 {
     const cJSON *other_row;
@@ -328,7 +331,7 @@ int cli_suite_compare(const cJSON *committed, const struct cli_table *t, bool wh
     }
     const int missing = whole ? cJSON_GetArraySize(rows) - found : 0;
     if (missing > 0)
-        printf("%d rows of the committed table did not come out\n", missing);
+        printf("%d rows of the committed table are missing\n", missing);
     if (compared == 0)
         puts("there was nothing to compare");
     printf("%d counts compared, %d differ by more than %g %% (and %g)\n", compared, differ,

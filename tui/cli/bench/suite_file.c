@@ -19,7 +19,7 @@ static bool next_word(struct esp_file_line *line, char word[SUITE_WORD])
     return true;
 }
 
-/* Takes the next word off the line if it is this one. */
+/* Takes the next word off the line if it is `wanted`; returns whether it was. */
 static bool is_word(struct esp_file_line *line, const char *wanted)
 {
     const size_t length = strlen(wanted);
@@ -30,7 +30,7 @@ static bool is_word(struct esp_file_line *line, const char *wanted)
     return same;
 }
 
-/* Splits "a,b" into `most` words at most; returns how many, 0 if there are more. */
+/* Splits "a,b" into at most `most` words. Returns their number, or 0 if there are more. */
 static int split(const char *text, char word[][SUITE_WORD], int most)
 {
     int count = 0;
@@ -56,13 +56,14 @@ static bool last_number(struct esp_file_line *line, int *number)
     return end != line->text && !*end && value >= 1 && value <= 1 << 24;
 }
 
-/* A file beside the suite. */
+/* Takes the path of a file, relative to the suite's folder, and how many prompts to use. */
 static int take_prompts(void *user, struct esp_file_line *line)
 {
     struct cli_suite *s = user;
     char file[SUITE_WORD];
     if (!next_word(line, file) || (*line->text && !last_number(line, &s->most_prompts)))
-        return esp_wrong_line(line, "prompts takes a FILE, and perhaps how many of them");
+        return esp_wrong_line(line,
+                              "prompts takes a FILE and, optionally, a number of prompts");
     return esp_path_beside(s->prompts, sizeof s->prompts, line->path, file) == ESP_OK
                ? (int)ESP_OK
                : esp_wrong_line(line, "the name of the prompts is too long");
@@ -102,7 +103,7 @@ static int take_set(void *user, struct esp_file_line *line)
 {
     struct cli_suite *s = user;
     if (s->sets == SUITE_SETS)
-        return esp_wrong_line(line, "there are too many lines that set");
+        return esp_wrong_line(line, "there are too many 'set' lines");
     if (!next_word(line, s->set[s->sets].key) || !next_word(line, s->set[s->sets].value) ||
         *line->text)
         return esp_wrong_line(line, "set takes KEY VALUE");
@@ -116,15 +117,15 @@ static int take_vary(void *user, struct esp_file_line *line)
     struct cli_vary *v = &s->vary[s->varies];
     char word[SUITE_WORD];
     if (s->varies == SUITE_VARIES)
-        return esp_wrong_line(line, "there are too many lines that vary");
+        return esp_wrong_line(line, "there are too many 'vary' lines");
     if (!next_word(line, word) || !(v->keys = split(word, v->key, SUITE_KEYS)))
         return esp_wrong_line(line, "vary takes KEY VALUE ..., or KEY,KEY VALUE,VALUE ...");
     while (*line->text) {
         if (v->count == SUITE_VALUES)
             return esp_wrong_line(line, "there are too many values");
         if (!next_word(line, word) || split(word, v->value[v->count], SUITE_KEYS) != v->keys)
-            return esp_wrong_line(
-                line, "there must be a value for every key, with commas between them");
+            return esp_wrong_line(line,
+                                  "there must be a value for every key, separated by commas");
         v->count++;
     }
     if (v->count == 0)
@@ -140,15 +141,14 @@ static int add_choice(struct cli_suite *s, struct esp_file_line *line, bool best
         return esp_wrong_line(line, "there are too many choices");
     if (!next_word(line, c->spec))
         return esp_wrong_line(
-            line, "there must be a drafter, or drafter+verifier, and perhaps: as NAME");
+            line, "there must be a drafter, or drafter+verifier; `as NAME` may follow");
     strcpy(c->label, best ? "" : c->spec);
     if (is_word(line, "with") && !next_word(line, c->with))
-        return esp_wrong_line(line,
-                              "with takes KEY=VALUE, or several with commas between them");
+        return esp_wrong_line(line, "with takes KEY=VALUE, or several, separated by commas");
     if (*line->text) {
         if (!is_word(line, "as"))
             return esp_wrong_line(
-                line, "behind the choice there may only be: with KEY=VALUE,.. as NAME");
+                line, "after the choice only this may follow: with KEY=VALUE,.. as NAME");
         int status = esp_take_text(line, c->label, sizeof c->label, line->text);
         if (status < 0)
             return status;
@@ -175,7 +175,7 @@ static int take_best_by(void *user, struct esp_file_line *line)
     struct cli_suite *s = user;
     if (!cli_suite_can_choose(line->text))
         return esp_wrong_line(
-            line, "best_by takes a column that is no comparison (sessions/suites/README.md)");
+            line, "best_by takes a column that compares no rows (sessions/suites/README.md)");
     return esp_take_text(line, s->best_by, sizeof s->best_by, line->text);
 }
 
@@ -201,12 +201,11 @@ static int take_pivot(void *user, struct esp_file_line *line)
         return esp_wrong_line(line, "there are too many pivots");
     if (!next_word(line, s->pivot[s->pivots].across) ||
         !next_word(line, s->pivot[s->pivots].column))
-        return esp_wrong_line(line, "pivot takes KEY COLUMN, and perhaps KEY=VALUE ...");
+        return esp_wrong_line(line, "pivot takes KEY COLUMN, then any KEY=VALUE ...");
     for (const char *at = line->text; *at; at += strspn(at, " \t")) {
         const size_t length = strcspn(at, " \t");
         if (!memchr(at, '=', length))
-            return esp_wrong_line(line,
-                                  "behind a pivot's column there may only be KEY=VALUE ...");
+            return esp_wrong_line(line, "after a pivot's column only KEY=VALUE ... may follow");
         at += length;
     }
     char *where = s->pivot[s->pivots++].where;
@@ -307,7 +306,7 @@ int cli_suite_read(struct cli_suite *s, const char *name, char *err, size_t errl
     status = esp_line_file_read(s->path, take_line, s, err, errlen);
     if (status == ESP_OK && s->choices == 0)
         status =
-            esp_fail(err, errlen, ESP_E_FORMAT, "%s: there is no line: choice SPEC", s->path);
+            esp_fail(err, errlen, ESP_E_FORMAT, "%s: a line `choice SPEC` is missing", s->path);
     return status;
 }
 
@@ -317,7 +316,8 @@ int cli_suite_list(void)
     char folder[PATH_MAX], name[SUITE_WORD], err[512];
     if (!s || esp_find_data(folder, sizeof folder, "suites", "") < 0) {
         free(s);
-        esp_complain("no suites were found; ESPALIER_DATA may name their folder");
+        esp_complain(
+            "no suites were found; set ESPALIER_DATA to the folder that contains suites/");
         return 1;
     }
     for (int i = 0; esp_list_folder(folder, ".suite", i, name, sizeof name) == 0; i++)

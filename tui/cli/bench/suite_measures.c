@@ -30,7 +30,7 @@ static const cJSON *part(const cJSON *run, const char *name, int index)
 
 /* ------------------------------------------------------------------ runs */
 
-/* [[nodes, tried, accepted], ..] by rank. */
+/* [[nodes, tried, accepted], ..], by rank. */
 static cJSON *ranks_json(const struct esp_acceptance *a)
 {
     cJSON *ranks = cJSON_CreateArray();
@@ -42,7 +42,8 @@ static cJSON *ranks_json(const struct esp_acceptance *a)
     return ranks;
 }
 
-/* [[tried, accepted, with q, q, with p, p], ..] by the draft's probability. */
+/* [[tried, accepted, with_q, q, with_p, p], ..], by the draft's probability; the members of
+ * struct esp_trial_counts. */
 static cJSON *shares_json(const struct esp_acceptance *a)
 {
     cJSON *shares = cJSON_CreateArray();
@@ -98,9 +99,10 @@ static int measure_run(struct cli_suite_run *run)
     return status;
 }
 
-/* ------------------------------------------------------------------ steps, p and q at nodes */
+/* ------------------------------------------------------------------ steps, p and q at
+ * nodes */
 
-/* A run that keeps [nodes, accepted] of every iteration. */
+/* Runs a case and keeps [nodes, accepted] of every iteration. */
 static int measure_steps(struct cli_suite_run *run)
 {
     run->choice->steps = cJSON_CreateArray();
@@ -120,8 +122,8 @@ static cJSON *depth_json(const struct esp_depth_measure *d)
     return o;
 }
 
-/* [confidence, ..], below 0 where the guess was wrong: -1 - confidence. Six digits are enough.
- */
+/* [number, ..]: for each guess its confidence or, if it was wrong, -1 - confidence. Six digits
+ * are enough. */
 static cJSON *rank_json(const struct esp_rank_measure *r)
 {
     cJSON *o = cJSON_CreateArray();
@@ -132,7 +134,7 @@ static cJSON *rank_json(const struct esp_rank_measure *r)
     return o;
 }
 
-/* A run that examines every node of every tree. */
+/* Runs a case and measures p and q at every node of every tree. */
 static int measure_nodes(struct cli_suite_run *run)
 {
     struct esp_tree_measure *m = calloc(1, sizeof *m);
@@ -157,9 +159,10 @@ static int measure_nodes(struct cli_suite_run *run)
 
 /* ------------------------------------------------------------------ a line for each place */
 
-/* scale * top / bottom, where these are sums of a place (by their index), or: */
-enum { ONE = -1, PLACE = -2, ALL = -3 /* sum 0 of all places */, BINS_OF_Q = -4 };
-enum { VERIFIERS = -5 }; /* in the place of `top`: a column for each that has figures */
+/* A cell is scale * top / bottom. Each of these is the index of one of the place's sums, or 1,
+ * the place's number, the total of sum 0 over all places, or the number of bins of q: */
+enum { ONE = -1, PLACE = -2, ALL = -3, BINS_OF_Q = -4 };
+enum { VERIFIERS = -5 }; /* as `top`: one column for each verifier that has figures */
 
 struct column {
     const char *name, *heading;
@@ -168,38 +171,40 @@ struct column {
     int top, bottom;
 };
 
-/* Each rank: its fraction of the nodes, and how often it is accepted where it is tried
- * (salf-talf, fig. 2a). */
+/* For each rank: its fraction of the nodes, and how often such a node is accepted if it is
+ * tried (salf-talf, fig. 2a). */
 static const struct column rank_columns[] = {{"rank", "rank", 0, 1, PLACE, ONE},
                                              {"share", "nodes %", 1, 100, 0, ALL},
                                              {"accepted", "accepted %", 1, 100, 2, 1},
                                              {.name = NULL}};
-/* Each tenth of the draft's probability: the means of q and of the target's p, and how often
- * such a draft is accepted where it is tried (dyspec, fig. 2). */
+/* For each tenth of the draft's probability: the means of q and of the target's p, and how
+ * often such a draft is accepted if it is tried (dyspec, fig. 2). */
 static const struct column share_columns[] = {{"from", "from", 1, 1, PLACE, BINS_OF_Q},
                                               {"tried", "tried", 0, 1, 0, ONE},
                                               {"draft", "draft's probability", 3, 1, 3, 2},
                                               {"target", "target's probability", 3, 1, 5, 4},
                                               {"accepted", "accepted %", 1, 100, 1, 0},
                                               {.name = NULL}};
-/* Each iteration: how large its tree was, and how much of it was accepted (dyspec, fig. 5). */
+/* For each iteration: the size of its tree, and how many nodes were accepted (dyspec, fig.
+ * 5). */
 static const struct column step_columns[] = {{"step", "step", 0, 1, PLACE, ONE},
                                              {"nodes", "nodes", 0, 1, 0, ONE},
                                              {"accepted", "accepted", 0, 1, 1, ONE},
                                              {.name = NULL}};
-/* Each depth: L1 distance of p and q, and the acceptance rate of every verifier at the same
- * nodes (delayed-tree-expansion, fig. 1). */
+/* For each depth: the L1 distance of p and q, and the acceptance rate of every verifier at the
+ * same nodes (delayed-tree-expansion, fig. 1). */
 static const struct column depth_columns[] = {
     {"depth", "depth", 0, 1, PLACE, ONE},    {"nodes", "nodes", 0, 1, 0, ONE},
     {"distance", "L1 distance", 3, 1, 1, 0}, {"", "", 3, 1, VERIFIERS, 0},
     {"ceiling", "ceiling", 3, 1, 2, 0},      {.name = NULL}};
 
-/* Figures have an array `name` of arrays of `width` numbers: for each rank, depth, ... The table
- * has a line for each of these places, as far as a run has them, with sums over the prompts. */
+/* The figures of a run have an array `name` with `width` numbers for each place: for each
+ * rank, depth, ... The table has a line for each place that a run has, with sums over the
+ * prompts. */
 static const struct lines {
     const char *measure, *name;
     int width, first; /* `first`: number of the first place */
-    bool one_prompt;  /* only the first one */
+    bool one_prompt;  /* only the first prompt counts */
     const struct column *columns;
 } all_lines[] = {
     {"ranks", "ranks", 3, 1, false, rank_columns},
@@ -208,8 +213,8 @@ static const struct lines {
     {"rules", "depths", 3 + ESP_MEASURE_RULES, 0, false, depth_columns},
 };
 
-/* Whether a run has figures of verifier `index`. A verifier without a formula, or with one that
- * does not hold for several draws, has none. */
+/* Whether a run has figures of verifier `index`. A verifier without a formula, or with one
+ * that is not valid for several draws, has none. */
 static bool has_rule(const struct cli_suite_plan *plan, int index)
 {
     for (int i = 0; i < plan->count; i++)
@@ -219,7 +224,7 @@ static bool has_rule(const struct cli_suite_plan *plan, int index)
     return false;
 }
 
-/* The columns of a table; returns how many. */
+/* Lists the columns of a table, without its keys. Returns their number. */
 static int list_columns(const struct cli_suite_plan *plan, const struct lines *lines,
                         struct column all[6 + ESP_MEASURE_RULES])
 {
@@ -249,7 +254,8 @@ static double value_of(int what, const struct place *place, double all)
                                : place->sum[what];
 }
 
-/* The places of a case; returns how many, and the sum of sum 0 over all of them. */
+/* For each place, adds up the numbers of a case over the prompts of a category. Returns the
+ * number of places; *all is the total of sum 0 over all places. */
 static int add_places(const struct cli_suite_plan *plan, const struct cli_case *c,
                       const char *category, const struct lines *lines,
                       struct place place[PLACES], double *all)
@@ -319,8 +325,8 @@ static bool collect_guesses(struct esp_rank_measure *r, const cJSON *guesses)
     return true;
 }
 
-/* A line for each rank: how often the draft's next token is right after a first guess of this
- * rank, and the calibration error of that (salf-talf, fig. 2b). */
+/* Adds a line for each rank: how often the draft's next token is right after a first guess of
+ * this rank, and the calibration error of its confidence (salf-talf, fig. 2b). */
 static bool fill_guesses(struct cli_table *t, const struct cli_suite_plan *plan)
 {
     bool good = cli_suite_keys(t, plan) && cli_table_column(t, "rank", "rank", 0, true) &&
@@ -432,7 +438,7 @@ static int measure_memory(struct cli_suite_run *run)
         run->figures = cJSON_ParseWithLength(text, length);
     int status = ESP_OK;
     if (!cli_interrupted && !run->figures && length == 0)
-        status = esp_fail(run->err, run->errlen, ESP_E_MEMORY, "a run ended without a word");
+        status = esp_fail(run->err, run->errlen, ESP_E_MEMORY, "a run ended without a result");
     else if (!cli_interrupted && !run->figures)
         status = esp_fail(run->err, run->errlen, ESP_E_MEMORY, "%.*s", (int)length, text);
     free(text);

@@ -1,8 +1,9 @@
 /* suite_plan.c - rows and cases of a suite; see suite.h.
  *
  * A varied key is `tokens`, `prompt_tokens`, a cost, a setting of sessions, or a name that
- * choices use as $NAME. A row that does not use the name exists once for all its values. A case
- * whose drafter does not use costs runs once for all costs, but has a row for each of them.
+ * choices use as $NAME. A row that does not use the name exists once for all its values. A
+ * case whose drafter does not use costs runs once for all costs, but has a row for each of
+ * them.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -19,8 +20,8 @@ struct planning {
     const struct cli_suite *suite;
     const struct cli_options *options;
     int value[SUITE_VARIES];
-    struct cli_case settings; /* for these values, without a choice */
-    int without_costs;        /* the number of these settings without their costs */
+    struct cli_case settings; /* what these values set; it has no choice yet */
+    int without_costs;        /* the number of these settings if costs are disregarded */
     struct cli_suite_row *row;
     char *err;
     size_t errlen;
@@ -67,7 +68,7 @@ static bool was_given(const struct cli_options *o, const char *key)
            cli_is_given(o, key);
 }
 
-/* A varied key that was given as a flag gets only that value. */
+/* Gives every key that was also given as a flag the flag's value, and only that. */
 static void follow_flags(struct cli_suite *s, const struct cli_options *o)
 {
     for (int i = 0; i < s->varies; i++)
@@ -102,8 +103,8 @@ static int set(const struct planning *p, struct cli_case *c, const char *key, co
         return p->options->engine.draft
                    ? (int)ESP_OK
                    : esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,
-                              "%s is of drafts of your own: name the folder with --draft that "
-                              "has '%s' in it",
+                              "%s measures drafts of your own: use --draft to name the folder "
+                              "that '%s' is in",
                               p->suite->name, value);
     }
     if (strcmp(key, "delay") == 0) {
@@ -114,7 +115,7 @@ static int set(const struct planning *p, struct cli_case *c, const char *key, co
         const double share = strtod(value, &end);
         if (*end || end == value || !(share >= 0 && share <= MOST_COST))
             return esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,
-                            "%s: %s takes a share of a pass, from 0 to %d, not '%s'",
+                            "%s: %s takes a fraction of a pass, from 0 to %d, not '%s'",
                             p->suite->path, key, MOST_COST, value);
         *(strcmp(key, "row_cost") == 0 ? &c->costs.row : &c->costs.draft) = share;
         return ESP_OK;
@@ -154,7 +155,7 @@ static int apply_values(struct planning *p)
     if (status == ESP_OK &&
         isfinite(p->settings.costs.row) != isfinite(p->settings.costs.draft))
         status = esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,
-                          "%s: row_cost and draft_cost are given together", s->path);
+                          "%s: row_cost and draft_cost must be given together", s->path);
     p->settings.settings = number;
     p->plan->settings = number >= p->plan->settings ? number + 1 : p->plan->settings;
     return status;
@@ -183,7 +184,7 @@ static int substitute(const struct planning *p, const char *spec, char out[SUITE
             }
         if (*spec == '$' && !value)
             return esp_fail(p->err, p->errlen, ESP_E_FORMAT,
-                            "%s: nothing that varies is called as in '%s'", s->path, spec);
+                            "%s: no varied key has the name in '%s'", s->path, spec);
         const size_t n = value ? strlen(value) : 1;
         if (length + n >= SUITE_WORD)
             return too_long(p);
@@ -239,7 +240,7 @@ static bool weighs_costs(const char *spec)
     return false;
 }
 
-/* Adds a case to the current row. Equal cases are shared. */
+/* Adds a case to the current row. Rows share equal cases. */
 static int add_case(struct planning *p, const char *spec)
 {
     struct cli_suite_plan *plan = p->plan;
@@ -348,7 +349,7 @@ static int add_row(struct planning *p, int choice)
     status = add_grid(p, spec);
     if (status == ESP_OK && row.count > 1 && !c->best)
         status = esp_fail(p->err, p->errlen, ESP_E_FORMAT,
-                          "%s: '%s' stands for several: write best, or vary a $NAME in it",
+                          "%s: '%s' stands for several choices: write best, or vary a $NAME",
                           p->suite->path, c->spec);
     plan->row[plan->rows++] = row;
     return status;
@@ -364,7 +365,7 @@ static bool next_values(struct planning *p)
     return false;
 }
 
-/* Limits the combinations of values: all of them are visited, even if no choice depends on
+/* Limits the number of combinations of values: all are visited, even if no choice depends on
  * them. */
 static int check_combinations(const struct planning *p)
 {
@@ -373,8 +374,8 @@ static int check_combinations(const struct planning *p)
         combinations *= p->suite->vary[i].count;
     if (combinations > SUITE_GRID)
         return esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,
-                        "%s: the lines that vary have more than %d combinations",
-                        p->suite->path, SUITE_GRID);
+                        "%s: the 'vary' lines have more than %d combinations", p->suite->path,
+                        SUITE_GRID);
     return ESP_OK;
 }
 

@@ -32,7 +32,7 @@ enum { TOGETHER = 24, LONGEST = 1 << 20 }; /* sessions that are open at once; by
 
 struct running {
     const struct cli_options *o;
-    struct cli_options own; /* the same, with engine options of the suite and of a case */
+    struct cli_options own; /* the same, with the engine options of the suite and of a case */
     char draft[PATH_MAX];   /* draft of the open engine, if cases name one */
     struct cli_suite suite;
     struct cli_prompts prompts;
@@ -69,7 +69,7 @@ static void identify(const struct running *r, char text[32])
     snprintf(text, 32, "%016llx", (unsigned long long)key.word[0]);
 }
 
-/* Describes a case except its choice. */
+/* Describes the settings of a case, without its choice. */
 static void describe(const struct cli_case *c, char text[SUITE_WORD])
 {
     char value[64];
@@ -111,8 +111,8 @@ static int write_run(struct running *r, const struct cli_case *c, int prompt)
     return write_line(r, o);
 }
 
-/* Takes the figures of a line. A line of a case that the suite no longer has is ignored.
- * Returns false if it is not a line of a journal. */
+/* Takes the figures of a line. Ignores a case that the suite no longer has. Returns false if
+ * `o` is not a line of a journal. */
 static bool take_run(struct running *r, cJSON *o)
 {
     const cJSON *choice = cJSON_GetObjectItemCaseSensitive(o, "choice");
@@ -156,14 +156,13 @@ static int read_journal(struct running *r, const char *path, const char *id)
         if (number == 1 && (!cJSON_IsString(runs_of) || strcmp(runs_of->valuestring, id) != 0))
             status =
                 esp_fail(r->err, r->errlen, ESP_E_MISMATCH,
-                         "%s holds runs of other models or prompts, or is no journal: name "
+                         "%s has runs of other models or prompts, or is not a journal: name "
                          "another folder with -o",
                          path);
         else if (number > 1 && !take_run(r, o))
-            status =
-                esp_fail(r->err, r->errlen, ESP_E_FORMAT,
-                         "%s, line %d: this is no run; take the line out, or the file away",
-                         path, number);
+            status = esp_fail(r->err, r->errlen, ESP_E_FORMAT,
+                              "%s, line %d: this is not a run; remove the line, or the file",
+                              path, number);
         whole += n;
         cJSON_Delete(o);
     }
@@ -191,8 +190,8 @@ static int open_journal(struct running *r)
     r->journal = esp_open_regular(path, O_RDWR | O_CREAT | more, 0666, &wrong);
     if (r->journal < 0)
         return esp_fail(r->err, r->errlen, ESP_E_FILE,
-                        "%s cannot be opened: %s (--resume goes on with runs that are there, "
-                        "--force begins anew)",
+                        "%s cannot be opened: %s (--resume continues with its runs, --force "
+                        "starts over)",
                         path, wrong);
     identify(r, id);
     int status = r->o->resume ? read_journal(r, path, id) : 1;
@@ -326,7 +325,7 @@ static int run_all(struct running *r)
 
 /* ------------------------------------------------------------------ results */
 
-/* Prints the conditions that name a value, not those for an empty one. */
+/* Prints the conditions that name a value, but not those for an empty value. */
 static void print_where(const char *where, FILE *file)
 {
     char word[SUITE_WORD];
@@ -474,8 +473,8 @@ static int keep_named(struct running *r)
                 found = named[j] = true;
         if (!found)
             return esp_fail(r->err, r->errlen, ESP_E_ARGUMENT,
-                            "suite %s has no row '%s': they are named as its table names them",
-                            s->name, r->o->arguments[i]);
+                            "suite %s has no row '%s': use the names in its table", s->name,
+                            r->o->arguments[i]);
     }
     for (int i = 0; i < s->choices && count > 0; i++)
         if (named[i])
@@ -598,7 +597,7 @@ int cli_suite_run(const struct cli_options *o)
     int code = status >= 0 ? EXIT_DONE : *err ? cli_fail(err) : EXIT_BAD;
     if (code == EXIT_DONE && cli_interrupted) {
         esp_complain("interrupted after %d of %d runs%s", r->done, r->all,
-                     o->output ? "; --resume goes on" : "");
+                     o->output ? "; --resume continues" : "");
         code = EXIT_INTERRUPTED;
     }
     if (code == EXIT_DONE && r->differ > 0)

@@ -1,4 +1,4 @@
-/* suite_table.c - the table of a suite's runs; see suite.h. One line below per column. */
+/* suite_table.c - the table of a suite's runs; see suite.h. Each column is one line below. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,7 +197,7 @@ const struct cli_case *cli_suite_best(const struct cli_suite_plan *plan, int row
     return best;
 }
 
-/* The row of the same settings whose choice is `label`. */
+/* The row with the same settings whose choice has this label, or -1. */
 static int row_of(const struct cli_suite_plan *plan, int row, const char *label)
 {
     for (int i = 0; i < plan->rows; i++)
@@ -219,7 +219,8 @@ static double figure(const struct cli_suite_plan *plan, int row, const struct cl
     return under > 0 ? ratio(plan, row, c, of, category) / under : NAN;
 }
 
-/* The same for a figure, which may be one choice's column over another's mean. */
+/* The spread of figure(). If the figure is a ratio to the mean of another choice, that mean
+ * counts as exact. */
 static double figure_spread(const struct cli_suite_plan *plan, int row,
                             const struct cli_case *c, const struct column *column,
                             const char *category)
@@ -235,7 +236,7 @@ static double figure_spread(const struct cli_suite_plan *plan, int row,
 
 /* ------------------------------------------------------------------ keys */
 
-/* Whether a row shows the best of several. */
+/* Whether any row shows the best of several cases. */
 static bool has_grid(const struct cli_suite_plan *plan)
 {
     for (int i = 0; i < plan->rows; i++)
@@ -258,7 +259,7 @@ bool cli_suite_keys(struct cli_table *t, const struct cli_suite_plan *plan)
     return room;
 }
 
-/* Puts a value as text, and as a number if it is one, so that plots have a scale. */
+/* Sets a cell to a value as text, and also as a number if it is one, which plots need. */
 static bool put(struct cli_cell *cell, const char *value)
 {
     char *end;

@@ -1,4 +1,5 @@
-/* tune.c - `espalier tune`: finds the drafter that is fastest for a pair on the user's prompts.
+/* tune.c - `espalier tune`: finds the drafter that is fastest for a pair on the user's
+ * prompts.
  *
  * A contest (contest.h) at temperature 0 and one above it, each with half of the time, between
  * plain decoding, the pair's preset and a short list of other settings. Which drafter is
@@ -70,14 +71,15 @@ static bool has_draft(const struct tuning *t)
     return esp_engine_draft(t->engine, &draft);
 }
 
-/* Can it have a preset? The target's own copy is no second model. */
+/* Whether the models are a pair, which can have a preset. The target's own copy is not a
+ * second model. */
 static bool is_pair(const struct tuning *t)
 {
     struct esp_model_info draft;
     return esp_engine_draft(t->engine, &draft) && !draft.copy;
 }
 
-/* Lists the candidates: the table's, and the preset if it is not in the table. */
+/* Lists the candidates: those of the table, and the preset if it is not among them. */
 static void list_specs(const struct tuning *t, bool sampling,
                        const char *specs[CLI_CANDIDATES + 1])
 {
@@ -150,7 +152,8 @@ static const struct cli_candidate *plain(const struct cli_contest *contest)
     return &contest->candidate[i];
 }
 
-/* Whether it is faster than plain decoding by more than two standard errors over the rounds. */
+/* Whether a candidate is faster than plain decoding by at least WORTH and by more than two
+ * standard errors over the rounds. */
 static bool is_faster(const struct cli_candidate *candidate)
 {
     const struct cli_series *s = &candidate->advantage;
@@ -158,7 +161,7 @@ static bool is_faster(const struct cli_candidate *candidate)
     return candidate->speedup >= WORTH && cli_mean(s) > 2 * error;
 }
 
-/* The fastest that stayed to the end, if it is faster than plain decoding. */
+/* The fastest candidate that stayed to the end, if it is_faster(); else plain decoding. */
 static const struct cli_candidate *best(const struct cli_contest *contest)
 {
     for (int i = 0; i < contest->count && !contest->candidate[i].left; i++)
@@ -172,7 +175,7 @@ static const char *best_spec(const struct cli_contest *contest)
     return best(contest)->choice.spec;
 }
 
-/* The contest at temperature 0 (0) or above (1), if it has figures; else NULL. */
+/* The contest at temperature 0 (i = 0) or above (i = 1) if it has figures, else NULL. */
 static const struct cli_contest *measured(const struct tuning *t, int i)
 {
     bool any = i < t->count && plain(&t->contest[i])->choice.speed.count > 0;
@@ -258,7 +261,7 @@ static void print_text(const struct tuning *t, const char *written)
 
 /* ------------------------------------------------------------------ the command */
 
-/* Checked before anything is measured, so that the user learns it at once. */
+/* Checked before anything is measured, so that the user need not wait for the error. */
 static int can_write(const struct tuning *t, char *err, size_t errlen)
 {
     if (t->o->write && !is_pair(t))
@@ -281,7 +284,8 @@ static int finish(const struct tuning *t)
         return EXIT_INTERRUPTED;
     }
     if (!greedy)
-        return cli_fail("the model ends the text at once after every prompt; give others");
+        return cli_fail(
+            "the model ends the text at once after every prompt; give other prompts");
     const bool write = t->o->write && !cli_interrupted;
     if (write)
         status = esp_preset_write(t->target.path, best_spec(greedy),
@@ -347,10 +351,9 @@ const struct cli_command cli_tune = {
     .most = 1,
     .temperature = SAMPLING,
     .details =
-        "Every line is a prompt; without -p, -f and - a few of several kinds are used, and "
-        "without -n\nas many tokens as the time allows. Candidates are measured at temperature "
-        "0 and at --temp\n(default 0.6; 0: only there), the slower half leaving again and "
-        "again. "
-        "Ctrl-C ends the\nmeasurement and prints what is known.",
+        "Every line is a prompt; without -p, -f and -, a few built-in prompts are used, and "
+        "without\n-n as many tokens as the time allows. Candidates are measured at temperature "
+        "0 and at --temp\n(default 0.6; with 0, only there). The slower half leaves, again and "
+        "again. Ctrl-C ends the\nmeasurement and prints what is known.",
     .run = run,
 };

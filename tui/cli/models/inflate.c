@@ -1,5 +1,5 @@
-/* inflate.c - `espalier inflate SRC DST`: makes a model larger without changing its output, for
- * measuring. */
+/* inflate.c - `espalier inflate SRC DST`: makes a model larger without changing its output, to
+ * measure speed. */
 #include <stdio.h>
 
 #include "tui/cli/cli.h"
@@ -25,8 +25,8 @@ const struct cli_command cli_inflate = {
     .least = 2,
     .most = 2,
     .details =
-        "Every hidden dimension, head and MLP unit is repeated --width times with weights\n"
-        "divided so that the logits stay the same; layers beyond those of SRC compute\n"
-        "everything and add zero. The result costs as much as a model of its size.\n",
+        "Every hidden dimension, head and MLP unit is repeated --width times, with weights\n"
+        "divided so that the logits stay the same. Layers beyond those of SRC compute\n"
+        "everything and add zero. The result costs as much as any model of its size.\n",
     .run = run,
 };

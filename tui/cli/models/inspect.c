@@ -1,4 +1,4 @@
-/* inspect.c - `espalier inspect MODEL [DRAFT]`: what a model folder or GGUF file holds,
+/* inspect.c - `espalier inspect MODEL [DRAFT]`: what a model folder or GGUF file contains,
  * whether a pair fits, and how well the target predicts a text. */
 #include <cJSON.h>
 #include <stdio.h>
@@ -49,18 +49,18 @@ static void print_model(const char *role, const struct esp_model_info *m)
                m->experts_used, m->experts, m->expert_ffn, m->expert_dtype,
                (long long)m->active);
     if (m->ignored > 0)
-        printf("  ignored        %d tensor%s of pictures: this program computes the text part "
-               "only\n",
+        printf("  ignored        %d tensor%s for images: this program computes only the text "
+               "part\n",
                m->ignored, m->ignored == 1 ? "" : "s");
     if (m->unused > 0)
         esp_safe_print(stdout,
                        "  not used       %d more tensor%s that config.json does not ask for, "
-                       "as %s\n",
+                       "such as %s\n",
                        m->unused, m->unused == 1 ? "" : "s", m->unused_name);
 }
 
-/* Prints which layers stay in memory, which are streamed, and the speed to expect: no pass is
- * faster than reading the others, or copying them to the GPU. */
+/* Prints how many layers stay in memory and the speed to expect: a pass takes at least as long
+ * as reading the other layers, or copying them to the GPU. */
 static void print_memory(const struct esp_engine *engine, const struct cli_options *o)
 {
     struct esp_streamed s;
@@ -247,7 +247,7 @@ static int run(struct cli_options *o)
 const struct cli_command cli_inspect = {
     .name = "inspect",
     .arguments = "[TARGET [DRAFT]]",
-    .summary = "what a model holds and whether a pair fits",
+    .summary = "what a model consists of and whether a pair fits",
     .flags = CLI_ENGINE | CLI(NODES) | CLI(CONTEXT) | CLI(JSON) | CLI(PERPLEXITY),
     .most = 2,
     .names_models = true,

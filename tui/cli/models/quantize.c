@@ -1,5 +1,5 @@
-/* quantize.c - `espalier quantize SRC DST --type NAME`: a model as a GGUF file of fewer bits.
- */
+/* quantize.c - `espalier quantize SRC DST --type NAME`: writes a model as a GGUF file with
+ * fewer bits per number. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ static int run(struct cli_options *o)
         return EXIT_USAGE;
     }
     if (!o->force && access(o->arguments[1], F_OK) == 0) {
-        esp_complain("%s is there already; choose another name, or overwrite it with --force",
+        esp_complain("%s already exists; choose another name, or overwrite it with --force",
                      o->arguments[1]);
         return EXIT_BAD;
     }
@@ -38,13 +38,13 @@ static int run(struct cli_options *o)
     printf("\n");
     if (report.other_tokens > 0)
         esp_complain("the tokenizer of the new file splits %d of %d tokens of a test text "
-                     "otherwise, since GGUF cannot say all that tokenizer.json can",
+                     "differently, since GGUF cannot express all that tokenizer.json can",
                      report.other_tokens, report.tokens);
     if (report.ignored_window > 0)
         esp_complain(
             "the model's layers see %d tokens back; espalier reads that from the file, "
-            "but llama.cpp has no window for architecture llama, so there longer texts "
-            "come out otherwise",
+            "but llama.cpp has no window for architecture llama, so its output differs "
+            "after that many tokens",
             report.ignored_window);
     return EXIT_DONE;
 }
@@ -58,8 +58,8 @@ const struct cli_command cli_quantize = {
     .most = 2,
     .details =
         "SRC is a model folder or a GGUF file. Types: q8_0, q6_k, q5_k, q4_k, q4_0, mxfp4\n"
-        "(experts; all else q8_0), and bf16, f16, f32. Of q4_k and q5_k, the matrices that\n"
-        "matter most get 6 bits. What rounding changed is printed; `espalier inspect DST\n"
-        "--perplexity FILE` says what that does to the predictions of a text.\n",
+        "(for experts; all else gets q8_0), and bf16, f16, f32. With q4_k and q5_k, the\n"
+        "matrices that matter most get 6 bits. The rounding error is printed; `espalier\n"
+        "inspect DST --perplexity FILE` measures its effect on the predictions of a text.\n",
     .run = run,
 };

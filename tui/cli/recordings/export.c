@@ -1,10 +1,10 @@
 /* export.c - `espalier export FILE`: iterations of a recording as pictures, text or JSON, or
  * all of them as a page for a browser.
  *
- * Iterations are counted from 0 through the whole recording, as replay counts them. One of them
- * goes to standard output or to the file of -o; several go to one file each, or, where that
- * makes sense (dot, txt, json), one after the other to standard output. A file is written as a
- * whole or not at all.
+ * Iterations are counted from 0 through the whole recording, as replay counts them. One of
+ * them goes to standard output or to the file of -o. Several go to one file each or, as dot,
+ * txt or json, one after the other to standard output. A file appears only when it is
+ * complete.
  */
 #include <errno.h>
 #include <limits.h>
@@ -32,7 +32,7 @@ struct job {
     int caption;
     double aspect;
     char models[256];
-    char *bytes; /* (length) of the file that is made */
+    char *bytes; /* (length) the contents of the file to write */
     size_t length;
     char err[512];
 };
@@ -80,7 +80,7 @@ static int read_range(struct job *job)
         return ESP_OK;
     }
     if (!range)
-        return refuse(job, "say which iteration, as --iteration 3 or --iteration 3-9");
+        return refuse(job, "say which iteration: --iteration 3, for example, or 3-9");
     bool good = read_count(&text, &job->first);
     job->last = job->first;
     if (good && *text == '-') {
@@ -88,11 +88,11 @@ static int read_range(struct job *job)
         good = read_count(&text, &job->last);
     }
     if (!good || *text || job->last < job->first)
-        return bad_value(job, "iteration", "a number, or two as 3-9", range);
+        return bad_value(job, "iteration", "a number, or a range such as 3-9", range);
     if (there == 0)
-        return refuse(job, "%.300s holds no iteration", job->o->arguments[0]);
+        return refuse(job, "%.300s has no iterations", job->o->arguments[0]);
     if (job->last >= there)
-        return refuse(job, "there is no iteration %d; %.300s holds 0 to %d", job->last,
+        return refuse(job, "there is no iteration %d; %.300s has 0 to %d", job->last,
                       job->o->arguments[0], there - 1);
     return ESP_OK;
 }
@@ -163,7 +163,7 @@ static int read_look(struct job *job)
     job->aspect = o->aspect ? esp_aspect_of(o->aspect) : 0;
     job->caption = o->caption ? esp_caption_find(o->caption) : ESP_CAPTION_FULL;
     if (o->aspect && job->aspect == 0)
-        return bad_value(job, "aspect", "W:H, as 16:9, from 1:5 to 5:1", o->aspect);
+        return bad_value(job, "aspect", "W:H, such as 16:9, from 1:5 to 5:1", o->aspect);
     if (job->caption < 0)
         return bad_value(job, "caption", "full, short or none", o->caption);
     return ESP_OK;
@@ -189,8 +189,8 @@ static void name_models(struct job *job)
 
 /* ------------------------------------------------------------------ writing */
 
-/* The name of the file for one of several iterations: the number takes the place of %d, or goes
- * before the ending. */
+/* The name of the file for one of several iterations: the number replaces %d, or is put before
+ * the ending. */
 static int name_file(const struct job *job, int iteration, char path[PATH_MAX])
 {
     const char *output = job->o->output, *mark = strstr(output, "%d");
@@ -212,11 +212,11 @@ static int check_new(struct job *job, const char *path)
 {
     if (job->o->force || access(path, F_OK) != 0)
         return ESP_OK;
-    refuse(job, "%.300s is there already; choose another name, or --force", path);
+    refuse(job, "%.300s already exists; choose another name, or add --force", path);
     return ESP_E_FILE;
 }
 
-/* Writes the bytes, unless making them failed (`status`), and frees them. */
+/* Writes the bytes, unless `status` says that making them failed, and frees them. */
 static int write_out(struct job *job, int iteration, int status)
 {
     char path[PATH_MAX];
@@ -282,7 +282,7 @@ static int read_size(struct job *job, int *columns, int *rows)
     return refuse(job, "--size takes WxH, from 20x5 to 500x200, not '%.80s'", text);
 }
 
-/* Whether a flag was given that only pictures of iterations have. */
+/* Whether a flag was given that is only for pictures of iterations, charts or a page. */
 static bool is_picture(const struct cli_options *o)
 {
     return o->iteration || o->html || o->chart || o->figure || o->aspect || o->caption;
@@ -345,7 +345,7 @@ static int export_chart(struct job *job)
                                       sizeof job->err));
 }
 
-/* Draws the figures of a paper beside those of a suite. */
+/* Draws the figures of a paper next to those of a suite. */
 static int export_paper(struct job *job)
 {
     const struct cli_options *o = job->o;
@@ -353,8 +353,9 @@ static int export_paper(struct job *job)
     struct esp_drawing drawing = {.latex = false};
     int status = beside ? read_format(job) : (int)ESP_E_MEMORY;
     if (status == ESP_OK && (is_picture(o) || o->asciicast || !is_drawn(job)))
-        status = refuse(job, "figures of a paper are a picture of their own: svg, png, pdf or "
-                             "tikz, with --theme alone");
+        status =
+            refuse(job, "a paper's figures are one picture: only --format svg, png, pdf or "
+                        "tikz, --theme, -o and --force apply");
     if (status == ESP_OK)
         status = cli_paper_read(beside, o->arguments[0], job->err, sizeof job->err);
     if (status == ESP_OK) {
@@ -377,8 +378,8 @@ static int export_iterations(struct job *job)
     if (status == ESP_OK && job->chart >= 0)
         return export_chart(job);
     if (status == ESP_OK && !job->o->output && job->last > job->first && is_drawn(job))
-        status = refuse(job, "several pictures need a name with -o; tree.svg gives "
-                             "tree-0003.svg");
+        status = refuse(job, "several pictures need a file name: -o tree.svg gives "
+                             "tree-0003.svg and so on");
     for (int i = job->first; status == ESP_OK && i <= job->last; i++)
         status = export_one(job, i);
     return status;
@@ -414,12 +415,12 @@ const struct cli_command cli_export = {
         "`espalier export FILE --html -o OUT.html` writes a page that plays the whole "
         "recording\n"
         "in any browser, or iterations A to B of it; the page is one file and loads nothing.\n"
-        "`espalier export FILE --chart NAME` draws how thresholds, acceptance by depth or the "
-        "time\n"
-        "of the stages went, over all iterations or over A to B.\n"
+        "`espalier export FILE --chart NAME` draws thresholds, acceptance by depth or the time "
+        "of\n"
+        "the stages, iteration by iteration, over all of them or over A to B.\n"
         "`espalier export FILE --iteration N --figure NAME` draws a figure for a paper: mask,\n"
         "timeline, iteration (the text and its tree) or tree. -o fig.tikz is for LaTeX.\n"
-        "`espalier export FILE --asciicast OUT` writes the whole replay for terminals.\n"
-        "`espalier export NAME.paper` draws a paper's figures beside those of a suite.",
+        "`espalier export FILE --asciicast OUT` writes the whole replay for terminal players.\n"
+        "`espalier export NAME.paper` draws a paper's figures next to those of a suite.",
     .run = run,
 };

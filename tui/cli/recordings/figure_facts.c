@@ -7,7 +7,7 @@
 
 #include "kernels/status.h"
 
-/* The last setting of the order of rows before an event. */
+/* Finds the setting `order` (of the rows of a batch) that is in force at an event. */
 static int find_order(struct esp_recording *recording, int event, char order[24], char *err,
                       size_t errlen)
 {
@@ -27,7 +27,7 @@ static int find_order(struct esp_recording *recording, int event, char order[24]
     return ESP_OK;
 }
 
-/* The end times of the draft passes. */
+/* Finds the end of each draft pass, in seconds from the start of the iteration. */
 static int find_passes(struct esp_recording *recording, int event,
                        struct esp_export_facts *facts, char *err, size_t errlen)
 {
@@ -50,7 +50,7 @@ static int find_passes(struct esp_recording *recording, int event,
     return ESP_OK;
 }
 
-/* The text before the iteration. */
+/* Copies the tokens of the text before the iteration. */
 static int find_text(struct esp_recording *recording, int event, struct esp_export_facts *facts)
 {
     const struct esp_text_token *tokens;

@@ -1,4 +1,5 @@
-/* figure_facts.h - what figures of an iteration show besides it, from its recording. */
+/* figure_facts.h - what the figures of an iteration need from the recording in addition to the
+ * iteration's event. */
 #ifndef ESP_CLI_FIGURE_FACTS_H
 #define ESP_CLI_FIGURE_FACTS_H
 

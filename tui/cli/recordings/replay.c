@@ -1,9 +1,9 @@
-/* replay.c - `espalier replay FILE`: the terminal interface on a recording, or its screens as
- * text.
+/* replay.c - `espalier replay FILE`: plays a recording in the terminal interface, or prints
+ * its screens as text.
  *
- * With --plain every iteration becomes a frame: a line that says which one, then header and
- * panes of the screen. The size is that of the terminal, else that of the recorded session,
- * else 80 x 24. Pauses are not played.
+ * With --plain every iteration becomes a frame: a line with its number, then the header and
+ * the panes of the screen. The size is that of the terminal, else that of the recorded
+ * session, else 80 x 24. Pauses are skipped.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "tui/model/player.h"
 #include "tui/view/ui.h"
 
-enum { WIDTH = 80, HEIGHT = 24, BELOW = 2 /* rows for keys; a text has none */ };
+enum { WIDTH = 80, HEIGHT = 24, BELOW = 2 /* rows for keys, which are not printed */ };
 
 struct plain {
     struct esp_state state;
@@ -130,7 +130,9 @@ const struct cli_command cli_replay = {
     .flags = CLI(SPEED) | CLI(PLAIN) | CLI(LOOKS) | CLI(CONFIG),
     .least = 1,
     .most = 1,
-    .details = "Space pauses, < and > go by iterations, comma and full stop by stages, 0 to "
-               "9 to\ntenths, a number and g to an iteration; F1 lists all keys.",
+    .details =
+        "Space pauses; < and > move by iterations, comma and full stop by stages; 0 to 9 "
+        "jump to\na tenth of the recording, a number and g to an iteration; F1 lists all "
+        "keys.",
     .run = run,
 };

@@ -1,8 +1,9 @@
 /* stats.c - `espalier stats FILE`: which drafts of a recorded session were accepted.
  *
- * The tables of the papers, from the recording alone (engine/acceptance.h): iterations by
- * length of the accepted path, acceptance by depth, by place among the siblings and by the
- * draft's probability. Where drafter or verifier changed on the way, each pair has its own.
+ * The tables of the papers, from the recording alone (viz/acceptance.h): iterations by length
+ * of the accepted path, and acceptance by depth, by place among the siblings, by source and by
+ * the draft's probability. If the drafter or verifier changed during the session, each pair
+ * has its own tables.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -25,12 +26,12 @@ struct pair {
 struct pairs {
     struct pair pair[MOST_PAIRS];
     int count;
-    char draft[256]; /* the draft at the start of the recording, or "" */
+    char draft[256]; /* the name of the draft at the start of the recording, or "" */
 };
 
 /* ------------------------------------------------------------------ counting */
 
-/* The counts of a pair; all pairs after the first MOST_PAIRS - 1 share one. */
+/* The entry of a pair; all pairs after the first MOST_PAIRS - 1 share one. */
 static struct pair *find_pair(struct pairs *pairs, const struct esp_iteration *it)
 {
     char drafter[NAME], verifier[NAME];
@@ -76,10 +77,10 @@ static void print_summary(const struct pair *pair)
     const double iterations = a->iterations;
     esp_safe_print(stdout, "%s, %s: %d iterations\n\n", pair->drafter, pair->verifier,
                    a->iterations);
-    printf("tokens per iteration  %.2f: an accepted path of %.2f and one more\n",
+    printf("tokens per iteration  %.2f: an accepted path of %.2f and the bonus token\n",
            1 + (double)a->accepted / iterations, (double)a->accepted / iterations);
     if (a->known > 0)
-        printf("expected of the trees %.2f, over %d iterations that gave %.2f\n",
+        printf("expected of the trees %.2f, in %d iterations that gave %.2f\n",
                a->expected / a->known, a->known, a->obtained / a->known);
     if (a->drafted == 0)
         return;
@@ -194,7 +195,7 @@ static int run(struct cli_options *o)
         esp_recording_close(recording);
     }
     if (status == ESP_OK && pairs->count == 0)
-        status = esp_fail(err, sizeof err, ESP_E_ARGUMENT, "%.300s holds no iteration",
+        status = esp_fail(err, sizeof err, ESP_E_ARGUMENT, "%.300s has no iterations",
                           o->arguments[0]);
     int code = status < 0 ? cli_fail(*err ? err : esp_status_message(status)) : print(o, pairs);
     free(pairs);
@@ -211,7 +212,7 @@ const struct cli_command cli_stats = {
     .details =
         "By length of the accepted path, by depth, by place among the siblings, by source "
         "(the draft\nmodel, the text, an expected text, recycled tokens) and by the draft's "
-        "probability q, which\nonly the draft model's tokens have. A draft counts as tried "
-        "where the rule came to its\nparent.",
+        "probability q, which\nonly the draft model's tokens have. A draft counts as tried if "
+        "the verifier reached its\nparent.",
     .run = run,
 };

@@ -25,11 +25,11 @@ struct showing {
     const struct cli_options *o;
     bool terminal;
     enum esp_train_stage stage;
-    double began, drawn;         /* the stage, the last picture */
-    int64_t first, first_tokens; /* done when it began */
-    int64_t printed;             /* lines of this stage, without a terminal */
-    int rows;                    /* of the picture that is on the terminal */
-    int checked;                 /* epoch of the last table */
+    double began, drawn;         /* when the stage began; when the picture was drawn last */
+    int64_t first, first_tokens; /* steps and tokens that were done when the stage began */
+    int64_t printed;             /* last line of this stage, of LINES, without a terminal */
+    int rows;                    /* rows of the picture on the terminal */
+    int checked;                 /* epoch of the last check that was printed */
     struct esp_train_report last;
 };
 
@@ -126,8 +126,7 @@ static void wipe(struct showing *s)
 }
 
 /* A line that is longer than the terminal is clipped, not wrapped, so that the picture keeps
- * its rows.
- */
+ * its rows. */
 static void draw(struct showing *s, const struct esp_train_report *r)
 {
     fputs("\033[?7l\r", stderr);
@@ -146,7 +145,7 @@ static void draw(struct showing *s, const struct esp_train_report *r)
 
 static void print_check(const struct esp_train_check *c)
 {
-    fprintf(stderr, "epoch %d, on the pieces kept apart, by depth:", c->epoch);
+    fprintf(stderr, "epoch %d, on the held-out pieces, by depth:", c->epoch);
     for (int i = 0; i < c->depths; i++)
         fprintf(stderr, "%s overlap %.4f, same likeliest token %.4f, KL %.4f", i ? ";" : "",
                 c->overlap[i], c->agrees[i], c->gap[i]);
@@ -210,7 +209,7 @@ static int print_result(const struct showing *s)
     esp_safe_print(stdout, "%s: %.2f million weights were trained\n", s->o->output,
                    (double)s->last.parameters / 1e6);
     if (c->depths > 0)
-        printf("on the pieces kept apart\ndepth  overlap  same token      KL\n");
+        printf("on the held-out pieces\ndepth  overlap  same token      KL\n");
     for (int i = 0; i < c->depths; i++)
         printf("%5d  %7.4f  %10.4f  %6.4f\n", i, c->overlap[i], c->agrees[i], c->gap[i]);
     return EXIT_DONE;
@@ -237,7 +236,7 @@ static int train(struct cli_options *o, bool head)
     if (count == 0)
         return cli_fail("there is no text to learn from: give --text FILE");
     if (!o->output)
-        return cli_fail("name the folder that is to be made with -o DIR");
+        return cli_fail("name the folder to make: -o DIR");
     if (built_in(o->engine.target, "fairytale-target", target, sizeof target) < 0 ||
         (!head && own && built_in(o->engine.draft, "fairytale-draft", draft, sizeof draft) < 0))
         return cli_fail("the built-in pair is not there; name a target with --target DIR");
@@ -270,12 +269,12 @@ static int train(struct cli_options *o, bool head)
             s.last.stage == ESP_TRAIN_STEPS || s.last.stage == ESP_TRAIN_VALIDATE;
         if (begun)
             esp_complain(
-                "interrupted; %s/checkpoint keeps what was learned, and the same command "
-                "with --resume goes on",
+                "interrupted; what was learned is in %s/checkpoint, and the same command "
+                "with --resume continues",
                 o->output);
         else
             esp_complain(
-                "interrupted before the first step: next time the target runs over the "
+                "interrupted before the first step: next time, the target must run over the "
                 "text again");
         return 128 + cli_interrupted;
     }

@@ -23,8 +23,8 @@ struct state {
     const struct cli_options *o;
     bool bar;
     double began, drawn;
-    int first;     /* pieces that were there at the start */
-    char rule[32]; /* whose network is trained */
+    int first;     /* pieces, then epochs, that were done when `began` was set */
+    char rule[32]; /* the verifier whose network is being trained */
     cJSON *results;
 };
 
@@ -49,7 +49,7 @@ static int add_file(const char *path, char **text, size_t *length)
         esp_complain(error == EFBIG ? "%s is larger than 256 MB"
                      : file < 0     ? "%s cannot be opened"
                      : error        ? "%s cannot be read"
-                                    : "%s is empty or no file",
+                                    : "%s is empty",
                      path);
     }
     free(more);
@@ -152,15 +152,14 @@ static int train(struct state *s, struct esp_engine *engine, const char *text, s
         .user = s,
     };
     if (!o->json)
-        printf(
-            "%-10s %-16s samples tok/it  speed  tokens of the static tree with most tokens/s, "
-            "with most tokens\n",
-            "verifier", "sampling");
+        printf("%-10s %-16s samples tok/it  speed  tokens/iteration of the static tree that is "
+               "fastest, that gives most\n",
+               "verifier", "sampling");
     int status = esp_train_selectors(&training, err, sizeof err);
     cli_clear_bar(s->bar);
     if (status == ESP_E_CANCELLED) {
         esp_selector_samples_path(&training, path, sizeof path);
-        esp_complain("interrupted; the same command goes on with the samples in %s", path);
+        esp_complain("interrupted; the same command continues with the samples in %s", path);
         return 128 + cli_interrupted;
     }
     if (status < 0)

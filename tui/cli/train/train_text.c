@@ -52,7 +52,7 @@ static int read_file(struct writing *w, const char *path)
         w->count += count;
     }
     free(text);
-    return more ? EXIT_DONE : cli_fail("there is no text to begin with");
+    return more ? EXIT_DONE : cli_fail("there is no text for the pieces to begin with");
 }
 
 static void show(const struct writing *w)
@@ -66,7 +66,7 @@ static void show(const struct writing *w)
     fflush(stderr);
 }
 
-/* Writes the text so far, and an empty line. */
+/* Writes the session's text and an empty line to the output file. */
 static int write_piece(const struct writing *w, char *err, size_t errlen)
 {
     int count;
@@ -110,7 +110,7 @@ static int write_all(struct writing *w, char *err, size_t errlen)
             w->made += status;
         if (status >= 0)
             status = write_piece(w, err, errlen);
-        w->made += w->made == before; /* count empty pieces, too, so that this ends */
+        w->made += w->made == before; /* count empty pieces, too, so that the loop ends */
         show(w);
     }
     return status < 0 ? status : ESP_OK;
@@ -129,12 +129,12 @@ static int make(struct writing *w, char *err, size_t errlen)
     return status;
 }
 
-/* The file appears when it is complete, or with the text so far after Ctrl-C. */
+/* The file appears when it is complete; after Ctrl-C, with the text so far. */
 static int write_file(struct writing *w)
 {
     char err[512] = "";
     if (!w->o->force && access(w->o->output, F_OK) == 0) {
-        esp_complain("%s is already there; name a new file, or add --force", w->o->output);
+        esp_complain("%s already exists; name a new file, or add --force", w->o->output);
         return EXIT_BAD;
     }
     if (esp_write_begin(&w->to, w->o->output, w->o->force, err, sizeof err) < 0)
@@ -153,9 +153,9 @@ int cli_train_text(struct cli_options *o)
     struct writing w = {.o = o};
     char err[512] = "";
     if (!o->output)
-        return cli_fail("name the file that is to be made with -o FILE");
+        return cli_fail("name the file to make: -o FILE");
     if (!o->text)
-        return cli_fail("there is no text to begin with: give --text FILE");
+        return cli_fail("there is no text for the pieces to begin with: give --text FILE");
     w.wanted = o->given[CLI_FLAG_tokens] ? o->tokens : 100000;
     if (cli_open_engine(&w.engine, o, err, sizeof err) < 0)
         return cli_fail(err);

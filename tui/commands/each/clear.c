@@ -1,4 +1,4 @@
-/* clear.c - ":clear" clears the text after a question; ":clear!" without. */
+/* clear.c - ":clear" asks, then clears the text; ":clear!" does not ask. */
 #include "tui/commands/command.h"
 #include "tui/commands/prompts.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "DRAFTER", "DRAFTER VERIFIER" or "off". */
+/* Starts or ends a comparison: "DRAFTER", "DRAFTER VERIFIER" or "off". */
 static int choose(struct esp_control *control, const char *arguments)
 {
     char drafter[256];

@@ -21,8 +21,8 @@ static int run(struct esp_control *control, const char *arguments)
         return esp_refuse(control, "there is no text to copy");
     if (length > MOST / 4 * 3)
         return esp_refuse(control,
-                          "%zu bytes are too many for the clipboard of a terminal; write them "
-                          "with :save FILE",
+                          "%zu bytes are too many for a terminal's clipboard; write them to a "
+                          "file with :save FILE",
                           length);
     return esp_control_copy(control, state->bytes + start, length);
 }

@@ -3,8 +3,8 @@
  *     :export tree.svg                  the tree, as a picture or text
  *     :export! tree.svg                 the same, overwriting a file
  *     :export tree.svg dark 16:9 short  in dark colours, in a slide's shape, with few words
- *     :export thresholds chart.svg      a chart of the replay or of a live session's last part
- *     :export page.html                 a page that plays all kept iterations
+ *     :export thresholds chart.svg      a chart of a recording, or of the iterations in memory
+ *     :export page.html                 a page that plays them
  */
 #include "viz/export.h"
 
@@ -37,7 +37,7 @@ static bool read_word(struct look *look, const char *word)
     return theme || aspect > 0 || caption >= 0;
 }
 
-/* Takes such words off the end of the typed line. */
+/* Takes the words for a picture's options off the end of the typed line. */
 static struct look take_look(char *typed)
 {
     struct look look = {.caption = ESP_CAPTION_FULL};
@@ -51,7 +51,7 @@ static struct look take_look(char *typed)
     }
 }
 
-/* Takes the name of a chart off the start of the typed line; returns it, or -1. */
+/* Takes the name of a chart off the start of the typed line. Returns its index, or -1. */
 static int take_chart(char *typed)
 {
     const size_t length = strcspn(typed, " ");
@@ -107,7 +107,7 @@ static int make_page(struct esp_control *control, const char *path, bool over)
     return esp_answer(control, "making a page");
 }
 
-/* Names of the models, for captions. */
+/* Writes the names of the models, for captions. Returns `models`. */
 static const char *name_models(const struct esp_control *control, char models[256])
 {
     const struct esp_setup *loaded = &control->state.loaded;
@@ -193,7 +193,7 @@ static int run(struct esp_control *control, const char *arguments)
     return write_chart(control, chart, &look, path, over);
 }
 
-/* The arguments for a key: what the focused pane shows. */
+/* The arguments that a key inserts: the chart for what the focused pane shows. */
 static const char *begin(const struct esp_control *control)
 {
     const struct esp_layout_options *layout = &control->ui.layout;
@@ -216,7 +216,7 @@ static void complete(const struct esp_control *control, struct esp_choices *choi
 {
     (void)control;
     for (int i = 0; !*choices->before && i < ESP_COURSE_CHART_KINDS; i++)
-        esp_choices_offer(choices, esp_course_chart_name(i), "a chart of it");
+        esp_choices_offer(choices, esp_course_chart_name(i), "a chart over all iterations");
     esp_complete_path(false, choices);
 }
 

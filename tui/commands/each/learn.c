@@ -1,4 +1,4 @@
-/* learn.c - ":learn" runs a lesson: it shows, asks, and answers with its own numbers. */
+/* learn.c - ":learn" runs a lesson, which asks what will happen and then shows it. */
 #include "tui/commands/command.h"
 #include "tui/commands/learn_page.h"
 #include "tui/lessons/lesson_screen.h"

@@ -14,6 +14,6 @@ static int run(struct esp_control *control, const char *arguments)
 const struct esp_command_ops esp_command_mark = {
     .name = "mark",
     .usage = "[TEXT]",
-    .summary = "mark this place of the recording",
+    .summary = "set a marker at this place in the recording",
     .run = run,
 };

@@ -86,7 +86,7 @@ int esp_race_page_open(struct esp_control *control, const struct esp_race_option
     return ESP_OK;
 }
 
-/* "", "DRAFTER" on the right, or "DRAFTER DRAFTER". */
+/* Opens a race. Arguments: "", "RIGHT" or "LEFT RIGHT", the drafters. */
 static int run(struct esp_control *control, const char *arguments)
 {
     struct esp_race_options options = {.engine = control->settings.options.engine,
@@ -103,7 +103,7 @@ static int run(struct esp_control *control, const char *arguments)
         control->state.loaded.values.seed + (uint64_t)control->races++;
     if (options.engine.target || options.engine.width > 0 || options.engine.layers > 0 ||
         control->state.loaded.serial > 1)
-        options.pass = 0; /* the user's models race unchanged */
+        options.pass = 0; /* models that the user chose race unchanged */
     else
         options.engine.backend = "cpu";
     esp_control_stop(control);

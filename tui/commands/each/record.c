@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-/* A name from the time: new unless two recordings start within one second. */
+/* Makes a file name from the time. It is new unless two recordings start within one second. */
 static void name_of_now(char *path, size_t size)
 {
     time_t now = time(NULL);
@@ -15,11 +15,12 @@ static void name_of_now(char *path, size_t size)
         snprintf(path, size, "espalier.esp.jsonl");
 }
 
-/* In step mode the engine thread waits within an iteration. */
+/* In step mode, the engine thread may wait within an iteration: tells the user that the
+ * command takes effect after it. */
 static void say_when(struct esp_control *control)
 {
     if (control->state.phase == ESP_PHASE_WAITING)
-        esp_answer(control, "takes effect after this iteration");
+        esp_answer(control, "this takes effect after the iteration");
 }
 
 static int run(struct esp_control *control, const char *arguments)

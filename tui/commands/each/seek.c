@@ -10,7 +10,7 @@ static int run(struct esp_control *control, const char *arguments)
 const struct esp_command_ops esp_command_seek = {
     .name = "seek",
     .usage = "NUMBER|start|end",
-    .summary = "in a replay: show an iteration",
+    .summary = "in a replay, go to an iteration",
     .in = ESP_IN_REPLAY,
     .run = run,
     .offers = {{"start", "before the first iteration"}, {"end", "the end of the recording"}},

@@ -6,9 +6,10 @@
  *
  *     acceptance by child                  acceptance by draft probability
  *
- * and by source, if some tokens were not drafted by the model. A table without rows is left out.
- * The tables of `espalier stats` (acceptance.h), over the kept iterations since the last change
- * of a setting. It shows as many columns as fit.
+ * If some tokens were not drafted by the model, there is also a table by source. A table
+ * without rows is left out. The counts are those of `espalier stats` (viz/acceptance.h), over
+ * the kept iterations since the last change of a setting. There are as many columns of tables
+ * as fit.
  */
 #include "tui/view/pane.h"
 
@@ -28,7 +29,7 @@ struct table {
     } row[MOST_ROWS];
 };
 
-/* Counts the newest iterations; a count of 0: none. */
+/* Counts the kept iterations since the last change of a setting. */
 static struct esp_acceptance count_kept(const struct esp_shown *s)
 {
     struct esp_acceptance a = {.iterations = 0};
@@ -53,7 +54,7 @@ static void add_row(struct table *table, int64_t part, int64_t whole, double fro
     row->whole = whole;
 }
 
-/* Only if there is more than the draft model. */
+/* Fills the table by source, if the draft model is not the only source. */
 static void add_sources(struct table *table, const struct esp_acceptance *a)
 {
     int64_t found = 0;

@@ -1,10 +1,10 @@
 /* compare.c - the compare pane: two configurations of drafter and verifier over one text.
  *
  * On the left and right are the trees of two iterations that cover the same place in the text.
- * Below are the text with the iterations of both, and the figures. While following, it shows
- * the newest place where both start, so both trees have the same context. Left and Right go to
- * the previous and next place where one of the two starts, Page Up and Page Down to those where
- * both do.
+ * Below them are the text with the iterations of both, and the figures. While the pane follows
+ * the end of the text, it shows the newest place where both start an iteration, so that both
+ * trees have the same context. Left and Right go to the previous and next place where either
+ * starts one, Page Up and Page Down to places where both do.
  */
 #include <string.h>
 
@@ -38,8 +38,8 @@ static void title(const struct esp_shown *s, char *text, size_t size)
 
 /* ------------------------------------------------------------------ trees */
 
-/* Draws "iter 41 from token 124: 5 of 19 accepted, 6 tokens", and for the later start by how
- * many tokens. A narrow pane shows less. */
+/* Draws "iter 41 from token 124: 5 of 19 accepted, 6 tokens". If the iteration starts later
+ * than the other one, says by how many tokens. A narrow pane shows less. */
 static void draw_summary(struct esp_canvas *canvas, int y, const struct esp_iteration *it,
                          const struct esp_iteration *other, int stages)
 {
@@ -80,7 +80,7 @@ static void draw_tree(struct esp_canvas *canvas, const struct esp_state *state,
     esp_tree_rows_free(&rows);
 }
 
-/* Draws one side: drafter and verifier, iteration, tree. */
+/* Draws one side: its drafter and verifier, its iteration, its tree. */
 static void draw_side(struct esp_canvas *canvas, const struct esp_state *state,
                       const struct esp_comparison *both, int side, struct esp_rect rect)
 {
@@ -128,7 +128,7 @@ static void draw_trees(struct esp_canvas *canvas, const struct esp_state *state,
 }
 
 /* In step mode, draws sentences about the first session's last stage below the trees. Returns
- * the rows left for the trees. */
+ * the number of rows that are left for the trees. */
 static int draw_sentences(struct esp_canvas *canvas, const struct esp_state *state, int height)
 {
     char text[768];

@@ -8,16 +8,17 @@
 
 enum { ESP_RULER_ROWS = 3, ESP_COMPARE_NAME = 96 };
 
-/* The shortest names that tell the two sessions apart. */
+/* Writes the shortest names that tell the two sessions apart. */
 void esp_compare_names(const struct esp_state *state, char names[2][ESP_COMPARE_NAME]);
 
-/* One row of text, and below it one row per session: the iterations that wrote it. */
+/* Draws one row of text, and below it one row for each session: the iterations that wrote
+ * it. */
 void esp_draw_ruler(struct esp_canvas *canvas, const struct esp_state *state,
                     const struct esp_comparison *both, bool held, int y);
 
-/* Rows that the totals need at this width. */
+/* The number of rows that the totals need at this width. */
 int esp_compare_totals_height(const struct esp_state *state, int width);
-/* A table of both sessions' figures, and a sentence: which one is ahead. */
+/* Draws a table of both sessions' figures, and a sentence that says which one is ahead. */
 void esp_draw_compare_totals(struct esp_canvas *canvas, const struct esp_state *state, int y);
 
 #endif

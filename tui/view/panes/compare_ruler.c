@@ -4,9 +4,9 @@
  *     dynatree  └────────────┘└──────┘└─────────
  *     linear    └──┘└───┘└───────┘└──────┘└─────
  *
- * Each bracket is an iteration. The part beyond the accepted path, the target's own token, is
- * drawn thinner. The iterations of the two trees above are marked. The row follows the end of
- * the text or shows the selected place.
+ * Each bracket is an iteration. The bonus token, after the accepted path, has another style.
+ * The iterations of the two trees above are highlighted. The row follows the end of the text
+ * or shows the selected place.
  */
 #include <string.h>
 
@@ -16,7 +16,8 @@
 
 enum { MOST = 512, LONGEST_NAME = 24 };
 
-/* Tokens first..first+count-1 of the text; token i covers columns x[i]..x[i+1]-1. */
+/* Tokens [first, first + count) of the text; the i-th of them covers columns [x[i], x[i +
+ * 1]). */
 struct window {
     int first, count;
     int x[MOST + 1];
@@ -30,7 +31,8 @@ static int token_width(const struct esp_state *state, int place, int flags)
     return esp_safe_width(state->bytes + start, end - start, flags);
 }
 
-/* The window ends at the end of the text, or a third of the width after `place`. */
+/* Chooses a window that ends at the end of the text or, if `place` is in the text, a third of
+ * the width after it. */
 static void choose(struct window *w, const struct esp_state *state, int place, int width,
                    int flags)
 {
@@ -80,7 +82,7 @@ static void draw_bracket(struct esp_canvas *canvas, const struct window *w,
 {
     int behind = it->position + it->committed_count;
     int start = column(w, it->position), end = column(w, behind);
-    int own = column(w, it->position + it->path_length); /* start of the target's token */
+    int own = column(w, it->position + it->path_length); /* start of the bonus token */
     bool starts = it->position >= w->first, ends = behind <= w->first + w->count;
     for (int x = start; x < end; x++) {
         int line = x == start && starts ? ESP_LINE_UP : ESP_LINE_LEFT;
@@ -92,7 +94,7 @@ static void draw_bracket(struct esp_canvas *canvas, const struct window *w,
     }
 }
 
-/* Draws the iterations from left to right; places that none covers stay free. */
+/* Draws the iterations from left to right; places that no iteration covers stay blank. */
 static void draw_cuts(struct esp_canvas *canvas, const struct esp_state *state,
                       const struct window *w, const struct esp_iteration *marked, int left,
                       int y)

@@ -1,7 +1,8 @@
-/* compare_totals.c - the figures of two sessions over one text, one row each, and in words.
+/* compare_totals.c - the figures of two sessions over one text: a row for each, and a
+ * sentence.
  *
- * They are sums since the comparison began or a setting changed. Counts cover all iterations,
- * times only those outside of step mode. The better of two numbers is marked.
+ * The figures cover the time since the comparison began or a setting changed. Counts cover all
+ * iterations, times only those outside step mode. The better of two numbers is highlighted.
  */
 #include <math.h>
 #include <string.h>
@@ -14,8 +15,8 @@ struct figures {
     double tokens, iterations, accepted, draft, verify, speed, plain;
 };
 
-/* Columns from left to right. If they do not all fit, those of the highest rank are left out
- * first. */
+/* The columns from left to right. If they do not all fit, those with the highest rank are left
+ * out first. */
 static const struct {
     const char *label, *wide; /* in a wide pane */
     int width, wide_width, rank, decimals;
@@ -55,7 +56,7 @@ static struct figures figures_of(const struct esp_state *state, double baseline,
     return f; /* figures without data: 0/0 = NaN */
 }
 
-/* A session since the comparison began. */
+/* The figures of a session since the comparison began, for names and sentences. */
 static struct esp_contender contender(const struct esp_state *state)
 {
     const struct esp_totals *all = &state->trace.since;

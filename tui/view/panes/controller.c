@@ -1,5 +1,5 @@
-/* controller.c - the controller pane: the adaptive values, before and after this iteration, and
- * their history.
+/* controller.c - the controller pane: the adaptive values, before and after this iteration,
+ * and their history.
  *
  *     upper confidence (tauh)   .90 → .87   .87 to .94   ▇▇▆▆▆▅▅▅▅▄
  *     accepted share            .71 → .74   .58 to .81   ▃▅▄▆▇▅▆▆▅▆
@@ -9,14 +9,14 @@
  *
  * From top to bottom:
  *
- * - the tree shapes that the drafter chose from, the chosen one first, with their probabilities
- *   and expected results;
+ * - the tree shapes from which the drafter chose, the chosen one first, with their
+ *   probabilities and expected results;
  * - the values that move, one line each, with range and history;
  * - the values that do not move.
  *
  * A low pane shows all values in one row. A high one (zoomed) shows a chart of each moving
- * value with its goal, and sentences: what it does and why it moved. For a drafter without a
- * controller the pane shows the accepted share of the drafted depth.
+ * value with its goal, and sentences that say what the value does and why it moved. For a
+ * drafter without a controller, the pane shows the accepted fraction of the drafted depth.
  */
 #include "tui/view/pane.h"
 
@@ -31,7 +31,8 @@
 
 enum { HIGH = 12 /* rows of a pane with charts */ };
 
-/* The accepted share of the drafted depth, oldest first; returns the number of values. */
+/* Lists the accepted fraction of the drafted depth of each iteration, oldest first. Returns
+ * the number of values. */
 static int path_shares(const struct esp_shown *s, float values[ESP_POINTS])
 {
     int count = 0;
@@ -79,7 +80,8 @@ static bool moves(const struct esp_shown *s, int gauge)
     return axis.high > axis.low || s->it->gauges[gauge].before != s->it->gauges[gauge].after;
 }
 
-/* Draws the last of `count` values with their range: ".0016 to .10 ▇▆▅". */
+/* Draws as many of the `count` values as fit, up to the last, with their range:
+ * ".0016 to .10 ▇▆▅". */
 static void draw_spark(struct esp_canvas *canvas, int x, int y, const float *values, int count)
 {
     enum { RANGE = 13, LEAST = 8 /* columns */ };
@@ -115,8 +117,8 @@ static void draw_still(struct esp_canvas *canvas, const struct esp_shown *s, int
     }
 }
 
-/* The width of the widest name of a moving value, with its symbol if there is room: the numbers
- * start there. */
+/* The column where the numbers start: after the widest name of a moving value. *full is set if
+ * there is room for names with their symbols. */
 static int name_column(const struct esp_canvas *canvas, const struct esp_shown *s, bool *full)
 {
     enum { LEAST = 46 /* columns of numbers, range and history */ };
@@ -200,7 +202,8 @@ static void draw_row(struct esp_canvas *canvas, const struct esp_shown *s)
 
 /* ------------------------------------------------------------------ charts */
 
-/* Draws the heading of a chart: name, change, effect, reason; returns its rows. */
+/* Draws the heading of a chart: name, change, effect, reason. Returns the number of its
+ * rows. */
 static int draw_heading(struct esp_canvas *canvas, const struct esp_iteration *it, int gauge,
                         int y)
 {
@@ -213,12 +216,12 @@ static int draw_heading(struct esp_canvas *canvas, const struct esp_iteration *i
     return *text ? esp_draw_paragraph(canvas, y + 1, ESP_STYLE_LABEL, text) - y : 1;
 }
 
-/* Draws a chart of `rows` rows with its scale on the left and its goal, if any. The scale is
- * the range of the shown values. */
+/* Draws a chart of `rows` rows with its scale on the left and its goal, if any. The scale
+ * covers the range of the values that are shown, and the goal. */
 static void draw_chart(struct esp_canvas *canvas, const struct esp_shown *s, int gauge, int y,
                        int rows)
 {
-    enum { SCALE = 7, GOAL = 10 /* columns of its words */ };
+    enum { SCALE = 7, GOAL = 10 /* columns for "goal .70" */ };
     const struct esp_gauge *g = &s->it->gauges[gauge];
     const struct esp_gauge *goal = esp_gauge_goal(s->it, g->name);
     const int width = canvas->view.rect.width - SCALE - GOAL,
@@ -250,7 +253,7 @@ static void draw_chart(struct esp_canvas *canvas, const struct esp_shown *s, int
     esp_draw_right(canvas, canvas->view.rect.width, row, ESP_STYLE_WARN, text);
 }
 
-/* The rows of a value's heading. */
+/* The number of rows of a value's heading. */
 static int heading_rows(const struct esp_iteration *it, int gauge, int width)
 {
     char why[200], text[400];
@@ -274,8 +277,8 @@ static void draw_short(struct esp_canvas *canvas, const struct esp_iteration *it
         esp_draw_bytes(canvas, x, y, width - x, ESP_STYLE_LABEL, 0, meaning, strlen(meaning));
 }
 
-/* How many of the `moving` values (first in `order`) get a chart; the others of the `count`
- * values get a line. `rows`: per chart, `gap`: between charts. */
+/* Returns how many of the `moving` values (first in `order`) get a chart; the others of the
+ * `count` values get a line. Sets the rows of each chart and the gap between charts. */
 static int share_rows(const struct esp_iteration *it, const int *order, int moving, int count,
                       const struct esp_rect *room, int *rows, int *gap)
 {
@@ -295,7 +298,8 @@ static int share_rows(const struct esp_iteration *it, const int *order, int movi
     return charts;
 }
 
-/* Draws charts of the moving values, as large as possible, then a line for each other value. */
+/* Draws charts of the moving values, as large as possible, then a line for each other
+ * value. */
 static void draw_charts(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     int order[ESP_MAX_GAUGES], moving = 0, count = 0, rows, gap, y = 0;
@@ -315,7 +319,7 @@ static void draw_charts(struct esp_canvas *canvas, const struct esp_shown *s)
         draw_short(canvas, s->it, order[i], y++);
 }
 
-/* For a drafter without a controller. */
+/* Draws the pane for a drafter without a controller. */
 static void draw_path_share(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     static const char label[] = "accepted path / drafted depth";

@@ -1,7 +1,7 @@
 /* help.c - the help pane: lines from the tables of keys and commands.
  *
- * A line that starts in column 0 is a heading. Other lines have a name, blanks and an
- * explanation. A narrow pane wraps the explanation beside the name or below it.
+ * A line that starts in column 0 is a heading. Other lines consist of a name, blanks and an
+ * explanation. In a narrow pane the explanation is wrapped, beside the name or below it.
  */
 #include "tui/view/pane.h"
 
@@ -10,8 +10,8 @@
 #include "viz/safe.h"
 #include "viz/wrap.h"
 
-/* The layout of a line: `name` bytes in the first row, the rest as a paragraph from `column`
- * on. */
+/* The layout of a line: its first `name` bytes are in the first row, and the rest is a
+ * paragraph that starts in `column`. */
 struct placed {
     int name, column, rows;
     bool below; /* the paragraph starts in the second row */
@@ -39,7 +39,7 @@ static int row_count(const struct esp_shown *s, int width)
     return count;
 }
 
-/* The top row; after the pane has grown, there may be less to scroll. */
+/* The top row. It is limited because a pane that has grown has less to scroll. */
 static int top_row(const struct esp_shown *s, int width, int height)
 {
     const int most = row_count(s, width) - height;

@@ -1,4 +1,5 @@
-/* mask.c - the mask pane: which rows of the target's one pass see which (viz/mask_view.h). */
+/* mask.c - the mask pane: which rows of the target's one pass see which others
+ * (viz/mask_view.h). */
 #include "tui/view/pane.h"
 
 #include "viz/mask_view.h"

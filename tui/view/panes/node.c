@@ -10,8 +10,9 @@
  *     > " king"   draft ███████▎ .71  target ████████▍ .83  → .83
  *       " woman"  draft █▏       .12  target ▌         .06  → .06
  *
- * Without a cursor in the tree it shows the node where the verifier stopped. A low pane has the
- * numbers, the sentence and the siblings, and scrolls to the children; a high one shows all.
+ * If the tree has no cursor, the pane shows the node where the verifier stopped. A low pane
+ * has the numbers, the sentence and the siblings, and scrolls to the children; a high one
+ * shows all.
  */
 #include "tui/view/pane.h"
 
@@ -56,7 +57,8 @@ static int child_count(const struct esp_iteration *it, int parent)
     return count;
 }
 
-/* A number with its name; the symbols are shown in brackets if all of them fit. */
+/* A number with its name and symbol. The symbols are shown, in brackets, if all of them
+ * fit. */
 struct figure {
     const char *name, *symbol;
     char text[48];
@@ -155,7 +157,8 @@ static int draw_bytes_of(struct esp_canvas *canvas, const struct esp_shown *s, i
     return y + 1;
 }
 
-/* The verifier's formulas for the children of the node; "" if there are none. */
+/* Says what the verifier's formulas give for the children of the node; "" if there are
+ * none. */
 static void say_below(char *text, size_t size, const struct esp_iteration *it, int node)
 {
     const struct esp_node *n = &it->tree.nodes[node];
@@ -182,7 +185,7 @@ static void say_below(char *text, size_t size, const struct esp_iteration *it, i
         esp_say(text, size, "; this tree gives %.2f tokens on average", tokens);
 }
 
-/* Draws the lines that only a high pane has; returns the next row. */
+/* Draws the lines that only a high pane has. Returns the next free row. */
 static int draw_details(struct esp_canvas *canvas, const struct esp_shown *s, int node, int y)
 {
     const struct esp_node *n = &s->it->tree.nodes[node];
@@ -216,7 +219,7 @@ static int draw_share(struct esp_canvas *canvas, int x, int y, const char *label
     return esp_draw_probability(canvas, x + bar + 1, y, ESP_STYLE_VALUE, value) + 2;
 }
 
-/* Layout of the rows of one family. */
+/* The layout of the rows of one family: the children of a node. */
 struct family {
     int parent, marked; /* marked: the shown node, or -1 */
     int label, bar;     /* columns */
@@ -261,9 +264,9 @@ static void draw_member(struct esp_canvas *canvas, const struct esp_shown *s, in
     esp_draw_probability(canvas, x, y, ESP_STYLE_VALUE, n->branching);
 }
 
-/* Draws the children of a node by rank, in at most `rows` rows: draft and target probability,
- * chance of acceptance. Further children are counted, in the last row or, with a single row, at
- * its end. Returns the next row. */
+/* Draws the children of a node by rank, in at most `rows` rows, with their draft and target
+ * probabilities and their branching. The children that do not fit are counted in the last row
+ * or, if there is a single row, at its end. Returns the next free row. */
 static int draw_family(struct esp_canvas *canvas, const struct esp_shown *s, int parent,
                        int marked, int y, int rows)
 {
@@ -295,7 +298,7 @@ static int draw_family(struct esp_canvas *canvas, const struct esp_shown *s, int
     return last;
 }
 
-/* In a high pane: draws siblings and children, each below a heading. */
+/* In a high pane, draws the siblings and the children, each below a heading. */
 static void draw_families(struct esp_canvas *canvas, const struct esp_shown *s, int node, int y)
 {
     int parent = s->it->tree.nodes[node].parent, left = canvas->view.rect.height - y;
@@ -316,7 +319,8 @@ static void draw_families(struct esp_canvas *canvas, const struct esp_shown *s, 
     }
 }
 
-/* Draws the sentence, the siblings, and the children if a row is left. */
+/* In a low pane, draws the sentence, the siblings and, if a row is left, what the formulas say
+ * about the children. */
 static void draw_low(struct esp_canvas *canvas, const struct esp_shown *s, int node,
                      const char *sentence, int y)
 {
@@ -338,8 +342,8 @@ static void draw_high(struct esp_canvas *canvas, const struct esp_shown *s, int 
     draw_families(canvas, s, node, draw_details(canvas, s, node, y));
 }
 
-/* Draws everything about a node, in as many rows as needed; the caller closes the page. Returns
- * the number of rows. */
+/* Draws everything about a node on a page with as many rows as needed, which the caller
+ * closes. Returns the number of rows. */
 static int draw_page(struct esp_canvas *page, const struct esp_canvas *like,
                      const struct esp_shown *s, int width)
 {
@@ -382,7 +386,7 @@ static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
         draw_high(canvas, s, node, text);
 }
 
-/* Up and Down scroll a pane that is too low. */
+/* Scrolls a pane that is too low for its contents. */
 static bool request(const struct esp_shown *s, int action)
 {
     struct esp_canvas page = {.width = 0};

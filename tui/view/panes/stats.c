@@ -1,7 +1,8 @@
-/* stats.c - the stats pane: the value of speculation, and the time of each stage.
+/* stats.c - the stats pane: what speculation gains, and the time of each stage.
  *
- * The comparison with plain decoding is in words, above all when speculation loses. The figures
- * cover the last iterations since a setting changed, so the effect of a change is visible.
+ * The comparison with plain decoding is in words, above all when speculation is slower. The
+ * figures cover the last iterations since a setting changed, so that the effect of a change is
+ * visible.
  */
 #include "tui/view/pane.h"
 
@@ -19,7 +20,8 @@ static int draw_figure(struct esp_canvas *canvas, int x, const char *value, cons
     return esp_draw(canvas, x, 0, ESP_STYLE_LABEL, label) + 3;
 }
 
-/* Draws speed, tokens per iteration, acceptance; returns the column after them. */
+/* Draws the speed, the tokens per iteration and the acceptance. Returns the column after
+ * them. */
 static int draw_figures(struct esp_canvas *canvas, const struct esp_figures *figures)
 {
     char number[16];
@@ -33,7 +35,7 @@ static int draw_figures(struct esp_canvas *canvas, const struct esp_figures *fig
                        wide ? " of nodes accepted" : " accepted");
 }
 
-/* Draws the value of speculation in words: the longest form that fits. */
+/* Draws what speculation gains, in the longest form that fits. */
 static void draw_words(struct esp_canvas *canvas, int x, const struct esp_shown *s,
                        const struct esp_figures *figures)
 {
@@ -49,13 +51,14 @@ static void draw_words(struct esp_canvas *canvas, int x, const struct esp_shown 
         }
 }
 
-/* Draws "draft ████▌ 0.90": bars on a common scale, at fixed places. */
+/* Draws "draft ████▌ 0.90" for each part of the time: bars on a common scale, at fixed
+ * places. */
 static void draw_stages(struct esp_canvas *canvas, int y, const struct esp_figures *figures)
 {
     const double *seconds = figures->seconds;
     const struct {
         const char *label;
-        int style, share; /* of the room for bars, in eighths */
+        int style, share; /* share: of the room for bars, in eighths */
         double seconds;
     } parts[] = {
         {"draft", ESP_STYLE_BAR_DRAFT, 3, seconds[ESP_STAGE_DRAFT]},
@@ -84,7 +87,8 @@ static void draw_stages(struct esp_canvas *canvas, int y, const struct esp_figur
     }
 }
 
-/* Draws the same lines stacked, when a row has no room for them. */
+/* Draws the same figures below each other, for a pane that is too narrow for the rows
+ * above. */
 static void draw_column(struct esp_canvas *canvas, const struct esp_shown *s,
                         const struct esp_figures *figures)
 {

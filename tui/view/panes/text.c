@@ -1,9 +1,9 @@
-/* text.c - the text pane: the text, wrapped, each token in the style of its origin.
+/* text.c - the text pane: the text, wrapped, with each token in the style of its origin.
  *
  * The text may be long, so only the visible lines are laid out: backward from the end (or from
- * the line the user scrolled to), paragraph by paragraph. Every PIECE bytes the next space also
- * ends a paragraph, which bounds the work per frame. Lines are identified by their first byte,
- * so a scrolled view stays in place while text is added.
+ * the line to which the user scrolled), paragraph by paragraph. Every PIECE bytes, the next
+ * space also ends a paragraph, which bounds the work per frame. Lines are identified by their
+ * first byte, so a scrolled view stays in place while text is added.
  */
 #include "tui/view/pane.h"
 
@@ -19,7 +19,7 @@ enum { PIECE = 32768, WORD = 256, REMEMBERED = 1024 };
 
 /* ------------------------------------------------------------------ lines */
 
-/* Start of piece `index` of the text: after the first blank past index * PIECE. */
+/* The start of piece `index` of the text: after the first blank from index * PIECE on. */
 static size_t piece_start(const struct esp_wrap *w, size_t index)
 {
     size_t raw = index * PIECE, at = raw;
@@ -31,7 +31,7 @@ static size_t piece_start(const struct esp_wrap *w, size_t index)
     return raw;
 }
 
-/* Start of the paragraph of byte `at` - 1; at > 0. */
+/* The start of the paragraph that contains byte at - 1; at > 0. */
 static size_t paragraph_before(const struct esp_wrap *w, size_t at)
 {
     size_t index = (at - 1) / PIECE, least = piece_start(w, index), start = at - 1;
@@ -100,13 +100,13 @@ static int span_at(const struct esp_state *state, size_t byte)
     return low;
 }
 
-/* The matches of the search, while the bytes are visited in order. */
+/* The matches of a search, for bytes that are visited in order. */
 struct matches {
     const struct esp_wrap *w;
     const char *what;
     size_t length, end;
-    long at;      /* the match at the byte, else the next one; -1: none */
-    long current; /* the last found match; -1: none */
+    long at;      /* the match that contains the byte, else the next match; -1: none */
+    long current; /* the match that was found last; -1: none */
 };
 
 static struct matches matches_in(const struct esp_wrap *w, const struct esp_look *look,
@@ -128,8 +128,8 @@ static int style_at(struct matches *m, size_t byte, int style)
     return m->at == m->current ? ESP_STYLE_SELECTION : ESP_STYLE_MATCH;
 }
 
-/* Draws [at, end) from column 0 on; returns the column after it. Blanks at the end of a full
- * line are not drawn: their underline would stick out. */
+/* Draws bytes [at, end) as a line. Returns the column after it. Blanks at the end of a full
+ * line are not drawn, because their underline would stick out. */
 static int draw_line(struct esp_canvas *canvas, const struct esp_shown *s,
                      const struct esp_wrap *w, size_t at, size_t end, int y)
 {
@@ -172,7 +172,7 @@ static void draw_text(struct esp_canvas *canvas, const struct esp_shown *s,
 
 static void draw_welcome(struct esp_canvas *canvas, const struct esp_shown *s)
 {
-    /* The built-in pair. */
+    /* Whether the target is the built-in one. */
     const bool small = strncmp(s->state->loaded.target, "fairytale-", 10) == 0;
     const bool chat = *s->state->loaded.chat;
     const char *tales = small && !chat ? "The built-in models have only read fairy tales: they "
@@ -254,7 +254,7 @@ static bool request(const struct esp_shown *s, int action)
     return true;
 }
 
-/* The start of the line of a byte. */
+/* The start of the line that contains a byte. */
 static size_t line_of(const struct esp_wrap *w, size_t byte)
 {
     size_t start = paragraph_before(w, byte + 1), end;
@@ -263,7 +263,8 @@ static size_t line_of(const struct esp_wrap *w, size_t byte)
     return start;
 }
 
-/* Scrolls a byte into the pane, a third below its top, unless it is visible. */
+/* Unless a byte is visible, scrolls so that its line is a third of the height below the
+ * top. */
 static void bring_up(struct esp_pane_view *view, const struct esp_wrap *w, size_t byte,
                      int height)
 {
@@ -272,7 +273,7 @@ static void bring_up(struct esp_pane_view *view, const struct esp_wrap *w, size_
     if (line < top || lines_above(w, line, height - 1) > top)
         top = lines_above(w, line, height / 3);
     view->anchor =
-        (long)(top < bottom ? top : bottom); /* it stays in place while text is added */
+        (long)(top < bottom ? top : bottom); /* the view stays in place while text is added */
 }
 
 static struct esp_search_result find(const struct esp_shown *s, int step)

@@ -1,10 +1,10 @@
 /* timeline.c - the timeline pane: one column per iteration, the newest on the right.
  *
- *     tokens   committed by the iteration: accepted, and the target's own
+ *     tokens   committed by the iteration: accepted ones, and the target's own
  *     nodes    drafted: accepted, seen by the target, cut before
  *     ms       time: draft, verify, the rest
  *
- * Each is a stack of parts over one or more rows. Left and Right hold an iteration: it is
+ * Each is a stack of parts, one or more rows high. Left and Right hold an iteration: it is
  * marked, and its numbers are shown on the right.
  */
 #include "tui/view/pane.h"
@@ -37,7 +37,7 @@ static void parts_of(const struct esp_course_point *point, int series, struct pa
         parts[2] = (struct part){ESP_STYLE_CUT, point->cut};
         break;
     default:
-        if (point->stepped) /* its times mean nothing */
+        if (point->stepped) /* times in step mode mean nothing */
             seconds = none;
         parts[0] = (struct part){ESP_STYLE_BAR_DRAFT, 1e3 * seconds[ESP_STAGE_DRAFT]};
         parts[1] = (struct part){ESP_STYLE_BAR_VERIFY, 1e3 * seconds[ESP_STAGE_VERIFY]};
@@ -57,7 +57,7 @@ static double total_of(const struct esp_course_point *point, int series)
     return parts[0].value + parts[1].value + parts[2].value;
 }
 
-/* The next of 1, 2, 5, 10, 20, ...: the scale seldom changes. */
+/* Rounds up to the next of 1, 2, 5, 10, 20, ..., so that the scale seldom changes. */
 static double round_up(double value)
 {
     double scale = pow(10, floor(log10(value)));
@@ -65,7 +65,7 @@ static double round_up(double value)
     return scale * (digits <= 1 ? 1 : digits <= 2 ? 2 : digits <= 5 ? 5 : 10);
 }
 
-/* Draws a stack over `rows` rows that end above row `bottom`; `most` fills them. */
+/* Draws a stack in the `rows` rows above row `bottom`; a total of `most` fills them. */
 static void draw_stack(struct esp_canvas *canvas, int x, int bottom, int rows,
                        const struct part parts[PARTS], double most)
 {
@@ -129,7 +129,7 @@ static void title(const struct esp_shown *s, char *text, size_t size)
 }
 
 /* Draws the legend of the stacks, with a cell of each colour and shade: beside each series if
- * it has enough rows, else for all in row `y`. */
+ * it has enough rows, else for all series in row `y`. */
 static void draw_legend(struct esp_canvas *canvas, int rows, int gap, int y, int end)
 {
     static const struct {
@@ -160,7 +160,8 @@ static void draw_legend(struct esp_canvas *canvas, int rows, int gap, int y, int
         }
 }
 
-/* The leftmost of `count` points: the newest ones, or those from the held one on. */
+/* The leftmost of the `count` points that are shown: the newest, or those from the held one
+ * on. */
 static int first_point(const struct esp_shown *s, int count)
 {
     const struct esp_course *course = &s->state->trace.course;

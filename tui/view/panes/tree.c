@@ -1,9 +1,9 @@
-/* tree.c - the tree pane: the draft tree of an iteration, as indented rows (viz/tree_view.h) or
- * growing to the right (viz/tree_right.h).
+/* tree.c - the tree pane: the draft tree of an iteration, as indented rows (viz/tree_view.h)
+ * or growing to the right (viz/tree_right.h).
  *
- * While it follows the newest iteration it shows as much as fits and folds the rest. Moving the
- * cursor holds the iteration: it stays while others come, only the user folds nodes, and the
- * node pane shows the node at the cursor.
+ * While the pane follows the newest iteration, it shows as much as fits and folds the rest.
+ * Moving the cursor holds the iteration: it stays while others follow, nodes are folded only
+ * by the user, and the node pane shows the node at the cursor.
  */
 #include "tui/view/pane.h"
 
@@ -15,7 +15,7 @@
 #include "viz/tree_right.h"
 #include "viz/wrap.h"
 
-/* Whether step mode has stopped within this iteration. */
+/* Whether the shown iteration is one within which step mode has stopped. */
 static bool is_partial(const struct esp_shown *s)
 {
     return s->it == &s->state->partial.it;
@@ -72,7 +72,8 @@ static int deepest(const struct esp_iteration *it)
     return depth;
 }
 
-/* The depth of the nodes of the last draft pass, while step mode shows it; else 0. */
+/* The depth of the nodes that the last draft pass added, while step mode shows that pass; else
+ * 0. */
 static int new_depth(const struct esp_shown *s)
 {
     bool layer = is_partial(s) && s->state->partial_type == ESP_EVENT_LAYER;
@@ -104,14 +105,14 @@ static int build(struct shown_tree *d, const struct esp_iteration *it,
     return status;
 }
 
-/* A tree that grows to the right needs fewer screen rows than it has rows: shows as many as
- * fit. */
+/* Builds as much of a tree that grows to the right as fits. Several of its rows share a row of
+ * the screen, so their number is found by bisection. */
 static int fit(struct shown_tree *d, const struct esp_iteration *it,
                struct esp_tree_choice *choice, int width, int height, bool ascii)
 {
     choice->most = 0;
     int status = build(d, it, choice, width, ascii);
-    int least = height, most = d->rows.count; /* least: fits; most: does not */
+    int least = height, most = d->rows.count; /* `least` rows fit, `most` do not */
     if (status < 0 || d->right.height <= height)
         return status;
     while (most - least > 1) {
@@ -137,7 +138,7 @@ static int cursor_row(const struct esp_tree_rows *rows, const struct esp_look *l
     return -1;
 }
 
-/* Prepares the drawing of an iteration. A held tree is not folded to fit. */
+/* Prepares the drawing of an iteration. The tree of a held iteration is not folded to fit. */
 static int open_drawing(struct shown_tree *d, const struct esp_shown *s, int width, int height,
                         bool ascii)
 {
@@ -161,7 +162,8 @@ static int open_drawing(struct shown_tree *d, const struct esp_shown *s, int wid
     return status;
 }
 
-/* Centres the cursor. Without one, the end of the accepted path is near the bottom. */
+/* The first row to draw: the cursor is centred or, if there is none, the end of the accepted
+ * path is near the bottom. */
 static int first_row(const struct esp_tree_rows *rows, int cursor, int height)
 {
     int most = rows->count > height ? rows->count - height : 0;
@@ -169,8 +171,8 @@ static int first_row(const struct esp_tree_rows *rows, int cursor, int height)
     return first < 0 ? 0 : first > most ? most : first;
 }
 
-/* The row that must be visible: the cursor's, one of the newest, or the end of the accepted
- * path with the token after it. */
+/* The row that must be visible: the cursor's; else one of the newest layer, the bonus token,
+ * or the end of the accepted path. */
 static int telling_row(const struct shown_tree *d)
 {
     int row = d->look.cursor >= 0 ? d->look.cursor : d->rows.path_end;
@@ -181,7 +183,8 @@ static int telling_row(const struct shown_tree *d)
     return row;
 }
 
-/* Where a view of `size` starts in a drawing of `whole` so that it contains from..to. */
+/* Where a view of length `size` starts in a drawing of length `whole`, so that it contains
+ * `from` to `to`. */
 static int start_of(int from, int to, int size, int whole)
 {
     int start = whole <= size ? 0 : (from + to - size) / 2;
@@ -189,7 +192,7 @@ static int start_of(int from, int to, int size, int whole)
     return start < 0 ? 0 : start;
 }
 
-/* The number of nodes up to a row; -1: all. */
+/* The number of nodes up to a row, or in all rows (-1). */
 static int nodes_to(const struct esp_tree_rows *rows, int row)
 {
     int count = 0;
@@ -212,9 +215,10 @@ static bool is_free(const struct esp_canvas *canvas, int y, int columns)
     return true;
 }
 
-/* Draws the position at the right end of the first and last row. First row: the number of the
- * cursor's node, and the rows above. Last row: the rows below, and whether there is more
- * beside. If the first row is full and the last is not, all goes there. */
+/* Draws the position at the right end of the first and last rows. The first row has the number
+ * of the cursor's node and of the rows above; the last row has the number of rows below, and
+ * whether there is more to the left or right. If only the first row is full, all goes into the
+ * last. */
 static void draw_place(struct esp_canvas *canvas, const struct shown_tree *d, int x, int y)
 {
     const int width = canvas->view.rect.width, height = canvas->view.rect.height;
@@ -259,9 +263,9 @@ static void draw_tree(struct esp_canvas *canvas, struct shown_tree *d,
     draw_place(canvas, d, x, y);
 }
 
-/* Draws sentences at the bottom of the pane, if there is room: in step mode about the last
- * stage, else about the node at the cursor, unless the node pane does. Returns the rows left
- * for the tree. */
+/* Writes the sentences for the bottom of the pane: in step mode about the last stage, else
+ * about the node at the cursor, unless the node pane shows that. Returns the number of rows
+ * that are left for the tree; `height` if there is no room for sentences. */
 static int tree_height(const struct esp_shown *s, int width, int height, char *text,
                        size_t size)
 {
@@ -310,8 +314,8 @@ static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 
 /* ------------------------------------------------------------------ the cursor */
 
-/* The row `steps` nodes forward (or back), among nodes of one depth or all (-1); the last one
- * if there are fewer. */
+/* The row `steps` nodes forward or, if negative, back, among the nodes of one depth or of all
+ * depths (-1); if there are fewer, the last of them. */
 static int step_row(const struct esp_tree_rows *rows, int at, int steps, int depth)
 {
     int last = at, direction = steps > 0 ? 1 : -1;
@@ -325,7 +329,7 @@ static int step_row(const struct esp_tree_rows *rows, int at, int steps, int dep
     return last;
 }
 
-/* The row of the accepted child, else of the first; -1: none is visible. */
+/* The row of the accepted child, else of the first child; -1 if none is visible. */
 static int child_row(const struct esp_tree_rows *rows, const struct esp_iteration *it, int at)
 {
     int first = -1;
@@ -339,8 +343,8 @@ static int child_row(const struct esp_tree_rows *rows, const struct esp_iteratio
     return first;
 }
 
-/* The cursor's next row. Up and Down: the neighbouring row, or in a tree that grows to the
- * right a node of the same depth. Left: the parent. Right: a child. */
+/* The cursor's next row. Up and Down go to the neighbouring row or, in a tree that grows to
+ * the right, to a node of the same depth; Left to the parent; Right to a child. */
 static int next_row(const struct shown_tree *d, const struct esp_iteration *it, int action,
                     int height)
 {
@@ -418,7 +422,8 @@ static void unfold_to(struct esp_look *look, const struct esp_tree *tree, int no
             look->collapsed[up] = false;
 }
 
-/* The next match after row `at` (step 1) or the last one before it, wrapping around. */
+/* Finds the next match after row `at` (step 1) or the last one before it (-1), wrapping
+ * around. */
 static struct esp_search_result find_row(const struct esp_tree_rows *rows,
                                          const struct esp_iteration *it,
                                          const struct esp_tree_look *look, int at, int step,
