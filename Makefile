@@ -637,7 +637,7 @@ cuda-kit: $(KIT)/espalier $(KIT)/tests/bench $(KIT)/tests/shapes $(addprefix $(K
 	@mkdir -p $(KIT)/share/espalier
 	@cp -r engine/models $(KIT)/share/espalier
 	@cp -r tests/vectors tests/prompts.txt $(KIT)/tests
-	@cp tests/cuda/run $(KIT)
+	@cp tests/cuda/run tests/cuda/compare $(KIT)
 	@du -sm $(KIT) | awk '$$1 > 60 { print "the kit has " $$1 " MB, more than the 60 that are easily carried"; exit 1 }'
 	@touch $(KIT)/ready
 

@@ -13,6 +13,7 @@
 
 #include "engine/chat/chat_format.h"
 #include "kernels/backends.h"
+#include "engine/kv_cache.h"
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 #include "kernels/system.h"
@@ -197,6 +198,19 @@ static int open_backend(struct esp_engine *e, const struct esp_engine_options *o
     return status;
 }
 
+/* Room for copies of the states of recurrent layers, see engine/kv_cache.h. */
+static void choose_checkpoints(const struct esp_engine *e, struct esp_model *model)
+{
+    static const size_t BUDGET = (size_t)512 << 20;
+    const struct esp_backend_ops *ops = e->backend->ops;
+    const size_t bytes = model && ops->state_bytes ? ops->state_bytes(&model->desc) : 0;
+    const size_t fit = bytes > 0 ? BUDGET / bytes : 0;
+    if (bytes > 0)
+        model->desc.state_slots = fit < 1                 ? 1
+                                  : fit < ESP_CHECKPOINTS ? (int)fit
+                                                          : ESP_CHECKPOINTS;
+}
+
 /* Opens a backend and copies the weights to it. */
 static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
                        const char *name, char *err, size_t errlen)
@@ -215,6 +229,11 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
                           ops->name);
     if (status == ESP_OK)
         status = choose_draft(e, o, err, errlen);
+    choose_checkpoints(e, e->target);
+    choose_checkpoints(e, e->draft);
+    e->target->desc.exact = o->exact;
+    if (e->draft)
+        e->draft->desc.exact = o->exact;
     set_context(e, o->context ? o->context : e->target->desc.context);
     if (status == ESP_OK && !o->context) {
         esp_memory_fit_context(e, o->gpu_memory);
@@ -274,7 +293,7 @@ static int open_best_device(struct esp_engine *e, const struct esp_engine_option
 static uint64_t hash_model(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;
-    const struct esp_tensor *query = &d->layer[0].query;
+    const struct esp_tensor *query = esp_layer_matrix(&d->layer[0]);
     const int sizes[] = {d->layers, d->hidden, d->heads, d->kv_heads, d->ffn, d->vocabulary};
     const size_t row = esp_dtype_row_bytes(query->dtype, query->columns);
     char *stored = malloc(2 * row);
@@ -387,8 +406,10 @@ void esp_engine_close(struct esp_engine *e)
     free(e);
 }
 
-static bool describe(const struct esp_model *m, struct esp_model_info *info)
+static bool describe(const struct esp_engine *e, const struct esp_model *m,
+                     struct esp_model_info *info)
 {
+    const struct esp_backend_ops *ops = e->backend->ops;
     if (!m)
         return false;
     *info = (struct esp_model_info){
@@ -412,6 +433,9 @@ static bool describe(const struct esp_model *m, struct esp_model_info *info)
         .kv_heads = m->desc.kv_heads,
         .head_dim = m->desc.head_dim,
         .ffn = m->desc.ffn,
+        .recurrent = m->desc.layers - esp_model_desc_attentions(&m->desc),
+        .checkpoints = m->desc.state_slots,
+        .state_bytes = ops->state_bytes ? ops->state_bytes(&m->desc) : 0,
         .vocabulary = m->desc.vocabulary,
         .outputs = m->desc.outputs,
         .context = m->desc.context,
@@ -423,12 +447,12 @@ static bool describe(const struct esp_model *m, struct esp_model_info *info)
 
 bool esp_engine_target(const struct esp_engine *e, struct esp_model_info *info)
 {
-    return describe(e->target, info);
+    return describe(e, e->target, info);
 }
 
 bool esp_engine_draft(const struct esp_engine *e, struct esp_model_info *info)
 {
-    return describe(e->draft, info);
+    return describe(e, e->draft, info);
 }
 
 const char *esp_engine_backend(const struct esp_engine *e)

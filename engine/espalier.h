@@ -57,6 +57,10 @@ struct esp_model_info {
     int experts, experts_used, expert_ffn; /* number, number per token, FFN width; or 0 */
     const char *expert_dtype;              /* number format of the experts, or NULL */
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
+    /* Layers that have a state instead of attention; bytes of all states of a text; and how
+     * many copies of them (checkpoints) a session keeps, to go back in a text. */
+    int recurrent, checkpoints;
+    size_t state_bytes;
     int outputs; /* tokens of the vocabulary that can get a probability above 0 */
     /* Tensors of the folder that the model does not use, such as layers beyond the number in
      * config.json; and the name of one of them, or NULL. */

@@ -1,15 +1,20 @@
 /* kv_cache.c - appends tokens to a model's KV cache and compacts it; see kv_cache.h. */
 #include "engine/kv_cache.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/model_desc.h"
 #include "kernels/status.h"
 
 /* With a window, at least SLACK rows are dropped at a time, because the others must then be
  * moved. The last REWIND tokens keep all rows that they see, so that these tokens can be
  * removed without computing anything again. */
 enum { PREFILL_ROWS = 128, SLACK = 256, REWIND = 64 };
+
+/* Tokens from one checkpoint to the next while a text grows. */
+enum { CHECKPOINT_EVERY = 64 };
 
 static int round_up(int rows)
 {
@@ -45,6 +50,7 @@ int esp_kv_cache_open(struct esp_kv_cache *c, const struct esp_backend_ops *ops,
 {
     *c = (struct esp_kv_cache){.ops = ops, .weights = weights, .vocabulary = vocabulary};
     c->context = tokens;
+    c->slots = esp_model_desc_recurrent(weights->desc) ? weights->desc->state_slots : 0;
     c->rows = tokens + tree_rows;
     c->max_batch = esp_kv_cache_batch(tokens, tree_rows);
     int status = open_batch(c, err, errlen);
@@ -96,6 +102,103 @@ void esp_kv_cache_set_window(struct esp_kv_cache *c, const struct esp_window *wi
     c->context = context;
 }
 
+/* ------------------------------------------------------------------ checkpoints */
+
+static bool is_recurrent(const struct esp_kv_cache *c)
+{
+    return c->weights && esp_model_desc_recurrent(c->weights->desc);
+}
+
+/* Makes the states those of the whole text. */
+static int fold(struct esp_kv_cache *c)
+{
+    const int dropped = c->window.dropped;
+    if (!is_recurrent(c) || c->length == 0 || c->cache->folded == c->length)
+        return ESP_OK;
+    return c->ops->fold(c->cache, c->length - dropped, dropped);
+}
+
+/* The slot whose checkpoint is missed least: an empty one, or the one without which going back
+ * costs least, compared with how far one goes back. */
+static int least_missed(const struct esp_kv_cache *c)
+{
+    int least = 0;
+    double least_cost = INFINITY;
+    for (int i = 0; i < c->slots; i++) {
+        const int own = c->checkpoint[i];
+        int before = 0, after = c->length;
+        for (int k = 0; k < c->slots; k++) {
+            const int other = c->checkpoint[k];
+            before = other < own && other > before ? other : before;
+            after = other > own && other < after ? other : after;
+        }
+        const double cost = own == 0 ? -1 : (double)(after - before) / (c->length - after + 1);
+        if (cost < least_cost) {
+            least = i;
+            least_cost = cost;
+        }
+    }
+    return least;
+}
+
+/* The slot of the last checkpoint that is not after `length`, or -1. */
+static int last_checkpoint(const struct esp_kv_cache *c, int length)
+{
+    int last = -1;
+    for (int i = 0; i < c->slots; i++)
+        if (c->checkpoint[i] > (last < 0 ? 0 : c->checkpoint[last]) &&
+            c->checkpoint[i] <= length)
+            last = i;
+    return last;
+}
+
+int esp_kv_cache_checkpoint(struct esp_kv_cache *c)
+{
+    const int last = last_checkpoint(c, c->length);
+    if (c->slots == 0 || c->length == 0 || (last >= 0 && c->checkpoint[last] == c->length))
+        return ESP_OK;
+    int status = fold(c);
+    if (status < 0)
+        return status;
+    const int slot = least_missed(c);
+    status = c->ops->state_save(c->cache, slot);
+    if (status == ESP_OK)
+        c->checkpoint[slot] = c->length;
+    return status;
+}
+
+/* Saves the states now and then while a text grows. */
+static int save_often(struct esp_kv_cache *c)
+{
+    const int last = last_checkpoint(c, c->length);
+    const int since = c->length - (last < 0 ? 0 : c->checkpoint[last]);
+    return since >= CHECKPOINT_EVERY ? esp_kv_cache_checkpoint(c) : (int)ESP_OK;
+}
+
+/* Brings the states back to the text, or the text to states that there are. */
+static void restore(struct esp_kv_cache *c)
+{
+    for (int i = 0; i < c->slots; i++)
+        if (c->checkpoint[i] > c->length)
+            c->checkpoint[i] = 0;
+    if (c->cache->folded >= 0 && c->cache->folded <= c->length)
+        return;
+    const int slot = last_checkpoint(c, c->length);
+    c->length = 0;
+    if (slot >= 0 && c->ops->state_load(c->cache, slot) == ESP_OK)
+        c->length = c->checkpoint[slot];
+}
+
+int esp_kv_cache_forward(struct esp_kv_cache *c, const struct esp_batch *batch)
+{
+    const int status = c->ops->forward(c->cache, batch);
+    if (status < 0)
+        esp_kv_cache_cut(c, c->length);
+    return status;
+}
+
+/* ------------------------------------------------------------------ rows */
+
 /* The first token after the sinks that has a row. */
 static int first_kept(const struct esp_kv_cache *c)
 {
@@ -112,11 +215,14 @@ int esp_kv_cache_make_room(struct esp_kv_cache *c, int rows)
     const int step = gone / ESP_WINDOW_STEP * ESP_WINDOW_STEP;
     if (w->recent == 0 || gone < 0 || rows > c->rows - end + step)
         return ESP_E_CONTEXT;
+    int status = fold(c);
+    if (status < 0)
+        return status;
     for (int at = begin, n; at + step < end; at += n) {
         n = end - step - at < c->max_batch ? end - step - at : c->max_batch;
         for (int i = 0; i < n; i++)
             c->positions[i] = at + step + i;
-        int status = c->ops->keep(c->cache, at, c->positions, n);
+        status = c->ops->keep(c->cache, at, c->positions, n);
         if (status < 0)
             return status;
     }
@@ -133,12 +239,17 @@ void esp_kv_cache_place(const struct esp_kv_cache *c, int ahead, struct esp_batc
 
 void esp_kv_cache_cut(struct esp_kv_cache *c, int length)
 {
-    if (length >= c->length)
+    const bool lost = is_recurrent(c) && (c->cache->folded < 0 || c->cache->folded > c->length);
+    if (length >= c->length && !lost)
         return;
-    c->length = length;
-    if (c->window.dropped == 0 || length + 1 - c->window.recent >= first_kept(c))
+    c->length = length < c->length ? length : c->length;
+    if (is_recurrent(c))
+        restore(c);
+    if (c->window.dropped == 0 || c->length + 1 - c->window.recent >= first_kept(c))
         return;
     c->length = c->window.dropped = 0;
+    if (is_recurrent(c))
+        restore(c);
 }
 
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *c, const int32_t *tokens, int count)
@@ -165,12 +276,12 @@ int esp_kv_cache_run(struct esp_kv_cache *c, const int32_t *tokens, struct esp_b
     batch->tokens = esp_kv_cache_known(c, tokens, batch->rows);
     batch->positions = c->positions;
     esp_kv_cache_place(c, 0, batch);
-    status = c->ops->forward(c->cache, batch);
+    status = esp_kv_cache_forward(c, batch);
     if (status < 0)
         return status;
     c->passes++;
     c->length += batch->rows;
-    return ESP_OK;
+    return save_often(c);
 }
 
 int esp_kv_cache_append(struct esp_kv_cache *c, const int32_t *tokens, int count,
@@ -183,6 +294,7 @@ int esp_kv_cache_append(struct esp_kv_cache *c, const int32_t *tokens, int count
         bool last = rows == count;
         struct esp_batch batch = {
             .rows = rows,
+            .text = rows,
             .logits = last ? logits : NULL,
             .logits_row = esp_kv_cache_last(c, rows),
             .step = last ? step : NULL,
@@ -205,7 +317,8 @@ int esp_kv_cache_keep(struct esp_kv_cache *c, const int32_t *which, int count)
         c->logits_row[i] = end + which[i];
     }
     int status = moved ? c->ops->keep(c->cache, end, c->logits_row, count) : ESP_OK;
-    if (status == ESP_OK)
-        c->length += count;
-    return status;
+    if (status < 0)
+        return status;
+    c->length += count;
+    return save_often(c);
 }

@@ -9,14 +9,22 @@
  * With a window (struct esp_window) the cache may be smaller than the text. When there is no
  * room, it drops the oldest rows that no later row sees. Remaining rows move in steps of
  * ESP_WINDOW_STEP; results do not depend on when they move. Keys keep the rotation of their
- * position in the whole text: only distances matter, and the query corrects the distance to
- * the sinks (StreamingLLM instead rotates all keys again at every token).
+ * position in the whole text: only distances matter, and the query corrects the distance to the
+ * sinks (StreamingLLM instead rotates all keys again at every token).
+ *
+ * A model with recurrent layers also has states (struct esp_cache), which only move on. So that
+ * a text can be shortened without computing it again, the cache saves copies of them
+ * ("checkpoints") while the text grows. esp_kv_cache_cut() goes back to the last checkpoint
+ * that is not after the new end, and the tokens behind it are computed again. Checkpoints are a
+ * ladder: their distances grow with the distance from the end of the text.
  */
 #ifndef ESP_KV_CACHE_H
 #define ESP_KV_CACHE_H
 
 #include "engine/arrays.h"
 #include "kernels/kernels.h"
+
+enum { ESP_CHECKPOINTS = 8 };
 
 struct esp_kv_cache {
     const struct esp_backend_ops *ops;
@@ -30,6 +38,8 @@ struct esp_kv_cache {
     int max_batch;            /* rows per pass */
     int passes;               /* forward passes since the last reset of this counter */
     int32_t *tokens, *positions, *logits_row; /* (max_batch) */
+    /* Of a model with recurrent layers: (slots) the tokens before each checkpoint, 0: none. */
+    int slots, checkpoint[ESP_CHECKPOINTS];
     struct esp_arrays arrays;
 };
 
@@ -65,8 +75,15 @@ int esp_kv_cache_make_room(struct esp_kv_cache *cache, int rows);
  */
 void esp_kv_cache_place(const struct esp_kv_cache *cache, int ahead, struct esp_batch *batch);
 /* Shortens the text in the cache to its first `length` tokens. Empties the cache if the next
- * token sees rows that have been dropped. Does nothing if the text is not longer. */
+ * token sees rows that have been dropped. Keeps fewer tokens if the states of recurrent layers
+ * are beyond them. Does nothing if the text is not longer. */
 void esp_kv_cache_cut(struct esp_kv_cache *cache, int length);
+/* Saves the states of recurrent layers at the end of the text, so that it is cheap to cut the
+ * cache to this length. Does nothing for other models. */
+int esp_kv_cache_checkpoint(struct esp_kv_cache *cache);
+/* Runs a batch that was placed. If it fails, states that are lost are loaded from a checkpoint:
+ * then the cache holds fewer tokens. */
+int esp_kv_cache_forward(struct esp_kv_cache *cache, const struct esp_batch *batch);
 
 /* Returns a copy of `count` tokens (at most max_batch), with token 0 instead of those outside
  * of this model's vocabulary. Valid until the next call. A draft model may have fewer tokens
@@ -78,8 +95,9 @@ const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tok
  * those of the others nowhere. Valid until the next call. */
 const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 
-/* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets
- * the outputs of the batch; this function sets tokens, positions and cache rows. */
+/* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the
+ * outputs of the batch, and batch->text: the tokens from there on can be cut again without a
+ * checkpoint. This function sets tokens, positions and cache rows. */
 int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
                      struct esp_batch *batch);
 

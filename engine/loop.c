@@ -96,7 +96,7 @@ static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position
         .input = draft ? s->states : NULL,
     };
     esp_kv_cache_place(c, 0, &batch);
-    return s->ops->forward(c->cache, &batch);
+    return esp_kv_cache_forward(c, &batch);
 }
 
 /* Lets the target's own copy draft in the rows after those of the target. Such scratch rows
@@ -211,6 +211,7 @@ static int target_pass(struct esp_session *s)
         .positions = s->positions,
         .mask = s->tree.mask,
         .mask_words = s->tree.mask_words,
+        .text = s->rebuild ? 0 : 1,
         .logits = s->p,
         .states = esp_session_has_head(s)     ? esp_features_ask(&s->features, tree->verified)
                   : esp_session_keeps_past(s) ? &states
@@ -221,7 +222,7 @@ static int target_pass(struct esp_session *s)
         return status;
     esp_kv_cache_place(&s->target, 0, &batch);
     s->target.passes++;
-    return s->ops->forward(s->target.cache, &batch);
+    return esp_kv_cache_forward(&s->target, &batch);
 }
 
 /* Keeps for the next iteration's drafter what both models computed at the end of the path,
@@ -467,12 +468,15 @@ static int finish(struct esp_session *s, const char *why)
     return 0;
 }
 
-/* Computes the text again if so much of its end was removed that the cache of a window had to
- * be emptied. */
+/* Computes the end of the text again if the cache lacks it: the cache of a window was emptied
+ * because much of the text was removed, or the states of recurrent layers went back to a
+ * checkpoint. */
 static int compute_again(struct esp_session *s)
 {
     const double start = esp_clock();
-    if (s->target.window.recent == 0 || s->target.length > 0 || s->length < 2)
+    esp_kv_cache_cut(&s->target,
+                     s->length - 1); /* a failed iteration may have moved states on */
+    if (s->target.length == s->length - 1)
         return ESP_OK;
     const int status = esp_session_prefill(s);
     s->stats.prefill_seconds += esp_clock() - start;

@@ -53,6 +53,8 @@ static int open_cache(struct scorer *s, struct esp_kv_cache *cache,
         esp_kv_cache_set_window(cache, &like->window, s->start + tokens);
     if (status == ESP_OK && !s->has_head)
         status = esp_kv_cache_append(cache, s->session->text, s->start - 1, NULL, NULL);
+    if (status == ESP_OK) /* all continuations begin there */
+        status = esp_kv_cache_checkpoint(cache);
     return status;
 }
 
@@ -154,7 +156,7 @@ static int plain_pass(struct scorer *s, struct esp_kv_cache *cache, struct esp_r
         if (status == ESP_OK && s->has_head)
             esp_features_add(&s->features, before + done, NULL, n);
     }
-    cache->length = before;
+    esp_kv_cache_cut(cache, before);
     return status < 0 || !(sampling->temperature > 0)
                ? status
                : s->session->ops->softmax(rows, s->rows, count, sampling);

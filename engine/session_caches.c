@@ -42,7 +42,7 @@ const char *esp_session_failure(const struct esp_session *s, int status)
 
 /* ------------------------------------------------------------------ rows */
 
-int esp_session_prefill(struct esp_session *s)
+static int prefill(struct esp_session *s)
 {
     int32_t *text = s->text;
     s->stats.prefill_rows += s->length - 1 - s->target.length;
@@ -58,6 +58,19 @@ int esp_session_prefill(struct esp_session *s)
         s->draft_cache.length < draft_length)
         status = esp_kv_cache_append(&s->draft_cache, text + s->draft_cache.length,
                                      draft_length - s->draft_cache.length, NULL, NULL);
+    return status;
+}
+
+/* What was there before and the end of the prompt are where users go back to. */
+int esp_session_prefill(struct esp_session *s)
+{
+    int status = esp_kv_cache_checkpoint(&s->target);
+    if (status == ESP_OK)
+        status = prefill(s);
+    if (status == ESP_OK)
+        status = esp_kv_cache_checkpoint(&s->target);
+    if (status == ESP_OK && s->draft_cache.cache && !esp_session_has_copy(s))
+        status = esp_kv_cache_checkpoint(&s->draft_cache);
     return status;
 }
 

@@ -84,7 +84,7 @@ static int run_target(struct esp_features *f, struct esp_kv_cache *target, const
                       int rows)
 {
     const int first = target->length;
-    struct esp_batch batch = {.rows = rows, .states = esp_features_ask(f, rows)};
+    struct esp_batch batch = {.rows = rows, .text = rows, .states = esp_features_ask(f, rows)};
     int status = esp_kv_cache_run(target, text + first, &batch);
     if (status == ESP_OK)
         esp_features_add(f, first, NULL, rows);

@@ -1,6 +1,8 @@
 /* batch.c - checking a batch before anything is computed; see batch.h. */
 #include "kernels/batch.h"
 
+#include "kernels/model_desc.h"
+
 #include <string.h>
 
 /* Whether the mask is valid: the own bit of each row, number first - prefix + row, must be
@@ -82,6 +84,23 @@ static bool window_fits(const struct esp_batch *b, const struct esp_cache *cache
                   w->dropped % ESP_WINDOW_STEP == 0);
 }
 
+/* Whether every row sees the text rows that are not after it. Rows of the text follow one
+ * another. */
+static bool text_fits(const struct esp_batch *b)
+{
+    if (b->text == 0)
+        return true;
+    if (b->text < 0 || b->text > b->rows || b->first != b->prefix)
+        return false;
+    for (int row = 0; b->mask && row < b->rows; row++) {
+        const uint64_t *mask = b->mask + (size_t)row * (size_t)b->mask_words;
+        for (int i = 0; i < b->text && i <= row; i++)
+            if (!(mask[i / 64] >> i % 64 & 1))
+                return false;
+    }
+    return true;
+}
+
 bool esp_batch_fits(const struct esp_batch *b, const struct esp_cache *cache, int rows,
                     int max_batch)
 {
@@ -93,8 +112,8 @@ bool esp_batch_fits(const struct esp_batch *b, const struct esp_cache *cache, in
         if (b->tokens[i] < 0 || b->tokens[i] >= desc->vocabulary || b->positions[i] < 0 ||
             (desc->position_embedding.data && b->positions[i] >= desc->position_embedding.rows))
             return false;
-    return (!b->mask || mask_fits(b)) && window_fits(b, cache) && logits_fit(b, cache) &&
-           step_fits(b) && states_fit(b, cache) && input_fits(b, cache);
+    return (!b->mask || mask_fits(b)) && text_fits(b) && window_fits(b, cache) &&
+           logits_fit(b, cache) && step_fits(b) && states_fit(b, cache) && input_fits(b, cache);
 }
 
 static bool same_frequencies(const float *a, const float *b, int rotary)
@@ -108,6 +127,7 @@ bool esp_cache_joins(const struct esp_weights *weights, const struct esp_cache *
     bool same =
         weights->backend == owner->weights->backend && a->lender == owner->weights &&
         a->reads == ESP_READS_TOKENS && b->reads == ESP_READS_TOKENS &&
+        !esp_model_desc_recurrent(a) && !esp_model_desc_recurrent(b) &&
         a->layers == b->layers && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim &&
         a->rotary == b->rotary && a->rotary_scale == b->rotary_scale &&
         same_frequencies(a->inverse_frequency, b->inverse_frequency, a->rotary) &&

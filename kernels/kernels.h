@@ -70,7 +70,8 @@ struct esp_tensor {
     const void *scales;
     struct esp_tensor_file *scale_source;
     size_t scale_offset;
-    float added; /* added to every number of a vector: Gemma stores norm weights minus 1 */
+    float added;    /* added to every number of a vector: Gemma stores norm weights minus 1 */
+    bool logarithm; /* each number x of a vector stands for -e^x, which is what is read */
     struct esp_tensor_file *source; /* NULL: in memory, at `data` */
     size_t offset;                  /* where the first row begins in that file */
     /* If stored_rows is not 0, the tensor is larger than the stored one (F32 and BF16 only;
@@ -92,9 +93,27 @@ enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE }
 #define ESP_FIRST_NORM(X) X(norm1) X(norm1_bias)
 // clang-format off
 #define ESP_OTHER_VECTORS(X)                                                                   \
-    X(norm2) X(norm2_bias) X(norm_attended) X(norm_mlp) X(query_norm) X(key_norm) X(sink_logit)
+    X(norm2) X(norm2_bias) X(norm_attended) X(norm_mlp) X(query_norm) X(key_norm) X(sink_logit) \
+    X(conv_bias) X(decay_bias) X(rate) X(skip) X(mixed_norm)
 // clang-format on
 #define ESP_LAYER_VECTORS(X) ESP_FIRST_NORM(X) ESP_OTHER_VECTORS(X)
+
+/* How a layer mixes a token with those before it. All but attention are recurrent: a layer has
+ * a state, which each token moves on, and a causal convolution over the token and the
+ * conv_kernel - 1 tokens before it. Writing c for the convolved values, S for a head's state
+ * (key_dim, value_dim), zero before the text, and W x for a product with the layer's input x:
+ *   ESP_MIXER_CONV (LFM2's short convolution; there is no S): out = (out_gate x) * c, where
+ *     (in_gate x) * (conv_in x) is convolved.
+ *   ESP_MIXER_DELTA (Yang et al., "Gated Delta Networks", 2024, eq. 10): q, k, v = silu(c) in
+ *     this order, q and k of unit length, q divided by sqrt(key_dim); decay = exp(rate *
+ *     softplus(decay x + decay_bias)); S = decay S; S += k (sigmoid(write x) (v - S^T k))^T; o
+ *     = S^T q; out = RMSNorm of each head of o by mixed_norm, times silu(out_gate x).
+ *   ESP_MIXER_SSM (Mamba-2; Dao and Gu, "Transformers are SSMs", 2024, section 7): v, k, q =
+ *     silu(c) in this order; t = softplus(decay x + decay_bias), limited to `least_step` and
+ *     `most_step`; S = exp(rate t) S + k (t v)^T; o = S^T q + skip v; out = RMSNorm of o *
+ *     silu(out_gate x) by mixed_norm, over the heads of a key head together. `mixed` (out, ...)
+ *     turns `out` into what is added to the residual stream, as `output` does for attention. */
+enum esp_mixer { ESP_MIXER_ATTENTION, ESP_MIXER_CONV, ESP_MIXER_DELTA, ESP_MIXER_SSM };
 
 struct esp_expert {
     struct esp_tensor gate, gate_bias, up, up_bias; /* (expert_ffn, hidden) */
@@ -112,7 +131,26 @@ struct esp_layer {
     /* (heads, 1) for each query head an additional score that takes part in the softmax but
      * has no value (Xiao et al. 2024, section 3.3); or none. */
     struct esp_tensor sink_logit;
-    struct esp_tensor output, output_bias;          /* (hidden, heads * head_dim) */
+    struct esp_tensor output, output_bias; /* (hidden, heads * head_dim) */
+    /* (heads * head_dim, hidden) or none: the output of attention is multiplied by the sigmoid
+     * of this product, number by number. */
+    struct esp_tensor attention_gate;
+
+    /* A recurrent layer has the following instead of query, ..., output, and `rotation` and
+     * `window` have no meaning. C is esp_conv_width(), V esp_mixed_width(). */
+    enum esp_mixer mixer;
+    struct esp_tensor conv_in, conv_in_bias;   /* (C, hidden) what is convolved */
+    struct esp_tensor in_gate, in_gate_bias;   /* (C, hidden) CONV only */
+    struct esp_tensor out_gate, out_gate_bias; /* (V, hidden) */
+    struct esp_tensor write;                   /* (state_heads, hidden) DELTA only */
+    struct esp_tensor decay, decay_bias; /* (state_heads, hidden), not for CONV; the bias is
+                                                  added behind the product */
+    struct esp_tensor conv, conv_bias;   /* (C, conv_kernel): the last column is the token's */
+    struct esp_tensor rate;              /* (state_heads, 1) negative numbers */
+    struct esp_tensor skip;              /* (state_heads, 1) SSM only */
+    struct esp_tensor mixed_norm;        /* (value_dim, 1), of SSM (V, 1) */
+    struct esp_tensor mixed, mixed_bias; /* (hidden, V) */
+
     struct esp_tensor norm2, norm2_bias;            /* (hidden, 1) before the MLP */
     struct esp_tensor gate, gate_bias, up, up_bias; /* (ffn, hidden) */
     struct esp_tensor down, down_bias;              /* (hidden, ffn) */
@@ -126,8 +164,10 @@ struct esp_layer {
     /* If `router` has data, a mixture of experts replaces gate, up and down. The router
      * (experts, hidden) chooses the `experts_used` experts with the highest probabilities, and
      * their outputs are added with these probabilities as weights. expert: (experts) the three
-     * matrices of each. */
-    struct esp_tensor router, router_bias;
+     * matrices of each. If the layer has gate, up and down as well, these are an expert that
+     * all tokens use; its output is multiplied by the sigmoid of shared_gate (1, hidden), if
+     * there is one. */
+    struct esp_tensor router, router_bias, shared_gate;
     struct esp_expert *expert;
 
     /* Of the rows that a row of a batch may see, attention in this layer sees only the last
@@ -183,6 +223,12 @@ struct esp_model_desc {
     struct esp_clamp clamp;
     bool parallel_residual; /* x + attention(norm1 x) + mlp(norm2 x), as in gpt_neox */
     float norm_epsilon;
+    /* Of recurrent layers, see enum esp_mixer; conv_kernel = 0: there are none. Value head h
+     * reads key head h / (state_heads / key_heads), or, with heads_tiled, h % key_heads. */
+    int conv_kernel, state_heads, key_heads, key_dim, value_dim;
+    bool heads_tiled;
+    float least_step, most_step;           /* SSM only */
+    int state_slots;                       /* copies of the states that a cache has room for */
     int experts, experts_used, expert_ffn; /* for layers with a router */
     bool experts_normed; /* the weights of the used experts are divided by their sum */
     int rotary; /* leading dimensions of a head that RoPE rotates; pairs (i, i + rotary/2) */
@@ -215,6 +261,9 @@ struct esp_model_desc {
     /* Device memory for the captured passes of a cache, in addition to cache_need; 0: all that
      * is left. A backend captures as many passes as fit. */
     size_t graph_bytes;
+    /* Passes will be in exact mode (set_exact), for which a cache may need more memory. If this
+     * is wrong, passes are right but may take longer. */
+    bool exact;
     struct esp_tensor norm_final, norm_final_bias; /* (hidden, 1) */
     struct esp_layer *layer;                       /* (layers) */
 };
@@ -263,6 +312,10 @@ struct esp_batch {
     int first, prefix;        /* cache rows; prefix <= first */
     const uint64_t *mask;     /* (rows, mask_words) */
     int mask_words;
+    /* So many leading rows belong to the text for certain: first = prefix, and every row sees
+     * all of them that are not after it. The states of recurrent layers move on over these
+     * rows; over others, see struct esp_cache. Other models ignore it. */
+    int text;
     /* Limits what the rows see; NULL: no limit. Only for a backend with `windows`. */
     const struct esp_window *window;
     /* Where logits go, or NULL. If it has more columns than the model has tokens, the others
@@ -318,6 +371,12 @@ struct esp_kernel_time {
     double bytes; /* weights, keys and values read; 0: unknown */
 };
 
+/* What predictions are made from. */
+struct esp_device_speed {
+    double read_rate; /* bytes per second */
+    double clock;     /* cycles per second; 0: those of the device */
+};
+
 /* Times of the two ways to compute a product with quantised weights on a processor with a tile
  * unit: nanoseconds for a block of 32 by 32 weights; 0: not measured. */
 enum { ESP_WAY_SIZES = 13 };
@@ -338,9 +397,17 @@ struct esp_weights {
     const struct esp_model_desc *desc;
     size_t bytes; /* memory that the weights take */
 };
+/* For recurrent layers a cache has one state per layer, of the first `folded` tokens of the
+ * text, and for each later row what its token does to a state (its input). A pass first moves
+ * the states on over the rows folded..prefix-1 (counted with those that a window dropped),
+ * which are the past of all its rows, and then over its `text` rows. So `prefix` may not be
+ * before `folded`, except 0, where a text begins; to go back, load a copy of the states. Inputs
+ * are kept for twice as many rows behind `folded` as a batch has at most: more are refused
+ * (ESP_E_ARGUMENT). */
 struct esp_cache {
     struct esp_weights *weights;
     size_t bytes;
+    int folded; /* -1 after a failed pass: the states are lost */
 };
 struct esp_rows {
     struct esp_backend *backend;
@@ -398,6 +465,12 @@ struct esp_backend_ops {
      * failure. */
     int (*time_kernels)(struct esp_cache *cache, const struct esp_batch *batch,
                         struct esp_kernel_time *kernel, int most);
+    /* Predicts what time_kernels() measures, from a picture of the device: of a pass of up to 64
+     * rows that follow `context` tokens, with logits for all rows. No weights are needed:
+     * tensors of `desc` need no memory, but a pointer that is not NULL. */
+    int (*predict)(struct esp_backend *backend, const struct esp_model_desc *desc, int rows,
+                   int context, const struct esp_device_speed *speed,
+                   struct esp_kernel_time *kernel, int most);
     /* For products that can be computed in two ways with bit-identical results. way_key()
      * returns a key for the processor and the code to which times belong, or "" if there is
      * only one way. measure_ways() measures the types of these weights for which `times` is
@@ -417,6 +490,15 @@ struct esp_backend_ops {
     int (*plan_ranks)(struct esp_backend *backend, const struct esp_model_desc *desc,
                       struct esp_rank_plan *plan, struct esp_rank_costs *costs, char *err,
                       size_t errlen);
+    /* Of a backend that computes recurrent layers. state_bytes: of the states of a model, 0 if
+     * it has none. fold(): moves the states on over the rows folded..prefix-1, where `dropped`
+     * tokens of the text have no row. state_save(): copies the states to slot
+     * 0..desc->state_slots-1. state_load(): makes the copy in a slot the states, and sets
+     * `folded` to that of the copy. */
+    size_t (*state_bytes)(const struct esp_model_desc *desc);
+    int (*fold)(struct esp_cache *cache, int prefix, int dropped);
+    int (*state_save)(struct esp_cache *cache, int slot);
+    int (*state_load)(struct esp_cache *cache, int slot);
 
 #define X(result, name, ...) result (*name)(__VA_ARGS__);
 #include "kernels/model_ops.def"

@@ -257,6 +257,8 @@ void esp_tensor_read_rows(const struct esp_tensor *tensor, int row, int count, f
     }
     for (size_t i = 0; i < blocks * block && tensor->added != 0; i++)
         out[i] += tensor->added;
+    for (size_t i = 0; i < blocks * block && tensor->logarithm; i++)
+        out[i] = -expf(out[i]);
 }
 
 void esp_tensor_read_row(const struct esp_tensor *tensor, int row, float *out)
@@ -318,12 +320,69 @@ bool esp_layer_is_streamed(int layer, int layers, int count)
 
 int esp_model_desc_widest(const struct esp_model_desc *d)
 {
-    const int widths[] = {d->hidden,     d->ffn,        d->heads * d->head_dim,
-                          d->expert_ffn, d->fc.columns, d->layer[0].query.columns};
+    const int widths[] = {d->hidden,
+                          d->ffn,
+                          d->heads * d->head_dim,
+                          d->expert_ffn,
+                          d->fc.columns,
+                          d->layer[0].query.columns,
+                          esp_model_desc_mixed_width(d)};
     int most = 0;
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         most = widths[i] > most ? widths[i] : most;
     return most;
+}
+
+bool esp_model_desc_recurrent(const struct esp_model_desc *d)
+{
+    return d->conv_kernel > 0;
+}
+
+int esp_model_desc_attentions(const struct esp_model_desc *d)
+{
+    int count = 0;
+    for (int i = 0; i < d->layers; i++)
+        count += d->layer[i].mixer == ESP_MIXER_ATTENTION;
+    return count;
+}
+
+int esp_conv_width(const struct esp_model_desc *d, enum esp_mixer mixer)
+{
+    return mixer == ESP_MIXER_CONV
+               ? d->hidden
+               : 2 * d->key_heads * d->key_dim + d->state_heads * d->value_dim;
+}
+
+int esp_mixed_width(const struct esp_model_desc *d, enum esp_mixer mixer)
+{
+    return mixer == ESP_MIXER_CONV ? d->hidden : d->state_heads * d->value_dim;
+}
+
+static int most_of(const struct esp_model_desc *d,
+                   int (*width)(const struct esp_model_desc *, enum esp_mixer))
+{
+    int most = 0;
+    for (int i = 0; i < d->layers; i++) {
+        const enum esp_mixer mixer = d->layer[i].mixer;
+        const int own = mixer == ESP_MIXER_ATTENTION ? 0 : width(d, mixer);
+        most = own > most ? own : most;
+    }
+    return most;
+}
+
+int esp_model_desc_conv_width(const struct esp_model_desc *d)
+{
+    return most_of(d, esp_conv_width);
+}
+
+int esp_model_desc_mixed_width(const struct esp_model_desc *d)
+{
+    return most_of(d, esp_mixed_width);
+}
+
+const struct esp_tensor *esp_layer_matrix(const struct esp_layer *layer)
+{
+    return layer->mixer == ESP_MIXER_ATTENTION ? &layer->query : &layer->conv_in;
 }
 
 bool esp_model_desc_has_branch(const struct esp_model_desc *d)
@@ -360,6 +419,29 @@ static bool fits_together(const struct esp_model_desc *d)
                                          : d->input > 0 && d->input <= INT32_MAX / 4) &&
            (d->reads != ESP_READS_EAGLE3 ||
             (d->layers == 1 && d->input != d->hidden && d->hidden <= INT32_MAX / 8));
+}
+
+/* Of layers with a state. The heads of a key head are together in a norm, and vectors of 16
+ * values are computed at once. */
+static bool states_fit(const struct esp_model_desc *d)
+{
+    return d->state_heads > 0 && d->key_heads > 0 && d->state_heads % d->key_heads == 0 &&
+           d->key_dim > 0 && d->key_dim % 4 == 0 && d->value_dim > 0 &&
+           d->value_dim % 16 == 0 && d->state_heads <= 4096 && d->key_dim <= 4096 &&
+           d->value_dim <= 4096;
+}
+
+static bool recurrence_fits(const struct esp_model_desc *d)
+{
+    for (int i = 0; i < d->layers; i++) {
+        const enum esp_mixer mixer = d->layer[i].mixer;
+        if (mixer == ESP_MIXER_ATTENTION)
+            continue;
+        if (d->conv_kernel < 2 || d->conv_kernel > 16 || d->reads != ESP_READS_TOKENS ||
+            d->parallel_residual || (mixer != ESP_MIXER_CONV && !states_fit(d)))
+            return false;
+    }
+    return true;
 }
 
 struct checker {
@@ -455,18 +537,56 @@ static void check_experts(struct checker *c, const struct esp_model_desc *d,
     }
 }
 
-static void check_layer(struct checker *c, const struct esp_model_desc *d,
-                        const struct esp_layer *l)
+static void check_attention(struct checker *c, const struct esp_model_desc *d,
+                            const struct esp_layer *l)
 {
     const int q = d->heads * d->head_dim, kv = d->kv_heads * d->head_dim;
     const int read = d->reads == ESP_READS_EAGLE3 ? 2 * d->hidden : d->hidden;
+    check_head_norm(c, &l->query_norm, "the norm of the queries", d->heads, d->head_dim);
+    check_head_norm(c, &l->key_norm, "the norm of the keys", d->kv_heads, d->head_dim);
+    check_if_there(c, &l->sink_logit, "the logits of the sinks", d->heads);
+    check_matrix(c, &l->query, &l->query_bias, "the query matrix", q, read);
+    check_matrix(c, &l->key, &l->key_bias, "the key matrix", kv, read);
+    check_matrix(c, &l->value, &l->value_bias, "the value matrix", kv, read);
+    check_matrix(c, &l->output, &l->output_bias, "the output matrix", d->hidden, q);
+    if (l->attention_gate.data)
+        check(c, &l->attention_gate, "the gate of attention", q, read);
+}
+
+static void check_recurrence(struct checker *c, const struct esp_model_desc *d,
+                             const struct esp_layer *l)
+{
+    const int width = esp_conv_width(d, l->mixer), out = esp_mixed_width(d, l->mixer);
+    check_matrix(c, &l->conv_in, &l->conv_in_bias, "the matrix of what is convolved", width,
+                 d->hidden);
+    check_matrix(c, &l->out_gate, &l->out_gate_bias, "the gate matrix of the mixer", out,
+                 d->hidden);
+    check_matrix(c, &l->conv, &l->conv_bias, "the convolution", width, d->conv_kernel);
+    check_matrix(c, &l->mixed, &l->mixed_bias, "the output matrix of the mixer", d->hidden,
+                 out);
+    if (l->mixer == ESP_MIXER_CONV) {
+        check_matrix(c, &l->in_gate, &l->in_gate_bias, "the gate in front of the convolution",
+                     width, d->hidden);
+        return;
+    }
+    check_matrix(c, &l->decay, &l->decay_bias, "the decay matrix", d->state_heads, d->hidden);
+    check(c, &l->decay_bias, "the bias of the decay", d->state_heads, 1);
+    check(c, &l->rate, "the rate of the decay", d->state_heads, 1);
+    check(c, &l->mixed_norm, "the norm of the mixer",
+          l->mixer == ESP_MIXER_SSM ? out : d->value_dim, 1);
+    if (l->mixer == ESP_MIXER_SSM)
+        check(c, &l->skip, "what skips the state", d->state_heads, 1);
+    else
+        check(c, &l->write, "the write matrix", d->state_heads, d->hidden);
+}
+
+static void check_layer(struct checker *c, const struct esp_model_desc *d,
+                        const struct esp_layer *l)
+{
     check_if_there(c, &l->norm_attended, "a norm weight", d->hidden);
     check_if_there(c, &l->norm_mlp, "a norm weight", d->hidden);
     if ((l->norm1.data || !l->norm_attended.data) && (c->layer > 0 || needs_norm(d, &l->norm1)))
         check_norm(c, &l->norm1, &l->norm1_bias, d->hidden);
-    check_head_norm(c, &l->query_norm, "the norm of the queries", d->heads, d->head_dim);
-    check_head_norm(c, &l->key_norm, "the norm of the keys", d->kv_heads, d->head_dim);
-    check_if_there(c, &l->sink_logit, "the logits of the sinks", d->heads);
     if (l->norm2.data || !l->norm_mlp.data)
         check_norm(c, &l->norm2, &l->norm2_bias, d->hidden);
     if (c->status == 0 && l->rotation == ESP_ROTATION_LOCAL && !d->local_inverse_frequency)
@@ -474,11 +594,13 @@ static void check_layer(struct checker *c, const struct esp_model_desc *d,
                              "the model has no local frequencies for layer %d", c->layer);
     if (l->router.data)
         check_experts(c, d, l);
-    check_matrix(c, &l->query, &l->query_bias, "the query matrix", q, read);
-    check_matrix(c, &l->key, &l->key_bias, "the key matrix", kv, read);
-    check_matrix(c, &l->value, &l->value_bias, "the value matrix", kv, read);
-    check_matrix(c, &l->output, &l->output_bias, "the output matrix", d->hidden, q);
-    if (l->router.data)
+    if (l->mixer == ESP_MIXER_ATTENTION)
+        check_attention(c, d, l);
+    else
+        check_recurrence(c, d, l);
+    if (l->shared_gate.data)
+        check(c, &l->shared_gate, "the gate of the shared expert", 1, d->hidden);
+    if (l->router.data && !l->up.data)
         return;
     if (esp_gated(d->activation))
         check_matrix(c, &l->gate, &l->gate_bias, "the gate matrix", d->ffn, d->hidden);
@@ -513,6 +635,12 @@ int esp_model_desc_check(const struct esp_model_desc *d, char *err, size_t errle
                         "head_dim %d, rotary %d, ffn %d, vocabulary %d) do not fit together",
                         d->layers, d->hidden, d->heads, d->kv_heads, d->head_dim, d->rotary,
                         d->ffn, d->vocabulary);
+    if (!recurrence_fits(d))
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "recurrent layers with a convolution over %d tokens and %d states over %d "
+            "keys of %d by %d values are not supported",
+            d->conv_kernel, d->state_heads, d->key_heads, d->key_dim, d->value_dim);
     check(&c, &d->embedding, "the embedding", d->vocabulary, d->hidden);
     check(&c, &d->head, "the head matrix", d->outputs, d->hidden);
     if (c.status == 0 && d->output_token && !tokens_ascend(d))
@@ -532,6 +660,8 @@ int esp_model_desc_check(const struct esp_model_desc *d, char *err, size_t errle
 
 const char *esp_model_desc_special(const struct esp_model_desc *d)
 {
+    if (esp_model_desc_recurrent(d))
+        return ESP_SPECIAL_RECURRENT;
     if (d->position_embedding.data)
         return "learned positions";
     if (d->activation == ESP_GELU_TANH || d->activation == ESP_GEGLU)

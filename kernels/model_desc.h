@@ -16,6 +16,19 @@ int esp_model_desc_check(const struct esp_model_desc *desc, char *err, size_t er
  * together"), or returns NULL. Attention windows of single layers do not count. */
 const char *esp_model_desc_special(const struct esp_model_desc *desc);
 #define ESP_SPECIAL_MIXTURE "a mixture of experts"
+#define ESP_SPECIAL_RECURRENT "recurrent layers"
+
+/* Whether the model has recurrent layers, and how many of its layers have attention. */
+bool esp_model_desc_recurrent(const struct esp_model_desc *desc);
+int esp_model_desc_attentions(const struct esp_model_desc *desc);
+/* Values of a token that a recurrent layer convolves, and values that it puts out. */
+int esp_conv_width(const struct esp_model_desc *desc, enum esp_mixer mixer);
+int esp_mixed_width(const struct esp_model_desc *desc, enum esp_mixer mixer);
+/* The most of these among the model's layers; 0: it has no recurrent ones. */
+int esp_model_desc_conv_width(const struct esp_model_desc *desc);
+int esp_model_desc_mixed_width(const struct esp_model_desc *desc);
+/* A matrix of the layer that every layer of its kind has. */
+const struct esp_tensor *esp_layer_matrix(const struct esp_layer *layer);
 
 /* Rows first..first+count-1 of a tensor, as a tensor. */
 struct esp_tensor esp_tensor_slice(const struct esp_tensor *tensor, int first, int count);

@@ -1,6 +1,7 @@
 /* random_model.c - random weights and the reference transformer; see random_model.h. */
 #include "tests/random_model.h"
 
+#include "kernels/model_desc.h"
 #include "tests/check.h"
 
 #include <math.h>
@@ -264,6 +265,42 @@ void random_model_add_sinks(struct random_model *m)
     }
     m->desc.activation = ESP_SWIGLU_CLAMPED;
     m->desc.clamp = (struct esp_clamp){0.8f, 1.702f};
+}
+
+void random_model_recur(struct random_model *m, int layer, enum esp_mixer mixer)
+{
+    struct esp_layer *l = &m->layers[layer];
+    struct esp_model_desc *d = &m->desc;
+    const struct esp_tensor none = {0};
+    const bool conv = mixer == ESP_MIXER_CONV;
+    d->conv_kernel = 4;
+    d->state_heads = conv ? 0 : 4;
+    d->key_heads = conv ? 0 : 2;
+    d->key_dim = conv ? 0 : 12;
+    d->value_dim = conv ? 0 : 32;
+    d->least_step = 0.01f;
+    d->most_step = 2.0f;
+    const int width = esp_conv_width(d, mixer), out = esp_mixed_width(d, mixer);
+    l->mixer = mixer;
+    l->query = l->key = l->value = l->output = l->query_norm = l->key_norm = none;
+    l->query_bias = l->key_bias = l->value_bias = l->output_bias = none;
+    l->conv_in = matrix(m, width, d->hidden);
+    l->out_gate = matrix(m, out, d->hidden);
+    l->conv = tensor(m, width, d->conv_kernel, 0, 1);
+    l->conv_bias = tensor(m, width, 1, 0, 0.5);
+    l->mixed = matrix(m, d->hidden, out);
+    if (conv) {
+        l->in_gate = matrix(m, width, d->hidden);
+        return;
+    }
+    l->decay = matrix(m, d->state_heads, d->hidden);
+    l->decay_bias = tensor(m, d->state_heads, 1, 0, 1);
+    l->rate = tensor(m, d->state_heads, 1, -0.15, 0.1);
+    l->mixed_norm = tensor(m, mixer == ESP_MIXER_SSM ? out : d->value_dim, 1, 1, 0.3);
+    if (mixer == ESP_MIXER_SSM)
+        l->skip = tensor(m, d->state_heads, 1, 0, 1);
+    else
+        l->write = matrix(m, d->state_heads, d->hidden);
 }
 
 void random_model_free(struct random_model *m)

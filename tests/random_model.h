@@ -8,7 +8,7 @@
 
 #include "kernels/kernels.h"
 
-enum { RANDOM_LAYERS = 4, RANDOM_TENSORS = 160, RANDOM_EXPERTS = 8 };
+enum { RANDOM_LAYERS = 4, RANDOM_TENSORS = 200, RANDOM_EXPERTS = 8 };
 
 struct random_shape {
     const char *name;
@@ -42,6 +42,9 @@ void random_model_mix(struct random_model *model, int layer, int used, int exper
 /* Gives all layers logits of sinks, SwiGLU limits, and routers biases, as gpt-oss has them. The
  * reference does not compute that. */
 void random_model_add_sinks(struct random_model *model);
+/* Makes layer `layer` a recurrent one of this kind, with 4 heads of states over 2 key heads.
+ * The reference does not compute it. */
+void random_model_recur(struct random_model *model, int layer, enum esp_mixer mixer);
 void random_model_free(struct random_model *model);
 
 /* Logits of n nodes of a forest: node i sees itself and its ancestors (parents[i] < i, -1:

@@ -446,8 +446,10 @@ void toy_open(struct toy *toy, int vocabulary, int context, int max_nodes,
     struct esp_backend *backend = calloc(1, sizeof *backend);
     struct toy_weights *target = calloc(1, sizeof *target), *draft = calloc(1, sizeof *draft);
     backend->ops = &toy_backend;
-    *target = (struct toy_weights){.base.backend = backend, .toy = toy};
-    *draft = (struct toy_weights){.base.backend = backend, .toy = toy, .draft = true};
+    *target = (struct toy_weights){
+        .base.backend = backend, .base.desc = &toy->target.desc, .toy = toy};
+    *draft = (struct toy_weights){
+        .base.backend = backend, .base.desc = &toy->draft.desc, .toy = toy, .draft = true};
     *toy = (struct toy){
         .seed = seed,
         .closeness = 0.7,

@@ -184,7 +184,7 @@ static int run_before_root(struct esp_draft *d, struct esp_batch *batch)
     batch->prefix--;
     batch->mask = mask;
     batch->mask_words = 1;
-    const int status = c->ops->forward(c->cache, batch);
+    const int status = esp_kv_cache_forward(c, batch);
     if (status == ESP_OK)
         c->length++;
     return status;
@@ -283,7 +283,7 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count,
         .input_row = w->above,
     };
     esp_kv_cache_place(w->cache, ahead, &batch);
-    return w->cache->ops->forward(w->cache->cache, &batch);
+    return esp_kv_cache_forward(w->cache, &batch);
 }
 
 /* Widens results from `have` to k per node, because the vocabulary has fewer than k tokens.

@@ -39,7 +39,9 @@ static const struct esp_family family = {
     .expert_tensors = expert_tensors,
     .expert_name = "mlp.experts.",
     .experts_stacked = true,
-    .gguf_norm2 = "post_attention_norm.weight",
+    .gguf_layer =
+        (const struct esp_gguf_slot[]){
+            {offsetof(struct esp_layer, norm2), "post_attention_norm.weight"}, {0}},
 };
 
 const struct esp_architecture esp_architecture_gpt_oss = {

@@ -6,7 +6,7 @@
  */
 #include "engine/model/architecture.h"
 
-static const struct esp_tensor_rule expert_tensors[] = {
+const struct esp_tensor_rule esp_qwen_experts[] = {
     ESP_EXPERT(gate, "gate_proj.weight", EXPERT_FFN, HIDDEN, ALWAYS),
     ESP_EXPERT(up, "up_proj.weight", EXPERT_FFN, HIDDEN, ALWAYS),
     ESP_EXPERT(down, "down_proj.weight", HIDDEN, EXPERT_FFN, ALWAYS),
@@ -17,7 +17,7 @@ static const struct esp_family family = {
     ESP_LLAMA_FAMILY,
     .activation = ESP_SWIGLU,
     .layer_tensors = esp_llama_layer_tensors,
-    .expert_tensors = expert_tensors,
+    .expert_tensors = esp_qwen_experts,
     .expert_name = "mlp.experts.",
 };
 

@@ -23,10 +23,17 @@
     X(int, kv_heads, 1, 4096)                                                                  \
     X(int, head_dim, 2, 4096)                                                                  \
     X(int, ffn, 1, 1 << 20)                                                                    \
-    X(int, experts, 1, 4096)      /* experts of a mixture */                                   \
+    X(int, experts, 0, 4096)      /* experts of a mixture */                                   \
     X(int, experts_used, 1, 4096) /* experts that a token uses */                              \
     X(int, expert_ffn, 1, 1 << 20)                                                             \
-    X(int, mixed_every, 1, 1000) /* every n-th layer is a mixture */                           \
+    X(int, mixed_every, 1, 1000)     /* every n-th layer is a mixture */                       \
+    X(int, ffn_multiple, 1, 1 << 20) /* ffn is rounded up to a multiple of it */               \
+    X(int, conv_kernel, 2, 16)       /* tokens that a recurrent layer's convolution sees */    \
+    X(int, state_heads, 1, 4096)                                                               \
+    X(int, key_heads, 1, 4096) /* of a recurrent layer */                                      \
+    X(int, key_dim, 1, 4096)                                                                   \
+    X(int, value_dim, 1, 4096)                                                                 \
+    X(int, attention_every, 1, 1000) /* every n-th layer is not recurrent */                   \
     X(int, vocabulary, 1, 2 << 20)                                                             \
     X(int, context, 1, 16 << 20)                                                               \
     X(int, window, 1, 16 << 20)      /* positions that a row sees, its own included */         \
@@ -46,6 +53,10 @@
     X(double, logit_divisor, 1e-6, 1e6)                                                        \
     X(double, attention_cap, 1e-3, 1e6)                                                        \
     X(double, logit_cap, 1e-3, 1e6)                                                            \
+    X(double, ffn_multiplier, 1e-3, 1e3) /* of two thirds of the ffn that is given */          \
+    X(bool, ffn_adjusted, 0, 1)          /* if this is true */                                 \
+    X(bool, conv_bias, 0, 1)                                                                   \
+    X(bool, heads_tiled, 0, 1) /* see struct esp_model_desc */                                 \
     X(bool, experts_normed, 0, 1)                                                              \
     X(bool, parallel_residual, 0, 1)                                                           \
     X(bool, windowed, 0, 1)                                                                    \
@@ -62,9 +73,10 @@ struct esp_config {
 #undef X
     /* These have no keys. model.c sets them; for draft heads, draft_head.c does. */
     enum esp_reads reads;
-    int input, fc; /* width of the hidden states read; columns of fc */
-    int attended;  /* width of attention's input */
-    int outputs;   /* rows of the LM head */
+    int input, fc;               /* width of the hidden states read; columns of fc */
+    int attended;                /* width of attention's input */
+    int outputs;                 /* rows of the LM head */
+    int conv_width, mixed_width; /* of recurrent layers, see struct esp_layer */
 };
 
 enum esp_config_field {
@@ -94,6 +106,11 @@ enum esp_size {
     ESP_QUERIES,
     ESP_KEYS,
     ESP_POSITIONS,
+    ESP_CONV,
+    ESP_MIXED,
+    ESP_TAPS,
+    ESP_STATES,
+    ESP_STATE_VALUE,
     ESP_EXPERTS,
     ESP_EXPERT_FFN,
     ESP_FFN,
@@ -109,7 +126,10 @@ enum esp_presence {
     ESP_IF_MLP_BIAS,
     ESP_IF_HEAD_NORM,
     ESP_IF_STORED,
-    ESP_IF_MIXED, /* the layer is a mixture of experts */
+    ESP_IF_ATTENTION, /* the layer is not recurrent */
+    ESP_IF_RECURRENT,
+    ESP_IF_CONV_BIAS, /* it is, and has biases */
+    ESP_IF_MIXED,     /* the layer is a mixture of experts */
     ESP_UNLESS_MIXED,
     ESP_IF_INPUT_NORM, /* the first layer of an EAGLE-1 head may lack it */
     ESP_UNLESS_TIED
@@ -121,7 +141,9 @@ struct esp_tensor_rule {
     const char *name; /* NULL ends the table */
     enum esp_size
         rows; /* HEAD: head_dim; HEADS: heads; QUERIES: heads * head_dim; KEYS: kv_heads *
-                 head_dim; POSITIONS: context; ATTENDED: hidden, of EAGLE-3 heads 2 * hidden */
+                 head_dim; POSITIONS: context; ATTENDED: hidden, of EAGLE-3 heads 2 * hidden;
+                 CONV, MIXED: values that a recurrent layer convolves, puts out; TAPS: conv_kernel;
+                 STATES: state_heads; STATE_VALUE: value_dim */
     enum esp_size columns;  /* ESP_ONE: a vector */
     enum esp_presence when; /* when the file has it */
     int part, parts; /* if parts > 0: the slot is part `part` of `parts` of every head, of
@@ -130,6 +152,10 @@ struct esp_tensor_rule {
                         rows */
     bool transposed; /* stored (columns, rows); stacked ones are side by side */
     float added;     /* added to every number of a vector: 1 if a file has norms minus one */
+    bool kept;       /* with `parts`: GGUF files have the matrix as folders do */
+    bool logarithm;  /* of a vector: see struct esp_tensor */
+    bool apart;  /* with `stacked`: GGUF files have a tensor for each; `part` numbers them */
+    bool middle; /* of a matrix: folders have a dimension of 1 between rows and columns */
 };
 
 /* A row of a table of tensors. `condition` may be followed by further members, such as
@@ -162,7 +188,17 @@ struct esp_family {
     const struct esp_tensor_rule *expert_tensors;
     const char *expert_name;
     bool experts_stacked;
-    const char *gguf_norm2; /* name of norm2 in GGUF files; NULL: "ffn_norm.weight" */
+    /* NULL, or rules for folders that have all experts in fewer tensors: used if the file has
+     * the tensor of the first rule. */
+    const struct esp_tensor_rule *fused_experts;
+    /* What recurrent layers do; ESP_MIXER_ATTENTION: there are none. */
+    enum esp_mixer mixer;
+    /* NULL, or names in GGUF files that differ from the usual ones; a list that ends with NULL.
+     */
+    const struct esp_gguf_slot {
+        size_t slot;
+        const char *name; /* of a layer's tensor: what follows "blk.N." */
+    } * gguf_layer, *gguf_model;
 };
 
 /* A flag that, if config.json has it, must have this value. */
@@ -190,6 +226,55 @@ extern const struct esp_family esp_family_llama;
 extern const struct esp_config_rule esp_llama_config[ESP_CONFIG_FIELD_COUNT];
 extern const struct esp_tensor_rule esp_llama_tensors[];
 extern const struct esp_tensor_rule esp_llama_layer_tensors[];
+
+/* The matrices of an expert under Qwen's names; see arch_qwen3_moe.c. */
+extern const struct esp_tensor_rule esp_qwen_experts[];
+/* Qwen3.5 and its relatives; see family_delta.c. */
+extern const struct esp_family esp_family_delta;
+extern const struct esp_config_rule esp_delta_config[ESP_CONFIG_FIELD_COUNT];
+extern const struct esp_tensor_rule esp_delta_tensors[];
+extern const struct esp_gguf_slot esp_delta_gguf[];
+#define ESP_DELTA_FAMILY                                                                       \
+    .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
+    .activation = ESP_SWIGLU, .norm = ESP_NORM_RMS, .config = esp_delta_config,                \
+    .tensors = esp_delta_tensors, .mixer = ESP_MIXER_DELTA, .gguf_layer = esp_delta_gguf
+/* Rows of its tables: attention and the first norm, the matrices of the mixer in Qwen3.5, what
+ * else belongs to the states, and the MLP or the experts with the second norm. */
+#define ESP_DELTA_ATTENTION                                                                    \
+    ESP_LAYER(norm1, "input_layernorm.weight", HIDDEN, ONE, ALWAYS, .added = 1),               \
+        ESP_LAYER(query, "self_attn.q_proj.weight", QUERIES, HIDDEN, IF_ATTENTION, .part = 0,  \
+                  .parts = 2, .kept = true),                                                   \
+        ESP_LAYER(attention_gate, "self_attn.q_proj.weight", QUERIES, HIDDEN, IF_ATTENTION,    \
+                  .part = 1, .parts = 2, .kept = true),                                        \
+        ESP_LAYER(key, "self_attn.k_proj.weight", KEYS, HIDDEN, IF_ATTENTION),                 \
+        ESP_LAYER(value, "self_attn.v_proj.weight", KEYS, HIDDEN, IF_ATTENTION),               \
+        ESP_LAYER(query_norm, "self_attn.q_norm.weight", HEAD, ONE, IF_ATTENTION, .added = 1), \
+        ESP_LAYER(key_norm, "self_attn.k_norm.weight", HEAD, ONE, IF_ATTENTION, .added = 1),   \
+        ESP_LAYER(output, "self_attn.o_proj.weight", HIDDEN, QUERIES, IF_ATTENTION)
+#define ESP_DELTA_INPUTS                                                                       \
+    ESP_LAYER(conv_in, "linear_attn.in_proj_qkv.weight", CONV, HIDDEN, IF_RECURRENT),          \
+        ESP_LAYER(out_gate, "linear_attn.in_proj_z.weight", MIXED, HIDDEN, IF_RECURRENT),      \
+        ESP_LAYER(write, "linear_attn.in_proj_b.weight", STATES, HIDDEN, IF_RECURRENT),        \
+        ESP_LAYER(decay, "linear_attn.in_proj_a.weight", STATES, HIDDEN, IF_RECURRENT)
+#define ESP_DELTA_STATES                                                                       \
+    ESP_LAYER(conv, "linear_attn.conv1d.weight", CONV, TAPS, IF_RECURRENT, .middle = true),    \
+        ESP_LAYER(decay_bias, "linear_attn.dt_bias", STATES, ONE, IF_RECURRENT),               \
+        ESP_LAYER(rate, "linear_attn.A_log", STATES, ONE, IF_RECURRENT, .logarithm = true),    \
+        ESP_LAYER(mixed_norm, "linear_attn.norm.weight", STATE_VALUE, ONE, IF_RECURRENT),      \
+        ESP_LAYER(mixed, "linear_attn.out_proj.weight", HIDDEN, MIXED, IF_RECURRENT)
+#define ESP_DELTA_MLP                                                                          \
+    ESP_LAYER(norm2, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS, .added = 1),      \
+        ESP_LAYER(gate, "mlp.gate_proj.weight", FFN, HIDDEN, ALWAYS),                          \
+        ESP_LAYER(up, "mlp.up_proj.weight", FFN, HIDDEN, ALWAYS),                              \
+        ESP_LAYER(down, "mlp.down_proj.weight", HIDDEN, FFN, ALWAYS)
+#define ESP_DELTA_MIXTURE                                                                      \
+    ESP_LAYER(norm2, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS, .added = 1),      \
+        ESP_LAYER(router, "mlp.gate.weight", EXPERTS, HIDDEN, ALWAYS),                         \
+        ESP_LAYER(shared_gate, "mlp.shared_expert_gate.weight", ONE, HIDDEN, ALWAYS),          \
+        ESP_LAYER(gate, "mlp.shared_expert.gate_proj.weight", FFN, HIDDEN, ALWAYS),            \
+        ESP_LAYER(up, "mlp.shared_expert.up_proj.weight", FFN, HIDDEN, ALWAYS),                \
+        ESP_LAYER(down, "mlp.shared_expert.down_proj.weight", HIDDEN, FFN, ALWAYS)
+
 /* The members of Llama's family, except its tables of layer tensors and of experts. */
 #define ESP_LLAMA_FAMILY                                                                       \
     .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
@@ -227,7 +312,8 @@ static inline struct esp_tensor *esp_rule_slot(const void *base,
     return (struct esp_tensor *)((char *)base + rule->slot);
 }
 
-/* The first rule of `rules` with the same tensor name: `rule`, unless the tensor is fused. */
+/* The first rule of `rules` with the same tensor name: `rule`, unless the tensor is fused in
+ * GGUF files. */
 const struct esp_tensor_rule *esp_rule_first(const struct esp_tensor_rule *rules,
                                              const struct esp_tensor_rule *rule);
 
@@ -256,6 +342,15 @@ int esp_config_number(double *value, double smallest, double largest, const char
  * mlp_only_layers. */
 int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
                      const struct esp_json *json);
+
+/* Sets *recurrent to whether the layer is recurrent: by the entry of layer_types, or by
+ * full_attn_idxs, or by attention_every. */
+int esp_config_recurrent(bool *recurrent, int layer, const struct esp_config *config,
+                         const struct esp_json *json);
+
+/* Reads the limits of the steps of ESP_MIXER_SSM: time_step_limit, two numbers; the second may
+ * be infinite. */
+int esp_config_steps(struct esp_model_desc *desc, const struct esp_json *json);
 
 /* Sets window and rotation of all config->layers layers. The file's layer_types names the
  * layers with a window; without it, `window_from` and `full_every` decide. The file's

@@ -46,6 +46,8 @@ int esp_architecture_read(const struct esp_architecture **found, const struct es
 const struct esp_tensor_rule *esp_rule_first(const struct esp_tensor_rule *rules,
                                              const struct esp_tensor_rule *rule)
 {
+    if (rule->apart)
+        return rule;
     while (strcmp(rules->name, rule->name) != 0)
         rules++;
     return rules;
@@ -196,6 +198,14 @@ double esp_config_value(const struct esp_config *config, enum esp_config_field f
                                                : *(const bool *)at;
 }
 
+/* LFM2 gives the width of an MLP without a gate that has as many weights. */
+static void adjust_ffn(struct esp_config *config)
+{
+    const int multiple = config->ffn_multiple;
+    const int ffn = (int)(config->ffn_multiplier * (int)(2 * config->ffn / 3.0));
+    config->ffn = (ffn + multiple - 1) / multiple * multiple;
+}
+
 int esp_config_read(struct esp_config *config, const struct esp_architecture *architecture,
                     const struct esp_json *json)
 {
@@ -226,6 +236,12 @@ int esp_config_read(struct esp_config *config, const struct esp_architecture *ar
                              config->experts_used, config->experts);
     if (config->ffn == 0)
         config->ffn = 4 * config->hidden;
+    if (config->ffn_adjusted)
+        adjust_ffn(config);
+    if (config->state_heads > 0 && config->state_heads % config->key_heads != 0)
+        return esp_json_fail(json, ESP_E_FORMAT,
+                             "%d heads of a recurrent layer are not a multiple of %d key heads",
+                             config->state_heads, config->key_heads);
     status = check_weights(json);
     if (status == 0)
         status = check_flags(architecture, json);

@@ -19,6 +19,7 @@
 #include "engine/model/tokenizer.h"
 #include "engine/model/vocabulary.h"
 #include "engine/support/int_map.h"
+#include "kernels/model_desc.h"
 #include "kernels/status.h"
 
 enum { TEMPLATE_LIMIT = 1 << 20, KEY = 128 };
@@ -56,12 +57,38 @@ static const cJSON *find(const struct describing *d, const char *keys)
     return esp_json_find(d->json, keys, NULL, NULL);
 }
 
+static bool has_shared_expert(const struct describing *d)
+{
+    const struct esp_layer *first = &d->model->desc.layer[0];
+    return first->router.data && first->up.data;
+}
+
+/* The value of a key. Where an MLP is beside the experts, feed_forward_length is that of an
+ * expert. */
+static double value_of(const struct describing *d, const struct esp_gguf_key *key)
+{
+    const struct esp_model_desc *m = &d->model->desc;
+    if (strcmp(key->gguf, "feed_forward_length") == 0 && has_shared_expert(d))
+        return m->expert_ffn;
+    return key->field == ESP_CONFIG_rotary_fraction   ? m->rotary
+           : key->field == ESP_CONFIG_attention_scale ? (double)m->attention_scale
+           : key->field == ESP_CONFIG_value_dim       ? (double)m->state_heads * m->value_dim
+                                                : esp_config_value(&d->config, key->field);
+}
+
 /* Returns whether this key is written. A window that config.json can turn off has no key. */
 static bool is_written(const struct describing *d, const struct esp_gguf_key *key, double value)
 {
     const struct esp_config_rule *windowed =
         esp_config_rule(d->architecture, ESP_CONFIG_windowed);
     const bool rms = strstr(key->gguf, "_rms_") != NULL;
+    const bool conv = strncmp(key->gguf, "shortconv.", strlen("shortconv.")) == 0;
+    const bool states = strncmp(key->gguf, "ssm.", strlen("ssm.")) == 0;
+    const enum esp_mixer mixer = d->architecture->family->mixer;
+    if ((conv && mixer != ESP_MIXER_CONV) || (states && mixer == ESP_MIXER_CONV))
+        return false;
+    if (strncmp(key->gguf, "expert_shared", strlen("expert_shared")) == 0)
+        return has_shared_expert(d);
     if (key->field == ESP_CONFIG_window && (!windowed || *windowed->keys))
         return false;
     if (key->field == ESP_CONFIG_norm_epsilon && rms != (d->model->desc.norm == ESP_NORM_RMS))
@@ -71,20 +98,69 @@ static bool is_written(const struct describing *d, const struct esp_gguf_key *ke
                                       esp_config_rule(d->architecture, key->field)));
 }
 
-static void put_keys(const struct describing *d)
+/* Of a model with recurrent layers: a number for each layer, 0 for recurrent ones. */
+static void put_kv_heads(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;
+    struct esp_bytes bytes = {NULL, 0, 0, false};
+    char name[KEY];
+    for (int i = 0; i < m->layers; i++) {
+        const int32_t heads = m->layer[i].mixer == ESP_MIXER_ATTENTION ? m->kv_heads : 0;
+        esp_bytes_add(&bytes, &heads, sizeof heads);
+    }
+    snprintf(name, sizeof name, "%s.%s", d->own->name, ESP_GGUF_KV_HEADS);
+    esp_gguf_put_array(d->header, name, ESP_GGUF_I32, (uint64_t)m->layers, &bytes);
+    free(bytes.data);
+}
+
+/* Which layers are recurrent; and of each of the three positions that a token of a picture has,
+ * how many pairs of a head it rotates, which llama.cpp wants to know. */
+static void put_delta(const struct describing *d)
+{
+    const struct esp_model_desc *m = &d->model->desc;
+    struct esp_bytes layers = {NULL, 0, 0, false}, sections = {NULL, 0, 0, false};
+    const cJSON *own = find(d, "rope_parameters.mrope_section|rope_scaling.mrope_section");
+    static const int32_t usual[4] = {11, 11, 10, 0};
+    char name[KEY];
+    for (int i = 0; i < m->layers; i++) {
+        const bool recurrent = m->layer[i].mixer == ESP_MIXER_DELTA;
+        esp_bytes_add(&layers, &recurrent, 1);
+    }
+    for (int i = 0; i < 4; i++) {
+        const cJSON *item = cJSON_IsArray(own) ? cJSON_GetArrayItem(own, i) : NULL;
+        const int32_t pairs = !cJSON_IsArray(own) ? usual[i] : item ? item->valueint : 0;
+        esp_bytes_add(&sections, &pairs, sizeof pairs);
+    }
+    snprintf(name, sizeof name, "%s.%s", d->own->name, ESP_GGUF_RECURRENT);
+    esp_gguf_put_array(d->header, name, ESP_GGUF_BOOL, (uint64_t)m->layers, &layers);
+    snprintf(name, sizeof name, "%s.rope.dimension_sections", d->own->name);
+    esp_gguf_put_array(d->header, name, ESP_GGUF_I32, 4, &sections);
+    free(layers.data);
+    free(sections.data);
+}
+
+static void put_keys(const struct describing *d)
+{
+    const enum esp_mixer mixer = d->architecture->family->mixer;
     for (int i = 0; i < esp_gguf_key_count; i++) {
         const struct esp_gguf_key *key = &esp_gguf_keys[i];
         if (key->field == ESP_CONFIG_FIELD_COUNT)
             continue;
-        const double value = key->field == ESP_CONFIG_rotary_fraction ? m->rotary
-                             : key->field == ESP_CONFIG_attention_scale
-                                 ? (double)m->attention_scale
-                                 : esp_config_value(&d->config, key->field);
-        if (is_written(d, key, value))
+        const double value = value_of(d, key);
+        if (key->field == ESP_CONFIG_kv_heads && mixer != ESP_MIXER_ATTENTION &&
+            mixer != ESP_MIXER_DELTA)
+            put_kv_heads(d);
+        else if (is_written(d, key, value))
             put(d, key->gguf, key->kind, value);
     }
+    if (mixer == ESP_MIXER_DELTA)
+        put_delta(d);
+    for (int i = 0; mixer == ESP_MIXER_SSM && i < d->model->desc.layers; i++)
+        if (d->model->desc.layer[i].mixer == ESP_MIXER_ATTENTION) {
+            put(d, ESP_GGUF_ROTATED, ESP_GGUF_BOOL,
+                d->model->desc.layer[i].rotation != ESP_ROTATION_NONE);
+            break;
+        }
 }
 
 /* GGUF has no keys for lists with an entry per layer, so config.json must mean the same

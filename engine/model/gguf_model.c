@@ -17,17 +17,27 @@
 
 /* ------------------------------------------------------------------ names */
 
-/* general.architecture, the model_type with the same form, and whether the rows of query and
- * key are in pairs: llama.cpp's converter pairs them for architectures in which llama.cpp
- * rotates neighbouring dimensions. */
+/* general.architecture, the model_type with the same form, whether the rows of query and key
+ * are in pairs, and whether state heads are tiled: llama.cpp's converter pairs them for
+ * architectures in which llama.cpp rotates neighbouring dimensions. */
 static const struct esp_gguf_architecture architectures[] = {
-    {"llama", "llama", true},      {"qwen2", "qwen2", false},
-    {"qwen3", "qwen3", false},     {"gptneox", "gpt_neox", false},
-    {"gemma2", "gemma2", false},   {"gemma3", "gemma3_text", false},
-    {"phi3", "phi3", false},       {"olmo2", "olmo2", false},
-    {"smollm3", "smollm3", true},  {"gpt2", "gpt2", false},
-    {"granite", "granite", true},  {"qwen3moe", "qwen3_moe", false},
-    {"gpt-oss", "gpt_oss", false},
+    {"llama", "llama", true, false},
+    {"qwen2", "qwen2", false, false},
+    {"qwen3", "qwen3", false, false},
+    {"gptneox", "gpt_neox", false, false},
+    {"gemma2", "gemma2", false, false},
+    {"gemma3", "gemma3_text", false, false},
+    {"phi3", "phi3", false, false},
+    {"olmo2", "olmo2", false, false},
+    {"smollm3", "smollm3", true, false},
+    {"gpt2", "gpt2", false, false},
+    {"granite", "granite", true, false},
+    {"qwen3moe", "qwen3_moe", false, false},
+    {"gpt-oss", "gpt_oss", false, false},
+    {"lfm2", "lfm2", false, false},
+    {"qwen35", "qwen3_5_text", false, true},
+    {"qwen35moe", "qwen3_5_moe_text", false, true},
+    {"granitehybrid", "granitemoehybrid", true, false},
 };
 
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
@@ -96,6 +106,7 @@ static const struct slot_name layer_slots[] = {
     SLOT(layer, up_bias, "ffn_up.bias"),
     SLOT(layer, down, "ffn_down.weight"),
     SLOT(layer, down_bias, "ffn_down.bias"),
+    SLOT(layer, shared_gate, "ffn_gate_inp_shexp.weight"),
     SLOT(layer, norm_mlp, "post_ffw_norm.weight"),
     {0},
 };
@@ -122,15 +133,18 @@ static const char *name_of(const struct slot_name *table, size_t slot, bool fuse
 bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_family *family,
                           const struct esp_tensor_rule *rule, int layer, bool experts)
 {
-    const bool fused = layer >= 0 && !experts && (rule->parts > 0 || rule->stacked);
-    const bool norm2 =
-        layer >= 0 && !experts && rule->slot == offsetof(struct esp_layer, norm2);
+    const bool fused =
+        layer >= 0 && !experts && (rule->parts > 0 || (rule->stacked && !rule->apart));
     const char *own = name_of(layer < 0 ? model_slots
                               : experts ? expert_slots
                                         : layer_slots,
-                              rule->slot, fused);
-    if (norm2 && family->gguf_norm2)
-        own = family->gguf_norm2;
+                              rule->slot, fused && !rule->kept);
+    const struct esp_gguf_slot *other = layer < 0 ? family->gguf_model
+                                        : experts ? NULL
+                                                  : family->gguf_layer;
+    for (; other && other->name; other++)
+        if (other->slot == rule->slot)
+            own = other->name;
     if (own && layer < 0)
         snprintf(name, size, "%s", own);
     else if (own)
@@ -147,9 +161,18 @@ const struct esp_gguf_key esp_gguf_keys[] = {
     {"block_count", "num_hidden_layers", true, U32(layers), ESP_GGUF_ALWAYS},
     {"context_length", "max_position_embeddings", true, U32(context), ESP_GGUF_ALWAYS},
     {"embedding_length", "hidden_size", true, U32(hidden), ESP_GGUF_ALWAYS},
-    {"feed_forward_length", "intermediate_size", true, U32(ffn), ESP_GGUF_ALWAYS},
+    {"feed_forward_length", "intermediate_size", false, U32(ffn), ESP_GGUF_ALWAYS},
+    {"expert_shared_feed_forward_length", "shared_expert_intermediate_size", false, U32(ffn),
+     ESP_GGUF_IF_KNOWN},
     {"attention.head_count", "num_attention_heads", true, U32(heads), ESP_GGUF_ALWAYS},
-    {"attention.head_count_kv", "num_key_value_heads", false, U32(kv_heads), ESP_GGUF_ALWAYS},
+    {ESP_GGUF_KV_HEADS, "num_key_value_heads", false, U32(kv_heads), ESP_GGUF_ALWAYS},
+    {"shortconv.l_cache", "conv_L_cache", false, U32(conv_kernel), ESP_GGUF_IF_KNOWN},
+    {"ssm.conv_kernel", "ssm_conv_kernel", false, U32(conv_kernel), ESP_GGUF_IF_KNOWN},
+    {"ssm.group_count", "ssm_group_count", false, U32(key_heads), ESP_GGUF_IF_KNOWN},
+    {"ssm.state_size", "ssm_state_size", false, U32(key_dim), ESP_GGUF_IF_KNOWN},
+    {"ssm.time_step_rank", "ssm_time_step_rank", false, U32(state_heads), ESP_GGUF_IF_KNOWN},
+    {"ssm.inner_size", NULL, false, U32(value_dim), ESP_GGUF_IF_KNOWN},
+    {"full_attention_interval", "full_attention_interval", false, U32(attention_every), 0},
     {"attention.key_length", "head_dim", false, U32(head_dim), ESP_GGUF_ALWAYS},
     {"attention.value_length", NULL, false, U32(head_dim), ESP_GGUF_ALWAYS},
     {"rope.dimension_count", NULL, false, U32(rotary_fraction), ESP_GGUF_ALWAYS},
@@ -185,7 +208,7 @@ static const struct esp_gguf_value *find(const struct esp_gguf *g, const char *a
 }
 
 /* Adds one key to config.json. The key may have one value per layer, but these must be
- * equal. */
+ * equal. Recurrent layers have no key/value heads. */
 static int add_key(cJSON *config, const struct esp_gguf *g, const char *architecture,
                    const struct esp_gguf_key *key, char *err, size_t errlen)
 {
@@ -195,9 +218,13 @@ static int add_key(cJSON *config, const struct esp_gguf *g, const char *architec
                         architecture, key->gguf);
     if (!value)
         return 0;
+    const bool zeros = strcmp(key->gguf, ESP_GGUF_KV_HEADS) == 0;
     double number = esp_gguf_number(value, 0);
     for (uint64_t i = 1; i < value->count; i++)
-        if (esp_gguf_number(value, i) != number)
+        if (zeros && number == 0)
+            number = esp_gguf_number(value, i);
+        else if (esp_gguf_number(value, i) != number &&
+                 !(zeros && esp_gguf_number(value, i) == 0))
             return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                             "%s: %s.%s differs from layer to layer, which is not supported",
                             g->path, architecture, key->gguf);
@@ -218,6 +245,42 @@ static double number_of(const struct esp_gguf *g, const char *architecture, cons
     return value ? esp_gguf_number(value, 0) : otherwise;
 }
 
+/* Adds which layers are recurrent: those of a list, or those without key/value heads. The
+ * layers of a draft head, which are the last ones, do not count. */
+static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char *architecture)
+{
+    const struct esp_gguf_value *listed = find(g, architecture, ESP_GGUF_RECURRENT);
+    const struct esp_gguf_value *values =
+        listed ? listed : find(g, architecture, ESP_GGUF_KV_HEADS);
+    const double draft = number_of(g, architecture, "nextn_predict_layers", 0);
+    cJSON *layers = cJSON_GetObjectItemCaseSensitive(config, "num_hidden_layers");
+    if (draft > 0 && layers)
+        cJSON_SetNumberHelper(layers, layers->valuedouble - draft);
+    if (!values || !values->array || values->count > ESP_GGUF_LAYERS)
+        return;
+    cJSON *types = cJSON_AddArrayToObject(config, "layer_types");
+    for (uint64_t i = 0; i < values->count && layers && (double)i < layers->valuedouble; i++) {
+        const bool zero = esp_gguf_number(values, i) == 0;
+        cJSON_AddItemToArray(
+            types, cJSON_CreateString(zero == !listed ? "linear_attention" : "full_attention"));
+    }
+}
+
+/* The width of a state's value, and the order of its heads; see struct esp_model_desc. */
+static void add_state_numbers(cJSON *config, const struct esp_gguf *g, const char *architecture)
+{
+    const double inner = number_of(g, architecture, "ssm.inner_size", 0);
+    const double heads = number_of(g, architecture, "ssm.time_step_rank", 0);
+    if (inner > 0 && heads > 0)
+        cJSON_AddNumberToObject(config, "ssm_value_size", inner / heads);
+    if (!find(g, architecture, "expert_count"))
+        cJSON_AddNumberToObject(config, "num_local_experts", 0);
+    if (number_of(g, architecture, ESP_GGUF_ROTATED, 0) == 1)
+        cJSON_AddStringToObject(config, "position_embedding_type", "rope");
+    cJSON_AddBoolToObject(config, "ssm_heads_tiled",
+                          esp_gguf_architecture_named(architecture)->tiled);
+}
+
 /* The tensor with this name, or NULL. */
 static const struct esp_gguf_tensor *find_tensor(const struct esp_gguf *g, const char *name)
 {
@@ -227,10 +290,20 @@ static const struct esp_gguf_tensor *find_tensor(const struct esp_gguf *g, const
     return NULL;
 }
 
+static bool ends_with(struct esp_gguf_text text, const char *end)
+{
+    const size_t n = strlen(end);
+    return text.length >= n && memcmp(text.bytes + text.length - n, end, n) == 0;
+}
+
 /* Adds settings that a folder has in config.json, and that in a GGUF file follow from which
  * tensors there are. In a split file, these tensors are in the first part. */
 static void add_presence(cJSON *config, const struct esp_gguf *g)
 {
+    bool conv = false;
+    for (size_t i = 0; i < g->tensor_count; i++)
+        conv |= ends_with(g->tensors[i].name, ".ssm_conv1d.bias");
+    cJSON_AddBoolToObject(config, "mamba_conv_bias", conv);
     bool bias = find_tensor(g, "blk.0.attn_q.bias") || find_tensor(g, "blk.0.attn_qkv.bias");
     cJSON_AddBoolToObject(config, "attention_bias", bias);
     cJSON_AddBoolToObject(config, "mlp_bias", find_tensor(g, "blk.0.ffn_gate.bias") != NULL);
@@ -405,6 +478,9 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
     cJSON_AddStringToObject(config, "model_type", window ? "mistral" : known->model_type);
     cJSON_AddBoolToObject(config, "norm_topk_prob", true);      /* as llama.cpp computes it */
     cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* unless it has an LM head */
+    cJSON_AddBoolToObject(config, "block_auto_adjust_ff_dim", false); /* it is done */
+    add_layer_types(config, g, architecture);
+    add_state_numbers(config, g, architecture);
     add_presence(config, g);
     add_scaling(config, g, architecture);
     add_head_numbers(config, g, architecture);
@@ -465,6 +541,15 @@ bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
             rule->slot == offsetof(struct esp_layer, key_bias));
 }
 
+/* The expert that all tokens use is where other layers have their MLP. */
+static void name_shared(char *stored)
+{
+    static const char shared[] = "_shexp", gate[] = "ffn_gate_inp_shexp";
+    char *at = strstr(stored, shared);
+    if (at && !strstr(stored, gate))
+        memmove(at, at + strlen(shared), strlen(at + strlen(shared)) + 1);
+}
+
 static int add_tensor(struct esp_stored_set *set, const struct esp_gguf *g,
                       const struct esp_gguf_tensor *tensor,
                       const struct esp_architecture *architecture, char *err, size_t errlen)
@@ -474,12 +559,15 @@ static int add_tensor(struct esp_stored_set *set, const struct esp_gguf *g,
     char stored[ESP_TENSOR_NAME], name[ESP_TENSOR_NAME + 16];
     snprintf(stored, sizeof stored, "%.*s", (int)tensor->name.length, tensor->name.bytes);
     const int layer = layer_of(stored);
+    name_shared(stored);
     const struct esp_tensor_rule *rule = find_rule(family, stored, layer, false);
     const struct esp_tensor_rule *experts =
         rule || layer < 0 ? NULL : find_rule(family, stored, layer, true);
     snprintf(name, sizeof name, "%s", stored);
     if (rule)
         esp_rule_name(name, family, rule, layer, ESP_NO_EXPERT);
+    if (rule && rule->apart)
+        snprintf(name + strlen(name), sizeof name - strlen(name), ".%d", rule->part);
     if (experts)
         esp_rule_name(name, family, experts, layer, ESP_ALL_EXPERTS);
     if (experts && experts->parts > 0) /* a separate tensor, with the number of the part */

@@ -10,12 +10,20 @@
 #include "engine/model/architecture.h"
 #include "engine/model/gguf.h"
 
-enum { ESP_GGUF_PARTS = 1000 }; /* maximum number of parts of a split file */
+enum { ESP_GGUF_PARTS = 1000 };  /* maximum number of parts of a split file */
+enum { ESP_GGUF_LAYERS = 1000 }; /* and of layers with own values of a key */
+
+/* A key that may have a value for each layer. */
+#define ESP_GGUF_KV_HEADS "attention.head_count_kv"
+#define ESP_GGUF_RECURRENT "attention.recurrent_layers"
+/* Whether attention in a model with state spaces has a rotation. */
+#define ESP_GGUF_ROTATED "rope.scaling.finetuned"
 
 /* An architecture's name in GGUF files and its conventions. */
 struct esp_gguf_architecture {
     const char *name, *model_type;
     bool paired; /* rows of query and key are stored in pairs, see struct esp_tensor */
+    bool tiled; /* state heads are in another order, see heads_tiled of struct esp_model_desc */
 };
 
 /* The architecture with this name in GGUF files, or for this model_type; NULL if there is

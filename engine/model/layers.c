@@ -77,6 +77,78 @@ int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
     return 0;
 }
 
+/* Where an architecture has no rotation, a file may still ask for it. */
+static bool asks_for_rotation(const struct esp_config *config, const struct esp_json *json)
+{
+    const char *kind = esp_json_text(json->root, "position_embedding_type");
+    return config->unrotated_every == 1 && kind && strcmp(kind, "rope") == 0;
+}
+
+static int step_limit(float *limit, const cJSON *item, const struct esp_json *json)
+{
+    const char *text = cJSON_GetStringValue(esp_json_item(item, "__float__"));
+    if (text && strcmp(text, "Infinity") == 0)
+        return 0;
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || item->valuedouble > 1e30)
+        return esp_json_fail(json, ESP_E_FORMAT,
+                             "time_step_limit must be two numbers that are not negative");
+    *limit = (float)item->valuedouble;
+    return 0;
+}
+
+int esp_config_steps(struct esp_model_desc *desc, const struct esp_json *json)
+{
+    const cJSON *limits = esp_json_item(json->root, "time_step_limit");
+    if (!limits || cJSON_IsNull(limits))
+        return 0;
+    int status = step_limit(&desc->least_step, cJSON_GetArrayItem(limits, 0), json);
+    return status < 0 ? status
+                      : step_limit(&desc->most_step, cJSON_GetArrayItem(limits, 1), json);
+}
+
+/* Returns 1 if an entry of layer_types names a recurrent layer, 0 if not, or a negative
+ * status. */
+static int recurrent_type(const cJSON *item, const struct esp_json *json)
+{
+    static const char *const recurrent[] = {"conv", "linear_attention", "mamba"};
+    const char *type = cJSON_GetStringValue(item);
+    for (size_t i = 0; type && i < sizeof recurrent / sizeof *recurrent; i++)
+        if (strcmp(type, recurrent[i]) == 0)
+            return 1;
+    if (type && (strcmp(type, "full_attention") == 0 || strcmp(type, "attention") == 0))
+        return 0;
+    return esp_json_fail(json, ESP_E_UNSUPPORTED,
+                         "layer_types has %s; only full_attention, attention, conv, "
+                         "linear_attention and mamba are supported",
+                         type ? type : "an entry that is not text");
+}
+
+static bool lists(const cJSON *list, int number)
+{
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list)
+    {
+        if (cJSON_IsNumber(item) && item->valuedouble == number)
+            return true;
+    }
+    return false;
+}
+
+int esp_config_recurrent(bool *recurrent, int layer, const struct esp_config *config,
+                         const struct esp_json *json)
+{
+    const cJSON *types, *full = esp_json_find(json->root, "full_attn_idxs", NULL, NULL);
+    int status = find_list(&types, "layer_types", config, json);
+    if (status == 0 && types)
+        status = recurrent_type(cJSON_GetArrayItem(types, layer), json);
+    else if (status == 0 && full)
+        status = !lists(full, layer);
+    else if (status == 0)
+        status = config->attention_every > 0 && (layer + 1) % config->attention_every != 0;
+    *recurrent = status == 1;
+    return status < 0 ? status : 0;
+}
+
 int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
                       const struct esp_json *json)
 {
@@ -88,7 +160,8 @@ int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
     const cJSON *type = types ? types->child : NULL;
     const cJSON *rotation = rotations ? rotations->child : NULL;
     for (int i = 0; i < config->layers && status >= 0; i++) {
-        int rotated = config->unrotated_every == 0 || (i + 1) % config->unrotated_every != 0;
+        int rotated = config->unrotated_every == 0 || (i + 1) % config->unrotated_every != 0 ||
+                      asks_for_rotation(config, json);
         if (rotation)
             rotated = status = rotates(rotation, json);
         int windowed = windows && has_window(config, i, rotated);

@@ -9,6 +9,7 @@
 #include "engine/model/model.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 #include "engine/model/safetensors.h"
 #include "engine/support/paths.h"
 #include "engine/support/suggestion.h"
+#include "kernels/model_desc.h"
 #include "kernels/status.h"
 
 /* ------------------------------------------------------------------ tensors */
@@ -34,6 +36,7 @@ struct binding {
     size_t prefix; /* length of the prefix that names lack in a file with the bare model; else
                       0 */
     bool mixed;    /* the layer is a mixture of experts */
+    bool recurrent;
     char *err;
     size_t errlen;
 };
@@ -49,6 +52,11 @@ static int size_of(enum esp_size size, const struct esp_config *config)
                          [ESP_FFN] = config->ffn,
                          [ESP_VOCABULARY] = config->vocabulary,
                          [ESP_POSITIONS] = config->context,
+                         [ESP_CONV] = config->conv_width,
+                         [ESP_MIXED] = config->mixed_width,
+                         [ESP_TAPS] = config->conv_kernel,
+                         [ESP_STATES] = config->state_heads,
+                         [ESP_STATE_VALUE] = config->value_dim,
                          [ESP_EXPERTS] = config->experts,
                          [ESP_EXPERT_FFN] = config->expert_ffn,
                          [ESP_ATTENDED] = config->attended,
@@ -65,6 +73,10 @@ static bool expected(enum esp_presence when, const struct binding *binding, int 
         return stored;
     if (when == ESP_IF_MIXED || when == ESP_UNLESS_MIXED)
         return binding->mixed == (when == ESP_IF_MIXED);
+    if (when == ESP_IF_ATTENTION || when == ESP_IF_RECURRENT)
+        return binding->recurrent == (when == ESP_IF_RECURRENT);
+    if (when == ESP_IF_CONV_BIAS)
+        return binding->recurrent && config->conv_bias;
     if (when == ESP_IF_INPUT_NORM)
         return stored || layer > 0 || config->reads != ESP_READS_EAGLE;
     return when == ESP_IF_ATTENTION_BIAS ? config->attention_bias
@@ -143,6 +155,26 @@ static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
     return 0;
 }
 
+/* Removes dimensions of 1: between rows and columns of a matrix, or around a vector; gives a
+ * matrix of one row its rows. A GGUF file may divide a vector into groups. */
+static void flatten(struct esp_stored *stored, const struct esp_tensor_rule *rule, int rows)
+{
+    int64_t *shape = stored->shape;
+    if (rule->middle && stored->rank == 3 && shape[1] == 1) {
+        shape[1] = shape[2];
+        stored->rank = 2;
+    } else if (rule->columns != ESP_ONE && rows == 1 && stored->rank == 1) {
+        shape[1] = shape[0];
+        shape[0] = 1;
+        stored->rank = 2;
+    } else if (rule->columns == ESP_ONE && stored->converted && stored->rank == 2 &&
+               shape[0] > 0 && shape[1] > 0 && shape[0] <= rows && shape[1] <= rows &&
+               shape[0] * shape[1] == rows) {
+        shape[0] = rows;
+        stored->rank = 1;
+    }
+}
+
 /* Fills the slot of `rule` in `base` from a stored tensor (NULL: it is missing); checks type
  * and shape. With `experts` > 0, `base` is an array of so many structs, and one tensor has the
  * slots of all. */
@@ -155,16 +187,21 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
     const int rows = size_of(rule->rows, config), columns = size_of(rule->columns, config);
     const int rank = rule->columns == ESP_ONE ? 1 : 2, count = experts > 0 ? experts : 1;
     const bool converted = stored && stored->converted, scaled = stored && stored->scale_source;
-    const bool interleaved = rule->parts > 0 && !converted;
+    const bool interleaved = rule->parts > 0 && (!converted || rule->kept);
     const bool transposed =
         rule->transposed && rank == 2 && !converted && !scaled && (stored || experts == 0);
     const int block = !interleaved ? rows : experts > 0 ? 1 : config->head_dim;
     int64_t before, all = stored_rows(table, rule, config, &before);
     enum esp_dtype dtype;
-    if (experts > 0 && !interleaved) /* a GGUF file has a tensor for each part */
+    const bool alone = experts > 0 && !interleaved && (converted || !rule->stacked);
+    if (alone || (rule->apart && converted)) { /* a GGUF file has a tensor for each part */
         all = rows;
-    else if (rule->parts > 0)
+        before = 0;
+    } else if (rule->parts > 0) {
         before = (int64_t)rule->part * block;
+    }
+    if (stored)
+        flatten(stored, rule, rows);
     const int64_t want[3] = {experts, transposed ? columns : all, transposed ? all : columns};
     int status = check_stored(&dtype, stored, name, want + !experts, rank + (experts > 0),
                               rank == 1, binding);
@@ -188,6 +225,7 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
             .paired = stored->paired ? config->head_dim : 0,
             .transposed = transposed ? (int)all : 0,
             .added = converted ? 0 : rule->added,
+            .logarithm = rule->logarithm && !converted,
             .scales = scaled ? stored : NULL,
             .scale_source = stored->scale_source,
             .scale_offset =
@@ -197,6 +235,12 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
     model->parameters += (int64_t)count * rows * columns;
     model->bytes += (size_t)count * (size_t)rows * row_bytes;
     return 0;
+}
+
+/* Whether a layer's kind decides if it has the tensor. */
+static bool is_of_kind(enum esp_presence when)
+{
+    return when == ESP_IF_ATTENTION || when == ESP_IF_RECURRENT || when == ESP_IF_CONV_BIAS;
 }
 
 /* Fills the slots of one table in the struct `base`. */
@@ -213,6 +257,11 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
         if (strncmp(full, family->prefix, strlen(family->prefix)) == 0)
             name += binding->prefix;
         struct esp_stored *stored = esp_stored_find(binding->model->files, name);
+        if (!stored && rule->apart) { /* the form of GGUF files */
+            char own[sizeof full + 16];
+            snprintf(own, sizeof own, "%s.%d", name, rule->part);
+            stored = esp_stored_find(binding->model->files, own);
+        }
         struct esp_tensor *slot = esp_rule_slot(base, rule);
         if (rule->when == ESP_UNLESS_TIED && binding->config->tied && !stored)
             *slot = binding->model->desc.embedding;
@@ -224,6 +273,7 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
                               "does not have; correct %smodel_type in config.json",
                               binding->model->path, name, binding->model->architecture,
                               rule->when == ESP_IF_HEAD_NORM  ? ""
+                              : is_of_kind(rule->when)        ? "layer_types or "
                               : rule->when == ESP_IF_MLP_BIAS ? "mlp_bias or "
                               : rule->when == ESP_IF_MIXED || rule->when == ESP_UNLESS_MIXED
                                   ? "mlp_only_layers or "
@@ -234,27 +284,42 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
 
 /* Fills the slot of one rule in all experts of a layer. */
 static int bind_experts_matrix(const struct binding *binding, struct esp_layer *layer,
-                               int number, const struct esp_tensor_rule *rule)
+                               int number, const struct esp_tensor_rule *table,
+                               const struct esp_tensor_rule *rule)
 {
     const struct esp_family *family = binding->family;
     char full[ESP_TENSOR_NAME], *name = full + binding->prefix;
     int status = 0;
     esp_rule_name(full, family, rule, number, ESP_ALL_EXPERTS);
     struct esp_stored *stack = esp_stored_find(binding->model->files, name);
+    const bool fused = table == family->fused_experts;
     if (!stack && rule->parts > 0) { /* the form of GGUF files */
         char own[sizeof full + 16];
         snprintf(own, sizeof own, "%s.%d", name, rule->part);
         stack = esp_stored_find(binding->model->files, own);
     }
-    if (stack || family->experts_stacked)
-        return bind_tensor(binding, family->expert_tensors, rule, layer->expert,
-                           binding->config->experts, stack, name);
+    if (stack || family->experts_stacked || fused)
+        return bind_tensor(binding, table, rule, layer->expert, binding->config->experts, stack,
+                           name);
     for (int i = 0; i < binding->config->experts && status == 0; i++) {
         esp_rule_name(full, family, rule, number, i);
-        status = bind_tensor(binding, family->expert_tensors, rule, &layer->expert[i], 0,
+        status = bind_tensor(binding, table, rule, &layer->expert[i], 0,
                              esp_stored_find(binding->model->files, name), name);
     }
     return status;
+}
+
+/* The table of experts for the layer's tensors. */
+static const struct esp_tensor_rule *expert_table(const struct binding *binding, int number)
+{
+    const struct esp_family *family = binding->family;
+    char name[ESP_TENSOR_NAME];
+    if (!family->fused_experts)
+        return family->expert_tensors;
+    esp_rule_name(name, family, family->fused_experts, number, ESP_ALL_EXPERTS);
+    return esp_stored_find(binding->model->files, name + binding->prefix)
+               ? family->fused_experts
+               : family->expert_tensors;
 }
 
 static int bind_experts(const struct binding *binding, struct esp_layer *layer, int number)
@@ -265,9 +330,9 @@ static int bind_experts(const struct binding *binding, struct esp_layer *layer, 
     int status = 0;
     if (!(layer->expert = calloc((size_t)config->experts, sizeof *layer->expert)))
         return esp_no_memory(model->path, binding->err, binding->errlen);
-    for (const struct esp_tensor_rule *rule = binding->family->expert_tensors;
-         rule->name && status == 0; rule++)
-        status = bind_experts_matrix(binding, layer, number, rule);
+    const struct esp_tensor_rule *table = expert_table(binding, number);
+    for (const struct esp_tensor_rule *rule = table; rule->name && status == 0; rule++)
+        status = bind_experts_matrix(binding, layer, number, table, rule);
     model->expert_dtype = esp_dtype_name(layer->expert[0].up.dtype);
     model->idle += (model->parameters - before) / config->experts *
                    (config->experts - config->experts_used);
@@ -293,13 +358,16 @@ static int bind_all(struct esp_model *model, const struct esp_family *family,
     int status = bind_table(&binding, family->tensors, &model->desc, -1);
     for (int i = 0; i < config->layers && status == 0; i++) {
         status = family->expert_tensors ? esp_config_mixed(&binding.mixed, i, config, json) : 0;
+        if (status == 0 && family->mixer != ESP_MIXER_ATTENTION)
+            status = esp_config_recurrent(&binding.recurrent, i, config, json);
+        model->desc.layer[i].mixer = binding.recurrent ? family->mixer : ESP_MIXER_ATTENTION;
         if (status == 0)
             status = bind_table(&binding, family->layer_tensors, &model->desc.layer[i], i);
         if (status == 0 && model->desc.layer[i].router.data)
             status = bind_experts(&binding, &model->desc.layer[i], i);
     }
     if (status == 0)
-        model->dtype = esp_dtype_name(model->desc.layer[0].query.dtype);
+        model->dtype = esp_dtype_name(esp_layer_matrix(&model->desc.layer[0])->dtype);
     return status;
 }
 
@@ -392,6 +460,13 @@ static void describe(struct esp_model_desc *desc, const struct esp_family *famil
     desc->experts_used = config->experts_used;
     desc->expert_ffn = config->expert_ffn;
     desc->experts_normed = config->experts_normed;
+    desc->conv_kernel = family->mixer == ESP_MIXER_ATTENTION ? 0 : config->conv_kernel;
+    desc->state_heads = config->state_heads;
+    desc->key_heads = config->key_heads;
+    desc->key_dim = config->key_dim;
+    desc->value_dim = config->value_dim;
+    desc->heads_tiled = config->heads_tiled;
+    desc->most_step = FLT_MAX;
     desc->vocabulary = config->vocabulary;
     desc->outputs = config->outputs;
     desc->context = config->context;
@@ -443,6 +518,13 @@ static int recognize(struct esp_model *model, const struct esp_family **family,
     *family = architecture->family;
     config->attended = config->hidden;
     config->outputs = config->vocabulary;
+    struct esp_model_desc sizes = {.hidden = config->hidden,
+                                   .state_heads = config->state_heads,
+                                   .key_heads = config->key_heads,
+                                   .key_dim = config->key_dim,
+                                   .value_dim = config->value_dim};
+    config->conv_width = esp_conv_width(&sizes, architecture->family->mixer);
+    config->mixed_width = esp_mixed_width(&sizes, architecture->family->mixer);
     if (reads == ESP_READS_TOKENS)
         return ESP_OK;
     model->head = true;
@@ -490,6 +572,8 @@ static int open_configured(struct esp_model *model, const struct esp_json *json,
     }
     if (status == 0 && !model->head)
         status = esp_config_layers(model->desc.layer, &config, json);
+    if (status == 0 && family->mixer == ESP_MIXER_SSM)
+        status = esp_config_steps(&model->desc, json);
     if (status == 0 && model->head)
         status = esp_draft_head_outputs(model, err, errlen);
     return status;

@@ -11,10 +11,8 @@
 static const struct {
     const char *type, *text;
 } known[] = {
-    {"gemma3", "gemma3_text"},
-    {"mistral3", "mistral"},
-    {"llava", "llama"},
-    {"llava_next", "llama"},
+    {"gemma3", "gemma3_text"}, {"mistral3", "mistral"},     {"llava", "llama"},
+    {"llava_next", "llama"},   {"qwen3_5", "qwen3_5_text"}, {"qwen3_5_moe", "qwen3_5_moe_text"},
 };
 
 /* Values that LLaVA's configurations leave out for their language model: the fallbacks of the

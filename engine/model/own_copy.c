@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/model_desc.h"
 #include "kernels/status.h"
 
 /* The formats that a type of copy uses: for most matrices and for the head, which gets more
@@ -163,12 +164,18 @@ double esp_own_copy_share(const struct esp_model *target, const char *draft)
 bool esp_own_copy_pays(const struct esp_model *target)
 {
     static const double SMALL = 0.4, LARGE = 128e6;
-    return target->desc.experts == 0 && (double)target->bytes >= LARGE &&
-           esp_own_copy_share(target, SELF) <= SMALL;
+    return target->desc.experts == 0 && !esp_model_desc_recurrent(&target->desc) &&
+           (double)target->bytes >= LARGE && esp_own_copy_share(target, SELF) <= SMALL;
 }
 
 static int refuse(const struct esp_model *target, const char *draft, char *err, size_t errlen)
 {
+    if (esp_model_desc_recurrent(&target->desc))
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "%s has recurrent layers, for which there are no copies '%.40s' yet; name "
+            "another draft model, or leave --draft out",
+            target->path, draft);
     if (!type_of(draft))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "there is no copy '%.40s'; a copy of the target is self, self:q4_k, "
@@ -185,7 +192,8 @@ int esp_own_copy_open(struct esp_model **copy, const struct esp_model *target,
 {
     char name[32];
     *copy = NULL;
-    if (!(esp_own_copy_share(target, draft) <= LARGEST))
+    if (esp_model_desc_recurrent(&target->desc) ||
+        !(esp_own_copy_share(target, draft) <= LARGEST))
         return refuse(target, draft, err, errlen);
     struct copying c = {.type = type_of(draft), .copy = calloc(1, sizeof *c.copy)};
     struct esp_model *made = c.copy;
@@ -208,7 +216,7 @@ int esp_own_copy_open(struct esp_model **copy, const struct esp_model *target,
     made->idle = target->idle;
     quantise_all(&c, &target->desc);
     made->bytes = (size_t)c.after;
-    made->dtype = esp_dtype_name(made->desc.layer[0].query.dtype);
+    made->dtype = esp_dtype_name(esp_layer_matrix(&made->desc.layer[0])->dtype);
     if (made->desc.layer[0].expert)
         made->expert_dtype = esp_dtype_name(made->desc.layer[0].expert[0].up.dtype);
     *copy = made;

@@ -7,10 +7,10 @@
  * name.
  *
  * Some matrices are small but matter a lot, so the mixes of 4 and 5 bits have more bits for
- * them: the LM head, and the value and down matrices in the first and the last eighth of the
- * layers and in every third layer between. These mixes are known as Q4_K_M and Q5_K_M. Most
- * weights of a mixture are in its experts; the same matrix of all experts becomes one
- * tensor.
+ * them: the LM head, the output matrices of recurrent layers, and the value and down matrices
+ * in the first and the last eighth of the layers and in every third layer between. These mixes
+ * are known as Q4_K_M and Q5_K_M. Most weights of a mixture are in its experts; the same matrix
+ * of all experts becomes one tensor.
  */
 #include "engine/model/quantize.h"
 
@@ -65,7 +65,12 @@ struct planned {
     int part_count;
     enum esp_dtype dtype;
     bool vector;
-    int paired; /* if rows are stored in pairs, the number of rows per head; else 0 */
+    int paired;      /* if rows are stored in pairs, the number of rows per head; else 0 */
+    int interleaved; /* if blocks of the parts take turns, the rows of a block; else 0 */
+    /* If the state heads are written in another order (`heads_tiled`): the rows or columns of a
+     * head, the first of them, and how many heads and key heads there are; else 0. */
+    int tiled_rows, tiled_columns, tiled_from, state_heads, key_heads;
+    int groups; /* if a vector is written as a matrix, its rows; else 0 */
 };
 
 struct quantizing {
@@ -134,18 +139,66 @@ static bool is_important(const struct quantizing *q, size_t slot, int layer)
     if (layer < 0)
         return slot == offsetof(struct esp_model_desc, head) ||
                (tied && slot == offsetof(struct esp_model_desc, embedding));
+    if (slot == offsetof(struct esp_layer, mixed)) /* of recurrent layers */
+        return true;
     if (slot != offsetof(struct esp_layer, value) && slot != offsetof(struct esp_layer, down))
         return false;
     return is_important_layer(q, layer);
 }
 
-/* Returns whether the tensor is written as F32. That includes the router, because it is small
- * and decides which experts compute. */
+/* Returns whether the tensor is written as F32. That includes convolutions, which are small,
+ * and the router, because it is small and decides which experts compute. */
 static bool is_kept(const struct esp_tensor_rule *rule, int layer)
 {
-    return rule->columns == ESP_ONE ||
+    return rule->columns == ESP_ONE || rule->columns == ESP_TAPS ||
+           (layer >= 0 && rule->slot == offsetof(struct esp_layer, shared_gate)) ||
            rule->slot == (layer < 0 ? offsetof(struct esp_model_desc, position_embedding)
                                     : offsetof(struct esp_layer, router));
+}
+
+/* Of a layer with experts: the MLP that all tokens use has other names. */
+static void name_shared(char *name, size_t size, size_t slot)
+{
+    static const char end[] = ".weight", shared[] = "_shexp.weight";
+    char *at = strstr(name, end);
+    if (at &&
+        (slot == offsetof(struct esp_layer, gate) || slot == offsetof(struct esp_layer, up) ||
+         slot == offsetof(struct esp_layer, down)))
+        snprintf(at, size - (size_t)(at - name), "%s", shared);
+}
+
+/* llama.cpp wants some vectors of state spaces as matrices. */
+static int groups_of(const struct esp_model_desc *d, size_t slot, int layer)
+{
+    if (d->layer[layer].mixer != ESP_MIXER_SSM)
+        return 0;
+    return slot == offsetof(struct esp_layer, mixed_norm) ? d->key_heads
+           : slot == offsetof(struct esp_layer, rate) ||
+                   slot == offsetof(struct esp_layer, skip)
+               ? d->state_heads
+               : 0;
+}
+
+/* Plans the order of state heads. A file of Qwen3.5 has them tiled, a folder has not. */
+static void plan_heads(const struct quantizing *q, struct planned *p, size_t slot)
+{
+    const struct esp_model_desc *d = &q->model->desc;
+    const struct esp_gguf_architecture *own = esp_gguf_architecture_of(q->architecture->name);
+    const size_t of_heads[] = {
+        offsetof(struct esp_layer, write), offsetof(struct esp_layer, decay),
+        offsetof(struct esp_layer, decay_bias), offsetof(struct esp_layer, rate)};
+    if (!own || !own->tiled || d->heads_tiled)
+        return;
+    p->state_heads = d->state_heads;
+    p->key_heads = d->key_heads;
+    for (size_t i = 0; i < sizeof of_heads / sizeof *of_heads; i++)
+        p->tiled_rows = slot == of_heads[i] ? 1 : p->tiled_rows;
+    if (slot == offsetof(struct esp_layer, conv_in) || slot == offsetof(struct esp_layer, conv))
+        p->tiled_from = 2 * d->key_heads * d->key_dim;
+    if (p->tiled_from > 0 || slot == offsetof(struct esp_layer, out_gate))
+        p->tiled_rows = d->value_dim;
+    if (slot == offsetof(struct esp_layer, mixed))
+        p->tiled_columns = d->value_dim;
 }
 
 /* Plans the tensors of one table; `base` is the struct with the slots. */
@@ -166,6 +219,8 @@ static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
             return esp_fail(q->err, q->errlen, ESP_E_UNSUPPORTED,
                             "%s: GGUF has no name for the tensor %s", q->model->path,
                             rule->name);
+        if (layer >= 0 && q->model->desc.layer[layer].expert)
+            name_shared(p->name, sizeof p->name, rule->slot);
         for (const struct esp_tensor_rule *part = rules; part->name; part++)
             if (esp_rule_first(rules, part) == rule)
                 p->fused[p->part_count++] = esp_rule_slot(base, part);
@@ -173,6 +228,11 @@ static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
             is_important(q, rule->slot, layer) ? q->mix->important : q->mix->most;
         p->dtype = is_kept(rule, layer) ? ESP_F32 : fitting(wanted, slot->columns);
         p->paired = esp_gguf_is_paired(own, rule, layer) ? q->model->desc.head_dim : 0;
+        p->interleaved = rule->kept ? q->model->desc.head_dim : 0;
+        if (layer >= 0) {
+            p->groups = groups_of(&q->model->desc, rule->slot, layer);
+            plan_heads(q, p, rule->slot);
+        }
         q->count++;
     }
     return ESP_OK;
@@ -249,6 +309,12 @@ static int make_header(struct quantizing *q, struct esp_bytes *bytes)
         for (int i = 0; i < q->count; i++) {
             const struct planned *p = &q->planned[i];
             const bool experts = p->first_expert != NULL; /* an additional dimension */
+            const int64_t grouped[] = {p->groups, p->groups ? rows_of(p) / p->groups : 0};
+            if (p->groups > 0) {
+                esp_gguf_put_tensor(&header, p->name, grouped, 2,
+                                    esp_gguf_type_of(p->dtype)->number, size_of(p));
+                continue;
+            }
             const int64_t shape[] = {p->part_count, experts ? part_of(p, 0)->rows : rows_of(p),
                                      columns_of(p)};
             esp_gguf_put_tensor(&header, p->name, shape + !experts, 3 - !experts - p->vector,
@@ -273,17 +339,50 @@ struct chunk {
     bool infinite[PARTS];
 };
 
+/* The head of the model that is state head `head` of the file. */
+static int head_of(const struct planned *p, int head)
+{
+    return head % p->key_heads * (p->state_heads / p->key_heads) + head / p->key_heads;
+}
+
+static void read_part(const struct planned *p, int row, float *out)
+{
+    const int block = p->interleaved;
+    int part = 0;
+    if (block > 0) {
+        part = row / block % p->part_count;
+        row = row / (block * p->part_count) * block + row % block;
+    }
+    while (row >= part_of(p, part)->rows)
+        row -= part_of(p, part++)->rows;
+    esp_tensor_read_row(part_of(p, part), row, out);
+}
+
+/* Puts the columns of the state heads in the order of the file. `room` has a row. */
+static void turn_columns(const struct planned *p, float *row, float *room)
+{
+    const size_t each = (size_t)p->tiled_columns, count = (size_t)p->state_heads * each;
+    memcpy(room, row, count * sizeof *row);
+    for (int head = 0; head < p->state_heads; head++)
+        memcpy(row + (size_t)head * each, room + (size_t)head_of(p, head) * each,
+               each * sizeof *row);
+}
+
 /* Reads the row of the model that becomes row `row` of the tensor in the file. */
-static void read_row(const struct planned *p, int row, float *out)
+static void read_row(const struct planned *p, int row, float *out, float *room)
 {
     if (p->paired > 0) {
         const int in_head = row % p->paired;
         row += in_head / 2 + (in_head % 2) * p->paired / 2 - in_head;
     }
-    int part = 0;
-    while (row >= part_of(p, part)->rows)
-        row -= part_of(p, part++)->rows;
-    esp_tensor_read_row(part_of(p, part), row, out);
+    if (p->tiled_rows > 0 && row >= p->tiled_from) {
+        const int at = row - p->tiled_from;
+        row =
+            p->tiled_from + head_of(p, at / p->tiled_rows) * p->tiled_rows + at % p->tiled_rows;
+    }
+    read_part(p, row, out);
+    if (p->tiled_columns > 0)
+        turn_columns(p, out, room);
 }
 
 static void round_part(void *arg, int part, int thread)
@@ -299,7 +398,7 @@ static void round_part(void *arg, int part, int thread)
     for (int i = begin; i < end; i++) {
         unsigned char *out = c->out + (size_t)i * bytes;
         bool finite = true;
-        read_row(c->planned, c->first + i, row);
+        read_row(c->planned, c->first + i, row, back);
         for (int k = 0; k < columns; k++)
             finite &= isfinite(row[k]) != 0;
         c->infinite[part] |= !finite;

@@ -13,6 +13,7 @@
 #include "engine/train/block.h"
 #include "kernels/dtype.h"
 #include "kernels/kernels.h"
+#include "kernels/model_desc.h"
 #include "kernels/status.h"
 
 enum { MOST_ROWS = 256, MOST_NODES = 256 };
@@ -108,6 +109,14 @@ int esp_teacher_open(struct esp_teacher **teacher, const struct esp_model *targe
     *teacher = NULL;
     if (!t)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the target");
+    if (shape->every > 0 && esp_model_desc_recurrent(&target->desc)) {
+        free(t);
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "%s has recurrent layers, on which loss talf cannot be trained yet; use "
+            "another --loss",
+            target->path);
+    }
     t->target = target;
     t->shape = *shape;
     int status = esp_backend_cpu.open(&t->backend, threads, err, errlen);

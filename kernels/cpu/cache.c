@@ -18,7 +18,15 @@ struct buffer {
     size_t count, each, size;
 };
 
-enum { BUFFERS = 36, SHARED = 2 /* joined caches share the first ones, keys and values */ };
+enum { BUFFERS = 61, SHARED = 2 /* joined caches share the first ones, keys and values */ };
+
+static bool has_attention_gate(const struct esp_model_desc *d)
+{
+    bool any = false;
+    for (int i = 0; i < d->layers; i++)
+        any = any || d->layer[i].attention_gate.data;
+    return any;
+}
 
 static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
 {
@@ -26,10 +34,16 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
     const struct esp_model_desc *d = w->base.desc;
     const size_t threads = (size_t)((struct esp_cpu_backend *)w->base.backend)->threads;
     const size_t batch = (size_t)c->max_batch, rows = (size_t)c->blocks * ESP_LANES;
-    const size_t heads = (size_t)d->layers * (size_t)c->kv_heads, f = sizeof(float);
+    const size_t heads = (size_t)esp_model_desc_attentions(d) * (size_t)c->kv_heads;
+    const size_t f = sizeof(float), i32 = sizeof(int32_t);
     const size_t turns = (size_t)(d->rotary / 2) * (d->local_inverse_frequency ? 2 : 1);
     const size_t mixed = d->experts > 0 ? batch : 0;
     const size_t split = w->split ? 1 : 0, cut = w->cut ? 1 : 0;
+    struct esp_cpu_states *s = &c->states;
+    const size_t recurrent = (size_t)s->layers, walk = recurrent > 0 ? (size_t)s->ring : 0;
+    const size_t states = recurrent * s->each,
+                 slots = recurrent > 0 ? (size_t)d->state_slots : 0;
+    const size_t mixed_rows = recurrent > 0 ? batch : 0;
     /* A panel with the last outputs of a rank may end behind a row. */
     const size_t part = w->plan ? 1 : 0;
     const struct buffer all[BUFFERS] = {
@@ -70,6 +84,32 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&c->wanted_at, batch, 1, sizeof(int32_t)},
         {&c->going, batch, 1, sizeof(int32_t)},
         {&c->order, part, esp_cpu_order_bytes(c->rows, c->max_batch), 1},
+        {&c->attention_gate, has_attention_gate(d) ? batch : 0, c->q_width, f},
+        {&c->mixed.x, mixed_rows, s->out, f},
+        {&c->mixed.parts, recurrent ? split : 0, esp_parts_bytes(batch, s->out), 1},
+        {&c->mixed.cut, recurrent ? cut : 0, esp_cut_count(batch, s->out),
+         sizeof(struct esp_cut)},
+        {&s->inputs, recurrent * walk, esp_states_stride(s), f},
+        {&s->memory, states, 1, f},
+        {&s->slots, slots, states, f},
+        {&s->saved, slots, 1, i32},
+        {&s->convolved, walk, s->width, f},
+        {&s->factors, walk, 2 * s->rates, f},
+        {&s->stack, recurrent ? threads * ESP_WALK_LEVELS : 0, s->block, f},
+        {&s->in_gate, mixed_rows, s->width, f},
+        {&s->out_gate, mixed_rows, s->out, f},
+        {&s->o, mixed_rows, s->out, f},
+        {&s->entry, walk, 1, sizeof *s->entry},
+        {&s->step, walk, 1, sizeof *s->step},
+        {&s->batch_slot, mixed_rows, 1, i32},
+        {&s->before, walk, 1, i32},
+        {&s->known, walk, 1, i32},
+        {&s->size, walk + 1, 1, i32},
+        {&s->heavy, walk + 1, 1, i32},
+        {&s->first, walk + 1, 1, i32},
+        {&s->next, walk + 1, 1, i32},
+        {&s->pending, walk + 1, 1, i32},
+        {&s->level, walk + 1, 1, i32},
     };
     memcpy(list, all, sizeof all);
 }
@@ -93,12 +133,14 @@ static void set_sizes(struct esp_cpu_cache *c, struct esp_weights *weights, int 
     c->kv_width = esp_cpu_pad(d->kv_heads * d->head_dim, ESP_PANEL);
     c->ffn = esp_cpu_pad(d->ffn > d->expert_ffn ? d->ffn : d->expert_ffn, ESP_PANEL);
 
+    esp_states_set_sizes(&c->states, d, c->max_batch);
+    c->mixed.stride = c->states.out;
     c->normed.stride = c->hidden;
     c->attended.stride = c->q_width;
     c->up.stride = c->ffn;
     c->expert_in.stride = c->hidden;
-    c->normed.bytes = c->attended.bytes = c->up.bytes = c->expert_in.bytes = c->joined.bytes =
-        ((const struct esp_cpu_weights *)weights)->cut_bytes;
+    c->normed.bytes = c->attended.bytes = c->mixed.bytes = c->up.bytes = c->expert_in.bytes =
+        c->joined.bytes = ((const struct esp_cpu_weights *)weights)->cut_bytes;
     c->joined.stride = esp_cpu_pad(esp_model_desc_joined(d), ESP_PANEL);
 }
 
@@ -244,10 +286,15 @@ int esp_cpu_cache_keep(struct esp_cache *cache, int first, const int32_t *which,
     const struct esp_cpu_weights *w = (const struct esp_cpu_weights *)c->base.weights;
     if (!esp_keep_fits(c->rows, first, which, count))
         return ESP_E_ARGUMENT;
-    for (int layer = 0; layer < w->base.desc->layers; layer++)
+    esp_states_keep(&c->states, cache->folded, first, which, count);
+    for (int layer = 0; layer < w->base.desc->layers; layer++) {
+        const bool elsewhere =
+            w->plan && w->plan->by_layers && esp_rank_plan_owner(w->plan, layer) != w->rank;
+        if (elsewhere || w->base.desc->layer[layer].mixer != ESP_MIXER_ATTENTION)
+            continue;
+        const size_t begin = (size_t)w->layer[layer].place * (size_t)c->kv_heads;
         for (int head = 0; head < c->kv_heads; head++)
-            if (!w->plan || !w->plan->by_layers ||
-                esp_rank_plan_owner(w->plan, layer) == w->rank)
-                keep_head(c, (size_t)(layer * c->kv_heads + head), first, which, count);
+            keep_head(c, begin + (size_t)head, first, which, count);
+    }
     return 0;
 }

@@ -270,6 +270,10 @@ const struct esp_backend_ops esp_backend_cpu = {
     .rank_times = esp_cpu_rank_times,
     .set_rank_delay = esp_cpu_set_rank_delay,
     .plan_ranks = esp_cpu_plan_ranks,
+    .state_bytes = esp_cpu_state_bytes,
+    .fold = esp_cpu_fold,
+    .state_save = esp_cpu_state_save,
+    .state_load = esp_cpu_state_load,
 #define X(result, name, ...) .name = esp_cpu_##name,
 #include "kernels/model_ops.def"
 #undef X

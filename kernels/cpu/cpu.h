@@ -11,6 +11,7 @@
 
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/states.h"
 #include "kernels/cpu/stream.h"
 #include "kernels/ranks/rank_plan.h"
 #include "kernels/ranks/ranks.h"
@@ -42,8 +43,11 @@ struct esp_cpu_layer {
 #define X(name) const float *name; /* padded, or NULL */
     ESP_LAYER_VECTORS(X)
 #undef X
-    struct esp_packed query, key, value, output, gate, up, down;
-    struct esp_packed router;
+    int place; /* its number among the layers with attention, or among the recurrent ones */
+    struct esp_packed query, key, value, attention_gate, output, gate, up, down;
+    struct esp_packed conv_in, in_gate, out_gate, write, decay, mixed;
+    const float *conv; /* (conv_kernel, channels, padded), or NULL */
+    struct esp_packed router, shared_gate;
     struct esp_cpu_expert *expert; /* (experts), or NULL */
 };
 
@@ -75,11 +79,12 @@ struct esp_cpu_cache {
     struct esp_cache base;
     const struct esp_cpu_cache *joined_to; /* the cache that owns k and v; NULL: this one */
     int rows, max_batch, id;               /* id: see struct esp_cpu_weights */
-    int kv_begin, kv_heads; /* this rank's key/value heads: kv_heads from kv_begin on */
-    int blocks;             /* number of blocks of 16 rows */
-    size_t v_stride;        /* head_dim, padded to 16 */
-    float *k;               /* (layer, own kv_head, block, head_dim, 16) */
-    float *v;               /* (layer, own kv_head, block * 16, v_stride) */
+    int kv_begin, kv_heads;       /* this rank's key/value heads: kv_heads from kv_begin on */
+    int blocks;                   /* number of blocks of 16 rows */
+    size_t v_stride;              /* head_dim, padded to 16 */
+    float *k;                     /* (attention layer, own kv_head, block, head_dim, 16) */
+    float *v;                     /* (attention layer, own kv_head, block * 16, v_stride) */
+    struct esp_cpu_states states; /* of recurrent layers */
 
     /* Buffers of a forward pass; every width is padded to ESP_PANEL. */
     size_t hidden, q_width, kv_width, ffn; /* padded widths */
@@ -93,6 +98,8 @@ struct esp_cpu_cache {
     float *cosine, *sine;
     struct esp_vectors normed;   /* (max_batch, hidden) */
     struct esp_vectors attended; /* (max_batch, q_width) */
+    float *attention_gate;       /* (max_batch, q_width), or NULL */
+    struct esp_vectors mixed;    /* (max_batch, states.out) of recurrent layers */
     struct esp_vectors up;       /* (max_batch, ffn) */
     /* For a mixture of experts; NULL if the model is not one. */
     float *routed;                /* (max_batch, experts, padded) logits, then weights */
@@ -150,6 +157,11 @@ size_t esp_cpu_order_bytes(int rows, int max_batch);
 
 /* Defined in ways.c; see esp_backend_ops. */
 const char *esp_cpu_way_key(const struct esp_backend *backend);
+/* Of states.c and pass_mixer.c; see esp_backend_ops. */
+size_t esp_cpu_state_bytes(const struct esp_model_desc *desc);
+int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped);
+int esp_cpu_state_save(struct esp_cache *cache, int slot);
+int esp_cpu_state_load(struct esp_cache *cache, int slot);
 int esp_cpu_measure_ways(struct esp_weights *weights, struct esp_way_times *times);
 
 /* Opens a backend with this instruction set (esp_cpu_isa_name()); NULL: the best one. Returns

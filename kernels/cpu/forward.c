@@ -6,7 +6,8 @@
  * takes half a microsecond.
  *
  * The steps of a layer, numbered below: 1 norm, 2 queries, keys and values, 3 rotation and
- * cache, 4 attention, 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
+ * cache, 4 attention (of a recurrent layer: 2 inputs and gates, 3 convolution, 4 states),
+ * 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
  * added (before 5 and 8 add, a norm or a factor may be applied). In a mixture of experts, 7
  * and 8 are a router and, for each expert that rows chose, gate, up and down for these rows.
  * In the last layer, from step 4 on, only rows with wanted logits, or with wanted hidden
@@ -23,6 +24,7 @@
 #include "kernels/cpu/divided.h"
 #include "kernels/cpu/pass.h"
 #include "kernels/cpu/pass_attention.h"
+#include "kernels/cpu/pass_mixer.h"
 #include "kernels/cpu/ways.h"
 #include "kernels/model_desc.h"
 
@@ -169,12 +171,12 @@ static void join_row(void *step, int row)
     join_end(p, row, 2 * hidden);
 }
 
-/* Up to three products of the same rows; their panels are numbered consecutively. */
+/* Up to four products of the same rows; their panels are numbered consecutively. */
 struct matmul_step {
     struct esp_cpu_pass *p;
     int count, panels; /* number of products, and of panels of all of them */
-    const struct esp_packed *w[3];
-    struct esp_matmul of[3];
+    const struct esp_packed *w[4];
+    struct esp_matmul of[4];
 };
 
 static void multiply_packed(const struct esp_cpu_pass *p, const struct esp_packed *w, int begin,
@@ -240,22 +242,49 @@ static void multiply_rows(struct esp_cpu_pass *p, const struct esp_packed *w, in
     matmul(&step);
 }
 
+/* Adds a product of all rows to the step. */
+static void add_product(struct matmul_step *step, const struct esp_packed *w,
+                        struct esp_vectors x, float *y, size_t y_stride, const int32_t *y_row)
+{
+    step->w[step->count] = w;
+    step->of[step->count++] = (struct esp_matmul){.in = x,
+                                                  .y = y + w->first,
+                                                  .y_stride = y_stride,
+                                                  .y_row = y_row,
+                                                  .rows = step->p->rows};
+    step->panels += w->panels;
+}
+
 static void project(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer,
                     struct esp_vectors x)
 {
     const struct esp_cpu_cache *c = p->c;
-    struct matmul_step step = {
-        .p = p,
-        .count = 3,
-        .panels = layer->query.panels + layer->key.panels + layer->value.panels,
-        .w = {&layer->query, &layer->key, &layer->value},
-        .of = {
-            {.in = x, .y = c->q + layer->query.first, .y_stride = c->q_width, .rows = p->rows},
-            {.in = x, .y = c->key + layer->key.first, .y_stride = c->kv_width, .rows = p->rows},
-            {.in = x,
-             .y = c->value + layer->value.first,
-             .y_stride = c->kv_width,
-             .rows = p->rows}}};
+    struct matmul_step step = {.p = p};
+    add_product(&step, &layer->query, x, c->q, c->q_width, NULL);
+    add_product(&step, &layer->key, x, c->key, c->kv_width, NULL);
+    add_product(&step, &layer->value, x, c->value, c->kv_width, NULL);
+    if (p->d->layer[p->layer].attention_gate.data)
+        add_product(&step, &layer->attention_gate, x, c->attention_gate, c->q_width, NULL);
+    matmul(&step);
+}
+
+/* The inputs of a recurrent layer go to their slots. */
+static void project_inputs(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer,
+                           struct esp_vectors x)
+{
+    const struct esp_cpu_states *s = &p->c->states;
+    const enum esp_mixer mixer = p->d->layer[p->layer].mixer;
+    const size_t stride = esp_states_stride(s);
+    float *inputs = esp_states_input(s, layer->place, 0), *factors = inputs + s->width;
+    struct matmul_step step = {.p = p};
+    add_product(&step, &layer->conv_in, x, inputs, stride, s->batch_slot);
+    add_product(&step, &layer->out_gate, x, s->out_gate, s->out, NULL);
+    if (mixer == ESP_MIXER_CONV)
+        add_product(&step, &layer->in_gate, x, s->in_gate, s->width, NULL);
+    if (mixer == ESP_MIXER_DELTA)
+        add_product(&step, &layer->write, x, factors, stride, s->batch_slot);
+    if (mixer != ESP_MIXER_CONV)
+        add_product(&step, &layer->decay, x, factors + s->rates, stride, s->batch_slot);
     matmul(&step);
 }
 
@@ -505,6 +534,35 @@ static void run_expert(struct esp_cpu_pass *p, const struct esp_cpu_expert *expe
     p->rows = rows;
 }
 
+/* Adds the output of the expert that all rows use, times the sigmoid of its gate. */
+static void add_shared_row(void *step, int row)
+{
+    const struct esp_cpu_pass *p = step;
+    const struct esp_cpu_cache *c = p->c;
+    const size_t width = c->hidden, at = (size_t)row * width;
+    const float gate = c->routed[(size_t)row * esp_cpu_pad(p->d->experts, ESP_PANEL)];
+    const bool gated = p->d->layer[p->layer].shared_gate.data != NULL;
+    const float weight = gated ? (float)(1 / (1 + exp(-(double)gate))) : 1.0f;
+    for (size_t k = 0; k < width; k++)
+        c->branch[at + k] += weight * c->expert_out[at + k];
+}
+
+static void run_shared(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
+{
+    struct esp_cpu_cache *c = p->c;
+    mlp(p, &layer->gate, &layer->up, &c->normed, ESP_RANK_MLP);
+    multiply_rows(p, &layer->down, layer->down.panels,
+                  (struct esp_matmul){
+                      .in = c->up, .y = c->expert_out, .y_stride = c->hidden, .rows = p->rows});
+    if (p->d->layer[p->layer].shared_gate.data)
+        multiply_rows(p, &layer->shared_gate, 1,
+                      (struct esp_matmul){.in = c->normed,
+                                          .y = c->routed,
+                                          .y_stride = esp_cpu_pad(p->d->experts, ESP_PANEL),
+                                          .rows = p->rows});
+    esp_cpu_run_rows(p, p->rows, c->hidden, add_shared_row, p);
+}
+
 static void add_experts(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
 {
     struct esp_cpu_cache *c = p->c;
@@ -518,6 +576,8 @@ static void add_experts(struct esp_cpu_pass *p, const struct esp_cpu_layer *laye
     for (int i = 0; i < p->d->experts; i++)
         run_expert(p, &layer->expert[i], i);
     c->up.together = esp_cut_together(p->rows);
+    if (p->d->layer[p->layer].up.data)
+        run_shared(p, layer);
     esp_cpu_gather_columns(p, ESP_RANK_DOWN, c->branch, c->hidden);
     esp_cpu_run_rows(p, p->rows, c->hidden, add_row, &step);
 }
@@ -526,7 +586,7 @@ static void add_experts(struct esp_cpu_pass *p, const struct esp_cpu_layer *laye
 static void set_rows(struct esp_cpu_pass *p, int rows)
 {
     p->rows = rows;
-    p->c->normed.together = p->c->attended.together = p->c->up.together =
+    p->c->normed.together = p->c->attended.together = p->c->mixed.together = p->c->up.together =
         p->c->joined.together = esp_cut_together(rows);
 }
 
@@ -535,23 +595,31 @@ static void run_layer(struct esp_cpu_pass *p)
     struct esp_cpu_cache *c = p->c;
     const struct esp_cpu_layer *layer = &p->w->layer[p->layer];
     const bool parallel = p->d->parallel_residual;
+    const bool recurrent = p->d->layer[p->layer].mixer != ESP_MIXER_ATTENTION;
     if (p->d->reads == ESP_READS_EAGLE3)
         esp_cpu_run_rows(p, p->rows, c->joined.stride, join_row, p); /* 1 */
     else
         norm(p, &c->normed, layer->norm1, layer->norm1_bias);
-    project(p, layer, p->d->reads == ESP_READS_EAGLE3 ? c->joined : c->normed); /* 2 */
+    if (recurrent)
+        project_inputs(p, layer, c->normed); /* 2 */
+    else
+        project(p, layer, p->d->reads == ESP_READS_EAGLE3 ? c->joined : c->normed);
     if (p->layer == p->d->layers - 1 && p->last < p->rows) {
         p->going = c->going;
         set_rows(p, p->last);
     }
-    esp_cpu_attention(p); /* 3, 4 */
+    if (recurrent)
+        esp_cpu_mix(p); /* 3, 4 */
+    else
+        esp_cpu_attention(p);
     for (int i = 0; p->going && i < p->rows; i++)
         move_row(p, p->going[i], i);
     if (p->rows == 0)
         return;
     if (parallel) /* 6 before 5: the MLP reads the layer's input x */
         norm(p, &c->normed, layer->norm2, layer->norm2_bias);
-    add(p, &layer->output, c->attended, layer->norm_attended, ESP_RANK_OUTPUT); /* 5 */
+    add(p, recurrent ? &layer->mixed : &layer->output, recurrent ? c->mixed : c->attended,
+        layer->norm_attended, ESP_RANK_OUTPUT); /* 5 */
     if (!parallel)
         norm(p, &c->normed, layer->norm2, layer->norm2_bias); /* 6 */
     if (layer->expert) {
@@ -690,7 +758,7 @@ int esp_cpu_pass(struct esp_cache *cache, const struct esp_batch *batch)
     struct esp_cpu_backend *cpu = (struct esp_cpu_backend *)w->base.backend;
     struct esp_cpu_pass p = {
         .w = w, .d = w->base.desc, .c = c, .isa = cpu->isa, .batch = batch};
-    if (!esp_batch_fits(batch, cache, c->rows, c->max_batch))
+    if (!esp_batch_fits(batch, cache, c->rows, c->max_batch) || !esp_cpu_begin_states(&p))
         return ESP_E_ARGUMENT;
     p.wanted = esp_batch_wanted(batch, c->wanted, c->wanted_at);
     double work = batch->rows * w->work_layers + p.wanted * w->work_head;
@@ -701,6 +769,7 @@ int esp_cpu_pass(struct esp_cache *cache, const struct esp_batch *batch)
         snprintf(cpu->failure, sizeof cpu->failure, "%s", esp_cpu_stream_failure(w->stream));
         return ESP_E_FILE;
     }
+    esp_cpu_end_states(&p);
     hand_out(&p, p.d->layers, c->x);
     if (asks_for(&p, ESP_STATE_NORMED) && w->rank == 0) {
         norm(&p, &c->normed, w->norm_final, w->norm_final_bias);

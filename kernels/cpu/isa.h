@@ -102,6 +102,19 @@ struct esp_attention {
     size_t scores_stride;
 };
 
+/* What one token does to 16 columns of a head's state, see enum esp_mixer. from and to may be
+ * the same. */
+struct esp_state_step {
+    int keys;          /* key_dim, a multiple of 4 */
+    bool delta;        /* the state's own value under the key is replaced, not added to */
+    const float *from; /* (keys, 16) */
+    float *to;         /* (keys, 16) */
+    const float *query, *key; /* (keys) */
+    const float *value;       /* (16) */
+    float write, decay, skip; /* factors of the value, the state, and the value in the output */
+    float *out;               /* (16), or NULL */
+};
+
 struct esp_cpu_gradients;
 
 struct esp_cpu_isa {

@@ -162,6 +162,12 @@ static int make_plan(struct esp_rank_plan *plan, struct esp_backend *backend,
     if (desc->reads != ESP_READS_TOKENS)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "a model that reads hidden states cannot be divided among ranks");
+    for (int i = 0; i < desc->layers; i++)
+        if (desc->layer[i].mixer != ESP_MIXER_ATTENTION || desc->layer[i].attention_gate.data ||
+            (desc->layer[i].router.data && desc->layer[i].up.data))
+            return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                            "a model with recurrent layers, gated attention or an expert that "
+                            "all tokens use cannot be divided among ranks; leave out --ranks");
     const int status = esp_cpu_plan_ranks(backend, desc, plan, &costs, err, errlen);
     if (status == ESP_OK && desc->lender && plan_of(desc->lender) &&
         esp_rank_plan_fits(plan_of(desc->lender), desc))

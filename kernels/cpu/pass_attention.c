@@ -56,7 +56,7 @@ static void append(const struct esp_cpu_pass *p, int kv_head, int row)
     const struct esp_layer *described = &d->layer[p->layer];
     const int group = d->heads / d->kv_heads;
     const size_t head_dim = (size_t)d->head_dim, rows = (size_t)c->blocks * ESP_LANES;
-    const size_t head = esp_cpu_kv_head(c, p->layer, kv_head);
+    const size_t head = esp_cpu_kv_head(c, layer->place, kv_head);
     const size_t at = (size_t)(p->batch->first + row);
     for (int i = 0; i < group; i++) {
         const size_t head_at =
@@ -125,6 +125,17 @@ static bool whole_blocks(const struct esp_cpu_pass *p)
     return p->d->head_dim % ESP_CUT_COLUMNS == 0;
 }
 
+/* Multiplies a head of the attention of the i-th row that goes on by the sigmoid of its gate.
+ */
+static void gate_head(const struct esp_cpu_pass *p, int i, int column)
+{
+    const struct esp_cpu_cache *c = p->c;
+    const size_t row = (size_t)(p->going ? p->going[i] : i);
+    if (p->d->layer[p->layer].attention_gate.data)
+        p->isa->sigmoid(c->attended.x + (size_t)i * c->q_width + column,
+                        c->attention_gate + row * c->q_width + column, p->d->head_dim);
+}
+
 /* Computes attention for queries begin..end-1 of a key/value head. Query i belongs to head i %
  * group of the head's group, in row number i / group of the rows that continue. */
 static void attend(const struct esp_cpu_pass *p, int thread, int kv_head, int begin, int end)
@@ -133,7 +144,7 @@ static void attend(const struct esp_cpu_pass *p, int thread, int kv_head, int be
     const struct esp_batch *b = p->batch;
     const int group = p->d->heads / p->d->kv_heads;
     const size_t head_dim = (size_t)p->d->head_dim, capacity = (size_t)c->blocks * ESP_LANES;
-    const size_t head = esp_cpu_kv_head(c, p->layer, kv_head);
+    const size_t head = esp_cpu_kv_head(c, p->w->layer[p->layer].place, kv_head);
     const size_t scratch = (size_t)thread * ESP_QUERIES * capacity;
     struct esp_attention a = {
         .head_dim = p->d->head_dim,
@@ -174,8 +185,11 @@ static void attend(const struct esp_cpu_pass *p, int thread, int kv_head, int be
     }
     a.blocks = (b->first + last) / ESP_LANES + 1;
     p->isa->attention(&a);
-    for (int i = 0; i < a.queries && !esp_cpu_divides(p, ESP_RANK_ATTENTION); i++) {
+    for (int i = 0; i < a.queries; i++) {
         int column = (kv_head * group + (begin + i) % group) * p->d->head_dim;
+        gate_head(p, (begin + i) / group, column);
+        if (esp_cpu_divides(p, ESP_RANK_ATTENTION))
+            continue; /* all heads are prepared when they are there */
         if (p->w->split)
             p->isa->split(&c->attended, (begin + i) / group, column, column + p->d->head_dim);
         if (p->w->cut && whole_blocks(p))

@@ -214,20 +214,62 @@ static void pack_experts(struct packer *p, struct esp_cpu_expert *to,
     }
 }
 
+static void pack_attention(struct packer *p, struct esp_cpu_layer *to,
+                           const struct esp_layer *from)
+{
+    const struct esp_model_desc *d = p->desc;
+    PACK(query, ATTENTION, d->heads / d->kv_heads * d->head_dim);
+    PACK(key, ATTENTION, d->head_dim);
+    PACK(value, ATTENTION, d->head_dim);
+    if (from->attention_gate.data)
+        pack_matrix(p, &to->attention_gate, &from->attention_gate, NULL);
+    PACK(output, OUTPUT, 1);
+}
+
+/* A convolution's weights as floats, a row for each token that it sees. */
+static const float *pack_taps(struct packer *p, const struct esp_tensor *t)
+{
+    const size_t channels = esp_cpu_pad(t->rows, ESP_PANEL), kernel = (size_t)t->columns;
+    float *taps = take(p, kernel * channels, sizeof *taps), row[ESP_MOST_TAPS];
+    for (int i = 0; taps && i < t->rows; i++) {
+        esp_tensor_read_row(t, i, row);
+        for (size_t k = 0; k < kernel; k++)
+            taps[k * channels + (size_t)i] = row[k];
+    }
+    return taps;
+}
+
+static void pack_mixer(struct packer *p, struct esp_cpu_layer *to, const struct esp_layer *from)
+{
+    to->conv = pack_taps(p, &from->conv);
+    pack_matrix(p, &to->conv_in, &from->conv_in, &from->conv_in_bias);
+    pack_matrix(p, &to->out_gate, &from->out_gate, &from->out_gate_bias);
+    if (from->mixer == ESP_MIXER_CONV)
+        pack_matrix(p, &to->in_gate, &from->in_gate, &from->in_gate_bias);
+    if (from->mixer == ESP_MIXER_DELTA)
+        pack_matrix(p, &to->write, &from->write, NULL);
+    if (from->mixer != ESP_MIXER_CONV)
+        pack_matrix(p, &to->decay, &from->decay, NULL);
+    pack_matrix(p, &to->mixed, &from->mixed, &from->mixed_bias);
+}
+
 static void pack_layer(struct packer *p, struct esp_cpu_layer *to, const struct esp_layer *from,
                        const struct esp_model_desc *d)
 {
 #define X(name) to->name = pack_vector(p, &from->name);
     ESP_LAYER_VECTORS(X)
 #undef X
-    PACK(query, ATTENTION, d->heads / d->kv_heads * d->head_dim);
-    PACK(key, ATTENTION, d->head_dim);
-    PACK(value, ATTENTION, d->head_dim);
-    PACK(output, OUTPUT, 1);
+    if (from->mixer == ESP_MIXER_ATTENTION)
+        pack_attention(p, to, from);
+    else
+        pack_mixer(p, to, from);
     if (from->router.data) {
         pack_matrix(p, &to->router, &from->router, &from->router_bias);
         pack_experts(p, to->expert, from->expert, d->experts);
-        return;
+        if (from->shared_gate.data)
+            pack_matrix(p, &to->shared_gate, &from->shared_gate, NULL);
+        if (!from->up.data)
+            return;
     }
     if (esp_gated(d->activation))
         PACK(gate, MLP, 1);
@@ -359,6 +401,23 @@ static int start_stream(struct packer *p, struct esp_cpu_weights *w)
 
 /* ------------------------------------------------------------------ open and close */
 
+/* Values per token and hidden value that a layer multiplies in front of its MLP. */
+static double mixer_work(const struct esp_model_desc *d, enum esp_mixer mixer, double attention)
+{
+    return mixer == ESP_MIXER_ATTENTION
+               ? attention
+               : (mixer == ESP_MIXER_CONV ? 2.0 : 1.0) * esp_conv_width(d, mixer) +
+                     2.0 * esp_mixed_width(d, mixer);
+}
+
+/* Numbers the layers with attention, and the recurrent ones. */
+static void place_layers(struct esp_cpu_layer *layer, const struct esp_model_desc *d)
+{
+    int attentions = 0, recurrent = 0;
+    for (int i = 0; i < d->layers; i++)
+        layer[i].place = d->layer[i].mixer == ESP_MIXER_ATTENTION ? attentions++ : recurrent++;
+}
+
 static void count_work(struct esp_cpu_weights *w)
 {
     const struct esp_model_desc *d = w->base.desc;
@@ -367,7 +426,9 @@ static void count_work(struct esp_cpu_weights *w)
     double mixture = d->experts + 3.0 * d->experts_used * d->expert_ffn;
     for (int i = 0; i < d->layers; i++)
         w->work_layers +=
-            (2.0 * q + 2.0 * kv + (d->layer[i].router.data ? mixture : mlp)) * d->hidden;
+            (mixer_work(d, d->layer[i].mixer, 2.0 * q + 2.0 * kv) +
+             (d->layer[i].router.data ? mixture : 0) + (d->layer[i].up.data ? mlp : 0)) *
+            d->hidden;
     w->work_layers += (double)d->fc.rows * d->fc.columns;
     if (d->reads == ESP_READS_EAGLE3)
         w->work_layers += (q + 2.0 * kv) * d->hidden;
@@ -388,7 +449,7 @@ static int panels_together(const struct esp_model_desc *d)
     enum { MOST = 16 };
     const size_t fit = ((size_t)8 << 20) / panel_room(d);
     const struct esp_expert *expert = d->layer[0].expert;
-    if (d->layer[0].query.transposed == 0 && !(expert && expert->up.transposed))
+    if (esp_layer_matrix(&d->layer[0])->transposed == 0 && !(expert && expert->up.transposed))
         return 1;
     return fit < 1 ? 1 : fit > MOST ? MOST : (int)fit;
 }
@@ -430,6 +491,7 @@ int esp_cpu_weights_load(struct esp_weights **weights, struct esp_backend *backe
     w->layer = layer;
     w->plan = plan;
     w->rank = plan ? ranks->rank : 0;
+    place_layers(layer, desc);
     count_work(w);
 
     struct packer p = {.err = err, .errlen = errlen, .progress = progress, .user = user};

@@ -39,6 +39,7 @@ template <typename T>
 static __global__ void add_kernel(struct esp_cuda_arrays at, struct add_args a, T *normed)
 {
     ESP_SHARED(float, room);
+    esp_begin_early();
     const int row = blockIdx.x;
     if (row >= at.pass->rows)
         return;
@@ -75,8 +76,9 @@ void esp_cuda_add(struct esp_cuda_cache *c, bool experts, const float *norm,
                                d->norm_epsilon,
                                d->residual_scale != 0 ? d->residual_scale : 1.0f,
                                next ? esp_cuda_norm_args_of(c, next) : none};
-    ESP_LAUNCH((add_kernel<T>), dim3(rows), dim3(THREADS), THREADS / ESP_WARP * sizeof(float),
-               esp_cuda_backend_of(c)->stream, c->at, a, (T *)c->normed);
+    ESP_LAUNCH_EARLY(esp_cuda_early(c), (add_kernel<T>), dim3(rows), dim3(THREADS),
+                     THREADS / ESP_WARP * sizeof(float), esp_cuda_backend_of(c)->stream, c->at,
+                     a, (T *)c->normed);
 }
 
 template void esp_cuda_add<float>(struct esp_cuda_cache *, bool, const float *,

@@ -17,7 +17,9 @@
  */
 #include "kernels/cuda/attention.h"
 
-enum { FEW_QUERIES = 32, HIGH = 4, BLOCKS_EACH = 2, STAGES = 2 };
+enum { FEW_QUERIES = 32, HIGH = 4, BLOCKS_EACH = 2, STAGES = 2, QUERIES_TOGETHER = 4 };
+/* Instructions of a warp for each tile of keys (RESOURCES.md, sm_90), for predictions. */
+enum { INSTRUCTIONS = 1900 };
 
 /* Sizes that follow from the width of a head, padded to DIM, and from the number of warps
  * among which the queries are divided. */
@@ -124,6 +126,26 @@ static __device__ __forceinline__ void load(T *to, const T *from, int start, int
     }
 }
 
+/* The keys and values of a head in the cache; rows from `fresh` on are not there yet. */
+template <typename T> struct cached {
+    const T *k, *v;
+    int fresh;
+};
+
+/* Begins to copy a tile to `to` (keys, then values), and makes those of its keys that are fresh.
+ */
+template <typename T, int DIM, int WARPS_HIGH>
+static __device__ __forceinline__ void
+begin_tile(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
+           const struct cached<T> &cached, const struct tiles &t, int tile, T *to)
+{
+    typedef struct tiling<T, DIM, WARPS_HIGH> Z;
+    const int start = t.start(tile), stop = t.stop(tile);
+    load<T, DIM, WARPS_HIGH>(to, cached.k, start, stop, cached.fresh, a.width);
+    load<T, DIM, WARPS_HIGH>(to + Z::TILE, cached.v, start, stop, cached.fresh, a.width);
+    esp_cuda_make_keys(at, a, blockIdx.x, start, stop, to, to + Z::TILE, Z::STRIDE, DIM);
+}
+
 /* The sums for the two queries of a lane, which are rows `group` and `group + 8` of its warp's
  * tile. */
 template <int DIM> struct sums {
@@ -155,8 +177,9 @@ static __device__ __forceinline__ void score(float s[][4], const T *q, const T *
     }
 }
 
-/* Turns scores into weights. If there is a new maximum, the sums so far are scaled down. */
-template <typename T, int DIM, int WARPS_HIGH>
+/* Turns scores into weights. If there is a new maximum, the sums so far are scaled down. CAPPED:
+ * there is a cap; the code for it is long, and most models have none. */
+template <typename T, int DIM, int WARPS_HIGH, bool CAPPED>
 static __device__ __forceinline__ void weigh(float s[][4], struct sums<DIM> &sums,
                                              const uint64_t seen[2], int first, float cap)
 {
@@ -168,7 +191,8 @@ static __device__ __forceinline__ void weigh(float s[][4], struct sums<DIM> &sum
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const bool sees = seen[i / 2] >> (first + 8 * n + 2 * t + i % 2) & 1;
-            s[n][i] = sees ? esp_cuda_capped(cap, s[n][i]) * ESP_LOG2_E : -INFINITY;
+            const float score = CAPPED ? esp_cuda_capped(cap, s[n][i]) : s[n][i];
+            s[n][i] = sees ? score * ESP_LOG2_E : -INFINITY;
             top[i / 2] = fmaxf(top[i / 2], s[n][i]);
         }
 #pragma unroll
@@ -293,20 +317,31 @@ join_warps(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
 }
 
 /* Writes the block's queries to shared memory as T, with zeros beyond the width and where
- * there is no query. */
+ * there is no query. A warp makes some of them side by side, so that it waits for memory
+ * once for all. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ void load_queries(const struct esp_cuda_arrays &at,
                                     const struct esp_cuda_attend<T> &a, bool sinks, int base,
                                     T *to)
 {
     typedef struct tiling<T, DIM, WARPS_HIGH> Z;
-    const int lane = threadIdx.x % ESP_WARP, warps = Z::THREADS / ESP_WARP;
-    for (int row = threadIdx.x / ESP_WARP; row < Z::ROWS; row += warps) {
-        const struct esp_cuda_query q = esp_cuda_find_query(at, a, blockIdx.x, base + row);
-        if (q.length > 0)
-            esp_cuda_write_query(a.heads, q.row, q.head, sinks, to + row * Z::STRIDE, DIM);
-        for (int d = lane; q.length == 0 && d < DIM; d += ESP_WARP)
-            to[row * Z::STRIDE + d] = esp_from_float<T>(0.0f);
+    const int first = threadIdx.x / ESP_WARP, warps = Z::THREADS / ESP_WARP;
+#pragma unroll 1
+    for (int begin = 0; begin < Z::ROWS; begin += warps * QUERIES_TOGETHER) {
+        int row[QUERIES_TOGETHER], head[QUERIES_TOGETHER];
+        bool there[QUERIES_TOGETHER];
+        T *place[QUERIES_TOGETHER];
+#pragma unroll
+        for (int i = 0; i < QUERIES_TOGETHER; i++) {
+            const int index = begin + first + i * warps;
+            const struct esp_cuda_query q =
+                esp_cuda_find_query(at, a, blockIdx.x, base + index);
+            there[i] = q.length > 0;
+            row[i] = there[i] ? q.row : a.first_row;
+            head[i] = q.head;
+            place[i] = to + index * Z::STRIDE;
+        }
+        esp_cuda_write_queries<QUERIES_TOGETHER>(a.heads, row, head, there, sinks, place, DIM);
     }
 }
 
@@ -332,7 +367,7 @@ static __device__ void clip(const struct esp_cuda_arrays &at,
 }
 
 /* Computes attention to a share of the keys, or to the sinks, for the queries of a block. */
-template <typename T, int DIM, int WARPS_HIGH>
+template <typename T, int DIM, int WARPS_HIGH, bool CAPPED>
 static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
                                               const struct esp_cuda_attend<T> &a, T *q_shared)
 {
@@ -342,9 +377,7 @@ static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
     const int high = warp % WARPS_HIGH, across = warp / WARPS_HIGH;
     const int base = blockIdx.y * Z::ROWS, share = blockIdx.z;
     const bool sinks = share == a.parts;
-    const int fresh = esp_cuda_fresh_from(at, a);
-    const T *k = a.k + (size_t)blockIdx.x * a.cache_rows * a.width;
-    const T *v = a.v + (size_t)blockIdx.x * a.cache_rows * a.width;
+    const size_t head = (size_t)blockIdx.x * a.cache_rows * a.width;
     const struct tiles t = tiles_of(at.pass, sinks, Z::KEYS);
     int begin = sinks ? 0 : share * tiles_each(t, a.parts);
     int end = sinks ? t.all : begin + tiles_each(t, a.parts);
@@ -365,30 +398,28 @@ static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
     for (int n = 0; n < DIM / 8; n++)
         sums.out[n][0] = sums.out[n][1] = sums.out[n][2] = sums.out[n][3] = 0.0f;
 
-    for (int tile = begin; tile <= end; tile++) {
-        if (tile < end) { /* begin to copy the next tile */
-            T *to = staged + (tile - begin) % STAGES * 2 * Z::TILE;
-            const int start = t.start(tile), stop = t.stop(tile);
-            load<T, DIM, WARPS_HIGH>(to, k, start, stop, fresh, a.width);
-            load<T, DIM, WARPS_HIGH>(to + Z::TILE, v, start, stop, fresh, a.width);
-            esp_cuda_make_keys(at, a, blockIdx.x, start, stop, to, to + Z::TILE, Z::STRIDE,
-                               DIM);
-        }
+    const struct cached<T> cached = {
+        (const T *)a.k + head, (const T *)a.v + head, esp_cuda_fresh_from(at, a)
+    };
+    if (begin < end) {
+        begin_tile<T, DIM, WARPS_HIGH>(at, a, cached, t, begin, staged);
         esp_copy_group();
-        if (tile == begin) {
-            load_queries<T, DIM, WARPS_HIGH>(at, a, sinks, base, q_shared);
-            continue;
-        }
+        load_queries<T, DIM, WARPS_HIGH>(at, a, sinks, base, q_shared);
+    }
+    for (int tile = begin; tile < end; tile++) {
+        const T *from = staged + (tile - begin) % STAGES * 2 * Z::TILE;
+        if (tile + 1 < end)
+            begin_tile<T, DIM, WARPS_HIGH>(at, a, cached, t, tile + 1,
+                                           staged + (tile + 1 - begin) % STAGES * 2 * Z::TILE);
+        esp_copy_group();
         esp_copy_wait<1>();
         __syncthreads();
-        const T *from = staged + (tile - 1 - begin) % STAGES * 2 * Z::TILE;
         const int first = across * Z::EACH;
-        const uint64_t seen[2] = {seen_of(sight[0], t, tile - 1),
-                                  seen_of(sight[1], t, tile - 1)};
+        const uint64_t seen[2] = {seen_of(sight[0], t, tile), seen_of(sight[1], t, tile)};
         float s[Z::EACH / 8][4];
         score<T, DIM, WARPS_HIGH>(s, q_shared + 16 * high * Z::STRIDE,
                                   from + first * Z::STRIDE);
-        weigh<T, DIM, WARPS_HIGH>(s, sums, seen, first, a.cap);
+        weigh<T, DIM, WARPS_HIGH, CAPPED>(s, sums, seen, first, a.cap);
         add_values<T, DIM, WARPS_HIGH>(s, sums, from + Z::TILE + first * Z::STRIDE);
         __syncthreads();
     }
@@ -425,19 +456,20 @@ static __device__ __forceinline__ struct shares shares_of(const struct esp_cuda_
 }
 
 /* Grid: (kv_head, tile of queries, share or the sinks). */
-template <typename T, int DIM, int WARPS_HIGH>
+template <typename T, int DIM, int WARPS_HIGH, bool CAPPED>
 static __global__ void __launch_bounds__(tiling<T, DIM, WARPS_HIGH>::THREADS, 2)
     attend_mma_kernel(struct esp_cuda_arrays at, struct esp_cuda_attend<T> a)
 {
     typedef struct tiling<T, DIM, WARPS_HIGH> Z;
     ESP_SHARED(T, shared); /* queries (ROWS, STRIDE), then keys and values of each stage */
+    esp_begin_early();
     const bool sinks = blockIdx.z == gridDim.z - 1, of_sinks = esp_cuda_of_sinks(at.pass);
     const struct shares used = shares_of(at.pass, a.parts, Z::KEYS);
     if (sinks)
         esp_cuda_append(at, a, blockIdx.x);
     if (sinks ? !of_sinks : (int)blockIdx.z >= used.count)
         return;
-    attend<T, DIM, WARPS_HIGH>(at, a, shared);
+    attend<T, DIM, WARPS_HIGH, CAPPED>(at, a, shared);
     esp_cuda_join_tile(at, a, Z::ROWS, used, used.count + of_sinks,
                        reinterpret_cast<int *>(shared));
 }
@@ -447,6 +479,7 @@ template <typename T>
 static __global__ void join_mma_kernel(struct esp_cuda_arrays at, struct esp_cuda_attend<T> a,
                                        int keys)
 {
+    esp_begin_early();
     esp_cuda_join_queries(at, a, blockIdx.y, blockIdx.x * ESP_CUDA_JOINED, ESP_CUDA_JOINED,
                           shares_of(at.pass, a.parts, keys));
 }
@@ -460,24 +493,61 @@ template <typename T> struct variant {
     size_t bytes;
 };
 
-template <typename T, int DIM, int WARPS_HIGH> static struct variant<T> variant_of() {
+template <typename T, int DIM, int WARPS_HIGH, bool CAPPED>
+static struct variant<T> variant_of() {
     typedef struct tiling<T, DIM, WARPS_HIGH> Z;
-    return {attend_mma_kernel<T, DIM, WARPS_HIGH>, DIM, Z::ROWS, Z::THREADS, Z::KEYS, Z::BYTES};
+    return {attend_mma_kernel<T, DIM, WARPS_HIGH, CAPPED>,
+            DIM,
+            Z::ROWS,
+            Z::THREADS,
+            Z::KEYS,
+            Z::BYTES};
 }
 
 enum {
     WIDTHS = 4,
-    VARIANTS = 2 * WIDTHS
+    CAPPED_WIDTHS = 2,
+    VARIANTS = 2 * (WIDTHS + CAPPED_WIDTHS)
 };
 
-/* The kernels for few queries, then those for many. */
+/* The kernels for few queries, then those for many, then the same with a cap. */
 template <typename T> static const struct variant<T> *variants() {
     static const struct variant<T> all[VARIANTS] = {
-        variant_of<T, 64, 1>(), variant_of<T, 96, 1>(), variant_of<T, 128, 1>(),
-            variant_of<T, 256, 1>(), variant_of<T, 64, HIGH>(), variant_of<T, 96, HIGH>(),
-            variant_of<T, 128, HIGH>(), variant_of<T, 256, HIGH>()
+        variant_of<T, 64, 1, false>(), variant_of<T, 96, 1, false>(),
+            variant_of<T, 128, 1, false>(), variant_of<T, 256, 1, false>(),
+            variant_of<T, 64, HIGH, false>(), variant_of<T, 96, HIGH, false>(),
+            variant_of<T, 128, HIGH, false>(), variant_of<T, 256, HIGH, false>(),
+            variant_of<T, 128, 1, true>(), variant_of<T, 256, 1, true>(),
+            variant_of<T, 128, HIGH, true>(), variant_of<T, 256, HIGH, true>()
     };
     return all;
+}
+
+/* What a launch over `chunks` chunks costs. */
+template <typename T>
+static struct esp_cuda_cost cost_of(const struct esp_cuda_attend<T> &a,
+                                    const struct variant<T> *v, int chunks, int tiles_high)
+{
+    const double keys = (double)chunks * ESP_CUDA_CHUNK;
+    const double seen = a.window > 0 && a.window < keys ? a.window : keys;
+    const int warps = v->threads / ESP_WARP;
+    struct esp_cuda_cost cost = {};
+    cost.memory = 2 * sizeof(T) * seen * a.width * a.heads.kv_heads;
+    cost.cache = (tiles_high - 1) * cost.memory;
+    cost.flight = 2 * sizeof(T) * v->keys * a.width;
+    cost.issue = seen / v->keys / a.parts * warps * INSTRUCTIONS;
+    cost.waits = 6;
+    return cost;
+}
+
+/* The narrowest kernel for heads of this width. */
+template <typename T>
+static const struct variant<T> *choose_variant(bool many, bool capped, int width) {
+    const struct variant<T> *v =
+        variants<T>() + (capped ? 2 * WIDTHS + many * CAPPED_WIDTHS : many * WIDTHS);
+    while (v->widest < width)
+        v++;
+    return v;
 }
 
 template <typename T>
@@ -487,9 +557,7 @@ void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_laye
     const struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     struct esp_cuda_attend<T> a = esp_cuda_attend_of<T>(c, held, layer, rows);
     const struct variant<T> *v =
-        variants<T>() + (rows * a.group > FEW_QUERIES ? (int)WIDTHS : 0);
-    while (v->widest < a.width)
-        v++;
+        choose_variant<T>(rows * a.group > FEW_QUERIES, a.cap > 0.0f, a.width);
     const int tiles_high = (rows * a.group + v->rows - 1) / v->rows;
     const int shares = BLOCKS_EACH * backend->multiprocessors / (a.heads.kv_heads * tiles_high);
     a.parts = shares < 1 ? 1 : shares < chunks ? shares : chunks;
@@ -499,10 +567,14 @@ void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_laye
         const int queries = (a.end_row - a.first_row) * a.group;
         const dim3 grid(a.heads.kv_heads, (queries + v->rows - 1) / v->rows, a.parts + 1);
         a.done = esp_cuda_done(c, queries < v->rows ? queries : v->rows, a.parts);
-        ESP_LAUNCH(v->kernel, grid, dim3(v->threads), v->bytes, backend->stream, c->at, a);
+        const struct esp_cuda_cost cost = cost_of(a, v, chunks, (int)grid.y);
+        esp_cuda_costs(esp_cuda_backend_of(c), &cost);
+        ESP_LAUNCH_EARLY(esp_cuda_early(c), v->kernel, grid, dim3(v->threads), v->bytes,
+                         backend->stream, c->at, a);
         if (!a.done)
-            ESP_LAUNCH((join_mma_kernel<T>), esp_cuda_join_grid(a.heads, queries),
-                       dim3(ESP_CUDA_JOINED * ESP_WARP), 0, backend->stream, c->at, a, v->keys);
+            ESP_LAUNCH_EARLY(
+                esp_cuda_early(c), (join_mma_kernel<T>), esp_cuda_join_grid(a.heads, queries),
+                dim3(ESP_CUDA_JOINED * ESP_WARP), 0, backend->stream, c->at, a, v->keys);
     }
 }
 

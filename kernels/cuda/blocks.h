@@ -58,7 +58,7 @@ static __host__ __device__ __forceinline__ int esp_block_at(int chunk, int bytes
 struct esp_cuda_cut {
     float scale;
     int32_t first, second; /* the sums of the first and the last 16 integers */
-    int32_t unused;
+    float less;            /* -scale * (first + second), for what has a minimum */
 };
 
 enum { ESP_CUT_WORDS = 4 };
@@ -106,7 +106,7 @@ static __device__ __forceinline__ void esp_cuda_cut_block(const struct esp_cuda_
                          : __uint_as_float(0x7fc00000u); /* not a number */
     cut.first = sum;
     cut.second = second;
-    cut.unused = 0;
+    cut.less = -__fmul_rn((float)(sum + second), cut.scale);
     cuts.cuts[index] = cut;
 }
 

@@ -8,12 +8,16 @@
 #include "kernels/cuda/blocks.h"
 #include "kernels/model_desc.h"
 
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 
 /* FEWEST_QUERIES: the smallest number of queries in a tile of attention. */
-enum { ROW_STEP = 64, FEWEST_AT_ONCE = 64, FEWEST_QUERIES = 16 };
-static const size_t PARTIAL_LIMIT = (size_t)64 << 20;
+enum { ROW_STEP = 64, FEWEST_QUERIES = 16 };
+/* Bytes for parts of attention. Default mode has two blocks of 64 queries or fewer for each
+ * multiprocessor, 9 MB of parts on a GPU with 132 of them. Exact mode has a part for every
+ * chunk. */
+static const size_t PARTIAL_LIMIT = (size_t)12 << 20, PARTIAL_LIMIT_EXACT = (size_t)64 << 20;
 
 static size_t mask_words(const struct esp_cuda_cache *c)
 {
@@ -32,6 +36,18 @@ static bool norms_together(const struct esp_model_desc *d)
     return any;
 }
 
+/* How many rows exact attention computes at once: as many as fit into the limit, but at least
+ * those of a tile of queries, which read the cache together. Where exact mode was not announced,
+ * one row is enough. */
+static int rows_at_once(const struct esp_model_desc *d, size_t per_row, int max_batch)
+{
+    const int group = d->heads / d->kv_heads;
+    const int fewest = d->exact && group < FEWEST_QUERIES ? FEWEST_QUERIES / group : 1;
+    const size_t fit = (d->exact ? PARTIAL_LIMIT_EXACT : PARTIAL_LIMIT) / per_row;
+    const int rows = fit < (size_t)fewest ? fewest : fit < INT_MAX ? (int)fit : INT_MAX;
+    return rows < max_batch ? rows : max_batch;
+}
+
 /* Computes the sizes that follow from the model, c->rows and c->max_batch. */
 static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
 {
@@ -48,10 +64,7 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
     c->up_width = esp_gated(d->activation) ? 2 * c->ffn : c->ffn;
     const size_t per_row =
         (size_t)d->heads * (c->chunks + 1) * esp_cuda_part(c->head_width) * sizeof *c->partial;
-    const size_t fit = PARTIAL_LIMIT / per_row;
-    c->partial_rows = fit > (size_t)c->max_batch ? c->max_batch
-                      : fit < FEWEST_AT_ONCE     ? FEWEST_AT_ONCE
-                                                 : (int)fit;
+    c->partial_rows = rows_at_once(d, per_row, c->max_batch);
     /* A mask covers the rows of earlier passes of the same tree, and those of this pass. */
     const size_t widest = esp_cuda_pad(2 * (size_t)c->max_batch + 64, 64);
     c->at.seen_stride =
@@ -174,6 +187,15 @@ size_t esp_cuda_join_need(const struct esp_model_desc *desc, int rows, int max_b
 {
     const struct esp_cuda_cache owner = {};
     return need(desc, &owner, rows, max_batch);
+}
+
+void esp_cuda_cache_imagine(struct esp_cuda_cache *c, int rows, int max_batch)
+{
+    struct esp_cuda_arena arena = {ESP_CUDA_NOWHERE, 0, true};
+    c->rows = rows;
+    c->max_batch = max_batch;
+    measure(c, c->base.weights->desc);
+    lay_out(&arena, c, c->base.weights->desc);
 }
 
 static int prepare(struct esp_cuda_cache *c)

@@ -23,6 +23,7 @@ extern "C" {
 
 struct esp_cuda_lt;
 struct esp_cuda_times;
+struct esp_cuda_prediction;
 struct esp_cuda_stream;
 struct esp_cuda_cut;
 
@@ -44,6 +45,7 @@ struct esp_cuda_backend {
     int index;  /* number of the device, see esp_cuda_enter() */
     int multiprocessors;
     size_t shared_limit; /* maximum bytes of shared memory in a block */
+    bool early;          /* kernels can begin before the previous one has ended (device.h) */
     cudaStream_t stream;
     /* A kernel that finds a value that is not a number sets this to 1. It is in pinned memory,
      * so that kernels can write it and the host can read it. */
@@ -54,6 +56,7 @@ struct esp_cuda_backend {
     bool lt_asked;          /* it has been tried to open cuBLASLt */
     cudaEvent_t mark[ESP_MARKS];
     struct esp_cuda_times *times; /* while the kernels of a pass are timed; otherwise NULL */
+    struct esp_cuda_prediction *prediction; /* while a pass is predicted; otherwise NULL */
     char device[160];
     char failure[256]; /* the sentence about the last call that failed, or "" */
 };
@@ -106,6 +109,23 @@ int esp_cuda_attention_prepare(struct esp_cuda_backend *backend);
 double esp_cuda_read_rate(struct esp_backend *backend, size_t bytes);
 int esp_cuda_time_kernels(struct esp_cache *cache, const struct esp_batch *batch,
                           struct esp_kernel_time *kernel, int most);
+/* See predict.cu. A launcher tells what its next launch costs, for all of its blocks or for
+ * each; it may be called when nothing is predicted. Other launches wait for memory a few times
+ * and read little. */
+enum { ESP_CUDA_WAITS = 3, ESP_CUDA_PREDICTED = 64 };
+struct esp_cuda_cost {
+    double memory;     /* bytes of weights, keys and values, of all blocks */
+    double cache;      /* bytes that come only from the second-level cache, of all blocks */
+    double flight;     /* bytes of `memory` that a block has under way; 0: no limit */
+    double issue;      /* instructions of a block's warps in its loop; 0: no limit */
+    double end_cycles; /* of shared memory, after a block's loop */
+    int waits;         /* of a block for memory, outside its loop */
+};
+void esp_cuda_costs(struct esp_cuda_backend *backend, const struct esp_cuda_cost *cost);
+void esp_cuda_predicted(struct esp_cuda_backend *backend, const char *name, size_t bytes);
+int esp_cuda_predict(struct esp_backend *backend, const struct esp_model_desc *desc, int rows,
+                     int context, const struct esp_device_speed *speed,
+                     struct esp_kernel_time *kernel, int most);
 /* Names what has been launched since the last call of this function, and the number of bytes
  * that it reads. If the pass is timed, records the time. */
 void esp_cuda_launched(struct esp_cuda_backend *backend, const char *name, size_t bytes);
@@ -154,6 +174,13 @@ struct esp_cuda_matrix {
     int count;            /* number of such matrices, one after another (experts); 0 means 1 */
 };
 
+/* Bytes of one such matrix that a product reads. */
+static inline size_t esp_cuda_matrix_bytes(const struct esp_cuda_matrix *m)
+{
+    return m->rows * (esp_dtype_quantised(m->dtype) ? esp_dtype_row_bytes(m->dtype, m->columns)
+                                                    : 2 * m->stride);
+}
+
 struct esp_cuda_layer {
 #define X(name) const float *name; /* padded, or NULL */
     ESP_LAYER_VECTORS(X)
@@ -197,6 +224,15 @@ struct esp_cuda_weights {
 size_t esp_cuda_weights_need(const struct esp_model_desc *desc);
 /* Whether a matrix of the model is quantised. */
 bool esp_cuda_has_blocks(const struct esp_model_desc *desc);
+
+/* Lays out a model whose w->layer, w->base.desc and w->base.backend are set, at addresses where
+ * there is no memory; and a cache with its base.weights set. For predict.cu. */
+void esp_cuda_weights_imagine(struct esp_cuda_weights *w);
+void esp_cuda_cache_imagine(struct esp_cuda_cache *c, int rows, int max_batch);
+/* Goes through a pass of `rows` rows after `context` tokens, but launches nothing. */
+int esp_cuda_walk(struct esp_cuda_cache *c, int rows, int context);
+/* Where imagined memory begins. */
+static char *const ESP_CUDA_NOWHERE = (char *)(uintptr_t)4096;
 
 /* ------------------------------------------------------------------ layers that do not fit */
 
@@ -375,6 +411,13 @@ static inline struct esp_cuda_weights *esp_cuda_weights_of(const struct esp_cuda
 static inline struct esp_cuda_backend *esp_cuda_backend_of(const struct esp_cuda_cache *c)
 {
     return reinterpret_cast<struct esp_cuda_backend *>(c->base.weights->backend);
+}
+
+/* Whether kernels of this cache's passes begin early. Streamed layers wait for copies, too, so
+ * their kernels begin in order. */
+static inline bool esp_cuda_early(const struct esp_cuda_cache *c)
+{
+    return esp_cuda_backend_of(c)->early && !esp_cuda_weights_of(c)->stream;
 }
 
 static inline const struct esp_model_desc *esp_cuda_desc_of(const struct esp_cuda_cache *c)

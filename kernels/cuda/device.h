@@ -30,10 +30,34 @@
 #define ESP_START(kernel, grid, block, shared, stream, ...)                                    \
     kernel<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__)
 
+/* The same, for a kernel that may begin before the previous one has ended. */
+template <typename... P, typename... A>
+static inline void esp_start_early(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
+                                   cudaStream_t stream, A &&...arguments)
+{
+    cudaLaunchAttribute early = {};
+    cudaLaunchConfig_t config = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.dynamicSmemBytes = shared;
+    config.stream = stream;
+    config.attrs = &early;
+    config.numAttrs = 1;
+    cudaLaunchKernelEx(&config, kernel, static_cast<A &&>(arguments)...);
+}
+#define ESP_START_EARLY(kernel, grid, block, shared, stream, ...)                              \
+    esp_start_early((kernel), (grid), (block), (shared), (stream), ##__VA_ARGS__)
+
 /* Declares `name`, the block's dynamic shared memory, 16-byte aligned. */
 #define ESP_SHARED(type, name)                                                                 \
     extern __shared__ __align__(16) unsigned char esp_shared_memory[];                         \
     type *name = reinterpret_cast<type *>(esp_shared_memory)
+
+/* For the emulator, which counts bank conflicts: the caller of a function, and an access. */
+#define ESP_CALLER
+#define ESP_TOUCH(at, bytes) ((void)0)
 
 /* Opens a library by name, and finds a symbol of a library by name; NULL on failure. */
 #define ESP_LIBRARY_OPEN(name) dlopen((name), RTLD_NOW | RTLD_LOCAL)
@@ -53,18 +77,96 @@ enum { ESP_FENCE = 0 };
  */
 inline thread_local bool esp_loading_kernels;
 
+/* A launch, and what is called for each one instead of launching it while esp_launches is set,
+ * together with esp_loading_kernels. So a pass can be looked at without being run
+ * (predict.cu). */
+struct esp_launch {
+    const void *kernel;
+    dim3 grid, block;
+    size_t shared;
+    bool early;
+};
+struct esp_launches {
+    void (*seen)(void *user, const struct esp_launch *launch);
+    void *user;
+};
+inline thread_local const struct esp_launches *esp_launches;
+
+/* Loads the code of a kernel, or shows its launch. */
+static inline void esp_load(const struct esp_launch &launch)
+{
+    cudaFuncAttributes attributes;
+    if (esp_launches)
+        esp_launches->seen(esp_launches->user, &launch);
+    else
+        cudaFuncGetAttributes(&attributes, launch.kernel);
+}
+
 /* Launches a kernel; one with commas in its template arguments needs parentheses: (kernel<a,
  * b>). cudaGetLastError() returns a failure. */
 #define ESP_LAUNCH(kernel, grid, block, shared, stream, ...)                                   \
     do {                                                                                       \
-        cudaFuncAttributes esp_attributes;                                                     \
         if (esp_loading_kernels)                                                               \
-            cudaFuncGetAttributes(&esp_attributes, (const void *)(kernel));                    \
+            esp_load(                                                                          \
+                {(const void *)(kernel), dim3(grid), dim3(block), (size_t)(shared), false});   \
         else                                                                                   \
             ESP_START(kernel, grid, block, shared, stream, ##__VA_ARGS__);                     \
     } while (0)
 
+/* The same; if `early` is true, for a kernel that waits for the previous one itself, see
+ * esp_wait_previous(). */
+#define ESP_LAUNCH_EARLY(early, kernel, grid, block, shared, stream, ...)                      \
+    do {                                                                                       \
+        if (esp_loading_kernels)                                                               \
+            esp_load(                                                                          \
+                {(const void *)(kernel), dim3(grid), dim3(block), (size_t)(shared), (early)}); \
+        else if (early)                                                                        \
+            ESP_START_EARLY(kernel, grid, block, shared, stream, ##__VA_ARGS__);               \
+        else                                                                                   \
+            ESP_START(kernel, grid, block, shared, stream, ##__VA_ARGS__);                     \
+    } while (0)
+
+/* The first compute capability whose kernels can begin early, as the compiler and as the runtime
+ * write it, and the first driver that captures them as parts of a graph. */
+#define ESP_EARLY_ARCH 900
+enum { ESP_EARLY_PTX = 90, ESP_EARLY_DRIVER = 12030 };
+
+/* ------------------------------------------------------------------ kernels that begin early
+ *
+ * A kernel launched by ESP_LAUNCH_EARLY may begin before the previous kernel of the stream has
+ * ended ("programmatic dependent launch" in the CUDA C++ Programming Guide). It then does what
+ * depends on no kernel, such as the first copies of weights, while the device empties.
+ *
+ * Every thread of such a kernel calls esp_wait_previous() before it reads or writes anything
+ * that another kernel of the pass writes or reads. This waits until the previous kernel has
+ * ended, and so, as that one has waited too, all before it. The numbers of the pass
+ * (esp_cuda_arrays) may be read earlier: they are copied before its first kernel, which is
+ * launched in order. esp_let_next_begin() lets the next kernel begin once all blocks have
+ * called it; it then takes what room there is. */
+static __device__ __forceinline__ void esp_wait_previous()
+{
+#if defined(ESP_EMULATE)
+    emu_wait_previous();
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= ESP_EARLY_ARCH
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+static __device__ __forceinline__ void esp_let_next_begin()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= ESP_EARLY_ARCH
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
 enum { ESP_WARP = 32 };
+/* For a kernel that has nothing to do before the previous one has ended. */
+static __device__ __forceinline__ void esp_begin_early()
+{
+    esp_let_next_begin();
+    esp_wait_previous();
+}
+
 static const unsigned ESP_ALL_LANES = 0xffffffffu;
 
 /* ------------------------------------------------------------------ 16-bit floats */
@@ -122,6 +224,22 @@ static __device__ __forceinline__ esp_eight<T> esp_load_eight(const T *address)
     return eight;
 }
 
+/* ------------------------------------------------------------------ shared memory */
+
+/* Read and write shared memory where the emulator is to count bank conflicts. */
+template <typename V> static __device__ __forceinline__ V esp_shared_get(const V *at ESP_CALLER)
+{
+    ESP_TOUCH(at, sizeof *at);
+    return *at;
+}
+
+template <typename V>
+static __device__ __forceinline__ void esp_shared_put(V *at, V value ESP_CALLER)
+{
+    ESP_TOUCH(at, sizeof *at);
+    *at = value;
+}
+
 /* ------------------------------------------------------------------ tensor cores */
 
 /* D += A B, computed by a warp: A (16, 16), B (16, 8), D (16, 8) of float, distributed over
@@ -158,15 +276,6 @@ static __device__ __forceinline__ void esp_mma(float d[4], uint32_t a0, uint32_t
 #endif
 }
 
-/* Writes a lane's part of D; `to` is where d[0] belongs in rows of `width` numbers. */
-static __device__ __forceinline__ void esp_mma_store(float *to, int width, const float d[4])
-{
-    to[0] = d[0];
-    to[1] = d[1];
-    to[8 * width] = d[2];
-    to[8 * width + 1] = d[3];
-}
-
 /* D += A B, computed by a warp: A (16, 32) and B (32, 8) of signed bytes, D (16, 8) of
  * integers, distributed as mma.sync.m16n8k32 defines it. A word is four consecutive bytes; the
  * first of them are
@@ -184,6 +293,12 @@ static __device__ __forceinline__ void esp_mma_s8(int d[4], uint32_t a0, uint32_
                  : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
                  : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 #endif
+}
+
+/* sum + the dot product of four signed bytes of a and b. */
+static __device__ __forceinline__ int esp_dot4(uint32_t a, uint32_t b, int sum)
+{
+    return __dp4a((int)a, (int)b, sum);
 }
 
 /* Loads four 8x8 matrices of 16-bit numbers from shared memory, as ldmatrix does. In lane l,

@@ -413,10 +413,7 @@ static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
 /* The bytes of a matrix that a pass reads; 0 for experts, of which it reads only some. */
 static size_t bytes_of(const struct esp_cuda_matrix &m)
 {
-    if (!m.data || m.count > 1)
-        return 0;
-    return m.rows * (esp_dtype_quantised(m.dtype) ? esp_dtype_row_bytes(m.dtype, m.columns)
-                                                  : 2 * m.stride);
+    return m.data && m.count <= 1 ? esp_cuda_matrix_bytes(&m) : 0;
 }
 
 /* The bytes of keys and values that a layer reads. */
@@ -558,6 +555,13 @@ static int length_of(const struct esp_cuda_cache *c, int chunks, int *captured)
     return i;
 }
 
+/* Whether graphs use fc. EAGLE uses it in every pass. EAGLE-3 uses it only for hidden states of
+ * the target; its draft steps, which are more frequent, read the head's own hidden states. */
+static bool graphs_use_fc(const struct esp_cuda_cache *c)
+{
+    return esp_cuda_desc_of(c)->reads == ESP_READS_EAGLE;
+}
+
 /* Loads the kernels of a pass, see esp_loading_kernels. */
 static int load_kernels(struct esp_cuda_cache *c, const struct shape *s)
 {
@@ -586,6 +590,16 @@ static int instantiate(struct esp_cuda_backend *backend, cudaGraph_t graph,
                : esp_cuda_failed(backend, "cudaGraphInstantiate", made);
 }
 
+int esp_cuda_walk(struct esp_cuda_cache *c, int rows, int context)
+{
+    struct shape s = {};
+    s.rows = s.head_rows = rows;
+    s.keys = context + rows;
+    s.chunks = (s.keys + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
+    s.fc = graphs_use_fc(c);
+    return load_kernels(c, &s);
+}
+
 static int capture(struct esp_cuda_cache *c, const struct shape *s, cudaGraphExec_t *exec)
 {
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
@@ -612,13 +626,6 @@ static bool launch_bound(const struct esp_cuda_cache *c, int rows, bool step)
 {
     const bool small = c->base.weights->bytes < LAUNCH_BOUND_BYTES;
     return rows <= c->max_batch && (small || (rows <= OWN_ROWS && !step));
-}
-
-/* Whether graphs use fc. EAGLE uses it in every pass. EAGLE-3 uses it only for hidden states of
- * the target; its draft steps, which are more frequent, read the head's own hidden states. */
-static bool graphs_use_fc(const struct esp_cuda_cache *c)
-{
-    return esp_cuda_desc_of(c)->reads == ESP_READS_EAGLE;
 }
 
 /* Captures the graph for passes of bucket `i` and texts of length `j`. *room becomes false if

@@ -15,6 +15,9 @@
  * memory serves as registers that can be written in the background. W is read once for 64
  * rows. A tall block reads x less often, and a product of few outputs needs low ones to occupy
  * the device.
+ *
+ * The first copies of W begin before the previous kernel has ended (device.h), because no
+ * kernel writes W.
  */
 #include "kernels/cuda/activation.h"
 #include "kernels/cuda/norm.h"
@@ -68,69 +71,97 @@ static __device__ __forceinline__ float put(const struct esp_cuda_arrays &at,
     return y;
 }
 
-/* Adds the warps' sums and writes the block's outputs for its rows. parts: (WARPS, 16 high, width);
- * factor: (width) the factors of the rows' norms. */
+/* Writes an output of a row, and what follows it. sum: over the warps; of_up: of the other matrix.
+ * All lanes of a warp call this; they have complete tiles. */
+template <typename T>
+static __device__ __forceinline__ void
+finish_output(const struct esp_cuda_arrays &at, const struct matmul_args<T> &a, float by,
+              const float *bias, int row, int output, bool there, float sum, float of_up)
+{
+    float y = 0.0f;
+    if (there) {
+        const float up = a.epilogue == ESP_CUDA_GATED
+                             ? fmaf(of_up, by, bias ? bias[output + ESP_CUDA_TILE / 2] : 0.0f)
+                             : 0.0f;
+        y = put(at, a, row, output, fmaf(sum, by, bias ? bias[output] : 0.0f), up);
+    }
+    if (a.begins) /* with ADD */
+        esp_cuda_begin_norm(at, a.next, a.squares, row, output, y, there, a.out);
+}
+
+/* Adds the warps' sums and writes the block's outputs for its rows. parts: (WARPS, 16 high,
+ * pairs); factor: (2 pairs) the factors of the rows' norms. */
 template <typename T>
 static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
-                                    const struct matmul_args<T> &a, const float *parts,
+                                    const struct matmul_args<T> &a, const float2 *parts,
                                     const float *factor, const struct esp_cuda_span &s,
-                                    const float *bias, int high, int width)
+                                    const float *bias, int high, int pairs)
 {
     const bool gated = a.epilogue == ESP_CUDA_GATED;
     const int height = gated ? ESP_CUDA_TILE / 2 : ESP_CUDA_TILE, rows = high * ESP_CUDA_TILE;
-    for (int i = threadIdx.x; i < high * height * width; i += THREADS) {
-        const int column = i / height % width;
-        const int row = i / height / width * ESP_CUDA_TILE + i % height;
+    for (int i = threadIdx.x; i < high * height * pairs; i += THREADS) {
+        const int pair = i / height % pairs, column = s.first + 2 * pair;
+        const int row = i / height / pairs * ESP_CUDA_TILE + i % height;
         const int output = blockIdx.x * rows + row;
-        const bool there = s.first + column < s.end && output < a.outputs;
-        float y = 0.0f, up = 0.0f;
-        if (there) {
-            const float by = a.normed ? factor[column] : 1.0f;
-            y = fmaf(esp_cuda_collect(parts, rows, width, row, column), by,
-                     bias ? bias[output] : 0.0f);
-            if (gated)
-                up = fmaf(esp_cuda_collect(parts, rows, width, row + height, column), by,
-                          bias ? bias[output + height] : 0.0f);
-            y = put(at, a, s.first + column, output, y, up);
-        }
-        if (a.begins) /* with ADD; the lanes of a warp have complete tiles */
-            esp_cuda_begin_norm(at, a.next, a.squares, s.first + column, output, y, there,
-                                a.out);
+        const float2 sum = esp_cuda_collect(parts, rows, pairs, row, pair);
+        float2 up = make_float2(0.0f, 0.0f);
+        if (gated)
+            up = esp_cuda_collect(parts, rows, pairs, row + height, pair);
+        const bool first = column < s.end && output < a.outputs;
+        const bool second = column + 1 < s.end && output < a.outputs;
+        finish_output(at, a, a.normed && first ? factor[2 * pair] : 1.0f, bias, column, output,
+                      first, sum.x, up.x);
+        finish_output(at, a, a.normed && second ? factor[2 * pair + 1] : 1.0f, bias, column + 1,
+                      output, second, sum.y, up.y);
     }
 }
 
-/* Computes the factors of a block's rows (width), which are the second half of a norm. */
+/* Computes the factors of a block's rows (8 GROUPS), which are the second half of a norm. A
+ * warp has a row of each group, and reads all of them at the same time. */
+template <int GROUPS>
 static __device__ __forceinline__ void find_factors(const struct esp_cuda_squares &squares,
-                                                    const struct esp_cuda_span &s, int width,
+                                                    const struct esp_cuda_span &s,
                                                     float *factor)
 {
-    for (int i = threadIdx.x / ESP_WARP; i < width && s.first + i < s.end; i += WARPS) {
-        const float found = esp_cuda_norm_factor(squares, esp_cuda_row_of(s, s.first + i));
+    const int warp = threadIdx.x / ESP_WARP, left = s.end - s.first - warp;
+    int row[GROUPS];
+    float found[GROUPS];
+    if (left <= 0) /* the whole warp */
+        return;
+#pragma unroll
+    for (int j = 0; j < GROUPS; j++)
+        row[j] = esp_cuda_row_of(s, s.first + warp + COLUMNS * j);
+    esp_cuda_norm_factors<GROUPS>(squares, row, (left + COLUMNS - 1) / COLUMNS, found);
+#pragma unroll
+    for (int j = 0; j < GROUPS; j++)
         if (threadIdx.x % ESP_WARP == 0)
-            factor[i] = found;
-    }
+            factor[warp + COLUMNS * j] = found[j];
 }
 
-/* Sizes for a block of HIGH tiles of outputs by GROUPS of 8 rows. */
-template <int HIGH, int GROUPS> struct tiling {
+/* Sizes for a block of HIGH tiles of outputs by GROUPS of 8 rows, with copies of DEEP steps in
+ * shared memory. */
+template <int HIGH, int GROUPS, int DEEP> struct tiling {
     static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
-    static const int PIECES = 2 * HIGH + GROUPS; /* 16-byte pieces that a thread needs in a step */
-    static const int STAGES = PIECES < 6 ? 4 : PIECES == 12 ? 2 : 3;
+    static const int PIECES =
+        2 * HIGH + GROUPS; /* 16-byte pieces that a thread needs in a step */
+    static const int STAGES = DEEP;
     static const int BLOCKS = HIGH * GROUPS > 8 ? 1 : 2; /* per multiprocessor, at least */
     static const size_t RING = (size_t)STAGES * PIECES * THREADS * sizeof(uint4);
-    static const size_t PARTS = (size_t)WARPS * HEIGHT * WIDTH * sizeof(float);
+    static const size_t PARTS = esp_cuda_sums_bytes(HEIGHT, WIDTH);
     static const size_t MOST = RING > PARTS ? RING : PARTS;
     static const size_t BYTES = MOST + WIDTH * sizeof(float);
 };
 
 /* Where a thread's operands of a step come from. */
 template <typename T, int HIGH, int GROUPS> struct operands {
-    const T *w, *x[GROUPS]; /* the thread's columns of step 0, in the first tile and in its rows */
-    int outputs, rows;      /* how many exist, from the tile's first output and from x[0] on */
-    size_t eight_rows;      /* numbers between rows i and i + 8 of W */
+    const T *w, *x;       /* the thread's columns of step 0, in the first tile and in row 0 */
+    uint32_t row[GROUPS]; /* where its rows begin, as multiples of 8 numbers: fewer registers */
+    int outputs, rows;    /* how many exist, from the tile's first output and from row[0] on */
+    size_t eight_rows;    /* numbers between rows i and i + 8 of W */
 
-    /* Begins to copy the thread's operands of a step to `to`; its pieces are THREADS apart. */
-    __device__ __forceinline__ void begin(uint4 *to, int step) const
+    /* These begin to copy the thread's operands of a step to `to`; its pieces are THREADS
+     * apart. */
+    __device__ __forceinline__ void begin_weights(uint4 *to, int step) const
     {
         const size_t column = (size_t)step * STEP;
 #pragma unroll
@@ -138,9 +169,14 @@ template <typename T, int HIGH, int GROUPS> struct operands {
             const bool there = i < 2 || i / 2 * ESP_CUDA_TILE < outputs;
             esp_copy_begin(to + i * THREADS, w + (there ? i * eight_rows : 0) + column, there);
         }
+    }
+    __device__ __forceinline__ void begin_rows(uint4 *to, int step) const
+    {
+        const size_t column = (size_t)step * STEP;
 #pragma unroll
         for (int j = 0; j < GROUPS; j++)
-            esp_copy_begin(to + (2 * HIGH + j) * THREADS, x[j] + column, COLUMNS * j < rows);
+            esp_copy_begin(to + (2 * HIGH + j) * THREADS, x + 8 * (size_t)row[j] + column,
+                           COLUMNS * j < rows);
     }
 };
 
@@ -148,7 +184,7 @@ template <typename T>
 static __device__ __forceinline__ esp_eight<T> piece(const uint4 *from, int i)
 {
     esp_eight<T> eight;
-    eight.words = from[i * THREADS];
+    eight.words = esp_shared_get(from + i * THREADS);
     return eight;
 }
 
@@ -173,19 +209,24 @@ static __device__ __forceinline__ void multiply(const uint4 *from, float sum[HIG
     }
 }
 
-template <typename T, int HIGH, int GROUPS>
-static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS>::BLOCKS)
+template <typename T, int HIGH, int GROUPS, int DEEP>
+static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS, DEEP>::BLOCKS)
     matmul_kernel(struct esp_cuda_arrays at, struct matmul_args<T> a)
 {
-    typedef struct tiling<HIGH, GROUPS> Z;
+    typedef struct tiling<HIGH, GROUPS, DEEP> Z;
     /* Operands (STAGES, PIECES, THREADS), later sums (WARPS, HEIGHT, WIDTH); then the factors of
      * the rows (WIDTH). */
     ESP_SHARED(uint4, ring);
     float *factor = reinterpret_cast<float *>(ring + Z::MOST / sizeof *ring);
     const bool logits = a.epilogue == ESP_CUDA_LOGITS;
+    esp_let_next_begin();
+    if (a.mixture.tiles) /* the previous kernels have made them */
+        esp_wait_previous();
     const struct esp_cuda_span s = esp_cuda_span_of(at, a.mixture, logits, Z::WIDTH);
-    if (s.first >= s.end)
+    if (s.first >= s.end) {
+        esp_wait_previous();
         return;
+    }
     const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
     const int group = lane / 4, t = lane % 4;
     const size_t padded = esp_cuda_pad(a.outputs, ESP_CUDA_TILE);
@@ -193,28 +234,36 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS>::BLOCKS)
     struct operands<T, HIGH, GROUPS> from;
     float sum[HIGH][GROUPS][4] = {};
     from.w = a.w + (s.expert * padded + tile + group) * a.w_stride + 8 * t;
+    from.x = a.x + 8 * t;
     from.eight_rows = 8 * a.w_stride;
     from.outputs = a.outputs - tile;
     from.rows = s.end - s.first - group;
 #pragma unroll
     for (int j = 0; j < GROUPS; j++)
-        from.x[j] =
-            a.x + esp_cuda_row_of(s, s.first + COLUMNS * j + group) * a.x_stride + 8 * t;
+        from.row[j] =
+            (uint32_t)(esp_cuda_row_of(s, s.first + COLUMNS * j + group) * (a.x_stride / 8));
 
     uint4 *const mine = ring + threadIdx.x;
 #pragma unroll
+    for (int i = 0; i < Z::STAGES - 1; i++)
+        if (warp + i * WARPS < a.steps)
+            from.begin_weights(mine + i * Z::PIECES * THREADS, warp + i * WARPS);
+    esp_wait_previous();
+#pragma unroll
     for (int i = 0; i < Z::STAGES - 1; i++) {
         if (warp + i * WARPS < a.steps)
-            from.begin(mine + i * Z::PIECES * THREADS, warp + i * WARPS);
+            from.begin_rows(mine + i * Z::PIECES * THREADS, warp + i * WARPS);
         esp_copy_group();
     }
     if (a.normed)
-        find_factors(a.squares, s, Z::WIDTH, factor);
+        find_factors<GROUPS>(a.squares, s, factor);
     int stage = 0, next = Z::STAGES - 1;
     for (int step = warp; step < a.steps; step += WARPS) {
         const int ahead = step + (Z::STAGES - 1) * WARPS;
-        if (ahead < a.steps)
-            from.begin(mine + next * Z::PIECES * THREADS, ahead);
+        if (ahead < a.steps) {
+            from.begin_weights(mine + next * Z::PIECES * THREADS, ahead);
+            from.begin_rows(mine + next * Z::PIECES * THREADS, ahead);
+        }
         esp_copy_group();
         esp_copy_wait<Z::STAGES - 1>();
         multiply<T, HIGH, GROUPS>(mine + stage * Z::PIECES * THREADS, sum);
@@ -222,29 +271,37 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS>::BLOCKS)
         next = next + 1 == Z::STAGES ? 0 : next + 1;
     }
     __syncthreads(); /* the sums are written where the operands were */
-    float *parts = reinterpret_cast<float *>(ring);
+    float2 *parts = reinterpret_cast<float2 *>(ring);
     esp_cuda_leave_sums<HIGH, GROUPS>(parts, sum);
     __syncthreads();
     finish_tiles(at, a, parts, factor, s, a.bias ? a.bias + s.expert * padded : NULL, HIGH,
-                 Z::WIDTH);
+                 Z::WIDTH / 2);
     if (logits)
         esp_cuda_fill_logits(at, s, a.outputs);
 }
 
-template <typename T, int HIGH, int GROUPS>
+template <typename T, int HIGH, int GROUPS, int DEEP>
 static struct esp_cuda_variant<struct matmul_args<T>> variant_of() {
-    typedef struct tiling<HIGH, GROUPS> Z;
-    return {matmul_kernel<T, HIGH, GROUPS>, Z::WIDTH, Z::HEIGHT, Z::BYTES};
+    typedef struct tiling<HIGH, GROUPS, DEEP> Z;
+    return {matmul_kernel<T, HIGH, GROUPS, DEEP>,
+            Z::WIDTH,
+            Z::HEIGHT,
+            Z::BYTES,
+            (DEEP - 1) * 2 * HIGH *THREADS *(int)sizeof(uint4),
+            esp_cuda_end_cycles(HIGH, Z::WIDTH),
+            0};
 }
 
 enum {
-    VARIANTS = 6
+    VARIANTS = 11
 };
 
 template <typename T> static const struct esp_cuda_variant<struct matmul_args<T>> *variants() {
     static const struct esp_cuda_variant<struct matmul_args<T>> all[VARIANTS] = {
-        variant_of<T, 1, 1>(), variant_of<T, 1, 2>(), variant_of<T, 1, 4>(),
-            variant_of<T, 2, 4>(), variant_of<T, 2, 8>(), variant_of<T, 4, 8>()
+        variant_of<T, 1, 1, 4>(), variant_of<T, 1, 2, 4>(), variant_of<T, 2, 2, 3>(),
+            variant_of<T, 1, 4, 3>(), variant_of<T, 2, 4, 3>(), variant_of<T, 2, 8, 2>(),
+            variant_of<T, 2, 8, 3>(), variant_of<T, 2, 8, 4>(), variant_of<T, 3, 8, 3>(),
+            variant_of<T, 4, 8, 3>(), variant_of<T, 5, 8, 3>()
     };
     return all;
 }

@@ -37,6 +37,7 @@ static __global__ void norm_kernel(struct esp_cuda_arrays at, struct norms<T> no
                                    const float *x)
 {
     ESP_SHARED(float, room);
+    esp_begin_early();
     const int row = blockIdx.x;
     const bool second = blockIdx.y > 0; /* indexing would put the arguments in local memory */
     const struct esp_cuda_norm_args a = second ? norms.norm[1] : norms.norm[0];
@@ -50,6 +51,7 @@ static __global__ void norm_final_kernel(struct esp_cuda_arrays at, struct esp_c
                                          const float *x, T *out)
 {
     ESP_SHARED(float, room);
+    esp_begin_early();
     const int row = blockIdx.x;
     if (row < at.pass->wanted)
         write(esp_cuda_normalise(x + at.wanted[row] * a.stride, a, room), a.n, (int)a.stride,
@@ -112,8 +114,8 @@ void esp_cuda_norms(struct esp_cuda_cache *c, const struct esp_cuda_norm *norm, 
         norms.norm[i] = esp_cuda_norm_args_of(c, &norm[i]);
         norms.out[i] = (T *)out[i];
     }
-    ESP_LAUNCH((norm_kernel<T>), dim3(rows, count), dim3(THREADS), ROOM,
-               esp_cuda_backend_of(c)->stream, c->at, norms, c->x);
+    ESP_LAUNCH_EARLY(esp_cuda_early(c), (norm_kernel<T>), dim3(rows, count), dim3(THREADS),
+                     ROOM, esp_cuda_backend_of(c)->stream, c->at, norms, c->x);
 }
 
 template <typename T> void esp_cuda_norm_final(struct esp_cuda_cache *c, int rows)
@@ -121,9 +123,9 @@ template <typename T> void esp_cuda_norm_final(struct esp_cuda_cache *c, int row
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
     const struct esp_cuda_norm norm = {w->norm_final, w->norm_final_bias, w->base.desc->layers,
                                        false};
-    ESP_LAUNCH((norm_final_kernel<T>), dim3(rows), dim3(THREADS), ROOM,
-               esp_cuda_backend_of(c)->stream, c->at, esp_cuda_norm_args_of(c, &norm), c->x,
-               (T *)c->normed);
+    ESP_LAUNCH_EARLY(esp_cuda_early(c), (norm_final_kernel<T>), dim3(rows), dim3(THREADS), ROOM,
+                     esp_cuda_backend_of(c)->stream, c->at, esp_cuda_norm_args_of(c, &norm),
+                     c->x, (T *)c->normed);
 }
 
 template <typename T> void esp_cuda_join(struct esp_cuda_cache *c, int rows)

@@ -131,15 +131,32 @@ esp_cuda_begin_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm
     esp_cuda_hand_out(at, a.state, row, i, a.n, x);
 }
 
-/* The second half: returns the factor for a row's products. All lanes of a warp call this. */
+/* The second half: the factors for the products of up to ROWS rows, of which the first `count`
+ * are wanted. All lanes of a warp call this. The rows are read side by side, so that the warp
+ * waits for memory once and not for each. */
+template <int ROWS>
+static __device__ __forceinline__ void
+esp_cuda_norm_factors(const struct esp_cuda_squares &squares, const int row[ROWS], int count,
+                      float factor[ROWS])
+{
+    float sum[ROWS] = {};
+#pragma unroll(ROWS > 2 ? 1 : 4)
+    for (int i = threadIdx.x % ESP_WARP; i < squares.tiles; i += ESP_WARP)
+#pragma unroll
+        for (int j = 0; j < ROWS; j++)
+            if (j < count)
+                sum[j] += squares.sum[(size_t)row[j] * squares.tiles + i];
+#pragma unroll
+    for (int j = 0; j < ROWS; j++)
+        factor[j] = 1.0f / sqrtf(esp_warp_sum(sum[j]) / (float)squares.n + squares.epsilon);
+}
+
 static __device__ __forceinline__ float
 esp_cuda_norm_factor(const struct esp_cuda_squares &squares, int row)
 {
-    const float *of = squares.sum + (size_t)row * squares.tiles;
-    float sum = 0.0f;
-    for (int i = threadIdx.x % ESP_WARP; i < squares.tiles; i += ESP_WARP)
-        sum += of[i];
-    return 1.0f / sqrtf(esp_warp_sum(sum) / (float)squares.n + squares.epsilon);
+    float factor;
+    esp_cuda_norm_factors<1>(squares, &row, 1, &factor);
+    return factor;
 }
 
 #endif

@@ -111,6 +111,12 @@ static int tell_none(cudaError_t result, char *err, size_t errlen)
                                             : cudaGetErrorString(result));
 }
 
+/* Tells for which architecture the kernels of this library were compiled. */
+static __global__ void early_kernel()
+{
+    esp_wait_previous();
+}
+
 /* The current device of this thread; at first, CUDA uses device 0. */
 static thread_local int current;
 
@@ -152,6 +158,22 @@ static int find_device(int device, cudaDeviceProp *properties, char *err, size_t
     return ESP_OK;
 }
 
+/* Finds out whether kernels can begin early: the device can, the driver can capture it as part
+ * of a graph, and the code was compiled for it. Where the driver compiles the PTX of an older
+ * architecture, kernels do not wait. */
+static int find_early(struct esp_cuda_backend *cuda)
+{
+    int driver, major;
+    cudaFuncAttributes code;
+    ESP_CUDA(cuda, cudaDriverGetVersion(&driver));
+    ESP_CUDA(cuda,
+             cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, cuda->index));
+    ESP_CUDA(cuda, cudaFuncGetAttributes(&code, (const void *)early_kernel));
+    cuda->early = driver >= ESP_EARLY_DRIVER && 10 * major >= ESP_EARLY_PTX &&
+                  code.ptxVersion >= ESP_EARLY_PTX;
+    return ESP_OK;
+}
+
 static int open_parts(struct esp_cuda_backend *cuda)
 {
     ESP_CUDA(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
@@ -159,14 +181,16 @@ static int open_parts(struct esp_cuda_backend *cuda)
         ESP_CUDA(cuda, cudaEventCreate(&cuda->mark[i]));
     ESP_CUDA(cuda, cudaMallocHost((void **)&cuda->numeric, sizeof *cuda->numeric));
     *cuda->numeric = 0;
-    int limit;
+    int limit, status;
     ESP_CUDA(cuda, cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin,
                                           cuda->index));
     cuda->shared_limit = (size_t)limit;
+    status = find_early(cuda);
+    if (status < 0)
+        return status;
     int (*const prepare[])(struct esp_cuda_backend *) = {
         esp_cuda_softmax_prepare, esp_cuda_sample_prepare, esp_cuda_matmul_prepare,
         esp_cuda_blocks_prepare, esp_cuda_attention_prepare};
-    int status = ESP_OK;
     for (size_t i = 0; i < sizeof prepare / sizeof *prepare && status == ESP_OK; i++)
         status = prepare[i](cuda);
     return status;
@@ -292,6 +316,7 @@ static struct esp_backend_ops make_ops(void)
     ops.between = between;
     ops.read_rate = esp_cuda_read_rate;
     ops.time_kernels = esp_cuda_time_kernels;
+    ops.predict = esp_cuda_predict;
 #define X(result, name, ...) ops.name = esp_cuda_##name;
 #include "kernels/model_ops.def"
 #undef X

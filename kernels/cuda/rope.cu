@@ -30,6 +30,7 @@ template <typename T>
 static __global__ void append_kernel(struct esp_cuda_arrays at, struct esp_cuda_heads a, T *k,
                                      T *v, int cache_rows, int width)
 {
+    esp_begin_early();
     const int row = blockIdx.x, head = blockIdx.y * WARPS + threadIdx.x / ESP_WARP;
     if (row >= at.pass->rows || head >= a.kv_heads)
         return;
@@ -72,9 +73,10 @@ void esp_cuda_rope(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, 
         ESP_LAUNCH(together_kernel, dim3(rows, 2), dim3(THREADS), WARPS * sizeof(float), stream,
                    c->at, a, c->together);
     if (!esp_cuda_fresh(rows))
-        ESP_LAUNCH((append_kernel<T>), dim3(rows, (d->kv_heads + WARPS - 1) / WARPS),
-                   dim3(THREADS), 0, stream, c->at, a, (T *)c->k + at_layer,
-                   (T *)c->v + at_layer, c->rows, (int)c->head_width);
+        ESP_LAUNCH_EARLY(esp_cuda_early(c), (append_kernel<T>),
+                         dim3(rows, (d->kv_heads + WARPS - 1) / WARPS), dim3(THREADS), 0,
+                         stream, c->at, a, (T *)c->k + at_layer, (T *)c->v + at_layer, c->rows,
+                         (int)c->head_width);
 }
 
 template void esp_cuda_rope<esp_bf16>(struct esp_cuda_cache *, const struct esp_cuda_layer *,

@@ -46,26 +46,34 @@ struct esp_cuda_head {
     }
 };
 
-/* Head `number` of the queries or keys of a row. All lanes of a warp call this. */
-static __device__ __forceinline__ struct esp_cuda_head
-esp_cuda_head_of(const struct esp_cuda_heads &a, int row, int number, bool is_key)
+/* Heads number[i] of the queries or keys of row[i], for i < N. All lanes of a warp call this. */
+template <int N>
+static __device__ __forceinline__ void
+esp_cuda_find_heads(const struct esp_cuda_heads &a, const int row[N], const int number[N],
+                    bool is_key, struct esp_cuda_head head[N])
 {
-    const float *weight = is_key ? a.key_norm : a.query_norm;
-    struct esp_cuda_head head = {a.qkv + (size_t)row * a.qkv_width +
-                                     (size_t)((is_key ? a.heads : 0) + number) * a.head_dim,
-                                 weight, 1.0f};
-    if (!weight)
-        return head;
-    if (is_key ? a.key_together : a.query_together) {
-        head.weight += (size_t)number * a.head_dim;
-        head.scale = a.together[2 * row + is_key];
-        return head;
+    const bool together = is_key ? a.key_together : a.query_together;
+    float sum[N] = {};
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        head[i].x = a.qkv + (size_t)row[i] * a.qkv_width +
+                    (size_t)((is_key ? a.heads : 0) + number[i]) * a.head_dim;
+        head[i].weight = is_key ? a.key_norm : a.query_norm;
+        head[i].scale = 1.0f;
+        if (head[i].weight && together) {
+            head[i].weight += (size_t)number[i] * a.head_dim;
+            head[i].scale = a.together[2 * row[i] + is_key];
+        }
     }
-    float sum = 0.0f;
+    if (!head[0].weight || together)
+        return;
     for (int d = threadIdx.x % ESP_WARP; d < a.head_dim; d += ESP_WARP)
-        sum = fmaf(head.x[d], head.x[d], sum);
-    head.scale = 1.0f / sqrtf(esp_warp_sum(sum) / (float)a.head_dim + a.epsilon);
-    return head;
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            sum[i] = fmaf(head[i].x[d], head[i].x[d], sum[i]);
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        head[i].scale = 1.0f / sqrtf(esp_warp_sum(sum[i]) / (float)a.head_dim + a.epsilon);
 }
 
 /* Dimension d of a head after the rotation; turn: (half) cosines and sines. */
@@ -80,17 +88,39 @@ static __device__ __forceinline__ float esp_cuda_rotated(const struct esp_cuda_h
     return fmaf(head[d], by.x, head[d - half] * by.y);
 }
 
-/* Writes a query of row `row` to `to` (width), with zeros after the head; called by a warp.
- * for_sinks: the query with which the sinks are seen. */
+/* Writes queries number[i] of row[i] to to[i] (width), for i < N, with zeros after the head or,
+ * where there[i] is false, instead of the head; called by a warp. for_sinks: the queries with
+ * which the sinks are seen. */
+template <int N, typename T>
+static __device__ __forceinline__ void
+esp_cuda_write_queries(const struct esp_cuda_heads &a, const int row[N], const int number[N],
+                       const bool there[N], bool for_sinks, T *const to[N], int width)
+{
+    struct esp_cuda_head head[N];
+    esp_cuda_find_heads<N>(a, row, number, false, head);
+    for (int d = threadIdx.x % ESP_WARP; d < width; d += ESP_WARP) {
+        float value[N];
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            const float2 *turn =
+                a.rotation + (size_t)(for_sinks ? a.sinks_row : row[i]) * a.half;
+            value[i] = d < a.head_dim && there[i]
+                           ? esp_cuda_rotated(head[i], d, a.half, turn) * a.scale
+                           : 0.0f;
+        }
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            to[i][d] = esp_from_float<T>(value[i]);
+    }
+}
+
+/* The same for one query. */
 template <typename T>
 static __device__ void esp_cuda_write_query(const struct esp_cuda_heads &a, int row, int number,
                                             bool for_sinks, T *to, int width)
 {
-    const struct esp_cuda_head head = esp_cuda_head_of(a, row, number, false);
-    const float2 *turn = a.rotation + (size_t)(for_sinks ? a.sinks_row : row) * a.half;
-    for (int d = threadIdx.x % ESP_WARP; d < width; d += ESP_WARP)
-        to[d] = esp_from_float<T>(
-            d < a.head_dim ? esp_cuda_rotated(head, d, a.half, turn) * a.scale : 0.0f);
+    const bool there = true;
+    esp_cuda_write_queries<1>(a, &row, &number, &there, for_sinks, &to, width);
 }
 
 /* Writes key and value of a row and a key/value head to `key` and `value` (width), with zeros
@@ -99,7 +129,8 @@ template <typename T>
 static __device__ void esp_cuda_write_key(const struct esp_cuda_heads &a, int row, int number,
                                           T *key, T *value, int width)
 {
-    const struct esp_cuda_head head = esp_cuda_head_of(a, row, number, true);
+    struct esp_cuda_head head;
+    esp_cuda_find_heads<1>(a, &row, &number, true, &head);
     const float2 *turn = a.rotation + (size_t)row * a.half;
     const float *v = a.qkv + (size_t)row * a.qkv_width +
                      (size_t)(a.heads + a.kv_heads + number) * a.head_dim;

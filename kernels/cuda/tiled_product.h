@@ -18,29 +18,53 @@ enum {
 
 /* ------------------------------------------------------------------ in a kernel */
 
-/* Writes the sums of a warp to `parts` (ESP_PRODUCT_WARPS, 16 HIGH, 8 GROUPS). */
+/* Bytes of the sums of a block's warps, for `height` outputs and `width` rows. */
+static constexpr size_t esp_cuda_sums_bytes(int height, int width)
+{
+    return (size_t)ESP_PRODUCT_WARPS * height * width * sizeof(float);
+}
+
+/* How the pairs of rows of an output are permuted in shared memory: pair p is at p ^ turn. Half a
+ * warp writes 4 outputs by 4 pairs and reads 16 (or 8) outputs by 1 (or 2) pairs at a time, 8
+ * bytes each; with this, both meet 32 different banks. pairs: 4, 8 or a multiple of 16. */
+static __device__ __forceinline__ int esp_cuda_turn(int output, int pairs)
+{
+    const int high = pairs >= 16 ? output & 3 : pairs == 8 ? output >> 1 & 1 : 0;
+    return high << 2 | (output >> 2 & 1) << 1 | (output >> 3 & 1);
+}
+
+/* Writes the sums of a warp to `parts` (ESP_PRODUCT_WARPS, 16 HIGH, 4 GROUPS). */
 template <int HIGH, int GROUPS>
-static __device__ __forceinline__ void esp_cuda_leave_sums(float *parts,
+static __device__ __forceinline__ void esp_cuda_leave_sums(float2 *parts,
                                                            const float sum[HIGH][GROUPS][4])
 {
     const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
-    const int height = ESP_CUDA_TILE * HIGH, width = ESP_PRODUCT_ROWS * GROUPS;
-    float *to = parts + (warp * height + lane / 4) * width + 2 * (lane % 4);
+    const int height = ESP_CUDA_TILE * HIGH, pairs = ESP_PRODUCT_ROWS / 2 * GROUPS;
 #pragma unroll
-    for (int h = 0; h < HIGH; h++)
+    for (int i = 0; i < 2; i++) {
+        const int group = lane / 4 + 8 * i, turn = esp_cuda_turn(group, pairs);
+        float2 *to = parts + (warp * height + group) * pairs;
 #pragma unroll
-        for (int j = 0; j < GROUPS; j++)
-            esp_mma_store(to + h * ESP_CUDA_TILE * width + ESP_PRODUCT_ROWS * j, width,
-                          sum[h][j]);
+        for (int h = 0; h < HIGH; h++)
+#pragma unroll
+            for (int j = 0; j < GROUPS; j++)
+                esp_shared_put(to + h * ESP_CUDA_TILE * pairs + ((4 * j + lane % 4) ^ turn),
+                               make_float2(sum[h][j][2 * i], sum[h][j][2 * i + 1]));
+    }
 }
 
-/* The sum over the warps for one output and row of the block. */
-static __device__ __forceinline__ float esp_cuda_collect(const float *parts, int height,
-                                                         int width, int output, int row)
+/* The sums over the warps for an output and a pair of rows of the block. */
+static __device__ __forceinline__ float2 esp_cuda_collect(const float2 *parts, int height,
+                                                          int pairs, int output, int pair)
 {
-    float sum = 0.0f;
-    for (int warp = 0; warp < ESP_PRODUCT_WARPS; warp++)
-        sum += parts[(warp * height + output) * width + row];
+    const float2 *from = parts + output * pairs + (pair ^ esp_cuda_turn(output, pairs));
+    float2 sum = make_float2(0.0f, 0.0f);
+#pragma unroll
+    for (int warp = 0; warp < ESP_PRODUCT_WARPS; warp++) {
+        const float2 of = esp_shared_get(from + warp * height * pairs);
+        sum.x += of.x;
+        sum.y += of.y;
+    }
     return sum;
 }
 
@@ -83,12 +107,33 @@ template <typename A> struct esp_cuda_variant {
     void (*kernel)(struct esp_cuda_arrays, A);
     int width, height;
     size_t bytes;
+    /* For predictions: bytes of weights that a block has under way, cycles of its shared memory
+     * after the loop, and instructions of a warp for each KB of weights that it multiplies, as
+     * of tests/cuda/sass.py (0: they are never the limit). */
+    int flight, end_cycles, issue;
 };
+
+/* Cycles in which `high` tiles of sums for `width` rows are written to shared memory and read
+ * again: 64 numbers take two cycles, each time. */
+static constexpr int esp_cuda_end_cycles(int high, int width)
+{
+    return ESP_PRODUCT_WARPS * high * width;
+}
+
+/* Whether blocks of this height occupy the device. Five multiprocessors of eight are enough: a
+ * product of many rows is bound by the second-level cache, from which a high block reads the
+ * activations less often, and they take all that it gives. */
+static inline bool esp_cuda_occupies(const struct esp_cuda_backend *backend, int height,
+                                     int outputs)
+{
+    return 8 * (size_t)outputs >= 5 * (size_t)height * backend->multiprocessors;
+}
 
 /* Chooses the narrowest variant that takes `rows` rows at once, or else the widest. If several
  * variants that take all rows at once have this width, the highest that still occupies the
- * whole device with `outputs` outputs is chosen. Variants are sorted by width, then by height.
- * Those that need more shared memory than a block may have are ignored. */
+ * device with `outputs` outputs is chosen, and the one with the most stages. Variants are
+ * sorted by width, by height, then by stages. Those that need more shared memory than a block
+ * may have are ignored. */
 template <typename A>
 static const struct esp_cuda_variant<A> *
 esp_cuda_choose_variant(const struct esp_cuda_backend *backend,
@@ -99,19 +144,45 @@ esp_cuda_choose_variant(const struct esp_cuda_backend *backend,
         if (v->bytes <= backend->shared_limit &&
             (best->width < rows
                  ? v->width > best->width
-                 : v->width == best->width && outputs >= v->height * backend->multiprocessors))
+                 : v->width == best->width && (v->height == best->height ||
+                                               esp_cuda_occupies(backend, v->height, outputs))))
             best = v;
     return best;
+}
+
+/* What a product costs whose grid is `tiles` by `spans` blocks. A span has rows of its own, and
+ * with experts a matrix of its own. */
+template <typename A>
+static struct esp_cuda_cost esp_cuda_cost_of(const struct esp_cuda_product *p,
+                                             const struct esp_cuda_variant<A> *v, int tiles,
+                                             int spans, int rows)
+{
+    const double matrix = (double)esp_cuda_matrix_bytes(p->w);
+    const double value = esp_dtype_quantised(p->w->dtype) ? 2.5 : 2.0; /* bytes of x */
+    const int of_span = rows < v->width ? rows : v->width;
+    struct esp_cuda_cost cost = {};
+    cost.memory = p->tile > 0 ? spans * matrix : matrix;
+    cost.cache =
+        spans * matrix - cost.memory + (double)tiles * spans * of_span * p->w->stride * value;
+    cost.flight = v->flight;
+    cost.issue = v->issue * matrix / tiles / 1024;
+    cost.end_cycles = v->end_cycles;
+    cost.waits = 2;
+    return cost;
 }
 
 template <typename A>
 static void esp_cuda_launch_product(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                                     const struct esp_cuda_variant<A> *v, const A &a, int rows)
 {
+    const int tiles = (p->w->rows + v->height - 1) / v->height;
     const int spans =
         p->tile > 0 ? esp_cuda_tiles_of(c, rows, p->tile) : (rows + v->width - 1) / v->width;
-    ESP_LAUNCH(v->kernel, dim3((p->w->rows + v->height - 1) / v->height, spans),
-               dim3(ESP_PRODUCT_THREADS), v->bytes, esp_cuda_backend_of(c)->stream, c->at, a);
+    const struct esp_cuda_cost cost = esp_cuda_cost_of(p, v, tiles, spans, rows);
+    esp_cuda_costs(esp_cuda_backend_of(c), &cost);
+    ESP_LAUNCH_EARLY(esp_cuda_early(c), v->kernel, dim3(tiles, spans),
+                     dim3(ESP_PRODUCT_THREADS), v->bytes, esp_cuda_backend_of(c)->stream, c->at,
+                     a);
 }
 
 #endif

@@ -25,6 +25,8 @@ struct esp_cuda_times {
 void esp_cuda_launched(struct esp_cuda_backend *backend, const char *name, size_t bytes)
 {
     struct esp_cuda_times *times = backend->times;
+    if (backend->prediction)
+        esp_cuda_predicted(backend, name, bytes);
     if (!times || times->count == times->room)
         return;
     struct step *step = &times->step[times->count++];

@@ -606,6 +606,14 @@ static void walk(struct loader *l, int count)
         put_streamed(l, count, first, second);
 }
 
+static void set_types(struct esp_cuda_weights *w)
+{
+    const struct esp_model_desc *d = w->base.desc;
+    w->blocks = esp_cuda_has_blocks(d);
+    w->half = d->lender ? ((const struct esp_cuda_weights *)d->lender)->half
+                        : d->embedding.dtype == ESP_F16 && d->layer[0].query.dtype == ESP_F16;
+}
+
 /* ------------------------------------------------------------------ the limit */
 
 /* The smallest number of streamed layers with which the model fits into the limit, or, if it never
@@ -635,6 +643,15 @@ size_t esp_cuda_weights_need(const struct esp_model_desc *desc)
     size_t bytes;
     fit(desc, &bytes);
     return bytes;
+}
+
+void esp_cuda_weights_imagine(struct esp_cuda_weights *w)
+{
+    struct loader l = {};
+    set_types(w);
+    l.w = w;
+    l.arena = {ESP_CUDA_NOWHERE, 0, true};
+    walk(&l, 0);
 }
 
 /* ------------------------------------------------------------------ opening */
@@ -711,6 +728,11 @@ static bool same_bias(const struct esp_tensor *a, const struct esp_tensor *b)
  * layer are one tensor or have one type, so nothing else is supported. */
 static const char *missing_for(const struct esp_model_desc *d)
 {
+    if (esp_model_desc_recurrent(d))
+        return ESP_SPECIAL_RECURRENT;
+    for (int i = 0; i < d->layers; i++)
+        if (d->layer[i].router.data && d->layer[i].up.data)
+            return "shared experts";
     if (d->experts > ESP_CUDA_EXPERTS || d->experts_used > ESP_CUDA_EXPERTS_USED)
         return "so many experts";
     for (int i = 0; i < d->layers; i++)
@@ -760,10 +782,7 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
     esp_cuda_enter(backend);
     w->base.backend = backend;
     w->base.desc = desc;
-    w->blocks = esp_cuda_has_blocks(desc);
-    w->half = desc->lender
-                  ? ((const struct esp_cuda_weights *)desc->lender)->half
-                  : desc->embedding.dtype == ESP_F16 && desc->layer[0].query.dtype == ESP_F16;
+    set_types(w);
     status = load(w, cuda, progress, user);
     if (status < 0) {
         const size_t pinned = esp_cuda_stream_host_bytes(w->stream);

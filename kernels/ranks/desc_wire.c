@@ -36,7 +36,9 @@ static const size_t of_layer[] = {
 #define T(name) offsetof(struct esp_layer, name),
     ESP_LAYER_VECTORS(T) T(query) T(query_bias) T(key) T(key_bias) T(value) T(value_bias)
         T(output) T(output_bias) T(gate) T(gate_bias) T(up) T(up_bias) T(down) T(down_bias)
-            T(router) T(router_bias)
+            T(router) T(router_bias) T(shared_gate) T(attention_gate) T(conv_in) T(conv_in_bias)
+                T(in_gate) T(in_gate_bias) T(out_gate) T(out_gate_bias) T(write) T(decay)
+                    T(conv) T(mixed) T(mixed_bias)
 #undef T
 };
 static const size_t of_expert[] = {
@@ -368,7 +370,8 @@ static void read_memory(struct reading *r, struct esp_tensor *t)
                              .columns = t->columns,
                              .block = t->rows,
                              .stride = t->rows,
-                             .added = t->added};
+                             .added = t->added,
+                             .logarithm = t->logarithm};
     t->data = take_block(r, (size_t)t->rows, esp_dtype_row_bytes(t->dtype, t->columns));
 }
 

@@ -14,7 +14,9 @@ shapes() {
 check "shapes measures models" shapes
 check "after it has compared every row in exact mode" test \
     "$(grep -c 'Exact mode.*: 243 of 243 rows have the bits of plain decoding' "$work/out")" -eq 2
-check "and says what memory they took" test "$(grep -c 'Memory free: [0-9.]* GB before, [0-9.]* GB with' "$work/out")" -eq 6
+check "and says what memory they took" test "$(grep -c 'Memory free: [0-9.]* GB before, [0-9.]* GB with' "$work/out")" -eq 8
+check "and in exact mode, too" test "$(grep -c '^Exact mode:$' "$work/out")" -eq 2
+check "beside what was predicted" test "$(grep -c '| ms | predicted | MB read |' "$work/out")" -eq 6
 shapes ESPALIER_EMU_FAIL=30
 check "models that fail are an exit status" test $? -eq 1
 check "and each is told" grep -q '^shapes: 0 passed, 2 failed' "$work/out"
@@ -155,4 +157,32 @@ wait $running
 check "an interrupted run says so by its status" test $? -eq 130
 check "and keeps what was said" test \
     "$(tar xOf "$work/broken.tar" espalier-cuda/c_hangs.txt | head -n 1)" = "half way"
+
+# Two runs side by side.
+measured() { # measured TAR MS DEVICE
+    mkdir -p "$work/made/espalier-cuda"
+    printf '\n# %s, 80 GB, driver 580\n\nRead rate: 3000 GB/s.\n\n## A model, BF16\n\n%s\n|---|---|---|---|\n%s\n' "$3" \
+        "| rows | ms at 256 | predicted | of the read rate |" "| 1 | $2 | 4.000 | 90 % |" >"$work/made/espalier-cuda/shapes-8b.txt"
+    printf 'ok        shapes-8b: 1 passed, 3 s\n' >"$work/made/espalier-cuda/summary.txt"
+    tar cf "$1" -C "$work/made" espalier-cuda
+}
+measured "$work/a.tar" 5.000 "One GPU"
+measured "$work/b.tar" 4.000 "Another GPU"
+compare() {
+    sh tests/cuda/compare "$@" >"$work/out" 2>&1
+}
+check "two runs are compared" compare "$work/a.tar" "$work/b.tar"
+check "by their devices" sh -c 'grep -q "One GPU" "$1" && grep -q "Another GPU" "$1"' sh "$work/out"
+check "and figure by figure" grep -q '^| 1 | ms at 256 | 5.000 | 4.000 | 0.80 |$' "$work/out"
+check "also what was predicted" grep -q '^| 1 | ms at 256: predicted | 4.000 | 4.000 | 1.00 |$' "$work/out"
+compare "$work/a.tar" "$kit/run"
+check "what is no run's tar is refused" test $? -eq 1
+check "by its name" grep -q "^compare: $kit/run is no tar" "$work/out"
+
+# The speed of a real model, as predicted: a pass of one row is bound by memory.
+check "a model is predicted without its weights" env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" ESPALIER_EMU_SMS=132 \
+    sh -c '"$1" --predict 3000 1700 8b 8b-q4_k_m >"$2"' sh "$BUILD/tests/cuda/shapes" "$work/out"
+check "slower than its bytes, but not twice" awk -F '|' '
+    /of the read rate/ { on = 1 } on && $2 == " 1 " { n++; if ($4 + 0 <= 50 || $4 + 0 >= 100) bad = 1 } /^Kernels/ { on = 0 }
+    END { exit !(n == 2 && !bad) }' "$work/out"
 finish

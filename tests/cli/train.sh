@@ -78,7 +78,7 @@ check "also when a head is trained" sh -c "! (ulimit -f 4; exec $train -o '$work
 check "no text" fails 1 "no text to learn from" $ESPALIER train head -o "$work/x"
 check "two texts behind two flags" fails 1 "name all files after one" \
     $ESPALIER train head --text "$work/text" --text "$work/text" -o "$work/x"
-check "no folder" fails 1 "with -o DIR" $ESPALIER train head --text "$work/text"
+check "no folder" fails 1 "folder to make: -o DIR" $ESPALIER train head --text "$work/text"
 check "a text that is not there" fails 1 "none" $ESPALIER train head --text "$work/none" -o "$work/x"
 check "an unknown loss" fails 1 "no loss mse for a draft head; there are eagle" $train --loss mse -o "$work/x"
 check "a parameter of another loss" fails 1 "eagle" $train --loss eagle:k=4 -o "$work/x"

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Prints how the kernels that read weights wait for them, as the second table of kernels/cuda/RESOURCES.md.
+"""Prints what the kernels that read weights do for them, as the second table of kernels/cuda/RESOURCES.md.
 
     tests/cuda/sass.py [ARCH...]        (80 90 100 unless given)
 
 Needs nvcc and cuobjdump (in the PATH, or named by NVCC and CUOBJDUMP), no GPU. Of each variant of a kernel it
-looks at the inner loop that has both tensor instructions and asynchronous copies (cp.async, by which weights,
-keys and values come):
+looks at the loop that has both asynchronous copies (cp.async, by which weights, keys and values come) and tensor
+instructions or dot products of four bytes (one_row.cu):
 
+    per KB       instructions of a warp for each KB of weights that it multiplies: those of the loop, with a loop inside
+                 it (blocks of 32 columns) as often as it is run
     copied       bytes that a warp copies in one round of the loop
     waits        points at which it waits for copies (DEPBAR), for each 4 KB of them
     in flight    bytes that are under way while it waits: the groups of copies that DEPBAR leaves open, and its own
@@ -23,8 +25,23 @@ import subprocess
 import sys
 import tempfile
 
-SOURCES = {"matmul": "matmul_kernel", "blocks": "blocks_kernel", "attention_mma": "attend_mma_kernel"}
+SOURCES = {"matmul": "matmul_kernel", "blocks": "blocks_kernel", "one_row": "one_row_kernel",
+           "attention_mma": "attend_mma_kernel"}
 LANES = 32
+# Bytes of a block, blocks of 32 columns in it, and how many of them a warp takes in a round.
+TYPES = {"Q8_0": (34, 1, 4), "Q4_0": (18, 1, 4), "Q5_0": (22, 1, 4), "IQ4_NL": (18, 1, 4), "MXFP4": (17, 1, 4),
+         "Q4_K": (144, 8, 1), "Q5_K": (176, 8, 1), "Q6_K": (210, 8, 1)}
+OUTPUTS = 16
+# The numbers of enum esp_dtype (kernels/dtype.h), by which the compiler names variants.
+DTYPES = ["F32", "F16", "BF16", *TYPES]
+
+
+def short_name(plain):
+    """A kernel's name and template arguments, as the table shows them."""
+    plain = re.sub(r"\(anonymous namespace\)::|^void ", "", plain)
+    plain = re.sub(r"\(esp_dtype\)(\d+)", lambda m: DTYPES[int(m[1])], plain)
+    plain = re.sub(r"\((?:int|bool)\)", "", plain).replace("__nv_bfloat16", "bf16").replace("__half", "f16")
+    return re.sub(r">\(.*", ">", plain)
 
 
 class Instruction:
@@ -60,15 +77,20 @@ def functions(text):
         yield name, instructions
 
 
-def inner_loop(instructions):
-    """The shortest loop with tensor instructions and copies, or None."""
+def multiplies(instruction):
+    return "MMA" in instruction.text or instruction.text.startswith("IDP")
+
+
+def inner_loop(instructions, copies=True):
+    """The shortest loop with products, and with copies unless they are not asked for; or None."""
     found = None
     for end in instructions:
         back = re.match(r"BRA\b.*?(0x[0-9a-f]+)$", end.text)
         if not back or int(back[1], 16) >= end.address:
             continue
         loop = [i for i in instructions if int(back[1], 16) <= i.address <= end.address]
-        if any("MMA" in i.text for i in loop) and any(i.text.startswith("LDGSTS") for i in loop):
+        copied = not copies or any(i.text.startswith("LDGSTS") for i in loop)
+        if any(map(multiplies, loop)) and copied:
             found = loop if not found or len(loop) < len(found) else found
     return found
 
@@ -85,13 +107,40 @@ def stalls(loop):
     return count
 
 
-def row_of(loop):
+def work_of(name):
+    """Bytes of weights, and products, of a round of the loop of a kernel with this name."""
+    arguments = re.search(r"<(.*)>", name)[1].split(", ")
+    kind = arguments[0].replace("ESP_", "")
+    if name.startswith("matmul"):
+        high, groups = int(arguments[1]), int(arguments[2])
+        return 2 * OUTPUTS * 32 * high, 2 * high * groups
+    if kind not in TYPES:
+        return 0, 0
+    block, subs, units = TYPES[kind]
+    high, groups = map(int, arguments[1:3]) if len(arguments) > 2 else (1, 1)
+    each = 8 if name.startswith("one_row") else 4 if kind == "Q6_K" else 2
+    return OUTPUTS * block * high * units, subs * units * each * high * groups
+
+
+def per_kilobyte(name, loop):
+    """Instructions for each KB of weights; "" for attention."""
+    weights, products = work_of(name)
+    found = sum(map(multiplies, loop))
+    if not weights or not found:
+        return ""
+    inside = inner_loop(loop, False) or loop
+    inner = sum(map(multiplies, inside))
+    rest, times = len(loop) - len(inside), (products - (found - inner)) / inner
+    return f"{1024 * (rest + times * len(inside)) / weights:.0f}"
+
+
+def row_of(name, loop):
     copied = sum(i.bytes() for i in loop if i.text.startswith("LDGSTS"))
     loaded = sum(i.bytes() for i in loop if i.text.startswith("LDG."))
     open_groups = [int(m[1], 16) for i in loop for m in [re.match(r"DEPBAR\.LE SB0, (0x\w+)", i.text)] if m]
     waits = max(1, len(open_groups))
     flight = copied // waits * (1 + max(open_groups, default=0))
-    return (len(loop), sum("MMA" in i.text for i in loop), copied, f"{4096 * waits / copied:.1f}", flight, loaded,
+    return (len(loop), per_kilobyte(name, loop), sum(map(multiplies, loop)), copied, f"{4096 * waits / copied:.1f}", flight, loaded,
             stalls(loop))
 
 
@@ -112,12 +161,12 @@ def main():
                     plain = subprocess.run(["c++filt", name], capture_output=True, text=True).stdout.strip()
                     if kernel not in plain:
                         continue
-                    plain = re.sub(r"\(anonymous namespace\)::|^void |\(esp_dtype\)", "", plain)
                     loop = inner_loop(instructions)
                     if loop:
-                        rows[re.sub(r">\(.*", ">", plain), arch] = row_of(loop)
-    print("| kernel | sm_ | instructions | tensor | copied | waits per 4 KB | in flight | loaded | stalls |\n"
-          "|---|---|---:|---:|---:|---:|---:|---:|---:|")
+                        short = short_name(plain)
+                        rows[short, arch] = row_of(short, loop)
+    print("| kernel | sm_ | instructions | per KB | products | copied | waits per 4 KB | in flight | loaded | stalls |\n"
+          "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     for (name, arch), row in sorted(rows.items()):
         print(f"| `{name}` | {arch} |", " | ".join(map(str, row)), "|")
 

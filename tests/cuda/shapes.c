@@ -1,6 +1,7 @@
 /* shapes.c - the speed of the CUDA backend on models that have the shapes of real ones.
  *
  *     shapes [--try] [--list | PART...]
+ *     shapes --predict RATE CLOCK [PART...]
  *
  * The weights are numbers made here: all matrices of a model are read from the same memory, so
  * that an 8B model needs no file and little memory of the host. A pass costs what one of the
@@ -9,7 +10,10 @@
  * one, likewise; steps of a draft model; quantised weights; and a target of which only half
  * fits on the device, so that the others are copied for every pass. Before its passes are timed, every model is checked in exact mode:
  * each row of a pass has the bits that it has by itself. --try takes small shapes, to see that
- * this program works.
+ * this program works. Beside each measurement stands what the backend predicts for it
+ * (kernels/cuda/predict.cu), from the read rate and the device's clock. --predict prints the
+ * predictions alone, for a device that reads RATE GB/s at CLOCK MHz; the number of its
+ * multiprocessors is that of the device or the emulator.
  *
  * Each part (--list prints their names) is a process of its own, so that one that fails costs
  * the others nothing. Ends with "N passed, N failed". Times are medians, taken by the device.
@@ -50,9 +54,14 @@ static const struct shape small_shapes[] = {
     {"a smaller one", 1, 64, 2, 1, 32, 96, 50, false, 0, 0},
 };
 
+/* A model as Q4_K_M files have it: Q4_K, but Q6_K for the head, and for values and down of half
+ * of the layers. */
+static const enum esp_dtype MIXED = ESP_DTYPE_COUNT;
+
 static int runs = 20, contexts[CONTEXTS] = {256, 1024, 8192, 32768};
 static int rows_of[] = {1, 2, 4, 8, 16, 17, 32, 64, 128, 256};
-enum { ROW_COUNTS = sizeof rows_of / sizeof *rows_of };
+enum { ROW_COUNTS = sizeof rows_of / sizeof *rows_of, MOST_KINDS = 16 };
+static struct esp_device_speed speed; /* clock: 0, or with --predict */
 
 static void stop(const char *what, const char *err)
 {
@@ -68,6 +77,7 @@ struct made {
     struct esp_expert *expert; /* of every layer; or NULL */
     float *frequencies, *ones;
     char *numbers; /* of every matrix */
+    char *precise; /* of those that are Q6_K in a mixed model; otherwise NULL */
 };
 
 static size_t bytes_of(const struct esp_tensor *t)
@@ -123,8 +133,43 @@ static void make_experts(struct made *m, const struct shape *s, struct esp_layer
     layer->gate = layer->up = layer->down = (struct esp_tensor){0};
 }
 
-static void make(struct made *m, const struct shape *s, enum esp_dtype dtype)
+/* Of the layers of a mixed model, the first and the last eighths and every third one have more
+ * bits, about half of them. */
+static void make_layers(struct made *m, const struct shape *s, const struct esp_layer *one,
+                        bool mixed)
 {
+    const int eighth = s->layers / 8;
+    for (int i = 0; i < s->layers; i++) {
+        m->layer[i] = *one;
+        if (mixed &&
+            (i < eighth || i >= s->layers - eighth || (i - eighth) % 3 == 2 || s->layers < 8)) {
+            m->layer[i].value.dtype = m->layer[i].down.dtype = ESP_Q6_K;
+            m->layer[i].value.data = m->layer[i].down.data = m->precise;
+        }
+    }
+}
+
+/* Numbers of a type for the largest of these tensors, and for one more block. Without `filled`, an
+ * address that nobody reads. */
+static char *make_numbers(const struct shape *s, enum esp_dtype dtype,
+                          const struct esp_tensor *head, const struct esp_tensor *other,
+                          bool filled)
+{
+    const size_t block = esp_dtype_block_bytes(dtype);
+    const size_t wide = bytes_of(head), high = bytes_of(other);
+    const size_t bytes = (filled ? (wide > high ? wide : high) : 0) + block;
+    char *numbers = malloc(bytes);
+    if (!numbers)
+        stop(s->name, "not enough memory");
+    if (filled)
+        fill(numbers, bytes, dtype, s->hidden);
+    return numbers;
+}
+
+static void make(struct made *m, const struct shape *s, enum esp_dtype of, bool numbers)
+{
+    const bool mixed = of == MIXED;
+    const enum esp_dtype dtype = mixed ? ESP_Q4_K : of;
     const int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
     const int widest = s->hidden > s->ffn ? s->hidden : s->ffn;
     *m = (struct made){.layer = calloc((size_t)s->layers, sizeof *m->layer),
@@ -139,14 +184,15 @@ static void make(struct made *m, const struct shape *s, enum esp_dtype dtype)
                             .gate = matrix(dtype, s->ffn, s->hidden),
                             .up = matrix(dtype, s->ffn, s->hidden),
                             .down = matrix(dtype, s->hidden, s->ffn)};
-    struct esp_tensor head = matrix(dtype, s->vocabulary, s->hidden);
-    const size_t most =
-        bytes_of(&head) > bytes_of(&one.gate) ? bytes_of(&head) : bytes_of(&one.gate);
-    const size_t block = esp_dtype_block_bytes(dtype);
-    m->numbers = malloc(most + block);
-    if (!m->layer || !m->frequencies || !m->ones || !m->numbers)
+    struct esp_tensor head = matrix(mixed ? ESP_Q6_K : dtype, s->vocabulary, s->hidden);
+    if (!m->layer || !m->frequencies || !m->ones)
         stop(s->name, "not enough memory");
-    fill(m->numbers, most + block, dtype, s->hidden);
+    m->numbers = make_numbers(s, dtype, mixed ? &one.gate : &head, &one.gate, numbers);
+    if (mixed) {
+        struct esp_tensor down = one.down;
+        down.dtype = ESP_Q6_K;
+        m->precise = make_numbers(s, ESP_Q6_K, &head, &down, numbers);
+    }
     for (int i = 0; i < widest; i++)
         m->ones[i] = 1;
     for (int i = 0; i < s->head_dim / 2; i++)
@@ -155,10 +201,11 @@ static void make(struct made *m, const struct shape *s, enum esp_dtype dtype)
                                       &one.gate,  &one.up,  &one.down,  &head};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         all[i]->data = m->numbers;
+    if (mixed)
+        head.data = m->precise;
     if (s->experts > 0)
         make_experts(m, s, &one, dtype);
-    for (int i = 0; i < s->layers; i++)
-        m->layer[i] = one;
+    make_layers(m, s, &one, mixed);
     m->desc = (struct esp_model_desc){.layers = s->layers,
                                       .hidden = s->hidden,
                                       .heads = s->heads,
@@ -182,7 +229,7 @@ static void make(struct made *m, const struct shape *s, enum esp_dtype dtype)
                                       .norm_final = vector(m->ones, s->hidden),
                                       .layer = m->layer};
     if (!s->tied) /* at another address, and so by itself on the device */
-        m->desc.head.data = m->numbers + block;
+        m->desc.head.data = (char *)head.data + esp_dtype_block_bytes(head.dtype);
 }
 
 static void unmake(struct made *m)
@@ -192,6 +239,7 @@ static void unmake(struct made *m)
     free(m->frequencies);
     free(m->ones);
     free(m->numbers);
+    free(m->precise);
 }
 
 /* ------------------------------------------------------------------ a pass */
@@ -202,8 +250,6 @@ struct runner {
     struct esp_cache *cache;
     struct esp_rows *logits;
     int vocabulary;
-    double
-        bytes; /* that a pass reads of the weights; 0: of a mixture, it depends on the rows */
 };
 
 static const char *failure(const struct runner *r)
@@ -247,11 +293,6 @@ static bool open_runner(struct runner *r, struct esp_backend *backend, struct ma
         ops->cache_open(&r->cache, r->weights, context + batch, batch, err, sizeof err) < 0 ||
         ops->rows_open(&r->logits, backend, MOST_ROWS, d->vocabulary, err, sizeof err) < 0)
         stop("a model", err);
-    r->bytes = (double)all;
-    if (d->head.data != d->embedding.data)
-        r->bytes -= (double)bytes_of(&d->embedding);
-    if (d->experts > 0)
-        r->bytes = 0;
     printf("\n%.2f GB of weights, opened in %.1f s. Memory free: %.3f GB before, %.3f GB with "
            "weights, cache, rows and graphs, for which %.3f GB were planned.\n",
            (double)all / 1e9, esp_clock() - start, before, memory_free(r), (double)need / 1e9);
@@ -397,6 +438,7 @@ static void check_exact(struct esp_backend *backend, struct made *m, int batch)
     if (!plain)
         stop("exact mode", "not enough memory");
     backend->ops->set_exact(backend, true);
+    m->desc.exact = true;
     if (open_runner(&r, backend, m, CONTEXT + MOST, batch, 1)) {
         for (int i = 0; i < (int)most; i++)
             run_chain(&r, CONTEXT, i, 1);
@@ -416,6 +458,7 @@ static void check_exact(struct esp_backend *backend, struct made *m, int batch)
         close_runner(&r);
     }
     backend->ops->set_exact(backend, false);
+    m->desc.exact = false;
     free(plain);
     if (wrong > 0)
         stop("exact mode", "a row depends on the rows beside it");
@@ -431,103 +474,196 @@ static void print_share(double bytes, double seconds, double rate)
         printf(" - |");
 }
 
-/* Rows of a pass by contexts: milliseconds, and the share of the read rate. */
-static void print_passes(struct runner *r, double rate)
+/* What the backend predicts for the kernels of a pass. Returns how many kinds there are, 0 for
+ * passes of more rows than it predicts. */
+static int predict(const struct esp_backend *backend, const struct esp_model_desc *desc,
+                   int rows, int context, struct esp_kernel_time kernel[MOST_KINDS])
+{
+    const int count = backend->ops->predict((struct esp_backend *)backend, desc, rows, context,
+                                            &speed, kernel, MOST_KINDS);
+    if (count < 0 && count != ESP_E_ARGUMENT)
+        stop("a prediction", backend->ops->failure(backend));
+    return count < 0 ? 0 : count;
+}
+
+/* Seconds of a pass as predicted; 0: not predicted. A captured pass is one of the next of these
+ * numbers of rows. */
+static double predicted_seconds(const struct esp_backend *backend,
+                                const struct esp_model_desc *desc, int rows, int context)
+{
+    struct esp_kernel_time kernel[MOST_KINDS];
+    double seconds = 0;
+    const int captured = rows > 64 ? rows : rows > 16 ? 64 : rows > 4 ? 16 : rows > 1 ? 4 : 1;
+    const int count = predict(backend, desc, captured, context, kernel);
+    for (int i = 0; i < count; i++)
+        seconds += kernel[i].seconds;
+    return seconds;
+}
+
+static void print_milliseconds(double seconds)
+{
+    if (seconds > 0)
+        printf(" %.3f |", 1e3 * seconds);
+    else
+        printf(" - |");
+}
+
+/* Rows of a pass by contexts: milliseconds, as predicted, and the share of the read rate. r NULL:
+ * only as predicted, of `bytes` bytes of weights. */
+static void print_passes(struct esp_backend *backend, struct runner *r,
+                         const struct esp_model_desc *desc, double bytes, int count)
 {
     printf("\n| rows |");
-    for (int i = 0; i < CONTEXTS; i++)
-        printf(" ms at %d | of the read rate |", contexts[i]);
+    for (int i = 0; i < count; i++) {
+        const int context = contexts[count == 1 ? 1 : i];
+        if (r)
+            printf(" ms at %d | predicted | of the read rate |", context);
+        else
+            printf(" ms at %d, predicted | of the read rate |", context);
+    }
     printf("\n|---|");
-    for (int i = 0; i < CONTEXTS; i++)
-        printf("---|---|");
+    for (int i = 0; i < count; i++)
+        printf(r ? "---|---|---|" : "---|---|");
     putchar('\n');
     for (int i = 0; i < ROW_COUNTS; i++) {
         printf("| %d |", rows_of[i]);
-        for (int j = 0; j < CONTEXTS; j++) {
-            const double seconds = pass_seconds(r, rows_of[i], contexts[j]);
-            printf(" %.3f |", 1e3 * seconds);
-            print_share(r->bytes, seconds, rate);
+        for (int j = 0; j < count; j++) {
+            const int context = contexts[count == 1 ? 1 : j];
+            const double seconds = predicted_seconds(backend, desc, rows_of[i], context);
+            const double took = r ? pass_seconds(r, rows_of[i], context) : seconds;
+            if (r)
+                printf(" %.3f |", 1e3 * took);
+            print_milliseconds(seconds);
+            print_share(took > 0 ? bytes : 0, took, speed.read_rate);
         }
         putchar('\n');
     }
 }
 
-/* The kernels of a pass, by what they compute: the median of each. */
-static void print_kernels(struct runner *r, int rows, int context, double rate)
+/* The prediction for a kind of kernels, 0 if there is none. */
+static double seconds_of(const struct esp_kernel_time *kernel, int count, const char *name)
 {
-    enum { MOST = 16 };
-    static double seconds[MOST][MOST_RUNS];
-    struct esp_kernel_time kernel[MOST] = {0};
-    const struct esp_batch batch = tree_pass(r, rows, context);
+    for (int i = 0; i < count; i++)
+        if (strcmp(kernel[i].name, name) == 0)
+            return kernel[i].seconds;
+    return 0;
+}
+
+/* The kernels of a pass, by what they compute: the median of each, or only as predicted. */
+static void print_kernels(struct esp_backend *backend, struct runner *r,
+                          const struct esp_model_desc *desc, int rows, int context)
+{
+    static double seconds[MOST_KINDS][MOST_RUNS];
+    struct esp_kernel_time kernel[MOST_KINDS] = {0}, predicted[MOST_KINDS];
+    const int known = predict(backend, desc, rows, context, predicted);
     int count = 0;
-    for (int i = 0; i < runs; i++) {
-        count = r->backend->ops->time_kernels(r->cache, &batch, kernel, MOST);
+    for (int i = 0; r && i < runs; i++) {
+        const struct esp_batch batch = tree_pass(r, rows, context);
+        count = backend->ops->time_kernels(r->cache, &batch, kernel, MOST_KINDS);
         if (count < 0)
             stop("a timed pass", failure(r));
         for (int k = 0; k < count; k++)
             seconds[k][i] = kernel[k].seconds;
     }
-    printf("\nKernels of a pass of %d rows at %d:\n\n"
-           "| kernels | of them | ms | MB read | of the read rate |\n|---|---|---|---|---|\n",
-           rows, context);
-    for (int k = 0; k < count; k++) {
-        const double took = median(seconds[k]), bytes = kernel[k].bytes;
-        printf("| %s | %d | %.4f |", kernel[k].name, kernel[k].count, 1e3 * took);
-        if (bytes > 0)
-            printf(" %.3f |", bytes / 1e6);
+    printf("\nKernels of a pass of %d rows at %d:\n\n| kernels | of them |%s MB read | of the "
+           "read rate |\n|---|---|%s---|---|---|\n",
+           rows, context, r ? " ms | predicted |" : " ms, predicted |", r ? "---|" : "");
+    for (int k = 0; k < (r ? count : known); k++) {
+        const struct esp_kernel_time *of = r ? &kernel[k] : &predicted[k];
+        const double expected = seconds_of(predicted, known, of->name);
+        const double took = r ? median(seconds[k]) : expected;
+        printf("| %s | %d |", of->name, of->count);
+        if (r)
+            printf(" %.4f |", 1e3 * took);
+        printf(" %.4f |", 1e3 * expected);
+        if (of->bytes > 0)
+            printf(" %.3f |", of->bytes / 1e6);
         else
             printf(" - |");
-        print_share(bytes, took, rate);
+        print_share(of->bytes, took, speed.read_rate);
         putchar('\n');
     }
 }
 
-static void print_shape(struct esp_backend *backend, const struct shape *s, double rate)
+/* Bytes of weights that a pass reads; 0: of a mixture, it depends on the rows. */
+static double pass_bytes(const struct esp_backend *backend, const struct esp_model_desc *d)
+{
+    struct esp_model_desc whole = *d;
+    whole.limit = (struct esp_memory_limit){.bytes = 0};
+    double bytes = (double)backend->ops->weights_need(&whole);
+    if (d->head.data != d->embedding.data)
+        bytes -= (double)bytes_of(&d->embedding);
+    return d->experts > 0 ? 0 : bytes;
+}
+
+static const int timed[] = {1, 16, 64};
+enum { TIMED = sizeof timed / sizeof *timed };
+
+/* A model of whatever type, only as predicted. */
+static void print_predictions(struct esp_backend *backend, const struct shape *s,
+                              enum esp_dtype dtype)
+{
+    struct made m;
+    make(&m, s, dtype, false);
+    const bool dense = dtype == ESP_BF16;
+    print_passes(backend, NULL, &m.desc, pass_bytes(backend, &m.desc), dense ? CONTEXTS : 1);
+    for (int i = 0; i < TIMED; i++)
+        print_kernels(backend, NULL, &m.desc, timed[i], contexts[1]);
+    unmake(&m);
+}
+
+/* Passes in exact mode, at one length of the text. */
+static void print_exact(struct esp_backend *backend, struct made *m)
+{
+    struct runner r;
+    backend->ops->set_exact(backend, true);
+    m->desc.exact = true;
+    printf("\nExact mode:\n");
+    if (open_runner(&r, backend, m, contexts[1], MOST_ROWS, 1)) {
+        print_passes(backend, &r, &m->desc, pass_bytes(backend, &m->desc), 1);
+        close_runner(&r);
+    }
+    m->desc.exact = false;
+    backend->ops->set_exact(backend, false);
+}
+
+static void print_shape(struct esp_backend *backend, const struct shape *s)
 {
     struct made m;
     struct runner r;
-    printf("\n## %s, bf16\n", s->name);
-    make(&m, s, ESP_BF16);
+    make(&m, s, ESP_BF16, true);
     check_exact(backend, &m, 63);
     check_exact(backend, &m, 64);
     if (open_runner(&r, backend, &m, contexts[CONTEXTS - 1], MOST_ROWS, 1)) {
-        print_passes(&r, rate);
+        print_passes(backend, &r, &m.desc, pass_bytes(backend, &m.desc), CONTEXTS);
         printf("\nA draft step:");
         for (int i = 0; i < CONTEXTS; i++)
             printf("%s %.3f ms at %d", i ? "," : "", 1e3 * step_seconds(&r, contexts[i]),
                    contexts[i]);
         printf(".\n");
-        static const int timed[] = {1, 16, 64};
-        for (size_t i = 0; i < sizeof timed / sizeof *timed; i++)
-            print_kernels(&r, timed[i], contexts[1], rate);
+        for (int i = 0; i < TIMED; i++)
+            print_kernels(backend, &r, &m.desc, timed[i], contexts[1]);
         close_runner(&r);
     }
+    print_exact(backend, &m);
     unmake(&m);
 }
 
-/* The largest model, with weights of each of these types. */
-static void print_quantised(struct esp_backend *backend, const struct shape *s, double rate)
+/* A model with quantised weights. */
+static void print_quantised(struct esp_backend *backend, const struct shape *s,
+                            enum esp_dtype dtype)
 {
-    static const enum esp_dtype types[] = {ESP_Q8_0, ESP_Q4_0, ESP_Q4_K, ESP_Q6_K};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        struct made m;
-        struct runner r;
-        printf("\n## %s, %s\n", s->name, esp_dtype_name(types[i]));
-        make(&m, s, types[i]);
-        if (i == 0 || types[i] == ESP_Q4_K)
-            check_exact(backend, &m, 63);
-        if (open_runner(&r, backend, &m, contexts[1], MOST_ROWS, 1)) {
-            printf("\n| rows | ms at %d | of the read rate |\n|---|---|---|\n", contexts[1]);
-            for (int j = 0; j < ROW_COUNTS; j++) {
-                const double seconds = pass_seconds(&r, rows_of[j], contexts[1]);
-                printf("| %d | %.3f |", rows_of[j], 1e3 * seconds);
-                print_share(r.bytes, seconds, rate);
-                putchar('\n');
-            }
-            close_runner(&r);
-        }
-        unmake(&m);
+    struct made m;
+    struct runner r;
+    make(&m, s, dtype, true);
+    check_exact(backend, &m, 63);
+    if (open_runner(&r, backend, &m, contexts[1], MOST_ROWS, 1)) {
+        print_passes(backend, &r, &m.desc, pass_bytes(backend, &m.desc), 1);
+        for (int i = 0; i < TIMED; i++)
+            print_kernels(backend, &r, &m.desc, timed[i], contexts[1]);
+        close_runner(&r);
     }
+    unmake(&m);
 }
 
 /* Half of the memory of the weights: most layers are copied for every pass. */
@@ -536,8 +672,8 @@ static void print_streamed(struct esp_backend *backend, const struct shape *s)
     struct made m;
     struct runner r;
     struct esp_streamed streamed;
-    printf("\n## %s, bf16, half of it on the device\n", s->name);
-    make(&m, s, ESP_BF16);
+    printf("\nHalf of it on the device.\n");
+    make(&m, s, ESP_BF16, true);
     if (open_runner(&r, backend, &m, contexts[1], MOST_ROWS, 0.5)) {
         if (!backend->ops->weights_streamed(r.weights, &streamed))
             stop(s->name, "nothing is streamed");
@@ -559,46 +695,71 @@ static void print_streamed(struct esp_backend *backend, const struct shape *s)
 
 /* ------------------------------------------------------------------ parts */
 
-/* In this order: where the time ends too soon, what matters most has been measured. */
-static const char *const parts[] = {"8b",   "mixture", "quantised", "streamed",
-                                    "0.5b", "1b",      "3b",        "4b"};
+enum kind { DENSE, QUANTISED, STREAMED };
+
+/* In this order: where the time ends too soon, what matters most has been measured. shape: an
+ * index into `shapes`. */
+static const struct part {
+    const char *name;
+    enum kind kind;
+    int shape;
+    enum esp_dtype dtype; /* ESP_DTYPE_COUNT: as in Q4_K_M */
+} parts[] = {
+    {"8b", DENSE, 0, ESP_BF16},          {"8b-q4_k_m", QUANTISED, 0, ESP_DTYPE_COUNT},
+    {"mixture", DENSE, 1, ESP_BF16},     {"1b", DENSE, 3, ESP_BF16},
+    {"8b-q8_0", QUANTISED, 0, ESP_Q8_0}, {"8b-q4_k", QUANTISED, 0, ESP_Q4_K},
+    {"8b-q6_k", QUANTISED, 0, ESP_Q6_K}, {"8b-q4_0", QUANTISED, 0, ESP_Q4_0},
+    {"4b", DENSE, 5, ESP_BF16},          {"0.5b", DENSE, 2, ESP_BF16},
+    {"3b", DENSE, 4, ESP_BF16},          {"streamed", STREAMED, 0, ESP_BF16},
+};
 enum { PARTS = sizeof parts / sizeof *parts };
 
-/* Exits with 1 where anything fails. */
-static void run_part(int part, bool small)
+static const struct shape *shape_of(const struct part *p, bool small)
 {
-    const struct shape *largest = small ? small_shapes : shapes;
-    const int shape = part < 2 ? part : part - 2;
+    return small ? &small_shapes[p->shape < 2 ? p->shape : 2] : &shapes[p->shape];
+}
+
+/* Exits with 1 where anything fails. */
+static void run_part(const struct part *p, bool small, bool predicted)
+{
+    const struct shape *s = shape_of(p, small);
     struct esp_backend *backend;
     char err[400] = "";
     if (esp_backend_open(&backend, "cuda", 0, 0, err, sizeof err) < 0)
         stop("the device", err);
-    const double rate = backend->ops->read_rate(backend, small ? 1 << 20 : (size_t)4 << 30);
-    printf("\n# %s\n\nRead rate: %.0f GB/s. Medians of %d.\n", backend->ops->device(backend),
-           rate / 1e9, runs);
-    if (strcmp(parts[part], "quantised") == 0)
-        print_quantised(backend, largest, rate);
-    else if (strcmp(parts[part], "streamed") == 0)
-        print_streamed(backend, largest);
+    if (predicted)
+        printf("\n# A GPU like %s, reading %.0f GB/s at %.0f MHz\n",
+               backend->ops->device(backend), speed.read_rate / 1e9, speed.clock / 1e6);
     else
-        print_shape(backend, small ? &small_shapes[shape < 2 ? shape : 2] : &shapes[shape],
-                    rate);
+        speed.read_rate = backend->ops->read_rate(backend, small ? 1 << 20 : (size_t)4 << 30);
+    if (!predicted)
+        printf("\n# %s\n\nRead rate: %.0f GB/s. Medians of %d.\n",
+               backend->ops->device(backend), speed.read_rate / 1e9, runs);
+    printf("\n## %s, %s\n", s->name, p->dtype == MIXED ? "Q4_K_M" : esp_dtype_name(p->dtype));
+    if (predicted)
+        print_predictions(backend, s, p->dtype);
+    else if (p->kind == QUANTISED)
+        print_quantised(backend, s, p->dtype);
+    else if (p->kind == STREAMED)
+        print_streamed(backend, s);
+    else
+        print_shape(backend, s);
     backend->ops->close(backend);
 }
 
 /* As a process of its own. */
-static bool part_succeeds(int part, bool small)
+static bool part_succeeds(const struct part *p, bool small, bool predicted)
 {
     int status = 1;
     fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
-        run_part(part, small);
+        run_part(p, small, predicted);
         fflush(stdout);
         _exit(0);
     }
     if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
-        fprintf(stderr, "shapes: %s failed\n", parts[part]);
+        fprintf(stderr, "shapes: %s failed\n", p->name);
         return false;
     }
     return true;
@@ -612,28 +773,44 @@ static bool is_wanted(const char *part, char **names, int count)
     return wanted;
 }
 
+static void take_small_shapes(void)
+{
+    runs = 1;
+    for (int i = 0; i < CONTEXTS; i++)
+        contexts[i] = 8 << i;
+    for (int i = 0; i < ROW_COUNTS; i++)
+        rows_of[i] = 1 + i;
+}
+
+/* Reads RATE and CLOCK. */
+static void read_speed(char **text)
+{
+    speed.read_rate = 1e9 * atof(text[0]);
+    speed.clock = 1e6 * atof(text[1]);
+    if (!(speed.read_rate > 0) || !(speed.clock > 0))
+        stop("--predict", "GB/s and MHz are numbers above 0, such as 3100 and 1755");
+}
+
 int main(int argc, char **argv)
 {
     const bool small = argc > 1 && strcmp(argv[1], "--try") == 0;
+    const bool predicted = argc > 3 && strcmp(argv[1], "--predict") == 0;
     int passed = 0, failed = 0;
-    argv += 1 + small;
-    argc -= 1 + small;
+    if (predicted)
+        read_speed(argv + 2);
+    argv += predicted ? 4 : 1 + small;
+    argc -= predicted ? 4 : 1 + small;
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 1 && strcmp(argv[0], "--list") == 0) {
         for (int i = 0; i < PARTS; i++)
-            puts(parts[i]);
+            puts(parts[i].name);
         return 0;
     }
-    if (small) {
-        runs = 1;
-        for (int i = 0; i < CONTEXTS; i++)
-            contexts[i] = 8 << i;
-        for (int i = 0; i < ROW_COUNTS; i++)
-            rows_of[i] = 1 + i;
-    }
+    if (small)
+        take_small_shapes();
     for (int i = 0; i < PARTS; i++)
-        if (is_wanted(parts[i], argv, argc)) {
-            const bool succeeded = part_succeeds(i, small);
+        if (is_wanted(parts[i].name, argv, argc)) {
+            const bool succeeded = part_succeeds(&parts[i], small, predicted);
             passed += succeeded;
             failed += !succeeded;
         }

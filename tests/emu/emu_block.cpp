@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "tests/emu/emu_banks.h"
 #include "tests/emu/emu_fibre.h"
 #include "tests/emu/emu_poison.h"
 
@@ -51,7 +52,8 @@ struct thread {
     unsigned mask;
     void *data;
     std::vector<background_copy> copies;
-    int groups; /* of copies, so far */
+    int groups;  /* of copies, so far */
+    bool waited; /* for the previous kernel */
 };
 
 static struct {
@@ -62,6 +64,7 @@ static struct {
     int lanes[warp_lanes];           /* the order, from last to first, in which lanes go on */
     uint64_t blocks, block, first, stride; /* block i is number (first + stride i) % blocks */
     unsigned char *shared;                 /* between its guards */
+    const char *function;                  /* the kernel, once it has asked for shared memory */
 
     thread thread_of[max_threads];
     unsigned meeting[max_warps]; /* lanes that wait for others of their warp */
@@ -217,6 +220,7 @@ static void begin_block()
         run.thread_of[i].state = thread_new;
         run.thread_of[i].copies.clear();
         run.thread_of[i].groups = 0;
+        run.thread_of[i].waited = false;
     }
     run.begun = run.done = run.at_barrier = 0;
 }
@@ -229,6 +233,8 @@ static void end_block()
                  "(%zu bytes)",
                  run.launch->name, run.place.block.x, run.place.block.y, run.place.block.z,
                  run.launch->shared);
+    if (emu_banks_counted && run.function)
+        emu_banks_end_block(run.function);
     run.block++;
 }
 
@@ -265,6 +271,9 @@ static void run_threads()
             t->fibre = self;
             set_running(t);
             run.body->run();
+            if (run.launch->early && !now->waited)
+                emu_fail("was launched to begin early and returns without having waited for "
+                         "the previous kernel");
             now->state = thread_done;
             run.done++;
         } else if (run.done < run.threads) {
@@ -311,6 +320,7 @@ void emu_run_kernel(const emu_launch_shape &launch, const emu_body &body, uint64
     dim3 grid = launch.grid, block = launch.block;
     run.launch = &launch;
     run.body = &body;
+    run.function = nullptr;
     run.place.blocks = grid;
     run.place.threads = block;
     run.threads = (int)(block.x * block.y * block.z);
@@ -340,11 +350,25 @@ void emu_run_kernel(const emu_launch_shape &launch, const emu_body &body, uint64
 
 /* ------------------------------------------------------------------ waiting */
 
-void *emu_shared()
+void *emu_shared(const char *function)
 {
     if (!now)
         emu_fail("shared memory was asked for outside a kernel");
+    run.function = function;
     return run.shared;
+}
+
+void emu_touch(const void *at, size_t bytes, const char *caller)
+{
+    if (emu_banks_counted && now)
+        emu_banks_touch(number_of(now), at, bytes, caller);
+}
+
+void emu_wait_previous()
+{
+    if (!now)
+        emu_fail("a kernel was waited for outside a kernel");
+    now->waited = true;
 }
 
 /* ------------------------------------------------------------------ copies in the background
@@ -363,6 +387,7 @@ void emu_copy_begin(void *to, const void *from, bool there)
     if (at % copied_together != 0 || reinterpret_cast<uintptr_t>(from) % copied_together != 0)
         emu_fail("a copy to shared memory is not aligned to 16 bytes");
     memset(to, 0xff, copied_together);
+    emu_touch(to, copied_together, "cp.async");
     now->copies.push_back({to, there ? from : nullptr, now->groups});
 }
 

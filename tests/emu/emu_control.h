@@ -56,6 +56,16 @@ int emu_leaks(char *text, size_t bytes);
  * not done. */
 long emu_kernels_run(void), emu_waits_made(void);
 
+/* Bank conflicts of shared memory (emu_banks.cpp): on forgets what was counted before. Entry
+ * `index` is a kernel with its template arguments and a function that accesses shared memory;
+ * 0: there are no more. cycles / least: how much conflicts slow its accesses down. */
+struct emu_banks {
+    char kernel[120], place[40];
+    long blocks, accesses, cycles, least; /* accesses: of a warp */
+};
+void emu_count_banks(bool on);
+int emu_banks_of(int index, struct emu_banks *of);
+
 #ifdef __cplusplus
 }
 #endif

@@ -29,8 +29,14 @@ enum { warpSize = 32 };
 /* Ends the program with a sentence that names the kernel, the block and the thread. */
 [[noreturn]] void emu_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-void *emu_shared();
-#define ESP_SHARED(type, name) type *name = reinterpret_cast<type *>(emu_shared())
+void *emu_shared(const char *function);
+#define ESP_SHARED(type, name)                                                                 \
+    type *name = reinterpret_cast<type *>(emu_shared(__PRETTY_FUNCTION__))
+
+/* An access to shared memory whose bank conflicts are counted; `caller`: the function. */
+void emu_touch(const void *at, size_t bytes, const char *caller);
+#define ESP_CALLER , const char *caller = __builtin_FUNCTION()
+#define ESP_TOUCH(at, bytes) emu_touch((at), (bytes), caller)
 
 /* ------------------------------------------------------------------ barriers */
 
@@ -238,9 +244,13 @@ void emu_finish_turned_matrices(void **data, unsigned mask);
 static inline void emu_load_matrices(uint32_t *r, const void *row, bool turned, EMU_SITE)
 {
     emu_matrices matrices = {row, r};
+    emu_touch(row, 16, "ldmatrix");
     emu_meet(turned ? emu_finish_turned_matrices : emu_finish_matrices, "ldmatrix", 0xffffffffu,
              &matrices, file, line);
 }
+
+/* A thread of a kernel that is launched to begin early must call this before it ends. */
+void emu_wait_previous();
 
 /* ------------------------------------------------------------------ copies in the background
  */

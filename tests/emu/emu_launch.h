@@ -16,6 +16,7 @@ struct emu_launch_shape {
     const void *kernel;
     dim3 grid, block;
     size_t shared;
+    bool early; /* may begin before the previous kernel has ended */
 };
 
 struct emu_body { /* a kernel with its arguments */
@@ -66,19 +67,21 @@ template <typename T> struct emu_same {
 
 template <typename... P>
 void emu_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
-                cudaStream_t stream, typename emu_same<P>::type... arguments)
+                cudaStream_t stream, bool early, typename emu_same<P>::type... arguments)
 {
     int index = 0;
     (void)index;
     (emu_check(name, index++, arguments), ...);
     auto call = [kernel, arguments...] { kernel(arguments...); };
-    emu_launch_shape launch = {name, reinterpret_cast<const void *>(kernel), grid, block,
-                               shared};
+    emu_launch_shape launch = {
+        name, reinterpret_cast<const void *>(kernel), grid, block, shared, early};
     emu_enqueue_kernel(launch, stream,
                        new emu_body_of<decltype(call)>(static_cast<decltype(call) &&>(call)));
 }
 
-#define ESP_START(kernel, grid, block, shared, stream, ...)                                   \
-    emu_launch(#kernel, kernel, (grid), (block), (shared), (stream), ##__VA_ARGS__)
+#define ESP_START(kernel, grid, block, shared, stream, ...)                                    \
+    emu_launch(#kernel, kernel, (grid), (block), (shared), (stream), false, ##__VA_ARGS__)
+#define ESP_START_EARLY(kernel, grid, block, shared, stream, ...)                              \
+    emu_launch(#kernel, kernel, (grid), (block), (shared), (stream), true, ##__VA_ARGS__)
 
 #endif

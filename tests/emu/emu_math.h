@@ -127,6 +127,13 @@ static inline unsigned long long __brevll(unsigned long long x)
 }
 
 /* Byte i of the result is byte (selector >> 4 i & 7) of high:low. */
+static inline int __dp4a(int a, int b, int sum)
+{
+    for (int i = 0; i < 4; i++)
+        sum += (int8_t)((unsigned)a >> 8 * i & 255) * (int8_t)((unsigned)b >> 8 * i & 255);
+    return sum;
+}
+
 static inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selector)
 {
     unsigned long long bytes = (unsigned long long)high << 32 | low;

@@ -236,6 +236,14 @@ static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes,
     return cudaFuncGetAttributes(attributes, reinterpret_cast<const void *>(kernel));
 }
 
+static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
+                                                                        const void *kernel,
+                                                                        int threads,
+                                                                        size_t shared)
+{
+    return emu_occupancy(blocks, kernel, threads, shared);
+}
+
 template <typename... P>
 static inline cudaError_t
 cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void (*kernel)(P...), int threads,

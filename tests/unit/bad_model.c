@@ -72,6 +72,56 @@ TEST(missing_files_are_named)
     REFUSED(ESP_E_FILE, "config.json", "not a regular file");
 }
 
+/* Shapes that follow from changed numbers are not those of the file. */
+TEST(tensors_of_recurrent_layers_are_checked)
+{
+    static const struct {
+        const char *vector, *key, *value, *tensor;
+    } rows[] = {
+        {"lfm2", "conv_L_cache", "4", "conv.conv.weight"},
+        {"lfm2", "full_attn_idxs", "[]", "correct layer_types or"},
+        {"lfm2", "block_ff_dim", "96", "feed_forward"},
+        {"qwen3-5", "linear_conv_kernel_dim", "3", "conv1d.weight"},
+        {"qwen3-5", "linear_key_head_dim", "12", "in_proj_qkv.weight"},
+        {"qwen3-5", "linear_value_head_dim", "4096", "in_proj_qkv.weight"},
+        {"qwen3-5", "full_attention_interval", "1", "self_attn.q_proj.weight"},
+        {"qwen3-5", "head_dim", "32", "self_attn.q_proj.weight"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        folder_copy(rows[i].vector);
+        folder_edit("config.json", rows[i].key, NULL, rows[i].value);
+        REFUSED(ESP_E_FORMAT, folder_path(), rows[i].tensor);
+    }
+    folder_copy("lfm2");
+    folder_edit_header("model.safetensors", "model.layers.0.conv.conv.weight", "shape",
+                       "[32, 3, 1]");
+    REFUSED(ESP_E_FORMAT, folder_path(), "shape (32, 3, 1)");
+}
+
+/* States of sizes that no backend computes. */
+TEST(states_of_odd_sizes_are_refused)
+{
+    struct esp_model *model;
+    folder_copy("qwen3-5");
+    CHECK(esp_model_open(&model, folder_path(), err, sizeof err) == 0, "%s", err);
+    struct esp_model_desc d = model->desc;
+    CHECK(esp_model_desc_check(&d, err, sizeof err) == 0);
+    d.value_dim = 8;
+    CHECK(esp_model_desc_check(&d, err, sizeof err) == ESP_E_UNSUPPORTED &&
+              strstr(err, "16 by 8 values"),
+          "%s", err);
+    d = model->desc;
+    d.key_dim = 6;
+    CHECK(esp_model_desc_check(&d, err, sizeof err) == ESP_E_UNSUPPORTED);
+    d = model->desc;
+    d.conv_kernel = 17;
+    CHECK(esp_model_desc_check(&d, err, sizeof err) == ESP_E_UNSUPPORTED);
+    d = model->desc;
+    d.key_heads = 3;
+    CHECK(esp_model_desc_check(&d, err, sizeof err) == ESP_E_UNSUPPORTED);
+    esp_model_close(model);
+}
+
 TEST(configurations_out_of_range_are_refused)
 {
     static const struct {
@@ -151,6 +201,18 @@ TEST(what_cannot_be_computed_is_refused_by_name)
                "no_rope_layers must be a list of 3 entries");
     BAD_CONFIG("smollm3-window", "no_rope_layers", NULL, "[0, 1, 2]", ESP_E_FORMAT,
                "no_rope_layers must be a list of 0 and 1");
+    BAD_CONFIG("lfm2", "conv_L_cache", NULL, "17", ESP_E_FORMAT, "conv_L_cache is 17");
+    BAD_CONFIG("lfm2", "conv_L_cache", NULL, "1", ESP_E_FORMAT, "conv_L_cache is 1");
+    BAD_CONFIG("lfm2", "block_multiple_of", NULL, "0", ESP_E_FORMAT, "block_multiple_of");
+    BAD_CONFIG("lfm2", "block_ffn_dim_multiplier", NULL, "-1", ESP_E_FORMAT,
+               "block_ffn_dim_multiplier");
+    BAD_CONFIG("lfm2", "layer_types", NULL, "[\"conv\"]", ESP_E_FORMAT, "5 entries");
+    BAD_CONFIG("lfm2", "layer_types", NULL,
+               "[\"conv\", \"full_attention\", \"conv\", \"conv\", \"\\u001b[2J\"]",
+               ESP_E_UNSUPPORTED, "?[2J");
+    BAD_CONFIG("qwen3-5", "linear_num_key_heads", NULL, "3", ESP_E_FORMAT, "multiple of 3");
+    BAD_CONFIG("qwen3-5", "linear_num_value_heads", NULL, "4097", ESP_E_FORMAT, "4097");
+    BAD_CONFIG("qwen3-5", "attention_bias", NULL, "true", ESP_E_UNSUPPORTED, "attention_bias");
     BAD_CONFIG("gpt2", "scale_attn_by_inverse_layer_idx", NULL, "true", ESP_E_UNSUPPORTED,
                "scale_attn_by_inverse_layer_idx is false");
     BAD_CONFIG("gpt2", "activation_function", NULL, "\"relu\"", ESP_E_UNSUPPORTED,

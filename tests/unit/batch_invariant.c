@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/model_desc.h"
 #include "tests/each_backend.h"
 #include "tests/random_model.h"
 
@@ -28,6 +29,12 @@ static const struct random_shape shapes[] = {
      true},
     {"narrow experts of bf16", 2, 64, 4, 2, 16, 208, VOCABULARY, 16, ESP_BF16, false, false,
      false, true, true},
+    {"short convolutions", 3, 72, 6, 3, 24, 80, VOCABULARY, 24, ESP_BF16, false, false, false,
+     false, false},
+    {"delta rules", 3, 72, 6, 3, 24, 80, VOCABULARY, 24, ESP_F32, false, false, false, false,
+     false},
+    {"state spaces of mixed blocks", 3, 256, 4, 2, 24, 64, VOCABULARY, 24, ESP_Q8_0, false,
+     false, false, false, false},
     {"experts of blocks beside bf16", 2, 256, 4, 2, 32, 320, VOCABULARY, 32, ESP_BF16, false,
      false, true, false, true},
 };
@@ -39,14 +46,18 @@ static const struct {
     enum esp_dtype experts;
     bool sinks;
     int window;
+    enum esp_mixer mixer; /* also of the first layer */
 } last_layers[] = {{.window = 21},
                    {.window = 21},
                    {.window = 0},
-                   {256, ESP_Q8_0, false, 0},
-                   {64, ESP_MXFP4, true, 0},
-                   {64, ESP_F16, false, 0},
-                   {48, ESP_BF16, false, 21},
-                   {256, ESP_Q8_0, false, 21}};
+                   {256, ESP_Q8_0, false, 0, ESP_MIXER_ATTENTION},
+                   {64, ESP_MXFP4, true, 0, ESP_MIXER_ATTENTION},
+                   {64, ESP_F16, false, 0, ESP_MIXER_ATTENTION},
+                   {48, ESP_BF16, false, 21, ESP_MIXER_ATTENTION},
+                   {.experts = ESP_BF16, .mixer = ESP_MIXER_CONV},
+                   {.mixer = ESP_MIXER_DELTA},
+                   {.experts = ESP_Q8_0, .mixer = ESP_MIXER_SSM},
+                   {256, ESP_Q8_0, false, 21, ESP_MIXER_ATTENTION}};
 
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -69,6 +80,11 @@ static void make_model(struct random_model *model, int shape, unsigned long long
     if (last_layers[shape].sinks)
         random_model_add_sinks(model);
     model->layers[last].window = last_layers[shape].window;
+    if (last_layers[shape].mixer != ESP_MIXER_ATTENTION) {
+        random_model_recur(model, 0, last_layers[shape].mixer);
+        random_model_recur(model, last, last_layers[shape].mixer);
+        model->desc.state_slots = 1;
+    }
 }
 
 struct runner {
@@ -105,6 +121,8 @@ static bool is_mixture(int shape)
 
 static bool skipped(int shape, const char *isa, int threads)
 {
+    if (last_layers[shape].mixer != ESP_MIXER_ATTENTION && strcmp(isa, "cuda") == 0)
+        return true; /* it does not compute recurrent layers */
     const bool mixture = is_mixture(shape);
     if (shape == SHAPES - 1 && strcmp(isa, "cuda") == 0 && !cuda_is_real())
         return true; /* wide and slow; tests/unit/cuda_blocks.c has such experts */
@@ -296,6 +314,20 @@ static int path_to(const struct random_tree *t, int node, int32_t *path)
     return length;
 }
 
+/* States cannot go back, so each path starts at those after the prefix. */
+static void decode_each_path(struct runner *plain, const struct random_tree *t, float *want)
+{
+    const struct esp_backend_ops *ops = plain->backend->ops;
+    int32_t path[BATCH];
+    CHECK(ops->fold(plain->cache, t->positions[0], 0) == 0);
+    CHECK(ops->state_save(plain->cache, 0) == 0);
+    for (int node = 0; node < t->rows; node++) {
+        CHECK(ops->state_load(plain->cache, 0) == 0);
+        run_chain(plain, path, t->positions[0], path_to(t, node, path), 1);
+        ops->read_row(plain->logits, 0, want + node * VOCABULARY);
+    }
+}
+
 /* want (rows, VOCABULARY): each node's path decoded alone. Children follow their parents, so
  * that the cache holds a node's path when its turn comes and one row is all that there is to
  * decode.
@@ -325,11 +357,15 @@ static void check_trees(struct runner *r, struct runner *plain,
         int prefix = (int)(check_uniform(&seed) * 100);
         int gap = (int)(check_uniform(&seed) * 40); /* rows of other branches in between */
         random_tokens(tokens, prefix + gap, &seed);
-        run_chain(r, tokens, 0, prefix + gap, BATCH);
+        run_chain(r, tokens, 0, prefix, BATCH);
+        run_chain(r, tokens + prefix, prefix, gap, BATCH);
         plant(&tree, rows[i], prefix, prefix + gap, &seed);
         if (plain) {
             run_chain(plain, tokens, 0, prefix, BATCH);
-            decode_paths(plain, &tree, 0, want[i]);
+            if (esp_model_desc_recurrent(plain->weights->desc))
+                decode_each_path(plain, &tree, want[i]);
+            else
+                decode_paths(plain, &tree, 0, want[i]);
         }
         run_tree(r, &tree, prefix, prefix + gap);
         for (int node = 0; node < rows[i]; node++)

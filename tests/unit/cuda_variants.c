@@ -89,8 +89,8 @@ struct runner {
     struct esp_rows *logits;
 };
 
-static void open_runner(struct runner *r, struct esp_backend *backend, bool exact,
-                        const struct random_model *model, int batch)
+static void open_long_runner(struct runner *r, struct esp_backend *backend, bool exact,
+                             const struct random_model *model, int tokens, int batch)
 {
     const struct esp_backend_ops *ops = backend->ops;
     char err[200] = "";
@@ -99,9 +99,15 @@ static void open_runner(struct runner *r, struct esp_backend *backend, bool exac
         ops->set_exact(backend, exact);
     CHECK(ops->weights_open(&r->weights, backend, &model->desc, NULL, NULL, err, sizeof err) ==
                   0 &&
-              ops->cache_open(&r->cache, r->weights, BATCH, batch, err, sizeof err) == 0 &&
+              ops->cache_open(&r->cache, r->weights, tokens, batch, err, sizeof err) == 0 &&
               ops->rows_open(&r->logits, backend, BATCH, VOCABULARY, err, sizeof err) == 0,
           "%s", err);
+}
+
+static void open_runner(struct runner *r, struct esp_backend *backend, bool exact,
+                        const struct random_model *model, int batch)
+{
+    open_long_runner(r, backend, exact, model, BATCH, batch);
 }
 
 static void close_runner(struct runner *r)
@@ -260,4 +266,42 @@ TEST(products_of_quantised_weights_are_the_same_on_every_gpu)
     for (int i = 1; find_emulator() && i < LIMITS; i++)
         CHECK(peak[i][ROW_COUNTS - 1] > (size_t)kilobytes[i - 1] << 10,
               "64 rows: %zu bytes of %d KB", peak[i][ROW_COUNTS - 1], kilobytes[i]);
+}
+
+/* A long text: what both modes need beside keys and values is in proportion to what they use. */
+TEST(a_cache_has_no_more_memory_for_parts_of_attention_than_its_mode_needs)
+{
+    enum { LONG = 131072, MEGABYTE = 1 << 20 };
+    static struct random_model model;
+    struct esp_backend *backend = open_cuda();
+    random_model_make(&model, &dense, 1);
+    const size_t keys = (size_t)model.desc.layers * 2 * (size_t)model.desc.kv_heads * LONG *
+                        (size_t)model.desc.head_dim * 2;
+    const size_t usual = backend->ops->cache_need(&model.desc, LONG, BATCH);
+    model.desc.exact = true;
+    const size_t exact = backend->ops->cache_need(&model.desc, LONG, BATCH);
+    CHECK(usual > keys && usual - keys < 20 * MEGABYTE, "%zu bytes", usual - keys);
+    CHECK(exact > usual && exact - keys < 80 * MEGABYTE, "%zu bytes", exact - keys);
+    random_model_free(&model);
+    backend->ops->close(backend);
+}
+
+/* A cache that was not made for exact mode computes the same, a few rows at a time. */
+TEST(exact_mode_needs_no_announcement)
+{
+    enum { LONG = 60000 };
+    static struct random_model model;
+    static float logits[2][BATCH * VOCABULARY];
+    random_model_make(&model, &dense, 1);
+    for (int announced = 0; announced < 2; announced++) {
+        struct runner r;
+        set_device(4, 227);
+        model.desc.exact = announced;
+        open_long_runner(&r, open_cuda(), true, &model, LONG, UNCAPTURED);
+        run(&r, 0, 40, logits[announced]);
+        close_runner(&r);
+    }
+    model.desc.exact = false;
+    CHECK(memcmp(logits[0], logits[1], 40 * VOCABULARY * sizeof(float)) == 0);
+    random_model_free(&model);
 }

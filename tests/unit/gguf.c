@@ -112,6 +112,14 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
         {"gpt2.gguf", "gpt2", false},
         {"granite.gguf", "granite", true},
         {"qwen3-moe.gguf", "qwen3-moe", false},
+        {"lfm2.gguf", "lfm2", false},
+        {"qwen3-5.gguf", "qwen3-5",
+         true}, /* its state heads are in another order, and a rate is
+                                              rounded */
+        {"qwen3-5-tied.gguf", "qwen3-5-tied", true},
+        {"qwen3-5-moe.gguf", "qwen3-5-moe", true},
+        {"granite-hybrid.gguf", "granite-hybrid", true},
+        {"granite-hybrid-moe.gguf", "granite-hybrid-moe", true},
         {"gpt-oss.gguf", "gpt-oss", true}, /* llama.cpp keeps the factor of yarn only */
     };
     static float from_file[TOKENS * MAX_VOCABULARY], from_folder[TOKENS * MAX_VOCABULARY];

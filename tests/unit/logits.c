@@ -19,19 +19,59 @@
 #include "engine/model/model.h"
 #include "kernels/model_desc.h"
 
-enum { TOKENS = 24, GREEDY = 48, PREFIX = 9, NODES = 20, CACHE = 80, MAX_VOCABULARY = 128 };
+enum { TOKENS = 40, GREEDY = 48, PREFIX = 9, NODES = 20, CACHE = 96, MAX_VOCABULARY = 128 };
 
-static const char *const folders[] = {
-    "llama-mha",   "llama-gqa",       "llama-mqa-tied", "llama-bias",      "llama-head-dim",
-    "llama-rope3", "llama-rope3-f16", "llama-bf16",     "neox-parallel",   "neox-sequential",
-    "neox-bf16",   "neox-f16-tied",   "llama-linear",   "mistral",         "qwen2",
-    "qwen3",       "mistral-window",  "qwen2-window",   "qwen3-window",    "llama-yarn",
-    "qwen3-yarn",  "gemma2",          "gemma3",         "gemma3-layers",   "phi3-short",
-    "phi3-long",   "phi3-partial",    "olmo2",          "smollm3",         "smollm3-window",
-    "gpt2",        "gpt2-f16",        "granite",        "gemma3-pictures", "mistral3-pictures",
-    "qwen3-moe",   "qwen3-moe-some",  "gpt-oss",        "gpt-oss-floats",  "llava-pictures"};
+static const char *const folders[] = {"llama-mha",
+                                      "llama-gqa",
+                                      "llama-mqa-tied",
+                                      "llama-bias",
+                                      "llama-head-dim",
+                                      "llama-rope3",
+                                      "llama-rope3-f16",
+                                      "llama-bf16",
+                                      "neox-parallel",
+                                      "neox-sequential",
+                                      "neox-bf16",
+                                      "neox-f16-tied",
+                                      "llama-linear",
+                                      "mistral",
+                                      "qwen2",
+                                      "qwen3",
+                                      "mistral-window",
+                                      "qwen2-window",
+                                      "qwen3-window",
+                                      "llama-yarn",
+                                      "qwen3-yarn",
+                                      "gemma2",
+                                      "gemma3",
+                                      "gemma3-layers",
+                                      "phi3-short",
+                                      "phi3-long",
+                                      "phi3-partial",
+                                      "olmo2",
+                                      "smollm3",
+                                      "smollm3-window",
+                                      "gpt2",
+                                      "gpt2-f16",
+                                      "granite",
+                                      "gemma3-pictures",
+                                      "mistral3-pictures",
+                                      "qwen3-moe",
+                                      "qwen3-moe-some",
+                                      "gpt-oss",
+                                      "gpt-oss-floats",
+                                      "llava-pictures",
+                                      "lfm2",
+                                      "lfm2-bias",
+                                      "qwen3-5",
+                                      "qwen3-5-tied",
+                                      "qwen3-5-pictures",
+                                      "qwen3-5-moe",
+                                      "qwen3-5-moe-fused",
+                                      "granite-hybrid",
+                                      "granite-hybrid-moe"};
 
-enum { FOLDERS = sizeof folders / sizeof *folders };
+enum { FOLDERS = sizeof folders / sizeof *folders, RECURRENT = 40 /* the first of these */ };
 
 struct setup {
     struct esp_model *model;
@@ -39,6 +79,7 @@ struct setup {
     struct esp_weights *weights;
     struct esp_cache *cache;
     struct esp_rows *logits;
+    int count; /* tokens */
     int32_t tokens[TOKENS], greedy[GREEDY];
     bool has_greedy;
     float reference[TOKENS][MAX_VOCABULARY];
@@ -61,8 +102,9 @@ static void read_reference(struct setup *setup)
     fclose(file);
     cJSON *json = cJSON_ParseWithLength(text, n);
     cJSON *list = cJSON_GetObjectItem(json, "tokens");
-    CHECK(cJSON_GetArraySize(list) == TOKENS);
-    for (int i = 0; i < TOKENS; i++)
+    setup->count = cJSON_GetArraySize(list);
+    CHECK(setup->count >= 24 && setup->count <= TOKENS);
+    for (int i = 0; i < setup->count; i++)
         setup->tokens[i] = cJSON_GetArrayItem(list, i)->valueint;
     list = cJSON_GetObjectItem(json, "greedy");
     setup->has_greedy = list != NULL;
@@ -73,7 +115,7 @@ static void read_reference(struct setup *setup)
 
     size_t vocabulary = (size_t)setup->model->desc.vocabulary;
     file = open_file(setup, "logits.f32");
-    for (int i = 0; i < TOKENS; i++)
+    for (int i = 0; i < setup->count; i++)
         CHECK(fread(setup->reference[i], sizeof(float), vocabulary, file) == vocabulary);
     CHECK(fgetc(file) == EOF);
     fclose(file);
@@ -139,9 +181,9 @@ static void compute_logits(struct esp_backend *cpu, void *user, float *out, int 
     static struct setup setup;
     open_setup(&setup, user, cpu);
     const int vocabulary = setup.model->desc.vocabulary;
-    CHECK(count == TOKENS * vocabulary);
-    run_chain(&setup, setup.tokens, TOKENS, 0);
-    for (int i = 0; i < TOKENS; i++)
+    CHECK(count == setup.count * vocabulary);
+    run_chain(&setup, setup.tokens, setup.count, 0);
+    for (int i = 0; i < setup.count; i++)
         read_logits(&setup, i, out + i * vocabulary);
     close_setup(&setup);
 }
@@ -150,7 +192,7 @@ static void compute_logits(struct esp_backend *cpu, void *user, float *out, int 
  * to 16 bits. */
 static double tolerance(const struct setup *setup, const char *folder)
 {
-    const int vocabulary = setup->model->desc.vocabulary, count = TOKENS * vocabulary;
+    const int vocabulary = setup->model->desc.vocabulary, count = setup->count * vocabulary;
     double square = 0;
     for (int i = 0; i < count; i++)
         square += pow(setup->reference[i / vocabulary][i % vocabulary], 2) / count;
@@ -158,6 +200,12 @@ static double tolerance(const struct setup *setup, const char *folder)
         return rounding_bound(setup->backend, compute_logits, (void *)folder, count, count) /
                sqrt(square);
     return strcmp(setup->model->dtype, "F16") == 0 ? 1e-2 : 5e-2;
+}
+
+/* Only the CPU backend computes recurrent layers. */
+static int folders_of(const struct esp_backend *backend)
+{
+    return backend->ops == &esp_backend_cpu ? FOLDERS : RECURRENT;
 }
 
 static bool is_emulated(const struct esp_backend *backend)
@@ -208,10 +256,10 @@ static double join_rows(const struct setup *setup, const struct difference *d)
         setup->model->desc.experts > 0 && setup->backend->ops != &esp_backend_cpu;
     double error = 0, norm = 0;
     int worst = -1;
-    for (int i = 0; mixed && i < TOKENS; i++)
+    for (int i = 0; mixed && i < setup->count; i++)
         if (worst < 0 || d[i].error * d[worst].norm > d[worst].error * d[i].norm)
             worst = i;
-    for (int i = 0; i < TOKENS; i++)
+    for (int i = 0; i < setup->count; i++)
         if (i != worst) {
             error += d[i].error;
             norm += d[i].norm;
@@ -222,11 +270,11 @@ static double join_rows(const struct setup *setup, const struct difference *d)
 static void check_chunks(struct esp_backend *backend, int chunk)
 {
     static struct setup setup;
-    for (int f = 0; f < FOLDERS; f += step_of(backend, chunk)) {
+    for (int f = 0; f < folders_of(backend); f += step_of(backend, chunk)) {
         struct difference d[TOKENS];
         open_setup(&setup, folders[f], backend);
-        for (int first = 0; first < TOKENS; first += chunk) {
-            int count = first + chunk < TOKENS ? chunk : TOKENS - first;
+        for (int first = 0; first < setup.count; first += chunk) {
+            int count = first + chunk < setup.count ? chunk : setup.count - first;
             run_chain(&setup, setup.tokens + first, count, first);
             for (int i = 0; i < count; i++)
                 d[first + i] = difference_of(&setup, i, first + i);
@@ -265,13 +313,13 @@ TEST(greedy_tokens_are_those_of_the_reference)
     CHECK(esp_backend_cpu.open(&backend, 1, NULL, 0) == 0);
     for (int f = 0; f < FOLDERS; f++) {
         open_setup(&setup, folders[f], backend);
-        run_chain(&setup, setup.tokens, TOKENS, 0);
-        for (int i = 0, row = TOKENS - 1; setup.has_greedy && i < GREEDY; i++, row = 0) {
+        run_chain(&setup, setup.tokens, setup.count, 0);
+        for (int i = 0, row = setup.count - 1; setup.has_greedy && i < GREEDY; i++, row = 0) {
             int32_t best;
             CHECK(backend->ops->argmax(setup.logits, &row, 1, &best, ESP_NOW) == 0);
             CHECK(best == setup.greedy[i], "%s: token %d is %d, not %d", folders[f], i, best,
                   setup.greedy[i]);
-            run_chain(&setup, &best, 1, TOKENS + i);
+            run_chain(&setup, &best, 1, setup.count + i);
         }
         compared += setup.has_greedy;
         close_setup(&setup);
@@ -323,7 +371,7 @@ EACH_BACKEND(a_tree_equals_its_paths)
 {
     static struct setup setup;
     unsigned long long state = 7;
-    for (int f = 0; f < FOLDERS; f += step_of_trees(backend)) {
+    for (int f = 0; f < folders_of(backend); f += step_of_trees(backend)) {
         static float masked[NODES][MAX_VOCABULARY], alone[MAX_VOCABULARY];
         struct tree tree;
         open_setup(&setup, folders[f], backend);
@@ -365,7 +413,7 @@ EACH_BACKEND(compaction_keeps_a_path)
 {
     static struct setup setup;
     unsigned long long state = 11;
-    for (int f = 0; f < FOLDERS; f += step_of_trees(backend)) {
+    for (int f = 0; f < folders_of(backend); f += step_of_trees(backend)) {
         static float kept[MAX_VOCABULARY], alone[MAX_VOCABULARY];
         struct tree tree;
         open_setup(&setup, folders[f], backend);
@@ -391,11 +439,31 @@ EACH_BACKEND(compaction_keeps_a_path)
         run_chain(&setup, &next, 1, PREFIX + depth);
         read_logits(&setup, 0, kept);
 
+        run_chain(&setup, setup.tokens, PREFIX, 0); /* states cannot go back */
         read_logits(&setup, run_path(&setup, &tree, deepest) - 1, alone);
         run_chain(&setup, &next, 1, PREFIX + depth);
         read_logits(&setup, 0, alone);
         CHECK(memcmp(kept, alone, sizeof(float) * (size_t)setup.model->desc.vocabulary) == 0,
               "%s", folders[f]);
         close_setup(&setup);
+    }
+}
+
+EACH_BACKEND(a_backend_without_recurrent_layers_says_so)
+{
+    struct esp_model *model;
+    struct esp_weights *weights;
+    char err[512] = "";
+    if (backend->ops == &esp_backend_cpu)
+        return;
+    for (int f = RECURRENT; f < FOLDERS; f++) {
+        char name[64];
+        snprintf(name, sizeof name, "vectors/logits/%s", folders[f]);
+        CHECK(esp_model_open(&model, check_path(name), err, sizeof err) == 0, "%s", err);
+        CHECK(backend->ops->weights_open(&weights, backend, &model->desc, NULL, NULL, err,
+                                         sizeof err) == ESP_E_UNSUPPORTED &&
+                  strstr(err, backend->ops->name) && strstr(err, "recurrent layers"),
+              "%s: %s", folders[f], err);
+        esp_model_close(model);
     }
 }

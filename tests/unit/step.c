@@ -274,7 +274,8 @@ TEST(a_layer_takes_five_kernels_and_of_experts_eight)
         {{"experts", 2, 32, 2, 1, 16, 40, 150, 16, ESP_BF16, false, false, false, false, false},
          true,
          8},
-        {{"blocks", 2, 256, 4, 2, 64, 256, 150, 16, ESP_Q8_0, false, false, false, false, false},
+        {{"blocks", 2, 256, 4, 2, 64, 256, 150, 16, ESP_Q8_0, false, false, false, false,
+          false},
          false,
          12},
         {{"fp16", 2, 32, 2, 1, 16, 40, 150, 16, ESP_F16, false, false, false, false, false},
@@ -301,6 +302,25 @@ TEST(a_layer_takes_five_kernels_and_of_experts_eight)
         }
     }
     backend->ops->close(backend);
+}
+
+/* The kernels of a pass of one row that are predicted are those that run. */
+static void check_prediction(struct esp_backend *backend, const struct esp_model_desc *desc,
+                             const struct esp_kernel_time *run, int count)
+{
+    enum { MOST = 16 };
+    static const struct esp_device_speed speed = {1e12, 1e9}, slow = {5e11, 1e9}, no = {0, 1e9};
+    struct esp_kernel_time kernel[MOST], slower[MOST];
+    CHECK(backend->ops->predict(backend, desc, 1, 0, &speed, kernel, MOST) == count);
+    CHECK(backend->ops->predict(backend, desc, 1, 0, &slow, slower, MOST) == count);
+    for (int i = 0; i < count; i++)
+        CHECK(strcmp(kernel[i].name, run[i].name) == 0 && kernel[i].count == run[i].count &&
+                  kernel[i].bytes == run[i].bytes && kernel[i].seconds > 0 &&
+                  slower[i].seconds >= kernel[i].seconds,
+              "%s: %d times, %g bytes, %g s", kernel[i].name, kernel[i].count, kernel[i].bytes,
+              kernel[i].seconds);
+    CHECK(backend->ops->predict(backend, desc, 65, 0, &speed, kernel, MOST) == ESP_E_ARGUMENT &&
+          backend->ops->predict(backend, desc, 1, 0, &no, kernel, MOST) == ESP_E_ARGUMENT);
 }
 
 /* What `shapes` prints. */
@@ -335,6 +355,7 @@ TEST(the_kernels_of_a_pass_are_timed_and_make_the_same_logits)
               kernel[i].seconds, kernel[i].bytes);
     CHECK(ops->time_kernels(small.cache, &batch, kernel, 1) == 1,
           "no more than there is room for");
+    check_prediction(backend, &small.model.desc, kernel, count);
     const struct esp_step step = {.k = 1};
     batch.step = &step;
     CHECK(ops->time_kernels(small.cache, &batch, kernel, KINDS) == ESP_E_ARGUMENT);

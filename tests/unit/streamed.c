@@ -18,7 +18,7 @@
 enum { CACHE = 64, BATCH = 24, ROUNDS = 2, MANY = 24 };
 
 /* Plain, fused, transposed, paired, interleaved and quantised matrices; experts, and scales
- * that lie apart; two files. */
+ * that lie apart; two files; recurrent layers. */
 static const char *const models[] = {"logits/llama-bf16",
                                      "logits/neox-parallel",
                                      "logits/gpt2",
@@ -30,7 +30,11 @@ static const char *const models[] = {"logits/llama-bf16",
                                      "gguf/mixed.gguf",
                                      "gguf/phi3-partial.gguf",
                                      "gguf/llama-gqa-00001-of-00002.gguf",
-                                     "gguf/gpt2.gguf"};
+                                     "gguf/gpt2.gguf",
+                                     "logits/lfm2",
+                                     "gguf/qwen3-5.gguf",
+                                     "logits/qwen3-5-moe-fused",
+                                     "logits/granite-hybrid-moe"};
 
 struct runner {
     struct esp_backend *backend;

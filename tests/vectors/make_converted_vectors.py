@@ -19,7 +19,8 @@ import numpy as np
 
 HERE = pathlib.Path(__file__).parent
 FOLDERS = ["gemma2", "gemma3", "phi3-short", "phi3-long", "phi3-partial", "olmo2", "smollm3", "gpt2",
-           "granite", "qwen3-moe", "gpt-oss"]
+           "granite", "qwen3-moe", "gpt-oss", "lfm2", "qwen3-5", "qwen3-5-tied", "qwen3-5-moe",
+           "granite-hybrid", "granite-hybrid-moe"]
 
 
 def load_converter(folder):
@@ -35,8 +36,12 @@ def no_vocabulary(model):
 
 
 def prepare(source, folder):
-    """What the converter looks for besides: as many tokens as there are, and GPT-2's old key."""
+    """What the converter looks for besides: as many tokens as there are, GPT-2's old key, and the
+    older names of Granite's layers."""
     config = json.loads((source / "config.json").read_text())
+    if config["model_type"] == "granitemoehybrid":
+        config["layer_types"] = ["mamba" if kind in ("mamba", "linear_attention") else "attention"
+                                 for kind in config["layer_types"]]
     for path in source.glob("*.safetensors*"):
         (folder / path.name).write_bytes(path.read_bytes())
     (folder / "config.json").write_text(
@@ -51,6 +56,7 @@ def convert(converter, folder, path):
     kind = converter.get_model_architecture(hparams, converter.ModelType.TEXT)
     base = converter.get_model_class(kind)
     own = type(base.__name__, (base,), {"set_vocab": no_vocabulary, "model_arch": base.model_arch,
+                                        "no_mtp": True,
                                         "get_vocab_base_pre": lambda self, tokenizer: "default"})
     files = importlib.import_module("gguf").LlamaFileType
     types = {"bfloat16": files.MOSTLY_BF16,

@@ -24,11 +24,13 @@ import safetensors.torch
 import torch
 from transformers import (AutoModelForCausalLM, AutoModelForImageTextToText, Gemma2Config,
                           Gemma3Config, Gemma3TextConfig, GPT2Config,
-                          GPTNeoXConfig, GptOssConfig, GraniteConfig, LlamaConfig, LlavaConfig,
-                          Mistral3Config, MistralConfig, Olmo2Config, Phi3Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config)
+                          GPTNeoXConfig, GptOssConfig, GraniteConfig, GraniteMoeHybridConfig, Lfm2Config, LlamaConfig, LlavaConfig,
+                          Mistral3Config, MistralConfig, Olmo2Config, Phi3Config, Qwen2Config,
+                          Qwen3_5Config, Qwen3_5MoeTextConfig, Qwen3_5TextConfig, Qwen3Config, Qwen3MoeConfig, SmolLM3Config)
 from transformers.utils import logging
 
 TOKENS, GREEDY = 24, 48
+RECURRENT_TOKENS = 40  # of models with recurrent layers, whose states grow with the text
 
 
 def llama(cls=LlamaConfig, **changes):
@@ -165,6 +167,74 @@ def older_gpt_oss(config):
     config["experts_per_token"] = config["num_experts_per_tok"]
     config["swiglu_limit"] = 7.0
     del config["swiglu_alpha"]
+
+
+def lfm2(**changes):
+    values = dict(vocab_size=97, hidden_size=32, intermediate_size=36, num_hidden_layers=5,
+                  num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=256,
+                  block_multiple_of=8, bos_token_id=1, eos_token_id=2,
+                  layer_types=["conv", "full_attention", "conv", "conv", "full_attention"])
+    values.update(changes)
+    return Lfm2Config(**values)
+
+
+def older_lfm2(config):
+    """As LFM2 was published."""
+    older_llama(config)
+    config["full_attn_idxs"] = [i for i, kind in enumerate(config.pop("layer_types"))
+                                if kind == "full_attention"]
+    config["block_ff_dim"] = config.pop("intermediate_size")
+    config["tie_embedding"] = config.pop("tie_word_embeddings")
+
+
+def qwen3_5(cls=Qwen3_5TextConfig, **changes):
+    values = dict(vocab_size=97, hidden_size=32, intermediate_size=24, num_hidden_layers=4,
+                  num_attention_heads=4, num_key_value_heads=2, head_dim=16,
+                  max_position_embeddings=256, linear_num_key_heads=2, linear_num_value_heads=4,
+                  linear_key_head_dim=16, linear_value_head_dim=16, bos_token_id=1, eos_token_id=2)
+    values.update(changes)
+    return cls(**values)
+
+
+def granite_hybrid(**changes):
+    values = dict(
+        num_hidden_layers=3, num_key_value_heads=2, intermediate_size=20, shared_intermediate_size=28,
+        num_local_experts=0, mamba_n_heads=4, mamba_d_head=16, mamba_d_state=12, mamba_n_groups=2,
+        position_embedding_type="nope", embedding_multiplier=3.0, residual_multiplier=0.5,
+        attention_multiplier=0.2, logits_scaling=2.0, tie_word_embeddings=True,
+        layer_types=["linear_attention", "full_attention", "linear_attention"])
+    values.update(changes)
+    return llama(GraniteMoeHybridConfig, **values)
+
+
+def older_granite_hybrid(config):
+    """As Granite 4.0-H was published."""
+    older_llama(config)
+    config["layer_types"] = ["mamba" if kind == "linear_attention" else "attention"
+                             for kind in config["layer_types"]]
+    del config["time_step_limit"]
+
+
+def fused_experts(folder):
+    """Joins the experts of a folder, as Qwen3.5's mixtures were published."""
+    path = folder / "model.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    layers = sorted({name.split(".mlp.experts.")[0] for name in tensors if ".mlp.experts." in name})
+    for layer in layers:
+        own = {name: tensors.pop(name) for name in list(tensors)
+               if name.startswith(layer + ".mlp.experts.")}
+        count = 1 + max(int(name.split(".mlp.experts.")[1].split(".")[0]) for name in own)
+        part = lambda kind: [own[f"{layer}.mlp.experts.{i}.{kind}_proj.weight"] for i in range(count)]
+        tensors[f"{layer}.mlp.experts.gate_up_proj"] = torch.stack(
+            [torch.cat(pair) for pair in zip(part("gate"), part("up"))])
+        tensors[f"{layer}.mlp.experts.down_proj"] = torch.stack(part("down"))
+    safetensors.torch.save_file(tensors, path, {"format": "pt"})
+
+
+def without_layer_kinds(config):
+    """As Qwen3.5 was published: every fourth layer has full attention."""
+    del config["layer_types"]
+    config["full_attention_interval"] = 4
 
 
 def older_neox(config):
@@ -319,9 +389,42 @@ FOLDERS = {
                           torch.bfloat16, None, None),
     "llava-pictures": (with_pictures(LlavaConfig, llama(LlamaConfig, num_key_value_heads=2)),
                        torch.float16, None, None),
+    "lfm2": (lfm2(), torch.bfloat16, None, older_lfm2),
+    "lfm2-bias": (lfm2(conv_bias=True, conv_L_cache=4, block_auto_adjust_ff_dim=False,
+                       tie_word_embeddings=False, hidden_size=40, num_hidden_layers=3,
+                       layer_types=["full_attention", "conv", "conv"]),
+                  torch.bfloat16, None, None),
+    "qwen3-5": (qwen3_5(), torch.float32, None, without_layer_kinds),
+    "qwen3-5-tied": (qwen3_5(num_hidden_layers=3, linear_num_key_heads=3, linear_num_value_heads=3,
+                             linear_key_head_dim=12, linear_value_head_dim=32,
+                             linear_conv_kernel_dim=3, tie_word_embeddings=True,
+                             layer_types=["linear_attention", "full_attention",
+                                          "linear_attention"]),
+                     torch.bfloat16, None, None),
+    "qwen3-5-pictures": (Qwen3_5Config(
+        text_config=qwen3_5(num_hidden_layers=2, hidden_size=24, full_attention_interval=2),
+        vision_config=dict(depth=1, hidden_size=16, intermediate_size=8, num_heads=1, patch_size=4,
+                           out_hidden_size=24, num_position_embeddings=16),
+        tie_word_embeddings=False), torch.bfloat16, None, None),
+    "qwen3-5-moe": (qwen3_5(Qwen3_5MoeTextConfig, num_hidden_layers=2, num_experts=5,
+                            num_experts_per_tok=2, moe_intermediate_size=20,
+                            shared_expert_intermediate_size=28, full_attention_interval=2),
+                    torch.bfloat16, None, None),
+    "qwen3-5-moe-fused": (qwen3_5(Qwen3_5MoeTextConfig, num_hidden_layers=2, num_experts=4,
+                                  num_experts_per_tok=3, moe_intermediate_size=12,
+                                  shared_expert_intermediate_size=20,
+                                  layer_types=["linear_attention", "full_attention"]),
+                          torch.bfloat16, None, None),
+    "granite-hybrid": (granite_hybrid(), torch.float32, None, older_granite_hybrid),
+    "granite-hybrid-moe": (granite_hybrid(num_local_experts=5, num_experts_per_tok=2,
+                                          mamba_n_heads=2, mamba_d_head=32, mamba_n_groups=1,
+                                          mamba_conv_bias=False),
+                           torch.bfloat16, None, None),
 }
 
 
+# Folders whose experts are in two tensors of each layer.
+FUSED = ["qwen3-5-moe-fused"]
 # Folders whose experts are rounded to MXFP4.
 PUBLISHED = ["gpt-oss"]
 
@@ -334,6 +437,19 @@ def greedy(model, tokens):
     return tokens[0, -GREEDY:].tolist()
 
 
+def check_steps(model, tokens, logits):
+    """Token by token, with the library's cache, the model gives the same logits."""
+    cache, rows = None, []
+    for token in tokens:
+        with torch.no_grad():
+            out = model(token.reshape(1, 1), past_key_values=cache, use_cache=True)
+        cache = out.past_key_values
+        rows.append(out.logits[0, 0])
+    error = (torch.stack(rows) - logits).norm() / logits.norm()
+    assert error < 1e-4, f"token by token: {error}"
+    print(f"token by token: {error:.1e} from one call")
+
+
 def make(folder, seed, config, dtype, shard, change):
     torch.manual_seed(seed)
     text = getattr(config, "text_config", config)
@@ -342,6 +458,9 @@ def make(folder, seed, config, dtype, shard, change):
     with torch.no_grad():
         for name, value in model.named_parameters():
             center = 1.0 if "norm" in name and name.endswith("weight") else 0.0
+            if name.endswith("A_log"):  # a state that remembers
+                value.copy_(torch.randn_like(value) - 3)
+                continue
             value.copy_(center + 0.3 * torch.randn_like(value))
     model.to(dtype).save_pretrained(folder, **({"max_shard_size": shard} if shard else {}))
     for path in folder.iterdir():
@@ -351,14 +470,19 @@ def make(folder, seed, config, dtype, shard, change):
         values = json.loads(path.read_text())
         change(values)
         path.write_text(json.dumps(values, indent=2) + "\n")
+    if folder.name in FUSED:
+        fused_experts(folder)
     published = store_mxfp4(folder) if folder.name in PUBLISHED else None
 
     model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
-    tokens = torch.randint(0, text.vocab_size, (1, TOKENS))
+    recurrent = set(getattr(text, "layer_types", None) or []) & {"conv", "linear_attention", "mamba"}
+    tokens = torch.randint(0, text.vocab_size, (1, RECURRENT_TOKENS if recurrent else TOKENS))
     with torch.no_grad():
         logits = model(tokens).logits[0]
     assert logits.abs().mean() > 0.3, f"{folder.name}: logits too small to show a mistake"
     (folder / "logits.f32").write_bytes(logits.numpy().astype("<f4").tobytes())
+    if recurrent:
+        check_steps(model, tokens[0], logits)
     reference = {"tokens": tokens[0].tolist(), "greedy": greedy(model, tokens)}
     rotary = getattr(model.base_model, "rotary_emb", None)
     for name in ("inv_freq", "full_attention_inv_freq"):
@@ -380,7 +504,7 @@ def main():
             make(root / name, seed, *settings)
     total = sum(path.stat().st_size for path in root.glob("*/*"))
     print(f"{total} bytes in {len(FOLDERS)} folders")
-    return total > 3_300_000
+    return total > 4_500_000
 
 
 if __name__ == "__main__":

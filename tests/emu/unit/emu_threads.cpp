@@ -458,3 +458,63 @@ TEST(matrices_are_spread_over_the_lanes)
             }
     }
 }
+
+/* ------------------------------------------------------------------ bank conflicts */
+
+/* Each lane reads a V, `stride` floats from that of the lane before. */
+template <typename V> static __global__ void read_apart(int stride, float *out)
+{
+    ESP_SHARED(float, room);
+    const int i = (int)threadIdx.x;
+    esp_shared_put(room + i, 0.0f);
+    const V value = esp_shared_get(reinterpret_cast<const V *>(room + i * stride));
+    memcpy(out + i, &value, sizeof *out);
+}
+
+/* Cycles of one warp's reads. */
+template <typename V> static long cycles_of(int stride)
+{
+    device_array<float> out(32);
+    struct emu_banks banks;
+    long cycles = -1;
+    emu_count_banks(true);
+    ESP_LAUNCH(read_apart<V>, 1, 32, 33 * 64 * sizeof(float), nullptr, stride, out.data);
+    OK(cudaDeviceSynchronize());
+    for (int i = 0; emu_banks_of(i, &banks); i++) {
+        CHECK(strncmp(banks.kernel, "read_apart<", 11) == 0, "%s", banks.kernel);
+        CHECK(strncmp(banks.place, "read_apart", 10) == 0 && banks.blocks == 1 &&
+                  banks.accesses == 2,
+              "%s: %ld accesses", banks.place, banks.accesses);
+        cycles = banks.cycles - 1; /* the write's */
+    }
+    emu_count_banks(false);
+    return cycles;
+}
+
+TEST(bank_conflicts_are_counted)
+{
+    CHECK(cycles_of<float>(1) == 1, "32 banks");
+    CHECK(cycles_of<float>(0) == 1, "one word for all");
+    CHECK(cycles_of<float>(2) == 2 && cycles_of<float>(4) == 4 && cycles_of<float>(32) == 32 &&
+              cycles_of<float>(33) == 1,
+          "as many as the busiest bank has");
+    CHECK(cycles_of<float2>(2) == 2 && cycles_of<float2>(4) == 4, "half a warp at a time");
+    CHECK(cycles_of<float4>(4) == 4 && cycles_of<float4>(8) == 8, "a quarter at a time");
+}
+
+/* ------------------------------------------------------------------ kernels that begin early */
+
+static __global__ void wait_or_not(int waiting)
+{
+    if ((int)threadIdx.x < waiting)
+        esp_wait_previous();
+}
+
+TEST(a_kernel_that_begins_early_must_wait_for_the_previous_one)
+{
+    ESP_LAUNCH_EARLY(true, wait_or_not, 2, 32, 0, nullptr, 32);
+    ESP_LAUNCH_EARLY(false, wait_or_not, 2, 32, 0, nullptr, 0);
+    OK(cudaDeviceSynchronize());
+    DIES("without having waited", ESP_LAUNCH_EARLY(true, wait_or_not, 2, 32, 0, nullptr, 31);
+         cudaDeviceSynchronize());
+}

@@ -24,9 +24,11 @@ static cJSON *model_json(const struct esp_model_info *m)
         CLI_NUMBER("bytes", m->bytes), CLI_NUMBER("layers", m->layers),
         CLI_NUMBER("hidden", m->hidden), CLI_NUMBER("heads", m->heads),
         CLI_NUMBER("kv_heads", m->kv_heads), CLI_NUMBER("head_dim", m->head_dim),
-        CLI_NUMBER("ffn", m->ffn), CLI_NUMBER("vocabulary", m->vocabulary),
-        CLI_NUMBER("outputs", m->outputs), CLI_NUMBER("context", m->context),
-        CLI_NUMBER("unused_tensors", m->unused), CLI_NUMBER("ignored_tensors", m->ignored));
+        CLI_NUMBER("recurrent_layers", m->recurrent), CLI_NUMBER("state_bytes", m->state_bytes),
+        CLI_NUMBER("checkpoints", m->checkpoints), CLI_NUMBER("ffn", m->ffn),
+        CLI_NUMBER("vocabulary", m->vocabulary), CLI_NUMBER("outputs", m->outputs),
+        CLI_NUMBER("context", m->context), CLI_NUMBER("unused_tensors", m->unused),
+        CLI_NUMBER("ignored_tensors", m->ignored));
 }
 
 static void print_model(const char *role, const struct esp_model_info *m)
@@ -37,6 +39,11 @@ static void print_model(const char *role, const struct esp_model_info *m)
            m->ffn);
     printf("  attention      %d heads, %d key/value heads, head dimension %d\n", m->heads,
            m->kv_heads, m->head_dim);
+    if (m->recurrent > 0)
+        printf(
+            "  recurrence     %d of %d layers; %d checkpoint%s of their states, %.1f MB each\n",
+            m->recurrent, m->layers, m->checkpoints, m->checkpoints == 1 ? "" : "s",
+            1e-6 * (double)m->state_bytes);
     printf("  vocabulary     %d tokens", m->vocabulary);
     if (m->outputs < m->vocabulary)
         printf(", of which %d are drafted", m->outputs);

@@ -1,0 +1,17 @@
+/* pass_mixer.h - the recurrent layers of a pass. */
+#ifndef ESP_CPU_PASS_MIXER_H
+#define ESP_CPU_PASS_MIXER_H
+
+#include "kernels/cpu/pass.h"
+
+/* Steps 3 and 4 of a recurrent layer (forward.c numbers them): reads the products of all rows
+ * of the batch from the cache's inputs and gates, moves the states on, and writes the mixer's
+ * output of the rows that continue into the cache's `mixed`. */
+void esp_cpu_mix(struct esp_cpu_pass *p);
+
+/* Begins a pass over the rows of a model with recurrent layers. False if its past is gone. */
+bool esp_cpu_begin_states(struct esp_cpu_pass *p);
+/* Ends a pass that succeeded; after one that failed, the states are lost. */
+void esp_cpu_end_states(struct esp_cpu_pass *p);
+
+#endif

@@ -1,0 +1,393 @@
+/* block_formats.h - the formats of quantised weights in kernels: how a lane finds the integers
+ * and the scales that it multiplies, in a unit of blocks.h.
+ *
+ * blocks.cu multiplies them on tensor cores, few_rows.cu without. Both add up the same integers
+ * and then the same floats in the same order, so their results have the same bits.
+ */
+#ifndef ESP_CUDA_BLOCK_FORMATS_H
+#define ESP_CUDA_BLOCK_FORMATS_H
+
+#include "kernels/cuda/blocks.h"
+#include "kernels/cuda/tiled_product.h"
+
+/* The bytes of a lane's outputs `group` and `group + 8` in 32 columns, in the order of
+ * esp_mma_s8(). */
+struct esp_block_words {
+    uint32_t a[4];
+};
+
+/* What belongs to an output in 32 columns: the scale and, depending on the format, the minimum
+ * or the scale of the last 16 columns. */
+struct esp_block_scales {
+    float scale, more;
+};
+
+static __device__ __forceinline__ float half_of(uint32_t bits)
+{
+    const uint16_t low = (uint16_t)bits;
+    esp_f16 half;
+    memcpy(&half, &low, sizeof half);
+    return esp_to_float(half);
+}
+
+static __device__ __forceinline__ float half_at(const char *p, int output)
+{
+    return half_of(reinterpret_cast<const uint16_t *>(p)[output]);
+}
+
+/* Number `i` of the words of 16 bytes at `unit`, in shared memory. */
+static __device__ __forceinline__ uint4 words_at(const char *unit, int i)
+{
+    return esp_shared_get(reinterpret_cast<const uint4 *>(unit) + i);
+}
+
+static __device__ __forceinline__ void halves(struct esp_block_words *u, uint4 both, int shift)
+{
+    const uint32_t four = 0x0f0f0f0fu;
+    u->a[0] = both.x >> shift & four;
+    u->a[2] = both.y >> shift & four;
+    u->a[1] = both.z >> shift & four;
+    u->a[3] = both.w >> shift & four;
+}
+
+static __device__ __forceinline__ void add_bits(struct esp_block_words *u, uint4 bits,
+                                                int shift, uint32_t mask)
+{
+    u->a[0] |= (bits.x >> shift & mask) << 4;
+    u->a[2] |= (bits.y >> shift & mask) << 4;
+    u->a[1] |= (bits.z >> shift & mask) << 4;
+    u->a[3] |= (bits.w >> shift & mask) << 4;
+}
+
+/* Unpacks half-bytes of Q4_0 and similar formats, which have 32 columns in 16 bytes. */
+static __device__ __forceinline__ void small_halves(struct esp_block_words *u, uint2 both)
+{
+    const uint32_t four = 0x0f0f0f0fu;
+    u->a[0] = both.x & four;
+    u->a[2] = both.x >> 4 & four;
+    u->a[1] = both.y & four;
+    u->a[3] = both.y >> 4 & four;
+}
+
+/* Moves four bits to the fifth bit of four bytes. */
+static __device__ __forceinline__ uint32_t spread(uint32_t bits)
+{
+    return (bits & 1) << 4 | (bits & 2) << 11 | (bits & 4) << 18 | (bits & 8) << 25;
+}
+
+/* Replaces four bytes with values 0-15 by entries of a table of 16 bytes. */
+static __device__ __forceinline__ uint32_t look_up(uint4 table, uint32_t v)
+{
+    const uint32_t pairs = (v | v >> 4) & 0x00ff00ffu;
+    const uint32_t all = (pairs | pairs >> 8) & 0xffffu, low_bits = all & 0x7777u;
+    const uint32_t low = __byte_perm(table.x, table.y, low_bits);
+    const uint32_t high = __byte_perm(table.z, table.w, low_bits);
+    const uint32_t upper = (v >> 3 & 0x01010101u) * 0xffu;
+    return (low & ~upper) | (high & upper);
+}
+
+/* The table of a type, as in dtype.c. */
+static __device__ __forceinline__ uint4 table_of(enum esp_dtype dtype)
+{
+    const bool power = dtype == ESP_MXFP4;
+    uint4 table;
+    table.x = power ? 0x03020100u : 0xbfad9881u;
+    table.y = power ? 0x0c080604u : 0xf6eaddcfu;
+    table.z = power ? 0xfdfeff00u : 0x26190d01u;
+    table.w = power ? 0xf4f8fafcu : 0x71594535u;
+    return table;
+}
+
+/* 2^(e - 128), where e is the byte of an output. */
+static __device__ __forceinline__ float half_power(const char *p, int output)
+{
+    const uint32_t e = (uint8_t)p[output];
+    return __uint_as_float(e < 2 ? 0x200000u << e : (e - 1) << 23);
+}
+
+/* Reads scale and minimum number i of Q4_K and Q5_K, see dtype.c. `head`: d, dmin and 12
+ * bytes. */
+static __device__ __forceinline__ struct esp_block_scales k_scales(uint4 head, int i)
+{
+    const uint32_t at = 8 * (i % 4);
+    const uint32_t a = head.y >> at, b = head.z >> at, c = head.w >> at;
+    const uint32_t s = i < 4 ? a & 63 : (c & 15) | (a >> 6 & 3) << 4;
+    const uint32_t m = i < 4 ? b & 63 : (c >> 4 & 15) | (b >> 6 & 3) << 4;
+    return {__fmul_rn(half_of(head.x), (float)s), __fmul_rn(half_of(head.x >> 16), (float)m)};
+}
+
+/* How integers become numbers: an offset is subtracted; a minimum is added; 32 is subtracted
+ * and there are two scales. */
+enum esp_block_form { LESS, MINIMUM, TWO_SCALES };
+
+/* Byte `byte` of an output, in the field that begins at `from` in a unit. */
+static __device__ __forceinline__ uint32_t byte_of(const char *unit, int from, int chunk,
+                                                   int bytes, int output, int byte)
+{
+    return (uint8_t)unit[from + esp_block_at(chunk, bytes, output, byte)];
+}
+
+/* These return the half-byte of number i of an output's block: small_half() for formats with
+ * blocks of 32 numbers, k_half() for Q4_K and Q5_K. */
+static __device__ __forceinline__ uint32_t small_half(const char *unit, int output, int i)
+{
+    return byte_of(unit, 0, 16, 16, output, i % 16) >> i / 16 * 4 & 15;
+}
+
+static __device__ __forceinline__ uint32_t k_half(const char *unit, int output, int i)
+{
+    return byte_of(unit, 0, 32, 128, output, i / 64 * 32 + i % 32) >> i / 32 % 2 * 4 & 15;
+}
+
+/* Sizes of a unit: it has BYTES bytes and SUBS times 32 columns; UNITS units are copied at a
+ * time. */
+template <enum esp_dtype D> struct esp_block_unit;
+#define X(name, gguf, numbers, bytes, ...)                                                     \
+    template <> struct esp_block_unit<ESP_##name> {                                            \
+        enum {                                                                                 \
+            SUBS = numbers / ESP_BLOCK_COLUMNS,                                                \
+            UNITS = SUBS == 1 ? 4 : 1,                                                         \
+            BYTES = ESP_CUDA_TILE * (bytes)                                                    \
+        };                                                                                     \
+    };
+ESP_BLOCK_TYPES(X)
+#undef X
+
+/* A format. words() and scales() are of the 32 columns number `sub` of a unit, which is in
+ * shared memory; words() is called by all lanes of a warp. number(): number `i` of an output's
+ * block, as esp_dequantise() computes it. */
+template <enum esp_dtype D> struct esp_block_format;
+
+template <> struct esp_block_format<ESP_Q8_0> : esp_block_unit<ESP_Q8_0> {
+    enum { OFFSET = 0 };
+    static constexpr enum esp_block_form FORM = LESS;
+    static __device__ __forceinline__ void words(struct esp_block_words *u, const char *unit,
+                                                 int lane, int)
+    {
+        const uint4 words = words_at(unit, lane);
+        u->a[0] = words.x;
+        u->a[2] = words.y;
+        u->a[1] = words.z;
+        u->a[3] = words.w;
+    }
+    static __device__ __forceinline__ struct esp_block_scales scales(const char *unit,
+                                                                     int output, int)
+    {
+        return {half_at(unit + 512, output), 0.0f};
+    }
+    static __device__ float number(const char *unit, int output, int i)
+    {
+        return __fmul_rn(half_at(unit + 512, output),
+                         (float)(int8_t)byte_of(unit, 0, 32, 32, output, i));
+    }
+};
+
+/* Formats with 32 columns: 16 bytes of halves, which may be indices of a table, and then the
+ * scale. */
+template <enum esp_dtype D, int LESS_BY> struct esp_block_format_of_halves : esp_block_unit<D> {
+    enum { OFFSET = LESS_BY };
+    static constexpr enum esp_block_form FORM = LESS;
+    static __device__ __forceinline__ uint32_t weights(uint32_t halves)
+    {
+        return D == ESP_Q4_0 ? halves : look_up(table_of(D), halves);
+    }
+    static __device__ __forceinline__ float scale(const char *unit, int output)
+    {
+        return D == ESP_MXFP4 ? half_power(unit + 256, output) : half_at(unit + 256, output);
+    }
+    static __device__ __forceinline__ void words(struct esp_block_words *u, const char *unit,
+                                                 int lane, int)
+    {
+        small_halves(u, esp_shared_get(reinterpret_cast<const uint2 *>(unit) + lane));
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            u->a[i] = weights(u->a[i]);
+    }
+    static __device__ __forceinline__ struct esp_block_scales scales(const char *unit,
+                                                                     int output, int)
+    {
+        return {scale(unit, output), 0.0f};
+    }
+    static __device__ float number(const char *unit, int output, int i)
+    {
+        const int q = (int8_t)(weights(small_half(unit, output, i)) & 255);
+        return __fmul_rn(scale(unit, output), (float)(q - OFFSET));
+    }
+};
+
+template <> struct esp_block_format<ESP_Q4_0> : esp_block_format_of_halves<ESP_Q4_0, 8> {
+};
+template <> struct esp_block_format<ESP_IQ4_NL> : esp_block_format_of_halves<ESP_IQ4_NL, 0> {
+};
+template <> struct esp_block_format<ESP_MXFP4> : esp_block_format_of_halves<ESP_MXFP4, 0> {
+};
+
+template <> struct esp_block_format<ESP_Q5_0> : esp_block_unit<ESP_Q5_0> {
+    enum { OFFSET = 16 };
+    static constexpr enum esp_block_form FORM = LESS;
+    static __device__ __forceinline__ void words(struct esp_block_words *u, const char *unit,
+                                                 int lane, int)
+    {
+        small_halves(u, esp_shared_get(reinterpret_cast<const uint2 *>(unit) + lane));
+        for (int i = 0; i < 2; i++) {
+            const int output = lane / 4 + 8 * i;
+            const uint32_t fifth =
+                reinterpret_cast<const uint32_t *>(unit + 256)[output] >> 4 * (lane % 4);
+            u->a[i] |= spread(fifth);
+            u->a[i + 2] |= spread(fifth >> 16);
+        }
+    }
+    static __device__ __forceinline__ struct esp_block_scales scales(const char *unit,
+                                                                     int output, int)
+    {
+        return {half_at(unit + 320, output), 0.0f};
+    }
+    static __device__ float number(const char *unit, int output, int i)
+    {
+        const uint32_t fifth = byte_of(unit, 256, 0, 4, output, i / 8) >> i % 8 & 1;
+        const int q = (int)(small_half(unit, output, i) | fifth << 4) - 16;
+        return __fmul_rn(half_at(unit + 320, output), (float)q);
+    }
+};
+
+/* Formats with 256 columns: 128 bytes of halves, 32 bytes of fifth bits if there are any, and
+ * the scales and minima. */
+template <enum esp_dtype D, bool FIFTH> struct esp_block_format_of_minima : esp_block_unit<D> {
+    enum { OFFSET = 0, HEAD = FIFTH ? 2560 : 2048 };
+    static constexpr enum esp_block_form FORM = MINIMUM;
+    static __device__ __forceinline__ void words(struct esp_block_words *u, const char *unit,
+                                                 int lane, int sub)
+    {
+        halves(u, words_at(unit, sub / 2 * ESP_WARP + lane), 4 * (sub % 2));
+        if (FIFTH)
+            add_bits(u, words_at(unit, 4 * ESP_WARP + lane), sub, 0x01010101u);
+    }
+    static __device__ __forceinline__ struct esp_block_scales scales(const char *unit,
+                                                                     int output, int sub)
+    {
+        return k_scales(words_at(unit + HEAD, output), sub);
+    }
+    static __device__ float number(const char *unit, int output, int i)
+    {
+        const struct esp_block_scales s =
+            k_scales(reinterpret_cast<const uint4 *>(unit + HEAD)[output], i / 32);
+        uint32_t q = k_half(unit, output, i);
+        if (FIFTH)
+            q |= (byte_of(unit, 2048, 32, 32, output, i % 32) >> i / 32 & 1) << 4;
+        return __fsub_rn(__fmul_rn(s.scale, (float)q), s.more);
+    }
+};
+
+template <> struct esp_block_format<ESP_Q4_K> : esp_block_format_of_minima<ESP_Q4_K, false> {
+};
+template <> struct esp_block_format<ESP_Q5_K> : esp_block_format_of_minima<ESP_Q5_K, true> {
+};
+
+template <> struct esp_block_format<ESP_Q6_K> : esp_block_unit<ESP_Q6_K> {
+    enum { OFFSET = 32 };
+    static constexpr enum esp_block_form FORM = TWO_SCALES;
+    static __device__ __forceinline__ void words(struct esp_block_words *u, const char *unit,
+                                                 int lane, int sub)
+    {
+        halves(u, words_at(unit, (sub / 4 * 2 + sub % 2) * ESP_WARP + lane), sub / 2 % 2 * 4);
+        add_bits(u, words_at(unit, (4 + sub / 4) * ESP_WARP + lane), sub % 4 * 2, 0x03030303u);
+    }
+    /* All sixteen scales of an output are read at once, which the compiler does once. */
+    static __device__ __forceinline__ struct esp_block_scales scales(const char *unit,
+                                                                     int output, int sub)
+    {
+        const uint4 all = words_at(unit + 3072, output);
+        const uint32_t word = sub < 2 ? all.x : sub < 4 ? all.y : sub < 6 ? all.z : all.w;
+        const float d = half_at(unit + 3328, output);
+        return {__fmul_rn(d, (float)(int8_t)(word >> sub % 2 * 16 & 255)),
+                __fmul_rn(d, (float)(int8_t)(word >> (sub % 2 * 16 + 8) & 255))};
+    }
+    static __device__ float number(const char *unit, int output, int i)
+    {
+        const int sub = i / 32, k = i % 32, from = 64 * (sub / 4) + 32 * (sub % 2) + k;
+        const uint32_t low = byte_of(unit, 0, 32, 128, output, from) >> sub / 2 % 2 * 4 & 15;
+        const uint32_t high =
+            byte_of(unit, 2048, 32, 64, output, sub / 4 * 32 + k) >> sub % 4 * 2 & 3;
+        const float s = (float)(int8_t)byte_of(unit, 3072, 0, 16, output, i / 16);
+        return __fmul_rn(__fmul_rn(half_at(unit + 3328, output), s),
+                         (float)((int)(low | high << 4) - 32));
+    }
+};
+
+/* ------------------------------------------------------------------ sums */
+
+/* Adds to a sum what 32 columns of an output and a row make: the dot product of the integers,
+ * for TWO_SCALES of the first 16 columns, and of the `last` 16. */
+template <enum esp_dtype D>
+static __device__ __forceinline__ float esp_block_add(float sum, int dot, int last,
+                                                      const struct esp_block_scales &s,
+                                                      const struct esp_cuda_cut &c)
+{
+    const float scale = __fmul_rn(s.scale, c.scale);
+    const int offset = esp_block_format<D>::OFFSET;
+    if (esp_block_format<D>::FORM == LESS)
+        return __fmaf_rn((float)(dot - offset * (c.first + c.second)), scale, sum);
+    if (esp_block_format<D>::FORM == MINIMUM)
+        return __fmaf_rn(s.more, c.less, __fmaf_rn((float)dot, scale, sum));
+    sum = __fmaf_rn((float)(dot - offset * c.first), scale, sum);
+    return __fmaf_rn((float)(last - offset * c.second), __fmul_rn(s.more, c.scale), sum);
+}
+
+/* ------------------------------------------------------------------ units on their way */
+
+/* Arguments of a product's kernel. */
+struct esp_block_args {
+    const char *w;
+    const float *bias;
+    int outputs, units;              /* units: number of units in a tile */
+    const uint4 *words;              /* (rows, blocks, 4) */
+    const struct esp_cuda_cut *cuts; /* (rows, blocks) */
+    int blocks;
+    enum esp_cuda_epilogue epilogue; /* STORE, ADD, LOGITS */
+    float *y;
+    size_t y_stride;
+    struct esp_cuda_mixture mixture;
+};
+
+/* Begins to copy the warp's next units, from number `unit` on, of each tile of the block to
+ * `to` (UNITS, HIGH, unit). A step has UNITS units, which are `apart` apart. */
+template <enum esp_dtype D, int HIGH>
+static __device__ __forceinline__ void esp_block_begin_step(char *to, const char *w, int tiles,
+                                                            int units, int unit, int apart)
+{
+    typedef struct esp_block_format<D> F;
+    const int sixteens = F::BYTES / 16, lane = threadIdx.x % ESP_WARP;
+#pragma unroll
+    for (int i = 0; i < F::UNITS; i++)
+#pragma unroll
+        for (int h = 0; h < HIGH; h++) {
+            const int at = unit + i * apart;
+            const bool there = at < units && h < tiles;
+            const char *from = w + (there ? ((size_t)h * units + at) * F::BYTES : 0);
+            char *place = to + (i * HIGH + h) * F::BYTES;
+            for (int k = lane; k < sixteens; k += ESP_WARP)
+                esp_copy_begin(place + 16 * k, from + 16 * k, there);
+        }
+}
+
+/* ------------------------------------------------------------------ the end of a block */
+
+/* Writes an output of a row, if there is one. sum: over the warps. */
+static __device__ __forceinline__ void esp_block_put(const struct esp_cuda_arrays &at,
+                                                     const struct esp_block_args &a,
+                                                     const struct esp_cuda_span &s, int row,
+                                                     int output, float sum)
+{
+    if (row >= s.end || output >= a.outputs)
+        return;
+    if (a.bias)
+        sum += a.bias[s.expert * esp_cuda_pad(a.outputs, ESP_CUDA_TILE) + output];
+    else
+        sum += 0.0f; /* as with a bias of zero */
+    esp_cuda_put_output(at, a.epilogue, a.y, a.y_stride, row, output, sum);
+}
+
+/* The product of one row and a matrix of a type, by one_row.cu. */
+const struct esp_cuda_variant<struct esp_block_args> *esp_cuda_one_row(enum esp_dtype dtype);
+
+#endif

@@ -1,0 +1,181 @@
+/* one_row.cu - products of one row with quantised weights.
+ *
+ * The tensor cores of blocks.cu multiply eight rows, and with one row most of what a lane does
+ * is for rows that are not there. Here a lane multiplies the bytes that it unpacks by dot
+ * products of four bytes, the four lanes of an output add up their integers, and two of them
+ * go on with one output each, two with copies of these.
+ *
+ * The integers are those of blocks.cu, and the floats are added in the same order: each warp
+ * processes every eighth unit, and the sums are added in the order of the warps. So a row has
+ * the same bits in a pass of one row as in any other.
+ */
+#include "kernels/cuda/block_formats.h"
+
+enum { WARPS = ESP_PRODUCT_WARPS, THREADS = ESP_PRODUCT_THREADS };
+
+template <enum esp_dtype D> struct tiling {
+    typedef struct esp_block_format<D> F;
+    static const int STAGES = 3;
+    static const int PIECE = F::UNITS * F::BYTES; /* bytes that a warp copies in a step */
+    static const size_t RING = (size_t)STAGES * WARPS * PIECE;
+    static const size_t PARTS = esp_cuda_sums_bytes(ESP_CUDA_TILE, 1);
+    static const size_t BYTES = RING > PARTS ? RING : PARTS;
+    static const int BLOCKS = 3; /* per multiprocessor, at least */
+};
+
+/* The integers of a lane: words `w` times the high and the low bytes of x. */
+static __device__ __forceinline__ int dot(uint32_t w, uint32_t high, uint32_t low)
+{
+    return 256 * esp_dot4(w, high, 0) + esp_dot4(w, low, 0);
+}
+
+static __device__ __forceinline__ int dot(uint32_t w, uint32_t high, uint32_t low, uint32_t w2,
+                                          uint32_t high2, uint32_t low2)
+{
+    return 256 * esp_dot4(w2, high2, esp_dot4(w, high, 0)) +
+           esp_dot4(w2, low2, esp_dot4(w, low, 0));
+}
+
+/* Adds up what the four lanes of a group have for two outputs. Lanes with an even number in the
+ * group get the sum for the first, the others that for the second. */
+static __device__ __forceinline__ int add_lanes(int first, int second)
+{
+    const bool odd = threadIdx.x % 2;
+    int sum = odd ? second : first;
+    sum += __shfl_xor_sync(ESP_ALL_LANES, odd ? first : second, 1);
+    return sum + __shfl_xor_sync(ESP_ALL_LANES, sum, 2);
+}
+
+/* Adds the 32 columns number `sub` of a unit to the sum of the lane's output. words, cut: of
+ * the same columns of the row. */
+template <enum esp_dtype D>
+static __device__ __forceinline__ float multiply(const char *unit, int sub, const uint4 *words,
+                                                 const struct esp_cuda_cut *cut, float sum)
+{
+    typedef struct esp_block_format<D> F;
+    const int lane = threadIdx.x % ESP_WARP;
+    const uint4 x = words[lane % 4];
+    struct esp_block_words w;
+    int whole, last = 0;
+    F::words(&w, unit, lane, sub);
+    if (F::FORM == TWO_SCALES) {
+        whole = add_lanes(dot(w.a[0], x.x, x.y), dot(w.a[1], x.x, x.y));
+        last = add_lanes(dot(w.a[2], x.z, x.w), dot(w.a[3], x.z, x.w));
+    } else {
+        whole = add_lanes(dot(w.a[0], x.x, x.y, w.a[2], x.z, x.w),
+                          dot(w.a[1], x.x, x.y, w.a[3], x.z, x.w));
+    }
+    const int output = lane / 4 + 8 * (lane % 2);
+    return esp_block_add<D>(sum, whole, last, F::scales(unit, output, sub), *cut);
+}
+
+/* Adds the warps' sums and writes the outputs. parts: (WARPS, 16). */
+static __device__ __forceinline__ void finish_tile(const struct esp_cuda_arrays &at,
+                                                   const struct esp_block_args &a,
+                                                   const struct esp_cuda_span &s,
+                                                   const float *parts)
+{
+    const int output = threadIdx.x;
+    float sum = 0.0f;
+    if (output < ESP_CUDA_TILE) {
+#pragma unroll
+        for (int warp = 0; warp < WARPS; warp++)
+            sum += esp_shared_get(parts + warp * ESP_CUDA_TILE + output);
+        esp_block_put(at, a, s, s.first, blockIdx.x * ESP_CUDA_TILE + output, sum);
+    }
+    if (a.epilogue == ESP_CUDA_LOGITS)
+        esp_cuda_fill_logits(at, s, a.outputs);
+}
+
+template <enum esp_dtype D>
+static __global__ void __launch_bounds__(THREADS, tiling<D>::BLOCKS)
+    one_row_kernel(struct esp_cuda_arrays at, struct esp_block_args a)
+{
+    typedef struct esp_block_format<D> F;
+    typedef struct tiling<D> Z;
+    ESP_SHARED(char, ring); /* (WARPS, STAGES, PIECE); then the warps' sums */
+    esp_let_next_begin();
+    const struct esp_cuda_span s =
+        esp_cuda_span_of(at, a.mixture, a.epilogue == ESP_CUDA_LOGITS, 1);
+    if (s.first >= s.end) {
+        esp_wait_previous();
+        return;
+    }
+    const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
+    const char *w = a.w + (size_t)blockIdx.x * a.units * F::BYTES;
+    char *mine = ring + (size_t)warp * Z::STAGES * Z::PIECE;
+    const uint4 *words = a.words + (size_t)s.first * a.blocks * ESP_CUT_WORDS;
+    const struct esp_cuda_cut *cuts = a.cuts + (size_t)s.first * a.blocks;
+    float sum = 0.0f;
+
+#pragma unroll
+    for (int i = 0; i < Z::STAGES - 1; i++) {
+        esp_block_begin_step<D, 1>(mine + i * Z::PIECE, w, 1, a.units,
+                                   warp + i * F::UNITS * WARPS, WARPS);
+        esp_copy_group();
+    }
+    esp_wait_previous(); /* no kernel writes weights */
+    int stage = 0, next = Z::STAGES - 1;
+    for (int unit = warp; unit < a.units; unit += F::UNITS * WARPS) {
+        const int ahead = unit + (Z::STAGES - 1) * F::UNITS * WARPS;
+        __syncwarp(); /* all lanes have read what is overwritten next */
+        if (ahead < a.units)
+            esp_block_begin_step<D, 1>(mine + next * Z::PIECE, w, 1, a.units, ahead, WARPS);
+        esp_copy_group();
+        esp_copy_wait<Z::STAGES - 1>();
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < F::UNITS; i++) {
+            const int at_unit = unit + i * WARPS;
+            if (at_unit >= a.units)
+                break;
+            const int block = at_unit * F::SUBS;
+#pragma unroll
+            for (int sub = 0; sub < F::SUBS; sub++)
+                sum = multiply<D>(mine + stage * Z::PIECE + i * F::BYTES, sub,
+                                  words + (size_t)(block + sub) * ESP_CUT_WORDS,
+                                  cuts + block + sub, sum);
+        }
+        stage = stage + 1 == Z::STAGES ? 0 : stage + 1;
+        next = next + 1 == Z::STAGES ? 0 : next + 1;
+    }
+    __syncthreads(); /* the sums are written where the units were */
+    float *parts = reinterpret_cast<float *>(ring);
+    if (lane % 4 < 2)
+        esp_shared_put(parts + warp * ESP_CUDA_TILE + lane / 4 + 8 * (lane % 2), sum);
+    __syncthreads();
+    finish_tile(at, a, s, parts);
+}
+
+/* Instructions of a warp for each KB of weights (RESOURCES.md, sm_90), for predictions. */
+static constexpr int instructions_of(enum esp_dtype dtype)
+{
+    return dtype == ESP_Q8_0     ? 110
+           : dtype == ESP_Q4_0   ? 250
+           : dtype == ESP_Q5_0   ? 310
+           : dtype == ESP_IQ4_NL ? 380
+           : dtype == ESP_MXFP4  ? 410
+                                 : 175;
+}
+
+template <enum esp_dtype D> static const struct esp_cuda_variant<struct esp_block_args> *of() {
+    static const struct esp_cuda_variant<struct esp_block_args> one = {
+        one_row_kernel<D>, 1, ESP_CUDA_TILE, tiling<D>::BYTES,
+            (tiling<D>::STAGES - 1) * WARPS *tiling<D>::PIECE, esp_cuda_end_cycles(1, 1),
+            instructions_of(D)
+    };
+    return &one;
+}
+
+const struct esp_cuda_variant<struct esp_block_args> *
+esp_cuda_one_row(enum esp_dtype dtype) {
+    switch (dtype) {
+#define X(name, ...)                                                                           \
+    case ESP_##name:                                                                           \
+        return of<ESP_##name>();
+        ESP_BLOCK_TYPES(X)
+#undef X
+    default:
+        return NULL; /* esp_model_desc_check() refuses other types */
+    }
+}

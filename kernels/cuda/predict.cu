@@ -1,0 +1,189 @@
+/* predict.cu - predicts the time of each kind of kernels of a pass, so that a table of
+ * measurements shows where this picture of the device is wrong.
+ *
+ * The pass is walked through as it would be run, but nothing is launched: what is launched, in
+ * which blocks, is what forward.cu and the launchers decide, and memory is imagined. So no
+ * weights are needed, and a model of any size can be predicted on any device, also on the
+ * emulator. A launcher tells what its blocks read (struct esp_cuda_cost). A launch takes
+ *
+ *     begin   the gap after the previous kernel, shorter if kernels begin early; and then its
+ *             blocks, as far as there is room for them, fill what they have under way while the
+ *             previous kernel leaves the memory idle
+ *     loop    the longest of: memory, second-level cache, the busiest multiprocessor's share of
+ *             that, bytes under way (Little's law), instructions
+ *     end     for each wave of blocks, what a block does before and after its loop: waits for
+ *             memory, and cycles of shared memory with its bank conflicts. If several blocks
+ *             are on a multiprocessor, the others go on meanwhile, so it counts once.
+ *
+ * The constants are assumptions, from NVIDIA's documents and common microbenchmarks; none was
+ * measured with this program.
+ */
+#include "kernels/cuda/cuda.h"
+
+#include <cstdlib>
+#include <cstring>
+
+enum { SHARED_RESERVED = 1024 }; /* bytes that the device takes for each block */
+static const double BEGIN = 2.0e-6, BEGIN_EARLY = 0.7e-6; /* seconds */
+static const double WAIT = 0.7e-6;                        /* for memory, without load */
+static const double WAIT_LOADED = 1.0e-6;                 /* the same while all blocks read */
+static const double CACHE_BYTES = 24; /* of the second level, per cycle and multiprocessor */
+static const double TAKEN_BYTES = 51; /* that a multiprocessor takes per cycle: 80 % of 64 */
+static const double ISSUED = 2.4;     /* instructions per cycle: 60 % of four */
+
+struct esp_cuda_prediction {
+    struct esp_device_speed speed;
+    struct esp_cuda_backend *backend;
+    struct esp_cuda_cost cost; /* of the next launch */
+    double idle;               /* seconds in which the last launch left the memory idle */
+    double shared;             /* bytes of shared memory of a multiprocessor */
+    double room;               /* bytes of shared memory that it left on a multiprocessor */
+    double seconds;            /* of the launches since the last name */
+    struct esp_kernel_time *kernel;
+    int count, most;
+};
+
+void esp_cuda_costs(struct esp_cuda_backend *backend, const struct esp_cuda_cost *cost)
+{
+    if (backend->prediction)
+        backend->prediction->cost = *cost;
+}
+
+static double most(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Seconds of the loops of all blocks. busiest: blocks of the busiest multiprocessor; under_way:
+ * blocks that run at the same time. */
+static double loop_of(const struct esp_cuda_prediction *p, double blocks, double busiest,
+                      double under_way)
+{
+    const struct esp_cuda_cost *c = &p->cost;
+    const double clock = p->speed.clock, bytes = c->memory + c->cache;
+    double seconds = c->memory / p->speed.read_rate;
+    seconds = most(seconds, bytes / (CACHE_BYTES * p->backend->multiprocessors * clock));
+    seconds = most(seconds, busiest * bytes / blocks / (TAKEN_BYTES * clock));
+    seconds = most(seconds, busiest * c->issue / (ISSUED * clock));
+    if (c->flight > 0)
+        seconds = most(seconds, c->memory / (under_way * c->flight) * WAIT_LOADED);
+    return seconds;
+}
+
+/* How many blocks of a kernel can be on a multiprocessor at a time. */
+static int blocks_each(const struct esp_launch *launch)
+{
+    int each = 0;
+    if (!esp_cuda_fine(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+            &each, launch->kernel, (int)launch->block.x, launch->shared)) ||
+        each < 1)
+        return 1;
+    return each;
+}
+
+/* The blocks that begin beside the last launch have read this before it ends, and have waited
+ * for the first of it. */
+static void read_ahead(struct esp_cuda_prediction *p, const struct esp_launch *launch,
+                       double under_way)
+{
+    const double each = (double)(size_t)(p->room / (double)(launch->shared + SHARED_RESERVED));
+    const double beside = each * p->backend->multiprocessors;
+    const double blocks = beside < under_way ? beside : under_way;
+    double bytes = blocks * p->cost.flight;
+    if (!launch->early || bytes <= 0 || p->idle <= WAIT)
+        return;
+    bytes = bytes < p->idle * p->speed.read_rate ? bytes : p->idle * p->speed.read_rate;
+    bytes = bytes < p->cost.memory ? bytes : p->cost.memory;
+    p->cost.memory -= bytes;
+    p->cost.waits--;
+}
+
+/* Adds a launch to those since the last name. */
+static void add_launch(void *user, const struct esp_launch *launch)
+{
+    struct esp_cuda_prediction *p = (struct esp_cuda_prediction *)user;
+    const double blocks = (double)launch->grid.x * launch->grid.y * launch->grid.z;
+    const double here = p->backend->multiprocessors;
+    const int each = blocks_each(launch);
+    const double busiest = (double)(size_t)((blocks + here - 1) / here);
+    const double waves = each > 1 ? 1 : busiest, most_here = busiest < each ? busiest : each;
+    const double under_way = blocks < here * each ? blocks : here * each;
+    read_ahead(p, launch, under_way);
+    const double seconds = (launch->early ? BEGIN_EARLY : BEGIN) +
+                           loop_of(p, blocks, busiest, under_way) +
+                           waves * (p->cost.end_cycles / p->speed.clock + p->cost.waits * WAIT);
+    p->seconds += seconds;
+    p->idle = seconds - p->cost.memory / p->speed.read_rate;
+    p->room = p->shared - most_here * (double)(launch->shared + SHARED_RESERVED);
+    p->cost = {};
+    p->cost.waits = ESP_CUDA_WAITS;
+}
+
+void esp_cuda_predicted(struct esp_cuda_backend *backend, const char *name, size_t bytes)
+{
+    struct esp_cuda_prediction *p = backend->prediction;
+    int k = 0;
+    while (k < p->count && strcmp(p->kernel[k].name, name) != 0)
+        k++;
+    if (k < p->most) {
+        if (k == p->count)
+            p->kernel[p->count++] = {name, 0, 0.0, 0.0};
+        p->kernel[k].count++;
+        p->kernel[k].seconds += p->seconds;
+        p->kernel[k].bytes += (double)bytes;
+    }
+    p->seconds = 0;
+}
+
+/* Walks through the pass with weights and a cache that are nowhere. */
+static int walk(struct esp_cuda_backend *backend, const struct esp_model_desc *desc, int rows,
+                int context, struct esp_cuda_prediction *p)
+{
+    struct esp_cuda_weights w = {};
+    struct esp_cuda_cache c = {};
+    w.layer = (struct esp_cuda_layer *)calloc((size_t)desc->layers, sizeof *w.layer);
+    if (!w.layer)
+        return ESP_E_MEMORY;
+    w.base.backend = &backend->base;
+    w.base.desc = desc;
+    esp_cuda_weights_imagine(&w);
+    c.base.weights = &w.base;
+    esp_cuda_cache_imagine(&c, context + rows, rows);
+    const struct esp_launches seen = {add_launch, p};
+    backend->prediction = p;
+    esp_launches = &seen;
+    const int status = esp_cuda_walk(&c, rows, context);
+    esp_launches = NULL;
+    backend->prediction = NULL;
+    free(w.layer);
+    return status;
+}
+
+int esp_cuda_predict(struct esp_backend *backend, const struct esp_model_desc *desc, int rows,
+                     int context, const struct esp_device_speed *speed,
+                     struct esp_kernel_time *kernel, int most_kinds)
+{
+    struct esp_cuda_prediction p = {};
+    esp_cuda_enter(backend);
+    if (rows < 1 || rows > ESP_CUDA_PREDICTED || context < 0 || context > INT32_MAX - rows ||
+        speed->read_rate <= 0 || speed->clock < 0)
+        return ESP_E_ARGUMENT;
+    p.speed = *speed;
+    p.backend = (struct esp_cuda_backend *)backend;
+    if (speed->clock == 0) {
+        int kilohertz;
+        ESP_CUDA(p.backend,
+                 cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, p.backend->index));
+        p.speed.clock = 1e3 * kilohertz;
+    }
+    int shared;
+    ESP_CUDA(p.backend,
+             cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor,
+                                    p.backend->index));
+    p.shared = shared;
+    p.kernel = kernel;
+    p.most = most_kinds;
+    p.cost.waits = ESP_CUDA_WAITS;
+    const int status = walk(p.backend, desc, rows, context, &p);
+    return status < 0 ? status : p.count;
+}

@@ -1,0 +1,172 @@
+/* hybrid_session.c - sessions with models that have recurrent layers, as target and as draft:
+ * texts that go back and on are those that a new session writes, and little is computed twice.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/espalier.h"
+#include "engine/kv_cache.h"
+#include "engine/session.h"
+#include "tests/check.h"
+#include "tests/folder.h"
+
+enum { VOCABULARY = 97, CONTEXT = 220 };
+
+static char err[512];
+static struct esp_engine *engine;
+
+/* A token for each printable character, the space, the end of a line, and one more. */
+static void write_tokenizer(void)
+{
+    static char text[8192];
+    size_t used = (size_t)snprintf(text, sizeof text,
+                                   "{\"model\":{\"type\":\"BPE\",\"merges\":[],\"vocab\":{");
+    for (int i = 33; i < 127; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "\"%s%c\":%d,",
+                                 i == '"' || i == '\\' ? "\\" : "", i, i - 33);
+    snprintf(text + used, sizeof text - used,
+             "\"\\u0120\":94,\"\\u010a\":95,\"<e>\":96}},\"added_tokens\":[],"
+             "\"normalizer\":null,\"post_processor\":null,"
+             "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
+             "\"trim_offsets\":true,\"use_regex\":true},\"decoder\":{\"type\":\"ByteLevel\","
+             "\"add_prefix_space\":true,\"trim_offsets\":true,\"use_regex\":true}}");
+    folder_write_text("tokenizer.json", text);
+}
+
+static void open_engine(const char *vector)
+{
+    folder_copy(vector);
+    write_tokenizer();
+    const struct esp_engine_options options = {.target = folder_path(),
+                                               .draft = folder_path(),
+                                               .backend = "cpu",
+                                               .context = CONTEXT,
+                                               .max_nodes = 40};
+    CHECK(esp_engine_open(&engine, &options, err, sizeof err) == 0, "%s", err);
+}
+
+static struct esp_session *open_session(const char *drafter, int window)
+{
+    struct esp_session *session;
+    const struct esp_session_options options = {
+        .drafter = drafter,
+        .repeatable = true,
+        .values = {.ignore_eos = true, .window = window, .sinks = window ? 2 : 0}};
+    CHECK(esp_session_open(&session, engine, &options, err, sizeof err) == 0, "%s", err);
+    return session;
+}
+
+static void prompt(struct esp_session *session, const int32_t *tokens, int count)
+{
+    CHECK(esp_session_prompt(session, tokens, count, err, sizeof err) == 0, "%s", err);
+}
+
+static void generate(struct esp_session *session, int count)
+{
+    int status;
+    esp_session_allow(session, count);
+    while ((status = esp_session_step(session, err, sizeof err)) > 0)
+        continue;
+    CHECK(status == 0, "%s", err);
+}
+
+/* The last `count` tokens are those that plain decoding appends to the ones before. */
+static void check_end(struct esp_session *session, int count, int window)
+{
+    int length, other;
+    const int32_t *text = esp_session_tokens(session, &length);
+    struct esp_session *plain = open_session("ar", window);
+    prompt(plain, text, length - count);
+    generate(plain, count);
+    const int32_t *want = esp_session_tokens(plain, &other);
+    CHECK(other == length && memcmp(text, want, (size_t)length * sizeof *text) == 0,
+          "%d tokens after %d", count, length - count);
+    esp_session_close(plain);
+}
+
+static void go_back_and_on(const char *drafter, int window, unsigned long long state)
+{
+    struct esp_session *session = open_session(drafter, window);
+    for (int round = 0; round < (check_quick() ? 10 : 40); round++) {
+        int32_t tokens[60];
+        int length, count = 1 + (int)(check_uniform(&state) * 59);
+        esp_session_tokens(session, &length);
+        if (length > 0)
+            CHECK(esp_session_rewind(session, (int)(check_uniform(&state) * (length + 1))) ==
+                  0);
+        esp_session_tokens(session, &length);
+        if (length == 0 || check_uniform(&state) < 0.6) {
+            count = count < CONTEXT - 40 - length ? count : CONTEXT - 40 - length;
+            for (int i = 0; i < count; i++)
+                tokens[i] = (int32_t)(check_uniform(&state) * VOCABULARY);
+            if (count > 0)
+                prompt(session, tokens, count);
+        }
+        esp_session_tokens(session, &length);
+        count = 1 + (int)(check_uniform(&state) * 30);
+        count = count < CONTEXT - length ? count : CONTEXT - length;
+        if (count > 0) {
+            generate(session, count);
+            check_end(session, count, window);
+        }
+    }
+    esp_session_close(session);
+}
+
+static const char *const vectors[] = {"lfm2", "qwen3-5-moe", "granite-hybrid"};
+
+enum { VECTORS = sizeof vectors / sizeof *vectors };
+
+TEST(texts_that_go_back_are_those_of_a_new_session)
+{
+    static const char *const drafters[] = {"dynatree", "linear:cache=rebuild", "delayed",
+                                           "suffix"};
+    for (int v = 0; v < VECTORS; v++) {
+        open_engine(vectors[v]);
+        for (int d = 0; d < 4; d++)
+            go_back_and_on(drafters[d], 0, 7 + (unsigned)d);
+        go_back_and_on("dynatree", 30, 90);
+        esp_engine_close(engine);
+    }
+}
+
+TEST(another_answer_computes_no_prompt_again)
+{
+    for (int v = 0; v < VECTORS; v++) {
+        int32_t tokens[90];
+        struct esp_stats stats;
+        open_engine(vectors[v]);
+        struct esp_session *session = open_session("dynatree", 0);
+        for (int i = 0; i < 90; i++)
+            tokens[i] = i;
+        prompt(session, tokens, 90);
+        for (int again = 0; again < 3; again++) {
+            generate(session, 25);
+            CHECK(esp_session_rewind(session, 90) == 0);
+        }
+        esp_session_stats(session, &stats);
+        CHECK(stats.prefill_rows == 89, "%lld", (long long)stats.prefill_rows);
+        generate(session, 25);
+        prompt(session, tokens, 10); /* the next turn */
+        esp_session_stats(session, &stats);
+        CHECK(stats.prefill_rows == 99, "%lld", (long long)stats.prefill_rows);
+        generate(session, 5);
+        CHECK(esp_session_rewind(session, 115) == 0); /* another message */
+        prompt(session, tokens + 30, 10);
+        esp_session_stats(session, &stats);
+        CHECK(stats.prefill_rows == 109, "%lld", (long long)stats.prefill_rows);
+        esp_session_close(session);
+        esp_engine_close(engine);
+    }
+}
+
+/* What the engine plans with is what the caches have. */
+TEST(checkpoints_are_counted)
+{
+    open_engine("qwen3-5");
+    struct esp_session *session = open_session("dynatree", 0);
+    CHECK(session->target.slots == ESP_CHECKPOINTS && session->draft_cache.slots > 0);
+    esp_session_close(session);
+    esp_engine_close(engine);
+}

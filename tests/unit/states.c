@@ -1,0 +1,375 @@
+/* states.c - recurrent layers: rows leave no trace but their inputs, and a text can be cut.
+ *
+ * tests/unit/batch_invariant.c compares the logits of trees and chains with recurrent layers
+ * bit by bit. Here it is about the states: the memory that they take, what moves them on, and
+ * checkpoints, with which esp_kv_cache_cut() goes back.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/kv_cache.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/model_desc.h"
+#include "tests/check.h"
+#include "tests/random_model.h"
+
+enum { VOCABULARY = 75, TOKENS = 300, TREE = 24, BATCH = 128 };
+
+static const struct random_shape shape = {
+    "hybrid", 3, 40, 2, 1, 16, 48, VOCABULARY, 8, ESP_F32, false, false, false, false, false};
+
+static const enum esp_mixer mixers[] = {ESP_MIXER_CONV, ESP_MIXER_DELTA, ESP_MIXER_SSM};
+
+enum { MIXERS = sizeof mixers / sizeof *mixers };
+
+struct runner {
+    struct random_model model;
+    struct esp_backend *backend;
+    struct esp_weights *weights;
+    struct esp_rows *logits;
+    struct esp_kv_cache cache;
+    int32_t text[TOKENS];
+};
+
+/* The first and the last layer are recurrent. */
+static void open_runner(struct runner *r, enum esp_mixer mixer, int slots)
+{
+    unsigned long long state = 5;
+    char err[300] = "";
+    random_model_make(&r->model, &shape, 17);
+    random_model_recur(&r->model, 0, mixer);
+    random_model_recur(&r->model, 2, mixer);
+    r->model.desc.state_slots = slots;
+    CHECK(esp_backend_cpu.open(&r->backend, 2, err, sizeof err) == 0, "%s", err);
+    const struct esp_backend_ops *ops = r->backend->ops;
+    CHECK(ops->weights_open(&r->weights, r->backend, &r->model.desc, NULL, NULL, err,
+                            sizeof err) == 0,
+          "%s", err);
+    CHECK(ops->rows_open(&r->logits, r->backend, BATCH, VOCABULARY, err, sizeof err) == 0);
+    CHECK(esp_kv_cache_open(&r->cache, ops, r->weights, VOCABULARY, TOKENS, TREE, err,
+                            sizeof err) == 0,
+          "%s", err);
+    for (int i = 0; i < TOKENS; i++)
+        r->text[i] = (int32_t)(check_uniform(&state) * VOCABULARY);
+}
+
+static void close_runner(struct runner *r)
+{
+    esp_kv_cache_close(&r->cache);
+    r->backend->ops->rows_close(r->logits);
+    r->backend->ops->weights_close(r->weights);
+    r->backend->ops->close(r->backend);
+    random_model_free(&r->model);
+}
+
+static const struct esp_cpu_states *states_of(const struct runner *r)
+{
+    return &((const struct esp_cpu_cache *)r->cache.cache)->states;
+}
+
+/* Bytes of all states and of the convolutions' past. */
+static size_t state_bytes(const struct runner *r)
+{
+    return r->backend->ops->state_bytes(&r->model.desc);
+}
+
+/* The logits after the text up to `length`, computed from its beginning with a cache of its
+ * own. */
+static void compute_afresh(const struct runner *r, int length, float *logits)
+{
+    struct esp_kv_cache cache;
+    CHECK(esp_kv_cache_open(&cache, r->backend->ops, r->weights, VOCABULARY, TOKENS, TREE, NULL,
+                            0) == 0);
+    CHECK(esp_kv_cache_append(&cache, r->text, length, r->logits, NULL) == 0);
+    CHECK(r->backend->ops->read_row(r->logits, 0, logits) == 0);
+    esp_kv_cache_close(&cache);
+}
+
+/* The logits after the text up to `length`, of which the cache has a part. */
+static void compute_on(struct runner *r, int length, float *logits)
+{
+    CHECK(r->cache.length < length);
+    CHECK(esp_kv_cache_append(&r->cache, r->text + r->cache.length, length - r->cache.length,
+                              r->logits, NULL) == 0);
+    CHECK(r->backend->ops->read_row(r->logits, 0, logits) == 0);
+}
+
+static void check_logits(struct runner *r, int length, const char *what)
+{
+    float own[VOCABULARY], want[VOCABULARY];
+    compute_on(r, length, own);
+    compute_afresh(r, length, want);
+    CHECK(memcmp(own, want, sizeof own) == 0, "%s: %d tokens", what, length);
+}
+
+/* Runs `rows` rows of the text behind the cache's, of which the first `certain` are said to be
+ * text.
+ */
+static int run_rows(struct runner *r, int rows, int certain)
+{
+    struct esp_batch batch = {.rows = rows, .text = certain};
+    return esp_kv_cache_run(&r->cache, r->text + r->cache.length, &batch);
+}
+
+TEST(any_chunks_of_a_prompt_give_the_same_bits)
+{
+    static struct runner r;
+    for (int m = 0; m < MIXERS; m++)
+        for (int chunk = 1; chunk <= 70; chunk += check_quick() ? 23 : 3)
+            for (int certain = 0; certain < 3; certain++) {
+                open_runner(&r, mixers[m], 0);
+                while (r.cache.length + chunk < 200)
+                    CHECK(run_rows(&r, chunk, certain * chunk / 2) == 0, "%d of %d", certain,
+                          chunk);
+                check_logits(&r, 200, "chunks");
+                close_runner(&r);
+            }
+}
+
+/* ------------------------------------------------------------------ trees */
+
+/* A random tree behind the text: node 0 is a token of the text. */
+static void run_tree(struct runner *r, int nodes, int32_t *parents, unsigned long long *state)
+{
+    int32_t tokens[TREE], positions[TREE];
+    uint64_t mask[TREE];
+    for (int i = 0; i < nodes; i++) {
+        parents[i] = i == 0 ? -1 : (int32_t)(check_uniform(state) * i);
+        tokens[i] =
+            i == 0 ? r->text[r->cache.length] : (int32_t)(check_uniform(state) * VOCABULARY);
+        positions[i] = i == 0 ? r->cache.length : positions[parents[i]] + 1;
+        mask[i] = (i == 0 ? 0 : mask[parents[i]]) | UINT64_C(1) << i;
+    }
+    struct esp_batch batch = {.rows = nodes,
+                              .tokens = tokens,
+                              .positions = positions,
+                              .mask = mask,
+                              .mask_words = 1,
+                              .text = check_uniform(state) < 0.5};
+    esp_kv_cache_place(&r->cache, 0, &batch);
+    CHECK(esp_kv_cache_forward(&r->cache, &batch) == 0);
+    /* The accepted path becomes the text. */
+    int path[TREE], depth = 0;
+    for (int node = (int)(check_uniform(state) * nodes); node >= 0; node = parents[node])
+        path[depth++] = node;
+    int32_t which[TREE];
+    for (int i = 0; i < depth; i++) {
+        which[i] = path[depth - 1 - i];
+        r->text[r->cache.length + i] = tokens[which[i]];
+    }
+    CHECK(esp_kv_cache_keep(&r->cache, which, depth) == 0);
+}
+
+TEST(a_rejected_row_leaves_no_trace)
+{
+    static struct runner r, chain;
+    for (int m = 0; m < MIXERS; m++) {
+        unsigned long long state = 40 + (unsigned)m;
+        int32_t parents[TREE];
+        open_runner(&r, mixers[m], 0);
+        for (int round = 0; r.cache.length < TOKENS - TREE; round++)
+            run_tree(&r, 1 + (int)(check_uniform(&state) * TREE), parents, &state);
+        CHECK(r.backend->ops->fold(r.cache.cache, r.cache.length, 0) == 0);
+        open_runner(&chain, mixers[m], 0);
+        memcpy(chain.text, r.text, sizeof r.text);
+        CHECK(esp_kv_cache_append(&chain.cache, chain.text, r.cache.length, NULL, NULL) == 0);
+        CHECK(chain.cache.cache->folded == r.cache.cache->folded);
+        CHECK(memcmp(states_of(&r)->memory, states_of(&chain)->memory, state_bytes(&r)) == 0);
+        close_runner(&chain);
+        close_runner(&r);
+    }
+}
+
+/* The rows of a tree that several passes compute, as a draft does, are those of one pass. */
+TEST(rows_of_earlier_passes_are_a_past)
+{
+    static struct runner r;
+    for (int m = 0; m < MIXERS; m++) {
+        float once[4][VOCABULARY], later[VOCABULARY];
+        const int32_t tokens[4] = {3, 9, 11, 60}, positions[4] = {20, 20, 21, 22};
+        const uint64_t mask[4] = {1, 2, 6, 14}; /* row 0 alone; rows 1, 2, 3 a chain */
+        open_runner(&r, mixers[m], 0);
+        CHECK(esp_kv_cache_append(&r.cache, r.text, 20, NULL, NULL) == 0);
+        for (int several = 0; several < 2; several++)
+            for (int first = 0; first < 4; first += several ? 1 : 4) {
+                struct esp_batch batch = {.rows = several ? 1 : 4,
+                                          .tokens = tokens + first,
+                                          .positions = positions + first,
+                                          .mask = mask + first,
+                                          .mask_words = 1,
+                                          .logits = r.logits};
+                esp_kv_cache_place(&r.cache, first, &batch);
+                CHECK(esp_kv_cache_forward(&r.cache, &batch) == 0);
+                for (int i = 0; i < batch.rows; i++)
+                    CHECK(r.backend->ops->read_row(r.logits, i, several ? later : once[i]) ==
+                          0);
+                CHECK(!several || memcmp(once[first], later, sizeof later) == 0, "row %d",
+                      first);
+            }
+        close_runner(&r);
+    }
+}
+
+TEST(a_past_that_is_gone_is_refused)
+{
+    static struct runner r;
+    const int32_t token = 1, position = 10;
+    open_runner(&r, ESP_MIXER_DELTA, 1);
+    const struct esp_backend_ops *ops = r.backend->ops;
+    CHECK(esp_kv_cache_append(&r.cache, r.text, 30, NULL, NULL) == 0);
+    struct esp_batch batch = {
+        .rows = 1, .tokens = &token, .positions = &position, .first = 10, .prefix = 10};
+    CHECK(ops->forward(r.cache.cache, &batch) == ESP_E_ARGUMENT);
+    CHECK(r.cache.cache->folded == 30);
+    CHECK(ops->fold(r.cache.cache, 29, 0) == ESP_E_ARGUMENT);
+    CHECK(ops->state_load(r.cache.cache, 0) == ESP_E_ARGUMENT); /* nothing was saved */
+    CHECK(ops->state_save(r.cache.cache, 1) == ESP_E_ARGUMENT);
+    CHECK(ops->state_save(r.cache.cache, -1) == ESP_E_ARGUMENT);
+    /* Rows that do not see the text of their batch. */
+    const uint64_t mask[2] = {1, 2};
+    const int32_t tokens[2] = {1, 2}, positions[2] = {30, 30};
+    struct esp_batch apart = {.rows = 2,
+                              .tokens = tokens,
+                              .positions = positions,
+                              .first = 30,
+                              .prefix = 30,
+                              .mask = mask,
+                              .mask_words = 1,
+                              .text = 1};
+    CHECK(ops->forward(r.cache.cache, &apart) == ESP_E_ARGUMENT);
+    apart.text = 0;
+    CHECK(ops->forward(r.cache.cache, &apart) == 0);
+    apart.first = 31;
+    apart.text = 1;
+    CHECK(ops->forward(r.cache.cache, &apart) == ESP_E_ARGUMENT);
+    check_logits(&r, 40, "after that");
+    close_runner(&r);
+}
+
+/* ------------------------------------------------------------------ checkpoints */
+
+TEST(a_cut_text_goes_on_as_one_computed_afresh)
+{
+    static const int slots[] = {0, 1, ESP_CHECKPOINTS};
+    static struct runner r;
+    for (int m = 0; m < MIXERS; m++)
+        for (int s = 0; s < 3; s++) {
+            unsigned long long state = 100 + 10 * (unsigned)m + (unsigned)s;
+            int32_t parents[TREE];
+            open_runner(&r, mixers[m], slots[s]);
+            for (int round = 0; round < (check_quick() ? 12 : 60); round++) {
+                const int room = TOKENS - TREE - r.cache.length;
+                const int most = room < 90 ? room : 90;
+                if (most > 1)
+                    check_logits(&r,
+                                 r.cache.length + 1 + (int)(check_uniform(&state) * (most - 1)),
+                                 "grown");
+                for (int i = 0; i < 3 && r.cache.length < TOKENS - TREE; i++)
+                    run_tree(&r, 1 + (int)(check_uniform(&state) * TREE), parents, &state);
+                const int length = (int)(check_uniform(&state) * (r.cache.length + 1));
+                esp_kv_cache_cut(&r.cache, length);
+                CHECK(r.cache.length <= length);
+                for (int i = r.cache.length; i < TOKENS; i++) /* another text */
+                    r.text[i] = (int32_t)(check_uniform(&state) * VOCABULARY);
+            }
+            check_logits(&r, r.cache.length + 1, "cut");
+            close_runner(&r);
+        }
+}
+
+/* Going back t tokens computes at most about t again: checkpoints are a ladder. */
+TEST(checkpoints_are_close_where_users_go_back)
+{
+    static struct runner r;
+    open_runner(&r, ESP_MIXER_CONV, ESP_CHECKPOINTS);
+    CHECK(esp_kv_cache_append(&r.cache, r.text, 100, NULL, NULL) == 0);
+    CHECK(esp_kv_cache_checkpoint(&r.cache) == 0); /* the end of a prompt */
+    while (r.cache.length < 250)
+        CHECK(run_rows(&r, 1, 1) == 0);
+    esp_kv_cache_cut(&r.cache, 249);
+    CHECK(r.cache.length >= 249 - 64, "%d", r.cache.length);
+    esp_kv_cache_cut(&r.cache, 100);
+    CHECK(r.cache.length == 100, "%d", r.cache.length);
+    esp_kv_cache_cut(&r.cache, 0);
+    CHECK(r.cache.length == 0);
+    check_logits(&r, 50, "from the beginning");
+    close_runner(&r);
+}
+
+/* With a window, rows are dropped; the states have seen the whole text. */
+TEST(a_window_limits_attention_alone)
+{
+    static struct runner r;
+    const struct esp_window window = {.sinks = 3, .recent = 20};
+    const int rows = esp_kv_cache_window_rows(&window);
+    for (int m = 0; m < MIXERS; m++) {
+        struct esp_kv_cache small, large;
+        float own[VOCABULARY], want[VOCABULARY];
+        unsigned long long state = 3;
+        open_runner(&r, mixers[m], 2);
+        CHECK(esp_kv_cache_open(&small, r.backend->ops, r.weights, VOCABULARY, rows, TREE, NULL,
+                                0) == 0);
+        CHECK(esp_kv_cache_open(&large, r.backend->ops, r.weights, VOCABULARY, 2000, TREE, NULL,
+                                0) == 0);
+        esp_kv_cache_set_window(&small, &window, 2000);
+        esp_kv_cache_set_window(&large, &window, 2000);
+        for (int n = 0; large.length < 1500; n++) {
+            int32_t tokens[40];
+            const int count = 1 + (int)(check_uniform(&state) * 39);
+            for (int i = 0; i < count; i++)
+                tokens[i] = (int32_t)(check_uniform(&state) * VOCABULARY);
+            CHECK(esp_kv_cache_append(&small, tokens, count, r.logits, NULL) == 0);
+            CHECK(r.backend->ops->read_row(r.logits, 0, own) == 0);
+            CHECK(esp_kv_cache_append(&large, tokens, count, r.logits, NULL) == 0);
+            CHECK(r.backend->ops->read_row(r.logits, 0, want) == 0);
+            CHECK(memcmp(own, want, sizeof own) == 0, "after %d tokens", large.length);
+            if (n % 7 == 6) { /* both forget the same tokens */
+                esp_kv_cache_cut(&small, small.length - 30);
+                esp_kv_cache_cut(&large, small.length);
+                esp_kv_cache_cut(&small, large.length);
+                if (small.length != large.length) {
+                    esp_kv_cache_cut(&small, 0);
+                    esp_kv_cache_cut(&large, 0);
+                    break;
+                }
+            }
+        }
+        CHECK(small.window.dropped > 0 || small.length == 0);
+        esp_kv_cache_close(&small);
+        esp_kv_cache_close(&large);
+        close_runner(&r);
+    }
+}
+
+/* ------------------------------------------------------------------ memory */
+
+TEST(memory_is_counted_to_the_byte)
+{
+    static struct runner r;
+    for (int m = 0; m < MIXERS; m++) {
+        size_t bytes[3];
+        for (int slots = 0; slots < 3; slots++) {
+            open_runner(&r, mixers[m], slots);
+            const struct esp_model_desc *d = &r.model.desc;
+            const size_t width = (size_t)(esp_conv_width(d, mixers[m]) + 31) / 32 * 32;
+            const size_t heads = mixers[m] == ESP_MIXER_CONV
+                                     ? 0
+                                     : (size_t)(d->state_heads * d->value_dim * d->key_dim);
+            CHECK(state_bytes(&r) == 2 * 4 * ((size_t)(d->conv_kernel - 1) * width + heads));
+            bytes[slots] = r.cache.cache->bytes;
+            CHECK(r.backend->ops->cache_need(d, TOKENS + TREE,
+                                             esp_kv_cache_batch(TOKENS, TREE)) >= bytes[slots]);
+            CHECK(slots == 0 || bytes[slots] - bytes[slots - 1] == state_bytes(&r) + 4);
+            close_runner(&r);
+        }
+    }
+}
+
+TEST(without_recurrent_layers_there_is_nothing)
+{
+    struct random_model model;
+    random_model_make(&model, &shape, 1);
+    CHECK(esp_backend_cpu.state_bytes(&model.desc) == 0);
+    CHECK(!esp_model_desc_recurrent(&model.desc));
+    random_model_free(&model);
+}
