@@ -564,3 +564,22 @@ TEST(a_description_that_is_cut_off_is_refused)
     free(wire.bytes);
     esp_model_close(model);
 }
+
+TEST(a_model_that_cannot_be_divided_is_refused)
+{
+    const struct division two = {.ranks = 2, .threads = 1};
+    struct esp_model *model = open_model("logits/lfm2");
+    struct esp_backend *backend = open_backend(&two);
+    struct esp_weights *weights;
+    char err[512] = "";
+    CHECK(backend->ops->weights_open(&weights, backend, &model->desc, NULL, NULL, err,
+                                     sizeof err) == ESP_E_UNSUPPORTED);
+    CHECK(strstr(err, "recurrent layers") && strstr(err, "leave out --ranks"), "%s", err);
+    struct open_model m;
+    model->desc.divided = false;
+    open_on(&m, backend, &model->desc);
+    CHECK(run_chain(&m, 0, PREFIX, true) == 0);
+    close_on(&m);
+    backend->ops->close(backend);
+    esp_model_close(model);
+}
