@@ -30,20 +30,23 @@ ALL_CFLAGS = $(STRICT) $(WARN) $(INCLUDE) $(CFLAGS) $(EXTRA) $(DEFS) -MMD -MP
 
 LIB_PKGS := libcjson libpcre2-8 libutf8proc
 TUI_PKGS := ncursesw readline
-# On macOS, Homebrew has the libraries. Two of them are in separate folders, because the system has other libraries with
+# Kept sessions.
+KEEP_PKGS := sqlite3
+# On macOS, Homebrew has the libraries. Three of them are in separate folders, because the system has other libraries with
 # the same names.
 ifneq ($(DARWIN),)
-BREW    := make coreutils pkg-config cjson pcre2 utf8proc ncurses readline graphviz
+BREW    := make coreutils pkg-config cjson pcre2 utf8proc ncurses readline sqlite graphviz
 INSTALL ?= ginstall
-export PKG_CONFIG_PATH := $(subst $() ,:,$(foreach p,ncurses readline,$(shell brew --prefix $(p) 2>/dev/null)/lib/pkgconfig) $(PKG_CONFIG_PATH))
-ifeq ($(filter clean help,$(MAKECMDGOALS))$(shell $(PKG_CONFIG) --exists $(LIB_PKGS) $(TUI_PKGS) && echo here),)
+export PKG_CONFIG_PATH := $(subst $() ,:,$(foreach p,ncurses readline sqlite,$(shell brew --prefix $(p) 2>/dev/null)/lib/pkgconfig) $(PKG_CONFIG_PATH))
+ifeq ($(filter clean help,$(MAKECMDGOALS))$(shell $(PKG_CONFIG) --exists $(LIB_PKGS) $(TUI_PKGS) $(KEEP_PKGS) && echo here),)
 $(error espalier: libraries are missing; run `brew install $(BREW)`, then `gmake`)
 endif
 endif
 LIB_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(LIB_PKGS))
 LIB_LIBS   = $(shell $(PKG_CONFIG) --libs $(LIB_PKGS)) -lm -lpthread -ldl
 TUI_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(TUI_PKGS))
-TUI_LIBS   = $(shell $(PKG_CONFIG) --libs $(TUI_PKGS))
+KEEP_LIBS  = $(shell $(PKG_CONFIG) --libs $(KEEP_PKGS))
+TUI_LIBS   = $(shell $(PKG_CONFIG) --libs $(TUI_PKGS)) $(KEEP_LIBS)
 # Only espalier-dot, which draws pictures of trees, needs Graphviz; without Graphviz it is not built.
 DOT_PKGS   := libgvc libcgraph
 DOT_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(DOT_PKGS))
@@ -104,8 +107,8 @@ LIB_SO_FLAGS = $(call shared,$(LIB_SO_NAME),$(LIBDIR)/) \
 
 # Headers that are installed with the library, for other programs.
 PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists.h espalier_settings.h espalier_stats.h \
-                      espalier_options.h espalier_ranks.h espalier_value.h espalier_chat.h compare.h find_models.h lossless.h pace.h \
-                      perplexity.h tree_measure.h) \
+                      espalier_options.h espalier_ranks.h espalier_value.h espalier_chat.h compare.h find_models.h \
+                      lossless.h pace.h perplexity.h text_token.h tree_measure.h) \
                   $(addprefix engine/model/,inflate.h preset.h quantize.h) \
                   $(addprefix engine/train/,train_draft.h train_selector.h) \
                   engine/support/statistics.h $(addprefix kernels/,clock.h serve.h status.h streamed.h version.h)
@@ -136,7 +139,7 @@ DRAW_OBJ += $(PAGE_OBJ)
 VIEW_OBJ := $(DRAW_OBJ) $(call obj,$(call sources,tui/model tui/view tui/worker tui/lessons tui/commands))
 APP_OBJ  := $(call obj,$(call sources,tui/app))
 CLI_OBJ  := $(call obj,$(filter-out %/no_interface.c,$(call sources,tui/cli)))
-DOT_OBJ  := $(call obj,$(call sources,viz/dot)) $(DRAW_OBJ)
+DOT_OBJ  := $(call obj,$(call sources,viz/dot)) $(filter-out %/sessions/library.o %/sessions/library_export.o %/sessions/library_read.o %/sessions/library_write.o,$(DRAW_OBJ))
 
 TEST_OBJ := $(call obj,$(wildcard tests/*.c))
 TEST_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/lossless/*.c tests/unit/*.c)) \
@@ -410,7 +413,7 @@ $(BUILD)/tests/emu/unit/%: $(BUILD)/emu/tests/emu/unit/%.cpp.o $(EMU_OBJ) $(BUIL
 # ---------------------------------------------------------------- packages
 
 BUILD_DEBS := gcc make pkg-config libc6-dev libncurses-dev libreadline-dev libcjson-dev \
-              libpcre2-dev libutf8proc-dev libgraphviz-dev
+              libpcre2-dev libutf8proc-dev libsqlite3-dev libgraphviz-dev
 ARM_DEBS   := gcc-aarch64-linux-gnu qemu-user
 CHECK_DEBS := g++ tmux mandoc procps graphviz libxml2-utils $(if $(filter true,$(CI)),zsh fish $(if $(X86),$(ARM_DEBS)))
 
@@ -590,7 +593,7 @@ headless: $(HEADLESS)/espalier
 $(HEADLESS)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(EXTRA) -rdynamic -static-libgcc -Wl,-rpath,'$$ORIGIN' -o $@ $^ \
-	    -l:libpcre2-8.a -l:libutf8proc.a -lcjson -lm -lpthread -ldl
+	    -l:libpcre2-8.a -l:libutf8proc.a -l:libsqlite3.a -lcjson -lm -lpthread -ldl
 
 # ---------------------------------------------------------------- on a machine with a GPU
 
@@ -601,7 +604,7 @@ KIT_TESTS := unit/rows unit/rows_agree unit/ratio unit/forward unit/step unit/ba
              unit/tree_attention unit/windows_agree unit/hidden_states unit/draft_heads \
              unit/cuda_variants unit/cuda_blocks unit/cuda_streamed \
              lossless/greedy_identity
-KIT_LIBS  := -l:libpcre2-8.a -l:libutf8proc.a -lcjson -lm -lpthread -ldl
+KIT_LIBS  := -l:libpcre2-8.a -l:libutf8proc.a -l:libsqlite3.a -lcjson -lm -lpthread -ldl
 # Twenty programs share one library; with all kernels linked into it, each would have 2 MB.
 KIT_SO    := $(KIT)/libespalier-kit.so
 KIT_LINK   = $(CC) $(CFLAGS) $(EXTRA) -s -static-libgcc -o $@ $^ -Wl,-rpath,'$$ORIGIN/../..:$$ORIGIN/..:$$ORIGIN' \

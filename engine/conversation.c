@@ -51,6 +51,41 @@ void esp_conversation_cut(struct esp_conversation *c, int count)
     last->said = last->said < count ? last->said : count;
 }
 
+static int skip(const struct esp_text_token *text, int count, int at, int kind)
+{
+    while (at < count && text[at].kind == kind)
+        at++;
+    return at;
+}
+
+/* The end of the answer that begins at `at`, with the token that ends it. */
+static int skip_answer(const struct esp_session *s, const struct esp_text_token *text,
+                       int count, int at)
+{
+    const int begin = at;
+    while (at < count && text[at].kind != ESP_TEXT_PROMPT && text[at].kind != ESP_TEXT_MARK)
+        at++;
+    return at > begin && at < count && text[at].kind == ESP_TEXT_MARK &&
+                   esp_session_is_end(s, text[at].token)
+               ? at + 1
+               : at;
+}
+
+int esp_conversation_read(struct esp_session *s, const struct esp_text_token *text, int count)
+{
+    int status = ESP_OK;
+    s->conversation.count = 0;
+    for (int at = 0; at < count && status == ESP_OK;) {
+        struct esp_turn_places turn = {.before = at};
+        turn.said = skip(text, count, at, ESP_TEXT_MARK);
+        turn.said_end = skip(text, count, turn.said, ESP_TEXT_PROMPT);
+        turn.answer = skip(text, count, turn.said_end, ESP_TEXT_MARK);
+        at = skip_answer(s, text, count, turn.answer);
+        status = esp_conversation_add(&s->conversation, turn);
+    }
+    return status;
+}
+
 void esp_conversation_close(struct esp_conversation *c)
 {
     free(c->turns);

@@ -9,6 +9,7 @@
 
 #include "engine/chat/chat.h"
 #include "engine/espalier.h"
+#include "engine/text_token.h"
 #include "kernels/kernels.h"
 
 enum { ESP_CHAT_ENDS = 8 };
@@ -29,6 +30,9 @@ void esp_conversation_choose(struct esp_session *session);
 int esp_conversation_add(struct esp_conversation *conversation, struct esp_turn_places turn);
 /* Fits the turns to a text shortened to its first `count` tokens: later turns are removed. */
 void esp_conversation_cut(struct esp_conversation *conversation, int count);
+/* Reads the turns of a whole text from the kinds of its tokens. Returns 0 or ESP_E_MEMORY. */
+int esp_conversation_read(struct esp_session *session, const struct esp_text_token *text,
+                          int count);
 void esp_conversation_close(struct esp_conversation *conversation);
 
 #endif

@@ -1,8 +1,9 @@
 /* engine.c - a target model, its draft model, their tokenizer and the backend that computes
  * them.
  *
- * The two models must have the same tokenizer, because a draft tree consists of token ids.
- * Their logits may differ in width (padding); the target's width is used.
+ * A draft tree consists of token ids of the target. A draft of another vocabulary gets logits of
+ * the tokens that both have (translation.h). Logits may differ in width (padding); the target's
+ * width is used.
  */
 #include "engine/engine.h"
 
@@ -56,6 +57,73 @@ static int open_chat(struct esp_engine *e, const char *path, char *err, size_t e
     return ESP_OK;
 }
 
+/* Checks that every token of its tokenizer has a row in the model's embedding. */
+static int check_vocabulary(const struct esp_model *model,
+                            const struct esp_tokenizer *tokenizer, char *err, size_t errlen)
+{
+    int tokens = esp_tokenizer_size(tokenizer);
+    if (tokens <= model->desc.vocabulary)
+        return ESP_OK;
+    return esp_fail(err, errlen, ESP_E_MISMATCH,
+                    "%s: tokenizer.json has tokens up to %d, but the model has only %d tokens",
+                    model->path, tokens - 1, model->desc.vocabulary);
+}
+
+static struct esp_language language_of(const struct esp_model *model,
+                                       const struct esp_tokenizer *tokenizer)
+{
+    return (struct esp_language){tokenizer, model->desc.vocabulary, model->end,
+                                 model->end_count};
+}
+
+struct esp_language esp_engine_language(const struct esp_engine *e, bool draft)
+{
+    return draft ? language_of(e->draft, e->draft_tokenizer)
+                 : language_of(e->target, e->tokenizer);
+}
+
+/* Below this fraction of common tokens, the draft writes text instead. */
+static const double FEW_COMMON = 0.6;
+
+/* Lets a draft of another vocabulary draft the tokens that both have, or text, for which it keeps
+ * its own tokenizer: *other becomes NULL. */
+static int translate(struct esp_engine *e, struct esp_tokenizer **own, int match, char *err,
+                     size_t errlen)
+{
+    const struct esp_tokenizer *other = *own;
+    const struct esp_language target = language_of(e->target, e->tokenizer),
+                              draft = language_of(e->draft, other);
+    struct esp_translation *t = &e->translation;
+    const int status = esp_translation_open(t, &target, &draft);
+    if (status < 0)
+        return esp_fail(err, errlen, status,
+                        "not enough memory to compare the vocabularies of %s and %s",
+                        e->target->path, e->draft->path);
+    if (e->draft->head)
+        return esp_fail(err, errlen, ESP_E_MISMATCH,
+                        "the draft head %s and the target %s have different vocabularies; a "
+                        "head must have its target's",
+                        e->draft->path, e->target->path);
+    if (esp_model_desc_recurrent(&e->draft->desc))
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "the draft %s has recurrent layers and another vocabulary than the target "
+            "%s; such a draft must have the target's tokenizer",
+            e->draft->path, e->target->path);
+    if (match == ESP_MATCH_TEXT || (match == ESP_MATCH_AUTO && t->text_share < FEW_COMMON)) {
+        e->draft_tokenizer = *own;
+        *own = NULL;
+        return ESP_OK;
+    }
+    if (t->shared == 0)
+        return esp_fail(err, errlen, ESP_E_MISMATCH,
+                        "the vocabularies of the draft %s and the target %s have no token in "
+                        "common; use --draft-match text",
+                        e->draft->path, e->target->path);
+    esp_model_set_outputs(e->draft, t->output_token, t->output_row, t->shared, t->tokens);
+    return ESP_OK;
+}
+
 static int open_models(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                        size_t errlen)
 {
@@ -84,6 +152,8 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
     if (status == ESP_OK)
         status = esp_tokenizer_open(&e->tokenizer, target_path, err, errlen);
     if (status == ESP_OK)
+        status = check_vocabulary(e->target, e->tokenizer, err, errlen);
+    if (status == ESP_OK)
         status = open_chat(e, target_path, err, errlen);
     if (status < 0 || !draft_path || !*draft_path || strcmp(draft_path, "none") == 0 ||
         strcmp(draft_path, "auto") == 0)
@@ -94,30 +164,16 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
     if (status == ESP_OK && e->draft->head)
         status = esp_draft_head_join(e->draft, e->target, err, errlen);
     if (status == ESP_OK && e->draft->head && !esp_file_exists(draft_path, "tokenizer.json"))
-        return ESP_OK;
+        return check_vocabulary(e->draft, e->tokenizer, err, errlen);
     struct esp_tokenizer *other = NULL;
     if (status == ESP_OK)
         status = esp_tokenizer_open(&other, draft_path, err, errlen);
+    if (status == ESP_OK)
+        status = check_vocabulary(e->draft, other, err, errlen);
     if (status == ESP_OK && esp_tokenizer_hash(e->tokenizer) != esp_tokenizer_hash(other))
-        status =
-            esp_fail(err, errlen, ESP_E_MISMATCH,
-                     "the draft %s and the target %s have different vocabularies; choose a "
-                     "draft with the same tokenizer",
-                     draft_path, target_path);
+        status = translate(e, &other, o->draft_match, err, errlen);
     esp_tokenizer_close(other);
     return status;
-}
-
-/* Checks that every token of the tokenizer has a row in the embedding. */
-static int check_vocabulary(const struct esp_engine *e, const struct esp_model *model,
-                            char *err, size_t errlen)
-{
-    int tokens = esp_tokenizer_size(e->tokenizer);
-    if (tokens <= model->desc.vocabulary)
-        return ESP_OK;
-    return esp_fail(err, errlen, ESP_E_MISMATCH,
-                    "%s: tokenizer.json has tokens up to %d, but the model has only %d tokens",
-                    model->path, tokens - 1, model->desc.vocabulary);
 }
 
 static void close_device(struct esp_engine *e)
@@ -368,10 +424,6 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
     e->process_bytes = esp_resident_bytes();
     e->max_nodes = o->max_nodes ? o->max_nodes : 256;
     int status = open_models(e, o, err, errlen);
-    if (status == ESP_OK)
-        status = check_vocabulary(e, e->target, err, errlen);
-    if (status == ESP_OK && e->draft)
-        status = check_vocabulary(e, e->draft, err, errlen);
     if (status == ESP_OK && (o->context < 0 || o->context > e->target->desc.context))
         status = esp_fail(err, errlen, ESP_E_ARGUMENT,
                           "%s can have a context of 1 to %d tokens, not %d", e->target->path,
@@ -402,6 +454,8 @@ void esp_engine_close(struct esp_engine *e)
     esp_model_close(e->draft);
     esp_model_close(e->target);
     esp_tokenizer_close(e->tokenizer);
+    esp_tokenizer_close(e->draft_tokenizer);
+    esp_translation_free(&e->translation);
     esp_chat_free(&e->chat);
     free(e);
 }
@@ -452,7 +506,13 @@ bool esp_engine_target(const struct esp_engine *e, struct esp_model_info *info)
 
 bool esp_engine_draft(const struct esp_engine *e, struct esp_model_info *info)
 {
-    return describe(e, e->draft, info);
+    const bool there = describe(e, e->draft, info);
+    if (there && e->translation.tokens > 0) {
+        info->translated = true;
+        info->shared = e->translation.shared;
+        info->text_share = e->translation.text_share;
+    }
+    return there;
 }
 
 const char *esp_engine_backend(const struct esp_engine *e)

@@ -7,12 +7,17 @@
 #include "kernels/kernels.h"
 #include "engine/model/model.h"
 #include "engine/model/tokenizer.h"
+#include "engine/model/translation.h"
 
 struct esp_engine {
     struct esp_backend *backend;
     struct esp_tokenizer *tokenizer;
     struct esp_model *target, *draft; /* draft may be NULL */
-    struct esp_chat chat;             /* chat format of the target */
+    /* Of a draft of another vocabulary; else tokens = 0. */
+    struct esp_translation translation;
+    /* Of a draft that drafts text (draft_match) instead of shared tokens; else NULL. */
+    struct esp_tokenizer *draft_tokenizer;
+    struct esp_chat chat; /* chat format of the target */
     struct esp_weights *target_weights, *draft_weights;
     int max_nodes, context; /* maximum nodes of a tree, maximum tokens of a text */
     double load_seconds;
@@ -25,5 +30,8 @@ struct esp_engine {
     char device[96];      /* the device, and how much of the target is in memory */
     char notice[300];     /* why there is no faster backend or a short context; or "" */
 };
+
+/* The models' tokens. The draft's: only if it drafts text. */
+struct esp_language esp_engine_language(const struct esp_engine *engine, bool draft);
 
 #endif

@@ -24,6 +24,7 @@
 #include "engine/espalier_options.h"
 #include "engine/espalier_settings.h"
 #include "engine/espalier_stats.h"
+#include "engine/text_token.h"
 #include "kernels/status.h"
 #include "kernels/streamed.h"
 #include "kernels/version.h"
@@ -62,6 +63,11 @@ struct esp_model_info {
     int recurrent, checkpoints;
     size_t state_bytes;
     int outputs; /* tokens of the vocabulary that can get a probability above 0 */
+    /* A draft of another vocabulary: how many of the target's tokens it has, too, and which
+     * fraction of the tokens of a sample text they are. */
+    bool translated;
+    int shared;
+    double text_share;
     /* Tensors of the folder that the model does not use, such as layers beyond the number in
      * config.json; and the name of one of them, or NULL. */
     int unused;
@@ -216,16 +222,43 @@ void esp_session_current(const struct esp_session *session,
 /* Shortens the text to its first `count` tokens and ends the generation. Settings, learned
  * state, random numbers and statistics stay. ESP_E_ARGUMENT if the text is shorter. */
 int esp_session_rewind(struct esp_session *session, int count);
+/* Makes `text` (count) the session's text: a branch of the present one, or a return to one.
+ * Rows of the longest common prefix are not computed again. Turns follow from the kinds of the
+ * tokens. Events: a rewind and prompts. Ends the generation; learned state and random numbers
+ * go on. Returns the length of the common prefix, or a negative status; then the text is that
+ * prefix. */
+int esp_session_fork(struct esp_session *session, const struct esp_text_token *text, int count,
+                     char *err, size_t errlen);
 /* From the next iteration on, evaluates the verifier's formulas at the nodes of every tree
  * (branching, acceptance_rate and ceiling of struct esp_node), for a front end that shows
  * single nodes. This copies rows of the vocabulary to the host and may take longer than a fast
  * iteration, so it is off by default. Its time is charged to no stage. The observer may call
  * it. */
 void esp_session_explain(struct esp_session *session, bool on);
+/* From the next iteration on, iterations have `scores`: for each committed token the target's
+ * likeliest tokens in its place, its rank among them and the entropy. Its time is charged to no
+ * stage. The observer may call it. Returns 0 or a negative status; then there are none. */
+int esp_session_score(struct esp_session *session, bool on, char *err, size_t errlen);
+/* The same for `count` tokens of the text from `first` on, such as the user's; first >= 1. The
+ * token after the text may be asked for, too; it has no rank. This runs passes of the target
+ * that change nothing. ESP_E_UNSUPPORTED if a window has dropped rows that they need. */
+int esp_session_score_text(struct esp_session *session, int first, int count,
+                           struct esp_token_score *scores, char *err, size_t errlen);
 /* Runs passes of both models that change nothing. After a pause the processor's caches are
  * cold and its threads asleep; after these passes the next iteration takes as long as without
  * a pause. The observer may call it between iterations (ESP_EVENT_ITERATION). */
 void esp_session_warm(struct esp_session *session);
+/* The state of the random numbers. A session with the same text, settings, learned state and
+ * generator writes the same tokens. */
+struct esp_generator {
+    uint64_t draft, verify; /* the number of the next draw of each stream */
+};
+void esp_session_generator(const struct esp_session *session, struct esp_generator *generator);
+void esp_session_set_generator(struct esp_session *session,
+                               const struct esp_generator *generator);
+/* Iterations get indices from `first` on, and not from 0, until the text is cleared: for a
+ * session that continues one of an earlier run of the program. */
+void esp_session_count_from(struct esp_session *session, int first);
 /* Removes the text; settings and learned state stay. */
 void esp_session_clear(struct esp_session *session);
 /* The text so far, prompt included; valid until the next call that changes it. */

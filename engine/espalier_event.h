@@ -127,6 +127,19 @@ struct esp_shape_choice {
     double seconds; /* expected time of its passes */
 };
 
+/* What the target thought of a token of the text: its distribution where the token stands, after
+ * temperature, top-k and top-p (at temperature 0: the one at temperature 1). */
+enum { ESP_LIKELY = 8 };
+
+struct esp_token_score {
+    float p;                    /* of the token */
+    float entropy;              /* of the distribution, in bits */
+    int32_t rank;               /* of the token, from 1; 0: it is not one of `likely` */
+    int32_t count;              /* of `likely`; 0: nothing was computed */
+    int32_t likely[ESP_LIKELY]; /* (count) the likeliest tokens, descending */
+    float likely_p[ESP_LIKELY]; /* (count) */
+};
+
 enum { ESP_MAX_GAUGES = 12, ESP_MAX_NODES = 2048, ESP_MAX_CHOICES = 4 };
 
 struct esp_iteration {
@@ -139,6 +152,8 @@ struct esp_iteration {
     float bonus_u;            /* the random number that drew it; NaN at temperature 0 */
     const int32_t *committed; /* (committed_count) tokens appended to the text */
     int committed_count;      /* path_length + 1, or less at the end of a generation */
+    const struct esp_token_score *scores; /* (committed_count) of them; NULL: not asked for
+                                             (esp_session_score) */
     bool ends_turn; /* the last of them is a token of the chat format that ends the answer */
     int deepest;    /* depth of the deepest verified node */
     int draft_passes, target_passes;

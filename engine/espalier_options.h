@@ -30,8 +30,8 @@ extern "C" {
       "target: a folder, a GGUF file or a name of `espalier list models` (default: the "       \
       "built-in pair)")                                                                        \
     X(MODELS, text, draft, "draft", 0, 0, 0, "MODEL",                                          \
-      "draft, named the same way: a model with the target's vocabulary, or an EAGLE head for " \
-      "it; self: a quantised copy of the target (self:q4_k, q4_0, q8_0); none; auto: self if " \
+      "draft, named the same way: a smaller model, or an EAGLE head for the target;"           \
+      " self: a quantised copy of the target (self:q4_k, q4_0, q8_0); none; auto: self if "    \
       "it is expected to pay")
 
 #define ESP_ENGINE_BACKEND(X)                                                                  \
@@ -53,6 +53,9 @@ extern "C" {
  * width, layers: enlarge the target in memory, as esp_model_inflate() does with files. Its
  * output stays the same. */
 #define ESP_ENGINE_VALUES(X)                                                                   \
+    X(MODELS, choice, draft_match, "draft-match", 0, 2, 0, "auto|tokens|text",                 \
+      "how a draft of another vocabulary drafts: tokens that both have, or text, encoded "     \
+      "anew; auto: text where few tokens are common")                                          \
     X(DEVICE, whole, threads, "threads", 1, 1024, 0, "auto|NUMBER",                            \
       "processor threads; auto: one per performance core; at most one per core")               \
     X(DEVICE, whole, ranks, "ranks", 1, 64, 1, "NUMBER",                                       \
@@ -89,6 +92,9 @@ extern "C" {
       "give the target this many layers in all; auto: as many as it has")
 
 #define ESP_ENGINE_OPTIONS(X) ESP_ENGINE_MODELS(X) ESP_ENGINE_BACKEND(X) ESP_ENGINE_VALUES(X)
+
+/* Values of draft_match. */
+enum { ESP_MATCH_AUTO, ESP_MATCH_TOKENS, ESP_MATCH_TEXT };
 
 struct esp_engine_options {
 #define X(group, kind, field, name, minimum, maximum, value, values, help)                     \

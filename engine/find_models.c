@@ -12,6 +12,7 @@
 #include "engine/model/gguf_model.h"
 #include "engine/model/json.h"
 #include "engine/model/tokenizer.h"
+#include "engine/model/translation.h"
 #include "engine/support/int_map.h"
 #include "engine/support/paths.h"
 #include "engine/support/suggestion.h"
@@ -568,6 +569,58 @@ static bool read_vocabulary(struct esp_found_model *model, char *err, size_t err
     return true;
 }
 
+/* Compares two vocabularies. Which tokens end a text is not read: that changes hardly anything. */
+static bool compare_vocabularies(const struct esp_found_model *target,
+                                 struct esp_found_model *draft, char *err, size_t errlen)
+{
+    struct esp_tokenizer *tokenizer[2] = {NULL, NULL};
+    struct esp_translation t = {.begin = NULL};
+    int status = esp_tokenizer_open(&tokenizer[0], target->path, err, errlen);
+    if (status == ESP_OK)
+        status = esp_tokenizer_open(&tokenizer[1], draft->path, err, errlen);
+    if (status == ESP_OK) {
+        const struct esp_language a = {tokenizer[0], esp_tokenizer_size(tokenizer[0]), NULL, 0},
+                                  b = {tokenizer[1], esp_tokenizer_size(tokenizer[1]), NULL, 0};
+        status = esp_translation_open(&t, &a, &b);
+        if (status < 0)
+            esp_fail(err, errlen, status, "%s", esp_status_message(status));
+        draft->shared = t.shared;
+        draft->text_share = t.text_share;
+    }
+    esp_translation_free(&t);
+    esp_tokenizer_close(tokenizer[0]);
+    esp_tokenizer_close(tokenizer[1]);
+    return status == ESP_OK;
+}
+
+/* Says what to expect of a draft of another vocabulary. */
+static void expect(const struct esp_found_model *target, const struct esp_found_model *draft,
+                   char *why, size_t size)
+{
+    static const struct {
+        double share;
+        const char *words;
+    } levels[] = {
+        {0.95, "nearly as good as a draft with the target's tokenizer"},
+        {0.8, "fewer tokens are accepted than with the target's tokenizer"},
+        {0.6, "far fewer tokens are accepted than with the target's tokenizer"},
+        {0, "too few; it drafts text instead, with drafter respell"},
+    };
+    char family[96] = "";
+    size_t level = 0;
+    while (draft->text_share < levels[level].share)
+        level++;
+    if (strcmp(target->family, draft->family) != 0)
+        snprintf(family, sizeof family, " (%s instead of %s)",
+                 *draft->family ? draft->family : "unknown",
+                 *target->family ? target->family : "unknown");
+    snprintf(why, size,
+             "another vocabulary%s with %d of the target's %d tokens, %.0f %% of those of a "
+             "sample text: %s",
+             family, draft->shared, target->tokens, 100 * draft->text_share,
+             levels[level].words);
+}
+
 bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draft, char *why,
                     size_t size)
 {
@@ -582,17 +635,14 @@ bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draf
         return false;
     const bool read =
         read_vocabulary(target, err, sizeof err) && read_vocabulary(draft, err, sizeof err);
-    const bool same = read && target->vocabulary == draft->vocabulary;
-    if (!read)
+    draft->shared = 0;
+    draft->text_share = 0;
+    if (read && target->vocabulary == draft->vocabulary)
+        return true;
+    if (!read || !compare_vocabularies(target, draft, err, sizeof err)) {
         snprintf(why, size, "%s", err);
-    else if (!same && strcmp(target->family, draft->family) != 0)
-        snprintf(why, size,
-                 "another vocabulary, of %d tokens instead of %d, and another family "
-                 "(%s instead of %s)",
-                 draft->tokens, target->tokens, *draft->family ? draft->family : "unknown",
-                 *target->family ? target->family : "unknown");
-    else if (!same)
-        snprintf(why, size, "another vocabulary, of %d tokens instead of %d", draft->tokens,
-                 target->tokens);
-    return same;
+        return false;
+    }
+    expect(target, draft, why, size);
+    return true;
 }

@@ -33,6 +33,10 @@ struct esp_found_model {
     char problem[200];   /* why a GGUF file cannot be used, or "" */
     int tokens;          /* size of the vocabulary; 0: not read yet */
     uint64_t vocabulary; /* hash of the vocabulary */
+    /* Set by esp_draft_fits() for a draft of another vocabulary: how many of the target's tokens
+     * it has, and which fraction of the tokens of a sample text these are. Else 0. */
+    int shared;
+    double text_share;
 };
 
 struct esp_found_models {
@@ -70,8 +74,9 @@ bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size)
  * nothing to a folder. */
 void esp_found_model_look(struct esp_found_model *model);
 
-/* Returns whether `draft` has the vocabulary of `target` and is smaller, so that it may draft
- * for it. If not, writes the reason to `why`. Reads each tokenizer only once. */
+/* Returns whether `draft` is smaller than `target`, so that it may draft for it. If not, writes the
+ * reason to `why`; if it has another vocabulary (model/translation.h), what to expect. Reads each tokenizer once, the target's
+ * once more for each draft of another vocabulary. */
 bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draft, char *why,
                     size_t size);
 

@@ -90,6 +90,7 @@ void esp_kv_cache_close(struct esp_kv_cache *c)
 {
     if (c->cache)
         c->ops->cache_close(c->cache);
+    free(c->before);
     esp_arrays_free(&c->arrays);
     memset(c, 0, sizeof *c);
 }
@@ -197,6 +198,99 @@ int esp_kv_cache_forward(struct esp_kv_cache *c, const struct esp_batch *batch)
     return status;
 }
 
+/* ------------------------------------------------------------------ another vocabulary */
+
+/* Room for `length` tokens of text. */
+static bool reserve(struct esp_kv_cache *c, int length)
+{
+    int64_t room = c->before_room > 0 ? c->before_room : 256;
+    while (room <= length)
+        room *= 2;
+    if (!c->translation || room == c->before_room)
+        return true;
+    int32_t *grown = realloc(c->before, (size_t)room * sizeof *grown);
+    if (!grown)
+        return false;
+    grown[0] = 0;
+    c->before = grown;
+    c->before_room = (int)(room < INT32_MAX ? room : INT32_MAX);
+    return true;
+}
+
+int esp_kv_cache_translate(struct esp_kv_cache *c, const struct esp_translation *translation,
+                           char *err, size_t errlen)
+{
+    c->translation = translation;
+    for (int i = 0; i < 2; i++)
+        c->part_row[i] =
+            esp_arrays_add(&c->arrays, (size_t)c->max_batch, sizeof *c->part_row[i]);
+    return !c->arrays.failed && reserve(c, c->context < 1 << 16 ? c->context : 1)
+               ? ESP_OK
+               : esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a text of the draft");
+}
+
+/* Writes how the model reads token `token`, which is number `at` of the text; returns the number
+ * of rows. Two of the longest spellings fit in a pass. */
+static int spell(const struct esp_kv_cache *c, int at, int32_t token,
+                 int32_t out[ESP_SPELLED_MOST + 1])
+{
+    const int32_t *spelled, lead = c->translation->lead;
+    const int most = c->max_batch / 2 < ESP_SPELLED_MOST ? c->max_batch / 2 : ESP_SPELLED_MOST;
+    int count = esp_translation_spell(c->translation, token, &spelled);
+    const int skipped = count > most ? count - most : 0;
+    const int first = at == 0 && lead >= 0 && count - skipped < c->max_batch / 2;
+    if (first)
+        out[0] = lead;
+    count -= skipped;
+    memcpy(out + first, spelled + skipped, (size_t)count * sizeof *out);
+    return first + count;
+}
+
+static int rows_before(const struct esp_kv_cache *c, int length)
+{
+    return c->translation ? c->before[length] : length;
+}
+
+int esp_kv_cache_text_rows(const struct esp_kv_cache *c)
+{
+    return rows_before(c, c->length);
+}
+
+int esp_kv_cache_count(const struct esp_kv_cache *c, const int32_t *tokens, int at, int count)
+{
+    int32_t spelled[ESP_SPELLED_MOST + 1];
+    int rows = 0;
+    if (!c->translation)
+        return count;
+    for (int i = 0; i < count && rows < INT32_MAX / 2; i++)
+        rows += spell(c, at + i, tokens[i], spelled);
+    return rows;
+}
+
+int esp_kv_cache_left(const struct esp_kv_cache *c, const int32_t *text, int length)
+{
+    return length <= c->length
+               ? c->context - rows_before(c, length)
+               : c->context - esp_kv_cache_text_rows(c) -
+                     esp_kv_cache_count(c, text + c->length, c->length, length - c->length);
+}
+
+int esp_kv_cache_most(const struct esp_kv_cache *c, const int32_t *text, int length)
+{
+    int left = c->context - esp_kv_cache_text_rows(c), most = c->length;
+    if (!c->translation)
+        return length < c->context ? length : c->context;
+    while (most < length && (left -= esp_kv_cache_count(c, text + most, most, 1)) >= 0)
+        most++;
+    return most;
+}
+
+bool esp_kv_cache_keeps(const struct esp_kv_cache *c, int32_t token)
+{
+    const int32_t *spelled;
+    return !c->translation || esp_translation_spell(c->translation, token, &spelled) == 1;
+}
+
 /* ------------------------------------------------------------------ rows */
 
 /* The first token after the sinks that has a row. */
@@ -208,10 +302,11 @@ static int first_kept(const struct esp_kv_cache *c)
 int esp_kv_cache_make_room(struct esp_kv_cache *c, int rows)
 {
     struct esp_window *w = &c->window;
-    const int begin = round_up(w->sinks), end = c->length - w->dropped;
+    const int begin = round_up(w->sinks), text = esp_kv_cache_text_rows(c);
+    const int end = text - w->dropped;
     if (rows <= c->rows - end)
         return ESP_OK;
-    const int gone = c->length - w->recent - REWIND - first_kept(c);
+    const int gone = text - w->recent - REWIND - first_kept(c);
     const int step = gone / ESP_WINDOW_STEP * ESP_WINDOW_STEP;
     if (w->recent == 0 || gone < 0 || rows > c->rows - end + step)
         return ESP_E_CONTEXT;
@@ -232,7 +327,7 @@ int esp_kv_cache_make_room(struct esp_kv_cache *c, int rows)
 
 void esp_kv_cache_place(const struct esp_kv_cache *c, int ahead, struct esp_batch *batch)
 {
-    batch->prefix = c->length - c->window.dropped;
+    batch->prefix = esp_kv_cache_text_rows(c) - c->window.dropped;
     batch->first = batch->prefix + ahead;
     batch->window = c->window.recent > 0 ? &c->window : NULL;
 }
@@ -245,17 +340,27 @@ void esp_kv_cache_cut(struct esp_kv_cache *c, int length)
     c->length = length < c->length ? length : c->length;
     if (is_recurrent(c))
         restore(c);
-    if (c->window.dropped == 0 || c->length + 1 - c->window.recent >= first_kept(c))
+    if (c->window.dropped == 0 ||
+        rows_before(c, c->length) + 1 - c->window.recent >= first_kept(c))
         return;
     c->length = c->window.dropped = 0;
     if (is_recurrent(c))
         restore(c);
 }
 
+static int32_t known(const struct esp_kv_cache *c, int32_t token)
+{
+    const int32_t *spelled;
+    if (!c->translation)
+        return token < c->vocabulary ? token : 0;
+    const int count = esp_translation_spell(c->translation, token, &spelled);
+    return spelled[count - 1];
+}
+
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *c, const int32_t *tokens, int count)
 {
     for (int i = 0; i < count; i++)
-        c->tokens[i] = tokens[i] < c->vocabulary ? tokens[i] : 0;
+        c->tokens[i] = known(c, tokens[i]);
     return c->tokens;
 }
 
@@ -266,8 +371,82 @@ const int32_t *esp_kv_cache_last(struct esp_kv_cache *c, int rows)
     return c->logits_row;
 }
 
+/* How many tokens of the text fit in a pass, and their rows. */
+static int fill(const struct esp_kv_cache *c, const int32_t *tokens, int count, int *rows)
+{
+    int n = 0;
+    *rows = 0;
+    for (int more; n < count; n++, *rows += more) {
+        int32_t spelled[ESP_SPELLED_MOST + 1];
+        more = spell(c, c->length + n, tokens[n], spelled);
+        if (more > c->max_batch - *rows)
+            break;
+    }
+    return n;
+}
+
+/* Where token `i` of a batch has its output. */
+static int32_t row_of(const int32_t *rows, int i)
+{
+    return rows ? rows[i] : i;
+}
+
+/* Writes the rows of `count` tokens, the first of which is number `done` of the batch. Outputs go
+ * to the last row of each token. Returns whether any has logits. */
+static bool write_rows(struct esp_kv_cache *c, const int32_t *tokens, int count,
+                       const struct esp_batch *batch, int done)
+{
+    const int first = esp_kv_cache_text_rows(c);
+    bool any = false;
+    for (int n = 0, row = 0; n < count; n++) {
+        const int rows = spell(c, c->length + n, tokens[n], c->tokens + row);
+        for (int end = row + rows; row < end; row++) {
+            const bool last = row == end - 1;
+            c->positions[row] = first + row;
+            c->part_row[0][row] = last ? row_of(batch->logits_row, done + n) : -1;
+            c->part_row[1][row] =
+                last && batch->states ? row_of(batch->states->row, done + n) : -1;
+            any |= batch->logits && c->part_row[0][row] >= 0;
+        }
+        c->before[c->length + n + 1] = first + row;
+    }
+    return any;
+}
+
+/* esp_kv_cache_run() in as many passes as the rows of the tokens need. */
+static int run_translated(struct esp_kv_cache *c, const int32_t *tokens,
+                          const struct esp_batch *batch)
+{
+    int status = reserve(c, c->length + batch->rows) ? ESP_OK : ESP_E_MEMORY;
+    for (int done = 0, n; done < batch->rows && status == ESP_OK; done += n) {
+        int rows;
+        n = fill(c, tokens + done, batch->rows - done, &rows);
+        if ((status = esp_kv_cache_make_room(c, rows)) < 0)
+            return status;
+        const bool any = write_rows(c, tokens + done, n, batch, done);
+        struct esp_states states = {.count = 0};
+        if (batch->states)
+            states = *batch->states;
+        states.row = c->part_row[1];
+        struct esp_batch part = {.rows = rows,
+                                 .tokens = c->tokens,
+                                 .positions = c->positions,
+                                 .logits = any ? batch->logits : NULL,
+                                 .logits_row = c->part_row[0],
+                                 .step = any ? batch->step : NULL,
+                                 .states = batch->states ? &states : NULL};
+        esp_kv_cache_place(c, 0, &part);
+        status = c->ops->forward(c->cache, &part);
+        c->passes++;
+        c->length += status < 0 ? 0 : n;
+    }
+    return status;
+}
+
 int esp_kv_cache_run(struct esp_kv_cache *c, const int32_t *tokens, struct esp_batch *batch)
 {
+    if (c->translation)
+        return run_translated(c, tokens, batch);
     int status = esp_kv_cache_make_room(c, batch->rows);
     if (status < 0)
         return status;
@@ -287,7 +466,8 @@ int esp_kv_cache_run(struct esp_kv_cache *c, const int32_t *tokens, struct esp_b
 int esp_kv_cache_append(struct esp_kv_cache *c, const int32_t *tokens, int count,
                         struct esp_rows *logits, const struct esp_step *step)
 {
-    if (count > c->context - c->length)
+    if (esp_kv_cache_count(c, tokens, c->length, count) >
+        c->context - esp_kv_cache_text_rows(c))
         return ESP_E_CONTEXT;
     while (count > 0) {
         int rows = count < c->max_batch ? count : c->max_batch;
@@ -310,8 +490,10 @@ int esp_kv_cache_append(struct esp_kv_cache *c, const int32_t *tokens, int count
 
 int esp_kv_cache_keep(struct esp_kv_cache *c, const int32_t *which, int count)
 {
-    const int end = c->length - c->window.dropped;
+    const int text = esp_kv_cache_text_rows(c), end = text - c->window.dropped;
     bool moved = false;
+    if (!reserve(c, c->length + count))
+        return ESP_E_MEMORY;
     for (int i = 0; i < count; i++) {
         moved |= which[i] != i;
         c->logits_row[i] = end + which[i];
@@ -319,6 +501,8 @@ int esp_kv_cache_keep(struct esp_kv_cache *c, const int32_t *which, int count)
     int status = moved ? c->ops->keep(c->cache, end, c->logits_row, count) : ESP_OK;
     if (status < 0)
         return status;
+    for (int i = 1; i <= count && c->translation; i++)
+        c->before[c->length + i] = text + i;
     c->length += count;
     return save_often(c);
 }

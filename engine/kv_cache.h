@@ -6,6 +6,9 @@
  * order of its passes. esp_kv_cache_keep() makes the accepted ones part of the text; the next
  * iteration overwrites the others.
  *
+ * A draft model of another vocabulary (engine/model/translation.h) may have several rows for a token
+ * of the text. `length` still counts tokens of the text; rows and positions are the model's own.
+ *
  * With a window (struct esp_window) the cache may be smaller than the text. When there is no
  * room, it drops the oldest rows that no later row sees. Remaining rows move in steps of
  * ESP_WINDOW_STEP; results do not depend on when they move. Keys keep the rotation of their
@@ -22,6 +25,7 @@
 #define ESP_KV_CACHE_H
 
 #include "engine/arrays.h"
+#include "engine/model/translation.h"
 #include "kernels/kernels.h"
 
 enum { ESP_CHECKPOINTS = 8 };
@@ -31,7 +35,7 @@ struct esp_kv_cache {
     struct esp_weights *weights;
     struct esp_cache *cache;
     int vocabulary;           /* the model's tokens are 0 to vocabulary-1 */
-    int context;              /* maximum length of the text */
+    int context;              /* maximum rows of the text */
     int length;               /* number of tokens of the text that are computed */
     int rows;                 /* rows that the cache has */
     struct esp_window window; /* recent = 0: no window, the cache has the whole text */
@@ -40,6 +44,11 @@ struct esp_kv_cache {
     int32_t *tokens, *positions, *logits_row; /* (max_batch) */
     /* Of a model with recurrent layers: (slots) the tokens before each checkpoint, 0: none. */
     int slots, checkpoint[ESP_CHECKPOINTS];
+    /* Of a model of another vocabulary than the text's, else NULL. */
+    const struct esp_translation *translation;
+    int32_t *before; /* (length + 1 of before_room) rows before each token of the text */
+    int before_room;
+    int32_t *part_row[2]; /* (max_batch) rows of logits and of states of a pass */
     struct esp_arrays arrays;
 };
 
@@ -67,7 +76,24 @@ int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, i
  * the cache, the cache needs at least esp_kv_cache_window_rows() rows for text. */
 void esp_kv_cache_set_window(struct esp_kv_cache *cache, const struct esp_window *window,
                              int context);
+/* Makes this the cache of a model of another vocabulary. It must be empty. The translation must
+ * outlive it. */
+int esp_kv_cache_translate(struct esp_kv_cache *cache,
+                           const struct esp_translation *translation, char *err, size_t errlen);
 void esp_kv_cache_close(struct esp_kv_cache *cache);
+
+/* Rows of the text that is computed. The next row has this position. */
+int esp_kv_cache_text_rows(const struct esp_kv_cache *cache);
+/* Rows of `count` tokens, the first of which is number `at` of a text. */
+int esp_kv_cache_count(const struct esp_kv_cache *cache, const int32_t *tokens, int at,
+                       int count);
+/* Rows that the context still has after the first `length` tokens of a text, the computed ones
+ * included; negative if these do not fit. */
+int esp_kv_cache_left(const struct esp_kv_cache *cache, const int32_t *text, int length);
+/* How many tokens of a text of `length` tokens fit in the context. */
+int esp_kv_cache_most(const struct esp_kv_cache *cache, const int32_t *text, int length);
+/* Whether a row of the tree with this token can be kept as a token of the text. */
+bool esp_kv_cache_keeps(const struct esp_kv_cache *cache, int32_t token);
 
 /* Makes room for `rows` rows after the text. */
 int esp_kv_cache_make_room(struct esp_kv_cache *cache, int rows);
@@ -87,8 +113,8 @@ int esp_kv_cache_forward(struct esp_kv_cache *cache, const struct esp_batch *bat
 
 /* Returns a copy of `count` tokens (at most max_batch), with token 0 instead of those outside
  * of this model's vocabulary. Valid until the next call. A draft model may have fewer tokens
- * than the target, if the target's logits have more padding. Replacing tokens only makes
- * drafts worse. */
+ * than the target, if the target's logits have more padding. A token of another vocabulary
+ * becomes the last of the tokens that spell it. Replacing tokens only makes drafts worse. */
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tokens, int count);
 
 /* Returns a list for logits_row of a batch: the logits of the last of `rows` rows go to row 0,
@@ -97,7 +123,9 @@ const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 
 /* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the
  * outputs of the batch, and batch->text: the tokens from there on can be cut again without a
- * checkpoint. This function sets tokens, positions and cache rows. */
+ * checkpoint. This function sets tokens, positions and cache rows. Outputs are for the
+ * last row of each token, if it has several. With batch->step, at most two tokens may have
+ * outputs. */
 int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
                      struct esp_batch *batch);
 

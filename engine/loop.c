@@ -85,7 +85,7 @@ static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position
         return status;
     for (int i = 0; i < rows; i++) {
         s->tokens[i] = token;
-        s->positions[i] = position + i;
+        s->positions[i] = (draft ? esp_kv_cache_text_rows(c) : position) + i;
     }
     struct esp_batch batch = {
         .rows = rows,
@@ -117,7 +117,7 @@ void esp_session_warm(struct esp_session *s)
     if (s->length == 0)
         return;
     if (draft->cache && follow_target(s) == ESP_OK && draft->length < s->length &&
-        draft->length < draft->context)
+        esp_kv_cache_text_rows(draft) < draft->context)
         pass_over(s, &s->draft_cache, draft->length, 1, s->q);
     if (pass_over(s, &s->target, s->length - 1, nodes > 1 ? nodes : 1, s->p) == ESP_OK)
         s->ops->argmax(s->p, &row, 1, &token, ESP_NOW); /* waits for the device */
@@ -132,7 +132,7 @@ void esp_session_warm(struct esp_session *s)
  * iterations that they are compared with. */
 static int measure_baseline(struct esp_session *s)
 {
-    int index = s->iteration.index, runs = index == 0 ? 2 : 1;
+    int index = s->stats.iterations, runs = index == 0 ? 2 : 1;
     if (index < ESP_BASELINE_EVERY ? index & (index - 1) : index % ESP_BASELINE_EVERY)
         runs = 0;
     for (int i = 0; i < runs; i++) {
@@ -172,8 +172,11 @@ static int draft(struct esp_session *s, int remaining)
     d->text = s->text;
     d->text_length = s->length;
     d->max_depth = remaining - 1; /* the bonus token is the last one that may be committed */
-    if (!drafter->without_model && d->max_depth > s->draft_cache.context - s->length)
-        d->max_depth = s->draft_cache.context - s->length;
+    const int left = drafter->without_model
+                         ? d->max_depth
+                         : esp_kv_cache_left(&s->draft_cache, s->text, s->length);
+    if (d->max_depth > left)
+        d->max_depth = left;
     if (!drafter->without_model && d->work->features && s->length < 2)
         d->max_depth = 0; /* no hidden state precedes the first token */
     esp_tree_reset(&s->tree, s->text[s->length - 1]);
@@ -258,6 +261,8 @@ static int select_path(struct esp_session *s)
         status = esp_recycling_look(s);
     if (status == ESP_OK)
         status = esp_verify_run(v, s->set.verifier);
+    if (status == ESP_OK)
+        status = esp_session_score_path(s);
     if (status == ESP_OK)
         status = look_back(s);
     s->iteration.path = v->path;
@@ -387,7 +392,7 @@ static void count_up(struct esp_session *s)
     }
     stats->draft_pass_seconds += s->draft.work->model_seconds;
     stats->exchange_seconds += it->exchange_seconds;
-    if (it->index == 0)
+    if (stats->iterations == 1)
         stats->first_token_seconds = stats->prefill_seconds + stats->decode_seconds;
     esp_pace_add(&s->pace, it->seconds, it->committed_count,
                  it->tree.verified + it->draft_passes);
@@ -421,7 +426,7 @@ static int run(struct esp_session *s, int remaining)
     if (status < 0)
         return status;
     read_marks(s, begun, &start);
-    start += s->verify.explained_seconds;
+    start += s->verify.explained_seconds + (s->verify.scores ? s->scores.seconds : 0);
     stage_done(s, ESP_STAGE_SELECT, &start);
 
     int count = choose_committed(s, remaining);
@@ -497,7 +502,7 @@ int esp_session_step(struct esp_session *s, char *err, size_t errlen)
     if (remaining > s->allowed)
         remaining = s->allowed;
 
-    int index = s->stats.iterations;
+    int index = s->first_index + s->stats.iterations;
     s->iteration = (struct esp_iteration){
         .index = index,
         .position = s->length,

@@ -43,14 +43,24 @@ const char *esp_lossless_test_name(int test)
 
 /* ------------------------------------------------------------------ memory */
 
+/* Rows of the text and of `tokens` tokens behind it, in a cache like this one. */
+static int rows_needed(const struct scorer *s, const struct esp_kv_cache *like, int tokens)
+{
+    const int most = like->translation ? ESP_SPELLED_MOST : 1;
+    return esp_kv_cache_count(like, s->session->text, 0, s->start) + tokens * most;
+}
+
 static int open_cache(struct scorer *s, struct esp_kv_cache *cache,
                       const struct esp_model *model, struct esp_weights *weights,
                       const struct esp_kv_cache *like, int tokens, char *err, size_t errlen)
 {
+    const int rows = rows_needed(s, like, tokens);
     int status = esp_kv_cache_open(cache, s->session->ops, weights, model->desc.vocabulary,
-                                   s->start + tokens, 1, err, errlen);
+                                   rows, 1, err, errlen);
     if (status == ESP_OK)
-        esp_kv_cache_set_window(cache, &like->window, s->start + tokens);
+        esp_kv_cache_set_window(cache, &like->window, rows);
+    if (status == ESP_OK && like->translation)
+        status = esp_kv_cache_translate(cache, like->translation, err, errlen);
     if (status == ESP_OK && !s->has_head)
         status = esp_kv_cache_append(cache, s->session->text, s->start - 1, NULL, NULL);
     if (status == ESP_OK) /* all continuations begin there */
@@ -86,7 +96,9 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
 {
     const struct esp_engine *e = s->session->engine;
     const size_t vocabulary = (size_t)e->target->desc.vocabulary;
-    s->has_draft = e->draft && s->start + tokens <= s->session->draft_cache.context;
+    s->has_draft =
+        e->draft && !e->draft_tokenizer &&
+        rows_needed(s, &s->session->draft_cache, tokens) <= s->session->draft_cache.context;
     s->has_head = s->has_draft && e->draft->head;
     if (s->has_head && (s->start < 2 || tokens >= esp_kv_cache_batch(s->start + tokens, 1)))
         s->has_draft = s->has_head = false; /* then q counts as uniform */

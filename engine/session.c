@@ -181,7 +181,9 @@ static bool same_params(const struct esp_params *a, const struct esp_params *b)
  * that text. */
 static const char *usual_drafter(const struct esp_session *s, const struct esp_settings *set)
 {
-    if (esp_session_has_copy(s))
+    if (s->engine->draft_tokenizer)
+        return "respell";
+    if (esp_session_has_copy(s) || s->engine->translation.tokens > 0)
         return "goodput";
     if (set->values.expect)
         return s->engine->draft ? "goodput" : "recycle";
@@ -198,7 +200,8 @@ static int choose_default(const struct esp_session *s, struct esp_settings *set,
     for (int general = !sampling; general < 2; general++) {
         struct esp_settings with = *set;
         char why[400];
-        const char *preset = esp_engine_preset(s->engine, !general);
+        const char *preset =
+            s->engine->draft_tokenizer ? NULL : esp_engine_preset(s->engine, !general);
         const char *spec = preset ? preset : usual_drafter(s, set);
         int status = choose_drafter(&with, spec, why, sizeof why);
         if (status == ESP_OK && with.drafter->check)
@@ -266,6 +269,12 @@ static int open_context(struct esp_session *s, unsigned asks, char *err, size_t 
     const struct esp_engine *e = s->engine;
     const int rows = e->max_nodes + 1;
     struct esp_look_back *back = &s->draft_context.back;
+    const struct wanted_rows text = {&s->respelling.logits, 1,
+                                     e->draft ? e->draft->desc.vocabulary : 0};
+    if (asks & ESP_ASK_TEXT && e->draft_tokenizer) {
+        s->draft_context.respelling = &s->respelling;
+        return open_rows(s, &text, 1, err, errlen);
+    }
     if (!(asks & ESP_ASK_PAST))
         return ESP_OK;
     const struct wanted_rows wanted[] = {
@@ -275,6 +284,13 @@ static int open_context(struct esp_session *s, unsigned asks, char *err, size_t 
     };
     back->q = s->q;
     return open_rows(s, wanted, 3, err, errlen);
+}
+
+void esp_session_choose_end(struct esp_session *s)
+{
+    s->verify.end = esp_session_keeps_past(s) ? s->draft_context.back.p
+                    : s->verify.scores        ? s->scores.end
+                                              : NULL;
 }
 
 /* Copies settings to where iterations read them. */
@@ -290,7 +306,7 @@ static void set_stages(struct esp_session *s)
     d->greedy = d->temperature == 0;
     d->context = s->set.drafter->asks ? &s->draft_context : NULL;
     v->sampling = s->set.sampling;
-    v->end = esp_session_keeps_past(s) ? s->draft_context.back.p : NULL;
+    esp_session_choose_end(s);
     s->rebuild = cache >= 0 && esp_param(params, cache) != 0;
 }
 
@@ -350,6 +366,23 @@ static void restart_random(struct esp_session *s)
     s->verify_rng = (struct esp_rng){.seed = s->set.values.seed, .stream = ESP_RNG_VERIFY};
 }
 
+void esp_session_generator(const struct esp_session *s, struct esp_generator *generator)
+{
+    *generator = (struct esp_generator){s->draft_rng.next, s->verify_rng.next};
+}
+
+void esp_session_set_generator(struct esp_session *s, const struct esp_generator *generator)
+{
+    restart_random(s);
+    s->draft_rng.next = generator->draft;
+    s->verify_rng.next = generator->verify;
+}
+
+void esp_session_count_from(struct esp_session *s, int first)
+{
+    s->first_index = first;
+}
+
 static struct esp_sampling sampling_of(const struct esp_session_values *values)
 {
     return (struct esp_sampling){values->temperature, values->top_p, values->top_k};
@@ -387,6 +420,12 @@ static int settle(struct esp_session *s, struct esp_settings *set, int changed, 
     int status = ESP_OK;
     if (!set->drafter_chosen)
         status = choose_default(s, set, &changed, err, errlen);
+    if (status == ESP_OK && s->engine->draft_tokenizer && !set->drafter->without_model &&
+        !(set->drafter->asks & ESP_ASK_TEXT))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "drafter %s drafts tokens, but the draft has another vocabulary and "
+                        "drafts text; use respell, or --draft-match tokens",
+                        set->drafter->name);
     if (status == ESP_OK)
         status = check_choice(s->engine->draft != NULL, set, err, errlen);
     return status < 0 ? status : apply_settings(s, set, changed, err, errlen);
@@ -416,8 +455,11 @@ int esp_session_set(struct esp_session *s, const char *key, const char *value, c
     return ESP_OK;
 }
 
+/* Below this fraction of shared tokens the user is told. */
+static const double LITTLE_SHARED = 0.6;
+
 /* Writes a warning if the drafter does not use the expected text, or the notice of the file of
- * recycled tokens, or "". */
+ * recycled tokens, or a warning that the vocabularies have little in common, or "". */
 static void note_sources(const struct esp_session *s, char *text, size_t size)
 {
     text[0] = '\0';
@@ -426,8 +468,15 @@ static void note_sources(const struct esp_session *s, char *text, size_t size)
                  "drafter %s does not use the expected text; use recycle, suffix, hybrid or "
                  "goodput",
                  s->set.drafter->name);
-    else if (s->draft_context.recycled)
+    else if (s->draft_context.recycled && *s->recycling.matrix.notice)
         snprintf(text, size, "%s", s->recycling.matrix.notice);
+    else if (!s->set.drafter->without_model && s->engine->translation.tokens > 0 &&
+             !s->engine->draft_tokenizer && s->engine->translation.text_share < LITTLE_SHARED)
+        snprintf(
+            text, size,
+            "the draft has another vocabulary, with only %.0f %% of the tokens of a sample "
+            "text; few of its guesses will be accepted (--draft-match text)",
+            100 * s->engine->translation.text_share);
 }
 
 /* Writes the notice: that parameter N exceeds the memory for trees, or a warning of the
@@ -575,6 +624,9 @@ static void connect(struct esp_session *s)
     s->draft_context = (struct esp_draft_context){.calibration = &s->calibration,
                                                   .costs = &s->costs,
                                                   .pair = s->repeatable ? "" : s->pair};
+    s->respelling.target = esp_engine_language(e, false);
+    if (e->draft_tokenizer)
+        s->respelling.draft = esp_engine_language(e, true);
     w->cache = e->draft ? &s->draft_cache : NULL;
     w->scratch = esp_session_has_copy(s);
     w->rng = &s->draft_rng;
@@ -628,8 +680,8 @@ void esp_session_close(struct esp_session *s)
     if (!s)
         return;
     const struct esp_look_back *back = &s->draft_context.back;
-    struct esp_rows *const rows[] = {s->p,        s->q,   s->states, back->draft_states,
-                                     back->state, back->p};
+    struct esp_rows *const rows[] = {
+        s->p, s->q, s->states, back->draft_states, back->state, back->p, s->respelling.logits};
     esp_calibration_save(&s->calibration);
     esp_costs_save(&s->costs);
     esp_recycling_close(&s->recycling);
@@ -643,6 +695,7 @@ void esp_session_close(struct esp_session *s)
             s->ops->rows_close(rows[i]);
     esp_features_close(&s->features, s->ops);
     esp_tree_close(&s->tree);
+    esp_scores_close(&s->scores);
     esp_conversation_close(&s->conversation);
     keep_texts(s, &none, NULL, 0);
     free(s->text);
@@ -795,6 +848,7 @@ void esp_session_clear(struct esp_session *s)
     s->path_sum = 0;
     s->pace.count = s->pace.next = 0;
     restart_random(s);
+    s->first_index = 0;
     memset(&s->stats, 0, sizeof s->stats);
 }
 

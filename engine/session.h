@@ -9,6 +9,7 @@
 #include "engine/kv_cache.h"
 #include "engine/costs.h"
 #include "engine/drafters/draft.h"
+#include "engine/drafters/respell.h"
 #include "engine/engine.h"
 #include "engine/expectation.h"
 #include "engine/pace.h"
@@ -57,6 +58,7 @@ struct esp_session {
     struct esp_rows *p, *q, *states;
     struct esp_tree_builder tree;
     struct esp_draft draft;
+    struct esp_respelling respelling;       /* of a draft that drafts text */
     struct esp_draft_context draft_context; /* for drafters that ask for it */
     bool rebuild;                           /* accepted rows are computed again */
     struct esp_verify verify;
@@ -66,8 +68,10 @@ struct esp_session {
     int32_t *tokens;          /* scratch: tokens of the rows of a pass, or row numbers */
     int32_t *committed;       /* tokens that the iteration commits */
     struct esp_iteration iteration;
+    struct esp_scores scores; /* zeroed until they are asked for */
 
     struct esp_stats stats;
+    int first_index; /* of the iterations; see esp_session_count_from() */
     int64_t path_sum;
     struct esp_pace plain, pace; /* times of plain decoding and of iterations */
     struct esp_calibration calibration;
@@ -108,12 +112,20 @@ int esp_session_text_room(struct esp_session *session, int tokens);
 int esp_session_prefill(struct esp_session *session);
 /* Shortens the text to its first `count` tokens. The caller handles turns and events. */
 void esp_session_shorten(struct esp_session *session, int count);
+/* The same, but keeps the first `rows` rows of the caches: count - 1, or count if other tokens
+ * follow. */
+void esp_session_keep_rows(struct esp_session *session, int count, int rows);
 /* Returns whether a text is far longer than the context, without tokenizing all of it. */
 bool esp_session_is_far_too_long(const struct esp_session *session, const char *text,
                                  size_t length);
 
 /* Indices of device time stamps: 2i and 2i + 1 are the beginning and the end of stage i. */
 enum { ESP_MARK_PREFILL = 2 * ESP_STAGES + 1, ESP_MARK_PREFILLED };
+
+/* Sets whether the verifier keeps the distribution at the end of a path, and where. */
+void esp_session_choose_end(struct esp_session *session);
+/* After the verifier: scores of the tokens that it chose, if they are asked for. */
+int esp_session_score_path(struct esp_session *session);
 
 /* These return whether the draft is a draft head, and whether it is the target's own copy. */
 bool esp_session_has_head(const struct esp_session *session);

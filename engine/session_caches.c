@@ -51,9 +51,8 @@ static int prefill(struct esp_session *s)
                                      s->length);
     int status = esp_kv_cache_append(&s->target, text + s->target.length,
                                      s->length - 1 - s->target.length, NULL, NULL);
-    int draft_length = s->length - 1;
-    if (draft_length > s->draft_cache.context)
-        draft_length = s->draft_cache.context; /* no drafting beyond it */
+    const int draft_length = /* no drafting beyond its context */
+        esp_kv_cache_most(&s->draft_cache, text, s->length - 1);
     if (status == ESP_OK && !s->set.drafter->without_model && !esp_session_has_copy(s) &&
         s->draft_cache.length < draft_length)
         status = esp_kv_cache_append(&s->draft_cache, text + s->draft_cache.length,
@@ -78,7 +77,12 @@ int esp_session_prefill(struct esp_session *s)
  * draft head has no row for the first token. */
 void esp_session_shorten(struct esp_session *s, int count)
 {
-    int computed = count > 0 ? count - 1 : 0;
+    esp_session_keep_rows(s, count, count - 1);
+}
+
+void esp_session_keep_rows(struct esp_session *s, int count, int computed)
+{
+    computed = computed > 0 ? computed : 0;
     if (esp_session_has_head(s)) {
         esp_features_cut(&s->features, computed);
         esp_kv_cache_cut(&s->draft_cache, computed > 0 ? computed - 1 : 0);
@@ -172,6 +176,8 @@ static int open_cache(struct esp_session *s, struct esp_kv_cache *cache,
                                    e->max_nodes + 1, err, errlen);
     if (status == ESP_OK && windowed)
         esp_kv_cache_set_window(cache, &w, ENDLESS);
+    if (status == ESP_OK && model == e->draft && e->translation.tokens > 0)
+        status = esp_kv_cache_translate(cache, &e->translation, err, errlen);
     return status;
 }
 

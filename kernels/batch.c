@@ -39,8 +39,9 @@ static bool rows_fit(const struct esp_batch *b, const struct esp_cache *cache,
 static bool logits_fit(const struct esp_batch *b, const struct esp_cache *cache)
 {
     const struct esp_model_desc *desc = cache->weights->desc;
-    return !b->logits || ((!desc->output_token || b->logits->vocabulary >= desc->vocabulary) &&
-                          rows_fit(b, cache, b->logits, b->logits_row, -1));
+    return !b->logits ||
+           ((!desc->output_token || b->logits->vocabulary >= esp_model_desc_tokens(desc)) &&
+            rows_fit(b, cache, b->logits, b->logits_row, -1));
 }
 
 static bool step_fits(const struct esp_batch *b)

@@ -83,6 +83,9 @@ struct esp_tensor {
      * read (numbers that are not finite become 0), and block = stride = rows. If there is not
      * enough memory to quantise them, the rows are zeros and `source` has failed. */
     const struct esp_tensor *original;
+    /* NULL, or: (rows) row r is row listed[r] of the matrix that the other fields describe, which
+     * may have any number of rows. */
+    const int32_t *listed;
 };
 
 /* Which rotary frequencies a layer uses: the model's, the model's local ones, or none. */
@@ -249,6 +252,9 @@ struct esp_model_desc {
      * token of each row of `head`. NULL: outputs = vocabulary, and row i is token i. */
     int outputs;
     const int32_t *output_token;
+    /* The tokens that `output_token` lists are below this; 0: below `vocabulary`. It differs if
+     * the model reads tokens of one vocabulary, and its logits are of those of another. */
+    int output_tokens;
     /* NULL, or weights on the same backend that outlive these: if their embedding or head is
      * the same tensor, it is shared, not copied. */
     struct esp_weights *lender;

@@ -223,10 +223,24 @@ static void copy_quantised(const struct esp_tensor *t, int row, int count, char 
     free(numbers);
 }
 
+static void copy_listed(const struct esp_tensor *t, int row, int count, char *to)
+{
+    const size_t row_bytes = esp_dtype_row_bytes(t->dtype, t->columns);
+    struct esp_tensor all = *t;
+    all.listed = NULL;
+    all.first = 0; /* row has it */
+    for (int i = 0; i < count; i++)
+        esp_tensor_copy_rows(&all, t->listed[row + i], 1, to + (size_t)i * row_bytes);
+}
+
 void esp_tensor_copy_rows(const struct esp_tensor *t, int row, int count, void *to)
 {
     const size_t row_bytes = esp_dtype_row_bytes(t->dtype, t->columns);
     row += t->first;
+    if (t->listed) {
+        copy_listed(t, row, count, to);
+        return;
+    }
     if (t->original) {
         copy_quantised(t, row, count, to);
         return;
@@ -270,7 +284,8 @@ void esp_tensor_read_row(const struct esp_tensor *tensor, int row, float *out)
 static bool is_movable(const struct esp_tensor *t, int first)
 {
     return t->block == t->rows && t->first == 0 && t->transposed == 0 && !t->scales &&
-           t->stored_rows == 0 && !t->original && (t->paired == 0 || first % t->paired == 0);
+           t->stored_rows == 0 && !t->original && !t->listed &&
+           (t->paired == 0 || first % t->paired == 0);
 }
 
 struct esp_tensor esp_tensor_slice(const struct esp_tensor *t, int first, int count)
@@ -293,10 +308,15 @@ struct esp_tensor esp_tensor_slice(const struct esp_tensor *t, int first, int co
 bool esp_tensor_same(const struct esp_tensor *a, const struct esp_tensor *b)
 {
     return a->data == b->data && a->first == b->first && a->original == b->original &&
-           a->source == b->source && a->offset == b->offset && a->dtype == b->dtype &&
-           a->block == b->block && a->stride == b->stride && a->paired == b->paired &&
-           a->stored_rows == b->stored_rows && a->stored_columns == b->stored_columns &&
-           a->divisor == b->divisor;
+           a->listed == b->listed && a->source == b->source && a->offset == b->offset &&
+           a->dtype == b->dtype && a->block == b->block && a->stride == b->stride &&
+           a->paired == b->paired && a->stored_rows == b->stored_rows &&
+           a->stored_columns == b->stored_columns && a->divisor == b->divisor;
+}
+
+int esp_model_desc_tokens(const struct esp_model_desc *d)
+{
+    return d->output_tokens > 0 ? d->output_tokens : d->vocabulary;
 }
 
 bool esp_model_desc_lent(const struct esp_model_desc *d, const struct esp_tensor *t)
@@ -413,6 +433,7 @@ static bool fits_together(const struct esp_model_desc *d)
            d->rotary <= d->head_dim && d->rotary % 2 == 0 &&
            (d->rotary == 0 || d->inverse_frequency) && d->layer &&
            (!d->position_embedding.data || d->position_embedding.rows >= d->context) &&
+           d->output_tokens >= 0 && (d->output_tokens == 0 || d->output_token) &&
            (d->output_token ? d->outputs > 0 && d->outputs <= d->vocabulary
                             : d->outputs == d->vocabulary) &&
            (d->reads == ESP_READS_TOKENS ? d->input == 0
@@ -457,7 +478,7 @@ static void check(struct checker *c, const struct esp_tensor *t, const char *nam
     const bool known = (unsigned)t->dtype < ESP_DTYPE_COUNT;
     const bool fits =
         t->data && t->rows == rows && t->columns == columns && t->block > 0 && t->stride > 0 &&
-        known &&
+        known && !(t->listed && (t->transposed || t->scales)) &&
         (t->transposed == 0 || (((size_t)rows - 1) * step_of(t) < (size_t)t->transposed &&
                                 !esp_dtype_quantised(t->dtype))) &&
         (!t->scales || (t->dtype == ESP_MXFP4 && (t->block == 1 || t->block == rows)));
@@ -612,7 +633,7 @@ static bool tokens_ascend(const struct esp_model_desc *d)
 {
     for (int i = 0; i < d->outputs; i++)
         if (d->output_token[i] < (i ? d->output_token[i - 1] + 1 : 0) ||
-            d->output_token[i] >= d->vocabulary)
+            d->output_token[i] >= esp_model_desc_tokens(d))
             return false;
     return true;
 }

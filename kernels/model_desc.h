@@ -49,6 +49,9 @@ bool esp_layer_is_streamed(int layer, int layers, int count);
  * 0. */
 int esp_model_desc_joined(const struct esp_model_desc *desc);
 
+/* The number of tokens that get logits or -1e30. */
+int esp_model_desc_tokens(const struct esp_model_desc *desc);
+
 /* The number of columns of the widest matrix. */
 int esp_model_desc_widest(const struct esp_model_desc *desc);
 

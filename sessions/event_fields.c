@@ -13,6 +13,7 @@
 
 /* The offset of a field in its struct. */
 #define NODE(field) offsetof(struct esp_node, field)
+#define SCORE(field) offsetof(struct esp_token_score, field)
 #define CHANGE(field) offsetof(struct esp_change, field)
 #define LAYER(field) offsetof(struct esp_tree_layer, field)
 #define GAUGE(field) offsetof(struct esp_gauge, field)
@@ -60,6 +61,14 @@ const struct esp_field esp_fields_node[] = {
     {MEMBER(VERDICT, 0, "verdict", NODE(verdict))},
     {MEMBER(REASON, 0, "reason", NODE(reason))},
     {MEMBER(SOURCE, 0, "source", NODE(source))},
+    {END},
+};
+
+/* And `likely`, tokens with their probabilities. */
+const struct esp_field esp_fields_score[] = {
+    {NUMBER(FLOAT, 0, "p", SCORE(p), 0, ONE, NAN)},
+    {NUMBER(FLOAT, 0, "entropy", SCORE(entropy), 0, 64, 0)},
+    {NUMBER(INTEGER, 0, "rank", SCORE(rank), 0, ESP_LIKELY, 0)},
     {END},
 };
 
@@ -112,6 +121,7 @@ const struct esp_field esp_fields_iteration[] = {
     {MEMBER(TOKEN, 0, NULL, ITERATION(bonus))},
     {NUMBER(FLOAT, 0, "u", ITERATION(bonus_u), 0, ONE, NAN)},
     {CLOSE},
+    {MEMBER(SCORES, FORMULA, "scores", ITERATION(scores))},
     {NUMBER(INTEGER, ALWAYS, "deepest", ITERATION(deepest), 0, ESP_RECORDING_NODES, 0)},
     {NUMBER(INTEGER, ALWAYS, "draft_passes", ITERATION(draft_passes), 0, MOST, 0)},
     {NUMBER(INTEGER, ALWAYS, "target_passes", ITERATION(target_passes), 0, MOST, 0)},

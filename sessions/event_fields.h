@@ -34,6 +34,7 @@ enum esp_member_kind {
     ESP_FIELD_TOKENS, /* a pointer to ids of tokens */
     ESP_FIELD_PLACES, /* a pointer to indices of nodes */
     ESP_FIELD_PARENT, /* parent and depth of a node */
+    ESP_FIELD_SCORES, /* an array of struct esp_token_score, one for each committed token */
     ESP_FIELD_LAYERS, /* the layers of the tree; they are not part of `base` */
 };
 
@@ -60,6 +61,7 @@ extern const struct esp_field esp_fields_event[];     /* of every event: struct 
 extern const struct esp_field esp_fields_header[];    /* struct esp_recording_header */
 extern const struct esp_field esp_fields_iteration[]; /* struct esp_iteration */
 extern const struct esp_field esp_fields_node[];      /* struct esp_node */
+extern const struct esp_field esp_fields_score[];     /* struct esp_token_score */
 extern const struct esp_field esp_fields_layer[];     /* struct esp_tree_layer */
 extern const struct esp_field esp_fields_change[];    /* struct esp_change */
 

@@ -278,6 +278,48 @@ static void read_layers(struct reader *r, const cJSON *object)
     }
 }
 
+/* ------------------------------------------------------------------ scores */
+
+static void read_score(struct reader *r, const cJSON *object, struct esp_token_score *score)
+{
+    static const struct esp_field p = {
+        .kind = ESP_FIELD_FLOAT, .when = ESP_FIELD_REQUIRED, .name = "p", .high = 1.01};
+    const cJSON *item, *items = array(r, object, "likely", ESP_LIKELY, &score->count);
+    int count = 0;
+    *score = (struct esp_token_score){.count = score->count};
+    read_fields(r, object, esp_fields_score, score);
+    cJSON_ArrayForEach(item, items)
+    {
+        score->likely[count] = token(r, item);
+        score->likely_p[count++] = (float)real(r, item, &p);
+    }
+    if (score->rank > score->count)
+        refuse(r, ESP_E_FORMAT, "rank must be that of one of the likely tokens");
+}
+
+/* One score for each committed token; or none. */
+static const struct esp_token_score *read_scores(struct reader *r, const cJSON *object,
+                                                 const char *name)
+{
+    struct esp_iteration_copy *to = &r->to->iteration;
+    const int committed = to->it.committed_count;
+    int count, at = 0;
+    const cJSON *item, *items = array(r, object, name, ESP_RECORDING_NODES, &count);
+    if (count == 0)
+        return NULL;
+    if (count != committed)
+        refuse(r, ESP_E_FORMAT, "%s must have an entry for each committed token", name);
+    if (r->status == 0 && esp_iteration_reserve_scores(to, committed) < 0)
+        refuse(r, ESP_E_MEMORY, "no memory for it");
+    cJSON_ArrayForEach(item, items)
+    {
+        if (r->status < 0)
+            return NULL;
+        read_score(r, item, &to->scores[at++]);
+    }
+    return to->scores;
+}
+
 /* ------------------------------------------------------------------ tables */
 
 static void read_array(struct reader *r, const cJSON *object, const struct esp_field *f,
@@ -355,6 +397,8 @@ static void read_field(struct reader *r, const cJSON *object, const struct esp_f
         *(const int32_t **)at = read_ids(r, object, f, count);
     else if (kind == ESP_FIELD_PARENT)
         read_parent(r, object, base);
+    else if (kind == ESP_FIELD_SCORES)
+        *(const struct esp_token_score **)at = read_scores(r, object, f->name);
     else if (kind == ESP_FIELD_LAYERS)
         read_layers(r, object);
 }

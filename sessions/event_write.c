@@ -136,6 +136,33 @@ static void put_layers(const struct writer *w)
     esp_line_close(line, ']');
 }
 
+/* ------------------------------------------------------------------ scores */
+
+static void put_score(const struct writer *w, const struct esp_token_score *score)
+{
+    esp_line_open(w->line, NULL, '{');
+    put_fields(w, esp_fields_score, score);
+    esp_line_open(w->line, "likely", '[');
+    for (int i = 0; i < score->count; i++) {
+        esp_line_open(w->line, NULL, '{');
+        put_token_members(w, score->likely[i]);
+        esp_line_float(w->line, "p", score->likely_p[i]);
+        esp_line_close(w->line, '}');
+    }
+    esp_line_close(w->line, ']');
+    esp_line_close(w->line, '}');
+}
+
+static void put_scores(const struct writer *w, const char *name, const struct esp_iteration *it)
+{
+    if (!it->scores || it->committed_count == 0)
+        return;
+    esp_line_open(w->line, name, '[');
+    for (int i = 0; i < it->committed_count; i++)
+        put_score(w, &it->scores[i]);
+    esp_line_close(w->line, ']');
+}
+
 /* ------------------------------------------------------------------ tables */
 
 static void put_array(const struct writer *w, const struct esp_field *f, const char *entry,
@@ -194,6 +221,8 @@ static void put_field(const struct writer *w, const struct esp_field *f, const v
         put_ids(w, f, *(const int32_t *const *)at, *(const int *)count);
     else if (kind == ESP_FIELD_PARENT)
         put_parent(line, base);
+    else if (kind == ESP_FIELD_SCORES)
+        put_scores(w, f->name, base);
     else if (kind == ESP_FIELD_LAYERS)
         put_layers(w);
 }

@@ -15,6 +15,11 @@ int esp_iteration_reserve(struct esp_iteration_copy *copy, int nodes, int ids)
                       : esp_reserve(&copy->ids, ids + 1, &copy->id_capacity, sizeof *copy->ids);
 }
 
+int esp_iteration_reserve_scores(struct esp_iteration_copy *copy, int count)
+{
+    return esp_reserve(&copy->scores, count, &copy->score_capacity, sizeof *copy->scores);
+}
+
 /* Copies `count` ids to `to` and returns the place after them. */
 static int32_t *put(int32_t *to, const int32_t *from, int count)
 {
@@ -36,9 +41,14 @@ int esp_iteration_copy(struct esp_iteration_copy *copy, const struct esp_iterati
     int path = from->path ? from->path_length : 0;
     int committed = from->committed ? from->committed_count : 0;
     int status = esp_iteration_reserve(copy, tree->count, verified + path + committed);
+    if (status == ESP_OK && from->scores)
+        status = esp_iteration_reserve_scores(copy, committed);
     if (status < 0)
         return status;
     copy->it = *from;
+    if (from->scores && committed > 0)
+        memcpy(copy->scores, from->scores, (size_t)committed * sizeof *copy->scores);
+    copy->it.scores = from->scores && committed > 0 ? copy->scores : NULL;
     if (tree->count > 0)
         memcpy(copy->nodes, tree->nodes, (size_t)tree->count * sizeof *copy->nodes);
     copy->it.tree.nodes = copy->nodes;
@@ -59,5 +69,6 @@ void esp_iteration_free(struct esp_iteration_copy *copy)
 {
     free(copy->nodes);
     free(copy->ids);
+    free(copy->scores);
     *copy = (struct esp_iteration_copy){.node_capacity = 0};
 }

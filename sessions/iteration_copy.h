@@ -16,12 +16,16 @@ struct esp_iteration_copy {
     int node_capacity;
     int32_t *ids; /* order, path, committed */
     int id_capacity;
+    struct esp_token_score *scores;
+    int score_capacity;
     char drafter[256], verifier[256];
 };
 
 /* Makes room for a tree of `nodes` nodes, and for `ids` ids (at most three for each node). A
  * zero-initialised struct is an empty copy. Returns 0, or ESP_E_MEMORY and changes nothing. */
 int esp_iteration_reserve(struct esp_iteration_copy *copy, int nodes, int ids);
+/* The same for scores of `count` tokens. */
+int esp_iteration_reserve_scores(struct esp_iteration_copy *copy, int count);
 int esp_iteration_copy(struct esp_iteration_copy *copy, const struct esp_iteration *from);
 /* To be called after the struct was moved, since its iteration points to names in the struct.
  */

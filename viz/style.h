@@ -47,6 +47,12 @@ enum esp_attribute {
     X(BAR_REST, "bar-rest", 0)                                                                 \
     X(SELECTION, "selection", ESP_REVERSE)                                                     \
     X(MATCH, "match", ESP_BOLD | ESP_UNDERLINE)                                                \
+    X(HELD, "held", ESP_BOLD)                                                                  \
+    X(HEAT_1, "heat-1", ESP_DIM)                                                               \
+    X(HEAT_2, "heat-2", 0)                                                                     \
+    X(HEAT_3, "heat-3", ESP_UNDERLINE)                                                         \
+    X(HEAT_4, "heat-4", ESP_BOLD | ESP_UNDERLINE)                                              \
+    X(HEAT_5, "heat-5", ESP_REVERSE)                                                           \
     X(ERROR, "error", ESP_BOLD)
 
 enum esp_style {

@@ -29,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/drafters/respell.h"
 #include "engine/target_features.h"
 #include "engine/kv_cache.h"
 #include "engine/engine.h"
@@ -130,7 +131,10 @@ static int text_rows(const struct esp_draft *d)
 
 int esp_draft_behind(const struct esp_draft *d)
 {
-    int behind = d->work->cache ? text_rows(d) - d->work->cache->length : 0;
+    const struct esp_kv_cache *c = d->work->cache;
+    const int tokens = c ? text_rows(d) - c->length : 0;
+    const int behind =
+        tokens > 0 ? esp_kv_cache_count(c, d->text + c->length, c->length, tokens) : 0;
     return behind > 1 ? behind : 1;
 }
 
@@ -244,8 +248,8 @@ static int place_nodes(struct esp_draft *d, const int32_t *nodes, int count)
             memcpy(mask, w->mask + (size_t)above * words, bytes);
         mask[row / 64] |= (uint64_t)1 << (row % 64);
         memcpy(w->batch_mask + (size_t)i * words, mask, bytes);
-        w->tokens[i] = node->token;
-        w->positions[i] = text_rows(d) - 1 + node->depth;
+        w->tokens[i] = *esp_kv_cache_known(w->cache, &node->token, 1);
+        w->positions[i] = esp_kv_cache_text_rows(w->cache) - 1 + node->depth;
         w->above[i] = above + 1;
         w->rows[i] = row + 1;
         give_row(d, nodes[i], row + 1);
@@ -331,6 +335,55 @@ int esp_draft_expand(struct esp_draft *d, const int32_t *nodes, int count, int k
         w->unsettled_count = count;
     }
     return ESP_OK;
+}
+
+/* Runs token `token` of the draft's own behind the text and `ahead` others. */
+static int run_own(struct esp_draft *d, int32_t token, int ahead, struct esp_rows *logits,
+                   const struct esp_step *step)
+{
+    struct esp_kv_cache *c = d->work->cache;
+    const int32_t position = esp_kv_cache_text_rows(c) + ahead;
+    struct esp_batch batch = {
+        .rows = 1, .tokens = &token, .positions = &position, .logits = logits, .step = step};
+    esp_kv_cache_place(c, ahead, &batch);
+    return esp_kv_cache_forward(c, &batch);
+}
+
+/* The pass of the text's last tokens, then one for each token but the last. */
+static int run_all_own(struct esp_draft *d, const struct esp_respelling *r, int most,
+                       int32_t *tokens, float *q)
+{
+    struct esp_kv_cache *c = d->work->cache;
+    int count = 0, status = ESP_OK;
+    esp_kv_cache_cut(c, d->text_length - 1); /* a failed iteration may have computed the root */
+    for (bool ended = false; count < most && !ended; count++) {
+        const struct esp_step step = {d->sampling, 1, tokens + count, q + count, ESP_NOW};
+        begin_pass(d, count == 0 ? esp_draft_behind(d) : 1);
+        if (count == 0)
+            status = esp_kv_cache_append(c, d->text + c->length, d->text_length - c->length,
+                                         r->logits, &step);
+        else
+            status = run_own(d, tokens[count - 1], count - 1, r->logits, &step);
+        if (status == ESP_OK && count == 0)
+            status = esp_kv_cache_make_room(c, most);
+        if (status < 0)
+            return status;
+        d->passes++;
+        for (int i = 0; i < r->draft.end_count; i++)
+            ended |= r->draft.end[i] == tokens[count];
+    }
+    return count;
+}
+
+int esp_draft_own(struct esp_draft *d, const struct esp_respelling *r, int most,
+                  int32_t *tokens, float *q)
+{
+    const double start = esp_clock();
+    most = most < d->max_depth ? most : d->max_depth;
+    most = most < d->capacity ? most : d->capacity;
+    const int count = run_all_own(d, r, most, tokens, q);
+    d->work->model_seconds += esp_clock() - start;
+    return count;
 }
 
 void esp_draft_layer_done(struct esp_draft *d)
@@ -492,7 +545,9 @@ int esp_draft_commit(struct esp_draft *d, const int32_t *path, int count, bool r
     int n = 0;
     if (!w->cache || w->features || w->scratch || rebuild)
         return ESP_OK;
-    for (; n < count && d->q_row[path[n]] > 0; n++)
+    for (; n < count && d->q_row[path[n]] > 0 &&
+           esp_kv_cache_keeps(w->cache, d->tree->tree.nodes[path[n]].token);
+         n++)
         w->rows[n] = d->q_row[path[n]] - 1;
     return esp_kv_cache_keep(w->cache, w->rows, n);
 }

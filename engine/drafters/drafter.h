@@ -34,8 +34,9 @@ struct esp_calibration; /* draft temperature and acceptance rates: see calibrati
 struct esp_costs;       /* measured time of passes: see costs.h */
 struct esp_draft_work;  /* the session's side of draft passes: see draft.h */
 struct esp_engine;
-struct esp_expected; /* a text that the answer is expected to resemble: see follow.h */
-struct esp_recycled; /* what the target found likely after each token: see recycled.h */
+struct esp_expected;   /* a text that the answer is expected to resemble: see follow.h */
+struct esp_respelling; /* two vocabularies: see respell.h */
+struct esp_recycled;   /* what the target found likely after each token: see recycled.h */
 
 /* What both models computed in the last iteration for the token before the root. The draft's
  * rows are in the order of expansion; if a pass computed that token itself, it is in row
@@ -59,6 +60,7 @@ enum esp_asks {
     ESP_ASK_PAST = 4,      /* what both models computed before the root */
     ESP_ASK_EXPECTED = 8,  /* the expected text */
     ESP_ASK_RECYCLED = 16, /* recycled tokens */
+    ESP_ASK_TEXT = 32,     /* the vocabularies of a draft that drafts text */
 };
 
 struct esp_draft_context {
@@ -66,8 +68,9 @@ struct esp_draft_context {
     const struct esp_costs *costs;
     const char *pair; /* names target and draft; "": unknown, or nothing may be stored */
     struct esp_look_back back;
-    const struct esp_expected *expected; /* NULL: there is no expected text */
-    const struct esp_recycled *recycled; /* NULL: nothing may be recycled */
+    const struct esp_expected *expected;     /* NULL: there is no expected text */
+    const struct esp_recycled *recycled;     /* NULL: nothing may be recycled */
+    const struct esp_respelling *respelling; /* NULL: the draft's tokens are the target's */
 };
 
 /* What a drafter sees of its session. */
@@ -119,6 +122,12 @@ int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, i
  * draft_states; the text must then have at least two tokens. esp_draft_paths() reuses this
  * pass for the root. */
 int esp_draft_expand_root(struct esp_draft *draft, bool before);
+
+/* Lets the draft model write up to `most` tokens of its own vocabulary after the text, the
+ * likeliest each time, up to one that ends a text. Writes them and their probabilities; returns
+ * their number, or a negative status. */
+int esp_draft_own(struct esp_draft *draft, const struct esp_respelling *respelling, int most,
+                  int32_t *tokens, float *q);
 
 /* Draws one child below each of `count` expanded nodes. ESP_DRAW_IID: a parent may occur
  * several times; a token drawn again is counted as a copy. ESP_DRAW_SWOR: each parent occurs

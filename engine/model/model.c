@@ -689,6 +689,19 @@ int esp_model_open(struct esp_model **model, const char *path, char *err, size_t
     return status;
 }
 
+void esp_model_set_outputs(struct esp_model *model, const int32_t *token, const int32_t *row,
+                           int count, int tokens)
+{
+    struct esp_model_desc *d = &model->desc;
+    if (esp_tensor_same(&d->head, &d->embedding)) /* now it takes memory of its own */
+        model->bytes += (size_t)count * esp_dtype_row_bytes(d->head.dtype, d->head.columns);
+    d->head.rows = count;
+    d->head.listed = row;
+    d->outputs = count;
+    d->output_token = token;
+    d->output_tokens = tokens;
+}
+
 void esp_model_close(struct esp_model *model)
 {
     if (!model)

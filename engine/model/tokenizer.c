@@ -249,6 +249,18 @@ int32_t esp_tokenizer_find(const struct esp_tokenizer *t, const char *bytes, siz
     return token >= 0 ? token : esp_vocabulary_find(&t->vocabulary, true, bytes, length);
 }
 
+int32_t esp_tokenizer_find_plain(const struct esp_tokenizer *t, const char *bytes,
+                                 size_t length)
+{
+    const struct esp_vocabulary *v = &t->vocabulary;
+    int32_t token = esp_vocabulary_find(v, true, bytes, length);
+    if (token < 0 || esp_tokenizer_is_special(t, token))
+        token = esp_vocabulary_find(v, false, bytes, length);
+    if ((token < 0 || esp_tokenizer_is_special(t, token)) && length == 1)
+        token = v->byte[(unsigned char)*bytes];
+    return token >= 0 && !esp_tokenizer_is_special(t, token) ? token : -1;
+}
+
 bool esp_tokenizer_is_special(const struct esp_tokenizer *t, int32_t token)
 {
     return token >= 0 && token < t->vocabulary.size &&
@@ -424,6 +436,56 @@ int esp_tokenizer_encode_literal(const struct esp_tokenizer *t, const char *text
     esp_spans_free(&e.plain);
     esp_spans_free(&e.normalized);
     esp_pretokenize_scratch_free(&e.words);
+    esp_bpe_scratch_free(&e.bpe);
+    return status < 0 ? status : e.count;
+}
+
+/* Encodes valid UTF-8 without any stage but the last; with byte fallback, spaces become visible. */
+static int spell_valid(struct encoding *e, const char *text, size_t length)
+{
+    static const size_t mark = sizeof ESP_SPACE_MARK - 1;
+    const struct esp_tokenizer *t = e->tokenizer;
+    size_t used = 0;
+    char *word = malloc(mark * length);
+    if (!word)
+        return ESP_E_MEMORY;
+    for (size_t i = 0; i < length; i++) {
+        const bool space = text[i] == ' ' && t->vocabulary.byte_fallback;
+        memcpy(word + used, space ? ESP_SPACE_MARK : text + i, space ? mark : 1);
+        used += space ? mark : 1;
+    }
+    const int n = esp_bpe_encode(&t->bpe, &e->bpe, word, (int)used);
+    for (int i = 0; i < n; i++)
+        put(e, e->bpe.tokens[i]);
+    free(word);
+    return n < 0 ? n : (int)ESP_OK;
+}
+
+/* A byte-level vocabulary has tokens of parts of characters, so all bytes are one piece. */
+static size_t piece_of(const struct esp_tokenizer *t, const char *bytes, size_t length)
+{
+    size_t valid = 0;
+    int n = 0;
+    if (!t->vocabulary.byte_fallback)
+        return length;
+    while (valid < length && (n = esp_utf8_sequence(bytes + valid, length - valid)) > 0)
+        valid += (size_t)n;
+    return valid;
+}
+
+int esp_tokenizer_spell(const struct esp_tokenizer *t, const char *bytes, size_t length,
+                        int32_t *tokens, int capacity)
+{
+    struct encoding e = {.tokenizer = t, .tokens = tokens, .capacity = capacity};
+    int status = length > TEXT_LIMIT ? ESP_E_ARGUMENT : ESP_OK;
+    for (size_t i = 0; status == ESP_OK && i < length;) {
+        const size_t piece = piece_of(t, bytes + i, length - i);
+        if (piece > 0)
+            status = spell_valid(&e, bytes + i, piece);
+        i += piece;
+        if (i < length)
+            put(&e, t->vocabulary.byte[(unsigned char)bytes[i++]]);
+    }
     esp_bpe_scratch_free(&e.bpe);
     return status < 0 ? status : e.count;
 }

@@ -41,6 +41,11 @@ int esp_tokenizer_encode_literal(const struct esp_tokenizer *tokenizer, const ch
                                  size_t length, const struct esp_literals *literals,
                                  int32_t *tokens, int capacity);
 
+/* Encodes bytes as they would be inside of a text: no added tokens, no normalisation, no space
+ * before them, not divided into words. Else as esp_tokenizer_encode(). */
+int esp_tokenizer_spell(const struct esp_tokenizer *tokenizer, const char *bytes, size_t length,
+                        int32_t *tokens, int capacity);
+
 /* The bytes of a token (not NUL-terminated, owned by the tokenizer), NULL if there is no such
  * token. An added token, special or not, has the bytes of its content. */
 const char *esp_tokenizer_bytes(const struct esp_tokenizer *tokenizer, int32_t token,
@@ -48,6 +53,10 @@ const char *esp_tokenizer_bytes(const struct esp_tokenizer *tokenizer, int32_t t
 /* The id of an added token or vocabulary entry with exactly these bytes, or -1. */
 int32_t esp_tokenizer_find(const struct esp_tokenizer *tokenizer, const char *bytes,
                            size_t length);
+/* The token that stands for exactly these bytes in a text, or -1: the vocabulary entry, or else an
+ * added token, or else the token of a single byte. Not a special token. */
+int32_t esp_tokenizer_find_plain(const struct esp_tokenizer *tokenizer, const char *bytes,
+                                 size_t length);
 bool esp_tokenizer_is_special(const struct esp_tokenizer *tokenizer, int32_t token);
 /* The special token that begins every text (Llama 3: <|begin_of_text|>), or -1. */
 int32_t esp_tokenizer_prefix(const struct esp_tokenizer *tokenizer);

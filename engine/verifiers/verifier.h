@@ -20,6 +20,7 @@
 
 #include "engine/verifiers/chance.h"
 #include "engine/drafters/drafter.h"
+#include "engine/scores.h"
 
 /* The residual of the target at a node: the distribution max(0, a p - b q), which sums to 1.
  */
@@ -57,6 +58,8 @@ struct esp_verify {
      * a residual replaces it. */
     struct esp_rows *end;
     int end_node; /* the node whose distribution is in `end`; -1: none */
+
+    struct esp_scores *scores; /* what the target thinks of the tokens; NULL: not asked for */
 
     bool explain;                     /* evaluate the verifier's formulas before it runs */
     struct esp_tree_measure *measure; /* NULL, or receives p and q of the nodes before that */
@@ -120,6 +123,10 @@ int esp_verify_explain(struct esp_verify *verify, const struct esp_verifier_ops 
  * the node. Returns 0 or ESP_E_MEMORY. */
 int esp_tree_measure_add(struct esp_tree_measure *measure, const struct esp_node *node,
                          const double *p, const double *q, int n);
+
+/* Keeps the target's likeliest tokens after `node`, which has children, for v->scores. Call it
+ * before the verifier changes the row. */
+int esp_verify_keep_scores(struct esp_verify *verify, int node);
 
 /* Runs a verifier on a tree: sets path and bonus, and records the outcome of the tests in the
  * nodes. On failure the path is empty and bonus is -1. Returns ESP_E_NUMERIC if a logit that

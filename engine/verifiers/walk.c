@@ -114,6 +114,13 @@ int esp_verify_probabilities(struct esp_verify *v, const struct esp_sampling *sa
     return ESP_OK;
 }
 
+int esp_verify_keep_scores(struct esp_verify *v, int node)
+{
+    if (!v->scores || v->scores->known[node])
+        return ESP_OK;
+    return esp_scores_keep(v->scores, node, v->p, v->tree->row[node], ESP_LATER);
+}
+
 /* ------------------------------------------------------------------ tests of children */
 
 void esp_verify_record(struct esp_verify *v, int node, double acceptance, double u,
@@ -204,7 +211,11 @@ static int look_up_children(struct esp_verify *v, int node, int p_row, int q_row
 int esp_residual_remove(struct esp_verify *v, int node, int child, struct esp_residual *r)
 {
     const int p_row = v->tree->row[node], q_row = v->q_row[node];
-    int status = write_residual(v, node, r);
+    int status = esp_verify_keep_end(v, node);
+    if (v->scores)
+        v->scores->changed[node] = true;
+    if (status == ESP_OK)
+        status = write_residual(v, node, r);
     *r = esp_whole;
     if (status == ESP_OK)
         status = v->ops->remove(v->q, q_row, v->tree->tree.nodes[child].token, NULL);
@@ -218,6 +229,8 @@ int esp_verify_keep_end(struct esp_verify *v, int node)
     if (!v->end || v->end_node == node)
         return ESP_OK;
     v->end_node = node;
+    if (v->scores)
+        v->scores->end_exact = !v->scores->changed[node];
     return v->ops->combine(v->p, row, v->p, row, &all, v->end, 0, NULL);
 }
 
@@ -279,7 +292,9 @@ static int walk(struct esp_verify *v, const struct esp_verifier_ops *ops)
     for (int node = 0;; v->path[v->path_length++] = node) {
         struct esp_residual left = esp_whole;
         look_at(v, ops, node, draws, &site);
-        int child = site.count ? ops->solve(v, &site, &left) : 0;
+        int child = site.count ? esp_verify_keep_scores(v, node) : 0;
+        if (site.count && child == ESP_OK)
+            child = ops->solve(v, &site, &left);
         if (child == 0) {
             int status = esp_residual_draw(v, node, &left, &v->bonus);
             child = site.count ? esp_tree_find(v->tree, node, v->bonus) : -1;
@@ -325,6 +340,17 @@ static int follow(struct esp_verify *v)
     return status;
 }
 
+/* A verifier that decides on whole paths may change any row. */
+static int keep_all_scores(struct esp_verify *v)
+{
+    const struct esp_tree *tree = &v->tree->tree;
+    int status = ESP_OK;
+    for (int i = 0; i < tree->verified && status == ESP_OK; i++)
+        if (v->tree->first_child[tree->order[i]] >= 0)
+            status = esp_verify_keep_scores(v, tree->order[i]);
+    return status;
+}
+
 /* A token that the drafter did not get from the draft model is tested with the draft's q
  * nevertheless, if there is one. Such nodes get this q, so that the q that was used is shown.
  */
@@ -344,8 +370,12 @@ int esp_verify_run(struct esp_verify *v, const struct esp_verifier_ops *ops)
     v->explained_seconds = 0;
     v->end_node = -1;
     int status = ESP_OK;
+    if (v->scores)
+        esp_scores_begin(v->scores);
     if (!ops->greedy) {
         status = esp_verify_probabilities(v, &v->sampling, v->q != NULL);
+        if (status == ESP_OK && ops->select)
+            status = keep_all_scores(v);
         if (status == ESP_OK && v->q && !ops->without_q)
             show_tested_q(v);
         if (status == ESP_OK && (v->explain || v->measure))

@@ -655,7 +655,7 @@ static void spread(void *step, int i)
     const struct esp_cpu_pass *p = step;
     float *row = logits_row(p, i);
     int output = p->d->outputs - 1;
-    for (int token = p->d->vocabulary - 1; token >= 0; token--)
+    for (int token = esp_model_desc_tokens(p->d) - 1; token >= 0; token--)
         row[token] =
             output >= 0 && p->d->output_token[output] == token ? row[output--] : -1e30f;
 }
@@ -709,7 +709,7 @@ static void run_head(struct esp_cpu_pass *p)
     if (p->d->output_token)
         esp_cpu_run_rows(p, p->wanted, logits->stride, spread, p);
     for (int i = 0; i < p->wanted; i++)
-        for (int j = p->d->vocabulary; j < logits->base.vocabulary; j++)
+        for (int j = esp_model_desc_tokens(p->d); j < logits->base.vocabulary; j++)
             logits_row(p, i)[j] = -1e30f;
 }
 

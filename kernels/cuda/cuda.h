@@ -17,6 +17,7 @@
 #include "kernels/cuda/device.h"
 
 #include "kernels/batch.h"
+#include "kernels/model_desc.h"
 extern "C" {
 #include "kernels/status.h"
 }

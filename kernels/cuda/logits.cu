@@ -39,12 +39,13 @@ void esp_cuda_logits(struct esp_cuda_cache *c, int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
     const struct esp_model_desc *d = w->base.desc;
+    const int tokens = esp_model_desc_tokens(d);
     const struct logits_args a = {c->outputs,
                                   c->outputs_width,
                                   w->output_of,
-                                  d->vocabulary,
+                                  tokens,
                                   d->logit_scale != 0 ? d->logit_scale : 1.0f,
                                   d->logit_cap};
-    ESP_LAUNCH(logits_kernel, dim3(rows, (d->vocabulary + COLUMNS - 1) / COLUMNS),
+    ESP_LAUNCH(logits_kernel, dim3(rows, (tokens + COLUMNS - 1) / COLUMNS),
                dim3(THREADS), 0, esp_cuda_backend_of(c)->stream, c->at, a);
 }

@@ -91,7 +91,7 @@ void esp_cuda_rows_close(struct esp_rows *rows)
 bool esp_cuda_step_fits(const struct esp_rows *logits, const struct esp_model_desc *desc,
                         const struct esp_step *step, int rows)
 {
-    return logits->vocabulary == desc->vocabulary && esp_sampling_fits(&step->sampling) &&
+    return logits->vocabulary == esp_model_desc_tokens(desc) && esp_sampling_fits(&step->sampling) &&
            esp_cuda_top_k_at_once(logits->vocabulary, step->k) >= rows;
 }
 

@@ -119,7 +119,7 @@ void esp_cuda_step_softmax(struct esp_cuda_cache *c, int rows)
 {
     struct esp_cuda_backend *b = esp_cuda_backend_of(c);
     const struct esp_cuda_job_of_pass pass = {c->at.pass, c->at.wanted_at, b->numeric};
-    const int n = esp_cuda_desc_of(c)->vocabulary;
+    const int n = esp_model_desc_tokens(esp_cuda_desc_of(c));
     if (esp_cuda_softmax_splits(b, n, rows))
         esp_cuda_softmax_parts(b, pass, n, rows);
     else

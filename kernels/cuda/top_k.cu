@@ -147,7 +147,7 @@ void esp_cuda_step_top_k(struct esp_cuda_cache *c, int rows)
     struct esp_cuda_backend *b = esp_cuda_backend_of(c);
     const struct esp_cuda_job_of_pass pass = {c->at.pass, c->at.wanted_at, b->numeric};
     ESP_LAUNCH(top_few<struct esp_cuda_job_of_pass>,
-               dim3(rows, esp_parts(esp_cuda_desc_of(c)->vocabulary)), THREADS,
+               dim3(rows, esp_parts(esp_model_desc_tokens(esp_cuda_desc_of(c)))), THREADS,
                sizeof(struct few_room), b->stream, pass);
 }
 

@@ -10,7 +10,6 @@
  * up value to multiply it with.
  */
 #include "kernels/cuda/blocks.h"
-#include "kernels/model_desc.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -488,7 +487,7 @@ static void send_outputs(struct loader *l)
     if (!l->sending || l->status < 0)
         return;
     begin(l, l->w->output_of);
-    for (int32_t token = 0, next = 0; token < d->vocabulary && l->status == ESP_OK; token++) {
+    for (int32_t token = 0, next = 0; token < esp_model_desc_tokens(d) && l->status == ESP_OK; token++) {
         const bool has = next < d->outputs && d->output_token[next] == token;
         const int32_t output = has ? next++ : -1;
         memcpy(room(l, sizeof output), &output, sizeof output);
@@ -535,7 +534,7 @@ static void put_rest(struct loader *l)
     if (d->reads != ESP_READS_TOKENS)
         w->fc = put_tensor(l, &d->fc, &d->fc_bias);
     if (d->output_token) {
-        w->output_of = esp_cuda_take<int32_t>(&l->arena, d->vocabulary);
+        w->output_of = esp_cuda_take<int32_t>(&l->arena, esp_model_desc_tokens(d));
         send_outputs(l);
     }
     w->embedding = esp_model_desc_lent(d, &d->embedding) ? lender->embedding

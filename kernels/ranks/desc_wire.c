@@ -132,7 +132,7 @@ static int file_number(struct writing *w, struct esp_tensor_file *file)
 
 static bool is_in_file(const struct esp_tensor *t)
 {
-    return t->source && t->source->fd >= 0 && t->source->path &&
+    return t->source && !t->listed && t->source->fd >= 0 && t->source->path &&
            (!t->scales || (t->scale_source && t->scale_source->path));
 }
 
@@ -386,6 +386,7 @@ static void read_tensor(void *user, struct esp_tensor *t)
         return;
     }
     t->original = NULL;
+    t->listed = NULL;
     t->source = t->scale_source = NULL;
     if (place.where == IN_MEMORY) {
         read_memory(r, t);

@@ -16,7 +16,7 @@ check "commands" completes "generate" g
 check "a command from two letters" completes "tune" tu
 check "several commands" completes "inspect inflate" in
 check "models in the place of a command" completes "fairytale-draft fairytale-target" fairy
-check "options of a command" completes "--draft --drafter --draft-temp" generate --draft
+check "options of a command" completes "--draft --drafter --draft-temp --draft-match" generate --draft
 check "options without a command" completes "--no-config" --no-
 check "models" completes "fairytale-draft fairytale-target" generate --target fairy
 check "models as arguments" completes "fairytale-draft" generate fairytale-target fairytale-d

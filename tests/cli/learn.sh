@@ -4,7 +4,7 @@
 . tests/script.sh
 
 $ESPALIER learn >"$work/list"
-check "there are eight lessons" test "$(wc -l <"$work/list")" -eq 8
+check "there are nine lessons" test "$(wc -l <"$work/list")" -eq 9
 for lesson in $(awk '{ print $1 }' "$work/list"); do
     # In the file: how many pages, and questions.
     file=sessions/lessons/$lesson.lesson

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "tests/check.h"
+#include "tests/folder.h"
+#include "tests/foreign.h"
 #include "engine/lossless.h"
 #include "engine/session.h"
 
@@ -123,19 +125,42 @@ TEST(every_allowed_pair_follows_the_target)
     esp_engine_close(engine);
 }
 
-/* The same on the target's own KV cache; q is the copy's. */
-TEST(own_copies_follow_the_target)
+static void check_drafters(const struct esp_engine_options *options,
+                           const char *const drafters[], int least)
 {
-    static const char *const drafters[] = {"linear", "iid", "dyspec", "goodput", "hybrid"};
-    const struct esp_engine_options options = {.draft = "self"};
     struct tally tally = {.worst_p = 1};
-    CHECK(esp_engine_open(&engine, &options, err, sizeof err) == ESP_OK, "%s", err);
-    for (size_t d = 0; d < sizeof drafters / sizeof *drafters; d++)
+    CHECK(esp_engine_open(&engine, options, err, sizeof err) == ESP_OK, "%s", err);
+    for (int d = 0; drafters[d]; d++)
         add_drafter(&tally, drafters[d]);
-    CHECK(tally.pairs >= 15, "only %d pairs", tally.pairs);
+    CHECK(tally.pairs >= least, "only %d pairs", tally.pairs);
     CHECK(tally.worst_p > FALSE_ALARMS / (ESP_LOSSLESS_TEST_COUNT * tally.pairs), "%s: p = %g",
           tally.worst, tally.worst_p);
     esp_engine_close(engine);
+}
+
+static const char *const some_drafters[] = {"linear",  "iid",    "dyspec",
+                                            "goodput", "hybrid", NULL};
+
+/* The same on the target's own KV cache; q is the copy's. */
+TEST(own_copies_follow_the_target)
+{
+    check_drafters(&(struct esp_engine_options){.draft = "self"}, some_drafters, 15);
+}
+
+/* q is 0 for a fifth of the tokens, and the text has other rows in the draft's cache. */
+TEST(drafts_of_another_vocabulary_do_not_change_the_distribution)
+{
+    static const enum foreign_kind kinds[] = {FOREIGN_EACH_FIFTH_REPLACED,
+                                              FOREIGN_SENTENCEPIECE};
+    static const char *const respell[] = {"respell", "respell:K=3", NULL};
+    for (int i = 0; i < 2; i++) {
+        foreign_draft(kinds[i]);
+        struct esp_engine_options options = {.draft = folder_path(),
+                                             .draft_match = ESP_MATCH_TOKENS};
+        check_drafters(&options, some_drafters, 15);
+        options.draft_match = ESP_MATCH_TEXT;
+        check_drafters(&options, respell, 2);
+    }
 }
 
 /* ------------------------------------------------------------------ planted biases */

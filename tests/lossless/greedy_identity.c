@@ -13,6 +13,8 @@
 #include "engine/drafters/drafter.h"
 #include "engine/engine.h"
 #include "tests/each_backend.h"
+#include "tests/folder.h"
+#include "tests/foreign.h"
 
 enum { PROMPTS = 50, TOKENS = 256, LONGEST = 512, WORKERS = 2, FIFTH = 5 };
 #ifdef __SANITIZE_ADDRESS__
@@ -134,8 +136,8 @@ static void close_engines(void)
         esp_engine_close(engines[i]);
 }
 
-/* Is this a drafter that can draft with the target's own copy? */
-static bool goes_with_copy(int i)
+/* Is this a drafter that can draft with any draft model? */
+static bool goes_with_any(int i)
 {
     return !esp_drafters[i]->without_model && !esp_drafters[i]->chooser;
 }
@@ -200,10 +202,34 @@ TEST(every_drafter_equals_plain_decoding_with_the_targets_own_copy)
     new_tokens = check_quick() ? QUICK_TOKENS : TOKENS / 4;
     run("ar", 1, true);
     for (int i = 0; esp_drafters[i]; i++)
-        if (goes_with_copy(i))
+        if (goes_with_any(i))
             run(esp_drafters[i]->name, 1, false);
     run("linear:cache=rebuild", 1, false);
     close_engines();
+}
+
+/* A fifth of the target's tokens is spelled with several of the draft's. */
+TEST(every_drafter_equals_plain_decoding_with_a_draft_of_another_vocabulary)
+{
+    static const enum foreign_kind kinds[] = {FOREIGN_EACH_FIFTH_REPLACED,
+                                              FOREIGN_SENTENCEPIECE};
+    for (int kind = 0; kind < 2; kind++) {
+        foreign_draft(kinds[kind]);
+        const struct esp_engine_options options = {
+            .backend = "cpu",
+            .threads = 1,
+            .draft = folder_path(),
+            .draft_match = ESP_MATCH_TOKENS};
+        open_engines(&options, WORKERS);
+        prompts = check_quick() ? QUICK_PROMPTS : PROMPTS / FIFTH;
+        new_tokens = check_quick() ? QUICK_TOKENS : TOKENS;
+        run("ar", 1, true);
+        for (int i = 0; esp_drafters[i]; i++)
+            if (goes_with_any(i))
+                run(esp_drafters[i]->name, 1, false);
+        run("linear:cache=rebuild", 1, false);
+        close_engines();
+    }
 }
 
 /* Instruction sets have products of their own, and AMX an order of sums. */

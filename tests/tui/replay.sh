@@ -245,7 +245,7 @@ $dump" replay "$recording"
 check "completion names what a replay obeys" dumped '│ seek '
 check "and nothing else" sh -c "! grep -q '│ temp ' '$work/screen'"
 
-play "size 120x80
+play "size 120x100
 key F1
 $dump" replay "$recording"
 for key in $(sed -n 's/.*"\([^" ]*\)", REPLAY.*/\1/p' tui/view/keys.def); do

@@ -40,7 +40,7 @@ for command in $live; do
     check "completion names the command $command" dumped "│ $command "
 done
 
-play "size 100x40
+play "size 100x60
 wait
 type :set
 key Space Tab
@@ -211,7 +211,7 @@ for command in $commands; do
     check "the palette offers :$command" dumped "│ :$command .* command │"
 done
 for key in $(sed -n '/REPLAY/d; /, "", "")$/d; s/^\(ACTION\|COMMAND\|INPUT\)(.*"\([^" ]*\)", [A-Z]*[,)].*/\2/p' tui/view/keys.def); do
-    check "the palette offers the key $key" dumped "│ $key .* key │"
+    check "the palette offers the key $key" dumped "│ $(printf %s "$key" | sed 's/[].[]/\\&/') .* key │"
 done
 for name in 'drafter dynatree' 'verifier traversal' 'theme mono' 'set tauh=' 'temp' 'backend cpu' \
     'model fairytale-draft'; do

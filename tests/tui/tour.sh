@@ -204,7 +204,7 @@ keys ':clear!' Enter 'There was once a queen' Enter
 check "9: a prompt is sent" see '^│ There was once a queen'
 check "9: a text is written" see 'C-c stop'
 keys ':learn' Enter
-check "9: \`:learn\` has eight lessons" see '^ 8  '
+check "9: \`:learn\` has nine lessons" see '^ 9  '
 keys 3
 check "9: which ask before they show" see 'Which branch will be accepted'
 check "9: Esc leaves the lesson" escapes 'Which branch'
@@ -243,6 +243,70 @@ check "11: \`:save FILE\` writes the text" answer ':save text' 'bytes written to
 check "11: to the file" grep -q 'There was once a queen and a fox' "$work/text"
 check "11: \`:copy\` copies it" answer ':copy' 'copied to the clipboard'
 
+# 13. Branches. Before 12, which leaves.
+check "13: the likeliest tokens" answer ':temp 0' 'temp = 0'
+keys ':clear!' Enter
+check "13: a new text" see 'Type the beginning'
+writes 'There was once a king'
+keys Tab Left
+check "13: the arrow keys walk the tokens: the tree is the one that wrote it" see '(held)'
+keys w Left Left Left
+check "13: and the node pane explains it" see '┬ tree *iter [0-9]* (held)'
+before=$(tokens)
+keys Enter
+check "13: \`Enter\` goes to the tokens that could stand there" see 'node *token [0-9]* "'
+keys Down
+check "13: as a list" see '> 2 "'
+keys Enter
+check "13: and a second one goes on from the chosen one" see 'limit reached'
+keys B
+check "13: \`B\` lists both texts" see 'branches   [0-9]* of [0-9]*'
+keys r 'the other' Enter
+check "13: \`r\` names one" see '\[the other\]'
+keys m
+check "13: \`m\` marks it" see 'marked with'
+here=$(screen | sed -n 's/.*branches   \([0-9]*\) of.*/\1/p')
+keys '['
+check "13: \`[\` goes to the one before" see "branches   $((here - 1)) of"
+keys ']'
+check "13: and \`]\` back" see "branches   $here of"
+keys d
+check "13: \`d\` deletes it, after a question" see 'Delete this branch'
+keys y
+check "13: then it is gone" gone 'the other'
+keys u
+check "13: \`u\` brings it back" see '\[the other\]'
+keys u
+check "13: and the text goes back to it" see "branches   $here of"
+keys U
+check "13: \`U\` does it again" see 'done again; u undoes it'
+keys ':continue 4' Enter
+check "13: \`:continue 4\` writes four" see '4 continuations'
+check "13: Esc leaves the pane" escapes '^┌ branches'
+keys ':clear!' Enter
+check "13: \`:clear\` is undone, too" see 'Type the beginning'
+keys ':undo' Enter
+check "13: the text is there again" see '^│ There was once a king'
+keys Tab Left i
+check "13: \`i\` writes something of one's own" see '^> :insert'
+keys 'and the fox said' Enter
+check "13: after the cursor" see 'the fox said'
+check "13: and it is continued" see 'limit reached'
+keys Tab H
+check "13: \`H\` colours the tokens" see 'surprisal, bits <1'
+keys H H H
+check "13: by origin" see 'written by draft target you'
+keys ':export text tale.svg' Enter
+check "13: \`:export text tale.svg\` saves it like that" see 'the text is written to'
+check "13: as a picture" grep -q 'written by' "$work/tale.svg"
+keys Tab
+keys H Tab
+check "13: \`b\` goes on from the node at the cursor of the tree" see '^ Up Down move *b branch'
+keys Home Down b
+check "13: as a branch" see 'iter\|limit reached'
+check "13: to its end" see 'limit reached'
+check "13: Esc leaves the tree" escapes '^ Up Down move'
+
 # 12. The menu, help, keys of one's own.
 keys F7 picture
 check "12: \`F7\` finds what one wants: \`picture\`" see ':export'
@@ -260,4 +324,25 @@ check "12: \`:config save\` remembers" answer ':config save' 'written to'
 keys ':quit' Enter
 check "12: \`:quit\` leaves" left 0
 check "12: what was changed" grep -q 'theme light' "$work/config/espalier/config"
+
+# 14. The session was kept.
+run --resume --no-config
+check "14: \`espalier --resume\` opens the last session again" see 'goes on; Enter continues its text'
+keys Tab B
+check "14: with all its branches" see 'branches   [0-9]* of [0-9]*'
+check "14: Esc leaves the pane" escapes '^┌ branches'
+keys ':private on' Enter
+check "14: \`:private on\` keeps nothing more" see 'private = on'
+keys ':quit' Enter
+check "14: it leaves" left 0
+check "14: it was kept in \`~/.local/state/espalier/sessions.db\`" test -s "$work/state/espalier/sessions.db"
+run --no-config --private
+check "14: \`--private\` keeps nothing at all" see 'Type the beginning'
+keys ':resume' Enter
+check "14: \`:resume\` goes on with another one" see 'goes on; Enter continues its text'
+keys ':quit' Enter
+check "14: it leaves again" left 0
+check "14: \`espalier sessions\` lists it" sh -c "XDG_STATE_HOME=$work/state $program sessions | grep -q 'fairytale-target'"
+check "14: \`espalier sessions search king\` finds words" sh -c \
+    "XDG_STATE_HOME=$work/state $program sessions search king | grep -q '\[king'"
 finish

@@ -21,6 +21,7 @@
     "{\"t\":0,\"type\":\"prompt\",\"tokens\":[{\"id\":1,\"text\":\"a\"},{\"id\":2}]}\n"
 #define ITERATION(members)                                                                     \
     "{\"t\":1,\"type\":\"iteration\",\"index\":0,\"position\":2" members "}\n"
+#define SCORED ",\"nodes\":[{\"id\":2}],\"committed\":[{\"id\":5}]"
 #define BONUS ",\"bonus\":{\"id\":5}"
 
 static char err[512];
@@ -101,6 +102,18 @@ TEST(events_that_are_wrong_are_refused_by_line)
         {"{\"t\":1,\"type\":\"drop\",\"start\":0,\"count\":0}\n", "count must be"},
         {"{\"t\":1,\"type\":\"prompt\",\"tokens\":[{\"id\":1,\"text\":\"a\"}],\"marks\":2}\n",
          "marks must be"},
+        {ITERATION(BONUS SCORED ",\"scores\":{}"), "scores must be an array"},
+        {ITERATION(BONUS SCORED ",\"scores\":[{},{}]"), "an entry for each committed token"},
+        {ITERATION(BONUS SCORED ",\"scores\":[{\"p\":2}]"), "p must be a number"},
+        {ITERATION(BONUS SCORED ",\"scores\":[{\"rank\":9}]"), "rank must be"},
+        {ITERATION(BONUS SCORED ",\"scores\":[{\"rank\":2,\"likely\":[{\"id\":5,\"p\":1}]}]"),
+         "one of the likely tokens"},
+        {ITERATION(BONUS SCORED ",\"scores\":[{\"entropy\":-1}]"), "entropy must be"},
+        {ITERATION(BONUS SCORED ",\"scores\":[{\"likely\":[{\"id\":12,\"p\":1}]}]"),
+         "id must be"},
+        {ITERATION(BONUS SCORED ",\"scores\":[{\"likely\":[7]}]"), "id must be"},
+        {ITERATION(BONUS SCORED ",\"scores\":[{\"likely\":[{},{},{},{},{},{},{},{},{}]}]"),
+         "at most 8"},
         {ITERATION(BONUS), "at least one node"},
         {ITERATION(",\"nodes\":[{\"id\":2}]"), "id must be"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2},{\"id\":3,\"parent\":1}]"), "parent must be"},

@@ -734,3 +734,56 @@ TEST(sampling_with_a_head_follows_the_target)
         close_engine(&e);
     }
 }
+
+/* ------------------------------------------------------------------ branches */
+
+static int write_on(struct esp_session *session, int tokens, int32_t *text)
+{
+    int status, count;
+    esp_session_allow(session, tokens);
+    while ((status = esp_session_step(session, err, sizeof err)) > 0)
+        continue;
+    CHECK(status == 0, "%s", err);
+    const int32_t *all = esp_session_tokens(session, &count);
+    memcpy(text, all, (size_t)count * sizeof *text);
+    return count;
+}
+
+/* A branch writes what a fresh session with the same text writes: the head's cache and the
+ * target's states follow. */
+TEST(branches_with_a_head)
+{
+    for (int i = 0; i < HEADS; i++)
+        for (int sampled = 0; sampled < 2; sampled++) {
+            struct esp_engine engine;
+            struct esp_session *session, *fresh;
+            const struct esp_session_options options = {
+                .drafter = "fixed:D=2,B=2",
+                .repeatable = true,
+                .values = {.temperature = sampled, .draft_temp = ESP_DRAFT_OFF}};
+            const int32_t start[] = {3, 5, 7, 1};
+            int32_t text[128], again[128], other[128];
+            struct esp_text_token branch[128];
+            open_engine(&engine, heads[i], 1);
+            CHECK(esp_session_open(&session, &engine, &options, err, sizeof err) == 0 &&
+                      esp_session_open(&fresh, &engine, &options, err, sizeof err) == 0,
+                  "%s", err);
+            CHECK(esp_session_prompt(session, start, 4, err, sizeof err) == 0, "%s", err);
+            const int length = write_on(session, 30, text), keep = length - 13;
+            for (int j = 0; j < keep; j++)
+                branch[j] = (struct esp_text_token){text[j], ESP_TEXT_BONUS};
+            branch[keep] =
+                (struct esp_text_token){(text[keep] + 1) % VOCABULARY, ESP_TEXT_CHOSEN};
+            CHECK(esp_session_fork(session, branch, keep + 1, err, sizeof err) == keep, "%s",
+                  err);
+            CHECK(esp_session_set(session, "seed", "0", err, sizeof err) == 0);
+            CHECK(esp_session_fork(fresh, branch, keep + 1, err, sizeof err) == 0, "%s", err);
+            const int count = write_on(session, 30, again);
+            CHECK(write_on(fresh, 30, other) == count &&
+                      memcmp(again, other, (size_t)count * sizeof *again) == 0,
+                  "%s: a branch differs from a fresh session", heads[i]);
+            esp_session_close(session);
+            esp_session_close(fresh);
+            close_engine(&engine);
+        }
+}

@@ -170,3 +170,41 @@ TEST(checkpoints_are_counted)
     esp_session_close(session);
     esp_engine_close(engine);
 }
+
+/* A branch goes back to a checkpoint and writes what plain decoding writes after its text. What
+ * the target thinks of earlier tokens cannot be computed again, that of the next one can; and
+ * asking changes nothing. */
+TEST(branches_of_hybrid_models)
+{
+    for (int v = 0; v < VECTORS; v++) {
+        int32_t tokens[40];
+        struct esp_text_token text[CONTEXT];
+        struct esp_token_score score;
+        int length;
+        open_engine(vectors[v]);
+        struct esp_session *session = open_session("dynatree", 0);
+        CHECK(esp_session_score(session, true, err, sizeof err) == 0, "%s", err);
+        for (int i = 0; i < 40; i++)
+            tokens[i] = i * 7 % VOCABULARY;
+        prompt(session, tokens, 40);
+        generate(session, 60);
+        for (int keep = 98; keep > 2; keep -= 19) {
+            const int32_t *now = esp_session_tokens(session, &length);
+            for (int i = 0; i < keep; i++)
+                text[i] = (struct esp_text_token){now[i], ESP_TEXT_BONUS};
+            text[keep] = (struct esp_text_token){(now[keep] + 5) % VOCABULARY, ESP_TEXT_CHOSEN};
+            CHECK(esp_session_fork(session, text, keep + 1, err, sizeof err) == keep, "%s",
+                  err);
+            CHECK(esp_session_score_text(session, keep + 1, 1, &score, err, sizeof err) == 0 &&
+                      score.count == ESP_LIKELY,
+                  "%s", err);
+            CHECK(esp_session_score_text(session, 1, 1, &score, err, sizeof err) ==
+                  ESP_E_UNSUPPORTED);
+            generate(session, 30);
+            check_end(session, 30, 0);
+            generate(session, 110 - keep);
+        }
+        esp_session_close(session);
+        esp_engine_close(engine);
+    }
+}

@@ -591,3 +591,40 @@ TEST(the_example_of_the_manual_is_a_recording)
     CHECK(esp_recording_steps(recording) == 1 + ESP_STAGES);
     esp_recording_close(recording);
 }
+
+/* What the target thought of the committed tokens comes back as it was. */
+TEST(scores_are_read_back)
+{
+    struct esp_node root = {.token = 2, .parent = -1, .copies = 1};
+    const int32_t order = 0, committed = 3;
+    const struct esp_token_score score = {.p = 0.25f,
+                                          .entropy = 1.5f,
+                                          .rank = 2,
+                                          .count = 3,
+                                          .likely = {4, 3, 1},
+                                          .likely_p = {0.5f, 0.25f, 0.125f}};
+    const struct esp_iteration it = {.position = 0,
+                                     .tree = {&root, 1, (int32_t *)&order, 1},
+                                     .bonus = 3,
+                                     .bonus_u = NAN,
+                                     .committed = &committed,
+                                     .committed_count = 1,
+                                     .scores = &score,
+                                     .drafter = "ar",
+                                     .verifier = "greedy"};
+    const struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = &it};
+    struct esp_recording_header header = {.major = ESP_RECORDING_MAJOR, .vocabulary = 12};
+    struct esp_line line = {.text = NULL};
+    CHECK(esp_header_to_json(&line, &header) == 0);
+    CHECK(esp_event_to_json(&line, &event, NULL, NULL) == 0);
+    recorded_write(line.text, line.length);
+    esp_line_free(&line);
+    struct esp_recording *recording = recorded_open();
+    const struct esp_event *found;
+    char why[256];
+    CHECK(esp_recording_events(recording) == 1);
+    CHECK(esp_recording_read(recording, 0, &found, why, sizeof why) == 0, "%s", why);
+    CHECK(found->iteration->scores &&
+          memcmp(found->iteration->scores, &score, sizeof score) == 0);
+    esp_recording_close(recording);
+}

@@ -168,6 +168,8 @@ static const char *option_text(const struct esp_value_info *option)
         return "600M";
     case ESP_KIND_flag:
         return "on";
+    case ESP_KIND_choice:
+        return strrchr(option->values, '|') + 1;
     default:
         return "3";
     }

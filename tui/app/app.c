@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tui/commands/bindings.h"
+#include "tui/commands/branching.h"
 #include "tui/commands/command.h"
 #include "tui/commands/configuration.h"
 #include "kernels/clock.h"
@@ -416,6 +417,20 @@ static void go_back(struct esp_app *app)
         app->control.requests.leaving = true;
 }
 
+/* Enter in a pane that has no use for it: from the text to the tokens that could stand at the
+ * cursor; from these, or from a branch, there. */
+static void enter_pane(struct esp_app *app)
+{
+    struct esp_ui *ui = &app->control.ui;
+    if (!ui->layout.focused || ui->help || app->control.player)
+        return;
+    if (ui->layout.current == ESP_PANE_text && ui->look.of_token)
+        ui->layout.current = ESP_PANE_node;
+    else if (ui->layout.current == ESP_PANE_branches ||
+             (ui->layout.current == ESP_PANE_node && ui->look.of_token))
+        run_line(app, ":branch");
+}
+
 static void act(struct esp_app *app, int action, int key)
 {
     if (app->control.player) {
@@ -471,6 +486,10 @@ static void act(struct esp_app *app, int action, int key)
         break;
     case ESP_ACTION_PALETTE:
         esp_palette_fill(&app->control);
+        break;
+    case ESP_ACTION_TOGGLE:
+        if (!act_on_view(app, action))
+            enter_pane(app);
         break;
     case ESP_ACTION_HIDE:
         if (act_on_view(app, action))
@@ -687,6 +706,29 @@ bool esp_app_settled(struct esp_app *app)
                                 : esp_worker_settled(app->control.worker));
 }
 
+/* Asks what the target thinks of tokens that no iteration wrote: the one at the cursor, and
+ * all if the text is coloured by that. Each is asked for once. */
+static void ask_scores(struct esp_app *app)
+{
+    enum { MOST = 64 /* tokens at a time: a prompt need not wait for long */ };
+    const struct esp_state *state = &app->control.state;
+    const struct esp_look *look = &app->control.ui.look;
+    const bool all = look->heat != ESP_HEAT_OFF && look->heat != ESP_HEAT_ORIGIN;
+    int first = esp_looked_token(look, state), count = 1;
+    if (first < 1 || state->spans[first].score.count > 0)
+        first = all && !esp_state_is_busy(state) ? esp_state_unscored(state, app->scored) : -1;
+    else
+        app->scored = app->scored > first ? first : app->scored;
+    if (first < 1 || !app->control.worker || app->asked == first + 1)
+        return;
+    while (all && count < MOST && first + count < state->span_count &&
+           state->spans[first + count].score.count == 0)
+        count++;
+    app->asked = first + 1;
+    app->scored = first + count;
+    ESP_WORKER_POST(app->control.worker, SCORES, .number = {first, count});
+}
+
 /* Called when other models were loaded and the screen shows their tokens. */
 static void see_models(struct esp_app *app)
 {
@@ -696,6 +738,12 @@ static void see_models(struct esp_app *app)
     if (app->control.state.loaded.anew)
         esp_prompts_retokenized(&app->control.prompts);
     ESP_WORKER_POST(app->control.worker, RETIRE, .number = {app->control.state.loaded.serial});
+}
+
+static bool changes_text(int type)
+{
+    return type == ESP_EVENT_PROMPT || type == ESP_EVENT_REWIND || type == ESP_EVENT_DROP ||
+           type == ESP_SNAPSHOT_FORK || type == ESP_SNAPSHOT_CLEAR;
 }
 
 void esp_app_receive(struct esp_app *app)
@@ -714,17 +762,24 @@ void esp_app_receive(struct esp_app *app)
     esp_reporter_rest(report);
     while ((snapshot = esp_ring_front(report->ring))) {
         const int serial = app->control.state.loaded.serial;
+        const unsigned forks = app->control.state.forks;
         if (snapshot->type == ESP_EVENT_DROP)
             esp_prompts_taken_out(&app->control.prompts, app->control.state.span_count,
                                   snapshot->start, snapshot->kept);
         if (snapshot->type == ESP_EVENT_REWIND)
             esp_prompts_shortened(&app->control.prompts, snapshot->kept);
+        if (changes_text(snapshot->type))
+            app->asked = app->scored = 0;
+        if (snapshot->type == ESP_SNAPSHOT_FORK && snapshot->stage == ESP_FORK_RESUME)
+            esp_resumed_install(app->control.settings.options.resumed, &app->control.state);
         int status = esp_state_apply(&app->control.state, snapshot);
         if (snapshot->type == ESP_SNAPSHOT_REFUSED)
             esp_prompts_refused(&app->control);
         esp_ring_pop(report->ring);
         if (serial != app->control.state.loaded.serial)
             see_models(app);
+        if (forks != app->control.state.forks)
+            esp_branching_done(&app->control);
         if (app->control.state.span_count <= app->control.prompts.kept)
             app->control.prompts.kept = -1;
         app->control.requests.changed = true;
@@ -762,6 +817,7 @@ void esp_app_draw(struct esp_app *app)
         app->page_drawn = esp_clock();
         return;
     }
+    ask_scores(app);
     esp_input_show(app->input, ui);
     ui->layout.input_rows =
         esp_input_box_rows(&ui->input, app->canvas.width, app->canvas.height);
@@ -805,6 +861,36 @@ static int open_parts(struct esp_app *app, bool live, char *err, size_t errlen)
     return 0;
 }
 
+/* Tells the engine thread where the session is kept, and which one goes on. */
+static int keep(struct esp_app *app)
+{
+    const struct esp_interface_options *options = &app->control.settings.options;
+    const struct esp_resumed *resumed = options->resumed;
+    struct esp_resume resume = {.session = 0};
+    int count = 0;
+    struct esp_text_token *text = resumed ? esp_resumed_text(resumed, &count) : NULL;
+    char *message = malloc(sizeof resume + (size_t)count * sizeof *text);
+    const bool whole = message && (text || !resumed);
+    if (resumed) {
+        resume = (struct esp_resume){
+            .session = (int)resumed->session.id, .tokens = count, .iterations = resumed->count};
+        memcpy(resume.vocabulary_hash, resumed->text.vocabulary_hash,
+               sizeof resume.vocabulary_hash);
+    }
+    if (whole) {
+        memcpy(message, &resume, sizeof resume);
+        if (count > 0)
+            memcpy(message + sizeof resume, text, (size_t)count * sizeof *text);
+        ESP_WORKER_POST(app->control.worker, KEEP, .text = {message, options->library},
+                        .length = sizeof resume + (size_t)count * sizeof *text,
+                        .flag = app->control.settings.private);
+        app->control.settings.keeps = true;
+    }
+    free(message);
+    free(text);
+    return whole ? ESP_OK : ESP_E_MEMORY;
+}
+
 /* Reads the configuration file. Then starts the engine thread with the settings of the file
  * and of the command line, or opens the recording. */
 static int open_settings(struct esp_app *app, bool live, char *err, size_t errlen)
@@ -829,6 +915,8 @@ static int open_settings(struct esp_app *app, bool live, char *err, size_t errle
     if (status == 0)
         status = esp_configuration_apply(&app->control.settings.config, &app->control, false,
                                          err, errlen);
+    if (status == 0 && app->control.worker && options->library && keep(app) < 0)
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the kept session");
     if (status == 0 && live && app->control.player)
         esp_replay_play(&app->control, true);
     return status;
@@ -837,13 +925,17 @@ static int open_settings(struct esp_app *app, bool live, char *err, size_t errle
 int esp_app_open(struct esp_app *app, const struct esp_interface_options *options, bool live,
                  char *err, size_t errlen)
 {
-    *app = (struct esp_app){.searched = -1,
-                            .rated_at = -1,
-                            .control = {.settings = {.mouse = true, .options = *options},
-                                        .prompts = {.kept = -1},
-                                        .requests = {.changed = true},
-                                        .pace = PACE}};
+    *app = (struct esp_app){
+        .searched = -1,
+        .rated_at = -1,
+        .control = {
+            .settings = {.mouse = true, .private = options->private, .options = *options},
+            .prompts = {.kept = -1},
+            .requests = {.changed = true},
+            .pace = PACE}};
     app->control.canvas = &app->canvas;
+    app->control.state.has_branches = !options->recording;
+    esp_branches_open(&app->control.state.branches);
     app->control.settings.tokens = options->tokens > 0 ? options->tokens : NEW_TOKENS;
     esp_ui_init(&app->control.ui);
     int status = open_parts(app, live, err, errlen);
@@ -869,7 +961,9 @@ int esp_app_open(struct esp_app *app, const struct esp_interface_options *option
     }
     if (options->prompt && *options->prompt)
         esp_prompts_send(&app->control, options->prompt);
-    if (app->control.player && esp_recording_is_cut(app->control.player->recording))
+    if (options->notice)
+        esp_app_say(app, true, "%s", options->notice);
+    else if (app->control.player && esp_recording_is_cut(app->control.player->recording))
         esp_app_say(app, true,
                     "the recording ends early, as after a crash; it has %d iterations",
                     esp_player_iterations(app->control.player));

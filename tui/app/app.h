@@ -25,6 +25,8 @@ struct esp_app {
                           other lines search the text */
     char *prompt;      /* the prompt that a command line has replaced, or NULL */
     bool ended;        /* the command line is done; the prompt returns */
+    int asked, scored; /* token + 1 whose score was asked for last; scores before `scored` are
+                          there or cannot be had */
     int interrupts;    /* how many times in a row C-c was pressed */
     double page_drawn; /* time of the last drawing of a page, by esp_clock() */
     bool suspend;      /* requests to the runner (interface.c, script.c) */

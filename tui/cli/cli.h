@@ -50,6 +50,7 @@ enum cli_group {
     CLI_GROUP_EXPORT,
     CLI_GROUP_FORMAT,
     CLI_GROUP_OUTPUT,
+    CLI_GROUP_KEPT,
 };
 
 #define CLI(group) (UINT64_C(1) << CLI_GROUP_##group)
@@ -124,6 +125,15 @@ struct esp_interface_options;
 /* Opens the interface with these options and the flags for models and appearance. Returns the
  * exit code. */
 int cli_open_interface(struct esp_interface_options *with, const struct cli_options *options);
+
+/* Opens the interface with a kept session, or with the recording of that name, which becomes
+ * one: sets models and settings that no flag gives to those of the session. Without its models
+ * it is replayed. Returns the exit code. */
+int cli_resume(struct esp_interface_options *with, const struct cli_options *options,
+               const char *which);
+
+/* Adds a recording to the library at a path. Returns 0 or a negative status with a sentence. */
+int cli_import(const char *library, const char *file, char *err, size_t errlen);
 
 /* From now on Ctrl-C, SIGTERM and SIGHUP remove incomplete files (engine/support/part_file.h),
  * print a message and end the program. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/support/paths.h"
+#include "sessions/library.h"
 #include "tui/cli/cli.h"
 #include "tui/commands/complete.h"
 #include "tui/lessons/lesson.h"
@@ -104,6 +105,25 @@ static void offer_flags(const struct cli_command *command, struct esp_choices *c
     }
 }
 
+static int offer_session(void *user, const struct esp_kept_session *session)
+{
+    char number[32];
+    snprintf(number, sizeof number, "%lld", (long long)session->id);
+    esp_choices_offer(user, *session->name ? session->name : number, session->words);
+    return 0;
+}
+
+static void offer_sessions(struct esp_choices *choices)
+{
+    struct esp_library *library;
+    char path[PATH_MAX], err[512];
+    if (esp_library_path(path, sizeof path) < 0 ||
+        esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) < 0)
+        return;
+    esp_library_list(library, offer_session, choices, err, sizeof err);
+    esp_library_close(library);
+}
+
 static void offer_values(int flag, struct esp_choices *choices)
 {
     switch (flag) {
@@ -134,6 +154,9 @@ static void offer_values(int flag, struct esp_choices *choices)
     case CLI_FLAG_theme:
         offer_themes(choices);
         return;
+    case CLI_FLAG_kept:
+        offer_sessions(choices);
+        return;
     case CLI_FLAG_expect: /* a file, which the shell completes */
         return;
     default:
@@ -160,6 +183,8 @@ static void offer_arguments(const struct cli_command *command, int index,
         offer_lessons(choices);
     else if (strcmp(command->name, "list") == 0 && index > 0)
         esp_complete_model(NULL, choices);
+    else if (strcmp(command->name, "sessions") == 0 && index == 1)
+        offer_sessions(choices);
     else if (command->names_models)
         esp_complete_model(NULL, choices);
     else { /* "drafters|verifiers|...": the words of the first argument */

@@ -13,6 +13,8 @@ static int run(struct cli_options *o)
         .force = o->force,
     };
     options.session.values.baseline = true;
+    if (o->given[CLI_FLAG_kept])
+        return cli_resume(&options, o, o->kept);
     return cli_open_interface(&options, o);
 }
 
@@ -21,7 +23,7 @@ const struct cli_command cli_interface = {
     .arguments = "[TARGET [DRAFT]] [options]",
     .summary = "the terminal interface",
     .flags = CLI(PROMPT) | CLI(TOKENS) | CLI(DRAFTER) | CLI(VERIFIER) | CLI_SESSION |
-             CLI(SIZE) | CLI(LOOKS) | CLI(CONFIG) | CLI(RECORD) | CLI(FORCE),
+             CLI(SIZE) | CLI(LOOKS) | CLI(CONFIG) | CLI(RECORD) | CLI(FORCE) | CLI(KEPT),
     .chooses = CLI_SETTING(baseline),
     .most = 2,
     .names_models = true,

@@ -316,6 +316,9 @@ static cJSON *model_json(struct esp_found_model *model, struct esp_found_model *
     if (target && model != target)
         cli_add(o, CLI_BOOL("fits", fits(model, target, why, sizeof why)),
                 CLI_TEXT("why", why));
+    if (model->shared > 0)
+        cli_add(o, CLI_NUMBER("shared_tokens", model->shared),
+                CLI_NUMBER("text_share", model->text_share));
     return o;
 }
 

@@ -121,6 +121,8 @@ static bool set(struct cli_options *o, int i, const char *text)
     if (i == CLI_FLAG_speed)
         return speed(text, &o->speed);
     snprintf(called, sizeof called, "--%s", esp_value_flag(&cli_flags[i].info, name));
+    if (i == CLI_FLAG_kept && !text)
+        text = "";
     if (esp_value_read(&cli_flags[i].info, o, called, text ? text : "on", err, sizeof err) <
         0) {
         esp_complain("%s", err);
@@ -153,7 +155,9 @@ static void list_flags(const struct cli_command *command, struct getopt_table *t
     for (int i = 0; i < CLI_FLAGS; i++) {
         if (!cli_takes(command, i))
             continue;
-        const bool has_value = cli_flags[i].info.kind != ESP_KIND_flag;
+        const int has_value = i == CLI_FLAG_kept                        ? optional_argument
+                              : cli_flags[i].info.kind != ESP_KIND_flag ? required_argument
+                                                                        : no_argument;
         table->option[count++] = (struct option){
             esp_value_flag(&cli_flags[i].info, table->names[i]), has_value, NULL, OPTION + i};
         if (cli_flags[i].letter)
@@ -199,6 +203,9 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
             return usage(command, "a value is missing after", argv[optind - 1]);
         if (flag == '?')
             return unknown(command, argv[optind - 1]);
+        if (flag == OPTION + CLI_FLAG_kept && !optarg && optind < argc &&
+            argv[optind][0] != '-')
+            optarg = argv[optind++]; /* getopt takes an optional value only behind '=' */
         if (!set(o, flag < OPTION ? of_letter(flag) : flag - OPTION, optarg))
             return EXIT_BAD;
         if (o->help)

@@ -37,7 +37,8 @@ static void add_keys(FILE *out, bool of_replay, bool replay)
 {
     char keys[64];
     for (const struct esp_binding *b = esp_bindings; b->key; b++) {
-        bool live = b->when == ESP_WHEN_LIVE || b->when == ESP_WHEN_STEP;
+        bool live =
+            b->when == ESP_WHEN_LIVE || b->when == ESP_WHEN_BRANCH || b->when == ESP_WHEN_STEP;
         if (b->help[0] && (b->when == ESP_WHEN_REPLAY) == of_replay && !(replay && live))
             fprintf(out, "  %-18s %s\n", keys_of(b, keys, sizeof keys), b->help);
     }

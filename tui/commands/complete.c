@@ -178,7 +178,8 @@ static void describe_model(struct esp_found_model *model, struct esp_found_model
     if (target && (model->bytes >= target->bytes || (*checked)++ < CHECKED))
         fits = esp_draft_fits(target, model, why, sizeof why);
     if (fits || *why)
-        snprintf(text, size, "%s%s", fits ? "fits as a draft" : "no draft: ", why);
+        snprintf(text, size, "%s%s%s", fits ? "fits as a draft" : "no draft", *why ? ": " : "",
+                 why);
     else
         snprintf(text, size, "%s, %.0f MB%s%s", model->source, (double)model->bytes / 1e6,
                  *model->family ? ", " : "", model->family);

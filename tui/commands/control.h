@@ -8,6 +8,7 @@
 #define ESP_CONTROL_H
 
 #include "tui/commands/configuration.h"
+#include "tui/commands/resume.h"
 #include "tui/model/export_job.h"
 #include "tui/view/page.h"
 #include "tui/view/theme.h"
@@ -38,6 +39,14 @@ struct esp_interface_options {
      * by `race`. NULL: none. */
     const char *race_recordings[2];
     const struct esp_race_options *race;
+    /* The library of kept sessions; NULL: nothing is kept. `resumed`: the session that goes
+     * on, owned by the caller, or NULL. `next` becomes what the user wants to resume,
+     * allocated: the caller opens the interface again. NULL: that cannot be done. */
+    const char *library;
+    bool private; /* the session is not kept */
+    struct esp_resumed *resumed;
+    char **next;
+    const char *notice; /* told at the start; NULL: nothing */
     /* A lesson to open, after which the program ends; "": the list of lessons; NULL: none. */
     const char *lesson;
 };
@@ -68,6 +77,8 @@ struct esp_interface_settings {
     char *said[ESP_MOST_SETTINGS];  /* the latest values of the session's text settings */
     int tokens;                     /* new tokens per prompt */
     bool mouse;
+    bool private; /* the session is not kept */
+    bool keeps;   /* the engine thread knows of the library */
     struct esp_theme theme;
     char theme_name[1024]; /* the theme's name, or the full path of its file */
 };
@@ -112,7 +123,9 @@ struct esp_control {
     struct esp_requests requests;
     /* The pace, or in a replay the speed, to which ESP_ACTION_FULL_SPEED returns. */
     double pace;
-    int races; /* races so far; each gets a new seed */
+    int forks;  /* changes of the text that the engine thread has not reported yet */
+    int doomed; /* branch + 1 that is deleted when the text has left it; 0: none */
+    int races;  /* races so far; each gets a new seed */
 };
 
 /* Sets the reply; returns 0. */

@@ -92,7 +92,7 @@ static void add_keys(struct esp_control *control)
     for (const struct esp_binding *b = esp_bindings; b->key; b++)
         if (b->help[0] && !esp_own_key(own, esp_key_parse(b->key)) &&
             (b->when != ESP_WHEN_REPLAY || control->player) &&
-            (b->when != ESP_WHEN_LIVE || !control->player))
+            ((b->when != ESP_WHEN_LIVE && b->when != ESP_WHEN_BRANCH) || !control->player))
             esp_palette_add(&control->ui.palette, "key", b->key, b->help, b);
 }
 

@@ -13,6 +13,8 @@ const char *esp_prompts_refusal(const struct esp_control *control)
     const int phase = control->state.phase;
     if (phase == ESP_PHASE_FAILED)
         return "no models are loaded; :model loads some";
+    if (control->forks > 0)
+        return "the text is still being changed";
     if (esp_state_is_busy(&control->state) && control->prompts.kept < 0)
         return "the text is being generated; C-c stops it";
     if (phase == ESP_PHASE_LOADING && control->prompts.count > 0 &&
@@ -86,6 +88,49 @@ void esp_prompts_retokenized(struct esp_prompts *prompts)
 {
     prompts->retokenized = prompts->count > 0 || prompts->retokenized;
     esp_prompts_forget(prompts);
+}
+
+/* The user's words [from, to), without the line breaks that join them to what was before. */
+static char *words_of(const struct esp_state *state, int from, int to)
+{
+    size_t start = state->spans[from].start;
+    const size_t end = to < state->span_count ? state->spans[to].start : state->byte_count;
+    while (from > 0 && start < end && state->bytes[start] == '\n')
+        start++;
+    return strndup(state->bytes + start, end - start);
+}
+
+static int add_turn(struct esp_prompts *prompts, int before, char *text)
+{
+    struct esp_turn *grown =
+        text ? realloc(prompts->turns, ((size_t)prompts->count + 1) * sizeof *grown) : NULL;
+    if (!grown) {
+        free(text);
+        return ESP_E_MEMORY;
+    }
+    prompts->turns = grown;
+    grown[prompts->count++] = (struct esp_turn){before, text};
+    return ESP_OK;
+}
+
+void esp_prompts_read(struct esp_prompts *prompts, const struct esp_state *state)
+{
+    const struct esp_text_span *spans = state->spans;
+    const int count = state->span_count;
+    esp_prompts_forget(prompts);
+    for (int at = 0, before; at < count; at++) {
+        if (spans[at].kind != ESP_TEXT_PROMPT)
+            continue;
+        /* The marks before it; one that an iteration wrote ends the answer before. */
+        for (before = at; before > 0 && spans[before - 1].kind == ESP_TEXT_MARK &&
+                          spans[before - 1].iteration == ESP_BY_NO_ITERATION;)
+            before--;
+        const int from = at;
+        while (at < count && spans[at].kind == ESP_TEXT_PROMPT)
+            at++;
+        if (add_turn(prompts, before, words_of(state, from, at)) < 0)
+            return;
+    }
 }
 
 void esp_prompts_forget(struct esp_prompts *prompts)

@@ -21,6 +21,13 @@ static void limit_tokens(struct esp_control *control)
     ESP_WORKER_POST(control->worker, LIMIT, .number = {control->settings.tokens});
 }
 
+static void go_private(struct esp_control *control)
+{
+    if (control->settings.keeps)
+        ESP_WORKER_POST(control->worker, KEEP, .text = {"", control->settings.options.library},
+                        .flag = control->settings.private);
+}
+
 static int set_theme(struct esp_control *control, const char *value, char *err, size_t errlen)
 {
     char path[PATH_MAX];
@@ -378,10 +385,16 @@ static const struct esp_setting settings[] = {
      FIELD(either, ui.layout.stacked, 0, 1)},
     {"tree", "indented|right", "how trees are drawn: as indented rows, or growing to the right",
      ESP_SETTING_INTERFACE, FIELD(either, ui.look.grows_right, 0, 1)},
+    {"heat", "off|surprisal|entropy|rank|origin",
+     "colours of the text's tokens: by what the target thought of them, or by who wrote them",
+     ESP_SETTING_INTERFACE, FIELD(choice, ui.look.heat, 0, ESP_HEATS - 1)},
     {"hidden", "PANE,...|none", "panes to hide", ESP_SETTING_INTERFACE, .set = set_hidden,
      .get = get_hidden, .complete = complete_hidden},
     {"mouse", "on|off", "click to focus, wheel to scroll", ESP_SETTING_INTERFACE,
      FIELD(flag, settings.mouse, 0, 1)},
+    {"private", "on|off",
+     "on: this session is not kept (espalier sessions), and what was kept is deleted",
+     ESP_SETTING_PROMPT, FIELD(flag, settings.private, 0, 1), .changed = go_private},
     {"speed", "NUMBER|recorded",
      "speed of a replay, 0.25 to 16; 1: as recorded, but at most twelve iterations a second",
      ESP_SETTING_REPLAY, .set = set_speed, .get = get_speed},

@@ -137,8 +137,23 @@ static void write_path(const struct esp_iteration *it, const struct esp_tokens *
         esp_say(out, size, "nothing");
 }
 
-/* Writes the value of "path RUN[N]", "bonus RUN[N]", "root RUN[N]", "explain RUN[N] STAGE" or
- * an expression. */
+/* Writes the tokens of the road not taken, in quotes. */
+static void write_road(const struct esp_iteration *it, const struct esp_tokens *tokens,
+                       char *out, size_t size)
+{
+    int path[ESP_MAX_NODES];
+    char quoted[48];
+    const int length = esp_lecture_road(it, path);
+    out[0] = '\0';
+    for (int i = 0; i < length; i++)
+        esp_say(out, size, "%s%s", i ? " " : "",
+                esp_quote_token(quoted, tokens, it->tree.nodes[path[i]].token));
+    if (length == 0)
+        esp_say(out, size, "nothing");
+}
+
+/* Writes the value of "path RUN[N]", "road RUN[N]", "bonus RUN[N]", "root RUN[N]", "explain RUN[N]
+ * STAGE" or an expression. */
 static int write_value(const struct esp_lecture *lecture, const char *what, char *out,
                        size_t size, char *err, size_t errlen)
 {
@@ -152,6 +167,10 @@ static int write_value(const struct esp_lecture *lecture, const char *what, char
         const struct esp_tokens tokens = esp_run_tokens(run);
         if (strcmp(word, "path") == 0) {
             write_path(it, &tokens, out, size);
+            return ESP_OK;
+        }
+        if (strcmp(word, "road") == 0) {
+            write_road(it, &tokens, out, size);
             return ESP_OK;
         }
         if (strcmp(word, "bonus") == 0 || strcmp(word, "root") == 0) {

@@ -2,8 +2,11 @@
 #include "tui/lessons/lecture_run.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "kernels/status.h"
+#include "tui/lessons/lecture_value.h"
 #include "tui/worker/decode_run.h"
 #include "tui/worker/race_run.h"
 
@@ -28,23 +31,69 @@ static bool progress(void *user, const char *what, size_t done, size_t total)
     return goes_on(user, false, 0);
 }
 
+/* The text at which a branch begins, allocated: that before the iteration, and the road not
+ * taken there. NULL, with the error: there is none. */
+static struct esp_text_token *begin_branch(struct esp_lecture *lecture, const char *from,
+                                           int *count, char *err, size_t errlen)
+{
+    int path[ESP_MAX_NODES];
+    struct esp_run *run;
+    const struct esp_iteration *it = esp_lecture_named(lecture, from, &run);
+    const int length = it ? esp_lecture_road(it, path) : 0;
+    if (length == 0 || it->position > run->token_count) {
+        esp_fail(err, errlen, ESP_E_FORMAT, "%s: nothing was rejected in %s",
+                 lecture->lesson.path, from);
+        return NULL;
+    }
+    *count = it->position + length;
+    struct esp_text_token *text = malloc((size_t)*count * sizeof *text);
+    if (!text) {
+        esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a branch");
+        return NULL;
+    }
+    memcpy(text, run->tokens, (size_t)it->position * sizeof *text);
+    for (int i = 0; i < length; i++)
+        text[it->position + i] =
+            (struct esp_text_token){it->tree.nodes[path[i]].token, ESP_TEXT_CHOSEN};
+    return text;
+}
+
+static bool has_branches(const struct esp_lesson *lesson)
+{
+    for (int i = 0; i < lesson->run_count; i++)
+        if (*lesson->runs[i].branch)
+            return true;
+    return false;
+}
+
 static int decode(struct esp_lecture *lecture, int index, struct esp_engine *engine, char *err,
                   size_t errlen)
 {
     enum { PRACTICE = 4 };
     const struct esp_lesson *lesson = &lecture->lesson;
+    const struct esp_lesson_run *run = &lesson->runs[index];
+    int count = 0;
+    struct esp_text_token *text =
+        *run->branch ? begin_branch(lecture, run->branch, &count, err, errlen) : NULL;
+    if (*run->branch && !text)
+        return ESP_E_FORMAT;
     const struct esp_decode_options options = {
-        .session = {.drafter = lesson->runs[index].drafter, .repeatable = true},
+        .session = {.drafter = run->drafter, .repeatable = true},
         .prompt = lesson->prompt ? lesson->prompt : tale,
+        .text = text,
+        .text_count = count,
+        .scores = has_branches(lesson),
         .tokens = lesson->tokens,
         .practice = PRACTICE,
         .goes_on = goes_on,
         .user = lecture};
     char doing[160];
-    snprintf(doing, sizeof doing, "%s decodes %d tokens for this lesson",
-             lesson->runs[index].drafter, lesson->tokens);
+    snprintf(doing, sizeof doing, "%s decodes %d tokens for this lesson", run->drafter,
+             lesson->tokens);
     esp_lecture_say(lecture, 0, doing);
-    return esp_decode_run(&lecture->runs[index], engine, &options, err, errlen);
+    const int status = esp_decode_run(&lecture->runs[index], engine, &options, err, errlen);
+    free(text);
+    return status;
 }
 
 void esp_lecture_decode(struct esp_lecture *lecture, const struct esp_engine_options *options,

@@ -49,6 +49,45 @@ static double milliseconds(const struct esp_iteration *it)
     return 1e3 * seconds;
 }
 
+int esp_lecture_road(const struct esp_iteration *it, int path[ESP_MAX_NODES])
+{
+    const struct esp_node *nodes = it->tree.nodes;
+    int best = 0, length = 0;
+    for (int i = 1; i < it->tree.count; i++)
+        if (nodes[i].verdict == ESP_REJECTED && isfinite(nodes[i].p) &&
+            (best == 0 || nodes[i].p > nodes[best].p))
+            best = i;
+    for (int node = best; node > 0 && length < ESP_MAX_NODES; node = nodes[node].parent)
+        length++;
+    for (int node = best, at = length; at > 0; node = nodes[node].parent)
+        path[--at] = node;
+    return length;
+}
+
+/* The target's probability of the last node of that road; 0: there is none. */
+static double road_p(const struct esp_iteration *it)
+{
+    int path[ESP_MAX_NODES];
+    const int length = esp_lecture_road(it, path);
+    return length > 0 ? (double)it->tree.nodes[path[length - 1]].p : 0;
+}
+
+/* The target's perplexity of the tokens that were written; 0: unknown. */
+static double perplexity(const struct esp_run *run)
+{
+    double sum = 0;
+    int count = 0;
+    for (int i = 0; i < esp_run_steps(run); i++) {
+        const struct esp_iteration *it = esp_trace_at(&run->trace, i);
+        for (int j = 0; it && it->scores && j < it->committed_count; j++)
+            if (it->scores[j].p > 0) {
+                sum -= log((double)it->scores[j].p);
+                count++;
+            }
+    }
+    return count > 0 ? exp(sum / count) : 0;
+}
+
 static bool of_iteration(const struct esp_iteration *it, const char *name, double *value)
 {
     const int drafted = it->tree.verified > 0 ? it->tree.verified - 1 : 0;
@@ -67,7 +106,9 @@ static bool of_iteration(const struct esp_iteration *it, const char *name, doubl
         {"verify_ms", verify},
         {"ms", milliseconds(it)},
         {"token_ms", milliseconds(it) / fmax(it->committed_count, 1)},
-        {"plain_ms", 1e3 * it->baseline}};
+        {"plain_ms", 1e3 * it->baseline},
+        {"road_p", road_p(it)},
+        {"bonus_p", it->scores ? (double)it->scores[it->committed_count - 1].p : 0}};
     for (int i = 0; i < it->gauge_count; i++) {
         const struct esp_gauge *gauge = &it->gauges[i];
         const size_t length = strlen(gauge->name);
@@ -103,7 +144,8 @@ static bool of_run(const struct esp_run *run, const char *name, double *value)
                                      {"drafted", drafted},
                                      {"accepted", accepted},
                                      {"acceptance", drafted > 0 ? accepted / drafted : 0},
-                                     {"temperature", run->temperature}};
+                                     {"temperature", run->temperature},
+                                     {"perplexity", perplexity(run)}};
     return pick(numbers, sizeof numbers / sizeof *numbers, name, value);
 }
 

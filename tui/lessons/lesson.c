@@ -78,6 +78,25 @@ static int add_run(struct esp_lesson *lesson, struct esp_file_line *line, bool r
     return esp_put_text(line, recorded ? &run->recording : &run->drafter, value);
 }
 
+/* "NAME RUN[N] DRAFTER" */
+static int take_branch(void *user, struct esp_file_line *line)
+{
+    struct esp_lesson *lesson = user;
+    char name[ESP_LESSON_NAME], from[48], drafter[512], both[640], *typed = line->text;
+    if (sscanf(typed, "%23s %47s %511[^\n]", name, from, drafter) != 3)
+        return esp_wrong_line(line, "write .branch NAME RUN[N] DRAFTER");
+    if (esp_lesson_run_find(lesson, from, strcspn(from, "[")) < 0 || !strchr(from, '['))
+        return esp_wrong_line(line, "a branch leaves an iteration of a run above, not %s",
+                              from);
+    snprintf(both, sizeof both, "%s %s", name, drafter);
+    line->text = both;
+    const int status = add_run(lesson, line, false);
+    line->text = typed;
+    if (status == ESP_OK)
+        strcpy(lesson->runs[lesson->run_count - 1].branch, from);
+    return status;
+}
+
 static int take_record(void *user, struct esp_file_line *line)
 {
     return add_run(user, line, true);
@@ -219,6 +238,7 @@ static const struct esp_line_kind head[] = {
     {"prompt", .offset = offsetof(struct esp_lesson, prompt)},
     {"record", .take = take_record},
     {"run", .take = take_run},
+    {"branch", .take = take_branch},
     {"tokens", .take = take_tokens},
     {"pass", .take = take_pass},
 };

@@ -23,6 +23,9 @@ struct esp_lesson_run {
     char name[ESP_LESSON_NAME];
     char *recording; /* file name, or NULL */
     char *drafter;   /* specification, or NULL */
+    char branch
+        [48]; /* "RUN[N]": it goes on from the likeliest rejected node of that iteration; "":
+                        from the prompt */
 };
 
 enum esp_lesson_picture {

@@ -212,8 +212,9 @@ static int apply_text(struct esp_player *player, int end)
         return count;
     if (esp_snapshot_reserve(snapshot, count) < 0)
         return ESP_E_MEMORY;
-    if (count > 0)
-        memcpy(snapshot->tokens, tokens, (size_t)count * sizeof *tokens);
+    for (int i = 0; i < count; i++)
+        snapshot->tokens[i] = (struct esp_written){
+            .token = tokens[i].token, .iteration = ESP_BY_FORGOTTEN, .kind = tokens[i].kind};
     snapshot->token_count = count;
     return esp_state_apply(player->state, snapshot);
 }

@@ -9,8 +9,7 @@ int esp_snapshot_reserve(struct esp_snapshot *snapshot, int count)
     int needed = snapshot->token_count + count;
     if (needed <= snapshot->token_capacity)
         return ESP_OK;
-    struct esp_text_token *grown =
-        realloc(snapshot->tokens, (size_t)needed * 2 * sizeof *grown);
+    struct esp_written *grown = realloc(snapshot->tokens, (size_t)needed * 2 * sizeof *grown);
     if (!grown)
         return ESP_E_MEMORY;
     snapshot->tokens = grown;
@@ -22,10 +21,16 @@ int esp_snapshot_reserve(struct esp_snapshot *snapshot, int count)
 static int append_event(struct esp_snapshot *snapshot, const struct esp_event *event,
                         const int32_t *tokens, int count)
 {
+    const struct esp_iteration *it = event->iteration;
     int status = esp_snapshot_reserve(snapshot, count);
-    for (int i = 0; status == 0 && i < count; i++)
-        snapshot->tokens[snapshot->token_count++] =
-            (struct esp_text_token){tokens[i], (uint8_t)esp_text_kind_of(event, i)};
+    for (int i = 0; status == 0 && i < count; i++) {
+        struct esp_written *token = &snapshot->tokens[snapshot->token_count++];
+        *token = (struct esp_written){.token = tokens[i],
+                                      .iteration = it ? it->index : ESP_BY_NO_ITERATION,
+                                      .kind = (uint8_t)esp_text_kind_of(event, i)};
+        if (it && it->scores)
+            token->score = it->scores[i];
+    }
     return status;
 }
 

@@ -16,6 +16,7 @@ void esp_state_free(struct esp_state *state)
     free(state->compared);
     esp_trace_free(&state->trace);
     esp_iteration_free(&state->partial);
+    esp_branches_free(&state->branches);
     free(state->bytes);
     free(state->spans);
     *state = (struct esp_state){.phase = ESP_PHASE_LOADING};
@@ -76,7 +77,7 @@ static const char *separator(const struct esp_state *state, int kind)
     return state->byte_count > 0 ? "\n\n" : "";
 }
 
-static int append_token(struct esp_state *state, const struct esp_text_token *token)
+static int append_span(struct esp_state *state, const struct esp_written *token)
 {
     const char *before = separator(state, token->kind), *bytes = NULL;
     size_t length = 0;
@@ -88,18 +89,38 @@ static int append_token(struct esp_state *state, const struct esp_text_token *to
     if (status < 0)
         return status;
     add_bytes(state, before, strlen(before));
-    state->spans[state->span_count++] =
-        (struct esp_text_span){(uint32_t)state->byte_count, token->token, token->kind};
+    state->spans[state->span_count++] = (struct esp_text_span){
+        (uint32_t)state->byte_count, token->token, token->iteration, token->kind, token->score};
     add_bytes(state, bytes, length);
     return 0;
 }
 
-static int append_text(struct esp_state *state, const struct esp_snapshot *snapshot)
+/* Adds the token to the tree of branches, too. If a branch has it already, more may be known
+ * of it there; `anew`: this is better. */
+static int append_token(struct esp_state *state, const struct esp_written *token, bool anew)
+{
+    struct esp_written *stored;
+    if (state->has_branches) {
+        if (esp_branches_append(&state->branches, token, anew, state->loaded.drafter, &stored) <
+            0)
+            return ESP_E_MEMORY;
+        token = stored;
+    }
+    return append_span(state, token);
+}
+
+static int append_tokens(struct esp_state *state, const struct esp_written *tokens, int count,
+                         bool anew)
 {
     int status = 0;
-    for (int i = 0; i < snapshot->token_count && status == 0; i++)
-        status = append_token(state, &snapshot->tokens[i]);
+    for (int i = 0; i < count && status == 0; i++)
+        status = append_token(state, &tokens[i], anew);
     return status;
+}
+
+static int append_text(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    return append_tokens(state, snapshot->tokens, snapshot->token_count, true);
 }
 
 int esp_state_answer(const struct esp_state *state)
@@ -137,9 +158,14 @@ static int add_iteration(struct esp_state *state, const struct esp_snapshot *sna
     state->has_partial = false;
     int status =
         esp_trace_add(&state->trace, it, &snapshot->totals, state->phase == ESP_PHASE_WAITING);
+    const int merged = snapshot->token_count - it->committed_count;
+    if (status == 0)
+        status = append_tokens(state, snapshot->tokens, merged, true);
     if (status < 0)
         return status;
-    return append_text(state, snapshot);
+    if (it->index >= 0)
+        state->begins[it->index % ESP_KEPT] = (struct esp_begin){it->index, state->branches.at};
+    return append_tokens(state, snapshot->tokens + merged, it->committed_count, true);
 }
 
 static int set_partial(struct esp_state *state, const struct esp_snapshot *snapshot)
@@ -171,6 +197,64 @@ static const struct esp_iteration *newest(const struct esp_state *state)
     if (!before || esp_state_is_busy(state) || it->tree.count > 1 || before->tree.count == 1)
         return it;
     return before;
+}
+
+const struct esp_iteration *esp_state_writer(const struct esp_state *state, int token,
+                                             int *index)
+{
+    const struct esp_iteration *it;
+    if (token < 0 || token >= state->span_count || state->spans[token].iteration < 0)
+        return NULL;
+    const int writer = state->spans[token].iteration, looked = token;
+    *index = 0;
+    while (token > 0 && state->spans[token - 1].iteration == writer) {
+        token--;
+        (*index)++;
+    }
+    for (int back = 0; (it = esp_state_kept(state, back)) && it->index >= writer; back++) {
+        if (it->index != writer)
+            continue;
+        /* A later iteration may have written its first tokens again. */
+        const int place = looked - it->position;
+        if (place >= 0 && place < it->committed_count &&
+            it->committed[place] == state->spans[looked].token)
+            *index = place;
+        return *index < it->committed_count ? it : NULL;
+    }
+    return NULL;
+}
+
+bool esp_state_began(const struct esp_state *state, const struct esp_iteration *it,
+                     struct esp_text_place *place)
+{
+    if (!state->has_branches || !it || it->index < 0)
+        return false;
+    const struct esp_begin *begin = &state->begins[it->index % ESP_KEPT];
+    *place = it == &state->partial.it ? state->branches.at : begin->place;
+    return it == &state->partial.it || begin->iteration == it->index;
+}
+
+int esp_state_unscored(const struct esp_state *state, int from)
+{
+    for (int i = from > 1 ? from : 1; i < state->span_count; i++)
+        if (state->spans[i].score.count == 0)
+            return i;
+    return -1;
+}
+
+double esp_state_perplexity(const struct esp_state *state)
+{
+    double sum = 0;
+    int count = 0;
+    for (int i = 0; i < state->span_count; i++) {
+        const struct esp_text_span *span = &state->spans[i];
+        if ((span->kind == ESP_TEXT_DRAFTED || span->kind == ESP_TEXT_BONUS) &&
+            span->score.count > 0 && span->score.p > 0) {
+            sum -= log((double)span->score.p);
+            count++;
+        }
+    }
+    return count > 0 ? exp(sum / count) : NAN;
 }
 
 const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int index,
@@ -320,6 +404,12 @@ static void set_setting(struct esp_state *state, const struct esp_snapshot *snap
 
 static void forget_iterations(struct esp_state *state)
 {
+    for (int i = 0; i < ESP_KEPT; i++)
+        state->begins[i].iteration = -1;
+    for (int i = 0; i < state->span_count; i++)
+        if (state->spans[i].iteration >= 0)
+            state->spans[i].iteration = ESP_BY_FORGOTTEN;
+    esp_branches_forget_iterations(&state->branches);
     esp_trace_forget(&state->trace);
     state->has_partial = false;
     state->ended[0] = '\0';
@@ -344,6 +434,12 @@ static int set_second(struct esp_state *state, const struct esp_setup *loaded)
     return 0;
 }
 
+/* Undo goes back to the present text. */
+static int keep_text(struct esp_state *state)
+{
+    return state->has_branches ? esp_branches_keep(&state->branches) : 0;
+}
+
 static void rewind_text(struct esp_state *state, int kept)
 {
     if (kept < 0 || kept >= state->span_count)
@@ -352,6 +448,8 @@ static void rewind_text(struct esp_state *state, int kept)
     const bool mark = kept > 0 && state->spans[kept - 1].kind == ESP_TEXT_MARK;
     state->byte_count = state->spans[kept - mark].start;
     state->span_count = kept;
+    if (state->has_branches)
+        esp_branches_cut(&state->branches, kept);
     state->has_partial = false;
     state->ended[0] = '\0';
 }
@@ -364,17 +462,48 @@ static int drop_text(struct esp_state *state, int start, int count)
     int status = 0;
     if (start < 0 || count < 1 || rest < 0)
         return 0;
-    struct esp_text_token *tokens = malloc(((size_t)rest + 1) * sizeof *tokens);
+    struct esp_written *tokens = malloc(((size_t)rest + 1) * sizeof *tokens);
     if (!tokens)
         return ESP_E_MEMORY;
-    for (int i = 0; i < rest; i++)
-        tokens[i] = (struct esp_text_token){state->spans[start + count + i].token,
-                                            state->spans[start + count + i].kind};
+    for (int i = 0; i < rest; i++) {
+        const struct esp_text_span *span = &state->spans[start + count + i];
+        tokens[i] = (struct esp_written){span->token, span->iteration, span->kind, span->score};
+    }
     rewind_text(state, start);
-    for (int i = 0; i < rest && status == 0; i++)
-        status = append_token(state, &tokens[i]);
+    status = append_tokens(state, tokens, rest, true);
     free(tokens);
     return status;
+}
+
+/* The session has turned to another text of the tree, or begun a branch. */
+static int fork_text(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    const int why = snapshot->stage;
+    int status = ESP_OK;
+    if (why == ESP_FORK_NEW)
+        status = keep_text(state);
+    else if (why == ESP_FORK_UNDO || why == ESP_FORK_REDO)
+        status = esp_branches_went_back(&state->branches, why == ESP_FORK_REDO);
+    rewind_text(state, snapshot->kept);
+    if (status == 0)
+        status = append_tokens(state, snapshot->tokens, snapshot->token_count, false);
+    state->ended[0] = '\0';
+    state->forks++;
+    return status;
+}
+
+static void set_scores(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    for (int i = 0; i < snapshot->token_count; i++) {
+        const int place = snapshot->start + i;
+        if (place < 0 || place >= state->span_count ||
+            state->spans[place].token != snapshot->tokens[i].token)
+            continue;
+        state->spans[place].score = snapshot->tokens[i].score;
+        if (state->has_branches)
+            esp_branches_token(&state->branches, state->branches.at, place)->score =
+                snapshot->tokens[i].score;
+    }
 }
 
 static void clear(struct esp_state *state)
@@ -391,6 +520,8 @@ static void set_loaded(struct esp_state *state, const struct esp_setup *loaded)
         forget_iterations(state);
         state->baseline = 0;
     }
+    if (loaded->anew)
+        esp_branches_free(&state->branches);
     if (loaded->tokens.text)
         state->tokens = loaded->tokens;
     state->loaded = *loaded;
@@ -399,6 +530,8 @@ static void set_loaded(struct esp_state *state, const struct esp_setup *loaded)
 
 static void set_phase(struct esp_state *state, const struct esp_snapshot *snapshot)
 {
+    if (state->phase == ESP_PHASE_IDLE && snapshot->phase == ESP_PHASE_GENERATING)
+        keep_text(state); /* it goes on without a prompt */
     state->phase = snapshot->phase;
     state->fraction = snapshot->fraction;
     snprintf(state->phase_text, sizeof state->phase_text, "%s", snapshot->text);
@@ -408,11 +541,32 @@ static void set_phase(struct esp_state *state, const struct esp_snapshot *snapsh
         state->has_partial = false;
 }
 
+/* Events that change what was written before can be undone. */
+static int keep_before(struct esp_state *state, int type)
+{
+    switch (type) {
+    case ESP_EVENT_PROMPT:
+    case ESP_EVENT_REWIND:
+    case ESP_EVENT_DROP:
+    case ESP_SNAPSHOT_CLEAR:
+        return keep_text(state);
+    default:
+        return 0;
+    }
+}
+
 static int apply(struct esp_state *state, const struct esp_snapshot *snapshot)
 {
+    if (keep_before(state, snapshot->type) < 0)
+        return ESP_E_MEMORY;
     switch (snapshot->type) {
     case ESP_EVENT_PROMPT:
         return append_text(state, snapshot);
+    case ESP_SNAPSHOT_FORK:
+        return fork_text(state, snapshot);
+    case ESP_SNAPSHOT_SCORES:
+        set_scores(state, snapshot);
+        return 0;
     case ESP_EVENT_LAYER:
     case ESP_EVENT_STAGE:
         return set_partial(state, snapshot);

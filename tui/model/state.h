@@ -6,6 +6,7 @@
 #ifndef ESP_STATE_H
 #define ESP_STATE_H
 
+#include "sessions/branches.h"
 #include "tui/model/trace.h"
 #include "tui/model/snapshot.h"
 
@@ -13,7 +14,9 @@
 struct esp_text_span {
     uint32_t start;
     int32_t token;
-    uint8_t kind; /* enum esp_text_kind */
+    int32_t iteration;            /* as in struct esp_written */
+    uint8_t kind;                 /* enum esp_text_kind */
+    struct esp_token_score score; /* count = 0: not known */
 };
 
 struct esp_state {
@@ -30,8 +33,18 @@ struct esp_state {
     struct esp_text_span *spans; /* (span_count) its tokens */
     int span_count, span_capacity;
 
-    struct esp_trace trace;            /* `since`: since the last change of a setting or start
+    struct esp_trace trace; /* `since`: since the last change of a setting or start
                                           of a comparison */
+    /* All texts of a live session. A replay has none: it goes back by itself. */
+    bool has_branches;
+    struct esp_branches branches;
+    /* Where iterations began: of iteration i in place i % ESP_KEPT. */
+    struct esp_begin {
+        int iteration;
+        struct esp_text_place place;
+    } begins[ESP_KEPT];
+
+    unsigned forks;                    /* goes up with every turn to another text */
     struct esp_iteration_copy partial; /* the running iteration, in step mode */
     bool has_partial;
     int partial_stages; /* number of its finished stages */
@@ -59,6 +72,21 @@ int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot
 /* The start of the text after the last prompt: as a token, and as a byte. */
 int esp_state_answer(const struct esp_state *state);
 size_t esp_state_last_answer(const struct esp_state *state);
+
+/* The iteration that wrote a token of the text, and the place of the token among those that it
+ * committed. NULL: none, or it is not kept. */
+const struct esp_iteration *esp_state_writer(const struct esp_state *state, int token,
+                                             int *index);
+/* The text before an iteration. False: unknown, or there are no branches. */
+bool esp_state_began(const struct esp_state *state, const struct esp_iteration *it,
+                     struct esp_text_place *place);
+/* The first token of the text from `from` on without a score, of kinds that can have one; -1:
+ * none. */
+int esp_state_unscored(const struct esp_state *state, int from);
+
+/* The perplexity of the tokens that the models wrote, for the target: e to the mean of -ln p.
+ * NaN: none has a score. */
+double esp_state_perplexity(const struct esp_state *state);
 
 /* The number of points in the trace after `iterations` iterations since the text was
  * cleared. */

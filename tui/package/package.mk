@@ -37,4 +37,4 @@ $(BUILD)/cjson/libcjson.a:
 	tui/package/cjson $(@D)
 
 $(BUILD)/espalier-static: $(HEADLESS_OBJ) $(call obj,kernels/no_plugin.c) $(BUILD)/libespalier.a $(BUILD)/cjson/libcjson.a
-	$(call say,LINK,$@)$(LINK) -s -static -o $@ $(filter-out %/libcjson.a,$^) -L$(BUILD)/cjson $(LIB_LIBS)
+	$(call say,LINK,$@)$(LINK) -s -static -o $@ $(filter-out %/libcjson.a,$^) -L$(BUILD)/cjson -lsqlite3 $(LIB_LIBS)

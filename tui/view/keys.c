@@ -131,6 +131,8 @@ static bool holds(const struct esp_binding *binding, struct esp_key_when when)
         return when.step && (when.pane || when.empty);
     case ESP_WHEN_LIVE:
         return !when.replay;
+    case ESP_WHEN_BRANCH:
+        return when.pane && !when.replay;
     case ESP_WHEN_REPLAY:
         return when.replay && (when.pane || when.empty);
     default:

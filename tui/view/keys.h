@@ -38,6 +38,7 @@ enum {
     ESP_WHEN_EMPTY,  /* the input line is empty, or a pane has the focus */
     ESP_WHEN_STEP,   /* as EMPTY, in step mode */
     ESP_WHEN_LIVE,   /* in a live session, not in a replay */
+    ESP_WHEN_BRANCH, /* as PANE, but only in a live session */
     ESP_WHEN_REPLAY, /* as EMPTY, in a replay; keys of panes are valid there, too */
     ESP_WHEN_BUSY,   /* always, but the footer shows it only during generation */
 };

@@ -48,7 +48,8 @@ static void scroll(struct esp_ui *ui, const struct esp_state *state,
                    const struct esp_layout *layout, int pane, int action)
 {
     for (int i = 0; i < LINES; i++) {
-        const struct esp_shown shown = esp_ui_shown(ui, state, layout, pane);
+        struct esp_shown shown = esp_ui_shown(ui, state, layout, pane);
+        shown.wheel = true;
         esp_panes[pane]->request(&shown, action);
     }
 }

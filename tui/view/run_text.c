@@ -9,7 +9,8 @@
 const int esp_text_styles[] = {[ESP_TEXT_PROMPT] = ESP_STYLE_PROMPT,
                                [ESP_TEXT_DRAFTED] = ESP_STYLE_DRAFTED,
                                [ESP_TEXT_BONUS] = ESP_STYLE_BONUS,
-                               [ESP_TEXT_MARK] = ESP_STYLE_LABEL};
+                               [ESP_TEXT_MARK] = ESP_STYLE_LABEL,
+                               [ESP_TEXT_CHOSEN] = ESP_STYLE_PROMPT};
 
 /* Returns the bytes of the first tokens, with the style of each byte, or NULL if there is no
  * memory. Both are in one piece of memory, which the caller frees. */

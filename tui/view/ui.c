@@ -13,7 +13,7 @@
 void esp_ui_init(struct esp_ui *ui)
 {
     *ui = (struct esp_ui){.input = {.prompt = "> ", .line = ""},
-                          .look = {.iteration = -1, .match = -1}};
+                          .look = {.iteration = -1, .match = -1, .token = -1, .branch = -1}};
     ui->layout.current = ESP_PANE_text;
     ui->view[ESP_PANE_text].anchor = -1;
 }
@@ -202,6 +202,9 @@ static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
     case ESP_WHEN_PANE:
         return (pane || zoomed) &&
                (b->action == ESP_ACTION_NONE || obeys(canvas, ui, state, b->action));
+    case ESP_WHEN_BRANCH:
+        return pane && !ui->help && !ui->player && state->span_count > 0 &&
+               esp_panes[ui->layout.current]->point;
     case ESP_WHEN_BUSY:
         return !ui->player && esp_state_is_busy(state);
     case ESP_WHEN_STEP:
@@ -225,7 +228,7 @@ static int urgency_of(const struct esp_binding *b)
     if (b->when == ESP_WHEN_STEP || b->when == ESP_WHEN_REPLAY ||
         b->action == ESP_ACTION_INTERRUPT)
         return 2;
-    return b->when == ESP_WHEN_PANE;
+    return b->when == ESP_WHEN_PANE || b->when == ESP_WHEN_BRANCH;
 }
 
 /* A hint in the footer, such as "Up Down move": its binding, text and position. */
@@ -245,6 +248,8 @@ static struct hint hint_of(const struct esp_ui *ui, const struct esp_binding *b)
     const bool pair = next->key && !next->help[0] && next->action != b->action;
     if (b->action == ESP_ACTION_STEP_MODE && ui->stepping)
         hint.label = "run on";
+    if (b->when == ESP_WHEN_BRANCH && ui->layout.current == ESP_PANE_branches)
+        hint.label = "go there";
     if (b->action == ESP_ACTION_PAUSE && !ui->player->playing)
         hint.label = "play";
     if (b->action == ESP_ACTION_FULL_SPEED)
@@ -558,6 +563,13 @@ void esp_ui_compare(struct esp_ui *ui, bool on)
     ui->layout.focused = false;
 }
 
+void esp_ui_focus(struct esp_ui *ui, int pane)
+{
+    ui->help = ui->layout.hidden[pane] = false;
+    ui->layout.current = pane;
+    ui->layout.focused = true;
+}
+
 /* Hides the focused pane and focuses the next one. Text and tree cannot both be hidden.
  * Returns whether the pane was hidden. */
 static bool hide(struct esp_ui *ui)
@@ -596,6 +608,12 @@ bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, in
     case ESP_ACTION_EARLIER:
     case ESP_ACTION_LATER:
         esp_look_step(&ui->look, state, action == ESP_ACTION_EARLIER ? -1 : 1);
+        return true;
+    case ESP_ACTION_BRANCHES:
+        esp_ui_focus(ui, ESP_PANE_branches);
+        return true;
+    case ESP_ACTION_HEAT:
+        ui->look.heat = (ui->look.heat + 1) % ESP_HEATS;
         return true;
     case ESP_ACTION_TREE_LAYOUT:
         ui->look.grows_right = !ui->look.grows_right;

@@ -38,6 +38,8 @@ struct esp_ui {
 void esp_ui_init(struct esp_ui *ui);
 /* Gives the focus to the input line. */
 void esp_ui_leave(struct esp_ui *ui);
+/* Gives the focus to a pane, which is shown if it was hidden. */
+void esp_ui_focus(struct esp_ui *ui, int pane);
 /* Makes the view follow the end of the text and the newest iteration again. */
 void esp_ui_follow(struct esp_ui *ui, const struct esp_state *state);
 /* The layout that esp_ui_draw() uses for this size. */

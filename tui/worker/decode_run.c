@@ -64,7 +64,9 @@ int esp_decode_on(struct esp_session *session, struct esp_compare *beside,
 static int write_text(struct esp_session *session, const struct esp_decode_options *o,
                       bool practice, char *err, size_t errlen)
 {
-    int status = esp_session_prompt_text(session, o->prompt, strlen(o->prompt), 0, err, errlen);
+    int status = o->text ? esp_session_fork(session, o->text, o->text_count, err, errlen)
+                         : esp_session_prompt_text(session, o->prompt, strlen(o->prompt), 0,
+                                                   err, errlen);
     return status < 0 ? status : esp_decode_on(session, NULL, o, practice, err, errlen);
 }
 
@@ -100,11 +102,14 @@ int esp_decode_run(struct esp_run *run, struct esp_engine *engine,
         d.practising = true;
         struct esp_decode_options other = *o;
         other.prompt = PRACTICE;
+        other.text = NULL;
         other.tokens = o->practice;
         status = write_text(session, &other, true, err, errlen);
         esp_session_clear(session);
         d.practising = false;
     }
+    if (status == ESP_OK && o->scores)
+        status = esp_session_score(session, true, err, errlen);
     if (status == ESP_OK)
         status = write_text(session, o, false, err, errlen);
     if (status == ESP_OK && d.status < 0)

@@ -10,6 +10,9 @@
 struct esp_decode_options {
     struct esp_session_options session; /* observer and user are replaced */
     const char *prompt;
+    const struct esp_text_token *text; /* (text_count) begins the text; NULL: the prompt does */
+    int text_count;
+    bool scores;  /* iterations have scores (esp_session_score) */
     int tokens;   /* most new tokens */
     int practice; /* warm-up: tokens decoded from another prompt and dropped. A drafter that
                      measures costs then knows them, and the processors run at full speed. */

@@ -86,6 +86,7 @@ int esp_models_follow(struct esp_models *next, const struct esp_models *pair,
                       char *err, size_t errlen)
 {
     struct esp_session_options settings = *session;
+    char why[256];
     snprintf(note, size, "%s", "");
     if (pair->session)
         esp_session_current(pair->session, &settings);
@@ -99,6 +100,8 @@ int esp_models_follow(struct esp_models *next, const struct esp_models *pair,
         settings.drafter = settings.verifier = NULL;
         status = esp_session_open(&next->session, next->engine, &settings, err, errlen);
     }
+    if (status == ESP_OK)
+        esp_session_score(next->session, true, why, sizeof why);
     if (status < 0)
         esp_models_close(next);
     return status;

@@ -35,10 +35,13 @@ static bool iterate(struct esp_worker *worker)
         return true;
     /* Formulas are evaluated only when the user can follow single iterations. */
     const struct esp_mailbox_now now = esp_mailbox_now(&worker->mailbox);
+    esp_worker_keep_begin(worker);
     esp_session_explain(worker->pair.session, now.stepping || now.pace > 0);
     int status = worker->second.compare.second
                      ? esp_compare_step_first(&worker->second.compare, err, sizeof err)
                      : esp_session_step(worker->pair.session, err, sizeof err);
+    if (status >= 0 && worker->continuations.count > 0)
+        return esp_worker_continue_turn(worker, status == 0);
     if (status > 0)
         return true;
     if (status < 0)
@@ -46,6 +49,7 @@ static bool iterate(struct esp_worker *worker)
     else
         esp_worker_tell_end(worker);
     end_generation(worker);
+    esp_worker_continue_end(worker);
     return false;
 }
 
@@ -63,6 +67,7 @@ static void load(struct esp_worker *worker)
         return;
     }
     worker->serial = 1;
+    esp_session_score(worker->pair.session, true, err, sizeof err);
     esp_reporter_loaded(&worker->report, &worker->pair, worker->serial, false);
     esp_worker_warn_of_template(worker);
     esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 1);
@@ -84,6 +89,7 @@ static void *run(void *user)
         }
         if (generating && stop) {
             generating = false;
+            esp_worker_continue_end(worker);
             end_generation(worker);
         }
         if (command)
@@ -93,7 +99,11 @@ static void *run(void *user)
             generating = iterate(worker);
     }
     esp_compare_close(&worker->second.compare);
+    esp_worker_continue_end(worker);
     esp_worker_stop_recording(worker);
+    atomic_store(&worker->keeping.settling, NULL);
+    esp_keeper_close(worker->keeping.keeper);
+    worker->keeping.keeper = NULL;
     esp_worker_close_retired(worker, worker->serial);
     esp_models_close(&worker->pair);
     atomic_store(&worker->ended, true);
@@ -156,7 +166,8 @@ struct esp_reporter *esp_worker_report(struct esp_worker *worker)
 void esp_worker_post(struct esp_worker *worker, const struct esp_message *command)
 {
     const enum esp_command_type type = command->type;
-    if (type == ESP_COMMAND_CLEAR || type == ESP_COMMAND_REWIND || type == ESP_COMMAND_LOAD)
+    if (type == ESP_COMMAND_CLEAR || type == ESP_COMMAND_REWIND || type == ESP_COMMAND_FORK ||
+        type == ESP_COMMAND_CONTINUE || type == ESP_COMMAND_LOAD)
         free(esp_mailbox_stop(&worker->mailbox));
     esp_mailbox_post(&worker->mailbox, command);
 }
@@ -174,5 +185,8 @@ struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker)
 
 bool esp_worker_settled(struct esp_worker *worker)
 {
-    return esp_mailbox_settled(&worker->mailbox) && !esp_ring_front(worker->report.ring);
+    struct esp_keeper *keeper = atomic_load(&worker->keeping.settling);
+    return esp_mailbox_settled(&worker->mailbox) &&
+           (!keeper || esp_keeper_is_settled(keeper)) &&
+           esp_mailbox_settled(&worker->mailbox) && !esp_ring_front(worker->report.ring);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kernels/clock.h"
+#include "sessions/grow.h"
 
 static const double WARM = 8e-3; /* seconds in which processors reach full speed */
 
@@ -76,6 +77,25 @@ static void show(struct esp_worker *worker, const struct esp_event *event, bool 
         ESP_TELL(worker, ERROR, "out of memory: an iteration could not be shown");
 }
 
+/* Notes what an iteration adds to the continuation whose turn it is. */
+static void note_continuation(struct esp_worker *worker, const struct esp_event *event)
+{
+    struct esp_continuations *c = &worker->continuations;
+    struct esp_continuation *now = &c->each[c->now];
+    if (c->count == 0 || event->type != ESP_EVENT_ITERATION)
+        return;
+    const struct esp_iteration *it = event->iteration;
+    if (esp_reserve(&now->text, now->count + it->committed_count, &now->capacity,
+                    sizeof *now->text) < 0) {
+        now->left = 0;
+        return;
+    }
+    for (int i = 0; i < it->committed_count; i++)
+        now->text[now->count++] =
+            (struct esp_text_token){it->committed[i], (uint8_t)esp_text_kind_of(event, i)};
+    now->left -= it->committed_count;
+}
+
 /* Partial trees are sent only in step mode: otherwise nobody could see them. */
 void esp_worker_observe(void *user, const struct esp_event *event)
 {
@@ -83,6 +103,10 @@ void esp_worker_observe(void *user, const struct esp_event *event)
     if (worker->quiet)
         return;
     esp_worker_note(worker, event);
+    if (worker->hidden)
+        return;
+    note_continuation(worker, event);
+    esp_worker_keep_event(worker, event);
     bool partial = event->type == ESP_EVENT_LAYER || event->type == ESP_EVENT_STAGE;
     bool iteration = event->type == ESP_EVENT_ITERATION;
     bool stepping = (partial || iteration) && esp_mailbox_steps(&worker->mailbox);

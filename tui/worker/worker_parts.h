@@ -1,8 +1,8 @@
 /* worker_parts.h - shared by the files of the engine thread; see worker.h.
  *
  * worker.c starts and ends the thread and posts commands. worker_run.c executes them.
- * worker_events.c reports events, worker_record.c records them. worker_compare.c runs the
- * compared session.
+ * worker_events.c reports events, worker_record.c records them. worker_branch.c turns to other
+ * texts, worker_keep.c keeps them. worker_compare.c runs the compared session.
  *
  * The threads share only the mailbox (commands) and the ring (reports). Models and session
  * belong to the engine thread. The one exception is an engine's token texts, which never
@@ -16,6 +16,7 @@
 
 #include "engine/compare.h"
 #include "sessions/recorder.h"
+#include "tui/worker/keeper.h"
 #include "tui/worker/models.h"
 #include "tui/worker/reporter.h"
 #include "tui/worker/worker.h"
@@ -36,6 +37,35 @@ struct esp_session_recording {
     bool stepped; /* the previous iteration ran in step mode */
 };
 
+/* Keeps the session in the library. */
+struct esp_keeping {
+    struct esp_keeper *keeper;             /* NULL: no ESP_COMMAND_KEEP yet */
+    _Atomic(struct esp_keeper *) settling; /* the same, for esp_worker_settled() */
+    struct esp_recording_header header;
+    int generation, generations; /* the present one, and the number of the next one */
+    bool begun;                  /* the keeper knows of the present one */
+};
+
+enum { ESP_MOST_CONTINUATIONS = ESP_LIKELY };
+
+/* One of several continuations of a text. */
+struct esp_continuation {
+    struct esp_text_token *text; /* (count) as far as it is written */
+    int count, capacity;
+    int begin; /* tokens before it */
+    struct esp_generator generator;
+    int generation; /* -1: none yet */
+    int left;       /* tokens that may still be written; 0: it has ended */
+};
+
+/* Continuations that are written in turns. */
+struct esp_continuations {
+    struct esp_continuation each[ESP_MOST_CONTINUATIONS]; /* (count) */
+    int count;                                            /* 0: none are written */
+    int now;                                              /* whose turn it is */
+    int turn;                                             /* tokens before its turn */
+};
+
 struct esp_worker {
     pthread_t thread;
     atomic_bool ended; /* the thread has nothing left to do */
@@ -50,7 +80,10 @@ struct esp_worker {
     struct retired *retired;
     int serial; /* number of the pair; see esp_setup */
     struct esp_session_recording record;
-    bool quiet; /* events of the session are not reported */
+    struct esp_keeping keeping;
+    struct esp_continuations continuations;
+    bool quiet;  /* events of the session are neither recorded nor shown */
+    bool hidden; /* they are recorded only */
     double progress;
 };
 
@@ -77,6 +110,19 @@ void esp_worker_stop_recording(struct esp_worker *worker);
  * off, first records the setting "step": the times of iterations in step mode mean little. */
 void esp_worker_note(struct esp_worker *worker, const struct esp_event *event);
 
+/* ---- worker_keep.c */
+
+/* Starts to keep the session, or turns it on or off, as ESP_COMMAND_KEEP asks. Returns whether
+ * a kept session goes on with these models. */
+bool esp_worker_keep(struct esp_worker *worker, const struct esp_message *command);
+/* Other models were loaded; `anew`: with other tokens. */
+void esp_worker_keep_models(struct esp_worker *worker, bool anew);
+/* Before an iteration: a generation begins, unless one goes on. */
+void esp_worker_keep_begin(struct esp_worker *worker);
+/* The next iterations belong to an earlier generation; -1: to a new one. */
+void esp_worker_keep_again(struct esp_worker *worker, int generation);
+void esp_worker_keep_event(struct esp_worker *worker, const struct esp_event *event);
+
 /* ---- worker_compare.c */
 
 /* Begins a comparison or, if drafter is NULL, ends it. If verifier is NULL, the best lossless
@@ -93,6 +139,25 @@ void esp_worker_compare_begin(struct esp_worker *worker);
 void esp_worker_compare_set(struct esp_worker *worker, const char *key, const char *value);
 /* Runs an iteration of the second session if it is its turn; returns whether it was. */
 bool esp_worker_compare_turn(struct esp_worker *worker);
+
+/* ---- worker_branch.c */
+
+/* Allows the session to go on, and reports that it does. Returns true. */
+bool esp_worker_go_on(struct esp_worker *worker);
+/* Turns the session to the text of the kept session that goes on; the interface then shows all
+ * of its texts. */
+void esp_worker_resume(struct esp_worker *worker, const struct esp_message *command);
+/* Turns the session to the command's text. Returns whether a generation has started. */
+bool esp_worker_fork(struct esp_worker *worker, const struct esp_message *command);
+/* Begins to write several continuations of a text, in turns. Returns the same. */
+bool esp_worker_continue(struct esp_worker *worker, const struct esp_message *command);
+/* After an iteration, which `ended` the generation or not: the next one's turn, if it is over.
+ * Returns whether a generation runs. */
+bool esp_worker_continue_turn(struct esp_worker *worker, bool ended);
+/* The user has stopped: no more are written. */
+void esp_worker_continue_end(struct esp_worker *worker);
+/* Reports what the target thinks of tokens of the text. */
+void esp_worker_scores(struct esp_worker *worker, int first, int count);
 
 /* ---- worker_run.c */
 

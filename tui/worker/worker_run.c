@@ -149,12 +149,7 @@ static bool run_prompt(struct esp_worker *worker, const char *prompt, size_t len
             return false;
         }
     }
-    if (length == 0 && !can_go_on(worker))
-        return false;
-    esp_session_allow(worker->pair.session, worker->limit);
-    esp_worker_compare_begin(worker);
-    esp_reporter_phase(&worker->report, ESP_PHASE_GENERATING, "", 0);
-    return true;
+    return (length > 0 || can_go_on(worker)) && esp_worker_go_on(worker);
 }
 
 /* Reports the value of a parameter of the drafter. */
@@ -205,6 +200,8 @@ static void retire(struct esp_worker *worker, struct esp_models *pair)
 
 void esp_worker_close_retired(struct esp_worker *worker, int serial)
 {
+    if (worker->retired && worker->keeping.keeper)
+        esp_keeper_settle(worker->keeping.keeper); /* it may write their tokens */
     for (struct retired **at = &worker->retired; *at;) {
         struct retired *retired = *at;
         if (retired->serial >= serial) {
@@ -215,6 +212,12 @@ void esp_worker_close_retired(struct esp_worker *worker, int serial)
         esp_models_close(&retired->pair);
         free(retired);
     }
+}
+
+static void show_clear(struct esp_worker *worker)
+{
+    ESP_TELL(worker, CLEAR, "%s", "");
+    esp_worker_keep_event(worker, &(struct esp_event){.type = ESP_EVENT_CLEAR});
 }
 
 /* Replaces the current pair by `next` and moves its text there. */
@@ -228,9 +231,10 @@ static void take_over(struct esp_worker *worker, struct esp_models *next, const 
     esp_worker_compare_end(worker);
     esp_worker_stop_recording(worker); /* its header names the models */
     if (anew)
-        ESP_TELL(worker, CLEAR, "%s", "");
+        show_clear(worker);
     worker->pair = *next;
     worker->serial++;
+    esp_worker_keep_models(worker, anew);
     esp_reporter_loaded(&worker->report, &worker->pair, worker->serial, anew);
     esp_reporter_phase(&worker->report, ESP_PHASE_PREFILL, "", 0);
     worker->quiet = !anew;
@@ -238,7 +242,7 @@ static void take_over(struct esp_worker *worker, struct esp_models *next, const 
     worker->quiet = false;
     retire(worker, &before);
     if (status < 0)
-        ESP_TELL(worker, CLEAR, "%s", "");
+        show_clear(worker);
     esp_engine_target(worker->pair.engine, &target);
     esp_engine_draft(worker->pair.engine, &draft);
     esp_reporter_tell(&worker->report, status < 0 ? ESP_SNAPSHOT_ERROR : ESP_SNAPSHOT_MESSAGE,
@@ -295,6 +299,20 @@ bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command
     case ESP_COMMAND_LIMIT:
         worker->limit = command->number[0];
         return generating;
+    case ESP_COMMAND_TELL:
+        esp_reporter_tell(&worker->report,
+                          command->flag ? ESP_SNAPSHOT_ERROR : ESP_SNAPSHOT_MESSAGE, "%s",
+                          command->text[0]);
+        return generating;
+    case ESP_COMMAND_KEEP:
+        if (esp_worker_keep(worker, command))
+            esp_worker_resume(worker, command);
+        return generating;
+    case ESP_COMMAND_JUDGE:
+        if (worker->keeping.keeper)
+            esp_keeper_branch(worker->keeping.keeper, command->number[0], command->text[0],
+                              command->number[1] & 1, command->number[1] & 2);
+        return generating;
     case ESP_COMMAND_JOB:
         command->job.run(command->job.user, &worker->pair);
         command->job.release(command->job.user);
@@ -326,6 +344,13 @@ bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command
             worker, &(struct esp_event){.type = ESP_EVENT_MARKER, .text = command->text[0]});
         ESP_TELL(worker, MESSAGE, "marked");
         return generating;
+    case ESP_COMMAND_FORK:
+        return esp_worker_fork(worker, command);
+    case ESP_COMMAND_CONTINUE:
+        return esp_worker_continue(worker, command);
+    case ESP_COMMAND_SCORES:
+        esp_worker_scores(worker, command->number[0], command->number[1]);
+        return generating;
     case ESP_COMMAND_REWIND:
         if (esp_session_rewind(worker->pair.session, command->number[0]) == ESP_OK)
             esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
@@ -333,7 +358,7 @@ bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command
     default: /* ESP_COMMAND_CLEAR */
         esp_session_clear(worker->pair.session);
         esp_worker_note(worker, &(struct esp_event){.type = ESP_EVENT_CLEAR});
-        ESP_TELL(worker, CLEAR, "%s", "");
+        show_clear(worker);
         esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
         return false;
     }

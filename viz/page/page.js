@@ -11,7 +11,7 @@
     const STAGES = ["draft", "verify", "select", "commit", "adapt"];
     const VERDICTS = ["unvisited", "accepted", "rejected", "cut"];
     const MARKS = ["", "\u2713", "\u2717", ""];
-    const KINDS = ["prompt", "drafted", "bonus", "mark"];
+    const KINDS = ["prompt", "drafted", "bonus", "mark", "chosen"];
     const SHOWN_TOKENS = 1500; /* how many tokens of a long text are shown while it plays */
     const CHART_POINTS = 400;
     const narrow = matchMedia("(max-width: 820px)");
@@ -64,38 +64,125 @@
 
     /* ------------------------------------------------------------ the text */
 
-    /* The text after iteration `index` (`committed`: with the tokens that it committed), as pairs
-     * of a string and a kind. Each iteration says how much of the earlier text stays, and which
-     * text was added before its tree. */
+    /* Tokens of the text: {text, kind, score, frame}. A score is [surprisal, entropy, rank, likely]. */
+    function tokens(parts, scores, frame) {
+        const made = [];
+        for (let i = 0; i < parts.length; i += 2)
+            made.push({text: string(parts[i]), kind: parts[i + 1], score: (scores || [])[i / 2] || null, frame});
+        return made;
+    }
+
+    /* Writes the text of the iterations up to `last` into `text`; calls left(length, frame) where it is
+     * shortened to `length` tokens before iteration `frame`. */
+    function follow(text, last, committed, left) {
+        const added = (more) => more.forEach((token) => text.push(token));
+        for (let i = 0; i <= last; i++) {
+            for (const change of frames[i].before || []) {
+                if (change.keep !== undefined && change.keep < text.length) {
+                    left(change.keep, i);
+                    text.length = change.keep;
+                }
+                added(tokens(change.text || [], null, -1));
+            }
+            if (i < last || committed)
+                added(tokens(frames[i].text, frames[i].scores, i));
+        }
+    }
+
+    /* The text after iteration `index` (`committed`: with the tokens that it committed). */
     function textAt(index, committed) {
         const text = [];
-        for (let i = 0; i <= index; i++) {
-            const frame = frames[i];
-            for (const change of frame.before || []) {
-                if (change.keep !== undefined)
-                    text.length = Math.min(text.length, 2 * change.keep);
-                for (const part of change.text || [])
-                    text.push(part);
-            }
-            if (i < index || committed)
-                for (const part of frame.text)
-                    text.push(part);
-        }
+        follow(text, index, committed, () => {});
         return text;
+    }
+
+    const HEATS = ["surprisal", "entropy", "rank", "origin"];
+    const ORIGINS = [4, 0, 2, -1, 4]; /* the step of each kind */
+
+    /* The step of a token, 0 to 4, in the chosen colours; -1: none. */
+    function stepOf(token) {
+        const heat = HEATS.indexOf($("heat").value);
+        if (heat < 0)
+            return -1;
+        if (heat === 3)
+            return ORIGINS[token.kind];
+        if (!token.score || token.kind === 3)
+            return -1;
+        const value = heat === 2 ? token.score[2] || 9 : token.score[heat];
+        return value === null ? 4 : data.heats[heat].limits.filter((limit) => value >= limit).length;
+    }
+
+    function sayToken(token) {
+        const score = token.score, said = $("token");
+        const who = ["you wrote it", "drafted, and accepted", "from the target", "a mark of the chat",
+                     "you chose it"][token.kind];
+        const parts = [element("span", "", JSON.stringify(token.text) + ": " + who)];
+        if (score) {
+            parts.push(element("span", "", "; surprisal " + number(score[0]) + " bits, entropy " + number(score[1]) +
+                                           " bits, rank " + (score[2] || "9 or more") + ". The likeliest here: "));
+            for (let i = 0; i < score[3].length; i += 2)
+                parts.push(element("span", score[2] === i / 2 + 1 ? "written" : "",
+                                   (i ? ", " : "") + string(score[3][i]) + " " + probability(score[3][i + 1])));
+        }
+        said.replaceChildren(...parts);
+    }
+
+    function drawHeat() {
+        const heat = HEATS.indexOf($("heat").value), made = [];
+        for (let i = 0; heat >= 0 && i < 5; i++)
+            if (data.heats[heat].words[i] !== null)
+                made.push(element("span", "heat-" + (i + 1), data.heats[heat].words[i]), " ");
+        $("heat-key").replaceChildren(...made);
+        $("origins").hidden = heat >= 0;
     }
 
     function drawText() {
         const committed = stage >= 4, text = textAt(at, committed), box = $("text");
         const most = printing ? Infinity : SHOWN_TOKENS;
-        const start = Math.max(0, text.length - 2 * most), made = [];
-        const fresh = committed ? text.length - frames[at].text.length : text.length;
+        const start = Math.max(0, text.length - most), made = [];
+        const fresh = committed ? text.length - frames[at].text.length / 2 : text.length;
         if (start > 0)
             made.push(element("span", "prompt", "\u2026 "));
-        for (let i = start; i < text.length; i += 2)
-            made.push(element("span", KINDS[text[i + 1]] + (i >= fresh ? " new" : ""),
-                              string(text[i])));
+        for (let i = start; i < text.length; i++) {
+            const step = stepOf(text[i]);
+            const style = step >= 0 ? "heat-" + (step + 1) : $("heat").value === "off" ? KINDS[text[i].kind] : "";
+            const span = element("span", style + (i >= fresh ? " new" : ""), text[i].text);
+            span.addEventListener("click", () => sayToken(text[i]));
+            made.push(span);
+        }
         box.replaceChildren(...made);
         box.scrollTop = box.scrollHeight;
+    }
+
+    /* ------------------------------------------------------------ branches */
+
+    /* The texts that the recording left, and the last one: {frame, fork, words, count}. */
+    const branches = (function () {
+        const found = [], text = [];
+        let shared = 0; /* tokens of the text that an earlier branch has, too */
+        const note = (frame) => {
+            const own = text.slice(shared);
+            if (own.length)
+                found.push({frame, fork: shared, count: own.length,
+                            words: own.slice(0, 24).map((token) => token.text).join("").trim()});
+        };
+        follow(text, frames.length - 1, true, (length, frame) => {
+            note(frame - 1);
+            shared = length;
+        });
+        note(frames.length - 1);
+        return found;
+    })();
+
+    function drawBranches() {
+        $("branches-part").hidden = branches.length < 2;
+        $("branches").replaceChildren(...branches.map((branch) => {
+            const item = element("li"), button = element("button", "", branch.words || "\u2026");
+            button.type = "button";
+            button.addEventListener("click", byHand(() => go(Math.max(0, branch.frame))));
+            item.append(button, " " + branch.count + " tokens" + (branch.fork ? ", from token " + branch.fork : ""));
+            return item;
+        }));
     }
 
     /* ------------------------------------------------------------ the tree */
@@ -662,7 +749,16 @@
         dark.addEventListener("change", nameTheme);
         addEventListener("beforeprint", () => { printing = true; drawText(); drawTree(); });
         addEventListener("afterprint", () => { printing = false; drawText(); drawTree(); });
+        const scored = frames.some((frame) => frame.scores);
+        for (const name of ["off"].concat(scored ? HEATS : ["origin"])) {
+            const option = element("option", "", name);
+            option.value = name;
+            $("heat").append(option);
+        }
+        $("heat").addEventListener("change", () => { drawHeat(); drawText(); });
         nameTheme();
+        drawHeat();
+        drawBranches();
         drawCourse();
         go(0);
     }

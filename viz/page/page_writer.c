@@ -16,6 +16,7 @@
 #include "viz/decision.h"
 #include "viz/explain.h"
 #include "viz/gauges.h"
+#include "viz/heat.h"
 #include "viz/page/page_parts.h"
 #include "viz/page/page_strings.h"
 #include "viz/safe.h"
@@ -118,6 +119,36 @@ static void put_text(struct esp_page_writer *page, const struct esp_text_token *
     for (int i = 0; i < count; i++)
         fprintf(page->events, "%s%d,%d", i ? "," : "", piece_of(page, tokens[i].token),
                 tokens[i].kind);
+    putc(']', page->events);
+}
+
+static void put_score(struct esp_page_writer *page, const struct esp_token_score *score)
+{
+    if (score->count == 0) {
+        putc('0', page->events);
+        return;
+    }
+    putc('[', page->events);
+    put_number(page->events, esp_surprisal(score));
+    putc(',', page->events);
+    put_number(page->events, (double)score->entropy);
+    fprintf(page->events, ",%d,[", score->rank);
+    for (int i = 0; i < score->count && i < ESP_LIKELY; i++) {
+        fprintf(page->events, "%s%d,", i ? "," : "", token_of(page, score->likely[i]));
+        put_number(page->events, (double)score->likely_p[i]);
+    }
+    fputs("]]", page->events);
+}
+
+static void put_scores(struct esp_page_writer *page, const struct esp_iteration *it)
+{
+    if (!it->scores)
+        return;
+    fputs(",\"scores\":[", page->events);
+    for (int i = 0; i < it->committed_count; i++) {
+        fputs(i ? "," : "", page->events);
+        put_score(page, &it->scores[i]);
+    }
     putc(']', page->events);
 }
 
@@ -335,6 +366,7 @@ int esp_page_add(struct esp_page_writer *page, const struct esp_iteration *it, d
     put_times(page, it, baseline);
     fputs(",\"text\":", file);
     put_text(page, text, count);
+    put_scores(page, it);
     int status = put_tree(page, it);
     if (it->committed_count > it->path_length)
         fprintf(file, ",\"bonus\":%d", token_of(page, it->bonus));
@@ -369,6 +401,23 @@ struct esp_page_writer *esp_page_open(struct esp_tokens tokens,
     return page;
 }
 
+static void put_heat(FILE *file, int heat)
+{
+    const double *limits = esp_heat_limits(heat);
+    fprintf(file, "%s{\"title\":\"%s\",\"limits\":[", heat > ESP_HEAT_OFF + 1 ? "," : "",
+            esp_heat_title(heat));
+    for (int i = 0; i < ESP_HEAT_STEPS - 1; i++)
+        fprintf(file, "%s%g", i ? "," : "", limits[i]);
+    fputs("],\"words\":[", file);
+    for (int i = 0; i < ESP_HEAT_STEPS; i++) {
+        const char *words = esp_heat_words(heat, i);
+        const bool less = words && *words == '<'; /* '<' would look like an element */
+        fprintf(file, words ? "%s\"%s%s\"" : "%snull%s%s", i ? "," : "", less ? "\\u003c" : "",
+                words ? words + less : "");
+    }
+    fputs("]}", file);
+}
+
 static void put_data(FILE *file, const struct esp_page_writer *page)
 {
     fprintf(file,
@@ -378,6 +427,9 @@ static void put_data(FILE *file, const struct esp_page_writer *page)
             page->earlier);
     for (int i = 0; i < ESP_STAGES; i++)
         fprintf(file, "%s\"%s\"", i ? "," : "", esp_stage_name(i));
+    fputs("],\n\"heats\":[", file);
+    for (int i = ESP_HEAT_OFF + 1; i < ESP_HEATS; i++)
+        put_heat(file, i);
     fputs("],\n\"gauges\":[", file);
     for (int i = 0; i < page->gauge_count; i++) {
         const struct gauge *g = &page->gauges[i];

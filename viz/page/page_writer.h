@@ -7,12 +7,16 @@
  *     earlier      number of iterations before the first one here
  *     strings      every text once; other fields refer to it by index
  *     stages       the names of the six stages
+ *     heats        [{title, limits, words}] of the colours of the text (viz/heat.h), for
+ *                  surprisal, entropy, rank and origin; words: null for a step that nothing has
  *     gauges       [{symbol, name, meaning, goal}] of the controllers; goal: index of a gauge
  *     iterations   [{
  *         index, time, drafter, verifier, lossy, seconds (of the stages), baseline,
  *         before:  [{keep, text, note}] changes since the last tree: tokens of the text that
  *                  stay, text that follows, a note to show
  *         text:    [string, kind, ...] the committed tokens; kind: enum esp_text_kind
+ *         scores:  [[surprisal, entropy, rank (0: beyond the likeliest), [token, p, ...]], ...]
+ *                  what the target thought of them, if it was asked; 0: unknown
  *         nodes:   [[token, parent, verdict, q, p, confidence, probability of the path, u
  *                  (if it was compared with the acceptance), acceptance, copies, sentence,
  *                  distance to the copied token (0: drafted; -1: copied from an unknown

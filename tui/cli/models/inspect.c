@@ -27,8 +27,9 @@ static cJSON *model_json(const struct esp_model_info *m)
         CLI_NUMBER("recurrent_layers", m->recurrent), CLI_NUMBER("state_bytes", m->state_bytes),
         CLI_NUMBER("checkpoints", m->checkpoints), CLI_NUMBER("ffn", m->ffn),
         CLI_NUMBER("vocabulary", m->vocabulary), CLI_NUMBER("outputs", m->outputs),
-        CLI_NUMBER("context", m->context), CLI_NUMBER("unused_tensors", m->unused),
-        CLI_NUMBER("ignored_tensors", m->ignored));
+        CLI_BOOL("other_vocabulary", m->translated), CLI_NUMBER("shared_tokens", m->shared),
+        CLI_NUMBER("text_share", m->text_share), CLI_NUMBER("context", m->context),
+        CLI_NUMBER("unused_tensors", m->unused), CLI_NUMBER("ignored_tensors", m->ignored));
 }
 
 static void print_model(const char *role, const struct esp_model_info *m)
@@ -45,7 +46,7 @@ static void print_model(const char *role, const struct esp_model_info *m)
             m->recurrent, m->layers, m->checkpoints, m->checkpoints == 1 ? "" : "s",
             1e-6 * (double)m->state_bytes);
     printf("  vocabulary     %d tokens", m->vocabulary);
-    if (m->outputs < m->vocabulary)
+    if (m->outputs < m->vocabulary && !m->translated)
         printf(", of which %d are drafted", m->outputs);
     putchar('\n');
     printf("  context        %d tokens\n", m->context);
@@ -192,6 +193,25 @@ static cJSON *perplexity_json(const struct esp_perplexity *p)
                       CLI_NUMBER("tokens", p->tokens), CLI_NUMBER("piece", p->piece));
 }
 
+static void print_pair(const struct esp_model_info *target, const struct esp_model_info *draft)
+{
+    char same[160];
+    if (draft->copy) {
+        printf("%-12s yes: the target's own copy, quantised, on its KV cache\n", "pair fits");
+        return;
+    }
+    snprintf(same, sizeof same, "%s the same",
+             draft->head ? "vocabulary and hidden states are" : "the vocabularies are");
+    if (draft->translated)
+        snprintf(same, sizeof same,
+                 "the draft has another vocabulary, with %d of the target's %d tokens and "
+                 "%.1f %% of those of a sample text",
+                 draft->shared, target->vocabulary, 100 * draft->text_share);
+    printf("%-12s yes: %s; the draft has %.1f %% of the target's parameters%s\n", "pair fits",
+           same, 100.0 * (double)draft->parameters / (double)target->parameters,
+           draft->head ? " and uses some of them" : "");
+}
+
 static int run(struct cli_options *o)
 {
     char err[512];
@@ -225,17 +245,8 @@ static int run(struct cli_options *o)
         print_model("target", &target);
         if (pair)
             print_model("draft", &draft);
-        if (pair && draft.copy) {
-            printf("%-12s yes: the target's own copy, quantised, on its KV cache\n",
-                   "pair fits");
-        } else if (pair) {
-            printf(
-                "%-12s yes: %s the same; the draft has %.1f %% of the target's parameters%s\n",
-                "pair fits",
-                draft.head ? "vocabulary and hidden states are" : "the vocabularies are",
-                100.0 * (double)draft.parameters / (double)target.parameters,
-                draft.head ? " and uses some of them" : "");
-        }
+        if (pair)
+            print_pair(&target, &draft);
         print_memory(engine, o);
         print_ranks(engine);
         if (preset)

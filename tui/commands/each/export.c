@@ -4,6 +4,7 @@
  *     :export! tree.svg                 the same, overwriting a file
  *     :export tree.svg dark 16:9 short  in dark colours, in a slide's shape, with few words
  *     :export thresholds chart.svg      a chart of a recording, or of the iterations in memory
+ *     :export text text.svg             the text, in the colours of :heat
  *     :export page.html                 a page that plays them
  */
 #include "viz/export.h"
@@ -15,6 +16,7 @@
 #include "tui/commands/command.h"
 #include "tui/model/export_all.h"
 #include "engine/support/write_file.h"
+#include "viz/text_picture.h"
 
 /* Options of a picture, from the words after the file name. */
 struct look {
@@ -51,18 +53,23 @@ static struct look take_look(char *typed)
     }
 }
 
+/* Takes a word off the start of the typed line, if it begins with it. */
+static bool take_word(char *typed, const char *word)
+{
+    const size_t length = strcspn(typed, " ");
+    if (strlen(word) != length || strncmp(typed, word, length) != 0)
+        return false;
+    const char *rest = typed + length + strspn(typed + length, " ");
+    memmove(typed, rest, strlen(rest) + 1);
+    return true;
+}
+
 /* Takes the name of a chart off the start of the typed line. Returns its index, or -1. */
 static int take_chart(char *typed)
 {
-    const size_t length = strcspn(typed, " ");
-    for (int i = 0; i < ESP_COURSE_CHART_KINDS; i++) {
-        const char *name = esp_course_chart_name(i);
-        if (strlen(name) != length || strncmp(typed, name, length) != 0)
-            continue;
-        const char *rest = typed + length + strspn(typed + length, " ");
-        memmove(typed, rest, strlen(rest) + 1);
-        return i;
-    }
+    for (int i = 0; i < ESP_COURSE_CHART_KINDS; i++)
+        if (take_word(typed, esp_course_chart_name(i)))
+            return i;
     return -1;
 }
 
@@ -145,6 +152,50 @@ static int write_chart(struct esp_control *control, int kind, const struct look 
                       path);
 }
 
+/* The bytes of a token on the screen: from its start to the next one's. */
+static struct esp_picture_token picture_token(const struct esp_state *state, int index)
+{
+    const struct esp_text_span *span = &state->spans[index];
+    const size_t end =
+        index + 1 < state->span_count ? state->spans[index + 1].start : state->byte_count;
+    return (struct esp_picture_token){state->bytes + span->start, end - span->start, span->kind,
+                                      &span->score};
+}
+
+/* The text as a picture. */
+static int write_text_picture(struct esp_control *control, const struct look *look,
+                              const char *path, bool over)
+{
+    const struct esp_state *state = &control->state;
+    char err[512], models[256], *bytes = NULL;
+    size_t length;
+    const int format = esp_export_of_path(path);
+    if (!esp_export_draws(format))
+        return esp_refuse(control, "%s does not end in .svg, .png, .pdf or .tikz", path);
+    struct esp_picture_token *tokens = calloc((size_t)state->span_count + 1, sizeof *tokens);
+    if (!tokens)
+        return esp_refuse(control, "no memory for the picture");
+    for (int i = 0; i < state->span_count; i++)
+        tokens[i] = picture_token(state, i);
+    const struct esp_text_picture picture = {.heat = control->ui.look.heat,
+                                             .theme = look->theme,
+                                             .models = name_models(control, models),
+                                             .caption = look->caption,
+                                             .tokens = tokens,
+                                             .count = state->span_count};
+    struct esp_drawing drawing = {.latex = format == ESP_EXPORT_TIKZ};
+    int status = esp_text_picture_draw(&picture, &drawing, err, sizeof err);
+    if (status == 0)
+        status = esp_export_drawing(&drawing, format, &bytes, &length, err, sizeof err);
+    if (status == 0)
+        status = esp_write_file(path, bytes, length, over, err, sizeof err);
+    esp_drawing_free(&drawing);
+    free(bytes);
+    free(tokens);
+    return status < 0 ? esp_refuse(control, "%s", err)
+                      : esp_answer(control, "the text is written to %s", path);
+}
+
 static int write_tree(struct esp_control *control, const struct look *look, const char *named,
                       bool over)
 {
@@ -181,9 +232,12 @@ static int run(struct esp_control *control, const char *arguments)
     const bool over = *arguments == '!';
     arguments += over;
     snprintf(typed, sizeof typed, "%s", arguments + strspn(arguments, " "));
-    const int chart = take_chart(typed);
+    const bool text = take_word(typed, "text");
+    const int chart = text ? -1 : take_chart(typed);
     const struct look look = take_look(typed);
-    esp_typed_path(path, sizeof path, typed);
+    esp_typed_path(path, sizeof path, text && !*typed ? "text.svg" : typed);
+    if (text)
+        return write_text_picture(control, &look, path, over);
     if (chart < 0 && esp_export_of_path(path) == ESP_EXPORT_HTML)
         return make_page(control, path, over);
     if (chart < 0)
@@ -202,6 +256,8 @@ static const char *begin(const struct esp_control *control)
     switch (layout->current) {
     case ESP_PANE_controller:
         return "thresholds ";
+    case ESP_PANE_text:
+        return "text ";
     case ESP_PANE_accepted:
         return "acceptance ";
     case ESP_PANE_timeline:
@@ -215,6 +271,8 @@ static const char *begin(const struct esp_control *control)
 static void complete(const struct esp_control *control, struct esp_choices *choices)
 {
     (void)control;
+    if (!*choices->before)
+        esp_choices_offer(choices, "text", "the text, in the colours of :heat");
     for (int i = 0; !*choices->before && i < ESP_COURSE_CHART_KINDS; i++)
         esp_choices_offer(choices, esp_course_chart_name(i), "a chart over all iterations");
     esp_complete_path(false, choices);
@@ -222,9 +280,10 @@ static void complete(const struct esp_control *control, struct esp_choices *choi
 
 const struct esp_command_ops esp_command_export = {
     .name = "export",
-    .usage = "[thresholds|acceptance|stages] [FILE.svg|png|pdf|tikz|dot|txt|html] [dark] "
+    .usage = "[text|thresholds|acceptance|stages] [FILE.svg|png|pdf|tikz|dot|txt|html] [dark] "
              "[16:9] [short|none]",
-    .summary = "save the shown tree or a chart as a picture for a slide (SVG, PNG, PDF) or as "
+    .summary = "save the shown tree, the text or a chart as a picture for a slide (SVG, PNG, "
+               "PDF) or as "
                "text, or all trees as a page (HTML); short and none shorten the caption; "
                ":export! FILE overwrites a file",
     .in = ESP_IN_BOTH,

@@ -8,8 +8,8 @@
  *
  * If some tokens were not drafted by the model, there is also a table by source. A table
  * without rows is left out. The counts are those of `espalier stats` (viz/acceptance.h), over
- * the kept iterations since the last change of a setting. There are as many columns of tables
- * as fit.
+ * the kept iterations since the last change of a setting, or of the iteration that wrote the
+ * token at the text's cursor. There are as many columns of tables as fit.
  */
 #include "tui/view/pane.h"
 
@@ -29,11 +29,22 @@ struct table {
     } row[MOST_ROWS];
 };
 
-/* Counts the kept iterations since the last change of a setting. */
+/* Is the token at the text's cursor looked at, and the iteration known that wrote it? */
+static bool is_of_token(const struct esp_shown *s)
+{
+    return esp_looked_token(s->look, s->state) >= 0 && s->look->iteration >= 0 && s->it;
+}
+
+/* Counts the kept iterations since the last change of a setting, or only the one that wrote the
+ * token at the text's cursor. A count of 0: none. */
 static struct esp_acceptance count_kept(const struct esp_shown *s)
 {
     struct esp_acceptance a = {.iterations = 0};
     const struct esp_iteration *it;
+    if (is_of_token(s)) {
+        esp_acceptance_add(&a, s->it);
+        return a;
+    }
     for (int i = 0; i < s->state->trace.since_setting && (it = esp_state_kept(s->state, i));
          i++)
         esp_acceptance_add(&a, it);
@@ -110,6 +121,10 @@ static void draw_table(struct esp_canvas *canvas, int x, int y, int width,
 static void title(const struct esp_shown *s, char *text, size_t size)
 {
     int count = 0;
+    if (is_of_token(s)) {
+        snprintf(text, size, "accepted   iteration %d", s->it->index);
+        return;
+    }
     while (count < s->state->trace.since_setting && esp_state_kept(s->state, count))
         count++;
     if (count > 0)

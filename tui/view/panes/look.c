@@ -16,6 +16,28 @@ void esp_look_hold(struct esp_look *look, const struct esp_state *state, int ind
     if (index >= 0 && index != look->iteration)
         look->node = esp_telling_node(it);
     look->iteration = index;
+    look->of_token = false;
+    if (index < 0)
+        look->token = -1;
+}
+
+void esp_look_token(struct esp_look *look, const struct esp_state *state, int token)
+{
+    int index = 0;
+    const struct esp_iteration *it = esp_state_writer(state, token, &index);
+    esp_look_hold(look, state, it ? it->index : -1);
+    if (it && it->path_length > 0)
+        look->node = it->path[index < it->path_length ? index : it->path_length - 1];
+    look->token = token;
+    look->of_token = token >= 0 && token < state->span_count;
+    look->likely = look->of_token && state->spans[token].score.rank > 0
+                       ? state->spans[token].score.rank - 1
+                       : 0;
+}
+
+int esp_looked_token(const struct esp_look *look, const struct esp_state *state)
+{
+    return look->of_token && look->token < state->span_count ? look->token : -1;
 }
 
 void esp_look_step(struct esp_look *look, const struct esp_state *state, int step)

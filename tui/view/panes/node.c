@@ -14,7 +14,7 @@
  * has the numbers, the sentence and the siblings, and scrolls to the children; a high one
  * shows all.
  */
-#include "tui/view/pane.h"
+#include "tui/view/panes/token_view.h"
 
 #include <math.h>
 #include <string.h>
@@ -42,7 +42,9 @@ static void title(const struct esp_shown *s, char *text, size_t size)
 {
     char quoted[48];
     int node = chosen_node(s->it, s->look);
-    if (node < 0)
+    if (esp_looked_token(s->look, s->state) >= 0)
+        esp_token_view_title(s, text, size);
+    else if (node < 0)
         snprintf(text, size, "node");
     else
         snprintf(text, size, "node   %s",
@@ -371,6 +373,10 @@ static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     int node = chosen_node(s->it, s->look);
     char text[400];
+    if (esp_looked_token(s->look, s->state) >= 0) {
+        esp_token_view_draw(canvas, s);
+        return;
+    }
     if (node < 0) {
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "One node of the tree is explained here.");
         return;
@@ -391,15 +397,32 @@ static bool request(const struct esp_shown *s, int action)
 {
     struct esp_canvas page = {.width = 0};
     const struct esp_canvas like = {.glyphs = &esp_glyphs_full};
+    if (esp_looked_token(s->look, s->state) >= 0)
+        return esp_token_view_request(s, action);
     const int most = draw_page(&page, &like, s, s->width) - s->height;
     esp_canvas_close(&page);
     return esp_pane_scroll(s->view, action, s->height - 1, most) && most > 0;
 }
 
+static bool click(const struct esp_shown *s, int x, int y)
+{
+    return esp_looked_token(s->look, s->state) >= 0 && esp_token_view_click(s, x, y);
+}
+
+/* The node that is explained, or the token that is chosen in the place of one of the text. */
+static bool point(const struct esp_shown *s, struct esp_branch_point *point)
+{
+    return esp_looked_token(s->look, s->state) >= 0 ? esp_token_view_point(s, point)
+                                                    : esp_pane_tree.point(s, point);
+}
+
 const struct esp_pane_ops esp_pane_node = {
     .name = "node",
-    .summary = "one node: its probabilities, its siblings, its outcome and the reason",
+    .summary = "one node: its probabilities, its siblings, its outcome and the reason; or a "
+               "token of the text: who wrote it, and what the target had instead",
     .title = title,
     .draw = draw,
     .request = request,
+    .click = click,
+    .point = point,
 };

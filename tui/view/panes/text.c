@@ -1,5 +1,8 @@
 /* text.c - the text pane: the text, wrapped, with each token in the style of its origin.
  *
+ * A cursor walks the tokens. The other panes then show the iteration that wrote the token, and
+ * the node pane explains it. While an iteration is held, its tokens are marked.
+ *
  * The text may be long, so only the visible lines are laid out: backward from the end (or from
  * the line to which the user scrolled), paragraph by paragraph. Every PIECE bytes, the next
  * space also ends a paragraph, which bounds the work per frame. Lines are identified by their
@@ -8,6 +11,7 @@
 #include "tui/view/pane.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "tui/view/run_text.h"
@@ -128,6 +132,38 @@ static int style_at(struct matches *m, size_t byte, int style)
     return m->at == m->current ? ESP_STYLE_SELECTION : ESP_STYLE_MATCH;
 }
 
+/* Is a token visible? Control tokens of the chat format are not. */
+static bool has_bytes(const struct esp_state *state, int span)
+{
+    const size_t end =
+        span + 1 < state->span_count ? state->spans[span + 1].start : state->byte_count;
+    return end > state->spans[span].start && state->spans[span].kind != ESP_TEXT_MARK;
+}
+
+static int span_style(const struct esp_shown *s, int span)
+{
+    const struct esp_text_span *of = &s->state->spans[span];
+    const int step =
+        s->look->heat == ESP_HEAT_OFF ? -1 : esp_heat_step(s->look->heat, of->kind, &of->score);
+    if (s->look->iteration >= 0 && of->iteration == s->look->iteration)
+        return ESP_STYLE_HELD;
+    if (s->look->heat != ESP_HEAT_OFF && step < 0)
+        return of->kind == ESP_TEXT_MARK ? ESP_STYLE_LABEL : ESP_STYLE_TEXT;
+    return step >= 0 ? esp_heat_style(step) : esp_text_styles[of->kind];
+}
+
+/* Is the token at the cursor among bytes [at, end)? A character may have several tokens. */
+static bool is_at_cursor(const struct esp_shown *s, size_t at, size_t end)
+{
+    const struct esp_state *state = s->state;
+    const int token = s->look->token;
+    if (token < 0 || token >= state->span_count)
+        return false;
+    const size_t next =
+        token + 1 < state->span_count ? state->spans[token + 1].start : state->byte_count;
+    return state->spans[token].start < end && next > at;
+}
+
 /* Draws bytes [at, end) as a line. Returns the column after it. Blanks at the end of a full
  * line are not drawn, because their underline would stick out. */
 static int draw_line(struct esp_canvas *canvas, const struct esp_shown *s,
@@ -142,14 +178,18 @@ static int draw_line(struct esp_canvas *canvas, const struct esp_shown *s,
         while (span + 1 < s->state->span_count && s->state->spans[span + 1].start <= at)
             span++;
         size_t taken = esp_wrap_unit(w, at, end, x, &shown);
-        int style = style_at(&matches, at, esp_text_styles[s->state->spans[span].kind]);
+        const bool cursor = is_at_cursor(s, at, at + taken);
+        int style = cursor ? ESP_STYLE_SELECTION : style_at(&matches, at, span_style(s, span));
         if (w->bytes[at] == '\t')
-            esp_draw_repeat(canvas, x, y, shown.width, ESP_STYLE_TEXT, " ");
+            esp_draw_repeat(canvas, x, y, shown.width, cursor ? style : ESP_STYLE_TEXT, " ");
         else
             esp_draw(canvas, x, y, style, shown.text);
         x += shown.width;
         at += taken;
     }
+    /* A line break, or a blank at the end of a full line. */
+    if (at < w->count && x < w->width && is_at_cursor(s, at, at + 1))
+        esp_draw(canvas, x, y, ESP_STYLE_SELECTION, " ");
     return x;
 }
 
@@ -168,6 +208,24 @@ static void draw_text(struct esp_canvas *canvas, const struct esp_shown *s,
     }
     if (at == w->count && esp_state_is_busy(s->state))
         esp_draw(canvas, x, y, ESP_STYLE_KEY, canvas->glyphs->cursor);
+}
+
+/* Rows of the text; the last row of the pane may explain its colours. */
+static int text_height(const struct esp_look *look, int height)
+{
+    enum { LEAST = 4 };
+    return look->heat != ESP_HEAT_OFF && height > LEAST ? height - 1 : height;
+}
+
+static void draw_legend(struct esp_canvas *canvas, int heat, int y)
+{
+    const int width = canvas->view.rect.width;
+    int x = esp_draw(canvas, 0, y, ESP_STYLE_LABEL, esp_heat_title(heat)) + 1;
+    for (int i = 0; i < ESP_HEAT_STEPS; i++) {
+        const char *words = esp_heat_words(heat, i);
+        if (words && x + (int)strlen(words) <= width)
+            x = esp_draw(canvas, x, y, esp_heat_style(i), words) + 1;
+    }
 }
 
 static void draw_welcome(struct esp_canvas *canvas, const struct esp_shown *s)
@@ -208,6 +266,22 @@ static void draw_welcome(struct esp_canvas *canvas, const struct esp_shown *s)
                       : y + (lines[i] != tales);
 }
 
+static void draw_scrolled(struct esp_canvas *canvas, const struct esp_shown *s,
+                          const struct esp_wrap *w)
+{
+    struct esp_rect rect = {0, 0, canvas->view.rect.width, canvas->view.rect.height};
+    const int height = text_height(s->look, rect.height);
+    if (height < rect.height)
+        draw_legend(canvas, s->look->heat, height);
+    rect.height = height;
+    const struct esp_view whole = esp_canvas_enter(canvas, rect);
+    if (s->view->anchor < 0 || (size_t)s->view->anchor >= w->count)
+        draw_text(canvas, s, w, following(w, height));
+    else
+        draw_text(canvas, s, w, (size_t)s->view->anchor);
+    esp_canvas_leave(canvas, whole);
+}
+
 static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     struct esp_wrap w = wrapping_of(s->state, canvas->view.rect.width, canvas->ascii_text);
@@ -215,20 +289,24 @@ static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
         esp_draw_paragraph(canvas, 0, ESP_STYLE_ERROR, s->state->phase_text);
     else if (w.count == 0)
         draw_welcome(canvas, s);
-    else if (s->view->anchor < 0 || (size_t)s->view->anchor >= w.count)
-        draw_text(canvas, s, &w, following(&w, canvas->view.rect.height));
     else
-        draw_text(canvas, s, &w, (size_t)s->view->anchor);
+        draw_scrolled(canvas, s, &w);
 }
 
-static bool request(const struct esp_shown *s, int action)
+/* The top line of the pane. */
+static size_t top_of(const struct esp_shown *s, const struct esp_wrap *w)
+{
+    const size_t bottom = following(w, text_height(s->look, s->height));
+    return s->view->anchor < 0 || (size_t)s->view->anchor > bottom ? bottom
+                                                                   : (size_t)s->view->anchor;
+}
+
+static bool scroll(const struct esp_shown *s, int action)
 {
     struct esp_wrap w = wrapping_of(s->state, s->width, false);
-    size_t bottom = following(&w, s->height);
-    size_t top = s->view->anchor < 0 || (size_t)s->view->anchor > bottom
-                     ? bottom
-                     : (size_t)s->view->anchor;
-    int page = s->height > 2 ? s->height - 1 : 1;
+    const int height = text_height(s->look, s->height);
+    size_t bottom = following(&w, height), top = top_of(s, &w);
+    int page = height > 2 ? height - 1 : 1;
     switch (action) {
     case ESP_ACTION_UP:
         top = lines_above(&w, top, 1);
@@ -276,6 +354,215 @@ static void bring_up(struct esp_pane_view *view, const struct esp_wrap *w, size_
         (long)(top < bottom ? top : bottom); /* the view stays in place while text is added */
 }
 
+/* ------------------------------------------------------------------ the cursor */
+
+/* Scrolls as little as possible until the line of a byte is visible. */
+static void keep_visible(const struct esp_shown *s, const struct esp_wrap *w, size_t byte)
+{
+    const int height = text_height(s->look, s->height);
+    const size_t line = line_of(w, byte), least = lines_above(w, line, height - 1);
+    size_t top = top_of(s, w);
+    top = line < top ? line : top < least ? least : top;
+    s->view->anchor = (long)top; /* it stays in place while text is added */
+}
+
+static void put_cursor(const struct esp_shown *s, const struct esp_wrap *w, int token)
+{
+    esp_look_token(s->look, s->state, token);
+    keep_visible(s, w, s->state->spans[token].start);
+}
+
+/* The token that is `steps` visible tokens after (before) `token`; it stops at the last one. */
+static int token_after(const struct esp_state *state, int token, int step)
+{
+    int last = token;
+    for (int i = token + step; i >= 0 && i < state->span_count; i += step)
+        if (has_bytes(state, i))
+            return i;
+    return last;
+}
+
+static bool starts_word(const struct esp_state *state, int token)
+{
+    return strchr(" \t\n", state->bytes[state->spans[token].start]) != NULL;
+}
+
+static int word_after(const struct esp_state *state, int token, int step)
+{
+    int next = token, before;
+    do {
+        before = next;
+        next = token_after(state, before, step);
+    } while (next != before && !starts_word(state, next));
+    return next;
+}
+
+/* The byte at column `x` of the line that starts at `at`, or its last one. */
+static size_t byte_at(const struct esp_wrap *w, size_t at, int x)
+{
+    const size_t end = line_below(w, at);
+    int column = 0;
+    while (at < end && w->bytes[at] != '\n') {
+        struct esp_safe_unit unit;
+        const size_t taken = esp_wrap_unit(w, at, end, column, &unit);
+        if (column + unit.width > x || at + taken >= end)
+            break;
+        column += unit.width;
+        at += taken;
+    }
+    return at;
+}
+
+static int column_of(const struct esp_wrap *w, size_t byte)
+{
+    size_t at = line_of(w, byte);
+    int column = 0;
+    while (at < byte) {
+        struct esp_safe_unit unit;
+        at += esp_wrap_unit(w, at, w->count, column, &unit);
+        column += unit.width;
+    }
+    return column;
+}
+
+/* The line `lines` lines below (above) the one that starts at `line`; it stops at the ends. */
+static size_t line_after(const struct esp_wrap *w, size_t line, int lines)
+{
+    if (lines < 0)
+        return lines_above(w, line, -lines);
+    for (; lines > 0 && line_below(w, line) < w->count; lines--)
+        line = line_below(w, line);
+    return line;
+}
+
+/* The token `lines` lines below (above) the one at the cursor, or further if that token is as
+ * long. At the ends of the text its first or last one. */
+static int token_below(const struct esp_shown *s, const struct esp_wrap *w, int lines)
+{
+    const struct esp_state *state = s->state;
+    const int old = s->look->token, step = lines < 0 ? -1 : 1;
+    const int column = column_of(w, state->spans[old].start);
+    size_t line = line_of(w, state->spans[old].start);
+    for (size_t before = SIZE_MAX; line != before; lines = step) {
+        before = line;
+        line = line_after(w, line, lines);
+        const int token = span_at(state, byte_at(w, line, column));
+        if (line != before && token != old)
+            return has_bytes(state, token) ? token : token_after(state, token, step);
+    }
+    return token_after(state, step < 0 ? -1 : state->span_count, -step);
+}
+
+/* Moves the cursor. False: the action is another one. */
+static bool move(const struct esp_shown *s, int action)
+{
+    const struct esp_state *state = s->state;
+    struct esp_wrap w = wrapping_of(state, s->width, false);
+    const int height = text_height(s->look, s->height), page = height > 2 ? height - 1 : 1;
+    const int last = token_after(state, state->span_count, -1);
+    int token = s->look->token < state->span_count ? s->look->token : last;
+    if (last >= state->span_count)
+        return false;
+    switch (action) {
+    case ESP_ACTION_LEFT:
+    case ESP_ACTION_RIGHT:
+        token = token_after(state, token, action == ESP_ACTION_LEFT ? -1 : 1);
+        break;
+    case ESP_ACTION_NEXT_WORD:
+    case ESP_ACTION_PREVIOUS_WORD:
+        token = word_after(state, token, action == ESP_ACTION_NEXT_WORD ? 1 : -1);
+        break;
+    case ESP_ACTION_UP:
+    case ESP_ACTION_DOWN:
+        token = token_below(s, &w, action == ESP_ACTION_UP ? -1 : 1);
+        break;
+    case ESP_ACTION_PAGE_UP:
+    case ESP_ACTION_PAGE_DOWN:
+        token = token_below(s, &w, action == ESP_ACTION_PAGE_UP ? -page : page);
+        break;
+    case ESP_ACTION_FIRST:
+        token = token_after(state, -1, 1);
+        break;
+    case ESP_ACTION_LAST:
+        token = last;
+        break;
+    default:
+        return false;
+    }
+    put_cursor(s, &w, token);
+    return true;
+}
+
+/* Without a cursor, the first key that moves it puts it at the end of what is visible. */
+static bool begin_cursor(const struct esp_shown *s, int action)
+{
+    const struct esp_state *state = s->state;
+    struct esp_wrap w = wrapping_of(state, s->width, false);
+    size_t line = top_of(s, &w);
+    if (action != ESP_ACTION_LEFT && action != ESP_ACTION_RIGHT && action != ESP_ACTION_UP &&
+        action != ESP_ACTION_DOWN && action != ESP_ACTION_NEXT_WORD &&
+        action != ESP_ACTION_PREVIOUS_WORD)
+        return false;
+    if (state->span_count == 0 || state->byte_count == 0)
+        return false;
+    for (int i = 1; i < text_height(s->look, s->height) && line_below(&w, line) < w.count; i++)
+        line = line_below(&w, line);
+    int token = span_at(state, byte_at(&w, line, s->width));
+    token = has_bytes(state, token) ? token : token_after(state, token, -1);
+    if (!has_bytes(state, token))
+        return false;
+    put_cursor(s, &w, token);
+    return true;
+}
+
+static bool request(const struct esp_shown *s, int action)
+{
+    const bool cursor = s->look->token >= 0;
+    if (action == ESP_ACTION_LEAVE_PANE) {
+        if (!cursor)
+            return false;
+        s->view->anchor = -1;
+        esp_look_hold(s->look, s->state, -1);
+        return true;
+    }
+    if (!s->wheel && (cursor ? move(s, action) : begin_cursor(s, action)))
+        return true;
+    return scroll(s, action);
+}
+
+/* Puts the cursor on the clicked token. */
+static bool click(const struct esp_shown *s, int x, int y)
+{
+    struct esp_wrap w = wrapping_of(s->state, s->width, false);
+    if (w.count == 0 || y >= text_height(s->look, s->height))
+        return false;
+    size_t line = top_of(s, &w);
+    for (; y > 0 && line < w.count; y--)
+        line = line_below(&w, line);
+    if (line >= w.count)
+        return false;
+    const int token = span_at(s->state, byte_at(&w, line, x));
+    if (!has_bytes(s->state, token))
+        return false;
+    put_cursor(s, &w, token);
+    return true;
+}
+
+/* After the token at the cursor; without one, at the end of the text. */
+static bool point(const struct esp_shown *s, struct esp_branch_point *point)
+{
+    const struct esp_state *state = s->state;
+    const int token = s->look->token;
+    if (!state->has_branches || state->span_count == 0)
+        return false;
+    const int length = token >= 0 && token < state->span_count ? token + 1 : state->span_count;
+    *point = (struct esp_branch_point){
+        .place = esp_branches_before(&state->branches, state->branches.at, length)};
+    return true;
+}
+
+/* ------------------------------------------------------------------ search and title */
+
 static struct esp_search_result find(const struct esp_shown *s, int step)
 {
     struct esp_search_result found = {.count = 0};
@@ -300,8 +587,11 @@ static struct esp_search_result find(const struct esp_shown *s, int step)
         chosen = step > 0 ? first : last;
     }
     s->look->match = chosen;
-    if (chosen >= 0)
-        bring_up(s->view, &w, (size_t)chosen, s->height);
+    if (chosen >= 0) {
+        bring_up(s->view, &w, (size_t)chosen, text_height(s->look, s->height));
+        if (s->look->token >= 0)
+            esp_look_token(s->look, s->state, span_at(s->state, (size_t)chosen));
+    }
     return found;
 }
 
@@ -333,6 +623,11 @@ static void title(const struct esp_shown *s, char *text, size_t size)
     }
     if (count > 0)
         add(text, size, part);
+    const double perplexity =
+        s->look->heat != ESP_HEAT_OFF ? esp_state_perplexity(s->state) : NAN;
+    snprintf(part, sizeof part, "perplexity %.2f", perplexity);
+    if (isfinite(perplexity))
+        add(text, size, part);
     add(text, size, s->state->loaded.chat);
     snprintf(part, sizeof part, "seed %" PRIu64, values->seed);
     if (values->temperature > 0) /* otherwise nothing is sampled */
@@ -341,9 +636,11 @@ static void title(const struct esp_shown *s, char *text, size_t size)
 
 const struct esp_pane_ops esp_pane_text = {
     .name = "text",
-    .summary = "the text; drafted and accepted tokens are underlined",
+    .summary = "the text; drafted and accepted tokens are underlined; a cursor walks them",
     .title = title,
     .draw = draw,
     .request = request,
+    .click = click,
+    .point = point,
     .find = find,
 };

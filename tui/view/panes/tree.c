@@ -401,6 +401,7 @@ static bool request(const struct esp_shown *s, int action)
     case ESP_ACTION_TOGGLE:
         if (s->look->iteration < 0)
             esp_look_hold(s->look, s->state, s->it->index);
+        s->look->of_token = false;
         move_cursor(s, action, s->width, s->height);
         return true;
     case ESP_ACTION_LEAVE_PANE:
@@ -512,7 +513,24 @@ static bool click(const struct esp_shown *s, int x, int y)
         return false;
     if (s->look->iteration < 0)
         esp_look_hold(s->look, s->state, s->it->index);
+    s->look->of_token = false;
     s->look->node = node;
+    return true;
+}
+
+/* The text before the iteration, and the path to the node at the cursor. */
+static bool point(const struct esp_shown *s, struct esp_branch_point *point)
+{
+    *point = (struct esp_branch_point){.count = 0};
+    if (!s->it || s->it->tree.count == 0 || !esp_state_began(s->state, s->it, &point->place))
+        return false;
+    const struct esp_node *nodes = s->it->tree.nodes;
+    const bool chosen = s->look->iteration == s->it->index && s->look->node >= 0 &&
+                        s->look->node < s->it->tree.count;
+    int node = chosen ? s->look->node : esp_telling_node(s->it);
+    point->count = nodes[node].depth;
+    for (int i = point->count; i > 0; node = nodes[node].parent)
+        point->tokens[--i] = nodes[node].token;
     return true;
 }
 
@@ -523,5 +541,6 @@ const struct esp_pane_ops esp_pane_tree = {
     .draw = draw,
     .request = request,
     .click = click,
+    .point = point,
     .find = find,
 };

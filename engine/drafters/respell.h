@@ -1,0 +1,13 @@
+/* respell.h - what drafter `respell` needs of the two models of another vocabulary each. */
+#ifndef ESP_RESPELL_H
+#define ESP_RESPELL_H
+
+#include "engine/model/translation.h"
+#include "kernels/kernels.h"
+
+struct esp_respelling {
+    struct esp_language target, draft;
+    struct esp_rows *logits; /* (1, the draft's vocabulary) */
+};
+
+#endif

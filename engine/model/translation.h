@@ -1,0 +1,63 @@
+/* translation.h - lets a draft model of another vocabulary draft for a target.
+ *
+ * Token-level intersection (Timor et al., "Accelerating LLM Inference with Lossless Speculative
+ * Decoding Algorithms for Heterogeneous Vocabularies", arXiv 2502.05202, 2025, algorithm 4): two
+ * tokens with the same bytes are one *shared* token. The draft's distribution is restricted to
+ * shared tokens and renormalised (its softmax runs over them alone), and is then a distribution
+ * over the target's tokens that is 0 elsewhere. So every drafter and every verifier works as with
+ * one vocabulary, and the output distribution stays the target's.
+ *
+ * The text goes the other way: the draft reads each token of the target as its own token with the
+ * same bytes or, where there is none, as the tokens that its BPE makes of these bytes.
+ *
+ *  - Bytes are compared, not the spelling in the file. So U+0120 of a byte-level vocabulary and
+ *    U+2581 of SentencePiece are both a space, and a token that is a part of a character is shared
+ *    only with a token of exactly these bytes.
+ *  - Special tokens are compared by their role: what ends a text is shared with what ends a text,
+ *    whatever its name. The others need the same name. The token before every text (BOS) is each
+ *    side's own and is never drafted.
+ *  - Some tokenizers add a space before a text. The target's tokenizer decides what the text is; the
+ *    draft reads exactly its bytes.
+ *
+ * If too few tokens are shared, the draft's text is encoded anew instead (drafters/respell.c).
+ */
+#ifndef ESP_TRANSLATION_H
+#define ESP_TRANSLATION_H
+
+#include "engine/model/tokenizer.h"
+
+/* Tokens of the draft that stand for one of the target, at most; of a longer spelling the last
+ * ones. */
+enum { ESP_SPELLED_MOST = 16 };
+
+struct esp_translation {
+    int tokens;       /* of the target, padding included */
+    int32_t *begin;   /* (tokens + 1) token t of the target reads as spelled[begin[t]] up to
+                         spelled[begin[t + 1] - 1], at least one token of the draft */
+    int32_t *spelled; /* (begin[tokens]) */
+    int32_t lead;     /* the draft's token before every text, if the target has none; else -1 */
+    int shared;
+    int32_t *output_token; /* (shared) tokens of the target, ascending */
+    int32_t *output_row;   /* (shared) the draft's token for each, all different */
+    double text_share;     /* fraction of the tokens of a sample text that are shared */
+};
+
+/* A model's tokens. */
+struct esp_language {
+    const struct esp_tokenizer *tokenizer;
+    int vocabulary;     /* of the model: tokens from 0 to vocabulary - 1 */
+    const int32_t *end; /* (end_count) tokens that end a text */
+    int end_count;
+};
+
+/* Compares two vocabularies. All tokens of the tokenizers must be below `vocabulary`. Free the
+ * translation even after a failure. ESP_E_MEMORY. */
+int esp_translation_open(struct esp_translation *translation, const struct esp_language *target,
+                         const struct esp_language *draft);
+void esp_translation_free(struct esp_translation *translation);
+
+/* How the draft reads a token of the target; returns the number of tokens. */
+int esp_translation_spell(const struct esp_translation *translation, int32_t token,
+                          const int32_t **spelled);
+
+#endif

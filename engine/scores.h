@@ -1,0 +1,46 @@
+/* scores.h - what the target thinks of the tokens of a text (struct esp_token_score).
+ *
+ * The rows are there anyway: the pass that verifies a tree has the target's distribution after
+ * every node. Of the nodes on the accepted path, the likeliest tokens and the entropy are kept
+ * before a verifier changes their rows. Only the few numbers leave the backend. The time is
+ * charged to no stage.
+ */
+#ifndef ESP_SCORES_H
+#define ESP_SCORES_H
+
+#include "engine/arrays.h"
+#include "engine/espalier_event.h"
+#include "kernels/kernels.h"
+
+struct esp_scores {
+    const struct esp_backend_ops *ops;
+    struct esp_rows *end; /* (1) the distribution at the end of an accepted path */
+    int record, k;    /* nodes of a tree, cut ones and root included; tokens kept for each */
+    bool *known;      /* (record) the following are filled in, for a node */
+    bool *changed;    /* (record) a verifier has changed the row after the node */
+    bool end_exact;   /* the end of the path was kept before that */
+    int32_t *ids;     /* (record, k) the likeliest tokens after the node */
+    float *values;    /* (record, k) */
+    double *mean_log; /* (record) sum of p log p */
+    double *power;    /* (record) scratch */
+    struct esp_token_score *of; /* (record) of the committed tokens */
+    double seconds;             /* time of the last iteration */
+    struct esp_arrays arrays;
+};
+
+/* Makes room for trees of `record` nodes over a vocabulary. Returns 0 or a negative status. */
+int esp_scores_open(struct esp_scores *scores, struct esp_backend *backend, int record,
+                    int vocabulary, char *err, size_t errlen);
+void esp_scores_close(struct esp_scores *scores);
+
+/* Begins an iteration. */
+void esp_scores_begin(struct esp_scores *scores);
+/* Keeps the likeliest tokens of row `row` of `p`, which holds probabilities, as those after
+ * `node`. */
+int esp_scores_keep(struct esp_scores *scores, int node, struct esp_rows *p, int32_t row,
+                    enum esp_delivery when);
+/* The score of a token after `node`. `p`: its probability, if it is not among the likeliest. */
+struct esp_token_score esp_scores_of(const struct esp_scores *scores, int node, int32_t token,
+                                     double p);
+
+#endif

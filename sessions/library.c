@@ -1,0 +1,377 @@
+/* library.c - opens the file of kept sessions; see library.h.
+ *
+ * The schema is known: a file whose tables are not exactly these is not a library, whatever its
+ * pages hold. So no view, trigger or function of a file ever runs.
+ *
+ * A session is claimed by a lock on one byte of a second file, PATH.lock: the byte with the
+ * session's number. The system releases it when the program ends, however it ends.
+ */
+#include "sessions/library.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/support/paths.h"
+#include "kernels/status.h"
+#include "kernels/system.h"
+#include "sessions/library_parts.h"
+
+enum { VERSION = 1, PATIENCE_MS = 5000 };
+
+/* Open file descriptions have locks of their own where the system can do that. Elsewhere a
+ * lock is the process's. */
+#ifdef F_OFD_SETLK
+enum { SET_LOCK = F_OFD_SETLK, WAIT_LOCK = F_OFD_SETLKW };
+#else
+enum { SET_LOCK = F_SETLK, WAIT_LOCK = F_SETLKW };
+#endif
+
+/* Name, and statement that makes it. */
+static const char *const schema[][2] = {
+    {"vocabulary", "CREATE TABLE vocabulary(id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, "
+                   "tokens INTEGER NOT NULL) STRICT"},
+    {"piece",
+     "CREATE TABLE piece(vocabulary INTEGER NOT NULL REFERENCES vocabulary, token INTEGER "
+     "NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(vocabulary, token)) STRICT, WITHOUT ROWID"},
+    {"session",
+     "CREATE TABLE session(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL "
+     "DEFAULT '', created INTEGER NOT NULL, changed INTEGER NOT NULL, vocabulary INTEGER "
+     "REFERENCES vocabulary, header TEXT NOT NULL DEFAULT '', target_path TEXT NOT NULL "
+     "DEFAULT '', draft_path TEXT NOT NULL DEFAULT '', at_branch INTEGER NOT NULL DEFAULT "
+     "-1, at_length INTEGER NOT NULL DEFAULT 0) STRICT"},
+    {"branch",
+     "CREATE TABLE branch(session INTEGER NOT NULL REFERENCES session, number INTEGER NOT "
+     "NULL, parent INTEGER NOT NULL, fork INTEGER NOT NULL, name TEXT NOT NULL, marked "
+     "INTEGER NOT NULL, deleted INTEGER NOT NULL, created INTEGER NOT NULL, drafter TEXT "
+     "NOT NULL, indexed INTEGER NOT NULL, PRIMARY KEY(session, number)) STRICT, WITHOUT "
+     "ROWID"},
+    {"token",
+     "CREATE TABLE token(session INTEGER NOT NULL REFERENCES session, branch INTEGER NOT "
+     "NULL, place INTEGER NOT NULL, token INTEGER NOT NULL, kind INTEGER NOT NULL, "
+     "iteration INTEGER, p REAL, entropy REAL, rank INTEGER, likely BLOB, PRIMARY "
+     "KEY(session, branch, place)) STRICT, WITHOUT ROWID"},
+    {"iteration", "CREATE TABLE iteration(session INTEGER NOT NULL REFERENCES session, number "
+                  "INTEGER NOT NULL, generation INTEGER NOT NULL, line TEXT NOT NULL, PRIMARY "
+                  "KEY(session, number)) STRICT"},
+    {"generation",
+     "CREATE TABLE generation(session INTEGER NOT NULL REFERENCES session, number "
+     "INTEGER NOT NULL, place INTEGER NOT NULL, draft INTEGER NOT NULL, verify INTEGER "
+     "NOT NULL, tokens INTEGER NOT NULL, header TEXT NOT NULL, PRIMARY KEY(session, "
+     "number)) STRICT, WITHOUT ROWID"},
+    {"words", "CREATE VIRTUAL TABLE words USING fts5(own)"},
+};
+
+enum { TABLES = sizeof schema / sizeof *schema };
+
+static const char *const sql[] = {
+#define X(name, text) text,
+    ESP_LIBRARY_STATEMENTS(X)
+#undef X
+};
+
+/* ------------------------------------------------------------------ statements */
+
+sqlite3_stmt *esp_library_sql(struct esp_library *l, enum esp_library_statement index)
+{
+    sqlite3_stmt **statement = &l->statement[index];
+    if (*statement) {
+        sqlite3_reset(*statement);
+        sqlite3_clear_bindings(*statement);
+    } else {
+        sqlite3_prepare_v3(l->db, sql[index], -1, SQLITE_PREPARE_PERSISTENT, statement, NULL);
+    }
+    return *statement;
+}
+
+int esp_library_run(sqlite3_stmt *statement)
+{
+    if (!statement)
+        return SQLITE_ERROR;
+    const int step = sqlite3_step(statement);
+    const int reset = sqlite3_reset(statement);
+    return step == SQLITE_DONE || step == SQLITE_ROW ? SQLITE_OK : reset;
+}
+
+int esp_library_fail(struct esp_library *l, char *err, size_t errlen)
+{
+    return esp_fail(err, errlen, ESP_E_FILE, "%s: %s", l->path, sqlite3_errmsg(l->db));
+}
+
+/* ------------------------------------------------------------------ the schema */
+
+/* A number that a statement returns; -1: it returns none. */
+static int64_t number(sqlite3 *db, const char *query)
+{
+    sqlite3_stmt *statement = NULL;
+    int64_t value = -1;
+    if (sqlite3_prepare_v2(db, query, -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW)
+        value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return value;
+}
+
+static bool is_ours(const char *name, const char *text)
+{
+    for (int i = 0; i < TABLES; i++)
+        if (strcmp(name, schema[i][0]) == 0)
+            return strcmp(text, schema[i][1]) == 0;
+    return strncmp(name, "words_", strlen("words_")) == 0 ||
+           strncmp(name, "sqlite_", strlen("sqlite_")) == 0;
+}
+
+/* Whether the file has exactly the tables of a library. */
+static bool has_schema(sqlite3 *db)
+{
+    sqlite3_stmt *statement = NULL;
+    int tables = 0, step = SQLITE_ERROR;
+    bool ours = true;
+    if (sqlite3_prepare_v2(db, "SELECT name, type, sql FROM sqlite_schema", -1, &statement,
+                           NULL) == SQLITE_OK)
+        while ((step = sqlite3_step(statement)) == SQLITE_ROW && ours) {
+            const char *name = (const char *)sqlite3_column_text(statement, 0);
+            const char *type = (const char *)sqlite3_column_text(statement, 1);
+            const char *text = (const char *)sqlite3_column_text(statement, 2);
+            ours = name && type && (strcmp(type, "table") == 0 || strcmp(type, "index") == 0) &&
+                   is_ours(name, text ? text : "");
+            for (int i = 0; ours && i < TABLES; i++)
+                tables += strcmp(name, schema[i][0]) == 0;
+        }
+    sqlite3_finalize(statement);
+    return ours && step == SQLITE_DONE && tables == TABLES;
+}
+
+static int make_tables(struct esp_library *l, char *err, size_t errlen)
+{
+    char version[64];
+    int status = sqlite3_exec(l->db, "BEGIN", NULL, NULL, NULL);
+    for (int i = 0; i < TABLES && status == SQLITE_OK; i++)
+        status = sqlite3_exec(l->db, schema[i][1], NULL, NULL, NULL);
+    snprintf(version, sizeof version, "PRAGMA user_version = %d; COMMIT", VERSION);
+    if (status == SQLITE_OK)
+        status = sqlite3_exec(l->db, version, NULL, NULL, NULL);
+    l->is_new = status == SQLITE_OK;
+    return status == SQLITE_OK ? (int)ESP_OK : esp_library_fail(l, err, errlen);
+}
+
+/* ESP_E_FORMAT: the file is no library, and may be set aside. */
+static int check_file(struct esp_library *l, enum esp_library_mode mode, char *err,
+                      size_t errlen)
+{
+    const int64_t version = number(l->db, "PRAGMA user_version");
+    const int code = sqlite3_errcode(l->db);
+    if (version > VERSION)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED, "%s was written by a newer espalier",
+                        l->path);
+    if (version < 0 && code != SQLITE_NOTADB && code != SQLITE_CORRUPT)
+        return esp_library_fail(l, err, errlen);
+    if (version == 0 && number(l->db, "SELECT count(*) FROM sqlite_schema") == 0) {
+        if (mode == ESP_LIBRARY_KEEP)
+            return make_tables(l, err, errlen);
+        return esp_fail(err, errlen, ESP_E_FILE, "%s has no sessions", l->path);
+    }
+    if (version == VERSION && has_schema(l->db))
+        return ESP_OK;
+    return esp_fail(err, errlen, ESP_E_FORMAT, "%s is not a library of espalier, or is damaged",
+                    l->path);
+}
+
+/* ------------------------------------------------------------------ locks */
+
+/* Locks byte `at` of the file with the locks, or releases it. */
+static bool lock(const struct esp_library *l, int how, short type, int64_t at)
+{
+    struct flock range = {
+        .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
+    return l->locks >= 0 && fcntl(l->locks, how, &range) == 0;
+}
+
+bool esp_library_claim(struct esp_library *l, int64_t id)
+{
+    return lock(l, SET_LOCK, F_WRLCK, id) || l->locks < 0;
+}
+
+void esp_library_release(struct esp_library *l, int64_t id)
+{
+    lock(l, SET_LOCK, F_UNLCK, id);
+}
+
+/* ------------------------------------------------------------------ opening and closing */
+
+int esp_library_path(char *path, size_t size)
+{
+    return esp_user_path(path, size, ESP_USER_STATE, "sessions.db");
+}
+
+/* Makes the folders above a path, for the user alone. Failures show when the file is opened. */
+static void make_folders(const char *path)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", path);
+    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(folder, 0700);
+        *slash = '/';
+    }
+}
+
+/* Nothing of a file runs, and what is deleted is overwritten. */
+static void configure(sqlite3 *db, enum esp_library_mode mode)
+{
+    sqlite3_busy_timeout(db, PATIENCE_MS);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    sqlite3_exec(db, "PRAGMA cell_size_check = ON; PRAGMA secure_delete = ON", NULL, NULL,
+                 NULL);
+    if (mode == ESP_LIBRARY_KEEP)
+        sqlite3_exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL", NULL, NULL,
+                     NULL);
+}
+
+static int open_file(struct esp_library *l, enum esp_library_mode mode, char *err,
+                     size_t errlen)
+{
+    if (mode == ESP_LIBRARY_KEEP) { /* SQLite would let others read a new file */
+        const int file = open(l->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (file < 0)
+            return esp_fail(err, errlen, ESP_E_FILE, "%s: %s", l->path, strerror(errno));
+        close(file);
+    } else if (access(l->path, R_OK) < 0) {
+        return esp_fail(err, errlen, ESP_E_FILE,
+                        errno == ENOENT ? "no sessions are kept: there is no %s" : "%s: %s",
+                        l->path, strerror(errno));
+    }
+    int status = sqlite3_open_v2(l->path, &l->db, SQLITE_OPEN_READWRITE, NULL);
+    if (!l->db)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %s", l->path);
+    if (status != SQLITE_OK)
+        return esp_library_fail(l, err, errlen);
+    sqlite3_extended_result_codes(l->db, 0);
+    configure(l->db, mode);
+    return check_file(l, mode, err, errlen);
+}
+
+static void close_file(struct esp_library *l)
+{
+    for (int i = 0; i < ESP_SQL_STATEMENTS; i++) {
+        sqlite3_finalize(l->statement[i]);
+        l->statement[i] = NULL;
+    }
+    sqlite3_close(l->db);
+    l->db = NULL;
+}
+
+/* Gives a file that is no library, and what belongs to it, another name. */
+static int set_aside(struct esp_library *l, char *err, size_t errlen)
+{
+    static const char *const parts[] = {"", "-wal", "-shm"};
+    char from[PATH_MAX], to[PATH_MAX];
+    struct stat there;
+    int free_number = 1;
+    do
+        snprintf(to, sizeof to, "%s.unreadable-%d", l->path, free_number);
+    while (lstat(to, &there) == 0 && free_number++ < 1000);
+    for (int i = 0; i < 3; i++) {
+        snprintf(from, sizeof from, "%s%s", l->path, parts[i]);
+        snprintf(to, sizeof to, "%s.unreadable-%d%s", l->path, free_number, parts[i]);
+        if (rename(from, to) < 0 && i == 0)
+            return esp_fail(err, errlen, ESP_E_FILE, "%s cannot be set aside: %s", l->path,
+                            strerror(errno));
+    }
+    snprintf(to, sizeof to, "%s.unreadable-%d", l->path, free_number);
+    esp_fail(l->note, sizeof l->note, 0,
+             "%s is not a library of espalier, or is damaged; it is %s now, and sessions are "
+             "kept in a new file",
+             l->path, strrchr(to, '/') ? strrchr(to, '/') + 1 : to);
+    return ESP_OK;
+}
+
+static int open_library(struct esp_library *l, enum esp_library_mode mode, char *err,
+                        size_t errlen)
+{
+    char locks[PATH_MAX];
+    if (mode == ESP_LIBRARY_KEEP)
+        make_folders(l->path);
+    snprintf(locks, sizeof locks, "%s.lock", l->path);
+    l->locks = open(locks, O_RDWR | O_CLOEXEC | (mode == ESP_LIBRARY_KEEP ? O_CREAT : 0), 0600);
+    const bool locked = lock(l, WAIT_LOCK, F_WRLCK, 0); /* one program makes or replaces it */
+    int status = open_file(l, mode, err, errlen);
+    if (status == ESP_E_FORMAT && mode == ESP_LIBRARY_KEEP && locked) {
+        close_file(l);
+        status = set_aside(l, err, errlen);
+        if (status == ESP_OK)
+            status = open_file(l, mode, err, errlen);
+    }
+    lock(l, SET_LOCK, F_UNLCK, 0);
+    return status;
+}
+
+int esp_library_open(struct esp_library **library, const char *path, enum esp_library_mode mode,
+                     char *err, size_t errlen)
+{
+    struct esp_library *l = calloc(1, sizeof *l);
+    *library = NULL;
+    if (!l || !(l->path = strdup(path))) {
+        free(l);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %s", path);
+    }
+    l->locks = -1;
+    const int status = open_library(l, mode, err, errlen);
+    if (status < 0)
+        esp_library_close(l);
+    else
+        *library = l;
+    return status;
+}
+
+void esp_library_close(struct esp_library *l)
+{
+    if (!l)
+        return;
+    close_file(l);
+    if (l->locks >= 0)
+        close(l->locks);
+    free(l->path);
+    free(l);
+}
+
+bool esp_library_is_new(const struct esp_library *l)
+{
+    return l->is_new;
+}
+
+const char *esp_library_note(const struct esp_library *l)
+{
+    return l->note;
+}
+
+/* ------------------------------------------------------------------ transactions */
+
+void esp_library_begin(struct esp_library *l)
+{
+    l->what[0] = '\0';
+    l->status = esp_library_run(esp_library_sql(l, ESP_SQL_BEGIN));
+    if (l->status != SQLITE_OK)
+        snprintf(l->what, sizeof l->what, "%s", sqlite3_errmsg(l->db));
+}
+
+int esp_library_commit(struct esp_library *l, char *err, size_t errlen)
+{
+    if (l->status == SQLITE_OK)
+        l->status = esp_library_run(esp_library_sql(l, ESP_SQL_COMMIT));
+    if (l->status == SQLITE_OK)
+        return ESP_OK;
+    if (!*l->what)
+        snprintf(l->what, sizeof l->what, "%s", sqlite3_errmsg(l->db));
+    if (!sqlite3_get_autocommit(l->db))
+        esp_library_run(esp_library_sql(l, ESP_SQL_ROLLBACK));
+    return esp_fail(err, errlen, ESP_E_FILE, "%s: %s", l->path, l->what);
+}

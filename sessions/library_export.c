@@ -1,0 +1,181 @@
+/* library_export.c - see library_export.h. */
+#include "sessions/library_export.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/status.h"
+#include "sessions/event_json.h"
+
+struct export
+{
+    struct esp_library *library;
+    int64_t id;
+    FILE *file;
+    const struct esp_kept_text *text;
+    struct esp_written *tokens; /* (length) of the text */
+    int length;
+    struct esp_tokens pieces;
+    struct esp_texts names; /* of gauges, while a line is checked */
+    struct esp_line line;
+    double time; /* of the last event */
+};
+
+static const char *piece(void *user, int32_t token, size_t *length)
+{
+    const struct export *e = user;
+    return esp_library_piece(e->library, e->text->vocabulary_hash, token, length);
+}
+
+static int write_event(struct export *e, struct esp_event event)
+{
+    event.time = e->time;
+    e->line.length = 0;
+    const int status = esp_event_to_json(&e->line, &event, NULL, &e->pieces);
+    if (status == ESP_OK)
+        fwrite(e->line.text, 1, e->line.length, e->file);
+    return status;
+}
+
+/* Writes tokens [from, to), which no iteration wrote. */
+static int write_prompt(struct export *e, int from, int to)
+{
+    int32_t *ids = malloc((size_t)(to - from) * sizeof *ids);
+    int marks = 0, after = 0;
+    if (!ids)
+        return ESP_E_MEMORY;
+    for (int i = from; i < to; i++)
+        ids[i - from] = e->tokens[i].token;
+    while (from + marks < to && e->tokens[from + marks].kind == ESP_TEXT_MARK)
+        marks++;
+    while (to - after > from + marks && e->tokens[to - after - 1].kind == ESP_TEXT_MARK)
+        after++;
+    const int status = write_event(e, (struct esp_event){.type = ESP_EVENT_PROMPT,
+                                                         .tokens = ids,
+                                                         .token_count = to - from,
+                                                         .marks = marks,
+                                                         .marks_after = after});
+    free(ids);
+    return status;
+}
+
+static bool is_prompt(const struct export *e, int at, bool mark)
+{
+    return at < e->length && e->tokens[at].iteration < 0 &&
+           (e->tokens[at].kind == ESP_TEXT_MARK) == mark;
+}
+
+/* The end of the prompt that begins at `from`: marks, words, marks. */
+static int prompt_end(const struct export *e, int from)
+{
+    int to = from;
+    while (is_prompt(e, to, true))
+        to++;
+    while (is_prompt(e, to, false))
+        to++;
+    while (is_prompt(e, to, true))
+        to++;
+    return to;
+}
+
+/* Tokens from `from` on that one iteration wrote. */
+static int run_of(const struct export *e, int from)
+{
+    int count = 1;
+    while (from + count < e->length &&
+           e->tokens[from + count].iteration == e->tokens[from].iteration)
+        count++;
+    return count;
+}
+
+/* Writes the iteration whose tokens begin at `from`, if it is kept and begins there. Sets
+ * *count to its tokens in the text; 0: it is not written. */
+static int write_iteration(struct export *e, int from, int *count)
+{
+    struct esp_recorded_event event = {.event = {.type = 0}};
+    char *line, err[256];
+    const int run = run_of(e, from);
+    *count = 0;
+    if (esp_library_iteration(e->library, e->id, e->tokens[from].iteration, &line) < 0)
+        return ESP_OK;
+    int status = esp_event_from_json(&event, &e->names, line, strlen(line), e->text->vocabulary,
+                                     err, sizeof err);
+    const struct esp_iteration *it = &event.iteration.it;
+    bool fits =
+        status == 1 && event.event.type == ESP_EVENT_ITERATION && it->committed_count >= run;
+    for (int i = 0; i < run && fits; i++)
+        fits = it->committed[i] == e->tokens[from + i].token;
+    status = ESP_OK;
+    if (fits) {
+        fprintf(e->file, "%s\n", line);
+        e->time = event.event.time > e->time ? event.event.time : e->time;
+        *count = run;
+        if (it->committed_count > run)
+            status = write_event(
+                e, (struct esp_event){.type = ESP_EVENT_REWIND, .token_count = from + run});
+    }
+    esp_recorded_event_free(&event);
+    free(line);
+    return status;
+}
+
+static int write_text(struct export *e)
+{
+    const char *header = e->text->header ? e->text->header : "";
+    int status = ESP_OK, count;
+    fprintf(e->file, "%.*s\n", (int)strcspn(header, "\n"), header);
+    for (int at = 0, end; at < e->length && status == ESP_OK; at = end) {
+        count = 0;
+        if (e->tokens[at].iteration >= 0)
+            status = write_iteration(e, at, &count);
+        end = count > 0                      ? at + count
+              : e->tokens[at].iteration >= 0 ? at + run_of(e, at)
+                                             : prompt_end(e, at);
+        if (count == 0 && status == ESP_OK)
+            status = write_prompt(e, at, end);
+    }
+    if (status == ESP_OK)
+        status = write_event(e, (struct esp_event){.type = ESP_EVENT_END, .text = ""});
+    return status;
+}
+
+int esp_library_export(struct esp_library *library, int64_t id, int branch, FILE *file,
+                       char *err, size_t errlen)
+{
+    struct esp_kept_text text;
+    struct export e = {.library = library, .id = id, .file = file, .text = &text};
+    int status = esp_library_load(library, id, &text, err, errlen);
+    const struct esp_branches *b = &text.branches;
+    if (status == ESP_OK && branch >= b->count)
+        status =
+            esp_fail(err, errlen, ESP_E_ARGUMENT, "session %lld has no branch %d; it has %d",
+                     (long long)id, branch + 1, b->count);
+    if (status == ESP_OK) {
+        const struct esp_text_place place = branch < 0 ? b->at : esp_branches_end(b, branch);
+        e.length = place.length;
+        e.pieces = (struct esp_tokens){piece, &e};
+        e.tokens = malloc(((size_t)e.length + 1) * sizeof *e.tokens);
+        if (e.tokens)
+            esp_branches_text(b, place, 0, e.tokens);
+        status = e.tokens ? write_text(&e) : (int)ESP_E_MEMORY;
+        if (status < 0)
+            esp_fail(err, errlen, status, "session %lld: %s", (long long)id,
+                     esp_status_message(status));
+    }
+    esp_texts_free(&e.names);
+    esp_line_free(&e.line);
+    free(e.tokens);
+    esp_kept_text_free(&text);
+    return status;
+}
+
+int esp_library_export_path(const char *path, int64_t id, int branch, FILE *file, char *err,
+                            size_t errlen)
+{
+    struct esp_library *library;
+    int status = esp_library_open(&library, path, ESP_LIBRARY_READ, err, errlen);
+    if (status == ESP_OK)
+        status = esp_library_export(library, id, branch, file, err, errlen);
+    esp_library_close(library);
+    return status;
+}

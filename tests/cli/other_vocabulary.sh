@@ -1,0 +1,41 @@
+#!/bin/sh
+# A draft of another vocabulary: it changes no text, and the commands tell how much is shared.
+. tests/shell.sh
+target=engine/models/fairytale-target
+draft=engine/models/fairytale-draft
+other="$work/models/other"
+gen="$ESPALIER generate -p Once -n 60 --target $target --seed 3"
+
+# What ends a text has another name, and the last token of the target is missing.
+mkdir -p "$other" && cp "$draft"/* "$other"
+sed -i 's/"<|endoftext|>"/"<|end|>"/g; s/"Ġcamp"/"Ġcamq"/; s/, "Ġc amp"//' "$other/tokenizer.json"
+check "the vocabulary is another" sh -c "! cmp -s '$draft/tokenizer.json' '$other/tokenizer.json'"
+
+$ESPALIER inspect "$target" "$other" >"$work/out"
+check "inspect tells what is shared" \
+    grep -q "another vocabulary, with 4095 of the target's 4096 tokens and 100.0 %" "$work/out"
+$ESPALIER inspect "$target" "$other" --json >"$work/out"
+check "in JSON, too" grep -q '"other_vocabulary":	true' "$work/out"
+ESPALIER_MODELS="$work/models" $ESPALIER list models fairytale-target >"$work/out"
+check "the list says what to expect" grep -q "fits as a draft: another vocabulary with 409[45] of the target's 4096 tokens, 100 % .*nearly as good" "$work/out"
+ESPALIER_MODELS="$work/models" $ESPALIER list models fairytale-target --json >"$work/out"
+check "in JSON, too" grep -q '"shared_tokens":	409[45]' "$work/out"
+
+$gen --drafter ar >"$work/plain"
+for drafter in linear:K=4 dynatree goodput hybrid; do
+    $gen --draft "$other" --drafter "$drafter" >"$work/out"
+    check "$drafter writes the same text" cmp -s "$work/plain" "$work/out"
+done
+$gen --draft "$other" --drafter linear:K=4 --json >"$work/out"
+check "and drafts are accepted" sh -c "! grep -q '\"accepted_nodes\":	0,' '$work/out'"
+$ESPALIER check --target "$target" --draft "$other" --drafter iid --verifier traversal --trials 20 >"$work/out"
+check "check finds no difference" test $? = 0
+
+# The lists of tokens are looked at, not trusted.
+cp "$draft/tokenizer.json" "$other" && sed -i 's/"<|endoftext|>": *0/"<|endoftext|>":900000/; s/"id": *0/"id":900000/' "$other/tokenizer.json"
+check "a token that the draft has no row for is refused" fails 1 "tokens up to 900000" $gen --draft "$other"
+check "a selector needs one vocabulary" sh -c "cp '$draft/tokenizer.json' '$other' &&
+    sed -i 's/\"<|endoftext|>\"/\"<|end|>\"/g' '$other/tokenizer.json' &&
+    ! $ESPALIER train selector --target '$target' --draft '$other' --verifier nss --text tests/prompts.txt -o '$work/x' 2>'$work/err' &&
+    grep -q 'of one vocabulary' '$work/err'"
+finish

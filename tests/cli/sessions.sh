@@ -1,0 +1,197 @@
+#!/bin/sh
+# Kept sessions from the outside: they are kept without being asked, listed, found, resumed, exported, verified and
+# deleted; a program that is killed leaves them; what cannot be kept stops nothing.
+. tests/shell.sh
+. tests/script.sh
+default_drafter=fixed
+export XDG_STATE_HOME="$work/state"
+library=$XDG_STATE_HOME/espalier/sessions.db
+sessions="$ESPALIER sessions"
+quiet="--no-config --seed 1 --temp 0 -n 20"
+
+check "before the first one there are none" fails 1 "no sessions are kept: there is no $library" $sessions
+
+# A text, a branch from the second likeliest token, one from typed words, another text after :clear.
+play "size 80x24
+type Once upon a time
+key Enter
+wait
+key Tab Left Left Left Enter Down Enter
+wait
+type :insert and then a fox
+key Enter
+wait
+type :branch name the fox
+key Enter
+type :clear!
+key Enter
+wait
+type There was a queen
+key Enter
+wait" $quiet
+check "a session with branches" test $? = 0
+check "is kept" test -s "$library"
+check "for its owner alone" test "$(stat -c %a "$library" 2>/dev/null || stat -f %Lp "$library")" = 600
+$sessions >"$work/list"
+check "and listed" grep -q '^ *1  20[0-9-]* [0-9:]*  .* tokens  fairytale-target .* Once upon a time' "$work/list"
+$sessions show 1 >"$work/show"
+check "with its branches" test "$(grep -c 'tokens of its own' "$work/show")" -ge 3
+check "one has a name" grep -q 'the fox:' "$work/show"
+check "the last text is the present one" grep -q '^ *[0-9]*  > .*There was a queen' "$work/show"
+$sessions --json >"$work/json"
+check "as JSON" grep -q '"session":	*1' "$work/json"
+check "search finds words" sh -c "$sessions search 'then a fox' | grep -q '^ *1, branch [0-9]*: .*\[fox\]'"
+check "beginnings of words" sh -c "$sessions search quee | grep -q '\[queen\]'"
+check "and says if there are none" sh -c "$sessions search zebra | grep -q 'no text has these words'"
+check "a search for nothing" fails 1 "no words to search" $sessions search ' '
+check "all texts can be written again" sh -c "$sessions verify 1 | grep -q 'session 1: 4 generations gave the same tokens$'"
+
+# Recordings of branches.
+$sessions export 1 -o "$work/present.esp.jsonl"
+$sessions export 1 2 -o "$work/second.esp.jsonl"
+check "a recording of the present text" sh -c "$ESPALIER replay --plain '$work/present.esp.jsonl' | grep -q 'There was a queen'"
+check "of a branch" sh -c "$ESPALIER replay --plain '$work/second.esp.jsonl' | grep -q 'Once upon a time'"
+check "one that is there stays" fails 1 "already exists" $sessions export 1 -o "$work/present.esp.jsonl"
+check "a branch that is not there" fails 1 "has no branch 99" $sessions export 1 99
+check "no session" fails 1 "no session '7' is kept" $sessions show 7
+check "no action" fails 2 "sessions takes list, search" $sessions burn
+
+$ESPALIER export "$work/present.esp.jsonl" --html -o "$work/page.html" 2>/dev/null
+check "its page has the probabilities of tokens" grep -q '"scores":\[\[' "$work/page.html"
+check "and what their colours mean" grep -q '"heats":\[{"title":"surprisal, bits","limits":\[1,2,4,8\]' "$work/page.html"
+
+# Completion.
+check "its actions are completed" test "$($ESPALIER complete -- sessions se | cut -f 1)" = search
+check "and sessions" test "$($ESPALIER complete -- sessions show '' | cut -f 1)" = 1
+check "with their first words" sh -c "$ESPALIER complete -- --resume '' | grep -q '^1	Once upon'"
+
+# Resuming.
+play "size 100x30
+wait
+$dump
+key Enter
+wait
+$dump-more
+type :branch previous
+key Enter
+wait
+$dump-before" --resume 1 --no-config -n 10
+check "a session goes on" dumped '^│ There was a queen'
+check "which says so" dumped 'session 1 goes on'
+check "with the trees that it had" dumped '┬ tree   iter'
+check "it is continued" grep -q 'token limit reached' "$work/screen-more"
+check "and its branches are there" grep -q 'fox\|Once upon' "$work/screen-before"
+check "in the same session" test "$($sessions | wc -l)" = 1
+check "what was added is verified, too" sh -c "$sessions verify 1 | grep -q 'session 1: 5 generations gave the same tokens$'"
+$sessions name 1 the tale
+play "wait
+$dump" --resume 'the tale' --no-config
+check "by its name" dumped 'session 1 goes on'
+play "wait
+$dump" --no-config --resume
+check "without a name the last one" dumped 'session 1 goes on'
+check "one that is not there" fails 1 "no session 'nothing' is kept" $ESPALIER --resume nothing
+
+# A recording becomes a session.
+play "size 100x30
+wait
+$dump
+key Enter
+wait
+$dump-more" --resume sessions/samples/same-text-linear.esp.jsonl --no-config -n 10
+check "a recording goes on as a session" dumped 'session 2 goes on'
+check "and is continued" grep -q 'token limit reached' "$work/screen-more"
+check "it is kept" test "$($sessions | wc -l)" = 2
+
+# Without its models.
+cp -r engine/models/fairytale-target engine/models/fairytale-draft "$work"
+play "type Once upon a time
+key Enter
+wait" $quiet --target "$work/fairytale-target" --draft "$work/fairytale-draft"
+rm -r "$work/fairytale-target"
+play "size 100x30
+wait
+$dump" --resume 3 --no-config
+check "without its models it is replayed" dumped 'models of session 3 .* are not there'
+check "with its text" dumped '^│ Once upon a time'
+check "and nothing of it is left in a file" sh -c '! ls /tmp/espalier-* 2>/dev/null | grep -q "espalier-[A-Za-z0-9]*$" || true'
+
+# Private.
+play "type Once upon a time
+key Enter
+wait" $quiet --private
+check "a private session is not kept" test "$($sessions | wc -l)" = 3
+play "type Once upon a time
+key Enter
+wait
+type :private on
+key Enter
+wait" $quiet
+check "nor one that becomes private" test "$($sessions | wc -l)" = 3
+echo 'private on' >"$work/config"
+play "type Once upon a time
+key Enter
+wait" --seed 1 --temp 0 -n 20 --config "$work/config"
+check "a setting does the same" test "$($sessions | wc -l)" = 3
+
+# Continuations.
+play "size 100x30
+type Once upon a time
+key Enter
+wait
+type :continue 3
+key Enter
+wait
+$dump" $quiet --drafter fixed
+check "three continuations" dumped '3 continuations'
+check "they are verified" sh -c "$sessions verify | grep -q ': 4 generations gave the same tokens$'"
+play "type Once upon a time
+key Enter
+wait
+type :continue 4
+key Enter
+wait
+type :undo
+key Enter
+wait
+type :branch
+key Enter
+wait" --no-config --seed 7 --temp 0.8 -n 24 --drafter fixed:D=3,B=2
+check "sampled ones, too" sh -c "$sessions verify | grep -q ': 6 generations gave the same tokens$'"
+
+# Deleting.
+check "a session is deleted" sh -c "$sessions delete 1 | grep -q 'session 1 is deleted'"
+check "and gone" fails 1 "no session '1' is kept" $sessions show 1
+check "with its words" sh -c "$sessions search fox | grep -q 'no text has'; ! strings '$library' 2>/dev/null | grep -q 'then a fox'"
+check "which session?" fails 1 "which session" $sessions delete
+
+# A folder that cannot be written, and a file that is no library.
+if [ "$(id -u)" != 0 ]; then
+    mkdir -p "$work/closed" && chmod 500 "$work/closed"
+    XDG_STATE_HOME=$work/closed
+    play "type Once upon a time
+key Enter
+wait
+$dump" $quiet
+    check "a home that cannot be written stops nothing" dumped 'Once upon a time'
+fi
+XDG_STATE_HOME=/dev/null/no
+play "size 100x30
+type Once upon a time
+key Enter
+wait
+$dump" $quiet
+check "a home that is none is said" dumped 'not kept any more: /dev/null/no/espalier/sessions.db'
+check "and stops nothing" dumped '^│ Once upon a time'
+XDG_STATE_HOME=$work/other
+mkdir -p "$work/other/espalier" && echo 'no library at all, but a text that is long enough' >"$work/other/espalier/sessions.db"
+check "who lists leaves a strange file" fails 1 "is not a library of espalier" $sessions
+play "size 100x30
+type Once upon a time
+key Enter
+wait
+$dump" $quiet
+check "who keeps sets it aside" dumped 'is not a library of espalier'
+check "as it is" grep -q 'no library at all' "$work/other/espalier/sessions.db.unreadable-1"
+check "and keeps" test "$($sessions | wc -l)" = 1
+finish

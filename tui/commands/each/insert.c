@@ -1,0 +1,51 @@
+/* insert.c - ":insert TEXT" writes TEXT after the token at the text's cursor, in the place of
+ * what follows there, and goes on from it. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tui/commands/branching.h"
+#include "tui/commands/command.h"
+
+/* Whether the words begin a new word: what followed did, or the text ended with a letter. */
+static bool needs_blank(const struct esp_state *state, int length)
+{
+    const size_t end =
+        length < state->span_count ? state->spans[length].start : state->byte_count;
+    const char last = end > 0 ? state->bytes[end - 1] : ' ';
+    const char next = end < state->byte_count ? state->bytes[end] : ' ';
+    return !strchr(" \t\n", last) && strchr(" \t\n", next);
+}
+
+static int run(struct esp_control *control, const char *arguments)
+{
+    struct esp_branch_point point;
+    const struct esp_state *state = &control->state;
+    struct esp_look *look = &control->ui.look;
+    const int token = look->token >= 0 && look->token < state->span_count
+                          ? look->token
+                          : state->span_count - 1;
+    if (!*arguments)
+        return esp_refuse(control, "write :insert and the text that follows the cursor");
+    if (token < 0)
+        return esp_refuse(control, "there is no text yet; type its beginning");
+    point = (struct esp_branch_point){
+        .place = esp_branches_before(&state->branches, state->branches.at, token + 1)};
+    const bool blank = needs_blank(state, token + 1) && !ispunct((unsigned char)*arguments);
+    const size_t size = strlen(arguments) + 2;
+    char *words = malloc(size);
+    if (!words)
+        return esp_refuse(control, "no memory for this text");
+    snprintf(words, size, "%s%s", blank ? " " : "", arguments);
+    const int status = esp_branching_go(control, &point, words, ESP_FORK_NEW, true);
+    free(words);
+    return status;
+}
+
+const struct esp_command_ops esp_command_insert = {
+    .name = "insert",
+    .usage = "TEXT",
+    .summary = "replace what follows the text's cursor by TEXT, as a branch, and go on",
+    .run = run,
+};

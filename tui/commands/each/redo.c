@@ -1,0 +1,16 @@
+/* redo.c - ":redo" does again what ":undo" undid. */
+#include "tui/commands/branching.h"
+#include "tui/commands/command.h"
+
+static int run(struct esp_control *control, const char *arguments)
+{
+    (void)arguments;
+    return esp_branching_back(control, true);
+}
+
+const struct esp_command_ops esp_command_redo = {
+    .name = "redo",
+    .usage = "",
+    .summary = "do again what :undo undid",
+    .run = run,
+};

@@ -1,0 +1,37 @@
+/* resume.h - opens a kept session, to go on with it.
+ *
+ * The interface gets all its texts, and the last iterations of the present one, so that the
+ * panes show what they showed. The engine thread computes the rows of the text.
+ */
+#ifndef ESP_RESUME_H
+#define ESP_RESUME_H
+
+#include "sessions/event_json.h"
+#include "sessions/library.h"
+#include "tui/model/state.h"
+
+struct esp_resumed {
+    struct esp_kept_session session;
+    struct esp_recording_header header; /* settings and models */
+    struct esp_kept_text text;
+    struct esp_texts names; /* of gauges */
+    /* The last iterations of the present text, oldest first. Their indices go from 0 on. */
+    struct esp_resumed_iteration {
+        struct esp_recorded_event event;
+        struct esp_text_place place; /* the text before it */
+    } * iterations;                  /* (count) */
+    int count;
+};
+
+/* Reads a session (esp_library_find) of the library at `path`. Returns 0 or a negative status
+ * with a sentence. ESP_E_FILE if another program has it open. */
+int esp_resumed_open(struct esp_resumed **resumed, const char *path, const char *which,
+                     char *err, size_t errlen);
+void esp_resumed_close(struct esp_resumed *resumed);
+/* The present text, allocated; NULL: no memory. */
+struct esp_text_token *esp_resumed_text(const struct esp_resumed *resumed, int *count);
+/* Moves texts and iterations to the interface's state, whose text is empty. Gauges of
+ * iterations point to `resumed`. Returns 0 or ESP_E_MEMORY. */
+int esp_resumed_install(struct esp_resumed *resumed, struct esp_state *state);
+
+#endif

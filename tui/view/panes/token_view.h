@@ -1,0 +1,22 @@
+/* token_view.h - the node pane while the user looks at a token of the text: who wrote it, and
+ * what the target thought of it.
+ *
+ *     target (p) .31  rank 2  surprisal 1.7 bits  entropy 2.4 bits
+ *     The draft guessed it, and the target accepted it, in iteration 12.
+ *     > 1 " old"    ██████████▎  .42
+ *       2 " king"   ███████▋     .31  written
+ *       3 " queen"  █▊           .08
+ */
+#ifndef ESP_TOKEN_VIEW_H
+#define ESP_TOKEN_VIEW_H
+
+#include "tui/view/pane.h"
+
+void esp_token_view_title(const struct esp_shown *shown, char *title, size_t size);
+void esp_token_view_draw(struct esp_canvas *canvas, const struct esp_shown *shown);
+bool esp_token_view_request(const struct esp_shown *shown, int action);
+bool esp_token_view_click(const struct esp_shown *shown, int x, int y);
+/* Before the token, with one of the likeliest in its place. */
+bool esp_token_view_point(const struct esp_shown *shown, struct esp_branch_point *point);
+
+#endif

@@ -1,0 +1,34 @@
+/* text_picture.h - a text as a picture: its tokens coloured by what the target thought of
+ * them, or by who wrote them.
+ *
+ * No meaning depends on colour alone: the steps also differ in lightness, and the higher ones
+ * are underlined. A legend names them.
+ */
+#ifndef ESP_TEXT_PICTURE_H
+#define ESP_TEXT_PICTURE_H
+
+#include "viz/drawing.h"
+#include "viz/heat.h"
+
+/* A token of the text. */
+struct esp_picture_token {
+    const char *bytes; /* (length) as shown: control tokens of a chat have none */
+    size_t length;
+    int kind; /* enum esp_text_kind */
+    const struct esp_token_score *score;
+};
+
+struct esp_text_picture {
+    int heat;          /* enum esp_heat; off: by origin */
+    const char *theme; /* "light" (NULL) or "dark" */
+    const char *models;
+    int caption;                            /* enum esp_caption */
+    const struct esp_picture_token *tokens; /* (count) */
+    int count;
+};
+
+/* Fills an empty drawing. Returns 0, or a negative status with a sentence in err. */
+int esp_text_picture_draw(const struct esp_text_picture *picture, struct esp_drawing *drawing,
+                          char *err, size_t errlen);
+
+#endif
