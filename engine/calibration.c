@@ -60,7 +60,7 @@ double esp_tally_error(const struct esp_tally *t)
     return tried > 0 ? sum / tried : NAN;
 }
 
-/* Found divided by predicted, with PRIOR_TRIES more tries that came out as predicted. */
+/* Returns found / predicted, as if PRIOR_TRIES more tries had come out as predicted. */
 static double ratio_of(const struct esp_tally *t, int bin)
 {
     double mean = t->tried[bin] > 0 ? t->predicted[bin] / t->tried[bin] : 1;

@@ -12,8 +12,8 @@
 
 enum { EXACT = 16, FILE_SIZE = 1 << 17, SHORTEST = 8 /* octave 0: below 2^8 tokens */ };
 
-/* Cost of one more row in nominal mode, as a share of a one-row pass; as on processors with
- * tile units. */
+/* Cost of one more row in nominal mode, as a share of a one-row pass: about that of processors
+ * with tile units. */
 static const double NOMINAL_ROW = 1.0 / 16;
 /* OPTIMISTIC: the same cost, assumed until it is measured. HOPE: factor of the line's slope
  * for sizes that have few samples or none. */

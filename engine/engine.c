@@ -38,7 +38,7 @@ static const char *token_text(char text[64], const struct esp_tokenizer *tokeniz
     return text;
 }
 
-/* Reads the target's chat template, which may be inside of a GGUF file. */
+/* Reads the target's chat template, which may be inside a GGUF file. */
 static int open_chat(struct esp_engine *e, const char *path, char *err, size_t errlen)
 {
     const char *own = e->target->chat_template;
@@ -215,7 +215,8 @@ static bool has_room(const struct esp_engine *e)
 }
 
 /* For draft "auto": makes the target's own copy the draft if it is expected to pay. Makes no
- * copy if there is a memory limit, because it would leave less memory for the target's layers.
+ * copy if there is a memory limit, because the copy would leave less memory for the target's
+ * layers.
  */
 static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                         size_t errlen)
@@ -325,7 +326,7 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
 }
 
 /* Opens the device. With "auto", the CPU backend is used instead of a device that fails, is
- * too small, or does not support the model (because of too wide heads, say). */
+ * too small, or does not support the model (for example, because its heads are too wide). */
 static int open_best_device(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                             size_t errlen)
 {

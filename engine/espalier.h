@@ -38,7 +38,8 @@ extern "C" {
 struct esp_engine;
 
 /* Loads the models and opens the device. The options (espalier_options.h; NULL: all defaults)
- * and the memory they point to are not used after it returns. On failure *engine is NULL. */
+ * and the memory they point to are not used after the call returns. On failure *engine is
+ * NULL. */
 int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options *options,
                     char *err, size_t errlen);
 /* Close the engine's sessions first. NULL is allowed. */
@@ -49,8 +50,8 @@ struct esp_model_info {
     /* A draft head, architecture "eagle" or "eagle3". The fields below count its own tensors
      * only, not its target's. */
     bool head;
-    /* The target itself, quantised: draft "self". Its KV cache is the target's. `bytes` are
-     * those of its matrices. */
+    /* The draft is a quantised copy of the target (draft "self"). It uses the target's KV
+     * cache. `bytes` counts its matrices only. */
     bool copy;
     int64_t parameters;
     int64_t active;                        /* parameters used per token */
@@ -58,8 +59,9 @@ struct esp_model_info {
     int experts, experts_used, expert_ffn; /* number, number per token, FFN width; or 0 */
     const char *expert_dtype;              /* number format of the experts, or NULL */
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
-    /* Layers that have a state instead of attention; bytes of all states of a text; and how
-     * many copies of them (checkpoints) a session keeps, to go back in a text. */
+    /* recurrent: number of layers that have a state instead of attention. state_bytes: size of
+     * all states of a text. checkpoints: number of copies of these states that a session
+     * keeps, to go back in a text. */
     int recurrent, checkpoints;
     size_t state_bytes;
     int outputs; /* tokens of the vocabulary that can get a probability above 0 */
@@ -84,20 +86,20 @@ const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" *
  * memory". */
 const char *esp_engine_device(const struct esp_engine *engine);
 /* Tells how much of the target is read or copied again on every pass, and how fast that was so
- * far. False: all of it is in the backend's memory. */
+ * far. Returns false if the whole target is in the backend's memory. */
 bool esp_engine_streamed(const struct esp_engine *engine, struct esp_streamed *streamed);
-/* A sentence or "": why backend "auto" does not use an existing device, or, on a device with
- * little memory, the maximum length of texts. */
+/* Returns a sentence that says why backend "auto" does not use an existing device, or, on a
+ * device with little memory, the maximum length of texts; "" if there is nothing to say. */
 const char *esp_engine_notice(const struct esp_engine *engine);
 
 double esp_engine_load_seconds(const struct esp_engine *engine);
 /* Maximum number of tokens of a text. */
 int esp_engine_context(const struct esp_engine *engine);
-/* The drafter specification for this pair in espalier.json of the target folder, for greedy
- * decoding or for sampling; NULL: none. */
+/* The drafter specification for this pair, from espalier.json in the target's folder, for
+ * greedy decoding or for sampling. NULL: the file has none. */
 const char *esp_engine_preset(const struct esp_engine *engine, bool sampling);
-/* The name of the chat format that the target's chat template uses (ESP_CHAT_FORMATS). "": it
- * has no template, like base models. NULL: its template is unknown. */
+/* The name of the chat format that the target's chat template uses (ESP_CHAT_FORMATS). "": the
+ * target has no chat template, like base models. NULL: its chat template is unknown. */
 const char *esp_engine_chat(const struct esp_engine *engine);
 
 /* Encodes `length` bytes of text (any bytes) into at most `capacity` tokens. Returns the number
@@ -105,7 +107,7 @@ const char *esp_engine_chat(const struct esp_engine *engine);
  * negative status. */
 int esp_tokenize(const struct esp_engine *engine, const char *text, size_t length,
                  int32_t *tokens, int capacity);
-/* The bytes of one token, not NUL-terminated; they may end inside of a UTF-8 sequence. Those
+/* The bytes of one token, not NUL-terminated; they may end inside a UTF-8 sequence. The bytes
  * of a special token are its name. NULL if there is no such token. */
 const char *esp_token_bytes(const struct esp_engine *engine, int32_t token, size_t *length);
 bool esp_token_is_end(const struct esp_engine *engine, int32_t token);
@@ -125,8 +127,8 @@ struct esp_session_options {
     struct esp_session_values values; /* zeros: all defaults; see espalier_settings.h */
     /* Start without what earlier sessions learned about the draft's probabilities, and save
      * nothing, so that a seed gives the same text again. Drafters then use nominal costs of
-     * passes, not measured ones: those of `nominal` (copied), or, if it is NULL, 1/16 of a
-     * pass for a row, and the draft's parameters divided by the target's for a draft pass. */
+     * passes, not measured ones: those of `nominal` (copied). If `nominal` is NULL, row is
+     * 1/16, and draft is the number of the draft's parameters divided by the target's. */
     bool repeatable;
     const struct esp_nominal_costs *nominal;
     esp_observer *observer;
@@ -137,8 +139,9 @@ enum { ESP_SPEC_TEXT = 1024 }; /* maximum size of "name:k=v,...", NUL included *
 
 struct esp_session;
 
-/* Opens a session and allocates its memory. The options (NULL: all defaults) are copied; the
- * observer is called in the thread that calls the session. On failure *session is NULL. */
+/* Opens a session and allocates its memory. The options (NULL: all defaults) are copied. The
+ * observer is called in the thread that calls the session's functions. On failure *session is
+ * NULL. */
 int esp_session_open(struct esp_session **session, struct esp_engine *engine,
                      const struct esp_session_options *options, char *err, size_t errlen);
 void esp_session_close(struct esp_session *session);
@@ -152,11 +155,12 @@ int esp_session_prompt(struct esp_session *session, const int32_t *tokens, int c
 int esp_session_prompt_text(struct esp_session *session, const char *text, size_t length,
                             int most, char *err, size_t errlen);
 /* Adds a user's message as the next turn of the conversation, in the chat format of the
- * settings; if there is none, works as esp_session_prompt_text(). A turn only appends text, so
- * nothing is computed twice. If there is no room, the oldest turns are dropped. */
+ * settings. If the session has no chat format, works as esp_session_prompt_text(). A turn only
+ * appends text, so nothing is computed twice. If there is no room, the oldest turns are
+ * dropped. */
 int esp_session_say(struct esp_session *session, const char *text, size_t length, char *err,
                     size_t errlen);
-/* The name of the chat format; "" if text is raw. */
+/* The name of the session's chat format; "" if its text is raw. */
 const char *esp_session_chat(const struct esp_session *session);
 /* Returns whether this token ends an answer or a text. */
 bool esp_session_is_end(const struct esp_session *session, int32_t token);
@@ -211,42 +215,47 @@ bool esp_session_rule_is_lossy(const struct esp_session *session);
  * text. recent = 0: it sees all tokens. */
 void esp_window_of(const struct esp_session_values *values, int context, int *recent,
                    int *sinks);
-/* Maximum number of tokens of the text: the engine's context, or any number with a window. */
+/* Maximum number of tokens of the text: the engine's context; with a window, it may exceed
+ * that. */
 int esp_session_context(const struct esp_session *session);
-/* Gives options with which another session has the current settings of this one. Drafter and
+/* Gives options that open another session with the current settings of this one. Drafter and
  * verifier are set only if the user chose them, not if they follow from models and
  * temperature. Observer and user are not set. The strings belong to the session and are valid
  * until a setting changes. */
 void esp_session_current(const struct esp_session *session,
                          struct esp_session_options *options);
 /* Shortens the text to its first `count` tokens and ends the generation. Settings, learned
- * state, random numbers and statistics stay. ESP_E_ARGUMENT if the text is shorter. */
+ * state, random numbers and statistics stay. Returns 0, or ESP_E_ARGUMENT if the text has
+ * fewer tokens. */
 int esp_session_rewind(struct esp_session *session, int count);
-/* Makes `text` (count) the session's text: a branch of the present one, or a return to one.
- * Rows of the longest common prefix are not computed again. Turns follow from the kinds of the
- * tokens. Events: a rewind and prompts. Ends the generation; learned state and random numbers
- * go on. Returns the length of the common prefix, or a negative status; then the text is that
- * prefix. */
+/* Makes `text` (count) the session's text: a branch of the present text, or an earlier text.
+ * The tokens of the longest common prefix are not computed again. The turns of the
+ * conversation follow from the kinds of the tokens. Emits a rewind and prompts as events. Ends
+ * the generation; learned state and random numbers continue. Returns the length of the common
+ * prefix, or a negative status; after a failure, the text is that prefix. */
 int esp_session_fork(struct esp_session *session, const struct esp_text_token *text, int count,
                      char *err, size_t errlen);
 /* From the next iteration on, evaluates the verifier's formulas at the nodes of every tree
  * (branching, acceptance_rate and ceiling of struct esp_node), for a front end that shows
- * single nodes. This copies rows of the vocabulary to the host and may take longer than a fast
- * iteration, so it is off by default. Its time is charged to no stage. The observer may call
- * it. */
+ * single nodes. The evaluation copies rows of the vocabulary to the host and may take longer
+ * than a fast iteration, so it is off by default. Its time is charged to no stage. The
+ * observer may call this function. */
 void esp_session_explain(struct esp_session *session, bool on);
 /* From the next iteration on, iterations have `scores`: for each committed token the target's
- * likeliest tokens in its place, its rank among them and the entropy. Its time is charged to no
- * stage. The observer may call it. Returns 0 or a negative status; then there are none. */
+ * likeliest tokens in its place, its rank among them and the entropy. The time for this is
+ * charged to no stage. The observer may call this function. Returns 0 or a negative status;
+ * after a failure there are no scores. */
 int esp_session_score(struct esp_session *session, bool on, char *err, size_t errlen);
-/* The same for `count` tokens of the text from `first` on, such as the user's; first >= 1. The
- * token after the text may be asked for, too; it has no rank. This runs passes of the target
- * that change nothing. ESP_E_UNSUPPORTED if a window has dropped rows that they need. */
+/* Computes the scores of `count` tokens of the text from `first` (at least 1) on, such as the
+ * user's tokens. The place after the text may be included; its score has no rank. This runs
+ * passes of the target that change nothing. ESP_E_UNSUPPORTED if a window has dropped rows
+ * that they need. */
 int esp_session_score_text(struct esp_session *session, int first, int count,
                            struct esp_token_score *scores, char *err, size_t errlen);
 /* Runs passes of both models that change nothing. After a pause the processor's caches are
- * cold and its threads asleep; after these passes the next iteration takes as long as without
- * a pause. The observer may call it between iterations (ESP_EVENT_ITERATION). */
+ * cold and the backend's threads asleep; after these passes the next iteration takes as long
+ * as without a pause. The observer may call this function between iterations
+ * (ESP_EVENT_ITERATION). */
 void esp_session_warm(struct esp_session *session);
 /* The state of the random numbers. A session with the same text, settings, learned state and
  * generator writes the same tokens. */
@@ -256,8 +265,8 @@ struct esp_generator {
 void esp_session_generator(const struct esp_session *session, struct esp_generator *generator);
 void esp_session_set_generator(struct esp_session *session,
                                const struct esp_generator *generator);
-/* Iterations get indices from `first` on, and not from 0, until the text is cleared: for a
- * session that continues one of an earlier run of the program. */
+/* Counts iterations from `first` instead of 0, until the text is cleared: for a session that
+ * continues a session of an earlier run of the program. */
 void esp_session_count_from(struct esp_session *session, int first);
 /* Removes the text; settings and learned state stay. */
 void esp_session_clear(struct esp_session *session);

@@ -69,7 +69,7 @@ struct esp_node {
     int32_t depth;  /* root 0 */
     int32_t rank;   /* index among its siblings in drawing order, from 0 */
     int32_t copies; /* how often an i.i.d. drafter drew it; otherwise 1 */
-    int32_t copied; /* distance in tokens to the text it was copied from; 0: it was not */
+    int32_t copied; /* distance in tokens to the text it was copied from; 0: not copied */
     /* Draft probability given the parent. For a copied token, its relative frequency in the
      * text it was copied from; for a recycled token, how often such tokens were correct. */
     float q;
@@ -77,16 +77,16 @@ struct esp_node {
     float confidence;       /* highest q among all possible children; NaN if never expanded */
     float value;            /* the drafter's own estimate (dyspec: v); NaN if it has none */
     float p;                /* target probability given its parent; NaN if not computed */
-    float u;                /* the random number drawn when it was tested; NaN if none */
+    float u;                /* the random number with which it was tested; NaN if none */
     float acceptance;       /* probability of acceptance; NaN if not tested */
     /* Probabilities by the verifier's formulas, before any random number is drawn. NaN: they
      * were not requested (esp_session_explain), or the verifier has no such formula. */
     float branching;       /* P(the verifier continues from the parent to this node) */
-    float acceptance_rate; /* P(it continues from here to a child), averaged over draws */
+    float acceptance_rate; /* P(the verifier continues to a child), averaged over draws */
     float ceiling;         /* alpha*: the largest acceptance rate of any lossless verifier */
     uint8_t verdict;       /* enum esp_verdict */
     uint8_t reason;        /* enum esp_reason */
-    uint8_t source;        /* enum esp_source; of a copied token 0 in old recordings */
+    uint8_t source;        /* enum esp_source; in old recordings, 0 for a copied token, too */
     bool drawn;            /* not tested, but its token was drawn from the residual */
 };
 
@@ -127,15 +127,16 @@ struct esp_shape_choice {
     double seconds; /* expected time of its passes */
 };
 
-/* What the target thought of a token of the text: its distribution where the token stands, after
- * temperature, top-k and top-p (at temperature 0: the one at temperature 1). */
+/* The score of a token of the text: the target's distribution in the place of the token, after
+ * temperature, top-k and top-p (at temperature 0, the distribution is that of temperature
+ * 1). */
 enum { ESP_LIKELY = 8 };
 
 struct esp_token_score {
-    float p;                    /* of the token */
-    float entropy;              /* of the distribution, in bits */
-    int32_t rank;               /* of the token, from 1; 0: it is not one of `likely` */
-    int32_t count;              /* of `likely`; 0: nothing was computed */
+    float p;                    /* probability of the token */
+    float entropy;              /* entropy of the distribution, in bits */
+    int32_t rank;               /* rank of the token, from 1; 0: not among `likely` */
+    int32_t count;              /* entries of `likely`; 0: nothing was computed */
     int32_t likely[ESP_LIKELY]; /* (count) the likeliest tokens, descending */
     float likely_p[ESP_LIKELY]; /* (count) */
 };
@@ -152,9 +153,10 @@ struct esp_iteration {
     float bonus_u;            /* the random number that drew it; NaN at temperature 0 */
     const int32_t *committed; /* (committed_count) tokens appended to the text */
     int committed_count;      /* path_length + 1, or less at the end of a generation */
-    const struct esp_token_score *scores; /* (committed_count) of them; NULL: not asked for
-                                             (esp_session_score) */
-    bool ends_turn; /* the last of them is a token of the chat format that ends the answer */
+    /* (committed_count) the score of each of them; NULL: not requested (esp_session_score) */
+    const struct esp_token_score *scores;
+    bool ends_turn; /* the last committed token is the one that ends an answer in the chat
+                       format */
     int deepest;    /* depth of the deepest verified node */
     int draft_passes, target_passes;
     int mask_blocks; /* non-empty 32x32 blocks of the tree attention mask */
@@ -167,14 +169,14 @@ struct esp_iteration {
         exchange_seconds; /* of these: ranks waited for one another and copied; 0: no ranks */
     double baseline;      /* measured seconds of one plain decoding step; 0 if not measured */
     const char *drafter, *verifier;
-    bool lossy; /* drafter and verifier may change the output distribution, and the user allowed
-                   that */
+    bool lossy; /* drafter and verifier may change the output distribution, as the user
+                   allowed */
 };
 
 enum esp_event_type {
     ESP_EVENT_PROMPT,    /* tokens were appended by the user and prefilled */
     ESP_EVENT_LAYER,     /* one draft pass ended; the tree so far is in `iteration` */
-    ESP_EVENT_STAGE,     /* `stage` ended; `iteration` is filled up to there */
+    ESP_EVENT_STAGE,     /* `stage` ended; `iteration` has the results up to this stage */
     ESP_EVENT_ITERATION, /* all six stages ended */
     ESP_EVENT_SETTING,   /* a setting changed; takes effect from the next iteration on */
     ESP_EVENT_END,       /* the generation ended; `text` says why */

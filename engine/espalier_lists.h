@@ -16,15 +16,15 @@ enum esp_list { ESP_DRAFTERS, ESP_VERIFIERS, ESP_BACKENDS };
 
 struct esp_item {
     const char *name, *summary, *source;
-    const char *differs; /* how it differs from the source, and why, or "" */
+    const char *differs; /* how the item differs from its source, and why; or "" */
     /* Drafters: how they draw children ("topk", "iid, topk", ...). Verifiers: the draws with
      * which they are lossless. */
     const char *draws;
     bool weighs_costs; /* drafters: the trees depend on what passes cost */
     /* Verifiers (NULL for the other lists): `formula` is how a node is tested, e.g. "min(1,
-     * p/q)"; `numbers` is the same with numbers filled in, or NULL; `where` explains its
-     * letters, or is NULL. In the last two, '$' and a letter stand for a number of the node,
-     * see viz/formula.h. */
+     * p/q)"; `numbers` is the same formula with numbers filled in, or NULL; `where` explains
+     * the letters of the formula, or is NULL. In `numbers` and `where`, '$' and a letter stand
+     * for a number of the node, see viz/formula.h. */
     const char *formula, *numbers, *where;
 };
 
@@ -38,8 +38,8 @@ int esp_choice_check(const char *drafter, const char *verifier, double temperatu
                      bool has_draft, char *err, size_t errlen);
 
 /* Opens and closes a backend on one of its devices, numbered from 0. Writes a description of
- * the device ("AVX-512, 2 threads", "NVIDIA H100, 85 GB, driver 580.65"), or, if it returns a
- * negative status, the reason that it cannot be used. */
+ * the device ("AVX-512, 2 threads", "NVIDIA H100, 85 GB, driver 580.65"). If the device cannot
+ * be used, returns a negative status and writes the reason. */
 int esp_backend_probe(const char *name, int device, char *text, size_t size);
 
 struct esp_param_info {

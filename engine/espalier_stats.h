@@ -16,8 +16,9 @@ extern "C" {
 
 struct esp_stats {
     int prompt_tokens, generated_tokens, iterations;
-    int64_t drafted_nodes, accepted_nodes; /* verified by the target; accepted among them */
-    /* The same by where the nodes came from (enum esp_source). */
+    int64_t drafted_nodes;  /* drafted nodes that the target verified */
+    int64_t accepted_nodes; /* how many of these were accepted */
+    /* The same counts by where the nodes came from (enum esp_source). */
     int64_t source_nodes[ESP_SOURCES], source_accepted[ESP_SOURCES];
     int64_t draft_passes, target_passes;
     int64_t draft_rows; /* rows computed by the draft passes */
@@ -26,7 +27,7 @@ struct esp_stats {
     double acceptance_rate; /* accepted / drafted, 0 if nothing was drafted */
     int64_t prefill_rows;   /* rows of prompts that the target computed */
     double prefill_seconds, decode_seconds;
-    double first_token_seconds; /* time of prefill and of the first iteration */
+    double first_token_seconds; /* time of the prefill and the first iteration together */
     double stage_seconds[ESP_STAGES];
     double exchange_seconds; /* of these, see struct esp_iteration */
     /* Part of the draft stage that its draft passes take; in the rest of the stage the tree is

@@ -47,11 +47,11 @@ struct esp_value_info {
     const char *values;
     const char *help;
     double minimum, maximum, value; /* range and default of a number */
-    size_t offset;                  /* where the struct has it */
+    size_t offset;                  /* offset of the value in its struct */
 };
 
-/* Reads a value of the struct `in` from text. `called` is how an error message calls it, such
- * as "--top-p". Returns 0, or ESP_E_ARGUMENT; on failure nothing changes. */
+/* Reads a value of the struct `in` from text. `called` is the name of the value in an error
+ * message, such as "--top-p". Returns 0, or ESP_E_ARGUMENT; on failure nothing changes. */
 int esp_value_read(const struct esp_value_info *info, void *in, const char *called,
                    const char *text, char *err, size_t errlen);
 /* Writes the value as esp_value_read() reads it. 24 bytes are enough for a number. */

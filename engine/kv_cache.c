@@ -119,8 +119,8 @@ static int fold(struct esp_kv_cache *c)
     return c->ops->fold(c->cache, c->length - dropped, dropped);
 }
 
-/* The slot whose checkpoint is missed least: an empty one, or the one without which going back
- * costs least, compared with how far one goes back. */
+/* The slot to overwrite: an empty one, or the one whose loss leaves the smallest gap between
+ * checkpoints, relative to the distance from the end of the text. */
 static int least_missed(const struct esp_kv_cache *c)
 {
     int least = 0;
@@ -176,7 +176,8 @@ static int save_often(struct esp_kv_cache *c)
     return since >= CHECKPOINT_EVERY ? esp_kv_cache_checkpoint(c) : (int)ESP_OK;
 }
 
-/* Brings the states back to the text, or the text to states that there are. */
+/* If the states are ahead of the text, loads the last checkpoint that is not after its end,
+ * and shortens the text in the cache to that checkpoint. */
 static void restore(struct esp_kv_cache *c)
 {
     for (int i = 0; i < c->slots; i++)
@@ -229,8 +230,8 @@ int esp_kv_cache_translate(struct esp_kv_cache *c, const struct esp_translation 
                : esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a text of the draft");
 }
 
-/* Writes how the model reads token `token`, which is number `at` of the text; returns the number
- * of rows. Two of the longest spellings fit in a pass. */
+/* Writes the spelling of `token`, the text's token at index `at`, in the model's own tokens, one
+ * per row; returns the number of rows. Two of the longest spellings fit in a pass. */
 static int spell(const struct esp_kv_cache *c, int at, int32_t token,
                  int32_t out[ESP_SPELLED_MOST + 1])
 {

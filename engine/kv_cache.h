@@ -18,7 +18,7 @@
  * A model with recurrent layers also has states (struct esp_cache), which only move on. So that
  * a text can be shortened without computing it again, the cache saves copies of them
  * ("checkpoints") while the text grows. esp_kv_cache_cut() goes back to the last checkpoint
- * that is not after the new end, and the tokens behind it are computed again. Checkpoints are a
+ * that is not after the new end, and the tokens after it are computed again. Checkpoints are a
  * ladder: their distances grow with the distance from the end of the text.
  */
 #ifndef ESP_KV_CACHE_H
@@ -42,9 +42,10 @@ struct esp_kv_cache {
     int max_batch;            /* rows per pass */
     int passes;               /* forward passes since the last reset of this counter */
     int32_t *tokens, *positions, *logits_row; /* (max_batch) */
-    /* Of a model with recurrent layers: (slots) the tokens before each checkpoint, 0: none. */
+    /* (slots) For a model with recurrent layers, the number of tokens before each checkpoint;
+     * 0: the slot is empty. */
     int slots, checkpoint[ESP_CHECKPOINTS];
-    /* Of a model of another vocabulary than the text's, else NULL. */
+    /* NULL, unless the model has another vocabulary than the text. */
     const struct esp_translation *translation;
     int32_t *before; /* (length + 1 of before_room) rows before each token of the text */
     int before_room;
@@ -65,7 +66,7 @@ int esp_kv_cache_open(struct esp_kv_cache *cache, const struct esp_backend_ops *
                       struct esp_weights *weights, int vocabulary, int tokens, int tree_rows,
                       char *err, size_t errlen);
 /* Opens a view of the owner's cache, for passes of other weights (cache_join() of the
- * backend). It has the owner's rows, and no text of its own. Close it before the owner. */
+ * backend). It has the owner's rows, and no text of its own. Close the view first. */
 int esp_kv_cache_join(struct esp_kv_cache *cache, const struct esp_kv_cache *owner,
                       struct esp_weights *weights, int vocabulary, char *err, size_t errlen);
 /* Makes room for `rows` rows after the owner's text, and lets the view begin there. Rows that
@@ -102,13 +103,13 @@ int esp_kv_cache_make_room(struct esp_kv_cache *cache, int rows);
 void esp_kv_cache_place(const struct esp_kv_cache *cache, int ahead, struct esp_batch *batch);
 /* Shortens the text in the cache to its first `length` tokens. Empties the cache if the next
  * token sees rows that have been dropped. Keeps fewer tokens if the states of recurrent layers
- * are beyond them. Does nothing if the text is not longer. */
+ * have moved on and the last checkpoint is earlier. Does nothing if the text is not longer. */
 void esp_kv_cache_cut(struct esp_kv_cache *cache, int length);
 /* Saves the states of recurrent layers at the end of the text, so that it is cheap to cut the
  * cache to this length. Does nothing for other models. */
 int esp_kv_cache_checkpoint(struct esp_kv_cache *cache);
-/* Runs a batch that was placed. If it fails, states that are lost are loaded from a checkpoint:
- * then the cache holds fewer tokens. */
+/* Runs a batch that was placed. If the pass fails, the lost states are loaded from a
+ * checkpoint, and the cache then has fewer tokens. */
 int esp_kv_cache_forward(struct esp_kv_cache *cache, const struct esp_batch *batch);
 
 /* Returns a copy of `count` tokens (at most max_batch), with token 0 instead of those outside
@@ -122,10 +123,10 @@ const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tok
 const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 
 /* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the
- * outputs of the batch, and batch->text: the tokens from there on can be cut again without a
- * checkpoint. This function sets tokens, positions and cache rows. Outputs are for the
- * last row of each token, if it has several. With batch->step, at most two tokens may have
- * outputs. */
+ * outputs of the batch, and batch->text: the tokens from that row on can be removed again
+ * without a checkpoint. This function sets tokens, positions and cache rows. If a token has
+ * several rows, outputs are for the last of them. With batch->step, at most two tokens may
+ * have outputs. */
 int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
                      struct esp_batch *batch);
 

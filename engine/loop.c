@@ -28,9 +28,9 @@
 
 /* On an asynchronous device, submitting a stage returns before it has run. When the accepted
  * path is back on the host, all earlier work is done, and the device's own time stamps give
- * the times of the first stages. They also give the time at which stage `select` started,
- * which is written to *start. *start and `begun`, the start of the iteration, are times of the
- * host's clock. Time spent in the observer is not counted for any stage. */
+ * the times of the first stages. The stamps also give the time at which stage `select`
+ * started; *start becomes this time. *start and `begun`, the start of the iteration, are times
+ * of the host's clock. Time spent in the observer is not counted for any stage. */
 static void read_marks(struct esp_session *s, double begun, double *start)
 {
     struct esp_backend *backend = s->engine->backend;
@@ -126,10 +126,10 @@ void esp_session_warm(struct esp_session *s)
 /* Times plain decoding: a target pass over the root alone and the selection of a token. The
  * pass writes the root's row, which the verify pass will write again with the same values. It
  * runs in iterations 0 (after a warm-up pass), 1, 2, 4, 8 ..., for an early result, and then
- * once every ESP_BASELINE_EVERY iterations. That takes about 3 % of the time if an iteration
- * takes as long as a plain step, half of that if it takes twice as long. Passes over the start
- * of a text are faster than average, so the samples are spread over the text like the
- * iterations that they are compared with. */
+ * once every ESP_BASELINE_EVERY iterations. The timed steps take about 3 % of the time if an
+ * iteration takes as long as a plain step, half of that if an iteration takes twice as long.
+ * Passes over the start of a text are faster than average, so the samples are spread over the
+ * text like the iterations that they are compared with. */
 static int measure_baseline(struct esp_session *s)
 {
     int index = s->stats.iterations, runs = index == 0 ? 2 : 1;

@@ -26,7 +26,7 @@ struct scorer {
     float *p_row, *q_row;              /* (vocabulary) */
     int32_t *rows;                     /* (tokens) row numbers from 0 */
     double *first, *first_p;  /* (vocabulary) counts of first tokens, exact probabilities */
-    struct esp_arrays arrays; /* owns the last five */
+    struct esp_arrays arrays; /* owns the five arrays above */
     double rank[ESP_LOSSLESS_BINS], serial[ESP_LOSSLESS_SIDE * ESP_LOSSLESS_SIDE];
     struct esp_rng rng;
 };
@@ -174,7 +174,7 @@ static int plain_pass(struct scorer *s, struct esp_kv_cache *cache, struct esp_r
                : s->session->ops->softmax(rows, s->rows, count, sampling);
 }
 
-/* plain_pass() for a draft head, which reads the hidden states of the target's pass; see
+/* The pass of a draft head: it reads the hidden states of the target's pass; see
  * target_features.h. Fills q. */
 static int head_pass(struct scorer *s, int count, const struct esp_sampling *sampling)
 {

@@ -6,8 +6,8 @@
 #include "engine/engine.h"
 
 /* Adds up the device memory that an engine with open models and one session needs, before
- * anything is loaded. If less is free, or `limit` (0: none) is less, it limits the target's
- * weights, so that the other layers are streamed. If even that does not fit, it returns
+ * anything is loaded. If less is free, or `limit` (0: none) is less, limits the target's
+ * weights, so that the layers that do not fit are streamed. If even that does not fit, returns
  * ESP_E_MEMORY, and err says what would fit. */
 int esp_memory_plan(struct esp_engine *engine, size_t limit, char *err, size_t errlen);
 

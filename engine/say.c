@@ -6,7 +6,7 @@
  *
  * When the context is full, the oldest turns are dropped: the tokens from the first user
  * message up to the message of a later turn. What remains is the text of a conversation that
- * began with that turn, with the same system prompt. It is computed again, because its
+ * began with that turn, with the same system prompt. This text is computed again, because its
  * positions have changed.
  */
 #include <stdio.h>
@@ -140,8 +140,8 @@ static int write_turn(const struct esp_session *s, struct esp_chat_text *out, co
 }
 
 /* Joins new tokens to a text that ends with a token that ends answers. If the new tokens begin
- * with the same one, the text has it already; another one is removed from the text. Returns
- * how many of the new tokens are already in the text. */
+ * with the same token, the text has it already; otherwise this token is removed from the text.
+ * Returns how many of the new tokens are already in the text. */
 static int join(struct esp_session *s, const int32_t *tokens, int count)
 {
     const int32_t last = s->length > 0 ? s->text[s->length - 1] : -1;

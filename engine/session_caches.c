@@ -60,7 +60,7 @@ static int prefill(struct esp_session *s)
     return status;
 }
 
-/* What was there before and the end of the prompt are where users go back to. */
+/* Saves states at the two places to which users go back: before the prompt, and at its end. */
 int esp_session_prefill(struct esp_session *s)
 {
     int status = esp_kv_cache_checkpoint(&s->target);

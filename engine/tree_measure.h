@@ -41,7 +41,7 @@ struct esp_rank_measure {
     struct esp_next_guess *guess; /* (count) */
 };
 
-/* Begin with a zero-initialised struct and set `draws`; free it with
+/* The caller zero-initialises the struct, sets `draws`, and frees it with
  * esp_tree_measure_free(). */
 struct esp_tree_measure {
     int draws;                                          /* k, 1 to 16 */

@@ -1,11 +1,11 @@
 /* cuda_plugin.c - loads the CUDA backend, which is a separate library, when it is needed.
  *
  * So one build of the program runs on machines with and without a GPU. There may be two
- * plugins, made with different CUDA toolkits: a driver runs those of its own major version of
- * CUDA and of older ones, but not of newer ones. libespalier-cuda.so is made with the newest
- * toolkit, libespalier-cuda12.so with CUDA 12 for older drivers. The driver is asked for its
- * version, and the first plugin that it can run is used. If it can run none, the plugin for
- * the oldest drivers is loaded, and its error message says so.
+ * plugins, made with different CUDA toolkits: a driver runs plugins made for its own major
+ * version of CUDA or for an older one, but not for a newer one. libespalier-cuda.so is made
+ * with the newest toolkit, libespalier-cuda12.so with CUDA 12 for older drivers. The driver is
+ * asked for its version, and the first plugin that it can run is used. If it can run none, the
+ * plugin for the oldest drivers is loaded, and its error message says so.
  *
  * Plugins are in the folder of the program or of the library, or where the system looks for
  * libraries; ESPALIER_CUDA_PLUGIN names another plugin, or a folder of plugins. They stay

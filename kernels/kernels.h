@@ -6,7 +6,7 @@
  * nothing about trees or sessions.
  *
  * Promise (tested bitwise; see set_exact): the result for one row depends only on the tokens
- * and positions it sees, never on the other rows of the batch, on which cache rows its
+ * and positions that the row sees, never on the other rows of the batch, on which cache rows its
  * ancestors are in, or on the number of threads. That is why greedy tree decoding gives
  * exactly the result of plain decoding.
  *
@@ -43,8 +43,9 @@ struct esp_tensor_file {
  * (r / block) * stride + r % block of `data`, so that one matrix can be read out of a fused
  * one (gpt_neox interleaves q, k and v per head). A plain matrix has block = stride = rows. A
  * vector is a matrix with one column: its element r is found by the same rule, so a fused bias
- * is read in the same way; it is never quantised. The columns of a quantised matrix are a
- * multiple of its dtype's block. data is NULL for a tensor that the model does not have. */
+ * is read in the same way. Vectors are never quantised. The number of columns of a quantised
+ * matrix is a multiple of its dtype's block. data is NULL for a tensor that the model does not
+ * have. */
 struct esp_tensor {
     /* Row-major, unaligned. If there is a source, this is not read: it is non-NULL only to
      * show that the tensor exists. */
@@ -53,10 +54,9 @@ struct esp_tensor {
     int rows, columns; /* (out, in); a vector has columns = 1 */
     int block, stride;
     int first; /* row 0 of this is row `first` by that rule; see esp_tensor_slice() */
-    /* If not 0, the number of rows of a head, and rows i and i + paired / 2 of each head,
-     * which RoPE rotates together, are stored next to each other, as in GGUF files of Llama:
-     * row i < paired / 2 of a head is its stored row 2 i, and row i + paired / 2 its stored
-     * row 2 i + 1. */
+    /* If not 0, the rows that RoPE rotates together are stored next to each other, as in GGUF
+     * files of Llama, and `paired` is the number of rows of a head: for i < paired / 2, row i
+     * of a head is stored as its row 2 i, and row i + paired / 2 as its row 2 i + 1. */
     int paired;
     /* If not 0, the matrix is stored transposed (floats only), with `transposed` numbers in a
      * stored row. Element (r, c) is number c * transposed + r if block = stride = rows, or
@@ -71,7 +71,7 @@ struct esp_tensor {
     struct esp_tensor_file *scale_source;
     size_t scale_offset;
     float added;    /* added to every number of a vector: Gemma stores norm weights minus 1 */
-    bool logarithm; /* each number x of a vector stands for -e^x, which is what is read */
+    bool logarithm; /* a stored number x of a vector stands for -e^x; reads give -e^x */
     struct esp_tensor_file *source; /* NULL: in memory, at `data` */
     size_t offset;                  /* where the first row begins in that file */
     /* If stored_rows is not 0, the tensor is larger than the stored one (F32 and BF16 only;
@@ -91,8 +91,8 @@ struct esp_tensor {
 /* Which rotary frequencies a layer uses: the model's, the model's local ones, or none. */
 enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE };
 
-/* The vectors of a layer, which backends keep as floats: those of the norm before attention,
- * and the others. */
+/* The vectors of a layer: those of the norm before attention, and the others. Backends keep
+ * them as floats. */
 #define ESP_FIRST_NORM(X) X(norm1) X(norm1_bias)
 // clang-format off
 #define ESP_OTHER_VECTORS(X)                                                                   \
@@ -147,7 +147,7 @@ struct esp_layer {
     struct esp_tensor out_gate, out_gate_bias; /* (V, hidden) */
     struct esp_tensor write;                   /* (state_heads, hidden) DELTA only */
     struct esp_tensor decay, decay_bias; /* (state_heads, hidden), not for CONV; the bias is
-                                                  added behind the product */
+                                                  added after the product */
     struct esp_tensor conv, conv_bias;   /* (C, conv_kernel): the last column is the token's */
     struct esp_tensor rate;              /* (state_heads, 1) negative numbers */
     struct esp_tensor skip;              /* (state_heads, 1) SSM only */
@@ -208,8 +208,8 @@ struct esp_clamp {
  *     2025, section 3.1). */
 enum esp_reads { ESP_READS_TOKENS, ESP_READS_EAGLE, ESP_READS_EAGLE3 };
 
-/* A memory limit for weights. `others` of the `bytes` are reserved for what else the caller
- * will open. */
+/* A memory limit for weights: `bytes` minus `others`, the part reserved for what else the
+ * caller will open. */
 struct esp_memory_limit {
     size_t bytes, others; /* bytes = 0: no limit */
 };
@@ -217,7 +217,7 @@ struct esp_memory_limit {
 struct esp_model_desc {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
     enum esp_reads reads;
-    int input;                    /* width of the hidden states that it reads, or 0 */
+    int input;                    /* width of the hidden states that the model reads, or 0 */
     struct esp_tensor fc;         /* (hidden, hidden + input); for EAGLE-3 (hidden, input) */
     struct esp_tensor fc_bias;    /* (hidden, 1) */
     struct esp_tensor norm_input; /* (hidden, 1), EAGLE-3 only */
@@ -226,8 +226,9 @@ struct esp_model_desc {
     struct esp_clamp clamp;
     bool parallel_residual; /* x + attention(norm1 x) + mlp(norm2 x), as in gpt_neox */
     float norm_epsilon;
-    /* Of recurrent layers, see enum esp_mixer; conv_kernel = 0: there are none. Value head h
-     * reads key head h / (state_heads / key_heads), or, with heads_tiled, h % key_heads. */
+    /* The dimensions of recurrent layers, see enum esp_mixer; conv_kernel = 0: there are none.
+     * Value head h reads key head h / (state_heads / key_heads), or, with heads_tiled, h %
+     * key_heads. */
     int conv_kernel, state_heads, key_heads, key_dim, value_dim;
     bool heads_tiled;
     float least_step, most_step;           /* SSM only */
@@ -252,11 +253,12 @@ struct esp_model_desc {
      * token of each row of `head`. NULL: outputs = vocabulary, and row i is token i. */
     int outputs;
     const int32_t *output_token;
-    /* The tokens that `output_token` lists are below this; 0: below `vocabulary`. It differs if
-     * the model reads tokens of one vocabulary, and its logits are of those of another. */
+    /* All tokens in `output_token` are below this number; 0: below `vocabulary`. It differs from
+     * `vocabulary` if the model reads tokens of one vocabulary and gives logits for another. */
     int output_tokens;
-    /* NULL, or weights on the same backend that outlive these: if their embedding or head is
-     * the same tensor, it is shared, not copied. */
+    /* NULL, or the weights of another model on the same backend. If its embedding or head is
+     * the same tensor as this model's, it is shared, not copied. The lender must outlive the
+     * weights of this model. */
     struct esp_weights *lender;
     /* Whether the weights are divided among the backend's ranks, if it has any
      * (kernels/ranks). Not for models that read hidden states. */
@@ -267,8 +269,8 @@ struct esp_model_desc {
     /* Device memory for the captured passes of a cache, in addition to cache_need; 0: all that
      * is left. A backend captures as many passes as fit. */
     size_t graph_bytes;
-    /* Passes will be in exact mode (set_exact), for which a cache may need more memory. If this
-     * is wrong, passes are right but may take longer. */
+    /* Passes will be in exact mode (set_exact), for which a cache may need more memory. If
+     * this flag is wrong, results are right, but passes may take longer. */
     bool exact;
     struct esp_tensor norm_final, norm_final_bias; /* (hidden, 1) */
     struct esp_layer *layer;                       /* (layers) */
@@ -286,8 +288,8 @@ struct esp_states {
     int count;
     int state[ESP_MAX_STATES]; /* (count) which states, in the order in which they are stored */
     /* (capacity, count * hidden), made by rows_open() with count * hidden as its vocabulary.
-     * The caller owns it, and reads it with read_row() or passes it to another pass as
-     * input. */
+     * The caller owns these rows, and reads them with read_row() or passes them to another
+     * pass as input. */
     struct esp_rows *to;
     const int32_t *row; /* (rows) row of `to` for batch row i; -1: none. NULL: row i */
 };
@@ -309,8 +311,9 @@ enum { ESP_WINDOW_STEP = 16 };
 
 /* Row i of the batch is tokens[i] at positions[i]. Its key and value are written to cache row
  * first + i. It sees the cache rows 0..prefix-1, and row prefix + j if bit j of its mask is
- * set. It must see its own row, and no row after it. mask = NULL: row i sees all rows up to
- * and including its own. The rows that it sees must be in ascending order of position. */
+ * set. Each row must see its own cache row, and no later one. mask = NULL: row i sees all
+ * cache rows up to and including its own. The cache rows that a row sees must be in ascending
+ * order of position. */
 struct esp_batch {
     int rows;
     const int32_t *tokens;    /* (rows) */
@@ -318,9 +321,10 @@ struct esp_batch {
     int first, prefix;        /* cache rows; prefix <= first */
     const uint64_t *mask;     /* (rows, mask_words) */
     int mask_words;
-    /* So many leading rows belong to the text for certain: first = prefix, and every row sees
-     * all of them that are not after it. The states of recurrent layers move on over these
-     * rows; over others, see struct esp_cache. Other models ignore it. */
+    /* The number of leading rows that certainly belong to the text: then first = prefix, and
+     * every row sees all of these rows that are not after it. The states of recurrent layers
+     * move on over these rows; for the other rows, see struct esp_cache. Models without
+     * recurrent layers ignore this number. */
     int text;
     /* Limits what the rows see; NULL: no limit. Only for a backend with `windows`. */
     const struct esp_window *window;
@@ -334,9 +338,9 @@ struct esp_batch {
     const struct esp_step *step;
     /* Hidden states to return, or NULL. ESP_E_UNSUPPORTED if the backend cannot. */
     const struct esp_states *states;
-    /* The hidden states that a draft head reads: (capacity, desc->input), for EAGLE-3 also
-     * (capacity, desc->hidden); NULL for a model that reads only tokens. This may be the
-     * matrix to which states are written: all input is read first. */
+    /* The hidden states that a draft head reads: (capacity, desc->input); for EAGLE-3,
+     * (capacity, desc->hidden) is allowed, too. NULL for a model that reads only tokens. This
+     * may be the matrix to which states are written, because all input is read first. */
     struct esp_rows *input;
     const int32_t *input_row; /* (rows) row of `input` for batch row i; NULL: row i */
 };
@@ -377,7 +381,7 @@ struct esp_kernel_time {
     double bytes; /* weights, keys and values read; 0: unknown */
 };
 
-/* What predictions are made from. */
+/* The properties of a device that predictions use. */
 struct esp_device_speed {
     double read_rate; /* bytes per second */
     double clock;     /* cycles per second; 0: those of the device */
@@ -403,12 +407,13 @@ struct esp_weights {
     const struct esp_model_desc *desc;
     size_t bytes; /* memory that the weights take */
 };
-/* For recurrent layers a cache has one state per layer, of the first `folded` tokens of the
- * text, and for each later row what its token does to a state (its input). A pass first moves
- * the states on over the rows folded..prefix-1 (counted with those that a window dropped),
- * which are the past of all its rows, and then over its `text` rows. So `prefix` may not be
- * before `folded`, except 0, where a text begins; to go back, load a copy of the states. Inputs
- * are kept for twice as many rows behind `folded` as a batch has at most: more are refused
+/* For recurrent layers, a cache contains the state of each layer after the first `folded`
+ * tokens of the text, and, for each later row, what its token does to a state (the row's
+ * input). A pass first moves the states on over the rows folded..prefix-1 (counted with those
+ * that a window dropped), which are the past of all its rows, and then over its `text` rows.
+ * So `prefix` must not be less than `folded`, unless it is 0: then a text begins. To go back
+ * in a text, load a copy of the states. The inputs of the rows after `folded` are kept for up
+ * to twice as many rows as a batch may have; a batch that needs more is refused
  * (ESP_E_ARGUMENT). */
 struct esp_cache {
     struct esp_weights *weights;
@@ -448,14 +453,15 @@ struct esp_backend_ops {
 
     /* One sentence about the last call that failed on the device, or "". */
     const char *(*failure)(const struct esp_backend *backend);
-    /* To be called before weights are opened. Exact mode has two effects. The promise at the
-     * top of this file holds bit for bit: on the CPU it always does; elsewhere, without exact
-     * mode, the order of a sum may depend on the size of the batch. And products are precise:
-     * without exact mode, the CPU rounds activations to 8 bits instead of 16 if weights have
-     * fewer than 8 bits. NULL: there is only one mode. */
+    /* Must be called before weights are opened. Exact mode has two effects. First, the promise
+     * at the top of this file is kept bit for bit: on the CPU it always is; elsewhere, without
+     * exact mode, the order of a sum may depend on the size of the batch. Second, products are
+     * precise: without exact mode, the CPU rounds activations to 8 bits instead of 16 if
+     * weights have fewer than 8 bits. NULL: there is only one mode. */
     void (*set_exact)(struct esp_backend *backend, bool exact);
-    /* For a backend with memory of its own: the free bytes, and the bytes that weights will
-     * take (with a limit: the most that fits into it, or the minimum if that is more). */
+    /* For a backend with memory of its own: the number of free bytes, and the number of bytes
+     * that weights will take (with a limit: as many as fit into it, but at least the minimum
+     * that the weights need). */
     size_t (*memory_free)(const struct esp_backend *backend);
     size_t (*weights_need)(const struct esp_model_desc *desc);
     /* Timing on a device, because the host's clock cannot time asynchronous calls. mark()
@@ -471,15 +477,15 @@ struct esp_backend_ops {
      * failure. */
     int (*time_kernels)(struct esp_cache *cache, const struct esp_batch *batch,
                         struct esp_kernel_time *kernel, int most);
-    /* Predicts what time_kernels() measures, from a picture of the device: of a pass of up to 64
-     * rows that follow `context` tokens, with logits for all rows. No weights are needed:
-     * tensors of `desc` need no memory, but a pointer that is not NULL. */
+    /* Predicts, from a description of the device, what time_kernels() would measure for a pass
+     * of up to 64 rows that follow `context` tokens, with logits for all rows. Needs no
+     * weights: `data` of the tensors of `desc` only has to be non-NULL. */
     int (*predict)(struct esp_backend *backend, const struct esp_model_desc *desc, int rows,
                    int context, const struct esp_device_speed *speed,
                    struct esp_kernel_time *kernel, int most);
     /* For products that can be computed in two ways with bit-identical results. way_key()
-     * returns a key for the processor and the code to which times belong, or "" if there is
-     * only one way. measure_ways() measures the types of these weights for which `times` is
+     * returns a key that identifies the processor and the code that were timed, or "" if there
+     * is only one way. measure_ways() measures the types of these weights for which `times` is
      * not complete; from then on the backend uses the quicker way. Returns how many types it
      * measured. */
     const char *(*way_key)(const struct esp_backend *backend);
@@ -496,11 +502,11 @@ struct esp_backend_ops {
     int (*plan_ranks)(struct esp_backend *backend, const struct esp_model_desc *desc,
                       struct esp_rank_plan *plan, struct esp_rank_costs *costs, char *err,
                       size_t errlen);
-    /* Of a backend that computes recurrent layers. state_bytes: of the states of a model, 0 if
-     * it has none. fold(): moves the states on over the rows folded..prefix-1, where `dropped`
-     * tokens of the text have no row. state_save(): copies the states to slot
-     * 0..desc->state_slots-1. state_load(): makes the copy in a slot the states, and sets
-     * `folded` to that of the copy. */
+    /* For a backend that computes recurrent layers. state_bytes() returns the size of a
+     * model's states, or 0 if it has none. fold() moves the states on over the rows
+     * folded..prefix-1; `dropped` tokens of the text have no row. state_save() copies the
+     * states to slot 0..desc->state_slots-1. state_load() replaces the states, and `folded`,
+     * by the copy in a slot. */
     size_t (*state_bytes)(const struct esp_model_desc *desc);
     int (*fold)(struct esp_cache *cache, int prefix, int dropped);
     int (*state_save)(struct esp_cache *cache, int slot);

@@ -1,8 +1,8 @@
 /* model_desc.c - checks the shapes of a described model and reads its tensors; see
  * model_desc.h.
  *
- * Descriptions come from untrusted files. A backend may use these dimensions to index memory
- * only after esp_model_desc_check().
+ * Descriptions come from untrusted files. A backend may use the dimensions of a description to
+ * index memory only after esp_model_desc_check().
  */
 #include "kernels/model_desc.h"
 
@@ -32,8 +32,8 @@ void esp_tensor_file_read(struct esp_tensor_file *file, size_t offset, void *to,
     }
 }
 
-/* The number of the stored row that is row `row`; *run gets how many rows from it on are
- * stored contiguously. */
+/* Returns the number, among the rows as stored, of row `row` of the matrix. *run gets how many
+ * rows of the matrix, from this one on, are stored contiguously. */
 static size_t stored_row(const struct esp_tensor *t, int row, int *run)
 {
     const int in_block = row % t->block;

@@ -21,10 +21,12 @@ const char *esp_model_desc_special(const struct esp_model_desc *desc);
 /* Whether the model has recurrent layers, and how many of its layers have attention. */
 bool esp_model_desc_recurrent(const struct esp_model_desc *desc);
 int esp_model_desc_attentions(const struct esp_model_desc *desc);
-/* Values of a token that a recurrent layer convolves, and values that it puts out. */
+/* These return the number of values of a token that a recurrent layer convolves, and the
+ * number that it outputs. */
 int esp_conv_width(const struct esp_model_desc *desc, enum esp_mixer mixer);
 int esp_mixed_width(const struct esp_model_desc *desc, enum esp_mixer mixer);
-/* The most of these among the model's layers; 0: it has no recurrent ones. */
+/* These return the largest of these numbers among the model's layers; 0: there are no
+ * recurrent layers. */
 int esp_model_desc_conv_width(const struct esp_model_desc *desc);
 int esp_model_desc_mixed_width(const struct esp_model_desc *desc);
 /* A matrix of the layer that every layer of its kind has. */

@@ -1,11 +1,12 @@
 /* branches.h - the texts of a session as a tree, so that nothing that was written is lost.
  *
- * A branch shares the tokens before its fork with its parent, and owns those from there on. No
- * two branches continue a common text with the same token: text that is written again follows
- * the branch that has it. The present text ends at a place of the tree; shortening it only
- * moves this place. So every earlier text is still there, and undo is a list of places.
+ * A branch shares the tokens before its fork with its parent, and owns its tokens from the
+ * fork on. No two branches continue a common text with the same token: if a text is written
+ * again, the branch that has it is followed. The present text ends at a place of the tree;
+ * shortening it only moves this place. So every earlier text is still there, and undo is a
+ * list of places.
  *
- * Model only: the session (esp_session_fork) has the present text.
+ * These functions change only this tree; the session has the present text (esp_session_fork).
  */
 #ifndef ESP_BRANCHES_H
 #define ESP_BRANCHES_H
@@ -24,13 +25,13 @@ struct esp_text_place {
 struct esp_branch {
     int parent;                 /* -1: none */
     int fork;                   /* tokens shared with the parent */
-    struct esp_written *tokens; /* (count) its own */
+    struct esp_written *tokens; /* (count) the branch's own tokens */
     int count, capacity;
-    int furthest;     /* where the last of the branches that leave it does; 0: there are none */
-    char name[48];    /* by the user; "": none */
-    char drafter[32]; /* when it began */
+    int furthest;     /* the highest fork of its children; 0: it has none */
+    char name[48];    /* given by the user; "": none */
+    char drafter[32]; /* the drafter when the branch began */
     time_t created;   /* 0: unknown */
-    bool marked;      /* by the user, as a bookmark */
+    bool marked;      /* marked by the user, as a bookmark */
     bool deleted;     /* not shown; other branches may share its tokens */
 };
 
@@ -45,7 +46,7 @@ struct esp_steps_back {
     int count, capacity;
 };
 
-/* Zeroed, with at = {-1, 0}: empty. */
+/* An empty tree is zero-initialised, except at = {-1, 0}. */
 struct esp_branches {
     struct esp_branch *branch; /* (count) in the order of their beginning */
     int count, capacity;
@@ -56,12 +57,13 @@ struct esp_branches {
 void esp_branches_open(struct esp_branches *branches);
 void esp_branches_free(struct esp_branches *branches);
 
-/* Adds a token to the present text, by `drafter`. If a branch has this text already, it is
- * followed: then `anew` replaces what is known of its token. *stored: the token in the tree,
- * valid until the next call. Returns 0 or ESP_E_MEMORY. */
+/* Adds a token, written with `drafter`, to the present text. If a branch has this text
+ * already, that branch is followed; with `anew`, what is known of its token is replaced.
+ * *stored becomes the token in the tree, valid until the next call. Returns 0 or
+ * ESP_E_MEMORY. */
 int esp_branches_append(struct esp_branches *branches, const struct esp_written *token,
                         bool anew, const char *drafter, struct esp_written **stored);
-/* For readers of files: tells the parent of a branch that it leaves. */
+/* For readers of files: records in the parent of a branch where the branch leaves it. */
 void esp_branches_link(struct esp_branches *branches, int branch);
 /* Shortens the present text to its first `length` tokens. */
 void esp_branches_cut(struct esp_branches *branches, int length);
@@ -82,14 +84,14 @@ int esp_branches_list(const struct esp_branches *branches, int *order, int *dept
 /* Forgets which iterations wrote the tokens: their indices begin again at 0. */
 void esp_branches_forget_iterations(struct esp_branches *branches);
 
-/* Drops deleted branches whose tokens no other branch shares, and undo. The others get other numbers.
- * Returns how many were dropped. */
+/* Drops deleted branches whose tokens no other branch shares, and undo. The remaining branches
+ * are numbered anew. Returns how many were dropped. */
 int esp_branches_compact(struct esp_branches *branches);
 
 /* ------------------------------------------------------------------ undo */
 
-/* Call it before a change of the text: undo goes back to the present one. Returns 0 or
- * ESP_E_MEMORY. */
+/* Call this before a change of the text: undo then goes back to the text as it is now. Returns
+ * 0 or ESP_E_MEMORY. */
 int esp_branches_keep(struct esp_branches *branches);
 /* Deletes a branch; the present text must not end in it. Undo brings it back. */
 int esp_branches_delete(struct esp_branches *branches, int branch);

@@ -52,12 +52,12 @@ struct esp_field {
     size_t offset;
     double low, high; /* range of a number */
     double missing;   /* value of a number whose member is missing */
-    size_t size;      /* of a text, or of an entry of an array */
+    size_t size;      /* size of a text, or of an entry of an array */
     size_t count;     /* for an array or a pointer: offset of the number of entries */
     const struct esp_field *of;
 };
 
-extern const struct esp_field esp_fields_event[];     /* of every event: struct esp_event */
+extern const struct esp_field esp_fields_event[];     /* struct esp_event, in all events */
 extern const struct esp_field esp_fields_header[];    /* struct esp_recording_header */
 extern const struct esp_field esp_fields_iteration[]; /* struct esp_iteration */
 extern const struct esp_field esp_fields_node[];      /* struct esp_node */
@@ -69,7 +69,7 @@ extern const struct esp_field esp_fields_change[];    /* struct esp_change */
 struct esp_recorded_type {
     int type;
     const char *name;
-    const struct esp_field *fields; /* of struct esp_event, or of struct esp_iteration */
+    const struct esp_field *fields; /* for struct esp_event or struct esp_iteration */
 };
 
 /* The type with this name or, if `name` is NULL, with this number; NULL if there is none. */

@@ -1,7 +1,7 @@
 /* event_read.c - lines of JSON to events and headers, checked; see event_json.h.
  *
- * Reading a line ends at its first error. `struct reader` keeps the status and the sentence,
- * so the functions below need not check for errors after every member. Every value that could
+ * Reading a line ends at its first error. `struct reader` keeps the status and the message, so
+ * the functions below need not check for errors after every member. Every value that could
  * spoil a drawing or a sum is range-checked here, so that no other code has to do it.
  */
 #include "sessions/event_json.h"

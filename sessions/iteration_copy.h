@@ -11,7 +11,7 @@
 #include "engine/espalier.h"
 
 struct esp_iteration_copy {
-    struct esp_iteration it; /* its pointers point to the fields below */
+    struct esp_iteration it; /* the iteration; its pointers point to the fields below */
     struct esp_node *nodes;
     int node_capacity;
     int32_t *ids; /* order, path, committed */
@@ -27,7 +27,7 @@ int esp_iteration_reserve(struct esp_iteration_copy *copy, int nodes, int ids);
 /* The same for scores of `count` tokens. */
 int esp_iteration_reserve_scores(struct esp_iteration_copy *copy, int count);
 int esp_iteration_copy(struct esp_iteration_copy *copy, const struct esp_iteration *from);
-/* To be called after the struct was moved, since its iteration points to names in the struct.
+/* Call this after the struct was moved, because its iteration points to names in the struct.
  */
 void esp_iteration_moved(struct esp_iteration_copy *copy);
 void esp_iteration_free(struct esp_iteration_copy *copy);

@@ -26,7 +26,7 @@ struct esp_change {
 };
 
 struct esp_tree_layer {
-    double time; /* of the LAYER event */
+    double time; /* time of the LAYER event */
     int nodes;   /* number of nodes in the tree */
     int passes;  /* number of draft passes so far */
     int changes; /* number of nodes that changed after this layer */
@@ -42,7 +42,7 @@ struct esp_layers {
     int last_count, last_capacity;
 };
 
-/* To be called while an iteration runs: esp_layers_begin() first, esp_layers_note() with each
+/* Call these while an iteration runs: esp_layers_begin() first, esp_layers_note() with each
  * LAYER event, esp_layers_finish() with the finished iteration. The last two return 0 or
  * ESP_E_MEMORY. */
 void esp_layers_begin(struct esp_layers *layers);

@@ -156,7 +156,6 @@ static int make_tables(struct esp_library *l, char *err, size_t errlen)
     snprintf(version, sizeof version, "PRAGMA user_version = %d; COMMIT", VERSION);
     if (status == SQLITE_OK)
         status = sqlite3_exec(l->db, version, NULL, NULL, NULL);
-    l->is_new = status == SQLITE_OK;
     return status == SQLITE_OK ? (int)ESP_OK : esp_library_fail(l, err, errlen);
 }
 
@@ -341,11 +340,6 @@ void esp_library_close(struct esp_library *l)
         close(l->locks);
     free(l->path);
     free(l);
-}
-
-bool esp_library_is_new(const struct esp_library *l)
-{
-    return l->is_new;
 }
 
 const char *esp_library_note(const struct esp_library *l)

@@ -1,11 +1,12 @@
-/* library.h - the sessions that are kept: all texts of each as a tree, in one SQLite file.
+/* library.h - stores kept sessions, each with all its texts as a tree, in one SQLite file.
  *
- * The tables hold facts once: a branch stores only its own tokens, and the text of a token of
- * a vocabulary is there for all sessions. man/espalier-session.5 lists them. Each change is a
- * transaction, so a program that is killed loses at most the one that runs. Several programs
- * may use the file at a time; a session is open in one of them (esp_library_claim).
+ * Nothing is stored twice: a branch has only its own tokens, and the text of a token of a
+ * vocabulary is stored once for all sessions. man/espalier-session.5 lists them. Each change
+ * is a transaction, so a program that is killed loses at most the change that it was writing.
+ * Several programs may use the file at a time; a session is open in one of them
+ * (esp_library_claim).
  *
- * The file is untrusted: what is loaded has passed checks of every number and link.
+ * The file is untrusted: every number and link is checked when it is loaded.
  */
 #ifndef ESP_LIBRARY_H
 #define ESP_LIBRARY_H
@@ -28,8 +29,6 @@ int esp_library_path(char *path, size_t size);
 int esp_library_open(struct esp_library **library, const char *path, enum esp_library_mode mode,
                      char *err, size_t errlen);
 void esp_library_close(struct esp_library *library);
-/* Whether opening has made the file. */
-bool esp_library_is_new(const struct esp_library *library);
 /* A sentence about a file that was set aside, or "". */
 const char *esp_library_note(const struct esp_library *library);
 
@@ -58,7 +57,7 @@ int esp_library_find(struct esp_library *library, const char *which,
 struct esp_kept_match {
     int64_t session;
     int branch;
-    char words[256]; /* around the match, which stands between [ and ] */
+    char words[256]; /* the words around the match, which is in brackets */
 };
 
 /* Called for each branch that has all of `words` (the last one may be the beginning of a
@@ -73,17 +72,18 @@ int esp_library_delete(struct esp_library *library, int64_t id, char *err, size_
 
 /* ------------------------------------------------------------------ one session */
 
-/* Claims a session for this program until it is released or the program ends. False: another
- * program has it. */
+/* Claims a session for this program until it is released or the program ends. Returns false if
+ * another program has it open. */
 bool esp_library_claim(struct esp_library *library, int64_t id);
 void esp_library_release(struct esp_library *library, int64_t id);
 
-/* How a text was written on: from its first `place` tokens, by iterations that name this
- * generation. A session with this text, these settings and this generator writes the same. */
+/* How a text was continued after its first `place` tokens, by iterations that name this
+ * generation. A session with this text, these settings and this generator writes the same
+ * tokens. */
 struct esp_kept_generation {
     int number, place;
     struct esp_generator generator;
-    int tokens; /* new tokens at most */
+    int tokens; /* maximum number of new tokens */
     const char
         *header; /* (header_length) settings and models: the header line of a recording */
     size_t header_length;
@@ -120,22 +120,23 @@ int esp_library_writers(struct esp_library *library, int64_t id, int iterations,
 
 /* ------------------------------------------------------------------ writing */
 
-/* Changes between begin and commit are one transaction. The first failure is kept: what follows
- * does nothing, and commit reports it and changes nothing. */
+/* Changes between begin and commit are one transaction. After the first failure, further
+ * changes do nothing; commit then reports the failure and changes nothing. */
 void esp_library_begin(struct esp_library *library);
 int esp_library_commit(struct esp_library *library, char *err, size_t errlen);
 
 /* Adds a session and claims it. Returns its number; 0: failed. */
 int64_t esp_library_add(struct esp_library *library, time_t created);
-/* The models and settings that it has now. Paths: as in struct esp_kept_session. */
+/* Stores the models and settings that the session has now. Paths: as in struct
+ * esp_kept_session. */
 void esp_library_put_header(struct esp_library *library, int64_t id, const char *header,
                             size_t length, int vocabulary, const char *vocabulary_hash,
                             const char *target_path, const char *draft_path);
-/* The text that is on the screen. */
+/* Stores which text is on the screen. */
 void esp_library_put_place(struct esp_library *library, int64_t id, struct esp_text_place at);
 void esp_library_put_branch(struct esp_library *library, int64_t id, int number,
                             const struct esp_branch *branch);
-/* Its tokens from `from` on, counted from its fork. */
+/* Stores the branch's tokens from `from` on, counted from its fork. */
 void esp_library_put_tokens(struct esp_library *library, int64_t id, int number,
                             const struct esp_branch *branch, int from);
 void esp_library_put_piece(struct esp_library *library, const char *vocabulary_hash,
@@ -144,8 +145,8 @@ void esp_library_put_iteration(struct esp_library *library, int64_t id, int numb
                                int generation, const char *line, size_t length);
 void esp_library_put_generation(struct esp_library *library, int64_t id,
                                 const struct esp_kept_generation *generation);
-/* Drops all branches with their tokens and words, to put others; and then the iterations that wrote no
- * token that is there. */
+/* The first drops all branches with their tokens and words, so that others can be stored. The
+ * second then drops the iterations that wrote none of the stored tokens. */
 void esp_library_drop_branches(struct esp_library *library, int64_t id);
 void esp_library_drop_unused(struct esp_library *library, int64_t id);
 /* Adds the words of branches that are not in the index yet to it; id 0: of all sessions. */

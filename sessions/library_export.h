@@ -6,9 +6,9 @@
 
 #include "sessions/library.h"
 
-/* Writes the text of a branch (-1: the present text) as a recording: each iteration that is
- * kept as it was, other tokens as prompts. Where the branch leaves the text that an iteration
- * wrote, a rewind follows. Returns 0 or a negative status with a sentence. */
+/* Writes the text of a branch (-1: the present text) as a recording: kept iterations
+ * unchanged, and all other tokens as prompts. Where the branch leaves the text that an
+ * iteration wrote, a rewind follows. Returns 0 or a negative status with a sentence. */
 int esp_library_export(struct esp_library *library, int64_t id, int branch, FILE *file,
                        char *err, size_t errlen);
 /* The same with the library at `path`. */

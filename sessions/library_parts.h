@@ -96,7 +96,6 @@ struct esp_library {
     sqlite3 *db;
     char *path;
     int locks; /* descriptor of the file with the locks of sessions */
-    bool is_new;
     char note[512];
     sqlite3_stmt *statement[ESP_SQL_STATEMENTS]; /* NULL: not prepared yet */
     int status;     /* of the transaction: SQLITE_OK, or its first failure */

@@ -36,7 +36,7 @@ struct esp_recorder {
     ssize_t (*write)(int fd, const void *bytes, size_t length);
     struct esp_tokens tokens;
     double start;
-    struct esp_layers layers; /* of the iteration that runs */
+    struct esp_layers layers; /* layers of the running iteration */
     struct esp_line line;
     off_t written; /* bytes of whole lines */
     bool generating;

@@ -22,7 +22,7 @@
 /* The index entry of an event. */
 struct index_entry {
     off_t offset;
-    uint32_t length; /* of the line, without its newline */
+    uint32_t length; /* length of the line, without its newline */
     uint8_t type;
     int line;
     int iterations; /* number of iterations before the event */
@@ -32,7 +32,7 @@ struct index_entry {
 };
 
 struct iteration {
-    int event;       /* its index in `entries` */
+    int event;       /* index of the event in `entries` */
     int of_text;     /* iterations since the text was last cleared, this one included */
     double baseline; /* seconds of a plain decoding step, measured last; 0: not yet */
 };
@@ -57,7 +57,7 @@ struct esp_recording {
     char *line;                         /* (ESP_RECORDING_LINE + 1) the line read last */
     struct esp_recorded_event recorded; /* its event */
     bool has_iteration;                 /* that event is an iteration */
-    struct esp_iteration_copy stepped;  /* of esp_recording_step() */
+    struct esp_iteration_copy stepped;  /* result of esp_recording_step() */
     struct esp_event event;
 };
 
@@ -85,7 +85,8 @@ static int add_text(struct esp_recording *r, const struct esp_event *event)
 /* How many tokens may be added again: a file of a few megabytes must not need gigabytes. */
 enum { DROPPED_MOST = 8 << 20 };
 
-/* Tokens were removed from the text, which had `before` tokens; adds those after them again.
+/* Handles the removal of tokens from the text, which had `before` tokens: adds the tokens
+ * after the removed ones again.
  */
 static int add_rest(struct esp_recording *r, const struct esp_event *event, int before)
 {

@@ -40,15 +40,15 @@ struct esp_recording_header {
     char program[64]; /* the program that wrote the file, e.g. "espalier 0.1.0" */
     char started[32]; /* ISO 8601, UTC */
     struct esp_recorded_model target, draft;
-    int vocabulary;           /* number of tokens in it; 0: unknown */
+    int vocabulary;           /* number of tokens in the vocabulary; 0: unknown */
     int context;              /* maximum number of tokens in a text; 0: unknown */
-    char vocabulary_hash[32]; /* of all token texts */
+    char vocabulary_hash[32]; /* hash of all token texts */
     char drafter[1024], verifier[1024];
     bool lossy;
     struct esp_session_values values;
     char backend[32], device[96];
     double load_seconds;
-    int columns, rows; /* of the terminal; 0: there was none */
+    int columns, rows; /* size of the terminal; 0: there was none */
 };
 
 struct esp_recording;
@@ -56,9 +56,9 @@ struct esp_recording;
 /* Returns 0 or a negative status with a sentence in err. */
 int esp_recording_open(struct esp_recording **recording, const char *path, char *err,
                        size_t errlen);
-/* Opens the file of `of` again, for use in another thread. This works even if another file has
- * its name by now. `of` must stay open during the call, and only one thread at a time may make
- * this call. Returns as esp_recording_open(). */
+/* Opens the recording `of` again, for use in another thread. This works even if another file
+ * has its name by now. `of` must stay open during the call, and only one thread at a time may
+ * make this call. Returns as esp_recording_open(). */
 int esp_recording_open_again(struct esp_recording **recording, const struct esp_recording *of,
                              char *err, size_t errlen);
 void esp_recording_close(struct esp_recording *recording);
@@ -80,7 +80,7 @@ struct esp_recording_entry {
     int type;       /* ESP_EVENT_PROMPT, _ITERATION, _SETTING, _REWIND, _END, _MARKER, _CLEAR */
     double time;    /* seconds since the start of the recording; never falls */
     int iterations; /* number of iterations before the event, in the whole recording */
-    int line;       /* number of its line in the file */
+    int line;       /* number of the event's line in the file */
 };
 
 /* The index entry of event `event`, 0..events - 1. */

@@ -17,7 +17,7 @@ struct esp_texts {
     char *bytes; /* (byte_count) of all texts, concatenated */
     size_t byte_count, byte_capacity;
     struct esp_text {
-        size_t start; /* in `bytes` */
+        size_t start; /* place in `bytes` */
         size_t length;
     } * texts; /* (count) */
     int count, capacity;

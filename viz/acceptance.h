@@ -1,5 +1,5 @@
-/* acceptance.h - counts over iterations which drafts are accepted, as the papers tabulate
- * them.
+/* acceptance.h - how many drafts are accepted, counted over iterations, as the papers tabulate
+ * it.
  *
  * Drafts are counted by length of the accepted path (its mean plus one is the block efficiency
  * of delayed-tree-expansion, sec. 2, and the tau of salf-talf), by depth
@@ -40,7 +40,7 @@ struct esp_acceptance {
     int64_t drafted, accepted, deepest; /* sums over iterations */
     int64_t mask_blocks;                /* sum over iterations */
     int64_t
-        prefix_blocks; /* summed: blocks of the same size before the tree, all of them full */
+        prefix_blocks; /* sum over iterations: the full blocks for the text before the tree */
     int64_t length[ESP_ACCEPT_DEPTHS + 1]; /* iterations by length of the accepted path */
     struct esp_accept_depth depth[ESP_ACCEPT_DEPTHS]; /* from depth 1 on */
     struct esp_trial_counts rank[ESP_ACCEPT_RANKS];
@@ -49,7 +49,7 @@ struct esp_acceptance {
     struct esp_trial_counts share[ESP_ACCEPT_BINS];
     struct esp_trial_counts source[ESP_SOURCES]; /* by enum esp_source */
     int known; /* iterations with drafts for which esp_formula_tokens() knows a value */
-    double expected, obtained; /* tokens in these: by the formula; accepted path plus one */
+    double expected, obtained; /* sums over these: tokens by the formula; accepted path + 1 */
 };
 
 /* Counts an iteration. A zero-initialised struct has counted nothing. */

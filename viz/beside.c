@@ -13,7 +13,7 @@ enum {
     NUMBER = 34, /* room for a value after a bar */
     BETWEEN = 22,
     BAR = 11,
-    GAP = 9, /* between rows */
+    GAP = 9, /* distance between rows */
 };
 
 struct panel {

@@ -45,8 +45,8 @@ struct esp_canvas {
 /* Makes an empty canvas with the full glyph set. Returns 0 or ESP_E_MEMORY. */
 int esp_canvas_open(struct esp_canvas *canvas, int width, int height);
 void esp_canvas_close(struct esp_canvas *canvas);
-/* Changes the size and clears the canvas. Returns 0, or ESP_E_MEMORY, and then the canvas
- * keeps its old size. */
+/* Changes the size and clears the canvas. Returns 0 or ESP_E_MEMORY; after a failure the size
+ * is unchanged. */
 int esp_canvas_resize(struct esp_canvas *canvas, int width, int height);
 void esp_canvas_clear(struct esp_canvas *canvas);
 

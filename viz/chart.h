@@ -4,8 +4,9 @@
 
 #include "viz/canvas.h"
 
-/* Writes a probability in three columns: ".81", "1.0", " -" if it is unknown; a very small one
- * takes four: "<.01". Returns `text`; so do the functions below. */
+/* Writes a probability in three columns: ".81", "1.0", or "  -" if it is not finite. A very
+ * small one takes four: "<.01". Returns `text`, as do esp_probability_exact() and
+ * esp_number(). */
 const char *esp_probability(char text[8], double p);
 /* Writes a probability with two significant digits, in any number of columns: ".0048". */
 const char *esp_probability_exact(char text[16], double p);

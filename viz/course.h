@@ -9,17 +9,17 @@ enum { ESP_COURSE_GAUGES = 64 };
 struct esp_course_point {
     int index, committed, path, deepest;
     int drafted, cut; /* nodes that were verified, without the root; nodes that were cut */
-    int passes;       /* of the draft model */
+    int passes;       /* passes of the draft model */
     double seconds[ESP_STAGES], exchange, baseline;
     double at;       /* seconds of all stages of all iterations up to the end of this one */
     int64_t written; /* tokens committed so far */
-    bool stepped;    /* it ran in step mode, so its times mean nothing; set by the caller */
+    bool stepped;    /* ran in step mode, so the times mean nothing; set by the caller */
 };
 
 /* A value of one drafter's controller, or of the session (esp_gauge_owner()). */
 struct esp_course_gauge {
     char owner[32], symbol[32], name[64]; /* "dynatree", "tauh", "upper confidence (tauh)" */
-    char goal[32]; /* symbol of the gauge with its goal, which has the same owner; "": none */
+    char goal[32]; /* symbol of the gauge (of the same owner) that is its goal; "": none */
     float *values; /* (count) value after each iteration; NaN where it is missing */
 };
 

@@ -22,7 +22,7 @@ enum {
     TITLE = 20,
     LINE = 13,
     SMALL = 11,
-    PANELS = 8 /* of that area */
+    PANELS = 8 /* panels that fit into this area */
 };
 enum { MOST_POINTS = 1000, MOST_COLUMNS = 200 };
 

@@ -13,8 +13,8 @@ enum esp_decision_kind {
     ESP_DECISION_NONE,
     ESP_DECISION_CHOICE,  /* temperature 0: accepted if it is the target's likeliest token */
     ESP_DECISION_TEST,    /* a random number was compared: accepted if and only if u < chance */
-    ESP_DECISION_DRAW,    /* a token was drawn from the target's distribution: this one */
-    ESP_DECISION_MISS,    /* a token was drawn from it: another one, `token` */
+    ESP_DECISION_DRAW,    /* this token was drawn from the target's distribution */
+    ESP_DECISION_MISS,    /* another token, `token`, was drawn from that distribution */
     ESP_DECISION_PATH,    /* accepted with the whole path to `node`, which passed its test */
     ESP_DECISION_SIBLING, /* not tested, because its sibling `node` was accepted */
     ESP_DECISION_ANCESTOR, /* not reached, because its ancestor `node` was not accepted */

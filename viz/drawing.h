@@ -29,7 +29,7 @@ enum {
 struct esp_pen {
     const char *fill;   /* colour; NULL: not filled */
     const char *stroke; /* colour of the line; NULL: no line */
-    double width;       /* of the line; 0 means 1 */
+    double width;       /* width of the line; 0 means 1 */
     const char *dashes; /* lengths of dashes and gaps, e.g. "6 4"; NULL: a solid line */
     const char *kind;   /* what the shape means, becomes its class in SVG; NULL: no class */
 };
@@ -45,7 +45,7 @@ struct esp_drawing {
     double width, height;
     const char *background;
     char title[128]; /* a short title of the file */
-    bool latex;      /* it becomes TikZ, so texts are limited to what LaTeX can print */
+    bool latex;      /* the file is TikZ, so texts are limited to what LaTeX can print */
     FILE *body;      /* writes the shapes so far to `bytes`; NULL: there are none */
     char *bytes;
     size_t length;

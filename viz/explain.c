@@ -363,7 +363,7 @@ static int only_source(const struct esp_iteration *it, const int count[ESP_SOURC
     return only;
 }
 
-/* A tree without a drafted node. */
+/* Explains a tree without drafted nodes. */
 static void say_found(struct talk *t, const int count[ESP_SOURCES])
 {
     const int nodes = t->it->tree.count - 1, only = only_source(t->it, count);
@@ -507,7 +507,7 @@ static void explain_adapt(struct talk *t)
                 esp_number(after, g->after, 3));
     }
     if (moved > MOST)
-        say(t, ", and %d more move", moved - MOST);
+        say(t, ", and %d more", moved - MOST);
     if (moved > 0 && depth && depth->after != depth->before)
         say(t, ": the next tree may be %s.",
             depth->after > depth->before ? "deeper" : "less deep");

@@ -15,7 +15,7 @@ struct line {
     double x, y, scale; /* points per second */
 };
 
-/* Draws a bar, which is visible however short the time is, and its time next to it. */
+/* Draws a bar, visible even if the time is very short, and the time next to it. */
 static void draw_bar(const struct line *l, const char *name, double from, double seconds,
                      const char *colour)
 {

@@ -18,8 +18,8 @@ struct esp_glyphs {
     const char *eighths[9]; /* a cell filled from the left by 0/8..8/8 */
     const char *sparks[8];  /* a cell filled from below by 1/8..8/8 */
     const char *shades[3];  /* a full cell in the first, second, third part of a stacked bar */
-    /* Neither half filled, the upper, the lower, both. If [1] is NULL, the set has neither
-     * half blocks nor braille. */
+    /* A cell with neither half filled, the upper half, the lower half, both. If [1] is NULL,
+     * the set has neither half blocks nor braille. */
     const char *halves[4];
     const char *accepted, *rejected;
     const char *arrow, *ellipsis, *dot, *running, *cursor;

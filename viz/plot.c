@@ -187,7 +187,7 @@ static void draw_axes(const struct plot *plot)
 struct look {
     const char *colour, *dash;
     int ruled; /* for a bar: ROWS, COLUMNS */
-    int shape; /* of the mark; -1: no mark */
+    int shape; /* shape of the mark; -1: no mark */
     bool hollow;
 };
 

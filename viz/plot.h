@@ -7,13 +7,13 @@
 struct esp_plot_series {
     const char *label;
     int count;
-    /* (count) A point whose y is NaN is left out; one whose x is NaN has this y for all x, and
-     * is drawn as a horizontal line. */
+    /* (count) A point whose y is NaN is left out. A point whose x is NaN has this y for all x:
+     * it is drawn as a horizontal line. */
     const double *x, *y;
     /* (count) length of the error bar above and below each y; 0 or NaN: no bar. NULL: no bars.
      */
     const double *error;
-    bool reference; /* the others are compared with it, so it is a dark line without marks */
+    bool reference; /* the others are compared with this series: a dark line, no marks */
 };
 
 struct esp_plot {

@@ -55,7 +55,7 @@ void esp_safe_json(FILE *file, const char *json, size_t length);
 /* Writes a string as the text of an XML element or attribute; flags as above. */
 void esp_safe_xml(FILE *file, const char *text, int flags);
 
-/* Prints "espalier: ", the sentence and a newline on standard error. Arguments may contain any
+/* Prints "espalier: ", the message and a newline on standard error. Arguments may contain any
  * bytes. */
 void esp_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -63,7 +63,7 @@ enum esp_style {
 };
 
 const char *esp_style_key(int style); /* "confidence-low" */
-int esp_style_attributes(int style);  /* its default attributes */
+int esp_style_attributes(int style);  /* the style's default attributes */
 int esp_style_find(const char *key);  /* -1 if no style has this key */
 
 #endif

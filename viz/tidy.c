@@ -61,8 +61,8 @@ static int join(struct outline *above, const struct outline *below, int down)
     return 0;
 }
 
-/* Makes the outline of a box, which ends at column `end`, and its descendants, which have the
- * outline `children` with rows counted from `up` rows above the box. */
+/* Makes the outline of a box and its descendants. The box ends at column `end`; the
+ * descendants have the outline `children`, with rows counted from `up` rows above the box. */
 static int put_in_front(struct outline *outline, const struct outline *children, int end,
                         int up)
 {

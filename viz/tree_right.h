@@ -14,7 +14,7 @@
 
 struct esp_tree_right {
     struct esp_tidy_box *box; /* (rows->count) */
-    int width, height;        /* of the whole drawing */
+    int width, height;        /* size of the whole drawing */
     int detail;               /* 0 (shortened tokens) to 2 (probabilities and words) */
 };
 

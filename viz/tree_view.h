@@ -22,11 +22,11 @@ enum esp_tree_row_kind { ESP_ROW_NODE, ESP_ROW_BONUS, ESP_ROW_FOLD };
 
 struct esp_tree_row {
     int kind;
-    int node;       /* of a fold row or the bonus token: the parent node */
+    int node;       /* the node; for a fold row or the bonus token, the parent node */
     int parent_row; /* -1 for the root */
     int depth;
     bool last;       /* no sibling row follows */
-    int hidden, cut; /* of a fold row: number of hidden nodes, and how many of them were cut */
+    int hidden, cut; /* for a fold row: number of hidden nodes, and of cut ones among them */
 };
 
 struct esp_tree_rows {

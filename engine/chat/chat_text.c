@@ -106,7 +106,7 @@ static void drop_reasoning(unsigned variant, const char **text, size_t *length)
     *length -= from;
 }
 
-/* The text that the chat template itself has as this content; NULL if there is none. */
+/* The text that the chat template itself has for this content; NULL if it has none. */
 static const char *put_by(const struct esp_chat *chat, enum esp_chat_content content,
                           char day[64])
 {

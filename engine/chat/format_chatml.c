@@ -3,7 +3,7 @@
  *     <|im_start|>ROLE\nTEXT<|im_end|>\n
  *
  * Chat templates differ in the system prompt that they write if none is given, and in
- * reasoning: some drop that of earlier answers, some begin an answer with <think>.
+ * reasoning: some drop the reasoning of earlier answers, some begin an answer with <think>.
  */
 #include "engine/chat/chat_format.h"
 

@@ -175,7 +175,7 @@ static int run_root(struct esp_draft *d, const struct esp_step *step)
 
 /* Runs the target's own copy over the root and the token before it. That token's row in the
  * cache is the target's and must stay, so the copy computes the token in a row after the
- * root's, which nodes later overwrite. */
+ * root's. Nodes later overwrite this row. */
 static int run_before_root(struct esp_draft *d, struct esp_batch *batch)
 {
     struct esp_kv_cache *c = d->work->cache;

@@ -29,7 +29,7 @@ struct esp_account {
     bool plain;      /* nothing is drafted until the next look */
 
     /* For the running iteration. */
-    bool probing;    /* it is the first one after a wait */
+    bool probing;    /* it is the first iteration after a wait */
     bool timed;      /* it times plain decoding */
     double stake;    /* seconds that the tree may cost beyond plain decoding */
     double forgiven; /* seconds that are not charged to the account */

@@ -23,9 +23,9 @@ int esp_copied_find(struct esp_copied *c, const struct esp_draft *d,
     return esp_retrieval_find(r, d, &guesses, plan->recycle);
 }
 
-/* Returns the number of guesses with the best gain over the cost of their rows, which is then
- * *gain, if the pass may take at most this time. Guesses are sorted by probability, parents
- * first. */
+/* Returns the number of guesses with the best gain over the cost of their rows, for a pass
+ * that may take at most this time. *gain becomes this gain. Guesses are sorted by probability,
+ * parents first. */
 static int count_best(const struct esp_copied *c, const struct esp_rate *rate, double seconds,
                       double *gain)
 {

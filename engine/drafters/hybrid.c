@@ -9,9 +9,9 @@
  * to get at least as far as the model's, it is verified alone: a copied passage costs no draft
  * pass.
  *
- * Otherwise the model's tree is grown, and retrieved nodes join it. A node that it already has
- * is shared; any other must be among the N likeliest. The q of a copied node is its frequency
- * times the rate at which such tokens were correct.
+ * Otherwise the model's tree is grown, and retrieved nodes join it. A retrieved node that the
+ * model's tree already has is shared; any other must be among the N likeliest. The q of a
+ * copied node is its frequency times the rate at which such tokens were correct.
  */
 #include "engine/drafters/retrieval.h"
 

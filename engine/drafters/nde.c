@@ -3,18 +3,18 @@
  *
  * Each iteration takes the argmax of the selector's logits. The selector's input is known at
  * the root: the hidden states of both models, the distance of their distributions one token
- * earlier, and the draft's confidence. It depends only on the past and on the draft's own
- * distribution at the root, never on the verifier's random numbers, so the output distribution
- * does not change. The draft's first pass covers the root, because the choice depends on it.
- * The draft's output before the root is kept from the last tree; if the draft has not computed
- * that token, because it was a leaf, the pass covers it, too.
+ * earlier, and the draft's confidence. The choice depends only on the past and on the draft's
+ * own distribution at the root, never on the verifier's random numbers, so the output
+ * distribution does not change. The draft's first pass covers the root, because the choice
+ * depends on it. The draft's output before the root is kept from the last tree; if the draft
+ * has not computed that token, because it was a leaf, the pass covers it, too.
  *
  * Right after a prompt, the target has not computed anything for the token before the root, so
  * the static action that was best in training is used.
  *
  * A selector identifies the models by their vocabulary and norms, and sees a widened target in
  * its original size. So it also works with quantised models and with --width; a note then says
- * that their costs are not those of its training.
+ * that the costs of these models are not those of its training.
  */
 #include "engine/drafters/drafter.h"
 

@@ -4,7 +4,8 @@
  * is a match. Up to K tokens after each match are a guess. Several matches make a tree:
  * guesses with a common beginning share nodes, and q of a token is its share of the matches at
  * its parent (a single guess has q = 1). If there are more than N nodes, those shared by most
- * matches are used; if equal, those nearer to the root, then those of the latest match.
+ * matches are used; among equals, those nearer to the root come first, then those of the
+ * latest match.
  *
  * A match near the end of the text continues with the guess itself, so that repetitive text is
  * continued for all K tokens. The tree is a function of the text: nothing is sampled.

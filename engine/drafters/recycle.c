@@ -2,10 +2,10 @@
  * the same tokens in the text (Token Recycling, Luo et al., arXiv 2408.08696); no draft model.
  *
  * Every pass of the target gives the likeliest next tokens for all its rows, even for rejected
- * ones. They are stored by token (recycled.h), and the tree is filled from them: the children
- * of a node are tokens that were likely after the node's token before. With suffix=on the tree
- * also has the guesses of drafter `suffix` and of the expected text, and recycled tokens below
- * them.
+ * ones. These tokens are stored by the token of the row (recycled.h), and the tree is filled
+ * from them: the children of a node are tokens that were likely after the node's token before.
+ * With suffix=on the tree also has the guesses of drafter `suffix` and of the expected text,
+ * and recycled tokens below them.
  *
  * The paper's tree has a fixed shape of 80 nodes. On a CPU rows are more expensive, so the
  * tree grows by the learned probability of its nodes, and has only as many nodes as pay for

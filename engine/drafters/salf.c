@@ -1,4 +1,5 @@
-/* salf.c - best first, stopping at low further gains (salf-talf, alg. 2).
+/* salf.c - expands the likeliest nodes first and stops when further gains are low (salf-talf,
+ * alg. 2).
  *
  * Each round adds the B likeliest candidates to the tree and expands them in one pass. Their
  * children become candidates; the N best are kept. Drafting stops when the nodes just added

@@ -11,7 +11,7 @@
 /* ------------------------------------------------------------------ the automaton */
 
 enum { FIRST_ROOM = 512, LONGEST_LINKS = 64, SEPARATOR = -1 /* no token */ };
-/* Of a longer text, only the last MOST / 2 to MOST tokens are kept. */
+/* If the text is longer, only its last MOST / 2 to MOST tokens are kept. */
 enum { MOST = ESP_SUFFIX_MOST };
 
 static size_t slot_of(const struct esp_suffix *s, int32_t state, int32_t token)

@@ -2,8 +2,8 @@
  *
  * The tokens' texts form a trie of bytes in one hash table: (node, byte) -> child, and (node,
  * END) -> token. At each position the longest token is taken, and the search continues after
- * it, even if the token is then dropped because it must be a single word. This, and the effect
- * of lstrip and rstrip on overlapping matches, follows the Hugging Face library
+ * it, even if the token is then dropped because it must be a single word. These rules, and the
+ * effect of lstrip and rstrip on overlapping matches, follow the Hugging Face library
  * (AddedVocabulary::find_matches). As in that library, a token that is searched in normalized
  * text is normalized itself. So if the normalizer prepends a text, the token is found only
  * after that text.
@@ -172,8 +172,8 @@ static int32_t character_before(const char *text, int32_t end)
     return end;
 }
 
-/* Returns 1 if the character at the start of text[0, length) belongs to words, 0 if not or if
- * there is none, or a negative status. */
+/* Returns 1 if text[0, length) starts with a word character, 0 if it does not or is empty, or a
+ * negative status. */
 static int word_at(const struct esp_added_tokens *added, struct esp_matcher *matcher,
                    const char *text, int32_t length)
 {

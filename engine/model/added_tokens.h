@@ -16,7 +16,7 @@ struct esp_added_tokens {
 
 /* Collects added tokens from `json`, the list from which the vocabulary was read: if
  * `normalizer` is NULL, those that are searched in the original text, otherwise those that are
- * searched in normalized text. The vocabulary must outlive `added`. Free it even after a
+ * searched in normalized text. The vocabulary must outlive `added`. Free `added` even after a
  * failure. */
 int esp_added_tokens_init(struct esp_added_tokens *added,
                           const struct esp_vocabulary *vocabulary, const cJSON *json,

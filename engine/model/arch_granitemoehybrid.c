@@ -68,6 +68,7 @@ static const struct esp_family family = {
     .expert_tensors = expert_tensors,
     .expert_name = "block_sparse_moe.",
     .fused_experts = fused,
+    .experts_optional = true,
     .mixer = ESP_MIXER_SSM,
     .gguf_layer = gguf_layer,
 };

@@ -30,7 +30,7 @@
     X(int, ffn_multiple, 1, 1 << 20) /* ffn is rounded up to a multiple of it */               \
     X(int, conv_kernel, 2, 16)       /* tokens that a recurrent layer's convolution sees */    \
     X(int, state_heads, 1, 4096)                                                               \
-    X(int, key_heads, 1, 4096) /* of a recurrent layer */                                      \
+    X(int, key_heads, 1, 4096) /* key heads of a recurrent layer */                            \
     X(int, key_dim, 1, 4096)                                                                   \
     X(int, value_dim, 1, 4096)                                                                 \
     X(int, attention_every, 1, 1000) /* every n-th layer is not recurrent */                   \
@@ -44,7 +44,7 @@
     X(double, swiglu_limit, 1e-3, 1e6) /* see struct esp_clamp */                              \
     X(double, swiglu_slope, 1e-3, 1e3)                                                         \
     X(double, rope_theta, 1, 1e15)                                                             \
-    X(double, rope_theta_local, 1, 1e15) /* that of layers with a window; 0: same */           \
+    X(double, rope_theta_local, 1, 1e15) /* theta of layers with a window; 0: same */          \
     X(double, rotary_fraction, 0, 1)     /* part of head_dim that is rotated */                \
     X(double, embedding_scale, 1e-6, 1e6)                                                      \
     X(double, residual_scale, 1e-6, 1e6)                                                       \
@@ -76,7 +76,7 @@ struct esp_config {
     int input, fc;               /* width of the hidden states read; columns of fc */
     int attended;                /* width of attention's input */
     int outputs;                 /* rows of the LM head */
-    int conv_width, mixed_width; /* of recurrent layers, see struct esp_layer */
+    int conv_width, mixed_width; /* widths of recurrent layers, see struct esp_layer */
 };
 
 enum esp_config_field {
@@ -128,7 +128,7 @@ enum esp_presence {
     ESP_IF_STORED,
     ESP_IF_ATTENTION, /* the layer is not recurrent */
     ESP_IF_RECURRENT,
-    ESP_IF_CONV_BIAS, /* it is, and has biases */
+    ESP_IF_CONV_BIAS, /* the layer is recurrent, and has biases */
     ESP_IF_MIXED,     /* the layer is a mixture of experts */
     ESP_UNLESS_MIXED,
     ESP_IF_INPUT_NORM, /* the first layer of an EAGLE-1 head may lack it */
@@ -146,11 +146,11 @@ struct esp_tensor_rule {
                  STATES: state_heads; STATE_VALUE: value_dim */
     enum esp_size columns;  /* ESP_ONE: a vector */
     enum esp_presence when; /* when the file has it */
-    int part, parts; /* if parts > 0: the slot is part `part` of `parts` of every head, of
-                        an expert of every group of `parts` rows */
+    int part, parts; /* if parts > 0: the slot gets part `part` of the `parts` parts of every
+                        head or, in an expert, of every group of `parts` rows */
     bool stacked;    /* the tensors of all rules with this name are stored in one, stacked by
                         rows */
-    bool transposed; /* stored (columns, rows); stacked ones are side by side */
+    bool transposed; /* stored (columns, rows); stacked matrices are side by side */
     float added;     /* added to every number of a vector: 1 if a file has norms minus one */
     bool kept;       /* with `parts`: GGUF files have the matrix as folders do */
     bool logarithm;  /* of a vector: see struct esp_tensor */
@@ -184,10 +184,12 @@ struct esp_family {
     const struct esp_tensor_rule *layer_tensors; /* for struct esp_layer; names follow "N." */
     /* For struct esp_expert, or NULL. A name follows "N.", expert_name and "E.", where N and E
      * are the numbers of layer and expert. One tensor (experts, rows, columns) may have the
-     * matrices of all experts; its name lacks "E.". If experts_stacked is set, all are so. */
+     * matrices of all experts; its name lacks "E.". If experts_stacked is set, the matrices of
+     * the experts are always stored so. */
     const struct esp_tensor_rule *expert_tensors;
     const char *expert_name;
     bool experts_stacked;
+    bool experts_optional; /* config.json may say that there are 0 experts */
     /* NULL, or rules for folders that have all experts in fewer tensors: used if the file has
      * the tensor of the first rule. */
     const struct esp_tensor_rule *fused_experts;
@@ -221,7 +223,7 @@ struct esp_architecture {
 
 extern const struct esp_family esp_family_gemma;
 /* Llama and its descendants; see family_llama.c. A family that differs from Llama's in one
- * table uses the other tables of Llama's. */
+ * table uses Llama's other tables. */
 extern const struct esp_family esp_family_llama;
 extern const struct esp_config_rule esp_llama_config[ESP_CONFIG_FIELD_COUNT];
 extern const struct esp_tensor_rule esp_llama_tensors[];

@@ -13,7 +13,8 @@ struct esp_bpe {
     bool ignore_merges;        /* a word that is itself a token is not split */
 };
 
-/* Memory used while encoding. Begin with zeros, keep it from word to word, one per thread. */
+/* Memory used while encoding. Each thread initialises one with zeros and keeps it from word to
+ * word. */
 struct esp_bpe_scratch {
     struct esp_bpe_symbol *symbols; /* (capacity) */
     struct esp_bpe_merge *heap;     /* (2 * capacity) */
@@ -24,8 +25,8 @@ struct esp_bpe_scratch {
 /* Refuses a `model` that is neither byte-level BPE nor BPE with byte fallback. Sets
  * *byte_fallback to whether it is the latter. */
 int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t errlen);
-/* Reads a checked `model` without its vocabulary, which was read before and must outlive this.
- * The model has merges or, if it was converted from a GGUF file with byte fallback, `scores`,
+/* Reads a checked `model` without its vocabulary. The vocabulary was read before and must
+ * outlive *bpe. The model has merges or, if it was converted from a GGUF file with byte fallback, `scores`,
  * one number per token. Free *bpe even if reading fails. */
 int esp_bpe_read(struct esp_bpe *bpe, const struct esp_vocabulary *vocabulary,
                  const cJSON *model, char *err, size_t errlen);

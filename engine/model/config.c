@@ -198,6 +198,17 @@ double esp_config_value(const struct esp_config *config, enum esp_config_field f
                                                : *(const bool *)at;
 }
 
+/* Most mixtures must have experts. */
+static int check_experts(const struct esp_architecture *architecture,
+                         const struct esp_json *json)
+{
+    const struct esp_config_rule *rule = esp_config_rule(architecture, ESP_CONFIG_experts);
+    double experts = rule ? rule->fallback : 0;
+    return rule && !architecture->family->experts_optional
+               ? esp_config_number(&experts, 1, 4096, rule->keys, json)
+               : 0;
+}
+
 /* LFM2 gives the width of an MLP without a gate that has as many weights. */
 static void adjust_ffn(struct esp_config *config)
 {
@@ -236,6 +247,9 @@ int esp_config_read(struct esp_config *config, const struct esp_architecture *ar
                              config->experts_used, config->experts);
     if (config->ffn == 0)
         config->ffn = 4 * config->hidden;
+    status = check_experts(architecture, json);
+    if (status < 0)
+        return status;
     if (config->ffn_adjusted)
         adjust_ffn(config);
     if (config->state_heads > 0 && config->state_heads % config->key_heads != 0)

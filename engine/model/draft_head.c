@@ -1,8 +1,8 @@
 /* draft_head.c - opens draft heads and joins them with their targets; see draft_head.h.
  *
- * Formats and order of computation follow eagle/model/cnets1.py (EAGLE-1 and EAGLE-2) and
- * eagle/model/cnets.py (EAGLE-3) of the authors' repository. The decoder layer is Llama's, so
- * its tensors are those of the table in family_llama.c.
+ * The formats and the order of computation follow eagle/model/cnets1.py (EAGLE-1 and EAGLE-2)
+ * and eagle/model/cnets.py (EAGLE-3) of the authors' repository. The decoder layer is Llama's,
+ * so its tensors are those of the table in family_llama.c.
  */
 #include "engine/model/draft_head.h"
 

@@ -16,14 +16,14 @@ enum esp_reads esp_draft_head_kind(const struct esp_stored_set *files);
 /* The family with the tensor names of a kind of head. */
 const struct esp_family *esp_draft_head_family(enum esp_reads reads);
 
-/* Completes the configuration of a head: its widths, and which biases it has, which only the
- * tensors tell. */
+/* Completes the configuration of a head with what only its tensors tell: its widths, and which
+ * biases it has. */
 int esp_draft_head_config(struct esp_config *config, enum esp_reads reads,
                           const struct esp_architecture *architecture,
                           const struct esp_json *json, const struct esp_stored_set *files);
 
-/* Reads the list of tokens that get logits, after the tensors are bound. The model owns the
- * list. */
+/* Reads the list of tokens that get logits. The tensors must be bound already. The model owns
+ * the list. */
 int esp_draft_head_outputs(struct esp_model *head, char *err, size_t errlen);
 
 /* Joins a head to its target: checks that they fit, and takes missing tensors from the target.

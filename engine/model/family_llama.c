@@ -1,9 +1,10 @@
 /* family_llama.c - what Llama and its descendants have in common.
  *
- * RMSNorm, grouped-query attention, SwiGLU and the tensor names of Llama. An architecture of
- * this family is a file arch_NAME.c with only its differences. Tensors that some members lack
- * (biases, norms of the heads) are in the table below, with the condition under which a model
- * has them. A mixture of experts has its own family with the names of the experts' tensors.
+ * They share RMSNorm, grouped-query attention, SwiGLU and the tensor names of Llama. An
+ * architecture of this family is a file arch_NAME.c with only its differences. Tensors that
+ * some members lack (biases, norms of the heads) are in the table below, with the condition
+ * under which a model has them. A mixture of experts has its own family with the names of the
+ * experts' tensors.
  *
  * Touvron et al., "LLaMA: Open and Efficient Foundation Language Models", 2023. Since release
  * 5 the transformers library writes the rotary settings as rope_parameters; before, rope_theta

@@ -93,7 +93,8 @@ int esp_gguf_open_first(struct esp_gguf *gguf, struct esp_stored_set *set, const
 void esp_gguf_close(struct esp_gguf *gguf);
 
 /* If `path` is a part of a split file (NAME-00001-of-00003.gguf), writes the name of part
- * `number` (from 1) of `count`. False if it is not, or if the name is too long. */
+ * `number` (from 1) of `count`. Returns false if `path` is not such a part, or if the name is
+ * too long. */
 bool esp_gguf_part(char part[PATH_MAX], const char *path, int number, int count);
 
 /* ------------------------------------------------------------------ values */
@@ -108,18 +109,20 @@ double esp_gguf_number_of(const struct esp_gguf *gguf, const char *key, double o
  * false at the end. */
 bool esp_gguf_next_text(const struct esp_gguf_value *value, const unsigned char **at,
                         struct esp_gguf_text *text);
-/* A NUL-terminated copy of a text, which the caller frees. NULL if the value is NULL, is not a
- * single text, contains a NUL or is not UTF-8. */
+/* Returns a NUL-terminated copy of a text. The caller frees it. NULL if the value is NULL, is
+ * not a single text, contains a NUL or is not UTF-8. */
 char *esp_gguf_copy_text(const struct esp_gguf_value *value);
 /* Returns whether the text is valid UTF-8 without a NUL. */
 bool esp_gguf_is_plain(struct esp_gguf_text text);
-/* A NUL-terminated copy of a plain text, which the caller frees; NULL if it is not plain. */
+/* Returns a NUL-terminated copy of a plain text, or NULL if the text is not plain. The caller
+ * frees the copy. */
 char *esp_gguf_copy_plain(struct esp_gguf_text text);
 bool esp_gguf_is_text(struct esp_gguf_text text, const char *same);
 
 /* ------------------------------------------------------------------ types */
 
-/* The type with this number, or that of an enum esp_dtype; NULL if there is no such type. */
+/* These find a type by its number in GGUF files, or by its enum esp_dtype. They return NULL if
+ * there is no such type. */
 const struct esp_gguf_type *esp_gguf_type(uint32_t number);
 const struct esp_gguf_type *esp_gguf_type_of(enum esp_dtype dtype);
 

@@ -63,8 +63,8 @@ static bool has_shared_expert(const struct describing *d)
     return first->router.data && first->up.data;
 }
 
-/* The value of a key. Where an MLP is beside the experts, feed_forward_length is that of an
- * expert. */
+/* The value of a key. In a model with an MLP in addition to the experts, feed_forward_length
+ * is the size of an expert. */
 static double value_of(const struct describing *d, const struct esp_gguf_key *key)
 {
     const struct esp_model_desc *m = &d->model->desc;
@@ -98,7 +98,7 @@ static bool is_written(const struct describing *d, const struct esp_gguf_key *ke
                                       esp_config_rule(d->architecture, key->field)));
 }
 
-/* Of a model with recurrent layers: a number for each layer, 0 for recurrent ones. */
+/* For a model with recurrent layers: adds a number for each layer, 0 for recurrent ones. */
 static void put_kv_heads(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;
@@ -257,8 +257,8 @@ static int put_yarn(const struct describing *d, double theta)
 }
 
 /* Writes the keys of the rotation. The model's frequencies are those of rope_theta, or differ
- * from them by one factor (linear scaling), or by one factor per frequency (Llama 3), which
- * *factors becomes. */
+ * from them by one factor (linear scaling), or by one factor per frequency (Llama 3); *factors
+ * becomes these factors. */
 static int put_rotation(const struct describing *d, float **factors)
 {
     const struct esp_model_desc *m = &d->model->desc;
@@ -352,7 +352,7 @@ static int take_tokens(const struct describing *d, struct tokens *t, const cJSON
     return status;
 }
 
-/* Returns one merge as "left right", which the caller frees; NULL if there is no memory. */
+/* Returns one merge as "left right", or NULL if there is no memory. The caller frees it. */
 static char *merge_text(const cJSON *item)
 {
     const char *left = cJSON_GetStringValue(cJSON_GetArrayItem(item, 0));

@@ -541,7 +541,7 @@ bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
             rule->slot == offsetof(struct esp_layer, key_bias));
 }
 
-/* The expert that all tokens use is where other layers have their MLP. */
+/* The slots of the expert that all tokens use are those of the MLP in other layers. */
 static void name_shared(char *stored)
 {
     static const char shared[] = "_shexp", gate[] = "ffn_gate_inp_shexp";

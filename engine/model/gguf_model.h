@@ -57,11 +57,11 @@ struct esp_gguf_key {
 extern const struct esp_gguf_key esp_gguf_keys[];
 extern const int esp_gguf_key_count;
 
-/* Makes the config.json of the file; the caller deletes it. */
+/* Makes the config.json of the file. The caller deletes *config. */
 int esp_gguf_config(cJSON **config, const struct esp_gguf *gguf, char *err, size_t errlen);
 
-/* Adds the tensors of the file to `set`, which owns the file, and those of all parts if it is
- * the first of several. */
+/* Adds the tensors of the file to `set`; if the file is the first part of a split file, adds
+ * those of all parts. The set owns the files. */
 int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *gguf,
                      const struct esp_architecture *architecture, char *err, size_t errlen);
 

@@ -1,9 +1,9 @@
 /* gguf_tokenizer.c - see gguf_tokenizer.h.
  *
- * The patterns are from the models' own tokenizer.json files. The names, and the information
- * which of them begin a text with a token, are from llama.cpp. Some tokenizer.json files also
- * ask for NFC. It is applied, although llama.cpp leaves it out, because the models were
- * trained with it.
+ * The patterns are from the models' own tokenizer.json files. The names are from llama.cpp,
+ * and so is the information which of these tokenizers begin a text with a token. Some
+ * tokenizer.json files also ask for NFC. NFC is applied, although llama.cpp leaves it out,
+ * because the models were trained with it.
  */
 #include "engine/model/gguf_tokenizer.h"
 
@@ -32,7 +32,7 @@
     "+" LOWER "*" tail "|" digits                                                              \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-/* The first name of each is the one that is written. */
+/* The first name of each split is the one that is written. */
 static const struct esp_gguf_split splits[] = {
     {.names = {"gpt-2", "phi-2", "mpt", "jais", "exaone4", "modern-bert"}, .patterns = {""}},
     {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "lfm2"},

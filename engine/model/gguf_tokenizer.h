@@ -39,7 +39,7 @@ const struct esp_gguf_split *esp_gguf_split_named(const char *name);
  * and model.ignore_merges. NULL if it has no name. */
 const char *esp_gguf_split_name(const cJSON *tokenizer);
 
-/* Makes the tokenizer.json of the file at `path`; the caller deletes it. */
+/* Makes the tokenizer.json of the file at `path`. The caller deletes *json. */
 int esp_gguf_tokenizer(cJSON **json, const char *path, char *err, size_t errlen);
 
 #endif

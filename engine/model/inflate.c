@@ -1,7 +1,7 @@
 /* inflate.c - enlarges a model so that it computes the same function with more arithmetic; see
  * inflate.h.
  *
- * It is for measurements: the result is a large model with the acceptance rate of a trained
+ * This is for measurements: the result is a large model with the acceptance rate of a trained
  * one, without the download of a large model. Every hidden dimension, head and MLP unit is
  * repeated `width` times, one copy after the other. Normalising a repeated vector gives the
  * repeated result. A product that adds up `width` equal copies gives the old result if its

@@ -21,7 +21,7 @@ struct esp_json {
 
 enum { ESP_JSON_LIMIT = 100 << 20 }; /* bytes */
 
-/* Writes `folder`/`name`; fails if it is too long. */
+/* Writes the path `folder`/`name`. Fails if the path is too long. */
 int esp_file_path(char path[PATH_MAX], const char *folder, const char *name, char *err,
                   size_t errlen);
 /* Opens a regular file for reading; anything else is refused. */
@@ -37,14 +37,14 @@ int esp_no_memory(const char *what, char *err, size_t errlen);
 /* The little-endian number in `count` bytes, at most 8. */
 uint64_t esp_little_endian(const void *bytes, size_t count);
 
-/* Parses a NUL-terminated text of `length` bytes, which must be one object. `path` is its name
- * in errors. The caller deletes *root. */
+/* Parses a NUL-terminated text of `length` bytes, which must be one object. `path` is the name
+ * of the text in error messages. The caller deletes *root. */
 int esp_json_parse(cJSON **root, const char *text, size_t length, const char *path, char *err,
                    size_t errlen);
-/* Reads and parses the file `folder`/`name`. Close it, even after a failure. */
+/* Reads and parses the file `folder`/`name`. Close `json`, even after a failure. */
 int esp_json_read(struct esp_json *json, const char *folder, const char *name, char *err,
                   size_t errlen);
-/* Writes "PATH: " and the sentence to json->err and returns `status`. */
+/* Writes "PATH: " and the formatted message to json->err; returns `status`. */
 int esp_json_fail(const struct esp_json *json, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void esp_json_close(struct esp_json *json);
@@ -55,9 +55,9 @@ void esp_json_close(struct esp_json *json);
 const cJSON *esp_json_find(const cJSON *root, const char *names, const char **name,
                            int *length);
 
-/* esp_json_item() returns a member of an object, which may be null, or NULL if there is none.
- * esp_json_text() returns its text, or NULL if it is not a text. esp_json_true() returns
- * whether it is true. */
+/* esp_json_item() returns a member of an object (it may be a JSON null), or NULL if there is
+ * none. esp_json_text() returns the member's text, or NULL if the member is not a text.
+ * esp_json_true() returns whether the member is true. */
 cJSON *esp_json_item(const cJSON *object, const char *key);
 const char *esp_json_text(const cJSON *object, const char *key);
 bool esp_json_true(const cJSON *object, const char *key);

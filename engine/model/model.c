@@ -126,7 +126,7 @@ static int64_t stored_rows(const struct esp_tensor_rule *table,
 }
 
 /* Checks that a stored tensor exists (not NULL), has the shape `want` (rank) and a supported
- * type, which *dtype becomes. */
+ * type. *dtype becomes this type. */
 static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
                         const char *name, const int64_t *want, int rank, bool is_vector,
                         const struct binding *binding)

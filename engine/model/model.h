@@ -32,7 +32,7 @@ struct esp_model {
     const char *expert_dtype; /* type of the first expert's matrices, or NULL */
     struct esp_model_desc desc;
     int64_t parameters;              /* numbers in all tensors used; tied ones counted once */
-    int64_t idle;                    /* those of them in experts that a token does not use */
+    int64_t idle;                    /* how many of these a token does not use (experts) */
     size_t bytes;                    /* size of all tensors used */
     int ignored;                     /* tensors of other modalities (multimodal.h) */
     int32_t end[ESP_MAX_END_TOKENS]; /* end-of-text tokens of generation_config.json or
@@ -52,11 +52,11 @@ struct esp_model {
     struct esp_tensor_file quantising;
 };
 
-/* Opens and checks a folder or a GGUF file; reads no weights yet. Close it after the weights
- * that were made from it. */
+/* Opens and checks a folder or a GGUF file; reads no weights yet. Close the model after the
+ * weights that were made from it. */
 int esp_model_open(struct esp_model **model, const char *path, char *err, size_t errlen);
 /* Chooses the rotary frequencies for texts of at most `context` tokens (LongRoPE has two sets;
- * Ding et al., 2024). Before this call, those for the longest texts are used. */
+ * Ding et al., 2024). Before this call, the frequencies for the longest texts are used. */
 void esp_model_set_context(struct esp_model *model, int context);
 /* Lets the model give logits to other tokens, of `tokens` of them: row i of its new head is its row
  * `row[i]`, and the logit of token[i] (ascending). (count) each; they must outlive the model. */

@@ -37,7 +37,7 @@ static void fill_in(cJSON *inner)
             cJSON_AddNumberToObject(inner, left_out[i].key, left_out[i].value);
 }
 
-/* Keys that may be missing in the inner configuration and be in the outer one. */
+/* Keys that may be in the outer configuration instead of the inner one. */
 static const char *const shared[] = {"eos_token_id", "quantization_config"};
 
 int esp_multimodal_config(struct esp_json *json)
@@ -75,8 +75,8 @@ int esp_multimodal_config(struct esp_json *json)
     return ESP_OK;
 }
 
-/* Returns the language model's name for the tensor, which is a part of `name` and overwrites
- * it; NULL if the tensor belongs to another modality. */
+/* Shortens `name` to the language model's name for the tensor, and returns it; NULL if the
+ * tensor belongs to another modality. */
 static const char *text_name(char *name)
 {
     static const char outer[] = "language_model.", inner[] = "model.language_model.";

@@ -185,7 +185,7 @@ int esp_normalize(const struct esp_normalizer *normalizer, const char *text, siz
     return status;
 }
 
-/* In the Unicode standard these are some control characters and the categories of
+/* White space is, in the Unicode standard, some control characters and the categories of
  * separators. */
 size_t esp_white_space(const char *text, size_t length)
 {

@@ -76,8 +76,8 @@ static enum esp_dtype dtype_of(const struct type *type, const struct esp_tensor 
     return fits && bytes_of(dtype, t) < bytes_of(t->dtype, t) ? dtype : t->dtype;
 }
 
-/* Describes the quantised matrix *to; before, it equals the target's matrix *from. If `to` is
- * NULL, only adds up the bytes. */
+/* Describes the quantised matrix *to. Before the call, *to must equal the target's matrix
+ * *from. If `to` is NULL, only adds up the bytes. */
 static void quantise(struct copying *c, struct esp_tensor *to, const struct esp_tensor *from,
                      bool head)
 {

@@ -28,8 +28,8 @@ double esp_own_copy_share(const struct esp_model *target, const char *draft);
  * use different experts, so verifying several rows costs much more than one. */
 bool esp_own_copy_pays(const struct esp_model *target);
 
-/* Describes the copy that `draft` names; reads no weights yet. The target must outlive it.
- * ESP_E_ARGUMENT if there is no such type, or if the copy would hardly be smaller. */
+/* Describes the copy that `draft` names; reads no weights yet. The target must outlive the
+ * copy. ESP_E_ARGUMENT if there is no such type, or if the copy would hardly be smaller. */
 int esp_own_copy_open(struct esp_model **copy, const struct esp_model *target,
                       const char *draft, char *err, size_t errlen);
 

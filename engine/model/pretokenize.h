@@ -33,12 +33,12 @@ struct esp_pretokenizer {
     enum esp_prefix { ESP_PREFIX_NEVER, ESP_PREFIX_FIRST, ESP_PREFIX_ALWAYS } prefix;
 };
 
-/* Reads a pre_tokenizer; `json` may be NULL. Free it even if reading fails. */
+/* Reads a pre_tokenizer; `json` may be NULL. Free *pretokenizer even if reading fails. */
 int esp_pretokenizer_read(struct esp_pretokenizer *pretokenizer, const cJSON *json,
                           bool byte_fallback, char *err, size_t errlen);
 void esp_pretokenizer_free(struct esp_pretokenizer *pretokenizer);
 
-/* Memory used while splitting. Begin with zeros. */
+/* Memory used while splitting. Initialise it with zeros. */
 struct esp_pretokenize_scratch {
     struct esp_spans words, next, parts;
     char *spaced; /* (spaced_size) the text after adding or rewriting spaces */

@@ -506,7 +506,7 @@ static int write_tensors(struct quantizing *q, const struct esp_writing *w)
 
 /* ------------------------------------------------------------------ the tokenizer */
 
-/* Returns the texts of all tokens, concatenated, with some spaces between; the caller frees
+/* Returns the texts of all tokens as one text, with some spaces between them. The caller frees
  * it. */
 static char *all_texts(const struct esp_tokenizer *t, size_t *length)
 {
@@ -592,7 +592,7 @@ static int write_file(struct quantizing *q, const char *to, bool over)
 }
 
 /* The window that other programs ignore, or 0. A file of architecture "llama" may have a
- * window (Mistral's), but llama.cpp ignores its key in such files. */
+ * window (Mistral's), but llama.cpp ignores the key of the window in such files. */
 static int ignored_window(const struct quantizing *q)
 {
     const struct esp_gguf_architecture *own =

@@ -1,9 +1,9 @@
 /* rotation.c - the frequencies of the rotary embedding, with the ways in which models scale
  * them.
  *
- * They are computed in float32, operation by operation as the transformers library does it
- * (modeling_rope_utils.py), because at large positions a last-bit difference in a frequency
- * becomes a visible difference in an angle.
+ * The frequencies are computed in float32, operation by operation as the transformers library
+ * does it (modeling_rope_utils.py), because at large positions a last-bit difference in a
+ * frequency becomes a visible difference in an angle.
  *
  *   linear    positions are divided by a factor (Chen et al. 2023)
  *   dynamic   scales only positions beyond max_position_embeddings, where the context ends, so

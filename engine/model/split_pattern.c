@@ -264,8 +264,8 @@ static bool translate_brace(struct translation *t)
     return copy(t, length + 1);
 }
 
-/* Returns the pattern in PCRE2's syntax, which the caller frees. NULL if there is no memory or
- * t->refused is set. */
+/* Returns the pattern in PCRE2's syntax, or NULL if there is no memory or t->refused is set.
+ * The caller frees the result. */
 static char *translate(struct translation *t)
 {
     char *text = NULL;

@@ -55,7 +55,8 @@ struct esp_stored_set {
 
 /* ------------------------------------------------------------------ for readers */
 
-/* Opens the file at `path` and adds it to the set, which owns it even if later steps fail. */
+/* Opens the file at `path` and adds it to the set. The set owns the file even if later steps
+ * fail. */
 int esp_stored_open_file(struct esp_stored_set *set, const char *path, struct esp_shard **shard,
                          char *err, size_t errlen);
 /* Closes and removes the last opened file, which must have no tensors yet. */

@@ -26,12 +26,12 @@
 
 #include "engine/model/tokenizer.h"
 
-/* Tokens of the draft that stand for one of the target, at most; of a longer spelling the last
- * ones. */
+/* Maximum number of tokens of the draft that stand for one of the target; of more tokens, the
+ * last ones are used. */
 enum { ESP_SPELLED_MOST = 16 };
 
 struct esp_translation {
-    int tokens;       /* of the target, padding included */
+    int tokens;       /* tokens of the target, padding included */
     int32_t *begin;   /* (tokens + 1) token t of the target reads as spelled[begin[t]] up to
                          spelled[begin[t + 1] - 1], at least one token of the draft */
     int32_t *spelled; /* (begin[tokens]) */
@@ -45,18 +45,18 @@ struct esp_translation {
 /* A model's tokens. */
 struct esp_language {
     const struct esp_tokenizer *tokenizer;
-    int vocabulary;     /* of the model: tokens from 0 to vocabulary - 1 */
+    int vocabulary;     /* the model has tokens 0 to vocabulary - 1 */
     const int32_t *end; /* (end_count) tokens that end a text */
     int end_count;
 };
 
 /* Compares two vocabularies. All tokens of the tokenizers must be below `vocabulary`. Free the
- * translation even after a failure. ESP_E_MEMORY. */
+ * translation even after a failure. Returns 0 or ESP_E_MEMORY. */
 int esp_translation_open(struct esp_translation *translation, const struct esp_language *target,
                          const struct esp_language *draft);
 void esp_translation_free(struct esp_translation *translation);
 
-/* How the draft reads a token of the target; returns the number of tokens. */
+/* *spelled becomes the tokens as which the draft reads this token; returns their number. */
 int esp_translation_spell(const struct esp_translation *translation, int32_t token,
                           const int32_t **spelled);
 

@@ -1,8 +1,8 @@
 /* actions.h - the selector's actions: the shapes of tree, (K, L1, L2) of drafter delayed, that
  * it chooses from (delayed-tree-expansion, app. E, eq. 8).
  *
- * There are 324 actions. Several of them give the same tree: with K = 1 or L2 = 0 it is a
- * chain of L1 + L2 tokens. The selector uses only one of them, the canonical action: for
+ * There are 324 actions. Some give the same tree: with K = 1 or L2 = 0, the tree is a chain of
+ * L1 + L2 tokens. The selector uses only one of them, the canonical action: for
  * chains, the one with K = 1 and the largest L1.
  */
 #ifndef ESP_ACTIONS_H

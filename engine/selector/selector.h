@@ -104,7 +104,7 @@ struct esp_selector {
     uint64_t sources; /* esp_engine.sources of the models that it was trained with */
     uint64_t costs;   /* esp_engine.pair of the models whose passes were timed; 0: none were */
     struct esp_selector_shape shape;
-    float mean[ESP_SCALARS], deviation[ESP_SCALARS]; /* of the scalars in training */
+    float mean[ESP_SCALARS], deviation[ESP_SCALARS]; /* for the scalars, in training */
     struct esp_pass_times times;
     int first;      /* the action right after a prompt, when nothing is known yet */
     float *weights; /* (esp_selector_count()) */

@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /* Sets the pointer of each ESP_ARRAY(pointer, count) to an array of `count` elements, aligned
- * to a cache line. The list ends with NULL. Returns the block, which the caller frees, or NULL
- * if there is not enough memory. */
+ * to a cache line. The list ends with NULL. Returns the block, or NULL if there is not enough
+ * memory. The caller frees the block. */
 void *esp_block_take(void *first, ...) __attribute__((sentinel));
 #define ESP_ARRAY(pointer, count) &(pointer), (size_t)(count), sizeof *(pointer)
 

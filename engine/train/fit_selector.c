@@ -1,12 +1,12 @@
 /* fit_selector.c - the training loop; see fit_selector.h.
  *
- * AdamW with a rate of 1e-3 that falls as a cosine, batches of 64, dropout .1, and the loss of
- * equation 12 with lambda 1 and alpha .1. The base of the loss is the best static action of
- * each sampling setting on the training samples. Two things are not in the paper: the policy
- * begins with the best static actions, and .03 of its entropy is subtracted from the loss.
- * Without them the softmax settles on one action, the best for an average root, before the
- * network has learned to tell roots apart. After each epoch the policy's choices on the
- * held-out samples are compared with the base, and the weights of the best epoch are kept.
+ * Training uses AdamW with a rate of 1e-3 that falls as a cosine, batches of 64, dropout .1,
+ * and the loss of equation 12 with lambda 1 and alpha .1. The base of the loss is the best
+ * static action of each sampling setting on the training samples. Two things are not in the
+ * paper: the policy begins with the best static actions, and .03 of its entropy is subtracted
+ * from the loss. Without them the softmax settles on one action, the best for an average root,
+ * before the network has learned to tell roots apart. After each epoch the policy's choices on
+ * the held-out samples are compared with the base, and the weights of the best epoch are kept.
  * Finally, for display, the tokens that actions gain are fitted to the outputs of the narrow
  * layer by least squares.
  */

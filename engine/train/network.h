@@ -67,14 +67,14 @@ struct esp_network {
 };
 
 /* Makes the network with zero weights. shape->inverse_frequency and `frozen_embedding` must
- * outlive it. Close it even if this fails. */
+ * outlive the network. Close the network even if this fails. */
 int esp_network_open(struct esp_network *network, const struct esp_network_shape *shape,
                      struct esp_workers *workers, const float *frozen_embedding, char *err,
                      size_t errlen);
 void esp_network_close(struct esp_network *network);
 
-/* Runs all rows. Returns the outputs (count, hidden), valid until the next call; NULL: out of
- * memory. */
+/* Runs all rows. Returns the outputs (count, hidden), valid until the next call; NULL if there
+ * is no memory. */
 const float *esp_network_forward(struct esp_network *network,
                                  const struct esp_training_rows *rows);
 

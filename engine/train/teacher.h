@@ -54,7 +54,7 @@ void esp_training_sample_close(struct esp_training_sample *sample);
 
 struct esp_teacher;
 
-/* Loads the target's weights. `target` must outlive it. */
+/* Loads the target's weights. `target` must outlive the teacher. */
 int esp_teacher_open(struct esp_teacher **teacher, const struct esp_model *target,
                      const struct esp_teacher_shape *shape, int threads, char *err,
                      size_t errlen);

@@ -2,9 +2,9 @@
  *
  * A verifier decides at random, once per iteration; the display also shows the probabilities
  * of its decisions. So its formulas (verifier.h) are evaluated at every node with children,
- * before it runs and changes the rows of p and q. Unlike verifiers, they need whole rows on
- * the host. So they are evaluated only on request, and only for as many nodes, in flattened
- * order, as MOST_VALUES allows.
+ * before the verifier runs and changes the rows of p and q. Unlike verifiers, formulas need
+ * whole rows on the host. So they are evaluated only on request, and only for as many nodes,
+ * in flattened order, as MOST_VALUES allows.
  *
  * Acceptance rate and ceiling average over independent draws of the children
  * (delayed-tree-expansion, def. 5.1). If the children are the likeliest tokens, only the

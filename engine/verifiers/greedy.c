@@ -1,8 +1,9 @@
 /* greedy.c - temperature 0: accepts the longest path that equals the target's own tokens.
  *
- * Starting at the root, it follows the child that is the target's argmax after the node, until
- * there is no such child. The argmax after the last accepted node is the bonus token
- * (dynatree, sec. 3.5). With any tree the text equals that of plain decoding, token for token.
+ * Starting at the root, the verifier follows the child that is the target's argmax after the
+ * node, until there is no such child. The argmax after the last accepted node is the bonus
+ * token (dynatree, sec. 3.5). With any tree the text equals that of plain decoding, token for
+ * token.
  */
 #include "engine/verifiers/verifier.h"
 

@@ -35,7 +35,7 @@ enum { CLASSES = ESP_RATIO_CLASSES };
 
 struct plan {
     int count;             /* number of ratio classes whose tokens q can draw */
-    int16_t at[CLASSES];   /* index of a ratio class among these, from 1; 0: it is not one */
+    int16_t at[CLASSES];   /* index of a ratio class among these, from 1; 0: not one of them */
     double Q[CLASSES + 1]; /* (count + 1) cumulative q; below, F and G of the same classes */
     double F[CLASSES + 1], G[CLASSES + 1];
     double factor[CLASSES]; /* r(x) = factor[ratio class of x] q(x) */

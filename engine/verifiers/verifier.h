@@ -62,7 +62,7 @@ struct esp_verify {
     struct esp_scores *scores; /* what the target thinks of the tokens; NULL: not asked for */
 
     bool explain;                     /* evaluate the verifier's formulas before it runs */
-    struct esp_tree_measure *measure; /* NULL, or receives p and q of the nodes before that */
+    struct esp_tree_measure *measure; /* NULL, or gets p and q of the nodes before it runs */
     double explained_seconds; /* seconds that explain and measure took in the last run */
     struct esp_arrays arrays; /* owns the arrays above */
 };
@@ -82,10 +82,10 @@ struct esp_verifier_ops {
     const char *name, *summary, *source;
     const char *differs; /* differences from the source and their reasons; or NULL */
     unsigned lossless;   /* the draws for which it is exact (flags of enum esp_draws) */
-    unsigned preferred;  /* those of them for which it is the default */
-    bool greedy;         /* it is for temperature 0 (any draws); false: for above 0 */
-    bool single_path;    /* it is exact only if no node has two children */
-    bool without_q;      /* it needs no draft probabilities */
+    unsigned preferred;  /* the draws, among these, for which it is the default */
+    bool greedy;         /* for temperature 0 (any draws); false: for above 0 */
+    bool single_path;    /* exact only if no node has two children */
+    bool without_q;      /* needs no draft probabilities */
     const char *formula, *numbers, *where; /* see struct esp_item */
 
     /* A verifier has one of the next two functions. `solve` sets verdict, u and acceptance of

@@ -100,7 +100,7 @@ int esp_verify_probabilities(struct esp_verify *v, const struct esp_sampling *sa
         if (v->tree->first_child[tree->order[i]] >= 0)
             v->which[rows++] = i;
     int status = rows ? v->ops->softmax(v->p, v->which, rows, sampling) : ESP_OK;
-    if (status == ESP_OK) /* if q follows, it waits for both results */
+    if (status == ESP_OK) /* if q is read next, that call waits for both */
         status = look_up(v, v->p, v->tree->row, p, with_q && has_q(v) ? ESP_LATER : ESP_NOW);
     if (status == ESP_OK && with_q)
         status = look_up(v, v->q, v->q_row, q, ESP_NOW);

@@ -84,7 +84,7 @@ struct esp_cpu_cache {
     size_t v_stride;              /* head_dim, padded to 16 */
     float *k;                     /* (attention layer, own kv_head, block, head_dim, 16) */
     float *v;                     /* (attention layer, own kv_head, block * 16, v_stride) */
-    struct esp_cpu_states states; /* of recurrent layers */
+    struct esp_cpu_states states; /* states of recurrent layers */
 
     /* Buffers of a forward pass; every width is padded to ESP_PANEL. */
     size_t hidden, q_width, kv_width, ffn; /* padded widths */
@@ -110,8 +110,8 @@ struct esp_cpu_cache {
     struct esp_vectors joined;    /* (max_batch, widest) several inputs as one, for a matmul */
     float *scores;                /* (threads, ESP_QUERIES, blocks * 16) */
     int32_t *extra;               /* (threads, ESP_QUERIES, rows) */
-    int32_t *wanted;              /* (max_batch) batch rows whose logits are wanted, */
-    int32_t *wanted_at;           /* and the row of the logits matrix that each goes to */
+    int32_t *wanted;              /* (max_batch) batch rows whose logits are wanted */
+    int32_t *wanted_at;           /* the row of the logits matrix that each goes to */
     int32_t *going;               /* (max_batch) rows computed through the whole last layer */
     /* Of divided weights: an order to the ranks; on other ranks than 0, their logits. */
     char *order;        /* esp_cpu_order_bytes() */

@@ -45,7 +45,7 @@ static void join(const struct esp_cpu_pass *p, int row, int begin, int end, cons
     memcpy(to, values, (size_t)(end - begin) * sizeof *to);
 }
 
-/* Completes a joined vector of `width` columns with zeros, which matmul reads. */
+/* Pads a joined vector of `width` columns with zeros, because matmul reads them. */
 static void join_end(const struct esp_cpu_pass *p, int row, int width)
 {
     const int end = (int)esp_cpu_pad(width, ESP_PANEL);

@@ -51,7 +51,7 @@ struct esp_tree_attention {
     const float *q, *k, *v;
     float *out;          /* result of the forward pass */
     const float *d_out;  /* input of the backward pass */
-    float *dq, *dk, *dv; /* its results: dq is set, dk and dv are added to */
+    float *dq, *dk, *dv; /* results of the backward pass: dq is set, dk and dv are added to */
     float *scratch;      /* esp_tree_attention_scratch() floats */
 };
 

@@ -209,14 +209,14 @@ static void attend_tile(const struct esp_cpu_pass *p, int thread, int kv_head, i
     attend(p, thread, kv_head, begin, end < queries ? end : queries);
 }
 
-/* A part of step 3, which is divided by heads and rows. */
+/* Runs a part of step 3. The step is divided by heads and rows. */
 static void append_one(void *step, int i)
 {
     const struct esp_cpu_pass *p = step;
     append(p, p->c->kv_begin + i / p->batch->rows, i % p->batch->rows);
 }
 
-/* A part of step 4, which is divided by heads and queries. */
+/* Runs a part of step 4. The step is divided by heads and queries. */
 static void attend_part(void *step, int part, int thread)
 {
     const struct esp_cpu_pass *p = step;
@@ -227,7 +227,7 @@ static void attend_part(void *step, int part, int thread)
         attend_tile(p, thread, p->c->kv_begin + i / tiles, i % tiles);
 }
 
-/* A part of steps 3 and 4 together, which are divided by heads. */
+/* Runs a part of steps 3 and 4 together. They are divided by heads. */
 static void heads_part(void *step, int part, int thread)
 {
     const struct esp_cpu_pass *p = step;

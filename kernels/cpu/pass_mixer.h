@@ -9,7 +9,8 @@
  * output of the rows that continue into the cache's `mixed`. */
 void esp_cpu_mix(struct esp_cpu_pass *p);
 
-/* Begins a pass over the rows of a model with recurrent layers. False if its past is gone. */
+/* Begins a pass over the rows of a model with recurrent layers. Returns false if the states
+ * that it needs are lost. */
 bool esp_cpu_begin_states(struct esp_cpu_pass *p);
 /* Ends a pass that succeeded; after one that failed, the states are lost. */
 void esp_cpu_end_states(struct esp_cpu_pass *p);

@@ -5,8 +5,8 @@
  * reads stay in its core's cache from pass to pass. A thread that finishes its share takes
  * parts of the others' shares. The caller runs all parts that no helper has begun. So a helper
  * preempted by another program delays a step only if it was preempted within a part. If the
- * caller still has to wait long for a part, it does not use the pool for four times that long.
- * This limits the cost of a busy machine.
+ * caller still has to wait long for a part, the pool rests for four times that long: the
+ * caller runs all parts itself. This limits the cost of a busy machine.
  *
  * If cores differ in speed, there is one share for all threads: each takes the next part.
  * Parts are small, so that a step does not wait long for the last part of a slow core.
@@ -35,7 +35,7 @@ enum { LINE = 64, SPINS = 100, REST_FACTOR = 4, PARTS = 2, PARTS_UNEVEN = 8 };
 static const double KEEP_SECONDS = 1e-4;  /* time until an idle helper yields its core */
 static const double SPIN_SECONDS = 2e-3;  /* time until an idle helper sleeps */
 static const double YIELD_SECONDS = 1e-3; /* time until a working helper yields its core */
-static const double LONG_WAIT = 2e-4;     /* a longer wait for a part makes the pool rest */
+static const double LONG_WAIT = 2e-4;     /* after a longer wait for a part, the pool rests */
 static const double LONGEST_REST = 0.5;
 
 /* The share of a thread, or of all threads. High 16 bits: its end; low 16 bits: its next part.

@@ -159,7 +159,7 @@ int esp_cpu_gather(struct esp_rows *rows, const int32_t *which, const int32_t *t
 
 /* ------------------------------------------------------------------ distributions */
 
-/* Draws from row x, which changes temporarily. */
+/* Draws from row x, and changes the row temporarily. */
 static void draw(const struct esp_rows *rows, float *x, const double *u, int draws,
                  const int32_t *excluded, int per, int32_t *tokens, double *values)
 {

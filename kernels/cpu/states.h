@@ -4,14 +4,14 @@
  * part of the work is 16 columns of a head, and a thread walks the whole tree with them, depth
  * first: it reads the block of the parent, moves it on by one token and writes it to a small
  * stack. Each row thus costs what a token of a chain costs, and its numbers come from the same
- * operations in the same order as in a chain of its ancestors: the same bits for trees, chains,
- * and any order of rows. The last child of a node, the one with most descendants, takes over
- * the node's block, so the stack has a level for each power of two of rows, whatever the depth
- * is.
+ * operations in the same order as in a chain of its ancestors. So results are bit-identical
+ * for trees, chains, and any order of rows. The last child of a node, the one with most
+ * descendants, takes over the node's block, so the stack has a level for each power of two of
+ * rows, whatever the depth is.
  *
  * A pass walks over the rows of the text that the states lack, then over its own text rows;
- * these move the states on in place. The other rows follow, and leave no trace but their
- * inputs. The input of row r is in slot (r + dropped) % ring, which does not change when a
+ * these move the states on in place. The other rows follow, and leave only their inputs
+ * behind. The input of row r is in slot (r + dropped) % ring, which does not change when a
  * window drops rows.
  */
 #ifndef ESP_CPU_STATES_H
@@ -26,8 +26,8 @@ enum { ESP_WALK_LEVELS = 32, ESP_MOST_TAPS = 16 };
 
 /* One row of a walk. The first `texts` entries of a walk are a chain of the text. */
 struct esp_cpu_entry {
-    int32_t slot;   /* of its input */
-    int32_t row;    /* of the batch; -1: an earlier row */
+    int32_t slot;   /* slot of the row's input */
+    int32_t row;    /* row of the batch; -1: an earlier row */
     int32_t parent; /* entry; -1: the state itself */
 };
 
@@ -40,13 +40,13 @@ struct esp_cpu_step {
 
 struct esp_cpu_states {
     int ring;            /* rows that have inputs */
-    int dropped;         /* of the last pass, see struct esp_window */
+    int dropped;         /* as in the last pass, see struct esp_window */
     size_t width, rates; /* conv values and state heads, padded */
     size_t tail;         /* floats of the last conv_kernel - 1 conv values of a text */
     size_t block;        /* floats of 16 columns of a head's state */
     size_t each;         /* floats of a layer's tail and states */
     size_t out;          /* values that a mixer puts out, padded */
-    int layers;          /* recurrent ones */
+    int layers;          /* number of recurrent layers */
 
     float *inputs;    /* (layers, ring, width + 2 * rates): conv values, write, decay */
     float *memory;    /* (layers, each): tail (conv_kernel - 1, width), then (state_heads,
@@ -66,7 +66,7 @@ struct esp_cpu_states {
     struct esp_cpu_step *step;   /* (ring) */
     int32_t *batch_slot;         /* (max_batch) slot of each row of the batch */
     int32_t *before,
-        *known; /* (ring) by row behind the prefix: the row that it follows, its entry */
+        *known; /* (ring) by row after the prefix: the row that it follows, its entry */
     int32_t *size, *heavy, *first, *next, *pending, *level; /* (ring + 1) by entry */
 };
 

@@ -44,7 +44,7 @@ struct file {
 };
 
 struct matrix {
-    struct esp_tensor stored; /* its data is in a buffer while the layer is held */
+    struct esp_tensor stored; /* the data is in a buffer while the layer is held */
     struct matrix *scales_of; /* if these are scales: the matrix that they belong to */
     int file;
     size_t begin, end; /* place in the file */
@@ -107,7 +107,7 @@ struct esp_cpu_stream *esp_cpu_stream_open(int layers)
     return s;
 }
 
-/* Returns the number of the file, which is added if it is new, or -1 if there is no memory. */
+/* Returns the number of the file, or -1 if there is no memory. Adds the file if it is new. */
 static int find_file(struct esp_cpu_stream *s, struct esp_tensor_file *source)
 {
     for (int i = 0; i < s->files; i++)
@@ -283,7 +283,7 @@ static bool as_it_was(const struct file *file)
            now.st_mtim.tv_nsec == file->about.st_mtim.tv_nsec;
 }
 
-/* Writes the sentence for esp_cpu_stream_failure(). */
+/* Writes the message that esp_cpu_stream_failure() returns. */
 static bool fail(struct esp_cpu_stream *s, const struct file *file, int error)
 {
     pthread_mutex_lock(&s->lock);

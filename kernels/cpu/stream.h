@@ -39,14 +39,14 @@ int esp_cpu_stream_start(struct esp_cpu_stream *stream, char *err, size_t errlen
 
 /* begin() starts a pass; only one runs at a time, and passes of other threads wait. hold()
  * waits until a layer has been read; layers must be held in order. It returns ESP_E_FILE if
- * reading failed; failure() then has the sentence. All of these do nothing for layers that are
- * not streamed, or without a stream (NULL). */
+ * reading failed; failure() then returns the message. All of these do nothing for layers that
+ * are not streamed, or without a stream (NULL). */
 void esp_cpu_stream_begin(struct esp_cpu_stream *stream);
 int esp_cpu_stream_hold(struct esp_cpu_stream *stream, int layer);
 void esp_cpu_stream_release(struct esp_cpu_stream *stream, int layer);
 void esp_cpu_stream_end(struct esp_cpu_stream *stream);
 
-/* One sentence about a file that could not be reread, or "". */
+/* Returns a message about a file that could not be reread, or "". */
 const char *esp_cpu_stream_failure(const struct esp_cpu_stream *stream);
 /* Sets layers, resident, pass_bytes, bytes and seconds of *streamed. Waits until both buffers
  * have been filled once. */

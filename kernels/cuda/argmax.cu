@@ -1,9 +1,9 @@
 /* argmax.cu - the likeliest token of each row: finds the smallest rank (see rank.h) in one
  * pass.
  *
- * If there are few rows, they are divided into parts, so that all multiprocessors read. The
- * last block of a row takes the smallest rank of the parts. A value that is not finite sets a
- * flag.
+ * If there are few rows, each is divided into parts, so that all multiprocessors take part in
+ * reading. The last block of a row takes the smallest rank of the parts. A value that is not
+ * finite sets a flag.
  */
 #include "kernels/cuda/rank.h"
 

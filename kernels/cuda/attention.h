@@ -28,7 +28,7 @@ template <typename T> struct esp_cuda_attend {
     T *out; /* (rows, out_stride) */
     size_t out_stride;
     int group, width, cache_rows, parts, first_row, end_row;
-    int window;              /* of the layer; 0: none */
+    int window;              /* window of the layer; 0: none */
     bool fresh;              /* the keys and values of the pass are not in the cache yet */
     float cap;               /* scores become cap * tanh(score / cap); 0: no cap */
     const float *sink_logit; /* (heads) or NULL */
@@ -279,7 +279,7 @@ static struct esp_cuda_attend<T> esp_cuda_attend_of(const struct esp_cuda_cache 
 template <typename T>
 void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
                             int layer, int rows, int chunks);
-/* To be called once per backend: lets the kernels use the shared memory that they need. */
+/* Must be called once per backend: lets the kernels use the shared memory that they need. */
 int esp_cuda_attention_mma_prepare(struct esp_cuda_backend *backend);
 
 #endif

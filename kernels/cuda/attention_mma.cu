@@ -29,14 +29,15 @@ template <typename T, int DIM, int WARPS_HIGH> struct tiling {
     static const int EACH = KEYS / ACROSS;                    /* keys of a tile for a warp */
     static const int ROWS = 16 * WARPS_HIGH;                  /* queries in a block */
     static const int THREADS = ESP_WARP * WARPS_HIGH * ACROSS;
-    static const int STRIDE = DIM + 8; /* from row to row in shared memory; 8 avoid conflicts */
+    /* From row to row in shared memory; the 8 extra elements avoid bank conflicts. */
+    static const int STRIDE = DIM + 8;
     static const int TILE = KEYS * STRIDE;
     static const size_t BYTES = (ROWS * STRIDE + STAGES * 2 * TILE) * sizeof(T);
 };
 
 /* The tiles of a pass: first the prefix, then the rows after it. */
 struct tiles {
-    int keys, prefix, end; /* keys in a tile; cache rows of the prefix, and all */
+    int keys, prefix, end; /* keys in a tile; cache rows of the prefix; all cache rows */
     int of_prefix, all;
 
     __device__ __forceinline__ int start(int tile) const

@@ -1,8 +1,8 @@
 /* block_formats.h - the formats of quantised weights in kernels: how a lane finds the integers
  * and the scales that it multiplies, in a unit of blocks.h.
  *
- * blocks.cu multiplies them on tensor cores, few_rows.cu without. Both add up the same integers
- * and then the same floats in the same order, so their results have the same bits.
+ * blocks.cu multiplies them on tensor cores, few_rows.cu without. Both add up the same
+ * integers and then the same floats in the same order, so their results are bit-identical.
  */
 #ifndef ESP_CUDA_BLOCK_FORMATS_H
 #define ESP_CUDA_BLOCK_FORMATS_H
@@ -350,7 +350,7 @@ struct esp_block_args {
 };
 
 /* Begins to copy the warp's next units, from number `unit` on, of each tile of the block to
- * `to` (UNITS, HIGH, unit). A step has UNITS units, which are `apart` apart. */
+ * `to` (UNITS, HIGH, unit). A step has UNITS units, which are `apart` units apart. */
 template <enum esp_dtype D, int HIGH>
 static __device__ __forceinline__ void esp_block_begin_step(char *to, const char *w, int tiles,
                                                             int units, int unit, int apart)

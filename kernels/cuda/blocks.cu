@@ -13,12 +13,12 @@
  * every eighth unit (blocks.h) in ascending order, and their sums are added in the order of
  * the warps. This order depends only on the format and the width, so a row's results are
  * bit-identical in a batch of any size, in both modes. It is not the order of the CPU, which
- * adds all blocks one after the other. A pass of one row uses one_row.cu. A warp copies its next units to shared memory in the
- * background; weights are read once for 64 rows. As in matmul.cu, a tall block reads the
- * activations less often.
+ * adds all blocks one after the other. A pass of one row uses one_row.cu. A warp copies its
+ * next units to shared memory in the background; weights are read once for 64 rows. As in
+ * matmul.cu, a block with more tiles reads the activations less often.
  *
  * In a model with quantised weights activations are float32, except the output of attention.
- * Matrices that are not quantised read them rounded to 16 bits.
+ * Products with matrices that are not quantised read the activations rounded to 16 bits.
  */
 #include "kernels/cuda/block_formats.h"
 
@@ -208,7 +208,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
                                       warp + i * F::UNITS * WARPS, WARPS);
         esp_copy_group();
     }
-    esp_wait_previous(); /* no kernel writes weights */
+    esp_wait_previous(); /* only now: no kernel writes the weights that are loaded above */
     int stage = 0, next = Z::STAGES - 1;
     for (int unit = warp; unit < a.units; unit += F::UNITS * WARPS) {
         const int ahead = unit + (Z::STAGES - 1) * F::UNITS * WARPS;

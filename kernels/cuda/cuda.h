@@ -29,7 +29,7 @@ struct esp_cuda_stream;
 struct esp_cuda_cut;
 
 /* Values that are still to be delivered to a caller. They are copied from pinned memory when
- * the stream is idle. `to` belongs to the caller, who may free it after a failure, so a call
+ * the stream is idle. The caller owns `to` and may free it after a failure, so a call
  * that fails discards all answers. */
 struct esp_cuda_answer {
     struct esp_cuda_rows *rows;
@@ -54,12 +54,12 @@ struct esp_cuda_backend {
     struct esp_cuda_answer answer[ESP_CUDA_ANSWERS];
     int answers;
     struct esp_cuda_lt *lt; /* NULL: not opened yet, or there is no cuBLASLt */
-    bool lt_asked;          /* it has been tried to open cuBLASLt */
+    bool lt_asked;          /* opening cuBLASLt has been tried */
     cudaEvent_t mark[ESP_MARKS];
-    struct esp_cuda_times *times; /* while the kernels of a pass are timed; otherwise NULL */
-    struct esp_cuda_prediction *prediction; /* while a pass is predicted; otherwise NULL */
+    struct esp_cuda_times *times; /* NULL, unless the kernels of a pass are being timed */
+    struct esp_cuda_prediction *prediction; /* NULL, unless a pass is being predicted */
     char device[160];
-    char failure[256]; /* the sentence about the last call that failed, or "" */
+    char failure[256]; /* message about the last call that failed, or "" */
 };
 
 /* Makes the backend's device the current one; CUDA has a current device for each thread. Every
@@ -81,10 +81,10 @@ int esp_cuda_end(struct esp_cuda_backend *backend, int status);
 /* For functions that return no status: true if the CUDA call succeeded. If it failed, clears
  * the error in the CUDA runtime, because otherwise the next launch would report it. */
 bool esp_cuda_fine(cudaError_t result);
-/* Copies the sentence about a failure to err; returns `status`. */
+/* Copies the message about a failure to err; returns `status`. */
 int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err, size_t errlen);
 
-/* To be called after a launch: returns ESP_OK, or a failure to start `what`. */
+/* Must be called after a launch: returns ESP_OK, or a failure to start `what`. */
 int esp_cuda_launch_status(struct esp_cuda_backend *backend, const char *what);
 /* Lets a kernel use this many bytes of shared memory. */
 int esp_cuda_allow_shared(struct esp_cuda_backend *backend, const void *kernel, size_t bytes);
@@ -100,7 +100,7 @@ static inline int esp_cuda_allow_variants(struct esp_cuda_backend *backend, cons
     return status;
 }
 
-/* To be called once per backend: they let kernels use the shared memory that they need. */
+/* Call these once per backend: they let kernels use the shared memory that they need. */
 int esp_cuda_softmax_prepare(struct esp_cuda_backend *backend);
 int esp_cuda_sample_prepare(struct esp_cuda_backend *backend);
 int esp_cuda_matmul_prepare(struct esp_cuda_backend *backend);
@@ -119,8 +119,8 @@ struct esp_cuda_cost {
     double cache;      /* bytes that come only from the second-level cache, of all blocks */
     double flight;     /* bytes of `memory` that a block has under way; 0: no limit */
     double issue;      /* instructions of a block's warps in its loop; 0: no limit */
-    double end_cycles; /* of shared memory, after a block's loop */
-    int waits;         /* of a block for memory, outside its loop */
+    double end_cycles; /* cycles of shared memory, after a block's loop */
+    int waits;         /* number of waits of a block for memory, outside its loop */
 };
 void esp_cuda_costs(struct esp_cuda_backend *backend, const struct esp_cuda_cost *cost);
 void esp_cuda_predicted(struct esp_cuda_backend *backend, const char *name, size_t bytes);
@@ -241,7 +241,7 @@ static char *const ESP_CUDA_NOWHERE = (char *)(uintptr_t)4096;
 struct esp_cuda_stream *esp_cuda_stream_open(struct esp_cuda_backend *backend, int layers,
                                              int streamed);
 void esp_cuda_stream_close(struct esp_cuda_stream *stream); /* NULL is allowed */
-/* To be called for each streamed layer, in order, with its size and its pieces in the second
+/* Must be called for each streamed layer, in order, with its size and its pieces in the second
  * buffer. */
 void esp_cuda_stream_put(struct esp_cuda_stream *stream, int layer, size_t bytes,
                          const struct esp_cuda_layer *second);
@@ -252,8 +252,8 @@ size_t esp_cuda_stream_host_bytes(const struct esp_cuda_stream *stream);
  * buffer, is in that memory; NULL: the layer is not streamed. */
 int esp_cuda_stream_pin(struct esp_cuda_stream *stream);
 char *esp_cuda_stream_host(const struct esp_cuda_stream *stream, int layer, const void *to);
-/* To be called when all layers are in the host's memory: requests the first ones, and measures
- * the speed of the copies. */
+/* Must be called when all layers are in the host's memory: requests the first ones, and
+ * measures the speed of the copies. */
 int esp_cuda_stream_start(struct esp_cuda_stream *stream);
 /* Fills in everything except resident_bytes. */
 void esp_cuda_stream_count(const struct esp_cuda_stream *stream, struct esp_streamed *streamed);
@@ -282,7 +282,7 @@ struct esp_cuda_step {
  * captured graph reads its own values; arrays are (max_batch). */
 struct esp_cuda_pass {
     int32_t rows, first, prefix, wanted;
-    int32_t words;             /* of each row's mask; 0: no masks */
+    int32_t words;             /* number of words in a row's mask; 0: no masks */
     int32_t sinks, recent;     /* the window of the text; recent = 0: no window */
     int32_t dropped, shift;    /* see struct esp_window; shift = dropped % ESP_CUDA_CHUNK */
     int32_t logits_vocabulary; /* columns of a row of logits */
@@ -352,7 +352,7 @@ struct esp_cuda_cache {
     struct esp_cache base;
     const struct esp_cuda_cache *joined_to; /* the owner of k and v, or NULL */
     int rows, max_batch;
-    int chunks;        /* of ESP_CUDA_CHUNK keys in a full cache, at any shift */
+    int chunks;        /* chunks of ESP_CUDA_CHUNK keys in a full cache, at any shift */
     size_t head_width; /* head_dim, padded to 8 */
     void *k, *v;       /* (layer, kv_head, rows, head_width) bf16 or fp16 */
     char *memory;      /* the single allocation for everything of this struct on the device */

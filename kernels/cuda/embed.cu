@@ -2,10 +2,10 @@
  * turns masks into lists.
  *
  * A row of a tree sees the whole prefix and some rows after it, given as a bitmask. Attention
- * needs the i-th of them, for every layer and head, so the mask is expanded once per pass:
- * seen[row][i], ascending. Rows of a batch without masks see everything before them and need
- * no list. The cosines and sines of a row's position are also computed once, for all layers
- * and heads.
+ * needs the i-th of these rows, for every layer and head, so the mask is expanded once per
+ * pass: seen[row][i], ascending. Rows of a batch without masks see everything before them and
+ * need no list. The cosines and sines of a row's position are also computed once, for all
+ * layers and heads.
  */
 #include "kernels/cuda/cuda.h"
 

@@ -130,7 +130,7 @@ static __device__ void choose(const struct sort_args &a, int row)
 }
 
 /* Determines the first pair and the first tile of every expert; called by one warp. count: the
- * number of pairs of each expert, which is replaced by the number of its first pair. */
+ * number of pairs of each expert; the number of its first pair replaces it. */
 static __device__ void number_tiles(const struct sort_args &a, int32_t *count, int32_t *tile)
 {
     const int lane = threadIdx.x;

@@ -39,7 +39,7 @@ struct shape {
     bool states;    /* hidden states are returned */
     int head_rows;  /* number of rows whose logits are wanted */
     float *logits;  /* where these logits go, if the rows are adjacent; otherwise NULL */
-    size_t stride;  /* of rows of logits */
+    size_t stride;  /* numbers between rows of logits */
     int vocabulary; /* logits in a row */
 };
 

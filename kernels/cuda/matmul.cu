@@ -2,19 +2,20 @@
  * as reading W.
  *
  * A tensor core instruction multiplies a tile of 16 outputs and 16 columns of W with these columns
- * of 8 rows of x. Any columns can be combined, as long as W and x agree. So lane (group, t) reads
- * 8 consecutive ones, columns 8t..8t+7 of a step of 32, in one 16-byte load from row-major memory,
- * and uses them for two instructions. Nothing is repacked, and cuBLASLt can use the same weights.
+ * of 8 rows of x. Any columns can be combined, as long as the same ones are taken from W and
+ * x. So lane (group, t) reads 8 consecutive ones, columns 8t..8t+7 of a step of 32, in one
+ * 16-byte load from row-major memory, and uses them for two instructions. Nothing is repacked,
+ * and cuBLASLt can use the same weights.
  *
  * A block computes 1, 2 or 4 tiles of outputs. Each of its 8 warps processes every eighth step,
  * and their sums are added in the order of the warps. This order depends only on the width of W,
  * so a row of the result is bit-identical in a batch of one row or of a thousand.
  *
- * Steps to come are on their way to shared memory while one is multiplied. A thread copies
+ * The next steps are copied to shared memory while one step is multiplied. A thread copies
  * just what it multiplies itself, 16 bytes at a time, so the copies need no barrier: shared
  * memory serves as registers that can be written in the background. W is read once for 64
- * rows. A tall block reads x less often, and a product of few outputs needs low ones to occupy
- * the device.
+ * rows. A block with more tiles reads x less often; a product of few outputs needs blocks with
+ * few tiles to occupy the device.
  *
  * The first copies of W begin before the previous kernel has ended (device.h), because no
  * kernel writes W.
@@ -220,7 +221,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS, DEEP>::BL
     float *factor = reinterpret_cast<float *>(ring + Z::MOST / sizeof *ring);
     const bool logits = a.epilogue == ESP_CUDA_LOGITS;
     esp_let_next_begin();
-    if (a.mixture.tiles) /* the previous kernels have made them */
+    if (a.mixture.tiles) /* the previous kernels write them */
         esp_wait_previous();
     const struct esp_cuda_span s = esp_cuda_span_of(at, a.mixture, logits, Z::WIDTH);
     if (s.first >= s.end) {

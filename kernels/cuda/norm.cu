@@ -1,6 +1,6 @@
-/* norm.cu - separate kernels for norms of the residual stream that no other kernel computes
- * (norm.h): before the first layer and the head, and in models and passes whose products
- * compute no norms.
+/* norm.cu - separate kernels for those norms of the residual stream that no other kernel
+ * computes (norm.h): before the first layer and the head, and in models and passes whose
+ * products compute no norms.
  *
  * One block computes a row. Blocks always have the same size, so the order of a row's sums
  * does not depend on the batch.

@@ -33,7 +33,7 @@ static __device__ __forceinline__ void esp_cuda_hand_out(const struct esp_cuda_a
 
 struct esp_cuda_norm_args {
     const float *weight, *bias; /* weight = NULL: the identity */
-    size_t stride;              /* of rows of x and of the results */
+    size_t stride;              /* numbers between rows of x and of the results */
     int n;
     float epsilon;
     bool centre;               /* LayerNorm */

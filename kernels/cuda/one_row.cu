@@ -6,8 +6,8 @@
  * go on with one output each, two with copies of these.
  *
  * The integers are those of blocks.cu, and the floats are added in the same order: each warp
- * processes every eighth unit, and the sums are added in the order of the warps. So a row has
- * the same bits in a pass of one row as in any other.
+ * processes every eighth unit, and the sums are added in the order of the warps. So the result
+ * of a row is bit-identical in a pass of one row and in any other.
  */
 #include "kernels/cuda/block_formats.h"
 

@@ -2,7 +2,7 @@
  * library.
  *
  * The program is not linked with CUDA: kernels/cuda_plugin.c loads this library when the
- * backend is needed, and looks for one symbol, esp_cuda_plugin. The backend keeps a sentence
+ * backend is needed, and looks for one symbol, esp_cuda_plugin. The backend keeps a message
  * about the last error of a CUDA call, because most operations return only a status.
  */
 #include "kernels/cuda/plugin.h"
@@ -15,7 +15,7 @@
 
 int esp_cuda_failed(struct esp_cuda_backend *backend, const char *call, cudaError_t result)
 {
-    /* The sentence has only the function's name, without its arguments. */
+    /* The message contains only the name of the CUDA function, without its arguments. */
     snprintf(backend->failure, sizeof backend->failure, "%.*s failed: %s",
              (int)strcspn(call, "("), call, cudaGetErrorString(result));
     backend->answers = 0;

@@ -14,9 +14,9 @@ extern "C" {
  * with another kernels.h. */
 struct esp_cuda_plugin {
     const char *version; /* ESP_VERSION */
-    size_t ops_size;     /* of struct esp_backend_ops */
+    size_t ops_size;     /* size of struct esp_backend_ops */
     const struct esp_backend_ops *ops;
-    int cuda; /* version of its CUDA runtime, e.g. 12040; the driver's must be as new or newer */
+    int cuda; /* CUDA version of the library, e.g. 12040; the driver's must not be older */
 };
 
 extern const struct esp_cuda_plugin esp_cuda_plugin;

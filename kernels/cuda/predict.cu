@@ -1,5 +1,5 @@
 /* predict.cu - predicts the time of each kind of kernels of a pass, so that a table of
- * measurements shows where this picture of the device is wrong.
+ * measurements shows where this model of the device is wrong.
  *
  * The pass is walked through as it would be run, but nothing is launched: what is launched, in
  * which blocks, is what forward.cu and the launchers decide, and memory is imagined. So no
@@ -34,11 +34,11 @@ static const double ISSUED = 2.4;     /* instructions per cycle: 60 % of four */
 struct esp_cuda_prediction {
     struct esp_device_speed speed;
     struct esp_cuda_backend *backend;
-    struct esp_cuda_cost cost; /* of the next launch */
+    struct esp_cuda_cost cost; /* cost of the next launch */
     double idle;               /* seconds in which the last launch left the memory idle */
     double shared;             /* bytes of shared memory of a multiprocessor */
     double room;               /* bytes of shared memory that it left on a multiprocessor */
-    double seconds;            /* of the launches since the last name */
+    double seconds;            /* seconds of the launches since the last name */
     struct esp_kernel_time *kernel;
     int count, most;
 };
@@ -81,8 +81,8 @@ static int blocks_each(const struct esp_launch *launch)
     return each;
 }
 
-/* The blocks that begin beside the last launch have read this before it ends, and have waited
- * for the first of it. */
+/* Subtracts the bytes that the blocks that begin during the last launch read before that
+ * launch ends, and their first wait. */
 static void read_ahead(struct esp_cuda_prediction *p, const struct esp_launch *launch,
                        double under_way)
 {

@@ -102,8 +102,8 @@ struct esp_select_room {
 };
 
 /* What to select: the `want` best values (weigh = 0); or, of the values above `least`, the
- * best whose weights, value * weigh, add up to `want`, and then all values are between 0 and
- * 1. */
+ * best whose weights, value * weigh, add up to `want`; in this case all values must be between
+ * 0 and 1. */
 struct esp_selection {
     uint64_t want;
     double weigh;

@@ -61,7 +61,7 @@ size_t esp_cuda_top_k_work(int n);
 /* The factor of softmax.h for a temperature. */
 float esp_cuda_softmax_factor(double temperature);
 
-/* What softmax and top_k do. */
+/* What a call of softmax or top_k has to do. */
 struct esp_cuda_job {
     float *data; /* rows of `stride` numbers */
     size_t stride;

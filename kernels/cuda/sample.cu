@@ -1,11 +1,12 @@
 /* sample.cu - draws tokens by inverting the cumulative sum of rows; a block draws all of a
  * row.
  *
- * The same additions in the same order as `sample` of the CPU backend, so that the same
- * row and number draw the same token: sums over chunks of 256 tokens in all threads, their
- * running totals in one, the chunk in which they pass u * total in all, and a walk over that
- * chunk in one. Chunks that hold excluded tokens are marked and look every token up. A drawn
- * token is excluded from the next draw, for which only its chunk is summed again.
+ * The additions, and their order, are the same as in `sample` of the CPU backend, so that the
+ * same row and random number draw the same token: sums over chunks of 256 tokens in all
+ * threads, their running totals in one, the chunk in which they pass u * total in all, and a
+ * walk over that chunk in one. Chunks that hold excluded tokens are marked and look every
+ * token up. A drawn token is excluded from the next draw, for which only its chunk is summed
+ * again.
  */
 #include "kernels/cuda/total.h"
 

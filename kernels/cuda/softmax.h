@@ -24,7 +24,7 @@ esp_softmax_row(const struct esp_cuda_job *job, int begin, int end, float *kept,
     return w;
 }
 
-struct esp_walk_values { /* for sums */
+struct esp_walk_values { /* the values of a walk, to be summed */
     const struct esp_walk *w;
 
     __device__ double operator()(int i) const

@@ -17,9 +17,9 @@
 enum { BUFFERS = 2 };
 
 struct streamed_layer {
-    int number;                   /* of the layer in the model */
-    size_t at, bytes;             /* its place in `host`, and its size */
-    struct esp_cuda_layer second; /* its matrices and vectors in the second buffer */
+    int number;                   /* number of the layer in the model */
+    size_t at, bytes;             /* place in `host`, and size */
+    struct esp_cuda_layer second; /* the layer's matrices and vectors in the second buffer */
 };
 
 struct esp_cuda_stream {
@@ -39,8 +39,8 @@ struct esp_cuda_stream {
 
 /* ------------------------------------------------------------------ requests */
 
-/* Queues the copy of the next layer into its buffer; it waits until the layer in that buffer has
- * been computed. */
+/* Queues the copy of the next layer into its buffer; the copy waits until the layer in that
+ * buffer has been computed. */
 static int request(struct esp_cuda_stream *s)
 {
     struct esp_cuda_backend *backend = s->backend;

@@ -2,10 +2,10 @@
  *
  * For the few that a tree needs (k up to 64), a block holds 4096 values in registers as ranks
  * (rank.h). The k-th best of the threads' best values cannot be better than the k-th best of
- * all. So the values that rank at or before it include the k best. There are little more than
- * k of them and at most 1024, and the place of each is the number of those before it. Long
- * rows are divided into such parts, and the last block of a row does the same with the results
- * of the parts.
+ * all. So the values that rank at or before that value include the k best. There are little
+ * more than k of them and at most 1024, and the place of each is the number of those before
+ * it. Long rows are divided into such parts, and the last block of a row does the same with
+ * the results of the parts.
  *
  * Larger k: a radix search for the last rank selected, and a bitonic sort of the values that
  * rank at or before it (Batcher 1968).

@@ -507,8 +507,9 @@ static const float *put_frequencies(struct loader *l, const float *values)
     return put_vector(l, &t);
 }
 
-/* Handles what does not belong to a layer, and the first norms of all layers. The kernels of the
- * previous layer compute this norm (norm.h), when a streamed layer has not arrived yet. */
+/* Handles what does not belong to a layer, and the first norms of all layers. The kernels of
+ * the previous layer compute a layer's first norm (norm.h), at a time when a streamed layer
+ * may not have arrived yet. */
 static void put_rest(struct loader *l)
 {
     struct esp_cuda_weights *w = l->w;

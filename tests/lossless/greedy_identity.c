@@ -221,8 +221,8 @@ TEST(every_drafter_equals_plain_decoding_with_a_draft_of_another_vocabulary)
             .draft = folder_path(),
             .draft_match = ESP_MATCH_TOKENS};
         open_engines(&options, WORKERS);
-        prompts = check_quick() ? QUICK_PROMPTS : PROMPTS / FIFTH;
-        new_tokens = check_quick() ? QUICK_TOKENS : TOKENS;
+        prompts = check_quick() ? QUICK_PROMPTS / 2 : PROMPTS / FIFTH;
+        new_tokens = check_quick() ? QUICK_TOKENS : TOKENS / 4;
         run("ar", 1, true);
         for (int i = 0; esp_drafters[i]; i++)
             if (goes_with_any(i))
@@ -240,8 +240,8 @@ EACH_ISA(every_drafter_equals_plain_decoding_with_each_instruction_set)
     prompts = 2;
     new_tokens = TOKENS / 16;
     printf("    on %s\n", esp_engine_device(engines[0]));
-    /* The test above runs all drafters on the best set; the full check has up to five more. */
-    check_drafters(check_quick() ? 1 : 3);
+    /* A test above runs all drafters on the best set. */
+    check_drafters(3);
     close_engines();
 }
 

@@ -217,9 +217,9 @@ type X'
 play_and_see 'F2 drafter' ''
 column=$(awk 'END { print index($0, "F2 drafter") }' "$work/screen")
 check "the footer can be clicked" play_and_see 'how trees are drafted' "mouse 0 $column 29"
-play_and_see 'plain decoding' 'key F2'
-row=$(grep -n '│   ar ' "$work/screen" | cut -d: -f1)
-check "so can the menu" play_and_see 'drafter = ar' "key F2
+play_and_see '│   suffix ' 'key F2'
+row=$(grep -n '│   suffix ' "$work/screen" | cut -d: -f1)
+check "so can the menu" play_and_see 'drafter = suffix' "key F2
 mouse 0 10 $((row - 1))
 wait"
 check "a click outside leaves it" play_and_see '^│ *│ *│$' "key F2

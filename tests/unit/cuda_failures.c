@@ -475,7 +475,7 @@ TEST(a_failure_that_nobody_is_told_is_not_blamed_on_the_next_launch)
             calls = c.calls();
             snprintf(name, sizeof name, "%s", c.failed_call());
             c.fail_at(0, 0, false);
-            int status = pass(&l, 0, BATCH);
+            int status = pass(&l, 0, 1);
             CHECK(status == 0, "after %s failed in %zu: %d, %s", name, i, status,
                   l.backend->ops->failure(l.backend));
         } while (call < calls);

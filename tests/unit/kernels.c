@@ -332,6 +332,134 @@ TEST(rotation_touches_only_its_part)
     }
 }
 
+/* ------------------------------------------------------------------ recurrent layers */
+
+TEST(convolutions_agree_with_double_precision)
+{
+    enum { CHANNELS = 48, STRIDE = 64 };
+    const struct esp_cpu_isa *isas[ISAS];
+    const int count = find_isas(isas);
+    for (int round = 0; round < 8; round++) {
+        unsigned long long state = 60 + (unsigned)round;
+        const int kernel = 2 + round, silu = round % 2;
+        float weight[9 * STRIDE], values[9 * STRIDE], bias[CHANNELS], first[CHANNELS];
+        const float *taps[9];
+        for (int i = 0; i < 9 * STRIDE; i++) {
+            weight[i] = around(&state, 1);
+            values[i] = around(&state, 2);
+        }
+        for (int i = 0; i < CHANNELS; i++)
+            bias[i] = around(&state, 1);
+        for (int t = 0; t < kernel; t++)
+            taps[t] = values + t * STRIDE;
+        for (int i = 0; i < count; i++) {
+            float out[CHANNELS];
+            isas[i]->convolve(out, taps, weight, round < 4 ? bias : NULL, CHANNELS, kernel,
+                              STRIDE, silu);
+            for (int c = 0; c < CHANNELS && i == 0; c++) {
+                double want = round < 4 ? bias[c] : 0;
+                for (int t = 0; t < kernel; t++)
+                    want += (double)weight[t * STRIDE + c] * taps[t][c];
+                want = silu ? want / (1 + exp(-want)) : want;
+                CHECK(fabs(out[c] - want) < 1e-5, "channel %d: %g, not %g", c, out[c], want);
+            }
+            memcpy(i == 0 ? first : out, out, sizeof out);
+            CHECK(memcmp(out, first, sizeof out) == 0, "%s", isas[i]->name);
+        }
+    }
+}
+
+TEST(a_step_of_a_state_agrees_with_double_precision)
+{
+    enum { KEYS = 20, LANES = ESP_LANES };
+    const struct esp_cpu_isa *isas[ISAS];
+    const int count = find_isas(isas);
+    for (int delta = 0; delta < 2; delta++) {
+        unsigned long long state = 70 + (unsigned)delta;
+        float from[KEYS * LANES], query[KEYS], key[KEYS], value[LANES], first[KEYS * LANES];
+        float first_out[LANES];
+        for (int i = 0; i < KEYS * LANES; i++)
+            from[i] = around(&state, 1);
+        for (int i = 0; i < KEYS; i++) {
+            query[i] = around(&state, 0.5);
+            key[i] = around(&state, 0.5);
+        }
+        for (int i = 0; i < LANES; i++)
+            value[i] = around(&state, 2);
+        for (int i = 0; i < count; i++) {
+            float to[KEYS * LANES], out[LANES];
+            struct esp_state_step step = {.keys = KEYS,
+                                          .delta = delta,
+                                          .from = from,
+                                          .to = to,
+                                          .query = query,
+                                          .key = key,
+                                          .value = value,
+                                          .write = 0.7f,
+                                          .decay = 0.9f,
+                                          .skip = delta ? 0 : 0.3f,
+                                          .out = out};
+            isas[i]->state_step(&step);
+            for (int lane = 0; lane < LANES && i == 0; lane++) {
+                double recalled = 0, read = delta ? 0 : 0.3 * (double)value[lane];
+                for (int k = 0; k < KEYS && delta; k++)
+                    recalled += 0.9 * (double)from[k * LANES + lane] * key[k];
+                for (int k = 0; k < KEYS; k++) {
+                    const double want = 0.9 * (double)from[k * LANES + lane] +
+                                        0.7 * (value[lane] - recalled) * key[k];
+                    CHECK(fabs(to[k * LANES + lane] - want) < 1e-5);
+                    read += want * query[k];
+                }
+                CHECK(fabs(out[lane] - read) < 1e-5, "%g, not %g", out[lane], read);
+            }
+            memcpy(i == 0 ? first : to, to, sizeof to);
+            memcpy(i == 0 ? first_out : out, out, sizeof out);
+            CHECK(memcmp(to, first, sizeof to) == 0 && memcmp(out, first_out, sizeof out) == 0,
+                  "%s", isas[i]->name);
+            /* In place, as the last child of a node takes over its block. */
+            memcpy(to, from, sizeof to);
+            step.from = to;
+            step.out = NULL;
+            isas[i]->state_step(&step);
+            CHECK(memcmp(to, first, sizeof to) == 0, "%s in place", isas[i]->name);
+        }
+    }
+}
+
+TEST(heads_of_unit_length_and_gates_agree_with_double_precision)
+{
+    const struct esp_cpu_isa *isas[ISAS];
+    const int count = find_isas(isas);
+    for (int n = 4; n <= 40; n += 12) {
+        unsigned long long state = 80 + (unsigned)n;
+        float x[40], gate[40], unit[41], gated[41];
+        double square = 0;
+        for (int i = 0; i < n; i++) {
+            x[i] = around(&state, 3);
+            gate[i] = around(&state, 6);
+            square += (double)x[i] * x[i];
+        }
+        for (int i = 0; i < count; i++) {
+            float a[41], b[41];
+            memcpy(a, x, sizeof x);
+            memcpy(b, x, sizeof x);
+            a[n] = b[n] = 5;
+            isas[i]->unit(a, n, 1e-6f, 0.5f);
+            isas[i]->sigmoid(b, gate, n);
+            CHECK(a[n] == 5 && b[n] == 5);
+            for (int k = 0; k < n && i == 0; k++) {
+                CHECK(fabs(a[k] - 0.5 * x[k] / sqrt(square + 1e-6)) < 1e-6);
+                CHECK(fabs(b[k] - x[k] / (1 + exp(-(double)gate[k]))) < 1e-5);
+            }
+            const size_t bytes = (size_t)n * sizeof *a;
+            memcpy(i == 0 ? unit : a, a, bytes);
+            memcpy(i == 0 ? gated : b, b, bytes);
+            CHECK(memcmp(a, unit, bytes) == 0 && memcmp(b, gated, bytes) == 0, "%s",
+                  isas[i]->name);
+        }
+    }
+}
+
 /* ------------------------------------------------------------------ rows */
 
 TEST(rows_give_the_same_bits_everywhere)

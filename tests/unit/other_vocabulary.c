@@ -286,7 +286,7 @@ TEST(a_draft_with_other_ids_drafts_the_same)
 static double gain_kept(enum foreign_kind kind, const char *drafter, double temperature)
 {
     const bool text = strcmp(drafter, "respell") == 0;
-    enum { PROMPTS = 24, TOKENS = 128 };
+    enum { PROMPTS = 12, TOKENS = 96 };
     struct esp_engine *own = open_pair(NULL, ESP_MATCH_AUTO);
     foreign_draft(kind);
     struct esp_engine *other =
@@ -295,7 +295,7 @@ static double gain_kept(enum foreign_kind kind, const char *drafter, double temp
     double gained[2] = {0, 0};
     char line[1024];
     CHECK(file);
-    const int count = check_quick() ? PROMPTS / 3 : PROMPTS;
+    const int count = check_quick() ? PROMPTS / 4 : PROMPTS;
     for (int i = 0; i < count && fgets(line, sizeof line, file); i++) {
         struct run run[2];
         const struct esp_session_options options = {
@@ -460,8 +460,10 @@ static void check_same_text(struct esp_engine *engine, const char *drafter, int 
 
 TEST(windows_and_full_contexts)
 {
-    const struct esp_engine_options options = {
-        .draft = folder_path(), .draft_match = ESP_MATCH_TOKENS, .context = 96};
+    const struct esp_engine_options options = {.draft = folder_path(),
+                                               .backend = "cpu",
+                                               .draft_match = ESP_MATCH_TOKENS,
+                                               .context = 96};
     struct esp_engine *engine;
     foreign_draft(FOREIGN_EACH_FIFTH_REPLACED);
     engine = open_pair(folder_path(), ESP_MATCH_TOKENS);
@@ -512,8 +514,10 @@ TEST(a_quantised_target_and_a_quantised_draft)
     CHECK(esp_model_quantize(folder_path(), draft, "q8_0", false, &report, NULL, NULL, err,
                              sizeof err) == 0,
           "%s", err);
-    const struct esp_engine_options options = {
-        .target = target, .draft = draft, .draft_match = ESP_MATCH_TOKENS};
+    const struct esp_engine_options options = {.target = target,
+                                               .draft = draft,
+                                               .backend = "cpu",
+                                               .draft_match = ESP_MATCH_TOKENS};
     CHECK(esp_engine_open(&engine, &options, err, sizeof err) == 0, "%s", err);
     check_same_text(engine, "dynatree", 0, 100);
     esp_engine_close(engine);
@@ -591,8 +595,10 @@ TEST(a_draft_of_text_refuses_what_needs_its_tokens)
 TEST(drafted_text_in_a_window_and_in_a_full_context)
 {
     foreign_draft(FOREIGN_SENTENCEPIECE);
-    const struct esp_engine_options options = {
-        .draft = folder_path(), .draft_match = ESP_MATCH_TEXT, .context = 96};
+    const struct esp_engine_options options = {.draft = folder_path(),
+                                               .backend = "cpu",
+                                               .draft_match = ESP_MATCH_TEXT,
+                                               .context = 96};
     struct esp_engine *engine = open_pair(folder_path(), ESP_MATCH_TEXT);
     check_same_text(engine, "respell", 40, 300);
     esp_engine_close(engine);

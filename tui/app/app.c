@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tui/commands/bindings.h"
 #include "tui/commands/branching.h"
@@ -861,7 +862,8 @@ static int open_parts(struct esp_app *app, bool live, char *err, size_t errlen)
     return 0;
 }
 
-/* Tells the engine thread where the session is kept, and which one goes on. */
+/* Tells the engine thread where the session is kept, and which one goes on. Tells the user
+ * when the first session is kept. */
 static int keep(struct esp_app *app)
 {
     const struct esp_interface_options *options = &app->control.settings.options;
@@ -886,6 +888,11 @@ static int keep(struct esp_app *app)
                         .flag = app->control.settings.private);
         app->control.settings.keeps = true;
     }
+    if (whole && !app->control.settings.private && access(options->library, F_OK) < 0)
+        esp_app_say(app, false,
+                    "sessions are kept in %.400s; espalier --resume opens the last one, "
+                    ":private on keeps nothing",
+                    options->library);
     free(message);
     free(text);
     return whole ? ESP_OK : ESP_E_MEMORY;

@@ -3,7 +3,8 @@
  * Readline asks for bytes (rl_getc_function), calls back when a line is done, and wants to
  * draw (rl_redisplay_function). The bytes come from a queue that each key fills. Drawing does
  * nothing, readline's streams lead to /dev/null, and its terminal set-up and signal handlers
- * are off. If it asks for more bytes than a key has, it gets C-g, which ends the operation.
+ * are off. If readline asks for more bytes than a key has, it gets C-g, which ends the
+ * operation.
  */
 #include "tui/app/input.h"
 
@@ -332,8 +333,8 @@ void esp_input_close(struct esp_input *input)
 
 /* ------------------------------------------------------------------ editing */
 
-/* Writes the bytes that a terminal sends for a key, which readline's default bindings know.
- * Returns their number. */
+/* Writes the bytes that a terminal sends for a key; readline's default bindings know these
+ * bytes. Returns their number. */
 static int key_bytes(int key, char bytes[16])
 {
     static const struct {

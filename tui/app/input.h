@@ -24,8 +24,8 @@ struct esp_input_hooks {
                      struct esp_choices *choices);
 };
 
-/* Returns 0, ESP_E_MEMORY or ESP_E_FILE. Only one can exist at a time: readline has one line.
- * `history`: whether to load and keep the history. */
+/* Returns 0, ESP_E_MEMORY or ESP_E_FILE. Only one can exist at a time, because readline has
+ * one line. `history`: whether to load and keep the history. */
 int esp_input_open(struct esp_input **input, const struct esp_input_hooks *hooks, bool history);
 void esp_input_close(struct esp_input *input);
 

@@ -5,7 +5,7 @@
 #include "tui/commands/control.h"
 
 /* Runs until the user leaves. Returns the exit code. If the environment variable
- * ESPALIER_SCRIPT names a script, it runs that without a terminal (script.h). */
+ * ESPALIER_SCRIPT names a script, runs that script instead, without a terminal (script.h). */
 int interface_main(const struct esp_interface_options *options);
 
 #endif

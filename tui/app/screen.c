@@ -1,7 +1,7 @@
 /* screen.c - passes a canvas to ncurses; see screen.h.
  *
- * It keeps a copy of the last canvas and passes only changed cells to ncurses, so a frame
- * without changes costs almost nothing. Each style with colours has its own colour pair.
+ * The screen keeps a copy of the last canvas and passes only changed cells to ncurses, so a
+ * frame without changes costs almost nothing. Each style with colours has its own colour pair.
  */
 #include "tui/app/screen.h"
 

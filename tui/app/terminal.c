@@ -30,8 +30,8 @@ bool esp_terminal_is_ours(void)
 /* The functions up to on_signal() are async-signal-safe. */
 
 /* Writes all bytes in one call if the terminal takes them: another thread may be writing a
- * frame, and its bytes must not mix with ours. Gives up after a while on a terminal that
- * nobody reads, which takes nothing. */
+ * frame, and its bytes must not mix with ours. Gives up after a while if nobody reads the
+ * terminal, so that it takes no more bytes. */
 static void write_if_read(const char *bytes, size_t count)
 {
     enum { TRIES = 30, MILLISECONDS = 10 };

@@ -76,21 +76,21 @@ struct cli_options {
 #include "tui/cli/flags.def"
     bool given[CLI_FLAGS];                  /* the flags that were given */
     char target[PATH_MAX], draft[PATH_MAX]; /* where the named models are */
-    const char **arguments;                 /* those that are not flags */
+    const char **arguments;                 /* the arguments that are not flags */
     int argument_count;
     const struct cli_command *const *commands; /* all commands: cli_commands */
 };
 
 struct cli_command {
     const char *name, *arguments, *summary;
-    uint64_t flags;      /* the groups of flags that it takes: CLI(PROMPT) | ... */
-    uint64_t chooses;    /* settings that it chooses itself, so they are not flags of it */
-    int least, most;     /* how many arguments it takes */
-    bool names_models;   /* its arguments, except "-", are a target and a draft */
+    uint64_t flags;      /* the groups of flags that the command takes: CLI(PROMPT) | ... */
+    uint64_t chooses;    /* settings that the command chooses itself: it has no such flags */
+    int least, most;     /* how many arguments the command takes */
+    bool names_models;   /* the arguments, except "-", are a target and a draft */
     bool draws_seed;     /* without --seed, draws a seed instead of taking 0 */
     double temperature;  /* used without --temp */
     const char *details; /* more help, or NULL */
-    int (*run)(struct cli_options *options); /* an exit code */
+    int (*run)(struct cli_options *options); /* returns an exit code */
 };
 
 #define CLI_SETTING(field) (UINT64_C(1) << ESP_VALUE_OF_##field)
@@ -103,9 +103,9 @@ int cli_parse(struct cli_options *options, const struct cli_command *command, in
               char **argv);
 
 struct cli_flag {
-    struct esp_value_info info; /* of struct cli_options */
+    struct esp_value_info info; /* a member of struct cli_options */
     uint64_t group;
-    char letter; /* or 0 */
+    char letter; /* the short form; 0: none */
 };
 
 extern const struct cli_flag cli_flags[CLI_FLAGS];
@@ -159,8 +159,8 @@ void cli_tell_cut(const struct esp_recording *recording, const char *path);
 int cli_open_engine(struct esp_engine **engine, const struct cli_options *options, char *err,
                     size_t errlen);
 /* If a target is named but no draft, lets the engine decide whether the target's own copy
- * drafts. Not if the drafter needs no draft model, nor with --seed: a seed must give the same
- * text on every computer. */
+ * drafts. Does nothing if the drafter needs no draft model, or with --seed: a seed must give
+ * the same text on every computer. */
 void cli_choose_draft(struct cli_options *options);
 /* Draws a bar, filled to `share` (0 to 1), at the start of the terminal's line. Text may
  * follow it. */

@@ -9,10 +9,9 @@
 #include "tui/worker/keeper.h"
 
 /* The last complaint of the keeper. */
-static void hear(void *user, bool trouble, const char *sentence)
+static void hear(void *user, const char *sentence)
 {
-    if (trouble)
-        snprintf(user, 700, "%s", sentence);
+    snprintf(user, 700, "%s", sentence);
 }
 
 /* The path of the model that a recording names; "": unknown. */

@@ -93,7 +93,7 @@ int cli_take_models(struct cli_options *o)
     return -1;
 }
 
-/* Replaces the name of a model by its path, which `find` looks up. Returns false after
+/* Replaces the name of a model by the path that `find` finds for it. Returns false after
  * printing a message. */
 static bool find_model(const char **name, char path[PATH_MAX],
                        int (*find)(char *, size_t, const char *, char *, size_t), bool later)

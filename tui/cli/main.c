@@ -86,7 +86,7 @@ int main(int argc, char **argv)
         return esp_serve_rank(argc, argv);
     hold_streams();
     cli_clean_up_at_end();
-    signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error of write() */
+    signal(SIGXFSZ, SIG_IGN); /* write() then fails if a file grows too large */
     setlocale(LC_ALL, "");
     setlocale(LC_NUMERIC, "C"); /* numbers in files and flags have a point */
     int code = run(argc, argv);

@@ -43,7 +43,7 @@ static void print_flag(const struct cli_flag *flag)
 void cli_help(const struct cli_command *command)
 {
     if (!command) {
-        printf("espalier %s: tree-based speculative decoding that shows its trees\n\n"
+        printf("espalier %s: tree-based speculative decoding, shown step by step\n\n"
                "usage:\n",
                ESP_VERSION);
         for (int i = 0; cli_commands[i]; i++) {

@@ -5,7 +5,7 @@
 #include "tui/cli/cli.h"
 
 /* Takes -p, -f or standard input ("-", or a pipe when nothing else is given). On success *text
- * is the caller's to free. Returns 0, or an exit code after printing a message. */
+ * belongs to the caller. Returns 0, or an exit code after printing a message. */
 int cli_read_prompt(const struct cli_options *options, char **text, size_t *length);
 
 /* Reads a file, or standard input (NULL), of at most 64 MB. The caller frees *text, which is

@@ -12,7 +12,7 @@
 
 struct esp_command_ops {
     const char *name;
-    const char *usage; /* its arguments */
+    const char *usage; /* the arguments of the command */
     const char *summary;
     enum esp_place in;
     /* `arguments` has no surrounding blanks; for ":name! ..." it starts with the '!'. Returns

@@ -26,7 +26,7 @@ struct esp_interface_options {
     int tokens;                    /* new tokens per prompt; 0: 256 */
     bool ascii;                    /* draw only ASCII */
     const char *record;            /* file to record to from the start; NULL: none */
-    bool force;                    /* overwrite it */
+    bool force;                    /* overwrite that file */
     const char *theme;             /* name of a theme; NULL: the default */
     const char *config;            /* configuration file; NULL: the user's own */
     bool no_config;                /* read no configuration file */
@@ -131,7 +131,7 @@ struct esp_control {
 /* Sets the reply; returns 0. */
 int esp_answer(struct esp_control *control, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Sets the reply to an error message; returns ESP_E_ARGUMENT. */
+/* Replies with an error message; returns ESP_E_ARGUMENT. */
 int esp_refuse(struct esp_control *control, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

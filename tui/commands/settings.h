@@ -10,10 +10,10 @@
 #include "tui/commands/control.h"
 
 enum esp_setting_kind {
-    ESP_SETTING_INTERFACE, /* of the screen; takes effect immediately */
-    ESP_SETTING_PROMPT,    /* of prompts in a live session; takes effect immediately */
-    ESP_SETTING_REPLAY,    /* of the playback of a recording; takes effect immediately */
-    ESP_SETTING_MODELS,    /* of the models to load; changing it later loads them again */
+    ESP_SETTING_INTERFACE, /* concerns the screen; takes effect immediately */
+    ESP_SETTING_PROMPT,    /* concerns prompts in a live session; takes effect immediately */
+    ESP_SETTING_REPLAY,    /* concerns the playback of a recording; takes effect immediately */
+    ESP_SETTING_MODELS,    /* concerns the models; changing it later loads them again */
     ESP_SETTING_SESSION,   /* set by the engine thread, which also reports errors */
 };
 

@@ -34,7 +34,7 @@ struct esp_lecture {
     int asked, right; /* questions that the user answered; how many of the answers were right */
 };
 
-/* Reads the lesson and its recordings. It is ready at once if no run has to be decoded.
+/* Reads the lesson and its recordings. The lecture is ready at once if no run must be decoded.
  * Returns 0, or a negative status with a message and no lecture. */
 int esp_lecture_open(struct esp_lecture **lecture, const char *path, char *err, size_t errlen);
 void esp_lecture_hold(struct esp_lecture *lecture);

@@ -38,7 +38,7 @@ enum esp_lesson_picture {
 
 struct esp_lesson_choice {
     char *text;
-    char *condition; /* it is right if this is true; NULL: if no other answer is right */
+    char *condition; /* the answer is right if this is true; NULL: if no other one is right */
 };
 
 struct esp_lesson_page {

@@ -12,7 +12,7 @@
 #include "tui/model/state.h"
 
 struct esp_comparison {
-    const struct esp_iteration *it[2]; /* of the first and the second session, or NULL */
+    const struct esp_iteration *it[2]; /* the first and the second session's, or NULL */
     int place;                         /* -1 if there is no iteration at all */
     bool same;                         /* both start at `place` */
 };

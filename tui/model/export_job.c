@@ -25,13 +25,13 @@ struct esp_export_job {
     int (*make)(struct esp_export_job *job);
     /* For a picture. */
     struct esp_export_options options;
-    int iteration; /* its index */
+    int iteration; /* index of the iteration */
     char models[256];
     char *line; /* the iteration as a line of a recording */
     /* For a page. */
     struct esp_recording *recording; /* the caller's; NULL: the page shows `state` */
     struct esp_state *state;         /* a copy */
-    int iterations;                  /* on the page */
+    int iterations;                  /* iterations on the page */
 
     char path[1024];
     bool over;

@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 struct esp_file_line {
-    const char *path; /* of the file */
-    int number;       /* of the line, from 1 */
+    const char *path; /* path of the file */
+    int number;       /* number of the line, counted from 1 */
     char *text;       /* without surrounding blanks; it may be changed */
     char *err;        /* (errlen) for esp_wrong_line() */
     size_t errlen;

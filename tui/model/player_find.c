@@ -13,7 +13,7 @@
 /* The end of the text visited so far, since a match may span several events. */
 struct tail {
     const char *wanted;
-    size_t length; /* of `wanted` */
+    size_t length; /* length of `wanted` */
     char *bytes;   /* (count) at most the last length - 1 bytes, then those of an event */
     size_t count, capacity;
 };

@@ -24,9 +24,9 @@ enum esp_race_phase {
 struct esp_race_options {
     struct esp_engine_options engine;
     double pass; /* enlarge the target until a pass takes this many seconds; 0: leave it */
-    struct esp_session_options session; /* of both sides, except drafter and verifier */
-    /* Of the left side, of the right side. Drafter NULL: ar on the left, the pair's default on
-     * the right. */
+    struct esp_session_options session; /* for both sides, except drafter and verifier */
+    /* Drafter and verifier of the left side, [0], and of the right side, [1]. Drafter NULL: ar
+     * on the left, the pair's default on the right. */
     const char *drafter[2], *verifier[2];
     const char *prompt; /* NULL: a bundled one, chosen by the session's seed */
     int tokens;         /* 0: 64 or, with a bundled prompt, up to the end of a sentence */
@@ -71,8 +71,8 @@ double esp_race_clock(struct esp_race *race);
 int esp_race_now(struct esp_race *race);
 
 /* Compares the texts of both sides. *compared gets the number of tokens that agree before any
- * difference, *differs the number of the first token that differs, from 1, or 0. Returns false
- * if the prompts differ. */
+ * difference, *differs the number of the first token that differs, counted from 1; 0: none
+ * does. Returns false if the prompts differ. */
 bool esp_race_check(struct esp_race *race, int *compared, int *differs);
 /* Tokens per second of the right side divided by those of the left; 0 if there are no
  * times. */

@@ -26,7 +26,7 @@ struct esp_run {
     struct esp_text_token *tokens; /* (token_count) the text, prompt included */
     int token_count, token_capacity;
     struct esp_trace trace; /* all its iterations */
-    char end[64];           /* the reason that it ended; "": unknown */
+    char end[64];           /* the reason that the run ended; "": unknown */
     bool complete;          /* no more events follow */
 };
 

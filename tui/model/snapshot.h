@@ -68,7 +68,7 @@ struct esp_snapshot {
     bool second;                         /* an iteration of the compared session */
     int stage;                           /* stage events: the stage */
     int kept;                            /* rewind: tokens that stay; drop: tokens that go */
-    int start;                           /* drop: the first of these */
+    int start;                           /* drop: the first of these tokens */
     struct esp_iteration_copy iteration; /* layer, stage and iteration events: the iteration */
     struct esp_written *tokens;          /* (token_count) appended to the text */
     int token_count, token_capacity;

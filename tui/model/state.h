@@ -24,7 +24,7 @@ struct esp_state {
 
     int phase;
     char phase_text[512]; /* the file being loaded, or the loading error */
-    double fraction;      /* of the load that is done */
+    double fraction;      /* fraction of the loading that is done */
     bool ready;
     struct esp_setup loaded;
 

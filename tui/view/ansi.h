@@ -1,9 +1,9 @@
 /* ansi.h - writes the changes of a canvas as ANSI escape sequences.
  *
  * This is for 24-bit terminals, which terminfo seldom describes, and for asciicast players,
- * which do not use terminfo. It uses only sequences that all of them support: cursor position,
- * 24-bit colours, bold, dim, italic, underline, reverse. A canvas contains only safe text, so
- * the output contains no other sequences.
+ * which do not use terminfo. Only sequences that all of these support are used: cursor
+ * position, 24-bit colours, bold, dim, italic, underline, reverse. A canvas contains only safe
+ * text, so the output contains no other sequences.
  */
 #ifndef ESP_ANSI_H
 #define ESP_ANSI_H

@@ -14,7 +14,7 @@
 #include "tui/view/theme.h"
 
 struct esp_cast_options {
-    const char *recording; /* its path */
+    const char *recording; /* path of the recording */
     int width, height;     /* 0: as recorded, or 120 x 36 */
     double speed, idle;    /* as in struct esp_player */
     const struct esp_theme *theme;

@@ -1,8 +1,8 @@
 /* decode.h - decodes terminal input into keys, pastes and mouse events.
  *
  * Handles UTF-8, bracketed paste and the escape sequences of xterm and its relatives, tmux,
- * screen, rxvt and the Linux console. Unknown sequences are dropped whole. It bypasses ncurses
- * because ncurses would read a paste of megabytes byte by byte.
+ * screen, rxvt and the Linux console. Unknown sequences are dropped whole. The decoder
+ * bypasses ncurses because ncurses would read a paste of megabytes byte by byte.
  */
 #ifndef ESP_DECODE_H
 #define ESP_DECODE_H

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { LEFT = 0, WHEEL_UP = 64, WHEEL_DOWN = 65, LINES = 3 /* per notch of the wheel */ };
+enum { LEFT = 0, WHEEL_UP = 64, WHEEL_DOWN = 65, LINES = 3 /* rows per notch of the wheel */ };
 
 static bool is_inside(struct esp_rect rect, int x, int y)
 {

@@ -17,8 +17,8 @@ struct esp_palette_item {
     const char *kind;                  /* "command", "theme", ...; static */
     char *text, *summary;              /* owned; text: a ':' line or the name of a key */
     const struct esp_binding *binding; /* if the item is a key, else NULL */
-    bool current; /* it is the current value, and shown with a check mark */
-    bool refused; /* it cannot be chosen; the summary gives the reason */
+    bool current; /* the item is the current value, and is shown with a check mark */
+    bool refused; /* the item cannot be chosen; the summary gives the reason */
 };
 
 struct esp_palette {

@@ -14,7 +14,7 @@
 #include "tui/model/state.h"
 
 struct esp_pane_view {
-    int scroll;  /* in rows; each pane defines the origin */
+    int scroll;  /* scroll position in rows; each pane defines the origin */
     long anchor; /* the text pane's byte at the top, or the compare pane's place; -1: follow */
 };
 

@@ -377,7 +377,7 @@ static void complain(struct esp_keeper *k, const char *err)
     char sentence[760];
     k->failed = true;
     snprintf(sentence, sizeof sentence, "this session is not kept any more: %s", err);
-    k->tell(k->user, true, sentence);
+    k->tell(k->user, sentence);
 }
 
 /* Everything must be written again, as a session of its own. */
@@ -399,7 +399,7 @@ static int forget_kept(struct esp_keeper *k)
 /* Opens the library, and with the first token adds the session. False: nothing is written. */
 static bool ready(struct esp_keeper *k)
 {
-    char err[700], sentence[700];
+    char err[700];
     if (k->private || k->failed || (k->id == 0 && k->branches.count == 0))
         return false;
     if (!k->library &&
@@ -408,15 +408,7 @@ static bool ready(struct esp_keeper *k)
         return false;
     }
     if (k->id == 0 && *esp_library_note(k->library))
-        k->tell(k->user, true, esp_library_note(k->library));
-    else if (k->id == 0 && esp_library_is_new(k->library)) {
-        snprintf(
-            sentence, sizeof sentence,
-            "sessions are kept in %.400s; espalier --resume opens the last one, :private on "
-            "keeps nothing",
-            k->path);
-        k->tell(k->user, false, sentence);
-    }
+        k->tell(k->user, esp_library_note(k->library));
     return true;
 }
 
@@ -497,7 +489,7 @@ static void go_private(struct esp_keeper *k, bool on)
     if (on == was || k->resumed)
         return;
     if (k->id > 0 && esp_library_delete(k->library, k->id, err, sizeof err) < 0)
-        k->tell(k->user, true, err);
+        k->tell(k->user, err);
     forget_kept(k);
 }
 

@@ -31,7 +31,7 @@ enum esp_command_type {
     ESP_COMMAND_KEEP,     /* struct esp_resume and its text (length bytes), path of the library;
                           flag: nothing is written (keeper.h). Later only the flag counts */
     ESP_COMMAND_JUDGE,    /* name of a branch; its number, 1: marked + 2: deleted */
-    ESP_COMMAND_TELL,     /* a sentence for the user; flag: an error */
+    ESP_COMMAND_TELL,     /* an error, for the user */
     ESP_COMMAND_LOAD,     /* key, value, draft or NULL (models.h) */
     ESP_COMMAND_RECORD,   /* path or NULL; columns, rows; overwrite (worker_record.c) */
     ESP_COMMAND_MARK,     /* text of the marker */
@@ -62,7 +62,7 @@ struct esp_message {
     struct esp_message *next;
     enum esp_command_type type;
     const char *text[ESP_MESSAGE_TEXTS]; /* or NULL */
-    size_t length;                       /* of text[0] if it may contain NULs; else 0 */
+    size_t length;                       /* length of text[0] if it may contain NULs; else 0 */
     int number[2];
     bool flag;
     struct esp_job job;
@@ -70,7 +70,7 @@ struct esp_message {
 
 /* Conditions on an iteration after which the engine enters step mode by itself. */
 struct esp_breakpoints {
-    int path;       /* its accepted path is longer than this; 0: off */
+    int path;       /* the accepted path is longer than this; 0: off */
     bool rejected;  /* no drafted token was accepted */
     bool threshold; /* the controller moved a threshold */
 };

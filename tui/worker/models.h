@@ -1,8 +1,8 @@
 /* models.h - the loaded models and their session, and how to replace them.
  *
- * This belongs to the engine thread (worker.h). A new pair is opened while the old one is
+ * The models belong to the engine thread (worker.h). A new pair is opened while the old one is
  * still open; if that fails, the old pair stays. The text is kept. If the new models have
- * other tokens, it is tokenized again.
+ * other tokens, the text is tokenized again.
  */
 #ifndef ESP_MODELS_H
 #define ESP_MODELS_H
@@ -10,7 +10,7 @@
 #include "engine/espalier.h"
 
 struct esp_models {
-    struct esp_engine_options options; /* its strings are owned */
+    struct esp_engine_options options; /* the pair owns the strings */
     struct esp_engine *engine;         /* NULL: no models */
     struct esp_session *session;
 };

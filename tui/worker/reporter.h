@@ -16,7 +16,7 @@ struct esp_reporter {
     int phase;         /* last reported phase */
 };
 
-/* Returns 0 or ESP_E_MEMORY; close it in both cases. */
+/* Returns 0 or ESP_E_MEMORY; close the reporter in both cases. */
 int esp_reporter_open(struct esp_reporter *report);
 void esp_reporter_close(struct esp_reporter *report);
 

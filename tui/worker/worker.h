@@ -18,13 +18,14 @@
 
 struct esp_worker;
 
-/* Starts the thread, which loads the models. The options' strings must outlive it; their
- * progress and observer are ignored. `tokens`: limit of new tokens per prompt. */
+/* Starts the thread, which loads the models. The strings of the options must outlive the
+ * worker; the options' progress and observer are ignored. `tokens`: limit of new tokens per
+ * prompt. */
 int esp_worker_open(struct esp_worker **worker, const struct esp_engine_options *engine,
                     const struct esp_session_options *session, int tokens, char *err,
                     size_t errlen);
-/* Ends the thread. Returns false if it did not end within a few seconds (a long prompt on a
- * slow machine); it still uses its memory then. */
+/* Ends the thread. Returns false if the thread did not end within a few seconds (a long prompt
+ * on a slow machine) and so still uses its memory. */
 bool esp_worker_close(struct esp_worker *worker);
 
 /* The thread's snapshots, and a file descriptor that is readable when there are some. */

@@ -1,8 +1,9 @@
 /* worker_compare.c - the compared session of the engine thread; see worker_parts.h.
  *
  * A second session of the same engine decodes the text that the first one writes, in lock step
- * (engine/compare.h). It has its own caches, so it doubles their memory until it ends. Its
- * events go into the ring. An error in it ends the comparison, but never the text.
+ * (engine/compare.h). The second session has its own caches, so these take twice the memory
+ * until it ends. Its events go into the ring. An error in it ends the comparison, but never
+ * the text.
  */
 #include "tui/worker/worker_parts.h"
 

@@ -11,12 +11,11 @@ static const char *token_text(void *engine, int32_t token, size_t *length)
 }
 
 /* In the keeper's thread. The engine thread passes it on to the user. */
-static void tell(void *user, bool trouble, const char *sentence)
+static void tell(void *user, const char *sentence)
 {
     struct esp_worker *worker = user;
-    esp_mailbox_post(
-        &worker->mailbox,
-        &(struct esp_message){.type = ESP_COMMAND_TELL, .text = {sentence}, .flag = trouble});
+    esp_mailbox_post(&worker->mailbox,
+                     &(struct esp_message){.type = ESP_COMMAND_TELL, .text = {sentence}});
 }
 
 void esp_worker_keep_models(struct esp_worker *worker, bool anew)

@@ -300,9 +300,7 @@ bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command
         worker->limit = command->number[0];
         return generating;
     case ESP_COMMAND_TELL:
-        esp_reporter_tell(&worker->report,
-                          command->flag ? ESP_SNAPSHOT_ERROR : ESP_SNAPSHOT_MESSAGE, "%s",
-                          command->text[0]);
+        ESP_TELL(worker, ERROR, "%s", command->text[0]);
         return generating;
     case ESP_COMMAND_KEEP:
         if (esp_worker_keep(worker, command))

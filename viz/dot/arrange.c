@@ -92,7 +92,7 @@ bool esp_arrange(GVC_t *context, Agraph_t *graph, double aspect)
 
 /* ------------------------------------------------------------------ edges */
 
-/* A column of nodes, which have the same middle. */
+/* A column of the tree: nodes with the same middle. */
 struct column {
     double middle, left, right;
 };

@@ -135,7 +135,7 @@ static int parse(struct picture_request *request, int argc, char **argv)
     const bool for_page =
         strcmp(request->format, "png") == 0 || strcmp(request->format, "pdf") == 0;
     if (request->width > 0 && !for_page)
-        return fail("an SVG is converted to png or pdf (--format)");
+        return fail("--convert needs --format png or --format pdf");
     if (!for_page && strcmp(request->format, "dot") != 0 && strcmp(request->format, "svg") != 0)
         return fail("pictures have the formats dot, svg, png and pdf");
     return -1;

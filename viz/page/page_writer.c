@@ -36,7 +36,7 @@ struct esp_page_writer {
     size_t event_length;
     struct gauge gauges[GAUGES];
     int gauge_count;
-    struct esp_utf8_stream stream; /* of the text: a character may span several tokens */
+    struct esp_utf8_stream stream; /* the text so far: a character may span several tokens */
     char *piece;                   /* (piece_capacity) text of a token */
     size_t piece_capacity;
     int iterations, earlier;
@@ -267,8 +267,8 @@ static int put_tree(struct esp_page_writer *page, const struct esp_iteration *it
 
 /* ------------------------------------------------------------------ a controller */
 
-/* The index of the gauge with this owner, symbol and texts, which is added if it is new;
- * GAUGES if there are too many. */
+/* The index of the gauge with this owner, symbol and texts; GAUGES if there are too many. Adds
+ * the gauge if it is new. */
 static int gauge_of(struct esp_page_writer *page, const struct esp_iteration *it,
                     const char *symbol)
 {

@@ -51,8 +51,8 @@ struct esp_page_head {
 
 struct esp_page_writer;
 
-/* Starts a page. The texts of tokens must stay readable until it is closed. NULL: no memory.
- */
+/* Starts a page. The texts of tokens must stay readable until the page is closed. NULL: no
+ * memory. */
 struct esp_page_writer *esp_page_open(struct esp_tokens tokens,
                                       const struct esp_page_head *head);
 /* Adds text after the first `keep` tokens of the text so far; -1: after all of them. */
@@ -67,8 +67,8 @@ __attribute__((format(printf, 2, 3))) void esp_page_add_note(struct esp_page_wri
 int esp_page_add(struct esp_page_writer *page, const struct esp_iteration *it, double time,
                  double baseline, const struct esp_text_token *text, int count);
 /* Ends the page and frees the writer (NULL counts as out of memory). If `status` is 0, the
- * page goes to *bytes, which the caller frees; otherwise `status` is returned. Returns 0, or a
- * negative status with a message; a message that is already in `err` stays. */
+ * page goes to *bytes, and the caller frees it; otherwise `status` is returned. Returns 0, or
+ * a negative status with a message; a message that is already in `err` stays. */
 int esp_page_close(struct esp_page_writer *page, int status, char **bytes, size_t *length,
                    char *err, size_t errlen);
 

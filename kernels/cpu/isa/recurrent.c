@@ -51,7 +51,7 @@ V16 struct v16 sum_of(const struct v16 *sums)
     return v16_add(v16_add(sums[0], sums[1]), v16_add(sums[2], sums[3]));
 }
 
-/* What the decayed state holds under the key. */
+/* Returns what the decayed state has under the key. */
 V16 struct v16 recall(const struct esp_state_step *s)
 {
     const struct v16 decay = v16_set(s->decay);

@@ -1,10 +1,10 @@
 /* bench.c - `espalier bench`: measures drafters and verifiers on the same prompts.
  *
- * The tables of the papers: throughput and its spread over prompts, speedup over the first
- * choice, tokens per iteration, accepted path, TTFT, TPOT (dynatree, sec. 4.2). All choices
- * continue a prompt before the next prompt's turn, so a machine that slows down slows all of
- * them. Rounds before the first counted one only warm up. At temperature 0 all choices must
- * write the text of the first one; otherwise the exit code is 1.
+ * Prints the figures that the papers tabulate: throughput and its spread over prompts, speedup
+ * over the first choice, tokens per iteration, accepted path, TTFT, TPOT (dynatree, sec. 4.2).
+ * All choices continue a prompt before the next prompt's turn, so a machine that slows down
+ * slows all of them. Rounds before the first counted one only warm up. At temperature 0 all
+ * choices must write the text of the first one; otherwise the exit code is 1.
  */
 #include <stdlib.h>
 #include <string.h>

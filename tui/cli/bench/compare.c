@@ -2,7 +2,7 @@
  *
  * Both run in lock step (engine/compare.h), each with its own caches and its own clock. At
  * temperature 0 the two texts must be the same, and the exit code says whether they are; above
- * it the text is that of the first, and the second drafts and verifies along it.
+ * it, the first choice writes the text, and the second drafts and verifies along it.
  */
 #include <stdio.h>
 #include <stdlib.h>

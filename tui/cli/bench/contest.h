@@ -16,9 +16,9 @@ enum { CLI_CANDIDATES = 24 };
 
 struct cli_candidate {
     struct cli_choice choice;
-    bool left;      /* it has left the contest */
-    int rounds;     /* rounds that it took part in */
-    double speedup; /* over plain decoding in these rounds */
+    bool left;      /* has left the contest */
+    int rounds;     /* rounds that the candidate took part in */
+    double speedup; /* speedup over plain decoding in these rounds */
     /* For each round, the logarithm of its speed over that of plain decoding in that round: a
      * slowdown of the machine that lasts longer than a round cancels. */
     struct cli_series advantage;

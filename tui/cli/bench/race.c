@@ -46,7 +46,7 @@ static int print(struct esp_race *race)
 
 /* ------------------------------------------------------------------ JSON */
 
-/* Tokens [from, to) of a side as valid UTF-8. The caller frees it. */
+/* The text of tokens [from, to) of a side, as valid UTF-8. The caller frees it. */
 static char *text_of(struct esp_run *run, int from, int to)
 {
     const struct esp_tokens tokens = esp_run_tokens(run);

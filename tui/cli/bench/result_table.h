@@ -21,7 +21,7 @@ struct cli_table {
     int columns;
     struct {
         const char *name, *heading; /* for programs; for people. They must outlive the table */
-        int digits;                 /* after the decimal point */
+        int digits;                 /* digits after the decimal point */
         bool key;                   /* identifies the row */
     } column[TABLE_COLUMNS];
     int rows, room;
@@ -36,7 +36,7 @@ bool cli_table_column(struct cli_table *table, const char *name, const char *hea
 struct cli_cell *cli_table_row(struct cli_table *table);
 /* Sets the text of a cell; false: no memory. */
 bool cli_cell_text(struct cli_cell *cell, const char *text);
-int cli_table_find(const struct cli_table *table, const char *name); /* or -1 */
+int cli_table_find(const struct cli_table *table, const char *name); /* -1: none */
 
 /* Writes a text in one line, escaped for Markdown. */
 void cli_markdown_text(FILE *file, const char *text);

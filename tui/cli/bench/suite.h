@@ -47,7 +47,7 @@ struct cli_vary {
 struct cli_suite_choice {
     char spec[SUITE_WORD]; /* {..} stands for several values, $KEY for a varied one */
     char label[SUITE_WORD];
-    char with[SUITE_WORD]; /* its own settings, "KEY=VALUE,..", or "" */
+    char with[SUITE_WORD]; /* settings of this choice, "KEY=VALUE,..", or "" */
     bool best;             /* only the best of several configurations is shown */
 };
 
@@ -144,8 +144,8 @@ bool cli_suite_begin_row(struct cli_table *table, const struct cli_suite_plan *p
 /* Category `index` of the table's rows; NULL after the last. Without `by category` the only
  * one is "", for all prompts. */
 const char *cli_suite_category(const struct cli_suite_plan *plan, int index);
-/* The figures of a case on a prompt; NULL if it was not run there, or if the prompt has another
- * category. */
+/* The figures of a case on a prompt; NULL if the case was not run on it, or if the prompt has
+ * another category. */
 const cJSON *cli_suite_figures(const struct cli_suite_plan *plan, const struct cli_case *c,
                                int prompt, const char *category);
 /* The case of a row, or the best if there are several; NULL if none was run. */
@@ -160,9 +160,9 @@ struct cli_choice;
 struct cli_suite_run {
     const struct cli_options *o;
     const struct cli_case *of;
-    struct cli_choice *choice; /* with its open session; NULL if the measure is `alone` */
+    struct cli_choice *choice; /* has an open session; NULL if the measure is `alone` */
     const struct cli_prompt *prompt;
-    cJSON *figures; /* NULL: not run, or interrupted; else the caller's to delete */
+    cJSON *figures; /* the caller deletes it; NULL: not run, or interrupted */
     char *err;
     size_t errlen;
 };

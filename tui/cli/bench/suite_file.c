@@ -175,7 +175,8 @@ static int take_best_by(void *user, struct esp_file_line *line)
     struct cli_suite *s = user;
     if (!cli_suite_can_choose(line->text))
         return esp_wrong_line(
-            line, "best_by takes a column that compares no rows (sessions/suites/README.md)");
+            line, "best_by takes a column that is not a ratio to plain decoding or to a chain "
+                  "(sessions/suites/README.md)");
     return esp_take_text(line, s->best_by, sizeof s->best_by, line->text);
 }
 

@@ -20,7 +20,7 @@ struct planning {
     const struct cli_suite *suite;
     const struct cli_options *options;
     int value[SUITE_VARIES];
-    struct cli_case settings; /* what these values set; it has no choice yet */
+    struct cli_case settings; /* what these values set; the case has no choice yet */
     int without_costs;        /* the number of these settings if costs are disregarded */
     struct cli_suite_row *row;
     char *err;

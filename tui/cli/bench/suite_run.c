@@ -42,7 +42,7 @@ struct running {
     int all, done, kept; /* runs; `kept` of those done are from the journal */
     double start;
     cJSON *committed; /* the table that --check compares with, or NULL */
-    int differ;       /* number of cells that differ from it */
+    int differ;       /* number of cells that differ from that table */
     char *err;
     size_t errlen;
 };

@@ -259,7 +259,8 @@ bool cli_suite_keys(struct cli_table *t, const struct cli_suite_plan *plan)
     return room;
 }
 
-/* Sets a cell to a value as text, and also as a number if it is one, which plots need. */
+/* Sets the text of a cell to a value, and also its number if the value is a number, because
+ * plots need numbers. */
 static bool put(struct cli_cell *cell, const char *value)
 {
     char *end;

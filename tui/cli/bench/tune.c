@@ -1,10 +1,11 @@
 /* tune.c - `espalier tune`: finds the drafter that is fastest for a pair on the user's
  * prompts.
  *
- * A contest (contest.h) at temperature 0 and one above it, each with half of the time, between
- * plain decoding, the pair's preset and a short list of other settings. Which drafter is
- * fastest depends on the machine, the pair and the text, so only measured settings are ranked.
- * Only complete contests become a preset: an interrupted one is printed and changes no file.
+ * Runs two contests (contest.h), at temperature 0 and above it, each with half of the time.
+ * The candidates are plain decoding, the pair's preset and a short list of other settings.
+ * Which drafter is fastest depends on the machine, the pair and the text, so only measured
+ * settings are ranked. Only complete contests become a preset: the result of an interrupted
+ * one is printed and changes no file.
  */
 #include <errno.h>
 #include <limits.h>
@@ -71,7 +72,7 @@ static bool has_draft(const struct tuning *t)
     return esp_engine_draft(t->engine, &draft);
 }
 
-/* Whether the models are a pair, which can have a preset. The target's own copy is not a
+/* Whether the models are a pair: only a pair can have a preset. The target's own copy is not a
  * second model. */
 static bool is_pair(const struct tuning *t)
 {
@@ -273,7 +274,7 @@ static int can_write(const struct tuning *t, char *err, size_t errlen)
                     t->target.path, strerror(errno));
 }
 
-/* Writes what --write asks for, and prints. */
+/* With --write, writes the preset. Prints the results. */
 static int finish(const struct tuning *t)
 {
     char path[2 * PATH_MAX + 2], folder[PATH_MAX], name[PATH_MAX], err[512];

@@ -2,8 +2,8 @@
  * all of them as a page for a browser.
  *
  * Iterations are counted from 0 through the whole recording, as replay counts them. One of
- * them goes to standard output or to the file of -o. Several go to one file each or, as dot,
- * txt or json, one after the other to standard output. A file appears only when it is
+ * them goes to standard output or to the file given with -o. Several go to one file each or,
+ * as dot, txt or json, one after the other to standard output. A file appears only when it is
  * complete.
  */
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* stats.c - `espalier stats FILE`: which drafts of a recorded session were accepted.
  *
- * The tables of the papers, from the recording alone (viz/acceptance.h): iterations by length
- * of the accepted path, and acceptance by depth, by place among the siblings, by source and by
- * the draft's probability. If the drafter or verifier changed during the session, each pair
- * has its own tables.
+ * Prints the tables of the papers, from the recording alone (viz/acceptance.h): iterations by
+ * length of the accepted path, and acceptance by depth, by place among the siblings, by source
+ * and by the draft's probability. If the drafter or verifier changed during the session, each
+ * pair has its own tables.
  */
 #include <math.h>
 #include <stdlib.h>

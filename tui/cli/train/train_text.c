@@ -23,7 +23,7 @@ struct writing {
     const struct cli_options *o;
     struct esp_engine *engine;
     struct esp_session *session;
-    int32_t *tokens; /* of the given text */
+    int32_t *tokens; /* tokens of the given text */
     int count;
     struct esp_writing to;
     int made, wanted; /* tokens */

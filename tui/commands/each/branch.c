@@ -82,8 +82,8 @@ static int go_by(struct esp_control *control, int step, int number)
     const int branch = row >= 0 && row < count ? order[row] : -1;
     free(order);
     if (branch < 0)
-        return esp_refuse(control, "there is no branch %d; %d branches are listed", row + 1,
-                          count);
+        return esp_refuse(control, "there is no branch %d; the branches pane lists them",
+                          row + 1);
     if (number == 0 && count < 2)
         return esp_refuse(control, "there is no other branch; b begins one");
     const int status = go_to(control, branch);
@@ -233,14 +233,14 @@ static void complete(const struct esp_control *control, struct esp_choices *choi
     esp_choices_offer(choices, "previous", "to the one before");
     esp_choices_offer(choices, "parent", "to the branch that this one left");
     esp_choices_offer(choices, "name", "give it a name; without one: take the name away");
-    esp_choices_offer(choices, "mark", "mark it, or take the mark away");
-    esp_choices_offer(choices, "delete", "delete it, after a question");
+    esp_choices_offer(choices, "mark", "mark the branch, or remove its mark");
+    esp_choices_offer(choices, "delete", "delete the branch, after a question");
 }
 
 const struct esp_command_ops esp_command_branch = {
     .name = "branch",
     .usage = "[next|previous|parent|NUMBER|...]",
-    .summary = "go on from the node or token that is looked at; or to another branch",
+    .summary = "start a branch from the selected node or token, or go to another branch",
     .run = run,
     .complete = complete,
 };

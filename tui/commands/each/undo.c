@@ -11,6 +11,6 @@ static int run(struct esp_control *control, const char *arguments)
 const struct esp_command_ops esp_command_undo = {
     .name = "undo",
     .usage = "",
-    .summary = "back to the text before its last change, also after :clear",
+    .summary = "go back to the text before its last change, even after :clear",
     .run = run,
 };

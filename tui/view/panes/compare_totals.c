@@ -18,7 +18,7 @@ struct figures {
 /* The columns from left to right. If they do not all fit, those with the highest rank are left
  * out first. */
 static const struct {
-    const char *label, *wide; /* in a wide pane */
+    const char *label, *wide; /* wide: the label in a wide pane */
     int width, wide_width, rank, decimals;
     const char *unit;
     int better; /* 1: the larger, -1: the smaller, 0: neither */

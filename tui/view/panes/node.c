@@ -10,9 +10,9 @@
  *     > " king"   draft ███████▎ .71  target ████████▍ .83  → .83
  *       " woman"  draft █▏       .12  target ▌         .06  → .06
  *
- * If the tree has no cursor, the pane shows the node where the verifier stopped. A low pane
- * has the numbers, the sentence and the siblings, and scrolls to the children; a high one
- * shows all.
+ * If the tree has no cursor, the pane shows the node where the verifier stopped. A short pane
+ * shows the numbers, the siblings and the sentence about the verdict, and scrolls to the
+ * children; a tall one shows everything.
  */
 #include "tui/view/panes/token_view.h"
 
@@ -321,8 +321,8 @@ static void draw_families(struct esp_canvas *canvas, const struct esp_shown *s, 
     }
 }
 
-/* In a low pane, draws the sentence, the siblings and, if a row is left, what the formulas say
- * about the children. */
+/* In a low pane, draws the sentence about the verdict, the siblings and, if a row is left,
+ * what the formulas say about the children. */
 static void draw_low(struct esp_canvas *canvas, const struct esp_shown *s, int node,
                      const char *sentence, int y)
 {
@@ -344,8 +344,8 @@ static void draw_high(struct esp_canvas *canvas, const struct esp_shown *s, int 
     draw_families(canvas, s, node, draw_details(canvas, s, node, y));
 }
 
-/* Draws everything about a node on a page with as many rows as needed, which the caller
- * closes. Returns the number of rows. */
+/* Draws everything about a node on a page with as many rows as needed. Returns the number of
+ * rows. The caller closes the page. */
 static int draw_page(struct esp_canvas *page, const struct esp_canvas *like,
                      const struct esp_shown *s, int width)
 {

@@ -372,14 +372,14 @@ static void put_cursor(const struct esp_shown *s, const struct esp_wrap *w, int 
     keep_visible(s, w, s->state->spans[token].start);
 }
 
-/* The token that is `steps` visible tokens after (before) `token`; it stops at the last one. */
+/* The next visible token after `token` (step 1) or before it (step -1), or `token` itself if
+ * there is none. */
 static int token_after(const struct esp_state *state, int token, int step)
 {
-    int last = token;
     for (int i = token + step; i >= 0 && i < state->span_count; i += step)
         if (has_bytes(state, i))
             return i;
-    return last;
+    return token;
 }
 
 static bool starts_word(const struct esp_state *state, int token)

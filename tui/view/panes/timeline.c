@@ -128,7 +128,7 @@ static void title(const struct esp_shown *s, char *text, size_t size)
     snprintf(text, size, "timeline   one column per iteration");
 }
 
-/* Draws the legend of the stacks, with a cell of each colour and shade: beside each series if
+/* Draws the legend of the stacks, with a cell of each colour and shade: next to each series if
  * it has enough rows, else for all series in row `y`. */
 static void draw_legend(struct esp_canvas *canvas, int rows, int gap, int y, int end)
 {
