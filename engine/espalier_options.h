@@ -70,8 +70,8 @@ extern "C" {
     X(DEVICE, text, ranks_parts, "ranks-parts", 0, 0, 0, "A:B:..",                             \
       "parts of the ranks in relation to one another (3:1); empty: equal parts")               \
     X(DEVICE, text, ranks_whole, "ranks-whole", 0, 0, 0, "KIND,..|none",                       \
-      "matrices that every rank computes whole: attention, output, mlp, experts, down, head; " \
-      "empty: those whose exchange would take longer")                                         \
+      "matrices that every rank computes whole: attention, output, mlp, experts, down, head, " \
+      "states, gates; empty: those whose exchange would take longer")                          \
     X(MEMORY, size, memory, "memory", 0, 0, 0, "SIZE",                                         \
       "limit memory (600M, 2G): layers that do not fit are read from disk on every pass; 0: "  \
       "no limit")                                                                              \

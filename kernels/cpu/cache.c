@@ -84,7 +84,7 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&c->wanted_at, batch, 1, sizeof(int32_t)},
         {&c->going, batch, 1, sizeof(int32_t)},
         {&c->order, part, esp_cpu_order_bytes(c->rows, c->max_batch), 1},
-        {&c->attention_gate, has_attention_gate(d) ? batch : 0, c->q_width, f},
+        {&c->attention_gate, has_attention_gate(d) ? batch + part : 0, c->q_width, f},
         {&c->mixed.x, mixed_rows, s->out, f},
         {&c->mixed.parts, recurrent ? split : 0, esp_parts_bytes(batch, s->out), 1},
         {&c->mixed.cut, recurrent ? cut : 0, esp_cut_count(batch, s->out),

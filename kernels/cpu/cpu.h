@@ -138,8 +138,8 @@ static inline size_t esp_cpu_kv_head(const struct esp_cpu_cache *c, int layer, i
     return (size_t)layer * (size_t)c->kv_heads + (size_t)(kv_head - c->kv_begin);
 }
 
-/* What weights_open(), weights_close(), cache_open(), cache_join(), cache_close(), keep() and
- * forward() do in one rank, or without ranks. plan: NULL, or it outlives the weights. */
+/* What weights_open(), weights_close(), cache_open(), cache_join(), cache_close(), keep(),
+ * forward(), fold(), state_save() and state_load() do in one rank, or without ranks. plan: NULL, or it outlives the weights. */
 int esp_cpu_weights_load(struct esp_weights **weights, struct esp_backend *backend,
                          const struct esp_model_desc *desc, const struct esp_rank_plan *plan,
                          esp_progress *progress, void *user, char *err, size_t errlen);
@@ -151,13 +151,16 @@ int esp_cpu_cache_make(struct esp_cache **cache, struct esp_weights *weights,
 void esp_cpu_cache_drop(struct esp_cache *cache);
 int esp_cpu_cache_keep(struct esp_cache *cache, int first, const int32_t *which, int count);
 int esp_cpu_pass(struct esp_cache *cache, const struct esp_batch *batch);
+int esp_cpu_states_fold(struct esp_cache *cache, int prefix, int dropped);
+int esp_cpu_states_save(struct esp_cache *cache, int slot);
+int esp_cpu_states_load(struct esp_cache *cache, int slot);
 
 /* Room for an order to run a pass (pass_order.h). */
 size_t esp_cpu_order_bytes(int rows, int max_batch);
 
 /* Defined in ways.c; see esp_backend_ops. */
 const char *esp_cpu_way_key(const struct esp_backend *backend);
-/* Of states.c and pass_mixer.c; see esp_backend_ops. */
+/* Of states.c and, where other ranks are told, orders.c; see esp_backend_ops. */
 size_t esp_cpu_state_bytes(const struct esp_model_desc *desc);
 int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped);
 int esp_cpu_state_save(struct esp_cache *cache, int slot);

@@ -25,6 +25,12 @@ static void pass_on(struct esp_cpu_pass *p, int from, int to)
                           (size_t)p->rows * p->c->hidden * sizeof *p->c->x);
 }
 
+bool esp_cpu_has_layer(const struct esp_cpu_pass *p)
+{
+    const struct esp_rank_plan *plan = p->w->plan;
+    return !plan || !plan->by_layers || esp_rank_plan_owner(plan, p->layer) == p->w->rank;
+}
+
 bool esp_cpu_takes_layer(struct esp_cpu_pass *p, int *holder)
 {
     if (!p->w->plan || !p->w->plan->by_layers)
@@ -63,7 +69,7 @@ static void bounds_of(const struct esp_cpu_pass *p, enum esp_rank_kind kind, int
 }
 
 void esp_cpu_gather_columns(struct esp_cpu_pass *p, enum esp_rank_kind kind, float *rows,
-                            size_t stride)
+                            size_t stride, const int32_t *which)
 {
     int begin[ESP_MAX_RANKS + 1];
     if (!esp_cpu_divides(p, kind))
@@ -72,6 +78,7 @@ void esp_cpu_gather_columns(struct esp_cpu_pass *p, enum esp_rank_kind kind, flo
     const struct esp_rank_gather gather = {.rows = (char *)rows,
                                            .stride = stride * sizeof *rows,
                                            .unit = sizeof *rows,
+                                           .which = which,
                                            .count = p->rows,
                                            .begin = begin};
     esp_ranks_gather(ranks_of(p), &gather);

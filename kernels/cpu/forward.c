@@ -286,6 +286,10 @@ static void project_inputs(struct esp_cpu_pass *p, const struct esp_cpu_layer *l
     if (mixer != ESP_MIXER_CONV)
         add_product(&step, &layer->decay, x, factors + s->rates, stride, s->batch_slot);
     matmul(&step);
+    esp_cpu_gather_columns(p, ESP_RANK_STATES, inputs, stride, s->batch_slot);
+    esp_cpu_gather_columns(p, ESP_RANK_GATES, s->out_gate, s->out, NULL);
+    if (mixer == ESP_MIXER_CONV)
+        esp_cpu_gather_columns(p, ESP_RANK_STATES, s->in_gate, s->width, NULL);
 }
 
 /* Computes x = W y or, if `add`, x += W y. */
@@ -328,14 +332,14 @@ static void add(struct esp_cpu_pass *p, const struct esp_packed *w, struct esp_v
     struct add_step step = {p, norm};
     if (!norm && p->d->residual_scale == 0) {
         matmul_to_x(p, w, y, true);
-        esp_cpu_gather_columns(p, kind, p->c->x, p->c->hidden);
+        esp_cpu_gather_columns(p, kind, p->c->x, p->c->hidden, NULL);
         return;
     }
     multiply_rows(
         p, w, w->panels,
         (struct esp_matmul){
             .in = y, .y = p->c->branch + w->first, .y_stride = p->c->hidden, .rows = p->rows});
-    esp_cpu_gather_columns(p, kind, p->c->branch, p->c->hidden);
+    esp_cpu_gather_columns(p, kind, p->c->branch, p->c->hidden, NULL);
     esp_cpu_run_rows(p, p->rows, p->c->hidden, add_row, &step);
 }
 
@@ -439,7 +443,7 @@ static void mlp(struct esp_cpu_pass *p, const struct esp_packed *gate,
     esp_cpu_run_step(p, (up->panels + PANELS_TOGETHER - 1) / PANELS_TOGETHER, mlp_part, &step);
     if (!esp_cpu_divides(p, kind))
         return;
-    esp_cpu_gather_columns(p, kind, p->c->up.x, p->c->ffn);
+    esp_cpu_gather_columns(p, kind, p->c->up.x, p->c->ffn, NULL);
     esp_cpu_prepare_all(p, &p->c->up);
 }
 
@@ -539,11 +543,13 @@ static void add_shared_row(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;
     const struct esp_cpu_cache *c = p->c;
-    const size_t width = c->hidden, at = (size_t)row * width;
+    const struct esp_packed *down = &p->w->layer[p->layer].down;
+    const size_t begin = (size_t)down->first, end = begin + (size_t)down->panels * ESP_PANEL;
+    const size_t at = (size_t)row * c->hidden;
     const float gate = c->routed[(size_t)row * esp_cpu_pad(p->d->experts, ESP_PANEL)];
     const bool gated = p->d->layer[p->layer].shared_gate.data != NULL;
     const float weight = gated ? (float)(1 / (1 + exp(-(double)gate))) : 1.0f;
-    for (size_t k = 0; k < width; k++)
+    for (size_t k = begin; k < end; k++)
         c->branch[at + k] += weight * c->expert_out[at + k];
 }
 
@@ -552,8 +558,10 @@ static void run_shared(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer
     struct esp_cpu_cache *c = p->c;
     mlp(p, &layer->gate, &layer->up, &c->normed, ESP_RANK_MLP);
     multiply_rows(p, &layer->down, layer->down.panels,
-                  (struct esp_matmul){
-                      .in = c->up, .y = c->expert_out, .y_stride = c->hidden, .rows = p->rows});
+                  (struct esp_matmul){.in = c->up,
+                                      .y = c->expert_out + layer->down.first,
+                                      .y_stride = c->hidden,
+                                      .rows = p->rows});
     if (p->d->layer[p->layer].shared_gate.data)
         multiply_rows(p, &layer->shared_gate, 1,
                       (struct esp_matmul){.in = c->normed,
@@ -578,7 +586,7 @@ static void add_experts(struct esp_cpu_pass *p, const struct esp_cpu_layer *laye
     c->up.together = esp_cut_together(p->rows);
     if (p->d->layer[p->layer].up.data)
         run_shared(p, layer);
-    esp_cpu_gather_columns(p, ESP_RANK_DOWN, c->branch, c->hidden);
+    esp_cpu_gather_columns(p, ESP_RANK_DOWN, c->branch, c->hidden, NULL);
     esp_cpu_run_rows(p, p->rows, c->hidden, add_row, &step);
 }
 

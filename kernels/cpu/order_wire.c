@@ -68,13 +68,6 @@ int esp_answer_gather(struct esp_ranks *ranks, struct esp_answer *answers)
 
 /* ------------------------------------------------------------------ the first meeting */
 
-/* What must be equal, and what may differ. */
-struct greeting {
-    char version[32], isa[16];
-    uint32_t order, desc, tensor, bf16;
-    double read; /* bytes per second */
-};
-
 struct reading {
     const uint64_t *memory;
     int parts;
@@ -116,20 +109,20 @@ static double read_rate(const struct esp_cpu_backend *cpu)
     return best;
 }
 
-static struct greeting greet_as(const struct esp_cpu_backend *cpu)
+static struct esp_greeting greet_as(const struct esp_cpu_backend *cpu)
 {
-    struct greeting g = {.order = sizeof(struct esp_order),
-                         .desc = sizeof(struct esp_model_desc),
-                         .tensor = sizeof(struct esp_tensor),
-                         .bf16 = cpu->isa->pairs,
-                         .read = read_rate(cpu)};
+    struct esp_greeting g = {.order = sizeof(struct esp_order),
+                             .desc = sizeof(struct esp_model_desc),
+                             .tensor = sizeof(struct esp_tensor),
+                             .bf16 = cpu->isa->pairs,
+                             .read = read_rate(cpu)};
     snprintf(g.version, sizeof g.version, "%s", ESP_VERSION);
     snprintf(g.isa, sizeof g.isa, "%.15s", cpu->isa->name);
     return g;
 }
 
-static int compare(const struct greeting *a, const struct greeting *b, int rank, char *err,
-                   size_t errlen)
+static int compare(const struct esp_greeting *a, const struct esp_greeting *b, int rank,
+                   char *err, size_t errlen)
 {
     if (memcmp(a->version, b->version, sizeof a->version) != 0)
         return esp_fail(err, errlen, ESP_E_MISMATCH,
@@ -152,7 +145,7 @@ static int compare(const struct greeting *a, const struct greeting *b, int rank,
 int esp_cpu_greet(struct esp_cpu_backend *cpu, char *err, size_t errlen)
 {
     struct esp_ranks *ranks = cpu->ranks;
-    struct greeting all[ESP_MAX_RANKS];
+    struct esp_greeting all[ESP_MAX_RANKS];
     memset(all, 0, sizeof all);
     all[ranks->rank] = greet_as(cpu);
     int status = gather_all(ranks, all, sizeof *all, false);

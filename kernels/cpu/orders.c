@@ -129,8 +129,13 @@ int esp_cpu_plan_ranks(struct esp_backend *backend, const struct esp_model_desc 
                        size_t errlen)
 {
     const struct esp_cpu_backend *cpu = (const struct esp_cpu_backend *)backend;
-    const int widths[] = {desc->outputs, desc->ffn, desc->hidden, desc->expert_ffn,
-                          desc->heads * desc->head_dim};
+    const int widths[] = {desc->outputs,
+                          desc->ffn,
+                          desc->hidden,
+                          desc->expert_ffn,
+                          desc->heads * desc->head_dim,
+                          esp_model_desc_conv_width(desc),
+                          esp_model_desc_mixed_width(desc)};
     double least = cpu->read_rates[0];
     for (int i = 1; i < cpu->ranks->count; i++)
         least = cpu->read_rates[i] < least ? cpu->read_rates[i] : least;
@@ -162,13 +167,12 @@ static int make_plan(struct esp_rank_plan *plan, struct esp_backend *backend,
     if (desc->reads != ESP_READS_TOKENS)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "a model that reads hidden states cannot be divided among ranks");
-    for (int i = 0; i < desc->layers; i++)
-        if (desc->layer[i].mixer != ESP_MIXER_ATTENTION || desc->layer[i].attention_gate.data ||
-            (desc->layer[i].router.data && desc->layer[i].up.data))
-            return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                            "a model with recurrent layers, gated attention or an expert that "
-                            "all tokens use cannot be divided among ranks; leave out --ranks");
     const int status = esp_cpu_plan_ranks(backend, desc, plan, &costs, err, errlen);
+    if (status == ESP_OK && !esp_rank_plan_fits(plan, desc))
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "a model whose recurrent layers differ in width cannot be divided among "
+            "ranks; leave out --ranks");
     if (status == ESP_OK && desc->lender && plan_of(desc->lender) &&
         esp_rank_plan_fits(plan_of(desc->lender), desc))
         *plan = *plan_of(desc->lender);
@@ -318,6 +322,33 @@ int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int c
     return status;
 }
 
+/* Tells the other ranks to do what this one has done to its states. */
+static int send_states(struct esp_cache *cache, enum esp_order_kind kind, int first, int rows,
+                       int status)
+{
+    struct esp_order order = {
+        .kind = (int32_t)kind, .id = id_of_cache(cache), .first = first, .rows = rows};
+    return status == ESP_OK && plan_of(cache->weights)
+               ? send(cpu_of(cache->weights), &order, NULL, 0)
+               : status;
+}
+
+int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped)
+{
+    return send_states(cache, ESP_ORDER_FOLD, prefix, dropped,
+                       esp_cpu_states_fold(cache, prefix, dropped));
+}
+
+int esp_cpu_state_save(struct esp_cache *cache, int slot)
+{
+    return send_states(cache, ESP_ORDER_STATE_SAVE, slot, 0, esp_cpu_states_save(cache, slot));
+}
+
+int esp_cpu_state_load(struct esp_cache *cache, int slot)
+{
+    return send_states(cache, ESP_ORDER_STATE_LOAD, slot, 0, esp_cpu_states_load(cache, slot));
+}
+
 int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
@@ -325,7 +356,8 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     struct esp_order order = {.kind = ESP_ORDER_PASS, .id = c->id};
     if (!plan_of(cache->weights))
         return esp_cpu_pass(cache, batch);
-    if (!esp_batch_fits(batch, cache, c->rows, c->max_batch))
+    if (!esp_batch_fits(batch, cache, c->rows, c->max_batch) ||
+        !esp_states_fit(&c->states, cache, batch))
         return ESP_E_ARGUMENT;
     int status = send(cpu, &order, c->order, esp_pass_order_write(c, batch));
     if (status < 0)

@@ -16,8 +16,11 @@ enum esp_order_kind {
     ESP_ORDER_WEIGHTS_CLOSE,
     ESP_ORDER_CACHE_OPEN,
     ESP_ORDER_CACHE_CLOSE,
-    ESP_ORDER_KEEP, /* bytes: (count) int32_t */
-    ESP_ORDER_PASS  /* bytes: see pass_order.h */
+    ESP_ORDER_KEEP,       /* bytes: (count) int32_t */
+    ESP_ORDER_FOLD,       /* first: prefix; rows: dropped */
+    ESP_ORDER_STATE_SAVE, /* first: slot */
+    ESP_ORDER_STATE_LOAD, /* first: slot */
+    ESP_ORDER_PASS        /* bytes: see pass_order.h */
 };
 
 enum { ESP_ORDER_BYTES = 4096, ESP_ORDER_MOST = 1 << 30 };
@@ -45,6 +48,14 @@ struct esp_answer {
     char sentence[ESP_RANK_SENTENCE];
 };
 int esp_answer_gather(struct esp_ranks *ranks, struct esp_answer *answers);
+
+/* What a rank says about itself first. The first part must be equal in all ranks. */
+struct esp_greeting {
+    char version[32], isa[16];
+    uint32_t order, desc, tensor; /* bytes of the structs that are sent */
+    uint32_t bf16;                /* whether it sums BF16 in the order of tiles */
+    double read;                  /* bytes per second that it reads from memory */
+};
 
 /* Introduces all ranks to one another and measures what exchanges cost. Fails in rank 0, with a
  * sentence, if they cannot compute the same bits. */

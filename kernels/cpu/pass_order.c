@@ -10,7 +10,7 @@ enum { ARRAYS = 4 };
 
 struct header {
     int32_t rows, first, prefix, mask_words; /* mask_words = 0: no masks */
-    int32_t columns;                         /* of the logits; 0: none */
+    int32_t text, columns;                   /* columns: of the logits; 0: none */
     int32_t states, state[ESP_MAX_STATES];
     int32_t windowed;
     struct esp_window window;
@@ -47,6 +47,7 @@ size_t esp_pass_order_write(struct esp_cpu_cache *c, const struct esp_batch *b)
                        .first = b->first,
                        .prefix = b->prefix,
                        .mask_words = b->mask ? words_of(b->rows, b->first, b->prefix) : 0,
+                       .text = b->text,
                        .columns = b->logits ? b->logits->vocabulary : 0,
                        .states = s ? s->count : 0,
                        .windowed = b->window != NULL};
@@ -104,6 +105,7 @@ bool esp_pass_order_read(struct esp_pass_copy *copy, const struct esp_cpu_cache 
                                      .prefix = h.prefix,
                                      .mask = h.mask_words > 0 ? mask : NULL,
                                      .mask_words = h.mask_words,
+                                     .text = h.text,
                                      .window = h.windowed ? &copy->window : NULL,
                                      .logits = h.columns > 0 ? &copy->logits.base : NULL,
                                      .logits_row = array + 2 * h.rows,

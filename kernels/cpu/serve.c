@@ -215,6 +215,19 @@ static int keep(struct server *s, const struct esp_order *order, const char *pay
     return ESP_OK;
 }
 
+static int change_states(struct server *s, const struct esp_order *order)
+{
+    struct esp_cache *cache = find_cache(s, order->id);
+    const int status =
+        !cache                          ? (int)ESP_E_ARGUMENT
+        : order->kind == ESP_ORDER_FOLD ? esp_cpu_states_fold(cache, order->first, order->rows)
+        : order->kind == ESP_ORDER_STATE_SAVE ? esp_cpu_states_save(cache, order->first)
+                                              : esp_cpu_states_load(cache, order->first);
+    return status < 0
+               ? esp_ranks_fail(s->cpu->ranks, "an order to change states makes no sense")
+               : status;
+}
+
 static int do_order(struct server *s, const struct esp_order *order, const char *payload)
 {
     switch (order->kind) {
@@ -227,6 +240,10 @@ static int do_order(struct server *s, const struct esp_order *order, const char 
         return ESP_OK;
     case ESP_ORDER_KEEP:
         return keep(s, order, payload);
+    case ESP_ORDER_FOLD:
+    case ESP_ORDER_STATE_SAVE:
+    case ESP_ORDER_STATE_LOAD:
+        return change_states(s, order);
     case ESP_ORDER_PASS:
         return run_pass(s, order, payload);
     default:

@@ -222,7 +222,8 @@ static void pack_attention(struct packer *p, struct esp_cpu_layer *to,
     PACK(key, ATTENTION, d->head_dim);
     PACK(value, ATTENTION, d->head_dim);
     if (from->attention_gate.data)
-        pack_matrix(p, &to->attention_gate, &from->attention_gate, NULL);
+        pack_part_of(p, &to->attention_gate, &from->attention_gate, NULL, ESP_RANK_ATTENTION,
+                     d->heads / d->kv_heads * d->head_dim);
     PACK(output, OUTPUT, 1);
 }
 
@@ -242,15 +243,15 @@ static const float *pack_taps(struct packer *p, const struct esp_tensor *t)
 static void pack_mixer(struct packer *p, struct esp_cpu_layer *to, const struct esp_layer *from)
 {
     to->conv = pack_taps(p, &from->conv);
-    pack_matrix(p, &to->conv_in, &from->conv_in, &from->conv_in_bias);
-    pack_matrix(p, &to->out_gate, &from->out_gate, &from->out_gate_bias);
+    PACK(conv_in, STATES, 1);
+    PACK(out_gate, GATES, 1);
     if (from->mixer == ESP_MIXER_CONV)
-        pack_matrix(p, &to->in_gate, &from->in_gate, &from->in_gate_bias);
+        PACK(in_gate, STATES, 1);
     if (from->mixer == ESP_MIXER_DELTA)
         pack_matrix(p, &to->write, &from->write, NULL);
     if (from->mixer != ESP_MIXER_CONV)
         pack_matrix(p, &to->decay, &from->decay, NULL);
-    pack_matrix(p, &to->mixed, &from->mixed, &from->mixed_bias);
+    PACK(mixed, OUTPUT, 1);
 }
 
 static void pack_layer(struct packer *p, struct esp_cpu_layer *to, const struct esp_layer *from,

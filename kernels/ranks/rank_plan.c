@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/model_desc.h"
+
 enum { PANEL = 32 }; /* outputs that a product computes together (ESP_PANEL) */
 
 const char *esp_rank_kind_word(enum esp_rank_kind kind)
@@ -40,6 +42,10 @@ static int total_of(const struct esp_model_desc *d, enum esp_rank_kind kind)
         return d->experts > 0 ? d->expert_ffn : 0;
     case ESP_RANK_HEAD:
         return d->outputs;
+    case ESP_RANK_STATES:
+        return esp_model_desc_conv_width(d);
+    case ESP_RANK_GATES:
+        return esp_model_desc_mixed_width(d);
     default:
         return d->hidden;
     }
@@ -81,13 +87,17 @@ static double layer_bytes(const struct esp_model_desc *d, const struct esp_layer
     case ESP_RANK_ATTENTION:
         return bytes_of(&l->query) + bytes_of(&l->key) + bytes_of(&l->value);
     case ESP_RANK_OUTPUT:
-        return bytes_of(&l->output);
+        return bytes_of(&l->output) + bytes_of(&l->mixed);
     case ESP_RANK_MLP:
-        return e ? 0 : bytes_of(&l->gate) + bytes_of(&l->up);
+        return bytes_of(&l->gate) + bytes_of(&l->up);
     case ESP_RANK_EXPERTS:
         return e ? d->experts_used * (bytes_of(&e->gate) + bytes_of(&e->up)) : 0;
     case ESP_RANK_DOWN:
-        return e ? d->experts_used * bytes_of(&e->down) : bytes_of(&l->down);
+        return bytes_of(&l->down) + (e ? d->experts_used * bytes_of(&e->down) : 0);
+    case ESP_RANK_STATES:
+        return bytes_of(&l->conv_in) + bytes_of(&l->in_gate);
+    case ESP_RANK_GATES:
+        return bytes_of(&l->out_gate);
     default:
         return 0;
     }
@@ -166,9 +176,22 @@ static bool bounds_fit(const int *begin, int ranks, int total, int piece)
     return fit;
 }
 
+/* Are all recurrent layers as wide as the widest one, which the plan divides? */
+static bool widths_fit(const struct esp_model_desc *d)
+{
+    bool fit = true;
+    for (int i = 0; i < d->layers; i++) {
+        const enum esp_mixer mixer = d->layer[i].mixer;
+        fit = fit && (mixer == ESP_MIXER_ATTENTION ||
+                      (esp_conv_width(d, mixer) == esp_model_desc_conv_width(d) &&
+                       esp_mixed_width(d, mixer) == esp_model_desc_mixed_width(d)));
+    }
+    return fit;
+}
+
 bool esp_rank_plan_fits(const struct esp_rank_plan *plan, const struct esp_model_desc *desc)
 {
-    bool fits = plan->ranks >= 2 && plan->ranks <= ESP_MAX_RANKS;
+    bool fits = plan->ranks >= 2 && plan->ranks <= ESP_MAX_RANKS && widths_fit(desc);
     for (int k = 0; k < ESP_RANK_KIND_COUNT && fits; k++)
         fits = bounds_fit(plan->begin[k], plan->ranks, total_of(desc, (enum esp_rank_kind)k),
                           k == ESP_RANK_ATTENTION ? 1 : PANEL);
@@ -188,14 +211,21 @@ bool esp_rank_plan_fits(const struct esp_rank_plan *plan, const struct esp_model
 static double layer_numbers(const struct esp_model_desc *d, const struct esp_layer *l,
                             enum esp_rank_kind kind, int *exchanges)
 {
-    const bool mixture = l->expert != NULL;
+    const bool mixture = l->expert != NULL, recurrent = l->mixer != ESP_MIXER_ATTENTION;
     *exchanges = 1;
     switch (kind) {
     case ESP_RANK_ATTENTION:
-        return (double)d->heads * d->head_dim;
+        *exchanges = !recurrent;
+        return recurrent ? 0 : (double)d->heads * d->head_dim;
     case ESP_RANK_MLP:
-        *exchanges = !mixture;
-        return mixture ? 0 : d->ffn;
+        *exchanges = l->up.data != NULL;
+        return l->up.data ? d->ffn : 0;
+    case ESP_RANK_STATES:
+        *exchanges = recurrent ? 1 + (l->in_gate.data != NULL) : 0;
+        return (double)*exchanges * total_of(d, kind);
+    case ESP_RANK_GATES:
+        *exchanges = recurrent;
+        return recurrent ? total_of(d, kind) : 0;
     case ESP_RANK_EXPERTS:
         *exchanges = mixture ? d->experts_used : 0;
         return mixture ? (double)d->experts_used * d->expert_ffn : 0;

@@ -19,7 +19,9 @@
     X(MLP, "mlp", "gate, up")                                                                  \
     X(EXPERTS, "experts", "gate, up of experts")                                               \
     X(DOWN, "down", "down")                                                                    \
-    X(HEAD, "head", "LM head")
+    X(HEAD, "head", "LM head")                                                                 \
+    X(STATES, "states", "inputs of recurrent layers")                                          \
+    X(GATES, "gates", "gates of recurrent layers")
 
 enum esp_rank_kind {
 #define X(name, word, what) ESP_RANK_##name,

@@ -16,7 +16,7 @@
 #include "engine/model/model.h"
 #include "engine/model/own_copy.h"
 #include "kernels/clock.h"
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/orders.h"
 #include "kernels/model_desc.h"
 #include "kernels/ranks/desc_wire.h"
 #include "tests/check.h"
@@ -36,7 +36,9 @@ enum {
     OUTPUT = 1 << ESP_RANK_OUTPUT,
     MLP = 1 << ESP_RANK_MLP | 1 << ESP_RANK_EXPERTS,
     DOWN = 1 << ESP_RANK_DOWN,
-    HEAD = 1 << ESP_RANK_HEAD
+    HEAD = 1 << ESP_RANK_HEAD,
+    STATES = 1 << ESP_RANK_STATES,
+    GATES = 1 << ESP_RANK_GATES
 };
 
 static struct esp_backend *open_backend(const struct division *d)
@@ -208,13 +210,29 @@ static void compare(struct esp_backend *backend, const struct esp_model_desc *de
     free(other.values);
 }
 
-static const char *const models[] = {
-    "logits/llama-gqa",     "logits/llama-mqa-tied", "logits/llama-bf16",
-    "logits/qwen3",         "logits/qwen3-moe-some", "logits/olmo2",
-    "logits/gemma2",        "logits/gemma3",         "logits/gpt-oss",
-    "logits/neox-parallel", "logits/gpt2-f16",       "logits/granite",
-    "logits/phi3-long",     "logits/smollm3-window", "logits/llama-head-dim",
-    "gguf/qwen3-moe.gguf",  "gguf/mixed.gguf",       "gguf/llama-gqa-00001-of-00002.gguf"};
+static const char *const models[] = {"logits/llama-gqa",
+                                     "logits/llama-mqa-tied",
+                                     "logits/llama-bf16",
+                                     "logits/qwen3",
+                                     "logits/qwen3-moe-some",
+                                     "logits/olmo2",
+                                     "logits/gemma2",
+                                     "logits/gemma3",
+                                     "logits/gpt-oss",
+                                     "logits/neox-parallel",
+                                     "logits/gpt2-f16",
+                                     "logits/granite",
+                                     "logits/phi3-long",
+                                     "logits/smollm3-window",
+                                     "logits/llama-head-dim",
+                                     "logits/lfm2",
+                                     "logits/qwen3-5",
+                                     "logits/qwen3-5-moe",
+                                     "logits/granite-hybrid",
+                                     "logits/granite-hybrid-moe",
+                                     "gguf/qwen3-moe.gguf",
+                                     "gguf/mixed.gguf",
+                                     "gguf/llama-gqa-00001-of-00002.gguf"};
 enum { MODELS = sizeof models / sizeof *models };
 
 static const struct division divisions[] = {
@@ -224,8 +242,8 @@ static const struct division divisions[] = {
     {.ranks = 2, .threads = 1, .by_layers = true},
     {.ranks = 5, .threads = 1},
     {.ranks = 2, .threads = 1, .whole = OUTPUT},
-    {.ranks = 2, .threads = 1, .whole = DOWN},
-    {.ranks = 2, .threads = 1, .whole = MLP},
+    {.ranks = 2, .threads = 1, .whole = DOWN | GATES},
+    {.ranks = 2, .threads = 1, .whole = MLP | STATES},
     {.ranks = 2, .threads = 1, .whole = ATTENTION},
     {.ranks = 2, .threads = 1, .whole = HEAD},
     {.ranks = 3, .threads = 1, .share = {1, 5, 2}, .whole = OUTPUT | HEAD},
@@ -565,21 +583,165 @@ TEST(a_description_that_is_cut_off_is_refused)
     esp_model_close(model);
 }
 
-TEST(a_model_that_cannot_be_divided_is_refused)
+/* ------------------------------------------------------------------ the first meeting */
+
+/* A group of two whose rank 1 is a copy of rank 0 with one difference. */
+struct mirror {
+    struct esp_ranks base;
+    char *area[2];
+    void (*differ)(struct esp_greeting *greeting);
+};
+
+static char *mirror_own(struct esp_ranks *ranks)
 {
-    const struct division two = {.ranks = 2, .threads = 1};
-    struct esp_model *model = open_model("logits/lfm2");
-    struct esp_backend *backend = open_backend(&two);
-    struct esp_weights *weights;
-    char err[512] = "";
-    CHECK(backend->ops->weights_open(&weights, backend, &model->desc, NULL, NULL, err,
-                                     sizeof err) == ESP_E_UNSUPPORTED);
-    CHECK(strstr(err, "recurrent layers") && strstr(err, "leave out --ranks"), "%s", err);
-    struct open_model m;
-    model->desc.divided = false;
-    open_on(&m, backend, &model->desc);
-    CHECK(run_chain(&m, 0, PREFIX, true) == 0);
-    close_on(&m);
+    return ((struct mirror *)ranks)->area[0];
+}
+
+static const char *mirror_of(struct esp_ranks *ranks, int rank)
+{
+    return ((struct mirror *)ranks)->area[rank];
+}
+
+static int mirror_meet(struct esp_ranks *ranks, const size_t *bytes, bool to_first)
+{
+    struct mirror *m = (struct mirror *)ranks;
+    struct esp_greeting greeting;
+    (void)to_first;
+    memcpy(m->area[1], m->area[0], bytes[0]);
+    if (bytes[0] != sizeof greeting)
+        return ESP_OK;
+    memcpy(&greeting, m->area[1], sizeof greeting);
+    if (m->differ)
+        m->differ(&greeting);
+    memcpy(m->area[1], &greeting, sizeof greeting);
+    return ESP_OK;
+}
+
+static void mirror_fail(struct esp_ranks *ranks, const char *sentence)
+{
+    (void)ranks, (void)sentence;
+}
+
+static const struct esp_transport mirror = {.name = "mirror",
+                                            .own = mirror_own,
+                                            .of = mirror_of,
+                                            .meet = mirror_meet,
+                                            .fail = mirror_fail};
+
+static void other_version(struct esp_greeting *g)
+{
+    snprintf(g->version, sizeof g->version, "99.1");
+}
+
+static void other_build(struct esp_greeting *g)
+{
+    g->desc += 8;
+}
+
+static void other_sums(struct esp_greeting *g)
+{
+    g->bf16 = !g->bf16;
+}
+
+static void slower(struct esp_greeting *g)
+{
+    g->read /= 2;
+}
+
+TEST(ranks_that_cannot_compute_the_same_bits_are_refused_at_once)
+{
+    static const struct {
+        void (*differ)(struct esp_greeting *greeting);
+        const char *says;
+    } cases[] = {{other_version, "rank 1 is espalier 99.1, but this is"},
+                 {other_build, "rank 1 is another build of espalier"},
+                 {other_sums, "sum in different orders"},
+                 {slower, NULL},
+                 {NULL, NULL}};
+    const struct division alone = {.ranks = 1, .threads = 1};
+    struct esp_backend *backend = open_backend(&alone);
+    struct esp_cpu_backend *cpu = (struct esp_cpu_backend *)backend;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char err[512] = "";
+        struct mirror m = {.base = {.transport = &mirror, .count = 2},
+                           .area = {malloc(ESP_RANK_AREA), malloc(ESP_RANK_AREA)},
+                           .differ = cases[i].differ};
+        cpu->ranks = &m.base;
+        const int status = esp_cpu_greet(cpu, err, sizeof err);
+        CHECK(status == (cases[i].says ? ESP_E_MISMATCH : ESP_OK), "%zu: %s", i, err);
+        CHECK(m.base.failed == (cases[i].says != NULL));
+        CHECK(!cases[i].says || strstr(err, cases[i].says), "%s", err);
+        free(m.area[0]);
+        free(m.area[1]);
+    }
+    cpu->ranks = NULL;
     backend->ops->close(backend);
-    esp_model_close(model);
+}
+
+/* ------------------------------------------------------------------ recurrent layers */
+
+static int run_text(struct open_model *m, int first, int seed, int count)
+{
+    int32_t tokens[CACHE], positions[CACHE];
+    for (int i = 0; i < count; i++) {
+        tokens[i] = token_of(m, seed + i);
+        positions[i] = first + i;
+    }
+    const struct esp_batch batch = {.rows = count,
+                                    .tokens = tokens,
+                                    .positions = positions,
+                                    .first = first,
+                                    .prefix = first,
+                                    .text = count,
+                                    .logits = m->logits};
+    return m->ops->forward(m->cache, &batch);
+}
+
+/* Logits of a text that goes on, goes back to a copy of its states, and goes on otherwise. */
+static size_t run_states(struct esp_backend *backend, const struct esp_model_desc *desc,
+                         float *out)
+{
+    struct open_model m;
+    open_on(&m, backend, desc);
+    const size_t width = (size_t)m.vocabulary;
+    CHECK(run_text(&m, 0, 0, PREFIX) == 0);
+    CHECK(m.ops->state_save(m.cache, 0) == 0);
+    CHECK(run_chain(&m, PREFIX, 3, false) == 0);
+    CHECK(m.ops->fold(m.cache, PREFIX + 3, 0) == 0);
+    CHECK(run_text(&m, PREFIX + 3, 40, 2) == 0);
+    CHECK(m.ops->read_row(m.logits, 1, out) == 0);
+    CHECK(run_text(&m, PREFIX, 50, 2) == ESP_E_ARGUMENT); /* the states are after this */
+    CHECK(m.ops->state_load(m.cache, 1) == ESP_E_ARGUMENT);
+    CHECK(m.ops->state_load(m.cache, 0) == 0);
+    CHECK(run_text(&m, PREFIX, 60, 2) == 0);
+    CHECK(m.ops->read_row(m.logits, 1, out + width) == 0);
+    close_on(&m);
+    return 2 * width;
+}
+
+TEST(states_go_on_and_back_in_all_ranks)
+{
+    static const char *const names[] = {"logits/lfm2", "logits/granite-hybrid",
+                                        "logits/qwen3-5"};
+    const struct division alone = {.ranks = 1, .threads = 1};
+    static const struct division divided[] = {{.ranks = 3, .threads = 1},
+                                              {.ranks = 2, .threads = 1, .by_layers = true}};
+    static float a[4096], b[4096];
+    struct esp_backend *one = open_backend(&alone), *many[2];
+    for (int k = 0; k < 2; k++)
+        many[k] = open_backend(&divided[k]);
+    for (int i = 0; i < 3; i++) {
+        struct esp_model *model = open_model(names[i]);
+        model->desc.state_slots = 2;
+        CHECK(2 * model->desc.vocabulary <= 4096);
+        const size_t count = run_states(one, &model->desc, a);
+        for (int k = 0; k < 2; k++) {
+            CHECK(run_states(many[k], &model->desc, b) == count);
+            CHECK(memcmp(a, b, count * sizeof *a) == 0, "%s, division %d", names[i], k);
+        }
+        esp_model_close(model);
+    }
+    for (int k = 0; k < 2; k++)
+        many[k]->ops->close(many[k]);
+    one->ops->close(one);
 }
