@@ -53,6 +53,10 @@ DOT_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(DOT_PKGS))
 DOT_LIBS   = $(shell $(PKG_CONFIG) --libs $(DOT_PKGS))
 DOT        := $(shell $(PKG_CONFIG) --exists $(DOT_PKGS) && echo $(BUILD)/espalier-dot)
 
+# The ranks of other machines, a program for each MPI library that is here.
+MPIS     := $(if $(DARWIN),,$(foreach mpi,openmpi mpich,$(if $(shell command -v mpicc.$(mpi)),$(mpi))))
+RANKS    := $(MPIS:%=$(BUILD)/espalier-rank.%)
+
 # ---------------------------------------------------------------- sources
 
 # kernels/cpu/isa/*.c is compiled once per instruction set; the program chooses one when it starts. For VNNI and AVX-VNNI
@@ -103,11 +107,11 @@ LIB_SO_FLAGS = $(call shared,$(LIB_SO_NAME),$(LIBDIR)/) \
 
 # Headers that are installed with the library, for other programs.
 PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists.h espalier_settings.h espalier_stats.h \
-                      espalier_options.h espalier_value.h espalier_chat.h compare.h find_models.h lossless.h pace.h \
-                      perplexity.h text_token.h tree_measure.h) \
+                      espalier_options.h espalier_ranks.h espalier_value.h espalier_chat.h compare.h find_models.h \
+                      lossless.h pace.h perplexity.h text_token.h tree_measure.h) \
                   $(addprefix engine/model/,inflate.h preset.h quantize.h) \
                   $(addprefix engine/train/,train_draft.h train_selector.h) \
-                  engine/support/statistics.h $(addprefix kernels/,clock.h status.h streamed.h version.h)
+                  engine/support/statistics.h $(addprefix kernels/,clock.h serve.h status.h streamed.h version.h)
 # Further headers that tui/, viz/ and sessions/ may include. They include no other header of engine/ and kernels/; the
 # shared library exports what these and the installed headers declare.
 SHARED_HEADERS := $(addprefix engine/support/,suggestion.h hash.h int_map.h open_file.h part_file.h paths.h \
@@ -121,7 +125,7 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 # The build folder from which objects of instruction sets are taken; it may be that of another build.
 ISA_BUILD := $(BUILD)
 ISA_SRC  := $(call sources,kernels/cpu/isa)
-NO_LIB   := engine/example.c kernels/no_plugin.c $(if $(AMX),,kernels/cpu/amx.c) $(ISA_SRC) \
+NO_LIB   := engine/example.c kernels/no_plugin.c $(wildcard kernels/ranks/mpi/*.c) $(if $(AMX),,kernels/cpu/amx.c) $(ISA_SRC) \
             kernels/system_$(if $(DARWIN),linux,darwin).c
 LIB_OBJ  := $(call obj,$(filter-out $(NO_LIB),$(call sources,kernels engine))) \
             $(foreach isa,$(ISAS),$(patsubst %.c,$(ISA_BUILD)/obj/%.$(isa).o,$(ISA_SRC))) \
@@ -183,7 +187,7 @@ say      = $(eval DONE += x)@printf '[%3d%s] %-4s %s\n' $(words $(DONE)) '$(of_a
 Q       := @
 endif
 
-all: $(BUILD)/espalier $(BUILD)/libespalier.a $(BUILD)/$(LIB_SO) cuda $(DOT)
+all: $(BUILD)/espalier $(BUILD)/libespalier.a $(BUILD)/$(LIB_SO) cuda $(DOT) $(RANKS)
 
 help:
 	@echo 'make              build $(BUILD)/espalier and libespalier'
@@ -286,6 +290,10 @@ $(BUILD)/shared/espalier: $(PROGRAM_OBJ) $(BUILD)/$(LIB_SO)
 	@ln -sf $(LIB_SO) $(BUILD)/$(LIB_SO_NAME)
 	$(call say,LINK,$@)$(LINK) -rdynamic -o $@ $(PROGRAM_OBJ) -L$(BUILD) -lespalier \
 	    -Wl,-rpath,'$(ORIGIN)/..' $(TUI_LIBS) $(LIB_LIBS)
+
+# MPI's wrapper compiles with the compiler that it was made for.
+$(BUILD)/espalier-rank.%: kernels/ranks/mpi/mpi_rank.c $(BUILD)/libespalier.a
+	$(call say,LINK,$@)mpicc.$* $(ALL_CFLAGS) -MF $(BUILD)/espalier-rank.$*.d -o $@ $(filter %.c %.a,$^) $(LIB_LIBS)
 
 $(BUILD)/espalier-dot: $(DOT_OBJ) $(BUILD)/libespalier.a
 	$(call say,LINK,$@)$(LINK) -o $@ $^ $(DOT_LIBS) $(LIB_LIBS)
@@ -735,6 +743,7 @@ install: all
 	    'Requires.private: $(PC_LIBS)' 'Cflags: -I$${prefix}/include/espalier -I$${prefix}/include/espalier/engine' \
 	    'Libs: -L$${libdir} -lespalier' 'Libs.private: -lm -lpthread -ldl' \
 	    > $(DESTDIR)$(LIBDIR)/pkgconfig/espalier.pc
+	$(if $(RANKS),$(INSTALL) -d $(DESTDIR)$(PREFIX)/lib/espalier && $(INSTALL) -m 755 $(RANKS) $(DESTDIR)$(PREFIX)/lib/espalier)
 	for page in man/*.[157]; do \
 	    section=$${page##*.}; \
 	    $(INSTALL) -d $(SHARE)/man/man$$section; \
@@ -767,7 +776,7 @@ uninstall:
 	for page in man/*.[157]; do rm -f $(SHARE)/man/man$${page##*.}/$$(basename $$page); done
 	rm -f $(SHARE)/bash-completion/completions/espalier $(SHARE)/zsh/site-functions/_espalier \
 	    $(SHARE)/fish/vendor_completions.d/espalier.fish $(SHARE)/applications/espalier.desktop
-	rm -rf $(SHARE)/espalier $(DESTDIR)$(PREFIX)/include/espalier
+	rm -rf $(SHARE)/espalier $(DESTDIR)$(PREFIX)/include/espalier $(DESTDIR)$(PREFIX)/lib/espalier
 
 include tui/package/package.mk
 

@@ -25,6 +25,7 @@
 #include "engine/model/own_copy.h"
 #include "engine/model/stored.h"
 #include "engine/model/vocabulary.h"
+#include "engine/rank_settings.h"
 #include "engine/support/paths.h"
 #include "engine/way_times.h"
 
@@ -230,6 +231,30 @@ static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o
     return esp_own_copy_open(&e->draft, e->target, "self", err, errlen);
 }
 
+/* Opens the backend, and ranks if they were asked for. */
+static int open_backend(struct esp_engine *e, const struct esp_engine_options *o,
+                        const char *name, char *err, size_t errlen)
+{
+    struct esp_rank_options ranks;
+    int status = esp_rank_settings_read(&ranks, o, err, errlen);
+    if (status == ESP_OK)
+        status = esp_backend_open(&e->backend, name, ranks.threads, o->device, err, errlen);
+    if (status < 0 || ranks.ranks < 2)
+        return status;
+    const struct esp_backend_ops *ops = e->backend->ops;
+    status = ops->start_ranks
+                 ? ops->start_ranks(e->backend, &ranks, err, errlen)
+                 : esp_fail(err, errlen, ESP_E_ARGUMENT,
+                            "--ranks divides a model among processes on the CPU; --backend %s "
+                            "has no ranks",
+                            ops->name);
+    if (status < 0) {
+        ops->close(e->backend);
+        e->backend = NULL;
+    }
+    return status;
+}
+
 /* Room for copies of the states of recurrent layers, see engine/kv_cache.h. */
 static void choose_checkpoints(const struct esp_engine *e, struct esp_model *model)
 {
@@ -247,7 +272,7 @@ static void choose_checkpoints(const struct esp_engine *e, struct esp_model *mod
 static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
                        const char *name, char *err, size_t errlen)
 {
-    int status = esp_backend_open(&e->backend, name, o->threads, o->device, err, errlen);
+    int status = open_backend(e, o, name, err, errlen);
     if (status < 0)
         return status;
     const struct esp_backend_ops *ops = e->backend->ops;
@@ -279,6 +304,9 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
         status = esp_memory_plan(e, o->gpu_memory, err, errlen);
     if (status == ESP_OK)
         status = esp_memory_set_limit(e, o->memory, err, errlen);
+    e->target->desc.divided = true; /* if there are ranks */
+    if (e->draft)                   /* its own copy uses the target's cache */
+        e->draft->desc.divided = e->draft->original != NULL;
     if (status == ESP_OK)
         status = ops->weights_open(&e->target_weights, e->backend, &e->target->desc,
                                    o->progress, o->user, err, errlen);
@@ -304,6 +332,8 @@ static int open_best_device(struct esp_engine *e, const struct esp_engine_option
 {
     if (o->backend && strcmp(o->backend, "auto") != 0)
         return open_device(e, o, o->backend, err, errlen);
+    if (o->ranks > 1 || (o->hosts && *o->hosts) || getenv(ESP_RANKS_GIVEN))
+        return open_device(e, o, esp_backend_cpu.name, err, errlen);
     int status = open_device(e, o, "auto", e->notice, sizeof e->notice);
     if (status == ESP_E_DEVICE || status == ESP_E_MEMORY || status == ESP_E_UNSUPPORTED) {
         struct esp_engine_options cpu = *o;

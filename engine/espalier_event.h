@@ -165,7 +165,9 @@ struct esp_iteration {
     struct esp_shape_choice choices[ESP_MAX_CHOICES]; /* the shape used, then the next best */
     int choice_count; /* 0: the drafter does not choose among shapes */
     double seconds[ESP_STAGES];
-    double baseline; /* measured seconds of one plain decoding step; 0 if not measured */
+    double
+        exchange_seconds; /* of these: ranks waited for one another and copied; 0: no ranks */
+    double baseline;      /* measured seconds of one plain decoding step; 0 if not measured */
     const char *drafter, *verifier;
     bool lossy; /* drafter and verifier may change the output distribution, as the user
                    allowed */

@@ -44,6 +44,9 @@ extern "C" {
  * stay in the computer's memory. If a limit is too small, creating the engine fails with
  * ESP_E_MEMORY, and the message says how much is enough.
  *
+ * ranks, hosts, launcher, ranks-split, -parts, -whole: see espalier-ranks(7). A program that
+ * uses them calls esp_is_rank() at its start.
+ *
  * exact: on a GPU, results are bit-identical for all sizes of tree, as they always are on the
  * CPU. It is slower.
  *
@@ -55,6 +58,20 @@ extern "C" {
       "anew; auto: text where few tokens are common")                                          \
     X(DEVICE, whole, threads, "threads", 1, 1024, 0, "auto|NUMBER",                            \
       "processor threads; auto: one per performance core; at most one per core")               \
+    X(DEVICE, whole, ranks, "ranks", 1, 64, 1, "NUMBER",                                       \
+      "divide the target among this many processes, on the CPU; the output stays the same")    \
+    X(DEVICE, text, hosts, "hosts", 0, 0, 0, "A,B,..",                                         \
+      "machines of the ranks, this one (localhost) first, over MPI; empty: this machine "      \
+      "alone")                                                                                 \
+    X(DEVICE, text, launcher, "launcher", 0, 0, 0, "PROGRAM",                                  \
+      "the mpirun that starts them; empty: the first that is found")                           \
+    X(DEVICE, text, ranks_split, "ranks-split", 0, 0, 0, "rows|layers",                        \
+      "what a rank has: rows of every matrix, or whole layers, for slow networks")             \
+    X(DEVICE, text, ranks_parts, "ranks-parts", 0, 0, 0, "A:B:..",                             \
+      "parts of the ranks in relation to one another (3:1); empty: equal parts")               \
+    X(DEVICE, text, ranks_whole, "ranks-whole", 0, 0, 0, "KIND,..|none",                       \
+      "matrices that every rank computes whole: attention, output, mlp, experts, down, head, " \
+      "states, gates; empty: those whose exchange would take longer")                          \
     X(MEMORY, size, memory, "memory", 0, 0, 0, "SIZE",                                         \
       "limit memory (600M, 2G): layers that do not fit are read from disk on every pass; 0: "  \
       "no limit")                                                                              \

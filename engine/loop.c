@@ -391,6 +391,7 @@ static void count_up(struct esp_session *s)
         stats->decode_seconds += it->seconds[i];
     }
     stats->draft_pass_seconds += s->draft.work->model_seconds;
+    stats->exchange_seconds += it->exchange_seconds;
     if (stats->iterations == 1)
         stats->first_token_seconds = stats->prefill_seconds + stats->decode_seconds;
     esp_pace_add(&s->pace, it->seconds, it->committed_count,
@@ -442,6 +443,24 @@ static int run(struct esp_session *s, int remaining)
     read_gauges(s, false);
     stage_done(s, ESP_STAGE_ADAPT, &start);
     return count;
+}
+
+/* Seconds of all exchanges between ranks so far. */
+static double exchanged(const struct esp_session *s)
+{
+    struct esp_rank_times times = {.seconds = 0};
+    if (s->ops->rank_times)
+        s->ops->rank_times(s->engine->backend, &times);
+    return times.seconds;
+}
+
+/* run(), with the part of its time in which ranks exchanged rows. */
+static int run_timed(struct esp_session *s, int remaining)
+{
+    const double before = exchanged(s);
+    const int status = run(s, remaining);
+    s->iteration.exchange_seconds = exchanged(s) - before;
+    return status;
 }
 
 static int finish(struct esp_session *s, const char *why)
@@ -499,7 +518,7 @@ int esp_session_step(struct esp_session *s, char *err, size_t errlen)
     if (status == ESP_OK && s->set.values.baseline)
         status = measure_baseline(s);
     if (status == ESP_OK)
-        status = run(s, remaining);
+        status = run_timed(s, remaining);
     if (status < 0) {
         s->end = "";
         return esp_fail(err, errlen, status, "iteration %d failed: %s", index,

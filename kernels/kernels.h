@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "kernels/dtype.h"
+#include "kernels/ranks/rank_options.h"
 #include "kernels/ratio.h"
 #include "kernels/status.h"
 #include "kernels/streamed.h"
@@ -52,6 +53,7 @@ struct esp_tensor {
     enum esp_dtype dtype;
     int rows, columns; /* (out, in); a vector has columns = 1 */
     int block, stride;
+    int first; /* row 0 of this is row `first` by that rule; see esp_tensor_slice() */
     /* If not 0, the rows that RoPE rotates together are stored next to each other, as in GGUF
      * files of Llama, and `paired` is the number of rows of a head: for i < paired / 2, row i
      * of a head is stored as its row 2 i, and row i + paired / 2 as its row 2 i + 1. */
@@ -258,6 +260,9 @@ struct esp_model_desc {
      * the same tensor as this model's, it is shared, not copied. The lender must outlive the
      * weights of this model. */
     struct esp_weights *lender;
+    /* Whether the weights are divided among the backend's ranks, if it has any
+     * (kernels/ranks). Not for models that read hidden states. */
+    bool divided;
     /* Layers that do not fit into the limit are loaded in every pass: from host memory if the
      * backend has memory of its own, otherwise from their files, which must not change. */
     struct esp_memory_limit limit;
@@ -422,6 +427,9 @@ struct esp_rows {
 
 enum { ESP_MARKS = 128, ESP_MAX_DRAWS = 16 };
 
+struct esp_rank_plan;  /* ranks/rank_plan.h */
+struct esp_rank_costs; /* there, too */
+
 struct esp_backend_ops {
     const char *name, *summary;
     /* True: calls only queue work for a device, and every call with ESP_NOW waits for it. It
@@ -482,6 +490,18 @@ struct esp_backend_ops {
      * measured. */
     const char *(*way_key)(const struct esp_backend *backend);
     int (*measure_ways)(struct esp_weights *weights, struct esp_way_times *times);
+    /* Starts other processes that compute the weights of divided descriptions together with
+     * this one. To be called before weights are opened. NULL: the backend has no ranks. */
+    int (*start_ranks)(struct esp_backend *backend, const struct esp_rank_options *options,
+                       char *err, size_t errlen);
+    /* What the exchanges of the ranks have cost so far. False: there are no ranks. */
+    bool (*rank_times)(const struct esp_backend *backend, struct esp_rank_times *times);
+    /* Plays a slow network between ranks that were started; see esp_ranks_set_delay(). */
+    int (*set_rank_delay)(struct esp_backend *backend, const char *delay);
+    /* How divided weights would be (desc) or are divided: the costs are measured. */
+    int (*plan_ranks)(struct esp_backend *backend, const struct esp_model_desc *desc,
+                      struct esp_rank_plan *plan, struct esp_rank_costs *costs, char *err,
+                      size_t errlen);
     /* For a backend that computes recurrent layers. state_bytes() returns the size of a
      * model's states, or 0 if it has none. fold() moves the states on over the rows
      * folded..prefix-1; `dropped` tokens of the text have no row. state_save() copies the

@@ -228,6 +228,7 @@ static void copy_listed(const struct esp_tensor *t, int row, int count, char *to
     const size_t row_bytes = esp_dtype_row_bytes(t->dtype, t->columns);
     struct esp_tensor all = *t;
     all.listed = NULL;
+    all.first = 0; /* row has it */
     for (int i = 0; i < count; i++)
         esp_tensor_copy_rows(&all, t->listed[row + i], 1, to + (size_t)i * row_bytes);
 }
@@ -235,6 +236,7 @@ static void copy_listed(const struct esp_tensor *t, int row, int count, char *to
 void esp_tensor_copy_rows(const struct esp_tensor *t, int row, int count, void *to)
 {
     const size_t row_bytes = esp_dtype_row_bytes(t->dtype, t->columns);
+    row += t->first;
     if (t->listed) {
         copy_listed(t, row, count, to);
         return;
@@ -278,13 +280,38 @@ void esp_tensor_read_row(const struct esp_tensor *tensor, int row, float *out)
     esp_tensor_read_rows(tensor, row, 1, out);
 }
 
+/* Can rows from `first` on be named by their place, as rows of a smaller tensor? */
+static bool is_movable(const struct esp_tensor *t, int first)
+{
+    return t->block == t->rows && t->first == 0 && t->transposed == 0 && !t->scales &&
+           t->stored_rows == 0 && !t->original && !t->listed &&
+           (t->paired == 0 || first % t->paired == 0);
+}
+
+struct esp_tensor esp_tensor_slice(const struct esp_tensor *t, int first, int count)
+{
+    struct esp_tensor slice = *t;
+    slice.rows = count;
+    if (!t->data || !is_movable(t, first)) {
+        slice.first += first;
+        return slice;
+    }
+    const size_t skipped = (size_t)first * esp_dtype_row_bytes(t->dtype, t->columns);
+    if (t->source)
+        slice.offset += skipped;
+    else
+        slice.data = (const char *)t->data + skipped;
+    slice.block = slice.stride = count;
+    return slice;
+}
+
 bool esp_tensor_same(const struct esp_tensor *a, const struct esp_tensor *b)
 {
-    return a->data == b->data && a->original == b->original && a->listed == b->listed &&
-           a->source == b->source && a->offset == b->offset && a->dtype == b->dtype &&
-           a->block == b->block && a->stride == b->stride && a->paired == b->paired &&
-           a->stored_rows == b->stored_rows && a->stored_columns == b->stored_columns &&
-           a->divisor == b->divisor;
+    return a->data == b->data && a->first == b->first && a->original == b->original &&
+           a->listed == b->listed && a->source == b->source && a->offset == b->offset &&
+           a->dtype == b->dtype && a->block == b->block && a->stride == b->stride &&
+           a->paired == b->paired && a->stored_rows == b->stored_rows &&
+           a->stored_columns == b->stored_columns && a->divisor == b->divisor;
 }
 
 int esp_model_desc_tokens(const struct esp_model_desc *d)

@@ -32,6 +32,9 @@ int esp_model_desc_mixed_width(const struct esp_model_desc *desc);
 /* A matrix of the layer that every layer of its kind has. */
 const struct esp_tensor *esp_layer_matrix(const struct esp_layer *layer);
 
+/* Rows first..first+count-1 of a tensor, as a tensor. */
+struct esp_tensor esp_tensor_slice(const struct esp_tensor *tensor, int first, int count);
+
 /* Whether two tensors are stored in the same place and form. */
 bool esp_tensor_same(const struct esp_tensor *a, const struct esp_tensor *b);
 

@@ -135,6 +135,7 @@ const struct esp_field esp_fields_iteration[] = {
     {STAGE("adapt", ESP_STAGE_ADAPT)},
     {CLOSE},
     {MEMBER(FLAG, 0, "ends_turn", ITERATION(ends_turn))},
+    {NUMBER(DOUBLE, 0, "exchange", ITERATION(exchange_seconds), 0, LARGEST, 0)},
     {NUMBER(DOUBLE, 0, "baseline", ITERATION(baseline), 0, LARGEST, 0)},
     {ARRAY(ARRAY, "gauges", ITERATION(gauges), ITERATION(gauge_count), ESP_MAX_GAUGES,
            esp_gauge, gauge)},

@@ -107,6 +107,7 @@ static void add_point(struct esp_course *course, const struct esp_iteration *it)
                                        .drafted = drafted,
                                        .cut = it->tree.count - 1 - drafted,
                                        .passes = it->draft_passes,
+                                       .exchange = it->exchange_seconds,
                                        .baseline = it->baseline,
                                        .at = last ? last->at : 0,
                                        .written = it->committed_count};

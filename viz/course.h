@@ -10,7 +10,7 @@ struct esp_course_point {
     int index, committed, path, deepest;
     int drafted, cut; /* nodes that were verified, without the root; nodes that were cut */
     int passes;       /* passes of the draft model */
-    double seconds[ESP_STAGES], baseline;
+    double seconds[ESP_STAGES], exchange, baseline;
     double at;       /* seconds of all stages of all iterations up to the end of this one */
     int64_t written; /* tokens committed so far */
     bool stepped;    /* ran in step mode, so the times mean nothing; set by the caller */

@@ -82,6 +82,7 @@ int esp_figure_timeline(const struct esp_figure *f, struct esp_drawing *d, char 
     double all = 0;
     for (int s = 0; s < ESP_STAGES; s++)
         all += esp_measured(it->seconds[s]);
+    const double exchange = fmin(esp_measured(it->exchange_seconds), all);
     const double longest = fmax(all, plain);
     if (!(longest > 1e-9 && longest < 1e6)) /* a recording may contain any number */
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
@@ -98,6 +99,10 @@ int esp_figure_timeline(const struct esp_figure *f, struct esp_drawing *d, char 
     l.y = esp_figure_caption(f, d, title, words);
     const double top = l.y - 3;
     draw_stages(&l);
+    if (exchange > 0) { /* in pieces, in every pass of the target */
+        draw_bar(&l, "of it, exchange", 0, exchange, f->colours->edge);
+        l.y += LANE;
+    }
     if (plain > 0) {
         draw_bar(&l, "plain decoding", 0, plain, f->colours->frame);
         for (int i = 1; i < it->committed_count; i++)

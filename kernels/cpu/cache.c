@@ -18,7 +18,7 @@ struct buffer {
     size_t count, each, size;
 };
 
-enum { BUFFERS = 60, SHARED = 2 /* joined caches share the first ones, keys and values */ };
+enum { BUFFERS = 61, SHARED = 2 /* joined caches share the first ones, keys and values */ };
 
 static bool has_attention_gate(const struct esp_model_desc *d)
 {
@@ -34,7 +34,7 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
     const struct esp_model_desc *d = w->base.desc;
     const size_t threads = (size_t)((struct esp_cpu_backend *)w->base.backend)->threads;
     const size_t batch = (size_t)c->max_batch, rows = (size_t)c->blocks * ESP_LANES;
-    const size_t heads = (size_t)esp_model_desc_attentions(d) * (size_t)d->kv_heads;
+    const size_t heads = (size_t)esp_model_desc_attentions(d) * (size_t)c->kv_heads;
     const size_t f = sizeof(float), i32 = sizeof(int32_t);
     const size_t turns = (size_t)(d->rotary / 2) * (d->local_inverse_frequency ? 2 : 1);
     const size_t mixed = d->experts > 0 ? batch : 0;
@@ -44,14 +44,16 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
     const size_t states = recurrent * s->each,
                  slots = recurrent > 0 ? (size_t)d->state_slots : 0;
     const size_t mixed_rows = recurrent > 0 ? batch : 0;
+    /* A panel with the last outputs of a rank may end behind a row. */
+    const size_t part = w->plan ? 1 : 0;
     const struct buffer all[BUFFERS] = {
         {&c->k, heads * rows, (size_t)d->head_dim, f},
         {&c->v, heads * rows, c->v_stride, f},
         {&c->x, batch, c->hidden, f},
-        {&c->q, batch, c->q_width, f},
+        {&c->q, batch + part, c->q_width, f},
         {&c->for_sinks, batch, c->q_width, f},
-        {&c->key, batch, c->kv_width, f},
-        {&c->value, batch, c->kv_width, f},
+        {&c->key, batch + part, c->kv_width, f},
+        {&c->value, batch + part, c->kv_width, f},
         {&c->gate, batch, c->ffn, f},
         {&c->branch, esp_model_desc_has_branch(d) || d->experts > 0 ? batch : 0, c->hidden, f},
         {&c->cosine, batch + 1, turns, f},
@@ -81,7 +83,8 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&c->wanted, batch, 1, sizeof(int32_t)},
         {&c->wanted_at, batch, 1, sizeof(int32_t)},
         {&c->going, batch, 1, sizeof(int32_t)},
-        {&c->attention_gate, has_attention_gate(d) ? batch : 0, c->q_width, f},
+        {&c->order, part, esp_cpu_order_bytes(c->rows, c->max_batch), 1},
+        {&c->attention_gate, has_attention_gate(d) ? batch + part : 0, c->q_width, f},
         {&c->mixed.x, mixed_rows, s->out, f},
         {&c->mixed.parts, recurrent ? split : 0, esp_parts_bytes(batch, s->out), 1},
         {&c->mixed.cut, recurrent ? cut : 0, esp_cut_count(batch, s->out),
@@ -115,7 +118,12 @@ static void set_sizes(struct esp_cpu_cache *c, struct esp_weights *weights, int 
                       int max_batch)
 {
     const struct esp_model_desc *d = weights->desc;
+    const struct esp_cpu_weights *w = (const struct esp_cpu_weights *)weights;
+    const struct esp_rank_part heads =
+        esp_rank_plan_part(w->plan, d, ESP_RANK_ATTENTION, w->rank);
     c->base.weights = weights;
+    c->kv_begin = heads.begin;
+    c->kv_heads = heads.end - heads.begin;
     c->rows = rows;
     c->max_batch = max_batch < rows ? max_batch : rows;
     c->blocks = (int)(esp_cpu_pad(rows, ESP_LANES) / ESP_LANES);
@@ -158,7 +166,7 @@ static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
         if (!__builtin_mul_overflow(list[i].count, list[i].each, &count))
             memory = esp_cpu_alloc(count, list[i].size);
         if (!memory) {
-            esp_cpu_cache_close(&c->base);
+            esp_cpu_cache_drop(&c->base);
             return esp_fail(
                 err, errlen, ESP_E_MEMORY,
                 "not enough memory for a cache of %d rows: choose a smaller context", rows);
@@ -170,29 +178,23 @@ static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
     return 0;
 }
 
-int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
-                       int max_batch, char *err, size_t errlen)
+int esp_cpu_cache_make(struct esp_cache **cache, struct esp_weights *weights,
+                       struct esp_cache *owner, int rows, int max_batch, char *err,
+                       size_t errlen)
 {
+    const struct esp_cpu_cache *of = (const struct esp_cpu_cache *)owner;
     *cache = NULL;
+    if (owner && (!esp_cache_joins(weights, owner) || max_batch < 1))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "a model of another shape cannot use the cache of the target");
     if (rows < 1 || max_batch < 1 || rows > INT32_MAX / 2)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "a cache of %d rows for batches of %d: both must be at least 1", rows,
                         max_batch);
-    return open_cache(cache, weights, NULL, rows, max_batch, err, errlen);
+    return open_cache(cache, weights, of, of ? of->rows : rows, max_batch, err, errlen);
 }
 
-int esp_cpu_cache_join(struct esp_cache **cache, struct esp_weights *weights,
-                       struct esp_cache *owner, int max_batch, char *err, size_t errlen)
-{
-    const struct esp_cpu_cache *of = (const struct esp_cpu_cache *)owner;
-    *cache = NULL;
-    if (!esp_cache_joins(weights, owner) || max_batch < 1)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a model of another shape cannot use the cache of the target");
-    return open_cache(cache, weights, of, of->rows, max_batch, err, errlen);
-}
-
-void esp_cpu_cache_close(struct esp_cache *cache)
+void esp_cpu_cache_drop(struct esp_cache *cache)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
     if (!c)
@@ -204,6 +206,7 @@ void esp_cpu_cache_close(struct esp_cache *cache)
         memcpy(&memory, list[i].where, sizeof memory);
         esp_cpu_free(memory);
     }
+    esp_cpu_free(c->part_logits);
     free(c);
 }
 
@@ -255,32 +258,43 @@ static int whole_blocks(const int32_t *which, int count, int to)
     return run / ESP_LANES * ESP_LANES;
 }
 
-/* Rows are moved in ascending order, so none is overwritten before it was moved: which[i] >=
- * first + i. */
-int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
+/* Moves rows of one head, in ascending order, so none is overwritten before it was moved:
+ * which[i] >= first + i. */
+static void keep_head(const struct esp_cpu_cache *c, size_t head, int first,
+                      const int32_t *which, int count)
+{
+    const size_t rows = (size_t)c->blocks * ESP_LANES;
+    const size_t head_dim = (size_t)c->base.weights->desc->head_dim;
+    float *k = c->k + head * rows * head_dim, *v = c->v + head * rows * c->v_stride;
+    for (int i = 0; i < count;) {
+        const size_t from = (size_t)which[i], to = (size_t)(first + i);
+        const int run = whole_blocks(which + i, count - i, first + i);
+        if (run > 0) {
+            memmove(k + to * head_dim, k + from * head_dim, (size_t)run * head_dim * sizeof *k);
+            memmove(v + to * c->v_stride, v + from * c->v_stride,
+                    (size_t)run * c->v_stride * sizeof *v);
+        } else if (from != to) {
+            move_row(c, head_dim, k, v, from, to);
+        }
+        i += run > 0 ? run : 1;
+    }
+}
+
+int esp_cpu_cache_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
-    const struct esp_model_desc *d = c->base.weights->desc;
+    const struct esp_cpu_weights *w = (const struct esp_cpu_weights *)c->base.weights;
     if (!esp_keep_fits(c->rows, first, which, count))
         return ESP_E_ARGUMENT;
-    const size_t rows = (size_t)c->blocks * ESP_LANES, head_dim = (size_t)d->head_dim;
     esp_states_keep(&c->states, cache->folded, first, which, count);
-    for (int head = 0; head < esp_model_desc_attentions(d) * d->kv_heads; head++) {
-        float *k = c->k + (size_t)head * rows * head_dim;
-        float *v = c->v + (size_t)head * rows * c->v_stride;
-        for (int i = 0; i < count;) {
-            const size_t from = (size_t)which[i], to = (size_t)(first + i);
-            const int run = whole_blocks(which + i, count - i, first + i);
-            if (run > 0) {
-                memmove(k + to * head_dim, k + from * head_dim,
-                        (size_t)run * head_dim * sizeof *k);
-                memmove(v + to * c->v_stride, v + from * c->v_stride,
-                        (size_t)run * c->v_stride * sizeof *v);
-            } else if (from != to) {
-                move_row(c, head_dim, k, v, from, to);
-            }
-            i += run > 0 ? run : 1;
-        }
+    for (int layer = 0; layer < w->base.desc->layers; layer++) {
+        const bool elsewhere =
+            w->plan && w->plan->by_layers && esp_rank_plan_owner(w->plan, layer) != w->rank;
+        if (elsewhere || w->base.desc->layer[layer].mixer != ESP_MIXER_ATTENTION)
+            continue;
+        const size_t begin = (size_t)w->layer[layer].place * (size_t)c->kv_heads;
+        for (int head = 0; head < c->kv_heads; head++)
+            keep_head(c, begin + (size_t)head, first, which, count);
     }
     return 0;
 }

@@ -3,7 +3,7 @@
  * The instruction set is chosen once, when a backend opens. All except AMX (amx.c) give
  * bit-identical results, so the choice among them changes only the speed and the device line.
  */
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/orders.h"
 
 #include "kernels/status.h"
 #include "kernels/system.h"
@@ -234,6 +234,7 @@ static int open_best(struct esp_backend **backend, int threads, char *err, size_
 
 static void close_backend(struct esp_backend *backend)
 {
+    esp_cpu_end_ranks((struct esp_cpu_backend *)backend);
     esp_pool_close(((struct esp_cpu_backend *)backend)->pool);
     free(backend);
 }
@@ -265,6 +266,10 @@ const struct esp_backend_ops esp_backend_cpu = {
     .set_exact = set_exact,
     .way_key = esp_cpu_way_key,
     .measure_ways = esp_cpu_measure_ways,
+    .start_ranks = esp_cpu_start_ranks,
+    .rank_times = esp_cpu_rank_times,
+    .set_rank_delay = esp_cpu_set_rank_delay,
+    .plan_ranks = esp_cpu_plan_ranks,
     .state_bytes = esp_cpu_state_bytes,
     .fold = esp_cpu_fold,
     .state_save = esp_cpu_state_save,

@@ -13,6 +13,8 @@
 #include "kernels/cpu/pool.h"
 #include "kernels/cpu/states.h"
 #include "kernels/cpu/stream.h"
+#include "kernels/ranks/rank_plan.h"
+#include "kernels/ranks/ranks.h"
 
 enum { ESP_PACKED_TOGETHER = 4 }; /* panels of a streamed matrix that are packed at once */
 
@@ -26,7 +28,11 @@ struct esp_cpu_backend {
     char device[64];
     char way_key[128]; /* see esp_backend_ops; "" if the instruction set has only one way */
     struct esp_way_times way_times;
-    char failure[400]; /* why the last pass that failed did so, or "" */
+    char failure[400];       /* why the last pass that failed did so, or "" */
+    struct esp_ranks *ranks; /* the group that this process belongs to, or NULL */
+    struct esp_rank_options rank_options;
+    double read_rates[ESP_MAX_RANKS]; /* measured; bytes per second of each rank */
+    int last_id;                      /* of what the ranks opened */
 };
 
 struct esp_cpu_expert {
@@ -63,16 +69,21 @@ struct esp_cpu_weights {
     struct esp_cpu_stream *stream;
     char *packing; /* (threads, packing_bytes) for esp_cpu_pack_stored() */
     size_t packing_bytes;
+    /* Of weights that are divided among ranks; else NULL: who has what, which rank this is, by
+     * which number the ranks know them. */
+    const struct esp_rank_plan *plan;
+    int rank, id;
 };
 
 struct esp_cpu_cache {
     struct esp_cache base;
     const struct esp_cpu_cache *joined_to; /* the cache that owns k and v; NULL: this one */
-    int rows, max_batch;
+    int rows, max_batch, id;               /* id: see struct esp_cpu_weights */
+    int kv_begin, kv_heads;       /* this rank's key/value heads: kv_heads from kv_begin on */
     int blocks;                   /* number of blocks of 16 rows */
     size_t v_stride;              /* head_dim, padded to 16 */
-    float *k;                     /* (attention layer, kv_head, block, head_dim, 16) */
-    float *v;                     /* (attention layer, kv_head, block * 16, v_stride) */
+    float *k;                     /* (attention layer, own kv_head, block, head_dim, 16) */
+    float *v;                     /* (attention layer, own kv_head, block * 16, v_stride) */
     struct esp_cpu_states states; /* states of recurrent layers */
 
     /* Buffers of a forward pass; every width is padded to ESP_PANEL. */
@@ -102,6 +113,10 @@ struct esp_cpu_cache {
     int32_t *wanted;              /* (max_batch) batch rows whose logits are wanted */
     int32_t *wanted_at;           /* the row of the logits matrix that each goes to */
     int32_t *going;               /* (max_batch) rows computed through the whole last layer */
+    /* Of divided weights: an order to the ranks; on other ranks than 0, their logits. */
+    char *order;        /* esp_cpu_order_bytes() */
+    float *part_logits; /* (part_rows, outputs of this rank, padded), grown */
+    int part_rows;
 };
 
 struct esp_cpu_rows {
@@ -117,9 +132,35 @@ static inline float *esp_cpu_row(const struct esp_rows *rows, int which)
     return r->data + (size_t)which * r->stride;
 }
 
+/* The number of one of this rank's key/value heads in k and v. */
+static inline size_t esp_cpu_kv_head(const struct esp_cpu_cache *c, int layer, int kv_head)
+{
+    return (size_t)layer * (size_t)c->kv_heads + (size_t)(kv_head - c->kv_begin);
+}
+
+/* What weights_open(), weights_close(), cache_open(), cache_join(), cache_close(), keep(),
+ * forward(), fold(), state_save() and state_load() do in one rank, or without ranks. plan: NULL, or it outlives the weights. */
+int esp_cpu_weights_load(struct esp_weights **weights, struct esp_backend *backend,
+                         const struct esp_model_desc *desc, const struct esp_rank_plan *plan,
+                         esp_progress *progress, void *user, char *err, size_t errlen);
+void esp_cpu_weights_drop(struct esp_weights *weights);
+/* owner: NULL, or the cache that it joins. */
+int esp_cpu_cache_make(struct esp_cache **cache, struct esp_weights *weights,
+                       struct esp_cache *owner, int rows, int max_batch, char *err,
+                       size_t errlen);
+void esp_cpu_cache_drop(struct esp_cache *cache);
+int esp_cpu_cache_keep(struct esp_cache *cache, int first, const int32_t *which, int count);
+int esp_cpu_pass(struct esp_cache *cache, const struct esp_batch *batch);
+int esp_cpu_states_fold(struct esp_cache *cache, int prefix, int dropped);
+int esp_cpu_states_save(struct esp_cache *cache, int slot);
+int esp_cpu_states_load(struct esp_cache *cache, int slot);
+
+/* Room for an order to run a pass (pass_order.h). */
+size_t esp_cpu_order_bytes(int rows, int max_batch);
+
 /* Defined in ways.c; see esp_backend_ops. */
 const char *esp_cpu_way_key(const struct esp_backend *backend);
-/* Of states.c and pass_mixer.c; see esp_backend_ops. */
+/* Of states.c and, where other ranks are told, orders.c; see esp_backend_ops. */
 size_t esp_cpu_state_bytes(const struct esp_model_desc *desc);
 int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped);
 int esp_cpu_state_save(struct esp_cache *cache, int slot);

@@ -13,10 +13,15 @@
  * In the last layer, from step 4 on, only rows with wanted logits, or with wanted hidden
  * states after that layer, are computed.
  *
+ * If the weights are divided among ranks (divided.h), every rank runs through the same steps and
+ * computes its own outputs of each; after steps 4, 5, 7 and 8 the ranks gather the outputs of
+ * all. Rank 0 reads the embedding and gets the logits.
+ *
  * Invariant: how rows and parts are divided decides which thread computes a number, never its
  * value.
  */
 #include "kernels/batch.h"
+#include "kernels/cpu/divided.h"
 #include "kernels/cpu/pass.h"
 #include "kernels/cpu/pass_attention.h"
 #include "kernels/cpu/pass_mixer.h"
@@ -111,7 +116,8 @@ static void embed(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;
     const struct esp_window *w = p->batch->window;
-    read_row(p, row);
+    if (p->w->rank == 0)
+        read_row(p, row);
     for (int set = 0; set < 2; set++) {
         turn(p, row, set, p->batch->positions[row], esp_cpu_has_gap(p, row));
         if (w && row == 0)
@@ -241,8 +247,11 @@ static void add_product(struct matmul_step *step, const struct esp_packed *w,
                         struct esp_vectors x, float *y, size_t y_stride, const int32_t *y_row)
 {
     step->w[step->count] = w;
-    step->of[step->count++] = (struct esp_matmul){
-        .in = x, .y = y, .y_stride = y_stride, .y_row = y_row, .rows = step->p->rows};
+    step->of[step->count++] = (struct esp_matmul){.in = x,
+                                                  .y = y + w->first,
+                                                  .y_stride = y_stride,
+                                                  .y_row = y_row,
+                                                  .rows = step->p->rows};
     step->panels += w->panels;
 }
 
@@ -277,16 +286,22 @@ static void project_inputs(struct esp_cpu_pass *p, const struct esp_cpu_layer *l
     if (mixer != ESP_MIXER_CONV)
         add_product(&step, &layer->decay, x, factors + s->rates, stride, s->batch_slot);
     matmul(&step);
+    esp_cpu_gather_columns(p, ESP_RANK_STATES, inputs, stride, s->batch_slot);
+    esp_cpu_gather_columns(p, ESP_RANK_GATES, s->out_gate, s->out, NULL);
+    if (mixer == ESP_MIXER_CONV)
+        esp_cpu_gather_columns(p, ESP_RANK_STATES, s->in_gate, s->width, NULL);
 }
 
 /* Computes x = W y or, if `add`, x += W y. */
 static void matmul_to_x(struct esp_cpu_pass *p, const struct esp_packed *w,
                         struct esp_vectors y, bool add)
 {
-    multiply_rows(
-        p, w, w->panels,
-        (struct esp_matmul){
-            .in = y, .y = p->c->x, .y_stride = p->c->hidden, .rows = p->rows, .add = add});
+    multiply_rows(p, w, w->panels,
+                  (struct esp_matmul){.in = y,
+                                      .y = p->c->x + w->first,
+                                      .y_stride = p->c->hidden,
+                                      .rows = p->rows,
+                                      .add = add});
 }
 
 struct add_step {
@@ -312,16 +327,19 @@ static void add_row(void *arg, int row)
 
 /* Computes x += W y, or x += factor * norm(W y). */
 static void add(struct esp_cpu_pass *p, const struct esp_packed *w, struct esp_vectors y,
-                const float *norm)
+                const float *norm, enum esp_rank_kind kind)
 {
     struct add_step step = {p, norm};
     if (!norm && p->d->residual_scale == 0) {
         matmul_to_x(p, w, y, true);
+        esp_cpu_gather_columns(p, kind, p->c->x, p->c->hidden, NULL);
         return;
     }
-    multiply_rows(p, w, w->panels,
-                  (struct esp_matmul){
-                      .in = y, .y = p->c->branch, .y_stride = p->c->hidden, .rows = p->rows});
+    multiply_rows(
+        p, w, w->panels,
+        (struct esp_matmul){
+            .in = y, .y = p->c->branch + w->first, .y_stride = p->c->hidden, .rows = p->rows});
+    esp_cpu_gather_columns(p, kind, p->c->branch, p->c->hidden, NULL);
     esp_cpu_run_rows(p, p->rows, p->c->hidden, add_row, &step);
 }
 
@@ -348,7 +366,7 @@ static int states_row(const struct esp_cpu_pass *p, int row)
 /* Copies the rows `from` (p->rows, hidden) to wherever state `state` was requested. */
 static void hand_out(const struct esp_cpu_pass *p, int state, const float *from)
 {
-    const struct esp_states *s = p->batch->states;
+    const struct esp_states *s = p->w->rank == 0 ? p->batch->states : NULL;
     const size_t width = (size_t)p->d->hidden;
     for (int slot = 0; s && slot < s->count; slot++)
         for (int i = 0; s->state[slot] == state && i < p->rows; i++) {
@@ -390,6 +408,7 @@ struct mlp_step {
     struct esp_cpu_pass *p;
     const struct esp_packed *gate, *up;
     const struct esp_vectors *in;
+    enum esp_rank_kind kind;
 };
 
 static void mlp_part(void *arg, int part, int thread)
@@ -398,27 +417,34 @@ static void mlp_part(void *arg, int part, int thread)
     const struct esp_cpu_pass *p = step->p;
     const struct esp_cpu_cache *c = p->c;
     const bool gated = esp_gated(p->d->activation);
+    const size_t first = (size_t)step->up->first;
     struct esp_matmul product = {
-        .in = *step->in, .y = c->up.x, .y_stride = c->ffn, .rows = p->rows};
+        .in = *step->in, .y = c->up.x + first, .y_stride = c->ffn, .rows = p->rows};
     int begin, end;
     esp_cpu_share(step->up->panels, part, p->parts, &begin, &end);
     multiply(p, step->up, begin, end, &product, thread);
-    product.y = c->gate;
+    product.y = c->gate + first;
     if (gated)
         multiply(p, step->gate, begin, end, &product, thread);
     for (int i = 0; i < p->rows; i++) {
-        size_t at = (size_t)i * c->ffn + (size_t)begin * ESP_PANEL;
+        size_t at = (size_t)i * c->ffn + first + (size_t)begin * ESP_PANEL;
         p->isa->activation(c->up.x + at, gated ? c->gate + at : NULL, c->up.x + at,
                            (end - begin) * ESP_PANEL, p->d->activation, &p->d->clamp);
-        esp_cpu_prepare(p, &c->up, i, begin * ESP_PANEL, end * ESP_PANEL);
+        if (!esp_cpu_divides(p, step->kind))
+            esp_cpu_prepare(p, &c->up, i, begin * ESP_PANEL, end * ESP_PANEL);
     }
 }
 
 static void mlp(struct esp_cpu_pass *p, const struct esp_packed *gate,
-                const struct esp_packed *up, const struct esp_vectors *in)
+                const struct esp_packed *up, const struct esp_vectors *in,
+                enum esp_rank_kind kind)
 {
-    struct mlp_step step = {p, gate, up, in};
+    struct mlp_step step = {p, gate, up, in, kind};
     esp_cpu_run_step(p, (up->panels + PANELS_TOGETHER - 1) / PANELS_TOGETHER, mlp_part, &step);
+    if (!esp_cpu_divides(p, kind))
+        return;
+    esp_cpu_gather_columns(p, kind, p->c->up.x, p->c->ffn, NULL);
+    esp_cpu_prepare_all(p, &p->c->up);
 }
 
 /* ------------------------------------------------------------------ experts */
@@ -471,10 +497,12 @@ static void scatter(void *arg, int i)
     const struct expert_step *step = arg;
     const struct esp_cpu_pass *p = step->p;
     const size_t width = p->c->hidden, experts = esp_cpu_pad(p->d->experts, ESP_PANEL);
+    const struct esp_packed *down = &p->w->layer[p->layer].expert[step->expert].down;
+    const size_t begin = (size_t)down->first, end = begin + (size_t)down->panels * ESP_PANEL;
     const size_t row = (size_t)p->c->choosers[i];
     const float weight = p->c->routed[row * experts + (size_t)step->expert];
     const float *from = p->c->expert_out + (size_t)i * width;
-    for (size_t k = 0; k < width; k++)
+    for (size_t k = begin; k < end; k++)
         p->c->branch[row * width + k] += weight * from[k];
 }
 
@@ -500,11 +528,12 @@ static void run_expert(struct esp_cpu_pass *p, const struct esp_cpu_expert *expe
     p->rows = step.rows;
     c->expert_in.together = c->up.together = esp_cut_together(step.rows);
     esp_cpu_run_rows(p, step.rows, c->hidden, gather, &step);
-    mlp(p, &expert->gate, &expert->up, &c->expert_in);
-    multiply_rows(
-        p, &expert->down, expert->down.panels,
-        (struct esp_matmul){
-            .in = c->up, .y = c->expert_out, .y_stride = c->hidden, .rows = step.rows});
+    mlp(p, &expert->gate, &expert->up, &c->expert_in, ESP_RANK_EXPERTS);
+    multiply_rows(p, &expert->down, expert->down.panels,
+                  (struct esp_matmul){.in = c->up,
+                                      .y = c->expert_out + expert->down.first,
+                                      .y_stride = c->hidden,
+                                      .rows = step.rows});
     esp_cpu_run_rows(p, step.rows, c->hidden, scatter, &step);
     p->rows = rows;
 }
@@ -514,21 +543,25 @@ static void add_shared_row(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;
     const struct esp_cpu_cache *c = p->c;
-    const size_t width = c->hidden, at = (size_t)row * width;
+    const struct esp_packed *down = &p->w->layer[p->layer].down;
+    const size_t begin = (size_t)down->first, end = begin + (size_t)down->panels * ESP_PANEL;
+    const size_t at = (size_t)row * c->hidden;
     const float gate = c->routed[(size_t)row * esp_cpu_pad(p->d->experts, ESP_PANEL)];
     const bool gated = p->d->layer[p->layer].shared_gate.data != NULL;
     const float weight = gated ? (float)(1 / (1 + exp(-(double)gate))) : 1.0f;
-    for (size_t k = 0; k < width; k++)
+    for (size_t k = begin; k < end; k++)
         c->branch[at + k] += weight * c->expert_out[at + k];
 }
 
 static void run_shared(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
 {
     struct esp_cpu_cache *c = p->c;
-    mlp(p, &layer->gate, &layer->up, &c->normed);
+    mlp(p, &layer->gate, &layer->up, &c->normed, ESP_RANK_MLP);
     multiply_rows(p, &layer->down, layer->down.panels,
-                  (struct esp_matmul){
-                      .in = c->up, .y = c->expert_out, .y_stride = c->hidden, .rows = p->rows});
+                  (struct esp_matmul){.in = c->up,
+                                      .y = c->expert_out + layer->down.first,
+                                      .y_stride = c->hidden,
+                                      .rows = p->rows});
     if (p->d->layer[p->layer].shared_gate.data)
         multiply_rows(p, &layer->shared_gate, 1,
                       (struct esp_matmul){.in = c->normed,
@@ -553,6 +586,7 @@ static void add_experts(struct esp_cpu_pass *p, const struct esp_cpu_layer *laye
     c->up.together = esp_cut_together(p->rows);
     if (p->d->layer[p->layer].up.data)
         run_shared(p, layer);
+    esp_cpu_gather_columns(p, ESP_RANK_DOWN, c->branch, c->hidden, NULL);
     esp_cpu_run_rows(p, p->rows, c->hidden, add_row, &step);
 }
 
@@ -593,15 +627,15 @@ static void run_layer(struct esp_cpu_pass *p)
     if (parallel) /* 6 before 5: the MLP reads the layer's input x */
         norm(p, &c->normed, layer->norm2, layer->norm2_bias);
     add(p, recurrent ? &layer->mixed : &layer->output, recurrent ? c->mixed : c->attended,
-        layer->norm_attended); /* 5 */
+        layer->norm_attended, ESP_RANK_OUTPUT); /* 5 */
     if (!parallel)
         norm(p, &c->normed, layer->norm2, layer->norm2_bias); /* 6 */
     if (layer->expert) {
         add_experts(p, layer); /* 7, 8 */
         return;
     }
-    mlp(p, &layer->gate, &layer->up, &c->normed); /* 7 */
-    add(p, &layer->down, c->up, layer->norm_mlp); /* 8 */
+    mlp(p, &layer->gate, &layer->up, &c->normed, ESP_RANK_MLP);  /* 7 */
+    add(p, &layer->down, c->up, layer->norm_mlp, ESP_RANK_DOWN); /* 8 */
 }
 
 /* Called after the last layer: the pass continues only with rows whose logits are wanted. */
@@ -637,7 +671,7 @@ static void spread(void *step, int i)
 static void scale_and_cap(void *step, int i)
 {
     const struct esp_cpu_pass *p = step;
-    const size_t own = (size_t)p->w->head.panels * ESP_PANEL;
+    const size_t own = esp_cpu_pad(p->d->outputs, ESP_PANEL);
     const size_t room = ((const struct esp_cpu_rows *)p->batch->logits)->stride;
     const int n = (int)(own < room ? own : room);
     if (p->d->logit_scale != 0)
@@ -646,20 +680,38 @@ static void scale_and_cap(void *step, int i)
         p->isa->cap(logits_row(p, i), n, p->d->logit_cap);
 }
 
+/* The product with this rank's part of the head, which goes to rank 0. */
+static void multiply_head(struct esp_cpu_pass *p)
+{
+    const struct esp_packed *w = &p->w->head;
+    struct esp_cpu_rows *logits = (struct esp_cpu_rows *)p->batch->logits;
+    const int room = (int)(logits->stride / ESP_PANEL) - w->first / ESP_PANEL;
+    const int panels = w->panels < room ? w->panels : room > 0 ? room : 0;
+    struct esp_matmul of = {.in = p->c->normed,
+                            .y = logits->data,
+                            .y_stride = logits->stride,
+                            .y_row = p->c->wanted_at,
+                            .rows = p->wanted};
+    if (p->w->rank > 0) {
+        of.y = p->c->part_logits;
+        of.y_stride = (size_t)w->panels * ESP_PANEL;
+        of.y_row = NULL;
+    }
+    multiply_rows(p, w, panels, of);
+    esp_cpu_gather_logits(p, of.y, of.y_stride);
+}
+
 /* Computes the logits. Their rows may be wider or narrower than the model's vocabulary; see
  * struct esp_batch. */
 static void run_head(struct esp_cpu_pass *p)
 {
-    const struct esp_packed *w = &p->w->head;
     struct esp_cpu_rows *logits = (struct esp_cpu_rows *)p->batch->logits;
-    const int room = (int)(logits->stride / ESP_PANEL);
+    if (p->w->rank > 0 && !esp_cpu_divides(p, ESP_RANK_HEAD))
+        return;
     norm(p, &p->c->normed, p->w->norm_final, p->w->norm_final_bias);
-    multiply_rows(p, w, w->panels < room ? w->panels : room,
-                  (struct esp_matmul){.in = p->c->normed,
-                                      .y = logits->data,
-                                      .y_stride = logits->stride,
-                                      .y_row = p->c->wanted_at,
-                                      .rows = p->wanted});
+    multiply_head(p);
+    if (p->w->rank > 0)
+        return;
     if (p->d->logit_scale != 0 || p->d->logit_cap != 0)
         esp_cpu_run_rows(p, p->wanted, logits->stride, scale_and_cap, p);
     if (p->d->output_token)
@@ -676,24 +728,38 @@ static int threads_for(const struct esp_cpu_backend *cpu, double work)
     return work < 2 * cpu->worth_a_thread ? 1 : (int)(work / cpu->worth_a_thread);
 }
 
-/* Runs all layers. Streamed layers are held in memory while they are computed. */
+/* Runs all layers, or those of this rank. Streamed layers are held in memory while they are
+ * computed. */
 static int run_layers(struct esp_cpu_pass *p)
 {
     struct esp_cpu_stream *stream = p->w->stream;
-    int status = ESP_OK;
+    int status = ESP_OK, holder = 0;
     esp_cpu_stream_begin(stream);
-    for (; p->layer < p->d->layers; p->layer++) {
+    for (; p->layer < p->d->layers && !esp_cpu_ranks_failed(p); p->layer++) {
+        if (asks_for(p, p->layer))
+            esp_cpu_show_rows(p, holder);
         hand_out(p, p->layer, p->c->x);
         if ((status = esp_cpu_stream_hold(stream, p->layer)) < 0)
             break;
-        run_layer(p);
+        if (esp_cpu_takes_layer(p, &holder))
+            run_layer(p);
         esp_cpu_stream_release(stream, p->layer);
     }
     esp_cpu_stream_end(stream);
     return status;
 }
 
-int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
+/* Embedding and layers. ESP_E_FILE: a streamed layer could not be read. */
+static int run_model(struct esp_cpu_pass *p)
+{
+    esp_cpu_run_rows(p, p->rows, p->c->hidden, embed, p);
+    esp_cpu_share_embedding(p);
+    if (uses_fc(p))
+        matmul_to_x(p, &p->w->fc, p->c->joined, false);
+    return run_layers(p);
+}
+
+int esp_cpu_pass(struct esp_cache *cache, const struct esp_batch *batch)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
     const struct esp_cpu_weights *w = (const struct esp_cpu_weights *)c->base.weights;
@@ -704,24 +770,23 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
         return ESP_E_ARGUMENT;
     p.wanted = esp_batch_wanted(batch, c->wanted, c->wanted_at);
     double work = batch->rows * w->work_layers + p.wanted * w->work_head;
-    p.threads = threads_for(cpu, work);
+    p.threads = threads_for(cpu, w->plan && !w->plan->by_layers ? work / w->plan->ranks : work);
     set_rows(&p, batch->rows);
     p.last = list_going(&p);
-    esp_cpu_run_rows(&p, p.rows, c->hidden, embed, &p);
-    if (uses_fc(&p))
-        matmul_to_x(&p, &w->fc, c->joined, false);
-    if (run_layers(&p) < 0) {
+    if (run_model(&p) < 0) {
         snprintf(cpu->failure, sizeof cpu->failure, "%s", esp_cpu_stream_failure(w->stream));
         return ESP_E_FILE;
     }
     esp_cpu_end_states(&p);
     hand_out(&p, p.d->layers, c->x);
-    if (asks_for(&p, ESP_STATE_NORMED)) {
+    if (asks_for(&p, ESP_STATE_NORMED) && w->rank == 0) {
         norm(&p, &c->normed, w->norm_final, w->norm_final_bias);
         hand_out(&p, ESP_STATE_NORMED, c->normed.x);
     }
     keep_wanted(&p);
     if (p.wanted > 0)
         run_head(&p);
+    if (esp_cpu_ranks_failed(&p))
+        return ESP_E_DEVICE;
     return batch->step ? esp_batch_step(batch, c->wanted_at, p.wanted) : ESP_OK;
 }

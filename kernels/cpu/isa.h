@@ -29,6 +29,7 @@ enum {
 struct esp_packed {
     enum esp_dtype dtype;
     int rows, columns, panels;
+    int first;  /* output 0 of this is output `first` of the model's matrix */
     bool pairs; /* packed for tiles: see amx.c */
     /* (panels, columns, 32); for quantised types (panels, columns / block, fields) */
     const void *data;

@@ -256,8 +256,8 @@ void esp_cpu_pack_stored(struct esp_packed *part, const struct esp_packed *w, in
                          int count, char *room)
 {
     const struct esp_tensor *t = w->stored;
-    const bool plain =
-        !t->paired && !t->transposed && !t->scales && !t->listed && t->block == t->rows;
+    const bool plain = !t->paired && !t->transposed && !t->scales && !t->listed &&
+                       t->first == 0 && t->block == t->rows;
     const size_t row_bytes = esp_dtype_row_bytes(w->dtype, w->columns);
     const int first = begin * ESP_PANEL;
     char *copy = room + ESP_PACKED_TOGETHER * esp_cpu_panel_bytes(w);

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cpu/divided.h"
+
 /* Returns whether a norm of queries or keys is taken over all heads together. */
 static bool of_all_heads(const struct esp_cpu_pass *p, const struct esp_tensor *norm)
 {
@@ -54,7 +56,7 @@ static void append(const struct esp_cpu_pass *p, int kv_head, int row)
     const struct esp_layer *described = &d->layer[p->layer];
     const int group = d->heads / d->kv_heads;
     const size_t head_dim = (size_t)d->head_dim, rows = (size_t)c->blocks * ESP_LANES;
-    const size_t head = (size_t)(layer->place * d->kv_heads + kv_head);
+    const size_t head = esp_cpu_kv_head(c, layer->place, kv_head);
     const size_t at = (size_t)(p->batch->first + row);
     for (int i = 0; i < group; i++) {
         const size_t head_at =
@@ -142,7 +144,7 @@ static void attend(const struct esp_cpu_pass *p, int thread, int kv_head, int be
     const struct esp_batch *b = p->batch;
     const int group = p->d->heads / p->d->kv_heads;
     const size_t head_dim = (size_t)p->d->head_dim, capacity = (size_t)c->blocks * ESP_LANES;
-    const size_t head = (size_t)(p->w->layer[p->layer].place * p->d->kv_heads + kv_head);
+    const size_t head = esp_cpu_kv_head(c, p->w->layer[p->layer].place, kv_head);
     const size_t scratch = (size_t)thread * ESP_QUERIES * capacity;
     struct esp_attention a = {
         .head_dim = p->d->head_dim,
@@ -186,6 +188,8 @@ static void attend(const struct esp_cpu_pass *p, int thread, int kv_head, int be
     for (int i = 0; i < a.queries; i++) {
         int column = (kv_head * group + (begin + i) % group) * p->d->head_dim;
         gate_head(p, (begin + i) / group, column);
+        if (esp_cpu_divides(p, ESP_RANK_ATTENTION))
+            continue; /* all heads are prepared when they are there */
         if (p->w->split)
             p->isa->split(&c->attended, (begin + i) / group, column, column + p->d->head_dim);
         if (p->w->cut && whole_blocks(p))
@@ -209,7 +213,7 @@ static void attend_tile(const struct esp_cpu_pass *p, int thread, int kv_head, i
 static void append_one(void *step, int i)
 {
     const struct esp_cpu_pass *p = step;
-    append(p, i / p->batch->rows, i % p->batch->rows);
+    append(p, p->c->kv_begin + i / p->batch->rows, i % p->batch->rows);
 }
 
 /* Runs a part of step 4. The step is divided by heads and queries. */
@@ -218,9 +222,9 @@ static void attend_part(void *step, int part, int thread)
     const struct esp_cpu_pass *p = step;
     const int tiles = tiles_of(p);
     int begin, end;
-    esp_cpu_share(p->d->kv_heads * tiles, part, p->parts, &begin, &end);
+    esp_cpu_share(p->c->kv_heads * tiles, part, p->parts, &begin, &end);
     for (int i = begin; i < end; i++)
-        attend_tile(p, thread, i / tiles, i % tiles);
+        attend_tile(p, thread, p->c->kv_begin + i / tiles, i % tiles);
 }
 
 /* Runs a part of steps 3 and 4 together. They are divided by heads. */
@@ -228,8 +232,9 @@ static void heads_part(void *step, int part, int thread)
 {
     const struct esp_cpu_pass *p = step;
     int begin, end;
-    esp_cpu_share(p->d->kv_heads, part, p->parts, &begin, &end);
-    for (int head = begin; head < end; head++) {
+    esp_cpu_share(p->c->kv_heads, part, p->parts, &begin, &end);
+    for (int i = begin; i < end; i++) {
+        const int head = p->c->kv_begin + i;
         for (int row = 0; row < p->batch->rows; row++)
             append(p, head, row);
         for (int tile = 0; tile < tiles_of(p); tile++)
@@ -248,8 +253,12 @@ static void cut_row(void *step, int row)
  * so that no thread has to wait between them. */
 void esp_cpu_attention(struct esp_cpu_pass *p)
 {
-    const int kv_heads = p->d->kv_heads;
+    const int kv_heads = p->c->kv_heads;
     const struct esp_layer *layer = &p->d->layer[p->layer];
+    if (of_all_heads(p, &layer->query_norm))
+        esp_cpu_gather_heads(p, p->c->q, p->c->q_width, p->d->heads, p->batch->rows);
+    if (of_all_heads(p, &layer->key_norm))
+        esp_cpu_gather_heads(p, p->c->key, p->c->kv_width, p->d->kv_heads, p->batch->rows);
     if (of_all_heads(p, &layer->query_norm) || of_all_heads(p, &layer->key_norm))
         esp_cpu_run_rows(p, p->batch->rows, p->c->q_width, norm_heads, p);
     if (kv_heads % p->threads == 0) {
@@ -258,6 +267,10 @@ void esp_cpu_attention(struct esp_cpu_pass *p)
         esp_cpu_run_rows(p, kv_heads * p->batch->rows, (size_t)p->d->head_dim, append_one, p);
         esp_cpu_run_step(p, kv_heads * tiles_of(p), attend_part, p);
     }
-    if (p->w->cut && !whole_blocks(p))
+    if (esp_cpu_divides(p, ESP_RANK_ATTENTION)) {
+        esp_cpu_gather_heads(p, p->c->attended.x, p->c->q_width, p->d->heads, p->rows);
+        esp_cpu_prepare_all(p, &p->c->attended);
+    } else if (p->w->cut && !whole_blocks(p)) {
         esp_cpu_run_rows(p, p->rows, p->c->q_width, cut_row, p);
+    }
 }

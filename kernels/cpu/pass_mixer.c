@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cpu/divided.h"
 #include "kernels/model_desc.h"
 
 /* Where the parts of a head are among the convolved values. */
@@ -220,7 +221,7 @@ void esp_cpu_end_states(struct esp_cpu_pass *p)
 }
 
 /* A pass without rows. */
-int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped)
+int esp_cpu_states_fold(struct esp_cache *cache, int prefix, int dropped)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
     const struct esp_cpu_weights *w = (const struct esp_cpu_weights *)c->base.weights;
@@ -233,7 +234,7 @@ int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped)
         return ESP_E_ARGUMENT;
     p.threads = cpu->threads;
     for (; c->states.count > 0 && p.layer < p.d->layers; p.layer++)
-        if (mixer_of(&p) != ESP_MIXER_ATTENTION)
+        if (mixer_of(&p) != ESP_MIXER_ATTENTION && esp_cpu_has_layer(&p))
             esp_cpu_mix(&p);
     esp_cpu_end_states(&p);
     return ESP_OK;

@@ -41,7 +41,7 @@ static bool has_slot(const struct esp_cpu_cache *c, int slot)
     return c->states.layers > 0 && slot >= 0 && slot < c->base.weights->desc->state_slots;
 }
 
-int esp_cpu_state_save(struct esp_cache *cache, int slot)
+int esp_cpu_states_save(struct esp_cache *cache, int slot)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
     struct esp_cpu_states *s = &c->states;
@@ -53,7 +53,7 @@ int esp_cpu_state_save(struct esp_cache *cache, int slot)
     return ESP_OK;
 }
 
-int esp_cpu_state_load(struct esp_cache *cache, int slot)
+int esp_cpu_states_load(struct esp_cache *cache, int slot)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
     struct esp_cpu_states *s = &c->states;
@@ -186,17 +186,29 @@ static void order_steps(struct esp_cpu_states *s)
     }
 }
 
+/* The number of tokens of the text before a batch. */
+static int64_t tokens_before(const struct esp_batch *b)
+{
+    return (int64_t)b->prefix + (b->window ? b->window->dropped : 0);
+}
+
+bool esp_states_fit(const struct esp_cpu_states *s, const struct esp_cache *cache,
+                    const struct esp_batch *b)
+{
+    const int64_t prefix = tokens_before(b);
+    const int64_t end = prefix + (b->first - b->prefix) + b->rows;
+    const int folded = prefix == 0 ? 0 : cache->folded;
+    return s->layers == 0 || (folded >= 0 && prefix >= folded && end - folded <= s->ring);
+}
+
 bool esp_states_plan(struct esp_cpu_states *s, const struct esp_cache *cache,
                      const struct esp_batch *b)
 {
-    const int64_t prefix = (int64_t)b->prefix + (b->window ? b->window->dropped : 0);
-    const int64_t end = prefix + (b->first - b->prefix) + b->rows;
+    const int64_t prefix = tokens_before(b);
     const int ahead = b->first - b->prefix;
-    int folded = cache->folded;
-    const bool begins = prefix == 0 && folded != 0;
-    if (begins)
-        folded = 0;
-    if (folded < 0 || prefix < folded || end - folded > s->ring)
+    const bool begins = prefix == 0 && cache->folded != 0;
+    const int folded = begins ? 0 : cache->folded;
+    if (!esp_states_fit(s, cache, b))
         return false;
     if (begins)
         memset(s->memory, 0, all_states(s) * sizeof *s->memory);

@@ -95,6 +95,9 @@ void esp_states_set_sizes(struct esp_cpu_states *s, const struct esp_model_desc 
  */
 bool esp_states_plan(struct esp_cpu_states *s, const struct esp_cache *cache,
                      const struct esp_batch *batch);
+/* Could it? Changes nothing. */
+bool esp_states_fit(const struct esp_cpu_states *s, const struct esp_cache *cache,
+                    const struct esp_batch *batch);
 
 /* The conv values of an entry and of those before it, oldest first. */
 void esp_states_taps(const struct esp_cpu_states *s, int place, int kernel, int entry,

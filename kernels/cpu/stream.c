@@ -132,7 +132,7 @@ static size_t scale_bytes(const struct esp_tensor *t)
 /* Returns the bytes from the first stored row to the last one, without separate scales. */
 static size_t stored_bytes(const struct esp_tensor *t)
 {
-    const size_t last = (size_t)t->rows - 1, block = (size_t)t->block;
+    const size_t last = (size_t)t->first + (size_t)t->rows - 1, block = (size_t)t->block;
     const size_t at = last / block * (size_t)t->stride + last % block;
     const size_t bytes = esp_dtype_row_bytes(t->dtype, t->columns);
     if (t->transposed)

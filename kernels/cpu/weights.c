@@ -41,7 +41,10 @@ struct packer {
     size_t packing_bytes; /* memory that packing streamed matrices needs */
 
     int together; /* how many panels of a transposed matrix are read together */
-    int status;   /* the first failure; nothing more is packed after it */
+    const struct esp_rank_plan *plan; /* NULL: all is for this rank */
+    const struct esp_model_desc *desc;
+    int rank;
+    int status; /* the first failure; nothing more is packed after it */
     char *err;
     size_t errlen;
 };
@@ -145,6 +148,8 @@ static void pack_matrix(struct packer *p, struct esp_packed *w, const struct esp
     w->panels = (int)(outputs / ESP_PANEL);
     w->pairs = p->pairs && t->dtype == ESP_BF16;
     note_kind(p, w);
+    if (t->rows == 0) /* other ranks have all of it */
+        return;
     const bool streamed = p->layer >= 0 && esp_cpu_stream_has(p->stream, p->layer);
     if (p->telling && p->layer >= 0) {
         p->status = esp_cpu_stream_add(p->stream, p->layer, t, &w->stored, p->err, p->errlen);
@@ -169,27 +174,57 @@ static void pack_matrix(struct packer *p, struct esp_packed *w, const struct esp
         p->status = esp_fail(p->err, p->errlen, ESP_E_CANCELLED, "loading was cancelled");
 }
 
-#define PACK(name) pack_matrix(p, &to->name, &from->name, &from->name##_bias)
+/* Whole layers may belong to another rank, and an undivided head is rank 0's. */
+static bool is_computed_here(const struct packer *p, enum esp_rank_kind kind)
+{
+    if (!p->plan || esp_rank_plan_divides(p->plan, kind))
+        return true;
+    if (p->layer < 0)
+        return p->rank == 0;
+    return !p->plan->by_layers || esp_rank_plan_owner(p->plan, p->layer) == p->rank;
+}
+
+/* The outputs of a matrix that this rank computes; `each`: how many make one of the things that
+ * the plan divides. */
+static void pack_part_of(struct packer *p, struct esp_packed *w, const struct esp_tensor *t,
+                         const struct esp_tensor *bias, enum esp_rank_kind kind, int each)
+{
+    struct esp_rank_part part = esp_rank_plan_part(p->plan, p->desc, kind, p->rank);
+    if (!is_computed_here(p, kind))
+        part.end = part.begin;
+    const int count = (part.end - part.begin) * each;
+    const struct esp_tensor own = esp_tensor_slice(t, part.begin * each, count);
+    struct esp_tensor own_bias = {.data = NULL};
+    if (bias && bias->data)
+        own_bias = esp_tensor_slice(bias, part.begin * each, count);
+    w->first = part.begin * each;
+    pack_matrix(p, w, &own, &own_bias);
+}
+
+#define PACK(name, kind, each)                                                                 \
+    pack_part_of(p, &to->name, &from->name, &from->name##_bias, ESP_RANK_##kind, each)
 
 static void pack_experts(struct packer *p, struct esp_cpu_expert *to,
                          const struct esp_expert *from, int count)
 {
     for (int i = 0; i < count; i++, to++, from++) {
-        PACK(gate);
-        PACK(up);
-        PACK(down);
+        PACK(gate, EXPERTS, 1);
+        PACK(up, EXPERTS, 1);
+        PACK(down, DOWN, 1);
     }
 }
 
 static void pack_attention(struct packer *p, struct esp_cpu_layer *to,
                            const struct esp_layer *from)
 {
-    PACK(query);
-    PACK(key);
-    PACK(value);
+    const struct esp_model_desc *d = p->desc;
+    PACK(query, ATTENTION, d->heads / d->kv_heads * d->head_dim);
+    PACK(key, ATTENTION, d->head_dim);
+    PACK(value, ATTENTION, d->head_dim);
     if (from->attention_gate.data)
-        pack_matrix(p, &to->attention_gate, &from->attention_gate, NULL);
-    PACK(output);
+        pack_part_of(p, &to->attention_gate, &from->attention_gate, NULL, ESP_RANK_ATTENTION,
+                     d->heads / d->kv_heads * d->head_dim);
+    PACK(output, OUTPUT, 1);
 }
 
 /* A convolution's weights as floats, a row for each token that it sees. */
@@ -208,15 +243,15 @@ static const float *pack_taps(struct packer *p, const struct esp_tensor *t)
 static void pack_mixer(struct packer *p, struct esp_cpu_layer *to, const struct esp_layer *from)
 {
     to->conv = pack_taps(p, &from->conv);
-    PACK(conv_in);
-    PACK(out_gate);
+    PACK(conv_in, STATES, 1);
+    PACK(out_gate, GATES, 1);
     if (from->mixer == ESP_MIXER_CONV)
-        PACK(in_gate);
+        PACK(in_gate, STATES, 1);
     if (from->mixer == ESP_MIXER_DELTA)
         pack_matrix(p, &to->write, &from->write, NULL);
     if (from->mixer != ESP_MIXER_CONV)
         pack_matrix(p, &to->decay, &from->decay, NULL);
-    PACK(mixed);
+    PACK(mixed, OUTPUT, 1);
 }
 
 static void pack_layer(struct packer *p, struct esp_cpu_layer *to, const struct esp_layer *from,
@@ -230,7 +265,7 @@ static void pack_layer(struct packer *p, struct esp_cpu_layer *to, const struct 
     else
         pack_mixer(p, to, from);
     if (from->router.data) {
-        PACK(router);
+        pack_matrix(p, &to->router, &from->router, &from->router_bias);
         pack_experts(p, to->expert, from->expert, d->experts);
         if (from->shared_gate.data)
             pack_matrix(p, &to->shared_gate, &from->shared_gate, NULL);
@@ -238,12 +273,19 @@ static void pack_layer(struct packer *p, struct esp_cpu_layer *to, const struct 
             return;
     }
     if (esp_gated(d->activation))
-        PACK(gate);
-    PACK(up);
-    PACK(down);
+        PACK(gate, MLP, 1);
+    PACK(up, MLP, 1);
+    PACK(down, DOWN, 1);
 }
 
-/* Packs the embedding and the head, unless they are the lender's. */
+/* Are both heads divided in the same way? */
+static bool lends_head(const struct esp_cpu_weights *lender, const struct esp_cpu_weights *w)
+{
+    return lender->plan && w->plan ? memcmp(lender->plan, w->plan, sizeof *w->plan) == 0
+                                   : !lender->plan && !w->plan;
+}
+
+/* Packs the embedding, which only rank 0 needs, and the head, unless they are the lender's. */
 static void pack_ends(struct packer *p, struct esp_cpu_weights *w)
 {
     const struct esp_model_desc *d = w->base.desc;
@@ -251,19 +293,21 @@ static void pack_ends(struct packer *p, struct esp_cpu_weights *w)
     if (esp_model_desc_lent(d, &d->embedding)) {
         w->embedding = lender->embedding;
         w->embedding_head = lender->embedding_head;
-    } else {
-        pack_embedding(p, &w->embedding, &d->embedding, &d->head);
+    } else if (p->rank == 0) {
+        const bool own_head = !esp_rank_plan_divides(p->plan, ESP_RANK_HEAD);
+        pack_embedding(p, &w->embedding, &d->embedding, own_head ? &d->head : NULL);
         w->embedding_head = &w->head;
     }
-    pack_embedding(p, &w->position_embedding, &d->position_embedding, NULL);
+    if (p->rank == 0)
+        pack_embedding(p, &w->position_embedding, &d->position_embedding, NULL);
     w->norm_final = pack_vector(p, &d->norm_final);
     w->norm_final_bias = pack_vector(p, &d->norm_final_bias);
     w->norm_input = pack_vector(p, &d->norm_input);
-    if (esp_model_desc_lent(d, &d->head)) {
+    if (esp_model_desc_lent(d, &d->head) && lends_head(lender, w)) {
         w->head = lender->head;
         note_kind(p, &w->head);
     } else {
-        pack_matrix(p, &w->head, &d->head, NULL);
+        pack_part_of(p, &w->head, &d->head, NULL, ESP_RANK_HEAD, 1);
     }
 }
 
@@ -427,10 +471,11 @@ static void free_layers(struct esp_cpu_layer *layer, const struct esp_model_desc
     free(layer);
 }
 
-int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backend,
-                         const struct esp_model_desc *desc, esp_progress *progress, void *user,
-                         char *err, size_t errlen)
+int esp_cpu_weights_load(struct esp_weights **weights, struct esp_backend *backend,
+                         const struct esp_model_desc *desc, const struct esp_rank_plan *plan,
+                         esp_progress *progress, void *user, char *err, size_t errlen)
 {
+    const struct esp_ranks *ranks = ((struct esp_cpu_backend *)backend)->ranks;
     *weights = NULL;
     int status = esp_model_desc_check(desc, err, errlen);
     if (status < 0)
@@ -445,10 +490,15 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
     w->base.backend = backend;
     w->base.desc = desc;
     w->layer = layer;
+    w->plan = plan;
+    w->rank = plan ? ranks->rank : 0;
     place_layers(layer, desc);
     count_work(w);
 
     struct packer p = {.err = err, .errlen = errlen, .progress = progress, .user = user};
+    p.desc = desc;
+    p.plan = plan;
+    p.rank = w->rank;
     p.pool = ((struct esp_cpu_backend *)backend)->pool;
     p.threads = ((struct esp_cpu_backend *)backend)->threads;
     p.pairs = ((struct esp_cpu_backend *)backend)->isa->pairs;
@@ -473,7 +523,7 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
     if (status == 0)
         status = start_stream(&p, w);
     if (status < 0) {
-        esp_cpu_weights_close(&w->base);
+        esp_cpu_weights_drop(&w->base);
         return status;
     }
     w->split = p.any_pairs;
@@ -484,7 +534,7 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
     return 0;
 }
 
-void esp_cpu_weights_close(struct esp_weights *weights)
+void esp_cpu_weights_drop(struct esp_weights *weights)
 {
     struct esp_cpu_weights *w = (struct esp_cpu_weights *)weights;
     if (!w)

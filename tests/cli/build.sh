@@ -15,7 +15,7 @@ $MAKE --no-print-directory install PREFIX="$prefix" >"$work/log" 2>&1
 check "make install" test $? -eq 0
 for file in bin/espalier include/espalier/engine/espalier.h include/espalier/engine/espalier_event.h include/espalier/engine/espalier_settings.h lib/libespalier.a \
     lib/libespalier.so lib/pkgconfig/espalier.pc share/man/man1/espalier.1 share/man/man7/espalier-drafters.7 \
-    share/man/man7/espalier-interface.7 share/man/man5/espalier-theme.5 \
+    share/man/man7/espalier-interface.7 share/man/man7/espalier-ranks.7 share/man/man5/espalier-theme.5 \
     share/man/man5/espalier-session.5 \
     share/espalier/models/fairytale-target/model.safetensors \
     share/espalier/models/fairytale-draft/model.safetensors; do

@@ -59,6 +59,8 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     plain=$(generate "$model" $window --drafter ar)
     check "$family: a window gives the same with trees" \
         test "$(generate "$model" $window --draft "$draft" --drafter dynatree)" = "$plain"
+    check "$family: so do ranks" \
+        test "$(generate "$model" $window --draft "$draft" --drafter dynatree --ranks 2 --ranks-whole none)" = "$plain"
     check "$family: why it has no own copy is said" fails 1 "recurrent layers" generate "$model" --draft self
     check "$family: why it is not made larger is said" fails 1 "recurrent layers" \
         $ESPALIER inflate "$model" "$work/$family-wide" --width 2

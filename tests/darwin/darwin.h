@@ -37,6 +37,7 @@ void *memmem(const void *in, size_t size, const void *what, size_t length);
 /* ------------------------------------------------------------------ only there */
 
 #define F_NOCACHE 48
+#define POSIX_SPAWN_SETSID 0x400
 #define RENAME_EXCL 4
 int renamex_np(const char *from, const char *to, unsigned flags);
 int pthread_cond_timedwait_relative_np(pthread_cond_t *condition, pthread_mutex_t *lock,

@@ -9,7 +9,7 @@ flags="-std=c11 -fsyntax-only -w -I. -isystem tests/darwin -include tests/darwin
     -Werror=implicit-function-declaration -Werror=int-conversion -Werror=incompatible-pointer-types"
 libraries=$(pkg-config --cflags libcjson libpcre2-8 libutf8proc ncursesw readline sqlite3)
 
-sources=$(find kernels engine sessions viz tui -name '*.c' ! -path 'viz/dot/*' ! -name system_linux.c ! -name amx.c ! -name example.c)
+sources=$(find kernels engine sessions viz tui -name '*.c' ! -path 'viz/dot/*' ! -path 'kernels/ranks/mpi/*' ! -name system_linux.c ! -name amx.c ! -name example.c)
 check "there are sources to look at" test "$(echo "$sources" | wc -l)" -gt 200
 echo "$sources" | xargs -P "$(nproc)" -n 16 $cc $flags $libraries >"$work/said" 2>&1
 check "macOS has what they use" test ! -s "$work/said"; head -20 "$work/said"

@@ -188,6 +188,9 @@ static void print_stats(const struct output *out, const struct esp_session *sess
         fprintf(stderr, " %s %.1f %%", esp_stage_name(i),
                 s.decode_seconds > 0 ? 100 * s.stage_seconds[i] / s.decode_seconds : 0);
     fputc('\n', stderr);
+    if (s.exchange_seconds > 0)
+        fprintf(stderr, "exchange             %.1f %% of the time, between ranks\n",
+                100 * s.exchange_seconds / s.decode_seconds);
     struct esp_streamed streamed;
     if (esp_engine_streamed(out->engine, &streamed))
         fprintf(stderr,

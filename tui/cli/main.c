@@ -11,6 +11,7 @@
 
 #include "engine/find_models.h"
 #include "engine/support/suggestion.h"
+#include "kernels/serve.h"
 #include "tui/cli/cli.h"
 #include "viz/safe.h"
 
@@ -81,6 +82,8 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    if (esp_is_rank(argc, argv))
+        return esp_serve_rank(argc, argv);
     hold_streams();
     cli_clean_up_at_end();
     signal(SIGXFSZ, SIG_IGN); /* write() then fails if a file grows too large */

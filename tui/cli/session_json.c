@@ -120,6 +120,7 @@ static cJSON *seconds_json(const struct esp_engine *engine, const struct esp_sta
     for (int i = 0; i < ESP_STAGES; i++)
         cJSON_AddNumberToObject(o, esp_stage_name(i), s->stage_seconds[i]);
     cJSON_AddNumberToObject(o, "decode", s->decode_seconds);
+    cJSON_AddNumberToObject(o, "exchange", s->exchange_seconds);
     return o;
 }
 

@@ -322,6 +322,7 @@ struct esp_figures esp_state_figures(const struct esp_state *state)
         timed++;
         for (int stage = 0; stage < ESP_STAGES; stage++)
             figures.seconds[stage] += point->seconds[stage];
+        figures.exchange += point->exchange;
     }
     figures.iterations = count;
     figures.timed = timed > 0;
@@ -338,6 +339,7 @@ struct esp_figures esp_state_figures(const struct esp_state *state)
     }
     for (int stage = 0; stage < ESP_STAGES && timed > 0; stage++)
         figures.seconds[stage] /= timed;
+    figures.exchange /= timed > 0 ? timed : 1;
     return figures;
 }
 

@@ -55,6 +55,7 @@ struct cli_suite {
     char name[SUITE_WORD], path[PATH_MAX], prompts[PATH_MAX];
     char title[SUITE_WORD], source[SUITE_WORD], target[PATH_MAX];
     int most_prompts, max_nodes; /* 0: all prompts; the engine's default */
+    int ranks;                   /* 0: those of the command line, or none */
     const struct cli_suite_measure *measure;
     struct cli_vary vary[SUITE_VARIES];
     int varies;
@@ -87,6 +88,7 @@ struct cli_case {
     char draft[SUITE_WORD]; /* a folder inside that of --draft; "": the draft is --draft */
     int settings;           /* cases of equal settings have the same number */
     int tokens, prompt_tokens;
+    char delay[32];                 /* of exchanges between ranks; "": none */
     struct esp_nominal_costs costs; /* NaN: they are measured, or the drafter needs none */
     struct esp_session_values values;
     cJSON **run; /* (prompts) the figures of each run; NULL: not run yet */

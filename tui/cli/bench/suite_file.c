@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/espalier_ranks.h"
 #include "engine/support/paths.h"
 #include "kernels/status.h"
 #include "tui/cli/bench/suite.h"
@@ -74,6 +75,14 @@ static int take_max_nodes(void *user, struct esp_file_line *line)
     return last_number(line, &s->max_nodes) && s->max_nodes <= ESP_MAX_NODES
                ? (int)ESP_OK
                : esp_wrong_line(line, "max_nodes takes a number up to 2048");
+}
+
+static int take_ranks(void *user, struct esp_file_line *line)
+{
+    struct cli_suite *s = user;
+    return last_number(line, &s->ranks) && s->ranks >= 2 && s->ranks <= ESP_RANKS_MOST
+               ? (int)ESP_OK
+               : esp_wrong_line(line, "ranks takes a number from 2 to 64");
 }
 
 static int take_measure(void *user, struct esp_file_line *line)
@@ -251,6 +260,7 @@ static const struct esp_line_kind kinds[] = {
     {"by", .take = take_by},
     {"chain", .take = take_chain},
     {"max_nodes", .take = take_max_nodes},
+    {"ranks", .take = take_ranks},
 };
 
 static int take_line(void *user, struct esp_file_line *line)

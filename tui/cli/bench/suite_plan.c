@@ -36,7 +36,7 @@ static bool is_cost(const char *key)
 static bool is_setting(const char *key)
 {
     return strcmp(key, "tokens") == 0 || strcmp(key, "prompt_tokens") == 0 ||
-           strcmp(key, "draft") == 0 || esp_value_find(key) >= 0;
+           strcmp(key, "draft") == 0 || strcmp(key, "delay") == 0 || esp_value_find(key) >= 0;
 }
 
 static bool has(const struct cli_vary *v, bool (*is)(const char *key))
@@ -60,10 +60,12 @@ static int too_long(const struct planning *p)
 
 /* ------------------------------------------------------------------ flags */
 
-/* Whether a key was given as a flag. --draft names the folder of the varied drafts. */
+/* Whether a key was given as a flag. --draft names the folder of the varied drafts, and there is
+ * none for a delay. */
 static bool was_given(const struct cli_options *o, const char *key)
 {
-    return strcmp(key, "draft") != 0 && is_setting(key) && cli_is_given(o, key);
+    return strcmp(key, "draft") != 0 && strcmp(key, "delay") != 0 && is_setting(key) &&
+           cli_is_given(o, key);
 }
 
 /* Gives every key that was also given as a flag the flag's value, and only that. */
@@ -105,6 +107,10 @@ static int set(const struct planning *p, struct cli_case *c, const char *key, co
                               "that '%s' is in",
                               p->suite->name, value);
     }
+    if (strcmp(key, "delay") == 0) {
+        snprintf(c->delay, sizeof c->delay, "%s", value);
+        return ESP_OK;
+    }
     if (is_cost(key)) {
         const double share = strtod(value, &end);
         if (*end || end == value || !(share >= 0 && share <= MOST_COST))
@@ -117,7 +123,7 @@ static int set(const struct planning *p, struct cli_case *c, const char *key, co
     if (esp_value_find(key) < 0)
         return esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,
                         "%s: there is no setting '%s': it may be tokens, prompt_tokens, draft, "
-                        "row_cost, draft_cost or one of `espalier list settings`",
+                        "delay, row_cost, draft_cost or one of `espalier list settings`",
                         p->suite->path, key);
     snprintf(called, sizeof called, "%s: %s", p->suite->name, key);
     return esp_value_parse(&c->values, esp_value_find(key), called, value, p->err, p->errlen);

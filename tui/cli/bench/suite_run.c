@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/espalier_ranks.h"
 #include "engine/support/hash.h"
 #include "engine/support/open_file.h"
 #include "engine/support/write_file.h"
@@ -78,8 +79,10 @@ static void describe(const struct cli_case *c, char text[SUITE_WORD])
         used += snprintf(text + used, (size_t)(SUITE_WORD - used), " %s", value);
     }
     if (isfinite(c->costs.row) && used < SUITE_WORD)
-        snprintf(text + used, (size_t)(SUITE_WORD - used), " %g %g", c->costs.row,
-                 c->costs.draft);
+        used += snprintf(text + used, (size_t)(SUITE_WORD - used), " %g %g", c->costs.row,
+                         c->costs.draft);
+    if (*c->delay && used < SUITE_WORD)
+        snprintf(text + used, (size_t)(SUITE_WORD - used), " %s", c->delay);
 }
 
 /* Writes an object as a line of the journal, and deletes the object. */
@@ -263,6 +266,8 @@ static int open_cases(struct running *r, struct cli_case **c, struct cli_choice 
 {
     const bool alone = r->suite.measure->alone;
     int status = alone ? (int)ESP_OK : open_engine(r, c[0]);
+    if (status == ESP_OK && *c[0]->delay)
+        status = esp_engine_set_delay(r->engine, c[0]->delay, r->err, r->errlen);
     for (int i = 0; i < count && status == ESP_OK && !alone; i++) {
         struct esp_session_options session = r->o->session;
         session.values = c[i]->values;
@@ -541,6 +546,8 @@ static int read_suite(struct running *r)
     const int status = cli_suite_read(&r->suite, r->o->suite, r->err, r->errlen);
     r->own.engine.max_nodes =
         r->o->engine.max_nodes ? r->o->engine.max_nodes : r->suite.max_nodes;
+    if (r->own.engine.ranks < 2 && !r->own.engine.hosts)
+        r->own.engine.ranks = r->suite.ranks;
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/espalier_ranks.h"
 #include "engine/perplexity.h"
 #include "kernels/clock.h"
 #include "tui/cli/cli.h"
@@ -95,6 +96,82 @@ static void print_memory(const struct esp_engine *engine, const struct cli_optio
     putchar('\n');
 }
 
+/* ------------------------------------------------------------------ ranks */
+
+static const int rows_shown[] = {1, 16, 64};
+enum { ROWS_SHOWN = sizeof rows_shown / sizeof *rows_shown };
+
+static void print_kind(const struct esp_rank_kind_report *k, int ranks)
+{
+    printf("    %-22s %10.1f  ", k->name, 1e-6 * k->bytes);
+    if (k->whole) {
+        printf("whole in every rank\n");
+        return;
+    }
+    for (int i = 0; i < ranks; i++)
+        printf("%s%d", i > 0 ? " + " : "", k->part[i]);
+    printf(" %s; a row gathers %.1f KB in %d exchange%s\n",
+           strcmp(k->word, "attention") == 0 ? "key/value heads" : "outputs",
+           1e-3 * k->gathered, k->exchanges, k->exchanges == 1 ? "" : "s");
+}
+
+/* Prints who computes what, what an exchange costs here, and what a pass would then take. */
+static void print_ranks(const struct esp_engine *engine)
+{
+    struct esp_rank_report r;
+    if (!esp_engine_ranks(engine, &r))
+        return;
+    printf("%-12s %d: an exchange takes %.1f us, %.1f GB/s; a rank reads %.1f GB/s\n", "ranks",
+           r.ranks, 1e6 * r.latency, 1e-9 * r.rate, 1e-9 * r.read);
+    if (r.by_layers) {
+        printf("  %-14s", "layers");
+        for (int i = 0; i <= r.ranks; i++)
+            printf("%s%d", i > 0 ? " + " : " ", r.layers[i]);
+        printf("; the first and the last are rank 0's, which has the LM head\n");
+    } else {
+        printf("    %-22s %10s  %s\n", "matrices", "MB a row", "parts");
+    }
+    for (int i = 0; i < r.kinds && !r.by_layers; i++)
+        print_kind(&r.kind[i], r.ranks);
+    for (int i = 0; i < ROWS_SHOWN; i++)
+        printf("  %-14s a pass of %d row%s takes %.2f ms or more; in one process like each "
+               "%.2f ms\n",
+               i == 0 ? "predicted" : "", rows_shown[i], rows_shown[i] == 1 ? "" : "s",
+               1e3 * esp_engine_ranks_expected(engine, r.ranks, rows_shown[i]),
+               1e3 * esp_engine_ranks_expected(engine, 1, rows_shown[i]));
+}
+
+static cJSON *ranks_json(const struct esp_engine *engine)
+{
+    struct esp_rank_report r;
+    if (!esp_engine_ranks(engine, &r))
+        return cJSON_CreateNull();
+    cJSON *kinds = cJSON_CreateArray(), *predicted = cJSON_CreateArray();
+    for (int i = 0; i < r.kinds; i++) {
+        const struct esp_rank_kind_report *k = &r.kind[i];
+        cJSON_AddItemToArray(
+            kinds, cli_object(CLI_TEXT("kind", k->word), CLI_NUMBER("bytes", k->bytes),
+                              CLI_BOOL("whole", k->whole),
+                              CLI_ITEM("parts", cJSON_CreateIntArray(k->part, r.ranks)),
+                              CLI_NUMBER("row_bytes", k->gathered),
+                              CLI_NUMBER("exchanges", k->exchanges)));
+    }
+    for (int i = 0; i < ROWS_SHOWN; i++)
+        cJSON_AddItemToArray(
+            predicted,
+            cli_object(CLI_NUMBER("rows", rows_shown[i]),
+                       CLI_NUMBER("seconds",
+                                  esp_engine_ranks_expected(engine, r.ranks, rows_shown[i])),
+                       CLI_NUMBER("seconds_alone",
+                                  esp_engine_ranks_expected(engine, 1, rows_shown[i]))));
+    cJSON *layers =
+        r.by_layers ? cJSON_CreateIntArray(r.layers, r.ranks + 1) : cJSON_CreateNull();
+    return cli_object(CLI_NUMBER("ranks", r.ranks), CLI_ITEM("layers", layers),
+                      CLI_NUMBER("latency", r.latency), CLI_NUMBER("rate", r.rate),
+                      CLI_NUMBER("read_rate", r.read), CLI_ITEM("kinds", kinds),
+                      CLI_ITEM("predicted", predicted));
+}
+
 static int measure(struct esp_perplexity *result, struct esp_engine *engine, const char *file)
 {
     char err[512], *text;
@@ -160,6 +237,7 @@ static int run(struct cli_options *o)
                        CLI_ITEM("draft", pair ? model_json(&draft) : cJSON_CreateNull()),
                        CLI_TEXT("preset", preset), CLI_TEXT("sampling_preset", sampling));
         cli_json_streamed(all, engine);
+        cJSON_AddItemToObject(all, "ranks", ranks_json(engine));
         if (o->perplexity)
             cJSON_AddItemToObject(all, "perplexity", perplexity_json(&perplexity));
         code = cli_print_json(all);
@@ -170,6 +248,7 @@ static int run(struct cli_options *o)
         if (pair)
             print_pair(&target, &draft);
         print_memory(engine, o);
+        print_ranks(engine);
         if (preset)
             esp_safe_print(stdout, "%-12s %s\n", "preset", preset);
         if (sampling && sampling != preset)

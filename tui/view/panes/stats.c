@@ -81,6 +81,10 @@ static void draw_stages(struct esp_canvas *canvas, int y, const struct esp_figur
         }
         x = esp_drawf(canvas, x, y, ESP_STYLE_VALUE, "%.2f", parts[i].seconds * 1e3) + 3;
     }
+    if (figures->exchange > 0 && whole > 0) {
+        x = esp_draw(canvas, x, y, ESP_STYLE_LABEL, "exchange") + 1;
+        esp_drawf(canvas, x, y, ESP_STYLE_VALUE, "%.0f %%", 100 * figures->exchange / whole);
+    }
 }
 
 /* Draws the same figures below each other, for a pane that is too narrow for the rows
@@ -114,6 +118,9 @@ static void draw_column(struct esp_canvas *canvas, const struct esp_shown *s,
     if (figures->timed)
         esp_drawf(canvas, 0, y++, ESP_STYLE_VALUE, "verify %.2f, rest %.2f", verify,
                   whole - draft - verify);
+    if (figures->timed && figures->exchange > 0)
+        esp_drawf(canvas, 0, y++, ESP_STYLE_VALUE, "exchange between ranks %.0f %%",
+                  1e5 * figures->exchange / whole);
 }
 
 static void draw(struct esp_canvas *canvas, const struct esp_shown *s)

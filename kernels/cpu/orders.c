@@ -1,0 +1,369 @@
+/* orders.c - the CPU backend's operations on weights and caches, in rank 0 or without ranks: if
+ * weights are divided, the other ranks are told to do the same. See orders.h.
+ */
+#include "kernels/cpu/orders.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/batch.h"
+#include "kernels/cpu/pass_order.h"
+#include "kernels/model_desc.h"
+
+static struct esp_cpu_backend *cpu_of(const struct esp_weights *weights)
+{
+    return (struct esp_cpu_backend *)weights->backend;
+}
+
+static const struct esp_rank_plan *plan_of(const struct esp_weights *weights)
+{
+    return ((const struct esp_cpu_weights *)weights)->plan;
+}
+
+static int id_of(const struct esp_weights *weights)
+{
+    return weights ? ((const struct esp_cpu_weights *)weights)->id : 0;
+}
+
+static int id_of_cache(const struct esp_cache *cache)
+{
+    return cache ? ((const struct esp_cpu_cache *)cache)->id : 0;
+}
+
+/* If the ranks have failed, the sentence becomes the backend's. */
+static int note_failure(struct esp_cpu_backend *cpu, int status)
+{
+    if (cpu->ranks && cpu->ranks->failed) {
+        snprintf(cpu->failure, sizeof cpu->failure, "%s", cpu->ranks->failure);
+        return ESP_E_DEVICE;
+    }
+    return status;
+}
+
+static int send(struct esp_cpu_backend *cpu, struct esp_order *order, const void *payload,
+                size_t bytes)
+{
+    return note_failure(cpu, esp_order_send(cpu->ranks, order, payload, bytes));
+}
+
+/* Waits for the answers to an order. *bytes: the sum of theirs. */
+static int collect(struct esp_cpu_backend *cpu, size_t *bytes, char *err, size_t errlen)
+{
+    struct esp_answer answer[ESP_MAX_RANKS];
+    memset(answer, 0, sizeof answer);
+    if (note_failure(cpu, esp_answer_gather(cpu->ranks, answer)) < 0)
+        return esp_fail(err, errlen, ESP_E_DEVICE, "%s", cpu->failure);
+    for (int i = 1; i < cpu->ranks->count; i++) {
+        *bytes += (size_t)answer[i].bytes;
+        answer[i].sentence[sizeof answer[i].sentence - 1] = '\0';
+        if (answer[i].status < 0)
+            return esp_fail(err, errlen, answer[i].status, "rank %d of %d: %s", i,
+                            cpu->ranks->count, answer[i].sentence);
+    }
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ the group */
+
+static int check_options(const struct esp_rank_options *o, char *err, size_t errlen)
+{
+    double sum = 0;
+    for (int i = 0; i < o->ranks && i < ESP_MAX_RANKS; i++) {
+        if (!(o->share[i] >= 0) || !(o->share[i] <= 1e6))
+            return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                            "the part of rank %d is no number from 0 to a million", i);
+        sum += o->share[i];
+    }
+    for (int i = 0; i < o->ranks && sum > 0; i++)
+        if (o->share[i] == 0)
+            return esp_fail(err, errlen, ESP_E_ARGUMENT, "rank %d has no part of the model", i);
+    return ESP_OK;
+}
+
+int esp_cpu_start_ranks(struct esp_backend *backend, const struct esp_rank_options *options,
+                        char *err, size_t errlen)
+{
+    struct esp_cpu_backend *cpu = (struct esp_cpu_backend *)backend;
+    int status = check_options(options, err, errlen);
+    if (status == ESP_OK)
+        status = esp_ranks_open(&cpu->ranks, options, err, errlen);
+    if (status < 0)
+        return status;
+    cpu->rank_options = *options;
+    status = esp_cpu_greet(cpu, err, errlen);
+    if (status < 0)
+        esp_cpu_end_ranks(cpu);
+    else
+        snprintf(cpu->device, sizeof cpu->device, "%s, %d ranks of %d thread%s", cpu->isa->name,
+                 options->ranks, cpu->threads, cpu->threads == 1 ? "" : "s");
+    return status;
+}
+
+void esp_cpu_end_ranks(struct esp_cpu_backend *cpu)
+{
+    struct esp_order order = {.kind = ESP_ORDER_LEAVE};
+    if (cpu->ranks && !cpu->ranks->failed)
+        esp_order_send(cpu->ranks, &order, NULL, 0);
+    esp_ranks_close(cpu->ranks);
+    cpu->ranks = NULL;
+}
+
+bool esp_cpu_rank_times(const struct esp_backend *backend, struct esp_rank_times *times)
+{
+    const struct esp_ranks *ranks = ((const struct esp_cpu_backend *)backend)->ranks;
+    if (ranks)
+        *times = ranks->times;
+    return ranks != NULL;
+}
+
+int esp_cpu_set_rank_delay(struct esp_backend *backend, const char *delay)
+{
+    return esp_ranks_set_delay(((struct esp_cpu_backend *)backend)->ranks, delay);
+}
+
+/* ------------------------------------------------------------------ plans */
+
+int esp_cpu_plan_ranks(struct esp_backend *backend, const struct esp_model_desc *desc,
+                       struct esp_rank_plan *plan, struct esp_rank_costs *costs, char *err,
+                       size_t errlen)
+{
+    const struct esp_cpu_backend *cpu = (const struct esp_cpu_backend *)backend;
+    const int widths[] = {desc->outputs,
+                          desc->ffn,
+                          desc->hidden,
+                          desc->expert_ffn,
+                          desc->heads * desc->head_dim,
+                          esp_model_desc_conv_width(desc),
+                          esp_model_desc_mixed_width(desc)};
+    double least = cpu->read_rates[0];
+    for (int i = 1; i < cpu->ranks->count; i++)
+        least = cpu->read_rates[i] < least ? cpu->read_rates[i] : least;
+    *costs = (struct esp_rank_costs){
+        .latency = cpu->ranks->times.latency, .rate = cpu->ranks->times.rate, .read = least};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        if (esp_cpu_pad(widths[i], ESP_PANEL) * sizeof(float) > ESP_RANK_AREA)
+            return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                            "a matrix with %d outputs is too wide for ranks: %d at most",
+                            widths[i], (int)(ESP_RANK_AREA / sizeof(float)));
+    struct esp_rank_options options = cpu->rank_options;
+    if (options.by_layers && desc->layers <= options.ranks)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "%d layers are too few for %d ranks: rank 0 has the first and the last",
+                        desc->layers, options.ranks);
+    if (options.hosts && options.share[0] == 0) /* machines differ */
+        memcpy(options.share, cpu->read_rates, sizeof options.share);
+    esp_rank_plan_make(plan, desc, &options);
+    if (!options.planned)
+        esp_rank_plan_choose(plan, desc, costs);
+    return ESP_OK;
+}
+
+/* The plan for new weights: their lender's, with which they share caches. */
+static int make_plan(struct esp_rank_plan *plan, struct esp_backend *backend,
+                     const struct esp_model_desc *desc, char *err, size_t errlen)
+{
+    struct esp_rank_costs costs;
+    if (desc->reads != ESP_READS_TOKENS)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "a model that reads hidden states cannot be divided among ranks");
+    const int status = esp_cpu_plan_ranks(backend, desc, plan, &costs, err, errlen);
+    if (status == ESP_OK && !esp_rank_plan_fits(plan, desc))
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "a model whose recurrent layers differ in width cannot be divided among "
+            "ranks; leave out --ranks");
+    if (status == ESP_OK && desc->lender && plan_of(desc->lender) &&
+        esp_rank_plan_fits(plan_of(desc->lender), desc))
+        *plan = *plan_of(desc->lender);
+    return status;
+}
+
+/* ------------------------------------------------------------------ weights */
+
+static int send_model(struct esp_cpu_backend *cpu, const struct esp_model_desc *desc,
+                      const struct esp_rank_plan *plan, int id, char *err, size_t errlen)
+{
+    struct esp_wire wire = {.bytes = NULL};
+    struct esp_order order = {.kind = ESP_ORDER_WEIGHTS_OPEN,
+                              .id = id,
+                              .other = id_of(desc->lender),
+                              .exact = cpu->exact};
+    esp_wire_write(&wire, plan, sizeof *plan);
+    esp_desc_write(&wire, desc);
+    int status = ESP_E_MEMORY;
+    if (wire.failed || wire.size > ESP_ORDER_MOST)
+        esp_fail(err, errlen, status, "not enough memory to describe the model to the ranks");
+    else if ((status = send(cpu, &order, wire.bytes, wire.size)) < 0)
+        esp_fail(err, errlen, status, "%s", cpu->failure);
+    free(wire.bytes);
+    return status;
+}
+
+static int open_divided(struct esp_weights **weights, struct esp_backend *backend,
+                        const struct esp_model_desc *desc, esp_progress *progress, void *user,
+                        char *err, size_t errlen)
+{
+    struct esp_cpu_backend *cpu = (struct esp_cpu_backend *)backend;
+    struct esp_rank_plan *plan = malloc(sizeof *plan);
+    size_t others = 0;
+    const int id = ++cpu->last_id;
+    *weights = NULL;
+    int status = plan ? make_plan(plan, backend, desc, err, errlen)
+                      : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a plan");
+    if (status == ESP_OK)
+        status = send_model(cpu, desc, plan, id, err, errlen);
+    if (status < 0) {
+        free(plan);
+        return status;
+    }
+    status = esp_cpu_weights_load(weights, backend, desc, plan, progress, user, err, errlen);
+    if (status == ESP_E_CANCELLED)
+        esp_ranks_fail(cpu->ranks, "loading was cancelled");
+    if (*weights)
+        ((struct esp_cpu_weights *)*weights)->id = id;
+    char why[512];
+    const int answered = collect(cpu, &others, why, sizeof why);
+    if (status == ESP_OK && answered < 0)
+        status = esp_fail(err, errlen, answered, "%s", why);
+    if (status < 0) {
+        struct esp_order order = {.kind = ESP_ORDER_WEIGHTS_CLOSE, .id = id};
+        send(cpu, &order, NULL, 0);
+        esp_cpu_weights_drop(*weights);
+        free(plan);
+        *weights = NULL;
+    }
+    return status;
+}
+
+int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backend,
+                         const struct esp_model_desc *desc, esp_progress *progress, void *user,
+                         char *err, size_t errlen)
+{
+    *weights = NULL;
+    const int status = esp_model_desc_check(desc, err, errlen);
+    if (status < 0)
+        return status;
+    if (desc->divided && ((struct esp_cpu_backend *)backend)->ranks)
+        return open_divided(weights, backend, desc, progress, user, err, errlen);
+    return esp_cpu_weights_load(weights, backend, desc, NULL, progress, user, err, errlen);
+}
+
+void esp_cpu_weights_close(struct esp_weights *weights)
+{
+    if (!weights)
+        return;
+    struct esp_rank_plan *plan = (struct esp_rank_plan *)plan_of(weights);
+    struct esp_order order = {.kind = ESP_ORDER_WEIGHTS_CLOSE, .id = id_of(weights)};
+    if (plan)
+        send(cpu_of(weights), &order, NULL, 0);
+    esp_cpu_weights_drop(weights);
+    free(plan);
+}
+
+/* ------------------------------------------------------------------ caches and passes */
+
+static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
+                      struct esp_cache *owner, int rows, int max_batch, char *err,
+                      size_t errlen)
+{
+    struct esp_cpu_backend *cpu = cpu_of(weights);
+    int status = esp_cpu_cache_make(cache, weights, owner, rows, max_batch, err, errlen);
+    if (status < 0 || !plan_of(weights))
+        return status;
+    struct esp_order order = {.kind = ESP_ORDER_CACHE_OPEN,
+                              .id = ((struct esp_cpu_cache *)*cache)->id = ++cpu->last_id,
+                              .weights = id_of(weights),
+                              .other = id_of_cache(owner),
+                              .rows = rows,
+                              .max_batch = max_batch};
+    size_t others = 0;
+    status = send(cpu, &order, NULL, 0);
+    if (status < 0)
+        esp_fail(err, errlen, status, "%s", cpu->failure);
+    else
+        status = collect(cpu, &others, err, errlen);
+    if (status < 0) {
+        esp_cpu_cache_close(*cache);
+        *cache = NULL;
+    }
+    return status;
+}
+
+int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
+                       int max_batch, char *err, size_t errlen)
+{
+    return open_cache(cache, weights, NULL, rows, max_batch, err, errlen);
+}
+
+int esp_cpu_cache_join(struct esp_cache **cache, struct esp_weights *weights,
+                       struct esp_cache *owner, int max_batch, char *err, size_t errlen)
+{
+    return open_cache(cache, weights, owner, ((struct esp_cpu_cache *)owner)->rows, max_batch,
+                      err, errlen);
+}
+
+void esp_cpu_cache_close(struct esp_cache *cache)
+{
+    if (!cache)
+        return;
+    struct esp_order order = {.kind = ESP_ORDER_CACHE_CLOSE, .id = id_of_cache(cache)};
+    if (plan_of(cache->weights))
+        send(cpu_of(cache->weights), &order, NULL, 0);
+    esp_cpu_cache_drop(cache);
+}
+
+int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
+{
+    struct esp_order order = {.kind = ESP_ORDER_KEEP, .id = id_of_cache(cache), .first = first};
+    int status = esp_cpu_cache_keep(cache, first, which, count);
+    if (status == ESP_OK && count > 0 && plan_of(cache->weights))
+        status = send(cpu_of(cache->weights), &order, which, (size_t)count * sizeof *which);
+    return status;
+}
+
+/* Tells the other ranks to do what this one has done to its states. */
+static int send_states(struct esp_cache *cache, enum esp_order_kind kind, int first, int rows,
+                       int status)
+{
+    struct esp_order order = {
+        .kind = (int32_t)kind, .id = id_of_cache(cache), .first = first, .rows = rows};
+    return status == ESP_OK && plan_of(cache->weights)
+               ? send(cpu_of(cache->weights), &order, NULL, 0)
+               : status;
+}
+
+int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped)
+{
+    return send_states(cache, ESP_ORDER_FOLD, prefix, dropped,
+                       esp_cpu_states_fold(cache, prefix, dropped));
+}
+
+int esp_cpu_state_save(struct esp_cache *cache, int slot)
+{
+    return send_states(cache, ESP_ORDER_STATE_SAVE, slot, 0, esp_cpu_states_save(cache, slot));
+}
+
+int esp_cpu_state_load(struct esp_cache *cache, int slot)
+{
+    return send_states(cache, ESP_ORDER_STATE_LOAD, slot, 0, esp_cpu_states_load(cache, slot));
+}
+
+int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
+{
+    struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
+    struct esp_cpu_backend *cpu = cpu_of(cache->weights);
+    struct esp_order order = {.kind = ESP_ORDER_PASS, .id = c->id};
+    if (!plan_of(cache->weights))
+        return esp_cpu_pass(cache, batch);
+    if (!esp_batch_fits(batch, cache, c->rows, c->max_batch) ||
+        !esp_states_fit(&c->states, cache, batch))
+        return ESP_E_ARGUMENT;
+    int status = send(cpu, &order, c->order, esp_pass_order_write(c, batch));
+    if (status < 0)
+        return status;
+    status = esp_cpu_pass(cache, batch);
+    if (status == ESP_E_FILE) /* the others are in the middle of the pass */
+        esp_ranks_fail(cpu->ranks, "%s", cpu->failure);
+    return note_failure(cpu, status);
+}

@@ -1,0 +1,23 @@
+/* pass_order.h - a batch as bytes, for the ranks that run it together with rank 0. */
+#ifndef ESP_CPU_PASS_ORDER_H
+#define ESP_CPU_PASS_ORDER_H
+
+#include "kernels/cpu/cpu.h"
+
+/* Writes a batch that fits the cache to cache->order and returns its bytes. */
+size_t esp_pass_order_write(struct esp_cpu_cache *cache, const struct esp_batch *batch);
+
+/* A batch that was read. Its rows have no memory: rank 0 alone has logits and hidden states. */
+struct esp_pass_copy {
+    struct esp_batch batch;
+    struct esp_window window;
+    struct esp_states states;
+    struct esp_cpu_rows logits, hidden;
+    int wanted; /* rows with logits */
+};
+
+/* Points into `bytes`, which are aligned. False: they are no batch for this cache. */
+bool esp_pass_order_read(struct esp_pass_copy *copy, const struct esp_cpu_cache *cache,
+                         const void *bytes, size_t size);
+
+#endif

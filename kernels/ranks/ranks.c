@@ -1,0 +1,220 @@
+/* ranks.c - exchanges between ranks over any transport; see ranks.h. */
+#include "kernels/ranks/ranks.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels/clock.h"
+
+int esp_ranks_fail(struct esp_ranks *r, const char *format, ...)
+{
+    va_list args;
+    char text[ESP_RANK_SENTENCE];
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (!r->failed) {
+        r->failed = true;
+        esp_fail(r->failure, sizeof r->failure, 0, "%s", text);
+        r->transport->fail(r, r->failure);
+    }
+    return ESP_E_DEVICE;
+}
+
+/* ------------------------------------------------------------------ exchanges */
+
+/* Number and unit of a text such as "500us" or "1Gb/s"; the rest of the text. */
+static const char *read_unit(const char *text, const char *const *units, const double *factors,
+                             double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    if (end == text || !(*value >= 0) || !isfinite(*value))
+        return NULL;
+    for (int i = 0; units[i]; i++)
+        if (strncmp(end, units[i], strlen(units[i])) == 0) {
+            *value *= factors[i];
+            return end + strlen(units[i]);
+        }
+    return NULL;
+}
+
+int esp_ranks_set_delay(struct esp_ranks *r, const char *text)
+{
+    static const char *const times[] = {"us", "ms", "s", NULL};
+    static const char *const rates[] = {"Kb/s", "Mb/s", "Gb/s", NULL};
+    static const double seconds[] = {1e-6, 1e-3, 1}, bytes[] = {125, 125e3, 125e6};
+    double delay = 0, rate = 0;
+    const char *end = text && *text ? read_unit(text, times, seconds, &delay) : "";
+    if (end && *end == ',')
+        end = read_unit(end + 1, rates, bytes, &rate);
+    if (!end || *end || delay > 60)
+        return ESP_E_ARGUMENT;
+    r->delay = delay;
+    r->delay_rate = rate;
+    return ESP_OK;
+}
+
+/* Waits for the network that is played. A sleep of the system is a little too long, so the end
+ * of the time is spent awake. */
+static void play_network(const struct esp_ranks *r, double received)
+{
+    static const double AWAKE = 2e-4;
+    const double seconds = r->delay + (r->delay_rate > 0 ? received / r->delay_rate : 0);
+    const double end = esp_clock() + seconds;
+    if (seconds > AWAKE) {
+        const double asleep = seconds - AWAKE;
+        const struct timespec t = {.tv_sec = (time_t)asleep,
+                                   .tv_nsec = (long)(fmod(asleep, 1) * 1e9)};
+        nanosleep(&t, NULL);
+    }
+    while (esp_clock() < end)
+        continue;
+}
+
+static int meet(struct esp_ranks *r, const size_t *bytes, bool to_first)
+{
+    double received = 0;
+    for (int i = 0; i < r->count; i++)
+        received += i == r->rank ? 0 : (double)bytes[i];
+    r->times.exchanges++;
+    r->times.bytes += received;
+    if (!r->failed && r->transport->meet(r, bytes, to_first) < 0)
+        r->failed = true;
+    if (r->delay > 0 || r->delay_rate > 0)
+        play_network(r, received);
+    return r->failed ? ESP_E_DEVICE : ESP_OK;
+}
+
+static size_t part_bytes(const struct esp_rank_gather *g, int rank)
+{
+    return (size_t)(g->begin[rank + 1] - g->begin[rank]) * g->unit;
+}
+
+static char *part_of_row(const struct esp_rank_gather *g, int row, size_t column)
+{
+    const size_t at = g->which ? (size_t)g->which[row] : (size_t)row;
+    return g->rows + at * g->stride + column;
+}
+
+/* Rows first..first+rows-1 of one rank's part, to or from its area. */
+static void copy_part(struct esp_ranks *r, const struct esp_rank_gather *g, int rank, int first,
+                      int rows)
+{
+    const size_t bytes = part_bytes(g, rank), begin = (size_t)g->begin[rank] * g->unit;
+    const bool mine = rank == r->rank;
+    char *to = mine ? r->transport->own(r) : NULL;
+    const char *from = mine ? NULL : r->transport->of(r, rank);
+    for (int i = 0; i < rows && bytes > 0; i++) {
+        char *row = part_of_row(g, first + i, mine && g->compact ? 0 : begin);
+        if (mine)
+            memcpy(to + (size_t)i * bytes, row, bytes);
+        else
+            memcpy(row, from + (size_t)i * bytes, bytes);
+    }
+}
+
+static size_t widest_part(const struct esp_rank_gather *g, int ranks)
+{
+    size_t most = 1;
+    for (int i = 0; i < ranks; i++)
+        most = part_bytes(g, i) > most ? part_bytes(g, i) : most;
+    return most;
+}
+
+bool esp_rank_gather_fits(const struct esp_rank_gather *g, int ranks)
+{
+    return widest_part(g, ranks) <= ESP_RANK_AREA;
+}
+
+int esp_ranks_gather(struct esp_ranks *r, const struct esp_rank_gather *g)
+{
+    const double start = esp_clock();
+    const int most = (int)(ESP_RANK_AREA / widest_part(g, r->count));
+    int status = ESP_OK;
+    for (int first = 0, rows; first < g->count && status == ESP_OK; first += rows) {
+        size_t bytes[ESP_MAX_RANKS];
+        rows = g->count - first < most ? g->count - first : most;
+        for (int i = 0; i < r->count; i++)
+            bytes[i] = (size_t)rows * part_bytes(g, i);
+        copy_part(r, g, r->rank, first, rows);
+        status = meet(r, bytes, g->to_first);
+        for (int i = 0; i < r->count && status == ESP_OK; i++)
+            if (i != r->rank && !(g->to_first && r->rank > 0))
+                copy_part(r, g, i, first, rows);
+    }
+    r->times.seconds += esp_clock() - start;
+    return status;
+}
+
+/* to: a rank; ALL: every other one. */
+enum { ALL = -1 };
+
+static int copy(struct esp_ranks *r, int from, int to, void *data, size_t bytes)
+{
+    const double start = esp_clock();
+    const bool wants = r->rank != from && (to == ALL || to == r->rank);
+    int status = ESP_OK;
+    for (size_t at = 0, n; at < bytes && status == ESP_OK; at += n) {
+        size_t sent[ESP_MAX_RANKS] = {0};
+        sent[from] = n = bytes - at < ESP_RANK_AREA ? bytes - at : ESP_RANK_AREA;
+        if (r->rank == from)
+            memcpy(r->transport->own(r), (char *)data + at, n);
+        status = meet(r, sent, to == 0);
+        if (wants && status == ESP_OK)
+            memcpy((char *)data + at, r->transport->of(r, from), n);
+    }
+    r->times.seconds += esp_clock() - start;
+    return status;
+}
+
+int esp_ranks_broadcast(struct esp_ranks *r, void *data, size_t bytes)
+{
+    return copy(r, 0, ALL, data, bytes);
+}
+
+int esp_ranks_pass_on(struct esp_ranks *r, int from, int to, void *data, size_t bytes)
+{
+    return copy(r, from, to, data, bytes);
+}
+
+/* ------------------------------------------------------------------ what they cost */
+
+/* The least seconds of an exchange in which every rank gives so many bytes. */
+static int time_exchange(struct esp_ranks *r, int bytes, char *room, double *seconds)
+{
+    enum { ROUNDS = 32 };
+    int begin[ESP_MAX_RANKS + 1], status = ESP_OK;
+    *seconds = INFINITY;
+    for (int i = 0; i <= r->count; i++)
+        begin[i] = i * bytes;
+    const struct esp_rank_gather gather = {
+        .rows = room, .stride = (size_t)begin[r->count], .unit = 1, .count = 1, .begin = begin};
+    for (int i = 0; i < ROUNDS && status == ESP_OK; i++) {
+        const double start = esp_clock();
+        status = esp_ranks_gather(r, &gather);
+        *seconds = fmin(*seconds, esp_clock() - start);
+    }
+    return status;
+}
+
+int esp_ranks_measure(struct esp_ranks *r)
+{
+    enum { SMALL = 64, LARGE = 256 << 10 };
+    char *room = calloc((size_t)r->count, LARGE);
+    double small = 0, large = 0;
+    if (!room)
+        return esp_ranks_fail(r, "not enough memory to measure the exchanges between ranks");
+    int status = time_exchange(r, SMALL, room, &small);
+    if (status == ESP_OK)
+        status = time_exchange(r, LARGE, room, &large);
+    free(room);
+    r->times = (struct esp_rank_times){.latency = small};
+    /* On a busy machine the small one may take longer. */
+    r->times.rate = (double)(r->count - 1) * LARGE / fmax(large - small, large / 4);
+    return status;
+}

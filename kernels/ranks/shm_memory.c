@@ -1,0 +1,296 @@
+/* shm_memory.c - rounds in shared memory; see shm.h.
+ *
+ * Every rank counts the rounds that it has written. A rank that waits for another one reads its
+ * counter for 20 us and then sleeps until the counter changes. It wakes up now and then, and
+ * sees whether the others still live: rank 0 asks for its children, they ask for rank 0.
+ */
+#include "kernels/ranks/shm.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+#include "kernels/system.h"
+
+static const double SPIN = 20e-6, SLEEP = 0.02, FAREWELL = 2;
+
+/* ------------------------------------------------------------------ the memory */
+
+size_t esp_shm_bytes(int ranks)
+{
+    return sizeof(struct esp_shm_memory) + (size_t)2 * (size_t)ranks * ESP_RANK_AREA;
+}
+
+struct esp_shm *esp_shm_map(const struct esp_transport *transport, int file, int rank,
+                            int count)
+{
+    struct esp_shm *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->bytes = esp_shm_bytes(count);
+    s->base = (struct esp_ranks){.transport = transport, .rank = rank, .count = count};
+    s->file = s->log = -1;
+    void *memory = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) {
+        free(s);
+        return NULL;
+    }
+    s->memory = memory;
+    return s;
+}
+
+struct esp_shm *esp_shm_make(const struct esp_transport *transport, int count)
+{
+    const int file = esp_unnamed_file("espalier-ranks");
+    struct esp_shm *s = NULL;
+    if (file >= 0 && ftruncate(file, (off_t)esp_shm_bytes(count)) == 0)
+        s = esp_shm_map(transport, file, 0, count);
+    if (s)
+        s->file = file;
+    else if (file >= 0)
+        close(file);
+    return s;
+}
+
+char *esp_shm_area(struct esp_shm *s, uint32_t round, int rank)
+{
+    const size_t number = round % 2 * (size_t)s->base.count + (size_t)rank;
+    return (char *)s->memory + sizeof *s->memory + number * ESP_RANK_AREA;
+}
+
+char *esp_shm_own(struct esp_ranks *ranks)
+{
+    struct esp_shm *s = (struct esp_shm *)ranks;
+    return esp_shm_area(s, s->round, ranks->rank);
+}
+
+const char *esp_shm_of(struct esp_ranks *ranks, int rank)
+{
+    struct esp_shm *s = (struct esp_shm *)ranks;
+    return esp_shm_area(s, s->round - 1, rank);
+}
+
+/* ------------------------------------------------------------------ who lives */
+
+/* Writes how a process ended: "signal 9". */
+static void describe(int status, char *text, size_t size)
+{
+    if (WIFSIGNALED(status))
+        snprintf(text, size, "signal %d", WTERMSIG(status));
+    else
+        snprintf(text, size, "exit code %d", WEXITSTATUS(status));
+}
+
+/* What a launcher and its processes have said last that tells something, or the first line. */
+static void read_log(const struct esp_shm *s, char *line, size_t size)
+{
+    static const char *const telling[] = {"espalier: ", "noticed that ", "BAD TERMINATION"};
+    char text[8192];
+    const ssize_t length = s->log >= 0 ? pread(s->log, text, sizeof text - 1, 0) : 0;
+    text[length > 0 ? length : 0] = '\0';
+    const char *said = text + strspn(text, "-\n ");
+    for (int i = 2; i >= 0; i--) {
+        const char *at = strstr(text, telling[i]);
+        said = at ? at + (i < 2 ? strlen(telling[i]) : 0) : said;
+    }
+    snprintf(line, size, "%.*s", (int)strcspn(said, "\r\n"), said);
+    for (size_t n = strlen(line); n > 0 && strchr(". ", line[n - 1]); n--)
+        line[n - 1] = '\0';
+}
+
+/* Has a child ended? Takes its status, and fails with a sentence. */
+static bool has_ended(struct esp_shm *s, int rank)
+{
+    const struct esp_shm_slot *slot = &s->memory->slot[rank];
+    int status = 0;
+    char how[40], line[ESP_RANK_SENTENCE / 2];
+    if (s->child[rank] <= 0 || waitpid(s->child[rank], &status, WNOHANG) == 0)
+        return false;
+    s->child[rank] = 0;
+    describe(status, how, sizeof how);
+    read_log(s, line, sizeof line);
+    if (*slot->sentence)
+        esp_ranks_fail(&s->base, "rank %d of %d: %.300s", rank, s->base.count, slot->sentence);
+    else if (s->log >= 0)
+        esp_ranks_fail(&s->base, "the ranks ended (%s)%s%s", how, *line ? ": " : "", line);
+    else
+        esp_ranks_fail(&s->base, "rank %d of %d ended (%s); load the models again", rank,
+                       s->base.count, how);
+    return true;
+}
+
+bool esp_shm_program_ended(const struct esp_shm *s)
+{
+    siginfo_t end = {.si_pid = 0};
+    if (s->child[0] > 0)
+        waitid(P_PID, (id_t)s->child[0], &end, WEXITED | WNOHANG | WNOWAIT);
+    return end.si_pid != 0;
+}
+
+/* Do all processes live of which this one has to know? */
+static bool all_live(struct esp_shm *s)
+{
+    const bool alone = s->parent > 0 && getppid() != s->parent;
+    if (alone && s->base.rank == 0)
+        esp_ranks_fail(&s->base, "mpirun has ended the ranks");
+    if (alone || (s->path && access(s->path, F_OK) != 0) || esp_shm_program_ended(s))
+        return false;
+    for (int i = 1; i < s->base.count && s->base.rank == 0; i++)
+        if (has_ended(s, i))
+            return false;
+    return true;
+}
+
+/* ------------------------------------------------------------------ rounds */
+
+static bool has_written(struct esp_shm *s, const struct esp_shm_slot *slot)
+{
+    return (int32_t)(atomic_load(&slot->written) - s->round) > 0;
+}
+
+static bool spin(struct esp_shm *s, const struct esp_shm_slot *slot)
+{
+    const double end = esp_clock() + SPIN;
+    do
+        for (int i = 0; i < 64; i++)
+            if (has_written(s, slot))
+                return true;
+    while (esp_clock() < end);
+    return false;
+}
+
+/* Sleeps until the rank has written. Rank 0 loses its patience with one that shows no sign of
+ * life. */
+static int sleep_for(struct esp_shm *s, int rank)
+{
+    struct esp_shm_slot *slot = &s->memory->slot[rank];
+    uint32_t beats = atomic_load(&slot->beats);
+    double start = esp_clock();
+    while (!has_written(s, slot)) {
+        const uint32_t seen = atomic_load(&slot->written);
+        if ((int32_t)(seen - s->round) <= 0)
+            esp_wait_for_change(&slot->written, seen, SLEEP);
+        if (has_written(s, slot))
+            break;
+        if (s->base.failed || atomic_load(&s->memory->failed) ||
+            atomic_load(&s->memory->left) || !all_live(s))
+            return ESP_E_DEVICE;
+        if (atomic_load(&slot->beats) != beats) {
+            beats = atomic_load(&slot->beats);
+            start = esp_clock();
+        }
+        if (s->base.patience > 0 && esp_clock() - start > s->base.patience)
+            return esp_ranks_fail(&s->base,
+                                  "rank %d of %d has not answered for %.3g s; load the models "
+                                  "again",
+                                  rank, s->base.count, s->base.patience);
+    }
+    return ESP_OK;
+}
+
+int esp_shm_wait(struct esp_shm *s, int rank)
+{
+    struct esp_shm_slot *slot = &s->memory->slot[rank];
+    if (spin(s, slot))
+        return ESP_OK;
+    atomic_fetch_add(&slot->sleepers, 1);
+    const int status = sleep_for(s, rank);
+    atomic_fetch_sub(&slot->sleepers, 1);
+    return status;
+}
+
+void esp_shm_arrive(struct esp_shm *s, int rank)
+{
+    struct esp_shm_slot *slot = &s->memory->slot[rank];
+    atomic_fetch_add(&slot->written, 1);
+    if (atomic_load(&slot->sleepers) > 0)
+        esp_wake_for_change(&slot->written);
+}
+
+int esp_shm_meet(struct esp_ranks *ranks, const size_t *bytes, bool to_first)
+{
+    struct esp_shm *s = (struct esp_shm *)ranks;
+    for (int i = 0; i < ranks->count && ranks->rank == 0; i++)
+        s->memory->bytes[s->round % 2][i] = bytes[i];
+    if (ranks->rank == 0)
+        s->memory->to_first[s->round % 2] = to_first;
+    esp_shm_arrive(s, ranks->rank);
+    for (int i = 0; i < ranks->count; i++)
+        if (i != ranks->rank && esp_shm_wait(s, i) < 0)
+            return ESP_E_DEVICE;
+    s->round++;
+    return ESP_OK;
+}
+
+void esp_shm_beat(struct esp_ranks *ranks)
+{
+    atomic_fetch_add(&((struct esp_shm *)ranks)->memory->slot[ranks->rank].beats, 1);
+}
+
+/* ------------------------------------------------------------------ ends */
+
+/* Waits for the end of a child until the clock is at `until`. */
+static void await_end(pid_t *child, double until)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    while (*child > 0 && waitpid(*child, NULL, WNOHANG) == 0) {
+        if (esp_clock() > until)
+            return;
+        nanosleep(&moment, NULL);
+    }
+    *child = 0;
+}
+
+/* Signals the children that are left, and what they have started. */
+static void signal_children(const struct esp_shm *s, int number)
+{
+    for (int i = 1; i < s->base.count; i++)
+        if (s->child[i] > 0)
+            kill(-s->child[i], number);
+}
+
+static void end_children(struct esp_shm *s, double patience)
+{
+    for (int i = 1; i < s->base.count; i++)
+        await_end(&s->child[i], esp_clock() + patience);
+    if (s->log >= 0) { /* a launcher ends processes of other machines */
+        signal_children(s, SIGTERM);
+        for (int i = 1; i < s->base.count; i++)
+            await_end(&s->child[i], esp_clock() + FAREWELL);
+    }
+    signal_children(s, SIGKILL);
+    for (int i = 1; i < s->base.count; i++)
+        await_end(&s->child[i], esp_clock() + FAREWELL);
+}
+
+void esp_shm_fail(struct esp_ranks *ranks, const char *sentence)
+{
+    struct esp_shm *s = (struct esp_shm *)ranks;
+    struct esp_shm_slot *slot = &s->memory->slot[ranks->rank];
+    snprintf(slot->sentence, sizeof slot->sentence, "%s", sentence);
+    if (ranks->rank > 0)
+        return; /* this process ends, and rank 0 reads the sentence */
+    atomic_store(&s->memory->failed, 1);
+    end_children(s, 0);
+}
+
+void esp_shm_close(struct esp_ranks *ranks)
+{
+    struct esp_shm *s = (struct esp_shm *)ranks;
+    if (ranks->rank == 0)
+        atomic_store(&s->memory->left, 1);
+    end_children(s, ranks->failed ? 0 : FAREWELL);
+    munmap(s->memory, s->bytes);
+    if (s->file >= 0)
+        close(s->file);
+    if (s->log >= 0)
+        close(s->log);
+    free(s);
+}
