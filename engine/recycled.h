@@ -11,8 +11,8 @@
  * after "the" it rarely is. The paper uses a tree of fixed shape instead.
  *
  * The matrix is stored for the next run in a file of the state folder, one for each target.
- * Its content comes from the user's texts, so only the owner may read the file. It has the last
- * ESP_RECYCLED_KEPT rows that were written. A damaged file is ignored. The content of the
+ * Its content comes from the user's texts, so only the owner may read the file. It has the
+ * last ESP_RECYCLED_KEPT rows that were written. A damaged file is ignored. The content of the
  * file affects only which tokens are tried, never the text.
  */
 #ifndef ESP_RECYCLED_H

@@ -12,9 +12,9 @@
  *           bytes of scales, d                                           x = d s (q - 32)
  * MXFP4 is a format of the OCP Microscaling Formats (2023): its table contains the values of
  * E2M1 floats, doubled. In GGUF, e = 255 is not NaN but the scale 2^127. Q4_K and Q5_K have a
- * six-bit scale s and a six-bit minimum m for each 32 of their 256 numbers, Q6_K has a scale
- * for each 16. In the K types, a byte has half-bytes or two-bit parts of numbers that are 32
- * or 64 apart.
+ * six-bit scale s and a six-bit minimum m for each 32 of their 256 numbers; Q6_K has a scale
+ * for each 16. In the K types, the half-bytes or two-bit parts of a byte belong to numbers
+ * that are 32 or 64 apart.
  */
 #include "kernels/dtype.h"
 

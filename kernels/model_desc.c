@@ -415,8 +415,8 @@ static bool fits_together(const struct esp_model_desc *d)
             (d->layers == 1 && d->input != d->hidden && d->hidden <= INT32_MAX / 8));
 }
 
-/* Returns whether the sizes of layers with a state are supported. The heads of a key head share
- * a norm, and vectors of 16 values are computed at once. */
+/* Returns whether the sizes of layers with a state are supported. The heads of a key head
+ * share a norm, and vectors of 16 values are computed at once. */
 static bool states_fit(const struct esp_model_desc *d)
 {
     return d->state_heads > 0 && d->key_heads > 0 && d->state_heads % d->key_heads == 0 &&

@@ -9,8 +9,8 @@
  * tokens, so the drafter is lossless only with verifiers for ESP_DRAW_TOPK.
  *
  * If the new bytes would change the last tokens of the text, which are already committed, the
- * new bytes are encoded alone. Bytes of an unfinished character are left out. A token that ends
- * the draft's text becomes a token that ends the target's text.
+ * new bytes are encoded alone. Bytes of an unfinished character are left out. A token that
+ * ends the draft's text becomes a token that ends the target's text.
  *
  * If the draft model has the target's vocabulary, or drafts shared tokens, the tree is a plain
  * chain.
@@ -114,8 +114,8 @@ static void hold_back(struct state *s)
     }
 }
 
-/* Returns how many encoded tokens come before the draft's bytes, or -1 if a token crosses their
- * beginning. `extra`: number of bytes that the tokenizer has added before the text. */
+/* Returns how many encoded tokens come before the draft's bytes, or -1 if a token crosses
+ * their beginning. `extra`: number of bytes that the tokenizer has added before the text. */
 static int tokens_before(const struct state *s, const struct esp_language *target, int extra)
 {
     int at = 0, i = 0;

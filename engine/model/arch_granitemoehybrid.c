@@ -1,6 +1,6 @@
 /* arch_granitemoehybrid.c - the Granite 4.0-H architecture: most layers are state space models
- * (Mamba-2); a few have attention, without rotation. Each layer has an MLP that all tokens use,
- * and in some models experts as well. The factors are those of arch_granite.c.
+ * (Mamba-2); a few have attention, without rotation. Each layer has an MLP that all tokens
+ * use, and in some models experts as well. The factors are those of arch_granite.c.
  *
  * Key names and fallbacks are those of GraniteMoeHybridConfig in the transformers library.
  */

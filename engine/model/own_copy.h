@@ -25,8 +25,8 @@ double esp_own_copy_share(const struct esp_model *target, const char *draft);
 /* Returns whether a copy is expected to save time for this target; if so, it is the default
  * draft model. The target's weights must be floats, so that 4 bits save most of the bytes, and
  * too large for the processor's caches. A copy of a mixture of experts does not save time: a
- * tree's rows use different experts, so verifying several rows costs much more than one. Models
- * with recurrent layers have no copies. */
+ * tree's rows use different experts, so verifying several rows costs much more than one.
+ * Models with recurrent layers have no copies. */
 bool esp_own_copy_pays(const struct esp_model *target);
 
 /* Describes the copy that `draft` names; reads no weights yet. The target must outlive the

@@ -19,8 +19,8 @@
  *  - Some tokenizers add a space before a text. The target's tokenizer decides what the text is; the
  *    draft reads exactly its bytes.
  *
- * If too few tokens are shared, the draft's text is encoded with the target's tokenizer instead
- * (drafters/respell.c).
+ * If too few tokens are shared, the draft's text is encoded with the target's tokenizer
+ * instead (drafters/respell.c).
  */
 #ifndef ESP_TRANSLATION_H
 #define ESP_TRANSLATION_H

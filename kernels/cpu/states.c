@@ -1,5 +1,5 @@
-/* states.c - where states and inputs are stored, and the order in which a pass walks over rows;
- * see states.h. pass_mixer.c has the arithmetic. */
+/* states.c - where states and inputs are stored, and the order in which a pass walks over
+ * rows; see states.h. pass_mixer.c has the arithmetic. */
 #include "kernels/cpu/states.h"
 
 #include <string.h>
@@ -120,8 +120,8 @@ static int add_entry(struct esp_cpu_states *s, int64_t token, int row, int paren
 }
 
 /* Sets `before` to the row that each row follows, both counted from the prefix; -1: it follows
- * the prefix. The rows that a row sees are its path, in ascending order. An earlier row that no
- * row of the batch sees gets -2. */
+ * the prefix. The rows that a row sees are its path, in ascending order. An earlier row that
+ * no row of the batch sees gets -2. */
 static void find_parents(struct esp_cpu_states *s, const struct esp_batch *b)
 {
     const int ahead = b->first - b->prefix, rows = ahead + b->rows;

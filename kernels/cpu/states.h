@@ -1,18 +1,18 @@
 /* states.h - the states of recurrent layers, and the walk of a pass over its rows.
  *
- * A node of a tree needs the state after its parent. The value columns of a state never mix, so
- * the work is divided into blocks of 16 columns of a head. For each block, a thread walks the
- * whole tree, depth first: it reads the block as it was after the parent, applies one token and
- * writes it to a small stack. So a row of a tree takes the time of a token of a chain, and its
- * numbers come from the same operations in the same order as in a chain of its ancestors:
- * results are bit-identical for trees, chains, and any order of rows. The last child of a node
- * is the one with most descendants, and overwrites the node's block. So n rows need only about
- * log2(n) levels of the stack, whatever the depth is.
+ * A node of a tree needs the state after its parent. The value columns of a state never mix,
+ * so the work is divided into blocks of 16 columns of a head. For each block, a thread walks
+ * the whole tree, depth first: it reads the block as it was after the parent, applies one
+ * token and writes it to a small stack. So a row of a tree takes the time of a token of a
+ * chain, and its numbers come from the same operations in the same order as in a chain of its
+ * ancestors: results are bit-identical for trees, chains, and any order of rows. The last
+ * child of a node is the one with most descendants, and overwrites the node's block. So n rows
+ * need only about log2(n) levels of the stack, whatever the depth is.
  *
  * A pass walks over the rows of the text that the states do not include yet, then over its own
  * text rows; both change the states in place. The other rows follow, and only their inputs are
- * kept. The input of row r is in slot (r + dropped) % ring, which does not change when a window
- * drops rows.
+ * kept. The input of row r is in slot (r + dropped) % ring, which does not change when a
+ * window drops rows.
  */
 #ifndef ESP_CPU_STATES_H
 #define ESP_CPU_STATES_H
@@ -92,9 +92,9 @@ static inline float *esp_states_of(const struct esp_cpu_states *s, int place)
 void esp_states_set_sizes(struct esp_cpu_states *s, const struct esp_model_desc *d,
                           int max_batch);
 
-/* Plans the walk of a batch, which begins after the cache's first `folded` tokens. If the batch
- * begins a text, sets the states to zero. The batch may have no rows. Returns false if the
- * states are past the batch's prefix, or if inputs that they lack are no longer kept. */
+/* Plans the walk of a batch, which begins after the cache's first `folded` tokens. If the
+ * batch begins a text, sets the states to zero. The batch may have no rows. Returns false if
+ * the states are past the batch's prefix, or if inputs that they lack are no longer kept. */
 bool esp_states_plan(struct esp_cpu_states *s, const struct esp_cache *cache,
                      const struct esp_batch *batch);
 

@@ -87,7 +87,7 @@ static __device__ __forceinline__ void esp_cuda_cut_block(const struct esp_cuda_
     const uint32_t rounded = (most + 0x1ffffu) >> 23;
     const uint32_t exponent = most >= 0x7f800000u ? 0 : rounded < 15 ? 15 : rounded;
     const float up = exponent ? __uint_as_float((268 - exponent) << 23) : 0.0f;
-    /* Adding 1.5 * 2^23 rounds to an integer. */
+    /* Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits. */
     const float shifted = __fmaf_rn(exponent ? value : 0.0f, up, 12582912.0f);
     const int q = (int)(__float_as_uint(shifted) - 0x4b400000u), high = (q + 128) >> 8;
     const size_t index = (size_t)row * cuts.blocks + block;
@@ -112,8 +112,7 @@ static __device__ __forceinline__ void esp_cuda_cut_block(const struct esp_cuda_
 
 /* ------------------------------------------------------------------ weights */
 
-/* Makes a tile of 16 rows of `columns` numbers, which are given in the form of the file, row
- * after row. */
+/* Packs 16 rows of `columns` numbers, stored as in the file, into a tile. */
 void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, char *tile);
 
 #endif

@@ -313,7 +313,7 @@ struct esp_cuda_arrays {
     int seen_stride;
 };
 
-/* Whether the window of the text leaves a gap in what this row sees. */
+/* Returns whether the window of the text leaves a gap in what this row sees. */
 static __device__ __forceinline__ bool esp_cuda_has_gap(const struct esp_cuda_arrays &at,
                                                         int row)
 {
@@ -325,7 +325,7 @@ struct esp_cuda_tile {
     int32_t expert, first, end;
 };
 
-/* The routing of a pass, by experts.cu. A pair is a row with one of its experts. */
+/* The routing of a pass, computed by experts.cu. A row and one of its experts are a pair. */
 struct esp_cuda_routing {
     int32_t *chosen; /* (rows, used) the experts of each row, ascending */
     float *share;    /* (rows, used) the weight of each expert's output */
@@ -335,8 +335,8 @@ struct esp_cuda_routing {
     int32_t *tile_count;
 };
 
-/* Arguments of a product's kernel: the tiles of pairs; tiles = NULL if there are no experts.
- */
+/* The tiles of pairs, as arguments of a product's kernel; tiles = NULL if there are no
+ * experts. */
 struct esp_cuda_mixture {
     const struct esp_cuda_tile *tiles;
     const int32_t *tile_count;
@@ -371,12 +371,12 @@ struct esp_cuda_cache {
     void *attended;  /* (max_batch, q_width) */
     float *up;       /* (max_batch, up_width) results of cuBLASLt before the activation */
     void *active;    /* (max_batch, ffn) numbers as in `normed` */
-    float *branch;   /* (max_batch, hidden) an output before it is added to x; or NULL */
-    void *joined;    /* (max_batch, joined_width) what a draft head's products read; or NULL */
+    float *branch;   /* (max_batch, hidden) an output, changed before it is added to x */
+    void *joined;    /* (max_batch, joined_width) the joined inputs of a draft head; or NULL */
     float *embedded; /* (max_batch, hidden) embeddings, for EAGLE-3; or NULL */
     float *outputs;  /* (max_batch, outputs_width) logits of some tokens only; or NULL */
-    /* For a model with blocks, large enough for the widest matrix (of experts: for all pairs);
-     * see blocks.cu. */
+    /* For a model with blocks: activations as integers, for the widest matrix (for experts,
+     * there is a row for each pair); see blocks.cu. */
     void *cut_words;           /* (max_batch, blocks, 64 bytes) */
     struct esp_cuda_cut *cuts; /* (max_batch, blocks) */
     void *narrow;              /* (max_batch, columns) of 16 bits */
@@ -387,8 +387,8 @@ struct esp_cuda_cache {
     float *pair_up;    /* (pairs, 2 expert_ffn) if weights have blocks; otherwise NULL */
     void *pair_active; /* (pairs, expert_ffn) numbers as in `active` */
     float *pair_out;   /* (pairs, hidden) */
-    /* (partial_rows, heads, chunks + 1, esp_cuda_part(head_width)) parts of attention, see
-     * attention.h; the last one is for the sinks. */
+    /* (partial_rows, heads, chunks + 1, esp_cuda_part(head_width)) partial results of
+     * attention, see attention.h; the last chunk is for the sinks. */
     float *partial;
     unsigned *done;   /* counters of tiles of queries, see attention.h */
     int partial_rows; /* rows whose attention is computed at once */
@@ -414,8 +414,8 @@ static inline struct esp_cuda_backend *esp_cuda_backend_of(const struct esp_cuda
     return reinterpret_cast<struct esp_cuda_backend *>(c->base.weights->backend);
 }
 
-/* Whether kernels of this cache's passes begin early. Streamed layers wait for copies, too, so
- * their kernels begin in order. */
+/* Returns whether kernels of this cache's passes begin early. Those of streamed layers do not,
+ * because they wait for copies, too. */
 static inline bool esp_cuda_early(const struct esp_cuda_cache *c)
 {
     return esp_cuda_backend_of(c)->early && !esp_cuda_weights_of(c)->stream;
@@ -426,15 +426,14 @@ static inline const struct esp_model_desc *esp_cuda_desc_of(const struct esp_cud
     return c->base.weights->desc;
 }
 
-/* Numbers in a part of a query's attention: head_width sums, the maximum and the weight,
- * padded so that parts are aligned to 16 bytes. */
+/* Returns how many numbers a partial result of a query's attention has: head_width sums, the
+ * maximum and the weight, padded for an alignment of 16 bytes. */
 static __host__ __device__ __forceinline__ size_t esp_cuda_part(size_t head_width)
 {
     return head_width + 4;
 }
 
-/* In passes of up to this many rows, attention itself makes the keys of the pass
- * (attention.h). */
+/* In passes of up to this many rows, attention itself rotates the pass's keys (attention.h). */
 enum { ESP_CUDA_FRESH = 16 };
 
 static inline bool esp_cuda_fresh(int rows)
@@ -502,8 +501,8 @@ void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
                     bool normed, int rows, int width);
 /* Scales and caps the output of the head, and moves logits in c->outputs to their tokens. */
 void esp_cuda_logits(struct esp_cuda_cache *c, int rows);
-/* The rest of a draft step, for logits over the model's own vocabulary. Softmax takes one
- * launch or six. */
+/* These compute the rest of a draft step, for logits over the model's own vocabulary. Softmax
+ * takes one launch or six. */
 void esp_cuda_step_softmax(struct esp_cuda_cache *c, int rows);
 void esp_cuda_step_top_k(struct esp_cuda_cache *c, int rows);
 
@@ -563,9 +562,8 @@ template <typename T>
 void esp_cuda_finish(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                      const float *product, size_t product_stride, int rows);
 
-/* lt.cu: products by cuBLASLt. The algorithm for a shape is chosen once, when a cache is
- * opened.
- */
+/* lt.cu computes products by cuBLASLt. The algorithm for a shape is chosen once, when a cache
+ * is opened. */
 /* Opens cuBLASLt, if this has not been tried before. If there is none, backend->lt stays NULL
  * and the device's description says so. */
 int esp_cuda_lt_open(struct esp_cuda_backend *backend);

@@ -113,8 +113,8 @@ static inline void esp_load(const struct esp_launch &launch)
             ESP_START(kernel, grid, block, shared, stream, ##__VA_ARGS__);                     \
     } while (0)
 
-/* Does the same. If `early` is true, the kernel may begin before the previous one has ended, so
- * it must call esp_wait_previous(). */
+/* Does the same. If `early` is true, the kernel may begin before the previous one has ended,
+ * so it must call esp_wait_previous(). */
 #define ESP_LAUNCH_EARLY(early, kernel, grid, block, shared, stream, ...)                      \
     do {                                                                                       \
         if (esp_loading_kernels)                                                               \

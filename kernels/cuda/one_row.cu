@@ -47,8 +47,9 @@ static __device__ __forceinline__ int add_lanes(int first, int second)
     return sum + __shfl_xor_sync(ESP_ALL_LANES, sum, 2);
 }
 
-/* Multiplies group `sub` of 32 columns of a unit by the row, adds the product to the sum of the
- * lane's output and returns it. `words` and `cut` are the row's activations in these columns.
+/* Multiplies group `sub` of 32 columns of a unit by the row, adds the product to the sum of
+ * the lane's output and returns it. `words` and `cut` are the row's activations in these
+ * columns.
  */
 template <enum esp_dtype D>
 static __device__ __forceinline__ float multiply(const char *unit, int sub, const uint4 *words,
