@@ -26,7 +26,7 @@ static const double LEFT = 0.998, LEFT_PLAIN = 0.9995, TRUSTED = 3, SCATTER = 4;
  * was written. LEFT_KEPT: factor of that weight when another class gets a sample. */
 static const double KEPT = 2, LEFT_KEPT = 0.98;
 
-/* The class of a row count. Each count up to 16 has its own; then four per octave. */
+/* Returns the class of a row count. Each count up to 16 has its own; then four per octave. */
 static int class_of(int rows)
 {
     if (rows <= EXACT)
@@ -36,7 +36,7 @@ static int class_of(int rows)
     return class < ESP_COST_CLASSES ? class : ESP_COST_CLASSES - 1;
 }
 
-/* The row count in the middle of a class. */
+/* Returns the row count in the middle of a class. */
 static double rows_of(int class)
 {
     if (class < EXACT)
@@ -63,7 +63,8 @@ static double quartile(const struct esp_cost_class *c)
     return sorted[(c->count - 1) / 4];
 }
 
-/* The uncertainty of a class's lower quartile, estimated from the spread of its samples. */
+/* Returns the uncertainty of a class's lower quartile, estimated from the spread of its
+ * samples. */
 static double doubt(const struct esp_cost_class *c)
 {
     double sorted[ESP_COST_SAMPLES];
@@ -73,8 +74,9 @@ static double doubt(const struct esp_cost_class *c)
     return (sorted[3 * (c->count - 1) / 4] - sorted[0]) / sqrt(c->count);
 }
 
-/* Weight of a class when the line is fitted. One sample counts nearly nothing, because it may
- * have been interrupted; plain decoding is excepted, since it soon has more than one. */
+/* Returns the weight of a class when the line is fitted. One sample counts nearly nothing,
+ * because it may have been interrupted; plain decoding is excepted, since it soon has more
+ * than one. */
 static double weight_of(const struct esp_cost_curve *curve, int class)
 {
     const struct esp_cost_class *c = &curve->class[class];
@@ -117,10 +119,11 @@ static void draw_line(struct esp_cost_curve *curve)
     curve->one = y - curve->slope * (x - 1);
 }
 
-/* Estimated seconds of a class with samples. Samples often scatter by more than a row costs, so
- * the estimate is a weighted mean of the class and the line: the farther the class is from the
- * line, relative to its spread, the more it counts. With few samples the line is lowered a
- * little, so that a size that was slow by chance is tried again if it may pay. */
+/* Returns the estimated seconds of a class with samples. Samples often scatter by more than a
+ * row costs, so the estimate is a weighted mean of the class and the line: the farther the
+ * class is from the line, relative to its spread, the more it counts. With few samples the
+ * line is lowered a little, so that a size that was slow by chance is tried again if it may
+ * pay. */
 static double believed(const struct esp_cost_curve *curve, int class)
 {
     const struct esp_cost_class *c = &curve->class[class];
@@ -160,7 +163,7 @@ static void fit(struct esp_cost_curve *curve)
             curve->seconds[at++] = value[i];
 }
 
-/* How many of the last ESP_COST_RECENT samples are of this class. */
+/* Returns how many of the last ESP_COST_RECENT samples are of this class. */
 static int recently(const struct esp_cost_curve *curve, int class)
 {
     int count = 0;
@@ -259,7 +262,7 @@ void esp_costs_nominal(struct esp_costs *costs, const struct esp_nominal_costs *
     costs->relative = given ? given->draft : costs->relative;
 }
 
-/* The nominal cost of a pass, in units of the same pass over one row. */
+/* Returns the nominal cost of a pass, in units of the same pass over one row. */
 static double nominal(const struct esp_costs *costs, int rows)
 {
     return 1 + costs->nominal_row * (rows - 1);

@@ -315,8 +315,8 @@ static int open_best_device(struct esp_engine *e, const struct esp_engine_option
     return status;
 }
 
-/* Hash of a model's sizes and of two rows of a matrix. Two are enough, because any training
- * changes every number. */
+/* Returns the hash of a model's sizes and of two rows of a matrix. Two are enough, because any
+ * training changes every number. */
 static uint64_t hash_model(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;
@@ -350,8 +350,8 @@ static uint64_t hash_vector(const struct esp_tensor *t, uint64_t hash)
     return hash;
 }
 
-/* Hash of the vocabulary and of the norms: norms are never quantised, and a model that was
- * made wider only repeats them. */
+/* Returns the hash of the vocabulary and of the norms: norms are never quantised, and a model
+ * that was made wider only repeats them. */
 static uint64_t hash_source(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;

@@ -31,7 +31,8 @@ struct esp_engine {
     char notice[300];     /* why there is no faster backend or a short context; or "" */
 };
 
-/* The models' tokens. The draft's: only if it drafts text. */
+/* Returns the tokens of the target or, if `draft` is set, those of the draft model, which must
+ * have a tokenizer of its own. */
 struct esp_language esp_engine_language(const struct esp_engine *engine, bool draft);
 
 #endif

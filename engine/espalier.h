@@ -82,7 +82,7 @@ struct esp_model_info {
 bool esp_engine_target(const struct esp_engine *engine, struct esp_model_info *info);
 bool esp_engine_draft(const struct esp_engine *engine, struct esp_model_info *info);
 const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" */
-/* A description such as "AVX-512, 2 threads" or "AVX-512, 2 threads, 5 of 16 layers in
+/* Returns a description such as "AVX-512, 2 threads" or "AVX-512, 2 threads, 5 of 16 layers in
  * memory". */
 const char *esp_engine_device(const struct esp_engine *engine);
 /* Tells how much of the target is read or copied again on every pass, and how fast that was so
@@ -93,13 +93,13 @@ bool esp_engine_streamed(const struct esp_engine *engine, struct esp_streamed *s
 const char *esp_engine_notice(const struct esp_engine *engine);
 
 double esp_engine_load_seconds(const struct esp_engine *engine);
-/* Maximum number of tokens of a text. */
+/* Returns the maximum number of tokens of a text. */
 int esp_engine_context(const struct esp_engine *engine);
-/* The drafter specification for this pair, from espalier.json in the target's folder, for
- * greedy decoding or for sampling. NULL: the file has none. */
+/* Returns the drafter specification for this pair, from espalier.json in the target's folder,
+ * for greedy decoding or for sampling. NULL: the file has none. */
 const char *esp_engine_preset(const struct esp_engine *engine, bool sampling);
-/* The name of the chat format that the target's chat template uses (ESP_CHAT_FORMATS). "": the
- * target has no chat template, like base models. NULL: its chat template is unknown. */
+/* Returns the name of the chat format that the target's chat template uses (ESP_CHAT_FORMATS).
+ * "": the target has no chat template, like base models. NULL: its chat template is unknown. */
 const char *esp_engine_chat(const struct esp_engine *engine);
 
 /* Encodes `length` bytes of text (any bytes) into at most `capacity` tokens. Returns the number
@@ -107,8 +107,8 @@ const char *esp_engine_chat(const struct esp_engine *engine);
  * negative status. */
 int esp_tokenize(const struct esp_engine *engine, const char *text, size_t length,
                  int32_t *tokens, int capacity);
-/* The bytes of one token, not NUL-terminated; they may end inside a UTF-8 sequence. The bytes
- * of a special token are its name. NULL if there is no such token. */
+/* Returns the bytes of one token, not NUL-terminated; they may end inside a UTF-8 sequence.
+ * The bytes of a special token are its name. NULL if there is no such token. */
 const char *esp_token_bytes(const struct esp_engine *engine, int32_t token, size_t *length);
 bool esp_token_is_end(const struct esp_engine *engine, int32_t token);
 bool esp_token_is_special(const struct esp_engine *engine, int32_t token);
@@ -160,7 +160,7 @@ int esp_session_prompt_text(struct esp_session *session, const char *text, size_
  * dropped. */
 int esp_session_say(struct esp_session *session, const char *text, size_t length, char *err,
                     size_t errlen);
-/* The name of the session's chat format; "" if its text is raw. */
+/* Returns the name of the session's chat format; "" if its text is raw. */
 const char *esp_session_chat(const struct esp_session *session);
 /* Returns whether this token ends an answer or a text. */
 bool esp_session_is_end(const struct esp_session *session, int32_t token);
@@ -215,8 +215,8 @@ bool esp_session_rule_is_lossy(const struct esp_session *session);
  * text. recent = 0: it sees all tokens. */
 void esp_window_of(const struct esp_session_values *values, int context, int *recent,
                    int *sinks);
-/* Maximum number of tokens of the text: the engine's context; with a window, it may exceed
- * that. */
+/* Returns the maximum number of tokens of the text: the engine's context; with a window, it
+ * may exceed that. */
 int esp_session_context(const struct esp_session *session);
 /* Gives options that open another session with the current settings of this one. Drafter and
  * verifier are set only if the user chose them, not if they follow from models and
@@ -270,7 +270,7 @@ void esp_session_set_generator(struct esp_session *session,
 void esp_session_count_from(struct esp_session *session, int first);
 /* Removes the text; settings and learned state stay. */
 void esp_session_clear(struct esp_session *session);
-/* The text so far, prompt included; valid until the next call that changes it. */
+/* Returns the text so far, prompt included; valid until the next call that changes it. */
 const int32_t *esp_session_tokens(const struct esp_session *session, int *count);
 
 /* Statistics since the session was opened or cleared. */

@@ -97,9 +97,9 @@ enum esp_engine_option {
         ESP_OPTIONS /* how many there are */
 };
 
-/* Line `index` of the table; NULL past its end. */
+/* Returns line `index` of the table; NULL past its end. */
 const struct esp_value_info *esp_engine_option(int index);
-/* The line of the option with this name, or NULL. */
+/* Returns the line of the option with this name, or NULL. */
 const struct esp_value_info *esp_engine_option_find(const char *name);
 
 #ifdef __cplusplus

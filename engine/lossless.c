@@ -43,7 +43,8 @@ const char *esp_lossless_test_name(int test)
 
 /* ------------------------------------------------------------------ memory */
 
-/* Rows of the text and of `tokens` tokens behind it, in a cache like this one. */
+/* Returns the maximum number of rows of the text and `tokens` tokens after it, in a cache like
+ * this one. */
 static int rows_needed(const struct scorer *s, const struct esp_kv_cache *like, int tokens)
 {
     const int most = like->translation ? ESP_SPELLED_MOST : 1;
@@ -174,8 +175,8 @@ static int plain_pass(struct scorer *s, struct esp_kv_cache *cache, struct esp_r
                : s->session->ops->softmax(rows, s->rows, count, sampling);
 }
 
-/* The pass of a draft head: it reads the hidden states of the target's pass; see
- * target_features.h. Fills q. */
+/* Runs the pass of a draft head, which reads the hidden states of the target's pass (see
+ * target_features.h). Fills q. */
 static int head_pass(struct scorer *s, int count, const struct esp_sampling *sampling)
 {
     const struct esp_backend_ops *ops = s->session->ops;

@@ -563,8 +563,8 @@ static int first_settings(struct esp_session *s, const struct esp_session_option
 
 /* ------------------------------------------------------------------ opening and closing */
 
-/* The parameters that a draft pass uses, divided by those that a target pass uses. A shared LM
- * head counts for both. For the target's own copy, the ratio of their bytes. */
+/* Returns the parameters that a draft pass uses, divided by those that a target pass uses. A
+ * shared LM head counts for both. For the target's own copy, the ratio of their bytes. */
 static double relative_cost(const struct esp_engine *e)
 {
     const struct esp_model_desc *d = &e->draft->desc;

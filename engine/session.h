@@ -104,7 +104,7 @@ int esp_session_choose_window(const struct esp_session *session,
  * have the same window. On failure the old caches stay. */
 int esp_session_open_caches(struct esp_session *session, const struct esp_window *window,
                             char *err, size_t errlen);
-/* Number of tokens that the last token of a text of `length` tokens sees. */
+/* Returns the number of tokens that the last token of a text of `length` tokens sees. */
 int esp_session_seen(const struct esp_session *session, int length);
 /* Allocates room for a text of this many tokens. Returns 0 or ESP_E_MEMORY. */
 int esp_session_text_room(struct esp_session *session, int tokens);
@@ -134,11 +134,11 @@ bool esp_session_has_copy(const struct esp_session *session);
 /* Records a device time stamp. Does nothing if the host's clock can time the backend. */
 void esp_session_mark(struct esp_session *session, int slot);
 
-/* The error message of a failed call: the device's own message, if it has one. */
+/* Returns the error message of a failed call: the device's own message, if it has one. */
 const char *esp_session_failure(const struct esp_session *session, int status);
 
-/* The sampling settings that turn draft logits into q, before tempering. At temperature 0 they
- * keep the draft's own distribution. */
+/* Returns the sampling settings that turn draft logits into q, before tempering. At
+ * temperature 0 they keep the draft's own distribution. */
 struct esp_sampling esp_draft_sampling(const struct esp_settings *settings);
 
 /* Beta: after the text's temperature, the draft's logits are multiplied by it, see

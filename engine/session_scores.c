@@ -27,8 +27,8 @@ static int to_probabilities(struct esp_session *s, int32_t *row, struct esp_rows
     return status < 0 ? status : s->ops->softmax(*rows, row, 1, &plain);
 }
 
-/* The distribution at the end of the path. A residual may have replaced it in its row, and then
- * the verifier has kept it. */
+/* Keeps the scores of the distribution at the end of the path. Above temperature 0, a residual
+ * may have replaced its row, so the copy that the verifier kept is used. */
 static int keep_end(struct esp_session *s, int node, struct esp_rows **rows, int32_t *row)
 {
     const bool leaf = s->tree.first_child[node] < 0;

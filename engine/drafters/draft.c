@@ -349,7 +349,8 @@ static int run_own(struct esp_draft *d, int32_t token, int ahead, struct esp_row
     return esp_kv_cache_forward(c, &batch);
 }
 
-/* The pass of the text's last tokens, then one for each token but the last. */
+/* Runs a pass over the text's last tokens, then one over each token that it wrote, except the
+ * last. Returns the number of tokens, or a negative status. */
 static int run_all_own(struct esp_draft *d, const struct esp_respelling *r, int most,
                        int32_t *tokens, float *q)
 {

@@ -86,7 +86,7 @@ static int read_merge(struct esp_bpe *bpe, const cJSON *item, int *rank, char *t
                      errlen);
 }
 
-/* Length of the longest entry of model.merges. */
+/* Returns the length of the longest entry of model.merges. */
 static size_t longest_merge(const cJSON *merges)
 {
     size_t longest = 0;

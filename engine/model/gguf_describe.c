@@ -63,8 +63,8 @@ static bool has_shared_expert(const struct describing *d)
     return first->router.data && first->up.data;
 }
 
-/* The value of a key. In a model with an MLP in addition to the experts, feed_forward_length
- * is the size of an expert. */
+/* Returns the value of a key. In a model with an MLP in addition to the experts,
+ * feed_forward_length is the size of an expert. */
 static double value_of(const struct describing *d, const struct esp_gguf_key *key)
 {
     const struct esp_model_desc *m = &d->model->desc;

@@ -281,7 +281,7 @@ static void add_state_numbers(cJSON *config, const struct esp_gguf *g, const cha
                           esp_gguf_architecture_named(architecture)->tiled);
 }
 
-/* The tensor with this name, or NULL. */
+/* Returns the tensor with this name, or NULL. */
 static const struct esp_gguf_tensor *find_tensor(const struct esp_gguf *g, const char *name)
 {
     for (size_t i = 0; i < g->tensor_count; i++)
@@ -508,14 +508,15 @@ int esp_gguf_config(cJSON **config, const struct esp_gguf *g, char *err, size_t 
 
 /* ------------------------------------------------------------------ tensors */
 
-/* The layer number in the name "blk.N....", or -1. */
+/* Returns the layer number in the name "blk.N....", or -1. */
 static int layer_of(const char *stored)
 {
     int layer = -1, length = 0;
     return sscanf(stored, "blk.%9d.%n", &layer, &length) == 1 && length > 0 ? layer : -1;
 }
 
-/* The rule of the tensor with this name, or NULL. `experts`: search the table of experts. */
+/* Returns the rule of the tensor with this name, or NULL. `experts`: search the table of
+ * experts. */
 static const struct esp_tensor_rule *find_rule(const struct esp_family *family,
                                                const char *stored, int layer, bool experts)
 {

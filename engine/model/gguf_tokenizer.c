@@ -110,7 +110,7 @@ static cJSON *make_splits(const struct esp_gguf_split *split)
 
 /* ------------------------------------------------------------------ names for splits */
 
-/* A member that is a text; "" if there is none. */
+/* Returns a member that is a text; "" if there is none. */
 static const char *text_of(const cJSON *json, const char *name)
 {
     const char *text = esp_json_text(json, name);

@@ -107,8 +107,8 @@ static const char *type_names(char *text, size_t size)
     return text;
 }
 
-/* The number of rows of the stored tensor that has the slot of `rule`. *before becomes how
- * many of its rows are before those of the slot. */
+/* Returns the number of rows of the stored tensor that has the slot of `rule`. *before becomes
+ * how many of its rows are before those of the slot. */
 static int64_t stored_rows(const struct esp_tensor_rule *table,
                            const struct esp_tensor_rule *rule, const struct esp_config *config,
                            int64_t *before)
@@ -237,7 +237,7 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
     return 0;
 }
 
-/* Whether a layer's kind decides if it has the tensor. */
+/* Returns whether a layer's kind decides if it has the tensor. */
 static bool is_of_kind(enum esp_presence when)
 {
     return when == ESP_IF_ATTENTION || when == ESP_IF_RECURRENT || when == ESP_IF_CONV_BIAS;
@@ -309,7 +309,7 @@ static int bind_experts_matrix(const struct binding *binding, struct esp_layer *
     return status;
 }
 
-/* The table of experts for the layer's tensors. */
+/* Returns the table of experts for the layer's tensors. */
 static const struct esp_tensor_rule *expert_table(const struct binding *binding, int number)
 {
     const struct esp_family *family = binding->family;
@@ -627,8 +627,8 @@ static int open_gguf(struct esp_model *model, char *err, size_t errlen)
     return status;
 }
 
-/* The last component of a path, or, for "", "." and "..", that of the folder they lead to. The
- * caller frees it. */
+/* Returns the last component of a path, or, for "", "." and "..", that of the folder they lead
+ * to. The caller frees it. */
 static char *folder_name(const char *path)
 {
     size_t end = strlen(path);

@@ -339,7 +339,7 @@ struct chunk {
     bool infinite[PARTS];
 };
 
-/* The head of the model that is state head `head` of the file. */
+/* Returns the head of the model that is state head `head` of the file. */
 static int head_of(const struct planned *p, int head)
 {
     return head % p->key_heads * (p->state_heads / p->key_heads) + head / p->key_heads;
@@ -591,8 +591,8 @@ static int write_file(struct quantizing *q, const char *to, bool over)
     return status;
 }
 
-/* The window that other programs ignore, or 0. A file of architecture "llama" may have a
- * window (Mistral's), but llama.cpp ignores the key of the window in such files. */
+/* Returns the window that other programs ignore, or 0. A file of architecture "llama" may have
+ * a window (Mistral's), but llama.cpp ignores the key of the window in such files. */
 static int ignored_window(const struct quantizing *q)
 {
     const struct esp_gguf_architecture *own =

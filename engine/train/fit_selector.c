@@ -115,8 +115,8 @@ static void add_action(const struct fit *f, struct tally *t, int sample, int act
     t->samples++;
 }
 
-/* The static action with the most tokens per second (`timed`) or per iteration on the training
- * samples of one setting (-1: of all). */
+/* Returns the static action with the most tokens per second (`timed`) or per iteration on the
+ * training samples of one setting (-1: of all). */
 static int best_static(const struct fit *f, int setting, bool timed)
 {
     double best = 0;

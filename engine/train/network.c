@@ -216,7 +216,7 @@ static float *row_of(struct matrix x, int row)
     return x.at + (size_t)row * (size_t)x.width;
 }
 
-/* The rows of x that belong to the pass. */
+/* Returns the rows of x that belong to the pass. */
 static float *rows_of(const struct step *s, struct matrix x)
 {
     return row_of(x, s->begin);
@@ -329,7 +329,8 @@ static void rotate(struct step *s, struct matrix x)
 
 /* ------------------------------------------------------------------ attention */
 
-/* The row after the last one, in this pass, that belongs to the same text as row `row`. */
+/* Returns the row after the last one, in this pass, that belongs to the same text as row
+ * `row`. */
 static int text_end(const struct step *s, int row)
 {
     int end = row + 1;

@@ -255,8 +255,8 @@ static int whole_blocks(const int32_t *which, int count, int to)
     return run / ESP_LANES * ESP_LANES;
 }
 
-/* Rows are moved in ascending order, so none is overwritten before it was moved: which[i] >=
- * first + i. */
+/* Because which[i] >= first + i, moving rows in ascending order overwrites none that has not
+ * been moved itself. */
 int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;

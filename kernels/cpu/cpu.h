@@ -119,7 +119,7 @@ static inline float *esp_cpu_row(const struct esp_rows *rows, int which)
 
 /* Defined in ways.c; see esp_backend_ops. */
 const char *esp_cpu_way_key(const struct esp_backend *backend);
-/* Of states.c and pass_mixer.c; see esp_backend_ops. */
+/* Defined in states.c and pass_mixer.c; see esp_backend_ops. */
 size_t esp_cpu_state_bytes(const struct esp_model_desc *desc);
 int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped);
 int esp_cpu_state_save(struct esp_cache *cache, int slot);

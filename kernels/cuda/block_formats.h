@@ -120,7 +120,7 @@ static __device__ __forceinline__ struct esp_block_scales k_scales(uint4 head, i
  * and there are two scales. */
 enum esp_block_form { LESS, MINIMUM, TWO_SCALES };
 
-/* Byte `byte` of an output, in the field that begins at `from` in a unit. */
+/* Returns the byte `byte` of an output, in the field that begins at `from` in a unit. */
 static __device__ __forceinline__ uint32_t byte_of(const char *unit, int from, int chunk,
                                                    int bytes, int output, int byte)
 {

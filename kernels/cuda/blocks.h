@@ -40,7 +40,8 @@ static inline bool esp_block_field_before(enum esp_dtype dtype, int *end,
     return true;
 }
 
-/* The offset of byte `byte` of an output, from the beginning of the field in the unit. */
+/* Returns the offset of byte `byte` of an output, from the beginning of the field in the unit.
+ */
 static __host__ __device__ __forceinline__ int esp_block_at(int chunk, int bytes, int output,
                                                             int byte)
 {
@@ -58,7 +59,7 @@ static __host__ __device__ __forceinline__ int esp_block_at(int chunk, int bytes
 struct esp_cuda_cut {
     float scale;
     int32_t first, second; /* the sums of the first and the last 16 integers */
-    float less;            /* -scale * (first + second), for what has a minimum */
+    float less;            /* -scale * (first + second), for formats with minima */
 };
 
 enum { ESP_CUT_WORDS = 4 };

@@ -78,8 +78,8 @@ void esp_cuda_enter(const struct esp_backend *backend);
 int esp_cuda_failed(struct esp_cuda_backend *backend, const char *call, cudaError_t result);
 /* Returns `status`; if it is a failure, discards all answers that are due. */
 int esp_cuda_end(struct esp_cuda_backend *backend, int status);
-/* For functions that return no status: true if the CUDA call succeeded. If it failed, clears
- * the error in the CUDA runtime, because otherwise the next launch would report it. */
+/* For functions that return no status: returns whether the CUDA call succeeded. If it failed,
+ * clears the error in the CUDA runtime, because otherwise the next launch would report it. */
 bool esp_cuda_fine(cudaError_t result);
 /* Copies the message about a failure to err; returns `status`. */
 int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err, size_t errlen);
@@ -88,7 +88,8 @@ int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err,
 int esp_cuda_launch_status(struct esp_cuda_backend *backend, const char *what);
 /* Lets a kernel use this many bytes of shared memory. */
 int esp_cuda_allow_shared(struct esp_cuda_backend *backend, const void *kernel, size_t bytes);
-/* The same for the kernels of a table, except those that need more than a block may have. */
+/* Does the same for the kernels of a table, except those that need more than a block may have.
+ */
 template <typename V>
 static inline int esp_cuda_allow_variants(struct esp_cuda_backend *backend, const V *all,
                                           int count)
@@ -110,25 +111,25 @@ int esp_cuda_attention_prepare(struct esp_cuda_backend *backend);
 double esp_cuda_read_rate(struct esp_backend *backend, size_t bytes);
 int esp_cuda_time_kernels(struct esp_cache *cache, const struct esp_batch *batch,
                           struct esp_kernel_time *kernel, int most);
-/* See predict.cu. A launcher tells what its next launch costs, for all of its blocks or for
- * each; it may be called when nothing is predicted. Other launches wait for memory a few times
- * and read little. */
+/* The cost of a launch, for predict.cu. A launcher passes it to esp_cuda_costs() before the
+ * launch, which has no effect if nothing is predicted. A launch whose cost was not passed is
+ * assumed to wait for memory ESP_CUDA_WAITS times and to read nothing. */
 enum { ESP_CUDA_WAITS = 3, ESP_CUDA_PREDICTED = 64 };
 struct esp_cuda_cost {
-    double memory;     /* bytes of weights, keys and values, of all blocks */
-    double cache;      /* bytes that come only from the second-level cache, of all blocks */
-    double flight;     /* bytes of `memory` that a block has under way; 0: no limit */
-    double issue;      /* instructions of a block's warps in its loop; 0: no limit */
-    double end_cycles; /* cycles of shared memory, after a block's loop */
-    int waits;         /* number of waits of a block for memory, outside its loop */
+    double memory;     /* bytes of weights, keys and values that all blocks read */
+    double cache;      /* bytes that all blocks read from the second-level cache only */
+    double flight;     /* bytes of `memory` that a block has under way; 0: this is no limit */
+    double issue;      /* instructions of a block's warps in its loop; 0: this is no limit */
+    double end_cycles; /* cycles of shared memory after the loop of a block */
+    int waits;         /* how often a block waits for memory outside its loop */
 };
 void esp_cuda_costs(struct esp_cuda_backend *backend, const struct esp_cuda_cost *cost);
 void esp_cuda_predicted(struct esp_cuda_backend *backend, const char *name, size_t bytes);
 int esp_cuda_predict(struct esp_backend *backend, const struct esp_model_desc *desc, int rows,
                      int context, const struct esp_device_speed *speed,
                      struct esp_kernel_time *kernel, int most);
-/* Names what has been launched since the last call of this function, and the number of bytes
- * that it reads. If the pass is timed, records the time. */
+/* Call this after launches: it names them, and says how many bytes they read. If the pass is
+ * timed or predicted, records the time since the last call. */
 void esp_cuda_launched(struct esp_cuda_backend *backend, const char *name, size_t bytes);
 
 /* Divides one allocation into pieces; with base = NULL it only counts bytes. `shared`: the
@@ -175,7 +176,7 @@ struct esp_cuda_matrix {
     int count;            /* number of such matrices, one after another (experts); 0 means 1 */
 };
 
-/* Bytes of one such matrix that a product reads. */
+/* Returns the bytes of one such matrix that a product reads. */
 static inline size_t esp_cuda_matrix_bytes(const struct esp_cuda_matrix *m)
 {
     return m->rows * (esp_dtype_quantised(m->dtype) ? esp_dtype_row_bytes(m->dtype, m->columns)
@@ -221,16 +222,17 @@ struct esp_cuda_weights {
     struct esp_cuda_stream *stream;
 };
 
-/* Bytes that the weights take; with a limit, the most that fits into it, or the minimum. */
+/* Returns the bytes that the weights take; with a limit, the most that fits into it, or the
+ * minimum. */
 size_t esp_cuda_weights_need(const struct esp_model_desc *desc);
-/* Whether a matrix of the model is quantised. */
+/* Returns whether a matrix of the model is quantised. */
 bool esp_cuda_has_blocks(const struct esp_model_desc *desc);
 
-/* Lays out a model whose w->layer, w->base.desc and w->base.backend are set, at addresses where
- * there is no memory; and a cache with its base.weights set. For predict.cu. */
+/* These lay out a model and a cache at addresses where there is no memory, for predict.cu. Set
+ * w->layer, w->base.desc, w->base.backend and c->base.weights before. */
 void esp_cuda_weights_imagine(struct esp_cuda_weights *w);
 void esp_cuda_cache_imagine(struct esp_cuda_cache *c, int rows, int max_batch);
-/* Goes through a pass of `rows` rows after `context` tokens, but launches nothing. */
+/* Runs the code of a pass of `rows` rows after `context` tokens, but launches nothing. */
 int esp_cuda_walk(struct esp_cuda_cache *c, int rows, int context);
 /* Where imagined memory begins. */
 static char *const ESP_CUDA_NOWHERE = (char *)(uintptr_t)4096;
@@ -241,8 +243,8 @@ static char *const ESP_CUDA_NOWHERE = (char *)(uintptr_t)4096;
 struct esp_cuda_stream *esp_cuda_stream_open(struct esp_cuda_backend *backend, int layers,
                                              int streamed);
 void esp_cuda_stream_close(struct esp_cuda_stream *stream); /* NULL is allowed */
-/* Must be called for each streamed layer, in order, with its size and its pieces in the second
- * buffer. */
+/* Call this for each streamed layer, in order, with its size and its matrices as they are in
+ * the second buffer. */
 void esp_cuda_stream_put(struct esp_cuda_stream *stream, int layer, size_t bytes,
                          const struct esp_cuda_layer *second);
 void esp_cuda_stream_set_buffers(struct esp_cuda_stream *stream, char *first, char *second);
