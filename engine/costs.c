@@ -18,12 +18,13 @@ static const double NOMINAL_ROW = 1.0 / 16;
 /* OPTIMISTIC: the same cost, assumed until it is measured. HOPE: factor of the line's slope
  * for sizes that have few samples or none. */
 static const double OPTIMISTIC = 0.03, HOPE = 0.7;
-/* LEFT: factor of a class's weight when another class gets a sample. LEFT_PLAIN: the same when
- * plain decoding gets one. TRUSTED: samples after which an estimate is no longer lowered.
- * SCATTER: how many samples the line counts as. */
+/* LEFT: the factor by which a class's weight decays when another class gets a sample.
+ * LEFT_PLAIN: the same when plain decoding gets one. TRUSTED: number of samples after which an
+ * estimate is no longer lowered. SCATTER: the number of samples that the line counts as. */
 static const double LEFT = 0.998, LEFT_PLAIN = 0.9995, TRUSTED = 3, SCATTER = 4;
 /* KEPT: maximum weight of a class from a file, because the machine may have been busy when it
- * was written. LEFT_KEPT: factor of that weight when another class gets a sample. */
+ * was written. LEFT_KEPT: the factor by which that weight decays when another class gets a
+ * sample. */
 static const double KEPT = 2, LEFT_KEPT = 0.98;
 
 /* Returns the class of a row count. Each count up to 16 has its own; then four per octave. */
@@ -222,7 +223,7 @@ static double value_at(const struct esp_cost_curve *curve, int rows)
     return curve->seconds[at - 1] + share * (curve->seconds[at] - curve->seconds[at - 1]);
 }
 
-/* ------------------------------------------------------------------ what callers ask */
+/* ------------------------------------------------------------------ for callers */
 
 /* If the curve of an octave has no samples, starts it from that of shorter texts. */
 static void begin_curve(struct esp_cost_curve *curves, int octave)

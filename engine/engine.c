@@ -1,9 +1,9 @@
 /* engine.c - a target model, its draft model, their tokenizer and the backend that computes
  * them.
  *
- * A draft tree consists of token ids of the target. A draft of another vocabulary gets logits of
- * the tokens that both have (translation.h). Logits may differ in width (padding); the target's
- * width is used.
+ * A draft tree consists of token ids of the target. A draft model with another vocabulary
+ * computes logits only for the tokens that both have (translation.h). Logits may differ in
+ * width (padding); the target's width is used.
  */
 #include "engine/engine.h"
 
@@ -56,7 +56,7 @@ static int open_chat(struct esp_engine *e, const char *path, char *err, size_t e
     return ESP_OK;
 }
 
-/* Checks that every token of its tokenizer has a row in the model's embedding. */
+/* Checks that every token of the tokenizer has a row in the model's embedding. */
 static int check_vocabulary(const struct esp_model *model,
                             const struct esp_tokenizer *tokenizer, char *err, size_t errlen)
 {
@@ -81,11 +81,11 @@ struct esp_language esp_engine_language(const struct esp_engine *e, bool draft)
                  : language_of(e->target, e->tokenizer);
 }
 
-/* Below this fraction of common tokens, the draft writes text instead. */
+/* Below this fraction of shared tokens, the draft model drafts text instead. */
 static const double FEW_COMMON = 0.6;
 
-/* Lets a draft of another vocabulary draft the tokens that both have, or text, for which it keeps
- * its own tokenizer: *other becomes NULL. */
+/* Lets a draft model with another vocabulary draft the tokens that both have, or text. For
+ * text, the engine keeps the tokenizer, and *own becomes NULL. */
 static int translate(struct esp_engine *e, struct esp_tokenizer **own, int match, char *err,
                      size_t errlen)
 {
@@ -213,10 +213,9 @@ static bool has_room(const struct esp_engine *e)
     return left == 0 || left > 2 * e->target->bytes;
 }
 
-/* For draft "auto": makes the target's own copy the draft if it is expected to pay. Makes no
- * copy if there is a memory limit, because the copy would leave less memory for the target's
- * layers.
- */
+/* For draft "auto": makes the target's own copy the draft model if that is expected to save
+ * time. Makes no copy if there is a memory limit, because the copy would leave less memory for
+ * the target's layers. */
 static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                         size_t errlen)
 {
@@ -230,7 +229,8 @@ static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o
     return esp_own_copy_open(&e->draft, e->target, "self", err, errlen);
 }
 
-/* Room for copies of the states of recurrent layers, see engine/kv_cache.h. */
+/* Chooses how many copies of the states of recurrent layers a cache has room for, see
+ * engine/kv_cache.h. */
 static void choose_checkpoints(const struct esp_engine *e, struct esp_model *model)
 {
     static const size_t BUDGET = (size_t)512 << 20;

@@ -13,9 +13,10 @@ struct esp_engine {
     struct esp_backend *backend;
     struct esp_tokenizer *tokenizer;
     struct esp_model *target, *draft; /* draft may be NULL */
-    /* Of a draft of another vocabulary; else tokens = 0. */
+    /* For a draft model with another vocabulary; otherwise tokens = 0. */
     struct esp_translation translation;
-    /* Of a draft that drafts text (draft_match) instead of shared tokens; else NULL. */
+    /* The tokenizer of a draft model that drafts text (draft_match) instead of shared tokens;
+     * otherwise NULL. */
     struct esp_tokenizer *draft_tokenizer;
     struct esp_chat chat; /* chat format of the target */
     struct esp_weights *target_weights, *draft_weights;

@@ -1,11 +1,11 @@
 /* espalier.h - the public interface of libespalier.
  *
- * An esp_engine holds a target model, a draft model that shares its vocabulary, and the
- * backend that computes them. An esp_session is one text being written: tokens, KV caches,
- * drafter (it grows the tree), verifier (it accepts tokens of the tree), sampling settings and
- * statistics. Every call to esp_session_step() runs one iteration: draft a tree of tokens,
- * verify it with one target pass, commit the accepted path and one more token. Events report
- * what happened. A front end, a recording and an exporter get the same events.
+ * An esp_engine has a target model, a draft model, and the backend that computes them. An
+ * esp_session is one text being written: tokens, KV caches, drafter (it grows the tree),
+ * verifier (it accepts tokens of the tree), sampling settings and statistics. Every call to
+ * esp_session_step() runs one iteration: draft a tree of tokens, verify it with one target
+ * pass, commit the accepted path and one more token. Events report what happened. A front end,
+ * a recording and an exporter get the same events.
  *
  * Functions return 0 or more on success and a negative enum esp_status on failure. Those with
  * an `err` argument write a sentence to it: the file or value at fault, and how to fix it.
@@ -42,7 +42,7 @@ struct esp_engine;
  * NULL. */
 int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options *options,
                     char *err, size_t errlen);
-/* Close the engine's sessions first. NULL is allowed. */
+/* Closes an engine, whose sessions must be closed already. NULL is allowed. */
 void esp_engine_close(struct esp_engine *engine);
 
 struct esp_model_info {
@@ -65,8 +65,8 @@ struct esp_model_info {
     int recurrent, checkpoints;
     size_t state_bytes;
     int outputs; /* tokens of the vocabulary that can get a probability above 0 */
-    /* A draft of another vocabulary: how many of the target's tokens it has, too, and which
-     * fraction of the tokens of a sample text they are. */
+    /* A draft model with another vocabulary. shared: how many of the target's tokens it has as
+     * well; text_share: which fraction of a sample text's tokens these are. */
     bool translated;
     int shared;
     double text_share;
@@ -77,8 +77,8 @@ struct esp_model_info {
     int ignored; /* tensors of other modalities, such as a vision tower */
 };
 
-/* Describe the target and the draft. Return false if there is no such model. The strings
- * belong to the engine. */
+/* These describe the target and the draft model. They return false if there is no such model.
+ * The strings belong to the engine. */
 bool esp_engine_target(const struct esp_engine *engine, struct esp_model_info *info);
 bool esp_engine_draft(const struct esp_engine *engine, struct esp_model_info *info);
 const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" */
@@ -168,16 +168,16 @@ bool esp_session_is_end(const struct esp_session *session, int32_t token);
  * answer). tokens = 0 makes room to continue the last turn. Returns the number of turns
  * dropped (0 also if dropping does not help), or a negative status. */
 int esp_session_make_room(struct esp_session *session, int tokens, char *err, size_t errlen);
-/* Copy the text of `from` to `to`, which must be empty. esp_session_continue() copies the
- * tokens, so both models must have the same vocabulary. esp_session_retell() copies turn by
- * turn, in the chat format of `to`. */
+/* These copy the text of `from` to `to`, which must be empty. esp_session_continue() copies
+ * the tokens, so both models must have the same vocabulary. esp_session_retell() copies turn
+ * by turn, in the chat format of `to`. */
 int esp_session_continue(struct esp_session *to, const struct esp_session *from, char *err,
                          size_t errlen);
 int esp_session_retell(struct esp_session *to, const struct esp_session *from, char *err,
                        size_t errlen);
 /* Positions of the parts of a turn, in tokens. */
 struct esp_turn_places {
-    int before; /* tokens of the text in front of the turn */
+    int before; /* number of tokens before the turn */
     int said;   /* the user's message is [said, said_end) */
     int said_end;
     int answer; /* where the answer begins */
@@ -191,8 +191,8 @@ void esp_session_allow(struct esp_session *session, int tokens);
 /* Runs one iteration. Returns the number of tokens committed, 0 when the generation has ended
  * (end of text, nothing allowed any more, context full), or a negative status. */
 int esp_session_step(struct esp_session *session, char *err, size_t errlen);
-/* Why the last generation ended: "end of text", "end of turn", "length", "context full"; ""
- * while it runs. */
+/* Returns why the last generation ended: "end of text", "end of turn", "length", "context
+ * full"; "" while it runs. */
 const char *esp_session_end(const struct esp_session *session);
 /* Changes a setting. `key` is "drafter", "verifier", a name from espalier_settings.h, or a
  * parameter of the current drafter. Takes effect at the next iteration; on failure nothing
@@ -268,12 +268,12 @@ void esp_session_set_generator(struct esp_session *session,
 /* Counts iterations from `first` instead of 0, until the text is cleared: for a session that
  * continues a session of an earlier run of the program. */
 void esp_session_count_from(struct esp_session *session, int first);
-/* Removes the text; settings and learned state stay. */
+/* Removes the text, but keeps settings and learned state. */
 void esp_session_clear(struct esp_session *session);
 /* Returns the text so far, prompt included; valid until the next call that changes it. */
 const int32_t *esp_session_tokens(const struct esp_session *session, int *count);
 
-/* Statistics since the session was opened or cleared. */
+/* Writes the statistics since the session was opened or cleared. */
 void esp_session_stats(const struct esp_session *session, struct esp_stats *stats);
 
 #ifdef __cplusplus

@@ -51,8 +51,8 @@ extern "C" {
  * output stays the same. */
 #define ESP_ENGINE_VALUES(X)                                                                   \
     X(MODELS, choice, draft_match, "draft-match", 0, 2, 0, "auto|tokens|text",                 \
-      "how a draft of another vocabulary drafts: tokens that both have, or text, encoded "     \
-      "anew; auto: text where few tokens are common")                                          \
+      "how a draft of another vocabulary drafts: tokens that both have, or text that is "      \
+      "encoded again; auto: text if few tokens are shared")                                    \
     X(DEVICE, whole, threads, "threads", 1, 1024, 0, "auto|NUMBER",                            \
       "processor threads; auto: one per performance core; at most one per core")               \
     X(MEMORY, size, memory, "memory", 0, 0, 0, "SIZE",                                         \

@@ -570,7 +570,8 @@ static bool read_vocabulary(struct esp_found_model *model, char *err, size_t err
     return true;
 }
 
-/* Compares two vocabularies. Which tokens end a text is not read: that changes hardly anything. */
+/* Compares two vocabularies, without reading which tokens end a text, because they hardly
+ * change the result. */
 static bool compare_vocabularies(const struct esp_found_model *target,
                                  struct esp_found_model *draft, char *err, size_t errlen)
 {
@@ -594,7 +595,7 @@ static bool compare_vocabularies(const struct esp_found_model *target,
     return status == ESP_OK;
 }
 
-/* Says what to expect of a draft of another vocabulary. */
+/* Says what to expect of a draft model with another vocabulary. */
 static void expect(const struct esp_found_model *target, const struct esp_found_model *draft,
                    char *why, size_t size)
 {

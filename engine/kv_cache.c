@@ -110,7 +110,7 @@ static bool is_recurrent(const struct esp_kv_cache *c)
     return c->weights && esp_model_desc_recurrent(c->weights->desc);
 }
 
-/* Makes the states those of the whole text. */
+/* Updates the states to those after the whole text. */
 static int fold(struct esp_kv_cache *c)
 {
     const int dropped = c->window.dropped;
@@ -168,7 +168,7 @@ int esp_kv_cache_checkpoint(struct esp_kv_cache *c)
     return status;
 }
 
-/* Saves the states now and then while a text grows. */
+/* While a text grows, saves the states after every CHECKPOINT_EVERY tokens. */
 static int save_often(struct esp_kv_cache *c)
 {
     const int last = last_checkpoint(c, c->length);
@@ -414,7 +414,7 @@ static bool write_rows(struct esp_kv_cache *c, const int32_t *tokens, int count,
     return any;
 }
 
-/* esp_kv_cache_run() in as many passes as the rows of the tokens need. */
+/* Does what esp_kv_cache_run() does, in as many passes as the rows of the tokens need. */
 static int run_translated(struct esp_kv_cache *c, const int32_t *tokens,
                           const struct esp_batch *batch)
 {

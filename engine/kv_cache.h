@@ -6,8 +6,9 @@
  * order of its passes. esp_kv_cache_keep() makes the accepted ones part of the text; the next
  * iteration overwrites the others.
  *
- * A draft model of another vocabulary (engine/model/translation.h) may have several rows for a token
- * of the text. `length` still counts tokens of the text; rows and positions are the model's own.
+ * A draft model with another vocabulary (engine/model/translation.h) may have several rows for
+ * a token of the text. `length` still counts tokens of the text; rows and positions are those
+ * of the model.
  *
  * With a window (struct esp_window) the cache may be smaller than the text. When there is no
  * room, it drops the oldest rows that no later row sees. Remaining rows move in steps of
@@ -15,11 +16,12 @@
  * position in the whole text: only distances matter, and the query corrects the distance to the
  * sinks (StreamingLLM instead rotates all keys again at every token).
  *
- * A model with recurrent layers also has states (struct esp_cache), which only move on. So that
- * a text can be shortened without computing it again, the cache saves copies of them
- * ("checkpoints") while the text grows. esp_kv_cache_cut() goes back to the last checkpoint
- * that is not after the new end, and the tokens after it are computed again. Checkpoints are a
- * ladder: their distances grow with the distance from the end of the text.
+ * A model with recurrent layers also has states (struct esp_cache), from which no token can be
+ * removed again. So that a text can be shortened without computing all of it again, the cache
+ * saves copies of the states ("checkpoints") while the text grows. esp_kv_cache_cut() goes
+ * back to the last checkpoint that is not after the new end, and the tokens after it are
+ * computed again. The distance between checkpoints grows with their distance from the end of
+ * the text.
  */
 #ifndef ESP_KV_CACHE_H
 #define ESP_KV_CACHE_H
@@ -47,9 +49,9 @@ struct esp_kv_cache {
     int slots, checkpoint[ESP_CHECKPOINTS];
     /* NULL, unless the model has another vocabulary than the text. */
     const struct esp_translation *translation;
-    int32_t *before; /* (length + 1 of before_room) rows before each token of the text */
+    int32_t *before; /* (length + 1 of before_room) number of rows before each token */
     int before_room;
-    int32_t *part_row[2]; /* (max_batch) rows of logits and of states of a pass */
+    int32_t *part_row[2]; /* (max_batch) logits_row and states_row of a pass */
     struct esp_arrays arrays;
 };
 
@@ -57,7 +59,7 @@ struct esp_kv_cache {
  * rows of a tree. */
 int esp_kv_cache_batch(int tokens, int tree_rows);
 
-/* Tokens of text that a cache with this window must have rows for. */
+/* Returns for how many tokens of text a cache with this window must have rows. */
 int esp_kv_cache_window_rows(const struct esp_window *window);
 
 /* Opens a cache for `tokens` tokens of text and `tree_rows` rows after them. `vocabulary` is

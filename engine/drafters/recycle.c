@@ -1,5 +1,5 @@
-/* recycle.c - guesses what the target found likeliest after the same token, and what followed
- * the same tokens in the text (Token Recycling, Luo et al., arXiv 2408.08696); no draft model.
+/* recycle.c - drafts what the target found likeliest after the same token, and what followed
+ * the same tokens in the text (Token Recycling, Luo et al., arXiv 2408.08696).
  *
  * Every pass of the target gives the likeliest next tokens for all its rows, even for rejected
  * ones. They are stored under the token of the row (recycled.h), and the tree is filled from

@@ -1,7 +1,7 @@
 /* gguf_tokenizer.c - see gguf_tokenizer.h.
  *
  * The patterns are from the models' own tokenizer.json files. The names are from llama.cpp,
- * and so is the information which of these tokenizers begin a text with a token. Some
+ * which also says which of these tokenizers begin a text with a token. Some
  * tokenizer.json files also ask for NFC. NFC is applied, although llama.cpp leaves it out,
  * because the models were trained with it.
  */
