@@ -77,7 +77,7 @@ struct esp_node {
     float confidence;       /* highest q among all possible children; NaN if never expanded */
     float value;            /* the drafter's own estimate (dyspec: v); NaN if it has none */
     float p;                /* target probability given its parent; NaN if not computed */
-    float u;                /* the random number with which it was tested; NaN: none was used */
+    float u;                /* the random number with which it was tested; NaN: none */
     float acceptance;       /* probability of acceptance; NaN if not tested */
     /* Probabilities by the verifier's formulas, before any random number is drawn. NaN: they
      * were not requested (esp_session_explain), or the verifier has no such formula. */

@@ -234,7 +234,7 @@ struct esp_model_desc {
     int state_slots;                       /* copies of its states that a cache has room for */
     int experts, experts_used, expert_ffn; /* for layers with a router */
     bool experts_normed; /* the weights of the used experts are divided by their sum */
-    int rotary; /* RoPE rotates pairs (i, i + rotary/2) of a head's first `rotary` dimensions */
+    int rotary; /* leading dimensions of a head that RoPE rotates, in pairs (i, i + rotary/2) */
     const float *inverse_frequency; /* (rotary / 2) radians per position, scaling included */
     const float *local_inverse_frequency; /* the same for ESP_ROTATION_LOCAL, or NULL */
     float rotary_scale;                   /* factor of cosine and sine; 0 means 1 */

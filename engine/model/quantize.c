@@ -66,7 +66,7 @@ struct planned {
     enum esp_dtype dtype;
     bool vector;
     int paired;      /* if rows are stored in pairs, the number of rows per head; else 0 */
-    int interleaved; /* if blocks of the parts alternate, the number of rows in a block; else 0 */
+    int interleaved; /* if blocks of the parts alternate, the rows of a block; else 0 */
     /* If the state heads are written in another order (`heads_tiled`): the number of rows or
      * of columns of a head, the first row of heads, and how many heads and key heads there
      * are; else 0. */
