@@ -162,7 +162,7 @@ const struct esp_drafter_ops esp_drafter_dyspec_layer = {
         "trees have a size limit, unlike in alg. 2: if a round of draws would exceed it, only "
         "those with the largest v are made; threshold=0 predicts the threshold for N nodes "
         "from "
-        "earlier trees, while in the paper it is set by hand; "
+        "earlier trees, while the paper sets it by hand; "
         "--draft-temp 0.6 is the setting of sec. 5.1; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_SWOR,
     .params = params,

@@ -48,7 +48,7 @@ struct esp_cpu_states {
     size_t out;          /* values per token that a mixer outputs, padded */
     int layers;          /* number of recurrent layers */
 
-    float *inputs;    /* (layers, ring, width + 2 * rates): values to convolve, write, decay */
+    float *inputs; /* (layers, ring, width + 2 * rates): values to convolve, write, decay */
     /* (layers, each): the tail (conv_kernel - 1, width), which is the convolved values of the
      * text's last tokens, then the states (state_heads, value_dim / 16, key_dim, 16). */
     float *memory;
@@ -62,8 +62,7 @@ struct esp_cpu_states {
     float *o;         /* (max_batch, out) values read from the states */
 
     /* The walk of the current pass. */
-    int count, texts;            /* number of entries; how many of them belong to the text */
-    int folded;                  /* the cache's `folded` after the pass */
+    int count, texts, folded; /* entries, those of the text; the cache's `folded` afterwards */
     struct esp_cpu_entry *entry; /* (ring) */
     struct esp_cpu_step *step;   /* (ring) */
     int32_t *batch_slot;         /* (max_batch) slot of each row of the batch */

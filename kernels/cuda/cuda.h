@@ -243,7 +243,7 @@ static char *const ESP_CUDA_NOWHERE = (char *)(uintptr_t)4096;
 struct esp_cuda_stream *esp_cuda_stream_open(struct esp_cuda_backend *backend, int layers,
                                              int streamed);
 void esp_cuda_stream_close(struct esp_cuda_stream *stream); /* NULL is allowed */
-/* Call this for each streamed layer, in order, with its size and its matrices as they are in
+/* Call this for each streamed layer, in order, with its size and its matrices in
  * the second buffer. */
 void esp_cuda_stream_put(struct esp_cuda_stream *stream, int layer, size_t bytes,
                          const struct esp_cuda_layer *second);

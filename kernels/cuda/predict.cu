@@ -31,7 +31,8 @@ static const double WAIT = 0.7e-6;        /* latency of idle memory, in seconds 
 static const double WAIT_LOADED = 1.0e-6; /* latency while all blocks read, in seconds */
 /* Bytes per cycle that the second-level cache delivers, divided by the number of
  * multiprocessors; bytes per cycle that one multiprocessor can receive, 80 % of 64. */
-static const double CACHE_BYTES = 24, TAKEN_BYTES = 51;
+static const double CACHE_BYTES = 24;
+static const double TAKEN_BYTES = 51;
 static const double ISSUED = 2.4; /* instructions per cycle: 60 % of four */
 
 struct esp_cuda_prediction {
