@@ -152,10 +152,12 @@ struct esp_tensor_rule {
                         rows */
     bool transposed; /* stored (columns, rows); stacked matrices are side by side */
     float added;     /* added to every number of a vector: 1 if a file has norms minus one */
-    bool kept;       /* with `parts`: GGUF files have the matrix as folders do */
+    bool kept;       /* with `parts` or `grouped`: GGUF files have the matrix as folders do */
     bool logarithm;  /* of a vector: see struct esp_tensor */
-    bool apart;  /* with `stacked`: GGUF files have a tensor for each; `part` numbers them */
-    bool middle; /* of a matrix: folders have a dimension of 1 between rows and columns */
+    bool apart;   /* with `stacked`: GGUF files have a tensor for each; `part` numbers them */
+    bool middle;  /* of a matrix: folders have a dimension of 1 between rows and columns */
+    bool grouped; /* with `stacked`: the rows of all rules with this name are stored key head by
+                     key head; in GGUF files only if the rule is not `apart` */
 };
 
 /* A row of a table of tensors. `condition` may be followed by further members, such as
@@ -239,9 +241,22 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
 #define ESP_DELTA_FAMILY                                                                       \
     .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
     .activation = ESP_SWIGLU, .norm = ESP_NORM_RMS, .config = esp_delta_config,                \
-    .tensors = esp_delta_tensors, .mixer = ESP_MIXER_DELTA, .gguf_layer = esp_delta_gguf
-/* Rows of its tables: attention and the first norm, the matrices of the mixer in Qwen3.5, what
- * else belongs to the states, and the MLP or the experts with the second norm. */
+    .tensors = esp_delta_tensors, .mixer = ESP_MIXER_DELTA
+/* Rows of its tables: names in GGUF files, except two; attention and the first norm, the matrices
+ * of the mixer in Qwen3.5, what else belongs to the states, and the MLP or the experts with the
+ * second norm. */
+#define ESP_DELTA_GGUF                                                                         \
+    {offsetof(struct esp_layer, attention_gate), "attn_q.weight"},                             \
+        {offsetof(struct esp_layer, conv_in), "attn_qkv.weight"},                              \
+        {offsetof(struct esp_layer, out_gate), "attn_gate.weight"},                            \
+        {offsetof(struct esp_layer, conv), "ssm_conv1d.weight"},                               \
+        {offsetof(struct esp_layer, decay_bias), "ssm_dt.bias"},                               \
+        {offsetof(struct esp_layer, rate), "ssm_a"},                                           \
+        {offsetof(struct esp_layer, mixed_norm), "ssm_norm.weight"},                           \
+        {offsetof(struct esp_layer, mixed), "ssm_out.weight"},                                 \
+    {                                                                                          \
+        offsetof(struct esp_layer, norm2), "post_attention_norm.weight"                        \
+    }
 #define ESP_DELTA_ATTENTION                                                                    \
     ESP_LAYER(norm1, "input_layernorm.weight", HIDDEN, ONE, ALWAYS, .added = 1),               \
         ESP_LAYER(query, "self_attn.q_proj.weight", QUERIES, HIDDEN, IF_ATTENTION, .part = 0,  \

@@ -29,7 +29,7 @@ const struct esp_architecture *esp_architecture_named(const char *type)
 
 int esp_architecture_read(const struct esp_architecture **found, const struct esp_json *json)
 {
-    char known[256] = "";
+    char known[512] = "";
     const char *type = esp_json_text(json->root, "model_type");
     *found = type ? esp_architecture_named(type) : NULL;
     for (size_t i = 0, used = 0; i < ARCHITECTURES; i++, used = strlen(known))

@@ -36,6 +36,7 @@ static const struct esp_gguf_architecture architectures[] = {
     {"gpt-oss", "gpt_oss", false, false},
     {"lfm2", "lfm2", false, false},
     {"qwen35", "qwen3_5_text", false, true},
+    {"qwen3next", "qwen3_next", false, false},
     {"qwen35moe", "qwen3_5_moe_text", false, true},
     {"granitehybrid", "granitemoehybrid", true, false},
 };
@@ -450,7 +451,7 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
 {
     const struct esp_gguf_architecture *known = esp_gguf_architecture_named(architecture);
     if (!known) {
-        char list[256] = "";
+        char list[512] = "";
         for (int i = 0; i < ARCHITECTURES; i++)
             snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "",
                      architectures[i].name);
@@ -460,7 +461,7 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
     }
     const double experts = number_of(g, architecture, "expert_count", 0);
     const bool mixture =
-        strstr(known->model_type, "moe") != NULL || strcmp(known->model_type, "gpt_oss") == 0;
+        esp_config_rule(esp_architecture_named(known->model_type), ESP_CONFIG_experts) != NULL;
     if (experts > 0 && !mixture)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "%s is a mixture of %g experts, which is not supported for %s", g->path,

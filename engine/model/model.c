@@ -175,6 +175,25 @@ static void flatten(struct esp_stored *stored, const struct esp_tensor_rule *rul
     }
 }
 
+/* The order of what a mixer convolves (all queries, all keys, all values) in a tensor that has the
+ * queries, keys and values of each key head together. */
+static int list_conv_rows(struct esp_model *model, const struct esp_config *config)
+{
+    const int values = config->state_heads / config->key_heads * config->value_dim;
+    const int group = 2 * config->key_dim + values, keys = config->key_heads * config->key_dim;
+    if (model->conv_rows)
+        return ESP_OK;
+    if (!(model->conv_rows = calloc((size_t)config->conv_width, sizeof *model->conv_rows)))
+        return ESP_E_MEMORY;
+    for (int row = 0; row < config->conv_width; row++) {
+        const int part = row < keys ? 0 : row < 2 * keys ? 1 : 2;
+        const int width = part < 2 ? config->key_dim : values, in_part = row - part * keys;
+        model->conv_rows[row] =
+            in_part / width * group + part * config->key_dim + in_part % width;
+    }
+    return ESP_OK;
+}
+
 /* Fills the slot of `rule` in `base` from a stored tensor (NULL: it is missing); checks type
  * and shape. With `experts` > 0, `base` is an array of so many structs, and one tensor has the
  * slots of all. */
@@ -190,7 +209,9 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
     const bool interleaved = rule->parts > 0 && (!converted || rule->kept);
     const bool transposed =
         rule->transposed && rank == 2 && !converted && !scaled && (stored || experts == 0);
-    const int block = !interleaved ? rows : experts > 0 ? 1 : config->head_dim;
+    const int groups = rule->grouped && !(rule->apart && converted) ? config->key_heads : 1;
+    const int block = (!interleaved ? rows : experts > 0 ? 1 : config->head_dim) / groups;
+    const bool listed = groups > 1 && rule->rows == ESP_CONV;
     int64_t before, all = stored_rows(table, rule, config, &before);
     enum esp_dtype dtype;
     const bool alone = experts > 0 && !interleaved && (converted || !rule->stacked);
@@ -200,6 +221,8 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
     } else if (rule->parts > 0) {
         before = (int64_t)rule->part * block;
     }
+    if (listed && list_conv_rows(model, config) < 0)
+        return esp_no_memory(model->path, binding->err, binding->errlen);
     if (stored)
         flatten(stored, rule, rows);
     const int64_t want[3] = {experts, transposed ? columns : all, transposed ? all : columns};
@@ -216,16 +239,19 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
             .data = stored,
             .source = stored->source,
             .offset = stored->offset + (size_t)i * (size_t)all * (row_bytes - scales) +
-                      (size_t)before * step,
+                      (size_t)(before / groups) * step,
             .dtype = dtype,
             .rows = rows,
             .columns = columns,
             .block = block,
-            .stride = interleaved ? block * rule->parts : block,
+            .stride = groups > 1    ? (int)(all / groups)
+                      : interleaved ? block * rule->parts
+                                    : block,
             .paired = stored->paired ? config->head_dim : 0,
             .transposed = transposed ? (int)all : 0,
             .added = converted ? 0 : rule->added,
             .logarithm = rule->logarithm && !converted,
+            .listed = listed ? model->conv_rows : NULL,
             .scales = scaled ? stored : NULL,
             .scale_source = stored->scale_source,
             .scale_offset =
@@ -711,6 +737,7 @@ void esp_model_close(struct esp_model *model)
     free(model->rotation.local);
     free(model->rotation.extended);
     free(model->output_token);
+    free(model->conv_rows);
     for (int i = 0; model->desc.layer && i < model->desc.layers; i++)
         free(model->desc.layer[i].expert);
     free(model->desc.layer);

@@ -86,6 +86,9 @@ TEST(tensors_of_recurrent_layers_are_checked)
         {"qwen3-5", "linear_value_head_dim", "4096", "in_proj_qkv.weight"},
         {"qwen3-5", "full_attention_interval", "1", "self_attn.q_proj.weight"},
         {"qwen3-5", "head_dim", "32", "self_attn.q_proj.weight"},
+        {"qwen3-next", "linear_num_key_heads", "1", "in_proj_qkvz.weight"},
+        {"qwen3-next", "linear_value_head_dim", "32", "in_proj_qkvz.weight"},
+        {"qwen3-next", "mlp_only_layers", "[1]", "mlp.experts.0.gate_proj"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         folder_copy(rows[i].vector);

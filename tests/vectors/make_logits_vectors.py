@@ -26,7 +26,8 @@ from transformers import (AutoModelForCausalLM, AutoModelForImageTextToText, Gem
                           Gemma3Config, Gemma3TextConfig, GPT2Config,
                           GPTNeoXConfig, GptOssConfig, GraniteConfig, GraniteMoeHybridConfig, Lfm2Config, LlamaConfig, LlavaConfig,
                           Mistral3Config, MistralConfig, Olmo2Config, Phi3Config, Qwen2Config,
-                          Qwen3_5Config, Qwen3_5MoeTextConfig, Qwen3_5TextConfig, Qwen3Config, Qwen3MoeConfig, SmolLM3Config)
+                          Qwen3_5Config, Qwen3_5MoeTextConfig, Qwen3_5TextConfig, Qwen3Config, Qwen3MoeConfig,
+                          Qwen3NextConfig, SmolLM3Config)
 from transformers.utils import logging
 
 TOKENS, GREEDY = 24, 48
@@ -420,6 +421,12 @@ FOLDERS = {
                                           mamba_n_heads=2, mamba_d_head=32, mamba_n_groups=1,
                                           mamba_conv_bias=False),
                            torch.bfloat16, None, None),
+    "qwen3-next": (qwen3_5(Qwen3NextConfig, num_hidden_layers=3, num_experts=5,
+                           num_experts_per_tok=2, moe_intermediate_size=20,
+                           shared_expert_intermediate_size=28, linear_key_head_dim=12,
+                           layer_types=["linear_attention", "full_attention",
+                                        "linear_attention"]),
+                   torch.bfloat16, None, None),
 }
 
 
