@@ -99,7 +99,8 @@ enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE }
 // clang-format on
 #define ESP_LAYER_VECTORS(X) ESP_FIRST_NORM(X) ESP_OTHER_VECTORS(X)
 
-/* How a layer mixes a token with those before it. All but attention are recurrent: a layer has
+/* How a layer mixes a token with those before it. ESP_MIXER_NONE: it does not, the layer is only an
+ * MLP. All but this and attention are recurrent: a layer has
  * a state, which each token moves on, and a causal convolution over the token and the
  * conv_kernel - 1 tokens before it. Writing c for the convolved values, S for a head's state
  * (key_dim, value_dim), zero before the text, and W x for a product with the layer's input x:
@@ -114,7 +115,18 @@ enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE }
  *     `most_step`; S = exp(rate t) S + k (t v)^T; o = S^T q + skip v; out = RMSNorm of o *
  *     silu(out_gate x) by mixed_norm, over the heads of a key head together. `mixed` (out, ...)
  *     turns `out` into what is added to the residual stream, as `output` does for attention. */
-enum esp_mixer { ESP_MIXER_ATTENTION, ESP_MIXER_CONV, ESP_MIXER_DELTA, ESP_MIXER_SSM };
+enum esp_mixer {
+    ESP_MIXER_ATTENTION,
+    ESP_MIXER_NONE,
+    ESP_MIXER_CONV,
+    ESP_MIXER_DELTA,
+    ESP_MIXER_SSM
+};
+
+static inline bool esp_recurs(enum esp_mixer mixer)
+{
+    return mixer != ESP_MIXER_ATTENTION && mixer != ESP_MIXER_NONE;
+}
 
 struct esp_expert {
     struct esp_tensor gate, gate_bias, up, up_bias; /* (expert_ffn, hidden) */
@@ -122,7 +134,8 @@ struct esp_expert {
 };
 
 struct esp_layer {
-    struct esp_tensor norm1, norm1_bias; /* (hidden, 1) before attention */
+    struct esp_tensor norm1,
+        norm1_bias; /* (hidden, 1) before the mixer, or before what there is */
     struct esp_tensor query, query_bias; /* (heads * head_dim, hidden) */
     struct esp_tensor key, key_bias;     /* (kv_heads * head_dim, hidden) */
     struct esp_tensor value, value_bias; /* (kv_heads * head_dim, hidden) */
@@ -152,6 +165,8 @@ struct esp_layer {
     struct esp_tensor mixed_norm;        /* (value_dim, 1), of SSM (V, 1) */
     struct esp_tensor mixed, mixed_bias; /* (hidden, V) */
 
+    /* An MLP. A recurrent model may have layers without it, and layers without a mixer; neither
+     * have norm2. */
     struct esp_tensor norm2, norm2_bias;            /* (hidden, 1) before the MLP */
     struct esp_tensor gate, gate_bias, up, up_bias; /* (ffn, hidden) */
     struct esp_tensor down, down_bias;              /* (hidden, ffn) */
@@ -180,8 +195,15 @@ struct esp_layer {
 
 enum esp_norm { ESP_NORM_RMS, ESP_NORM_LAYER };
 /* In this order: silu(gate) * up; gelu(up), exact (by erf); gelu(up) by tanh; gelu(gate) * up,
- * by tanh; the first one with limits, see struct esp_clamp. */
-enum esp_activation { ESP_SWIGLU, ESP_GELU, ESP_GELU_TANH, ESP_GEGLU, ESP_SWIGLU_CLAMPED };
+ * by tanh; the first one with limits, see struct esp_clamp; max(0, up)^2. */
+enum esp_activation {
+    ESP_SWIGLU,
+    ESP_GELU,
+    ESP_GELU_TANH,
+    ESP_GEGLU,
+    ESP_SWIGLU_CLAMPED,
+    ESP_RELU2
+};
 
 static inline bool esp_gated(enum esp_activation activation)
 {

@@ -18,9 +18,13 @@ const char *esp_model_desc_special(const struct esp_model_desc *desc);
 #define ESP_SPECIAL_MIXTURE "a mixture of experts"
 #define ESP_SPECIAL_RECURRENT "recurrent layers"
 
-/* Whether the model has recurrent layers, and how many of its layers have attention. */
+/* Whether the model has recurrent layers, and how many of its layers have attention or are
+ * recurrent. */
 bool esp_model_desc_recurrent(const struct esp_model_desc *desc);
 int esp_model_desc_attentions(const struct esp_model_desc *desc);
+int esp_model_desc_recurrents(const struct esp_model_desc *desc);
+/* Whether the layer has an MLP or a mixture of experts. */
+bool esp_layer_has_mlp(const struct esp_layer *layer);
 /* These return the number of values of a token that a recurrent layer convolves, and the
  * number that it outputs. */
 int esp_conv_width(const struct esp_model_desc *desc, enum esp_mixer mixer);

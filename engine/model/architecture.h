@@ -126,8 +126,9 @@ enum esp_presence {
     ESP_IF_MLP_BIAS,
     ESP_IF_HEAD_NORM,
     ESP_IF_STORED,
-    ESP_IF_ATTENTION, /* the layer is not recurrent */
+    ESP_IF_ATTENTION,
     ESP_IF_RECURRENT,
+    ESP_IF_MLP,       /* the layer has an MLP */
     ESP_IF_CONV_BIAS, /* the layer is recurrent, and has biases */
     ESP_IF_MIXED,     /* the layer is a mixture of experts */
     ESP_UNLESS_MIXED,
@@ -197,6 +198,7 @@ struct esp_family {
     const struct esp_tensor_rule *fused_experts;
     /* What recurrent layers do; ESP_MIXER_ATTENTION: there are none. */
     enum esp_mixer mixer;
+    bool one_part; /* a layer is a mixer or an MLP, instead of one after the other */
     /* NULL, or names in GGUF files that differ from the usual ones; a list that ends with NULL.
      */
     const struct esp_gguf_slot {
@@ -205,16 +207,17 @@ struct esp_family {
     } * gguf_layer, *gguf_model;
 };
 
-/* A flag that, if config.json has it, must have this value. */
+/* A flag or a text that, if config.json has it, must have this value. */
 struct esp_config_flag {
     const char *key;
     bool value;
+    const char *text; /* NULL: it is a flag */
 };
 
 struct esp_architecture {
     const char *name; /* model_type in config.json */
     const struct esp_family *family;
-    struct esp_config_flag flags[4]; /* ends with zeros */
+    struct esp_config_flag flags[6]; /* ends with zeros */
     /* (by field) a rule that has keys replaces the family's rule. */
     struct esp_config_rule config[ESP_CONFIG_FIELD_COUNT];
 };
@@ -292,6 +295,23 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
         ESP_LAYER(up, "mlp.shared_expert.up_proj.weight", FFN, HIDDEN, ALWAYS),                \
         ESP_LAYER(down, "mlp.shared_expert.down_proj.weight", HIDDEN, FFN, ALWAYS)
 
+/* State spaces, see family_ssm.c: the rows of a layer's table with names that begin with `name`, and
+ * the names in GGUF files. */
+#define ESP_SSM_LAYER(name)                                                                    \
+    ESP_LAYER(out_gate, name "in_proj.weight", MIXED, HIDDEN, IF_RECURRENT, .stacked = true),  \
+        ESP_LAYER(conv_in, name "in_proj.weight", CONV, HIDDEN, IF_RECURRENT,                  \
+                  .stacked = true),                                                            \
+        ESP_LAYER(decay, name "in_proj.weight", STATES, HIDDEN, IF_RECURRENT,                  \
+                  .stacked = true),                                                            \
+        ESP_LAYER(conv, name "conv1d.weight", CONV, TAPS, IF_RECURRENT, .middle = true),       \
+        ESP_LAYER(conv_bias, name "conv1d.bias", CONV, ONE, IF_CONV_BIAS),                     \
+        ESP_LAYER(decay_bias, name "dt_bias", STATES, ONE, IF_RECURRENT),                      \
+        ESP_LAYER(rate, name "A_log", STATES, ONE, IF_RECURRENT, .logarithm = true),           \
+        ESP_LAYER(skip, name "D", STATES, ONE, IF_RECURRENT),                                  \
+        ESP_LAYER(mixed_norm, name "norm.weight", MIXED, ONE, IF_RECURRENT),                   \
+        ESP_LAYER(mixed, name "out_proj.weight", HIDDEN, MIXED, IF_RECURRENT)
+extern const struct esp_gguf_slot esp_ssm_gguf[];
+
 /* The members of Llama's family, except its tables of layer tensors and of experts. */
 #define ESP_LLAMA_FAMILY                                                                       \
     .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
@@ -360,10 +380,14 @@ int esp_config_number(double *value, double smallest, double largest, const char
 int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
                      const struct esp_json *json);
 
-/* Sets *recurrent to whether the layer is recurrent: by the entry of layer_types, or by
- * full_attn_idxs, or by attention_every. */
-int esp_config_recurrent(bool *recurrent, int layer, const struct esp_config *config,
-                         const struct esp_json *json);
+/* Brings other forms of layer_types into this one: hybrid_override_pattern with a character for
+ * each layer, and layers_block_type. These may replace num_hidden_layers, too. */
+int esp_config_pattern(struct esp_json *json);
+
+/* Sets *mixer to that of the layer: by the entry of layer_types, or by full_attn_idxs, or by
+ * attention_every. */
+int esp_config_mixer(enum esp_mixer *mixer, int layer, const struct esp_family *family,
+                     const struct esp_config *config, const struct esp_json *json);
 
 /* Reads the limits of the steps of ESP_MIXER_SSM: time_step_limit, two numbers; the second may
  * be infinite. */

@@ -39,6 +39,7 @@ static const struct esp_gguf_architecture architectures[] = {
     {"qwen3next", "qwen3_next", false, false},
     {"qwen35moe", "qwen3_5_moe_text", false, true},
     {"granitehybrid", "granitemoehybrid", true, false},
+    {"nemotron_h", "nemotron_h", true, false},
 };
 
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
@@ -162,7 +163,7 @@ const struct esp_gguf_key esp_gguf_keys[] = {
     {"block_count", "num_hidden_layers", true, U32(layers), ESP_GGUF_ALWAYS},
     {"context_length", "max_position_embeddings", true, U32(context), ESP_GGUF_ALWAYS},
     {"embedding_length", "hidden_size", true, U32(hidden), ESP_GGUF_ALWAYS},
-    {"feed_forward_length", "intermediate_size", false, U32(ffn), ESP_GGUF_ALWAYS},
+    {ESP_GGUF_FFN, "intermediate_size", false, U32(ffn), ESP_GGUF_ALWAYS},
     {"expert_shared_feed_forward_length", "shared_expert_intermediate_size", false, U32(ffn),
      ESP_GGUF_IF_KNOWN},
     {"attention.head_count", "num_attention_heads", true, U32(heads), ESP_GGUF_ALWAYS},
@@ -209,7 +210,7 @@ static const struct esp_gguf_value *find(const struct esp_gguf *g, const char *a
 }
 
 /* Adds one key to config.json. The key may have one value per layer, but these must be
- * equal. Recurrent layers have no key/value heads. */
+ * equal. Recurrent layers have no key/value heads, and some layers no MLP. */
 static int add_key(cJSON *config, const struct esp_gguf *g, const char *architecture,
                    const struct esp_gguf_key *key, char *err, size_t errlen)
 {
@@ -219,7 +220,8 @@ static int add_key(cJSON *config, const struct esp_gguf *g, const char *architec
                         architecture, key->gguf);
     if (!value)
         return 0;
-    const bool zeros = strcmp(key->gguf, ESP_GGUF_KV_HEADS) == 0;
+    const bool zeros =
+        strcmp(key->gguf, ESP_GGUF_KV_HEADS) == 0 || strcmp(key->gguf, ESP_GGUF_FFN) == 0;
     double number = esp_gguf_number(value, 0);
     for (uint64_t i = 1; i < value->count; i++)
         if (zeros && number == 0)
@@ -246,13 +248,15 @@ static double number_of(const struct esp_gguf *g, const char *architecture, cons
     return value ? esp_gguf_number(value, 0) : otherwise;
 }
 
-/* Adds which layers are recurrent: those of a list, or those without key/value heads. The
- * layers of a draft head, which are the last ones, do not count. */
+/* Adds which layers are recurrent: those of a list, or those without key/value heads, unless only
+ * some layers have MLPs and this is one of them. The layers of a draft head, which are the last
+ * ones, do not count. */
 static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
     const struct esp_gguf_value *listed = find(g, architecture, ESP_GGUF_RECURRENT);
     const struct esp_gguf_value *values =
         listed ? listed : find(g, architecture, ESP_GGUF_KV_HEADS);
+    const struct esp_gguf_value *ffn = find(g, architecture, ESP_GGUF_FFN);
     const double draft = number_of(g, architecture, "nextn_predict_layers", 0);
     cJSON *layers = cJSON_GetObjectItemCaseSensitive(config, "num_hidden_layers");
     if (draft > 0 && layers)
@@ -262,8 +266,10 @@ static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char 
     cJSON *types = cJSON_AddArrayToObject(config, "layer_types");
     for (uint64_t i = 0; i < values->count && layers && (double)i < layers->valuedouble; i++) {
         const bool zero = esp_gguf_number(values, i) == 0;
-        cJSON_AddItemToArray(
-            types, cJSON_CreateString(zero == !listed ? "linear_attention" : "full_attention"));
+        const bool mlp = ffn && ffn->array && i < ffn->count && esp_gguf_number(ffn, i) != 0;
+        cJSON_AddItemToArray(types, cJSON_CreateString(zero != !listed ? "full_attention"
+                                                       : mlp           ? "mlp"
+                                                                       : "linear_attention"));
     }
 }
 

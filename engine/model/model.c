@@ -36,7 +36,8 @@ struct binding {
     size_t prefix; /* length of the prefix that names lack in a file with the bare model; else
                       0 */
     bool mixed;    /* the layer is a mixture of experts */
-    bool recurrent;
+    enum esp_mixer mixer;
+    bool mlp; /* the layer has an MLP or a mixture */
     char *err;
     size_t errlen;
 };
@@ -73,10 +74,12 @@ static bool expected(enum esp_presence when, const struct binding *binding, int 
         return stored;
     if (when == ESP_IF_MIXED || when == ESP_UNLESS_MIXED)
         return binding->mixed == (when == ESP_IF_MIXED);
-    if (when == ESP_IF_ATTENTION || when == ESP_IF_RECURRENT)
-        return binding->recurrent == (when == ESP_IF_RECURRENT);
-    if (when == ESP_IF_CONV_BIAS)
-        return binding->recurrent && config->conv_bias;
+    if (when == ESP_IF_ATTENTION)
+        return binding->mixer == ESP_MIXER_ATTENTION;
+    if (when == ESP_IF_RECURRENT || when == ESP_IF_CONV_BIAS)
+        return esp_recurs(binding->mixer) && (when == ESP_IF_RECURRENT || config->conv_bias);
+    if (when == ESP_IF_MLP)
+        return binding->mlp;
     if (when == ESP_IF_INPUT_NORM)
         return stored || layer > 0 || config->reads != ESP_READS_EAGLE;
     return when == ESP_IF_ATTENTION_BIAS ? config->attention_bias
@@ -266,7 +269,8 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
 /* Whether a layer's kind decides if it has the tensor. */
 static bool is_of_kind(enum esp_presence when)
 {
-    return when == ESP_IF_ATTENTION || when == ESP_IF_RECURRENT || when == ESP_IF_CONV_BIAS;
+    return when == ESP_IF_ATTENTION || when == ESP_IF_RECURRENT || when == ESP_IF_CONV_BIAS ||
+           when == ESP_IF_MLP;
 }
 
 /* Fills the slots of one table in the struct `base`. */
@@ -384,9 +388,10 @@ static int bind_all(struct esp_model *model, const struct esp_family *family,
     int status = bind_table(&binding, family->tensors, &model->desc, -1);
     for (int i = 0; i < config->layers && status == 0; i++) {
         status = family->expert_tensors ? esp_config_mixed(&binding.mixed, i, config, json) : 0;
-        if (status == 0 && family->mixer != ESP_MIXER_ATTENTION)
-            status = esp_config_recurrent(&binding.recurrent, i, config, json);
-        model->desc.layer[i].mixer = binding.recurrent ? family->mixer : ESP_MIXER_ATTENTION;
+        if (status == 0)
+            status = esp_config_mixer(&binding.mixer, i, family, config, json);
+        binding.mlp = !family->one_part || binding.mixer == ESP_MIXER_NONE;
+        model->desc.layer[i].mixer = binding.mixer;
         if (status == 0)
             status = bind_table(&binding, family->layer_tensors, &model->desc.layer[i], i);
         if (status == 0 && model->desc.layer[i].router.data)
@@ -611,6 +616,8 @@ static int open_folder(struct esp_model *model, char *err, size_t errlen)
     int status = esp_json_read(&json, model->path, "config.json", err, errlen);
     if (status == 0)
         status = esp_multimodal_config(&json);
+    if (status == 0)
+        status = esp_config_pattern(&json);
     if (status == 0)
         status = open_configured(model, &json, NULL, err, errlen);
     if (status == 0)

@@ -8,7 +8,8 @@
  * The steps of a layer, numbered below: 1 norm, 2 queries, keys and values, 3 rotation and
  * cache, 4 attention (of a recurrent layer: 2 inputs and gates, 3 convolution, 4 states),
  * 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
- * added (before 5 and 8 add, a norm or a factor may be applied). In a mixture of experts, 7
+ * added (before 5 and 8 add, a norm or a factor may be applied). A layer may lack 2 to 5, or 6 to
+ * 8. In a mixture of experts, 7
  * and 8 are a router and, for each expert that rows chose, gate, up and down for these rows.
  * In the last layer, from step 4 on, only rows with wanted logits, or with wanted hidden
  * states after that layer, are computed.
@@ -564,44 +565,63 @@ static void set_rows(struct esp_cpu_pass *p, int rows)
         p->c->joined.together = esp_cut_together(rows);
 }
 
-static void run_layer(struct esp_cpu_pass *p)
+/* Steps 2 to 4, of the normalised input of the layer. */
+static void mix(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
 {
     struct esp_cpu_cache *c = p->c;
-    const struct esp_cpu_layer *layer = &p->w->layer[p->layer];
-    const bool parallel = p->d->parallel_residual;
-    const bool recurrent = p->d->layer[p->layer].mixer != ESP_MIXER_ATTENTION;
-    if (p->d->reads == ESP_READS_EAGLE3)
-        esp_cpu_run_rows(p, p->rows, c->joined.stride, join_row, p); /* 1 */
-    else
-        norm(p, &c->normed, layer->norm1, layer->norm1_bias);
-    if (recurrent)
-        project_inputs(p, layer, c->normed); /* 2 */
-    else
+    const enum esp_mixer mixer = p->d->layer[p->layer].mixer;
+    if (esp_recurs(mixer))
+        project_inputs(p, layer, c->normed);
+    else if (mixer == ESP_MIXER_ATTENTION)
         project(p, layer, p->d->reads == ESP_READS_EAGLE3 ? c->joined : c->normed);
     if (p->layer == p->d->layers - 1 && p->last < p->rows) {
         p->going = c->going;
         set_rows(p, p->last);
     }
-    if (recurrent)
-        esp_cpu_mix(p); /* 3, 4 */
-    else
+    if (esp_recurs(mixer))
+        esp_cpu_mix(p);
+    else if (mixer == ESP_MIXER_ATTENTION)
         esp_cpu_attention(p);
     for (int i = 0; p->going && i < p->rows; i++)
         move_row(p, p->going[i], i);
-    if (p->rows == 0)
-        return;
-    if (parallel) /* 6 before 5: the MLP reads the layer's input x */
-        norm(p, &c->normed, layer->norm2, layer->norm2_bias);
-    add(p, recurrent ? &layer->mixed : &layer->output, recurrent ? c->mixed : c->attended,
-        layer->norm_attended); /* 5 */
-    if (!parallel)
-        norm(p, &c->normed, layer->norm2, layer->norm2_bias); /* 6 */
+}
+
+static void run_mlp(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
+{
     if (layer->expert) {
         add_experts(p, layer); /* 7, 8 */
         return;
     }
-    mlp(p, &layer->gate, &layer->up, &c->normed); /* 7 */
-    add(p, &layer->down, c->up, layer->norm_mlp); /* 8 */
+    mlp(p, &layer->gate, &layer->up, &p->c->normed); /* 7 */
+    add(p, &layer->down, p->c->up, layer->norm_mlp); /* 8 */
+}
+
+/* A layer without a mixer has its norm in front of its MLP, of the rows that are left. */
+static void run_layer(struct esp_cpu_pass *p)
+{
+    struct esp_cpu_cache *c = p->c;
+    const struct esp_cpu_layer *layer = &p->w->layer[p->layer];
+    const struct esp_layer *of = &p->d->layer[p->layer];
+    const bool parallel = p->d->parallel_residual, mixes = of->mixer != ESP_MIXER_NONE;
+    if (p->d->reads == ESP_READS_EAGLE3)
+        esp_cpu_run_rows(p, p->rows, c->joined.stride, join_row, p); /* 1 */
+    else if (mixes)
+        norm(p, &c->normed, layer->norm1, layer->norm1_bias);
+    mix(p, layer); /* 2 to 4 */
+    if (p->rows == 0)
+        return;
+    if (!mixes)
+        norm(p, &c->normed, layer->norm1, layer->norm1_bias);
+    if (parallel) /* 6 before 5: the MLP reads the layer's input x */
+        norm(p, &c->normed, layer->norm2, layer->norm2_bias);
+    if (mixes)
+        add(p, esp_recurs(of->mixer) ? &layer->mixed : &layer->output,
+            esp_recurs(of->mixer) ? c->mixed : c->attended, layer->norm_attended); /* 5 */
+    if (!esp_layer_has_mlp(of))
+        return;
+    if (mixes && !parallel)
+        norm(p, &c->normed, layer->norm2, layer->norm2_bias); /* 6 */
+    run_mlp(p, layer);
 }
 
 /* Called after the last layer: the pass continues only with rows whose logits are wanted. */

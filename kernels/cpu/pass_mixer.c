@@ -233,7 +233,7 @@ int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped)
         return ESP_E_ARGUMENT;
     p.threads = cpu->threads;
     for (; c->states.count > 0 && p.layer < p.d->layers; p.layer++)
-        if (mixer_of(&p) != ESP_MIXER_ATTENTION)
+        if (esp_recurs(mixer_of(&p)))
             esp_cpu_mix(&p);
     esp_cpu_end_states(&p);
     return ESP_OK;

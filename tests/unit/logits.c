@@ -70,7 +70,9 @@ static const char *const folders[] = {"llama-mha",
                                       "qwen3-5-moe-fused",
                                       "granite-hybrid",
                                       "granite-hybrid-moe",
-                                      "qwen3-next"};
+                                      "qwen3-next",
+                                      "nemotron-h",
+                                      "nemotron-h-ends"};
 
 enum { FOLDERS = sizeof folders / sizeof *folders, RECURRENT = 40 /* the first of these */ };
 

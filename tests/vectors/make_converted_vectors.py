@@ -20,7 +20,7 @@ import numpy as np
 HERE = pathlib.Path(__file__).parent
 FOLDERS = ["gemma2", "gemma3", "phi3-short", "phi3-long", "phi3-partial", "olmo2", "smollm3", "gpt2",
            "granite", "qwen3-moe", "gpt-oss", "lfm2", "qwen3-5", "qwen3-5-tied", "qwen3-5-moe",
-           "granite-hybrid", "granite-hybrid-moe", "qwen3-next"]
+           "granite-hybrid", "granite-hybrid-moe", "qwen3-next", "nemotron-h"]
 
 
 def load_converter(folder):

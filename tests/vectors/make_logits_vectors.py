@@ -25,7 +25,7 @@ import torch
 from transformers import (AutoModelForCausalLM, AutoModelForImageTextToText, Gemma2Config,
                           Gemma3Config, Gemma3TextConfig, GPT2Config,
                           GPTNeoXConfig, GptOssConfig, GraniteConfig, GraniteMoeHybridConfig, Lfm2Config, LlamaConfig, LlavaConfig,
-                          Mistral3Config, MistralConfig, Olmo2Config, Phi3Config, Qwen2Config,
+                          NemotronHConfig,                           Mistral3Config, MistralConfig, Olmo2Config, Phi3Config, Qwen2Config,
                           Qwen3_5Config, Qwen3_5MoeTextConfig, Qwen3_5TextConfig, Qwen3Config, Qwen3MoeConfig,
                           Qwen3NextConfig, SmolLM3Config)
 from transformers.utils import logging
@@ -206,6 +206,26 @@ def granite_hybrid(**changes):
         layer_types=["linear_attention", "full_attention", "linear_attention"])
     values.update(changes)
     return llama(GraniteMoeHybridConfig, **values)
+
+
+def nemotron_h(kinds, **changes):
+    names = {"M": "linear_attention", "*": "full_attention", "-": "mlp", "E": "moe"}
+    values = dict(intermediate_size=20, num_key_value_heads=2, head_dim=8, layer_norm_epsilon=1e-5,
+                  mamba_num_heads=4, mamba_head_dim=16, ssm_state_size=12, n_groups=2,
+                  layers_block_type=[names[kind] for kind in kinds])
+    values.update(changes)
+    config = llama(NemotronHConfig, **values)
+    return config
+
+
+def older_nemotron_h(config):
+    """As Nemotron-H was published."""
+    letters = {"linear_attention": "M", "full_attention": "*", "mlp": "-", "moe": "E"}
+    kinds = config.pop("layers_block_type")
+    config["hybrid_override_pattern"] = "".join(letters[kind] for kind in kinds)
+    config["num_hidden_layers"] = len(kinds)
+    config["attention_head_dim"] = config.pop("head_dim")
+    config["time_step_limit"] = [0.0, float("inf")]
 
 
 def older_granite_hybrid(config):
@@ -427,6 +447,8 @@ FOLDERS = {
                            layer_types=["linear_attention", "full_attention",
                                         "linear_attention"]),
                    torch.bfloat16, None, None),
+    "nemotron-h": (nemotron_h("M-*M-"), torch.bfloat16, None, older_nemotron_h),
+    "nemotron-h-ends": (nemotron_h("-M*", use_conv_bias=False, n_groups=1), torch.bfloat16, None, None),
 }
 
 
