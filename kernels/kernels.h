@@ -95,7 +95,7 @@ enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE }
 // clang-format off
 #define ESP_OTHER_VECTORS(X)                                                                   \
     X(norm2) X(norm2_bias) X(norm_attended) X(norm_mlp) X(query_norm) X(key_norm) X(sink_logit) \
-    X(conv_bias) X(decay_bias) X(rate) X(skip) X(mixed_norm)
+    X(conv_bias) X(decay_bias) X(rate) X(skip) X(mixed_norm) X(choice_bias)
 // clang-format on
 #define ESP_LAYER_VECTORS(X) ESP_FIRST_NORM(X) ESP_OTHER_VECTORS(X)
 
@@ -184,6 +184,8 @@ struct esp_layer {
      * all tokens use; its output is multiplied by the sigmoid of shared_gate (1, hidden), if
      * there is one. */
     struct esp_tensor router, router_bias, shared_gate;
+    struct esp_tensor
+        choice_bias; /* (experts, 1) added to weights to choose experts; or none */
     struct esp_expert *expert;
 
     /* Of the rows that a row of a batch may see, attention in this layer sees only the last
@@ -255,6 +257,10 @@ struct esp_model_desc {
     int state_slots;                       /* copies of the states that a cache has room for */
     int experts, experts_used, expert_ffn; /* for layers with a router */
     bool experts_normed; /* the weights of the used experts are divided by their sum */
+    /* Each expert's logit becomes a weight by its own sigmoid, not by a softmax; their sum has
+     * expert_epsilon added. */
+    bool sigmoid_router;
+    float expert_epsilon, expert_scale; /* all weights are multiplied by the scale; 0 means 1 */
     int rotary; /* leading dimensions of a head that RoPE rotates; pairs (i, i + rotary/2) */
     const float *inverse_frequency; /* (rotary / 2) radians per position, scaling included */
     const float *local_inverse_frequency; /* the same for ESP_ROTATION_LOCAL, or NULL */

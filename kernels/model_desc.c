@@ -540,6 +540,7 @@ static void check_experts(struct checker *c, const struct esp_model_desc *d,
         return;
     }
     check_matrix(c, &l->router, &l->router_bias, "the router", d->experts, d->hidden);
+    check_if_there(c, &l->choice_bias, "the bias of the choice", d->experts);
     for (int i = 0; i < d->experts; i++) {
         const struct esp_expert *e = &l->expert[i];
         check_matrix(c, &e->gate, &e->gate_bias, "an expert", d->expert_ffn, d->hidden);

@@ -27,6 +27,7 @@
     X(int, experts_used, 1, 4096) /* experts that a token uses */                              \
     X(int, expert_ffn, 1, 1 << 20)                                                             \
     X(int, mixed_every, 1, 1000)     /* every n-th layer is a mixture */                       \
+    X(int, mixed_from, 0, 1000)      /* the first layer that may be one */                     \
     X(int, ffn_multiple, 1, 1 << 20) /* ffn is rounded up to a multiple of it */               \
     X(int, conv_kernel, 2, 16)       /* tokens that a recurrent layer's convolution sees */    \
     X(int, state_heads, 1, 4096)                                                               \
@@ -56,8 +57,12 @@
     X(double, ffn_multiplier, 1e-3, 1e3) /* of two thirds of the ffn that is given */          \
     X(bool, ffn_adjusted, 0, 1)          /* if this is true */                                 \
     X(bool, conv_bias, 0, 1)                                                                   \
-    X(bool, heads_tiled, 0, 1) /* see struct esp_model_desc */                                 \
-    X(bool, experts_normed, 0, 1)                                                              \
+    X(bool, heads_tiled, 0, 1)    /* see struct esp_model_desc */                              \
+    X(bool, experts_normed, 0, 1) /* see struct esp_model_desc, also for the next ones */      \
+    X(bool, sigmoid_router, 0, 1)                                                              \
+    X(bool, choice_bias, 0, 1) /* experts are chosen with a bias */                            \
+    X(double, expert_scale, 1e-6, 1e6)                                                         \
+    X(double, expert_epsilon, 0, 1)                                                            \
     X(bool, parallel_residual, 0, 1)                                                           \
     X(bool, windowed, 0, 1)                                                                    \
     X(bool, attention_bias, 0, 1) /* query, key and value have biases */                       \
@@ -132,7 +137,8 @@ enum esp_presence {
     ESP_IF_CONV_BIAS, /* the layer is recurrent, and has biases */
     ESP_IF_MIXED,     /* the layer is a mixture of experts */
     ESP_UNLESS_MIXED,
-    ESP_IF_INPUT_NORM, /* the first layer of an EAGLE-1 head may lack it */
+    ESP_IF_CHOICE_BIAS, /* the layer is a mixture whose experts are chosen with a bias */
+    ESP_IF_INPUT_NORM,  /* the first layer of an EAGLE-1 head may lack it */
     ESP_UNLESS_TIED
 };
 
@@ -236,6 +242,15 @@ extern const struct esp_tensor_rule esp_llama_layer_tensors[];
 
 /* The matrices of an expert under Qwen's names; see arch_qwen3_moe.c. */
 extern const struct esp_tensor_rule esp_qwen_experts[];
+/* LFM2; see arch_lfm2.c. */
+#define ESP_LFM2_FAMILY                                                                        \
+    .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
+    .activation = ESP_SWIGLU, .norm = ESP_NORM_RMS, .config = esp_llama_config,                \
+    .tensors = esp_lfm2_tensors, .layer_tensors = esp_lfm2_layer_tensors,                      \
+    .mixer = ESP_MIXER_CONV, .gguf_layer = esp_lfm2_gguf_layer,                                \
+    .gguf_model = esp_lfm2_gguf_model
+extern const struct esp_tensor_rule esp_lfm2_tensors[], esp_lfm2_layer_tensors[];
+extern const struct esp_gguf_slot esp_lfm2_gguf_layer[], esp_lfm2_gguf_model[];
 /* Qwen3.5 and its relatives; see family_delta.c. */
 extern const struct esp_family esp_family_delta;
 extern const struct esp_config_rule esp_delta_config[ESP_CONFIG_FIELD_COUNT];
@@ -375,7 +390,7 @@ int esp_config_number(double *value, double smallest, double largest, const char
 
 /* ------------------------------------------------------------------ layers.c */
 
-/* Sets *mixed to whether the layer is a mixture of experts, by decoder_sparse_step and
+/* Sets *mixed to whether the layer is a mixture of experts, by mixed_from, mixed_every and
  * mlp_only_layers. */
 int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
                      const struct esp_json *json);

@@ -70,7 +70,9 @@ static double value_of(const struct describing *d, const struct esp_gguf_key *ke
     const struct esp_model_desc *m = &d->model->desc;
     if (strcmp(key->gguf, ESP_GGUF_FFN) == 0 && has_shared_expert(d))
         return m->expert_ffn;
+    enum { SIGMOID = 2 }; /* for llama.cpp */
     return key->field == ESP_CONFIG_rotary_fraction   ? m->rotary
+           : key->field == ESP_CONFIG_sigmoid_router  ? m->sigmoid_router * SIGMOID
            : key->field == ESP_CONFIG_attention_scale ? (double)m->attention_scale
            : key->field == ESP_CONFIG_value_dim       ? (double)m->state_heads * m->value_dim
                                                 : esp_config_value(&d->config, key->field);
@@ -199,7 +201,7 @@ static int check_layers(const struct describing *d)
     return status;
 }
 
-/* llama.cpp takes every layer for a mixture, and divides the router's probabilities of the
+/* llama.cpp takes every layer but the first ones for a mixture, and divides the router's probabilities of the
  * chosen experts by their sum. */
 static int check_experts(const struct describing *d)
 {
@@ -208,7 +210,7 @@ static int check_experts(const struct describing *d)
     if (m->experts == 0)
         return ESP_OK;
     for (int i = 0; i < m->layers; i++)
-        same &= m->layer[i].expert != NULL;
+        same &= (m->layer[i].expert != NULL) == (i >= d->config.mixed_from);
     if (!same)
         return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
                         "%s: in a GGUF file of a %s model, all layers must have experts, and "

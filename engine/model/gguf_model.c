@@ -35,6 +35,7 @@ static const struct esp_gguf_architecture architectures[] = {
     {"qwen3moe", "qwen3_moe", false, false},
     {"gpt-oss", "gpt_oss", false, false},
     {"lfm2", "lfm2", false, false},
+    {"lfm2moe", "lfm2_moe", false, false},
     {"qwen35", "qwen3_5_text", false, true},
     {"qwen3next", "qwen3_next", false, false},
     {"qwen35moe", "qwen3_5_moe_text", false, true},
@@ -102,6 +103,7 @@ static const struct slot_name layer_slots[] = {
     SLOT(layer, norm2_bias, "ffn_norm.bias"),
     SLOT(layer, router, "ffn_gate_inp.weight"),
     SLOT(layer, router_bias, "ffn_gate_inp.bias"),
+    SLOT(layer, choice_bias, "exp_probs_b.bias"),
     SLOT(layer, gate, "ffn_gate.weight", .fused = "ffn_up.weight"),
     SLOT(layer, gate_bias, "ffn_gate.bias"),
     SLOT(layer, up, "ffn_up.weight", .fused = "ffn_up.weight"),
@@ -192,6 +194,9 @@ const struct esp_gguf_key esp_gguf_keys[] = {
     {"final_logit_softcapping", "final_logit_softcapping", false, F32(logit_cap), 0},
     {"expert_count", "num_experts", false, U32(experts), 0},
     {"expert_used_count", "num_experts_per_tok", false, U32(experts_used), 0},
+    {"leading_dense_block_count", "num_dense_layers", false, U32(mixed_from), ESP_GGUF_IF_KNOWN},
+    {"expert_gating_func", NULL, false, U32(sigmoid_router), 0},
+    {"expert_weights_scale", "routed_scaling_factor", false, F32(expert_scale), 1},
     {"expert_feed_forward_length", "moe_intermediate_size", false, U32(expert_ffn), 0},
     {"rope.freq_base", "rope_theta", false, F32(FIELD_COUNT), 0},
     {"rope.freq_base_swa", "rope_local_base_freq", false, F32(FIELD_COUNT), 0},
@@ -307,10 +312,13 @@ static bool ends_with(struct esp_gguf_text text, const char *end)
  * tensors there are. In a split file, these tensors are in the first part. */
 static void add_presence(cJSON *config, const struct esp_gguf *g)
 {
-    bool conv = false;
-    for (size_t i = 0; i < g->tensor_count; i++)
+    bool conv = false, choice = false;
+    for (size_t i = 0; i < g->tensor_count; i++) {
         conv |= ends_with(g->tensors[i].name, ".ssm_conv1d.bias");
+        choice |= ends_with(g->tensors[i].name, ".exp_probs_b.bias");
+    }
     cJSON_AddBoolToObject(config, "mamba_conv_bias", conv);
+    cJSON_AddBoolToObject(config, "use_expert_bias", choice);
     bool bias = find_tensor(g, "blk.0.attn_q.bias") || find_tensor(g, "blk.0.attn_qkv.bias");
     cJSON_AddBoolToObject(config, "attention_bias", bias);
     cJSON_AddBoolToObject(config, "mlp_bias", find_tensor(g, "blk.0.ffn_gate.bias") != NULL);

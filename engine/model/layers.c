@@ -59,7 +59,8 @@ int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
                      const struct esp_json *json)
 {
     const cJSON *list = esp_json_find(json->root, "mlp_only_layers", NULL, NULL), *item;
-    *mixed = config->experts > 0 && (layer + 1) % config->mixed_every == 0;
+    *mixed = config->experts > 0 && layer >= config->mixed_from &&
+             (layer + 1) % config->mixed_every == 0;
     if (!list)
         return 0;
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) > config->layers)

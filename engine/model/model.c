@@ -80,6 +80,8 @@ static bool expected(enum esp_presence when, const struct binding *binding, int 
         return esp_recurs(binding->mixer) && (when == ESP_IF_RECURRENT || config->conv_bias);
     if (when == ESP_IF_MLP)
         return binding->mlp;
+    if (when == ESP_IF_CHOICE_BIAS)
+        return binding->mixed && config->choice_bias;
     if (when == ESP_IF_INPUT_NORM)
         return stored || layer > 0 || config->reads != ESP_READS_EAGLE;
     return when == ESP_IF_ATTENTION_BIAS ? config->attention_bias
@@ -491,6 +493,9 @@ static void describe(struct esp_model_desc *desc, const struct esp_family *famil
     desc->experts_used = config->experts_used;
     desc->expert_ffn = config->expert_ffn;
     desc->experts_normed = config->experts_normed;
+    desc->sigmoid_router = config->sigmoid_router;
+    desc->expert_epsilon = (float)config->expert_epsilon;
+    desc->expert_scale = config->expert_scale == 1 ? 0 : (float)config->expert_scale;
     desc->conv_kernel = family->mixer == ESP_MIXER_ATTENTION ? 0 : config->conv_kernel;
     desc->state_heads = config->state_heads;
     desc->key_heads = config->key_heads;

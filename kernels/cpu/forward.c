@@ -424,31 +424,64 @@ static void mlp(struct esp_cpu_pass *p, const struct esp_packed *gate,
 
 /* ------------------------------------------------------------------ experts */
 
-/* Chooses the experts with the highest logits for a row, best first; of equal ones, the lower
- * number. Their logits become weights. Clears the row's branch, to which the experts' outputs
- * will be added. */
-static void choose(void *step, int row)
+/* Lists the experts with the highest values, best first; of equal ones, the lower number. `bias`:
+ * (experts) added to the values, or NULL. */
+static void list_best(const struct esp_model_desc *d, const float *value, const float *bias,
+                      int32_t *chosen)
 {
-    const struct esp_cpu_pass *p = step;
-    const struct esp_model_desc *d = p->d;
-    float *logit = p->c->routed + (size_t)row * esp_cpu_pad(d->experts, ESP_PANEL);
-    int32_t *chosen = p->c->chosen + (size_t)row * (size_t)d->experts_used;
     int count = 0;
     for (int e = 0; e < d->experts; e++) {
+        const float own = value[e] + (bias ? bias[e] : 0.0f);
         int at = count;
-        for (; at > 0 && logit[e] > logit[chosen[at - 1]]; at--)
+        for (; at > 0 && own > value[chosen[at - 1]] + (bias ? bias[chosen[at - 1]] : 0.0f);
+             at--)
             if (at < d->experts_used)
                 chosen[at] = chosen[at - 1];
         if (at < d->experts_used)
             chosen[at] = e;
         count += count < d->experts_used;
     }
+}
+
+/* Weights of the chosen experts from their logits. */
+static void weigh_by_softmax(const struct esp_model_desc *d, const int32_t *chosen,
+                             float *logit)
+{
     const float top = logit[chosen[0]];
     double sum = 0;
     for (int i = 0; i < (d->experts_normed ? d->experts_used : d->experts); i++)
         sum += exp((double)(logit[d->experts_normed ? chosen[i] : i] - top));
     for (int i = 0; i < d->experts_used; i++)
         logit[chosen[i]] = (float)(exp((double)(logit[chosen[i]] - top)) / sum);
+}
+
+/* Weights of the chosen experts from the sigmoids of their logits. */
+static void weigh_sigmoids(const struct esp_model_desc *d, const int32_t *chosen, float *value)
+{
+    double sum = (double)d->expert_epsilon;
+    for (int i = 0; i < d->experts_used; i++)
+        sum += (double)value[chosen[i]];
+    for (int i = 0; d->experts_normed && i < d->experts_used; i++)
+        value[chosen[i]] = (float)((double)value[chosen[i]] / sum);
+}
+
+/* Chooses the experts of a row, and turns their logits into weights. Clears the row's branch, to
+ * which the experts' outputs will be added. */
+static void choose(void *step, int row)
+{
+    const struct esp_cpu_pass *p = step;
+    const struct esp_model_desc *d = p->d;
+    float *value = p->c->routed + (size_t)row * esp_cpu_pad(d->experts, ESP_PANEL);
+    int32_t *chosen = p->c->chosen + (size_t)row * (size_t)d->experts_used;
+    for (int e = 0; d->sigmoid_router && e < d->experts; e++)
+        value[e] = (float)(1 / (1 + exp(-(double)value[e])));
+    list_best(d, value, p->w->layer[p->layer].choice_bias, chosen);
+    if (d->sigmoid_router)
+        weigh_sigmoids(d, chosen, value);
+    else
+        weigh_by_softmax(d, chosen, value);
+    for (int i = 0; d->expert_scale != 0 && i < d->experts_used; i++)
+        value[chosen[i]] *= d->expert_scale;
     memset(p->c->branch + (size_t)row * p->c->hidden, 0, p->c->hidden * sizeof(float));
 }
 

@@ -72,6 +72,7 @@ static const char *const folders[] = {"llama-mha",
                                       "granite-hybrid-moe",
                                       "qwen3-next",
                                       "nemotron-h",
+                                      "lfm2-moe",
                                       "nemotron-h-ends"};
 
 enum { FOLDERS = sizeof folders / sizeof *folders, RECURRENT = 40 /* the first of these */ };
