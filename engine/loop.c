@@ -199,6 +199,16 @@ static int draft(struct esp_session *s, int remaining)
     return status;
 }
 
+static void count_states(struct esp_session *s, const struct esp_state_traffic *before)
+{
+    const struct esp_state_traffic *now = &s->target.cache->traffic;
+    const size_t each = s->ops->state_bytes ? s->ops->state_bytes(s->target.weights->desc) : 0;
+    s->stats.state_steps += now->steps - before->steps;
+    s->stats.state_read += now->read - before->read;
+    s->stats.state_written += now->written - before->written;
+    s->stats.state_copies += (int64_t)each * s->tree.tree.verified;
+}
+
 static int target_pass(struct esp_session *s)
 {
     const struct esp_tree *tree = &s->tree.tree;
@@ -225,7 +235,11 @@ static int target_pass(struct esp_session *s)
         return status;
     esp_kv_cache_place(&s->target, 0, &batch);
     s->target.passes++;
-    return esp_kv_cache_forward(&s->target, &batch);
+    const struct esp_state_traffic before = s->target.cache->traffic;
+    status = esp_kv_cache_forward(&s->target, &batch);
+    if (status == ESP_OK)
+        count_states(s, &before);
+    return status;
 }
 
 /* Keeps for the next iteration's drafter what both models computed at the end of the path,

@@ -430,6 +430,14 @@ struct esp_weights {
     const struct esp_model_desc *desc;
     size_t bytes; /* memory that the weights take */
 };
+/* What passes over a cache did with the states of recurrent layers, counted while they did it. A
+ * part of a state stays in the processor's cache while a pass walks over its rows, so it is read
+ * from memory at most once in a pass, and written at most once. */
+struct esp_state_traffic {
+    int64_t steps;         /* how often a row moved the state of a layer on */
+    int64_t read, written; /* bytes of states */
+};
+
 /* For recurrent layers, a cache contains the state of each layer after the first `folded`
  * tokens of the text, and, for each later row, what its token does to a state (the row's
  * input). A pass first moves the states on over the rows folded..prefix-1 (counted with those
@@ -442,6 +450,7 @@ struct esp_cache {
     struct esp_weights *weights;
     size_t bytes;
     int folded; /* -1 after a failed pass: the states are lost */
+    struct esp_state_traffic traffic;
 };
 struct esp_rows {
     struct esp_backend *backend;
