@@ -72,19 +72,20 @@ static int choose_plainly(struct esp_session *s)
                       : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value, ESP_NOW);
 }
 
-/* Runs a pass over `rows` copies of the token at `position`, in the rows after the text in the
- * cache. The next iteration overwrites these rows. */
+/* Runs a pass over the token at `position` and, in further rows, the tokens before it, last one
+ * first, in the rows after the text in the cache. The next iteration overwrites these rows. Tokens
+ * differ because copies of one token would all use the same experts of a mixture, and a pass would
+ * be quicker than those of trees. */
 static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position, int rows,
                      struct esp_rows *logits)
 {
     const bool draft = c == &s->draft_cache;
     const int32_t spare = s->draft.capacity; /* a row of q that no drafter needs later */
-    const int32_t token = *esp_kv_cache_known(c, s->text + position, 1);
     int status = esp_kv_cache_make_room(c, rows);
     if (status < 0)
         return status;
     for (int i = 0; i < rows; i++) {
-        s->tokens[i] = token;
+        s->tokens[i] = *esp_kv_cache_known(c, s->text + position - i % (position + 1), 1);
         s->positions[i] = (draft ? esp_kv_cache_text_rows(c) : position) + i;
     }
     struct esp_batch batch = {
