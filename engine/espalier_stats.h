@@ -22,6 +22,11 @@ struct esp_stats {
     int64_t source_nodes[ESP_SOURCES], source_accepted[ESP_SOURCES];
     int64_t draft_passes, target_passes;
     int64_t draft_rows; /* rows computed by the draft passes */
+    /* The states of the target's recurrent layers in the passes that verify trees; 0 if it has
+     * none. How often a row moved the state of a layer on; bytes of states that were read from
+     * memory and written to it; bytes that would be written if every row kept a copy of the
+     * states after it. */
+    int64_t state_steps, state_read, state_written, state_copies;
     double mean_path_length;
     double tokens_per_iteration;
     double acceptance_rate; /* accepted / drafted, 0 if nothing was drafted */

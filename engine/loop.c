@@ -72,19 +72,20 @@ static int choose_plainly(struct esp_session *s)
                       : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value, ESP_NOW);
 }
 
-/* Runs a pass over `rows` copies of the token at `position`, in the rows after the text in the
- * cache. The next iteration overwrites these rows. */
+/* Runs a pass over the token at `position` and, in further rows, the tokens before it, last one
+ * first, in the rows after the text in the cache. The next iteration overwrites these rows. Tokens
+ * differ because copies of one token would all use the same experts of a mixture, and a pass would
+ * be quicker than those of trees. */
 static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position, int rows,
                      struct esp_rows *logits)
 {
     const bool draft = c == &s->draft_cache;
     const int32_t spare = s->draft.capacity; /* a row of q that no drafter needs later */
-    const int32_t token = *esp_kv_cache_known(c, s->text + position, 1);
     int status = esp_kv_cache_make_room(c, rows);
     if (status < 0)
         return status;
     for (int i = 0; i < rows; i++) {
-        s->tokens[i] = token;
+        s->tokens[i] = *esp_kv_cache_known(c, s->text + position - i % (position + 1), 1);
         s->positions[i] = (draft ? esp_kv_cache_text_rows(c) : position) + i;
     }
     struct esp_batch batch = {
@@ -199,6 +200,16 @@ static int draft(struct esp_session *s, int remaining)
     return status;
 }
 
+static void count_states(struct esp_session *s, const struct esp_state_traffic *before)
+{
+    const struct esp_state_traffic *now = &s->target.cache->traffic;
+    const size_t each = s->ops->state_bytes ? s->ops->state_bytes(s->target.weights->desc) : 0;
+    s->stats.state_steps += now->steps - before->steps;
+    s->stats.state_read += now->read - before->read;
+    s->stats.state_written += now->written - before->written;
+    s->stats.state_copies += (int64_t)each * s->tree.tree.verified;
+}
+
 static int target_pass(struct esp_session *s)
 {
     const struct esp_tree *tree = &s->tree.tree;
@@ -225,7 +236,11 @@ static int target_pass(struct esp_session *s)
         return status;
     esp_kv_cache_place(&s->target, 0, &batch);
     s->target.passes++;
-    return esp_kv_cache_forward(&s->target, &batch);
+    const struct esp_state_traffic before = s->target.cache->traffic;
+    status = esp_kv_cache_forward(&s->target, &batch);
+    if (status == ESP_OK)
+        count_states(s, &before);
+    return status;
 }
 
 /* Keeps what both models computed at the end of the path, where the next root was chosen, for

@@ -97,12 +97,13 @@ enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE }
 // clang-format off
 #define ESP_OTHER_VECTORS(X)                                                                   \
     X(norm2) X(norm2_bias) X(norm_attended) X(norm_mlp) X(query_norm) X(key_norm) X(sink_logit) \
-    X(conv_bias) X(decay_bias) X(rate) X(skip) X(mixed_norm)
+    X(conv_bias) X(decay_bias) X(rate) X(skip) X(mixed_norm) X(choice_bias)
 // clang-format on
 #define ESP_LAYER_VECTORS(X) ESP_FIRST_NORM(X) ESP_OTHER_VECTORS(X)
 
-/* How a layer mixes a token with those before it. All but attention are recurrent: a layer has
- * a state that each token changes, and a causal convolution over the token and the conv_kernel
+/* How a layer mixes a token with those before it. ESP_MIXER_NONE: it
+ * does not; the layer is only an MLP. All but this and attention are recurrent: a layer has a
+ * state that each token changes, and a causal convolution over the token and the conv_kernel
  * - 1 tokens before it. In the following, c are the convolved values, S is a head's state
  * (key_dim, value_dim), which is zero before the text, and W x is a product with the layer's
  * input x:
@@ -117,7 +118,18 @@ enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE }
  *     `most_step`; S = exp(rate t) S + k (t v)^T; o = S^T q + skip v; out = RMSNorm of o *
  *     silu(out_gate x) by mixed_norm, over the heads of a key head together. `mixed` (out, ...)
  *     turns `out` into what is added to the residual stream, as `output` does for attention. */
-enum esp_mixer { ESP_MIXER_ATTENTION, ESP_MIXER_CONV, ESP_MIXER_DELTA, ESP_MIXER_SSM };
+enum esp_mixer {
+    ESP_MIXER_ATTENTION,
+    ESP_MIXER_NONE,
+    ESP_MIXER_CONV,
+    ESP_MIXER_DELTA,
+    ESP_MIXER_SSM
+};
+
+static inline bool esp_recurs(enum esp_mixer mixer)
+{
+    return mixer != ESP_MIXER_ATTENTION && mixer != ESP_MIXER_NONE;
+}
 
 struct esp_expert {
     struct esp_tensor gate, gate_bias, up, up_bias; /* (expert_ffn, hidden) */
@@ -125,7 +137,8 @@ struct esp_expert {
 };
 
 struct esp_layer {
-    struct esp_tensor norm1, norm1_bias; /* (hidden, 1) before attention */
+    struct esp_tensor norm1,
+        norm1_bias; /* (hidden, 1) before the mixer, or before what there is */
     struct esp_tensor query, query_bias; /* (heads * head_dim, hidden) */
     struct esp_tensor key, key_bias;     /* (kv_heads * head_dim, hidden) */
     struct esp_tensor value, value_bias; /* (kv_heads * head_dim, hidden) */
@@ -155,6 +168,8 @@ struct esp_layer {
     struct esp_tensor mixed_norm;        /* (value_dim, 1), for SSM (V, 1) */
     struct esp_tensor mixed, mixed_bias; /* (hidden, V) */
 
+    /* An MLP. A recurrent model may have layers without it, and layers without a mixer; neither
+     * have norm2. */
     struct esp_tensor norm2, norm2_bias;            /* (hidden, 1) before the MLP */
     struct esp_tensor gate, gate_bias, up, up_bias; /* (ffn, hidden) */
     struct esp_tensor down, down_bias;              /* (hidden, ffn) */
@@ -172,6 +187,8 @@ struct esp_layer {
      * all tokens use; its output is multiplied by the sigmoid of shared_gate (1, hidden), if
      * there is one. */
     struct esp_tensor router, router_bias, shared_gate;
+    struct esp_tensor
+        choice_bias; /* (experts, 1) added to weights to choose experts; or none */
     struct esp_expert *expert;
 
     /* Of the rows that a row of a batch may see, attention in this layer sees only the last
@@ -183,8 +200,15 @@ struct esp_layer {
 
 enum esp_norm { ESP_NORM_RMS, ESP_NORM_LAYER };
 /* In this order: silu(gate) * up; gelu(up), exact (by erf); gelu(up) by tanh; gelu(gate) * up,
- * by tanh; the first one with limits, see struct esp_clamp. */
-enum esp_activation { ESP_SWIGLU, ESP_GELU, ESP_GELU_TANH, ESP_GEGLU, ESP_SWIGLU_CLAMPED };
+ * by tanh; the first one with limits, see struct esp_clamp; max(0, up)^2. */
+enum esp_activation {
+    ESP_SWIGLU,
+    ESP_GELU,
+    ESP_GELU_TANH,
+    ESP_GEGLU,
+    ESP_SWIGLU_CLAMPED,
+    ESP_RELU2
+};
 
 static inline bool esp_gated(enum esp_activation activation)
 {
@@ -236,6 +260,10 @@ struct esp_model_desc {
     int state_slots;                       /* copies of its states that a cache has room for */
     int experts, experts_used, expert_ffn; /* for layers with a router */
     bool experts_normed; /* the weights of the used experts are divided by their sum */
+    /* Each expert's logit becomes a weight by its own sigmoid, not by a softmax; expert_epsilon is
+     * added to the sum of the chosen weights by which they are divided. */
+    bool sigmoid_router;
+    float expert_epsilon, expert_scale; /* all weights are multiplied by the scale; 0 means 1 */
     int rotary; /* leading dimensions of a head that RoPE rotates, in pairs (i, i + rotary/2) */
     const float *inverse_frequency; /* (rotary / 2) radians per position, scaling included */
     const float *local_inverse_frequency; /* the same for ESP_ROTATION_LOCAL, or NULL */
@@ -408,6 +436,14 @@ struct esp_weights {
     const struct esp_model_desc *desc;
     size_t bytes; /* memory that the weights take */
 };
+/* What passes over a cache did with the states of recurrent layers, counted while they did it. A
+ * part of a state stays in the processor's cache while a pass walks over its rows, so it is read
+ * from memory at most once in a pass, and written at most once. */
+struct esp_state_traffic {
+    int64_t steps;         /* how often a row moved the state of a layer on */
+    int64_t read, written; /* bytes of states */
+};
+
 /* For recurrent layers, a cache contains the state of each layer after the first `folded`
  * tokens of the text, and, for each later row, the inputs from which its change of the states
  * is computed. A pass first applies the rows folded..prefix-1 to the states (counting rows
@@ -419,6 +455,7 @@ struct esp_cache {
     struct esp_weights *weights;
     size_t bytes;
     int folded; /* -1 after a failed pass: the states are lost */
+    struct esp_state_traffic traffic;
 };
 struct esp_rows {
     struct esp_backend *backend;

@@ -366,6 +366,19 @@ int esp_model_desc_attentions(const struct esp_model_desc *d)
     return count;
 }
 
+int esp_model_desc_recurrents(const struct esp_model_desc *d)
+{
+    int count = 0;
+    for (int i = 0; i < d->layers; i++)
+        count += esp_recurs(d->layer[i].mixer);
+    return count;
+}
+
+bool esp_layer_has_mlp(const struct esp_layer *layer)
+{
+    return layer->router.data || layer->up.data;
+}
+
 int esp_conv_width(const struct esp_model_desc *d, enum esp_mixer mixer)
 {
     return mixer == ESP_MIXER_CONV
@@ -384,7 +397,7 @@ static int most_of(const struct esp_model_desc *d,
     int most = 0;
     for (int i = 0; i < d->layers; i++) {
         const enum esp_mixer mixer = d->layer[i].mixer;
-        const int own = mixer == ESP_MIXER_ATTENTION ? 0 : width(d, mixer);
+        const int own = esp_recurs(mixer) ? width(d, mixer) : 0;
         most = own > most ? own : most;
     }
     return most;
@@ -402,7 +415,9 @@ int esp_model_desc_mixed_width(const struct esp_model_desc *d)
 
 const struct esp_tensor *esp_layer_matrix(const struct esp_layer *layer)
 {
-    return layer->mixer == ESP_MIXER_ATTENTION ? &layer->query : &layer->conv_in;
+    return layer->mixer == ESP_MIXER_ATTENTION ? &layer->query
+           : layer->mixer == ESP_MIXER_NONE    ? &layer->up
+                                               : &layer->conv_in;
 }
 
 bool esp_model_desc_has_branch(const struct esp_model_desc *d)
@@ -457,6 +472,8 @@ static bool recurrence_fits(const struct esp_model_desc *d)
     for (int i = 0; i < d->layers; i++) {
         const enum esp_mixer mixer = d->layer[i].mixer;
         if (mixer == ESP_MIXER_ATTENTION)
+            continue;
+        if (mixer == ESP_MIXER_NONE && esp_model_desc_recurrent(d))
             continue;
         if (d->conv_kernel < 2 || d->conv_kernel > 16 || d->reads != ESP_READS_TOKENS ||
             d->parallel_residual || (mixer != ESP_MIXER_CONV && !states_fit(d)))
@@ -550,6 +567,7 @@ static void check_experts(struct checker *c, const struct esp_model_desc *d,
         return;
     }
     check_matrix(c, &l->router, &l->router_bias, "the router", d->experts, d->hidden);
+    check_if_there(c, &l->choice_bias, "the bias of the choice", d->experts);
     for (int i = 0; i < d->experts; i++) {
         const struct esp_expert *e = &l->expert[i];
         check_matrix(c, &e->gate, &e->gate_bias, "an expert", d->expert_ffn, d->hidden);
@@ -608,7 +626,9 @@ static void check_layer(struct checker *c, const struct esp_model_desc *d,
     check_if_there(c, &l->norm_mlp, "a norm weight", d->hidden);
     if ((l->norm1.data || !l->norm_attended.data) && (c->layer > 0 || needs_norm(d, &l->norm1)))
         check_norm(c, &l->norm1, &l->norm1_bias, d->hidden);
-    if (l->norm2.data || !l->norm_mlp.data)
+    const bool alone =
+        l->mixer == ESP_MIXER_NONE || (esp_model_desc_recurrent(d) && !esp_layer_has_mlp(l));
+    if (alone ? l->norm2.data != NULL : l->norm2.data || !l->norm_mlp.data)
         check_norm(c, &l->norm2, &l->norm2_bias, d->hidden);
     if (c->status == 0 && l->rotation == ESP_ROTATION_LOCAL && !d->local_inverse_frequency)
         c->status = esp_fail(c->err, c->errlen, ESP_E_FORMAT,
@@ -617,11 +637,11 @@ static void check_layer(struct checker *c, const struct esp_model_desc *d,
         check_experts(c, d, l);
     if (l->mixer == ESP_MIXER_ATTENTION)
         check_attention(c, d, l);
-    else
+    else if (l->mixer != ESP_MIXER_NONE)
         check_recurrence(c, d, l);
     if (l->shared_gate.data)
         check(c, &l->shared_gate, "the gate of the shared expert", 1, d->hidden);
-    if (l->router.data && !l->up.data)
+    if (!l->up.data && (l->router.data || (alone && l->mixer != ESP_MIXER_NONE)))
         return;
     if (esp_gated(d->activation))
         check_matrix(c, &l->gate, &l->gate_bias, "the gate matrix", d->ffn, d->hidden);

@@ -18,10 +18,13 @@ const char *esp_model_desc_special(const struct esp_model_desc *desc);
 #define ESP_SPECIAL_MIXTURE "a mixture of experts"
 #define ESP_SPECIAL_RECURRENT "recurrent layers"
 
-/* These return whether the model has recurrent layers, and how many of its layers have
- * attention. */
+/* These return whether the model has recurrent layers, how many of its layers have attention,
+ * and how many are recurrent. */
 bool esp_model_desc_recurrent(const struct esp_model_desc *desc);
 int esp_model_desc_attentions(const struct esp_model_desc *desc);
+int esp_model_desc_recurrents(const struct esp_model_desc *desc);
+/* Returns whether the layer has an MLP or a mixture of experts. */
+bool esp_layer_has_mlp(const struct esp_layer *layer);
 /* These return how many values per token a recurrent layer convolves, and how many it outputs.
  */
 int esp_conv_width(const struct esp_model_desc *desc, enum esp_mixer mixer);

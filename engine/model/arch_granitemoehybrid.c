@@ -12,16 +12,7 @@ static const struct esp_tensor_rule layer_tensors[] = {
     ESP_LAYER(key, "self_attn.k_proj.weight", KEYS, HIDDEN, IF_ATTENTION),
     ESP_LAYER(value, "self_attn.v_proj.weight", KEYS, HIDDEN, IF_ATTENTION),
     ESP_LAYER(output, "self_attn.o_proj.weight", HIDDEN, QUERIES, IF_ATTENTION),
-    ESP_LAYER(out_gate, "mamba.in_proj.weight", MIXED, HIDDEN, IF_RECURRENT, .stacked = true),
-    ESP_LAYER(conv_in, "mamba.in_proj.weight", CONV, HIDDEN, IF_RECURRENT, .stacked = true),
-    ESP_LAYER(decay, "mamba.in_proj.weight", STATES, HIDDEN, IF_RECURRENT, .stacked = true),
-    ESP_LAYER(conv, "mamba.conv1d.weight", CONV, TAPS, IF_RECURRENT, .middle = true),
-    ESP_LAYER(conv_bias, "mamba.conv1d.bias", CONV, ONE, IF_CONV_BIAS),
-    ESP_LAYER(decay_bias, "mamba.dt_bias", STATES, ONE, IF_RECURRENT),
-    ESP_LAYER(rate, "mamba.A_log", STATES, ONE, IF_RECURRENT, .logarithm = true),
-    ESP_LAYER(skip, "mamba.D", STATES, ONE, IF_RECURRENT),
-    ESP_LAYER(mixed_norm, "mamba.norm.weight", MIXED, ONE, IF_RECURRENT),
-    ESP_LAYER(mixed, "mamba.out_proj.weight", HIDDEN, MIXED, IF_RECURRENT),
+    ESP_SSM_LAYER("mamba."),
     ESP_LAYER(norm2, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS),
     ESP_LAYER(router, "block_sparse_moe.router.layer.weight", EXPERTS, HIDDEN, IF_MIXED),
     ESP_LAYER(gate, "shared_mlp.input_linear.weight", FFN, HIDDEN, ALWAYS, .stacked = true,
@@ -47,20 +38,6 @@ static const struct esp_tensor_rule fused[] = {
     {0},
 };
 
-static const struct esp_gguf_slot gguf_layer[] = {
-    {offsetof(struct esp_layer, out_gate), "ssm_in.weight"},
-    {offsetof(struct esp_layer, conv_in), "ssm_in.weight"},
-    {offsetof(struct esp_layer, decay), "ssm_in.weight"},
-    {offsetof(struct esp_layer, conv), "ssm_conv1d.weight"},
-    {offsetof(struct esp_layer, conv_bias), "ssm_conv1d.bias"},
-    {offsetof(struct esp_layer, decay_bias), "ssm_dt.bias"},
-    {offsetof(struct esp_layer, rate), "ssm_a"},
-    {offsetof(struct esp_layer, skip), "ssm_d"},
-    {offsetof(struct esp_layer, mixed_norm), "ssm_norm.weight"},
-    {offsetof(struct esp_layer, mixed), "ssm_out.weight"},
-    {0},
-};
-
 static const struct esp_family family = {
     ESP_LLAMA_FAMILY,
     .activation = ESP_SWIGLU,
@@ -70,7 +47,7 @@ static const struct esp_family family = {
     .fused_experts = fused,
     .experts_optional = true,
     .mixer = ESP_MIXER_SSM,
-    .gguf_layer = gguf_layer,
+    .gguf_layer = esp_ssm_gguf,
 };
 
 const struct esp_architecture esp_architecture_granitemoehybrid = {

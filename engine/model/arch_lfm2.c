@@ -1,5 +1,6 @@
 /* arch_lfm2.c - the LFM2 architecture: most layers are short convolutions between two gates; a
- * few have attention (Liquid AI, "LFM2 Technical Report", 2025).
+ * few have attention (Liquid AI, "LFM2 Technical Report", 2025). LFM2-MoE (arch_lfm2_moe.c)
+ * has the same layers with experts.
  *
  * Key names and fallbacks are those of Lfm2Config in the transformers library. Older files
  * list the layers with attention (full_attn_idxs); newer ones give the kind of each layer
@@ -7,14 +8,14 @@
  */
 #include "engine/model/architecture.h"
 
-static const struct esp_tensor_rule tensors[] = {
+const struct esp_tensor_rule esp_lfm2_tensors[] = {
     ESP_MODEL(embedding, "model.embed_tokens.weight", VOCABULARY, HIDDEN, ALWAYS),
     ESP_MODEL(head, "lm_head.weight", VOCABULARY, HIDDEN, UNLESS_TIED),
     ESP_MODEL(norm_final, "model.embedding_norm.weight", HIDDEN, ONE, ALWAYS),
     {0},
 };
 
-static const struct esp_tensor_rule layer_tensors[] = {
+const struct esp_tensor_rule esp_lfm2_layer_tensors[] = {
     ESP_LAYER(norm1, "operator_norm.weight", HIDDEN, ONE, ALWAYS),
     ESP_LAYER(query, "self_attn.q_proj.weight", QUERIES, ATTENDED, IF_ATTENTION),
     ESP_LAYER(key, "self_attn.k_proj.weight", KEYS, ATTENDED, IF_ATTENTION),
@@ -33,13 +34,15 @@ static const struct esp_tensor_rule layer_tensors[] = {
     ESP_LAYER(mixed, "conv.out_proj.weight", HIDDEN, MIXED, IF_RECURRENT),
     ESP_LAYER(mixed_bias, "conv.out_proj.bias", HIDDEN, ONE, IF_CONV_BIAS),
     ESP_LAYER(norm2, "ffn_norm.weight", HIDDEN, ONE, ALWAYS),
-    ESP_LAYER(gate, "feed_forward.w1.weight", FFN, HIDDEN, ALWAYS),
-    ESP_LAYER(up, "feed_forward.w3.weight", FFN, HIDDEN, ALWAYS),
-    ESP_LAYER(down, "feed_forward.w2.weight", HIDDEN, FFN, ALWAYS),
+    ESP_LAYER(router, "feed_forward.gate.weight", EXPERTS, HIDDEN, IF_MIXED),
+    ESP_LAYER(choice_bias, "feed_forward.expert_bias", EXPERTS, ONE, IF_CHOICE_BIAS),
+    ESP_LAYER(gate, "feed_forward.w1.weight", FFN, HIDDEN, UNLESS_MIXED),
+    ESP_LAYER(up, "feed_forward.w3.weight", FFN, HIDDEN, UNLESS_MIXED),
+    ESP_LAYER(down, "feed_forward.w2.weight", HIDDEN, FFN, UNLESS_MIXED),
     {0},
 };
 
-static const struct esp_gguf_slot gguf_layer[] = {
+const struct esp_gguf_slot esp_lfm2_gguf_layer[] = {
     {offsetof(struct esp_layer, in_gate), "shortconv.in_proj.weight"},
     {offsetof(struct esp_layer, out_gate), "shortconv.in_proj.weight"},
     {offsetof(struct esp_layer, conv_in), "shortconv.in_proj.weight"},
@@ -48,24 +51,12 @@ static const struct esp_gguf_slot gguf_layer[] = {
     {0},
 };
 
-static const struct esp_gguf_slot gguf_model[] = {
+const struct esp_gguf_slot esp_lfm2_gguf_model[] = {
     {offsetof(struct esp_model_desc, norm_final), "token_embd_norm.weight"},
     {0},
 };
 
-static const struct esp_family family = {
-    .prefix = "model.",
-    .layer_name = "model.layers.",
-    .hidden_act = "silu",
-    .activation = ESP_SWIGLU,
-    .norm = ESP_NORM_RMS,
-    .config = esp_llama_config,
-    .tensors = tensors,
-    .layer_tensors = layer_tensors,
-    .mixer = ESP_MIXER_CONV,
-    .gguf_layer = gguf_layer,
-    .gguf_model = gguf_model,
-};
+static const struct esp_family family = {ESP_LFM2_FAMILY};
 
 const struct esp_architecture esp_architecture_lfm2 = {
     .name = "lfm2",

@@ -19,6 +19,7 @@ static const struct esp_tensor_rule fused[] = {
 
 static const struct esp_family family = {
     ESP_DELTA_FAMILY,
+    .gguf_layer = esp_delta_gguf,
     .layer_tensors = layer_tensors,
     .expert_tensors = esp_qwen_experts,
     .expert_name = "mlp.experts.",

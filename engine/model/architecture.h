@@ -27,6 +27,7 @@
     X(int, experts_used, 1, 4096) /* experts that a token uses */                              \
     X(int, expert_ffn, 1, 1 << 20)                                                             \
     X(int, mixed_every, 1, 1000)     /* every n-th layer is a mixture */                       \
+    X(int, mixed_from, 0, 1000)      /* the first layer that may be one */                     \
     X(int, ffn_multiple, 1, 1 << 20) /* ffn is rounded up to a multiple of it */               \
     X(int, conv_kernel, 2, 16)       /* tokens that a recurrent layer's convolution sees */    \
     X(int, state_heads, 1, 4096)                                                               \
@@ -56,8 +57,12 @@
     X(double, ffn_multiplier, 1e-3, 1e3) /* see ffn_adjusted */                                \
     X(bool, ffn_adjusted, 0, 1) /* ffn is ffn_multiplier * 2/3 of the number in the file */    \
     X(bool, conv_bias, 0, 1)                                                                   \
-    X(bool, heads_tiled, 0, 1) /* see struct esp_model_desc */                                 \
-    X(bool, experts_normed, 0, 1)                                                              \
+    X(bool, heads_tiled, 0, 1)    /* see struct esp_model_desc */                              \
+    X(bool, experts_normed, 0, 1) /* see struct esp_model_desc, also for the next ones */      \
+    X(bool, sigmoid_router, 0, 1)                                                              \
+    X(bool, choice_bias, 0, 1) /* experts are chosen with a bias */                            \
+    X(double, expert_scale, 1e-6, 1e6)                                                         \
+    X(double, expert_epsilon, 0, 1)                                                            \
     X(bool, parallel_residual, 0, 1)                                                           \
     X(bool, windowed, 0, 1)                                                                    \
     X(bool, attention_bias, 0, 1) /* query, key and value have biases */                       \
@@ -126,12 +131,14 @@ enum esp_presence {
     ESP_IF_MLP_BIAS,
     ESP_IF_HEAD_NORM,
     ESP_IF_STORED,
-    ESP_IF_ATTENTION, /* the layer is not recurrent */
+    ESP_IF_ATTENTION,
     ESP_IF_RECURRENT,
+    ESP_IF_MLP,       /* the layer has an MLP */
     ESP_IF_CONV_BIAS, /* the layer is recurrent, and has biases */
     ESP_IF_MIXED,     /* the layer is a mixture of experts */
     ESP_UNLESS_MIXED,
-    ESP_IF_INPUT_NORM, /* the first layer of an EAGLE-1 head may lack it */
+    ESP_IF_CHOICE_BIAS, /* the layer is a mixture whose experts are chosen with a bias */
+    ESP_IF_INPUT_NORM,  /* the first layer of an EAGLE-1 head may lack it */
     ESP_UNLESS_TIED
 };
 
@@ -152,10 +159,12 @@ struct esp_tensor_rule {
                         rows */
     bool transposed; /* stored (columns, rows); stacked matrices are side by side */
     float added;     /* added to every number of a vector: 1 if a file has norms minus one */
-    bool kept;       /* with `parts`: GGUF files store the matrix as folders do */
+    bool kept;       /* with `parts` or `grouped`: GGUF files store the matrix as folders do */
     bool logarithm;  /* a vector is stored as logarithms, see struct esp_tensor */
-    bool apart;  /* with `stacked`: GGUF files have a tensor for each; `part` numbers them */
-    bool middle; /* folders have a dimension of 1 between the matrix's rows and columns */
+    bool apart;   /* with `stacked`: GGUF files have a tensor for each; `part` numbers them */
+    bool middle;  /* folders have a dimension of 1 between the matrix's rows and columns */
+    bool grouped; /* with `stacked`: the rows of all rules with this name are stored key head by
+                     key head; in GGUF files only if the rule is not `apart` */
 };
 
 /* A row of a table of tensors. `condition` may be followed by further members, such as
@@ -195,6 +204,7 @@ struct esp_family {
     const struct esp_tensor_rule *fused_experts;
     /* What recurrent layers do; ESP_MIXER_ATTENTION: there are none. */
     enum esp_mixer mixer;
+    bool one_part; /* a layer is a mixer or an MLP, instead of one after the other */
     /* NULL, or names in GGUF files that differ from the usual ones; a list that ends with NULL.
      */
     const struct esp_gguf_slot {
@@ -203,16 +213,17 @@ struct esp_family {
     } * gguf_layer, *gguf_model;
 };
 
-/* A flag that, if config.json has it, must have this value. */
+/* A flag or a text that, if config.json has it, must have this value. */
 struct esp_config_flag {
     const char *key;
     bool value;
+    const char *text; /* NULL: it is a flag */
 };
 
 struct esp_architecture {
     const char *name; /* model_type in config.json */
     const struct esp_family *family;
-    struct esp_config_flag flags[4]; /* ends with zeros */
+    struct esp_config_flag flags[6]; /* ends with zeros */
     /* (by field) a rule that has keys replaces the family's rule. */
     struct esp_config_rule config[ESP_CONFIG_FIELD_COUNT];
 };
@@ -231,6 +242,15 @@ extern const struct esp_tensor_rule esp_llama_layer_tensors[];
 
 /* The matrices of an expert under Qwen's names; see arch_qwen3_moe.c. */
 extern const struct esp_tensor_rule esp_qwen_experts[];
+/* LFM2; see arch_lfm2.c. */
+#define ESP_LFM2_FAMILY                                                                        \
+    .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
+    .activation = ESP_SWIGLU, .norm = ESP_NORM_RMS, .config = esp_llama_config,                \
+    .tensors = esp_lfm2_tensors, .layer_tensors = esp_lfm2_layer_tensors,                      \
+    .mixer = ESP_MIXER_CONV, .gguf_layer = esp_lfm2_gguf_layer,                                \
+    .gguf_model = esp_lfm2_gguf_model
+extern const struct esp_tensor_rule esp_lfm2_tensors[], esp_lfm2_layer_tensors[];
+extern const struct esp_gguf_slot esp_lfm2_gguf_layer[], esp_lfm2_gguf_model[];
 /* Qwen3.5 and its relatives; see family_delta.c. */
 extern const struct esp_family esp_family_delta;
 extern const struct esp_config_rule esp_delta_config[ESP_CONFIG_FIELD_COUNT];
@@ -239,9 +259,22 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
 #define ESP_DELTA_FAMILY                                                                       \
     .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
     .activation = ESP_SWIGLU, .norm = ESP_NORM_RMS, .config = esp_delta_config,                \
-    .tensors = esp_delta_tensors, .mixer = ESP_MIXER_DELTA, .gguf_layer = esp_delta_gguf
-/* Rows of the tables of this family: attention with the first norm, the mixer's input matrices
- * in Qwen3.5, the mixer's other tensors, and the MLP or the experts with the second norm. */
+    .tensors = esp_delta_tensors, .mixer = ESP_MIXER_DELTA
+/* Rows of the tables of this family: names in GGUF files, except two; attention with the first
+ * norm, the mixer's input matrices in Qwen3.5, the mixer's other tensors, and the MLP or the
+ * experts with the second norm. */
+#define ESP_DELTA_GGUF                                                                         \
+    {offsetof(struct esp_layer, attention_gate), "attn_q.weight"},                             \
+        {offsetof(struct esp_layer, conv_in), "attn_qkv.weight"},                              \
+        {offsetof(struct esp_layer, out_gate), "attn_gate.weight"},                            \
+        {offsetof(struct esp_layer, conv), "ssm_conv1d.weight"},                               \
+        {offsetof(struct esp_layer, decay_bias), "ssm_dt.bias"},                               \
+        {offsetof(struct esp_layer, rate), "ssm_a"},                                           \
+        {offsetof(struct esp_layer, mixed_norm), "ssm_norm.weight"},                           \
+        {offsetof(struct esp_layer, mixed), "ssm_out.weight"},                                 \
+    {                                                                                          \
+        offsetof(struct esp_layer, norm2), "post_attention_norm.weight"                        \
+    }
 #define ESP_DELTA_ATTENTION                                                                    \
     ESP_LAYER(norm1, "input_layernorm.weight", HIDDEN, ONE, ALWAYS, .added = 1),               \
         ESP_LAYER(query, "self_attn.q_proj.weight", QUERIES, HIDDEN, IF_ATTENTION, .part = 0,  \
@@ -276,6 +309,23 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
         ESP_LAYER(gate, "mlp.shared_expert.gate_proj.weight", FFN, HIDDEN, ALWAYS),            \
         ESP_LAYER(up, "mlp.shared_expert.up_proj.weight", FFN, HIDDEN, ALWAYS),                \
         ESP_LAYER(down, "mlp.shared_expert.down_proj.weight", HIDDEN, FFN, ALWAYS)
+
+/* State spaces, see family_ssm.c: the rows of a layer's table with names that begin with `name`, and
+ * the names in GGUF files. */
+#define ESP_SSM_LAYER(name)                                                                    \
+    ESP_LAYER(out_gate, name "in_proj.weight", MIXED, HIDDEN, IF_RECURRENT, .stacked = true),  \
+        ESP_LAYER(conv_in, name "in_proj.weight", CONV, HIDDEN, IF_RECURRENT,                  \
+                  .stacked = true),                                                            \
+        ESP_LAYER(decay, name "in_proj.weight", STATES, HIDDEN, IF_RECURRENT,                  \
+                  .stacked = true),                                                            \
+        ESP_LAYER(conv, name "conv1d.weight", CONV, TAPS, IF_RECURRENT, .middle = true),       \
+        ESP_LAYER(conv_bias, name "conv1d.bias", CONV, ONE, IF_CONV_BIAS),                     \
+        ESP_LAYER(decay_bias, name "dt_bias", STATES, ONE, IF_RECURRENT),                      \
+        ESP_LAYER(rate, name "A_log", STATES, ONE, IF_RECURRENT, .logarithm = true),           \
+        ESP_LAYER(skip, name "D", STATES, ONE, IF_RECURRENT),                                  \
+        ESP_LAYER(mixed_norm, name "norm.weight", MIXED, ONE, IF_RECURRENT),                   \
+        ESP_LAYER(mixed, name "out_proj.weight", HIDDEN, MIXED, IF_RECURRENT)
+extern const struct esp_gguf_slot esp_ssm_gguf[];
 
 /* The members of Llama's family, except its tables of layer tensors and of experts. */
 #define ESP_LLAMA_FAMILY                                                                       \
@@ -341,15 +391,19 @@ int esp_config_number(double *value, double smallest, double largest, const char
 
 /* ------------------------------------------------------------------ layers.c */
 
-/* Sets *mixed to whether the layer is a mixture of experts, by decoder_sparse_step and
+/* Sets *mixed to whether the layer is a mixture of experts, by mixed_from, mixed_every and
  * mlp_only_layers. */
 int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
                      const struct esp_json *json);
 
-/* Sets *recurrent to whether the layer is recurrent. The first of these that the file has
- * decides: layer_types, full_attn_idxs, attention_every. */
-int esp_config_recurrent(bool *recurrent, int layer, const struct esp_config *config,
-                         const struct esp_json *json);
+/* Adds layer_types to a file that has hybrid_override_pattern (a character for each layer) or
+ * layers_block_type instead. The number of entries stands in for a missing num_hidden_layers. */
+int esp_config_pattern(struct esp_json *json);
+
+/* Sets *mixer to the mixer of the layer. The first of these that the file has decides:
+ * layer_types, full_attn_idxs, attention_every. */
+int esp_config_mixer(enum esp_mixer *mixer, int layer, const struct esp_family *family,
+                     const struct esp_config *config, const struct esp_json *json);
 
 /* Reads the limits of the time steps of ESP_MIXER_SSM: the two numbers of time_step_limit, of
  * which each may be infinite. Does nothing if the file has none. */

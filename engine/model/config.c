@@ -29,7 +29,7 @@ const struct esp_architecture *esp_architecture_named(const char *type)
 
 int esp_architecture_read(const struct esp_architecture **found, const struct esp_json *json)
 {
-    char known[256] = "";
+    char known[512] = "";
     const char *type = esp_json_text(json->root, "model_type");
     *found = type ? esp_architecture_named(type) : NULL;
     for (size_t i = 0, used = 0; i < ARCHITECTURES; i++, used = strlen(known))
@@ -152,10 +152,17 @@ static int check_flags(const struct esp_architecture *architecture, const struct
 {
     for (const struct esp_config_flag *flag = architecture->flags; flag->key; flag++) {
         const cJSON *item = esp_json_find(json->root, flag->key, NULL, NULL);
-        if (item && !(flag->value ? cJSON_IsTrue(item) : cJSON_IsFalse(item)))
+        const char *text = cJSON_GetStringValue(item);
+        const bool same = flag->text    ? text && strcmp(text, flag->text) == 0
+                          : flag->value ? cJSON_IsTrue(item)
+                                        : cJSON_IsFalse(item);
+        if (item && !same)
             return esp_json_fail(json, ESP_E_UNSUPPORTED,
                                  "%s models are supported only if %s is %s", architecture->name,
-                                 flag->key, flag->value ? "true" : "false");
+                                 flag->key,
+                                 flag->text    ? flag->text
+                                 : flag->value ? "true"
+                                               : "false");
     }
     return 0;
 }

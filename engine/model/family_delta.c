@@ -2,7 +2,8 @@
  *
  * Three of four layers are gated delta rules (ESP_MIXER_DELTA of kernels.h); in the others, the
  * output of attention is gated. Norm weights are stored minus one, except the mixer's.
- * Qwen3-Next stores the rows of the mixer's matrices in another order, and has its own table.
+ * Qwen3-Next stores the rows of the mixer's matrices in another order, and has its own table
+ * (arch_qwen3_next.c).
  *
  * GGUF files have the values of `rate`, not their logarithms. In GGUF files of Qwen3.5, the
  * state heads are in another order: head h reads key head h % key_heads (`heads_tiled`).
@@ -47,21 +48,14 @@ static const struct esp_tensor_rule layer_tensors[] = {
 };
 
 const struct esp_gguf_slot esp_delta_gguf[] = {
-    {offsetof(struct esp_layer, attention_gate), "attn_q.weight"},
-    {offsetof(struct esp_layer, conv_in), "attn_qkv.weight"},
-    {offsetof(struct esp_layer, out_gate), "attn_gate.weight"},
     {offsetof(struct esp_layer, write), "ssm_beta.weight"},
     {offsetof(struct esp_layer, decay), "ssm_alpha.weight"},
-    {offsetof(struct esp_layer, conv), "ssm_conv1d.weight"},
-    {offsetof(struct esp_layer, decay_bias), "ssm_dt.bias"},
-    {offsetof(struct esp_layer, rate), "ssm_a"},
-    {offsetof(struct esp_layer, mixed_norm), "ssm_norm.weight"},
-    {offsetof(struct esp_layer, mixed), "ssm_out.weight"},
-    {offsetof(struct esp_layer, norm2), "post_attention_norm.weight"},
+    ESP_DELTA_GGUF,
     {0},
 };
 
 const struct esp_family esp_family_delta = {
     ESP_DELTA_FAMILY,
+    .gguf_layer = esp_delta_gguf,
     .layer_tensors = layer_tensors,
 };

@@ -68,9 +68,11 @@ static bool has_shared_expert(const struct describing *d)
 static double value_of(const struct describing *d, const struct esp_gguf_key *key)
 {
     const struct esp_model_desc *m = &d->model->desc;
-    if (strcmp(key->gguf, "feed_forward_length") == 0 && has_shared_expert(d))
+    if (strcmp(key->gguf, ESP_GGUF_FFN) == 0 && has_shared_expert(d))
         return m->expert_ffn;
+    enum { SIGMOID = 2 }; /* for llama.cpp */
     return key->field == ESP_CONFIG_rotary_fraction   ? m->rotary
+           : key->field == ESP_CONFIG_sigmoid_router  ? m->sigmoid_router * SIGMOID
            : key->field == ESP_CONFIG_attention_scale ? (double)m->attention_scale
            : key->field == ESP_CONFIG_value_dim       ? (double)m->state_heads * m->value_dim
                                                 : esp_config_value(&d->config, key->field);
@@ -98,17 +100,18 @@ static bool is_written(const struct describing *d, const struct esp_gguf_key *ke
                                       esp_config_rule(d->architecture, key->field)));
 }
 
-/* For a model with recurrent layers: adds a number for each layer, 0 for recurrent ones. */
-static void put_kv_heads(const struct describing *d)
+/* For a model with recurrent layers: writes a number for each layer, 0 for those with another
+ * mixer than this one. */
+static void put_of_layers(const struct describing *d, const char *key, enum esp_mixer mixer,
+                          int32_t number)
 {
+    static const int32_t none = 0;
     const struct esp_model_desc *m = &d->model->desc;
     struct esp_bytes bytes = {NULL, 0, 0, false};
     char name[KEY];
-    for (int i = 0; i < m->layers; i++) {
-        const int32_t heads = m->layer[i].mixer == ESP_MIXER_ATTENTION ? m->kv_heads : 0;
-        esp_bytes_add(&bytes, &heads, sizeof heads);
-    }
-    snprintf(name, sizeof name, "%s.%s", d->own->name, ESP_GGUF_KV_HEADS);
+    for (int i = 0; i < m->layers; i++)
+        esp_bytes_add(&bytes, m->layer[i].mixer == mixer ? &number : &none, sizeof number);
+    snprintf(name, sizeof name, "%s.%s", d->own->name, key);
     esp_gguf_put_array(d->header, name, ESP_GGUF_I32, (uint64_t)m->layers, &bytes);
     free(bytes.data);
 }
@@ -149,7 +152,9 @@ static void put_keys(const struct describing *d)
         const double value = value_of(d, key);
         if (key->field == ESP_CONFIG_kv_heads && mixer != ESP_MIXER_ATTENTION &&
             mixer != ESP_MIXER_DELTA)
-            put_kv_heads(d);
+            put_of_layers(d, key->gguf, ESP_MIXER_ATTENTION, (int32_t)value);
+        else if (strcmp(key->gguf, ESP_GGUF_FFN) == 0 && d->architecture->family->one_part)
+            put_of_layers(d, key->gguf, ESP_MIXER_NONE, (int32_t)value);
         else if (is_written(d, key, value))
             put(d, key->gguf, key->kind, value);
     }
@@ -196,8 +201,9 @@ static int check_layers(const struct describing *d)
     return status;
 }
 
-/* Checks that the mixture of experts is one that llama.cpp computes: every layer is a mixture,
- * and the router's probabilities of the chosen experts are divided by their sum. */
+/* Checks that the mixture of experts is one that llama.cpp computes: every layer except the
+ * first ones is a mixture, and the router's probabilities of the chosen experts are divided by
+ * their sum. */
 static int check_experts(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;
@@ -205,7 +211,7 @@ static int check_experts(const struct describing *d)
     if (m->experts == 0)
         return ESP_OK;
     for (int i = 0; i < m->layers; i++)
-        same &= m->layer[i].expert != NULL;
+        same &= (m->layer[i].expert != NULL) == (i >= d->config.mixed_from);
     if (!same)
         return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
                         "%s: in a GGUF file of a %s model, all layers must have experts, and "
@@ -605,6 +611,8 @@ static int describe_folder(struct describing *d, float **factors)
     int status = esp_json_read(&json, m->path, "config.json", d->err, d->errlen);
     if (status == ESP_OK)
         status = esp_multimodal_config(&json);
+    if (status == ESP_OK)
+        status = esp_config_pattern(&json);
     if (status == ESP_OK)
         status = esp_config_read(&d->config, d->architecture, &json);
     if (status < 0) {

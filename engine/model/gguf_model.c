@@ -35,9 +35,12 @@ static const struct esp_gguf_architecture architectures[] = {
     {"qwen3moe", "qwen3_moe", false, false},
     {"gpt-oss", "gpt_oss", false, false},
     {"lfm2", "lfm2", false, false},
+    {"lfm2moe", "lfm2_moe", false, false},
     {"qwen35", "qwen3_5_text", false, true},
+    {"qwen3next", "qwen3_next", false, false},
     {"qwen35moe", "qwen3_5_moe_text", false, true},
     {"granitehybrid", "granitemoehybrid", true, false},
+    {"nemotron_h", "nemotron_h", true, false},
 };
 
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
@@ -100,6 +103,7 @@ static const struct slot_name layer_slots[] = {
     SLOT(layer, norm2_bias, "ffn_norm.bias"),
     SLOT(layer, router, "ffn_gate_inp.weight"),
     SLOT(layer, router_bias, "ffn_gate_inp.bias"),
+    SLOT(layer, choice_bias, "exp_probs_b.bias"),
     SLOT(layer, gate, "ffn_gate.weight", .fused = "ffn_up.weight"),
     SLOT(layer, gate_bias, "ffn_gate.bias"),
     SLOT(layer, up, "ffn_up.weight", .fused = "ffn_up.weight"),
@@ -161,7 +165,7 @@ const struct esp_gguf_key esp_gguf_keys[] = {
     {"block_count", "num_hidden_layers", true, U32(layers), ESP_GGUF_ALWAYS},
     {"context_length", "max_position_embeddings", true, U32(context), ESP_GGUF_ALWAYS},
     {"embedding_length", "hidden_size", true, U32(hidden), ESP_GGUF_ALWAYS},
-    {"feed_forward_length", "intermediate_size", false, U32(ffn), ESP_GGUF_ALWAYS},
+    {ESP_GGUF_FFN, "intermediate_size", false, U32(ffn), ESP_GGUF_ALWAYS},
     {"expert_shared_feed_forward_length", "shared_expert_intermediate_size", false, U32(ffn),
      ESP_GGUF_IF_KNOWN},
     {"attention.head_count", "num_attention_heads", true, U32(heads), ESP_GGUF_ALWAYS},
@@ -190,6 +194,9 @@ const struct esp_gguf_key esp_gguf_keys[] = {
     {"final_logit_softcapping", "final_logit_softcapping", false, F32(logit_cap), 0},
     {"expert_count", "num_experts", false, U32(experts), 0},
     {"expert_used_count", "num_experts_per_tok", false, U32(experts_used), 0},
+    {"leading_dense_block_count", "num_dense_layers", false, U32(mixed_from), ESP_GGUF_IF_KNOWN},
+    {"expert_gating_func", NULL, false, U32(sigmoid_router), 0},
+    {"expert_weights_scale", "routed_scaling_factor", false, F32(expert_scale), 1},
     {"expert_feed_forward_length", "moe_intermediate_size", false, U32(expert_ffn), 0},
     {"rope.freq_base", "rope_theta", false, F32(FIELD_COUNT), 0},
     {"rope.freq_base_swa", "rope_local_base_freq", false, F32(FIELD_COUNT), 0},
@@ -208,7 +215,7 @@ static const struct esp_gguf_value *find(const struct esp_gguf *g, const char *a
 }
 
 /* Adds one key to config.json. The key may have one value per layer, but these must be
- * equal. Recurrent layers have no key/value heads. */
+ * equal. Recurrent layers have no key/value heads, and some layers no MLP. */
 static int add_key(cJSON *config, const struct esp_gguf *g, const char *architecture,
                    const struct esp_gguf_key *key, char *err, size_t errlen)
 {
@@ -218,7 +225,8 @@ static int add_key(cJSON *config, const struct esp_gguf *g, const char *architec
                         architecture, key->gguf);
     if (!value)
         return 0;
-    const bool zeros = strcmp(key->gguf, ESP_GGUF_KV_HEADS) == 0;
+    const bool zeros =
+        strcmp(key->gguf, ESP_GGUF_KV_HEADS) == 0 || strcmp(key->gguf, ESP_GGUF_FFN) == 0;
     double number = esp_gguf_number(value, 0);
     for (uint64_t i = 1; i < value->count; i++)
         if (zeros && number == 0)
@@ -245,13 +253,15 @@ static double number_of(const struct esp_gguf *g, const char *architecture, cons
     return value ? esp_gguf_number(value, 0) : otherwise;
 }
 
-/* Adds which layers are recurrent: those of a list, or those without key/value heads. Leaves
+/* Adds the kind of each layer. Recurrent are those of a list, or those without key/value heads;
+ * if the file has an MLP width for each layer, one with an MLP is only an MLP instead. Leaves
  * out the last layers if they belong to a draft head. */
 static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
     const struct esp_gguf_value *listed = find(g, architecture, ESP_GGUF_RECURRENT);
     const struct esp_gguf_value *values =
         listed ? listed : find(g, architecture, ESP_GGUF_KV_HEADS);
+    const struct esp_gguf_value *ffn = find(g, architecture, ESP_GGUF_FFN);
     const double draft = number_of(g, architecture, "nextn_predict_layers", 0);
     cJSON *layers = cJSON_GetObjectItemCaseSensitive(config, "num_hidden_layers");
     if (draft > 0 && layers)
@@ -261,8 +271,10 @@ static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char 
     cJSON *types = cJSON_AddArrayToObject(config, "layer_types");
     for (uint64_t i = 0; i < values->count && layers && (double)i < layers->valuedouble; i++) {
         const bool zero = esp_gguf_number(values, i) == 0;
-        cJSON_AddItemToArray(
-            types, cJSON_CreateString(zero == !listed ? "linear_attention" : "full_attention"));
+        const bool mlp = ffn && ffn->array && i < ffn->count && esp_gguf_number(ffn, i) != 0;
+        cJSON_AddItemToArray(types, cJSON_CreateString(zero != !listed ? "full_attention"
+                                                       : mlp           ? "mlp"
+                                                                       : "linear_attention"));
     }
 }
 
@@ -301,10 +313,13 @@ static bool ends_with(struct esp_gguf_text text, const char *end)
  * tensors there are. In a split file, these tensors are in the first part. */
 static void add_presence(cJSON *config, const struct esp_gguf *g)
 {
-    bool conv = false;
-    for (size_t i = 0; i < g->tensor_count; i++)
+    bool conv = false, choice = false;
+    for (size_t i = 0; i < g->tensor_count; i++) {
         conv |= ends_with(g->tensors[i].name, ".ssm_conv1d.bias");
+        choice |= ends_with(g->tensors[i].name, ".exp_probs_b.bias");
+    }
     cJSON_AddBoolToObject(config, "mamba_conv_bias", conv);
+    cJSON_AddBoolToObject(config, "use_expert_bias", choice);
     bool bias = find_tensor(g, "blk.0.attn_q.bias") || find_tensor(g, "blk.0.attn_qkv.bias");
     cJSON_AddBoolToObject(config, "attention_bias", bias);
     cJSON_AddBoolToObject(config, "mlp_bias", find_tensor(g, "blk.0.ffn_gate.bias") != NULL);
@@ -451,7 +466,7 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
 {
     const struct esp_gguf_architecture *known = esp_gguf_architecture_named(architecture);
     if (!known) {
-        char list[256] = "";
+        char list[512] = "";
         for (int i = 0; i < ARCHITECTURES; i++)
             snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "",
                      architectures[i].name);
@@ -461,7 +476,7 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
     }
     const double experts = number_of(g, architecture, "expert_count", 0);
     const bool mixture =
-        strstr(known->model_type, "moe") != NULL || strcmp(known->model_type, "gpt_oss") == 0;
+        esp_config_rule(esp_architecture_named(known->model_type), ESP_CONFIG_experts) != NULL;
     if (experts > 0 && !mixture)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "%s is a mixture of %g experts, which is not supported for %s", g->path,

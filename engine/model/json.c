@@ -125,6 +125,20 @@ int esp_file_read(char **text, size_t *size, char path[PATH_MAX], const char *fo
                     done);
 }
 
+/* Python writes an infinite number as Infinity, which JSON does not know, but 1e999 it does. */
+static void replace_infinity(char *text)
+{
+    static const char infinity[] = "Infinity", number[] = "1e999   ";
+    for (bool quoted = false; *text; text++) {
+        if (*text == '"')
+            quoted = !quoted;
+        else if (*text == '\\' && text[1])
+            text++;
+        else if (!quoted && strncmp(text, infinity, strlen(infinity)) == 0)
+            memcpy(text, number, strlen(number));
+    }
+}
+
 int esp_json_read(struct esp_json *json, const char *folder, const char *name, char *err,
                   size_t errlen)
 {
@@ -135,8 +149,10 @@ int esp_json_read(struct esp_json *json, const char *folder, const char *name, c
     json->errlen = errlen;
     int status =
         esp_file_read(&text, &size, json->path, folder, name, ESP_JSON_LIMIT, err, errlen);
-    if (status == 0)
+    if (status == 0) {
+        replace_infinity(text);
         status = esp_json_parse(&json->root, text, size, json->path, err, errlen);
+    }
     free(text);
     return status;
 }

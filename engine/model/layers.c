@@ -1,4 +1,6 @@
 /* layers.c - per-layer differences: windows and rotations; see architecture.h. */
+#include <limits.h>
+#include <math.h>
 #include <string.h>
 
 #include "engine/model/architecture.h"
@@ -57,7 +59,8 @@ int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
                      const struct esp_json *json)
 {
     const cJSON *list = esp_json_find(json->root, "mlp_only_layers", NULL, NULL), *item;
-    *mixed = config->experts > 0 && (layer + 1) % config->mixed_every == 0;
+    *mixed = config->experts > 0 && layer >= config->mixed_from &&
+             (layer + 1) % config->mixed_every == 0;
     if (!list)
         return 0;
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) > config->layers)
@@ -89,6 +92,8 @@ static int step_limit(float *limit, const cJSON *item, const struct esp_json *js
     const char *text = cJSON_GetStringValue(esp_json_item(item, "__float__"));
     if (text && strcmp(text, "Infinity") == 0)
         return 0;
+    if (cJSON_IsNumber(item) && isinf(item->valuedouble) && item->valuedouble > 0)
+        return 0;
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || item->valuedouble > 1e30)
         return esp_json_fail(json, ESP_E_FORMAT,
                              "time_step_limit must be two numbers that are not negative");
@@ -106,21 +111,58 @@ int esp_config_steps(struct esp_model_desc *desc, const struct esp_json *json)
                       : step_limit(&desc->most_step, cJSON_GetArrayItem(limits, 1), json);
 }
 
-/* Returns 1 if an entry of layer_types names a recurrent layer, 0 if not, or a negative
- * status. */
-static int recurrent_type(const cJSON *item, const struct esp_json *json)
+int esp_config_pattern(struct esp_json *json)
 {
-    static const char *const recurrent[] = {"conv", "linear_attention", "mamba"};
+    static const char *const kinds[UCHAR_MAX + 1] = {
+        ['M'] = "mamba", ['*'] = "attention", ['-'] = "mlp", ['E'] = "moe"};
+    const char *pattern = esp_json_text(json->root, "hybrid_override_pattern");
+    cJSON *types = cJSON_DetachItemFromObjectCaseSensitive(json->root, "layers_block_type");
+    if (!types && pattern)
+        types = cJSON_CreateArray();
+    for (; pattern && *pattern && cJSON_GetArraySize(types) < 1000; pattern++) {
+        const char *kind = kinds[(unsigned char)*pattern];
+        const char own[2] = {*pattern, '\0'};
+        cJSON_AddItemToArray(types, cJSON_CreateString(kind ? kind : own));
+    }
+    if (!types)
+        return ESP_OK;
+    if (!esp_json_item(json->root, "num_hidden_layers"))
+        cJSON_AddNumberToObject(json->root, "num_hidden_layers", cJSON_GetArraySize(types));
+    cJSON_DeleteItemFromObjectCaseSensitive(json->root, "layer_types");
+    return cJSON_AddItemToObject(json->root, "layer_types", types)
+               ? ESP_OK
+               : esp_no_memory(json->path, json->err, json->errlen);
+}
+
+static bool is_one_of(const char *text, const char *const *list)
+{
+    for (; *list; list++)
+        if (strcmp(*list, text) == 0)
+            return true;
+    return false;
+}
+
+/* Sets *mixer to what an entry of layer_types names. */
+static int mixer_type(enum esp_mixer *mixer, const cJSON *item, const struct esp_family *family,
+                      const struct esp_json *json)
+{
+    static const char *const recurrent[] = {"conv", "linear_attention", "mamba", NULL};
+    static const char *const attention[] = {"full_attention", "attention", NULL};
     const char *type = cJSON_GetStringValue(item);
-    for (size_t i = 0; type && i < sizeof recurrent / sizeof *recurrent; i++)
-        if (strcmp(type, recurrent[i]) == 0)
-            return 1;
-    if (type && (strcmp(type, "full_attention") == 0 || strcmp(type, "attention") == 0))
-        return 0;
-    return esp_json_fail(json, ESP_E_UNSUPPORTED,
-                         "layer_types has %s; only full_attention, attention, conv, "
-                         "linear_attention and mamba are supported",
-                         type ? type : "an entry that is not text");
+    if (type && is_one_of(type, recurrent))
+        *mixer = family->mixer;
+    else if (type && is_one_of(type, attention))
+        *mixer = ESP_MIXER_ATTENTION;
+    else if (type && family->one_part && strcmp(type, "mlp") == 0)
+        *mixer = ESP_MIXER_NONE;
+    else
+        return esp_json_fail(json, ESP_E_UNSUPPORTED,
+                             "layer_types has %s; only full_attention, attention, conv, "
+                             "linear_attention%s mamba%s are supported",
+                             type ? type : "an entry that is not text",
+                             family->one_part ? "," : " and",
+                             family->one_part ? " and mlp" : "");
+    return ESP_OK;
 }
 
 static bool lists(const cJSON *list, int number)
@@ -134,19 +176,21 @@ static bool lists(const cJSON *list, int number)
     return false;
 }
 
-int esp_config_recurrent(bool *recurrent, int layer, const struct esp_config *config,
-                         const struct esp_json *json)
+int esp_config_mixer(enum esp_mixer *mixer, int layer, const struct esp_family *family,
+                     const struct esp_config *config, const struct esp_json *json)
 {
     const cJSON *types, *full = esp_json_find(json->root, "full_attn_idxs", NULL, NULL);
+    *mixer = ESP_MIXER_ATTENTION;
+    if (family->mixer == ESP_MIXER_ATTENTION)
+        return ESP_OK;
     int status = find_list(&types, "layer_types", config, json);
-    if (status == 0 && types)
-        status = recurrent_type(cJSON_GetArrayItem(types, layer), json);
-    else if (status == 0 && full)
-        status = !lists(full, layer);
-    else if (status == 0)
-        status = config->attention_every > 0 && (layer + 1) % config->attention_every != 0;
-    *recurrent = status == 1;
-    return status < 0 ? status : 0;
+    if (status < 0 || types)
+        return status < 0 ? status
+                          : mixer_type(mixer, cJSON_GetArrayItem(types, layer), family, json);
+    if (full ? !lists(full, layer)
+             : config->attention_every > 0 && (layer + 1) % config->attention_every != 0)
+        *mixer = family->mixer;
+    return ESP_OK;
 }
 
 int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,

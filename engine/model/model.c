@@ -36,7 +36,8 @@ struct binding {
     size_t prefix; /* length of the prefix that names lack in a file with the bare model; else
                       0 */
     bool mixed;    /* the layer is a mixture of experts */
-    bool recurrent;
+    enum esp_mixer mixer;
+    bool mlp; /* the layer has an MLP or a mixture */
     char *err;
     size_t errlen;
 };
@@ -73,10 +74,14 @@ static bool expected(enum esp_presence when, const struct binding *binding, int 
         return stored;
     if (when == ESP_IF_MIXED || when == ESP_UNLESS_MIXED)
         return binding->mixed == (when == ESP_IF_MIXED);
-    if (when == ESP_IF_ATTENTION || when == ESP_IF_RECURRENT)
-        return binding->recurrent == (when == ESP_IF_RECURRENT);
-    if (when == ESP_IF_CONV_BIAS)
-        return binding->recurrent && config->conv_bias;
+    if (when == ESP_IF_ATTENTION)
+        return binding->mixer == ESP_MIXER_ATTENTION;
+    if (when == ESP_IF_RECURRENT || when == ESP_IF_CONV_BIAS)
+        return esp_recurs(binding->mixer) && (when == ESP_IF_RECURRENT || config->conv_bias);
+    if (when == ESP_IF_MLP)
+        return binding->mlp;
+    if (when == ESP_IF_CHOICE_BIAS)
+        return binding->mixed && config->choice_bias;
     if (when == ESP_IF_INPUT_NORM)
         return stored || layer > 0 || config->reads != ESP_READS_EAGLE;
     return when == ESP_IF_ATTENTION_BIAS ? config->attention_bias
@@ -176,6 +181,25 @@ static void flatten(struct esp_stored *stored, const struct esp_tensor_rule *rul
     }
 }
 
+/* The order of what a mixer convolves (all queries, all keys, all values) in a tensor that has the
+ * queries, keys and values of each key head together. */
+static int list_conv_rows(struct esp_model *model, const struct esp_config *config)
+{
+    const int values = config->state_heads / config->key_heads * config->value_dim;
+    const int group = 2 * config->key_dim + values, keys = config->key_heads * config->key_dim;
+    if (model->conv_rows)
+        return ESP_OK;
+    if (!(model->conv_rows = calloc((size_t)config->conv_width, sizeof *model->conv_rows)))
+        return ESP_E_MEMORY;
+    for (int row = 0; row < config->conv_width; row++) {
+        const int part = row < keys ? 0 : row < 2 * keys ? 1 : 2;
+        const int width = part < 2 ? config->key_dim : values, in_part = row - part * keys;
+        model->conv_rows[row] =
+            in_part / width * group + part * config->key_dim + in_part % width;
+    }
+    return ESP_OK;
+}
+
 /* Fills the slot of `rule` in `base` from a stored tensor (NULL: it is missing); checks type
  * and shape. With `experts` > 0, `base` is an array of so many structs, and one tensor has the
  * slots of all. */
@@ -191,7 +215,9 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
     const bool interleaved = rule->parts > 0 && (!converted || rule->kept);
     const bool transposed =
         rule->transposed && rank == 2 && !converted && !scaled && (stored || experts == 0);
-    const int block = !interleaved ? rows : experts > 0 ? 1 : config->head_dim;
+    const int groups = rule->grouped && !(rule->apart && converted) ? config->key_heads : 1;
+    const int block = (!interleaved ? rows : experts > 0 ? 1 : config->head_dim) / groups;
+    const bool listed = groups > 1 && rule->rows == ESP_CONV;
     int64_t before, all = stored_rows(table, rule, config, &before);
     enum esp_dtype dtype;
     const bool alone = experts > 0 && !interleaved && (converted || !rule->stacked);
@@ -201,6 +227,8 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
     } else if (rule->parts > 0) {
         before = (int64_t)rule->part * block;
     }
+    if (listed && list_conv_rows(model, config) < 0)
+        return esp_no_memory(model->path, binding->err, binding->errlen);
     if (stored)
         flatten(stored, rule, rows);
     const int64_t want[3] = {experts, transposed ? columns : all, transposed ? all : columns};
@@ -217,16 +245,19 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
             .data = stored,
             .source = stored->source,
             .offset = stored->offset + (size_t)i * (size_t)all * (row_bytes - scales) +
-                      (size_t)before * step,
+                      (size_t)(before / groups) * step,
             .dtype = dtype,
             .rows = rows,
             .columns = columns,
             .block = block,
-            .stride = interleaved ? block * rule->parts : block,
+            .stride = groups > 1    ? (int)(all / groups)
+                      : interleaved ? block * rule->parts
+                                    : block,
             .paired = stored->paired ? config->head_dim : 0,
             .transposed = transposed ? (int)all : 0,
             .added = converted ? 0 : rule->added,
             .logarithm = rule->logarithm && !converted,
+            .listed = listed ? model->conv_rows : NULL,
             .scales = scaled ? stored : NULL,
             .scale_source = stored->scale_source,
             .scale_offset =
@@ -241,7 +272,8 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
 /* Returns whether a layer's kind decides if it has the tensor. */
 static bool is_of_kind(enum esp_presence when)
 {
-    return when == ESP_IF_ATTENTION || when == ESP_IF_RECURRENT || when == ESP_IF_CONV_BIAS;
+    return when == ESP_IF_ATTENTION || when == ESP_IF_RECURRENT || when == ESP_IF_CONV_BIAS ||
+           when == ESP_IF_MLP;
 }
 
 /* Fills the slots of one table in the struct `base`. */
@@ -359,9 +391,10 @@ static int bind_all(struct esp_model *model, const struct esp_family *family,
     int status = bind_table(&binding, family->tensors, &model->desc, -1);
     for (int i = 0; i < config->layers && status == 0; i++) {
         status = family->expert_tensors ? esp_config_mixed(&binding.mixed, i, config, json) : 0;
-        if (status == 0 && family->mixer != ESP_MIXER_ATTENTION)
-            status = esp_config_recurrent(&binding.recurrent, i, config, json);
-        model->desc.layer[i].mixer = binding.recurrent ? family->mixer : ESP_MIXER_ATTENTION;
+        if (status == 0)
+            status = esp_config_mixer(&binding.mixer, i, family, config, json);
+        binding.mlp = !family->one_part || binding.mixer == ESP_MIXER_NONE;
+        model->desc.layer[i].mixer = binding.mixer;
         if (status == 0)
             status = bind_table(&binding, family->layer_tensors, &model->desc.layer[i], i);
         if (status == 0 && model->desc.layer[i].router.data)
@@ -461,6 +494,9 @@ static void describe(struct esp_model_desc *desc, const struct esp_family *famil
     desc->experts_used = config->experts_used;
     desc->expert_ffn = config->expert_ffn;
     desc->experts_normed = config->experts_normed;
+    desc->sigmoid_router = config->sigmoid_router;
+    desc->expert_epsilon = (float)config->expert_epsilon;
+    desc->expert_scale = config->expert_scale == 1 ? 0 : (float)config->expert_scale;
     desc->conv_kernel = family->mixer == ESP_MIXER_ATTENTION ? 0 : config->conv_kernel;
     desc->state_heads = config->state_heads;
     desc->key_heads = config->key_heads;
@@ -587,6 +623,8 @@ static int open_folder(struct esp_model *model, char *err, size_t errlen)
     if (status == 0)
         status = esp_multimodal_config(&json);
     if (status == 0)
+        status = esp_config_pattern(&json);
+    if (status == 0)
         status = open_configured(model, &json, NULL, err, errlen);
     if (status == 0)
         status = read_generation(model, &json, err, errlen);
@@ -712,6 +750,7 @@ void esp_model_close(struct esp_model *model)
     free(model->rotation.local);
     free(model->rotation.extended);
     free(model->output_token);
+    free(model->conv_rows);
     for (int i = 0; model->desc.layer && i < model->desc.layers; i++)
         free(model->desc.layer[i].expert);
     free(model->desc.layer);

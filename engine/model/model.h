@@ -45,6 +45,7 @@ struct esp_model {
     struct esp_stored_set *files;
     struct esp_rotation_tables rotation;
     int32_t *output_token; /* the list that desc.output_token points to, or NULL */
+    int32_t *conv_rows;    /* the rows that conv_in of all recurrent layers lists, or NULL */
     /* If this model is a quantised copy of another one (own_copy.h): the other one, and the
      * `source` of the copy's tensors, which has failed if memory ran out while rows were
      * quantised. */

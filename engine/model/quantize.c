@@ -230,7 +230,7 @@ static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
             is_important(q, rule->slot, layer) ? q->mix->important : q->mix->most;
         p->dtype = is_kept(rule, layer) ? ESP_F32 : fitting(wanted, slot->columns);
         p->paired = esp_gguf_is_paired(own, rule, layer) ? q->model->desc.head_dim : 0;
-        p->interleaved = rule->kept ? q->model->desc.head_dim : 0;
+        p->interleaved = rule->kept ? slot->block : 0;
         if (layer >= 0) {
             p->groups = groups_of(&q->model->desc, rule->slot, layer);
             plan_heads(q, p, rule->slot);

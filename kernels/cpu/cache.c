@@ -18,7 +18,7 @@ struct buffer {
     size_t count, each, size;
 };
 
-enum { BUFFERS = 61, SHARED = 2 /* joined caches share the first ones, keys and values */ };
+enum { BUFFERS = 62, SHARED = 2 /* joined caches share the first ones, keys and values */ };
 
 static bool has_attention_gate(const struct esp_model_desc *d)
 {
@@ -99,6 +99,7 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&s->in_gate, mixed_rows, s->width, f},
         {&s->out_gate, mixed_rows, s->out, f},
         {&s->o, mixed_rows, s->out, f},
+        {&s->moved, recurrent ? threads : 0, 1, sizeof *s->moved},
         {&s->entry, walk, 1, sizeof *s->entry},
         {&s->step, walk, 1, sizeof *s->step},
         {&s->batch_slot, mixed_rows, 1, i32},

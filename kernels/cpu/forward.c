@@ -8,8 +8,8 @@
  * The steps of a layer, numbered below: 1 norm, 2 queries, keys and values, 3 rotation and
  * cache, 4 attention, 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
  * added (to what 5 and 8 add, a norm or a factor may be applied first). In a recurrent layer,
- * the steps are instead 2 inputs and gates, 3 convolution, 4 states. In a mixture of experts,
- * 7 and 8 are a router and, for each expert that rows chose, gate, up and down for these rows.
+ * the steps are instead 2 inputs and gates, 3 convolution, 4 states. A layer may lack 2 to 5, or
+ * 6 to 8. In a mixture of experts, 7 and 8 are a router and, for each expert that rows chose, gate, up and down for these rows.
  * In the last layer, from step 4 on, only rows with wanted logits, or with wanted hidden
  * states after that layer, are computed.
  *
@@ -449,31 +449,64 @@ static void mlp(struct esp_cpu_pass *p, const struct esp_packed *gate,
 
 /* ------------------------------------------------------------------ experts */
 
-/* Chooses the experts with the highest logits for a row, best first; of equal ones, the lower
- * number. Their logits become weights. Clears the row's branch, to which the experts' outputs
- * will be added. */
-static void choose(void *step, int row)
+/* Lists the experts with the highest values, best first; of equal ones, the lower number. `bias`:
+ * (experts) added to the values, or NULL. */
+static void list_best(const struct esp_model_desc *d, const float *value, const float *bias,
+                      int32_t *chosen)
 {
-    const struct esp_cpu_pass *p = step;
-    const struct esp_model_desc *d = p->d;
-    float *logit = p->c->routed + (size_t)row * esp_cpu_pad(d->experts, ESP_PANEL);
-    int32_t *chosen = p->c->chosen + (size_t)row * (size_t)d->experts_used;
     int count = 0;
     for (int e = 0; e < d->experts; e++) {
+        const float own = value[e] + (bias ? bias[e] : 0.0f);
         int at = count;
-        for (; at > 0 && logit[e] > logit[chosen[at - 1]]; at--)
+        for (; at > 0 && own > value[chosen[at - 1]] + (bias ? bias[chosen[at - 1]] : 0.0f);
+             at--)
             if (at < d->experts_used)
                 chosen[at] = chosen[at - 1];
         if (at < d->experts_used)
             chosen[at] = e;
         count += count < d->experts_used;
     }
+}
+
+/* Weights of the chosen experts from their logits. */
+static void weigh_by_softmax(const struct esp_model_desc *d, const int32_t *chosen,
+                             float *logit)
+{
     const float top = logit[chosen[0]];
     double sum = 0;
     for (int i = 0; i < (d->experts_normed ? d->experts_used : d->experts); i++)
         sum += exp((double)(logit[d->experts_normed ? chosen[i] : i] - top));
     for (int i = 0; i < d->experts_used; i++)
         logit[chosen[i]] = (float)(exp((double)(logit[chosen[i]] - top)) / sum);
+}
+
+/* Weights of the chosen experts from the sigmoids of their logits. */
+static void weigh_sigmoids(const struct esp_model_desc *d, const int32_t *chosen, float *value)
+{
+    double sum = (double)d->expert_epsilon;
+    for (int i = 0; i < d->experts_used; i++)
+        sum += (double)value[chosen[i]];
+    for (int i = 0; d->experts_normed && i < d->experts_used; i++)
+        value[chosen[i]] = (float)((double)value[chosen[i]] / sum);
+}
+
+/* Chooses the experts of a row, and turns their logits into weights. Clears the row's branch, to
+ * which the experts' outputs will be added. */
+static void choose(void *step, int row)
+{
+    const struct esp_cpu_pass *p = step;
+    const struct esp_model_desc *d = p->d;
+    float *value = p->c->routed + (size_t)row * esp_cpu_pad(d->experts, ESP_PANEL);
+    int32_t *chosen = p->c->chosen + (size_t)row * (size_t)d->experts_used;
+    for (int e = 0; d->sigmoid_router && e < d->experts; e++)
+        value[e] = (float)(1 / (1 + exp(-(double)value[e])));
+    list_best(d, value, p->w->layer[p->layer].choice_bias, chosen);
+    if (d->sigmoid_router)
+        weigh_sigmoids(d, chosen, value);
+    else
+        weigh_by_softmax(d, chosen, value);
+    for (int i = 0; d->expert_scale != 0 && i < d->experts_used; i++)
+        value[chosen[i]] *= d->expert_scale;
     memset(p->c->branch + (size_t)row * p->c->hidden, 0, p->c->hidden * sizeof(float));
 }
 
@@ -598,44 +631,65 @@ static void set_rows(struct esp_cpu_pass *p, int rows)
         p->c->joined.together = esp_cut_together(rows);
 }
 
-static void run_layer(struct esp_cpu_pass *p)
+/* Steps 2 to 4, of the normalised input of the layer. */
+static void mix(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
 {
     struct esp_cpu_cache *c = p->c;
-    const struct esp_cpu_layer *layer = &p->w->layer[p->layer];
-    const bool parallel = p->d->parallel_residual;
-    const bool recurrent = p->d->layer[p->layer].mixer != ESP_MIXER_ATTENTION;
-    if (p->d->reads == ESP_READS_EAGLE3)
-        esp_cpu_run_rows(p, p->rows, c->joined.stride, join_row, p); /* 1 */
-    else
-        norm(p, &c->normed, layer->norm1, layer->norm1_bias);
-    if (recurrent)
-        project_inputs(p, layer, c->normed); /* 2 */
-    else
+    const enum esp_mixer mixer = p->d->layer[p->layer].mixer;
+    if (esp_recurs(mixer))
+        project_inputs(p, layer, c->normed);
+    else if (mixer == ESP_MIXER_ATTENTION)
         project(p, layer, p->d->reads == ESP_READS_EAGLE3 ? c->joined : c->normed);
     if (p->layer == p->d->layers - 1 && p->last < p->rows) {
         p->going = c->going;
         set_rows(p, p->last);
     }
-    if (recurrent)
-        esp_cpu_mix(p); /* 3, 4 */
-    else
+    if (esp_recurs(mixer))
+        esp_cpu_mix(p);
+    else if (mixer == ESP_MIXER_ATTENTION)
         esp_cpu_attention(p);
     for (int i = 0; p->going && i < p->rows; i++)
         move_row(p, p->going[i], i);
-    if (p->rows == 0)
-        return;
-    if (parallel) /* 6 before 5: the MLP reads the layer's input x */
-        norm(p, &c->normed, layer->norm2, layer->norm2_bias);
-    add(p, recurrent ? &layer->mixed : &layer->output, recurrent ? c->mixed : c->attended,
-        layer->norm_attended, ESP_RANK_OUTPUT); /* 5 */
-    if (!parallel)
-        norm(p, &c->normed, layer->norm2, layer->norm2_bias); /* 6 */
+}
+
+static void run_mlp(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
+{
     if (layer->expert) {
         add_experts(p, layer); /* 7, 8 */
         return;
     }
-    mlp(p, &layer->gate, &layer->up, &c->normed, ESP_RANK_MLP);  /* 7 */
-    add(p, &layer->down, c->up, layer->norm_mlp, ESP_RANK_DOWN); /* 8 */
+    mlp(p, &layer->gate, &layer->up, &p->c->normed, ESP_RANK_MLP);  /* 7 */
+    add(p, &layer->down, p->c->up, layer->norm_mlp, ESP_RANK_DOWN); /* 8 */
+}
+
+/* In a layer without a mixer, the norm comes before the MLP and covers only the rows with which
+ * the pass continues. */
+static void run_layer(struct esp_cpu_pass *p)
+{
+    struct esp_cpu_cache *c = p->c;
+    const struct esp_cpu_layer *layer = &p->w->layer[p->layer];
+    const struct esp_layer *of = &p->d->layer[p->layer];
+    const bool parallel = p->d->parallel_residual, mixes = of->mixer != ESP_MIXER_NONE;
+    if (p->d->reads == ESP_READS_EAGLE3)
+        esp_cpu_run_rows(p, p->rows, c->joined.stride, join_row, p); /* 1 */
+    else if (mixes)
+        norm(p, &c->normed, layer->norm1, layer->norm1_bias);
+    mix(p, layer); /* 2 to 4 */
+    if (p->rows == 0)
+        return;
+    if (!mixes)
+        norm(p, &c->normed, layer->norm1, layer->norm1_bias);
+    if (parallel) /* 6 before 5: the MLP reads the layer's input x */
+        norm(p, &c->normed, layer->norm2, layer->norm2_bias);
+    if (mixes)
+        add(p, esp_recurs(of->mixer) ? &layer->mixed : &layer->output,
+            esp_recurs(of->mixer) ? c->mixed : c->attended, layer->norm_attended,
+            ESP_RANK_OUTPUT); /* 5 */
+    if (!esp_layer_has_mlp(of))
+        return;
+    if (mixes && !parallel)
+        norm(p, &c->normed, layer->norm2, layer->norm2_bias); /* 6 */
+    run_mlp(p, layer);
 }
 
 /* Called after the last layer: the pass continues only with rows whose logits are wanted. */

@@ -117,6 +117,7 @@ static void walk(const struct esp_cpu_pass *p, int thread, int head, int column)
     float *state = esp_states_of(s, place_of(p)) + s->tail +
                    ((size_t)head * blocks + (size_t)column) * s->block;
     float *stack = s->stack + (size_t)thread * ESP_WALK_LEVELS * s->block;
+    bool reads = false, writes = false;
     for (int i = 0; i < s->count; i++) {
         const struct esp_cpu_step *step = &s->step[i];
         const struct esp_cpu_entry *entry = &s->entry[step->entry];
@@ -138,7 +139,11 @@ static void walk(const struct esp_cpu_pass *p, int thread, int head, int column)
                                         (size_t)(head * d->value_dim) + place,
         };
         p->isa->state_step(&one);
+        reads |= step->from == 0;
+        writes |= step->to == 0;
     }
+    s->moved[thread].read += reads ? (int64_t)(s->block * sizeof *state) : 0;
+    s->moved[thread].written += writes ? (int64_t)(s->block * sizeof *state) : 0;
 }
 
 static void walk_part(void *step, int part, int thread)
@@ -195,6 +200,9 @@ void esp_cpu_mix(struct esp_cpu_pass *p)
         esp_cpu_run_step(p, d->state_heads * (d->value_dim / ESP_LANES), walk_part, p);
     esp_cpu_run_rows(p, p->rows, s->out, put_out, p);
     esp_states_move_tail(s, place_of(p), d->conv_kernel, p->folded);
+    s->moved[0].steps += s->count;
+    s->moved[0].read += (int64_t)(s->tail * sizeof(float));
+    s->moved[0].written += s->folded > p->folded ? (int64_t)(s->tail * sizeof(float)) : 0;
 }
 
 /* ------------------------------------------------------------------ passes */
@@ -210,13 +218,29 @@ bool esp_cpu_begin_states(struct esp_cpu_pass *p)
         cache->folded = 0; /* a text begins */
     p->folded = cache->folded;
     cache->folded = -1; /* until the pass has succeeded */
+    const struct esp_cpu_backend *cpu = (const struct esp_cpu_backend *)cache->weights->backend;
+    memset(p->c->states.moved, 0, (size_t)cpu->threads * sizeof *p->c->states.moved);
     return true;
+}
+
+static void count_traffic(struct esp_cpu_pass *p)
+{
+    struct esp_state_traffic *all = &p->c->base.traffic;
+    const struct esp_cpu_backend *cpu =
+        (const struct esp_cpu_backend *)p->c->base.weights->backend;
+    for (int i = 0; i < cpu->threads; i++) {
+        all->steps += p->c->states.moved[i].steps;
+        all->read += p->c->states.moved[i].read;
+        all->written += p->c->states.moved[i].written;
+    }
 }
 
 void esp_cpu_end_states(struct esp_cpu_pass *p)
 {
-    if (p->c->states.layers > 0)
-        p->c->base.folded = p->c->states.folded;
+    if (p->c->states.layers == 0)
+        return;
+    p->c->base.folded = p->c->states.folded;
+    count_traffic(p);
 }
 
 /* This is a pass without rows. */
@@ -233,7 +257,7 @@ int esp_cpu_states_fold(struct esp_cache *cache, int prefix, int dropped)
         return ESP_E_ARGUMENT;
     p.threads = cpu->threads;
     for (; c->states.count > 0 && p.layer < p.d->layers; p.layer++)
-        if (mixer_of(&p) != ESP_MIXER_ATTENTION && esp_cpu_has_layer(&p))
+        if (esp_recurs(mixer_of(&p)) && esp_cpu_has_layer(&p))
             esp_cpu_mix(&p);
     esp_cpu_end_states(&p);
     return ESP_OK;

@@ -12,7 +12,7 @@
 void esp_states_set_sizes(struct esp_cpu_states *s, const struct esp_model_desc *d,
                           int max_batch)
 {
-    s->layers = d->layers - esp_model_desc_attentions(d);
+    s->layers = esp_model_desc_recurrents(d);
     if (s->layers == 0)
         return;
     s->ring = 2 * max_batch;

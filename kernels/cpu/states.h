@@ -60,6 +60,7 @@ struct esp_cpu_states {
     float *in_gate;   /* (max_batch, width) */
     float *out_gate;  /* (max_batch, out) */
     float *o;         /* (max_batch, out) values read from the states */
+    struct esp_state_traffic *moved; /* (threads): counts of the current pass */
 
     /* The walk of the current pass. */
     int count, texts, folded; /* entries, those of the text; the cache's `folded` afterwards */

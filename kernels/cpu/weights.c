@@ -262,16 +262,16 @@ static void pack_layer(struct packer *p, struct esp_cpu_layer *to, const struct 
 #undef X
     if (from->mixer == ESP_MIXER_ATTENTION)
         pack_attention(p, to, from);
-    else
+    else if (esp_recurs(from->mixer))
         pack_mixer(p, to, from);
     if (from->router.data) {
         pack_matrix(p, &to->router, &from->router, &from->router_bias);
         pack_experts(p, to->expert, from->expert, d->experts);
         if (from->shared_gate.data)
             pack_matrix(p, &to->shared_gate, &from->shared_gate, NULL);
-        if (!from->up.data)
-            return;
     }
+    if (!from->up.data)
+        return;
     if (esp_gated(d->activation))
         PACK(gate, MLP, 1);
     PACK(up, MLP, 1);
@@ -405,6 +405,8 @@ static int start_stream(struct packer *p, struct esp_cpu_weights *w)
 /* Values per token and hidden value that a layer multiplies in front of its MLP. */
 static double mixer_work(const struct esp_model_desc *d, enum esp_mixer mixer, double attention)
 {
+    if (mixer == ESP_MIXER_NONE)
+        return 0;
     return mixer == ESP_MIXER_ATTENTION
                ? attention
                : (mixer == ESP_MIXER_CONV ? 2.0 : 1.0) * esp_conv_width(d, mixer) +
@@ -416,7 +418,9 @@ static void place_layers(struct esp_cpu_layer *layer, const struct esp_model_des
 {
     int attentions = 0, recurrent = 0;
     for (int i = 0; i < d->layers; i++)
-        layer[i].place = d->layer[i].mixer == ESP_MIXER_ATTENTION ? attentions++ : recurrent++;
+        layer[i].place = d->layer[i].mixer == ESP_MIXER_ATTENTION ? attentions++
+                         : esp_recurs(d->layer[i].mixer)          ? recurrent++
+                                                                  : -1;
 }
 
 static void count_work(struct esp_cpu_weights *w)

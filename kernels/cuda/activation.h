@@ -33,6 +33,8 @@ static __device__ __forceinline__ float esp_activated(enum esp_activation activa
         return esp_swiglu_clamped(clamp, gate, up);
     case ESP_GELU_TANH:
         return esp_gelu_tanh(gate);
+    case ESP_RELU2:
+        return fmaxf(gate, 0.0f) * fmaxf(gate, 0.0f);
     default:
         return 0.5f * gate * (1.0f + erff(gate * 0.70710678f));
     }

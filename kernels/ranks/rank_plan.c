@@ -182,7 +182,7 @@ static bool widths_fit(const struct esp_model_desc *d)
     bool fit = true;
     for (int i = 0; i < d->layers; i++) {
         const enum esp_mixer mixer = d->layer[i].mixer;
-        fit = fit && (mixer == ESP_MIXER_ATTENTION ||
+        fit = fit && (!esp_recurs(mixer) ||
                       (esp_conv_width(d, mixer) == esp_model_desc_conv_width(d) &&
                        esp_mixed_width(d, mixer) == esp_model_desc_mixed_width(d)));
     }
@@ -211,12 +211,13 @@ bool esp_rank_plan_fits(const struct esp_rank_plan *plan, const struct esp_model
 static double layer_numbers(const struct esp_model_desc *d, const struct esp_layer *l,
                             enum esp_rank_kind kind, int *exchanges)
 {
-    const bool mixture = l->expert != NULL, recurrent = l->mixer != ESP_MIXER_ATTENTION;
+    const bool mixture = l->expert != NULL, recurrent = esp_recurs(l->mixer);
+    const bool attends = l->mixer == ESP_MIXER_ATTENTION;
     *exchanges = 1;
     switch (kind) {
     case ESP_RANK_ATTENTION:
-        *exchanges = !recurrent;
-        return recurrent ? 0 : (double)d->heads * d->head_dim;
+        *exchanges = attends;
+        return attends ? (double)d->heads * d->head_dim : 0;
     case ESP_RANK_MLP:
         *exchanges = l->up.data != NULL;
         return l->up.data ? d->ffn : 0;
@@ -232,8 +233,12 @@ static double layer_numbers(const struct esp_model_desc *d, const struct esp_lay
     case ESP_RANK_HEAD:
         *exchanges = 0;
         return 0;
-    default:
-        return d->hidden;
+    case ESP_RANK_OUTPUT:
+        *exchanges = attends || recurrent;
+        return attends || recurrent ? d->hidden : 0;
+    default: /* ESP_RANK_DOWN */
+        *exchanges = esp_layer_has_mlp(l);
+        return esp_layer_has_mlp(l) ? d->hidden : 0;
     }
 }
 

@@ -27,7 +27,7 @@ text() {
 }
 
 for family in mistral-window qwen3-window llama-yarn gemma2 gemma3 phi3-short phi3-partial olmo2 smollm3 gpt2 granite qwen3-moe gpt-oss \
-    lfm2 qwen3-5 qwen3-5-moe granite-hybrid; do
+    lfm2 qwen3-5 qwen3-5-moe granite-hybrid qwen3-next nemotron-h lfm2-moe; do
     model=$work/$family
     mkdir "$model" && cp tests/vectors/logits/$family/* "$model" && tokenizer >"$model/tokenizer.json"
     rm -f "$model/generation_config.json"

@@ -26,6 +26,7 @@ generate() {
     $ESPALIER generate -p "A tree that grows on a wall" -n 60 --temp 0 --backend cpu --context 120 --ignore-eos \
         --target "$model" "$@"
 }
+figure() { sed -n "s/^.*\"$1\":[^0-9]*\([0-9]*\).*/\1/p" "$2"; } # NAME FILE
 drafters=$($ESPALIER list drafters | sed -n 's/^\([a-z][a-z0-9-]*\) .*/\1/p')
 verifiers=$($ESPALIER list verifiers | sed -n 's/^\([a-z][a-z0-9-]*\) .*/\1/p')
 
@@ -48,6 +49,12 @@ for family in lfm2 qwen3-5 granite-hybrid; do
             check "$family: $drafter with $verifier gives the text of plain decoding" test "$text" = "$plain"
         done
     done
+    generate "$model" --draft "$draft" --drafter dynatree --json >"$work/json"
+    $ESPALIER inspect "$model" --backend cpu --json >"$work/inspected"
+    passes=$(($(figure iterations "$work/json") * $(figure state_bytes "$work/inspected")))
+    check "$family: a tree reads the states once" test "$(figure state_bytes_read "$work/json")" = "$passes"
+    check "$family: and writes them once" test "$(figure state_bytes_written "$work/json")" = "$passes"
+    check "$family: copies would write more" test "$(figure state_bytes_copies "$work/json")" -gt $((2 * passes))
     for drafter in dynatree:cache=rebuild linear:cache=rebuild fixed:root=draft; do
         check "$family: $drafter, too" \
             test "$(generate "$model" --draft "$draft" --drafter $drafter)" = "$plain"
@@ -67,6 +74,23 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     check "$family: what CUDA lacks is said" fails 1 "backend cuda cannot compute a model with recurrent layers" \
         env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" \
         $ESPALIER generate -p A -n 2 --backend cuda --context 60 --target "$model"
+done
+
+# Relatives of these: some drafters are enough (cli/families.sh has chains and files).
+for family in qwen3-next nemotron-h lfm2-moe; do
+    model=$work/$family
+    mkdir "$model" && cp tests/vectors/logits/$family/* "$model" && tokenizer >"$model/tokenizer.json"
+    rm -f "$model/generation_config.json"
+    sed -i "s/\"eos_token_id\": 2/\"eos_token_id\": 96/" "$model/config.json"
+    check "$family: 4 bits are written" $ESPALIER quantize "$model" "$work/$family.gguf" --type q4_0 >/dev/null 2>&1
+    plain=$(generate "$model" --drafter ar)
+    check "$family: there is text" test ${#plain} -ge 40
+    for drafter in dynatree delayed suffix recycle dynatree:cache=rebuild; do
+        check "$family: $drafter gives the text of plain decoding" \
+            test "$(generate "$model" --draft "$work/$family.gguf" --drafter "$drafter")" = "$plain"
+    done
+    check "$family: a file of 4 bits decodes, too" \
+        test "$(generate "$work/$family.gguf" --drafter ar)" = "$(generate "$work/$family.gguf" --drafter suffix)"
 done
 
 # Draft and target need not be of one kind.

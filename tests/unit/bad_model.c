@@ -86,6 +86,12 @@ TEST(tensors_of_recurrent_layers_are_checked)
         {"qwen3-5", "linear_value_head_dim", "4096", "in_proj_qkv.weight"},
         {"qwen3-5", "full_attention_interval", "1", "self_attn.q_proj.weight"},
         {"qwen3-5", "head_dim", "32", "self_attn.q_proj.weight"},
+        {"lfm2-moe", "num_dense_layers", "2", "feed_forward.gate.weight"},
+        {"lfm2-moe", "use_expert_bias", "false", "expert_bias"},
+        {"nemotron-h-ends", "layers_block_type", "[\"mlp\", \"mlp\", \"attention\"]",
+         "layers.1.mixer"},
+        {"qwen3-next", "linear_num_key_heads", "1", "in_proj_qkvz.weight"},
+        {"qwen3-next", "linear_value_head_dim", "32", "in_proj_qkvz.weight"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         folder_copy(rows[i].vector);
@@ -96,6 +102,31 @@ TEST(tensors_of_recurrent_layers_are_checked)
     folder_edit_header("model.safetensors", "model.layers.0.conv.conv.weight", "shape",
                        "[32, 3, 1]");
     REFUSED(ESP_E_FORMAT, folder_path(), "shape (32, 3, 1)");
+}
+
+/* hybrid_override_pattern has a character for each layer. */
+TEST(patterns_of_layers_are_checked)
+{
+    static const struct {
+        const char *pattern;
+        int status;
+        const char *text;
+    } rows[] = {{"M-*M", ESP_E_FORMAT, "5 entries"},
+                {"M-*ME", ESP_E_UNSUPPORTED, "layer_types has moe; only full_attention"},
+                {"M-*M+", ESP_E_UNSUPPORTED, "layer_types has +; only full_attention"},
+                {"MM*M-", ESP_E_FORMAT, "layers.1.mixer"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        folder_copy("nemotron-h");
+        struct folder_bytes config = folder_read(folder_file("config.json"));
+        char *at = strstr(config.data, "M-*M-\"");
+        CHECK(at);
+        char text[4096];
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - config.data), config.data,
+                 rows[i].pattern, at + strlen("M-*M-"));
+        folder_write_text("config.json", text);
+        free(config.data);
+        REFUSED(rows[i].status, folder_path(), rows[i].text);
+    }
 }
 
 /* These states have sizes that no backend computes. */
@@ -212,6 +243,15 @@ TEST(what_cannot_be_computed_is_refused_by_name)
                ESP_E_UNSUPPORTED, "?[2J");
     BAD_CONFIG("qwen3-5", "linear_num_key_heads", NULL, "3", ESP_E_FORMAT, "multiple of 3");
     BAD_CONFIG("qwen3-5", "linear_num_value_heads", NULL, "4097", ESP_E_FORMAT, "4097");
+    BAD_CONFIG("nemotron-h-ends", "mamba_hidden_act", NULL, "\"gelu\"", ESP_E_UNSUPPORTED,
+               "mamba_hidden_act is silu");
+    BAD_CONFIG("nemotron-h-ends", "mlp_hidden_act", NULL, "\"silu\"", ESP_E_UNSUPPORTED,
+               "mlp_hidden_act is silu");
+    BAD_CONFIG("nemotron-h-ends", "layers_block_type", NULL, "[\"mlp\", 3, \"mlp\"]",
+               ESP_E_UNSUPPORTED, "not text");
+    BAD_CONFIG("lfm2-moe", "num_dense_layers", NULL, "-1", ESP_E_FORMAT, "num_dense_layers");
+    BAD_CONFIG("lfm2-moe", "routed_scaling_factor", NULL, "0", ESP_E_FORMAT,
+               "routed_scaling_factor");
     BAD_CONFIG("qwen3-5", "attention_bias", NULL, "true", ESP_E_UNSUPPORTED, "attention_bias");
     BAD_CONFIG("gpt2", "scale_attn_by_inverse_layer_idx", NULL, "true", ESP_E_UNSUPPORTED,
                "scale_attn_by_inverse_layer_idx is false");

@@ -122,6 +122,9 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
         {"qwen3-5-moe.gguf", "qwen3-5-moe", true},
         {"granite-hybrid.gguf", "granite-hybrid", true},
         {"granite-hybrid-moe.gguf", "granite-hybrid-moe", true},
+        {"qwen3-next.gguf", "qwen3-next", true},
+        {"nemotron-h.gguf", "nemotron-h", true},
+        {"lfm2-moe.gguf", "lfm2-moe", true},
         {"gpt-oss.gguf", "gpt-oss", true}, /* llama.cpp keeps the factor of yarn only */
     };
     static float from_file[TOKENS * MAX_VOCABULARY], from_folder[TOKENS * MAX_VOCABULARY];

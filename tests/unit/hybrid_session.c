@@ -116,7 +116,7 @@ static void go_back_and_on(const char *drafter, int window, unsigned long long s
     esp_session_close(session);
 }
 
-static const char *const vectors[] = {"lfm2", "qwen3-5-moe", "granite-hybrid"};
+static const char *const vectors[] = {"lfm2", "qwen3-5-moe", "granite-hybrid", "nemotron-h"};
 
 enum { VECTORS = sizeof vectors / sizeof *vectors };
 

@@ -278,6 +278,22 @@ TEST(gelu_by_tanh_and_caps_agree_with_double_precision)
     }
 }
 
+TEST(squared_relu_is_exact)
+{
+    const struct esp_cpu_isa *isas[ISAS];
+    const int count = find_isas(isas);
+    float x[16], out[16];
+    for (int isa = 0; isa < count; isa++)
+        for (int block = -640; block < 640; block += 16) {
+            for (int i = 0; i < 16; i++)
+                x[i] = (float)(block + i) / 64;
+            isas[isa]->activation(out, NULL, x, 16, ESP_RELU2, NULL);
+            for (int i = 0; i < 16; i++)
+                CHECK(out[i] == (x[i] > 0 ? x[i] * x[i] : 0), "%s: %g", isas[isa]->name,
+                      (double)x[i]);
+        }
+}
+
 TEST(swiglu_with_limits_agrees_with_double_precision)
 {
     const struct esp_clamp clamp = {7, 1.702f};

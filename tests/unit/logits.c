@@ -69,7 +69,11 @@ static const char *const folders[] = {"llama-mha",
                                       "qwen3-5-moe",
                                       "qwen3-5-moe-fused",
                                       "granite-hybrid",
-                                      "granite-hybrid-moe"};
+                                      "granite-hybrid-moe",
+                                      "qwen3-next",
+                                      "nemotron-h",
+                                      "lfm2-moe",
+                                      "nemotron-h-ends"};
 
 enum { FOLDERS = sizeof folders / sizeof *folders, RECURRENT = 40 /* the first of these */ };
 

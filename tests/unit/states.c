@@ -211,6 +211,60 @@ TEST(rows_of_earlier_passes_are_a_past)
     }
 }
 
+/* What a pass over `rows` rows adds to the counts: a chain, or a tree in which row i follows row
+ * (i - 1) / 2. The first `certain` rows are text. */
+static struct esp_state_traffic count_pass(struct runner *r, int rows, bool tree, int certain)
+{
+    int32_t tokens[TREE], positions[TREE];
+    uint64_t mask[TREE];
+    for (int i = 0; i < rows; i++) {
+        const int parent = tree ? (i - 1) / 2 : i - 1;
+        tokens[i] = r->text[r->cache.length + i];
+        positions[i] = i == 0 ? r->cache.length : positions[parent] + 1;
+        mask[i] = (i == 0 ? 0 : mask[parent]) | UINT64_C(1) << i;
+    }
+    const struct esp_state_traffic before = r->cache.cache->traffic;
+    struct esp_batch batch = {.rows = rows,
+                              .tokens = tokens,
+                              .positions = positions,
+                              .mask = mask,
+                              .mask_words = 1,
+                              .text = certain};
+    esp_kv_cache_place(&r->cache, 0, &batch);
+    CHECK(esp_kv_cache_forward(&r->cache, &batch) == 0);
+    const struct esp_state_traffic *now = &r->cache.cache->traffic;
+    return (struct esp_state_traffic){now->steps - before.steps, now->read - before.read,
+                                      now->written - before.written};
+}
+
+/* A tree costs the steps of a chain with as many rows, and reads and writes each state once, as
+ * plain decoding does; a copy for each node would write them once for each. */
+TEST(a_tree_costs_the_steps_of_a_chain)
+{
+    static struct runner r;
+    const int32_t path[3] = {0, 2, 6};
+    for (int m = 0; m < MIXERS; m++)
+        for (int rows = 1; rows <= TREE; rows += 7)
+            for (int tree = 0; tree < 2; tree++) {
+                open_runner(&r, mixers[m], 0);
+                const int64_t states = (int64_t)state_bytes(&r);
+                CHECK(esp_kv_cache_append(&r.cache, r.text, 20, NULL, NULL) == 0);
+                struct esp_state_traffic t = count_pass(&r, rows, tree, 1);
+                CHECK(t.steps == 2 * rows, "%d rows took %d steps", rows, (int)t.steps);
+                CHECK(t.read == states && t.written == states, "%d rows", rows);
+                /* The next pass moves on over the accepted rows, of which the first was text. */
+                const int kept = rows > 6 ? 3 : 1;
+                CHECK(esp_kv_cache_keep(&r.cache, path, kept) == 0);
+                t = count_pass(&r, rows, tree, 1);
+                CHECK(t.steps == 2 * (rows + kept - 1), "%d steps", (int)t.steps);
+                CHECK(t.read == states && t.written == states);
+                CHECK(esp_kv_cache_keep(&r.cache, path, 1) == 0);
+                t = count_pass(&r, rows, tree, 0); /* only a guess: the text stays as it is */
+                CHECK(t.steps == 2 * rows && t.read == states && t.written == 0);
+                close_runner(&r);
+            }
+}
+
 TEST(a_past_that_is_gone_is_refused)
 {
     static struct runner r;

@@ -18,7 +18,7 @@
 enum { CACHE = 64, BATCH = 24, ROUNDS = 2, MANY = 24 };
 
 /* Plain, fused, transposed, paired, interleaved and quantised matrices; experts, and scales
- * that lie apart; two files; recurrent layers. */
+ * that lie apart; two files; recurrent layers, rows of another order, layers of one part. */
 static const char *const models[] = {"logits/llama-bf16",
                                      "logits/neox-parallel",
                                      "logits/gpt2",
@@ -34,7 +34,9 @@ static const char *const models[] = {"logits/llama-bf16",
                                      "logits/lfm2",
                                      "gguf/qwen3-5.gguf",
                                      "logits/qwen3-5-moe-fused",
-                                     "logits/granite-hybrid-moe"};
+                                     "logits/granite-hybrid-moe",
+                                     "logits/qwen3-next",
+                                     "logits/nemotron-h"};
 
 struct runner {
     struct esp_backend *backend;

@@ -20,7 +20,8 @@ import numpy as np
 HERE = pathlib.Path(__file__).parent
 FOLDERS = ["gemma2", "gemma3", "phi3-short", "phi3-long", "phi3-partial", "olmo2", "smollm3", "gpt2",
            "granite", "qwen3-moe", "gpt-oss", "lfm2", "qwen3-5", "qwen3-5-tied", "qwen3-5-moe",
-           "granite-hybrid", "granite-hybrid-moe"]
+           "granite-hybrid", "granite-hybrid-moe", "qwen3-next", "nemotron-h",
+           "lfm2-moe"]
 
 
 def load_converter(folder):
@@ -63,7 +64,13 @@ def convert(converter, folder, path):
             "float16": files.MOSTLY_F16}
     kind = types.get(json.loads((folder / "config.json").read_text())["dtype"],
                     files.ALL_F32)
-    own(folder, kind, path).write()
+    # The library's configuration of Nemotron-H has experts, even if the folder's has none.
+    config = json.loads((folder / "config.json").read_text())
+    given = {"hparams": config} if config["model_type"] == "nemotron_h" else {}
+    made = own(folder, kind, path, **given)
+    if config["model_type"] == "lfm2_moe":  # which the converter does not write
+        made.gguf_writer.add_expert_weights_scale(config["routed_scaling_factor"])
+    made.write()
 
 
 def main():

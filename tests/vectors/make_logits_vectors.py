@@ -24,9 +24,10 @@ import safetensors.torch
 import torch
 from transformers import (AutoModelForCausalLM, AutoModelForImageTextToText, Gemma2Config,
                           Gemma3Config, Gemma3TextConfig, GPT2Config,
-                          GPTNeoXConfig, GptOssConfig, GraniteConfig, GraniteMoeHybridConfig, Lfm2Config, LlamaConfig, LlavaConfig,
-                          Mistral3Config, MistralConfig, Olmo2Config, Phi3Config, Qwen2Config,
-                          Qwen3_5Config, Qwen3_5MoeTextConfig, Qwen3_5TextConfig, Qwen3Config, Qwen3MoeConfig, SmolLM3Config)
+                          GPTNeoXConfig, GptOssConfig, GraniteConfig, GraniteMoeHybridConfig, Lfm2Config, Lfm2MoeConfig, LlamaConfig, LlavaConfig,
+                          NemotronHConfig,                           Mistral3Config, MistralConfig, Olmo2Config, Phi3Config, Qwen2Config,
+                          Qwen3_5Config, Qwen3_5MoeTextConfig, Qwen3_5TextConfig, Qwen3Config, Qwen3MoeConfig,
+                          Qwen3NextConfig, SmolLM3Config)
 from transformers.utils import logging
 
 TOKENS, GREEDY = 24, 48
@@ -169,13 +170,13 @@ def older_gpt_oss(config):
     del config["swiglu_alpha"]
 
 
-def lfm2(**changes):
+def lfm2(cls=Lfm2Config, **changes):
     values = dict(vocab_size=97, hidden_size=32, intermediate_size=36, num_hidden_layers=5,
                   num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=256,
                   block_multiple_of=8, bos_token_id=1, eos_token_id=2,
                   layer_types=["conv", "full_attention", "conv", "conv", "full_attention"])
     values.update(changes)
-    return Lfm2Config(**values)
+    return cls(**values)
 
 
 def older_lfm2(config):
@@ -205,6 +206,26 @@ def granite_hybrid(**changes):
         layer_types=["linear_attention", "full_attention", "linear_attention"])
     values.update(changes)
     return llama(GraniteMoeHybridConfig, **values)
+
+
+def nemotron_h(kinds, **changes):
+    names = {"M": "linear_attention", "*": "full_attention", "-": "mlp", "E": "moe"}
+    values = dict(intermediate_size=20, num_key_value_heads=2, head_dim=8, layer_norm_epsilon=1e-5,
+                  mamba_num_heads=4, mamba_head_dim=16, ssm_state_size=12, n_groups=2,
+                  layers_block_type=[names[kind] for kind in kinds])
+    values.update(changes)
+    return llama(NemotronHConfig, **values)
+
+
+def older_nemotron_h(config):
+    """As Nemotron-H was published."""
+    letters = {"linear_attention": "M", "full_attention": "*", "mlp": "-", "moe": "E"}
+    kinds = config.pop("layers_block_type")
+    config["hybrid_override_pattern"] = "".join(letters[kind] for kind in kinds)
+    config["num_hidden_layers"] = len(kinds)
+    config["time_step_limit"] = [0.0, float("inf")]
+    for key in [key for key in config if "expert" in key or key.startswith("moe_")]:
+        del config[key]
 
 
 def older_granite_hybrid(config):
@@ -420,6 +441,18 @@ FOLDERS = {
                                           mamba_n_heads=2, mamba_d_head=32, mamba_n_groups=1,
                                           mamba_conv_bias=False),
                            torch.bfloat16, None, None),
+    "qwen3-next": (qwen3_5(Qwen3NextConfig, num_hidden_layers=3, num_experts=5,
+                           num_experts_per_tok=2, moe_intermediate_size=20,
+                           shared_expert_intermediate_size=28, linear_key_head_dim=12,
+                           layer_types=["linear_attention", "full_attention",
+                                        "linear_attention"]),
+                   torch.bfloat16, None, None),
+    "nemotron-h": (nemotron_h("M-*M-"), torch.bfloat16, None, older_nemotron_h),
+    "lfm2-moe": (lfm2(Lfm2MoeConfig, num_hidden_layers=3, num_dense_layers=1, num_experts=5,
+                      num_experts_per_tok=2, moe_intermediate_size=20, routed_scaling_factor=1.5,
+                      layer_types=["conv", "full_attention", "conv"]),
+                 torch.bfloat16, None, None),
+    "nemotron-h-ends": (nemotron_h("-M*", use_conv_bias=False, n_groups=1), torch.bfloat16, None, None),
 }
 
 
@@ -462,6 +495,9 @@ def make(folder, seed, config, dtype, shard, change):
                 value.copy_(torch.randn_like(value) - 3)
                 continue
             value.copy_(center + 0.3 * torch.randn_like(value))
+        for name, value in model.named_buffers():
+            if name.endswith(("expert_bias", "correction_bias")):
+                value.copy_(0.3 * torch.randn_like(value))
     model.to(dtype).save_pretrained(folder, **({"max_shard_size": shard} if shard else {}))
     for path in folder.iterdir():
         path.chmod(0o644)
@@ -504,7 +540,7 @@ def main():
             make(root / name, seed, *settings)
     total = sum(path.stat().st_size for path in root.glob("*/*"))
     print(f"{total} bytes in {len(FOLDERS)} folders")
-    return total > 4_500_000
+    return total > 4_900_000
 
 
 if __name__ == "__main__":

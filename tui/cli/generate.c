@@ -107,6 +107,19 @@ static int print_json(const struct output *out, const struct esp_session *sessio
 
 /* ------------------------------------------------------------------ statistics */
 
+/* Of a target with recurrent layers. */
+static void print_states(const struct esp_stats *s)
+{
+    const double passes = (double)s->iterations;
+    if (s->state_copies > 0 && passes > 0)
+        fprintf(
+            stderr,
+            "states               a pass read %.2f MB and wrote %.2f MB; a copy for each node "
+            "would be %.2f MB\n",
+            1e-6 * (double)s->state_read / passes, 1e-6 * (double)s->state_written / passes,
+            1e-6 * (double)s->state_copies / passes);
+}
+
 /* Accepted and drafted nodes by source: "copied 40 of 52, recycled 12 of 30 accepted". */
 static void print_sources(const struct esp_stats *s)
 {
@@ -183,6 +196,7 @@ static void print_stats(const struct output *out, const struct esp_session *sess
                             s.source_accepted[ESP_SOURCE_EXPECTED]));
     fprintf(stderr, "passes               draft %lld, target %lld\n", (long long)s.draft_passes,
             (long long)s.target_passes);
+    print_states(&s);
     fprintf(stderr, "time by stage       ");
     for (int i = 0; i < ESP_STAGES; i++)
         fprintf(stderr, " %s %.1f %%", esp_stage_name(i),

@@ -153,6 +153,11 @@ void cli_json_figures(cJSON *o, const struct esp_engine *engine,
             CLI_NUMBER("draft_passes", s.draft_passes),
             CLI_NUMBER("target_passes", s.target_passes),
             CLI_NUMBER("tokens_per_second", cli_speed(&s)));
+    if (s.state_copies > 0)
+        cli_add(o, CLI_NUMBER("state_steps", s.state_steps),
+                CLI_NUMBER("state_bytes_read", s.state_read),
+                CLI_NUMBER("state_bytes_written", s.state_written),
+                CLI_NUMBER("state_bytes_copies", s.state_copies));
     if (cli_is_expecting(session))
         cli_add(o, CLI_NUMBER("accepted_prediction_tokens", expected_of(&s, true)),
                 CLI_NUMBER("rejected_prediction_tokens", expected_of(&s, false)));

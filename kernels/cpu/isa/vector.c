@@ -150,6 +150,10 @@ void ISA(activation)(float *out, const float *gate, const float *up, int n,
         case ESP_GELU_TANH:
             value = gelu_tanh(value);
             break;
+        case ESP_RELU2:
+            value = v16_max(v16_set(0.0f), value);
+            value = v16_mul(value, value);
+            break;
         }
         v16_store(out + i, value);
     }

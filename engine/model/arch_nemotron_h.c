@@ -1,0 +1,66 @@
+/* arch_nemotron_h.c - the Nemotron-H architecture: each layer is a state space (Mamba-2), or
+ * attention without rotation, or an MLP whose activation is the square of ReLU.
+ *
+ * Key names and fallbacks are those of NemotronHConfig in the transformers library. That library
+ * also keeps the steps of the states above time_step_min; the authors' kernels and llama.cpp do
+ * not, and neither does this.
+ * NVIDIA, "Nemotron-H: A Family of Accurate and Efficient Hybrid Mamba-Transformer Models", 2025.
+ */
+#include "engine/model/architecture.h"
+
+static const struct esp_tensor_rule tensors[] = {
+    ESP_MODEL(embedding, "backbone.embeddings.weight", VOCABULARY, HIDDEN, ALWAYS),
+    ESP_MODEL(head, "lm_head.weight", VOCABULARY, HIDDEN, UNLESS_TIED),
+    ESP_MODEL(norm_final, "backbone.norm_f.weight", HIDDEN, ONE, ALWAYS),
+    {0},
+};
+
+static const struct esp_tensor_rule layer_tensors[] = {
+    ESP_LAYER(norm1, "norm.weight", HIDDEN, ONE, ALWAYS),
+    ESP_LAYER(query, "mixer.q_proj.weight", QUERIES, HIDDEN, IF_ATTENTION),
+    ESP_LAYER(key, "mixer.k_proj.weight", KEYS, HIDDEN, IF_ATTENTION),
+    ESP_LAYER(value, "mixer.v_proj.weight", KEYS, HIDDEN, IF_ATTENTION),
+    ESP_LAYER(output, "mixer.o_proj.weight", HIDDEN, QUERIES, IF_ATTENTION),
+    ESP_SSM_LAYER("mixer."),
+    ESP_LAYER(up, "mixer.up_proj.weight", FFN, HIDDEN, IF_MLP),
+    ESP_LAYER(down, "mixer.down_proj.weight", HIDDEN, FFN, IF_MLP),
+    {0},
+};
+
+static const struct esp_family family = {
+    .prefix = "backbone.",
+    .layer_name = "backbone.layers.",
+    .activation_key = "mlp_hidden_act",
+    .hidden_act = "relu2",
+    .activation = ESP_RELU2,
+    .norm = ESP_NORM_RMS,
+    .config = esp_llama_config,
+    .tensors = tensors,
+    .layer_tensors = layer_tensors,
+    .mixer = ESP_MIXER_SSM,
+    .one_part = true,
+    .gguf_layer = esp_ssm_gguf,
+};
+
+const struct esp_architecture esp_architecture_nemotron_h = {
+    .name = "nemotron_h",
+    .family = &family,
+    .flags = {{"use_bias", false},
+              {"mlp_bias", false},
+              {"attention_bias", false},
+              {"mamba_proj_bias", false},
+              {"mamba_hidden_act", .text = "silu"}},
+    .config = {[ESP_CONFIG_kv_heads] = {"num_key_value_heads", 8},
+               [ESP_CONFIG_head_dim] = {"head_dim|attention_head_dim", 128},
+               [ESP_CONFIG_context] = {"max_position_embeddings", 4096},
+               [ESP_CONFIG_norm_epsilon] = {"layer_norm_epsilon|rms_norm_eps", 1e-5},
+               [ESP_CONFIG_conv_kernel] = {"conv_kernel|mamba_d_conv|ssm_conv_kernel", 4},
+               [ESP_CONFIG_conv_bias] = {"use_conv_bias|mamba_conv_bias", true},
+               [ESP_CONFIG_state_heads] = {"mamba_num_heads|ssm_time_step_rank", 128},
+               [ESP_CONFIG_key_heads] = {"n_groups|mamba_n_groups|ssm_group_count", 8},
+               [ESP_CONFIG_key_dim] = {"ssm_state_size", 128},
+               [ESP_CONFIG_value_dim] = {"mamba_head_dim|ssm_value_size", 64},
+               /* llama.cpp's converter writes a number, although nothing is rotated. */
+               [ESP_CONFIG_rotary_fraction] = {"partial_rotary_factor", 1},
+               [ESP_CONFIG_unrotated_every] = {"", 1}},
+};
