@@ -70,19 +70,19 @@ int esp_calibration_look(struct esp_calibration *calibration, struct esp_draft *
 void esp_calibration_learn(struct esp_calibration *calibration, const struct esp_draft *draft,
                            const struct esp_iteration *iteration, double beta, bool steps);
 
-/* Expected calibration error: the sum over bins of |found - predicted|, divided by the number
- * of tries. NaN before the first try. */
+/* Returns the expected calibration error: the sum over bins of |found - predicted|, divided by
+ * the number of tries. NaN before the first try. */
 double esp_tally_error(const struct esp_tally *tally);
 
-/* Probability that a child with this q_beta is the target's first choice. */
+/* Returns the probability that a child with this q_beta is the target's first choice. */
 double esp_calibration_likely(const struct esp_calibration *calibration, double q);
 
-/* Probability that draw `draw` (from 0) below a node of this confidence is accepted, given
- * that the draws before it were rejected. */
+/* Returns the probability that draw `draw` (from 0) below a node of this confidence is
+ * accepted, given that the draws before it were rejected. */
 double esp_calibration_drawn(const struct esp_calibration *calibration, double confidence,
                              int draw);
 
-/* Probability that the first draw below a node is accepted, given its q_beta. */
+/* Returns the probability that the first draw below a node is accepted, given its q_beta. */
 double esp_calibration_first(const struct esp_calibration *calibration, double q);
 
 #endif

@@ -9,7 +9,7 @@ int esp_compare_open(struct esp_compare *c, struct esp_session *first,
 {
     struct esp_session_options options = *second;
     options.values = first->set.values;
-    options.values.baseline = false; /* the first measures it for both */
+    options.values.baseline = false; /* the first session measures it for both */
     options.repeatable = first->repeatable;
     *c = (struct esp_compare){.first = first, .difference = -1};
     int status = esp_session_open(&c->second, first->engine, &options, err, errlen);

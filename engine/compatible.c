@@ -53,8 +53,8 @@ static enum fit fit_of(const struct esp_settings *set, const struct esp_verifier
     return verifier->single_path && !is_single_path(set) ? FIT_PATHS : FIT_LOSSLESS;
 }
 
-/* The default verifier: the one that the drafter names, if it is exact, otherwise the first
- * exact one that is preferred for the drafter's draws. */
+/* Returns the default verifier: the one that the drafter names, if it is exact, otherwise the
+ * first exact one that is preferred for the drafter's draws. */
 static const struct esp_verifier_ops *pick(const struct esp_settings *set)
 {
     const char *name = set->drafter->verifier;

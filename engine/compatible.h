@@ -4,7 +4,7 @@
 
 #include "engine/session.h"
 
-/* How the drafter draws children with these settings: a value of enum esp_draws. */
+/* Returns how the drafter draws children with these settings: a value of enum esp_draws. */
 unsigned esp_draws_of(const struct esp_settings *settings);
 
 /* Chooses the verifier if the user did not, and sets `lossy`. Refuses a verifier that would

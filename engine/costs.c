@@ -18,15 +18,16 @@ static const double NOMINAL_ROW = 1.0 / 16;
 /* OPTIMISTIC: the same cost, assumed until it is measured. HOPE: factor of the line's slope
  * for sizes that have few samples or none. */
 static const double OPTIMISTIC = 0.03, HOPE = 0.7;
-/* LEFT: factor of a class's weight when another class gets a sample. LEFT_PLAIN: the same when
- * plain decoding gets one. TRUSTED: samples after which an estimate is no longer lowered.
- * SCATTER: how many samples the line counts as. */
+/* LEFT: the factor by which a class's weight decays when another class gets a sample.
+ * LEFT_PLAIN: the same when plain decoding gets one. TRUSTED: number of samples after which an
+ * estimate is no longer lowered. SCATTER: the number of samples that the line counts as. */
 static const double LEFT = 0.998, LEFT_PLAIN = 0.9995, TRUSTED = 3, SCATTER = 4;
 /* KEPT: maximum weight of a class from a file, because the machine may have been busy when it
- * was written. LEFT_KEPT: factor of that weight when another class gets a sample. */
+ * was written. LEFT_KEPT: the factor by which that weight decays when another class gets a
+ * sample. */
 static const double KEPT = 2, LEFT_KEPT = 0.98;
 
-/* The class of a row count. Each count up to 16 has its own; then four per octave. */
+/* Returns the class of a row count. Each count up to 16 has its own; then four per octave. */
 static int class_of(int rows)
 {
     if (rows <= EXACT)
@@ -36,7 +37,7 @@ static int class_of(int rows)
     return class < ESP_COST_CLASSES ? class : ESP_COST_CLASSES - 1;
 }
 
-/* The row count in the middle of a class. */
+/* Returns the row count in the middle of a class. */
 static double rows_of(int class)
 {
     if (class < EXACT)
@@ -63,7 +64,8 @@ static double quartile(const struct esp_cost_class *c)
     return sorted[(c->count - 1) / 4];
 }
 
-/* The uncertainty of a class's lower quartile, estimated from the spread of its samples. */
+/* Returns the uncertainty of a class's lower quartile, estimated from the spread of its
+ * samples. */
 static double doubt(const struct esp_cost_class *c)
 {
     double sorted[ESP_COST_SAMPLES];
@@ -73,8 +75,9 @@ static double doubt(const struct esp_cost_class *c)
     return (sorted[3 * (c->count - 1) / 4] - sorted[0]) / sqrt(c->count);
 }
 
-/* Weight of a class when the line is fitted. One sample counts nearly nothing, because it may
- * have been interrupted; plain decoding is excepted, since it soon has more than one. */
+/* Returns the weight of a class when the line is fitted. One sample counts nearly nothing,
+ * because it may have been interrupted; plain decoding is excepted, since it soon has more
+ * than one. */
 static double weight_of(const struct esp_cost_curve *curve, int class)
 {
     const struct esp_cost_class *c = &curve->class[class];
@@ -117,10 +120,11 @@ static void draw_line(struct esp_cost_curve *curve)
     curve->one = y - curve->slope * (x - 1);
 }
 
-/* Estimated seconds of a class with samples. Samples often scatter by more than a row costs, so
- * the estimate is a weighted mean of the class and the line: the farther the class is from the
- * line, relative to its spread, the more it counts. With few samples the line is lowered a
- * little, so that a size that was slow by chance is tried again if it may pay. */
+/* Returns the estimated seconds of a class with samples. Samples often scatter by more than a
+ * row costs, so the estimate is a weighted mean of the class and the line: the farther the
+ * class is from the line, relative to its spread, the more it counts. With few samples the
+ * line is lowered a little, so that a size that was slow by chance is tried again if it may
+ * pay. */
 static double believed(const struct esp_cost_curve *curve, int class)
 {
     const struct esp_cost_class *c = &curve->class[class];
@@ -160,7 +164,7 @@ static void fit(struct esp_cost_curve *curve)
             curve->seconds[at++] = value[i];
 }
 
-/* How many of the last ESP_COST_RECENT samples are of this class. */
+/* Returns how many of the last ESP_COST_RECENT samples are of this class. */
 static int recently(const struct esp_cost_curve *curve, int class)
 {
     int count = 0;
@@ -219,7 +223,7 @@ static double value_at(const struct esp_cost_curve *curve, int rows)
     return curve->seconds[at - 1] + share * (curve->seconds[at] - curve->seconds[at - 1]);
 }
 
-/* ------------------------------------------------------------------ what callers ask */
+/* ------------------------------------------------------------------ for callers */
 
 /* If the curve of an octave has no samples, starts it from that of shorter texts. */
 static void begin_curve(struct esp_cost_curve *curves, int octave)
@@ -259,7 +263,7 @@ void esp_costs_nominal(struct esp_costs *costs, const struct esp_nominal_costs *
     costs->relative = given ? given->draft : costs->relative;
 }
 
-/* The nominal cost of a pass, in units of the same pass over one row. */
+/* Returns the nominal cost of a pass, in units of the same pass over one row. */
 static double nominal(const struct esp_costs *costs, int rows)
 {
     return 1 + costs->nominal_row * (rows - 1);

@@ -83,8 +83,9 @@ void esp_costs_at(struct esp_costs *costs, int length);
 /* Records the time of a pass. Does nothing if the curve is planted or nominal. */
 void esp_costs_took(struct esp_costs *costs, enum esp_cost of, int rows, double seconds);
 
-/* Estimated seconds of a draft pass, or of the rest of an iteration, with this many rows. 0
- * while nothing has been measured. In nominal mode the unit is a one-row target pass. */
+/* These return the estimated seconds of a draft pass, and of the rest of an iteration, with
+ * this many rows, or 0 while nothing has been measured. In nominal mode the unit is not a
+ * second but a one-row target pass. */
 double esp_costs_draft(const struct esp_costs *costs, int rows);
 double esp_costs_verify(const struct esp_costs *costs, int rows);
 

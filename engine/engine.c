@@ -1,9 +1,9 @@
 /* engine.c - a target model, its draft model, their tokenizer and the backend that computes
  * them.
  *
- * A draft tree consists of token ids of the target. A draft of another vocabulary gets logits of
- * the tokens that both have (translation.h). Logits may differ in width (padding); the target's
- * width is used.
+ * A draft tree consists of token ids of the target. A draft model with another vocabulary
+ * computes logits only for the tokens that both have (translation.h). Logits may differ in
+ * width (padding); the target's width is used.
  */
 #include "engine/engine.h"
 
@@ -57,7 +57,7 @@ static int open_chat(struct esp_engine *e, const char *path, char *err, size_t e
     return ESP_OK;
 }
 
-/* Checks that every token of its tokenizer has a row in the model's embedding. */
+/* Checks that every token of the tokenizer has a row in the model's embedding. */
 static int check_vocabulary(const struct esp_model *model,
                             const struct esp_tokenizer *tokenizer, char *err, size_t errlen)
 {
@@ -82,11 +82,11 @@ struct esp_language esp_engine_language(const struct esp_engine *e, bool draft)
                  : language_of(e->target, e->tokenizer);
 }
 
-/* Below this fraction of common tokens, the draft writes text instead. */
+/* Below this fraction of shared tokens, the draft model drafts text instead. */
 static const double FEW_COMMON = 0.6;
 
-/* Lets a draft of another vocabulary draft the tokens that both have, or text, for which it keeps
- * its own tokenizer: *other becomes NULL. */
+/* Lets a draft model with another vocabulary draft the tokens that both have, or text. For
+ * text, the engine keeps the tokenizer, and *own becomes NULL. */
 static int translate(struct esp_engine *e, struct esp_tokenizer **own, int match, char *err,
                      size_t errlen)
 {
@@ -214,10 +214,9 @@ static bool has_room(const struct esp_engine *e)
     return left == 0 || left > 2 * e->target->bytes;
 }
 
-/* For draft "auto": makes the target's own copy the draft if it is expected to pay. Makes no
- * copy if there is a memory limit, because the copy would leave less memory for the target's
- * layers.
- */
+/* For draft "auto": makes the target's own copy the draft model if that is expected to save
+ * time. Makes no copy if there is a memory limit, because the copy would leave less memory for
+ * the target's layers. */
 static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                         size_t errlen)
 {
@@ -255,7 +254,8 @@ static int open_backend(struct esp_engine *e, const struct esp_engine_options *o
     return status;
 }
 
-/* Room for copies of the states of recurrent layers, see engine/kv_cache.h. */
+/* Chooses how many copies of the states of recurrent layers a cache has room for, see
+ * engine/kv_cache.h. */
 static void choose_checkpoints(const struct esp_engine *e, struct esp_model *model)
 {
     static const size_t BUDGET = (size_t)512 << 20;
@@ -345,8 +345,8 @@ static int open_best_device(struct esp_engine *e, const struct esp_engine_option
     return status;
 }
 
-/* Hash of a model's sizes and of two rows of a matrix. Two are enough, because any training
- * changes every number. */
+/* Returns the hash of a model's sizes and of two rows of a matrix. Two are enough, because any
+ * training changes every number. */
 static uint64_t hash_model(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;
@@ -380,8 +380,8 @@ static uint64_t hash_vector(const struct esp_tensor *t, uint64_t hash)
     return hash;
 }
 
-/* Hash of the vocabulary and of the norms: norms are never quantised, and a model that was
- * made wider only repeats them. */
+/* Returns the hash of the vocabulary and of the norms: norms are never quantised, and a model
+ * that was made wider only repeats them. */
 static uint64_t hash_source(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;

@@ -13,9 +13,10 @@ struct esp_engine {
     struct esp_backend *backend;
     struct esp_tokenizer *tokenizer;
     struct esp_model *target, *draft; /* draft may be NULL */
-    /* Of a draft of another vocabulary; else tokens = 0. */
+    /* For a draft model with another vocabulary; otherwise tokens = 0. */
     struct esp_translation translation;
-    /* Of a draft that drafts text (draft_match) instead of shared tokens; else NULL. */
+    /* The tokenizer of a draft model that drafts text (draft_match) instead of shared tokens;
+     * otherwise NULL. */
     struct esp_tokenizer *draft_tokenizer;
     struct esp_chat chat; /* chat format of the target */
     struct esp_weights *target_weights, *draft_weights;
@@ -31,7 +32,8 @@ struct esp_engine {
     char notice[300];     /* why there is no faster backend or a short context; or "" */
 };
 
-/* The models' tokens. The draft's: only if it drafts text. */
+/* Returns the tokens of the target or, if `draft` is set, those of the draft model, which must
+ * have a tokenizer of its own. */
 struct esp_language esp_engine_language(const struct esp_engine *engine, bool draft);
 
 #endif

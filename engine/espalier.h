@@ -1,11 +1,11 @@
 /* espalier.h - the public interface of libespalier.
  *
- * An esp_engine holds a target model, a draft model that shares its vocabulary, and the
- * backend that computes them. An esp_session is one text being written: tokens, KV caches,
- * drafter (it grows the tree), verifier (it accepts tokens of the tree), sampling settings and
- * statistics. Every call to esp_session_step() runs one iteration: draft a tree of tokens,
- * verify it with one target pass, commit the accepted path and one more token. Events report
- * what happened. A front end, a recording and an exporter get the same events.
+ * An esp_engine has a target model, a draft model, and the backend that computes them. An
+ * esp_session is one text being written: tokens, KV caches, drafter (it grows the tree),
+ * verifier (it accepts tokens of the tree), sampling settings and statistics. Every call to
+ * esp_session_step() runs one iteration: draft a tree of tokens, verify it with one target
+ * pass, commit the accepted path and one more token. Events report what happened. A front end,
+ * a recording and an exporter get the same events.
  *
  * Functions return 0 or more on success and a negative enum esp_status on failure. Those with
  * an `err` argument write a sentence to it: the file or value at fault, and how to fix it.
@@ -42,7 +42,7 @@ struct esp_engine;
  * NULL. */
 int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options *options,
                     char *err, size_t errlen);
-/* Close the engine's sessions first. NULL is allowed. */
+/* Closes an engine, whose sessions must be closed already. NULL is allowed. */
 void esp_engine_close(struct esp_engine *engine);
 
 struct esp_model_info {
@@ -65,8 +65,8 @@ struct esp_model_info {
     int recurrent, checkpoints;
     size_t state_bytes;
     int outputs; /* tokens of the vocabulary that can get a probability above 0 */
-    /* A draft of another vocabulary: how many of the target's tokens it has, too, and which
-     * fraction of the tokens of a sample text they are. */
+    /* A draft model with another vocabulary. shared: how many of the target's tokens it has as
+     * well; text_share: which fraction of a sample text's tokens these are. */
     bool translated;
     int shared;
     double text_share;
@@ -77,12 +77,12 @@ struct esp_model_info {
     int ignored; /* tensors of other modalities, such as a vision tower */
 };
 
-/* Describe the target and the draft. Return false if there is no such model. The strings
- * belong to the engine. */
+/* These describe the target and the draft model. They return false if there is no such model.
+ * The strings belong to the engine. */
 bool esp_engine_target(const struct esp_engine *engine, struct esp_model_info *info);
 bool esp_engine_draft(const struct esp_engine *engine, struct esp_model_info *info);
 const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" */
-/* A description such as "AVX-512, 2 threads" or "AVX-512, 2 threads, 5 of 16 layers in
+/* Returns a description such as "AVX-512, 2 threads" or "AVX-512, 2 threads, 5 of 16 layers in
  * memory". */
 const char *esp_engine_device(const struct esp_engine *engine);
 /* Tells how much of the target is read or copied again on every pass, and how fast that was so
@@ -93,13 +93,13 @@ bool esp_engine_streamed(const struct esp_engine *engine, struct esp_streamed *s
 const char *esp_engine_notice(const struct esp_engine *engine);
 
 double esp_engine_load_seconds(const struct esp_engine *engine);
-/* Maximum number of tokens of a text. */
+/* Returns the maximum number of tokens of a text. */
 int esp_engine_context(const struct esp_engine *engine);
-/* The drafter specification for this pair, from espalier.json in the target's folder, for
- * greedy decoding or for sampling. NULL: the file has none. */
+/* Returns the drafter specification for this pair, from espalier.json in the target's folder,
+ * for greedy decoding or for sampling. NULL: the file has none. */
 const char *esp_engine_preset(const struct esp_engine *engine, bool sampling);
-/* The name of the chat format that the target's chat template uses (ESP_CHAT_FORMATS). "": the
- * target has no chat template, like base models. NULL: its chat template is unknown. */
+/* Returns the name of the chat format that the target's chat template uses (ESP_CHAT_FORMATS).
+ * "": the target has no chat template, like base models. NULL: its chat template is unknown. */
 const char *esp_engine_chat(const struct esp_engine *engine);
 
 /* Encodes `length` bytes of text (any bytes) into at most `capacity` tokens. Returns the number
@@ -107,8 +107,8 @@ const char *esp_engine_chat(const struct esp_engine *engine);
  * negative status. */
 int esp_tokenize(const struct esp_engine *engine, const char *text, size_t length,
                  int32_t *tokens, int capacity);
-/* The bytes of one token, not NUL-terminated; they may end inside a UTF-8 sequence. The bytes
- * of a special token are its name. NULL if there is no such token. */
+/* Returns the bytes of one token, not NUL-terminated; they may end inside a UTF-8 sequence.
+ * The bytes of a special token are its name. NULL if there is no such token. */
 const char *esp_token_bytes(const struct esp_engine *engine, int32_t token, size_t *length);
 bool esp_token_is_end(const struct esp_engine *engine, int32_t token);
 bool esp_token_is_special(const struct esp_engine *engine, int32_t token);
@@ -160,7 +160,7 @@ int esp_session_prompt_text(struct esp_session *session, const char *text, size_
  * dropped. */
 int esp_session_say(struct esp_session *session, const char *text, size_t length, char *err,
                     size_t errlen);
-/* The name of the session's chat format; "" if its text is raw. */
+/* Returns the name of the session's chat format; "" if its text is raw. */
 const char *esp_session_chat(const struct esp_session *session);
 /* Returns whether this token ends an answer or a text. */
 bool esp_session_is_end(const struct esp_session *session, int32_t token);
@@ -168,16 +168,16 @@ bool esp_session_is_end(const struct esp_session *session, int32_t token);
  * answer). tokens = 0 makes room to continue the last turn. Returns the number of turns
  * dropped (0 also if dropping does not help), or a negative status. */
 int esp_session_make_room(struct esp_session *session, int tokens, char *err, size_t errlen);
-/* Copy the text of `from` to `to`, which must be empty. esp_session_continue() copies the
- * tokens, so both models must have the same vocabulary. esp_session_retell() copies turn by
- * turn, in the chat format of `to`. */
+/* These copy the text of `from` to `to`, which must be empty. esp_session_continue() copies
+ * the tokens, so both models must have the same vocabulary. esp_session_retell() copies turn
+ * by turn, in the chat format of `to`. */
 int esp_session_continue(struct esp_session *to, const struct esp_session *from, char *err,
                          size_t errlen);
 int esp_session_retell(struct esp_session *to, const struct esp_session *from, char *err,
                        size_t errlen);
 /* Positions of the parts of a turn, in tokens. */
 struct esp_turn_places {
-    int before; /* tokens of the text in front of the turn */
+    int before; /* number of tokens before the turn */
     int said;   /* the user's message is [said, said_end) */
     int said_end;
     int answer; /* where the answer begins */
@@ -191,8 +191,8 @@ void esp_session_allow(struct esp_session *session, int tokens);
 /* Runs one iteration. Returns the number of tokens committed, 0 when the generation has ended
  * (end of text, nothing allowed any more, context full), or a negative status. */
 int esp_session_step(struct esp_session *session, char *err, size_t errlen);
-/* Why the last generation ended: "end of text", "end of turn", "length", "context full"; ""
- * while it runs. */
+/* Returns why the last generation ended: "end of text", "end of turn", "length", "context
+ * full"; "" while it runs. */
 const char *esp_session_end(const struct esp_session *session);
 /* Changes a setting. `key` is "drafter", "verifier", a name from espalier_settings.h, or a
  * parameter of the current drafter. Takes effect at the next iteration; on failure nothing
@@ -215,8 +215,8 @@ bool esp_session_rule_is_lossy(const struct esp_session *session);
  * text. recent = 0: it sees all tokens. */
 void esp_window_of(const struct esp_session_values *values, int context, int *recent,
                    int *sinks);
-/* Maximum number of tokens of the text: the engine's context; with a window, it may exceed
- * that. */
+/* Returns the maximum number of tokens of the text: the engine's context; with a window, it
+ * may exceed that. */
 int esp_session_context(const struct esp_session *session);
 /* Gives options that open another session with the current settings of this one. Drafter and
  * verifier are set only if the user chose them, not if they follow from models and
@@ -268,12 +268,12 @@ void esp_session_set_generator(struct esp_session *session,
 /* Counts iterations from `first` instead of 0, until the text is cleared: for a session that
  * continues a session of an earlier run of the program. */
 void esp_session_count_from(struct esp_session *session, int first);
-/* Removes the text; settings and learned state stay. */
+/* Removes the text, but keeps settings and learned state. */
 void esp_session_clear(struct esp_session *session);
-/* The text so far, prompt included; valid until the next call that changes it. */
+/* Returns the text so far, prompt included; valid until the next call that changes it. */
 const int32_t *esp_session_tokens(const struct esp_session *session, int *count);
 
-/* Statistics since the session was opened or cleared. */
+/* Writes the statistics since the session was opened or cleared. */
 void esp_session_stats(const struct esp_session *session, struct esp_stats *stats);
 
 #ifdef __cplusplus

@@ -69,7 +69,7 @@ struct esp_node {
     int32_t depth;  /* root 0 */
     int32_t rank;   /* index among its siblings in drawing order, from 0 */
     int32_t copies; /* how often an i.i.d. drafter drew it; otherwise 1 */
-    int32_t copied; /* distance in tokens to the text it was copied from; 0: not copied */
+    int32_t copied; /* distance in tokens to the place it was copied from; 0: not copied */
     /* Draft probability given the parent. For a copied token, its relative frequency in the
      * text it was copied from; for a recycled token, how often such tokens were correct. */
     float q;
@@ -77,7 +77,7 @@ struct esp_node {
     float confidence;       /* highest q among all possible children; NaN if never expanded */
     float value;            /* the drafter's own estimate (dyspec: v); NaN if it has none */
     float p;                /* target probability given its parent; NaN if not computed */
-    float u;                /* the random number with which it was tested; NaN if none */
+    float u;                /* the random number with which it was tested; NaN: none */
     float acceptance;       /* probability of acceptance; NaN if not tested */
     /* Probabilities by the verifier's formulas, before any random number is drawn. NaN: they
      * were not requested (esp_session_explain), or the verifier has no such formula. */
@@ -122,7 +122,7 @@ struct esp_gauge {
  * `paths` paths of `branch` tokens. */
 struct esp_shape_choice {
     int paths, stem, branch;
-    double share;   /* share of the drafter's preference, 0..1 */
+    double share;   /* probability of this shape under the drafter's policy */
     double tokens;  /* expected number of committed tokens */
     double seconds; /* expected time of its passes */
 };
@@ -150,7 +150,7 @@ struct esp_iteration {
     const int32_t *path; /* (path_length) accepted nodes, root not included */
     int path_length;
     int32_t bonus;            /* token sampled from the target itself */
-    float bonus_u;            /* the random number that drew it; NaN at temperature 0 */
+    float bonus_u;            /* the random number that drew the bonus token; NaN: greedy */
     const int32_t *committed; /* (committed_count) tokens appended to the text */
     int committed_count;      /* path_length + 1, or less at the end of a generation */
     /* (committed_count) the score of each of them; NULL: not requested (esp_session_score) */

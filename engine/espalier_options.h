@@ -54,8 +54,8 @@ extern "C" {
  * output stays the same. */
 #define ESP_ENGINE_VALUES(X)                                                                   \
     X(MODELS, choice, draft_match, "draft-match", 0, 2, 0, "auto|tokens|text",                 \
-      "how a draft of another vocabulary drafts: tokens that both have, or text, encoded "     \
-      "anew; auto: text where few tokens are common")                                          \
+      "how a draft of another vocabulary drafts: tokens that both have, or text that is "      \
+      "encoded again; auto: text if few tokens are shared")                                    \
     X(DEVICE, whole, threads, "threads", 1, 1024, 0, "auto|NUMBER",                            \
       "processor threads; auto: one per performance core; at most one per core")               \
     X(DEVICE, whole, ranks, "ranks", 1, 64, 1, "NUMBER",                                       \
@@ -114,9 +114,9 @@ enum esp_engine_option {
         ESP_OPTIONS /* how many there are */
 };
 
-/* Line `index` of the table; NULL past its end. */
+/* Returns line `index` of the table; NULL past its end. */
 const struct esp_value_info *esp_engine_option(int index);
-/* The line of the option with this name, or NULL. */
+/* Returns the line of the option with this name, or NULL. */
 const struct esp_value_info *esp_engine_option_find(const char *name);
 
 #ifdef __cplusplus

@@ -74,10 +74,10 @@ enum { ESP_WINDOW_OFF = 0, ESP_WINDOW_ON = -1, ESP_SINKS_AUTO = 0, ESP_SINKS_NON
 
 /* Gives line `index` of the table. Returns false past its end. */
 bool esp_value_info(int index, struct esp_value_info *info);
-/* The index of the setting with this name, or -1. */
+/* Returns the index of the setting with this name, or -1. */
 int esp_value_find(const char *name);
 
-/* Read value `index` from text, and write it as text; see esp_value_read(). */
+/* These read value `index` from text, and write it as text; see esp_value_read(). */
 int esp_value_parse(struct esp_session_values *values, int index, const char *called,
                     const char *text, char *err, size_t errlen);
 void esp_value_print(const struct esp_session_values *values, int index, char *text,

@@ -60,7 +60,7 @@ void esp_value_write(const struct esp_value_info *info, const void *in, char *te
 /* If the value is a zero that stands for the default, stores the default. Returns 0, or
  * ESP_E_ARGUMENT if the value is out of range. */
 int esp_value_check(const struct esp_value_info *info, void *in, char *err, size_t errlen);
-/* The address of the pointer to a text; NULL if the value is not a text. */
+/* Returns the address of the pointer to a text; NULL if the value is not a text. */
 const char **esp_value_text(const struct esp_value_info *info, void *in);
 /* Writes the value's name as a flag has it, with '-' instead of '_'. Returns `flag`. */
 enum { ESP_FLAG_NAME = 32 };

@@ -2,8 +2,8 @@
  * a text that is to be changed, or an earlier answer.
  *
  * Drafters get its tokens (struct esp_expected, follow.h). The answer follows the prompt, so
- * the file is tokenized together with the text of the prompt's last token: this gives the
- * first tokens that the model would write there.
+ * the file is tokenized together with the text of the prompt's last token: its first tokens
+ * are then those that the model would write after the prompt.
  */
 #ifndef ESP_EXPECTATION_H
 #define ESP_EXPECTATION_H

@@ -127,7 +127,7 @@ static void read_family(struct esp_found_model *model)
     esp_json_close(&json);
 }
 
-/* Size of the weights in a folder; 0: it has none. */
+/* Returns the size of the weights in a folder; 0: it has none. */
 static int64_t weights_of(const char *folder)
 {
     struct dirent **entries;
@@ -162,7 +162,8 @@ static bool add_folder(struct search *s, const char *path, const char *name)
     return model != NULL;
 }
 
-/* The part number of a split file, "NAME-00002-of-00003.gguf"; 0: the file is not split. */
+/* Returns the part number of a split file, "NAME-00002-of-00003.gguf"; 0: the file is not
+ * split. */
 static int part_of(const char *name)
 {
     int part = 0, parts = 0, end = 0;
@@ -185,7 +186,7 @@ static void add_file(struct search *s, const char *path, const char *name)
 
 /* ------------------------------------------------------------------ headers of GGUF files */
 
-/* The type of most numbers in the tensors. */
+/* Returns the type of most numbers in the tensors. */
 static const char *most_common_type(const struct esp_gguf *g)
 {
     enum { TYPES = 64 };
@@ -248,7 +249,7 @@ void esp_found_model_look(struct esp_found_model *model)
 
 static void look_into(struct search *s, const char *folder, const char *name, int depth);
 
-/* Depth of a path below the search's starting folder: one per part of its name. */
+/* Returns the depth of a path below the search's starting folder: one per part of its name. */
 static int depth_of(const char *name)
 {
     int depth = *name != '\0';
@@ -489,8 +490,8 @@ static const char *short_name(const char *name)
     return slash ? slash + 1 : name;
 }
 
-/* How well a name fits a model: 3 it is equal, 2 equal except for case, 1 equal to the part
- * after the last slash, 0 not at all. */
+/* Returns how well a name fits a model: 3 it is equal, 2 equal except for case, 1 equal to the
+ * part after the last slash, 0 not at all. */
 static int match_of(const struct esp_found_model *model, const char *name)
 {
     return strcmp(model->name, name) == 0                   ? 3
@@ -569,7 +570,8 @@ static bool read_vocabulary(struct esp_found_model *model, char *err, size_t err
     return true;
 }
 
-/* Compares two vocabularies. Which tokens end a text is not read: that changes hardly anything. */
+/* Compares two vocabularies, without reading which tokens end a text, because they hardly
+ * change the result. */
 static bool compare_vocabularies(const struct esp_found_model *target,
                                  struct esp_found_model *draft, char *err, size_t errlen)
 {
@@ -593,7 +595,7 @@ static bool compare_vocabularies(const struct esp_found_model *target,
     return status == ESP_OK;
 }
 
-/* Says what to expect of a draft of another vocabulary. */
+/* Says what to expect of a draft model with another vocabulary. */
 static void expect(const struct esp_found_model *target, const struct esp_found_model *draft,
                    char *why, size_t size)
 {

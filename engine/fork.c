@@ -1,4 +1,5 @@
-/* fork.c - turns a session to another text: a branch of its own text, or back to one.
+/* fork.c - turns a session to another text, which is a branch of its own text, or to the one
+ * from which its text branched.
  *
  * Rows of the longest common prefix stay in the caches, and only the others are computed, in
  * one pass if they fit in a batch. So the cost of a branch does not depend on the length of
@@ -32,7 +33,7 @@ static int check_text(const struct esp_session *s, const struct esp_text_token *
     return ESP_OK;
 }
 
-/* Reports tokens [from, to) as appended; [said, said_end) of them are the user's words. */
+/* Reports tokens [from, to) as appended; tokens [said, said_end) are the user's words. */
 static void report(struct esp_session *s, int from, int to, int said, int said_end)
 {
     if (from >= to)

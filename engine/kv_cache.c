@@ -110,7 +110,7 @@ static bool is_recurrent(const struct esp_kv_cache *c)
     return c->weights && esp_model_desc_recurrent(c->weights->desc);
 }
 
-/* Makes the states those of the whole text. */
+/* Updates the states to those after the whole text. */
 static int fold(struct esp_kv_cache *c)
 {
     const int dropped = c->window.dropped;
@@ -119,8 +119,8 @@ static int fold(struct esp_kv_cache *c)
     return c->ops->fold(c->cache, c->length - dropped, dropped);
 }
 
-/* The slot to overwrite: an empty one, or the one whose loss leaves the smallest gap between
- * checkpoints, relative to the distance from the end of the text. */
+/* Returns the slot to overwrite: an empty one, or the one whose loss leaves the smallest gap
+ * between checkpoints, relative to the distance from the end of the text. */
 static int least_missed(const struct esp_kv_cache *c)
 {
     int least = 0;
@@ -142,7 +142,7 @@ static int least_missed(const struct esp_kv_cache *c)
     return least;
 }
 
-/* The slot of the last checkpoint that is not after `length`, or -1. */
+/* Returns the slot of the last checkpoint that is not after `length`, or -1. */
 static int last_checkpoint(const struct esp_kv_cache *c, int length)
 {
     int last = -1;
@@ -168,7 +168,7 @@ int esp_kv_cache_checkpoint(struct esp_kv_cache *c)
     return status;
 }
 
-/* Saves the states now and then while a text grows. */
+/* While a text grows, saves the states after every CHECKPOINT_EVERY tokens. */
 static int save_often(struct esp_kv_cache *c)
 {
     const int last = last_checkpoint(c, c->length);
@@ -201,7 +201,7 @@ int esp_kv_cache_forward(struct esp_kv_cache *c, const struct esp_batch *batch)
 
 /* ------------------------------------------------------------------ another vocabulary */
 
-/* Room for `length` tokens of text. */
+/* Makes room for `length` tokens of text. Returns false if there is no memory. */
 static bool reserve(struct esp_kv_cache *c, int length)
 {
     int64_t room = c->before_room > 0 ? c->before_room : 256;
@@ -294,7 +294,7 @@ bool esp_kv_cache_keeps(const struct esp_kv_cache *c, int32_t token)
 
 /* ------------------------------------------------------------------ rows */
 
-/* The first token after the sinks that has a row. */
+/* Returns the first token after the sinks that has a row. */
 static int first_kept(const struct esp_kv_cache *c)
 {
     return round_up(c->window.sinks) + c->window.dropped;
@@ -372,7 +372,7 @@ const int32_t *esp_kv_cache_last(struct esp_kv_cache *c, int rows)
     return c->logits_row;
 }
 
-/* How many tokens of the text fit in a pass, and their rows. */
+/* Returns how many of the tokens fit in a pass; *rows becomes the number of their rows. */
 static int fill(const struct esp_kv_cache *c, const int32_t *tokens, int count, int *rows)
 {
     int n = 0;
@@ -386,7 +386,7 @@ static int fill(const struct esp_kv_cache *c, const int32_t *tokens, int count, 
     return n;
 }
 
-/* Where token `i` of a batch has its output. */
+/* Returns where token `i` of a batch has its output. */
 static int32_t row_of(const int32_t *rows, int i)
 {
     return rows ? rows[i] : i;
@@ -414,7 +414,7 @@ static bool write_rows(struct esp_kv_cache *c, const int32_t *tokens, int count,
     return any;
 }
 
-/* esp_kv_cache_run() in as many passes as the rows of the tokens need. */
+/* Does what esp_kv_cache_run() does, in as many passes as the rows of the tokens need. */
 static int run_translated(struct esp_kv_cache *c, const int32_t *tokens,
                           const struct esp_batch *batch)
 {

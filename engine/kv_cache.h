@@ -6,8 +6,9 @@
  * order of its passes. esp_kv_cache_keep() makes the accepted ones part of the text; the next
  * iteration overwrites the others.
  *
- * A draft model of another vocabulary (engine/model/translation.h) may have several rows for a token
- * of the text. `length` still counts tokens of the text; rows and positions are the model's own.
+ * A draft model with another vocabulary (engine/model/translation.h) may have several rows for
+ * a token of the text. `length` still counts tokens of the text; rows and positions are those
+ * of the model.
  *
  * With a window (struct esp_window) the cache may be smaller than the text. When there is no
  * room, it drops the oldest rows that no later row sees. Remaining rows move in steps of
@@ -15,11 +16,12 @@
  * position in the whole text: only distances matter, and the query corrects the distance to the
  * sinks (StreamingLLM instead rotates all keys again at every token).
  *
- * A model with recurrent layers also has states (struct esp_cache), which only move on. So that
- * a text can be shortened without computing it again, the cache saves copies of them
- * ("checkpoints") while the text grows. esp_kv_cache_cut() goes back to the last checkpoint
- * that is not after the new end, and the tokens after it are computed again. Checkpoints are a
- * ladder: their distances grow with the distance from the end of the text.
+ * A model with recurrent layers also has states (struct esp_cache), from which no token can be
+ * removed again. So that a text can be shortened without computing all of it again, the cache
+ * saves copies of the states ("checkpoints") while the text grows. esp_kv_cache_cut() goes
+ * back to the last checkpoint that is not after the new end, and the tokens after it are
+ * computed again. The distance between checkpoints grows with their distance from the end of
+ * the text.
  */
 #ifndef ESP_KV_CACHE_H
 #define ESP_KV_CACHE_H
@@ -47,17 +49,17 @@ struct esp_kv_cache {
     int slots, checkpoint[ESP_CHECKPOINTS];
     /* NULL, unless the model has another vocabulary than the text. */
     const struct esp_translation *translation;
-    int32_t *before; /* (length + 1 of before_room) rows before each token of the text */
+    int32_t *before; /* (length + 1 of before_room) number of rows before each token */
     int before_room;
-    int32_t *part_row[2]; /* (max_batch) rows of logits and of states of a pass */
+    int32_t *part_row[2]; /* (max_batch) logits_row and states_row of a pass */
     struct esp_arrays arrays;
 };
 
-/* Maximum rows per pass of a cache for `tokens` tokens of text and `tree_rows` rows of a
- * tree. */
+/* Returns the maximum rows per pass of a cache for `tokens` tokens of text and `tree_rows`
+ * rows of a tree. */
 int esp_kv_cache_batch(int tokens, int tree_rows);
 
-/* Tokens of text that a cache with this window must have rows for. */
+/* Returns for how many tokens of text a cache with this window must have rows. */
 int esp_kv_cache_window_rows(const struct esp_window *window);
 
 /* Opens a cache for `tokens` tokens of text and `tree_rows` rows after them. `vocabulary` is
@@ -70,30 +72,30 @@ int esp_kv_cache_open(struct esp_kv_cache *cache, const struct esp_backend_ops *
 int esp_kv_cache_join(struct esp_kv_cache *cache, const struct esp_kv_cache *owner,
                       struct esp_weights *weights, int vocabulary, char *err, size_t errlen);
 /* Makes room for `rows` rows after the owner's text, and lets the view begin there. Rows that
- * passes over the view write are scratch: the owner's next passes overwrite them, and the
+ * passes over the view write are temporary: the owner's next passes overwrite them, and the
  * owner's `length` never counts them. */
 int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, int rows);
 /* Sets the window; the cache must be empty. If a text of `context` tokens has more rows than
  * the cache, the cache needs at least esp_kv_cache_window_rows() rows for text. */
 void esp_kv_cache_set_window(struct esp_kv_cache *cache, const struct esp_window *window,
                              int context);
-/* Makes this the cache of a model of another vocabulary. It must be empty. The translation must
- * outlive it. */
+/* Makes this the cache of a model with another vocabulary. The cache must be empty, and the
+ * translation must outlive it. */
 int esp_kv_cache_translate(struct esp_kv_cache *cache,
                            const struct esp_translation *translation, char *err, size_t errlen);
 void esp_kv_cache_close(struct esp_kv_cache *cache);
 
-/* Rows of the text that is computed. The next row has this position. */
+/* Returns how many rows the computed text has, which is the position of the next row. */
 int esp_kv_cache_text_rows(const struct esp_kv_cache *cache);
-/* Rows of `count` tokens, the first of which is number `at` of a text. */
+/* Returns how many rows `count` tokens have, the first of which is number `at` of a text. */
 int esp_kv_cache_count(const struct esp_kv_cache *cache, const int32_t *tokens, int at,
                        int count);
-/* Rows that the context still has after the first `length` tokens of a text, the computed ones
- * included; negative if these do not fit. */
+/* Returns how many rows the context has left after the first `length` tokens of a text,
+ * whether these are computed or not; negative if they do not fit. */
 int esp_kv_cache_left(const struct esp_kv_cache *cache, const int32_t *text, int length);
-/* How many tokens of a text of `length` tokens fit in the context. */
+/* Returns how many tokens of a text of `length` tokens fit in the context. */
 int esp_kv_cache_most(const struct esp_kv_cache *cache, const int32_t *text, int length);
-/* Whether a row of the tree with this token can be kept as a token of the text. */
+/* Returns whether a row of the tree with this token can be kept as a token of the text. */
 bool esp_kv_cache_keeps(const struct esp_kv_cache *cache, int32_t token);
 
 /* Makes room for `rows` rows after the text. */
@@ -102,20 +104,22 @@ int esp_kv_cache_make_room(struct esp_kv_cache *cache, int rows);
  */
 void esp_kv_cache_place(const struct esp_kv_cache *cache, int ahead, struct esp_batch *batch);
 /* Shortens the text in the cache to its first `length` tokens. Empties the cache if the next
- * token sees rows that have been dropped. Keeps fewer tokens if the states of recurrent layers
- * have moved on and the last checkpoint is earlier. Does nothing if the text is not longer. */
+ * token sees rows that have been dropped. If the states of recurrent layers include later
+ * tokens, the text is shortened to the last checkpoint before `length`. Does nothing if the
+ * text is not longer. */
 void esp_kv_cache_cut(struct esp_kv_cache *cache, int length);
-/* Saves the states of recurrent layers at the end of the text, so that it is cheap to cut the
- * cache to this length. Does nothing for other models. */
+/* Saves the states of recurrent layers at the end of the text, so that the text can later be
+ * shortened to this length. Does nothing for other models. */
 int esp_kv_cache_checkpoint(struct esp_kv_cache *cache);
-/* Runs a batch that was placed. If the pass fails, the lost states are loaded from a
- * checkpoint, and the cache then has fewer tokens. */
+/* Runs a batch that was placed. If the pass fails, which loses the states, they are loaded
+ * from a checkpoint, and the cache then has fewer tokens. */
 int esp_kv_cache_forward(struct esp_kv_cache *cache, const struct esp_batch *batch);
 
 /* Returns a copy of `count` tokens (at most max_batch), with token 0 instead of those outside
  * of this model's vocabulary. Valid until the next call. A draft model may have fewer tokens
- * than the target, if the target's logits have more padding. A token of another vocabulary
- * becomes the last of the tokens that spell it. Replacing tokens only makes drafts worse. */
+ * than the target, if the target's logits have more padding. If the model has another
+ * vocabulary, a token becomes the last of the tokens that spell it. Replacing tokens only
+ * makes drafts worse. */
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tokens, int count);
 
 /* Returns a list for logits_row of a batch: the logits of the last of `rows` rows go to row 0,

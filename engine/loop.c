@@ -12,13 +12,13 @@
  * literal form, cache=rebuild, drops the rows and computes the committed ones again (dynatree,
  * app. D, line 6).
  *
- * Invariant between iterations: the target cache holds the text without its last token; the
- * draft cache holds a prefix of the text.
+ * Invariant between iterations: the target's cache has the text without its last token; the
+ * draft model's cache has a prefix of the text.
  *
- * If the draft is the target's own copy, stage 1 writes the copy's keys and values to the rows
- * after the text in the target's cache, the root first. These rows are scratch: stage 3 runs
- * root and nodes in the same rows, and in each layer it overwrites every row before reading
- * it.
+ * If the draft model is the target's own copy, stage 1 writes the copy's keys and values to
+ * the rows after the text in the target's cache, the root first. These rows are temporary:
+ * stage 3 runs root and nodes in the same rows, and in each layer it overwrites every row
+ * before reading it.
  */
 #include <math.h>
 #include <string.h>
@@ -99,8 +99,8 @@ static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position
     return esp_kv_cache_forward(c, &batch);
 }
 
-/* Lets the target's own copy draft in the rows after those of the target. Such scratch rows
- * never count as text, so nothing has to be removed if an iteration ends early. */
+/* Lets the target's own copy draft in the rows after those of the target. These rows never
+ * count as text, so nothing has to be removed if an iteration ends early. */
 static int follow_target(struct esp_session *s)
 {
     return esp_session_has_copy(s)
@@ -228,8 +228,8 @@ static int target_pass(struct esp_session *s)
     return esp_kv_cache_forward(&s->target, &batch);
 }
 
-/* Keeps for the next iteration's drafter what both models computed at the end of the path,
- * where the next root was chosen. At temperature 0, the target's distribution is that of
+/* Keeps what both models computed at the end of the path, where the next root was chosen, for
+ * the drafter's next iteration. At temperature 0, the target's distribution is that of
  * temperature `low`. */
 static int look_back(struct esp_session *s)
 {

@@ -19,7 +19,7 @@ enum { SMALLEST_BIN = 5 }; /* tokens expected in a bin of `first` */
 struct scorer {
     struct esp_session *session;
     int start;                         /* length of the text that is continued, in tokens */
-    struct esp_kv_cache target, draft; /* hold the text without its last token */
+    struct esp_kv_cache target, draft; /* with the text except its last token */
     bool has_draft, has_head;          /* has_head: the draft is a draft head */
     struct esp_features features;      /* hidden states for the draft head */
     struct esp_rows *p, *q;            /* (tokens) */
@@ -43,7 +43,8 @@ const char *esp_lossless_test_name(int test)
 
 /* ------------------------------------------------------------------ memory */
 
-/* Rows of the text and of `tokens` tokens behind it, in a cache like this one. */
+/* Returns the maximum number of rows of the text and `tokens` tokens after it, in a cache like
+ * this one. */
 static int rows_needed(const struct scorer *s, const struct esp_kv_cache *like, int tokens)
 {
     const int most = like->translation ? ESP_SPELLED_MOST : 1;
@@ -148,9 +149,9 @@ static int continue_text(struct scorer *s, int tokens, struct esp_lossless *resu
     return status < 0 ? status : written < tokens ? written : tokens;
 }
 
-/* Plain passes over the last token of the text and all but the last of the `count` new ones:
- * row i of `rows` becomes the distribution of the i-th new token (at temperature 0 its
- * logits). */
+/* Runs a plain pass over the last token of the text and all but the last of the `count` new
+ * ones: row i of `rows` becomes the distribution (at temperature 0, the logits) of the i-th
+ * new token. */
 static int plain_pass(struct scorer *s, struct esp_kv_cache *cache, struct esp_rows *rows,
                       int count, const struct esp_sampling *sampling)
 {
@@ -174,8 +175,8 @@ static int plain_pass(struct scorer *s, struct esp_kv_cache *cache, struct esp_r
                : s->session->ops->softmax(rows, s->rows, count, sampling);
 }
 
-/* The pass of a draft head: it reads the hidden states of the target's pass; see
- * target_features.h. Fills q. */
+/* Runs the pass of a draft head, which reads the hidden states of the target's pass (see
+ * target_features.h). Fills q. */
 static int head_pass(struct scorer *s, int count, const struct esp_sampling *sampling)
 {
     const struct esp_backend_ops *ops = s->session->ops;
@@ -194,8 +195,8 @@ static int head_pass(struct scorer *s, int count, const struct esp_sampling *sam
     return status < 0 ? status : ops->softmax(s->q, s->rows, count, sampling);
 }
 
-/* Computes v of token x (see lossless.h) with the vocabulary in order of p/q, and of falling
- * p. */
+/* Computes v of token x (see lossless.h), once with the vocabulary in the order of p/q and
+ * once in the order of falling p. */
 static void place(struct scorer *s, int32_t x, double *ratio, double *rank)
 {
     const int n = s->p->vocabulary;

@@ -16,8 +16,8 @@ enum { LEAST_CONTEXT = 64 };
 
 static const char NO_LIMIT[] = "Try --backend cpu";
 
-/* RESERVE: device memory left to the driver for handles, workspaces and code; only the driver
- * knows their size. GRAPHS: the part of the reserve that the captured passes of a model may
+/* RESERVE: device memory left to the driver for handles, workspaces and code, whose size only
+ * the driver knows. GRAPHS: the part of this memory that the captured passes of a model may
  * use even if nothing else is free. A pass that is not captured is slower but gives the same
  * result. */
 static const size_t RESERVE = (size_t)160 << 20, GRAPHS = (size_t)48 << 20;
@@ -62,7 +62,7 @@ static void write_size(size_t bytes, char *text, size_t size)
         snprintf(text, size, "%.2f GB", (double)bytes / 1e9);
 }
 
-/* Bytes that espalier may use on the device; SIZE_MAX: unknown. */
+/* Returns the bytes that espalier may use on the device; SIZE_MAX: unknown. */
 static size_t device_room(const struct esp_engine *e, size_t limit)
 {
     const size_t free = e->backend->ops->memory_free(e->backend);

@@ -29,7 +29,7 @@ struct esp_pace {
 void esp_pace_add(struct esp_pace *pace, const double seconds[ESP_STAGES], int tokens,
                   int work);
 
-/* Seconds per token; 0 if no token was added. */
+/* Returns the seconds per token; 0 if no token was added. */
 double esp_pace_per_token(const struct esp_pace *pace);
 
 #endif

@@ -18,7 +18,7 @@ enum { HEAD = 8, ROW = WIDTH + 2 }; /* numbers */
 enum { MAGIC = 0x31437265 /* "erC1" */ };
 
 static const double REMEMBERED = 1024; /* trials after which the counts of a class are halved */
-static const double PRIOR_WEIGHT = 16; /* the prior counts as this many trials */
+static const double PRIOR_WEIGHT = 16; /* the prior counts as much as this many trials */
 
 /* ------------------------------------------------------------------ rows and rates */
 
@@ -31,7 +31,8 @@ const struct esp_recycled_row *esp_recycled_of(const struct esp_recycled *r, int
 double esp_recycled_rate(const struct esp_recycled *r, const struct esp_recycled_row *row,
                          int rank)
 {
-    /* Prior rates: of the first place, by streak; the other rates fall as 1 / rank^2. */
+    /* Prior rates: that of the first place depends on the streak; the others fall as
+     * 1 / (rank + 1)^2. */
     static const double first[STREAKS] = {0.2, 0.4, 0.6, 0.8};
     const int class = row->streak;
     const double rest = 1 - first[class];
@@ -185,7 +186,8 @@ static int by_age(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Returns the value of `written` from which on rows are stored. `ages` is scratch memory. */
+/* Returns the smallest value of `written` of the rows that are stored. `ages` is scratch
+ * memory. */
 static uint32_t oldest_kept(const struct esp_recycled *r, uint32_t *ages)
 {
     size_t count = 0;

@@ -2,7 +2,7 @@
  * Luo et al., arXiv 2408.08696).
  *
  * Each verified row of a tree, even of a rejected node, gives the target's likeliest next
- * tokens. They replace what the matrix had for the token of the row. Drafters fill trees from
+ * tokens. They replace what was stored for the token of the row. Drafters fill trees from
  * the matrix without a draft model: the children of a node are the tokens in the matrix row of
  * its token.
  *
@@ -12,7 +12,7 @@
  *
  * The matrix is stored for the next run in a file of the state folder, one for each target.
  * Its content comes from the user's texts, so only the owner may read the file. It has the
- * ESP_RECYCLED_KEPT rows that were written last. A damaged file is ignored. The content of the
+ * last ESP_RECYCLED_KEPT rows that were written. A damaged file is ignored. The content of the
  * file affects only which tokens are tried, never the text.
  */
 #ifndef ESP_RECYCLED_H
@@ -59,7 +59,7 @@ void esp_recycled_close(struct esp_recycled *recycled);
 const struct esp_recycled_row *esp_recycled_of(const struct esp_recycled *recycled,
                                                int32_t token);
 
-/* Returns the probability that the token at place `rank` of such a row is correct. */
+/* Returns the probability that the token at place `rank` of this row is correct. */
 double esp_recycled_rate(const struct esp_recycled *recycled,
                          const struct esp_recycled_row *row, int rank);
 

@@ -1,8 +1,8 @@
 /* recycling.c - see recycling.h.
  *
- * Rates are learned at temperature 0 from every verified row, because such a row shows which
- * token the target would choose there. Above temperature 0 they are learned only from the
- * accepted path, because only there was a token drawn from the target's distribution.
+ * At temperature 0, rates are learned from every verified row, because each shows which token
+ * the target would choose there. Above temperature 0, they are learned only from the accepted
+ * path, because only there was a token drawn from the target's distribution.
  */
 #include "engine/recycling.h"
 

@@ -34,7 +34,8 @@ const struct esp_param esp_verifier_params[] = {
     {0},
 };
 
-/* The entry with this name in a NULL-terminated list of structs that begin with their name. */
+/* Returns the entry with this name in a NULL-terminated list of structs that begin with their
+ * name. */
 static const void *find(const void *const *list, const char *name)
 {
     while (*list && strcmp(*(const char *const *)*list, name) != 0)

@@ -177,8 +177,8 @@ static bool same_params(const struct esp_params *a, const struct esp_params *b)
     return strcmp(one, other) == 0;
 }
 
-/* Returns the drafter of a pair without a preset. With an expected text, it is one that reads
- * that text. */
+/* Returns the default drafter of a pair without a preset. If there is an expected text, it is
+ * a drafter that reads it. */
 static const char *usual_drafter(const struct esp_session *s, const struct esp_settings *set)
 {
     if (s->engine->draft_tokenizer)
@@ -246,7 +246,7 @@ static int keep_texts(struct esp_session *s, struct esp_session_values *values, 
     return ESP_OK;
 }
 
-/* Rows to open; none if `rows` is 0. */
+/* A matrix of rows to open; none is opened if `rows` is 0. */
 struct wanted_rows {
     struct esp_rows **to;
     int rows, width;
@@ -455,11 +455,11 @@ int esp_session_set(struct esp_session *s, const char *key, const char *value, c
     return ESP_OK;
 }
 
-/* Below this fraction of shared tokens the user is told. */
+/* Below this fraction of shared tokens, the user gets a warning. */
 static const double LITTLE_SHARED = 0.6;
 
-/* Writes a warning if the drafter does not use the expected text, or the notice of the file of
- * recycled tokens, or a warning that the vocabularies have little in common, or "". */
+/* Writes a warning if the drafter does not use the expected text; otherwise the notice about
+ * the file of recycled tokens, or a warning that few tokens are shared; otherwise "". */
 static void note_sources(const struct esp_session *s, char *text, size_t size)
 {
     text[0] = '\0';
@@ -479,9 +479,9 @@ static void note_sources(const struct esp_session *s, char *text, size_t size)
             100 * s->engine->translation.text_share);
 }
 
-/* Writes the notice: that parameter N exceeds the memory for trees, or a warning of the
- * drafter, or one about the sources of its guesses, or "". The default of N is only an upper
- * limit, so it may exceed the memory silently. */
+/* Writes the first of these that applies: a notice that parameter N exceeds the memory for
+ * trees, a warning of the drafter, one about the sources of its guesses, or "". The default of
+ * N is only an upper limit, so it may exceed the memory without a notice. */
 static void note_drafter(const struct esp_session *s, char *text, size_t size)
 {
     const struct esp_params *params = &s->set.drafter_params;
@@ -563,8 +563,9 @@ static int first_settings(struct esp_session *s, const struct esp_session_option
 
 /* ------------------------------------------------------------------ opening and closing */
 
-/* The parameters that a draft pass uses, divided by those that a target pass uses. A shared LM
- * head counts for both. For the target's own copy, the ratio of their bytes. */
+/* Returns the number of parameters that a draft pass uses, divided by that of a target pass. A
+ * shared LM head counts for both. For the target's own copy, returns the ratio of their bytes.
+ */
 static double relative_cost(const struct esp_engine *e)
 {
     const struct esp_model_desc *d = &e->draft->desc;
@@ -777,8 +778,8 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
     return esp_session_append(s, tokens, count, true, 0, count, err, errlen);
 }
 
-/* Tokenizes only parts of the text, so it is quick even for megabytes. What follows a part can
- * change the part's last tokens, but not reduce their number by that much. */
+/* Tokenizes only parts of the text, so it is quick even for megabytes. The text after a part
+ * can change the part's last tokens, but cannot reduce their number by that much. */
 bool esp_session_is_far_too_long(const struct esp_session *s, const char *text, size_t length)
 {
     const int64_t far = FAR_TOO_LONG * (int64_t)s->context;

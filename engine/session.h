@@ -58,7 +58,7 @@ struct esp_session {
     struct esp_rows *p, *q, *states;
     struct esp_tree_builder tree;
     struct esp_draft draft;
-    struct esp_respelling respelling;       /* of a draft that drafts text */
+    struct esp_respelling respelling;       /* for a draft model that drafts text */
     struct esp_draft_context draft_context; /* for drafters that ask for it */
     bool rebuild;                           /* accepted rows are computed again */
     struct esp_verify verify;
@@ -104,7 +104,7 @@ int esp_session_choose_window(const struct esp_session *session,
  * have the same window. On failure the old caches stay. */
 int esp_session_open_caches(struct esp_session *session, const struct esp_window *window,
                             char *err, size_t errlen);
-/* Number of tokens that the last token of a text of `length` tokens sees. */
+/* Returns the number of tokens that the last token of a text of `length` tokens sees. */
 int esp_session_seen(const struct esp_session *session, int length);
 /* Allocates room for a text of this many tokens. Returns 0 or ESP_E_MEMORY. */
 int esp_session_text_room(struct esp_session *session, int tokens);
@@ -112,8 +112,8 @@ int esp_session_text_room(struct esp_session *session, int tokens);
 int esp_session_prefill(struct esp_session *session);
 /* Shortens the text to its first `count` tokens. The caller handles turns and events. */
 void esp_session_shorten(struct esp_session *session, int count);
-/* The same, but keeps the first `rows` rows of the caches: count - 1, or count if other tokens
- * follow. */
+/* Does the same, but keeps the first `rows` rows of the caches: count - 1, or count if other
+ * tokens follow. */
 void esp_session_keep_rows(struct esp_session *session, int count, int rows);
 /* Returns whether a text is far longer than the context, without tokenizing all of it. */
 bool esp_session_is_far_too_long(const struct esp_session *session, const char *text,
@@ -124,7 +124,8 @@ enum { ESP_MARK_PREFILL = 2 * ESP_STAGES + 1, ESP_MARK_PREFILLED };
 
 /* Sets whether the verifier keeps the distribution at the end of a path, and where. */
 void esp_session_choose_end(struct esp_session *session);
-/* After the verifier: scores of the tokens that it chose, if they are asked for. */
+/* Call this after the verifier. Computes the scores of the tokens that it chose, if they are
+ * asked for. */
 int esp_session_score_path(struct esp_session *session);
 
 /* These return whether the draft is a draft head, and whether it is the target's own copy. */
@@ -134,15 +135,15 @@ bool esp_session_has_copy(const struct esp_session *session);
 /* Records a device time stamp. Does nothing if the host's clock can time the backend. */
 void esp_session_mark(struct esp_session *session, int slot);
 
-/* The error message of a failed call: the device's own message, if it has one. */
+/* Returns the error message of a failed call: the device's own message, if it has one. */
 const char *esp_session_failure(const struct esp_session *session, int status);
 
-/* The sampling settings that turn draft logits into q, before tempering. At temperature 0 they
- * keep the draft's own distribution. */
+/* Returns the sampling settings that turn draft logits into q, before tempering. At
+ * temperature 0 they keep the draft's own distribution. */
 struct esp_sampling esp_draft_sampling(const struct esp_settings *settings);
 
-/* Beta: after the text's temperature, the draft's logits are multiplied by it, see
- * calibration.h. */
+/* Returns beta, by which the draft's logits are multiplied in addition to the text's
+ * temperature, see calibration.h. */
 double esp_session_beta(const struct esp_session *session);
 
 #endif

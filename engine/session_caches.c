@@ -154,7 +154,7 @@ int esp_session_choose_window(const struct esp_session *s,
     return ESP_OK;
 }
 
-/* The window, reduced to what fits in a context of this many tokens. */
+/* Returns the window, reduced to what fits in a context of this many tokens. */
 static struct esp_window within(const struct esp_window *window, int context)
 {
     struct esp_window w = *window;

@@ -1,15 +1,16 @@
-/* session_scores.c - what the target thinks of the tokens of a session's text: of those that an
- * iteration commits, and of any others; see scores.h. */
+/* session_scores.c - the target's probabilities of a session's tokens: of those that an
+ * iteration commits, and of any tokens of the text; see scores.h. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "engine/session.h"
 #include "kernels/status.h"
 
-/* ------------------------------------------------------------------ of an iteration */
+/* ------------------------------------------------------------------ tokens of an iteration */
 
-/* At temperature 0 the row after a node without children still holds logits. A drafter that
- * looks back reads them later, so then they are copied. */
+/* At temperature 0, the row after a node without children still has logits. If the drafter
+ * reads them later (esp_look_back), a copy is turned into probabilities, otherwise the row
+ * itself. */
 static int to_probabilities(struct esp_session *s, int32_t *row, struct esp_rows **rows)
 {
     const struct esp_sampling plain = {.temperature = 1, .top_p = 1};
@@ -27,8 +28,8 @@ static int to_probabilities(struct esp_session *s, int32_t *row, struct esp_rows
     return status < 0 ? status : s->ops->softmax(*rows, row, 1, &plain);
 }
 
-/* The distribution at the end of the path. A residual may have replaced it in its row, and then
- * the verifier has kept it. */
+/* Keeps the scores of the distribution at the end of the path. Above temperature 0, a residual
+ * may have replaced its row, so the copy that the verifier kept is used. */
 static int keep_end(struct esp_session *s, int node, struct esp_rows **rows, int32_t *row)
 {
     const bool leaf = s->tree.first_child[node] < 0;
@@ -68,7 +69,7 @@ int esp_session_score_path(struct esp_session *s)
     for (int i = 0; i < v->path_length && status == ESP_OK; node = v->path[i++])
         scores->of[i] = esp_scores_of(scores, node, s->tree.tree.nodes[v->path[i]].token,
                                       (double)s->tree.tree.nodes[v->path[i]].p);
-    if (!scores->end_exact) /* of a token that is not among the likeliest, it is not known */
+    if (!scores->end_exact) /* unknown for a token that is not among the likeliest */
         bonus_p = NAN;
     if (status == ESP_OK)
         scores->of[v->path_length] = esp_scores_of(scores, node, v->bonus, bonus_p);
@@ -77,7 +78,7 @@ int esp_session_score_path(struct esp_session *s)
     return status;
 }
 
-/* ------------------------------------------------------------------ of the text */
+/* ------------------------------------------------------------------ tokens of the text */
 
 int esp_session_score(struct esp_session *s, bool on, char *err, size_t errlen)
 {
@@ -90,8 +91,9 @@ int esp_session_score(struct esp_session *s, bool on, char *err, size_t errlen)
     return status;
 }
 
-/* Can the row of the token at `position` be computed again? A window may have dropped rows that
- * it sees, and the states of recurrent layers are those of the end of the text. */
+/* Returns whether the row of the token at `position` can be computed again. A window may have
+ * dropped rows that it sees, and the states of recurrent layers are those after the whole
+ * text. */
 static bool is_reachable(const struct esp_kv_cache *c, int position)
 {
     const struct esp_window *w = &c->window;
@@ -100,7 +102,8 @@ static bool is_reachable(const struct esp_kv_cache *c, int position)
             position + 1 - w->recent >= w->sinks + w->dropped + ESP_WINDOW_STEP);
 }
 
-/* Computes the rows of `count` tokens before `first`.. again, in place: equal values. */
+/* Computes the rows of `count` tokens, from the one before `first` on, again in place. Their
+ * values do not change. */
 static int pass_again(struct esp_session *s, int first, int count)
 {
     struct esp_kv_cache *c = &s->target;
@@ -145,11 +148,13 @@ int esp_session_score_text(struct esp_session *s, int first, int count,
                         first + count - 1);
     if (!is_reachable(&s->target, first - 1))
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "what token %d sees is not there any more", first);
+                        "token %d cannot be computed again, because tokens that it sees were "
+                        "dropped",
+                        first);
     if (!s->scores.end)
         status = esp_scores_open(&s->scores, s->engine->backend, s->tree.record,
                                  s->engine->target->desc.vocabulary, err, errlen);
-    /* The last row is that of the root, which needs a place behind the text. */
+    /* The last row is that of the root, which needs a place after the text. */
     if (status == ESP_OK && esp_kv_cache_make_room(&s->target, 1) < 0)
         status = esp_fail(err, errlen, ESP_E_CONTEXT, "the context is full");
     for (int done = 0, rows; done < count && status == ESP_OK; done += rows) {

@@ -37,7 +37,7 @@ const struct esp_states *esp_features_ask(struct esp_features *features, int row
 void esp_features_add(struct esp_features *features, int first, const int32_t *which,
                       int count);
 
-/* The rows of states.to for positions begin..end-1; NULL if some are missing. */
+/* Returns the rows of states.to for positions begin..end-1; NULL if some are missing. */
 const int32_t *esp_features_find(const struct esp_features *features, int begin, int end);
 
 /* Drops the positions from `end` on. */

@@ -79,11 +79,11 @@ void esp_tree_cut(struct esp_tree_builder *builder, int node, enum esp_reason re
  */
 void esp_tree_flatten(struct esp_tree_builder *builder, enum esp_order order);
 
-/* Depth of the deepest node that is not cut. */
+/* Returns the depth of the deepest node that is not cut. */
 int esp_tree_deepest(const struct esp_tree *tree);
 
-/* The first child of `node`, in drawing order, that has this token and is not cut; -1 if there
- * is none. */
+/* Returns the first child of `node`, in drawing order, that has this token and is not cut; -1
+ * if there is none. */
 int esp_tree_find(const struct esp_tree_builder *builder, int node, int32_t token);
 
 #endif

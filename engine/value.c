@@ -74,7 +74,8 @@ static void print_bytes(size_t bytes, char *text, size_t size)
 
 /* ------------------------------------------------------------------ a number of any kind */
 
-/* The value as a double. Not for kinds that a double cannot hold: seed, size and text. */
+/* Returns the value as a double. Not for kinds that a double cannot hold: seed, size and text.
+ */
 static double number_of(const struct esp_value_info *line, const void *in)
 {
     const void *at = field(line, in);
@@ -130,7 +131,7 @@ static size_t word_at(const struct esp_value_info *line, int index, const char *
     return isupper((unsigned char)*at) ? 0 : strcspn(at, "|");
 }
 
-/* The number that the word with this index stands for. */
+/* Returns the number that the word with this index stands for. */
 static double number_of_word(const struct esp_value_info *line, int index)
 {
     if (line->kind == ESP_KIND_flag)
@@ -138,7 +139,7 @@ static double number_of_word(const struct esp_value_info *line, int index)
     return line->kind == ESP_KIND_choice || line->kind == ESP_KIND_either ? index : -index;
 }
 
-/* The index of the word that stands for a number, or -1. */
+/* Returns the index of the word that stands for a number, or -1. */
 static int word_for(const struct esp_value_info *line, double number)
 {
     const char *word;
@@ -222,7 +223,7 @@ static bool read_seed(const char *text, uint64_t *seed)
     return true;
 }
 
-/* The word that stands for NULL: "auto", or "off" where the table says so. */
+/* Returns the word that stands for NULL: "auto", or "off" where the table says so. */
 static const char *none_word(const struct esp_value_info *line)
 {
     return strncmp(line->values, "off|", 4) == 0 ? "off" : "auto";

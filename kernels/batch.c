@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Whether the mask is valid: the own bit of each row, number first - prefix + row, must be
- * set, and no higher bit. */
+/* Returns whether the mask is valid: the own bit of each row, number first - prefix + row,
+ * must be set, and no higher bit. */
 static bool mask_fits(const struct esp_batch *b)
 {
     for (int row = 0; row < b->rows; row++) {
@@ -21,8 +21,8 @@ static bool mask_fits(const struct esp_batch *b)
     return true;
 }
 
-/* Whether every row of the batch has a row in `rows` whose index is valid and at least `least`
- * (-1 allows "none"). */
+/* Returns whether every row of the batch has a row in `rows` whose index is valid and at least
+ * `least` (-1 allows "none"). */
 static bool rows_fit(const struct esp_batch *b, const struct esp_cache *cache,
                      const struct esp_rows *rows, const int32_t *row, int least)
 {
@@ -85,8 +85,8 @@ static bool window_fits(const struct esp_batch *b, const struct esp_cache *cache
                   w->dropped % ESP_WINDOW_STEP == 0);
 }
 
-/* Whether every row sees the text rows that are not after it. Rows of the text follow one
- * another. */
+/* Returns whether every row sees the text rows that are not after it. Rows of the text follow
+ * one another. */
 static bool text_fits(const struct esp_batch *b)
 {
     if (b->text == 0)

@@ -9,16 +9,16 @@
 extern "C" {
 #endif
 
-/* Whether the batch fits a cache of `rows` rows and has at most `max_batch` rows. Checks
- * everything that is used to index memory. */
+/* Returns whether the batch fits a cache of `rows` rows and has at most `max_batch` rows.
+ * Checks everything that is used to index memory. */
 bool esp_batch_fits(const struct esp_batch *batch, const struct esp_cache *cache, int rows,
                     int max_batch);
 
-/* Whether these rows of a cache of `rows` rows may be moved to first, first + 1, ...; see
- * keep() of struct esp_backend_ops. */
+/* Returns whether these rows of a cache of `rows` rows may be moved to first, first + 1, ...;
+ * see keep() of struct esp_backend_ops. */
 bool esp_keep_fits(int rows, int first, const int32_t *which, int count);
 
-/* Whether a model with these weights can use the keys and values of this cache; see
+/* Returns whether a model with these weights can use the keys and values of this cache; see
  * cache_join() of struct esp_backend_ops. */
 bool esp_cache_joins(const struct esp_weights *weights, const struct esp_cache *owner);
 

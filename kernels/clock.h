@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-/* Seconds since an arbitrary time. */
+/* Returns the seconds since an arbitrary time. */
 static inline double esp_clock(void)
 {
     struct timespec now;

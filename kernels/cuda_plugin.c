@@ -52,8 +52,8 @@ static void find_plugin(const char *name, char *path, size_t size)
     snprintf(path, size, "%s", name);
 }
 
-/* The newest version of CUDA that the driver runs, e.g. 12040 for 12.4; 0: there is no driver.
- */
+/* Returns the newest version of CUDA that the driver runs, e.g. 12040 for 12.4, or 0 if there
+ * is no driver. */
 static int driver_version(void)
 {
     int (*get)(int *) = NULL;

@@ -5,14 +5,14 @@
 
 struct esp_dense;
 
-/* Opens a layer. Copies weights (inputs, outputs), rounded to BF16, and bias (outputs). NULL:
- * no memory. */
+/* Opens a layer: copies weights (inputs, outputs), rounded to BF16, and bias (outputs).
+ * Returns NULL if there is no memory. */
 struct esp_dense *esp_dense_open(const float *weights, const float *bias, int inputs,
                                  int outputs);
 void esp_dense_close(struct esp_dense *dense); /* NULL is allowed */
 
-/* y = x W + bias; y must have room for the outputs, rounded up to a multiple of 32. Results
- * are bit-identical on all instruction sets. */
+/* Computes y = x W + bias; y must have room for the outputs, rounded up to a multiple of 32.
+ * Results are bit-identical on all instruction sets. */
 void esp_dense_apply(const struct esp_dense *dense, const float *x, float *y);
 
 #endif

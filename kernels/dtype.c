@@ -12,9 +12,9 @@
  *           bytes of scales, d                                           x = d s (q - 32)
  * MXFP4 is a format of the OCP Microscaling Formats (2023): its table contains the values of
  * E2M1 floats, doubled. In GGUF, e = 255 is not NaN but the scale 2^127. Q4_K and Q5_K have a
- * six-bit scale s and a six-bit minimum m for each 32 of their 256 numbers, Q6_K has a scale
- * for each 16. In the K types, a byte has half-bytes or two-bit parts of numbers that are 32
- * or 64 apart.
+ * six-bit scale s and a six-bit minimum m for each 32 of their 256 numbers; Q6_K has a scale
+ * for each 16. In the K types, the half-bytes or two-bit parts of a byte belong to numbers
+ * that are 32 or 64 apart.
  */
 #include "kernels/dtype.h"
 
@@ -178,8 +178,8 @@ static void store_scale(uint8_t *s, int i, int scale, int minimum)
     }
 }
 
-/* Where `each` bits of every number are: from byte `from` of a block on; the numbers that
- * share a byte are `run` apart. each = 0: there are no such bits. */
+/* Where `each` bits of every number are stored: they begin at byte `from` of a block, and the
+ * numbers that share a byte are `run` apart. each = 0: there are no such bits. */
 struct bits {
     uint8_t from, run, each;
 };
@@ -271,7 +271,8 @@ static void read_scales(const struct codec *c, const uint8_t *block, float *out)
 
 /* ------------------------------------------------------------------ from floats */
 
-/* The integer nearest to x, limited to low..high; also for NaN a value from low to high. */
+/* Returns the integer nearest to x, limited to low..high; also for NaN a value from low to
+ * high. */
 static int nearest(float x, int low, int high)
 {
     if (!(x > (float)low))
@@ -279,7 +280,7 @@ static int nearest(float x, int low, int high)
     return x < (float)high ? (int)roundf(x) : high;
 }
 
-/* The value nearest to x among those that the integers of this type mean. */
+/* Returns the value nearest to x among those that the integers of this type mean. */
 static int level(const struct codec *c, float x)
 {
     int i = 0;
@@ -419,8 +420,8 @@ static void write_small(const struct codec *c, const float *x, int tries, uint8_
     store_integers(c, block, SMALL, q);
 }
 
-/* The q whose value, in the table `doubled`, is nearest to x; if two are equally near, the
- * even one. */
+/* Returns the q whose value, in the table `doubled`, is nearest to x; if two are equally near,
+ * the even one. */
 static uint8_t nearest_doubled(float x)
 {
     const float size = fabsf(x);
@@ -431,7 +432,7 @@ static uint8_t nearest_doubled(float x)
     return (uint8_t)(q | (x < 0 ? 8 : 0));
 }
 
-/* The weighted squared error of 32 numbers with the scale half_power(e); q gets their
+/* Returns the weighted squared error of 32 numbers with the scale half_power(e); q gets their
  * integers. */
 static float try_power(const float *x, const float *weight, uint8_t e, uint8_t *q)
 {

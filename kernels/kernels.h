@@ -83,8 +83,8 @@ struct esp_tensor {
      * read (numbers that are not finite become 0), and block = stride = rows. If there is not
      * enough memory to quantise them, the rows are zeros and `source` has failed. */
     const struct esp_tensor *original;
-    /* NULL, or: (rows) row r is row listed[r] of the matrix that the other fields describe, which
-     * may have any number of rows. */
+    /* If not NULL (rows), row r is row listed[r] of the matrix that the other fields describe,
+     * which may have any number of rows. */
     const int32_t *listed;
 };
 
@@ -102,9 +102,10 @@ enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE }
 #define ESP_LAYER_VECTORS(X) ESP_FIRST_NORM(X) ESP_OTHER_VECTORS(X)
 
 /* How a layer mixes a token with those before it. All but attention are recurrent: a layer has
- * a state, which each token moves on, and a causal convolution over the token and the
- * conv_kernel - 1 tokens before it. Writing c for the convolved values, S for a head's state
- * (key_dim, value_dim), zero before the text, and W x for a product with the layer's input x:
+ * a state that each token changes, and a causal convolution over the token and the conv_kernel
+ * - 1 tokens before it. In the following, c are the convolved values, S is a head's state
+ * (key_dim, value_dim), which is zero before the text, and W x is a product with the layer's
+ * input x:
  *   ESP_MIXER_CONV (LFM2's short convolution; there is no S): out = (out_gate x) * c, where
  *     (in_gate x) * (conv_in x) is convolved.
  *   ESP_MIXER_DELTA (Yang et al., "Gated Delta Networks", 2024, eq. 10): q, k, v = silu(c) in
@@ -139,19 +140,19 @@ struct esp_layer {
      * of this product, number by number. */
     struct esp_tensor attention_gate;
 
-    /* A recurrent layer has the following instead of query, ..., output, and `rotation` and
-     * `window` have no meaning. C is esp_conv_width(), V esp_mixed_width(). */
+    /* A recurrent layer has the following instead of query, ..., output; it ignores `rotation`
+     * and `window`. C is esp_conv_width(), and V is esp_mixed_width(). */
     enum esp_mixer mixer;
-    struct esp_tensor conv_in, conv_in_bias;   /* (C, hidden) what is convolved */
+    struct esp_tensor conv_in, conv_in_bias;   /* (C, hidden) computes what is convolved */
     struct esp_tensor in_gate, in_gate_bias;   /* (C, hidden) CONV only */
     struct esp_tensor out_gate, out_gate_bias; /* (V, hidden) */
     struct esp_tensor write;                   /* (state_heads, hidden) DELTA only */
     struct esp_tensor decay, decay_bias; /* (state_heads, hidden), not for CONV; the bias is
                                                   added after the product */
-    struct esp_tensor conv, conv_bias;   /* (C, conv_kernel): the last column is the token's */
+    struct esp_tensor conv, conv_bias;   /* (C, conv_kernel), the token in the last column */
     struct esp_tensor rate;              /* (state_heads, 1) negative numbers */
     struct esp_tensor skip;              /* (state_heads, 1) SSM only */
-    struct esp_tensor mixed_norm;        /* (value_dim, 1), of SSM (V, 1) */
+    struct esp_tensor mixed_norm;        /* (value_dim, 1), for SSM (V, 1) */
     struct esp_tensor mixed, mixed_bias; /* (hidden, V) */
 
     struct esp_tensor norm2, norm2_bias;            /* (hidden, 1) before the MLP */
@@ -231,11 +232,11 @@ struct esp_model_desc {
      * key_heads. */
     int conv_kernel, state_heads, key_heads, key_dim, value_dim;
     bool heads_tiled;
-    float least_step, most_step;           /* SSM only */
-    int state_slots;                       /* copies of the states that a cache has room for */
+    float least_step, most_step;           /* limits of t, SSM only */
+    int state_slots;                       /* copies of its states that a cache has room for */
     int experts, experts_used, expert_ffn; /* for layers with a router */
     bool experts_normed; /* the weights of the used experts are divided by their sum */
-    int rotary; /* leading dimensions of a head that RoPE rotates; pairs (i, i + rotary/2) */
+    int rotary; /* leading dimensions of a head that RoPE rotates, in pairs (i, i + rotary/2) */
     const float *inverse_frequency; /* (rotary / 2) radians per position, scaling included */
     const float *local_inverse_frequency; /* the same for ESP_ROTATION_LOCAL, or NULL */
     float rotary_scale;                   /* factor of cosine and sine; 0 means 1 */
@@ -321,9 +322,9 @@ struct esp_batch {
     int first, prefix;        /* cache rows; prefix <= first */
     const uint64_t *mask;     /* (rows, mask_words) */
     int mask_words;
-    /* The number of leading rows that certainly belong to the text: then first = prefix, and
-     * every row sees all of these rows that are not after it. The states of recurrent layers
-     * move on over these rows; for the other rows, see struct esp_cache. Models without
+    /* The number of leading rows that certainly belong to the text. If it is not 0, first =
+     * prefix, and every row sees all of these rows that are not after it. These rows change
+     * the states of recurrent layers; for the other rows, see struct esp_cache. Models without
      * recurrent layers ignore this number. */
     int text;
     /* Limits what the rows see; NULL: no limit. Only for a backend with `windows`. */
@@ -375,7 +376,7 @@ struct esp_combination {
 
 /* The time of all kernels of one kind in a pass. */
 struct esp_kernel_time {
-    const char *name; /* what they compute */
+    const char *name; /* what these kernels compute */
     int count;
     double seconds;
     double bytes; /* weights, keys and values read; 0: unknown */
@@ -384,7 +385,7 @@ struct esp_kernel_time {
 /* The properties of a device that predictions use. */
 struct esp_device_speed {
     double read_rate; /* bytes per second */
-    double clock;     /* cycles per second; 0: those of the device */
+    double clock;     /* cycles per second; 0: the clock rate of the device that is open */
 };
 
 /* Times of the two ways to compute a product with quantised weights on a processor with a tile
@@ -392,7 +393,7 @@ struct esp_device_speed {
 enum { ESP_WAY_SIZES = 13 };
 enum esp_way { ESP_WAY_VECTORS, ESP_WAY_TILES, ESP_WAYS };
 struct esp_way_times {
-    /* (type; activations of 16 bits, of 8; number of rows, ascending; way) */
+    /* By type; 0 or 1 for activations of 16 or 8 bits; number of rows, ascending; way. */
     double ns[ESP_DTYPE_COUNT][2][ESP_WAY_SIZES][ESP_WAYS];
 };
 
@@ -408,13 +409,12 @@ struct esp_weights {
     size_t bytes; /* memory that the weights take */
 };
 /* For recurrent layers, a cache contains the state of each layer after the first `folded`
- * tokens of the text, and, for each later row, what its token does to a state (the row's
- * input). A pass first moves the states on over the rows folded..prefix-1 (counted with those
- * that a window dropped), which are the past of all its rows, and then over its `text` rows.
- * So `prefix` must not be less than `folded`, unless it is 0: then a text begins. To go back
- * in a text, load a copy of the states. The inputs of the rows after `folded` are kept for up
- * to twice as many rows as a batch may have; a batch that needs more is refused
- * (ESP_E_ARGUMENT). */
+ * tokens of the text, and, for each later row, the inputs from which its change of the states
+ * is computed. A pass first applies the rows folded..prefix-1 to the states (counting rows
+ * that a window dropped), because all its rows follow them, and then its own `text` rows. So
+ * `prefix` must not be less than `folded`, unless it is 0: then a new text begins. To go back
+ * in a text, load a copy of the states. Inputs are kept for up to twice as many rows as a
+ * batch may have; a batch that needs more is refused (ESP_E_ARGUMENT). */
 struct esp_cache {
     struct esp_weights *weights;
     size_t bytes;
@@ -503,10 +503,10 @@ struct esp_backend_ops {
                       struct esp_rank_plan *plan, struct esp_rank_costs *costs, char *err,
                       size_t errlen);
     /* For a backend that computes recurrent layers. state_bytes() returns the size of a
-     * model's states, or 0 if it has none. fold() moves the states on over the rows
-     * folded..prefix-1; `dropped` tokens of the text have no row. state_save() copies the
-     * states to slot 0..desc->state_slots-1. state_load() replaces the states, and `folded`,
-     * by the copy in a slot. */
+     * model's states, or 0 if it has none. fold() applies the rows folded..prefix-1 to the
+     * states; `dropped` tokens of the text have no row. state_save() copies the states to slot
+     * 0..desc->state_slots-1. state_load() replaces the states, and `folded`, by the copy in a
+     * slot. */
     size_t (*state_bytes)(const struct esp_model_desc *desc);
     int (*fold)(struct esp_cache *cache, int prefix, int dropped);
     int (*state_save)(struct esp_cache *cache, int slot);

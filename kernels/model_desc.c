@@ -47,7 +47,7 @@ static size_t stored_row(const struct esp_tensor *t, int row, int *run)
     return at;
 }
 
-/* Reads bytes at `begin` + `offset` of a file, or, without a file, at `offset` of `data`. */
+/* Reads bytes at `begin` + `offset` of a file or, if `file` is NULL, at `offset` of `data`. */
 static void read_bytes(struct esp_tensor_file *file, size_t begin, const void *data,
                        size_t offset, void *to, size_t size)
 {
@@ -73,8 +73,8 @@ static inline void turn(char *to, size_t stride, const char *piece, size_t colum
             memcpy(to + (i * stride + c) * size, piece + (c * length + i * step) * size, size);
 }
 
-/* How many stored rows apart consecutive rows of a matrix are, if single rows of several
- * matrices are interleaved; otherwise 1. */
+/* Returns how many stored rows apart consecutive rows of a matrix are: more than 1 if rows of
+ * several matrices alternate. */
 static size_t step_of(const struct esp_tensor *t)
 {
     return t->block == 1 ? (size_t)t->stride : 1;
@@ -138,7 +138,7 @@ static void copy_joined(const struct esp_tensor *t, int row, int count, unsigned
         }
 }
 
-/* Copies every step-th of many short rows, such as the numbers of a bias. */
+/* Copies rows that are short and interleaved, such as the numbers of a bias. */
 static void copy_interleaved(const struct esp_tensor *t, size_t row_bytes, int row, int count,
                              char *to)
 {
@@ -442,8 +442,8 @@ static bool fits_together(const struct esp_model_desc *d)
             (d->layers == 1 && d->input != d->hidden && d->hidden <= INT32_MAX / 8));
 }
 
-/* Of layers with a state. The heads of a key head are together in a norm, and vectors of 16
- * values are computed at once. */
+/* Returns whether the sizes of layers with a state are supported. The heads of a key head
+ * share a norm, and vectors of 16 values are computed at once. */
 static bool states_fit(const struct esp_model_desc *d)
 {
     return d->state_heads > 0 && d->key_heads > 0 && d->state_heads % d->key_heads == 0 &&
@@ -524,14 +524,14 @@ static void check_norm(struct checker *c, const struct esp_tensor *t,
     check_if_there(c, bias, "a norm bias", n);
 }
 
-/* Checks a norm of queries or keys, which is for each head, or for all heads together. */
+/* Checks a norm of queries or keys, which applies to each head or to all heads together. */
 static void check_head_norm(struct checker *c, const struct esp_tensor *t, const char *name,
                             int heads, int head_dim)
 {
     check_if_there(c, t, name, t->rows == head_dim ? head_dim : heads * head_dim);
 }
 
-/* Whether this norm must exist; a draft head may lack it, see enum esp_reads. */
+/* Returns whether this norm must exist; an EAGLE head may lack it, see enum esp_reads. */
 static bool needs_norm(const struct esp_model_desc *d, const struct esp_tensor *weight)
 {
     return d->reads != ESP_READS_EAGLE || weight->data;

@@ -18,46 +18,47 @@ const char *esp_model_desc_special(const struct esp_model_desc *desc);
 #define ESP_SPECIAL_MIXTURE "a mixture of experts"
 #define ESP_SPECIAL_RECURRENT "recurrent layers"
 
-/* Whether the model has recurrent layers, and how many of its layers have attention. */
+/* These return whether the model has recurrent layers, and how many of its layers have
+ * attention. */
 bool esp_model_desc_recurrent(const struct esp_model_desc *desc);
 int esp_model_desc_attentions(const struct esp_model_desc *desc);
-/* These return the number of values of a token that a recurrent layer convolves, and the
- * number that it outputs. */
+/* These return how many values per token a recurrent layer convolves, and how many it outputs.
+ */
 int esp_conv_width(const struct esp_model_desc *desc, enum esp_mixer mixer);
 int esp_mixed_width(const struct esp_model_desc *desc, enum esp_mixer mixer);
-/* These return the largest of these numbers among the model's layers; 0: there are no
- * recurrent layers. */
+/* These return the largest of these two numbers among the model's layers, or 0 if no layer is
+ * recurrent. */
 int esp_model_desc_conv_width(const struct esp_model_desc *desc);
 int esp_model_desc_mixed_width(const struct esp_model_desc *desc);
-/* A matrix of the layer that every layer of its kind has. */
+/* Returns a matrix that every layer of this kind has. */
 const struct esp_tensor *esp_layer_matrix(const struct esp_layer *layer);
 
-/* Rows first..first+count-1 of a tensor, as a tensor. */
+/* Returns rows first..first+count-1 of a tensor, as a tensor. */
 struct esp_tensor esp_tensor_slice(const struct esp_tensor *tensor, int first, int count);
 
-/* Whether two tensors are stored in the same place and form. */
+/* Returns whether two tensors are stored in the same place and form. */
 bool esp_tensor_same(const struct esp_tensor *a, const struct esp_tensor *b);
 
-/* Whether the model shares `tensor`, which is its embedding or its head, with its lender. */
+/* Returns whether the model shares `tensor`, its embedding or its head, with its lender. */
 bool esp_model_desc_lent(const struct esp_model_desc *desc, const struct esp_tensor *tensor);
 
-/* The bytes that the memory limit leaves for weights; SIZE_MAX without a limit. */
+/* Returns how many bytes the memory limit leaves for weights; SIZE_MAX without a limit. */
 size_t esp_memory_limit_left(const struct esp_memory_limit *limit);
 
-/* Whether this layer is streamed, if `count` of `layers` layers are, spread evenly. */
+/* Returns whether this layer is streamed, if `count` of `layers` layers are, evenly spread. */
 bool esp_layer_is_streamed(int layer, int layers, int count);
 
-/* The width of the vector that a draft head puts together from two inputs before a product, or
- * 0. */
+/* Returns the width of the vector in which a draft head joins two inputs of a product, or 0 if
+ * it joins none. */
 int esp_model_desc_joined(const struct esp_model_desc *desc);
 
-/* The number of tokens that get logits or -1e30. */
+/* Returns the width of a row of logits. Tokens that the head does not know have -1e30. */
 int esp_model_desc_tokens(const struct esp_model_desc *desc);
 
-/* The number of columns of the widest matrix. */
+/* Returns the number of columns of the widest matrix. */
 int esp_model_desc_widest(const struct esp_model_desc *desc);
 
-/* Whether some layer changes the output of attention or MLP before it is added. */
+/* Returns whether some layer changes the output of attention or MLP before adding it. */
 bool esp_model_desc_has_branch(const struct esp_model_desc *desc);
 
 /* Reads bytes offset..offset+size-1; see struct esp_tensor_file. */

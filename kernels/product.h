@@ -10,11 +10,11 @@ struct esp_strided {
     size_t row, column;
 };
 
-/* c (m, n) += a (m, k) b (k, n). c and b are row-major without gaps. Each element is summed in
- * the order of k, so results are bit-identical on all instruction sets. */
+/* Computes c (m, n) += a (m, k) b (k, n). c and b are row-major without gaps. Each element is
+ * summed in the order of k, so results are bit-identical on all instruction sets. */
 void esp_product_add(double *c, struct esp_strided a, const double *b, int m, int n, int k);
 
-/* to (n, m) = from (m, n) transposed. */
+/* Sets `to` (n, m) to the transpose of `from` (m, n). */
 void esp_transpose(double *to, const double *from, int m, int n);
 
 #endif

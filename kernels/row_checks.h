@@ -1,5 +1,5 @@
-/* row_checks.h - checks the arguments of the operations on rows (row_ops.def), for every
- * backend. A backend may use them to index memory only after these checks. */
+/* row_checks.h - checks the arguments of operations on rows (row_ops.def), for every backend.
+ * A backend may index memory by these arguments only after the checks. */
 #ifndef ESP_ROW_CHECKS_H
 #define ESP_ROW_CHECKS_H
 
@@ -10,13 +10,14 @@ extern "C" {
 #endif
 
 bool esp_rows_exist(const struct esp_rows *rows, const int32_t *which, int count);
-/* Whether both rows and, if `to` is not NULL, its row exist and have the same vocabulary. */
+/* Returns whether both rows and, if `to` is not NULL, its row exist and have the same
+ * vocabulary. */
 bool esp_rows_fit(const struct esp_rows *p, int p_row, const struct esp_rows *q, int q_row,
                   const struct esp_rows *to, int to_row);
-/* Whether all of these tokens are in the vocabulary. */
+/* Returns whether all of these tokens are in the vocabulary. */
 bool esp_tokens_exist(const struct esp_rows *rows, const int32_t *tokens, int count);
 bool esp_sampling_fits(const struct esp_sampling *sampling);
-/* Whether all arguments of sample(), apart from the row numbers, are valid. */
+/* Returns whether all arguments of sample(), apart from the row numbers, are valid. */
 bool esp_draws_fit(const struct esp_rows *rows, const double *u, int count, int draws,
                    const int32_t *excluded, int per);
 

@@ -44,8 +44,8 @@ static int decode(const unsigned char *text, uint32_t *character)
     return bytes;
 }
 
-/* Whether a terminal might act on the character: it is one of Unicode's control (Cc) or format
- * (Cf) characters. */
+/* Returns whether a terminal might act on the character: it is one of Unicode's control (Cc)
+ * or format (Cf) characters. */
 static bool is_control(uint32_t c)
 {
     static const uint32_t ranges[][2] = {

@@ -34,7 +34,7 @@ enum esp_status {
 #undef X
 };
 
-/* A short description of a negative status; never NULL. */
+/* Returns a short description of a negative status; never NULL. */
 const char *esp_status_message(int status);
 
 /* Writes one sentence to err (if errlen > 0) and returns `status`:

@@ -10,8 +10,8 @@ struct esp_streamed {
     size_t resident_bytes; /* memory that stays in use, buffers included */
     size_t buffer_bytes;   /* the part of it that is buffers for streamed layers */
     size_t pass_bytes;     /* bytes read from disk, or copied to the device, per pass */
-    /* Bytes read or copied so far and the time this took, which give the speed of the disk, or
-     * of copies to the device. */
+    /* Bytes read or copied so far, and the time that this took; they give the speed of the
+     * disk or of copies to the device. */
     double bytes, seconds;
 };
 

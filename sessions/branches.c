@@ -65,7 +65,8 @@ void esp_branches_text(const struct esp_branches *b, struct esp_text_place place
 
 /* ------------------------------------------------------------------ writing */
 
-/* The place after `token` at the end of the present text, if a branch has it; else nowhere. */
+/* If a branch continues the present text with `token`, returns the place after this token;
+ * otherwise nowhere. */
 static struct esp_text_place follow(const struct esp_branches *b, int32_t token)
 {
     const struct esp_text_place at = b->at;
@@ -131,7 +132,7 @@ int esp_branches_append(struct esp_branches *b, const struct esp_written *token,
     if (status < 0)
         return status;
     if (b->at.length + 1 == esp_branches_end(b, owner).length)
-        b->branch[owner].deleted = false; /* it is the present text again */
+        b->branch[owner].deleted = false; /* the whole branch is the present text again */
     *stored = &b->branch[owner].tokens[b->at.length - b->branch[owner].fork];
     b->at = (struct esp_text_place){owner, b->at.length + 1};
     return ESP_OK;
@@ -152,7 +153,7 @@ void esp_branches_forget_iterations(struct esp_branches *b)
 
 /* ------------------------------------------------------------------ the list */
 
-/* The nearest ancestor that is shown. */
+/* Returns the nearest ancestor that is not deleted, or -1. */
 static int shown_parent(const struct esp_branches *b, int branch)
 {
     do
@@ -167,7 +168,7 @@ int esp_branches_list(const struct esp_branches *b, int *order, int *depth)
     int *first = next ? next + b->count + 1 : NULL;
     if (!next)
         return 0;
-    /* first[p + 1], next[i]: the children of p as a list, in the order of their beginning. */
+    /* first[p + 1] is the first child of p; next[i] is the next sibling of i; -1 is none. */
     for (int i = 0; i <= b->count; i++)
         first[i] = -1;
     for (int i = b->count - 1; i >= 0; i--)
@@ -244,7 +245,7 @@ static bool is_same(struct esp_text_place a, struct esp_text_place b)
     return a.branch == b.branch && a.length == b.length;
 }
 
-/* Steps that would change nothing are dropped. */
+/* Drops steps that would change nothing. */
 static void drop_idle(const struct esp_branches *b, struct esp_steps_back *steps)
 {
     while (steps->count > 0 && steps->step[steps->count - 1].deleted < 0 &&

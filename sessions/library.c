@@ -1,10 +1,11 @@
 /* library.c - opens the file of kept sessions; see library.h.
  *
- * The schema is known: a file whose tables are not exactly these is not a library, whatever its
- * pages hold. So no view, trigger or function of a file ever runs.
+ * Only a file with exactly the tables below is accepted as a library. So no view, trigger or
+ * function that a file defines ever runs.
  *
- * A session is claimed by a lock on one byte of a second file, PATH.lock: the byte with the
- * session's number. The system releases it when the program ends, however it ends.
+ * A session is claimed by a lock on one byte of a second file, PATH.lock: the byte at the
+ * offset that is the session's number. The system releases the lock when the program ends,
+ * even by a crash.
  */
 #include "sessions/library.h"
 
@@ -24,15 +25,15 @@
 
 enum { VERSION = 1, PATIENCE_MS = 5000 };
 
-/* Open file descriptions have locks of their own where the system can do that. Elsewhere a
- * lock is the process's. */
+/* A lock belongs to the open file description where the system supports that, so that two
+ * libraries in one process exclude each other. Elsewhere it belongs to the process. */
 #ifdef F_OFD_SETLK
 enum { SET_LOCK = F_OFD_SETLK, WAIT_LOCK = F_OFD_SETLKW };
 #else
 enum { SET_LOCK = F_SETLK, WAIT_LOCK = F_SETLKW };
 #endif
 
-/* Name, and statement that makes it. */
+/* The name of each table, and the statement that creates it. */
 static const char *const schema[][2] = {
     {"vocabulary", "CREATE TABLE vocabulary(id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, "
                    "tokens INTEGER NOT NULL) STRICT"},
@@ -105,7 +106,7 @@ int esp_library_fail(struct esp_library *l, char *err, size_t errlen)
 
 /* ------------------------------------------------------------------ the schema */
 
-/* A number that a statement returns; -1: it returns none. */
+/* Returns the number that a query yields, or -1 if it yields none. */
 static int64_t number(sqlite3 *db, const char *query)
 {
     sqlite3_stmt *statement = NULL;
@@ -126,7 +127,7 @@ static bool is_ours(const char *name, const char *text)
            strncmp(name, "sqlite_", strlen("sqlite_")) == 0;
 }
 
-/* Whether the file has exactly the tables of a library. */
+/* Returns whether the file has exactly the tables of a library. */
 static bool has_schema(sqlite3 *db)
 {
     sqlite3_stmt *statement = NULL;
@@ -159,7 +160,8 @@ static int make_tables(struct esp_library *l, char *err, size_t errlen)
     return status == SQLITE_OK ? (int)ESP_OK : esp_library_fail(l, err, errlen);
 }
 
-/* ESP_E_FORMAT: the file is no library, and may be set aside. */
+/* Checks that the file is a library; to keep sessions, an empty file becomes one. Returns
+ * ESP_E_FORMAT if the file is not a library, so that it may be renamed. */
 static int check_file(struct esp_library *l, enum esp_library_mode mode, char *err,
                       size_t errlen)
 {
@@ -183,7 +185,7 @@ static int check_file(struct esp_library *l, enum esp_library_mode mode, char *e
 
 /* ------------------------------------------------------------------ locks */
 
-/* Locks byte `at` of the file with the locks, or releases it. */
+/* Locks or releases byte `at` of the lock file. Returns whether that succeeded. */
 static bool lock(const struct esp_library *l, int how, short type, int64_t at)
 {
     struct flock range = {
@@ -208,7 +210,8 @@ int esp_library_path(char *path, size_t size)
     return esp_user_path(path, size, ESP_USER_STATE, "sessions.db");
 }
 
-/* Makes the folders above a path, for the user alone. Failures show when the file is opened. */
+/* Makes the folders above a path, accessible only to the user. Failures are ignored: opening
+ * the file then fails, too. */
 static void make_folders(const char *path)
 {
     char folder[PATH_MAX];
@@ -220,7 +223,7 @@ static void make_folders(const char *path)
     }
 }
 
-/* Nothing of a file runs, and what is deleted is overwritten. */
+/* Disables triggers, views and functions in the file, and has deleted data overwritten. */
 static void configure(sqlite3 *db, enum esp_library_mode mode)
 {
     sqlite3_busy_timeout(db, PATIENCE_MS);
@@ -238,7 +241,7 @@ static void configure(sqlite3 *db, enum esp_library_mode mode)
 static int open_file(struct esp_library *l, enum esp_library_mode mode, char *err,
                      size_t errlen)
 {
-    if (mode == ESP_LIBRARY_KEEP) { /* SQLite would let others read a new file */
+    if (mode == ESP_LIBRARY_KEEP) { /* SQLite would make a new file readable by others */
         const int file = open(l->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (file < 0)
             return esp_fail(err, errlen, ESP_E_FILE, "%s: %s", l->path, strerror(errno));
@@ -268,7 +271,7 @@ static void close_file(struct esp_library *l)
     l->db = NULL;
 }
 
-/* Gives a file that is no library, and what belongs to it, another name. */
+/* Renames a file that is not a library, together with its -wal and -shm files. */
 static int set_aside(struct esp_library *l, char *err, size_t errlen)
 {
     static const char *const parts[] = {"", "-wal", "-shm"};
@@ -287,8 +290,8 @@ static int set_aside(struct esp_library *l, char *err, size_t errlen)
     }
     snprintf(to, sizeof to, "%s.unreadable-%d", l->path, free_number);
     esp_fail(l->note, sizeof l->note, 0,
-             "%s is not a library of espalier, or is damaged; it is %s now, and sessions are "
-             "kept in a new file",
+             "%s is not a library of espalier, or is damaged; it was renamed to %s, and "
+             "sessions are kept in a new file",
              l->path, strrchr(to, '/') ? strrchr(to, '/') + 1 : to);
     return ESP_OK;
 }
@@ -301,7 +304,8 @@ static int open_library(struct esp_library *l, enum esp_library_mode mode, char 
         make_folders(l->path);
     snprintf(locks, sizeof locks, "%s.lock", l->path);
     l->locks = open(locks, O_RDWR | O_CLOEXEC | (mode == ESP_LIBRARY_KEEP ? O_CREAT : 0), 0600);
-    const bool locked = lock(l, WAIT_LOCK, F_WRLCK, 0); /* one program makes or replaces it */
+    /* Byte 0 is locked while a program may make or rename the file. */
+    const bool locked = lock(l, WAIT_LOCK, F_WRLCK, 0);
     int status = open_file(l, mode, err, errlen);
     if (status == ESP_E_FORMAT && mode == ESP_LIBRARY_KEEP && locked) {
         close_file(l);

@@ -13,12 +13,12 @@ struct export
     int64_t id;
     FILE *file;
     const struct esp_kept_text *text;
-    struct esp_written *tokens; /* (length) of the text */
+    struct esp_written *tokens; /* (length) the text */
     int length;
     struct esp_tokens pieces;
-    struct esp_texts names; /* of gauges, while a line is checked */
+    struct esp_texts names; /* names of gauges in the lines that were checked */
     struct esp_line line;
-    double time; /* of the last event */
+    double time; /* of the last iteration, in seconds */
 };
 
 static const char *piece(void *user, int32_t token, size_t *length)
@@ -37,7 +37,7 @@ static int write_event(struct export *e, struct esp_event event)
     return status;
 }
 
-/* Writes tokens [from, to), which no iteration wrote. */
+/* Writes tokens [from, to) as a prompt. */
 static int write_prompt(struct export *e, int from, int to)
 {
     int32_t *ids = malloc((size_t)(to - from) * sizeof *ids);
@@ -65,7 +65,8 @@ static bool is_prompt(const struct export *e, int at, bool mark)
            (e->tokens[at].kind == ESP_TEXT_MARK) == mark;
 }
 
-/* The end of the prompt that begins at `from`: marks, words, marks. */
+/* Returns the end of the prompt that begins at `from`: control tokens, other tokens, control
+ * tokens. */
 static int prompt_end(const struct export *e, int from)
 {
     int to = from;
@@ -78,7 +79,7 @@ static int prompt_end(const struct export *e, int from)
     return to;
 }
 
-/* Tokens from `from` on that one iteration wrote. */
+/* Returns the number of tokens from `from` on that the same iteration wrote. */
 static int run_of(const struct export *e, int from)
 {
     int count = 1;
@@ -88,8 +89,8 @@ static int run_of(const struct export *e, int from)
     return count;
 }
 
-/* Writes the iteration whose tokens begin at `from`, if it is kept and begins there. Sets
- * *count to its tokens in the text; 0: it is not written. */
+/* Writes the iteration that wrote token `from`, if it is kept and its tokens begin there. Sets
+ * *count to the number of its tokens in the text, or to 0 if it was not written. */
 static int write_iteration(struct export *e, int from, int *count)
 {
     struct esp_recorded_event event = {.event = {.type = 0}};

@@ -7,11 +7,12 @@
 #include "sessions/library.h"
 
 /* Writes the text of a branch (-1: the present text) as a recording: kept iterations
- * unchanged, and all other tokens as prompts. Where the branch leaves the text that an
- * iteration wrote, a rewind follows. Returns 0 or a negative status with a sentence. */
+ * unchanged, and all other tokens as prompts. If the text has only the first tokens of an
+ * iteration, a rewind follows that iteration. Returns 0, or a negative status with a sentence
+ * in err. */
 int esp_library_export(struct esp_library *library, int64_t id, int branch, FILE *file,
                        char *err, size_t errlen);
-/* The same with the library at `path`. */
+/* Does the same with the library at `path`. */
 int esp_library_export_path(const char *path, int64_t id, int branch, FILE *file, char *err,
                             size_t errlen);
 

@@ -1,5 +1,5 @@
-/* library_parts.h - shared by the files of the library: library.c opens it, library_read.c and
- * library_write.c use it. SQLite appears only in these files. */
+/* library_parts.h - what library.c, library_read.c and library_write.c share. SQLite appears
+ * only in these files. */
 #ifndef ESP_LIBRARY_PARTS_H
 #define ESP_LIBRARY_PARTS_H
 
@@ -8,7 +8,8 @@
 
 #include "sessions/library.h"
 
-/* All statements. They are prepared at their first use, and finalized with the library. */
+/* All SQL statements. Each is prepared when it is first used, and finalized when the library
+ * is closed. */
 #define ESP_LIBRARY_STATEMENTS(X)                                                              \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                \
     X(COMMIT, "COMMIT")                                                                        \
@@ -95,23 +96,24 @@ enum esp_library_statement {
 struct esp_library {
     sqlite3 *db;
     char *path;
-    int locks; /* descriptor of the file with the locks of sessions */
+    int locks; /* descriptor of the lock file, or -1 */
     char note[512];
     sqlite3_stmt *statement[ESP_SQL_STATEMENTS]; /* NULL: not prepared yet */
-    int status;     /* of the transaction: SQLITE_OK, or its first failure */
-    char what[256]; /* that failure */
+    int status;     /* SQLITE_OK, or the first failure of the transaction */
+    char what[256]; /* SQLite's message about this failure */
 };
 
-/* The place of a branch in the index of words. */
+/* Returns the row id of a branch in the index of words. */
 static inline int64_t esp_library_row(int64_t session, int branch)
 {
     return session << 32 | branch;
 }
 
-/* A statement, reset and without values; NULL: it cannot be prepared, and esp_library_fail()
- * says why. */
+/* Returns a statement, reset and without bound values, or NULL if it cannot be prepared;
+ * esp_library_fail() then says why. */
 sqlite3_stmt *esp_library_sql(struct esp_library *library, enum esp_library_statement index);
-/* Runs a statement that returns no rows, and resets it. Returns SQLITE_OK or another code. */
+/* Runs a statement whose rows are not needed, and resets it. Returns SQLITE_OK or an SQLite
+ * error code. */
 int esp_library_run(sqlite3_stmt *statement);
 /* Writes the last failure of SQLite to err, with the file's name. Returns ESP_E_FILE. */
 int esp_library_fail(struct esp_library *library, char *err, size_t errlen);

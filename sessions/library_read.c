@@ -1,4 +1,4 @@
-/* library_read.c - what is in the library; see library.h. Everything read is checked. */
+/* library_read.c - reads the library, and checks everything that it reads; see library.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "sessions/grow.h"
 #include "sessions/library_parts.h"
 
-enum { MOST = 1 << 28 /* tokens of a text */, MOST_ITERATIONS = 1 << 24 };
+enum { MOST = 1 << 28 /* tokens in a text */, MOST_ITERATIONS = 1 << 24 };
 
 /* ------------------------------------------------------------------ columns */
 
@@ -19,7 +19,7 @@ static void copy_text(char *to, size_t size, sqlite3_stmt *s, int column)
     snprintf(to, size, "%s", text ? text : "");
 }
 
-/* An integer column within limits; else *damaged. */
+/* Returns an integer column. Sets *damaged if it is not an integer within the limits. */
 static int64_t integer(sqlite3_stmt *s, int column, int64_t least, int64_t most, bool *damaged)
 {
     const int64_t value = sqlite3_column_int64(s, column);
@@ -29,7 +29,7 @@ static int64_t integer(sqlite3_stmt *s, int column, int64_t least, int64_t most,
     return least;
 }
 
-/* A number, or NaN for NULL. */
+/* Returns a numeric column, or NaN for NULL. Sets *damaged if it is outside the limits. */
 static float real(sqlite3_stmt *s, int column, double least, double most, bool *damaged)
 {
     const double value = sqlite3_column_double(s, column);
@@ -44,7 +44,7 @@ static float real(sqlite3_stmt *s, int column, double least, double most, bool *
 
 /* ------------------------------------------------------------------ the list */
 
-/* The beginning of a text, on one line. */
+/* Writes the beginning of a branch's own text to `to`, on one line. */
 static void first_words(struct esp_library *l, int64_t id, int branch, char *to, size_t size)
 {
     size_t used = 0;
@@ -65,7 +65,7 @@ static void first_words(struct esp_library *l, int64_t id, int branch, char *to,
     }
     sqlite3_reset(s);
     while (used > 0 && used + 1 >= size && ((unsigned char)to[used - 1] & 0x80))
-        used--; /* not half a character */
+        used--; /* do not end within a UTF-8 character */
     to[used] = '\0';
 }
 
@@ -100,7 +100,7 @@ static void read_session(struct esp_library *l, sqlite3_stmt *s, struct esp_kept
         esp_library_release(l, to->id);
 }
 
-/* Lists session `id` (0: all) that is called `name` ("": any). */
+/* Lists the sessions with the number `id` (0: any) and the name `name` ("": any). */
 static int list(struct esp_library *l, int64_t id, const char *name, esp_kept_visit *visit,
                 void *user, char *err, size_t errlen)
 {
@@ -163,7 +163,8 @@ int esp_library_find(struct esp_library *l, const char *which, struct esp_kept_s
 
 /* ------------------------------------------------------------------ searching */
 
-/* A query for texts that have all words, the last one perhaps as a beginning, allocated. */
+/* Returns an allocated FTS5 query for texts that have all words; the last one may be the
+ * beginning of a word. */
 static char *query_of(const char *words)
 {
     char *query = malloc(4 * strlen(words) + 8), *to = query;
@@ -197,7 +198,7 @@ int esp_library_search(struct esp_library *l, const char *words,
     int step = SQLITE_ERROR, status = ESP_OK;
     esp_library_begin(l);
     esp_library_index(l, 0);
-    esp_library_commit(l, err, errlen); /* of a file that cannot be written, what is there */
+    esp_library_commit(l, err, errlen); /* after a failure, the old index is searched */
     char *query = query_of(words);
     sqlite3_stmt *s = query ? esp_library_sql(l, ESP_SQL_SEARCH) : NULL;
     if (s) {
@@ -325,7 +326,7 @@ static int load_token(sqlite3_stmt *s, struct esp_kept_text *text, bool *bad)
     token.kind = (uint8_t)integer(s, 3, 0, ESP_TEXT_CHOSEN, bad);
     if (sqlite3_column_type(s, 4) != SQLITE_NULL)
         token.iteration = (int32_t)integer(s, 4, 0, MOST_ITERATIONS - 1, bad);
-    if (token.iteration >= text->iterations) /* of a time when nothing was kept */
+    if (token.iteration >= text->iterations) /* an iteration that was not kept */
         text->iterations = token.iteration + 1;
     read_score(s, text->vocabulary, &token.score, bad);
     if (esp_grow(&branch->tokens, branch->count, &branch->capacity, sizeof *branch->tokens) < 0)
@@ -334,7 +335,8 @@ static int load_token(sqlite3_stmt *s, struct esp_kept_text *text, bool *bad)
     return ESP_OK;
 }
 
-/* A branch leaves its parent's own text, or begins with nothing before it. */
+/* Returns whether a branch has tokens and begins within its parent's own text or, if it has no
+ * parent, at 0. */
 static bool fits(const struct esp_branches *b, const struct esp_branch *branch)
 {
     if (branch->count == 0)

@@ -1,4 +1,4 @@
-/* library_write.c - changes of the library; see library.h. */
+/* library_write.c - changes the library; see library.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 /* ------------------------------------------------------------------ values */
 
-/* The statement, if the transaction goes well so far; else NULL. */
+/* Returns a statement, or NULL if the transaction has failed. */
 static sqlite3_stmt *next(struct esp_library *l, enum esp_library_statement index)
 {
     sqlite3_stmt *statement = l->status == SQLITE_OK ? esp_library_sql(l, index) : NULL;
@@ -34,7 +34,7 @@ static void bind_text(sqlite3_stmt *s, int at, const char *text)
     sqlite3_bind_text(s, at, text, -1, SQLITE_STATIC);
 }
 
-/* NaN is NULL. */
+/* NaN leaves the value NULL. */
 static void bind_real(sqlite3_stmt *s, int at, float value)
 {
     if (!isnan(value))
@@ -108,7 +108,8 @@ void esp_library_put_branch(struct esp_library *l, int64_t id, int number,
     run(l, s);
 }
 
-/* The likeliest tokens and their probabilities, as 32-bit numbers of a little-endian machine. */
+/* Binds a score to the values from `at` on. The likeliest tokens and their probabilities become
+ * one blob in `bytes`: pairs of little-endian 32-bit numbers. */
 static void bind_score(sqlite3_stmt *s, int at, const struct esp_token_score *score,
                        unsigned char bytes[8 * ESP_LIKELY])
 {
@@ -201,7 +202,8 @@ void esp_library_drop_unused(struct esp_library *l, int64_t id)
 
 /* ------------------------------------------------------------------ the index of words */
 
-/* The own words of a branch, allocated. NULL: no memory, or a failure. */
+/* Returns the text of a branch's own tokens, allocated, and sets *end to the place after the
+ * last one. Returns NULL if there is no memory or the transaction has failed. */
 static char *own_words(struct esp_library *l, int64_t id, int branch, size_t *length, int *end)
 {
     sqlite3_stmt *s = next(l, ESP_SQL_OWN_BYTES);
@@ -276,7 +278,7 @@ void esp_library_index(struct esp_library *l, int64_t id)
     free(stale);
 }
 
-/* ------------------------------------------------------------------ of the user */
+/* ------------------------------------------------------------------ renaming, deleting */
 
 static int report(struct esp_library *l, int64_t id, char *err, size_t errlen)
 {
@@ -312,7 +314,7 @@ int esp_library_delete(struct esp_library *l, int64_t id, char *err, size_t errl
     drop(l, id, ESP_SQL_DROP_SESSION);
     const bool there = sqlite3_changes(l->db) > 0;
     run(l, next(l, ESP_SQL_DROP_PIECES));
-    run(l, next(l, ESP_SQL_OPTIMIZE)); /* else the index keeps deleted words for some time */
+    run(l, next(l, ESP_SQL_OPTIMIZE)); /* otherwise deleted words stay there a while */
     int status = esp_library_commit(l, err, errlen);
     esp_library_release(l, id);
     if (status < 0)

@@ -1,10 +1,11 @@
-/* written.h - a token of the text, and what is known of it. */
+/* written.h - a token of the text, and what is known about it. */
 #ifndef ESP_WRITTEN_H
 #define ESP_WRITTEN_H
 
 #include "engine/text_token.h"
 
-/* Instead of the index of an iteration. */
+/* Values of `iteration` that are not an index. FORGOTTEN: an iteration wrote the token, but its
+ * index is no longer known. */
 enum { ESP_BY_NO_ITERATION = -1, ESP_BY_FORGOTTEN = -2 };
 
 struct esp_written {

@@ -25,7 +25,8 @@ struct check_test {
 void check_register(struct check_test *test);
 void check_fail(const char *file, int line, const char *format, ...)
     __attribute__((noreturn, format(printf, 3, 4)));
-/* Ends a test that needs what was left out on purpose: it neither passes nor fails. */
+/* Ends a test that needs something that was left out on purpose; it counts neither as passed
+ * nor as failed. */
 void check_skip(void) __attribute__((noreturn));
 
 #define TEST(test_name)                                                                        \

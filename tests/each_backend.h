@@ -4,17 +4,17 @@
  *
  * is a TEST of its body with `backend` open: the CPU with each of its instruction sets, and
  * CUDA through the plugin, as the program loads it. ESPALIER_CUDA_PLUGIN names the plugin of a
- * real GPU; without it the one that `make tests` builds on the emulator is used, which lies in
- * emu/ beside the tests. Either must open. ESPALIER_CUDA_PLUGIN=none leaves CUDA out (`make
- * check-arm` has no emulator). What a test ran on is printed.
+ * real GPU. Without it, the plugin that `make tests` builds on the emulator, in emu/ next to
+ * the tests, is used. The plugin must open. ESPALIER_CUDA_PLUGIN=none leaves CUDA out (`make
+ * check-arm` has no emulator). The test prints on which backends it ran.
  *
  *     EACH_ISA(sums_are_right) { ... }
  *
- * is a TEST that runs its body once for each instruction set of this processor and build, among
- * them "tiles", which is AMX with the tile unit emulated. ESPALIER_ISA names it meanwhile, so
- * whatever opens the CPU backend uses it. Where ESPALIER_ISA is set from outside, the body runs
- * with that one alone. The short check takes the best one, and "tiles", which sums in another
- * order than the others.
+ * is a TEST that runs its body once for each instruction set of this processor and build,
+ * including "tiles", which is AMX with the tile unit emulated. Meanwhile ESPALIER_ISA names
+ * the set, so that all code that opens the CPU backend uses it. If ESPALIER_ISA is already
+ * set, the body runs only with that set. The short check takes the best set, and "tiles",
+ * which sums in another order than the others.
  */
 #ifndef ESP_EACH_BACKEND_H
 #define ESP_EACH_BACKEND_H
@@ -38,16 +38,16 @@
     }                                                                                          \
     static void test_name##_with_one(void)
 
-/* Name i of these instruction sets; NULL behind the last. */
+/* Returns the name of the i-th of these instruction sets, or NULL after the last. */
 const char *test_isa(int i);
 void each_isa(void (*run)(void));
 void each_backend(const char *name, void (*run)(struct esp_backend *backend));
 
-/* Is the CUDA backend tested at all? */
+/* Returns whether the CUDA backend is tested at all. */
 bool has_cuda(void);
 
-/* Is the plugin that of a GPU rather than the emulator's? Chooses it, as open_cuda() does; both
- * skip the test if CUDA is left out. */
+/* Returns whether the plugin is that of a GPU, not the emulator's. Chooses the plugin, as
+ * open_cuda() does; both skip the test if CUDA is left out. */
 bool cuda_is_real(void);
 
 /* Opens the backend on the plugin; one that does not open fails the test. */

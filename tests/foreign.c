@@ -22,12 +22,12 @@ enum {
 /* The new vocabulary. */
 struct foreign {
     cJSON *tokens;             /* texts as in the file, with their ids */
-    int count, row[ROOM];      /* the row of the old model for each id */
+    int count, row[ROOM];      /* for each id, the row of the old model */
     int end;                   /* the token that ends a text */
     char old[TOKENS][LONGEST]; /* texts of the old tokens */
 };
 
-/* The bytes of a token of a byte-level vocabulary; returns how many. */
+/* Writes the bytes of a token of a byte-level vocabulary; returns how many there are. */
 static int bytes_of(const char *text, char *out)
 {
     int n = 0;
@@ -43,7 +43,8 @@ static int bytes_of(const char *text, char *out)
     return n;
 }
 
-/* A token's text in a vocabulary with byte fallback; false if it is no valid UTF-8. */
+/* Writes a token's text for a vocabulary with byte fallback. Returns false if it is not valid
+ * UTF-8. */
 static bool with_marks(const char *text, char out[3 * LONGEST])
 {
     char bytes[LONGEST];
@@ -104,7 +105,7 @@ static void use_byte_fallback(struct foreign *f)
     }
 }
 
-/* The merges of the old file, of which all three tokens exist. */
+/* Returns the merges of the old file whose three tokens all exist. */
 static cJSON *merges_of(const struct foreign *f, const cJSON *old, bool marks)
 {
     cJSON *merges = cJSON_CreateArray();
@@ -141,7 +142,7 @@ static void set(cJSON *object, const char *key, const char *json)
     cJSON_AddItemToObject(object, key, cJSON_Parse(json));
 }
 
-/* What Llama 2's tokenizer has beside its vocabulary. */
+/* Adds what Llama 2's tokenizer has in addition to its vocabulary. */
 static void describe_byte_fallback(cJSON *root, cJSON *model)
 {
     set(root, "normalizer",
@@ -197,7 +198,8 @@ static void write_tokenizer(struct foreign *f, enum foreign_kind kind)
     free(bytes.data);
 }
 
-/* Moves the rows of the embedding, the first tensor of the file. */
+/* Writes the weights with the rows of the embedding, the first tensor of the file, in the new
+ * order. */
 static void write_weights(const struct foreign *f)
 {
     struct folder_bytes bytes = folder_read(folder_file("model.safetensors"));

@@ -42,8 +42,8 @@ void random_model_mix(struct random_model *model, int layer, int used, int exper
 /* Gives all layers logits of sinks, SwiGLU limits, and routers biases, as gpt-oss has them. The
  * reference does not compute that. */
 void random_model_add_sinks(struct random_model *model);
-/* Makes layer `layer` a recurrent one of this kind, with 4 heads of states over 2 key heads.
- * The reference does not compute it. */
+/* Makes layer `layer` a recurrent layer of this kind, with 4 state heads for 2 key heads. The
+ * reference transformer does not compute it. */
 void random_model_recur(struct random_model *model, int layer, enum esp_mixer mixer);
 void random_model_free(struct random_model *model);
 

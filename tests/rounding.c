@@ -17,7 +17,7 @@ static const struct esp_cpu_isa *plain;
 static bool tiles;
 static uint32_t seed;
 
-/* -1 to 1, the same whenever this number is read. */
+/* Returns a number from -1 to 1, always the same one for the same activation. */
 static float draw(float x, int column)
 {
     uint32_t bits;
@@ -27,8 +27,8 @@ static float draw(float x, int column)
     return (float)(int32_t)(bits ^ bits >> 16) * 0x1p-31f;
 }
 
-/* Copies the activations of a product and adds noise: a random share of each value, or of the
- * largest of the 32 that share a scale. */
+/* Copies the activations of a product and adds noise: a random fraction of each value or, if
+ * `shared`, of the largest of the 32 values with a common scale. */
 static float *with_noise(const struct esp_matmul *p, int columns, double part, bool shared)
 {
     const int stride = (int)p->in.stride;

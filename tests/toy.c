@@ -20,8 +20,8 @@ struct toy_cache {
     struct esp_cache base;
     int rows;
     int32_t *tokens, *positions; /* (rows) -1: never written */
-    bool *scratch;               /* (rows) written by a pass over a joined cache */
-    bool joined;                 /* the arrays are another cache's */
+    bool *scratch;               /* (rows) whether a pass over a joined cache wrote the row */
+    bool joined;                 /* the arrays belong to another cache */
 };
 
 struct toy_rows {

@@ -28,8 +28,8 @@ struct toy {
 /* Opens an engine of two toy models. max_nodes as in esp_engine_options. */
 void toy_open(struct toy *toy, int vocabulary, int context, int max_nodes,
               unsigned long long seed);
-/* From now on the draft is the target's own copy: it drafts on the target's cache, and a pass of
- * the target that sees one of its rows fails. */
+/* Makes the draft the target's own copy from now on: it drafts in the target's cache, and a
+ * pass of the target fails if it sees one of the copy's rows. */
 void toy_join(struct toy *toy);
 void toy_close(struct toy *toy);
 

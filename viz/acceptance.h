@@ -48,7 +48,7 @@ struct esp_acceptance {
      * are left out. */
     struct esp_trial_counts share[ESP_ACCEPT_BINS];
     struct esp_trial_counts source[ESP_SOURCES]; /* by enum esp_source */
-    int known; /* iterations with drafts for which esp_formula_tokens() knows a value */
+    int known; /* iterations with drafts for which esp_formula_tokens() gives a value */
     double expected, obtained; /* sums over these: tokens by the formula; accepted path + 1 */
 };
 

@@ -28,8 +28,9 @@ static double row_height(const struct esp_beside *b)
     return BAR * (b->here_count > 1 ? b->here_count : 1) + GAP;
 }
 
-/* The pen of a bar. `ways` 0: a bar of the paper. If there are several ways, the bars of the
- * first one are outlines. */
+/* Returns the pen of a bar of measured values, for way `way` of `ways`, or of a bar of the
+ * paper's values if `ways` is 0. If there are several ways, the bars of the first one are
+ * outlines. */
 static struct esp_pen pen_of(const struct panel *p, int way, int ways)
 {
     const char *colour = ways == 0  ? p->colours->stage[0]

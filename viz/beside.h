@@ -1,4 +1,4 @@
-/* beside.h - a picture with numbers of a paper and numbers measured here side by side.
+/* beside.h - a picture of a paper's numbers and numbers measured here, side by side.
  *
  * Two panels of bars have the same rows and the same scale. The left one has the paper's
  * values. The right one has the values measured here, with a bar for each of several ways of

@@ -51,8 +51,8 @@ int esp_course_find(const struct esp_course *course, const char *owner, const ch
     return -1;
 }
 
-/* The gauge with this symbol, or a new one without values. NULL: there is no memory, or there
- * are too many gauges. */
+/* Returns the gauge with this symbol, or adds one without values. Returns NULL if there is no
+ * memory or there are too many gauges. */
 static struct esp_course_gauge *find(struct esp_course *course, const struct esp_iteration *it,
                                      const char *symbol)
 {

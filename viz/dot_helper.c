@@ -1,9 +1,9 @@
 /* dot_helper.c - runs espalier-dot under limits; see dot_helper.h.
  *
- * 1. Standard input and output of the helper are memory files (memfd); standard error is a
- * pipe. 2. Between fork and exec there are only calls that are safe in a program with threads.
- * 3. The pipe is closed when the helper ends, so waiting with a deadline needs no signal. 4.
- * The picture is read from the memory file only if the exit status says that it is complete.
+ * - Standard input and output of the helper are memory files (memfd); standard error is a pipe.
+ * - Between fork and exec there are only calls that are safe in a program with threads.
+ * - The pipe is closed when the helper ends, so waiting with a deadline needs no signal.
+ * - The picture is read from the memory file only if the exit status says that it is complete.
  */
 #include "viz/dot_helper.h"
 

@@ -270,7 +270,8 @@ static void say_breadth(struct talk *t, int node, int children)
         children == 1 ? "" : "ren");
 }
 
-/* The draws of the entry named by `spec` in a list; "" if there is no such entry. */
+/* Returns how the entry named by `spec` in a list draws children; "" if there is no such
+ * entry. */
 static const char *draws_of(enum esp_list list, const char *spec)
 {
     struct esp_item item;
@@ -354,7 +355,7 @@ static int count_copied(const struct esp_iteration *it)
     return it->tree.count - 1 - count[ESP_SOURCE_DRAFT];
 }
 
-/* The only source of the tree's nodes; ESP_SOURCES: there are several. */
+/* Returns the source of all nodes of the tree, or ESP_SOURCES if they have several. */
 static int only_source(const struct esp_iteration *it, const int count[ESP_SOURCES])
 {
     int only = 0;

@@ -110,7 +110,7 @@ static bool is_known(const char *numbers, double acceptance)
     return known;
 }
 
-/* `item`: the verifier's entry, or NULL. */
+/* Says how a node was tested. `item`: the verifier's entry, or NULL. */
 static void say_tested(const struct text *text, const struct esp_item *item,
                        const struct esp_tree *tree, int node)
 {

@@ -143,7 +143,7 @@ const struct esp_gauge *esp_gauge_goal(const struct esp_iteration *it, const cha
     return entry && entry->goal ? esp_gauge_find(it, entry->goal) : NULL;
 }
 
-/* For a controller with a goal: ", as the accepted share .74 is above the goal .70". */
+/* If the controller has a goal, says ", as the accepted share .74 is above the goal .70". */
 static void say_share(char *text, size_t size, const struct esp_iteration *it, int direction)
 {
     const struct esp_gauge *share = esp_gauge_find(it, "acceptance");
@@ -156,7 +156,7 @@ static void say_share(char *text, size_t size, const struct esp_iteration *it, i
             direction > 0 ? "above" : "below", b);
 }
 
-/* For a value that every tree moves: whether all its levels were accepted. */
+/* For a value that every tree moves, says how many levels of the tree were accepted. */
 static void say_levels(char *text, size_t size, const struct esp_iteration *it, int direction)
 {
     if (direction > 0 && it->path_length == it->deepest)

@@ -8,7 +8,7 @@
 
 enum { LIMITS = ESP_HEAT_STEPS - 1 };
 
-/* A step ends below its limit. */
+/* limit[i] is the first value that is beyond step i. */
 static const struct {
     const char *title;
     double limit[LIMITS];
@@ -45,7 +45,7 @@ int esp_heat_step(int heat, int kind, const struct esp_token_score *score)
         return origin(kind);
     if (heat == ESP_HEAT_OFF || kind == ESP_TEXT_MARK || score->count == 0)
         return -1;
-    if (isnan(value)) /* a token that the target could not write */
+    if (isnan(value)) /* the token's probability is 0 */
         return ESP_HEAT_STEPS - 1;
     while (step < LIMITS && value >= heats[heat].limit[step])
         step++;

@@ -1,4 +1,5 @@
-/* heat.h - tokens coloured by what the target thought of them, in five steps. */
+/* heat.h - colours tokens in five steps, by the probabilities that the target gave them or by
+ * who wrote them. */
 #ifndef ESP_HEAT_H
 #define ESP_HEAT_H
 
@@ -7,25 +8,26 @@
 enum esp_heat {
     ESP_HEAT_OFF,
     ESP_HEAT_SURPRISAL, /* -log2 p of the token */
-    ESP_HEAT_ENTROPY,   /* of the distribution it was chosen from, in bits */
-    ESP_HEAT_RANK,      /* among the likeliest tokens */
+    ESP_HEAT_ENTROPY,   /* of the target's distribution at its place, in bits */
+    ESP_HEAT_RANK,      /* its rank in that distribution, from 1 */
     ESP_HEAT_ORIGIN,    /* who wrote it */
     ESP_HEATS
 };
 
 enum { ESP_HEAT_STEPS = 5 };
 
-/* The step of a token, 0 (expected) to 4 (surprising); -1: unknown, or the user's words. */
+/* Returns the step of a token, 0 (expected) to 4 (surprising), or -1 if it is unknown. */
 int esp_heat_step(int heat, int kind, const struct esp_token_score *score);
-/* The style of a step. */
+/* Returns the style of a step. */
 int esp_heat_style(int step);
-/* The ends of the first four steps of surprisal, entropy or rank. */
+/* Returns the ends of the first four steps of surprisal, entropy or rank. */
 const double *esp_heat_limits(int heat);
-/* "surprisal, bits"; and the words for a step: "1-2". NULL: nothing has this step. */
+/* Returns the title of a legend, as "surprisal, bits". */
 const char *esp_heat_title(int heat);
+/* Returns the label of a step, as "1-2", or NULL if no token can have this step. */
 const char *esp_heat_words(int heat, int step);
 
-/* -log2 p; NaN: unknown. */
+/* Returns -log2 p, or NaN if p is unknown or 0. */
 double esp_surprisal(const struct esp_token_score *score);
 
 #endif

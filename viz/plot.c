@@ -299,7 +299,7 @@ static void draw_bar(const struct plot *plot, double x, double y, double wide, d
         esp_drawing_line(plot->d, &rule, at, y, at, y + high);
 }
 
-/* How many of the first `before` series are drawn as bars. */
+/* Returns how many of the first `before` series are drawn as bars. */
 static int count_bars(const struct esp_plot *p, int before)
 {
     int count = 0;

@@ -1,5 +1,5 @@
-/* scrolled.h - for a drawing that is higher than its view: it is drawn into a canvas of its
- * own, and a part of this canvas is copied. */
+/* scrolled.h - shows a drawing that is higher than its view: it is drawn into a separate
+ * canvas, and a part of this canvas is copied into the view. */
 #ifndef ESP_SCROLLED_H
 #define ESP_SCROLLED_H
 

@@ -17,10 +17,10 @@ struct picture {
     const struct esp_text_picture *given;
     const struct esp_colours *colours;
     struct esp_drawing *file;
-    char *bytes; /* (count) of the text */
-    int *owner;  /* (count) the token of each byte */
+    char *bytes; /* (count) the text */
+    int *owner;  /* (count) index of each byte's token */
     size_t count;
-    double y; /* of the baseline */
+    double y; /* baseline of the current line */
 };
 
 static double cell(void)
@@ -30,7 +30,7 @@ static double cell(void)
 
 /* ------------------------------------------------------------------ styles */
 
-/* The step of a token; -1: none. */
+/* Returns the step of a token, or -1. */
 static int step_of(const struct picture *p, int token)
 {
     const struct esp_picture_token *t = &p->given->tokens[token];
@@ -38,8 +38,8 @@ static int step_of(const struct picture *p, int token)
     return esp_heat_step(heat, t->kind, t->score);
 }
 
-/* Draws text of one step at a column of the present line: a background, and for the higher
- * steps an underline. */
+/* Draws a piece of text in which all tokens have the same step, at a column of the current
+ * line: with a background and, for the higher steps, an underline. */
 static void draw_run(struct picture *p, int column, int cells, int step, const char *text)
 {
     const double x = EDGE + column * cell();
@@ -143,7 +143,7 @@ int esp_text_picture_draw(const struct esp_text_picture *given, struct esp_drawi
                         .file = drawing,
                         .y = EDGE + SIZE};
     if (!p.colours)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "there are no colours '%.40s'",
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "pictures have no theme '%.40s'",
                         given->theme);
     int status = gather(&p);
     if (status == ESP_OK && p.count == 0)

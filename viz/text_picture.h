@@ -1,8 +1,7 @@
-/* text_picture.h - a text as a picture: its tokens coloured by what the target thought of
- * them, or by who wrote them.
+/* text_picture.h - draws a text as a picture, with the tokens coloured as viz/heat.h says.
  *
  * No meaning depends on colour alone: the steps also differ in lightness, and the higher ones
- * are underlined. A legend names them.
+ * are underlined. A legend explains the steps.
  */
 #ifndef ESP_TEXT_PICTURE_H
 #define ESP_TEXT_PICTURE_H
@@ -12,16 +11,16 @@
 
 /* A token of the text. */
 struct esp_picture_token {
-    const char *bytes; /* (length) as shown: control tokens of a chat have none */
+    const char *bytes; /* (length) its text; empty for a control token of the chat format */
     size_t length;
     int kind; /* enum esp_text_kind */
     const struct esp_token_score *score;
 };
 
 struct esp_text_picture {
-    int heat;          /* enum esp_heat; off: by origin */
-    const char *theme; /* "light" (NULL) or "dark" */
-    const char *models;
+    int heat;                               /* enum esp_heat; OFF means ORIGIN */
+    const char *theme;                      /* "light" (NULL) or "dark" */
+    const char *models;                     /* their names, for the caption */
     int caption;                            /* enum esp_caption */
     const struct esp_picture_token *tokens; /* (count) */
     int count;

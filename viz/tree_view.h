@@ -76,10 +76,11 @@ bool esp_tree_matches(const struct esp_tree_look *look, int32_t token);
 /* Whether the target's own token was drawn at random: above temperature 0. */
 bool esp_is_sampled(const struct esp_iteration *it);
 
-/* Where the token of a node comes from: enum esp_source. Old recordings tell it by the distance
- * or by their root. */
+/* Returns the source of a node's token (enum esp_source). In old recordings it follows from the
+ * distance of the copy, or from the reason of the root. */
 int esp_source_of(const struct esp_iteration *it, int node);
-/* Whether it was copied or recycled, not drafted; then it has no draft probability. */
+/* Whether a node's token was not drafted by the draft model; it then has no draft
+ * probability. */
 bool esp_is_copied(const struct esp_iteration *it, int node);
 /* Writes "copied from the text, 24 tokens back"; returns `text`. */
 const char *esp_copied_text(char text[64], const struct esp_iteration *it, int node);

@@ -31,7 +31,7 @@ static char *plain(const char *text, size_t length)
     return out;
 }
 
-/* The variants whose signs are in the chat template. */
+/* Returns the variants whose signs are in the chat template. */
 static unsigned variant_of(const struct esp_chat_format *format, const char *text)
 {
     unsigned variant = 0;
@@ -85,8 +85,8 @@ void esp_chat_free(struct esp_chat *chat)
     *chat = (struct esp_chat){.format = NULL};
 }
 
-/* The text of a token in tokenizer_config.json, where it is a text or the content of an
- * object. */
+/* Returns the text of a token in tokenizer_config.json, where it is a text or the content of
+ * an object. */
 static const char *token_text(const cJSON *config, const char *key)
 {
     const cJSON *token = esp_json_item(config, key);

@@ -55,8 +55,8 @@ void esp_chat_text_free(struct esp_chat_text *text)
 
 /* ------------------------------------------------------------------ contents of pieces */
 
-/* Bytes of the character at the start of a text if Python's str.isspace() counts it as white
- * space; 0 if not. */
+/* Returns the bytes of the character at the start of a text if Python's str.isspace() counts
+ * it as white space; 0 if not. */
 static size_t space_at(const char *text, size_t length)
 {
     return length > 0 && *text >= 0x1C && *text <= 0x1F ? 1 : esp_white_space(text, length);
@@ -106,7 +106,7 @@ static void drop_reasoning(unsigned variant, const char **text, size_t *length)
     *length -= from;
 }
 
-/* The text that the chat template itself has for this content; NULL if it has none. */
+/* Returns the text that the chat template itself has for this content; NULL if it has none. */
 static const char *put_by(const struct esp_chat *chat, enum esp_chat_content content,
                           char day[64])
 {

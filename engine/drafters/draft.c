@@ -200,7 +200,7 @@ int esp_draft_expand_root(struct esp_draft *d, bool before)
     struct esp_kv_cache *c = w->cache;
     const int count = before ? 2 : 1, first = d->text_length - count;
     const struct esp_step step = {d->sampling, 1, d->top_token, d->top_q, ESP_NOW};
-    const bool behind = before && w->scratch; /* the earlier token is second in the batch */
+    const bool behind = before && w->scratch; /* in the batch, the earlier token is second */
     const int32_t all[3] = {d->capacity, 0, d->capacity}, *rows = all + (!before || behind);
     if (!c || !d->context || first < 0 || d->expanded > 0)
         return ESP_E_ARGUMENT;
@@ -229,8 +229,8 @@ int esp_draft_expand_root(struct esp_draft *d, bool before)
     return ESP_OK;
 }
 
-/* Writes what a pass over the nodes reads (masks, tokens, positions, rows) to scratch memory.
- */
+/* Writes the inputs of a pass over the nodes (masks, tokens, positions, rows) to scratch
+ * memory. */
 static int place_nodes(struct esp_draft *d, const int32_t *nodes, int count)
 {
     struct esp_draft_work *w = d->work;
@@ -337,7 +337,8 @@ int esp_draft_expand(struct esp_draft *d, const int32_t *nodes, int count, int k
     return ESP_OK;
 }
 
-/* Runs token `token` of the draft's own behind the text and `ahead` others. */
+/* Runs `token`, a token of the draft model's own vocabulary, after the text and `ahead`
+ * others. */
 static int run_own(struct esp_draft *d, int32_t token, int ahead, struct esp_rows *logits,
                    const struct esp_step *step)
 {
@@ -349,7 +350,8 @@ static int run_own(struct esp_draft *d, int32_t token, int ahead, struct esp_row
     return esp_kv_cache_forward(c, &batch);
 }
 
-/* The pass of the text's last tokens, then one for each token but the last. */
+/* Runs a pass over the text's last tokens, then one over each token that it wrote, except the
+ * last. Returns the number of tokens, or a negative status. */
 static int run_all_own(struct esp_draft *d, const struct esp_respelling *r, int most,
                        int32_t *tokens, float *q)
 {

@@ -69,7 +69,7 @@ int esp_draft_open(struct esp_draft *draft, struct esp_tree_builder *tree, char 
                    size_t errlen);
 void esp_draft_close(struct esp_draft *draft);
 
-/* Starts an iteration on a tree that holds only its root. */
+/* Starts an iteration on a tree that has only its root. */
 void esp_draft_begin(struct esp_draft *draft);
 
 /* Ends the iteration's drafting and takes the time of the last pass. */

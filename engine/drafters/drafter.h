@@ -16,7 +16,7 @@
 #include "engine/support/rng.h"
 #include "engine/tree.h"
 
-/* How a drafter may draw children; a verifier is lossless only with some of them. */
+/* How a drafter may draw children; a verifier is lossless only with some kinds of draws. */
 enum esp_draws {
     ESP_DRAW_TOPK = 1, /* the likeliest tokens, deterministic */
     ESP_DRAW_IID = 2,  /* independent samples; duplicates counted in `copies` */
@@ -57,10 +57,10 @@ struct esp_look_back {
 enum esp_asks {
     ESP_ASK_COSTS = 1,     /* calibration and costs */
     ESP_ASK_PAIR = 2,      /* a name for what it learns */
-    ESP_ASK_PAST = 4,      /* what both models computed before the root */
+    ESP_ASK_PAST = 4,      /* what both models computed for the token before the root */
     ESP_ASK_EXPECTED = 8,  /* the expected text */
     ESP_ASK_RECYCLED = 16, /* recycled tokens */
-    ESP_ASK_TEXT = 32,     /* the vocabularies of a draft that drafts text */
+    ESP_ASK_TEXT = 32,     /* both vocabularies, if few tokens are shared: see respell.c */
 };
 
 struct esp_draft_context {
@@ -70,7 +70,7 @@ struct esp_draft_context {
     struct esp_look_back back;
     const struct esp_expected *expected;     /* NULL: there is no expected text */
     const struct esp_recycled *recycled;     /* NULL: nothing may be recycled */
-    const struct esp_respelling *respelling; /* NULL: the draft's tokens are the target's */
+    const struct esp_respelling *respelling; /* NULL: the draft drafts the target's tokens */
 };
 
 /* What a drafter sees of its session. */
@@ -123,9 +123,9 @@ int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, i
  * pass for the root. */
 int esp_draft_expand_root(struct esp_draft *draft, bool before);
 
-/* Lets the draft model write up to `most` tokens of its own vocabulary after the text, the
- * likeliest each time, up to one that ends a text. Writes them and their probabilities; returns
- * their number, or a negative status. */
+/* Lets the draft model continue the text by up to `most` tokens of its own vocabulary, always
+ * the likeliest, and stop after one that ends a text. Writes the tokens and their
+ * probabilities. Returns how many there are, or a negative status. */
 int esp_draft_own(struct esp_draft *draft, const struct esp_respelling *respelling, int most,
                   int32_t *tokens, float *q);
 
@@ -223,8 +223,8 @@ int esp_draft_offer(struct esp_draft *draft, const struct esp_candidate *candida
 
 /* ------------------------------------------------------------------ the drafter */
 
-/* Operations of a drafter that uses something trained for the pair to choose a shape for each
- * tree. */
+/* Operations of a drafter that chooses a shape for each tree by something trained for the
+ * pair. */
 struct esp_chooser_ops {
     /* With such a drafter, `draft_temp auto` is not learned: it is the text's temperature, but
      * at least this one. */
@@ -234,7 +234,7 @@ struct esp_chooser_ops {
      * unchanged. */
     int (*bind)(void *state, const struct esp_params *params, const struct esp_engine *engine,
                 const char *verifier, char *err, size_t errlen);
-    /* A warning about this pair, or NULL. */
+    /* Returns a warning about this pair, or NULL. */
     const char *(*note)(const void *state);
     /* Writes the shapes that were considered for the last tree; returns their number. */
     int (*choices)(const void *state, struct esp_shape_choice choices[ESP_MAX_CHOICES]);

@@ -29,9 +29,9 @@ struct esp_follow {
     int begin;         /* length of the session's text before the answer, in tokens */
     int read;          /* length of the text that has been read, in tokens */
     int at;            /* index of the expected token that comes next */
-    bool lost;         /* whether there was a difference from which there is no way on yet */
+    bool lost;         /* whether there was a difference that has not been skipped yet */
     int lost_expected; /* where the difference is in the expected text */
-    int lost_text;     /* where it is in the session's text */
+    int lost_text;     /* where the difference is in the session's text */
 };
 
 /* Reads the session's text up to its end. Starts anew if the expected text or the answer is a

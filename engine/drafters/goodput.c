@@ -12,7 +12,7 @@
  *          for together. Drawn nodes cannot be removed again, so candidates compete with the
  *          nodes that later passes are expected to draft.
  *   layer  Another draft pass over w nodes runs if the expected gain of their children, minus
- *          the price of their rows, exceeds lambda draft(w).
+ *          the cost of their rows, exceeds lambda draft(w).
  *   plain  A tree may cost no more than drafting has saved (goodput_account.h). If that is too
  *          little, nothing is drafted for a while.
  *
@@ -146,7 +146,7 @@ static void insert(struct state *s, struct entry e)
     const struct entry *last = &s->entry[ENTRIES - 1];
     e.key = e.value;
     if (s->count == ENTRIES && (last->node >= 0 || last->key >= e.key))
-        return; /* the list is full, and so unlikely an entry is not needed */
+        return; /* the list is full of likelier entries */
     int at = s->count < ENTRIES ? s->count++ : ENTRIES - 1;
     for (; at > 0 && s->entry[at - 1].key < e.key; at--)
         s->entry[at] = s->entry[at - 1];
@@ -188,9 +188,9 @@ static void list_children(const struct esp_draft *d, struct state *s, int i, int
     }
 }
 
-/* What competes for rows: a candidate, or a node that a later pass is expected to draft. */
+/* A competitor for a row: a candidate, or a node that a later pass is expected to draft. */
 struct bid {
-    double value; /* P; for a node of a later pass, minus the price of that pass */
+    double value; /* P; for a node of a later pass, P minus the cost of that pass */
     bool candidate;
 };
 
@@ -201,7 +201,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Adds bids for the chain of first children expected below a node that is not expanded yet:
- * one for each later pass that is worth its price. Returns the new number of bids. */
+ * one for each later pass that is worth its cost. Returns the new number of bids. */
 static int bid_below(const struct esp_draft *d, const struct state *s, const struct entry *e,
                      struct bid *bids, int count)
 {
@@ -219,9 +219,9 @@ static int bid_below(const struct esp_draft *d, const struct state *s, const str
 }
 
 /* Returns how many entries to draw, including those that are drawn already. A drawn node stays
- * in the tree, so later passes cannot use its row. Therefore candidates bid against the nodes
- * that these passes are expected to draft. This matters if the cost of rows has steps, so that
- * a few rows are nearly free and the next one is not. */
+ * in the tree, so later passes cannot use its row. Therefore candidates compete with the nodes
+ * that these passes are expected to draft. This matters if the cost of rows rises in steps, so
+ * that a few more rows are nearly free but the next one is not. */
 static int count_drawn(const struct esp_draft *d, const struct state *s)
 {
     const double *verify = s->rate.verify;
@@ -493,13 +493,13 @@ static int draft(struct esp_draft *d)
 }
 
 /* Learns from every node that the verifier reached: whether one of its children was accepted,
- * compared with how likely that was. Texts differ: in a list or a refrain, the draft is right
- * far more often than its probabilities say. */
+ * compared with how likely that was. This depends on the text: in a list or a refrain, the
+ * draft is right far more often than its probabilities say. */
 static void learn_shift(struct state *s, const struct esp_iteration *it)
 {
     static const double step = 0.05, kept = 0.97, most = 2;
     const struct esp_tree *tree = &it->tree;
-    s->shift *= kept; /* even without a draft; otherwise nothing would be drafted again */
+    s->shift *= kept; /* even if nothing was drafted; otherwise nothing ever would be again */
     for (int i = 0; i <= it->path_length; i++) {
         int32_t parent = i == 0 ? 0 : it->path[i - 1];
         double above = i == 0 ? 1 : tree->nodes[parent].value, likely = 0;

@@ -10,8 +10,9 @@ enum {
     MANY_TREES = 256,  /* number of trees that this mean is averaged over */
 };
 
-/* START, PROVEN: balance at the start of the first text, and of a text if drafting paid in
- * earlier texts. ASIDE: steps saved for each token of plain decoding. */
+/* START: balance at the start of the first text. PROVEN: balance at the start of a later text
+ * if drafting saved time in earlier ones. ASIDE: steps that are added for each token of plain
+ * decoding. */
 static const double START = ESP_FIRST_SAVINGS, PROVEN = 4, ASIDE = 0.01;
 
 void esp_account_open(struct esp_account *a)

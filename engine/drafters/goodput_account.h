@@ -1,14 +1,14 @@
 /* goodput_account.h - an account of the time that drafting saved, which limits what it may
  * cost.
  *
- * Time saved over plain decoding is added to the account, up to ESP_SAVINGS steps of plain
- * decoding; time lost is subtracted. A tree may cost no more than the balance. If that is too
- * little for one look at the text (the draft catches up and drafts one node), nothing is
- * drafted for 16, 32, ... 512 tokens, during which 0.01 steps per token are added for the next
- * look. So, however bad the draft is, speculation costs at most a few steps of a text, one
- * percent, and its own savings. If a draft's trees have saved time on average, catching up at
- * the next look is not charged, because it costs so much more than a percent that it could
- * never be paid for.
+ * Time saved compared with plain decoding is added to the account, up to ESP_SAVINGS steps of
+ * plain decoding; time lost is subtracted. A tree may cost no more than the balance. If that
+ * is too little for one look at the text (the draft model catches up and drafts one node),
+ * nothing is drafted for 16, 32, ... 512 tokens, during which 0.01 steps per token are added
+ * for the next look. So, however bad the draft is, speculation costs at most a few steps per
+ * text, plus one percent, plus its own savings. If a draft's trees have saved time on average,
+ * catching up at the next look is not charged, because it costs far more than the saved
+ * percent.
  */
 #ifndef ESP_GOODPUT_ACCOUNT_H
 #define ESP_GOODPUT_ACCOUNT_H
@@ -29,8 +29,8 @@ struct esp_account {
     bool plain;      /* nothing is drafted until the next look */
 
     /* For the running iteration. */
-    bool probing;    /* it is the first iteration after a wait */
-    bool timed;      /* it times plain decoding */
+    bool probing;    /* this is the first iteration after a wait */
+    bool timed;      /* this iteration times plain decoding */
     double stake;    /* seconds that the tree may cost beyond plain decoding */
     double forgiven; /* seconds that are not charged to the account */
 };
@@ -42,9 +42,9 @@ void esp_account_open(struct esp_account *account);
  * texts. */
 bool esp_account_read(struct esp_account *account, int length, bool pays);
 
-/* Starts an iteration; returns whether it decodes plainly. In seconds: step, the time of a
- * step of plain decoding (0: nothing is known yet); look, the cost of a look at the text;
- * catch_up, the part of `look` that is for catching up. */
+/* Starts an iteration; returns whether it decodes plainly. All times are in seconds. step: the
+ * time of a step of plain decoding (0: unknown yet); look: the cost of a look at the text;
+ * catch_up: the part of `look` for catching up. */
 bool esp_account_is_plain(struct esp_account *account, double step, double look,
                           double catch_up);
 

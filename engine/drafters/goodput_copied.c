@@ -6,8 +6,8 @@
 #include "engine/drafters/goodput_account.h"
 
 static const double PER_TOKEN = 2; /* guesses, per token of the match */
-/* Assumed share of correct guesses until some were tested, at temperature 0 and above it.
- * Above it, guesses must first prove correct before any are verified. */
+/* Fraction of correct guesses that is assumed until some were tested, at temperature 0 and
+ * above it. Above it, guesses must prove correct before any are verified. */
 static const double RIGHT = 0.5, RIGHT_DRAWN = 0;
 static const double WORTH = 0.1; /* tokens that a tree must be expected to gain */
 

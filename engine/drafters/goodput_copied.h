@@ -11,9 +11,9 @@
 #include "engine/drafters/goodput_rate.h"
 #include "engine/drafters/retrieval.h"
 
-/* Initial balance of the account, in steps of plain decoding. It is small, because little has
- * to be spent to find out how often guesses are right: they are judged even if they are not
- * verified. */
+/* Initial balance of the account, in steps of plain decoding. It is small, because finding out
+ * how often guesses are right costs little: they are compared with the text even if they are
+ * not verified. */
 #define ESP_COPIED_SAVINGS 0.25
 
 struct esp_copied {
@@ -37,7 +37,7 @@ int esp_copied_find(struct esp_copied *copied, const struct esp_draft *draft,
 
 /* Chooses the number of guesses with the best gain over the cost of their rows, and whether
  * they are verified: if they are expected to gain at least `least` tokens over plain decoding,
- * and the account holds the cost. */
+ * and their cost is at most the balance of the account. */
 void esp_copied_choose(struct esp_copied *copied, const struct esp_rate *rate, double least);
 
 /* Adds the chosen guesses to the tree. Returns the expected number of committed tokens. */

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static const double FADE = 1.0 / 32; /* part of the sums that is lost in each iteration */
+static const double FADE = 1.0 / 32; /* fraction by which the sums decay in each iteration */
 
 void esp_rate_read(struct esp_rate *r, const struct esp_costs *costs, int budget)
 {

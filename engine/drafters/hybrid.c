@@ -20,7 +20,7 @@
 enum { N, B, TH, K, FACTOR, LEAST, RECYCLE };
 
 static const double FADE = 0.9;  /* decay of the means per sample */
-static const double RIGHT = 0.5; /* share of correct guesses that is assumed at first */
+static const double RIGHT = 0.5; /* fraction of correct guesses that is assumed at first */
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 8, .help = "maximum number of nodes"},

@@ -1,4 +1,4 @@
-/* ngram.c - what followed the same tokens earlier in the text (prompt lookup); no draft model.
+/* ngram.c - drafts what followed the same tokens earlier in the text (prompt lookup).
  *
  * The last n tokens are searched in the text, with n from its parameter down to 1, until there
  * is a match. Up to K tokens after each match are a guess. Several matches make a tree:
@@ -16,7 +16,7 @@
 
 enum { LONGEST, K, N };
 
-enum { MATCHES = 256, LOOK_BACK = 1 << 16 /* tokens of a text that may have no end */ };
+enum { MATCHES = 256, LOOK_BACK = 1 << 16 /* tokens searched; a text may be endless */ };
 
 static const struct esp_param params[] = {
     [LONGEST] = {"n", ESP_INT, 1, 16, 3, .help = "longest match tried, in tokens"},
@@ -83,7 +83,7 @@ static void split(const struct esp_draft *d, struct state *s, int first, int cou
     }
 }
 
-/* Removes the group with most matches from the list and returns it; if equal, the first one.
+/* Removes the group with most matches (of equal ones, the first) from the list and returns it.
  */
 static struct group take(struct state *s)
 {

@@ -1,9 +1,9 @@
-/* recycle.c - guesses what the target found likeliest after the same token, and what followed
- * the same tokens in the text (Token Recycling, Luo et al., arXiv 2408.08696); no draft model.
+/* recycle.c - drafts what the target found likeliest after the same token, and what followed
+ * the same tokens in the text (Token Recycling, Luo et al., arXiv 2408.08696).
  *
  * Every pass of the target gives the likeliest next tokens for all its rows, even for rejected
- * ones. These tokens are stored by the token of the row (recycled.h), and the tree is filled
- * from them: the children of a node are tokens that were likely after the node's token before.
+ * ones. They are stored under the token of the row (recycled.h), and the tree is filled from
+ * them: the children of a node are tokens that the target found likely after the same token.
  * With suffix=on the tree also has the guesses of drafter `suffix` and of the expected text,
  * and recycled tokens below them.
  *

@@ -1,17 +1,19 @@
-/* respell.c - the draft's own text, encoded anew with the target's tokenizer.
+/* respell.c - lets the draft model write in its own tokens, and encodes that text again with
+ * the target's tokenizer.
  *
- * For drafts of another vocabulary that shares too few tokens (string-level exact match; Timor et
- * al., arXiv 2502.05202, 2025, algorithm 2). The draft writes up to K of its own tokens, always
- * the likeliest. Their bytes, after those of the last tokens of the text, are encoded with the
- * target's tokenizer, and the tokens after the end of the text become a chain. The draft has no
- * probabilities for these tokens, so the chain is a given tree: exact with the verifiers for the
- * likeliest tokens.
+ * This is for draft models whose vocabulary shares too few tokens with the target's
+ * (string-level exact match; Timor et al., arXiv 2502.05202, 2025, algorithm 2). The draft
+ * model writes up to K of its own tokens, always the likeliest. Their bytes are appended to
+ * those of the text's last tokens, and all are encoded with the target's tokenizer. The tokens
+ * after the end of the text become a chain. The draft model has no distribution over these
+ * tokens, so the drafter is lossless only with verifiers for ESP_DRAW_TOPK.
  *
- * Where the new bytes would change the last tokens of the text, which are committed, they are
- * encoded alone. Bytes of an unfinished character are left out. A token that ends the draft's text
- * becomes one that ends the target's.
+ * If the new bytes would change the last tokens of the text, which are already committed, the
+ * new bytes are encoded alone. Bytes of an unfinished character are left out. A token that
+ * ends the draft's text becomes a token that ends the target's text.
  *
- * With a draft of the target's vocabulary, or one that drafts shared tokens, it is a plain chain.
+ * If the draft model has the target's vocabulary, or drafts shared tokens, the tree is a plain
+ * chain.
  */
 #include "engine/drafters/respell.h"
 
@@ -30,14 +32,14 @@ static const struct esp_param params[] = {
 };
 
 struct state {
-    int32_t token[LONGEST]; /* of the draft */
+    int32_t token[LONGEST]; /* the tokens that the draft model wrote, in its vocabulary */
     float q[LONGEST];
-    int at[LONGEST]; /* where its bytes begin */
+    int at[LONGEST]; /* where the bytes of each begin in `bytes` */
     int count;
-    char bytes[BYTES];       /* of the last tokens of the text, then of the draft's tokens */
-    int begin, length;       /* where the draft's bytes begin; of all bytes */
-    bool ends;               /* the draft ended the text */
-    int32_t encoded[TOKENS]; /* of the target */
+    char bytes[BYTES];       /* the text's last tokens, then the draft's tokens, as bytes */
+    int begin, length;       /* where the draft's bytes begin; number of bytes */
+    bool ends;               /* the last of the draft's tokens ends the text */
+    int32_t encoded[TOKENS]; /* all bytes as tokens of the target */
     int tokens;
 };
 
@@ -53,7 +55,7 @@ static bool put(struct state *s, const struct esp_language *language, int32_t to
     return true;
 }
 
-/* The bytes of the last tokens of the text, back to a special one. */
+/* Writes the bytes of the last tokens of the text, but of none before a special token. */
 static void write_past(struct state *s, const struct esp_draft *d)
 {
     const struct esp_language *target = &d->context->respelling->target;
@@ -80,7 +82,8 @@ static bool is_end(const struct esp_language *language, int32_t token)
     return i < language->end_count;
 }
 
-/* The draft's tokens as bytes, up to an end of the text or a special token. */
+/* Appends the bytes of the draft's tokens that come before a special token or the end of the
+ * text, and drops the other tokens, except one that ends the text. */
 static void write_drafted(struct state *s, const struct esp_draft *d)
 {
     const struct esp_language *draft = &d->context->respelling->draft;
@@ -111,8 +114,8 @@ static void hold_back(struct state *s)
     }
 }
 
-/* The number of tokens before the bytes at `begin`, or -1 if a token crosses that place. `extra`:
- * bytes that the tokenizer has added before the text. */
+/* Returns how many encoded tokens come before the draft's bytes, or -1 if a token crosses
+ * their beginning. `extra`: number of bytes that the tokenizer has added before the text. */
 static int tokens_before(const struct state *s, const struct esp_language *target, int extra)
 {
     int at = 0, i = 0;
@@ -132,7 +135,8 @@ static int length_of(const struct state *s, const struct esp_language *target)
     return length;
 }
 
-/* Encodes the bytes; returns the index of the first token that is new, or a negative status. */
+/* Encodes the bytes. Returns the index of the first token after the text, or a negative
+ * status. */
 static int encode(struct state *s, const struct esp_language *target)
 {
     s->tokens = esp_tokenizer_encode(target->tokenizer, s->bytes, (size_t)s->length, s->encoded,
@@ -148,7 +152,7 @@ static int encode(struct state *s, const struct esp_language *target)
     return s->tokens < 0 ? s->tokens : 0;
 }
 
-/* The probability of the draft's tokens that begin among these bytes. */
+/* Returns the product of q over the draft's tokens whose bytes begin in [begin, end). */
 static double q_of(const struct state *s, int begin, int end)
 {
     double q = 1;
@@ -205,8 +209,8 @@ const struct esp_drafter_ops esp_drafter_respell = {
     .summary = "the text that a draft of another vocabulary writes, in the target's tokens",
     .source = "Timor et al. 2025, alg. 2",
     .differs =
-        "the text is looked at again from the last 8 tokens of the target, and the chain is "
-        "always the draft's likeliest tokens",
+        "only the last 8 tokens of the text are encoded again, and the chain is always the "
+        "draft's likeliest tokens",
     .draws = ESP_DRAW_TOPK,
     .asks = ESP_ASK_TEXT,
     .params = params,

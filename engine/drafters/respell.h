@@ -1,4 +1,4 @@
-/* respell.h - what drafter `respell` needs of the two models of another vocabulary each. */
+/* respell.h - what drafter `respell` needs of two models with different vocabularies. */
 #ifndef ESP_RESPELL_H
 #define ESP_RESPELL_H
 
@@ -7,7 +7,7 @@
 
 struct esp_respelling {
     struct esp_language target, draft;
-    struct esp_rows *logits; /* (1, the draft's vocabulary) */
+    struct esp_rows *logits; /* (1, the draft's vocabulary) of the last draft pass */
 };
 
 #endif

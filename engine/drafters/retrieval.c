@@ -6,7 +6,7 @@
 #include "engine/recycled.h"
 
 static const double KEPT = 0.97; /* decay per tested position */
-static const double WEIGHT = 2;  /* the prior counts as this sum of q */
+static const double WEIGHT = 2;  /* the prior counts as much as guesses with this sum of q */
 static const double MOST = 0.98; /* maximum rate */
 static const double PRIOR_EXPECTED = 0.9;
 
@@ -181,7 +181,7 @@ static void sort(struct esp_retrieval *r, int most)
     }
 }
 
-/* Puts the expected text into the automaton, unless it is there already. */
+/* Puts the expected text into the automaton, if it is not there yet. */
 static int seed(struct esp_retrieval *r, const struct esp_draft *d)
 {
     const struct esp_expected *e = d->context ? d->context->expected : NULL;

@@ -5,16 +5,16 @@
  *   - the expected text: the automaton contains it, and a pointer follows it (follow.h);
  *   - recycled tokens: what the target found likeliest after the same token (recycled.h). They
  *     are also added below guesses of the other sources.
- * If several sources guess the same token at the same place, it is one guess, and the expected
- * text wins over the text, and both over recycled tokens: they match more of the context than
- * the last token. (Taking the largest of the estimates would overestimate.)
+ * If several sources guess the same token at the same place, it is one guess. Its source is
+ * then the first of these: the expected text, the text, recycled tokens. The first two match
+ * more of the context than the last token. (The largest of the estimates would be too high.)
  *
  * The relative frequency of a copied token is badly calibrated: far too high after a match of
  * one token that occurred twice, far too low after a match of ten tokens. So the ratio of
  * correct guesses to the sum of their frequencies is learned for each class of guesses: one
- * for each range of match lengths, one for the expected text, one for recycled tokens. Every
- * iteration teaches it, whether the guesses were verified or not: the committed tokens show
- * which were right.
+ * for each range of match lengths, one for the expected text, one for recycled tokens. It is
+ * learned in every iteration, even if the guesses were not verified: the committed tokens show
+ * which guesses were right.
  */
 #ifndef ESP_RETRIEVAL_H
 #define ESP_RETRIEVAL_H

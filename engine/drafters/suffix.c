@@ -1,5 +1,5 @@
-/* suffix.c - what followed the same tokens before, as a tree of the likeliest continuations
- * (SuffixDecoding, Oliaro et al., arXiv 2411.04975); no draft model.
+/* suffix.c - drafts what followed the same tokens before, as a tree of the likeliest
+ * continuations (SuffixDecoding, Oliaro et al., arXiv 2411.04975).
  *
  * While `ngram` searches the last few tokens, this drafter finds the longest match and all
  * shorter ones (suffix_automaton.h), with the frequency of each continuation. The match length

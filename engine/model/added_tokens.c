@@ -163,7 +163,7 @@ static int32_t longest(const struct esp_added_tokens *added, const char *whole, 
     return token == ESP_INT_MAP_NONE ? -1 : (int32_t)token;
 }
 
-/* Start of the character that ends before `end`. */
+/* Returns the start of the character that ends before `end`. */
 static int32_t character_before(const char *text, int32_t end)
 {
     do

@@ -1,9 +1,9 @@
-/* arch_lfm2.c - the LFM2 architecture: most layers are short convolutions between two gates, a
- * few have attention.
+/* arch_lfm2.c - the LFM2 architecture: most layers are short convolutions between two gates; a
+ * few have attention (Liquid AI, "LFM2 Technical Report", 2025).
  *
- * Key names and fallbacks are those of Lfm2Config in the transformers library. Older files name
- * the layers with attention (full_attn_idxs), newer ones the kind of each layer (layer_types).
- * Liquid AI, "LFM2 Technical Report", 2025.
+ * Key names and fallbacks are those of Lfm2Config in the transformers library. Older files
+ * list the layers with attention (full_attn_idxs); newer ones give the kind of each layer
+ * (layer_types).
  */
 #include "engine/model/architecture.h"
 

@@ -1,8 +1,8 @@
 /* arch_qwen3_5_moe_text.c - the text models of Qwen3.5, 3.6 and 3.8 with mixtures of experts:
- * layers of family_delta.c, in which each token also uses one more, shared expert.
+ * the layers of family_delta.c, with one more expert that all tokens share.
  *
  * Key names and fallbacks are those of Qwen3_5MoeTextConfig in the transformers library.
- * Folders have the matrices of all experts in two tensors, or each in its own.
+ * Folders store the matrices of all experts in two tensors, or each matrix in its own.
  */
 #include "engine/model/architecture.h"
 

@@ -2,8 +2,8 @@
  * family_delta.c.
  *
  * Key names and fallbacks are those of Qwen3_5TextConfig in the transformers library. The
- * layers of a draft head (mtp.*) are not used. Positions of text are the same in all three
- * sections of its rotation, which is then the usual one.
+ * layers of a draft head (mtp.*) are not used. The rotation has three sections with a position
+ * each; in text the three positions are the same, so it is the usual rotation.
  */
 #include "engine/model/architecture.h"
 

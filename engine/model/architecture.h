@@ -48,13 +48,13 @@
     X(double, rotary_fraction, 0, 1)     /* part of head_dim that is rotated */                \
     X(double, embedding_scale, 1e-6, 1e6)                                                      \
     X(double, residual_scale, 1e-6, 1e6)                                                       \
-    X(double, attention_scale, 1e-6, 1e6) /* factor of the scores; else 1 / sqrt(head_dim) */  \
+    X(double, attention_scale, 1e-6, 1e6)   /* factor of the scores; 0: 1 / sqrt(head_dim) */  \
     X(double, attention_divisor, 1e-6, 1e9) /* the scores are divided by its square root */    \
     X(double, logit_divisor, 1e-6, 1e6)                                                        \
     X(double, attention_cap, 1e-3, 1e6)                                                        \
     X(double, logit_cap, 1e-3, 1e6)                                                            \
-    X(double, ffn_multiplier, 1e-3, 1e3) /* of two thirds of the ffn that is given */          \
-    X(bool, ffn_adjusted, 0, 1)          /* if this is true */                                 \
+    X(double, ffn_multiplier, 1e-3, 1e3) /* see ffn_adjusted */                                \
+    X(bool, ffn_adjusted, 0, 1) /* ffn is ffn_multiplier * 2/3 of the number in the file */    \
     X(bool, conv_bias, 0, 1)                                                                   \
     X(bool, heads_tiled, 0, 1) /* see struct esp_model_desc */                                 \
     X(bool, experts_normed, 0, 1)                                                              \
@@ -152,10 +152,10 @@ struct esp_tensor_rule {
                         rows */
     bool transposed; /* stored (columns, rows); stacked matrices are side by side */
     float added;     /* added to every number of a vector: 1 if a file has norms minus one */
-    bool kept;       /* with `parts`: GGUF files have the matrix as folders do */
-    bool logarithm;  /* of a vector: see struct esp_tensor */
+    bool kept;       /* with `parts`: GGUF files store the matrix as folders do */
+    bool logarithm;  /* a vector is stored as logarithms, see struct esp_tensor */
     bool apart;  /* with `stacked`: GGUF files have a tensor for each; `part` numbers them */
-    bool middle; /* of a matrix: folders have a dimension of 1 between rows and columns */
+    bool middle; /* folders have a dimension of 1 between the matrix's rows and columns */
 };
 
 /* A row of a table of tensors. `condition` may be followed by further members, such as
@@ -240,8 +240,8 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
     .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
     .activation = ESP_SWIGLU, .norm = ESP_NORM_RMS, .config = esp_delta_config,                \
     .tensors = esp_delta_tensors, .mixer = ESP_MIXER_DELTA, .gguf_layer = esp_delta_gguf
-/* Rows of its tables: attention and the first norm, the matrices of the mixer in Qwen3.5, what
- * else belongs to the states, and the MLP or the experts with the second norm. */
+/* Rows of the tables of this family: attention with the first norm, the mixer's input matrices
+ * in Qwen3.5, the mixer's other tensors, and the MLP or the experts with the second norm. */
 #define ESP_DELTA_ATTENTION                                                                    \
     ESP_LAYER(norm1, "input_layernorm.weight", HIDDEN, ONE, ALWAYS, .added = 1),               \
         ESP_LAYER(query, "self_attn.q_proj.weight", QUERIES, HIDDEN, IF_ATTENTION, .part = 0,  \
@@ -296,26 +296,27 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
 
 /* ------------------------------------------------------------------ config.c */
 
-/* The rule of one field: the architecture's own, else its family's. NULL if there is none. */
+/* Returns the rule of one field: the architecture's own, or else its family's, or NULL if
+ * neither has one. */
 const struct esp_config_rule *esp_config_rule(const struct esp_architecture *architecture,
                                               enum esp_config_field field);
 
-/* The architecture of a model_type; NULL if there is none. */
+/* Returns the architecture with this model_type, or NULL. */
 const struct esp_architecture *esp_architecture_named(const char *type);
 /* Finds the architecture that the file names. Returns 0, or a negative status if it is
  * unknown. */
 int esp_architecture_read(const struct esp_architecture **architecture,
                           const struct esp_json *json);
 
-/* The tensor that a rule fills, in `base`, the struct that the rule's table is for. */
+/* Returns the tensor that a rule fills in `base`, the struct that the rule's table is for. */
 static inline struct esp_tensor *esp_rule_slot(const void *base,
                                                const struct esp_tensor_rule *rule)
 {
     return (struct esp_tensor *)((char *)base + rule->slot);
 }
 
-/* The first rule of `rules` with the same tensor name: `rule`, unless the tensor is fused in
- * GGUF files. */
+/* Returns the first of `rules` that has the same tensor name as `rule`. It is `rule` itself,
+ * unless several rules share a tensor. */
 const struct esp_tensor_rule *esp_rule_first(const struct esp_tensor_rule *rules,
                                              const struct esp_tensor_rule *rule);
 
@@ -330,7 +331,7 @@ void esp_rule_name(char name[ESP_TENSOR_NAME], const struct esp_family *family,
 int esp_config_read(struct esp_config *config, const struct esp_architecture *architecture,
                     const struct esp_json *json);
 
-/* The value of a field as a number; a flag is 0 or 1. */
+/* Returns the value of a field as a number; a flag is 0 or 1. */
 double esp_config_value(const struct esp_config *config, enum esp_config_field field);
 
 /* Reads the first of `keys` that the file has and checks its range. If the file has none,
@@ -345,13 +346,13 @@ int esp_config_number(double *value, double smallest, double largest, const char
 int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
                      const struct esp_json *json);
 
-/* Sets *recurrent to whether the layer is recurrent: by the entry of layer_types, or by
- * full_attn_idxs, or by attention_every. */
+/* Sets *recurrent to whether the layer is recurrent. The first of these that the file has
+ * decides: layer_types, full_attn_idxs, attention_every. */
 int esp_config_recurrent(bool *recurrent, int layer, const struct esp_config *config,
                          const struct esp_json *json);
 
-/* Reads the limits of the steps of ESP_MIXER_SSM: time_step_limit, two numbers; the second may
- * be infinite. */
+/* Reads the limits of the time steps of ESP_MIXER_SSM: the two numbers of time_step_limit, of
+ * which each may be infinite. Does nothing if the file has none. */
 int esp_config_steps(struct esp_model_desc *desc, const struct esp_json *json);
 
 /* Sets window and rotation of all config->layers layers. The file's layer_types names the
@@ -362,7 +363,7 @@ int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
 
 /* ------------------------------------------------------------------ rotation.c */
 
-/* The places where config.json may have a key of RoPE scaling. */
+/* Lists the places where config.json may have a key of RoPE scaling. */
 #define ESP_ROPE_KEY(key)                                                                      \
     "rope_scaling." key "|rope_parameters." key "|rope_parameters.full_attention." key
 

@@ -86,7 +86,7 @@ static int read_merge(struct esp_bpe *bpe, const cJSON *item, int *rank, char *t
                      errlen);
 }
 
-/* Length of the longest entry of model.merges. */
+/* Returns the length of the longest entry of model.merges. */
 static size_t longest_merge(const cJSON *merges)
 {
     size_t longest = 0;
@@ -101,8 +101,8 @@ static size_t longest_merge(const cJSON *merges)
     return longest;
 }
 
-/* In older files an empty text means that there is none. With byte fallback, the unknown token
- * is never needed, so it may be set. */
+/* In older files, an empty text means that a member is not set. With byte fallback, the
+ * unknown token is never needed, so it may be set. */
 int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t errlen)
 {
     static const char *const texts[] = {"continuing_subword_prefix", "end_of_word_suffix",

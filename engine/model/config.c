@@ -198,7 +198,7 @@ double esp_config_value(const struct esp_config *config, enum esp_config_field f
                                                : *(const bool *)at;
 }
 
-/* Most mixtures must have experts. */
+/* Checks that a mixture has experts, unless its family allows 0. */
 static int check_experts(const struct esp_architecture *architecture,
                          const struct esp_json *json)
 {
@@ -209,7 +209,8 @@ static int check_experts(const struct esp_architecture *architecture,
                : 0;
 }
 
-/* LFM2 gives the width of an MLP without a gate that has as many weights. */
+/* LFM2 gives the width of an MLP without a gate. Sets the width of an MLP with a gate that has
+ * as many weights. */
 static void adjust_ffn(struct esp_config *config)
 {
     const int multiple = config->ffn_multiple;

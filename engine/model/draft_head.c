@@ -116,8 +116,8 @@ int esp_draft_head_config(struct esp_config *c, enum esp_reads reads,
 
 /* ------------------------------------------------------------------ reduced vocabulary */
 
-/* Tensor d2t has, for each row of lm_head, the token minus the row. Tensor t2d, a flag for
- * each token, has the same information and is not read. */
+/* Tensor d2t has, for each row of lm_head, its token minus the row's number. Tensor t2d, which
+ * has a flag for each token, gives the same information and is not read. */
 int esp_draft_head_outputs(struct esp_model *head, char *err, size_t errlen)
 {
     struct esp_model_desc *d = &head->desc;

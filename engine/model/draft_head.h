@@ -10,10 +10,11 @@
 #include "engine/model/architecture.h"
 #include "engine/model/stored.h"
 
-/* The kind of draft head in a folder, by its tensors; ESP_READS_TOKENS for a whole model. */
+/* Returns the kind of draft head in a folder, by its tensors; ESP_READS_TOKENS for a whole
+ * model. */
 enum esp_reads esp_draft_head_kind(const struct esp_stored_set *files);
 
-/* The family with the tensor names of a kind of head. */
+/* Returns the family with the tensor names of a kind of head. */
 const struct esp_family *esp_draft_head_family(enum esp_reads reads);
 
 /* Completes the configuration of a head with what only its tensors tell: its widths, and which

@@ -1,11 +1,11 @@
 /* family_delta.c - what Qwen3.5 and its relatives have in common.
  *
  * Three of four layers are gated delta rules (ESP_MIXER_DELTA of kernels.h); in the others, the
- * output of attention is gated. Norms are stored minus one, except the mixer's. Qwen3-Next
- * stores the rows of the mixer's matrices in another order, and has its own table.
+ * output of attention is gated. Norm weights are stored minus one, except the mixer's.
+ * Qwen3-Next stores the rows of the mixer's matrices in another order, and has its own table.
  *
- * GGUF files have the values of `rate`, not logarithms. In those of Qwen3.5 the state heads are
- * in another order: head h reads key head h % key_heads (`heads_tiled`).
+ * GGUF files have the values of `rate`, not their logarithms. In GGUF files of Qwen3.5, the
+ * state heads are in another order: head h reads key head h % key_heads (`heads_tiled`).
  *
  * Yang et al., "Gated Delta Networks", 2024; Qiu et al., "Gated Attention for Large Language
  * Models", 2025.

@@ -118,8 +118,8 @@ static struct esp_gguf_text read_text(struct parser *p)
     return (struct esp_gguf_text){(const char *)at, at ? (size_t)length : 0};
 }
 
-/* The size of a value of this kind in bytes; 0 for texts and arrays, which have no fixed
- * size. */
+/* Returns the size of a value of this kind in bytes; 0 for texts and arrays, which have no
+ * fixed size. */
 static size_t kind_size(uint64_t kind)
 {
     static const unsigned char sizes[ESP_GGUF_KINDS] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};

@@ -99,11 +99,11 @@ bool esp_gguf_part(char part[PATH_MAX], const char *path, int number, int count)
 
 /* ------------------------------------------------------------------ values */
 
-/* The value of a key; NULL if there is no such key. */
+/* Returns the value of a key; NULL if there is no such key. */
 const struct esp_gguf_value *esp_gguf_find(const struct esp_gguf *gguf, const char *key);
 /* Element `index` as a number, a flag as 0 or 1; NaN if it is neither a number nor a flag. */
 double esp_gguf_number(const struct esp_gguf_value *value, uint64_t index);
-/* The number of a key, or `otherwise` if there is no such key. */
+/* Returns the number of a key, or `otherwise` if there is no such key. */
 double esp_gguf_number_of(const struct esp_gguf *gguf, const char *key, double otherwise);
 /* Iterates over the texts of an array, or over a single text. Start with *at = NULL. Returns
  * false at the end. */

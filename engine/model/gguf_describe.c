@@ -63,8 +63,8 @@ static bool has_shared_expert(const struct describing *d)
     return first->router.data && first->up.data;
 }
 
-/* The value of a key. In a model with an MLP in addition to the experts, feed_forward_length
- * is the size of an expert. */
+/* Returns the value of a key. In a model with an MLP in addition to the experts,
+ * feed_forward_length is the size of an expert. */
 static double value_of(const struct describing *d, const struct esp_gguf_key *key)
 {
     const struct esp_model_desc *m = &d->model->desc;
@@ -113,8 +113,8 @@ static void put_kv_heads(const struct describing *d)
     free(bytes.data);
 }
 
-/* Which layers are recurrent; and of each of the three positions that a token of a picture has,
- * how many pairs of a head it rotates, which llama.cpp wants to know. */
+/* Adds the list of recurrent layers. Also adds how many pairs of a head are rotated by each of
+ * the three positions that a token of a picture has, because llama.cpp requires this key. */
 static void put_delta(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;
@@ -163,7 +163,7 @@ static void put_keys(const struct describing *d)
         }
 }
 
-/* GGUF has no keys for lists with an entry per layer, so config.json must mean the same
+/* GGUF has no keys for lists with an entry per layer. Checks that config.json means the same
  * without them. */
 static int check_layers(const struct describing *d)
 {
@@ -196,8 +196,8 @@ static int check_layers(const struct describing *d)
     return status;
 }
 
-/* llama.cpp takes every layer for a mixture, and divides the router's probabilities of the
- * chosen experts by their sum. */
+/* Checks that the mixture of experts is one that llama.cpp computes: every layer is a mixture,
+ * and the router's probabilities of the chosen experts are divided by their sum. */
 static int check_experts(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;

@@ -17,9 +17,9 @@
 
 /* ------------------------------------------------------------------ names */
 
-/* general.architecture, the model_type with the same form, whether the rows of query and key
- * are in pairs, and whether state heads are tiled: llama.cpp's converter pairs them for
- * architectures in which llama.cpp rotates neighbouring dimensions. */
+/* Each line has general.architecture, the model_type of the same architecture, whether the
+ * rows of query and key are in pairs, and whether state heads are tiled. llama.cpp's converter
+ * pairs rows for architectures in which llama.cpp rotates neighbouring dimensions. */
 static const struct esp_gguf_architecture architectures[] = {
     {"llama", "llama", true, false},
     {"qwen2", "qwen2", false, false},
@@ -111,7 +111,7 @@ static const struct slot_name layer_slots[] = {
     {0},
 };
 
-/* Slots of struct esp_expert; one tensor has those of all experts of a layer. */
+/* Slots of struct esp_expert; each tensor has the matrices of all experts of a layer. */
 static const struct slot_name expert_slots[] = {
     SLOT(expert, gate, "ffn_gate_exps.weight"),
     SLOT(expert, gate_bias, "ffn_gate_exps.bias"),
@@ -245,8 +245,8 @@ static double number_of(const struct esp_gguf *g, const char *architecture, cons
     return value ? esp_gguf_number(value, 0) : otherwise;
 }
 
-/* Adds which layers are recurrent: those of a list, or those without key/value heads. The
- * layers of a draft head, which are the last ones, do not count. */
+/* Adds which layers are recurrent: those of a list, or those without key/value heads. Leaves
+ * out the last layers if they belong to a draft head. */
 static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
     const struct esp_gguf_value *listed = find(g, architecture, ESP_GGUF_RECURRENT);
@@ -266,7 +266,8 @@ static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char 
     }
 }
 
-/* The width of a state's value, and the order of its heads; see struct esp_model_desc. */
+/* Adds the width of a state's values, and whether its heads are tiled; see struct
+ * esp_model_desc. */
 static void add_state_numbers(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
     const double inner = number_of(g, architecture, "ssm.inner_size", 0);
@@ -281,7 +282,7 @@ static void add_state_numbers(cJSON *config, const struct esp_gguf *g, const cha
                           esp_gguf_architecture_named(architecture)->tiled);
 }
 
-/* The tensor with this name, or NULL. */
+/* Returns the tensor with this name, or NULL. */
 static const struct esp_gguf_tensor *find_tensor(const struct esp_gguf *g, const char *name)
 {
     for (size_t i = 0; i < g->tensor_count; i++)
@@ -478,7 +479,7 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
     cJSON_AddStringToObject(config, "model_type", window ? "mistral" : known->model_type);
     cJSON_AddBoolToObject(config, "norm_topk_prob", true);      /* as llama.cpp computes it */
     cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* unless it has an LM head */
-    cJSON_AddBoolToObject(config, "block_auto_adjust_ff_dim", false); /* it is done */
+    cJSON_AddBoolToObject(config, "block_auto_adjust_ff_dim", false); /* already adjusted */
     add_layer_types(config, g, architecture);
     add_state_numbers(config, g, architecture);
     add_presence(config, g);
@@ -508,14 +509,15 @@ int esp_gguf_config(cJSON **config, const struct esp_gguf *g, char *err, size_t 
 
 /* ------------------------------------------------------------------ tensors */
 
-/* The layer number in the name "blk.N....", or -1. */
+/* Returns the layer number in the name "blk.N....", or -1. */
 static int layer_of(const char *stored)
 {
     int layer = -1, length = 0;
     return sscanf(stored, "blk.%9d.%n", &layer, &length) == 1 && length > 0 ? layer : -1;
 }
 
-/* The rule of the tensor with this name, or NULL. `experts`: search the table of experts. */
+/* Returns the rule of the tensor with this name, or NULL. `experts`: search the table of
+ * experts. */
 static const struct esp_tensor_rule *find_rule(const struct esp_family *family,
                                                const char *stored, int layer, bool experts)
 {
@@ -541,7 +543,8 @@ bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
             rule->slot == offsetof(struct esp_layer, key_bias));
 }
 
-/* The slots of the expert that all tokens use are those of the MLP in other layers. */
+/* Gives tensors of the expert that all tokens use the names of an MLP's tensors, because they
+ * have the same slots. */
 static void name_shared(char *stored)
 {
     static const char shared[] = "_shexp", gate[] = "ffn_gate_inp_shexp";

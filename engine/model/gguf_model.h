@@ -26,8 +26,8 @@ struct esp_gguf_architecture {
     bool tiled; /* state heads are in another order, see heads_tiled of struct esp_model_desc */
 };
 
-/* The architecture with this name in GGUF files, or for this model_type; NULL if there is
- * none. */
+/* Returns the architecture with this name in GGUF files, or for this model_type; NULL if there
+ * is none. */
 const struct esp_gguf_architecture *esp_gguf_architecture_named(const char *name);
 const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_type);
 

@@ -1,7 +1,7 @@
 /* gguf_tokenizer.c - see gguf_tokenizer.h.
  *
  * The patterns are from the models' own tokenizer.json files. The names are from llama.cpp,
- * and so is the information which of these tokenizers begin a text with a token. Some
+ * which also says which of these tokenizers begin a text with a token. Some
  * tokenizer.json files also ask for NFC. NFC is applied, although llama.cpp leaves it out,
  * because the models were trained with it.
  */
@@ -110,7 +110,7 @@ static cJSON *make_splits(const struct esp_gguf_split *split)
 
 /* ------------------------------------------------------------------ names for splits */
 
-/* A member that is a text; "" if there is none. */
+/* Returns a member that is a text; "" if there is none. */
 static const char *text_of(const cJSON *json, const char *name)
 {
     const char *text = esp_json_text(json, name);

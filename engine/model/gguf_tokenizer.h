@@ -33,10 +33,10 @@ struct esp_gguf_split {
     bool begins;             /* a text begins with the begin-of-text token */
 };
 
-/* The split with this name, or NULL. */
+/* Returns the split with this name, or NULL. */
 const struct esp_gguf_split *esp_gguf_split_named(const char *name);
-/* The name of the split that a tokenizer.json uses, by its members pre_tokenizer, normalizer
- * and model.ignore_merges. NULL if it has no name. */
+/* Returns the name of the split that a tokenizer.json uses, by its members pre_tokenizer,
+ * normalizer and model.ignore_merges. NULL if it has no name. */
 const char *esp_gguf_split_name(const cJSON *tokenizer);
 
 /* Makes the tokenizer.json of the file at `path`. The caller deletes *json. */

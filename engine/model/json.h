@@ -34,7 +34,7 @@ bool esp_file_exists(const char *folder, const char *name);
 
 /* Fails with "not enough memory for `what`". */
 int esp_no_memory(const char *what, char *err, size_t errlen);
-/* The little-endian number in `count` bytes, at most 8. */
+/* Returns the little-endian number in `count` bytes, at most 8. */
 uint64_t esp_little_endian(const void *bytes, size_t count);
 
 /* Parses a NUL-terminated text of `length` bytes, which must be one object. `path` is the name

@@ -77,7 +77,7 @@ int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
     return 0;
 }
 
-/* Where an architecture has no rotation, a file may still ask for it. */
+/* Returns whether the file asks for rotation in an architecture that usually has none. */
 static bool asks_for_rotation(const struct esp_config *config, const struct esp_json *json)
 {
     const char *kind = esp_json_text(json->root, "position_embedding_type");

@@ -107,8 +107,8 @@ static const char *type_names(char *text, size_t size)
     return text;
 }
 
-/* The number of rows of the stored tensor that has the slot of `rule`. *before becomes how
- * many of its rows are before those of the slot. */
+/* Returns the number of rows of the stored tensor that has the slot of `rule`. *before becomes
+ * how many of its rows are before those of the slot. */
 static int64_t stored_rows(const struct esp_tensor_rule *table,
                            const struct esp_tensor_rule *rule, const struct esp_config *config,
                            int64_t *before)
@@ -155,8 +155,9 @@ static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
     return 0;
 }
 
-/* Removes dimensions of 1: between rows and columns of a matrix, or around a vector; gives a
- * matrix of one row its rows. A GGUF file may divide a vector into groups. */
+/* Removes dimensions of 1 (between rows and columns of a matrix, or around a vector), and adds
+ * one to a matrix of one row that is stored as a vector. Joins the groups into which a GGUF
+ * file may divide a vector. */
 static void flatten(struct esp_stored *stored, const struct esp_tensor_rule *rule, int rows)
 {
     int64_t *shape = stored->shape;
@@ -237,7 +238,7 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
     return 0;
 }
 
-/* Whether a layer's kind decides if it has the tensor. */
+/* Returns whether a layer's kind decides if it has the tensor. */
 static bool is_of_kind(enum esp_presence when)
 {
     return when == ESP_IF_ATTENTION || when == ESP_IF_RECURRENT || when == ESP_IF_CONV_BIAS;
@@ -257,7 +258,7 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
         if (strncmp(full, family->prefix, strlen(family->prefix)) == 0)
             name += binding->prefix;
         struct esp_stored *stored = esp_stored_find(binding->model->files, name);
-        if (!stored && rule->apart) { /* the form of GGUF files */
+        if (!stored && rule->apart) { /* as in GGUF files */
             char own[sizeof full + 16];
             snprintf(own, sizeof own, "%s.%d", name, rule->part);
             stored = esp_stored_find(binding->model->files, own);
@@ -293,7 +294,7 @@ static int bind_experts_matrix(const struct binding *binding, struct esp_layer *
     esp_rule_name(full, family, rule, number, ESP_ALL_EXPERTS);
     struct esp_stored *stack = esp_stored_find(binding->model->files, name);
     const bool fused = table == family->fused_experts;
-    if (!stack && rule->parts > 0) { /* the form of GGUF files */
+    if (!stack && rule->parts > 0) { /* as in GGUF files */
         char own[sizeof full + 16];
         snprintf(own, sizeof own, "%s.%d", name, rule->part);
         stack = esp_stored_find(binding->model->files, own);
@@ -309,7 +310,7 @@ static int bind_experts_matrix(const struct binding *binding, struct esp_layer *
     return status;
 }
 
-/* The table of experts for the layer's tensors. */
+/* Returns the table of experts for the layer's tensors. */
 static const struct esp_tensor_rule *expert_table(const struct binding *binding, int number)
 {
     const struct esp_family *family = binding->family;
@@ -627,8 +628,8 @@ static int open_gguf(struct esp_model *model, char *err, size_t errlen)
     return status;
 }
 
-/* The last component of a path, or, for "", "." and "..", that of the folder they lead to. The
- * caller frees it. */
+/* Returns the last component of a path, or, for "", "." and "..", that of the folder they lead
+ * to. The caller frees it. */
 static char *folder_name(const char *path)
 {
     size_t end = strlen(path);
@@ -693,7 +694,7 @@ void esp_model_set_outputs(struct esp_model *model, const int32_t *token, const 
                            int count, int tokens)
 {
     struct esp_model_desc *d = &model->desc;
-    if (esp_tensor_same(&d->head, &d->embedding)) /* now it takes memory of its own */
+    if (esp_tensor_same(&d->head, &d->embedding)) /* the head becomes a separate tensor */
         model->bytes += (size_t)count * esp_dtype_row_bytes(d->head.dtype, d->head.columns);
     d->head.rows = count;
     d->head.listed = row;

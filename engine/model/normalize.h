@@ -28,7 +28,7 @@ void esp_normalizer_free(struct esp_normalizer *normalizer);
 int esp_normalize(const struct esp_normalizer *normalizer, const char *text, size_t length,
                   char **out, size_t *out_length);
 
-/* Bytes of the White_Space character at the start of a text; 0: there is none. */
+/* Returns the bytes of the White_Space character at the start of a text; 0: there is none. */
 size_t esp_white_space(const char *text, size_t length);
 
 #endif

@@ -173,7 +173,7 @@ static int refuse(const struct esp_model *target, const char *draft, char *err, 
     if (esp_model_desc_recurrent(&target->desc))
         return esp_fail(
             err, errlen, ESP_E_UNSUPPORTED,
-            "%s has recurrent layers, for which there are no copies '%.40s' yet; name "
+            "%s has recurrent layers, and '%.40s' cannot copy such a model yet; name "
             "another draft model, or leave --draft out",
             target->path, draft);
     if (!type_of(draft))

@@ -22,10 +22,11 @@ const char *esp_own_copy_type(int i);
  * names a type that does not exist. */
 double esp_own_copy_share(const struct esp_model *target, const char *draft);
 
-/* Returns whether a copy is expected to pay for this target, so that it is made if no draft is
- * named. The target's weights must be floats, so that 4 bits save most of the bytes, and too
- * large for the processor's caches. A copy of a mixture of experts does not pay: a tree's rows
- * use different experts, so verifying several rows costs much more than one. */
+/* Returns whether a copy is expected to save time for this target; if so, it is the default
+ * draft model. The target's weights must be floats, so that 4 bits save most of the bytes, and
+ * too large for the processor's caches. A copy of a mixture of experts does not save time: a
+ * tree's rows use different experts, so verifying several rows costs much more than one.
+ * Models with recurrent layers have no copies. */
 bool esp_own_copy_pays(const struct esp_model *target);
 
 /* Describes the copy that `draft` names; reads no weights yet. The target must outlive the

@@ -52,7 +52,7 @@ static int read_flag(const cJSON *json, const char *name, int fallback, char *er
     return cJSON_IsTrue(flag);
 }
 
-/* The index of a name (may be NULL) in a list; `count` if the list lacks it. */
+/* Returns the index of a name (may be NULL) in a list; `count` if the list lacks it. */
 static int place_of(const char *name, const char *const *names, int count)
 {
     int i = 0;

@@ -66,11 +66,12 @@ struct planned {
     enum esp_dtype dtype;
     bool vector;
     int paired;      /* if rows are stored in pairs, the number of rows per head; else 0 */
-    int interleaved; /* if blocks of the parts take turns, the rows of a block; else 0 */
-    /* If the state heads are written in another order (`heads_tiled`): the rows or columns of a
-     * head, the first of them, and how many heads and key heads there are; else 0. */
+    int interleaved; /* if blocks of the parts alternate, the rows of a block; else 0 */
+    /* If the state heads are written in another order (`heads_tiled`): the number of rows or
+     * of columns of a head, the first row of heads, and how many heads and key heads there
+     * are; else 0. */
     int tiled_rows, tiled_columns, tiled_from, state_heads, key_heads;
-    int groups; /* if a vector is written as a matrix, its rows; else 0 */
+    int groups; /* if a vector is written as a matrix, the number of its rows; else 0 */
 };
 
 struct quantizing {
@@ -139,7 +140,7 @@ static bool is_important(const struct quantizing *q, size_t slot, int layer)
     if (layer < 0)
         return slot == offsetof(struct esp_model_desc, head) ||
                (tied && slot == offsetof(struct esp_model_desc, embedding));
-    if (slot == offsetof(struct esp_layer, mixed)) /* of recurrent layers */
+    if (slot == offsetof(struct esp_layer, mixed)) /* the output of recurrent layers */
         return true;
     if (slot != offsetof(struct esp_layer, value) && slot != offsetof(struct esp_layer, down))
         return false;
@@ -156,7 +157,7 @@ static bool is_kept(const struct esp_tensor_rule *rule, int layer)
                                     : offsetof(struct esp_layer, router));
 }
 
-/* Of a layer with experts: the MLP that all tokens use has other names. */
+/* In a layer with experts, changes the name of a tensor of the MLP that all tokens use. */
 static void name_shared(char *name, size_t size, size_t slot)
 {
     static const char end[] = ".weight", shared[] = "_shexp.weight";
@@ -167,7 +168,8 @@ static void name_shared(char *name, size_t size, size_t slot)
         snprintf(at, size - (size_t)(at - name), "%s", shared);
 }
 
-/* llama.cpp wants some vectors of state spaces as matrices. */
+/* Returns the number of rows if llama.cpp expects this vector of a recurrent layer as a
+ * matrix; otherwise 0. */
 static int groups_of(const struct esp_model_desc *d, size_t slot, int layer)
 {
     if (d->layer[layer].mixer != ESP_MIXER_SSM)
@@ -179,7 +181,7 @@ static int groups_of(const struct esp_model_desc *d, size_t slot, int layer)
                : 0;
 }
 
-/* Plans the order of state heads. A file of Qwen3.5 has them tiled, a folder has not. */
+/* Plans the order of state heads, which are tiled in files of Qwen3.5 but not in folders. */
 static void plan_heads(const struct quantizing *q, struct planned *p, size_t slot)
 {
     const struct esp_model_desc *d = &q->model->desc;
@@ -261,7 +263,7 @@ static int plan(struct quantizing *q)
 {
     const struct esp_family *family = q->architecture->family;
     const struct esp_model_desc *d = &q->model->desc;
-    /* No more tensors than slots. */
+    /* There are no more tensors than slots. */
     const size_t slots = sizeof(struct esp_layer) + sizeof(struct esp_expert);
     const size_t most = (sizeof *d + (size_t)d->layers * slots) / sizeof(struct esp_tensor);
     q->planned = calloc(most, sizeof *q->planned);
@@ -339,7 +341,7 @@ struct chunk {
     bool infinite[PARTS];
 };
 
-/* The head of the model that is state head `head` of the file. */
+/* Returns the head of the model that is state head `head` of the file. */
 static int head_of(const struct planned *p, int head)
 {
     return head % p->key_heads * (p->state_heads / p->key_heads) + head / p->key_heads;
@@ -358,7 +360,8 @@ static void read_part(const struct planned *p, int row, float *out)
     esp_tensor_read_row(part_of(p, part), row, out);
 }
 
-/* Puts the columns of the state heads in the order of the file. `room` has a row. */
+/* Puts the columns of the state heads in the order of the file. `room` is scratch memory for
+ * one row. */
 static void turn_columns(const struct planned *p, float *row, float *room)
 {
     const size_t each = (size_t)p->tiled_columns, count = (size_t)p->state_heads * each;
@@ -591,8 +594,8 @@ static int write_file(struct quantizing *q, const char *to, bool over)
     return status;
 }
 
-/* The window that other programs ignore, or 0. A file of architecture "llama" may have a
- * window (Mistral's), but llama.cpp ignores the key of the window in such files. */
+/* Returns the window that other programs ignore, or 0. A file of architecture "llama" may have
+ * a window (Mistral's), but llama.cpp ignores the key of the window in such files. */
 static int ignored_window(const struct quantizing *q)
 {
     const struct esp_gguf_architecture *own =

@@ -24,7 +24,7 @@ struct esp_quantize_report {
     int ignored_window;
 };
 
-/* A list of all types: "q8_0, q6_k, ...". */
+/* Returns a list of all types: "q8_0, q6_k, ...". */
 const char *esp_quantize_types(void);
 
 /* Reads `from`, a model folder or a GGUF file, and writes the GGUF file `to`, completely or

@@ -110,7 +110,7 @@ static double yarn_scale(double factor, double mscale)
     return factor <= 1 ? 1 : 0.1 * mscale * log(factor) + 1;
 }
 
-/* The index (not an integer) of the frequency that turns `turns` times in the original
+/* Returns the index (not an integer) of the frequency that turns `turns` times in the original
  * context. */
 static double frequency_with(const struct rotation *r, double turns)
 {

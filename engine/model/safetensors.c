@@ -37,8 +37,8 @@ static int type_bits(const char *type)
     return 0;
 }
 
-/* The value of a whole number that is 0 or more and that a double represents exactly; -1 if it
- * is something else. */
+/* Returns the value of a whole number that is 0 or more and that a double represents exactly;
+ * -1 if it is something else. */
 static int64_t whole(const cJSON *item)
 {
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 0x1p53))

@@ -80,7 +80,7 @@ void esp_stored_close(struct esp_stored_set *set);
  * could not be read, so the weights must not be used. */
 int esp_stored_release(struct esp_stored_set *set, char *err, size_t errlen);
 
-/* The tensor with that name, or NULL. */
+/* Returns the tensor with that name, or NULL. */
 struct esp_stored *esp_stored_find(const struct esp_stored_set *set, const char *name);
 /* Returns the number of unused tensors; *first becomes the name of one of them. */
 int esp_stored_unused(const struct esp_stored_set *set, const char **first);

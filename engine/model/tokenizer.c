@@ -323,7 +323,7 @@ static int encode_rest(struct encoding *e, const char *text, int32_t length, boo
     return status;
 }
 
-/* The position in the normalized text of a piece that byte `at` of the piece has. If
+/* Returns the position in the normalized text of a piece that byte `at` of the piece has. If
  * characters are combined across it, the result is a few bytes off, but no token is that
  * short. */
 static int normalized_at(const struct encoding *e, const char *piece, int32_t at)

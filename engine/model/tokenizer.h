@@ -26,7 +26,7 @@ int esp_tokenizer_open(struct esp_tokenizer **tokenizer, const char *folder, cha
                        size_t errlen);
 void esp_tokenizer_close(struct esp_tokenizer *tokenizer);
 
-/* The highest token id + 1. */
+/* Returns the highest token id + 1. */
 int esp_tokenizer_size(const struct esp_tokenizer *tokenizer);
 
 /* Encodes `length` bytes and writes at most `capacity` tokens. Returns the number of tokens in
@@ -46,22 +46,22 @@ int esp_tokenizer_encode_literal(const struct esp_tokenizer *tokenizer, const ch
 int esp_tokenizer_spell(const struct esp_tokenizer *tokenizer, const char *bytes, size_t length,
                         int32_t *tokens, int capacity);
 
-/* The bytes of a token (not NUL-terminated, owned by the tokenizer), NULL if there is no such
- * token. An added token, special or not, has the bytes of its content. */
+/* Returns the bytes of a token (not NUL-terminated, owned by the tokenizer), NULL if there is
+ * no such token. An added token, special or not, has the bytes of its content. */
 const char *esp_tokenizer_bytes(const struct esp_tokenizer *tokenizer, int32_t token,
                                 size_t *length);
-/* The id of an added token or vocabulary entry with exactly these bytes, or -1. */
+/* Returns the id of an added token or vocabulary entry with exactly these bytes, or -1. */
 int32_t esp_tokenizer_find(const struct esp_tokenizer *tokenizer, const char *bytes,
                            size_t length);
-/* The token that stands for exactly these bytes in a text, or -1: the vocabulary entry, or else an
- * added token, or else the token of a single byte. Not a special token. */
+/* Returns the token that stands for exactly these bytes in a text, or -1: the vocabulary
+ * entry, or else an added token, or else the token of a single byte. Not a special token. */
 int32_t esp_tokenizer_find_plain(const struct esp_tokenizer *tokenizer, const char *bytes,
                                  size_t length);
 bool esp_tokenizer_is_special(const struct esp_tokenizer *tokenizer, int32_t token);
-/* The special token that begins every text (Llama 3: <|begin_of_text|>), or -1. */
+/* Returns the special token that begins every text (Llama 3: <|begin_of_text|>), or -1. */
 int32_t esp_tokenizer_prefix(const struct esp_tokenizer *tokenizer);
-/* Hash (FNV-1a, 64 bit) over all (id, bytes) pairs, equal for tokenizers whose models can form
- * a pair. */
+/* Returns the hash (FNV-1a, 64 bit) over all (id, bytes) pairs, equal for tokenizers whose
+ * models can form a pair. */
 uint64_t esp_tokenizer_hash(const struct esp_tokenizer *tokenizer);
 
 #endif

@@ -1,8 +1,9 @@
 /* translation.c - compares two vocabularies; see translation.h.
  *
- * Both files are untrusted. A token that has no bytes, or only bytes that the draft has no tokens
- * for, reads as the end of a text. A pair is shared only if each token is the partner of the
- * other, so no token of the draft gets two places, even if a file lists the same bytes twice.
+ * Both files are untrusted. If a token has no bytes, or the draft has no tokens for its bytes,
+ * the draft reads it as the end of a text. A pair is shared only if each token is the partner
+ * of the other, so no token of the draft is listed twice, even if a file has the same bytes
+ * twice.
  */
 #include "engine/model/translation.h"
 
@@ -11,7 +12,7 @@
 
 #include "kernels/status.h"
 
-/* What `text_share` is measured on: prose, numbers and code. */
+/* The text on which `text_share` is measured: prose, numbers and code. */
 static const char sample[] =
     "The old harbour was quiet that morning, and only the gulls seemed to have noticed that "
     "winter was over. \"You said there would be ships,\" she reminded him. He didn't answer at "
@@ -41,8 +42,8 @@ static bool is_control(const struct esp_language *l, int32_t token)
            token == esp_tokenizer_prefix(l->tokenizer);
 }
 
-/* The token of `to` that ends a text as this one does: that of the same name, or the one at the
- * same place in the list. */
+/* Returns the token of `to` that ends a text as `token` of `from` does: `named`, which has the
+ * same name, if it ends a text; otherwise the token at the same place in the list of ends. */
 static int32_t end_partner(const struct esp_language *from, const struct esp_language *to,
                            int32_t token, int32_t named)
 {
@@ -65,7 +66,7 @@ static int32_t control_partner(const struct esp_language *from, const struct esp
                : -1;
 }
 
-/* The token of `to` that is the same as this one of `from`, or -1. */
+/* Returns the token of `to` that is the same as `token` of `from`, or -1 if there is none. */
 static int32_t partner(const struct esp_language *from, const struct esp_language *to,
                        int32_t token)
 {
@@ -88,14 +89,15 @@ static bool is_shared(const struct esp_language *target, const struct esp_langua
     return other >= 0 && !begins && partner(draft, target, other) == token;
 }
 
-/* What stands for a token that has no other spelling. */
+/* Returns the token that the draft reads for one that it cannot spell. */
 static int32_t nothing(const struct esp_language *draft)
 {
     const int32_t prefix = esp_tokenizer_prefix(draft->tokenizer);
     return draft->end_count > 0 ? draft->end[0] : prefix >= 0 ? prefix : 0;
 }
 
-/* Writes how the draft reads a token without a partner. */
+/* Writes the tokens that the draft reads for a target token without a partner. Returns their
+ * number, or a negative status. */
 static int spell(const struct esp_language *target, const struct esp_language *draft,
                  int32_t token, int32_t spelled[ESP_SPELLED_MOST])
 {
@@ -117,7 +119,7 @@ static int spell(const struct esp_language *target, const struct esp_language *d
     return kept > 0 ? kept : 1;
 }
 
-/* Writes how token `token` reads, and lists it if it is shared. */
+/* Writes what the draft reads for a token, and lists the token if it is shared. */
 static int add_token(struct esp_translation *t, const struct esp_language *target,
                      const struct esp_language *draft, int32_t token)
 {
@@ -136,7 +138,7 @@ static int add_token(struct esp_translation *t, const struct esp_language *targe
     return count < 0 ? count : (int)ESP_OK;
 }
 
-/* Room for one more spelling of the longest kind. */
+/* Makes room for one more spelling of maximum length. Returns false if there is no memory. */
 static bool reserve(struct esp_translation *t, size_t *room, int32_t used)
 {
     if (*room >= (size_t)used + ESP_SPELLED_MOST)

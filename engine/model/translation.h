@@ -4,45 +4,46 @@
  * Decoding Algorithms for Heterogeneous Vocabularies", arXiv 2502.05202, 2025, algorithm 4): two
  * tokens with the same bytes are one *shared* token. The draft's distribution is restricted to
  * shared tokens and renormalised (its softmax runs over them alone), and is then a distribution
- * over the target's tokens that is 0 elsewhere. So every drafter and every verifier works as with
- * one vocabulary, and the output distribution stays the target's.
+ * over the target's tokens, and 0 for those that are not shared. So every drafter and verifier
+ * works as if both models had one vocabulary, and the output distribution stays the target's.
  *
  * The text goes the other way: the draft reads each token of the target as its own token with the
  * same bytes or, where there is none, as the tokens that its BPE makes of these bytes.
  *
  *  - Bytes are compared, not the spelling in the file. So U+0120 of a byte-level vocabulary and
- *    U+2581 of SentencePiece are both a space, and a token that is a part of a character is shared
- *    only with a token of exactly these bytes.
- *  - Special tokens are compared by their role: what ends a text is shared with what ends a text,
- *    whatever its name. The others need the same name. The token before every text (BOS) is each
- *    side's own and is never drafted.
+ *    U+2581 of SentencePiece are both a space, and a token that is only a part of a character
+ *    is shared only with a token of exactly the same bytes.
+ *  - Tokens that end a text are shared whatever their names are. Other special tokens are
+ *    shared if they have the same name. Each side has its own token before every text (BOS),
+ *    which is never drafted.
  *  - Some tokenizers add a space before a text. The target's tokenizer decides what the text is; the
  *    draft reads exactly its bytes.
  *
- * If too few tokens are shared, the draft's text is encoded anew instead (drafters/respell.c).
+ * If too few tokens are shared, the draft's text is encoded with the target's tokenizer
+ * instead (drafters/respell.c).
  */
 #ifndef ESP_TRANSLATION_H
 #define ESP_TRANSLATION_H
 
 #include "engine/model/tokenizer.h"
 
-/* Maximum number of tokens of the draft that stand for one of the target; of more tokens, the
- * last ones are used. */
+/* Maximum number of draft tokens that replace one token of the target; if there are more, only
+ * the last ones are used. */
 enum { ESP_SPELLED_MOST = 16 };
 
 struct esp_translation {
     int tokens;       /* tokens of the target, padding included */
-    int32_t *begin;   /* (tokens + 1) token t of the target reads as spelled[begin[t]] up to
-                         spelled[begin[t + 1] - 1], at least one token of the draft */
-    int32_t *spelled; /* (begin[tokens]) */
+    int32_t *begin;   /* (tokens + 1) for token t of the target, the draft reads
+                         spelled[begin[t]] to spelled[begin[t + 1] - 1], at least one token */
+    int32_t *spelled; /* (begin[tokens]) tokens of the draft */
     int32_t lead;     /* the draft's token before every text, if the target has none; else -1 */
     int shared;
     int32_t *output_token; /* (shared) tokens of the target, ascending */
     int32_t *output_row;   /* (shared) the draft's token for each, all different */
-    double text_share;     /* fraction of the tokens of a sample text that are shared */
+    double text_share;     /* fraction of a sample text's tokens that are shared */
 };
 
-/* A model's tokens. */
+/* The tokens of a model. */
 struct esp_language {
     const struct esp_tokenizer *tokenizer;
     int vocabulary;     /* the model has tokens 0 to vocabulary - 1 */
@@ -56,7 +57,8 @@ int esp_translation_open(struct esp_translation *translation, const struct esp_l
                          const struct esp_language *draft);
 void esp_translation_free(struct esp_translation *translation);
 
-/* *spelled becomes the tokens as which the draft reads this token; returns their number. */
+/* Sets *spelled to the tokens that the draft reads for a token of the target; returns how many
+ * there are. */
 int esp_translation_spell(const struct esp_translation *translation, int32_t token,
                           const int32_t **spelled);
 

@@ -19,7 +19,7 @@ enum {
     ALPHABET_END = 0x144, /* characters of the byte alphabet are below this */
 };
 
-/* The byte that a character stands for, or -1. */
+/* Returns the byte that a character stands for, or -1. */
 static int alphabet_byte(unsigned c)
 {
     if ((c >= '!' && c <= '~') || (c >= 0xA1 && c <= 0xFF && c != 0xAD))
@@ -30,7 +30,7 @@ static int alphabet_byte(unsigned c)
     return n < 33 ? n : n < 67 ? n - 33 + 127 : 173;
 }
 
-/* The byte that a text like "<0x0A>" stands for, or -1. */
+/* Returns the byte that a text like "<0x0A>" stands for, or -1. */
 static int fallback_byte(const char *text, size_t length)
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -83,7 +83,7 @@ static int64_t spell(const struct esp_vocabulary *v, const char *text, size_t le
     return n;
 }
 
-/* The slot that contains this token, or the free slot where it would be stored. */
+/* Returns the slot that contains this token, or the free slot where it would be stored. */
 static size_t find_slot(const struct esp_vocabulary *v, bool spelled, const char *bytes,
                         size_t length)
 {

@@ -15,7 +15,7 @@ struct esp_hash_key {
     uint64_t word[2];
 };
 
-/* The key of this process. Thread-safe. */
+/* Returns the key of this process. Thread-safe. */
 struct esp_hash_key esp_hash_key(void);
 
 /* Hashes `length` bytes. */
@@ -69,7 +69,8 @@ static inline uint64_t esp_hash_end(struct esp_hash_state v)
     return v.a ^ v.b ^ v.c ^ v.d;
 }
 
-/* The hash of one word. The length is left out, because it is the same for all numbers. */
+/* Returns the hash of one word. The length is left out, because it is the same for all
+ * numbers. */
 static inline uint64_t esp_hash_number(struct esp_hash_key key, uint64_t number)
 {
     return esp_hash_end(esp_hash_word(esp_hash_begin(key), number));

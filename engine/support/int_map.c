@@ -25,7 +25,7 @@ void esp_int_map_free(struct esp_int_map *map)
     *map = (struct esp_int_map){.mask = 0};
 }
 
-/* The entry of a key, or the free entry where it would be stored. */
+/* Returns the entry of a key, or the free entry where it would be stored. */
 static struct esp_int_entry *find(const struct esp_int_map *map, uint64_t key)
 {
     size_t slot = (size_t)esp_hash_number(map->key, key) & map->mask;

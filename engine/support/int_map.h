@@ -28,7 +28,7 @@ struct esp_int_map {
 bool esp_int_map_init(struct esp_int_map *map, size_t count);
 void esp_int_map_free(struct esp_int_map *map);
 
-/* The value of a key, or ESP_INT_MAP_NONE. */
+/* Returns the value of a key, or ESP_INT_MAP_NONE. */
 uint64_t esp_int_map_get(const struct esp_int_map *map, uint64_t key);
 /* Adds a key, or replaces its value. Returns false if there is no memory, which cannot happen
  * for the first `count` keys after esp_int_map_init(). */

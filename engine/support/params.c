@@ -33,7 +33,7 @@ bool esp_params_info(const struct esp_param *table, int index, struct esp_param_
     return false;
 }
 
-/* Index of `word` in "a|b|c", or -1. */
+/* Returns the index of `word` in "a|b|c", or -1. */
 static int find_choice(const char *choices, const char *word)
 {
     size_t length = strlen(word);

@@ -51,7 +51,7 @@ int esp_params_set(struct esp_params *params, const char *owner, const char *key
 /* Describes row `index` of a table (may be NULL); false past its end. */
 bool esp_params_info(const struct esp_param *table, int index, struct esp_param_info *info);
 
-/* Index of the parameter with this name, or -1. */
+/* Returns the index of the parameter with this name, or -1. */
 int esp_params_find(const struct esp_params *params, const char *key);
 
 /* Parses the part after the colon of "name:k=v,k=v" (NULL or empty: nothing to do). */

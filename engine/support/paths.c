@@ -35,8 +35,8 @@ static bool found(char *path, size_t size, const char *base, const char *below,
     return n >= 0 && (size_t)n < size && access(path, R_OK) == 0;
 }
 
-/* The folder of the source tree with this kind of data: models are in engine/; lessons,
- * recordings and suites are in sessions/. */
+/* Returns the folder of the source tree with this kind of data: models are in engine/;
+ * lessons, recordings and suites are in sessions/. */
 static const char *tree_of(const char *kind)
 {
     const bool sessions = strcmp(kind, "lessons") == 0 || strcmp(kind, "samples") == 0 ||

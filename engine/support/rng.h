@@ -20,7 +20,7 @@ struct esp_rng {
 /* Philox4x32-10: makes four random 32-bit words from a counter and a key. */
 void esp_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
-/* The next number of the stream, uniform in [0, 1) with 53 bits. */
+/* Returns the next number of the stream, uniform in [0, 1) with 53 bits. */
 double esp_rng_uniform(struct esp_rng *rng);
 
 /* Splits off the next part of the stream and returns it as a new stream. The numbers of the

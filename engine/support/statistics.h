@@ -11,7 +11,7 @@ struct esp_chi_square {
     double p;
 };
 
-/* Upper tail of the chi-square distribution with `freedom` degrees of freedom. */
+/* Returns the upper tail of the chi-square distribution with `freedom` degrees of freedom. */
 double esp_chi_square_tail(double value, int freedom);
 
 /* Tests whether counts (bins) follow the weights. A count in a bin of weight 0 makes p 0. */
@@ -21,7 +21,7 @@ struct esp_chi_square esp_chi_square_fit(const double *count, const double *weig
  * ignored. */
 struct esp_chi_square esp_chi_square_two(const double *one, const double *other, int bins);
 
-/* Total variation distance between counts and weights, each normalised. */
+/* Returns the total variation distance between counts and weights, each normalised. */
 double esp_total_variation(const double *count, const double *weight, int bins);
 
 #endif

@@ -20,7 +20,7 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* The optimal string alignment distance of two texts of at most LONGEST bytes. */
+/* Returns the optimal string alignment distance of two texts of at most LONGEST bytes. */
 static int distance_of(const char *a, const char *b)
 {
     int rows[3][LONGEST + 2];

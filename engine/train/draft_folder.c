@@ -19,7 +19,8 @@
 
 /* ------------------------------------------------------------------ shapes */
 
-/* The part of a shape that is taken from a model's description, for draft models and heads. */
+/* Returns the part of a shape that is taken from a model's description, for draft models and
+ * heads. */
 static struct esp_network_shape shape_of(const struct esp_model_desc *d)
 {
     return (struct esp_network_shape){
@@ -104,7 +105,7 @@ int esp_head_shape(struct esp_network_shape *shape, const struct esp_model *targ
 
 /* ------------------------------------------------------------------ reading */
 
-/* The tensor with this name, or with the name without "model.", as in folders of bare
+/* Returns the tensor with this name, or with the name without "model.", as in folders of bare
  * models. */
 static const struct esp_stored *find(const struct esp_stored_set *set, const char *name)
 {

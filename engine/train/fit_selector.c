@@ -60,7 +60,7 @@ static const float *seconds_of(const struct fit *f, int i)
     return f->seconds + (size_t)i * ESP_ACTIONS;
 }
 
-/* The scalar inputs of a sample, as drafter nde will see them. */
+/* Writes the scalar inputs of a sample, as drafter nde will see them. */
 static void scalars_of(const struct fit *f, int i, float scalars[ESP_SCALARS])
 {
     const float *sample = sample_at(f, i);
@@ -115,8 +115,8 @@ static void add_action(const struct fit *f, struct tally *t, int sample, int act
     t->samples++;
 }
 
-/* The static action with the most tokens per second (`timed`) or per iteration on the training
- * samples of one setting (-1: of all). */
+/* Returns the static action with the most tokens per second (`timed`) or per iteration on the
+ * training samples of one setting (-1: of all). */
 static int best_static(const struct fit *f, int setting, bool timed)
 {
     double best = 0;
@@ -241,8 +241,8 @@ static int best_logit(const double *logits)
     return best;
 }
 
-/* Tokens per second of the policy's choices divided by those of the base, on the held-out
- * samples; the mean over settings. */
+/* Returns the tokens per second of the policy's choices divided by those of the base, on the
+ * held-out samples: the mean over settings. */
 static double judge(struct fit *f)
 {
     struct tally chosen[ESP_SAMPLE_SETTINGS] = {{0}}, base[ESP_SAMPLE_SETTINGS] = {{0}};

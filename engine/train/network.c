@@ -216,7 +216,7 @@ static float *row_of(struct matrix x, int row)
     return x.at + (size_t)row * (size_t)x.width;
 }
 
-/* The rows of x that belong to the pass. */
+/* Returns the rows of x that belong to the pass. */
 static float *rows_of(const struct step *s, struct matrix x)
 {
     return row_of(x, s->begin);
@@ -227,7 +227,7 @@ static size_t numbers_of(const struct step *s, struct matrix x)
     return (size_t)(s->end - s->begin) * (size_t)x.width;
 }
 
-/* y = x W^T + b, or y += x W^T */
+/* Computes y = x W^T + b, or y += x W^T. */
 static void linear(const struct step *s, struct matrix y, struct matrix x,
                    struct esp_network_linear w, bool add)
 {
@@ -235,7 +235,7 @@ static void linear(const struct step *s, struct matrix y, struct matrix x,
                value(s, w.bias), s->end - s->begin, x.width, y.width, add);
 }
 
-/* y = before + x W^T */
+/* Computes y = before + x W^T. */
 static void residual(const struct step *s, struct matrix y, struct matrix before,
                      struct matrix x, struct esp_network_linear w)
 {
@@ -243,7 +243,7 @@ static void residual(const struct step *s, struct matrix y, struct matrix before
     linear(s, y, x, w, true);
 }
 
-/* Adds to the gradients of W and b; dx = dy W, or dx += dy W, unless dx is empty. */
+/* Adds to the gradients of W and b. Computes dx = dy W, or dx += dy W, unless dx is empty. */
 static void linear_back(const struct step *s, struct matrix dx, struct matrix dy,
                         struct matrix x, struct esp_network_linear w, bool add)
 {
@@ -252,7 +252,7 @@ static void linear_back(const struct step *s, struct matrix dx, struct matrix dy
                     s->end - s->begin, x.width, dy.width, add);
 }
 
-/* y = norm(x). Does nothing if there is no such norm (weight = -1). */
+/* Computes y = norm(x). Does nothing if there is no such norm (weight = -1). */
 static void norm(const struct step *s, struct matrix y, struct matrix factor, struct matrix x,
                  int weight)
 {
@@ -319,7 +319,7 @@ static void rotate_part(void *arg, int begin, int end, float *scratch)
     }
 }
 
-/* Rotates the heads of x by the angles of their rows; going backward, in the other
+/* Rotates the heads of x by the angles of their rows; in the backward pass, in the other
  * direction. */
 static void rotate(struct step *s, struct matrix x)
 {
@@ -329,7 +329,8 @@ static void rotate(struct step *s, struct matrix x)
 
 /* ------------------------------------------------------------------ attention */
 
-/* The row after the last one, in this pass, that belongs to the same text as row `row`. */
+/* Returns the row after the last one, in this pass, that belongs to the same text as row
+ * `row`. */
 static int text_end(const struct step *s, int row)
 {
     int end = row + 1;
@@ -398,7 +399,7 @@ static void attend(struct step *s)
 
 /* ------------------------------------------------------------------ layers */
 
-/* Going backward, `gate` and `up` are overwritten by their gradients. */
+/* In the backward pass, `gate` and `up` are overwritten by their gradients. */
 static void swiglu_part(void *arg, int begin, int end, float *scratch)
 {
     const struct step *s = arg;
@@ -432,8 +433,8 @@ static void forward_layer(struct step *s, struct matrix out)
     residual(s, out, l->x1, l->active, p->down);
 }
 
-/* dx is the gradient with respect to the layer's output and becomes that with respect to its
- * input. */
+/* Runs a layer backward: dx is the gradient with respect to the layer's output and becomes
+ * that with respect to its input. */
 static void backward_layer(struct step *s, struct matrix dx)
 {
     const struct esp_network_layer *p = s->p;

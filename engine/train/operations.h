@@ -29,19 +29,20 @@ void esp_workers_each(struct esp_workers *workers, int count,
 /* Makes the scratch memory of every thread at least this large. */
 int esp_workers_reserve(struct esp_workers *workers, size_t floats);
 
-/* y (rows, out) = x (rows, in) W^T + b; with `add`, y += x W^T + b. bias may be NULL. */
+/* Computes y (rows, out) = x (rows, in) W^T + b; with `add`, y += x W^T + b. bias may be NULL.
+ */
 void esp_linear(struct esp_workers *workers, float *y, const float *x, const float *w,
                 const float *bias, int rows, int in, int out, bool add);
-/* dx (rows, in) = dy W, with `add` +=; dw (out, in) += dy^T x; db (out) += the sum of dy over
- * rows. Each of the three may be NULL. */
+/* Computes dx (rows, in) = dy W (with `add`, dx += dy W), dw (out, in) += dy^T x, and adds the
+ * sum of dy over rows to db (out). dx, dw and db may be NULL. */
 void esp_linear_back(struct esp_workers *workers, float *dx, float *dw, float *db,
                      const float *dy, const float *x, const float *w, int rows, int in, int out,
                      bool add);
 
-/* out = norm(x). Writes factor (rows), which the backward function needs. */
+/* Computes out = norm(x). Writes factor (rows), which the backward function needs. */
 void esp_rmsnorm(struct esp_workers *workers, float *out, float *factor, const float *x,
                  const float *weight, int rows, int n, float epsilon);
-/* Adds to dx and dw. */
+/* Adds the gradients to dx and dw. */
 void esp_rmsnorm_backward(struct esp_workers *workers, float *dx, float *dw, const float *x,
                           const float *weight, const float *dy, float *factor, int rows, int n);
 

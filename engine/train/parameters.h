@@ -40,8 +40,8 @@ int esp_parameters_add(struct esp_parameters *p, const char *name, int rows, int
 int esp_parameters_open(struct esp_parameters *p, char *err, size_t errlen);
 void esp_parameters_close(struct esp_parameters *p);
 
-/* The values and the gradient of a parameter; NULL for number -1, which means that it is
- * missing. */
+/* These return the values and the gradient of a parameter; NULL for number -1, which means
+ * that there is no such parameter. */
 static inline float *esp_parameter_value(const struct esp_parameters *p, int number)
 {
     return number < 0 ? NULL : p->value + p->list[number].offset;
@@ -67,8 +67,8 @@ struct esp_optimizer {
     int64_t warmup, steps; /* the rate rises for `warmup` steps and falls to 0 at `steps` */
 };
 
-/* The learning rate of a step (0..steps-1): it rises in a straight line, then falls like half
- * a period of a cosine (Loshchilov and Hutter, "SGDR", 2017). */
+/* Returns the learning rate of a step (0..steps-1): it rises in a straight line, then falls
+ * like half a period of a cosine (Loshchilov and Hutter, "SGDR", 2017). */
 double esp_learning_rate(const struct esp_optimizer *optimizer, int64_t step);
 
 /* Makes step number `step` (from 0): updates the values from the gradients and sets the

@@ -40,7 +40,7 @@ static void take(struct esp_sample_file *f, int count)
     f->pieces++;
 }
 
-/* Reads blocks up to the first incomplete or invalid one, and cuts the file off there. */
+/* Reads blocks up to the first incomplete or invalid one, and truncates the file there. */
 static int read_blocks(struct esp_sample_file *f)
 {
     int32_t head[2];

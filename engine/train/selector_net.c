@@ -152,7 +152,7 @@ static void activate_back(const double *in, const double *kept, double *back, si
         back[i] *= kept[i] * gelu_slope(in[i]);
 }
 
-/* LayerNorm of one row without gain and shift: writes n and returns the deviation. */
+/* Computes LayerNorm of one row, without gain and shift: writes n and returns the deviation. */
 static double normalise(const double *u, double *n, int width)
 {
     double mean = 0, square = 0;

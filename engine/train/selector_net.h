@@ -23,8 +23,8 @@ struct esp_selector_net {
     double *state[ESP_SELECTOR_STATES];  /* inputs: (capacity, hidden[i]) hidden states */
     double *scalars;                     /* inputs: (capacity, ESP_SCALARS) standardised */
     double *logits, *logit_gradient;     /* (capacity, ESP_ACTIONS) */
-    /* Of the last forward pass: projected and normal (ESP_SELECTOR_STATES, capacity, width)
-     * are the input of LayerNorm, and its result before the gain; deviation is
+    /* Results of the last forward pass. projected, normal: (ESP_SELECTOR_STATES, capacity,
+     * width) the input of LayerNorm, and its output before the gain; deviation:
      * (ESP_SELECTOR_STATES, capacity). */
     double *projected, *normal, *deviation;
     double *joined;                           /* (capacity, joined) */

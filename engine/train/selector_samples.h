@@ -44,8 +44,8 @@ struct esp_sample_layout {
     int rules;
 };
 
-/* Where in a sample E^ of verifier number `rule` begins, and the size of a sample, in
- * floats. */
+/* These return where in a sample E^ of verifier number `rule` begins, and the size of a
+ * sample, both in floats. */
 size_t esp_sample_expected(const struct esp_sample_layout *layout, int rule);
 size_t esp_sample_size(const struct esp_sample_layout *layout);
 

@@ -45,7 +45,7 @@ static inline int esp_teacher_nodes(const struct esp_teacher_shape *shape)
     return shape->every > 0 ? shape->k * (shape->depth - 1) : 0;
 }
 
-/* Bytes of a sample's memory, which is also its record in a file. */
+/* Returns the bytes of a sample's memory, which is also its record in a file. */
 size_t esp_training_sample_bytes(const struct esp_teacher_shape *shape);
 /* Allocates memory for a sample. */
 int esp_training_sample_open(struct esp_training_sample *sample,

@@ -134,8 +134,8 @@ static int open_models(struct training *t)
 
 /* ------------------------------------------------------------------ the data */
 
-/* A hash of everything that the trained draft depends on; with `of_target`, of what the
- * samples depend on. */
+/* Returns a hash of everything that the trained draft depends on; with `of_target`, of what
+ * the samples depend on. */
 static uint64_t fingerprint_of(const struct training *t, bool of_target)
 {
     const struct esp_train_options *o = t->o;

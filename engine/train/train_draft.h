@@ -67,9 +67,10 @@ struct esp_train_loss_info {
     const char *differs; /* how it differs from the source, and why, or "" */
     bool head, draft;    /* whether it can train a draft head, a draft model */
 };
-/* Entry `index` of the list of losses; false past its end. */
+/* Fills in entry `index` of the list of losses. Returns false past its end. */
 bool esp_train_loss(int index, struct esp_train_loss_info *info);
-/* Parameter `index` of a loss; false past the end or if there is no such loss. */
+/* Fills in parameter `index` of a loss. Returns false past the end, or if there is no such
+ * loss. */
 bool esp_train_loss_param(const char *name, int index, struct esp_param_info *info);
 
 #endif

@@ -90,7 +90,7 @@ static int reach_nodes(const struct tree *tree, const struct esp_distributions *
 typedef double two __attribute__((vector_size(16)));
 typedef long long two_bits __attribute__((vector_size(16)));
 
-/* The sum of (a p - b q)+ over all tokens. */
+/* Returns the sum of (a p - b q)+ over all tokens. */
 static double positive_sum(const double *p, const double *q, int n, double a, double b)
 {
     two sum[2] = {{0, 0}, {0, 0}};

@@ -33,9 +33,9 @@ enum {
         ESP_ROLLOUT_STEM + ESP_ROLLOUT_STEM * ESP_ACTION_PATHS * (ESP_ACTION_LENGTH - 1),
 };
 
-/* The row of the distributions after token `at` (0..6) of path `path` below stem node `stem`.
- * Rows 0..8 are those after the root and the tokens of the stem. There are none after the last
- * token of a path, because they are never needed. */
+/* Returns the row of the distributions after token `at` (0..6) of path `path` below stem node
+ * `stem`. Rows 0..8 are those after the root and the tokens of the stem. There are none after
+ * the last token of a path, because they are never needed. */
 int esp_rollout_row(int stem, int path, int at);
 
 /* value[a] becomes E[tau + 1 | tree] for the tree of each canonical action a; others get 0.

@@ -1,7 +1,7 @@
 /* specinfer.c - recursive rejection: after each rejection, the next draft is tested against
  * the residual.
  *
- * A draft x, chosen uniformly among the untested ones, is kept with probability min(1, p(x) /
+ * A draft x, chosen uniformly from the untested ones, is kept with probability min(1, p(x) /
  * q(x)). Otherwise p becomes norm((p - q)+) and the next draft is tested. If all are rejected,
  * the token is drawn from the last residual (Miao et al. 2024; delayed-tree-expansion, alg.
  * 4). One random number picks the draft and tests it.

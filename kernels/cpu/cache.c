@@ -258,8 +258,8 @@ static int whole_blocks(const int32_t *which, int count, int to)
     return run / ESP_LANES * ESP_LANES;
 }
 
-/* Moves rows of one head, in ascending order, so none is overwritten before it was moved:
- * which[i] >= first + i. */
+/* Because which[i] >= first + i, moving rows of a head in ascending order overwrites none that
+ * has not been moved itself. */
 static void keep_head(const struct esp_cpu_cache *c, size_t head, int first,
                       const int32_t *which, int count)
 {

@@ -160,7 +160,8 @@ size_t esp_cpu_order_bytes(int rows, int max_batch);
 
 /* Defined in ways.c; see esp_backend_ops. */
 const char *esp_cpu_way_key(const struct esp_backend *backend);
-/* Of states.c and, where other ranks are told, orders.c; see esp_backend_ops. */
+/* Defined in states.c, pass_mixer.c and, where other ranks are told, orders.c; see
+ * esp_backend_ops. */
 size_t esp_cpu_state_bytes(const struct esp_model_desc *desc);
 int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped);
 int esp_cpu_state_save(struct esp_cache *cache, int slot);

@@ -6,10 +6,10 @@
  * takes half a microsecond.
  *
  * The steps of a layer, numbered below: 1 norm, 2 queries, keys and values, 3 rotation and
- * cache, 4 attention (of a recurrent layer: 2 inputs and gates, 3 convolution, 4 states),
- * 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
- * added (before 5 and 8 add, a norm or a factor may be applied). In a mixture of experts, 7
- * and 8 are a router and, for each expert that rows chose, gate, up and down for these rows.
+ * cache, 4 attention, 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
+ * added (to what 5 and 8 add, a norm or a factor may be applied first). In a recurrent layer,
+ * the steps are instead 2 inputs and gates, 3 convolution, 4 states. In a mixture of experts,
+ * 7 and 8 are a router and, for each expert that rows chose, gate, up and down for these rows.
  * In the last layer, from step 4 on, only rows with wanted logits, or with wanted hidden
  * states after that layer, are computed.
  *
@@ -268,7 +268,7 @@ static void project(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer,
     matmul(&step);
 }
 
-/* The inputs of a recurrent layer go to their slots. */
+/* Computes the inputs of a recurrent layer and writes them to their slots. */
 static void project_inputs(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer,
                            struct esp_vectors x)
 {

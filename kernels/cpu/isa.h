@@ -102,11 +102,11 @@ struct esp_attention {
     size_t scores_stride;
 };
 
-/* What one token does to 16 columns of a head's state, see enum esp_mixer. from and to may be
- * the same. */
+/* The change of 16 columns of a head's state by one token, see enum esp_mixer. `from` and `to`
+ * may be the same. */
 struct esp_state_step {
     int keys;          /* key_dim, a multiple of 4 */
-    bool delta;        /* the state's own value under the key is replaced, not added to */
+    bool delta;        /* the value that the state has for the key is replaced, not added to */
     const float *from; /* (keys, 16) */
     float *to;         /* (keys, 16) */
     const float *query, *key; /* (keys) */
@@ -133,8 +133,8 @@ struct esp_cpu_isa {
 };
 
 /* Only the tables of this build are defined. amx (amx.c) uses functions of vnni. Only the
- * tests' build has tiles, which is amx with the tile unit's instructions in C
- * (tests/emu/tiles.h), and dpbusd, which is avxvnni with its instruction emulated
+ * build of the tests has `tiles`, which is amx with the tile unit's instructions in C
+ * (tests/emu/tiles.h), and `dpbusd`, which is avxvnni with its instruction emulated
  * (tests/emu/dpbusd.h). */
 extern const struct esp_cpu_isa esp_cpu_isa_generic, esp_cpu_isa_avx2, esp_cpu_isa_avxvnni,
     esp_cpu_isa_avx512, esp_cpu_isa_vnni, esp_cpu_isa_amx, esp_cpu_isa_tiles,

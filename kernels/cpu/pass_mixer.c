@@ -8,7 +8,7 @@
 #include "kernels/cpu/divided.h"
 #include "kernels/model_desc.h"
 
-/* Where the parts of a head are among the convolved values. */
+/* Where a head's query, key and value begin among the convolved values of a token. */
 struct places {
     size_t query, key, value;
 };
@@ -35,8 +35,7 @@ static struct places places_of(const struct esp_model_desc *d, enum esp_mixer mi
                                     : (struct places){values + keys + key, values + key, value};
 }
 
-/* ------------------------------------------------------------------ 3: what rows do to a state
- */
+/* ------------------------------------------------------------------ 3: inputs of the states */
 
 /* log(1 + e^x) */
 static double softplus(double x)
@@ -60,7 +59,7 @@ static void find_factors(const struct esp_cpu_pass *p, const float *input, float
     }
 }
 
-/* Queries and keys of unit length. */
+/* Scales keys to length 1 and queries to length 1 / sqrt(key_dim). */
 static void scale_heads(const struct esp_cpu_pass *p, float *convolved)
 {
     static const float EPSILON = 1e-6f;
@@ -93,7 +92,7 @@ static void prepare_entry(void *step, int entry)
         find_factors(p, taps[p->d->conv_kernel - 1], s->factors + (size_t)entry * 2 * s->rates);
 }
 
-/* What LFM2 convolves is a product of two. */
+/* LFM2 convolves the product of its input and a gate. */
 static void gate_input(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;
@@ -106,7 +105,7 @@ static void gate_input(void *step, int row)
 
 /* ------------------------------------------------------------------ 4: the walk */
 
-/* Walks with 16 columns of a head over all rows. */
+/* Applies all rows of the walk to one block of 16 columns of a head. */
 static void walk(const struct esp_cpu_pass *p, int thread, int head, int column)
 {
     const struct esp_cpu_states *s = &p->c->states;
@@ -152,7 +151,7 @@ static void walk_part(void *step, int part, int thread)
         walk(p, thread, i / blocks, i % blocks);
 }
 
-/* The output of the i-th row that continues. */
+/* Writes the mixer's output for the i-th row that later layers need. */
 static void put_out(void *step, int i)
 {
     const struct esp_cpu_pass *p = step;
@@ -220,7 +219,7 @@ void esp_cpu_end_states(struct esp_cpu_pass *p)
         p->c->base.folded = p->c->states.folded;
 }
 
-/* A pass without rows. */
+/* This is a pass without rows. */
 int esp_cpu_states_fold(struct esp_cache *cache, int prefix, int dropped)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;

@@ -1,12 +1,12 @@
-/* pass_mixer.h - the recurrent layers of a pass. */
+/* pass_mixer.h - computes the recurrent layers of a pass. */
 #ifndef ESP_CPU_PASS_MIXER_H
 #define ESP_CPU_PASS_MIXER_H
 
 #include "kernels/cpu/pass.h"
 
-/* Steps 3 and 4 of a recurrent layer (forward.c numbers them): reads the products of all rows
- * of the batch from the cache's inputs and gates, moves the states on, and writes the mixer's
- * output of the rows that continue into the cache's `mixed`. */
+/* Computes steps 3 and 4 of a recurrent layer (forward.c numbers them): reads the inputs and
+ * gates of all rows of the batch from the cache, updates the states, and writes the mixer's
+ * output, for the rows that later layers need, to the cache's `mixed`. */
 void esp_cpu_mix(struct esp_cpu_pass *p);
 
 /* Begins a pass over the rows of a model with recurrent layers. Returns false if the states

@@ -21,20 +21,20 @@
 #define ESP_SIMD_generic 1
 #define ESP_SIMD_avx2 2
 #define ESP_SIMD_avx512 3
-#define ESP_SIMD_vnni 3    /* ESP_VNNI as well */
-#define ESP_SIMD_amx 3     /* and ESP_AMX */
-#define ESP_SIMD_avxvnni 2 /* ESP_VNNI as well */
-#define ESP_SIMD_tiles 2   /* ESP_AMX with emulated tiles */
-#define ESP_SIMD_dpbusd 2  /* avxvnni with its instruction emulated */
+#define ESP_SIMD_vnni 3    /* with ESP_VNNI */
+#define ESP_SIMD_amx 3     /* with ESP_VNNI and ESP_AMX */
+#define ESP_SIMD_avxvnni 2 /* with ESP_VNNI */
+#define ESP_SIMD_tiles 2   /* with ESP_AMX and emulated tiles */
+#define ESP_SIMD_dpbusd 2  /* as avxvnni, with its instruction emulated */
 #define ESP_SIMD_neon 4
-#define ESP_SIMD_dotprod 4 /* ESP_DOTPROD as well */
-#define ESP_SIMD_i8mm 4    /* and ESP_I8MM */
+#define ESP_SIMD_dotprod 4 /* with ESP_DOTPROD */
+#define ESP_SIMD_i8mm 4    /* with ESP_DOTPROD and ESP_I8MM */
 #define ESP_SIMD ESP_PASTE(ESP_SIMD_, ESP_ISA)
 
 /* Functions marked V16 or V16_VALUE are always inlined, for speed. But V16 functions, which
  * read and write memory, are not inlined in builds with the address sanitizer, because
- * compiling its checks would take minutes. V16_VALUE functions have no pointers, so it checks
- * nothing in them. */
+ * compiling its checks would take minutes. V16_VALUE functions have no pointers, so the
+ * sanitizer adds no checks to them. */
 #define V16_VALUE static inline __attribute__((always_inline))
 #ifdef __SANITIZE_ADDRESS__
 #define V16 static __attribute__((noinline, unused))

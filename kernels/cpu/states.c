@@ -1,5 +1,5 @@
-/* states.c - where states and inputs are, and the order in which a pass walks over rows; see
- * states.h. pass_mixer.c computes. */
+/* states.c - where states and inputs are stored, and the order in which a pass walks over
+ * rows; see states.h. pass_mixer.c has the arithmetic. */
 #include "kernels/cpu/states.h"
 
 #include <string.h>
@@ -97,7 +97,7 @@ void esp_states_taps(const struct esp_cpu_states *s, int place, int kernel, int 
     }
 }
 
-/* In this order no row is overwritten before it was moved. */
+/* Rows are moved in ascending order, so none is overwritten before it was moved itself. */
 void esp_states_move_tail(struct esp_cpu_states *s, int place, int kernel, int folded_before)
 {
     float *tail = esp_states_of(s, place);
@@ -119,8 +119,9 @@ static int add_entry(struct esp_cpu_states *s, int64_t token, int row, int paren
     return s->count++;
 }
 
-/* Finds the row that each row follows, counted from the prefix; -1: the text before it. What a
- * row sees, in ascending order, is its path. Rows that no row of the batch sees get -2. */
+/* Sets `before` to the row that each row follows, both counted from the prefix; -1: it follows
+ * the prefix. The rows that a row sees are its path, in ascending order. An earlier row that
+ * no row of the batch sees gets -2. */
 static void find_parents(struct esp_cpu_states *s, const struct esp_batch *b)
 {
     const int ahead = b->first - b->prefix, rows = ahead + b->rows;
@@ -139,8 +140,8 @@ static void find_parents(struct esp_cpu_states *s, const struct esp_batch *b)
     }
 }
 
-/* Counts descendants, and links the children of each entry; entry `count` stands for the text.
- */
+/* Counts descendants, and links the children of each entry; entry `count` stands for the end
+ * of the text. */
 static void link_children(struct esp_cpu_states *s)
 {
     for (int i = s->texts; i <= s->count; i++) {
@@ -157,7 +158,8 @@ static void link_children(struct esp_cpu_states *s)
     }
 }
 
-/* Puts the children of an entry on the stack: the one with most descendants comes off last. */
+/* Puts the children of an entry on the stack. The one with most descendants is at the bottom,
+ * so it is taken last. Returns the new height. */
 static int push_children(struct esp_cpu_states *s, int entry, int height)
 {
     if (s->heavy[entry] >= 0)

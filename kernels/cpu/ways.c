@@ -72,8 +72,8 @@ static void close_example(struct example *e)
     esp_cpu_free(e->cut);
 }
 
-/* Writes the nanoseconds per block of both ways, the least of several rounds. The ways take
- * turns. */
+/* Writes the nanoseconds per block of both ways: the minimum of several rounds, in which the
+ * ways take turns. */
 static void time_rows(double ns[2], struct example *e, const struct esp_cpu_isa *isa, int rows)
 {
     e->product.rows = rows;
@@ -101,7 +101,7 @@ bool esp_cpu_time_ways(struct esp_way_times *times, const struct esp_cpu_isa *is
     return opened;
 }
 
-/* ------------------------------------------------------------------ what the engine asks */
+/* ------------------------------------------------------------------ for the engine */
 
 static bool is_complete(const struct esp_way_times *times, enum esp_dtype dtype, bool bytes)
 {

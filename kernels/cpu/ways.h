@@ -1,6 +1,6 @@
-/* ways.h - two ways to multiply by quantised weights on a processor with a tile unit: VNNI
- * instructions compute row by row; the unit computes up to sixteen rows together, but needs
- * more preparation.
+/* ways.h - chooses between two ways to multiply by quantised weights on a processor with a
+ * tile unit: VNNI instructions compute row by row; the unit computes up to sixteen rows
+ * together, but needs more preparation.
  *
  * Both give bit-identical results (tests/unit/blocks.c), so the choice changes only the speed.
  * Which is quicker depends on the processor, the type and the number of rows.

@@ -227,7 +227,7 @@ static void pack_attention(struct packer *p, struct esp_cpu_layer *to,
     PACK(output, OUTPUT, 1);
 }
 
-/* A convolution's weights as floats, a row for each token that it sees. */
+/* Packs a convolution's weights as floats, with a row for each token that it sees. */
 static const float *pack_taps(struct packer *p, const struct esp_tensor *t)
 {
     const size_t channels = esp_cpu_pad(t->rows, ESP_PANEL), kernel = (size_t)t->columns;

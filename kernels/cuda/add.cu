@@ -21,8 +21,8 @@ struct add_args {
     struct esp_cuda_norm_args next; /* the next norm; stride = 0: there is none */
 };
 
-/* Column i of what is added to a row. Outputs of experts are added in the order of their
- * numbers. */
+/* Returns column i of what is added to a row. Outputs of experts are added in the order of
+ * their numbers. */
 static __device__ __forceinline__ float branch_of(const struct add_args &a, int row, int i)
 {
     if (a.used == 0)

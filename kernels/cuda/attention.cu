@@ -33,8 +33,8 @@ template <int DIMS> struct state {
     float top, weight, out[DIMS];
 };
 
-/* The dot product of query and key, summed in the order of dimensions. It is not inlined,
- * because it is called at eight places in eight kernels. */
+/* Returns the dot product of query and key, summed in the order of dimensions. It is not
+ * inlined, because it is called at eight places in eight kernels. */
 template <typename T>
 static __device__ __noinline__ float dot(const float *q, const T *key, int width)
 {

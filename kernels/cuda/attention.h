@@ -1,13 +1,13 @@
 /* attention.h - what both kinds of attention share: which keys a query sees, the keys of the
- * pass itself, and how parts of the keys are joined.
+ * pass itself, and how the results for parts of the keys are joined.
  *
  * The keys of a query are divided among blocks ("split-KV"), each of which computes a part of
  * the result. The last block to finish a tile of queries joins the parts. If there are many
  * parts, a separate kernel joins them, which uses all multiprocessors.
  *
- * In a pass of few rows (esp_cuda_fresh) each block makes the keys of the pass itself, from
- * the output of the product (rope.h), and the blocks for the sinks write them to the cache for
- * later passes. In a larger pass, rope.cu has already written them.
+ * In a pass of few rows (esp_cuda_fresh), each block computes the keys of the pass that it
+ * needs from the output of the product (rope.h), and the blocks for the sinks write them to
+ * the cache for later passes. In a larger pass, rope.cu has already written them.
  */
 #ifndef ESP_CUDA_ATTENTION_H
 #define ESP_CUDA_ATTENTION_H
@@ -61,7 +61,7 @@ static __device__ __forceinline__ void esp_cuda_see_window(const struct esp_cuda
     q.from = from < q.length ? from : q.length - 1;
 }
 
-/* Query number `index` of key/value head `kv_head`, counted from row a.first_row. */
+/* Returns query number `index` of key/value head `kv_head`, counted from row a.first_row. */
 template <typename T>
 static __device__ __forceinline__ struct esp_cuda_query
 esp_cuda_find_query(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
@@ -90,7 +90,7 @@ static __device__ __forceinline__ float esp_cuda_capped(float cap, float score)
 
 /* ------------------------------------------------------------------ keys of the pass */
 
-/* The first cache row whose key and value the blocks make themselves. */
+/* Returns the first cache row whose key and value the blocks make themselves. */
 template <typename T>
 static __device__ __forceinline__ int esp_cuda_fresh_from(const struct esp_cuda_arrays &at,
                                                           const struct esp_cuda_attend<T> &a)
@@ -98,9 +98,9 @@ static __device__ __forceinline__ int esp_cuda_fresh_from(const struct esp_cuda_
     return a.fresh ? at.pass->first : INT_MAX;
 }
 
-/* Makes those keys and values of cache rows start..stop-1 that are fresh, in rows of `stride`
- * and `width` numbers in shared memory; row `start` comes first. The block's warps share the
- * work. */
+/* Computes those keys and values of cache rows start..stop-1 that are fresh, in shared memory:
+ * rows of `width` numbers, `stride` apart, beginning with row `start`. The block's warps share
+ * the work. */
 template <typename T>
 static __device__ void
 esp_cuda_make_keys(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
@@ -131,7 +131,8 @@ static __device__ void esp_cuda_append(const struct esp_cuda_arrays &at,
 
 /* ------------------------------------------------------------------ joining parts */
 
-/* Where part `part` of a query is stored: the sums, then the maximum, then the weight. */
+/* Returns where part `part` of a query is stored: the sums, then the maximum, then the weight.
+ */
 template <typename T>
 static __device__ __forceinline__ float *
 esp_cuda_place(const struct esp_cuda_attend<T> &a, const struct esp_cuda_query &q, int part)
@@ -209,7 +210,7 @@ static __device__ void esp_cuda_join_queries(const struct esp_cuda_arrays &at,
     }
 }
 
-/* The end of a block of attention (kv_head, tile of `rows` queries, part). The last of the
+/* Ends a block of attention (kv_head, tile of `rows` queries, part). The last of the
  * `blocks` blocks of a tile that had work joins the parts. `room`: shared memory for one
  * number. */
 template <typename T, typename Used>
@@ -221,7 +222,7 @@ static __device__ void esp_cuda_join_tile(const struct esp_cuda_arrays &at,
         esp_cuda_join_queries(at, a, blockIdx.x, blockIdx.y * rows, rows, used);
 }
 
-/* Whether there are blocks that compute attention to the sinks. */
+/* Returns whether there are blocks that compute attention to the sinks. */
 static __device__ __forceinline__ bool esp_cuda_of_sinks(const struct esp_cuda_pass *pass)
 {
     return pass->recent > 0 && pass->sinks > 0;
@@ -238,10 +239,10 @@ static inline dim3 esp_cuda_join_grid(const struct esp_cuda_heads &heads, int qu
     return dim3((queries + ESP_CUDA_JOINED - 1) / ESP_CUDA_JOINED, heads.kv_heads);
 }
 
-/* The counters of finished blocks, if the blocks of a launch join the parts of their tiles of
- * `queries` queries themselves; otherwise NULL. To join, a warp waits for memory about twice
- * per query and once more for every four parts. A separate joining kernel takes about as long
- * as twelve such waits. */
+/* Returns the counters of finished blocks, if the blocks of a launch join the parts of their
+ * tiles of `queries` queries themselves; otherwise NULL. To join, a warp waits for memory
+ * about twice per query and once more for every four parts. A separate joining kernel takes
+ * about as long as twelve such waits. */
 static inline unsigned *esp_cuda_done(const struct esp_cuda_cache *c, int queries, int parts)
 {
     enum { WARPS = 4, TOGETHER = 4, MOST_WAITS = 12 };

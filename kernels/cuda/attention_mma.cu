@@ -93,7 +93,7 @@ static __device__ struct sight sight_of(const struct esp_cuda_arrays &at,
     return s;
 }
 
-/* Which columns of a tile a query sees, as bits. */
+/* Returns which columns of a tile a query sees, as bits. */
 static __device__ __forceinline__ uint64_t seen_of(const struct sight &s, const struct tiles &t,
                                                    int tile)
 {
@@ -133,8 +133,8 @@ template <typename T> struct cached {
     int fresh;
 };
 
-/* Begins to copy a tile to `to` (keys, then values), and makes those of its keys that are fresh.
- */
+/* Begins to copy a tile to `to` (keys, then values), and computes those of its keys that are
+ * fresh. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ __forceinline__ void
 begin_tile(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
@@ -318,8 +318,8 @@ join_warps(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
 }
 
 /* Writes the block's queries to shared memory as T, with zeros beyond the width and where
- * there is no query. A warp makes some of them side by side, so that it waits for memory
- * once for all. */
+ * there is no query. A warp loads several of them at the same time, so that it waits for
+ * memory only once. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ void load_queries(const struct esp_cuda_arrays &at,
                                     const struct esp_cuda_attend<T> &a, bool sinks, int base,
@@ -447,7 +447,7 @@ struct shares {
     }
 };
 
-/* The number of shares that are not empty; a tile has `keys` keys. */
+/* Returns the number of shares that are not empty; a tile has `keys` keys. */
 static __device__ __forceinline__ struct shares shares_of(const struct esp_cuda_pass *pass,
                                                           int parts, int keys)
 {
@@ -511,7 +511,7 @@ enum {
     VARIANTS = 2 * (WIDTHS + CAPPED_WIDTHS)
 };
 
-/* The kernels for few queries, then those for many, then the same with a cap. */
+/* Returns the kernels for few queries, then those for many, then the same with a cap. */
 template <typename T> static const struct variant<T> *variants() {
     static const struct variant<T> all[VARIANTS] = {
         variant_of<T, 64, 1, false>(), variant_of<T, 96, 1, false>(),
@@ -524,7 +524,7 @@ template <typename T> static const struct variant<T> *variants() {
     return all;
 }
 
-/* What a launch over `chunks` chunks costs. */
+/* Returns what a launch over `chunks` chunks costs. */
 template <typename T>
 static struct esp_cuda_cost cost_of(const struct esp_cuda_attend<T> &a,
                                     const struct variant<T> *v, int chunks, int tiles_high)
@@ -541,7 +541,7 @@ static struct esp_cuda_cost cost_of(const struct esp_cuda_attend<T> &a,
     return cost;
 }
 
-/* The narrowest kernel for heads of this width. */
+/* Returns the narrowest kernel for heads of this width. */
 template <typename T>
 static const struct variant<T> *choose_variant(bool many, bool capped, int width) {
     const struct variant<T> *v =

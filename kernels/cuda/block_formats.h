@@ -1,8 +1,8 @@
-/* block_formats.h - the formats of quantised weights in kernels: how a lane finds the integers
- * and the scales that it multiplies, in a unit of blocks.h.
+/* block_formats.h - the formats of quantised weights in kernels: where a lane finds the
+ * integers and the scales that it multiplies, in a unit of blocks.h.
  *
- * blocks.cu multiplies them on tensor cores, few_rows.cu without. Both add up the same
- * integers and then the same floats in the same order, so their results are bit-identical.
+ * blocks.cu multiplies on tensor cores, one_row.cu without them. Both add up the same integers
+ * and then the same floats in the same order, so their results are bit-identical.
  */
 #ifndef ESP_CUDA_BLOCK_FORMATS_H
 #define ESP_CUDA_BLOCK_FORMATS_H
@@ -10,14 +10,14 @@
 #include "kernels/cuda/blocks.h"
 #include "kernels/cuda/tiled_product.h"
 
-/* The bytes of a lane's outputs `group` and `group + 8` in 32 columns, in the order of
- * esp_mma_s8(). */
+/* The weights of a lane's outputs `group` and `group + 8` in 32 columns, as bytes in the order
+ * of esp_mma_s8(). */
 struct esp_block_words {
     uint32_t a[4];
 };
 
-/* What belongs to an output in 32 columns: the scale and, depending on the format, the minimum
- * or the scale of the last 16 columns. */
+/* The scale of an output in 32 columns and, depending on the format, the minimum or the scale
+ * of the last 16 columns. */
 struct esp_block_scales {
     float scale, more;
 };
@@ -35,7 +35,7 @@ static __device__ __forceinline__ float half_at(const char *p, int output)
     return half_of(reinterpret_cast<const uint16_t *>(p)[output]);
 }
 
-/* Number `i` of the words of 16 bytes at `unit`, in shared memory. */
+/* Returns 16-byte word number `i` of a unit in shared memory. */
 static __device__ __forceinline__ uint4 words_at(const char *unit, int i)
 {
     return esp_shared_get(reinterpret_cast<const uint4 *>(unit) + i);
@@ -69,7 +69,7 @@ static __device__ __forceinline__ void small_halves(struct esp_block_words *u, u
     u->a[3] = both.y >> 4 & four;
 }
 
-/* Moves four bits to the fifth bit of four bytes. */
+/* Moves each of four bits to the fifth bit of one of four bytes. */
 static __device__ __forceinline__ uint32_t spread(uint32_t bits)
 {
     return (bits & 1) << 4 | (bits & 2) << 11 | (bits & 4) << 18 | (bits & 8) << 25;
@@ -86,7 +86,7 @@ static __device__ __forceinline__ uint32_t look_up(uint4 table, uint32_t v)
     return (low & ~upper) | (high & upper);
 }
 
-/* The table of a type, as in dtype.c. */
+/* Returns the table of a type, as in dtype.c. */
 static __device__ __forceinline__ uint4 table_of(enum esp_dtype dtype)
 {
     const bool power = dtype == ESP_MXFP4;
@@ -98,7 +98,7 @@ static __device__ __forceinline__ uint4 table_of(enum esp_dtype dtype)
     return table;
 }
 
-/* 2^(e - 128), where e is the byte of an output. */
+/* Returns 2^(e - 128), where e is the byte of an output. */
 static __device__ __forceinline__ float half_power(const char *p, int output)
 {
     const uint32_t e = (uint8_t)p[output];
@@ -120,7 +120,7 @@ static __device__ __forceinline__ struct esp_block_scales k_scales(uint4 head, i
  * and there are two scales. */
 enum esp_block_form { LESS, MINIMUM, TWO_SCALES };
 
-/* Byte `byte` of an output, in the field that begins at `from` in a unit. */
+/* Returns the byte `byte` of an output, in the field that begins at `from` in a unit. */
 static __device__ __forceinline__ uint32_t byte_of(const char *unit, int from, int chunk,
                                                    int bytes, int output, int byte)
 {
@@ -139,8 +139,8 @@ static __device__ __forceinline__ uint32_t k_half(const char *unit, int output, 
     return byte_of(unit, 0, 32, 128, output, i / 64 * 32 + i % 32) >> i / 32 % 2 * 4 & 15;
 }
 
-/* Sizes of a unit: it has BYTES bytes and SUBS times 32 columns; UNITS units are copied at a
- * time. */
+/* The sizes of a unit: it has BYTES bytes and SUBS times 32 columns. UNITS units are copied at
+ * a time. */
 template <enum esp_dtype D> struct esp_block_unit;
 #define X(name, gguf, numbers, bytes, ...)                                                     \
     template <> struct esp_block_unit<ESP_##name> {                                            \
@@ -153,9 +153,9 @@ template <enum esp_dtype D> struct esp_block_unit;
 ESP_BLOCK_TYPES(X)
 #undef X
 
-/* A format. words() and scales() are of the 32 columns number `sub` of a unit, which is in
- * shared memory; words() is called by all lanes of a warp. number(): number `i` of an output's
- * block, as esp_dequantise() computes it. */
+/* A format. words() and scales() read group `sub` of 32 columns from a unit in shared memory;
+ * all lanes of a warp must call words(). number() returns number `i` of an output's block, as
+ * esp_dequantise() computes it. */
 template <enum esp_dtype D> struct esp_block_format;
 
 template <> struct esp_block_format<ESP_Q8_0> : esp_block_unit<ESP_Q8_0> {
@@ -182,7 +182,7 @@ template <> struct esp_block_format<ESP_Q8_0> : esp_block_unit<ESP_Q8_0> {
     }
 };
 
-/* Formats with 32 columns: 16 bytes of halves, which may be indices of a table, and then the
+/* Formats with 32 columns: 16 bytes of half-bytes, which may be indices into a table, then the
  * scale. */
 template <enum esp_dtype D, int LESS_BY> struct esp_block_format_of_halves : esp_block_unit<D> {
     enum { OFFSET = LESS_BY };
@@ -250,8 +250,8 @@ template <> struct esp_block_format<ESP_Q5_0> : esp_block_unit<ESP_Q5_0> {
     }
 };
 
-/* Formats with 256 columns: 128 bytes of halves, 32 bytes of fifth bits if there are any, and
- * the scales and minima. */
+/* Formats with 256 columns: 128 bytes of half-bytes, 32 bytes of fifth bits if there are any,
+ * then the scales and minima. */
 template <enum esp_dtype D, bool FIFTH> struct esp_block_format_of_minima : esp_block_unit<D> {
     enum { OFFSET = 0, HEAD = FIFTH ? 2560 : 2048 };
     static constexpr enum esp_block_form FORM = MINIMUM;
@@ -292,7 +292,7 @@ template <> struct esp_block_format<ESP_Q6_K> : esp_block_unit<ESP_Q6_K> {
         halves(u, words_at(unit, (sub / 4 * 2 + sub % 2) * ESP_WARP + lane), sub / 2 % 2 * 4);
         add_bits(u, words_at(unit, (4 + sub / 4) * ESP_WARP + lane), sub % 4 * 2, 0x03030303u);
     }
-    /* All sixteen scales of an output are read at once, which the compiler does once. */
+    /* All sixteen scales of an output are in one word; the compiler loads it only once. */
     static __device__ __forceinline__ struct esp_block_scales scales(const char *unit,
                                                                      int output, int sub)
     {
@@ -316,8 +316,9 @@ template <> struct esp_block_format<ESP_Q6_K> : esp_block_unit<ESP_Q6_K> {
 
 /* ------------------------------------------------------------------ sums */
 
-/* Adds to a sum what 32 columns of an output and a row make: the dot product of the integers,
- * for TWO_SCALES of the first 16 columns, and of the `last` 16. */
+/* Adds the product of 32 columns of an output and a row to a sum. `dot` is the dot product of
+ * the integers; with TWO_SCALES, that of the first 16 columns, and `last` is that of the last
+ * 16. */
 template <enum esp_dtype D>
 static __device__ __forceinline__ float esp_block_add(float sum, int dot, int last,
                                                       const struct esp_block_scales &s,
@@ -333,7 +334,7 @@ static __device__ __forceinline__ float esp_block_add(float sum, int dot, int la
     return __fmaf_rn((float)(last - offset * c.second), __fmul_rn(s.more, c.scale), sum);
 }
 
-/* ------------------------------------------------------------------ units on their way */
+/* ------------------------------------------------------------------ copies of units */
 
 /* Arguments of a product's kernel. */
 struct esp_block_args {
@@ -349,8 +350,8 @@ struct esp_block_args {
     struct esp_cuda_mixture mixture;
 };
 
-/* Begins to copy the warp's next units, from number `unit` on, of each tile of the block to
- * `to` (UNITS, HIGH, unit). A step has UNITS units, which are `apart` units apart. */
+/* Begins to copy the warp's next step to `to` (UNITS, HIGH, unit): for each tile of the block,
+ * UNITS units from number `unit` on, `apart` units apart. */
 template <enum esp_dtype D, int HIGH>
 static __device__ __forceinline__ void esp_block_begin_step(char *to, const char *w, int tiles,
                                                             int units, int unit, int apart)
@@ -372,7 +373,7 @@ static __device__ __forceinline__ void esp_block_begin_step(char *to, const char
 
 /* ------------------------------------------------------------------ the end of a block */
 
-/* Writes an output of a row, if there is one. sum: over the warps. */
+/* Writes an output of a row, if the matrix has this output. `sum` is the sum over the warps. */
 static __device__ __forceinline__ void esp_block_put(const struct esp_cuda_arrays &at,
                                                      const struct esp_block_args &a,
                                                      const struct esp_cuda_span &s, int row,
@@ -387,7 +388,7 @@ static __device__ __forceinline__ void esp_block_put(const struct esp_cuda_array
     esp_cuda_put_output(at, a.epilogue, a.y, a.y_stride, row, output, sum);
 }
 
-/* The product of one row and a matrix of a type, by one_row.cu. */
+/* Returns the kernel of one_row.cu for matrices of a type. */
 const struct esp_cuda_variant<struct esp_block_args> *esp_cuda_one_row(enum esp_dtype dtype);
 
 #endif

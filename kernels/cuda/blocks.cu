@@ -50,8 +50,8 @@ void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, cha
 
 /* ------------------------------------------------------------------ activations */
 
-/* Quantises activations; a warp does 32 numbers. `each`: rows of x for each row of the pass.
- */
+/* Quantises activations; a warp does 32 numbers. `each`: number of rows of x for each row of
+ * the pass. */
 template <typename T>
 static __global__ void cut_kernel(struct esp_cuda_arrays at, const T *x, size_t x_stride,
                                   bool wanted, int each, struct esp_cuda_cuts to)
@@ -150,8 +150,8 @@ finish_tiles(const struct esp_cuda_arrays &at, const struct esp_block_args &a,
         esp_cuda_fill_logits(at, s, a.outputs);
 }
 
-/* Multiplies the 32 columns number `sub` of the units at `unit`, which are number `block` in
- * the matrix. */
+/* Multiplies group `sub` of 32 columns of the units at `unit`. In the matrix, this group has
+ * the number `block`. */
 template <enum esp_dtype D, int HIGH, int GROUPS>
 static __device__ __forceinline__ void
 multiply_block(const struct esp_block_args &a, const struct esp_cuda_span &s, const char *unit,
@@ -240,7 +240,8 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
     finish_tiles(at, a, parts, s, HIGH, Z::WIDTH / 2);
 }
 
-/* Instructions of a warp for each KB of weights (RESOURCES.md, sm_90), for predictions. */
+/* Returns how many instructions a warp needs for each KB of weights (RESOURCES.md, sm_90), for
+ * predictions. */
 static constexpr int instructions_of(enum esp_dtype dtype, int high, int groups)
 {
     const bool bytes = dtype == ESP_Q8_0;
@@ -269,8 +270,8 @@ template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of()
             instructions_of(D, HIGH, GROUPS)};
 }
 
-/* The variants of the kernel for a format. For Q6_K, there are not enough registers for four
- * tiles. */
+/* Returns the variants of the kernel for a format. For Q6_K, there are not enough registers
+ * for four tiles. */
 template <enum esp_dtype D> static const variant *variants_of()
 {
     enum { HIGHEST = esp_block_format<D>::FORM == TWO_SCALES ? 2 : 4 };

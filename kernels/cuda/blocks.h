@@ -40,7 +40,8 @@ static inline bool esp_block_field_before(enum esp_dtype dtype, int *end,
     return true;
 }
 
-/* The offset of byte `byte` of an output, from the beginning of the field in the unit. */
+/* Returns the offset of byte `byte` of an output, from the beginning of the field in the unit.
+ */
 static __host__ __device__ __forceinline__ int esp_block_at(int chunk, int bytes, int output,
                                                             int byte)
 {
@@ -58,7 +59,7 @@ static __host__ __device__ __forceinline__ int esp_block_at(int chunk, int bytes
 struct esp_cuda_cut {
     float scale;
     int32_t first, second; /* the sums of the first and the last 16 integers */
-    float less;            /* -scale * (first + second), for what has a minimum */
+    float less;            /* -scale * (first + second), for formats with minima */
 };
 
 enum { ESP_CUT_WORDS = 4 };
@@ -87,7 +88,7 @@ static __device__ __forceinline__ void esp_cuda_cut_block(const struct esp_cuda_
     const uint32_t rounded = (most + 0x1ffffu) >> 23;
     const uint32_t exponent = most >= 0x7f800000u ? 0 : rounded < 15 ? 15 : rounded;
     const float up = exponent ? __uint_as_float((268 - exponent) << 23) : 0.0f;
-    /* Adding 1.5 * 2^23 rounds to an integer. */
+    /* Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits. */
     const float shifted = __fmaf_rn(exponent ? value : 0.0f, up, 12582912.0f);
     const int q = (int)(__float_as_uint(shifted) - 0x4b400000u), high = (q + 128) >> 8;
     const size_t index = (size_t)row * cuts.blocks + block;
@@ -112,8 +113,7 @@ static __device__ __forceinline__ void esp_cuda_cut_block(const struct esp_cuda_
 
 /* ------------------------------------------------------------------ weights */
 
-/* Makes a tile of 16 rows of `columns` numbers, which are given in the form of the file, row
- * after row. */
+/* Packs 16 rows of `columns` numbers, stored as in the file, into a tile. */
 void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, char *tile);
 
 #endif

@@ -14,9 +14,9 @@
 
 /* FEWEST_QUERIES: the smallest number of queries in a tile of attention. */
 enum { ROW_STEP = 64, FEWEST_QUERIES = 16 };
-/* Bytes for parts of attention. Default mode has two blocks of 64 queries or fewer for each
- * multiprocessor, 9 MB of parts on a GPU with 132 of them. Exact mode has a part for every
- * chunk. */
+/* Maximum bytes for partial results of attention. Default mode has two blocks of 64 queries or
+ * fewer for each multiprocessor, which is 9 MB on a GPU with 132 of them. Exact mode has a
+ * partial result for every chunk. */
 static const size_t PARTIAL_LIMIT = (size_t)12 << 20, PARTIAL_LIMIT_EXACT = (size_t)64 << 20;
 
 static size_t mask_words(const struct esp_cuda_cache *c)
@@ -24,7 +24,7 @@ static size_t mask_words(const struct esp_cuda_cache *c)
     return (size_t)c->at.seen_stride / 64;
 }
 
-/* Whether the queries or the keys of all heads are normalised together. */
+/* Returns whether the queries or the keys of all heads are normalised together. */
 static bool norms_together(const struct esp_model_desc *d)
 {
     bool any = false;
@@ -36,9 +36,9 @@ static bool norms_together(const struct esp_model_desc *d)
     return any;
 }
 
-/* How many rows exact attention computes at once: as many as fit into the limit, but at least
- * those of a tile of queries, which read the cache together. Where exact mode was not announced,
- * one row is enough. */
+/* Returns how many rows exact attention computes at once: as many as fit into the limit, but
+ * at least those of a tile of queries, which read the cache together. If the engine did not
+ * say that it will use exact mode, one row is enough. */
 static int rows_at_once(const struct esp_model_desc *d, size_t per_row, int max_batch)
 {
     const int group = d->heads / d->kv_heads;
@@ -71,7 +71,7 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
         (int)(widest < esp_cuda_pad(c->rows, 64) ? widest : esp_cuda_pad(c->rows, 64));
 }
 
-/* The number of columns of the widest matrix. */
+/* Returns the number of columns of the widest matrix. */
 static size_t widest(const struct esp_cuda_cache *c)
 {
     size_t most = c->hidden > c->ffn ? c->hidden : c->ffn;

@@ -78,8 +78,8 @@ void esp_cuda_enter(const struct esp_backend *backend);
 int esp_cuda_failed(struct esp_cuda_backend *backend, const char *call, cudaError_t result);
 /* Returns `status`; if it is a failure, discards all answers that are due. */
 int esp_cuda_end(struct esp_cuda_backend *backend, int status);
-/* For functions that return no status: true if the CUDA call succeeded. If it failed, clears
- * the error in the CUDA runtime, because otherwise the next launch would report it. */
+/* For functions that return no status: returns whether the CUDA call succeeded. If it failed,
+ * clears the error in the CUDA runtime, because otherwise the next launch would report it. */
 bool esp_cuda_fine(cudaError_t result);
 /* Copies the message about a failure to err; returns `status`. */
 int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err, size_t errlen);
@@ -88,7 +88,8 @@ int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err,
 int esp_cuda_launch_status(struct esp_cuda_backend *backend, const char *what);
 /* Lets a kernel use this many bytes of shared memory. */
 int esp_cuda_allow_shared(struct esp_cuda_backend *backend, const void *kernel, size_t bytes);
-/* The same for the kernels of a table, except those that need more than a block may have. */
+/* Does the same for the kernels of a table, except those that need more than a block may have.
+ */
 template <typename V>
 static inline int esp_cuda_allow_variants(struct esp_cuda_backend *backend, const V *all,
                                           int count)
@@ -110,25 +111,25 @@ int esp_cuda_attention_prepare(struct esp_cuda_backend *backend);
 double esp_cuda_read_rate(struct esp_backend *backend, size_t bytes);
 int esp_cuda_time_kernels(struct esp_cache *cache, const struct esp_batch *batch,
                           struct esp_kernel_time *kernel, int most);
-/* See predict.cu. A launcher tells what its next launch costs, for all of its blocks or for
- * each; it may be called when nothing is predicted. Other launches wait for memory a few times
- * and read little. */
+/* The cost of a launch, for predict.cu. A launcher passes it to esp_cuda_costs() before the
+ * launch, which has no effect if nothing is predicted. A launch whose cost was not passed is
+ * assumed to wait for memory ESP_CUDA_WAITS times and to read nothing. */
 enum { ESP_CUDA_WAITS = 3, ESP_CUDA_PREDICTED = 64 };
 struct esp_cuda_cost {
-    double memory;     /* bytes of weights, keys and values, of all blocks */
-    double cache;      /* bytes that come only from the second-level cache, of all blocks */
-    double flight;     /* bytes of `memory` that a block has under way; 0: no limit */
-    double issue;      /* instructions of a block's warps in its loop; 0: no limit */
-    double end_cycles; /* cycles of shared memory, after a block's loop */
-    int waits;         /* number of waits of a block for memory, outside its loop */
+    double memory;     /* bytes of weights, keys and values that all blocks read */
+    double cache;      /* bytes that all blocks read from the second-level cache only */
+    double flight;     /* bytes of `memory` that a block has under way; 0: this is no limit */
+    double issue;      /* instructions of a block's warps in its loop; 0: this is no limit */
+    double end_cycles; /* cycles of shared memory after the loop of a block */
+    int waits;         /* how often a block waits for memory outside its loop */
 };
 void esp_cuda_costs(struct esp_cuda_backend *backend, const struct esp_cuda_cost *cost);
 void esp_cuda_predicted(struct esp_cuda_backend *backend, const char *name, size_t bytes);
 int esp_cuda_predict(struct esp_backend *backend, const struct esp_model_desc *desc, int rows,
                      int context, const struct esp_device_speed *speed,
                      struct esp_kernel_time *kernel, int most);
-/* Names what has been launched since the last call of this function, and the number of bytes
- * that it reads. If the pass is timed, records the time. */
+/* Call this after launches: it names them, and says how many bytes they read. If the pass is
+ * timed or predicted, records the time since the last call. */
 void esp_cuda_launched(struct esp_cuda_backend *backend, const char *name, size_t bytes);
 
 /* Divides one allocation into pieces; with base = NULL it only counts bytes. `shared`: the
@@ -175,7 +176,7 @@ struct esp_cuda_matrix {
     int count;            /* number of such matrices, one after another (experts); 0 means 1 */
 };
 
-/* Bytes of one such matrix that a product reads. */
+/* Returns the bytes of one such matrix that a product reads. */
 static inline size_t esp_cuda_matrix_bytes(const struct esp_cuda_matrix *m)
 {
     return m->rows * (esp_dtype_quantised(m->dtype) ? esp_dtype_row_bytes(m->dtype, m->columns)
@@ -221,16 +222,17 @@ struct esp_cuda_weights {
     struct esp_cuda_stream *stream;
 };
 
-/* Bytes that the weights take; with a limit, the most that fits into it, or the minimum. */
+/* Returns the bytes that the weights take; with a limit, the most that fits into it, or the
+ * minimum. */
 size_t esp_cuda_weights_need(const struct esp_model_desc *desc);
-/* Whether a matrix of the model is quantised. */
+/* Returns whether a matrix of the model is quantised. */
 bool esp_cuda_has_blocks(const struct esp_model_desc *desc);
 
-/* Lays out a model whose w->layer, w->base.desc and w->base.backend are set, at addresses where
- * there is no memory; and a cache with its base.weights set. For predict.cu. */
+/* These lay out a model and a cache at addresses where there is no memory, for predict.cu. Set
+ * w->layer, w->base.desc, w->base.backend and c->base.weights before. */
 void esp_cuda_weights_imagine(struct esp_cuda_weights *w);
 void esp_cuda_cache_imagine(struct esp_cuda_cache *c, int rows, int max_batch);
-/* Goes through a pass of `rows` rows after `context` tokens, but launches nothing. */
+/* Runs the code of a pass of `rows` rows after `context` tokens, but launches nothing. */
 int esp_cuda_walk(struct esp_cuda_cache *c, int rows, int context);
 /* Where imagined memory begins. */
 static char *const ESP_CUDA_NOWHERE = (char *)(uintptr_t)4096;
@@ -241,8 +243,8 @@ static char *const ESP_CUDA_NOWHERE = (char *)(uintptr_t)4096;
 struct esp_cuda_stream *esp_cuda_stream_open(struct esp_cuda_backend *backend, int layers,
                                              int streamed);
 void esp_cuda_stream_close(struct esp_cuda_stream *stream); /* NULL is allowed */
-/* Must be called for each streamed layer, in order, with its size and its pieces in the second
- * buffer. */
+/* Call this for each streamed layer, in order, with its size and its matrices in
+ * the second buffer. */
 void esp_cuda_stream_put(struct esp_cuda_stream *stream, int layer, size_t bytes,
                          const struct esp_cuda_layer *second);
 void esp_cuda_stream_set_buffers(struct esp_cuda_stream *stream, char *first, char *second);
@@ -313,7 +315,7 @@ struct esp_cuda_arrays {
     int seen_stride;
 };
 
-/* Whether the window of the text leaves a gap in what this row sees. */
+/* Returns whether the window of the text leaves a gap in what this row sees. */
 static __device__ __forceinline__ bool esp_cuda_has_gap(const struct esp_cuda_arrays &at,
                                                         int row)
 {
@@ -325,7 +327,7 @@ struct esp_cuda_tile {
     int32_t expert, first, end;
 };
 
-/* The routing of a pass, by experts.cu. A pair is a row with one of its experts. */
+/* The routing of a pass, computed by experts.cu. A row and one of its experts are a pair. */
 struct esp_cuda_routing {
     int32_t *chosen; /* (rows, used) the experts of each row, ascending */
     float *share;    /* (rows, used) the weight of each expert's output */
@@ -335,8 +337,8 @@ struct esp_cuda_routing {
     int32_t *tile_count;
 };
 
-/* Arguments of a product's kernel: the tiles of pairs; tiles = NULL if there are no experts.
- */
+/* The tiles of pairs, as arguments of a product's kernel; tiles = NULL if there are no
+ * experts. */
 struct esp_cuda_mixture {
     const struct esp_cuda_tile *tiles;
     const int32_t *tile_count;
@@ -371,12 +373,12 @@ struct esp_cuda_cache {
     void *attended;  /* (max_batch, q_width) */
     float *up;       /* (max_batch, up_width) results of cuBLASLt before the activation */
     void *active;    /* (max_batch, ffn) numbers as in `normed` */
-    float *branch;   /* (max_batch, hidden) an output before it is added to x; or NULL */
-    void *joined;    /* (max_batch, joined_width) what a draft head's products read; or NULL */
+    float *branch;   /* (max_batch, hidden) an output, changed before it is added to x */
+    void *joined;    /* (max_batch, joined_width) the joined inputs of a draft head; or NULL */
     float *embedded; /* (max_batch, hidden) embeddings, for EAGLE-3; or NULL */
     float *outputs;  /* (max_batch, outputs_width) logits of some tokens only; or NULL */
-    /* For a model with blocks, large enough for the widest matrix (of experts: for all pairs);
-     * see blocks.cu. */
+    /* For a model with blocks: activations as integers, for the widest matrix (for experts,
+     * there is a row for each pair); see blocks.cu. */
     void *cut_words;           /* (max_batch, blocks, 64 bytes) */
     struct esp_cuda_cut *cuts; /* (max_batch, blocks) */
     void *narrow;              /* (max_batch, columns) of 16 bits */
@@ -387,8 +389,8 @@ struct esp_cuda_cache {
     float *pair_up;    /* (pairs, 2 expert_ffn) if weights have blocks; otherwise NULL */
     void *pair_active; /* (pairs, expert_ffn) numbers as in `active` */
     float *pair_out;   /* (pairs, hidden) */
-    /* (partial_rows, heads, chunks + 1, esp_cuda_part(head_width)) parts of attention, see
-     * attention.h; the last one is for the sinks. */
+    /* (partial_rows, heads, chunks + 1, esp_cuda_part(head_width)) partial results of
+     * attention, see attention.h; the last chunk is for the sinks. */
     float *partial;
     unsigned *done;   /* counters of tiles of queries, see attention.h */
     int partial_rows; /* rows whose attention is computed at once */
@@ -414,8 +416,8 @@ static inline struct esp_cuda_backend *esp_cuda_backend_of(const struct esp_cuda
     return reinterpret_cast<struct esp_cuda_backend *>(c->base.weights->backend);
 }
 
-/* Whether kernels of this cache's passes begin early. Streamed layers wait for copies, too, so
- * their kernels begin in order. */
+/* Returns whether kernels of this cache's passes begin early. Those of streamed layers do not,
+ * because they wait for copies, too. */
 static inline bool esp_cuda_early(const struct esp_cuda_cache *c)
 {
     return esp_cuda_backend_of(c)->early && !esp_cuda_weights_of(c)->stream;
@@ -426,15 +428,14 @@ static inline const struct esp_model_desc *esp_cuda_desc_of(const struct esp_cud
     return c->base.weights->desc;
 }
 
-/* Numbers in a part of a query's attention: head_width sums, the maximum and the weight,
- * padded so that parts are aligned to 16 bytes. */
+/* Returns how many numbers a partial result of a query's attention has: head_width sums, the
+ * maximum and the weight, padded for an alignment of 16 bytes. */
 static __host__ __device__ __forceinline__ size_t esp_cuda_part(size_t head_width)
 {
     return head_width + 4;
 }
 
-/* In passes of up to this many rows, attention itself makes the keys of the pass
- * (attention.h). */
+/* In passes of up to this many rows, attention itself rotates the pass's keys (attention.h). */
 enum { ESP_CUDA_FRESH = 16 };
 
 static inline bool esp_cuda_fresh(int rows)
@@ -502,8 +503,8 @@ void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
                     bool normed, int rows, int width);
 /* Scales and caps the output of the head, and moves logits in c->outputs to their tokens. */
 void esp_cuda_logits(struct esp_cuda_cache *c, int rows);
-/* The rest of a draft step, for logits over the model's own vocabulary. Softmax takes one
- * launch or six. */
+/* These compute the rest of a draft step, for logits over the model's own vocabulary. Softmax
+ * takes one launch or six. */
 void esp_cuda_step_softmax(struct esp_cuda_cache *c, int rows);
 void esp_cuda_step_top_k(struct esp_cuda_cache *c, int rows);
 
@@ -563,9 +564,8 @@ template <typename T>
 void esp_cuda_finish(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                      const float *product, size_t product_stride, int rows);
 
-/* lt.cu: products by cuBLASLt. The algorithm for a shape is chosen once, when a cache is
- * opened.
- */
+/* lt.cu computes products by cuBLASLt. The algorithm for a shape is chosen once, when a cache
+ * is opened. */
 /* Opens cuBLASLt, if this has not been tried before. If there is none, backend->lt stays NULL
  * and the device's description says so. */
 int esp_cuda_lt_open(struct esp_cuda_backend *backend);

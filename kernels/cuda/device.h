@@ -30,7 +30,7 @@
 #define ESP_START(kernel, grid, block, shared, stream, ...)                                    \
     kernel<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__)
 
-/* The same, for a kernel that may begin before the previous one has ended. */
+/* Does the same for a kernel that may begin before the previous one has ended. */
 template <typename... P, typename... A>
 static inline void esp_start_early(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
                                    cudaStream_t stream, A &&...arguments)
@@ -55,7 +55,8 @@ static inline void esp_start_early(void (*kernel)(P...), dim3 grid, dim3 block, 
     extern __shared__ __align__(16) unsigned char esp_shared_memory[];                         \
     type *name = reinterpret_cast<type *>(esp_shared_memory)
 
-/* For the emulator, which counts bank conflicts: the caller of a function, and an access. */
+/* Only the emulator, which counts bank conflicts, uses these: a parameter for the caller of a
+ * function, and an access to shared memory. */
 #define ESP_CALLER
 #define ESP_TOUCH(at, bytes) ((void)0)
 
@@ -77,9 +78,8 @@ enum { ESP_FENCE = 0 };
  */
 inline thread_local bool esp_loading_kernels;
 
-/* A launch, and what is called for each one instead of launching it while esp_launches is set,
- * together with esp_loading_kernels. So a pass can be looked at without being run
- * (predict.cu). */
+/* A launch. While esp_launches and esp_loading_kernels are set, ESP_LAUNCH passes launches to
+ * `seen` instead of making them, so that predict.cu learns what a pass launches. */
 struct esp_launch {
     const void *kernel;
     dim3 grid, block;
@@ -92,7 +92,7 @@ struct esp_launches {
 };
 inline thread_local const struct esp_launches *esp_launches;
 
-/* Loads the code of a kernel, or shows its launch. */
+/* Loads the code of a kernel, or passes its launch to esp_launches. */
 static inline void esp_load(const struct esp_launch &launch)
 {
     cudaFuncAttributes attributes;
@@ -113,8 +113,8 @@ static inline void esp_load(const struct esp_launch &launch)
             ESP_START(kernel, grid, block, shared, stream, ##__VA_ARGS__);                     \
     } while (0)
 
-/* The same; if `early` is true, for a kernel that waits for the previous one itself, see
- * esp_wait_previous(). */
+/* Does the same. If `early` is true, the kernel may begin before the previous one has ended,
+ * so it must call esp_wait_previous(). */
 #define ESP_LAUNCH_EARLY(early, kernel, grid, block, shared, stream, ...)                      \
     do {                                                                                       \
         if (esp_loading_kernels)                                                               \
@@ -126,8 +126,8 @@ static inline void esp_load(const struct esp_launch &launch)
             ESP_START(kernel, grid, block, shared, stream, ##__VA_ARGS__);                     \
     } while (0)
 
-/* The first compute capability whose kernels can begin early, as the compiler and as the runtime
- * write it, and the first driver that captures them as parts of a graph. */
+/* The first compute capability whose kernels can begin early, as the compiler and as the
+ * runtime write it; the first driver that can capture such kernels in a graph. */
 #define ESP_EARLY_ARCH 900
 enum { ESP_EARLY_PTX = 90, ESP_EARLY_DRIVER = 12030 };
 
@@ -139,10 +139,10 @@ enum { ESP_EARLY_PTX = 90, ESP_EARLY_DRIVER = 12030 };
  *
  * Every thread of such a kernel calls esp_wait_previous() before it reads or writes anything
  * that another kernel of the pass writes or reads. This waits until the previous kernel has
- * ended, and so, as that one has waited too, all before it. The numbers of the pass
- * (esp_cuda_arrays) may be read earlier: they are copied before its first kernel, which is
- * launched in order. esp_let_next_begin() lets the next kernel begin once all blocks have
- * called it; it then takes what room there is. */
+ * ended; because that kernel has waited as well, all earlier ones have ended, too. The numbers
+ * of the pass (esp_cuda_arrays) may be read earlier: they are copied before its first kernel,
+ * which does not begin early. esp_let_next_begin() lets the next kernel begin once all blocks
+ * have called it; its blocks then use the room that is free. */
 static __device__ __forceinline__ void esp_wait_previous()
 {
 #if defined(ESP_EMULATE)
@@ -160,7 +160,7 @@ static __device__ __forceinline__ void esp_let_next_begin()
 }
 
 enum { ESP_WARP = 32 };
-/* For a kernel that has nothing to do before the previous one has ended. */
+/* Begins a kernel that has nothing to do before the previous one has ended. */
 static __device__ __forceinline__ void esp_begin_early()
 {
     esp_let_next_begin();
@@ -226,7 +226,7 @@ static __device__ __forceinline__ esp_eight<T> esp_load_eight(const T *address)
 
 /* ------------------------------------------------------------------ shared memory */
 
-/* Read and write shared memory where the emulator is to count bank conflicts. */
+/* These read and write shared memory where the emulator should count bank conflicts. */
 template <typename V> static __device__ __forceinline__ V esp_shared_get(const V *at ESP_CALLER)
 {
     ESP_TOUCH(at, sizeof *at);
@@ -295,7 +295,7 @@ static __device__ __forceinline__ void esp_mma_s8(int d[4], uint32_t a0, uint32_
 #endif
 }
 
-/* sum + the dot product of four signed bytes of a and b. */
+/* Returns `sum` plus the dot product of the four signed bytes of a and those of b. */
 static __device__ __forceinline__ int esp_dot4(uint32_t a, uint32_t b, int sum)
 {
     return __dp4a((int)a, (int)b, sum);
@@ -391,8 +391,8 @@ template <typename T> static __device__ __forceinline__ T esp_warp_max(T x)
     return x;
 }
 
-/* The sum over the block, returned to every thread and always added in the same order. `room`:
- * shared memory for one T per warp, which can be used otherwise after the next barrier. */
+/* Returns the sum over the block to every thread, always added in the same order. `room`:
+ * shared memory for one T per warp, which can be reused after the next barrier. */
 template <typename T> static __device__ T esp_block_sum(T x, T *room)
 {
     int warp = threadIdx.x / ESP_WARP, warps = (blockDim.x + ESP_WARP - 1) / ESP_WARP;
@@ -409,9 +409,9 @@ template <typename T> static __device__ T esp_block_sum(T x, T *room)
 
 /* ------------------------------------------------------------------ the last block */
 
-/* Whether this block is the last of `blocks` blocks to call this. If so, it sees everything
- * that the others wrote before their calls. `room`: an int in shared memory. Every thread of
- * the block must call this. */
+/* Returns whether this block is the last of `blocks` blocks to call this. If so, it sees
+ * everything that the others wrote before their calls. `room`: an int in shared memory. Every
+ * thread of the block must call this. */
 static __device__ inline bool esp_last_block(unsigned *counter, unsigned blocks, int *room)
 {
     __threadfence();

@@ -3,7 +3,7 @@
  *
  * A row uses the experts with its highest logits; ties go to the lower number. Softmax turns
  * the logits into the experts' weights, as on the CPU (cpu/forward.c). Both depend on the row
- * alone. A row with one of its experts is a pair. Pairs are sorted by expert, so one launch
+ * alone. A row and one of its experts are a pair. Pairs are sorted by expert, so one launch
  * multiplies all rows by all used experts and reads each expert once (see experts.h). add.cu
  * adds the outputs of a row's experts in the order of their numbers, which does not depend on
  * the batch either.
@@ -29,7 +29,7 @@ struct route_args {
     struct esp_cuda_squares squares;
 };
 
-/* The router's input of a row, columns i to i + 3. */
+/* Returns the router's input of a row, columns i to i + 3. */
 template <typename A>
 static __device__ __forceinline__ float4 routed(const struct route_args &a, const A *x, int row,
                                                 int i)
@@ -79,8 +79,8 @@ struct sort_args {
     struct esp_cuda_routing to;
 };
 
-/* Whether logit `v` of expert `i` comes before logit `w` of expert `j`. Logits that are not
- * numbers come last. */
+/* Returns whether logit `v` of expert `i` comes before logit `w` of expert `j`. Logits that
+ * are not numbers come last. */
 static __device__ __forceinline__ bool before(float v, int i, float w, int j)
 {
     return v > w || (v == w && i < j);

@@ -34,15 +34,15 @@ esp_cuda_span_of(const struct esp_cuda_arrays &at, const struct esp_cuda_mixture
     return s;
 }
 
-/* The row of x for row `row` of the result. For rows after the last one, which are also
- * multiplied but not used, this is the row of the last one. */
+/* Returns the row of x for row `row` of the result. For rows after the last one, which are
+ * also multiplied but not used, this is the row of the last one. */
 static __device__ __forceinline__ int esp_cuda_row_of(const struct esp_cuda_span &s, int row)
 {
     row = row < s.end ? row : s.end - 1;
     return s.row_of ? s.row_of[row] : row;
 }
 
-/* The maximum number of tiles in a pass of `rows` rows. */
+/* Returns the maximum number of tiles in a pass of `rows` rows. */
 static inline int esp_cuda_tiles_of(const struct esp_cuda_cache *c, int rows, int width)
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);

@@ -16,15 +16,15 @@
  * kernels.
  *
  * Products of up to 64 rows are those of matmul.cu. Larger ones use cuBLASLt, whose order of
- * summation depends on the number of rows. In exact mode, without cuBLASLt, and where it has
- * no algorithm, products are those of matmul.cu.
+ * summation depends on the number of rows. In exact mode, without cuBLASLt, and for shapes for
+ * which it has no algorithm, matmul.cu computes larger products, too.
  */
 #include "kernels/cuda/rows.h"
 
 #include <cstring>
 
 enum { OWN_ROWS = 64, LT_STEP = 16 };
-/* Sizes of a tile of pairs; a size is used if experts have about this many rows each, or more. */
+/* Sizes of a tile of pairs; a size is used if each expert has about this many rows or more. */
 enum { FEW_PAIRS = 8, MANY_PAIRS = 32 };
 static const int bucket_rows[ESP_CUDA_BUCKETS] = {1, 4, 16, 64};
 /* If a model has more weights than this, a pass of 64 rows keeps the device busy for longer than
@@ -35,7 +35,7 @@ struct shape {
     int rows, chunks;
     int keys;       /* if the pass is timed: cache rows of the text and of the pass */
     bool step;      /* a draft step, in a graph */
-    bool fc;        /* a draft head's fc makes the residual stream */
+    bool fc;        /* the residual stream is the output of a draft head's fc */
     bool states;    /* hidden states are returned */
     int head_rows;  /* number of rows whose logits are wanted */
     float *logits;  /* where these logits go, if the rows are adjacent; otherwise NULL */
@@ -43,8 +43,7 @@ struct shape {
     int vocabulary; /* logits in a row */
 };
 
-/* ------------------------------------------------------------------ the blocks that are sent
- */
+/* ------------------------------------------------------------------ what a pass sends */
 
 int esp_cuda_take_slot(struct esp_cuda_cache *c, char **slot)
 {
@@ -185,7 +184,7 @@ static int multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, 
 /* How much of a norm is in c->normed, see norm.h. */
 enum ready { NOTHING, HALF, WHOLE };
 
-/* Whether the products of a pass of `rows` rows make the norms that follow them in halves. */
+/* Returns whether the norms in a pass of `rows` rows are computed in halves, see norm.h. */
 static bool in_halves(const struct esp_cuda_cache *c, int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
@@ -193,8 +192,8 @@ static bool in_halves(const struct esp_cuda_cache *c, int rows)
            is_own(esp_cuda_backend_of(c), rows);
 }
 
-/* Whether norms quantise their results for products with blocks. The two norms of a parallel
- * residual do not. */
+/* Returns whether norms quantise their results for products with blocks. The two norms of a
+ * parallel residual do not. */
 static bool norms_cut(const struct esp_cuda_cache *c)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
@@ -214,9 +213,9 @@ static struct esp_cuda_product floats(const struct esp_cuda_matrix *w, const voi
     return p;
 }
 
-/* Computes several products of the same activations, in a model with blocks. Their results are
- * next to each other in y, `step` columns apart, or without gaps (0). Parts without data are
- * skipped. */
+/* Computes several products of the same activations, in a model with blocks. In y, their
+ * results begin `step` columns apart or, with step = 0, follow each other without gaps. Parts
+ * without data are skipped. */
 template <typename T>
 static void multiply_parts(struct esp_cuda_cache *c, const struct esp_cuda_matrix *const *part,
                            int parts, size_t step, const void *x, size_t x_stride, float *y,
@@ -234,7 +233,7 @@ static void multiply_parts(struct esp_cuda_cache *c, const struct esp_cuda_matri
     esp_cuda_blocks_multiply<T>(c, p, count, rows);
 }
 
-/* y = W x */
+/* Computes y = W x. */
 template <typename T>
 static int to_floats(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const void *x,
                      size_t x_stride, float *y, size_t y_stride, int rows)
@@ -243,13 +242,15 @@ static int to_floats(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, 
     return multiply<T>(c, &p, rows);
 }
 
-/* Whether the output of a product is changed before it is added to the residual stream. */
+/* Returns whether the output of a product is changed before it is added to the residual
+ * stream. */
 static bool has_branch(const struct esp_cuda_cache *c, const float *norm)
 {
     return norm || esp_cuda_desc_of(c)->residual_scale != 0;
 }
 
-/* The product of step 5 or 8: into the residual stream, or first into c->branch. */
+/* Returns the product of step 5 or 8, which is added to the residual stream or, if it is
+ * changed before that, written to c->branch. */
 static struct esp_cuda_product added(const struct esp_cuda_cache *c,
                                      const struct esp_cuda_matrix *w, const void *x,
                                      size_t x_stride, const float *norm)
@@ -263,8 +264,9 @@ static struct esp_cuda_product added(const struct esp_cuda_cache *c,
     return p;
 }
 
-/* x += W y, or x += factor * norm(W y). If `next` is not NULL, also makes this norm of x, unless a
- * separate kernel would be needed; *ready: how much of the norm has been made. */
+/* Computes x += W y, or x += factor * norm(W y). If `next` is not NULL, also computes this
+ * norm of x, unless that needs a separate kernel. *ready becomes how much of the norm is done.
+ */
 template <typename T, typename A>
 static int add(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const void *x,
                size_t x_stride, const float *norm, const struct esp_cuda_norm *next, int rows,
@@ -314,7 +316,7 @@ static int activate(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer
     return multiply<T>(c, &p, rows);
 }
 
-/* Steps 7 and 8 for a mixture of experts, and the norm `next`. */
+/* Computes steps 7 and 8 for a mixture of experts, and the norm `next`. */
 template <typename T, typename A>
 static int add_experts(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
                        const void *x, bool normed, const struct esp_cuda_norm *next, int rows)
@@ -410,13 +412,14 @@ static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
     return ESP_OK;
 }
 
-/* The bytes of a matrix that a pass reads; 0 for experts, of which it reads only some. */
+/* Returns how many bytes of a matrix a pass reads; 0 for experts, of which it reads only some.
+ */
 static size_t bytes_of(const struct esp_cuda_matrix &m)
 {
     return m.data && m.count <= 1 ? esp_cuda_matrix_bytes(&m) : 0;
 }
 
-/* The bytes of keys and values that a layer reads. */
+/* Returns how many bytes of keys and values a layer reads. */
 static size_t cache_bytes_of(const struct esp_cuda_cache *c, int i, const struct shape *s)
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
@@ -424,8 +427,8 @@ static size_t cache_bytes_of(const struct esp_cuda_cache *c, int i, const struct
     return 4 * c->head_width * d->kv_heads * (s->keys < most ? s->keys : most);
 }
 
-/* Step 1 and, with a parallel residual, step 6, because the MLP then reads x as it was before the
- * layer. */
+/* Does step 1 and, with a parallel residual, step 6, because the MLP then reads x as it was
+ * before the layer. */
 template <typename A>
 static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
                         enum ready ready, int rows)
@@ -443,8 +446,8 @@ static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *l
     esp_cuda_launched(esp_cuda_backend_of(c), "norm", 0);
 }
 
-/* Runs a layer. *ready: how much of the norms before the layer has been made; on return, of those
- * after it. */
+/* Runs a layer. *ready: how much of the norms before the layer is done; on return, how much of
+ * those after it. */
 template <typename T, typename A>
 static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
                      const struct shape *s, enum ready *ready)
@@ -543,8 +546,8 @@ static int run_typed(struct esp_cuda_cache *c, const struct shape *s)
 
 /* ------------------------------------------------------------------ graphs */
 
-/* The index of the smallest captured number of chunks (1, 2, 4, ... or a full cache) that is at
- * least `chunks`. */
+/* Sets *captured to the smallest captured number of chunks (1, 2, 4, ... or a full cache) that
+ * is at least `chunks`, and returns its index. */
 static int length_of(const struct esp_cuda_cache *c, int chunks, int *captured)
 {
     int i = 0;
@@ -555,8 +558,9 @@ static int length_of(const struct esp_cuda_cache *c, int chunks, int *captured)
     return i;
 }
 
-/* Whether graphs use fc. EAGLE uses it in every pass. EAGLE-3 uses it only for hidden states of
- * the target; its draft steps, which are more frequent, read the head's own hidden states. */
+/* Returns whether graphs use fc. EAGLE uses it in every pass. EAGLE-3 uses it only for hidden
+ * states of the target; its draft steps, which are more frequent, read the head's own hidden
+ * states. */
 static bool graphs_use_fc(const struct esp_cuda_cache *c)
 {
     return esp_cuda_desc_of(c)->reads == ESP_READS_EAGLE;
@@ -620,8 +624,8 @@ static int capture(struct esp_cuda_cache *c, const struct shape *s, cudaGraphExe
     return status;
 }
 
-/* Whether a pass of `rows` rows fits into the cache, and the device would finish it sooner than
- * the host could launch it kernel by kernel. */
+/* Returns whether a pass of `rows` rows fits into the cache, and is worth a graph because the
+ * device would finish it sooner than the host could launch it kernel by kernel. */
 static bool launch_bound(const struct esp_cuda_cache *c, int rows, bool step)
 {
     const bool small = c->base.weights->bytes < LAUNCH_BOUND_BYTES;
@@ -677,7 +681,7 @@ static int choose_algorithms(struct esp_cuda_cache *c)
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     const struct esp_cuda_layer *layer = &w->layer[0];
     for (int i = 1; layer->router && i < w->base.desc->layers; i++)
-        layer = &w->layer[i]; /* one without experts, if there is any */
+        layer = &w->layer[i]; /* a layer without experts, if there is one */
     const struct esp_cuda_product shapes[] = {
         floats(&layer->qkv, c->normed, c->hidden, c->qkv, c->qkv_width),
         added(c, &layer->output, c->attended, c->q_width, layer->norm_attended),
@@ -711,7 +715,7 @@ int esp_cuda_prepare(struct esp_cuda_cache *c)
 
 /* ------------------------------------------------------------------ the batch */
 
-/* The graph for a pass that ends with logits, or with a draft step; NULL: there is none. */
+/* Returns the graph for a pass that ends with logits or with a draft step, or NULL. */
 static cudaGraphExec_t find_graph(const struct esp_cuda_cache *c, const struct shape *s,
                                   const struct esp_batch *b)
 {
@@ -727,7 +731,7 @@ static cudaGraphExec_t find_graph(const struct esp_cuda_cache *c, const struct s
     return NULL;
 }
 
-/* Whether the rows of the wanted logits are adjacent and in order. */
+/* Returns whether the rows of the wanted logits are adjacent and in order. */
 static bool adjacent(const struct esp_batch *b)
 {
     for (int i = 0; b->logits_row && i < b->rows; i++)
@@ -736,7 +740,7 @@ static bool adjacent(const struct esp_batch *b)
     return true;
 }
 
-/* Runs a pass that is not a draft step in a graph. */
+/* Runs a pass that does not end with a draft step in a graph. */
 static int run_batch(struct esp_cuda_cache *c, const struct esp_batch *b, struct shape *s)
 {
     const struct esp_cuda_step none = {};

@@ -47,7 +47,7 @@ template <typename T> struct matmul_args {
     T *out;
     size_t out_stride;
     struct esp_cuda_mixture mixture;
-    bool normed, begins; /* x is the first half of a norm; ADD also makes the half of another */
+    bool normed, begins; /* x is the first half of a norm; ADD computes that of another norm */
     struct esp_cuda_squares squares;
     struct esp_cuda_norm_args next;
 };
@@ -72,8 +72,8 @@ static __device__ __forceinline__ float put(const struct esp_cuda_arrays &at,
     return y;
 }
 
-/* Writes an output of a row, and what follows it. sum: over the warps; of_up: of the other matrix.
- * All lanes of a warp call this; they have complete tiles. */
+/* Writes an output of a row, and starts the norm that may follow. sum: the sum over the warps;
+ * of_up: that of the other matrix. All lanes of a warp call this; they have complete tiles. */
 template <typename T>
 static __device__ __forceinline__ void
 finish_output(const struct esp_cuda_arrays &at, const struct matmul_args<T> &a, float by,
@@ -359,8 +359,8 @@ int esp_cuda_matmul_prepare(struct esp_cuda_backend *backend)
 
 /* ------------------------------------------------------------------ after cuBLASLt */
 
-/* The same as finish_tiles(), for a product that is already in memory. STORE and ADD only add
- * the bias. LOGITS also fills the columns beyond the model's vocabulary. */
+/* Does what finish_tiles() does for a product that is already in memory. STORE and ADD only
+ * add the bias. LOGITS also fills the columns beyond the model's vocabulary. */
 template <typename T>
 static __global__ void finish_kernel(struct esp_cuda_arrays at, struct matmul_args<T> a,
                                      const float *product, size_t product_stride)

@@ -1,13 +1,13 @@
 /* one_row.cu - products of one row with quantised weights.
  *
- * The tensor cores of blocks.cu multiply eight rows, and with one row most of what a lane does
- * is for rows that are not there. Here a lane multiplies the bytes that it unpacks by dot
- * products of four bytes, the four lanes of an output add up their integers, and two of them
- * go on with one output each, two with copies of these.
+ * The tensor cores of blocks.cu multiply eight rows; for a single row, seven eighths of that
+ * work would be wasted. Here a lane multiplies the bytes that it unpacks by instructions for
+ * dot products of four bytes. Four lanes share two outputs and add up their integers; two of
+ * the lanes then continue with one output each, and the other two duplicate their work.
  *
  * The integers are those of blocks.cu, and the floats are added in the same order: each warp
  * processes every eighth unit, and the sums are added in the order of the warps. So the result
- * of a row is bit-identical in a pass of one row and in any other.
+ * for a row is bit-identical whether it is alone in a pass or not.
  */
 #include "kernels/cuda/block_formats.h"
 
@@ -20,10 +20,11 @@ template <enum esp_dtype D> struct tiling {
     static const size_t RING = (size_t)STAGES * WARPS * PIECE;
     static const size_t PARTS = esp_cuda_sums_bytes(ESP_CUDA_TILE, 1);
     static const size_t BYTES = RING > PARTS ? RING : PARTS;
-    static const int BLOCKS = 3; /* per multiprocessor, at least */
+    static const int BLOCKS = 3; /* minimum number of blocks per multiprocessor */
 };
 
-/* The integers of a lane: words `w` times the high and the low bytes of x. */
+/* Returns the dot product of four weights with four activations of 16 bits, which are given as
+ * their high and their low bytes. */
 static __device__ __forceinline__ int dot(uint32_t w, uint32_t high, uint32_t low)
 {
     return 256 * esp_dot4(w, high, 0) + esp_dot4(w, low, 0);
@@ -36,8 +37,8 @@ static __device__ __forceinline__ int dot(uint32_t w, uint32_t high, uint32_t lo
            esp_dot4(w2, low2, esp_dot4(w, low, 0));
 }
 
-/* Adds up what the four lanes of a group have for two outputs. Lanes with an even number in the
- * group get the sum for the first, the others that for the second. */
+/* Adds up the integers that the four lanes of a group have for two outputs. Even lanes get the
+ * sum for the first output, odd lanes the one for the second. */
 static __device__ __forceinline__ int add_lanes(int first, int second)
 {
     const bool odd = threadIdx.x % 2;
@@ -46,8 +47,10 @@ static __device__ __forceinline__ int add_lanes(int first, int second)
     return sum + __shfl_xor_sync(ESP_ALL_LANES, sum, 2);
 }
 
-/* Adds the 32 columns number `sub` of a unit to the sum of the lane's output. words, cut: of
- * the same columns of the row. */
+/* Multiplies group `sub` of 32 columns of a unit by the row, adds the product to the sum of
+ * the lane's output and returns it. `words` and `cut` are the row's activations in these
+ * columns.
+ */
 template <enum esp_dtype D>
 static __device__ __forceinline__ float multiply(const char *unit, int sub, const uint4 *words,
                                                  const struct esp_cuda_cut *cut, float sum)
@@ -147,7 +150,8 @@ static __global__ void __launch_bounds__(THREADS, tiling<D>::BLOCKS)
     finish_tile(at, a, s, parts);
 }
 
-/* Instructions of a warp for each KB of weights (RESOURCES.md, sm_90), for predictions. */
+/* Returns how many instructions a warp needs for each KB of weights (RESOURCES.md, sm_90), for
+ * predictions. */
 static constexpr int instructions_of(enum esp_dtype dtype)
 {
     return dtype == ESP_Q8_0     ? 110

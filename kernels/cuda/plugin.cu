@@ -75,8 +75,8 @@ static void name_driver(char *text, size_t size)
     text[strcspn(text, "\n")] = '\0';
 }
 
-/* The oldest release of the driver that runs programs of this major version of CUDA, with any
- * minor version (see "CUDA Compatibility", minor version compatibility). */
+/* Returns the oldest release of the driver that runs programs of this major version of CUDA,
+ * with any minor version (see "CUDA Compatibility", minor version compatibility). */
 static int oldest_driver(int cuda)
 {
     return cuda / 1000 >= 13 ? 580 : cuda / 1000 == 12 ? 525 : 450;

@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* With these numbers, the program refuses a library of another version, or one that was built
- * with another kernels.h. */
+/* By these members, the program recognises and refuses a plugin of another version, or one
+ * that was built with another kernels.h. */
 struct esp_cuda_plugin {
     const char *version; /* ESP_VERSION */
     size_t ops_size;     /* size of struct esp_backend_ops */

@@ -1,19 +1,21 @@
-/* predict.cu - predicts the time of each kind of kernels of a pass, so that a table of
- * measurements shows where this model of the device is wrong.
+/* predict.cu - predicts the time of each kind of kernel in a pass. Measurements next to these
+ * numbers show where this model of the device is wrong.
  *
- * The pass is walked through as it would be run, but nothing is launched: what is launched, in
- * which blocks, is what forward.cu and the launchers decide, and memory is imagined. So no
- * weights are needed, and a model of any size can be predicted on any device, also on the
- * emulator. A launcher tells what its blocks read (struct esp_cuda_cost). A launch takes
+ * The code of a pass is run, but launches are only recorded, and memory is not allocated:
+ * forward.cu and the launchers decide as usual which kernels are launched with which blocks.
+ * So no weights are needed, and a model of any size can be predicted on any device or on the
+ * emulator. Launchers say what their blocks read (struct esp_cuda_cost). The time of a launch
+ * is the sum of
  *
- *     begin   the gap after the previous kernel, shorter if kernels begin early; and then its
- *             blocks, as far as there is room for them, fill what they have under way while the
- *             previous kernel leaves the memory idle
- *     loop    the longest of: memory, second-level cache, the busiest multiprocessor's share of
- *             that, bytes under way (Little's law), instructions
- *     end     for each wave of blocks, what a block does before and after its loop: waits for
- *             memory, and cycles of shared memory with its bank conflicts. If several blocks
- *             are on a multiprocessor, the others go on meanwhile, so it counts once.
+ *     begin   the gap after the previous kernel. If kernels begin early, it is shorter, and the
+ *             blocks that find room then read ahead while the previous kernel ends and leaves
+ *             the memory idle.
+ *     loop    the longest of the times given by memory bandwidth, by the second-level cache, by
+ *             the reads of the busiest multiprocessor, by the bytes under way (Little's law),
+ *             and by instructions
+ *     end     what a block does before and after its loop: waits for memory, and cycles of
+ *             shared memory with its bank conflicts. It counts for each wave of blocks, but
+ *             once if several blocks are on a multiprocessor, because their waits overlap.
  *
  * The constants are assumptions, from NVIDIA's documents and common microbenchmarks; none was
  * measured with this program.
@@ -23,13 +25,15 @@
 #include <cstdlib>
 #include <cstring>
 
-enum { SHARED_RESERVED = 1024 }; /* bytes that the device takes for each block */
+enum { SHARED_RESERVED = 1024 }; /* shared memory that the device uses for each block */
 static const double BEGIN = 2.0e-6, BEGIN_EARLY = 0.7e-6; /* seconds */
-static const double WAIT = 0.7e-6;                        /* for memory, without load */
-static const double WAIT_LOADED = 1.0e-6;                 /* the same while all blocks read */
-static const double CACHE_BYTES = 24; /* of the second level, per cycle and multiprocessor */
-static const double TAKEN_BYTES = 51; /* that a multiprocessor takes per cycle: 80 % of 64 */
-static const double ISSUED = 2.4;     /* instructions per cycle: 60 % of four */
+static const double WAIT = 0.7e-6;        /* latency of idle memory, in seconds */
+static const double WAIT_LOADED = 1.0e-6; /* latency while all blocks read, in seconds */
+/* Bytes per cycle that the second-level cache delivers, divided by the number of
+ * multiprocessors; bytes per cycle that one multiprocessor can receive, 80 % of 64. */
+static const double CACHE_BYTES = 24;
+static const double TAKEN_BYTES = 51;
+static const double ISSUED = 2.4; /* instructions per cycle: 60 % of four */
 
 struct esp_cuda_prediction {
     struct esp_device_speed speed;
@@ -37,8 +41,8 @@ struct esp_cuda_prediction {
     struct esp_cuda_cost cost; /* cost of the next launch */
     double idle;               /* seconds in which the last launch left the memory idle */
     double shared;             /* bytes of shared memory of a multiprocessor */
-    double room;               /* bytes of shared memory that it left on a multiprocessor */
-    double seconds;            /* seconds of the launches since the last name */
+    double room;               /* how many of these the last launch left free */
+    double seconds;            /* time of the launches since the last esp_cuda_predicted() */
     struct esp_kernel_time *kernel;
     int count, most;
 };
@@ -54,8 +58,8 @@ static double most(double a, double b)
     return a > b ? a : b;
 }
 
-/* Seconds of the loops of all blocks. busiest: blocks of the busiest multiprocessor; under_way:
- * blocks that run at the same time. */
+/* Returns the seconds that the loops of all blocks take. busiest: number of blocks on the
+ * busiest multiprocessor; under_way: number of blocks that run at the same time. */
 static double loop_of(const struct esp_cuda_prediction *p, double blocks, double busiest,
                       double under_way)
 {
@@ -70,7 +74,7 @@ static double loop_of(const struct esp_cuda_prediction *p, double blocks, double
     return seconds;
 }
 
-/* How many blocks of a kernel can be on a multiprocessor at a time. */
+/* Returns how many blocks of a kernel can be on a multiprocessor at a time. */
 static int blocks_each(const struct esp_launch *launch)
 {
     int each = 0;
@@ -81,8 +85,8 @@ static int blocks_each(const struct esp_launch *launch)
     return each;
 }
 
-/* Subtracts the bytes that the blocks that begin during the last launch read before that
- * launch ends, and their first wait. */
+/* Subtracts what blocks do before the previous launch has ended: their first wait, and the
+ * bytes that they read meanwhile. */
 static void read_ahead(struct esp_cuda_prediction *p, const struct esp_launch *launch,
                        double under_way)
 {
@@ -98,7 +102,7 @@ static void read_ahead(struct esp_cuda_prediction *p, const struct esp_launch *l
     p->cost.waits--;
 }
 
-/* Adds a launch to those since the last name. */
+/* Adds the time of a launch to p->seconds. */
 static void add_launch(void *user, const struct esp_launch *launch)
 {
     struct esp_cuda_prediction *p = (struct esp_cuda_prediction *)user;
@@ -135,7 +139,7 @@ void esp_cuda_predicted(struct esp_cuda_backend *backend, const char *name, size
     p->seconds = 0;
 }
 
-/* Walks through the pass with weights and a cache that are nowhere. */
+/* Runs the code of a pass with weights and a cache that have shapes but no memory. */
 static int walk(struct esp_cuda_backend *backend, const struct esp_model_desc *desc, int rows,
                 int context, struct esp_cuda_prediction *p)
 {

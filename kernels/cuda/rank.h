@@ -29,8 +29,8 @@ enum {
 
 static const uint64_t ESP_NO_RANK = ~(uint64_t)0;
 
-/* The rank of a value and its index. Adding 0 turns -0 into 0, so that the two have equal
- * ranks. */
+/* Returns the rank of a value and its index. Adding 0 turns -0 into 0, so that the two have
+ * equal ranks. */
 static __device__ __forceinline__ uint64_t esp_rank(float x, int index)
 {
     uint32_t bits = __float_as_uint(x + 0.0f);
@@ -164,9 +164,9 @@ static __device__ inline void esp_find_bin(struct esp_select_room *room, uint64_
     __syncthreads();
 }
 
-/* The last rank that is selected; all smaller ranks (of values above `least`) are selected,
- * too. The number of threads in the block is a power of two, at most 1024, and there must be
- * something to select. */
+/* Returns the last rank that is selected; all smaller ranks (of values above `least`) are
+ * selected, too. The number of threads in the block is a power of two, at most 1024, and there
+ * must be something to select. */
 static __device__ inline uint64_t esp_select(const struct esp_walk *w, struct esp_selection s,
                                              struct esp_select_room *room)
 {

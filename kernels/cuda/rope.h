@@ -31,7 +31,7 @@ struct esp_cuda_heads {
     float scale, epsilon;
 };
 
-/* The arguments for the heads of layer `layer`. */
+/* Returns the arguments for the heads of layer `layer`. */
 struct esp_cuda_heads esp_cuda_heads_of(const struct esp_cuda_cache *c,
                                         const struct esp_cuda_layer *held, int layer);
 
@@ -76,7 +76,7 @@ esp_cuda_find_heads(const struct esp_cuda_heads &a, const int row[N], const int 
         head[i].scale = 1.0f / sqrtf(esp_warp_sum(sum[i]) / (float)a.head_dim + a.epsilon);
 }
 
-/* Dimension d of a head after the rotation; turn: (half) cosines and sines. */
+/* Returns dimension d of a head after the rotation; turn: (half) cosines and sines. */
 static __device__ __forceinline__ float esp_cuda_rotated(const struct esp_cuda_head &head,
                                                          int d, int half, const float2 *turn)
 {

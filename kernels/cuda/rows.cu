@@ -114,7 +114,7 @@ int esp_cuda_step_begin(struct esp_rows *rows, const struct esp_step *step, int 
 
 /* ------------------------------------------------------------------ whole rows */
 
-/* The start of a call that copies row `which`. */
+/* Begins a call that copies row `which`. */
 static int begin_copy(struct esp_rows *rows, int which)
 {
     if (!esp_rows_exist(rows, &which, 1))

@@ -52,13 +52,14 @@ static __device__ __forceinline__ void esp_add_halves(unsigned *low, unsigned *h
         atomicAdd(high, carry);
 }
 
-/* The number of rows for which one launch finds the k largest; 0: it takes several launches.
+/* Returns the number of rows for which one launch finds the k largest; 0: it takes several
+ * launches.
  */
 int esp_cuda_top_k_at_once(int n, int k);
 /* Bytes of work memory that top_k needs for a row of n values; no operation needs more. */
 size_t esp_cuda_top_k_work(int n);
 
-/* The factor of softmax.h for a temperature. */
+/* Returns the factor of softmax.h for a temperature. */
 float esp_cuda_softmax_factor(double temperature);
 
 /* What a call of softmax or top_k has to do. */
@@ -136,7 +137,7 @@ template <typename T> static inline size_t esp_cuda_room(size_t count)
     return (count * sizeof(T) + 15) / 16 * 16;
 }
 
-/* The start of a call: makes `bytes` of room for its arguments and results. */
+/* Begins a call: makes `bytes` of room for its arguments and results. */
 int esp_cuda_begin(struct esp_rows *rows, size_t bytes);
 /* The same for a call about rows `which`, which it copies to where kernels read them (*asked);
  * `bytes` is the room for everything else. *asked becomes NULL if `which` is wrong, if there
@@ -156,7 +157,8 @@ static inline int esp_cuda_put(struct esp_rows *rows, const T *from, size_t coun
     return status;
 }
 
-/* Memory to which a kernel writes an answer for `to`; NULL: the answer is not wanted. */
+/* Returns memory to which a kernel writes an answer for `to`; NULL: the answer is not wanted.
+ */
 void *esp_cuda_promise_bytes(struct esp_rows *rows, void *to, size_t bytes);
 template <typename T>
 static inline T *esp_cuda_promise(struct esp_rows *rows, size_t count, T *to)

@@ -60,8 +60,8 @@ static __device__ void accumulate(const double *sums, double *totals, int chunks
     s->chunk = chunks;
 }
 
-/* The first token at which the running total exceeds `target`; if there is none, the last token
- * with a probability above 0. */
+/* Returns the first token at which the running total exceeds `target`; if there is none, the
+ * last token with a probability above 0. */
 static __device__ int32_t walk(const double *value, int first, int count, double before,
                                double target, bool passes)
 {
@@ -77,7 +77,8 @@ static __device__ int32_t walk(const double *value, int first, int count, double
     return token;
 }
 
-/* The token at which the running totals exceed u * total, or -1; returned to thread 0. */
+/* Returns the token at which the running totals exceed u * total, or -1; returned to thread 0.
+ */
 static __device__ int32_t invert(const struct draw &f, int n, double u, const double *totals,
                                  struct shared_part *s)
 {

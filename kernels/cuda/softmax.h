@@ -55,7 +55,7 @@ static __device__ __forceinline__ bool esp_finite(float x)
     return fabsf(x) <= FLT_MAX;
 }
 
-/* The maximum over the block. `room`: a float for each warp, free again afterwards. */
+/* Returns the maximum over the block. `room`: a float for each warp, free again afterwards. */
 static __device__ inline float esp_block_max(float x, float *room)
 {
     x = esp_warp_max(x);
@@ -150,7 +150,7 @@ static __device__ inline void esp_softmax_scale(const struct esp_walk *w, double
 
 /* ------------------------------------------------------------------ softmax_parts.cu */
 
-/* Whether `count` rows of n values are divided into parts. Depends on nothing else. */
+/* Returns whether `count` rows of n values are divided into parts. Depends on nothing else. */
 bool esp_cuda_softmax_splits(const struct esp_cuda_backend *b, int n, int count);
 void esp_cuda_softmax_parts(struct esp_cuda_backend *b, const struct esp_cuda_job_given &given);
 /* For the graph of a draft step. */

@@ -153,8 +153,9 @@ bool esp_cuda_softmax_splits(const struct esp_cuda_backend *b, int n, int count)
            (size_t)count * each <= esp_cuda_top_k_work(n);
 }
 
-/* Launches all steps. `best`, `mass`: with the searches for top-k and top-p. The steps of a graph
- * are fixed, so it has both searches; they end at once if they have nothing to cut. */
+/* Launches all steps. `best`, `mass`: whether to search for top-k and top-p. The steps of a
+ * graph are fixed, so it has both searches; each ends at once if it has nothing to leave out.
+ */
 template <class From>
 static void launch(struct esp_cuda_backend *b, const From &from, int n, int rows, bool best,
                    bool mass)

@@ -31,8 +31,9 @@ struct esp_cuda_stream {
     char *buffer[BUFFERS]; /* on the device, part of the weights' allocation */
     cudaStream_t copies;
     cudaEvent_t arrived[BUFFERS], computed[BUFFERS];
-    /* Layers requested and layers computed since the last restart. Number n is layer[n % streamed]
-     * and goes to buffer n % 2. requested = taken + 2, unless a pass has failed. */
+    /* Numbers of layers requested and of layers computed since the last restart. The n-th is
+     * layer[n % streamed] and goes to buffer n % 2. requested = taken + 2, unless a pass has
+     * failed. */
     uint64_t requested, taken;
     double measured_bytes, measured_seconds;
 };

@@ -2,8 +2,8 @@
  * These sums show the effect of another temperature.
  *
  * There is one block per row. The sums are used to learn a draft temperature, once per
- * iteration and for a few rows. No draw depends on their last bits, so they are added in the
- * order of the threads.
+ * iteration and for a few rows. No draw depends on their last bits, so the order of summation
+ * may depend on how rows are divided among threads.
  */
 #include "kernels/cuda/rows.h"
 

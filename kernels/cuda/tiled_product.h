@@ -18,15 +18,16 @@ enum {
 
 /* ------------------------------------------------------------------ in a kernel */
 
-/* Bytes of the sums of a block's warps, for `height` outputs and `width` rows. */
+/* Returns the bytes of the sums of a block's warps, for `height` outputs and `width` rows. */
 static constexpr size_t esp_cuda_sums_bytes(int height, int width)
 {
     return (size_t)ESP_PRODUCT_WARPS * height * width * sizeof(float);
 }
 
-/* How the pairs of rows of an output are permuted in shared memory: pair p is at p ^ turn. Half a
- * warp writes 4 outputs by 4 pairs and reads 16 (or 8) outputs by 1 (or 2) pairs at a time, 8
- * bytes each; with this, both meet 32 different banks. pairs: 4, 8 or a multiple of 16. */
+/* Returns the permutation of an output's pairs of rows in shared memory: pair p is at p ^
+ * turn. Half a warp writes 4 outputs by 4 pairs and reads 16 (or 8) outputs by 1 (or 2) pairs
+ * at a time, 8 bytes each; permuted, each of these accesses uses 32 different banks. pairs: 4,
+ * 8 or a multiple of 16. */
 static __device__ __forceinline__ int esp_cuda_turn(int output, int pairs)
 {
     const int high = pairs >= 16 ? output & 3 : pairs == 8 ? output >> 1 & 1 : 0;
@@ -53,7 +54,7 @@ static __device__ __forceinline__ void esp_cuda_leave_sums(float2 *parts,
     }
 }
 
-/* The sums over the warps for an output and a pair of rows of the block. */
+/* Returns the sums over the warps for an output and a pair of rows of the block. */
 static __device__ __forceinline__ float2 esp_cuda_collect(const float2 *parts, int height,
                                                           int pairs, int output, int pair)
 {
@@ -101,28 +102,28 @@ static __device__ __forceinline__ void esp_cuda_fill_logits(const struct esp_cud
 
 /* ------------------------------------------------------------------ launching */
 
-/* A kernel, how many rows (width) and outputs (height) its blocks take, and the bytes of
- * shared memory that they need. */
+/* A kernel, the numbers of rows (width) and outputs (height) that one of its blocks computes,
+ * and the bytes of shared memory that the block needs. */
 template <typename A> struct esp_cuda_variant {
     void (*kernel)(struct esp_cuda_arrays, A);
     int width, height;
     size_t bytes;
-    /* For predictions: bytes of weights that a block has under way, cycles of its shared memory
-     * after the loop, and instructions of a warp for each KB of weights that it multiplies, as
-     * of tests/cuda/sass.py (0: they are never the limit). */
+    /* For predictions: the bytes of weights that a block has under way, the cycles of its
+     * shared memory after the loop, and, from tests/cuda/sass.py, the instructions of a warp
+     * for each KB of weights (0: instructions are never the limit). */
     int flight, end_cycles, issue;
 };
 
-/* Cycles in which `high` tiles of sums for `width` rows are written to shared memory and read
- * again: 64 numbers take two cycles, each time. */
+/* Returns in how many cycles `high` tiles of sums for `width` rows are written to shared
+ * memory and read again: each takes two cycles for 64 numbers. */
 static constexpr int esp_cuda_end_cycles(int high, int width)
 {
     return ESP_PRODUCT_WARPS * high * width;
 }
 
-/* Whether blocks of this height occupy the device. Five multiprocessors of eight are enough: a
- * product of many rows is bound by the second-level cache, from which a high block reads the
- * activations less often, and they take all that it gives. */
+/* Returns whether blocks of this height occupy the device. Five of eight multiprocessors are
+ * enough: a product of many rows is limited by the second-level cache, whose whole bandwidth
+ * they can use, and higher blocks read the activations from it less often. */
 static inline bool esp_cuda_occupies(const struct esp_cuda_backend *backend, int height,
                                      int outputs)
 {
@@ -150,8 +151,8 @@ esp_cuda_choose_variant(const struct esp_cuda_backend *backend,
     return best;
 }
 
-/* What a product costs whose grid is `tiles` by `spans` blocks. A span has rows of its own, and
- * with experts a matrix of its own. */
+/* Returns the cost of a product with a grid of `tiles` by `spans` blocks. Each span has its
+ * own rows and, with experts, its own matrix. */
 template <typename A>
 static struct esp_cuda_cost esp_cuda_cost_of(const struct esp_cuda_product *p,
                                              const struct esp_cuda_variant<A> *v, int tiles,

@@ -1,11 +1,11 @@
 /* top_k.cu - the k largest values of each row, in order.
  *
- * For the few that a tree needs (k up to 64), a block holds 4096 values in registers as ranks
- * (rank.h). The k-th best of the threads' best values cannot be better than the k-th best of
- * all. So the values that rank at or before that value include the k best. There are little
- * more than k of them and at most 1024, and the place of each is the number of those before
- * it. Long rows are divided into such parts, and the last block of a row does the same with
- * the results of the parts.
+ * For the few values that a tree needs (k up to 64), a block has 4096 values in registers, as
+ * ranks (rank.h). The k-th best of the threads' best values cannot be better than the k-th
+ * best of all values. So the values that are at least as good as it include the k best. There
+ * are slightly more than k of them and at most 1024, and the place of each is the number of
+ * those before it. Long rows are divided into such parts, and the last block of a row does the
+ * same with the results of the parts.
  *
  * Larger k: a radix search for the last rank selected, and a bitonic sort of the values that
  * rank at or before it (Batcher 1968).
@@ -18,7 +18,7 @@ enum {
     THREADS = 256,
     EACH = ESP_PART / THREADS, /* ranks in the registers of a thread */
     MOST_K = 64,
-    TOP_K_PIECE = 1 << 20, /* for larger k: bytes of results that are made at a time */
+    TOP_K_PIECE = 1 << 20, /* for larger k: bytes of results that are computed at a time */
     CANDIDATES = MOST_K * EACH,
     SORTERS = 1024,
     SORTED_IN_ROOM = 2048, /* ranks that are sorted in shared memory */
@@ -37,7 +37,7 @@ struct few_room {
 
 } // namespace
 
-/* The number of ranks before `rank`. */
+/* Returns the number of ranks before `rank`. */
 static __device__ int place_of(uint64_t rank, const uint64_t *ranks, int count)
 {
     int before = 0;

@@ -45,8 +45,8 @@ static __device__ __forceinline__ double esp_plus(double a, double b)
 #endif
 }
 
-/* The sum over one chunk (0 after the last chunk), returned to the first of the 16 threads
- * that share a chunk. Every thread of the warp must call this. */
+/* Returns the sum over one chunk (0 after the last chunk), returned to the first of the 16
+ * threads that share a chunk. Every thread of the warp must call this. */
 template <class F>
 static __device__ __forceinline__ double esp_chunk_sum(const F &f, int chunk, int n)
 {
@@ -74,8 +74,8 @@ static __device__ void esp_chunk_sums(const F &f, int from, int to, int n, doubl
     }
 }
 
-/* The total of all chunks, returned to every thread of a block. `room` (chunks) is shared
- * memory, free again afterwards; `sums` may be the same memory. */
+/* Returns the total of all chunks, returned to every thread of a block. `room` (chunks) is
+ * shared memory, free again afterwards; `sums` may be the same memory. */
 static __device__ inline double esp_sum_of_chunks(const double *sums, int chunks, double *room)
 {
     if (sums != room)
@@ -94,7 +94,8 @@ static __device__ inline double esp_sum_of_chunks(const double *sums, int chunks
     return total;
 }
 
-/* The total of a row, returned to every thread of the block that computes this row alone. */
+/* Returns the total of a row, returned to every thread of the block that computes this row
+ * alone. */
 template <class F> static __device__ double esp_block_total(const F &f, int n, double *sums)
 {
     const int chunks = (n + ESP_CHUNK - 1) / ESP_CHUNK;

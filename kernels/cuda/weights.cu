@@ -3,11 +3,11 @@
  * With a limit, layers that do not fit are in pinned memory of the host, see stream.cu. The
  * allocation then has two buffers for them.
  *
- * The tensors are read row by row, converted to bf16 (fp16 stays fp16), arranged as the kernels
- * need them and sent in pieces: one piece is filled while the other is copied. Queries, keys
- * and values become one matrix. Gate and up become one matrix with groups of eight rows of each
- * in turn, so that one product computes both, and the thread that has a gate value also has the
- * up value to multiply it with.
+ * The tensors are read row by row, converted to bf16 (fp16 stays fp16), arranged as the
+ * kernels need them, and sent in pieces: one piece is filled while the previous one is copied.
+ * Queries, keys and values become one matrix. Gate and up become one matrix with groups of
+ * eight rows of each in turn, so that one product computes both, and the thread that has a
+ * gate value also has the up value to multiply it with.
  */
 #include "kernels/cuda/blocks.h"
 
@@ -16,14 +16,14 @@
 
 enum { PIECE = 8 << 20, WIDEST_HEAD = 256, TURNED_ROWS = 256 };
 
-/* Where a row of a matrix on the device comes from: row `from` of a tensor; -1: zeros. */
+/* Where a row of a matrix on the device comes from: row `from` of a tensor; -1: it is zero. */
 struct source {
     const struct esp_tensor *tensor, *bias;
     int from;
 };
 
-/* Rows from `first` on of the tensor `of`. It is stored transposed, so many rows are read at a
- * time. */
+/* Some rows of the tensor `of`, from row `first` on. The tensor is stored transposed, so many
+ * rows are read at a time. */
 struct turned {
     const struct esp_tensor *of;
     struct esp_tensor rows;
@@ -130,7 +130,7 @@ static void read_row(struct loader *l, const struct source *s, char *to, size_t 
 
 /* ------------------------------------------------------------------ sending */
 
-/* The bytes of the model on the device and on the host. */
+/* Returns the bytes of the model on the device and on the host together. */
 static size_t all_bytes(const struct loader *l)
 {
     return l->w->base.bytes + esp_cuda_stream_host_bytes(l->w->stream);
@@ -182,7 +182,7 @@ static void end(struct loader *l)
 
 typedef struct source find_source(const void *layer, int row);
 
-/* The source of a row; zeros for rows after the last one. */
+/* Returns the source of a row, which is zero for rows after the last one. */
 static struct source find_or_zero(find_source *find, const void *user, int row, int rows)
 {
     return row < rows ? find(user, row) : (struct source){NULL, NULL, -1};
@@ -259,7 +259,7 @@ static struct source find_qkv(const void *user, int row)
     return {&layer->value, &layer->value_bias, row - layer->key.rows};
 }
 
-/* A matrix of gate and up: `user` is {gate, its bias, up, its bias}. */
+/* Finds a row of gate and up as one matrix. `user` is {gate, its bias, up, its bias}. */
 static struct source find_gated(const void *user, int row)
 {
     const struct esp_tensor *const *pair = (const struct esp_tensor *const *)user;
@@ -272,7 +272,7 @@ static struct source find_gated(const void *user, int row)
     return {pair[2], pair[3], from};
 }
 
-/* A matrix that is one tensor: `user` is {tensor, bias}. */
+/* Finds a row of a matrix that is one tensor. `user` is {tensor, bias}. */
 static struct source find_plain(const void *user, int row)
 {
     const struct esp_tensor *const *pair = (const struct esp_tensor *const *)user;
@@ -299,7 +299,7 @@ static void send_gated(struct loader *l, const struct esp_cuda_matrix *m,
     send_matrix(l, m, find_gated, pair);
 }
 
-/* The matrix of expert `i`. */
+/* Returns the matrix of expert `i`. */
 static struct esp_cuda_matrix matrix_of(const struct esp_cuda_matrix *all, int i)
 {
     struct esp_cuda_matrix m = *all;
@@ -331,7 +331,8 @@ static void send_router(struct loader *l, const float *to, const struct esp_tens
 
 /* ------------------------------------------------------------------ the layout */
 
-/* Takes memory for `count` matrices, those of the experts, one after another. */
+/* Takes memory for `count` matrices (more than one: those of the experts), one after another.
+ */
 static struct esp_cuda_matrix take_matrices(struct loader *l, int rows, int columns, bool bias,
                                             int count)
 {
@@ -344,7 +345,8 @@ static struct esp_cuda_matrix take_matrices(struct loader *l, int rows, int colu
     return m;
 }
 
-/* Takes memory for `count` tensors of the same form: quantised like the tensors, or 16 bits. */
+/* Takes memory for `count` tensors of the same form, which stay quantised or become 16-bit
+ * floats. */
 static struct esp_cuda_matrix take_tensors(struct loader *l, const struct esp_tensor *t,
                                            const struct esp_tensor *bias, int count)
 {
@@ -378,7 +380,7 @@ bool esp_cuda_has_blocks(const struct esp_model_desc *d)
     return any;
 }
 
-/* The number of rows of gate and up as one matrix. */
+/* Returns the number of rows of gate and up as one matrix. */
 static int up_rows(int ffn)
 {
     return (int)(2 * esp_cuda_pad(ffn, ESP_CUDA_TILE / 2));
@@ -480,7 +482,7 @@ static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
     PUT(down);
 }
 
-/* Sends the row of the head for every token. */
+/* Sends, for every token, the row of the head that gives its logit. */
 static void send_outputs(struct loader *l)
 {
     const struct esp_model_desc *d = l->w->base.desc;
@@ -495,7 +497,7 @@ static void send_outputs(struct loader *l)
     end(l);
 }
 
-/* The frequencies of a rotation, or NULL. */
+/* Sends the frequencies of a rotation; NULL: there are none. */
 static const float *put_frequencies(struct loader *l, const float *values)
 {
     const int rotary = l->w->base.desc->rotary;
@@ -554,7 +556,7 @@ static size_t layer_bytes(const struct loader *l, int i)
     return only.arena.used;
 }
 
-/* The size of the largest layer, if `count` layers are streamed. */
+/* Returns the size of the largest streamed layer, if `count` layers are streamed. */
 static size_t buffer_bytes(const struct loader *l, int count)
 {
     const int layers = l->w->base.desc->layers;
@@ -616,8 +618,9 @@ static void set_types(struct esp_cuda_weights *w)
 
 /* ------------------------------------------------------------------ the limit */
 
-/* The smallest number of streamed layers with which the model fits into the limit, or, if it never
- * fits, the number with which it needs the fewest bytes. *bytes: what it needs on the device. */
+/* Returns the smallest number of streamed layers with which the model fits into the limit, or,
+ * if it never fits, the number with which it needs the fewest bytes. *bytes becomes the number
+ * of bytes that it needs on the device. */
 static int fit(const struct esp_model_desc *d, size_t *bytes)
 {
     const size_t left = esp_memory_limit_left(&d->limit);
@@ -712,7 +715,7 @@ static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
     return status;
 }
 
-/* Whether the matrices have the same form on the device. */
+/* Returns whether two matrices have the same form on the device. */
 static bool alike(const struct esp_tensor *a, const struct esp_tensor *b)
 {
     return a->dtype == b->dtype ||
@@ -724,8 +727,8 @@ static bool same_bias(const struct esp_tensor *a, const struct esp_tensor *b)
     return (a->data == NULL) == (b->data == NULL);
 }
 
-/* A feature of the model that this backend cannot compute, or NULL. In files, the experts of a
- * layer are one tensor or have one type, so nothing else is supported. */
+/* Returns a feature of the model that this backend cannot compute, or NULL. In known files,
+ * all experts of a layer have one type, so nothing else is supported. */
 static const char *missing_for(const struct esp_model_desc *d)
 {
     if (esp_model_desc_recurrent(d))

@@ -110,5 +110,5 @@ check "a chart is a PNG" [ "$(head -c 8 "$work/stages.png" | od -An -tx1)" = " 8
 check "what is no SVG is refused" fails 1 "cannot read the SVG" sh -c "echo '<svg' |
     '$BUILD/espalier-dot' --convert 100x100 --format png"
 check "a size must be one" fails 1 "as 400x300" "$BUILD/espalier-dot" --convert 100 --format png
-check "a format, too" fails 1 "png or pdf" "$BUILD/espalier-dot" --convert 100x100
+check "a format, too" fails 1 "format png or --format pdf" "$BUILD/espalier-dot" --convert 100x100
 finish

@@ -112,7 +112,7 @@ rm -r "$work/fairytale-target"
 play "size 100x30
 wait
 $dump" --resume 3 --no-config
-check "without its models it is replayed" dumped 'models of session 3 .* are not there'
+check "without its models it is replayed" dumped 'models of session 3 .* were not found'
 check "with its text" dumped '^│ Once upon a time'
 check "and nothing of it is left in a file" sh -c '! ls /tmp/espalier-* 2>/dev/null | grep -q "espalier-[A-Za-z0-9]*$" || true'
 

@@ -1,16 +1,15 @@
-/* bench.c - measures the CUDA backend and prints tables in Markdown: what MEASURED.md is made
- * of.
+/* bench.c - measures the CUDA backend and prints the tables of MEASURED.md in Markdown.
  *
  *     bench [--try] [FOLDER]
  *
- * The models are the built-in pair made larger (engine/model/inflate.h), so that drafts are
- * accepted as those of a trained pair and a pass costs what a model of that size costs. The
- * target is made larger in memory; the draft, of 120 MB at most, is written to FOLDER (default:
- * TMPDIR or /tmp) and removed again. --try takes small sizes and few repetitions, to see that
- * this program works.
+ * The models are the built-in pair, enlarged (engine/model/inflate.h): drafts are accepted as
+ * often as those of a trained pair, and a pass takes as long as that of a model of this size.
+ * The target is enlarged in memory; the draft, of at most 120 MB, is written to FOLDER
+ * (default: TMPDIR or /tmp) and removed again. --try takes small sizes and few repetitions, to
+ * test this program.
  *
- * Times are medians of repetitions within this run, taken by the device. "Idle" is the part of
- * a generation's time in which no call was under way on the device.
+ * Times are medians of repetitions within this run, measured by the device. "Idle" is the part
+ * of a generation's time in which no call was under way on the device.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -55,16 +54,16 @@ static double median(double *values, int count)
 
 /* ------------------------------------------------------------------ time the device is busy */
 
-/* The engine's calls put a mark before and behind what they give the device. A call that waits
- * must not put the second one behind its wait, or the device would seem busy while the host
- * wakes up: its answers are put off, and fetched behind the mark by another small call. That
- * costs time, so speed is measured without all this. */
+/* The engine's calls record a mark before and after the work that they submit to the device.
+ * If a call waits, the second mark must come before the wait; otherwise the device would seem
+ * busy while the host wakes up. So the call's results are deferred, and fetched after the mark
+ * by another small call. That takes time, so speed is measured without it. */
 static const struct esp_backend_ops *real;
 static struct esp_backend *timed_backend;
 static int slot = FIRST_SLOT;
 static double busy_seconds, keep_seconds;
 static bool keeps[ESP_MARKS];
-static struct esp_backend_ops timed; /* real's, with some of the functions below */
+static struct esp_backend_ops timed; /* those of `real`, some replaced by functions below */
 
 static void flush(void)
 {
@@ -81,11 +80,11 @@ static void begin(void)
     if (slot + 2 > ESP_MARKS)
         flush();
     keeps[slot] = false;
-    timed_backend->ops = real; /* a call may be made of others */
+    timed_backend->ops = real; /* a call may call others */
     real->mark(timed_backend, slot);
 }
 
-/* answers: the rows that were asked for values that are wanted now, or NULL. */
+/* Ends a timed call. answers: the rows from which values are wanted now, or NULL. */
 static int end(int status, struct esp_rows *answers)
 {
     double value;
@@ -145,7 +144,7 @@ static int timed_keep(struct esp_cache *cache, int first, const int32_t *which, 
     return end(real->keep(cache, first, which, count), NULL);
 }
 
-/* The engine's calls are timed from here on, or no longer. */
+/* Starts or stops timing the engine's calls. */
 static void time_calls(struct esp_engine *engine, bool on)
 {
     if (!on) {
@@ -169,8 +168,8 @@ static void time_calls(struct esp_engine *engine, bool on)
 
 /* ------------------------------------------------------------------ opening */
 
-/* The target is the built-in one, so many times as wide and with so many layers (0: its own);
- * the draft is in a folder (NULL: the built-in one). */
+/* The target is the built-in one, `width` times as wide and with `layers` layers (0: its own
+ * number). The draft is in a folder (NULL: the built-in one). */
 struct pair {
     int width, layers;
     const char *draft;
@@ -211,8 +210,8 @@ static struct esp_session *open_session(struct esp_engine *engine, const char *d
 
 /* ------------------------------------------------------------------ one pass */
 
-/* Seconds of a target pass over a tree of `rows` nodes and the choice of a token at each:
- * node i hangs below node (i - 1) / 2. */
+/* Returns the seconds of a target pass over a tree of `rows` nodes, including the choice of a
+ * token at each. The parent of node i is node (i - 1) / 2. */
 static double pass_seconds(struct esp_session *s, int rows)
 {
     static uint64_t mask[MOST_ROWS][(MOST_ROWS + 63) / 64];
@@ -248,8 +247,8 @@ static double pass_seconds(struct esp_session *s, int rows)
     return median(seconds, runs);
 }
 
-/* Bytes that one pass must read: all weights but the embedding, of which it needs single rows.
- */
+/* Returns the bytes that one pass must read: all weights except the embedding, of which it
+ * needs only single rows. */
 static double pass_bytes(const struct esp_engine *e)
 {
     const struct esp_model_desc *d = &e->target->desc;
@@ -259,7 +258,9 @@ static double pass_bytes(const struct esp_engine *e)
     return bytes;
 }
 
-/* Bytes of the session's rows of logits, and of all weights and caches. */
+/* Returns the bytes of the session's rows of logits, divided by those of all weights and
+ * caches.
+ */
 static double rows_share(const struct esp_engine *engine, const struct esp_session *session)
 {
     const struct esp_backend_ops *ops = engine->backend->ops;
@@ -352,7 +353,7 @@ static void print_drafter(struct esp_engine *engine, const char *name, const cha
 
     time_calls(engine, true);
     session = open_session(engine, spec);
-    flush(); /* the prompt's passes */
+    flush(); /* waits for the prompt's passes */
     busy_seconds = keep_seconds = 0;
     double timed_wall = write_text(session, name);
     flush();
@@ -415,7 +416,7 @@ static void make(const char *name, const char *to, int width, int layers)
         stop(name, err);
 }
 
-/* Memory that the device has left now. */
+/* Returns the free memory of the device, in GB. */
 static double memory_free(const struct esp_backend *backend)
 {
     return (double)backend->ops->memory_free(backend) / 1e9;
@@ -441,7 +442,8 @@ static void print_pair(const struct pair *pair, double before, double rate)
     fflush(stdout);
 }
 
-/* The read rate of the device; *before: the memory that it has free without a model. */
+/* Prints and returns the read rate of the device. *before becomes its free memory without a
+ * model. */
 static double print_device(bool small, double *before)
 {
     struct esp_backend *backend;
@@ -465,11 +467,11 @@ int main(int argc, char **argv)
     const char *folder = argc > 1 + small          ? argv[1 + small]
                          : temporary && *temporary ? temporary
                                                    : "/tmp";
-    /* width and layers of the target, then of the draft */
+    /* Width and layers of the target, then those of the draft. */
     static const int sizes[][4] = {{8, 32, 4, 6}, {16, 32, 8, 8}}, small_size[] = {1, 6, 2, 2};
     char draft[400];
     double before;
-    setvbuf(stdout, NULL, _IOLBF, 0); /* what is measured is seen, whatever comes after it */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* results are printed even if a later step fails */
     if (small) {
         runs = 2;
         new_tokens = 6;

@@ -3,20 +3,25 @@
  *     shapes [--try] [--list | PART...]
  *     shapes --predict RATE CLOCK [PART...]
  *
- * The weights are numbers made here: all matrices of a model are read from the same memory, so
- * that an 8B model needs no file and little memory of the host. A pass costs what one of the
- * real model costs. Printed as tables in Markdown: passes by rows and by context, with the
- * share of the measured read rate that reading the weights takes; the kernels of a pass, one by
- * one, likewise; steps of a draft model; quantised weights; and a target of which only half
- * fits on the device, so that the others are copied for every pass. Before its passes are timed, every model is checked in exact mode:
- * each row of a pass has the bits that it has by itself. --try takes small shapes, to see that
- * this program works. Beside each measurement stands what the backend predicts for it
- * (kernels/cuda/predict.cu), from the read rate and the device's clock. --predict prints the
- * predictions alone, for a device that reads RATE GB/s at CLOCK MHz; the number of its
- * multiprocessors is that of the device or the emulator.
+ * The weights are random, and all matrices of a model share one piece of memory on the host,
+ * so an 8B model needs no file and little memory. A pass takes as long as with the real
+ * weights. The program prints tables in Markdown:
  *
- * Each part (--list prints their names) is a process of its own, so that one that fails costs
- * the others nothing. Ends with "N passed, N failed". Times are medians, taken by the device.
+ *   - passes by rows and by context, and which part of the measured read rate they reach;
+ *   - the same for each kind of kernel in a pass;
+ *   - steps of a draft model;
+ *   - quantised weights;
+ *   - a target of which only half fits on the device; the rest is copied for every pass.
+ *
+ * Next to each measurement is the backend's prediction (kernels/cuda/predict.cu), which uses
+ * the read rate and the device's clock. Before its passes are timed, every model is checked in
+ * exact mode: each row of a pass must be bit-identical to the row computed alone.
+ *
+ * --try takes small shapes, to test this program. --predict prints only the predictions, for a
+ * device that reads RATE GB/s at CLOCK MHz and has as many multiprocessors as the device or
+ * the emulator. --list prints the names of the parts. Each part runs in its own process, so a
+ * failure of one does not affect the others. The last line is "N passed, N failed". Times are
+ * medians, measured by the device.
  */
 #include <math.h>
 #include <stdio.h>
@@ -35,7 +40,7 @@ struct shape {
     const char *name;
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary;
     bool tied;
-    int experts, experts_used; /* of `ffn` each; 0: no mixture */
+    int experts, experts_used; /* experts of width `ffn`, how many a row uses; 0: no mixture */
 };
 
 /* The largest first. */
@@ -47,21 +52,21 @@ static const struct shape shapes[] = {
     {"Llama 3.2 3B", 28, 3072, 24, 8, 128, 8192, 128256, true, 0, 0},
     {"Qwen 3 4B", 36, 2560, 32, 8, 128, 9728, 151936, true, 0, 0},
 };
-/* The last one stands for all others. */
+/* The last one replaces all other shapes. */
 static const struct shape small_shapes[] = {
     {"a small one", 4, 256, 4, 2, 64, 256, 100, true, 0, 0},
     {"a small mixture", 1, 64, 2, 1, 32, 64, 50, false, 8, 2},
     {"a smaller one", 1, 64, 2, 1, 32, 96, 50, false, 0, 0},
 };
 
-/* A model as Q4_K_M files have it: Q4_K, but Q6_K for the head, and for values and down of half
- * of the layers. */
+/* The types of Q4_K_M files: Q4_K, but Q6_K for the head, and for the value and down matrices
+ * of half of the layers. */
 static const enum esp_dtype MIXED = ESP_DTYPE_COUNT;
 
 static int runs = 20, contexts[CONTEXTS] = {256, 1024, 8192, 32768};
 static int rows_of[] = {1, 2, 4, 8, 16, 17, 32, 64, 128, 256};
 enum { ROW_COUNTS = sizeof rows_of / sizeof *rows_of, MOST_KINDS = 16 };
-static struct esp_device_speed speed; /* clock: 0, or with --predict */
+static struct esp_device_speed speed; /* measured, or given by --predict */
 
 static void stop(const char *what, const char *err)
 {
@@ -69,15 +74,15 @@ static void stop(const char *what, const char *err)
     exit(1);
 }
 
-/* ------------------------------------------------------------------ a model out of nothing */
+/* ------------------------------------------------------------------ a random model */
 
 struct made {
     struct esp_model_desc desc;
     struct esp_layer *layer;
-    struct esp_expert *expert; /* of every layer; or NULL */
+    struct esp_expert *expert; /* the experts of every layer, or NULL */
     float *frequencies, *ones;
-    char *numbers; /* of every matrix */
-    char *precise; /* of those that are Q6_K in a mixed model; otherwise NULL */
+    char *numbers; /* the numbers of every matrix */
+    char *precise; /* the numbers of matrices that are Q6_K in a mixed model; otherwise NULL */
 };
 
 static size_t bytes_of(const struct esp_tensor *t)
@@ -97,7 +102,7 @@ static struct esp_tensor vector(const float *ones, int n)
         .data = ones, .dtype = ESP_F32, .rows = n, .columns = 1, .block = n, .stride = n};
 }
 
-/* Random numbers of a type, a piece of them again and again. */
+/* Fills memory with random numbers of a type: one piece, repeated. */
 static void fill(char *to, size_t bytes, enum esp_dtype dtype, int columns)
 {
     enum { PIECE = 64 };
@@ -117,7 +122,7 @@ static void fill(char *to, size_t bytes, enum esp_dtype dtype, int columns)
     free(stored);
 }
 
-/* In place of the layer's gate, up and down: a mixture of experts, all the same. */
+/* Replaces the layer's gate, up and down matrices by a mixture of equal experts. */
 static void make_experts(struct made *m, const struct shape *s, struct esp_layer *layer,
                          enum esp_dtype dtype)
 {
@@ -133,8 +138,8 @@ static void make_experts(struct made *m, const struct shape *s, struct esp_layer
     layer->gate = layer->up = layer->down = (struct esp_tensor){0};
 }
 
-/* Of the layers of a mixed model, the first and the last eighths and every third one have more
- * bits, about half of them. */
+/* In a mixed model, about half of the layers have more bits: the first and the last eighth,
+ * and every third layer between. */
 static void make_layers(struct made *m, const struct shape *s, const struct esp_layer *one,
                         bool mixed)
 {
@@ -149,8 +154,8 @@ static void make_layers(struct made *m, const struct shape *s, const struct esp_
     }
 }
 
-/* Numbers of a type for the largest of these tensors, and for one more block. Without `filled`, an
- * address that nobody reads. */
+/* Allocates random numbers of a type, enough for the largest of these tensors and one more
+ * block. Without `filled`, returns an address that nobody reads. */
 static char *make_numbers(const struct shape *s, enum esp_dtype dtype,
                           const struct esp_tensor *head, const struct esp_tensor *other,
                           bool filled)
@@ -228,7 +233,7 @@ static void make(struct made *m, const struct shape *s, enum esp_dtype of, bool 
                                       .head = head,
                                       .norm_final = vector(m->ones, s->hidden),
                                       .layer = m->layer};
-    if (!s->tied) /* at another address, and so by itself on the device */
+    if (!s->tied) /* another address makes it a separate matrix on the device */
         m->desc.head.data = (char *)head.data + esp_dtype_block_bytes(head.dtype);
 }
 
@@ -262,11 +267,12 @@ static double memory_free(const struct runner *r)
     return (double)r->backend->ops->memory_free(r->backend) / 1e9;
 }
 
-/* More than the captured passes of a model are likely to take. */
+/* Memory for captured passes: more than they are likely to take. */
 static const size_t ALL_GRAPHS = (size_t)256 << 20;
 
-/* False: it does not fit on the device. A cache for a text of `context` tokens and passes of
- * `batch` rows; `part` of the weights' memory is allowed. */
+/* Opens a model, and a cache for a text of `context` tokens and passes of `batch` rows, with
+ * only the fraction `part` of the memory for its weights. Returns false if it does not fit on
+ * the device. */
 static bool open_runner(struct runner *r, struct esp_backend *backend, struct made *m,
                         int context, int batch, double part)
 {
@@ -318,8 +324,8 @@ static double median(double *values)
     return values[runs / 2];
 }
 
-/* A pass over a tree of `rows` nodes behind `context` tokens: node i hangs below node (i - 1)
- * / 2. It is valid until the next call. */
+/* Returns a pass over a tree of `rows` nodes after `context` tokens, in which the parent of
+ * node i is node (i - 1) / 2. It is valid until the next call. */
 static struct esp_batch tree_pass(struct runner *r, int rows, int context)
 {
     static uint64_t mask[MOST_ROWS][WORDS];
@@ -342,7 +348,7 @@ static struct esp_batch tree_pass(struct runner *r, int rows, int context)
                               .logits = r->logits};
 }
 
-/* Seconds of such a pass and of the choice of a token at each node. */
+/* Returns the seconds of such a pass, including the choice of a token at each node. */
 static double pass_seconds(struct runner *r, int rows, int context)
 {
     static int32_t which[MOST_ROWS], ids[MOST_ROWS];
@@ -390,8 +396,7 @@ static double step_seconds(struct runner *r, int context)
 
 /* ------------------------------------------------------------------ exact mode */
 
-/* A pass over `rows` tokens behind `context` tokens, one behind the other; row i of the logits
- * becomes row first + i of them. */
+/* Runs a chain of `rows` tokens, from number `first` on, after `context` tokens. */
 static void run_chain(struct runner *r, int context, int first, int rows)
 {
     int32_t tokens[MOST_ROWS], positions[MOST_ROWS], to[MOST_ROWS];
@@ -411,7 +416,7 @@ static void run_chain(struct runner *r, int context, int first, int rows)
         stop("a pass in exact mode", failure(r));
 }
 
-/* Reads `rows` rows of logits to `to`, and stops at a number that is none. */
+/* Reads `rows` rows of logits to `to`. Ends the program if a number is not finite. */
 static void read_rows(struct runner *r, int rows, float *to)
 {
     for (int i = 0; i < rows; i++) {
@@ -424,9 +429,9 @@ static void read_rows(struct runner *r, int rows, float *to)
     }
 }
 
-/* In exact mode, passes of up to `batch` rows against their rows one by one. A cache for less
- * than 64 rows has no graph of 64, so that passes of 17 to 32 rows take products of their own.
- */
+/* In exact mode, compares passes of up to `batch` rows with their rows computed one by one. A
+ * cache for fewer than 64 rows has no graph of 64 rows, so passes of 17 to 32 rows then use
+ * other kernels for products. */
 static void check_exact(struct esp_backend *backend, struct made *m, int batch)
 {
     enum { CONTEXT = 200, MOST = 64 };
@@ -474,8 +479,8 @@ static void print_share(double bytes, double seconds, double rate)
         printf(" - |");
 }
 
-/* What the backend predicts for the kernels of a pass. Returns how many kinds there are, 0 for
- * passes of more rows than it predicts. */
+/* Writes the backend's predictions for the kernels of a pass. Returns the number of kinds, or
+ * 0 if the pass has more rows than the backend can predict. */
 static int predict(const struct esp_backend *backend, const struct esp_model_desc *desc,
                    int rows, int context, struct esp_kernel_time kernel[MOST_KINDS])
 {
@@ -486,8 +491,8 @@ static int predict(const struct esp_backend *backend, const struct esp_model_des
     return count < 0 ? 0 : count;
 }
 
-/* Seconds of a pass as predicted; 0: not predicted. A captured pass is one of the next of these
- * numbers of rows. */
+/* Returns the predicted seconds of a pass, or 0 if there is no prediction. A captured pass
+ * takes as long as one with the next larger captured number of rows. */
 static double predicted_seconds(const struct esp_backend *backend,
                                 const struct esp_model_desc *desc, int rows, int context)
 {
@@ -508,8 +513,9 @@ static void print_milliseconds(double seconds)
         printf(" - |");
 }
 
-/* Rows of a pass by contexts: milliseconds, as predicted, and the share of the read rate. r NULL:
- * only as predicted, of `bytes` bytes of weights. */
+/* Prints passes by rows and by context: the milliseconds, the prediction, and which part of
+ * the read rate is reached. If r is NULL, prints only predictions, for `bytes` bytes of
+ * weights. */
 static void print_passes(struct esp_backend *backend, struct runner *r,
                          const struct esp_model_desc *desc, double bytes, int count)
 {
@@ -540,7 +546,7 @@ static void print_passes(struct esp_backend *backend, struct runner *r,
     }
 }
 
-/* The prediction for a kind of kernels, 0 if there is none. */
+/* Returns the predicted seconds of a kind of kernels, or 0 if there is no prediction. */
 static double seconds_of(const struct esp_kernel_time *kernel, int count, const char *name)
 {
     for (int i = 0; i < count; i++)
@@ -549,7 +555,7 @@ static double seconds_of(const struct esp_kernel_time *kernel, int count, const 
     return 0;
 }
 
-/* The kernels of a pass, by what they compute: the median of each, or only as predicted. */
+/* Prints the time of each kind of kernel in a pass: the median, or only the prediction. */
 static void print_kernels(struct esp_backend *backend, struct runner *r,
                           const struct esp_model_desc *desc, int rows, int context)
 {
@@ -585,7 +591,8 @@ static void print_kernels(struct esp_backend *backend, struct runner *r,
     }
 }
 
-/* Bytes of weights that a pass reads; 0: of a mixture, it depends on the rows. */
+/* Returns how many bytes of weights a pass reads; 0 for a mixture, where that depends on the
+ * rows. */
 static double pass_bytes(const struct esp_backend *backend, const struct esp_model_desc *d)
 {
     struct esp_model_desc whole = *d;
@@ -599,7 +606,7 @@ static double pass_bytes(const struct esp_backend *backend, const struct esp_mod
 static const int timed[] = {1, 16, 64};
 enum { TIMED = sizeof timed / sizeof *timed };
 
-/* A model of whatever type, only as predicted. */
+/* Prints only the predictions for a model, whatever the type of its weights is. */
 static void print_predictions(struct esp_backend *backend, const struct shape *s,
                               enum esp_dtype dtype)
 {
@@ -612,7 +619,7 @@ static void print_predictions(struct esp_backend *backend, const struct shape *s
     unmake(&m);
 }
 
-/* Passes in exact mode, at one length of the text. */
+/* Prints passes in exact mode, for one length of the text. */
 static void print_exact(struct esp_backend *backend, struct made *m)
 {
     struct runner r;
@@ -649,7 +656,7 @@ static void print_shape(struct esp_backend *backend, const struct shape *s)
     unmake(&m);
 }
 
-/* A model with quantised weights. */
+/* Prints passes of a model with quantised weights. */
 static void print_quantised(struct esp_backend *backend, const struct shape *s,
                             enum esp_dtype dtype)
 {
@@ -666,7 +673,8 @@ static void print_quantised(struct esp_backend *backend, const struct shape *s,
     unmake(&m);
 }
 
-/* Half of the memory of the weights: most layers are copied for every pass. */
+/* Prints passes with memory for half of the weights, so that most layers are copied for every
+ * pass. */
 static void print_streamed(struct esp_backend *backend, const struct shape *s)
 {
     struct made m;
@@ -697,8 +705,8 @@ static void print_streamed(struct esp_backend *backend, const struct shape *s)
 
 enum kind { DENSE, QUANTISED, STREAMED };
 
-/* In this order: where the time ends too soon, what matters most has been measured. shape: an
- * index into `shapes`. */
+/* The most important parts come first, in case the time is too short for all. shape: an index
+ * into `shapes`. */
 static const struct part {
     const char *name;
     enum kind kind;
@@ -719,7 +727,7 @@ static const struct shape *shape_of(const struct part *p, bool small)
     return small ? &small_shapes[p->shape < 2 ? p->shape : 2] : &shapes[p->shape];
 }
 
-/* Exits with 1 where anything fails. */
+/* Runs a part. If anything fails, ends the process with exit status 1. */
 static void run_part(const struct part *p, bool small, bool predicted)
 {
     const struct shape *s = shape_of(p, small);

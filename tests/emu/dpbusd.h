@@ -1,9 +1,10 @@
-/* dpbusd.h - the instruction that AVX-VNNI adds to AVX2, vpdpbusd in VEX coding, for processors
- * that lack it: by AVX2. With ESP_EVEX it is the same instruction in the coding of AVX-512 VNNI,
- * which does the same work and tells the speed of the other.
+/* dpbusd.h - emulates the instruction that AVX-VNNI adds to AVX2 (vpdpbusd in VEX encoding)
+ * with AVX2, for processors that lack it. With ESP_EVEX it is the same instruction in the
+ * encoding of AVX-512 VNNI, which is as fast, so that speed can be measured.
  *
- * As the "Intel 64 and IA-32 Architectures Software Developer's Manual" has it: to each 32-bit
- * lane of `sum`, the four products of its unsigned bytes in `u` by its signed ones in `s`.
+ * The instruction adds to each 32-bit lane of `sum` the four products of its unsigned bytes in
+ * `u` and its signed bytes in `s` ("Intel 64 and IA-32 Architectures Software Developer's
+ * Manual").
  */
 #ifndef TEST_DPBUSD_H
 #define TEST_DPBUSD_H

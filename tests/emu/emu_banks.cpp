@@ -2,8 +2,8 @@
  *
  * Shared memory has 32 banks of 4 bytes. A warp's access takes a cycle if its lanes need
  * different banks or the same words; otherwise as many cycles as the busiest bank has words.
- * Accesses of 8 bytes are made for 16 lanes at a time, those of 16 bytes for 8 lanes. That is
- * how NVIDIA describes all architectures since 5.0.
+ * Accesses of 8 bytes are made for 16 lanes at a time, those of 16 bytes for 8 lanes. NVIDIA
+ * describes all architectures since 5.0 in this way.
  *
  * Counted are accesses by esp_shared_get() and esp_shared_put(), ldmatrix, and what cp.async
  * writes. The lanes of a warp run one after another here. So the n-th access of a lane at a
@@ -28,7 +28,7 @@ struct access {
     std::array<uintptr_t, lanes> at;
 };
 
-/* The accesses of the block that runs, at one place. */
+/* The accesses of the running block at one place. */
 struct place {
     std::vector<access> of_warp[most_warps];
     std::array<size_t, most_warps *lanes> made = {}; /* by each thread */
@@ -44,7 +44,7 @@ static std::map<std::string, place> &running()
     return *all;
 }
 
-/* By kernel and place. */
+/* The counts, by kernel and place. */
 static std::map<std::pair<std::string, std::string>, counts> &counted()
 {
     static auto *all = new std::map<std::pair<std::string, std::string>, counts>;
@@ -85,7 +85,7 @@ void emu_banks_touch(int thread, const void *at, size_t bytes, const char *where
     warp[number].at[(size_t)(thread % lanes)] = reinterpret_cast<uintptr_t>(at);
 }
 
-/* Cycles of the lanes first..first+count-1. */
+/* Returns the cycles that the lanes first..first+count-1 take. */
 static int cycles_of(const access &a, int first, int count)
 {
     std::array<std::vector<uintptr_t>, banks> words;
@@ -115,7 +115,8 @@ static void add(const access &a, counts *to)
     }
 }
 
-/* "void f(A, B<T>) [with T = X; int N = 1]", as gcc or clang writes it, becomes "f<X, 1>". */
+/* Turns "void f(A, B<T>) [with T = X; int N = 1]", as gcc or clang writes it, into "f<X, 1>".
+ */
 static std::string name_of(const char *function)
 {
     const std::string text = function;

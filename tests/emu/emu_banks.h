@@ -1,4 +1,4 @@
-/* emu_banks.h - what emu_banks.cpp is told of a kernel, see there. */
+/* emu_banks.h - the calls by which emu_banks.cpp counts bank conflicts, see there. */
 #ifndef EMU_BANKS_H
 #define EMU_BANKS_H
 
@@ -6,10 +6,10 @@
 
 extern bool emu_banks_counted;
 
-/* Thread `thread` of the block accesses `bytes` bytes of shared memory in the function `where`.
- */
+/* Call this when thread `thread` of the block accesses `bytes` bytes of shared memory in the
+ * function `where`. */
 void emu_banks_touch(int thread, const void *at, size_t bytes, const char *where);
-/* `function`: the kernel, as the compiler writes it. */
+/* Call this at the end of a block. `function`: the kernel's name, as the compiler writes it. */
 void emu_banks_end_block(const char *function);
 
 #endif

@@ -52,8 +52,8 @@ struct thread {
     unsigned mask;
     void *data;
     std::vector<background_copy> copies;
-    int groups;  /* of copies, so far */
-    bool waited; /* for the previous kernel */
+    int groups;  /* number of groups of copies so far */
+    bool waited; /* the thread has waited for the previous kernel */
 };
 
 static struct {

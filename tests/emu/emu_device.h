@@ -33,7 +33,8 @@ void *emu_shared(const char *function);
 #define ESP_SHARED(type, name)                                                                 \
     type *name = reinterpret_cast<type *>(emu_shared(__PRETTY_FUNCTION__))
 
-/* An access to shared memory whose bank conflicts are counted; `caller`: the function. */
+/* Counts an access to shared memory for bank conflicts; `caller`: the function that makes it.
+ */
 void emu_touch(const void *at, size_t bytes, const char *caller);
 #define ESP_CALLER , const char *caller = __builtin_FUNCTION()
 #define ESP_TOUCH(at, bytes) emu_touch((at), (bytes), caller)

@@ -32,7 +32,7 @@ static std::map<const void *, int> &shared_allowed()
     return *all;
 }
 
-/* Kernels whose code has been loaded, by a launch or by a question for their attributes. */
+/* Kernels whose code has been loaded, by a launch or by reading their attributes. */
 static std::set<const void *> &loaded()
 {
     static auto *all = new std::set<const void *>;
@@ -177,7 +177,7 @@ static size_t shared_limit(const void *kernel)
 {
     auto found = shared_allowed().find(kernel);
     int allowed = found == shared_allowed().end() ? 0 : found->second;
-    if (allowed > shared_most()) /* it was allowed when there was more */
+    if (allowed > shared_most()) /* the limit was higher when it was allowed */
         allowed = shared_most();
     return (size_t)(allowed > shared_default ? allowed : shared_default);
 }

@@ -35,7 +35,7 @@ int emu_lt_version();
 enum emu_heuristic emu_heuristic_answer();
 size_t emu_memory_size();
 int emu_multiprocessors();
-int emu_shared_kilobytes(); /* that a block may ask for */
+int emu_shared_kilobytes(); /* the most that a block may ask for */
 
 /* ------------------------------------------------------------------ handles (emu_control.cpp)
  */
@@ -51,7 +51,8 @@ bool emu_live_remove(const void *handle, const char *kind); /* false: it was not
 void emu_memory_open();
 void emu_memory_close();
 
-/* Memory that is the driver's, of graphs: false if there is not so much. */
+/* These take and give back memory that the driver uses for graphs. emu_memory_take() returns
+ * false if there is not enough. */
 bool emu_memory_take(size_t bytes);
 void emu_memory_give_back(size_t bytes);
 
@@ -75,8 +76,8 @@ cudaError_t emu_run_all(); /* everything on every stream */
 /* cudaErrorStreamCaptureUnsupported, and the capture is spoiled, if one is under way. */
 cudaError_t emu_refuse_in_capture();
 
-/* Would a GPU start this? Outside of a capture that loads the kernel's code; inside of one it
- * has to be loaded already. (emu_properties.cpp) */
+/* Returns whether a GPU could start this kernel. Outside of a capture, this loads the kernel's
+ * code; in a capture, the code must be loaded already. (emu_properties.cpp) */
 struct emu_launch_shape;
 cudaError_t emu_check_launch(const emu_launch_shape &launch, bool captured);
 

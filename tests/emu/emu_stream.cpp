@@ -26,7 +26,7 @@ struct CUgraph_st {
 };
 struct CUgraphExec_st {
     std::shared_ptr<const CUgraph_st> graph;
-    size_t bytes = 0; /* of the device */
+    size_t bytes = 0; /* device memory of the graph */
 };
 static size_t node_bytes;
 

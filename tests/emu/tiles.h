@@ -98,7 +98,7 @@ static inline void emulated_shapes(int c, int a, int b)
     emulated_demand(t->rows[b] == t->row_bytes[a] / 4, "B's rows are not A's columns");
 }
 
-/* Signed bytes by signed bytes, four to a sum of 32 bits. */
+/* Multiplies signed bytes by signed bytes, and adds four products to each sum of 32 bits. */
 static inline void emulated_dpbssd(int c, int a, int b)
 {
     struct emulated_tiles *t = &emulated_tiles;
@@ -124,8 +124,8 @@ static inline float emulated_float(uint32_t bits)
     return x;
 }
 
-/* BF16 by BF16: even and odd columns apart, then both to the sum. The processor takes numbers
- * too small to be normal as 0, this does not. */
+/* Multiplies BF16 by BF16: sums even and odd columns separately, then adds both to the sum.
+ * The processor treats subnormal numbers as 0, but this function does not. */
 static inline void emulated_dpbf16ps(int c, int a, int b)
 {
     struct emulated_tiles *t = &emulated_tiles;

@@ -1,6 +1,6 @@
-/* A paper's figures, and a table that they are held against: whoever reads them gets a sentence
- * or a picture in either form, safe to be shown. The input holds the parts x.paper and
- * table.json. */
+/* Fuzzes a paper's figures and the table with which they are compared: the result is a
+ * sentence, or a picture in both forms, that is safe to show. The input has the parts x.paper
+ * and table.json. */
 #include "tui/cli/bench/paper.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* pytorch_model.bin, a zip archive with a pickle, of a draft head: what is opened lies within
- * the file and can be read to the last byte. The input is the file. */
+/* Fuzzes pytorch_model.bin of a draft head, a zip archive with a pickle: every tensor that is
+ * opened is inside the file and can be read completely. The input is the file. */
 #include "engine/model/model.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* Two tokenizer.json, of a target and of a draft of another vocabulary: however hostile, every token
- * of the target reads as tokens of the draft, and no token is shared twice (engine/model/
- * translation.h). The input holds the parts target and draft. */
+/* Fuzzes two files tokenizer.json, of a target and of a draft with another vocabulary. However
+ * hostile they are, every token of the target is read as tokens of the draft, and no token is
+ * shared twice (engine/model/translation.h). The input has the parts target and draft. */
 #include "engine/model/translation.h"
 
 #include <stdlib.h>

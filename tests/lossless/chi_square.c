@@ -141,7 +141,8 @@ static void check_drafters(const struct esp_engine_options *options,
 static const char *const some_drafters[] = {"linear",  "iid",    "dyspec",
                                             "goodput", "hybrid", NULL};
 
-/* The same on the target's own KV cache; q is the copy's. */
+/* The same test with the target's own copy, which drafts in the target's KV cache; q is that
+ * of the copy. */
 TEST(own_copies_follow_the_target)
 {
     check_drafters(&(struct esp_engine_options){.draft = "self"}, some_drafters, 15);

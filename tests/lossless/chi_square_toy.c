@@ -1,6 +1,7 @@
-/* Chi-square on the toy backend: cheap passes allow many tokens, so small biases show. Whole
- * sessions run, with the drafters' own draws, at several temperatures and top-p, in trees cut
- * short by the node limit and by the context. One in a thousand correct programs fails. */
+/* Chi-square tests on the toy backend: passes are cheap, so there are many tokens, and even
+ * small biases are detected. Complete sessions run, with the drafters' own draws, at several
+ * temperatures and top-p, and with trees that end at the node limit or at the context. A
+ * correct program fails once in a thousand runs. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,8 +58,8 @@ static const char *const drafters[] = {
     NULL,
 };
 
-/* Rows and passes that pay, so that goodput drafts many nodes; from the seventh row on they are dearer, so that it
- * weighs them against those of later passes. */
+/* Rows and passes are so cheap that goodput drafts many nodes. From the seventh row on they
+ * are more expensive, so that goodput has to compare them with rows of later passes. */
 static double cheap_pass(int rows)
 {
     return 0.01 + 0.001 * rows;
@@ -69,7 +70,7 @@ static double cheap_rows(int rows)
     return 1 + 0.01 * rows + (rows > 6 ? 0.1 * (rows - 6) : 0);
 }
 
-/* NULL where the pair is refused. */
+/* Opens a session. Returns NULL if drafter and verifier are refused. */
 static struct esp_session *open_session(const char *drafter, const char *verifier,
                                         uint64_t seed, double temperature, double top_p)
 {
@@ -116,8 +117,8 @@ static void add_pair(const char *drafter, const char *verifier, double temperatu
     esp_session_close(session);
 }
 
-/* ops: of the backend. nodes: memory for trees, so that some of them do not fit. copy: the draft
- * is the target's own copy, on its cache. */
+/* ops: those of the backend; nodes: maximum nodes of a tree, so that some trees do not fit;
+ * copy: the draft is the target's own copy, in the target's cache. */
 static void check_drafts(const struct esp_backend_ops *ops, bool copy, int nodes,
                          double temperature, double top_p)
 {
@@ -162,7 +163,7 @@ TEST(pairs_follow_the_target_when_trees_do_not_fit)
     check_pairs(&toy_backend, 5, 1, 1);
 }
 
-/* Where a call is a wait, children are drawn before it is known whether they are wanted. */
+/* If every call waits, children are drawn ahead, before it is known whether they are needed. */
 TEST(pairs_follow_the_target_when_children_are_drawn_ahead)
 {
     const struct esp_backend_ops ops = toy_backend_that_waits();

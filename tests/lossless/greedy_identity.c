@@ -1,10 +1,10 @@
-/* Greedy identity on the built-in pair: every drafter writes token for token what plain
- * decoding writes, on 50 prompts x 256 tokens (algorithms.md, "Tests that decide", 5); with
- * rebuilt cache rows, which is the loop's business and not the drafter's, on every fifth of
- * them; every instruction set on two prompts. The CUDA backend keeps the same promise in exact mode: with all prompts on a GPU
- * (ESPALIER_CUDA_PLUGIN names its plugin), with one and few tokens on the emulator.
+/* Greedy identity on the built-in pair: every drafter must write the same tokens as plain
+ * decoding, for 50 prompts of 256 tokens each. With rebuilt cache rows, which depend on the
+ * loop and not on the drafter, every fifth prompt is tested; each instruction set is tested
+ * with two prompts. The CUDA backend must do the same in exact mode: with all prompts on a GPU
+ * (ESPALIER_CUDA_PLUGIN names its plugin), with one prompt and few tokens on the emulator.
  *
- * The short pass takes six prompts, that of the sanitizers two, and fewer tokens.
+ * The short form takes six prompts, that under sanitizers two, and fewer tokens.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -66,8 +66,8 @@ static int generate(struct esp_session *session, int i, int32_t *tokens, char *e
     return length;
 }
 
-/* The worker's prompts, or some of them, with one drafter; with plain[] to be filled, or
- * compared with. */
+/* Writes the worker's prompts, or every `every`-th of them, with one drafter. Fills plain[]
+ * with the texts, or compares them with it. */
 static void work(int worker, const char *spec, int every, bool fill, char *err, size_t errlen)
 {
     struct esp_session *session;
@@ -136,13 +136,13 @@ static void close_engines(void)
         esp_engine_close(engines[i]);
 }
 
-/* Is this a drafter that can draft with any draft model? */
+/* Returns whether this drafter can draft with any draft model. */
 static bool goes_with_any(int i)
 {
     return !esp_drafters[i]->without_model && !esp_drafters[i]->chooser;
 }
 
-/* Is this the bare name of a drafter, with which it has run? */
+/* Returns whether this is only the name of a drafter, with which it has run already. */
 static bool is_drafter(const char *spec)
 {
     int i = 0;
@@ -151,9 +151,8 @@ static bool is_drafter(const char *spec)
     return esp_drafters[i] != NULL;
 }
 
-/* The plain texts are made once, then those of every `step`-th drafter are compared with them;
- * if that is all of them, also other forms of some.
- */
+/* Writes the plain texts once, and compares those of every `step`-th drafter with them; if
+ * that is all drafters, also those of some with other parameters. */
 static void check_drafters(int step)
 {
     run("ar", 1, true);
@@ -197,7 +196,7 @@ TEST(every_drafter_equals_plain_decoding_with_the_targets_own_copy)
 {
     const struct esp_engine_options options = {.backend = "cpu", .threads = 1, .draft = "self"};
     open_engines(&options, WORKERS);
-    /* Each pass of the copy costs as much as one of the target. */
+    /* Each pass of the copy takes as long as one of the target. */
     prompts = check_quick() ? QUICK_PROMPTS / 2 : PROMPTS / FIFTH;
     new_tokens = check_quick() ? QUICK_TOKENS : TOKENS / 4;
     run("ar", 1, true);
@@ -208,7 +207,7 @@ TEST(every_drafter_equals_plain_decoding_with_the_targets_own_copy)
     close_engines();
 }
 
-/* A fifth of the target's tokens is spelled with several of the draft's. */
+/* The draft spells a fifth of the target's tokens with several of its own. */
 TEST(every_drafter_equals_plain_decoding_with_a_draft_of_another_vocabulary)
 {
     static const enum foreign_kind kinds[] = {FOREIGN_EACH_FIFTH_REPLACED,
@@ -232,7 +231,7 @@ TEST(every_drafter_equals_plain_decoding_with_a_draft_of_another_vocabulary)
     }
 }
 
-/* Instruction sets have products of their own, and AMX an order of sums. */
+/* Each instruction set has its own products, and AMX sums in another order. */
 EACH_ISA(every_drafter_equals_plain_decoding_with_each_instruction_set)
 {
     const struct esp_engine_options options = {.backend = "cpu", .threads = 1};

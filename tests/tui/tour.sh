@@ -279,7 +279,7 @@ check "13: \`u\` brings it back" see '\[the other\]'
 keys u
 check "13: and the text goes back to it" see "branches   $here of"
 keys U
-check "13: \`U\` does it again" see 'done again; u undoes it'
+check "13: \`U\` does it again" see 'redone; u undoes it'
 keys ':continue 4' Enter
 check "13: \`:continue 4\` writes four" see '4 continuations'
 check "13: Esc leaves the pane" escapes '^┌ branches'

@@ -138,7 +138,7 @@ static void check_sums(const char *what)
     for (int i = 0; i < ESP_ACCEPT_RANKS; i++)
         by_rank += a->rank[i].accepted;
     CHECK(a->accepted > 10 && iterations == a->iterations, "%s", what);
-    const bool copies = strcmp(what, "ngram") == 0; /* then no draft gave a probability */
+    const bool copies = strcmp(what, "ngram") == 0; /* there are no draft probabilities then */
     CHECK(by_share == (copies ? 0 : a->accepted), "%s", what);
     CHECK(by_length == a->accepted && by_depth == a->accepted && by_rank == a->accepted &&
               nodes == a->drafted,

@@ -168,8 +168,8 @@ static void put(FILE *file, unsigned long number, int bytes)
         putc(i < 8 ? (int)(number >> 8 * i & 255) : 0, file);
 }
 
-/* A header of a part of an archive, in front of it or in the directory. Nobody looks at its
- * checksum. */
+/* Writes the header of a part of an archive, before the part or in the directory. The checksum
+ * is never checked. */
 static void put_header(FILE *file, bool directory, const char *name, size_t length,
                        size_t start)
 {
@@ -184,7 +184,7 @@ static void put_header(FILE *file, bool directory, const char *name, size_t leng
     fputs(name, file);
 }
 
-/* Opens an archive of a pickle and one storage of four bytes. */
+/* Opens an archive with a pickle and one storage of four bytes. */
 static int open_pickle(const char *pickle, size_t length)
 {
     static const char name[] = "a/data.pkl", storage[] = "a/data/0";
@@ -215,8 +215,8 @@ static int open_pickle(const char *pickle, size_t length)
     return status;
 }
 
-/* A dictionary in which one tensor has the same name again and again; each time takes 4 bytes
- * of the pickle. */
+/* Opens a dictionary that has one tensor with the same name many times; each time takes 4
+ * bytes of the pickle. */
 static int open_names(size_t length, int times)
 {
     static const char tensor[] = "ctorch._utils\n_rebuild_tensor_v2\n"

@@ -72,7 +72,7 @@ TEST(missing_files_are_named)
     REFUSED(ESP_E_FILE, "config.json", "not a regular file");
 }
 
-/* Shapes that follow from changed numbers are not those of the file. */
+/* The shapes that follow from changed numbers differ from those of the file. */
 TEST(tensors_of_recurrent_layers_are_checked)
 {
     static const struct {
@@ -98,7 +98,7 @@ TEST(tensors_of_recurrent_layers_are_checked)
     REFUSED(ESP_E_FORMAT, folder_path(), "shape (32, 3, 1)");
 }
 
-/* States of sizes that no backend computes. */
+/* These states have sizes that no backend computes. */
 TEST(states_of_odd_sizes_are_refused)
 {
     struct esp_model *model;

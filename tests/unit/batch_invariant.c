@@ -1,10 +1,10 @@
-/* batch_invariant.c - the promise of kernels.h, bit by bit: a row's logits depend on the tokens
- * and positions it sees and on nothing else.
+/* batch_invariant.c - tests the promise of kernels.h, bit by bit: a row's logits depend only
+ * on the tokens and positions that it sees.
  *
- * The yardstick is plain decoding, one row at a time, on one thread of the portable build.
- * Every instruction set and number of threads must give its bits for batches of 1 to 64 rows,
- * chains and trees, after prefixes of many lengths, and after compaction. AMX and CUDA (in
- * exact mode) sum in orders of their own, so they are their own yardsticks.
+ * The reference is plain decoding, one row at a time, on one thread of the portable build.
+ * Every instruction set and number of threads must give bit-identical results for batches of 1
+ * to 64 rows, chains and trees, after prefixes of many lengths, and after compaction. AMX and
+ * CUDA (in exact mode) sum in other orders, so each is compared with its own plain decoding.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,14 +39,14 @@ static const struct random_shape shapes[] = {
      false, true, false, true},
 };
 
-/* Of the shape's last layer. Experts as wide as the model may be K-quants, whose blocks have
- * 256 columns; narrow ones leave a part of what holds dense layers' activations unused. */
+/* Properties of each shape's last layer. Experts as wide as the model may be K-quants, whose
+ * blocks have 256 columns; narrow experts use only a part of the buffers for activations. */
 static const struct {
     int expert_ffn; /* 0: no experts */
     enum esp_dtype experts;
     bool sinks;
     int window;
-    enum esp_mixer mixer; /* also of the first layer */
+    enum esp_mixer mixer; /* of the first layer, too */
 } last_layers[] = {{.window = 21},
                    {.window = 21},
                    {.window = 0},
@@ -94,7 +94,7 @@ struct runner {
     struct esp_rows *logits;
 };
 
-/* Instruction sets, then CUDA; NULL behind it. */
+/* Returns the name of the i-th instruction set, then "cuda", then NULL. */
 static const char *isa_name(int i)
 {
     int count = 0;
@@ -112,8 +112,8 @@ static const char *yardstick(const char *isa)
     return "generic";
 }
 
-/* A device has no use for the number of threads: one of the three is enough there. The layers
- * that the first two shapes do not have are divided in the same way as theirs. */
+/* Returns whether a case is left out. The number of threads does not affect a device, so one
+ * number is enough there. */
 static bool skipped(int shape, const char *isa, int threads)
 {
     if (last_layers[shape].mixer != ESP_MIXER_ATTENTION && strcmp(isa, "cuda") == 0)
@@ -123,7 +123,7 @@ static bool skipped(int shape, const char *isa, int threads)
     return (check_quick() || shape > 1 || strcmp(isa, "cuda") == 0) && threads != 2;
 }
 
-/* The same threads as where cores differ in speed. */
+/* Makes the pool work as on a processor whose cores differ in speed. */
 static void make_uneven(struct esp_cpu_backend *cpu)
 {
     esp_pool_close(cpu->pool);
@@ -131,8 +131,8 @@ static void make_uneven(struct esp_cpu_backend *cpu)
     CHECK(cpu->pool);
 }
 
-/* False if this computer lacks the instruction set. All threads get even small batches. The
- * cores of every second runner differ. */
+/* Opens a runner that divides even small batches among all threads; in every second runner,
+ * cores differ in speed. Returns false if this computer lacks the instruction set. */
 static bool open_runner(struct runner *r, const struct random_model *model, const char *isa,
                         int threads)
 {
@@ -197,7 +197,7 @@ static void random_tokens(int32_t *tokens, int count, unsigned long long *state)
         tokens[i] = (int32_t)(check_uniform(state) * VOCABULARY);
 }
 
-/* want (TOKENS, VOCABULARY): the logits of plain decoding. */
+/* Writes the logits of plain decoding to `want` (TOKENS, VOCABULARY). */
 static void decode_plainly(const struct random_model *model, const char *isa,
                            const int32_t *tokens, float *want)
 {
@@ -266,8 +266,8 @@ struct random_tree {
     uint64_t mask[BATCH][2];
 };
 
-/* Node 0 is the root at position `prefix`; its cache row is `first`, so that bit first - prefix
- * is its own. */
+/* Makes a random tree. Node 0 is the root at position `prefix`. Its cache row is `first`, so
+ * bit first - prefix of a mask stands for it. */
 static void plant(struct random_tree *t, int rows, int prefix, int first,
                   unsigned long long *state)
 {
@@ -299,7 +299,7 @@ static void run_tree(struct runner *r, const struct random_tree *t, int prefix, 
     CHECK(r->backend->ops->forward(r->cache, &batch) == 0);
 }
 
-/* Tokens from the root to `node`; returns how many. */
+/* Writes the tokens from the root to `node`; returns how many there are. */
 static int path_to(const struct random_tree *t, int node, int32_t *path)
 {
     int length = t->positions[node] - t->positions[0] + 1, at = length;
@@ -308,7 +308,7 @@ static int path_to(const struct random_tree *t, int node, int32_t *path)
     return length;
 }
 
-/* States cannot go back, so each path starts at those after the prefix. */
+/* States cannot go back, so each path starts from the states after the prefix. */
 static void decode_each_path(struct runner *plain, const struct random_tree *t, float *want)
 {
     const struct esp_backend_ops *ops = plain->backend->ops;
@@ -322,10 +322,9 @@ static void decode_each_path(struct runner *plain, const struct random_tree *t, 
     }
 }
 
-/* want (rows, VOCABULARY): each node's path decoded alone. Children follow their parents, so
- * that the cache holds a node's path when its turn comes and one row is all that there is to
- * decode.
- */
+/* Writes the logits of each node, with its path decoded alone, to `want` (rows, VOCABULARY).
+ * Nodes are computed after their parents, so the cache already has a node's path and only one
+ * row is decoded for it. */
 static void decode_paths(struct runner *plain, const struct random_tree *t, int node,
                          float *want)
 {
@@ -336,9 +335,8 @@ static void decode_paths(struct runner *plain, const struct random_tree *t, int 
             decode_paths(plain, t, child, want);
 }
 
-/* The logits of the paths stay for the next call with the same seed and the same yardstick,
- * where `plain` is NULL: one path at a time is what takes long.
- */
+/* If `plain` is NULL, reuses the logits of the paths from an earlier call with the same seed
+ * and the same reference, because decoding the paths one by one takes most of the time. */
 static void check_trees(struct runner *r, struct runner *plain,
                         const struct random_shape *shape, unsigned long long seed)
 {
@@ -349,7 +347,7 @@ static void check_trees(struct runner *r, struct runner *plain,
     for (int i = 0; i < SIZES - (check_quick() ? 2 : 0); i += check_quick() ? 3 : 1) {
         struct random_tree tree;
         int prefix = (int)(check_uniform(&seed) * 100);
-        int gap = (int)(check_uniform(&seed) * 40); /* rows of other branches in between */
+        int gap = (int)(check_uniform(&seed) * 40); /* rows of other branches before it */
         random_tokens(tokens, prefix + gap, &seed);
         run_chain(r, tokens, 0, prefix, BATCH);
         run_chain(r, tokens + prefix, prefix, gap, BATCH);
@@ -395,9 +393,8 @@ TEST(a_node_of_a_tree_equals_its_path_alone)
     }
 }
 
-/* want (TOKENS, VOCABULARY): the logits behind each compaction, which `plain` makes; where it
- * is NULL, those of an earlier call with the same seed and yardstick.
- */
+/* `want` (TOKENS, VOCABULARY) gets the logits after each compaction, computed by `plain`; if
+ * that is NULL, those of an earlier call with the same seed and reference are used. */
 static void check_compaction(struct runner *r, struct runner *plain,
                              const struct random_shape *shape, unsigned long long state,
                              float *want)

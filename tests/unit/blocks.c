@@ -1,5 +1,5 @@
-/* Products on quantised blocks: against double precision, and bit for bit between instruction
- * sets and batches; packing and unpacking of panels.
+/* Tests products with quantised blocks: they are compared with double precision, and bit for
+ * bit between instruction sets and batches. Also tests packing and unpacking of panels.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,12 +17,12 @@ static const char *const names[ISAS] = {"generic", "avx2",    "avx512",  "vnni",
 
 struct example {
     struct esp_packed w;
-    char *stored, *packed; /* rows as in a file; panels */
+    char *stored, *packed; /* the rows as in a file; the panels */
     float weights[OUTPUTS * COLUMNS], bias[PANELS * ESP_PANEL];
     float x[ROWS * COLUMNS];
 };
 
-static bool bytes; /* activations of 8 bits, not of 16 */
+static bool bytes; /* activations have 8 bits instead of 16 */
 
 static float around(unsigned long long *state, double spread)
 {
@@ -87,7 +87,8 @@ static const struct esp_cpu_isa *open_isa(int i)
     return isa;
 }
 
-/* Rows first..first+rows-1 of the example's activations; y: (rows, OUTPUTS padded). */
+/* Multiplies rows first..first+rows-1 of the example's activations; y: (rows, OUTPUTS padded).
+ */
 static void multiply(const struct example *e, const struct esp_cpu_isa *isa, int first,
                      int rows, bool add, float *y)
 {
@@ -108,8 +109,8 @@ static void multiply(const struct example *e, const struct esp_cpu_isa *isa, int
     esp_cpu_free(in.cut);
 }
 
-/* Of 16 bits, activations lose 2^-16 of the largest of 32 at most, which here is 30 times the
- * others; of 8 bits, 1 / 254 of it. */
+/* Activations lose at most 2^-16 (16 bits) or 1 / 254 (8 bits) of the largest of 32, which
+ * here is 30 times as large as the others. */
 static void check_against_double(enum esp_dtype dtype, int i, const struct esp_cpu_isa *isa)
 {
     static float y[ROWS * PANELS * ESP_PANEL];
@@ -147,15 +148,16 @@ TEST(products_agree_with_double_precision)
         }
 }
 
-/* With tiles, each number of rows to 68, and more than an unpacked block is used for. */
+/* Returns the next number of rows to test. With tiles, all numbers up to 68 are tested, and
+ * some larger than the number of rows for which a block is unpacked. */
 static int next_rows(const struct esp_cpu_isa *isa, int rows)
 {
     const int step = isa->two_ways ? 1 : rows / 3 + 1;
     return rows < 68 ? rows + step : rows < ROWS ? ROWS : ROWS + 1;
 }
 
-/* Every row, in batches that start anywhere and are of any size, on every instruction set. The
- * columns are no multiple of 256 where blocks are shorter. */
+/* Checks every row, in batches of any size that start anywhere, on every instruction set. For
+ * types with short blocks, the number of columns is not a multiple of 256. */
 static void check_bits(void)
 {
     static float want[ROWS * PANELS * ESP_PANEL], y[ROWS * PANELS * ESP_PANEL];
@@ -212,8 +214,7 @@ TEST(products_are_added)
     close_example(e);
 }
 
-/* What no file of a careful program holds, but a file may: every bit pattern of the integers.
- */
+/* A file may have any bit pattern as integers, even if no careful program writes it. */
 TEST(random_bytes_as_blocks_give_the_same_bits)
 {
     static float want[2][PANELS * ESP_PANEL], y[PANELS * ESP_PANEL];
@@ -259,7 +260,7 @@ TEST(activations_that_are_no_number_show)
     close_example(e);
 }
 
-/* The unit is 2^-126 at least, which subnormal activations do not reach; of 8 bits 2^-107. */
+/* The scale is at least 2^-126 (2^-107 with 8 bits), and subnormal activations are smaller. */
 TEST(activations_of_every_size_are_cut_well)
 {
     static const float sizes[] = {1e-45f, 1e-40f, 1e-37f, 1e-30f, 1, 1.9844f, 3e20f, 3.4e38f};
@@ -308,7 +309,8 @@ TEST(rows_come_back_out_of_panels)
         }
 }
 
-/* Smallest and largest exponents, at which the scale is subnormal or a product overflows. */
+/* Includes the smallest and largest exponents, for which the scale is subnormal or a product
+ * overflows. */
 TEST(every_exponent_gives_the_same_bits)
 {
     static float want[PANELS * ESP_PANEL], y[PANELS * ESP_PANEL];

@@ -1,5 +1,5 @@
-/* The tree of texts against a plain list of strings: whatever is written, shortened, undone or
- * deleted, the present text is the expected one and no text is lost. */
+/* Compares the tree of texts with a plain list of strings: whatever is written, shortened,
+ * undone or deleted, the present text must be the expected one, and no text may be lost. */
 #include "sessions/branches.h"
 
 #include <stdlib.h>
@@ -9,7 +9,8 @@
 
 enum { LONGEST = 60, TEXTS = 4000, STEPS = 3000, LETTERS = 4 };
 
-/* The model: the present text, all texts that ever were, and what undo and redo would show. */
+/* The model: the present text, all texts that ever existed, and the texts that undo and redo
+ * would show. */
 struct text {
     char letters[LONGEST + 1];
 };
@@ -47,7 +48,8 @@ static void check_text(const struct esp_branches *b, struct esp_text_place place
     }
 }
 
-/* Every text that ever was is the beginning of a branch; no two branches have the same text. */
+/* Every text that ever existed must be the beginning of a branch, and no two branches may have
+ * the same text. */
 static void check_all(const struct esp_branches *b, const struct model *m)
 {
     static char texts[TEXTS][LONGEST + 1];
@@ -89,7 +91,7 @@ static void check_list(const struct esp_branches *b)
     CHECK(right, "the list has every branch that is not deleted once, below its parent");
 }
 
-/* Goes to a text as a session does: back to the common prefix, then token by token. */
+/* Turns to a text as a session does: back to the common prefix, then token by token. */
 static void go(struct esp_branches *b, struct model *m, struct esp_text_place place)
 {
     struct esp_written tokens[LONGEST], *stored;
@@ -220,7 +222,8 @@ TEST(a_deleted_branch_leaves_the_others_and_comes_back)
     esp_branches_free(&b);
 }
 
-/* The next token follows what is there, so a text that comes out the same makes no branch. */
+/* Tokens that are already in a branch are followed, so writing the same text again makes no
+ * new branch. */
 TEST(the_same_text_again_is_the_same_branch)
 {
     struct esp_branches b;
@@ -237,7 +240,7 @@ TEST(the_same_text_again_is_the_same_branch)
     esp_branches_free(&b);
 }
 
-/* Of a chain of branches, one in the middle and one at the end are deleted. */
+/* In a chain of branches, one in the middle and one at the end are deleted. */
 TEST(deleted_branches_are_dropped_unless_others_share_them)
 {
     struct esp_branches b;
@@ -251,7 +254,7 @@ TEST(deleted_branches_are_dropped_unless_others_share_them)
     }
     CHECK(b.count == 4 && b.branch[3].parent == 2);
     CHECK(esp_branches_compact(&b) == 0 && b.count == 4, "nothing is deleted");
-    b.branch[1].deleted = true; /* the next one leaves it */
+    b.branch[1].deleted = true; /* the next branch starts from it */
     CHECK(esp_branches_compact(&b) == 0 && b.count == 4);
     b.branch[1].deleted = false;
     esp_branches_cut(&b, 1);

@@ -119,7 +119,7 @@ TEST(bars_and_sparklines_scale)
     looks(&canvas, "\n▏\n████\n████████\n\n▁▅█ ▁█\n");
 }
 
-/* The range of what is shown, and by ratios where that is wide. */
+/* The scale covers the shown values, and is logarithmic if their range is wide. */
 TEST(a_value_that_halves_is_seen_to_halve)
 {
     const float halves[] = {NAN, 0.8f, 0.4f, 0.2f, 0.1f, 0.05f, 0.025f, 0.0125f},

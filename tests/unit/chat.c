@@ -123,8 +123,8 @@ TEST(conversations_are_written_as_their_templates_write_them)
     CHECK(compared > 200, "%d", compared);
 }
 
-/* Does the template keep the system text in its place, and an answer as the cue and what the
- * model wrote? */
+/* Returns whether the chat template keeps the system prompt in its place, and an answer as the
+ * cue and the model's text. */
 static bool keeps_turns(const struct esp_chat *chat)
 {
     const unsigned variant = chat->variant, both = ESP_AT_CUE | ESP_AT_ANSWER;

@@ -1,6 +1,7 @@
-/* Tokens that were copied from the text: where they were copied from is told right, no pane
- * shows a draft's probability for one, and tokens that a draft did give a probability are not
- * called copied. */
+/* Tests tokens that were copied from the text: their origin is reported correctly, no pane
+ * shows a draft probability for them, and tokens that have a draft probability are not called
+ * copied.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ static double verify_cost(int rows)
     return 1 + 0.01 * (rows - 1);
 }
 
-/* The text of the tree pane, one node in a row. */
+/* Writes the text of the tree pane, with one node per line. */
 static void dump_rows(const struct esp_iteration *it, char text[TEXT])
 {
     struct esp_tree_rows rows;
@@ -52,7 +53,7 @@ static void dump_rows(const struct esp_iteration *it, char text[TEXT])
     fclose(file);
 }
 
-/* A tree of the root and one of the nodes alone: its row. */
+/* Checks the line of a node, in a tree that has only the root and this node. */
 static void check_row(const struct esp_iteration *it, int node)
 {
     struct esp_node nodes[2] = {it->tree.nodes[0], it->tree.nodes[node]};
@@ -100,7 +101,7 @@ static void check_recycled(const struct esp_iteration *it, int node)
     recycled++;
 }
 
-/* What the draft model itself says; hybrid's draft is not tempered. */
+/* Checks that the node has the draft model's own probability; hybrid does not temper it. */
 static void check_drafted(const struct drafting *d, const struct esp_iteration *it, int node)
 {
     const struct esp_node *n = &it->tree.nodes[node];
@@ -115,7 +116,7 @@ static void check_drafted(const struct drafting *d, const struct esp_iteration *
     drafted++;
 }
 
-/* A recording keeps it. */
+/* A recording stores the origin. */
 static void check_recorded(const struct esp_iteration *it)
 {
     const struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = it};
@@ -135,7 +136,7 @@ static void check_recorded(const struct esp_iteration *it)
     esp_line_free(&line);
 }
 
-/* The table by draft probability counts drafted nodes alone. */
+/* The table by draft probability counts only nodes that the draft model drafted. */
 static void check_table(const struct esp_iteration *it)
 {
     struct esp_acceptance a = {.iterations = 0};
@@ -257,7 +258,7 @@ TEST(salf_copies_nothing)
     CHECK(copied == 0 && drafted > 50, "%d, %d", copied, drafted);
 }
 
-/* In a recording of an earlier program the root alone says so. */
+/* In a recording of an earlier version, only the root says that tokens were copied. */
 TEST(an_old_recording_tells_by_its_root)
 {
     struct esp_node nodes[2] = {{.parent = -1, .reason = ESP_REASON_RETRIEVED},

@@ -1,4 +1,4 @@
-/* Which cores are performance cores, by folders that look like Linux's /sys. */
+/* Tests which cores count as performance cores, with folders that imitate Linux's /sys. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static void end(void)
     CHECK(system(command) == 0);
 }
 
-/* Of CPUs first..last, for which the process may ask. */
+/* Returns the number of performance cores if the process may use CPUs first..last. */
 static int best(int first, int last)
 {
     bool allowed[ESP_MOST_CORES] = {false};
@@ -58,7 +58,7 @@ static int best(int first, int last)
     return esp_cores_best_of(sys, allowed);
 }
 
-/* Six cores of two threads each, eight cores of one. */
+/* The processor has six cores of two threads each, and eight cores of one thread. */
 TEST(of_a_hybrid_processor_of_intel_each_performance_core_counts_once)
 {
     begin();

@@ -1,5 +1,5 @@
-/* The chart of thresholds over a change of drafter: a curve for each value of each drafter, in
- * the iterations in which it was there, between the ends of its axis. */
+/* Tests the chart of thresholds when the drafter changes: there is a curve for each value of
+ * each drafter, in the iterations with that drafter, between the ends of its axis. */
 #include "viz/course_chart.h"
 
 #include <math.h>
@@ -77,7 +77,8 @@ TEST(one_name_of_two_drafters_is_two_values)
     esp_course_free(&course);
 }
 
-/* The picture of one value, from its title on: the ends of the axis and the curve in between.
+/* Reads the picture of one value, from its title on: the ends of the axis and the curve
+ * between.
  */
 static void check_panel(const char *svg, int gauge, const char *title)
 {

@@ -1,9 +1,11 @@
-/* cuda_banks.c - bank conflicts of the CUDA backend's kernels, as the emulator counts them.
+/* cuda_banks.c - limits the bank conflicts of the CUDA backend's kernels, as counted by the
+ * emulator.
  *
- * Of each kernel that multiplies, and of each function in which it accesses shared memory, two
- * things are limited: the cycles of a block at its end, where the sums of its warps are joined,
- * and how much conflicts slow down everything else. Passes of 1, 16 and 64 rows fill their
- * blocks, so that all lanes make the same accesses. ESPALIER_BANKS=1 prints what was counted.
+ * For each kernel that multiplies, and each function in which it accesses shared memory, there
+ * are two limits: for the cycles at the end of a block, where the sums of its warps are
+ * joined, and for the factor by which conflicts slow down all other accesses. Passes of 1, 16
+ * and 64 rows fill their blocks, so all lanes make the same accesses. ESPALIER_BANKS=1 prints
+ * the counts.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -36,7 +38,7 @@ static void *symbol(void *plugin, const char *name)
     return found;
 }
 
-/* False on a real GPU. */
+/* Finds the emulator's functions. Returns false on a real GPU. */
 static bool find_emulator(void)
 {
     if (cuda_is_real())
@@ -69,7 +71,7 @@ static void take_counts(struct counted *c, int rows)
     }
 }
 
-/* Counts a pass of `rows` rows over a model, on a GPU with so many multiprocessors. */
+/* Counts a pass of `rows` rows over a model, on a GPU with this many multiprocessors. */
 static void count_pass(struct counted *c, const struct random_shape *shape, int rows,
                        int multiprocessors)
 {
@@ -107,7 +109,7 @@ static void count_pass(struct counted *c, const struct random_shape *shape, int 
 
 /* ------------------------------------------------------------------ limits */
 
-/* Cycles of a block at the end of a product, on average over the products of a pass. */
+/* Returns the cycles at the end of a block, averaged over the products of a pass. */
 static double end_cycles(const struct counted *c, const char *kernel)
 {
     static const char *const places[] = {"esp_cuda_leave_sums", "esp_cuda_collect",
@@ -122,7 +124,7 @@ static double end_cycles(const struct counted *c, const char *kernel)
     return cycles;
 }
 
-/* Of all kernels with this name and these last template arguments. */
+/* Checks the cycles of all kernels with this name and these last template arguments. */
 static void check_end(const struct counted *c, const char *name, const char *arguments,
                       double most)
 {
@@ -139,7 +141,7 @@ static void check_end(const struct counted *c, const char *name, const char *arg
     CHECK(any, "%s with %s was not run", name, arguments);
 }
 
-/* Nowhere do conflicts take more than half of the cycles of the accesses themselves. */
+/* Conflicts may nowhere take more than half as many cycles as the accesses themselves. */
 static void check_everywhere(const struct counted *c)
 {
     for (int i = 0; i < c->entries; i++)

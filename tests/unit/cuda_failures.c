@@ -196,7 +196,7 @@ static void fail_each(const struct controls *c, struct random_model *model, int 
         int leaks = c->leaks(left, sizeof left);
         CHECK(leaks == 0, "%s (call %ld) failed: %s stay", name, call, left);
         bool gives_back = strstr(name, "Destroy") || strstr(name, "Free");
-        /* Our own product takes its place, or launches one by one do. */
+        /* Our own product, or single launches, are used instead. */
         bool replaced = strstr(name, "GetHeuristic") ||
                         (error == OUT_OF_MEMORY &&
                          (strstr(name, "GraphInstantiate") || strstr(name, "GraphUpload")));
@@ -600,8 +600,9 @@ TEST(where_cublaslt_has_no_algorithm_products_are_our_own)
 
 /* ------------------------------------------------------------------ memory of graphs */
 
-/* Graphs of which each node takes `node` bytes of the device, with `graph_bytes` allowed for
- * all and `memory` on the device. Returns what the graphs took. */
+/* Captures graphs whose nodes each take `node` bytes of the device, with a limit of
+ * `graph_bytes` for all graphs and `memory` bytes on the device. Returns the bytes that the
+ * graphs took. */
 static size_t take_graphs(const struct controls *c, struct random_model *model, size_t node,
                           size_t graph_bytes, size_t memory, float *logits)
 {

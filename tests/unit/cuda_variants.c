@@ -1,16 +1,16 @@
-/* cuda_variants.c - every variant of the CUDA backend's products, on emulated GPUs of several
- * sizes.
+/* cuda_variants.c - tests every variant of the CUDA backend's products, on emulated GPUs of
+ * several sizes.
  *
- * Which variant computes a product follows from the rows of the pass, from the outputs of the
- * matrix, from the number of multiprocessors and from the shared memory of a block. So the
- * emulator has 4, 46 or 132 multiprocessors here (an H100 has 132), and 99, 163 or 227 KB of
- * shared memory (compute capability 8.6, 8.0, 9.0). The number of columns decides nothing: the
- * products of 8B models, 28672 outputs of gate and up and 14336 columns of down, are taken with
- * 64 numbers on the other side.
+ * The variant that computes a product depends on the rows of the pass, the outputs of the
+ * matrix, the number of multiprocessors and the shared memory of a block. So the emulator has
+ * 4, 46 or 132 multiprocessors here (an H100 has 132), and 99, 163 or 227 KB of shared memory
+ * (compute capability 8.6, 8.0, 9.0). The number of columns does not matter: the matrices of
+ * 8B models, with 28672 outputs (gate and up) or 14336 columns (down), are tested with a size
+ * of 64 in the other dimension.
  *
- * In exact mode every row of a pass has the bits of plain decoding, whatever the GPU. In both
- * modes the logits are the CPU's, as far as 16-bit activations allow. On a real GPU there is
- * one device to test.
+ * In exact mode, every row of a pass must be bit-identical to plain decoding on every GPU. In
+ * both modes, the logits must be those of the CPU, as far as 16-bit activations allow. On a
+ * real GPU, only that device is tested.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -25,23 +25,23 @@
 
 enum { BATCH = 64, VOCABULARY = 300 };
 
-/* Rows of passes that take products of each width: 8, 16, 32, 64. */
+/* Rows of passes for which products of each width are used: 8, 16, 32, 64. */
 static const int row_counts[] = {7, 12, 20, 32, 40, 63};
 enum { ROW_COUNTS = sizeof row_counts / sizeof *row_counts };
 
-/* A cache for as many rows has no graph of 64 rows, in which all passes of 17 to 64 rows would
- * take the widest products; a cache for BATCH rows has one. */
+/* A cache for this many rows has no graph of 64 rows, in which all passes of 17 to 64 rows
+ * would use the widest products; a cache for BATCH rows has one. */
 enum { UNCAPTURED = 63 };
 
-/* Under sanitizers a smaller GPU does for the same variants. */
+/* Under sanitizers, a smaller GPU and smaller matrices use the same variants. */
 #ifdef __SANITIZE_ADDRESS__
 enum { FFN = 1472, LARGE_GPU = 46 };
 #else
 enum { FFN = 14336, LARGE_GPU = 132 };
 #endif
 
-/* With 4 multiprocessors all products of the first and third model have outputs enough for the
- * highest variants; with 132 gate and up of the second one do. */
+/* With 4 multiprocessors, all products of the first and third model have enough outputs for
+ * the highest variants; with 132, gate and up of the second model have. */
 static const struct random_shape dense = {
     "bf16", 2, 256, 4, 2, 64, 160, VOCABULARY, 64, ESP_BF16, false, false, false, true, false};
 static const struct random_shape wide = {"8B, cut", 1,     64,         2,    1,
@@ -57,7 +57,7 @@ static struct controls {
     size_t (*shared_peak)(void);
 } emulator;
 
-/* False on a real GPU. */
+/* Finds the emulator's functions. Returns false on a real GPU. */
 static bool find_emulator(void)
 {
     if (cuda_is_real())
@@ -119,7 +119,7 @@ static void close_runner(struct runner *r)
     ops->close(r->backend);
 }
 
-/* Logits (rows, VOCABULARY) of `rows` tokens from `first` on, each of which sees those before.
+/* Computes the logits (rows, VOCABULARY) of a chain of `rows` tokens, from number `first` on.
  */
 static void run(struct runner *r, int first, int rows, float *logits)
 {
@@ -142,7 +142,7 @@ static void run(struct runner *r, int first, int rows, float *logits)
         CHECK(ops->read_row(r->logits, i, logits + i * VOCABULARY) == 0);
 }
 
-/* The root of the mean square of the difference of two rows, relative to the first. */
+/* Returns the root mean square of the difference of two rows, relative to the first. */
 static double difference(const float *want, const float *is)
 {
     double error = 0, norm = 0;
@@ -153,7 +153,7 @@ static double difference(const float *want, const float *is)
     return sqrt(error / norm);
 }
 
-/* ------------------------------------------------------------------ what they are held to */
+/* ------------------------------------------------------------------ references */
 
 struct yardstick {
     float plain[BATCH * VOCABULARY]; /* one row at a time, in exact mode */
@@ -175,8 +175,8 @@ static void measure(struct yardstick *y, const struct random_model *model)
     close_runner(&r);
 }
 
-/* Passes of all sizes. peak[i]: the most shared memory that a block of pass i had, 0 on a real
- * GPU. */
+/* Checks passes of all sizes. peak[i] becomes the maximum shared memory of a block in pass i;
+ * 0 on a real GPU. */
 static void check_device(const struct yardstick *y, const struct random_model *model,
                          bool exact, int batch, int multiprocessors, int shared,
                          size_t peak[ROW_COUNTS])
@@ -268,7 +268,8 @@ TEST(products_of_quantised_weights_are_the_same_on_every_gpu)
               "64 rows: %zu bytes of %d KB", peak[i][ROW_COUNTS - 1], kilobytes[i]);
 }
 
-/* A long text: what both modes need beside keys and values is in proportion to what they use. */
+/* With a long text, the memory of both modes besides keys and values is in proportion to what
+ * they use. */
 TEST(a_cache_has_no_more_memory_for_parts_of_attention_than_its_mode_needs)
 {
     enum { LONG = 131072, MEGABYTE = 1 << 20 };
@@ -286,7 +287,7 @@ TEST(a_cache_has_no_more_memory_for_parts_of_attention_than_its_mode_needs)
     backend->ops->close(backend);
 }
 
-/* A cache that was not made for exact mode computes the same, a few rows at a time. */
+/* A cache that was not opened for exact mode gives the same results, a few rows at a time. */
 TEST(exact_mode_needs_no_announcement)
 {
     enum { LONG = 60000 };

@@ -1,7 +1,7 @@
-/* What is said about a node is what happened to it: every verifier of the list, behind every
- * drafter that runs on the toy models, at several temperatures. The numbers are read back out
- * of the sentences and held against the events, and against the models' distributions,
- * recomputed from the text. */
+/* Tests that the sentences about a node say what happened to it, for every verifier in the
+ * list with every drafter that runs on the toy models, at several temperatures. The numbers in
+ * the sentences are compared with the events, and with the models' distributions, computed
+ * again from the text. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,12 +48,12 @@ static struct {
     const struct esp_iteration *it;
     const char *drafter;
     double temperature;
-    int nodes, seen[SENTENCES]; /* nodes: of this verifier */
+    int nodes, seen[SENTENCES]; /* nodes: number of nodes with this verifier */
 } now;
 
 /* ------------------------------------------------------------------ what happened */
 
-/* The distribution after a node, as the verifier sees it. */
+/* Computes the distribution after a node, as the verifier sees it. */
 static void distribution_after(bool draft, int node, double *values)
 {
     const struct esp_node *nodes = now.it->tree.nodes;
@@ -70,7 +70,8 @@ static void distribution_after(bool draft, int node, double *values)
         values[x] /= sum;
 }
 
-/* The token that came after a node in the text, which must be on the way of the text. */
+/* Returns the token that follows a node in the text. The node must be on the path of the text.
+ */
 static int32_t token_after(int node)
 {
     const struct esp_iteration *it = now.it;
@@ -79,7 +80,7 @@ static int32_t token_after(int node)
     return depth < it->path_length ? it->tree.nodes[it->path[depth]].token : it->bonus;
 }
 
-/* Whether drafts were tested below a node before anything was drawn there. */
+/* Returns whether drafts were tested below a node before a token was drawn there. */
 static bool was_tested(int node)
 {
     const struct esp_session *s = now.session;
@@ -101,13 +102,14 @@ static double number_at(const char *text)
     return text[0] == '.' || (text[0] >= '0' && text[0] <= '9') ? atof(text) : NAN;
 }
 
-/* Two significant digits, or 1.0. */
+/* Returns whether `value`, rounded to two significant digits or to 1.0, is `shown`. */
 static bool rounds_to(double shown, double value)
 {
     return fabs(shown - value) <= 0.0051 || fabs(shown - value) <= 0.051 * value;
 }
 
-/* "the random number .31 (u) is below its chance of .90", of the test of `tested`. */
+/* Checks a sentence such as "the random number .31 (u) is below its chance of .90", about the
+ * test of node `tested`. */
 static void check_test(const char *text, int node, int tested)
 {
     const struct esp_node *n = &now.it->tree.nodes[tested];
@@ -127,7 +129,7 @@ static void check_test(const char *text, int node, int tested)
         fail(node, text, "it was not a test, or went the other way");
 }
 
-/* The token in quotes behind `before`. */
+/* Returns the quoted token after `before`. */
 static int32_t quoted(const char *text, const char *before)
 {
     const char *at = strstr(text, before);
@@ -173,7 +175,7 @@ static void check_missed(const char *text, int node)
         fail(node, text, "not the target's probability");
 }
 
-/* "accepted with the path to "t5": there the random number ..." */
+/* Checks a sentence such as "accepted with the path to "t5": there the random number ...". */
 static void check_through(const char *text, int node)
 {
     const struct esp_iteration *it = now.it;
@@ -270,7 +272,7 @@ static enum sentence check_sentence(const char *text, int node)
     return SENTENCES;
 }
 
-/* "accepted with probability min(1, .24/.40) = .60, u = .31": as arithmetic. */
+/* Checks the arithmetic of "accepted with probability min(1, .24/.40) = .60, u = .31". */
 static void check_formula(int node)
 {
     const struct esp_node *n = &now.it->tree.nodes[node];
@@ -365,7 +367,7 @@ TEST(every_sentence_about_a_node_is_true)
     toy_close(&toy);
 }
 
-/* As many digits as it takes. */
+/* Two compared numbers get as many digits as are needed to tell them apart. */
 TEST(numbers_that_are_compared_look_different)
 {
     char a[16], b[16];

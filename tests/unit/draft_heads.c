@@ -1,5 +1,5 @@
-/* draft_heads.c - draft heads: what they compute, against an independent implementation
- * (tests/vectors/make_head_vectors.py), and that a session uses them rightly.
+/* draft_heads.c - compares the output of draft heads with an independent implementation
+ * (tests/vectors/make_head_vectors.py), and tests that a session uses them correctly.
  *
  * All heads of tests/vectors/heads belong to the target there. A session is built on them
  * without a tokenizer. The CUDA backend, in exact mode, computes the same, rounded to 16 bits.
@@ -51,12 +51,12 @@ static struct esp_model *open_model(const char *folder)
 /* threads = CUDA: the CUDA backend. */
 enum { CUDA = -1, EMULATED_NODES = 24 };
 
-/* Memory of matrices that were quantised here, until the engine is closed. */
+/* Memory of matrices that this test quantised, kept until the engine is closed. */
 enum { MOST_QUANTISED = 64 };
 static void *quantised[MOST_QUANTISED];
 static int quantised_count;
 
-/* The numbers of a matrix as Q8_0, if its width allows that. */
+/* Turns the numbers of a matrix into Q8_0, if its width allows that. */
 static void quantise(struct esp_tensor *t)
 {
     if (!t->data || t->columns % esp_dtype_block(ESP_Q8_0) != 0)
@@ -96,7 +96,7 @@ static void quantise_model(struct esp_model_desc *d)
     }
 }
 
-/* Target and head on the engine's backend. */
+/* Opens target and head on the engine's backend. */
 static void open_models(struct esp_engine *e, const char *head, bool quantised_target)
 {
     const struct esp_backend_ops *ops = e->backend->ops;
@@ -199,7 +199,7 @@ struct passes {
     struct esp_rows *features, *states, *logits;
 };
 
-/* Batches of at most `chunk` tokens of the text. */
+/* Runs the text in batches of at most `chunk` tokens. */
 static void run_text(struct passes *p, int chunk)
 {
     const struct esp_backend_ops *ops = p->engine->backend->ops;
@@ -238,7 +238,8 @@ static void run_text(struct passes *p, int chunk)
     }
 }
 
-/* The nodes, one pass for those of each depth, which read the states of their parents. */
+/* Runs the nodes, with one pass for each depth, in which they read the states of their
+ * parents. */
 static void run_tree(struct passes *p)
 {
     const struct reference *want = p->want;
@@ -307,7 +308,7 @@ static void compute(struct esp_engine *e, const struct reference *want, int chun
     ops->rows_close(p.logits);
 }
 
-/* Everything that a head computes; user: its name. */
+/* Computes all outputs of a head; user: its name. */
 static void compute_outputs(struct esp_backend *cpu, void *user, float *out, int count)
 {
     static struct reference want;
@@ -327,7 +328,7 @@ static void compute_outputs(struct esp_backend *cpu, void *user, float *out, int
     close_models(&e);
 }
 
-/* Adds up the squares of the differences and of what is wanted. */
+/* Adds up the squares of the differences and of the reference. */
 static void compare_row(const struct esp_model_desc *d, const struct reference *want,
                         const struct computed *got, int row, double *error, double *norm)
 {
@@ -341,7 +342,7 @@ static void compare_row(const struct esp_model_desc *d, const struct reference *
     }
 }
 
-/* A head that has no logit for a token gives it none. */
+/* Checks that a token for which the head has no row gets probability 0. */
 static void check_missing(const char *name, const struct esp_model_desc *d,
                           const struct computed *got, int row)
 {
@@ -355,7 +356,7 @@ static void check_missing(const char *name, const struct esp_model_desc *d,
     CHECK(!d->output_token || output == d->outputs);
 }
 
-/* Of the norm of the difference to that of the reference. */
+/* Returns the largest allowed difference, as a norm relative to that of the reference. */
 static double tolerance(const struct esp_engine *e, const char *head, double norm)
 {
     const int count = ROWS * (e->draft->desc.hidden + e->draft->desc.outputs);
@@ -365,7 +366,7 @@ static double tolerance(const struct esp_engine *e, const char *head, double nor
            sqrt(norm / count);
 }
 
-/* In one batch and in several, on 1 and 2 threads of the CPU, or on CUDA. */
+/* Checks all heads, in one batch and in several, on 1 and 2 threads of the CPU, or on CUDA. */
 static void check_heads(bool cuda)
 {
     for (int h = 0; h < HEADS; h++) {
@@ -406,8 +407,9 @@ TEST(every_kind_of_head_drafts_what_the_reference_drafts_on_cuda)
 }
 
 /* Heads have matrices of floats, and borrow the target's quantised embedding or head. CUDA
- * keeps keys, values and what meets floats in 16 bits. Nodes of a tree read states that were
- * drafted above them, and a random head makes differences larger, so only the text counts. */
+ * stores keys, values and the activations of float matrices in 16 bits. Nodes of a tree read
+ * the head's own states, and a random head enlarges differences, so only rows of the text are
+ * compared. */
 TEST(a_head_works_beside_a_quantised_target)
 {
     for (int h = 0; h < HEADS; h++) {
@@ -488,7 +490,7 @@ static void finish(struct esp_session *session)
     CHECK(status == 0, "%s", err);
 }
 
-/* With every `step`-th drafter. */
+/* Checks the text with every `step`-th drafter. */
 static void check_drafters(struct esp_engine *e, const char *head, int step)
 {
     int length;
@@ -533,7 +535,7 @@ TEST(a_drafter_with_a_head_on_cuda_writes_what_plain_decoding_writes)
     }
 }
 
-/* What an iteration drafted: tokens and probabilities of all nodes, in order. */
+/* The draft of an iteration: tokens and probabilities of all nodes, in order. */
 struct drafted {
     int count;
     struct {
@@ -542,8 +544,8 @@ struct drafted {
     } node[65];
 };
 
-/* A window drops rows from the caches of target and head; an end that is taken back, too far
- * for what is left, has both computed again. */
+/* A window drops rows from the caches of target and head. If the text is shortened by more
+ * than the remaining rows allow, both are computed again. */
 TEST(with_a_window_a_head_drafts_and_changes_nothing)
 {
     enum { MOST = 560 };
@@ -593,8 +595,8 @@ static void note_drafted(void *user, const struct esp_event *event)
     }
 }
 
-/* Whatever a session did before, it drafts to the bit what a new one drafts behind the same
- * text: the head's rows come from the target's true states, not from its own drafts. */
+/* Checks that a session drafts exactly what a new session drafts after the same text, whatever
+ * it did before: the head's rows come from the target's states, not from its own drafts. */
 static void check_like_new(struct esp_engine *e, struct esp_session *session,
                            const struct drafted *got, const char *what)
 {
@@ -676,8 +678,8 @@ EACH_ISA(a_long_prompt_runs_in_several_passes)
     close_engine(&e);
 }
 
-/* The head catches up from what is kept of the target's states; beyond that the target computes
- * again. */
+/* The head catches up with the target's states that are still stored; if more are needed, the
+ * target computes them again. */
 EACH_ISA(a_head_that_was_not_used_for_long_catches_up)
 {
     static const int pauses[] = {1, 70, 200};
@@ -700,8 +702,8 @@ EACH_ISA(a_head_that_was_not_used_for_long_catches_up)
     close_engine(&e);
 }
 
-/* The head's distribution is what is sampled from and what the rules divide by, tokens that it
- * cannot draft included. */
+/* The head's distribution is the one from which drafts are sampled and by which verifiers
+ * divide, even for tokens that it cannot draft. */
 TEST(sampling_with_a_head_follows_the_target)
 {
     static const char *const drafters[] = {"dynatree", "iid"};
@@ -749,8 +751,8 @@ static int write_on(struct esp_session *session, int tokens, int32_t *text)
     return count;
 }
 
-/* A branch writes what a fresh session with the same text writes: the head's cache and the
- * target's states follow. */
+/* A branch continues as a new session with the same text does, because the head's cache and
+ * the target's states follow the text. */
 TEST(branches_with_a_head)
 {
     for (int i = 0; i < HEADS; i++)

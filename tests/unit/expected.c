@@ -1,5 +1,5 @@
-/* The expected text: the pointer that follows it, its guesses, and the text that stays that of
- * plain decoding, whatever is expected. */
+/* Tests the expected text: the pointer that follows it, the guesses from it, and that the text
+ * equals that of plain decoding, whatever is expected. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum { FILE_TOKENS = 300, TEXT = 1000 };
 static int32_t file[FILE_TOKENS], text[TEXT];
 static struct esp_expected expected = {.tokens = file, .count = FILE_TOKENS, .serial = 1};
 
-/* Tokens that all differ, so that every place is known by a single token. */
+/* Makes a file of different tokens, so that each token identifies its place. */
 static void write_file(void)
 {
     for (int i = 0; i < FILE_TOKENS; i++)
@@ -25,14 +25,14 @@ static void write_file(void)
     expected.begin = 2;
 }
 
-/* The text goes on with file[from, to). */
+/* Appends file[from, to) to the text; returns the new length. */
 static int copy(int length, int from, int to)
 {
     memcpy(text + length, file + from, (size_t)(to - from) * sizeof *text);
     return length + to - from;
 }
 
-/* The text goes on with `count` tokens that are nowhere in the file. */
+/* Appends `count` tokens to the text that are not in the file; returns the new length. */
 static int invent(int length, int count)
 {
     static int32_t next = 5000;
@@ -41,7 +41,7 @@ static int invent(int length, int count)
     return length;
 }
 
-/* Reads the text token by token; the place after it. */
+/* Reads the text token by token; returns the place of the pointer after it. */
 static int place_after(int length)
 {
     struct esp_follow follow = {0};
@@ -62,16 +62,16 @@ TEST(the_pointer_moves_on_while_all_is_equal)
 TEST(it_goes_on_behind_an_insert_a_deletion_and_a_changed_line)
 {
     write_file();
-    /* Lost until three tokens agree: two are not enough. */
+    /* The pointer is lost until three tokens agree; two are not enough. */
     CHECK(place_after(copy(invent(copy(2, 0, 50), 9), 50, 52)) == -1);
     CHECK(place_after(copy(invent(copy(2, 0, 50), 9), 50, 53)) == 53, "insert");
     CHECK(place_after(copy(copy(2, 0, 50), 70, 73)) == 73, "deletion");
     CHECK(place_after(copy(invent(copy(2, 0, 50), 6), 58, 70)) == 70, "changed line");
     CHECK(place_after(copy(invent(copy(2, 0, 50), 1), 51, 54)) == 54, "changed token");
-    /* i + j may be 64, not 65. */
+    /* i + j may be 64, but not 65. */
     CHECK(place_after(copy(invent(copy(2, 0, 50), 30), 84, 87)) == 87, "30 and 34");
     CHECK(place_after(copy(invent(copy(2, 0, 50), 30), 85, 88)) == -1, "30 and 35");
-    /* Farther away eight tokens are asked for, and may stand before the lost place. */
+    /* Farther away, eight tokens must agree, which may also be before the lost place. */
     CHECK(place_after(copy(copy(2, 0, 50), 200, 207)) == -1);
     CHECK(place_after(copy(copy(2, 0, 50), 200, 208)) == 208);
     CHECK(place_after(copy(invent(copy(2, 0, 150), 200), 20, 28)) == 28);
@@ -97,7 +97,7 @@ TEST(another_answer_starts_anew)
     int length = copy(2, 0, 40);
     esp_follow_read(&follow, &expected, text, length);
     CHECK(esp_follow_place(&follow, &expected) == 40);
-    esp_follow_read(&follow, &expected, text, 12); /* taken back */
+    esp_follow_read(&follow, &expected, text, 12); /* the text was shortened */
     CHECK(esp_follow_place(&follow, &expected) == 10);
     expected.begin = 5;
     esp_follow_read(&follow, &expected, text, 5);
@@ -121,10 +121,10 @@ TEST(the_seed_is_a_text_before_the_text)
     CHECK(esp_suffix_read(&s, said, 3) == ESP_OK);
     CHECK(esp_suffix_guess(&s, &plan, guesses, &match) == 1 && match == 2);
     CHECK(guesses[0].token == 5 && esp_suffix_back(&s, &guesses[0]) == 0);
-    /* The end of the seed is followed by nothing, least of all by the text. */
+    /* Nothing follows the end of the seed, in particular not the text. */
     CHECK(esp_suffix_read(&s, again, 3) == ESP_OK);
     CHECK(esp_suffix_guess(&s, &plan, guesses, &match) == 0);
-    /* A text that is taken back keeps the seed. */
+    /* If the text is shortened, the seed stays. */
     CHECK(esp_suffix_read(&s, said, 2) == ESP_OK);
     CHECK(esp_suffix_guess(&s, &plan, guesses, &match) == 2 && guesses[0].token == 4);
     CHECK(esp_suffix_seed(&s, NULL, 0) == ESP_OK && esp_suffix_read(&s, said, 2) == ESP_OK);
@@ -166,7 +166,7 @@ static int plain(int32_t *tokens, double temperature)
     return length;
 }
 
-/* Writes with this expected text. Returns the number of iterations. */
+/* Writes a text with this expected text. Returns the number of iterations. */
 static int write_with(const char *drafter, const int32_t *tokens, int count,
                       const int32_t *want, int length)
 {
@@ -210,7 +210,8 @@ TEST(whatever_is_expected_the_text_is_that_of_plain_decoding)
     }
 }
 
-/* Trees of 24 nodes in depth: a text of 200 tokens takes 9 iterations if all is right. */
+/* Trees are 24 nodes deep, so a text of 200 tokens takes 9 iterations if all guesses are
+ * right. */
 TEST(what_is_right_takes_few_iterations)
 {
     static int32_t want[TEXT], changed[TEXT];
@@ -219,7 +220,7 @@ TEST(what_is_right_takes_few_iterations)
     const int all = write_with("suffix", answer, count, want, length);
     CHECK(all <= (count + 24) / 25 + 1, "%d iterations for %d tokens", all, count);
     memcpy(changed, answer, (size_t)count * sizeof *answer);
-    for (int i = 40; i < count; i += 40) /* a line of four tokens in forty is another */
+    for (int i = 40; i < count; i += 40) /* four of every forty tokens are changed */
         for (int j = 0; j < 4; j++)
             changed[i + j] = (changed[i + j] + 5) % 12;
     const int some = write_with("suffix", changed, count, want, length);
@@ -255,7 +256,7 @@ static void say(struct esp_session *session, int tokens)
         continue;
 }
 
-/* What the session wrote, as text of the file. */
+/* Writes the text of the session's answer to `bytes`; returns its length. */
 static size_t answer_of(const struct esp_session *session, char *bytes)
 {
     struct esp_turn_places turn;
@@ -332,7 +333,8 @@ TEST(hostile_files_are_refused_or_only_expected)
     say(session, 40);
     memcpy(want, esp_session_tokens(session, &count), sizeof want / 4);
     esp_session_close(session);
-    /* Not UTF-8, NUL bytes, CRLF, end tokens, empty, and the largest that is allowed. */
+    /* The files have invalid UTF-8, NUL bytes, CRLF, or end tokens; one is empty, and one has
+     * the largest allowed size. */
     const struct {
         const char *bytes;
         size_t length;

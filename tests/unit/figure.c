@@ -1,5 +1,5 @@
-/* Figures for papers: blocks of the mask are counted as the engine counts them, tokens can be
- * anything, and what does not fit is cut. */
+/* Tests figures for papers: blocks of the mask are counted as in the engine, tokens may be any
+ * text, and text that does not fit is truncated. */
 #include "viz/figure.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "tests/check.h"
 #include "viz/mask.h"
 
-/* A tree of `count` nodes, each below one that is a third as old. */
+/* Grows a tree of `count` nodes; the parent of node i + 1 is node i / 3. */
 static void grow(struct esp_tree_builder *builder, int count)
 {
     char err[128];
@@ -55,7 +55,7 @@ static const char *say(void *text, int32_t token, size_t *length)
     return text;
 }
 
-/* The figure of a small tree all of whose tokens are `text`. */
+/* Draws the figure of a small tree in which all tokens are `text`. */
 static char *draw(int kind, bool latex, const char *text)
 {
     struct esp_tree_builder builder;
@@ -97,7 +97,7 @@ static char *draw(int kind, bool latex, const char *text)
     return bytes;
 }
 
-/* No command of TeX begins in a token: what is left without our own is none. */
+/* No TeX command begins in a token: without our own commands, there are none left. */
 TEST(tokens_are_no_commands_in_latex)
 {
     char *tikz = draw(ESP_FIGURE_TREE, true, "\\a{%#_}~^&$");
@@ -140,8 +140,8 @@ TEST(a_long_token_is_cut)
     CHECK(strcmp(text, "\u2423a\u2026") == 0, "%s", text);
 }
 
-/* Bars lie behind one another: the second stage begins where the first one ends, and the draft
- * passes are told apart. */
+/* Bars follow each other: the second stage begins where the first one ends, and the draft
+ * passes are separate. */
 TEST(a_timeline_has_its_stages_in_order)
 {
     char *svg = draw(ESP_FIGURE_TIMELINE, false, "a");
@@ -164,7 +164,7 @@ TEST(a_timeline_has_its_stages_in_order)
     free(svg);
 }
 
-/* Blanks are dropped where a line begins, but not from a token that has nothing else. */
+/* Spaces are dropped at the beginning of a line, but not from a token that has only spaces. */
 TEST(a_token_of_blanks_has_room)
 {
     char *svg = draw(ESP_FIGURE_ITERATION, false, "  ");

@@ -1,5 +1,5 @@
-/* What looking for models costs: each file of a folder is asked for once at most, and what is
- * no model not at all; vocabularies are read once. */
+/* Tests the cost of the search for models: stat() is called at most once for each file of a
+ * folder, and never for files that cannot be models; vocabularies are read once. */
 #include "engine/find_models.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 #include "engine/model/tokenizer.h"
 #include "tests/check.h"
 
-/* These stand in for those of the C library and of the engine. */
+/* The functions below replace those of the C library and of the engine. */
 static int asked, opened;
 
 int stat(const char *restrict path, struct stat *restrict about)
@@ -44,7 +44,7 @@ static void remove_folder(void)
         perror(command);
 }
 
-/* A home with nothing else in it. */
+/* Makes a home folder that has only the test's files. */
 static void begin(void)
 {
     strcpy(folder, P_tmpdir "/espalier-find-XXXXXX");

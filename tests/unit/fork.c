@@ -1,5 +1,5 @@
-/* A session turns to other texts: a branch writes what a fresh session with the same text
- * writes, and no row of the common prefix is computed again. Scores are those of the
+/* Tests sessions that turn to other texts: a branch continues as a new session with the same
+ * text does, and no row of the common prefix is computed again. Scores must be those of the
  * distributions. */
 #include <math.h>
 #include <stdlib.h>
@@ -55,8 +55,8 @@ static void prompt(struct esp_session *session)
     CHECK(esp_session_prompt(session, tokens, 4, err, sizeof err) == ESP_OK, "%s", err);
 }
 
-/* Goes back to `keep` tokens of a text and on with two other ones; the same in a fresh
- * session. */
+/* Goes back to the first `keep` tokens of a text and continues with two other tokens. A new
+ * session must write the same. */
 static void check_branch(const char *drafter, double temperature, int keep)
 {
     int32_t first[CONTEXT], branch[CONTEXT], fresh[CONTEXT];
@@ -84,7 +84,7 @@ static void check_branch(const char *drafter, double temperature, int keep)
           keep);
     esp_session_close(other);
 
-    /* Back to the first text: only what differs is computed. */
+    /* When it turns back to the first text, only the differing tokens are computed. */
     esp_session_stats(session, &before);
     CHECK(fork_to(session, first, 4 + START) == keep);
     esp_session_stats(session, &after);
@@ -142,7 +142,7 @@ static void listen(void *user, const struct esp_event *event)
     }
 }
 
-/* Rank and probabilities by the toy's own distribution at temperature 1. */
+/* Compares rank and probabilities with the toy's own distribution at temperature 1. */
 static void check_score(const struct esp_token_score *score, const int32_t *text, int position,
                         const char *what)
 {

@@ -1,6 +1,7 @@
-/* A branch writes what a fresh session with the same text writes, on real models: with
+/* Tests on real models that a branch continues as a new session with the same text does: with
  * drafters of every kind, windows, conversations, quantised targets, draft heads and the
- * target's own copy, on both backends. Greedy: to the token; sampled: to the seed. */
+ * target's own copy, on both backends. Greedy texts must be equal, sampled ones for the same
+ * seed. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,8 +54,7 @@ static int generate(struct esp_session *session, int count, int32_t *text)
     return length;
 }
 
-/* The text of a session with the kinds of its tokens, as far as `keep`, and one token of
- * another choice. */
+/* Writes the first `keep` tokens of a session's text with their kinds, then one other token. */
 static int make_branch(const struct esp_session *session, const int32_t *text, int keep,
                        struct esp_text_token *branch)
 {

@@ -1,6 +1,7 @@
-/* forward.c - the forward pass of every backend against the reference transformer of
- * tests/random_model.c: both families of models, every dtype, sizes that fill no register,
- * chains and trees; compaction of the cache; and batches that must be refused.
+/* forward.c - compares the forward pass of every backend with the reference transformer of
+ * tests/random_model.c: both families of models, every dtype, sizes that do not fill
+ * registers, chains and trees. Also tests compaction of the cache, and batches that must be
+ * refused.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@ static const struct random_shape shapes[] = {
      false},
 };
 
-/* The last four are there for attention: what has nothing to do with it leaves them out. */
+/* The last four shapes test attention; tests of other things leave them out. */
 enum { SHAPES = sizeof shapes / sizeof *shapes, NARROW_SHAPES = SHAPES - 4 };
 
 struct setup {
@@ -48,11 +49,11 @@ struct setup {
     struct esp_rows *logits;
     int32_t tokens[NODES], positions[NODES], parents[NODES];
     double reference[NODES * MAX_VOCABULARY];
-    double square; /* of all differences to it so far, on a CPU */
+    double square; /* sum of the squared differences from it so far, on a CPU */
     long compared;
 };
 
-/* The model is there already. */
+/* Opens the weights and a cache for the model, which must have been made already. */
 static void open_model(struct setup *s, struct esp_backend *backend)
 {
     const struct esp_backend_ops *ops = backend->ops;
@@ -104,7 +105,8 @@ static void close_setup(struct setup *s)
     random_model_free(&s->model);
 }
 
-/* The first `trunk` nodes are a chain; the others hang anywhere from its last one on. */
+/* Makes a tree: the first `trunk` nodes are a chain; the parents of the others are random
+ * nodes from the end of the chain on. */
 static void plant(struct setup *s, int trunk, unsigned long long seed)
 {
     for (int i = 0; i < NODES; i++) {
@@ -119,7 +121,7 @@ static void refer(struct setup *s)
     random_model_reference(&s->model, s->tokens, s->parents, NODES, s->reference);
 }
 
-/* CUDA rounds weights and activations to 16 bits. */
+/* Checks a row on CUDA, which rounds weights and activations to 16 bits. */
 static void check_row_on_cuda(const struct setup *s, int node, const float *values)
 {
     const int n = s->model.desc.vocabulary;
@@ -135,7 +137,7 @@ static void check_row_on_cuda(const struct setup *s, int node, const float *valu
     }
 }
 
-/* On a CPU close_setup() looks at all differences together. */
+/* Checks a row. On a CPU, only adds the differences, which close_setup() checks together. */
 static void check_row(struct setup *s, int row, int node)
 {
     float values[MAX_VOCABULARY];
@@ -171,7 +173,7 @@ static int run(struct setup *s, int first, int rows, int prefix, bool masked)
     return s->backend->ops->forward(s->cache, &batch);
 }
 
-/* All nodes in one batch. */
+/* Computes all nodes in one batch. */
 static void compute_logits(struct esp_backend *cpu, void *user, float *out, int count)
 {
     struct setup *s = user;
@@ -219,8 +221,8 @@ EACH_BACKEND(a_tree_agrees_with_the_reference)
         }
 }
 
-/* What one cache needs of the device must not be taken away by the next one: a prompt's pass,
- * which no graph holds, then a tree. */
+/* The settings of the device that one cache needs must not be changed by another cache. A
+ * prompt, which has no graph, is run first, then a tree. */
 EACH_BACKEND(a_cache_of_wide_heads_works_beside_one_of_narrow_heads)
 {
     for (int wide = 0; wide < SHAPES; wide++) {

@@ -1,6 +1,6 @@
-/* Why a value of a controller moved: for every rule that moves one, over hundreds of
- * iterations, the sentence is read back. What it compares must hold in the event, and the move
- * must go the way in which the rule answers that. */
+/* Tests the sentences that say why a controller moved a value, for every controller rule, over
+ * hundreds of iterations. The comparison in a sentence must be true of the event, and the
+ * value must have moved in the direction that the rule then takes. */
 #include "viz/gauges.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "tests/check.h"
 #include "tests/drafting.h"
 
-/* What moves where drafts do well (1) or badly (-1), and what that changes. */
+/* The values that rise if drafts do well (1) or badly (-1), and what that changes. */
 static const struct {
     const char *symbol;
     int success;
@@ -44,7 +44,8 @@ static bool rounds_to(double shown, double value)
     return fabs(shown - value) <= 0.0051;
 }
 
-/* 1: the sentence says that drafts did well, -1: badly. */
+/* Checks the cause that a sentence names. Returns 1 if it says that drafts did well, -1:
+ * badly. */
 static int check_cause(const char *text, const struct esp_iteration *it)
 {
     const char *share = strstr(text, "as the accepted share "), *all = strstr(text, "as all "),
@@ -105,7 +106,7 @@ static void check_gauges(void *user, const struct esp_event *event)
     }
 }
 
-/* Runs until there were so many iterations, a generation of some tokens after the other. */
+/* Runs this many iterations, in several generations. */
 static void run(const char *drafter, int iterations)
 {
     struct drafting d;
@@ -135,7 +136,7 @@ TEST(off_moves_nothing)
     CHECK(moves == 0 && jumps == 0, "%d, %d", moves, jumps);
 }
 
-/* It learns from whole generations, between iterations. */
+/* This rule learns from whole generations, between iterations. */
 TEST(step_moves_between_generations)
 {
     run("dynatree:history=step", 300);
@@ -150,7 +151,7 @@ TEST(proportional_goes_by_the_accepted_share)
     CHECK(causes[1][0] + causes[1][1] == 0);
 }
 
-/* The share over the last iterations may lie above the goal while this path was too short. */
+/* The mean over the last iterations may be above the goal although this path was too short. */
 TEST(price_goes_by_this_tree_alone)
 {
     run("dynatree:history=price", 600);
@@ -165,7 +166,7 @@ TEST(a_chain_grows_when_all_of_it_was_accepted)
     CHECK(causes[1][0] > 50 && causes[1][1] > 20, "%d down, %d up", causes[1][0], causes[1][1]);
 }
 
-/* A recording may hold anything: no cause is told that its numbers contradict. */
+/* A recording may have any numbers: no cause is named that they contradict. */
 TEST(a_contradiction_is_not_told)
 {
     struct esp_iteration it = {.gauges = {{"D0", 4, 4.5, 1, 7},

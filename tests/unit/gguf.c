@@ -1,7 +1,9 @@
-/* gguf.c - what is read from GGUF files: the numbers of a folder, and sentences for bad files.
+/* gguf.c - tests GGUF files: they give the same numbers as folders, and bad files give a
+ * sentence.
  *
- * tests/vectors/gguf holds folders of tests/vectors/logits as llama.cpp's converter would write
- * them. So both must give the same logits: to the bit where nothing was rounded on the way.
+ * tests/vectors/gguf has folders of tests/vectors/logits as llama.cpp's converter would write
+ * them. So both must give the same logits, bit-identical if nothing was rounded by the
+ * conversion.
  */
 #include <cJSON.h>
 #include <math.h>
@@ -41,7 +43,7 @@ struct text {
     const int32_t *tokens; /* (TOKENS) */
 };
 
-/* Logits of every token of a text: (TOKENS, vocabulary). */
+/* Computes the logits of every token of a text: (TOKENS, vocabulary). */
 static void run(struct esp_backend *backend, void *user, float *logits, int count)
 {
     const struct text *text = user;
@@ -78,7 +80,7 @@ static struct esp_backend *open_cpu(bool exact)
     return backend;
 }
 
-/* The root mean square of a - b. */
+/* Returns the root mean square of a - b. */
 static double distance(const float *a, const float *b, int count)
 {
     double error = 0;
@@ -91,11 +93,11 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
 {
     static const struct {
         const char *file, *folder;
-        bool rounded; /* a number on the way */
+        bool rounded; /* the conversion rounds a number */
     } cases[] = {
         {"llama-gqa-00001-of-00002.gguf", "llama-gqa", false},
         {"llama-gqa-00002-of-00002.gguf", "llama-gqa",
-         false}, /* any part stands for the whole */
+         false}, /* any part opens the whole model */
         {"llama-bias.gguf", "llama-bias", false},
         {"llama-bf16.gguf", "llama-bf16", false},
         {"neox-parallel.gguf", "neox-parallel", false},
@@ -141,7 +143,8 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
         run(backend, &text, from_file, count);
         run(backend, &other, from_folder, count);
         const double error = distance(from_file, from_folder, count);
-        /* A tile unit multiplies BF16 in its own order, and a file may have it as F32. */
+        /* A tile unit sums products of BF16 in another order, and a file may have F32 instead.
+         */
         const bool rounded =
             cases[i].rounded || ((struct esp_cpu_backend *)backend)->isa->pairs;
         const double most = rounded ? rounding_bound(backend, run, &other, count, count) : 0;
@@ -153,8 +156,8 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
     backend->ops->close(backend);
 }
 
-/* mixed.gguf has every quantised type. llama.cpp's logits are for the same numbers as floats.
- */
+/* mixed.gguf has every quantised type. The reference logits of llama.cpp are for the same
+ * numbers as floats. */
 EACH_ISA(every_quantised_type_gives_the_logits_of_its_numbers)
 {
     static float logits[TOKENS * MAX_VOCABULARY];
@@ -188,7 +191,7 @@ EACH_ISA(every_quantised_type_gives_the_logits_of_its_numbers)
 struct made {
     unsigned char bytes[ROOM];
     size_t size;
-    size_t counts; /* where the numbers of tensors and keys stand */
+    size_t counts; /* the position of the numbers of tensors and keys */
 };
 
 static void put(struct made *m, uint64_t value, int bytes)
@@ -252,7 +255,7 @@ static const char *write_made(const struct made *m)
     return folder_file("made.gguf");
 }
 
-/* Opens the file and expects one sentence that names it and holds `want`. */
+/* Opens the file, and expects one sentence that has its name and `want`. */
 static void refused(int line, const struct made *m, const char *want)
 {
     char err[512] = "";

@@ -1,6 +1,7 @@
-/* goodput: near the best tree that a search of all small trees finds, never slower than plain
- * decoding by the costs it was given, the same text at temperature 0, and costs that are
- * learned, kept and believed with care. No test looks at a clock: costs are planted. */
+/* Tests drafter goodput: it is nearly as good as the best tree in a search of all small trees,
+ * by the given costs never slower than plain decoding, and writes the same text at temperature
+ * 0. Also tests how costs are learned, stored and used. No test reads a clock: all costs are
+ * set. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +13,11 @@
 #include "viz/explain.h"
 #include "engine/support/paths.h"
 
-/* ------------------------------------------------------------------ planted costs */
+/* ------------------------------------------------------------------ given costs */
 
 static double draft_first, draft_row, verify_row;
-static int verify_class; /* rows that come together; 1: each costs */
-static int nearly_free;  /* rows that cost a tenth of that; 0: none */
+static int verify_class; /* this many rows are paid for together; 1: each row costs */
+static int nearly_free;  /* this many rows cost a tenth; 0: none */
 
 static double draft_cost(int rows)
 {
@@ -84,7 +85,9 @@ static void add_children(const struct search *s, struct candidate *c, int *count
     }
 }
 
-/* Every choice of at most AT_ONCE nodes for the next pass, and every number of nodes taken. */
+/* Tries every choice of at most AT_ONCE nodes for the next pass, and every number of nodes
+ * taken.
+ */
 static void search_layer(struct search *s, const struct candidate *c, int count, double spent,
                          int layers)
 {
@@ -102,7 +105,7 @@ static void search_layer(struct search *s, const struct candidate *c, int count,
         struct candidate more[MOST];
         int total = count;
         double cost = spent + draft_cost(width);
-        /* No children can bring more than their parents' probability, a layer at a time. */
+        /* In each layer, children add at most their parents' probability. */
         double most = 0;
         for (int i = 0; i < n; i++)
             most += set >> i & 1 ? c[open[i]].p * (DEEPEST - c[open[i]].depth) : 0;
@@ -120,8 +123,8 @@ static void search_layer(struct search *s, const struct candidate *c, int count,
     }
 }
 
-/* The most that any tree gives here, tokens minus price times cost; its root may see more of
- * the text than the draft has seen: `behind` tokens. */
+/* Returns the largest value of any tree here: tokens minus price times cost. `behind`: number
+ * of tokens of the text that the draft model has not computed yet. */
 static double best_tree(const struct drafting *d, const int32_t *text, int length, int behind,
                         double price)
 {
@@ -133,7 +136,7 @@ static double best_tree(const struct drafting *d, const int32_t *text, int lengt
     return s.best;
 }
 
-/* What the drafted tree is expected to give: q is p here. */
+/* Returns the expected tokens of the drafted tree; q equals p here. */
 static double expected(const struct esp_tree *tree)
 {
     double sum = 0;
@@ -158,7 +161,7 @@ static void note_context(struct context *at, const struct drafting *d)
     memcpy(at->text, d->session->text, (size_t)at->length * sizeof *at->text);
 }
 
-/* The sum over all contexts of what the best trees gain at a price. */
+/* Returns the sum, over all contexts, of the gains of the best trees at a price. */
 static double gain_of_all(struct drafting *d, double price)
 {
     double gain = 0;
@@ -169,8 +172,9 @@ static double gain_of_all(struct drafting *d, double price)
     return gain;
 }
 
-/* The rate of the best trees is the price at which they gain nothing (Dinkelbach); the gain
- * falls with the price and is convex, so that steps from below never go past it. */
+/* Returns the rate of the best trees, which is the price at which they gain nothing
+ * (Dinkelbach). The gain falls with the price and is convex, so steps from below never exceed
+ * that price. */
 static double best_rate(struct drafting *d, double price)
 {
     const double little = 1e-4;
@@ -181,7 +185,8 @@ static double best_rate(struct drafting *d, double price)
     return price;
 }
 
-/* The drafter's rate over the best one, where p = q and at most DEEPEST tokens are drafted. */
+/* Returns the drafter's rate divided by the best one, if p = q and at most DEEPEST tokens are
+ * drafted. */
 static double share_of_best(double sharpness, unsigned long long seed)
 {
     struct drafting d;
@@ -240,7 +245,7 @@ TEST(trees_are_within_3_percent_of_the_best_of_all_small_ones)
 
 /* ------------------------------------------------------------------ never slower */
 
-/* The cost of `texts` texts of 200 tokens over that of plain decoding. */
+/* Returns the cost of `texts` texts of 200 tokens, divided by that of plain decoding. */
 static double cost_over_plain(const struct drafting_setup *setup, double closeness, int texts)
 {
     struct drafting d;
@@ -262,7 +267,7 @@ static double cost_over_plain(const struct drafting_setup *setup, double closene
     return cost / (tokens * verify_cost(1));
 }
 
-/* Tokens over what their passes cost, of 40 texts. */
+/* Returns the tokens of 40 texts divided by the cost of their passes. */
 static double tokens_over_cost(const char *drafter, double temperature)
 {
     struct drafting_setup setup = {
@@ -270,8 +275,8 @@ static double tokens_over_cost(const char *drafter, double temperature)
     return 1 / cost_over_plain(&setup, 0.9, 40);
 }
 
-/* Drawn nodes stay: rows that are nearly free must not go to siblings that take the place of the
- * deeper nodes of a chain. */
+/* Drawn nodes stay in the tree, so rows that are nearly free must not be used for siblings
+ * instead of deeper nodes of a chain. */
 TEST(rows_that_are_nearly_free_go_where_they_are_worth_most)
 {
     draft_first = 0.04;
@@ -335,7 +340,7 @@ TEST(a_good_draft_is_used_and_found_again_after_noise)
                                                .context = 2048,
                                                .sharpness = 5});
     draft_first = 0.05;
-    draft_row = 0.002; /* the draft has to catch up with what it was not asked about */
+    draft_row = 0.002; /* the draft has to catch up with text that was written without it */
     verify_row = 0.05;
     verify_class = 1;
     plant(&d);
@@ -359,7 +364,8 @@ TEST(a_good_draft_is_used_and_found_again_after_noise)
     drafting_close(&d);
 }
 
-/* To read what was written without it costs the draft more than is put aside. */
+/* Catching up with text that was written without it costs the draft more than was saved for
+ * it. */
 TEST(a_draft_that_paid_is_found_again_where_reading_is_dear)
 {
     struct drafting d;
@@ -384,7 +390,7 @@ TEST(a_draft_that_paid_is_found_again_where_reading_is_dear)
     drafting_close(&d);
 }
 
-/* Where rows and passes cost next to nothing there are more candidates than are kept. */
+/* If rows and passes cost almost nothing, there are more candidates than are kept. */
 TEST(the_root_stays_where_there_are_more_candidates_than_are_kept)
 {
     struct drafting d;
@@ -495,7 +501,7 @@ TEST(costs_rise_with_rows_and_are_believed_with_care)
         esp_costs_took(&costs, ESP_COST_VERIFY, 8, 2);
     CHECK(fabs(esp_costs_verify(&costs, 8) - 2) < 0.01, "%g", esp_costs_verify(&costs, 8));
     for (int i = 0; i < 8; i++)
-        esp_costs_took(&costs, ESP_COST_VERIFY, 4, 3); /* out of order: pooled */
+        esp_costs_took(&costs, ESP_COST_VERIFY, 4, 3); /* out of order, so they are pooled */
     for (int rows = 2; rows < 2000; rows++)
         CHECK(esp_costs_verify(&costs, rows) >= esp_costs_verify(&costs, rows - 1), "%d", rows);
     costs.relative = 0.25;
@@ -511,8 +517,8 @@ TEST(costs_rise_with_rows_and_are_believed_with_care)
     CHECK(esp_costs_verify(&costs, 1) == one);
 }
 
-/* The machine gets three times as slow while four rows are verified: what eight rows take beside
- * them is as before, though nobody has measured it since. */
+/* The machine gets three times as slow while four rows are verified. The cost of eight rows,
+ * relative to four, stays the same, although it was not measured since. */
 TEST(sizes_without_recent_samples_move_with_the_machine)
 {
     memset(&costs, 0, sizeof costs);
@@ -529,7 +535,7 @@ TEST(sizes_without_recent_samples_move_with_the_machine)
     CHECK(fabs(eight / four - 2) < 0.2, "%g, %g", four, eight);
 }
 
-/* While trees pay, plain decoding is seldom timed: what a tree takes says what it would take.
+/* While trees are faster, plain decoding is seldom timed; the times of trees correct its time.
  */
 TEST(the_line_through_all_sizes_mends_an_old_time_of_plain_decoding)
 {
@@ -542,7 +548,7 @@ TEST(the_line_through_all_sizes_mends_an_old_time_of_plain_decoding)
     CHECK(esp_costs_verify(&costs, 1) < 1.35, "%g", esp_costs_verify(&costs, 1));
 }
 
-/* On some processors a second row is nearly free and the third is not. */
+/* On some processors, a second row is nearly free and a third one is not. */
 TEST(sizes_that_are_off_the_line_are_believed_if_their_samples_agree)
 {
     static const double seconds[] = {0, 1, 1.2, 2, 2.3};
@@ -555,12 +561,12 @@ TEST(sizes_that_are_off_the_line_are_believed_if_their_samples_agree)
               esp_costs_verify(&costs, rows));
     memset(&costs, 0, sizeof costs);
     for (int i = 0; i < 9; i++)
-        for (int rows = 1; rows <= 4; rows++) /* as far off by chance as they lie apart */
+        for (int rows = 1; rows <= 4; rows++) /* the noise is as large as the differences */
             esp_costs_took(&costs, ESP_COST_VERIFY, rows, seconds[rows] * (1 + 0.5 * (i % 3)));
     CHECK(esp_costs_verify(&costs, 2) > 1.25, "%g", esp_costs_verify(&costs, 2));
 }
 
-/* A size that nobody tried costs what its neighbours say, a little less. */
+/* A size that was never tried is estimated from its neighbours, a little lower. */
 TEST(a_size_that_was_not_tried_costs_about_what_a_row_costs)
 {
     memset(&costs, 0, sizeof costs);
@@ -591,7 +597,7 @@ TEST(costs_are_kept_and_no_file_does_harm)
     memset(&again, 0, sizeof again);
     esp_costs_turn(&costs, "a");
     esp_costs_turn(&again, "a");
-    for (int i = 0; i < 3; i++) { /* fewer samples are believed in part only */
+    for (int i = 0; i < 3; i++) { /* with fewer samples, they count only in part */
         esp_costs_took(&costs, ESP_COST_VERIFY, 1, 0.5);
         esp_costs_took(&again, ESP_COST_VERIFY, 4, 0.75);
     }
@@ -609,7 +615,8 @@ TEST(costs_are_kept_and_no_file_does_harm)
         esp_costs_turn(&costs, "a");
         CHECK(esp_costs_verify(&costs, 1) == 0, "%s", files[i]);
     }
-    /* A busy machine wrote that two rows cost four times as much as one; it is idle now. */
+    /* While the machine was busy, the stored cost of two rows was four times that of one; now
+     * it is idle. */
     CHECK(esp_state_write(again.file,
                           "{\"key\":\"a\",\"verify\":[[[0,3e-3,8],[1,20e-3,8],[2,25e-3,8],"
                           "[3,27e-3,8],[4,30e-3,8]]]}") == ESP_OK);
@@ -625,7 +632,7 @@ TEST(costs_are_kept_and_no_file_does_harm)
     unsetenv("XDG_STATE_HOME");
 }
 
-/* ------------------------------------------------------------------ what is said about it */
+/* ------------------------------------------------------------------ sentences about it */
 
 TEST(a_refusal_is_told_with_its_numbers)
 {

@@ -1,5 +1,6 @@
-/* hybrid_session.c - sessions with models that have recurrent layers, as target and as draft:
- * texts that go back and on are those that a new session writes, and little is computed twice.
+/* hybrid_session.c - tests sessions with models that have recurrent layers, as target and as
+ * draft: after a text was shortened or branched, it continues as in a new session, and little
+ * is computed twice.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@ enum { VOCABULARY = 97, CONTEXT = 220 };
 static char err[512];
 static struct esp_engine *engine;
 
-/* A token for each printable character, the space, the end of a line, and one more. */
+/* The vocabulary has a token for each printable character, the space, the end of a line, and
+ * one more token. */
 static void write_tokenizer(void)
 {
     static char text[8192];
@@ -71,7 +73,7 @@ static void generate(struct esp_session *session, int count)
     CHECK(status == 0, "%s", err);
 }
 
-/* The last `count` tokens are those that plain decoding appends to the ones before. */
+/* The last `count` tokens must be those that plain decoding appends to the earlier ones. */
 static void check_end(struct esp_session *session, int count, int window)
 {
     int length, other;
@@ -161,7 +163,7 @@ TEST(another_answer_computes_no_prompt_again)
     }
 }
 
-/* What the engine plans with is what the caches have. */
+/* The engine's memory plan must have the sizes of the caches. */
 TEST(checkpoints_are_counted)
 {
     open_engine("qwen3-5");
@@ -171,9 +173,9 @@ TEST(checkpoints_are_counted)
     esp_engine_close(engine);
 }
 
-/* A branch goes back to a checkpoint and writes what plain decoding writes after its text. What
- * the target thinks of earlier tokens cannot be computed again, that of the next one can; and
- * asking changes nothing. */
+/* A branch goes back to a checkpoint, and its text is that of plain decoding. The target's
+ * scores of earlier tokens cannot be computed again, but that of the next token can; this
+ * changes nothing. */
 TEST(branches_of_hybrid_models)
 {
     for (int v = 0; v < VECTORS; v++) {

@@ -416,7 +416,8 @@ TEST(a_step_of_a_state_agrees_with_double_precision)
             memcpy(i == 0 ? first_out : out, out, sizeof out);
             CHECK(memcmp(to, first, sizeof to) == 0 && memcmp(out, first_out, sizeof out) == 0,
                   "%s", isas[i]->name);
-            /* In place, as the last child of a node takes over its block. */
+            /* The step is also done in place, as when the last child of a node overwrites its
+             * block. */
             memcpy(to, from, sizeof to);
             step.from = to;
             step.out = NULL;

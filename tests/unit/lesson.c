@@ -112,7 +112,7 @@ static void walk(struct esp_lecture *lecture, struct esp_canvas *canvas)
     } while (esp_lecture_turn(lecture, 1));
 }
 
-/* Does the page, as it is now, show what became of a node? */
+/* Returns whether the page, in its present state, shows the verdict of a node. */
 static bool tells_outcome(struct esp_lecture *lecture, struct esp_canvas *canvas)
 {
     bool tells = false;
@@ -124,7 +124,7 @@ static bool tells_outcome(struct esp_lecture *lecture, struct esp_canvas *canvas
     return tells;
 }
 
-/* The outcome of an iteration that a page asks about is on no page before it. */
+/* If a page asks about an iteration, no earlier page may show its outcome. */
 TEST(no_page_shows_the_answer_of_a_later_one)
 {
     struct esp_canvas canvas;

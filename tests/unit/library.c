@@ -1,5 +1,5 @@
-/* Kept sessions: whatever happens to a text, the library has the same tree of texts, also
- * after the program was interrupted. Files that are no library, or a damaged one, are one
+/* Tests kept sessions: whatever happens to a text, the library has the same tree of texts,
+ * even after the program was killed. A file that is not a library, or a damaged one, gives one
  * sentence, and nothing is lost. */
 #include "sessions/library.h"
 
@@ -92,14 +92,14 @@ static int load(int64_t id, struct esp_kept_text *text, char *err, size_t errlen
 
 /* ------------------------------------------------------------------ a session as it is used */
 
-/* The interface's own tree, the present text as a string, and all that ever was. */
+/* The interface's own tree, the present text as a string, and all texts that ever existed. */
 struct model {
     struct esp_branches tree;
     char now[LONGEST + 1];
     int length;
     char (*seen)[LONGEST + 1];
     int seen_count;
-    int index; /* of the next iteration */
+    int index; /* index of the next iteration */
     struct esp_keeper *keeper;
     uint32_t random;
 };
@@ -137,7 +137,7 @@ static void say(struct model *m)
         append(m, &(struct esp_written){.token = tokens[i], .iteration = -1}, true);
 }
 
-/* A root, one node for each accepted token, and the target's own. */
+/* Runs an iteration with a root, one node for each accepted token, and a bonus token. */
 static void iterate(struct model *m)
 {
     struct esp_node nodes[4] = {{.parent = -1, .q = 1, .copies = 1, .verdict = ESP_ACCEPTED}};
@@ -300,7 +300,7 @@ static void check_tree(const struct model *m, const struct esp_kept_text *text)
     }
 }
 
-/* Every text that ever was is the beginning of a branch. */
+/* Every text that ever existed must be the beginning of a branch. */
 static void check_texts(const struct model *m, const struct esp_branches *b)
 {
     char(*texts)[LONGEST + 1] = calloc((size_t)b->count + 1, sizeof *texts);
@@ -331,7 +331,8 @@ static void compare(struct model *m)
     esp_kept_text_free(&text);
 }
 
-/* The panes have the iterations that wrote the present text, as far back as there is room. */
+/* The panes must have the iterations that wrote the present text, as far back as there is
+ * room. */
 static void check_iterations(const struct model *m, const struct esp_resumed *resumed,
                              const struct esp_state *state)
 {
@@ -352,7 +353,7 @@ static void check_iterations(const struct model *m, const struct esp_resumed *re
     }
 }
 
-/* The session is closed and goes on in another run. Deleted branches are gone then. */
+/* Closes the session and continues it in another run, which drops deleted branches. */
 static void resume(struct model *m)
 {
     struct esp_resumed *resumed;
@@ -404,8 +405,8 @@ TEST(random_sessions_are_kept)
 
 /* ------------------------------------------------------------------ kill -9 */
 
-/* In a process of its own: writes iterations until it is killed, and tells how many it has
- * handed over and seen written. */
+/* Runs in a separate process: writes iterations until it is killed, and reports how many it
+ * has handed over and how many were written. */
 static void write_until_killed(int to)
 {
     struct model m = {.random = 5};
@@ -562,7 +563,7 @@ static void execute(const char *statements)
     sqlite3_close(db);
 }
 
-/* Keeps a small session; its tree is dropped. */
+/* Keeps a small session, and frees its tree. */
 static void keep_one(void)
 {
     struct model m = {.random = 11, .seen = calloc(MOST_TEXTS, sizeof *m.seen)};
@@ -689,7 +690,8 @@ TEST(values_are_checked)
     }
 }
 
-/* Bytes of pages are changed at random: a sentence or a whole tree, never a crash. */
+/* After random changes to bytes of pages, opening gives a sentence or a complete tree, never a
+ * crash. */
 TEST(fuzzed_pages)
 {
     uint32_t random = 17;
@@ -809,7 +811,8 @@ TEST(words_are_found)
 
 /* ------------------------------------------------------------------ size */
 
-/* Adds a session of `branches` branches with `each` tokens, all of which leave the first one. */
+/* Adds a session of `branches` branches of `each` tokens, all of which start from the first
+ * one. */
 static void add_large(struct esp_library *library, int branches, int each)
 {
     struct esp_written *tokens = calloc((size_t)each, sizeof *tokens);
@@ -856,7 +859,7 @@ static int count_any(void *user, const struct esp_kept_match *match)
     return 0;
 }
 
-/* The times are those of the design, with room for a machine that does other things, too. */
+/* The limits are the times that were planned, increased for a busy machine. */
 TEST(ten_thousand_branches_open_at_once)
 {
     enum { BRANCHES = 10000, EACH = 100 };

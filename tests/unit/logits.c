@@ -1,10 +1,10 @@
-/* logits.c - the forward pass against an independent implementation, and trees against their
- * paths.
+/* logits.c - compares the forward pass with an independent implementation, and trees with
+ * their paths.
  *
- * tests/vectors/logits holds small random models with the logits that the Hugging Face library
- * gives for one sequence. Every backend must agree whether the sequence runs in one batch,
- * token by token or in chunks; and a tree that runs in one batch, each node masked to its
- * ancestors, must give every node the very bits it gets when its path runs alone (on CUDA, in
+ * tests/vectors/logits has small random models with the logits that the Hugging Face library
+ * computes for one sequence. Every backend must agree, whether the sequence runs in one batch,
+ * token by token or in chunks. A tree in one batch, in which each node sees its ancestors,
+ * must give every node results that are bit-identical to those of its path alone (on CUDA, in
  * exact mode).
  */
 #include <cJSON.h>
@@ -152,7 +152,7 @@ static void close_setup(struct setup *setup)
     esp_model_close(setup->model);
 }
 
-/* Runs `count` tokens that follow one another from cache row and position `first`. */
+/* Runs `count` consecutive tokens, from cache row and position `first` on. */
 static void run_chain(struct setup *setup, const int32_t *tokens, int count, int first)
 {
     int32_t positions[CACHE];
@@ -175,7 +175,7 @@ static void read_logits(struct setup *setup, int row, float *values)
 
 /* ------------------------------------------------------------------ against the reference */
 
-/* All logits of the reference's tokens. user: the folder. */
+/* Computes all logits of the reference's tokens. user: the folder. */
 static void compute_logits(struct esp_backend *cpu, void *user, float *out, int count)
 {
     static struct setup setup;
@@ -188,8 +188,8 @@ static void compute_logits(struct esp_backend *cpu, void *user, float *out, int 
     close_setup(&setup);
 }
 
-/* Of the norm of the difference to that of the reference. CUDA rounds weights and activations
- * to 16 bits. */
+/* Returns the largest allowed difference, as a norm relative to that of the reference. CUDA
+ * rounds weights and activations to 16 bits. */
 static double tolerance(const struct setup *setup, const char *folder)
 {
     const int vocabulary = setup->model->desc.vocabulary, count = setup->count * vocabulary;
@@ -202,7 +202,7 @@ static double tolerance(const struct setup *setup, const char *folder)
     return strcmp(setup->model->dtype, "F16") == 0 ? 1e-2 : 5e-2;
 }
 
-/* Only the CPU backend computes recurrent layers. */
+/* Returns how many folders to test: only the CPU backend computes recurrent layers. */
 static int folders_of(const struct esp_backend *backend)
 {
     return backend->ops == &esp_backend_cpu ? FOLDERS : RECURRENT;
@@ -230,7 +230,7 @@ static int step_of_trees(const struct esp_backend *backend)
 #endif
 }
 
-/* Of one row. */
+/* The difference of one row. */
 struct difference {
     double error, norm; /* squared */
 };
@@ -248,8 +248,8 @@ static struct difference difference_of(struct setup *setup, int row, int token)
     return d;
 }
 
-/* A row may choose another expert where two are nearly as likely, because of the rounding: of a
- * mixture on CUDA, the worst row does not count. */
+/* Returns the difference of all rows. Because of rounding, a row may choose another expert if
+ * two are nearly equally likely; so for a mixture on CUDA, the worst row does not count. */
 static double join_rows(const struct setup *setup, const struct difference *d)
 {
     const bool mixed =
@@ -303,8 +303,8 @@ EACH_BACKEND(chunks_match_the_reference)
     check_chunks(backend, 16);
 }
 
-/* CUDA's rounding may choose another token where two are nearly as likely. One thread loads
- * several panels of a matrix at a time if it is stored transposed. */
+/* With CUDA's rounding, another token may be chosen if two are nearly equally likely. A thread
+ * loads several panels at a time if a matrix is stored transposed. */
 TEST(greedy_tokens_are_those_of_the_reference)
 {
     static struct setup setup;
@@ -336,7 +336,7 @@ struct tree {
     uint64_t mask[NODES];
 };
 
-/* Parents come before children; depths, widths and tokens are random. */
+/* Makes a random tree, with parents before children. */
 static void grow(struct tree *tree, int vocabulary, unsigned long long *state)
 {
     for (int i = 0; i < NODES; i++) {
@@ -391,7 +391,7 @@ EACH_BACKEND(a_tree_equals_its_paths)
             CHECK(setup.backend->ops->forward(setup.cache, &batch) == 0);
             for (int i = 0; i < NODES; i++)
                 read_logits(&setup, i, masked[i]);
-            for (int i = 0; i < NODES; i++) { /* a leaf's path has its ancestors too */
+            for (int i = 0; i < NODES; i++) { /* a leaf's path includes its ancestors */
                 int row = is_leaf(&tree, i) ? run_path(&setup, &tree, i) : 0;
                 for (int n = i; row-- > 0; n = tree.parent[n]) {
                     read_logits(&setup, row, alone);
@@ -399,7 +399,8 @@ EACH_BACKEND(a_tree_equals_its_paths)
                           folders[f], n, round);
                 }
             }
-            /* Siblings with other tokens must differ, or the comparison above shows nothing. */
+            /* Siblings with different tokens must differ; otherwise the comparison proves
+             * nothing. */
             for (int i = 1; i < NODES; i++)
                 CHECK(tree.tokens[i] == tree.tokens[0] ||
                       memcmp(masked[i], masked[0], bytes) != 0);
@@ -408,7 +409,7 @@ EACH_BACKEND(a_tree_equals_its_paths)
     }
 }
 
-/* The accepted path of a tree is kept in place; what follows must not notice the move. */
+/* The accepted path of a tree is moved next to the text; this must not affect later results. */
 EACH_BACKEND(compaction_keeps_a_path)
 {
     static struct setup setup;

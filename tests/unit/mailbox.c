@@ -83,7 +83,7 @@ TEST(commands_keep_their_order)
         if (i % 100 == 0)
             esp_mailbox_pace(&served.mailbox, i % 200 ? 0 : 1e6);
         if (i % 100 == 50) {
-            free(esp_mailbox_stop(&served.mailbox)); /* only prompts are taken back */
+            free(esp_mailbox_stop(&served.mailbox)); /* withdraws only prompts */
             esp_mailbox_break(&served.mailbox, (struct esp_breakpoints){.path = i});
         }
     }
@@ -103,7 +103,7 @@ static struct esp_message *through(struct esp_mailbox *mailbox, struct esp_messa
     return taken;
 }
 
-/* Prompts that wait are withdrawn, and the last of them is given back. */
+/* Waiting prompts are withdrawn, and the last of them is returned. */
 TEST(stop_withdraws_prompts)
 {
     struct esp_mailbox mailbox;

@@ -1,5 +1,6 @@
-/* Drafts of another vocabulary: what the two vocabularies share, how the draft reads a text of the
- * target, and that it drafts as well as before (engine/model/translation.h). */
+/* Tests draft models with another vocabulary: which tokens the vocabularies share, how the
+ * draft reads the target's text, and that it drafts as well as before
+ * (engine/model/translation.h). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ static const char *const tokenizers[] = {"llama2", "llama3", "neox", "qwen2"};
 enum { TOKENIZERS = sizeof tokenizers / sizeof *tokenizers };
 
 struct two {
-    struct esp_tokenizer *tokenizer[2]; /* of the target, of the draft */
+    struct esp_tokenizer *tokenizer[2]; /* the target's, the draft's */
     int32_t end[2];
     struct esp_language language[2];
     struct esp_translation t;
@@ -62,7 +63,7 @@ static void close_two(struct two *two)
     esp_tokenizer_close(two->tokenizer[1]);
 }
 
-/* The bytes of a token; special tokens have none. */
+/* Finds the bytes of a token, and returns their number; 0 for special tokens. */
 static size_t bytes_of(const struct two *two, int i, int32_t token, const char **bytes)
 {
     size_t length = 0;
@@ -70,7 +71,7 @@ static size_t bytes_of(const struct two *two, int i, int32_t token, const char *
     return *bytes && !esp_tokenizer_is_special(two->tokenizer[i], token) ? length : 0;
 }
 
-/* Has the draft a token for each of these bytes? */
+/* Returns whether the draft has a token for each of these bytes. */
 static bool can_spell(const struct two *two, const char *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -133,7 +134,7 @@ TEST(shared_tokens_have_the_same_bytes_and_all_others_are_spelled)
     }
 }
 
-/* Texts of all kinds: there and back without a loss. */
+/* Texts of all kinds are translated, and no byte is lost. */
 TEST(ten_thousand_texts_are_read_as_they_are)
 {
     static const char *const parts[] = {
@@ -161,7 +162,8 @@ TEST(ten_thousand_texts_are_read_as_they_are)
 
 /* ------------------------------------------------------------------ hostile vocabularies */
 
-/* A byte-level tokenizer.json with the tokens given beside the bytes, in `folder`. */
+/* Writes a byte-level tokenizer.json to `folder`, with the given tokens in addition to the
+ * bytes. */
 static void write_tokenizer(const char *more, const char *added)
 {
     char *text = malloc(1 << 21);
@@ -183,7 +185,8 @@ static void write_tokenizer(const char *more, const char *added)
     "{\"id\":" #id ",\"content\":\"" name "\",\"special\":true,\"normalized\":false,"          \
     "\"single_word\":false,\"lstrip\":false,\"rstrip\":false}"
 
-/* A token of 100000 bytes, one that is special in one file only, and gaps in the ids. */
+/* The files have a token of 100000 bytes, a token that is special in only one of them, and
+ * gaps in the ids. */
 TEST(hostile_vocabularies_are_translated)
 {
     enum { LONG = 100000 };
@@ -256,8 +259,8 @@ static bool same(const struct run *a, const struct run *b)
 
 static const char prompt[] = "Once upon a time there was a king who had three daughters, and";
 
-/* With all tokens shared the draft says exactly what it said before: the same trees, the same
- * random numbers, the same text. */
+/* If all tokens are shared, the draft gives the same trees with the same random numbers, and
+ * so the same text, as without translation. */
 TEST(a_draft_with_other_ids_drafts_the_same)
 {
     static const char *const drafters[] = {"linear:K=5", "dynatree", "iid:K=3,L=4", "dyspec"};
@@ -282,11 +285,11 @@ TEST(a_draft_with_other_ids_drafts_the_same)
     esp_engine_close(other);
 }
 
-/* Most of the gain stays if a fifth of the vocabulary is another. */
+/* Returns which part of the gain remains if a part of the draft's vocabulary is replaced. */
 static double gain_kept(enum foreign_kind kind, const char *drafter, double temperature)
 {
     const bool text = strcmp(drafter, "respell") == 0;
-    enum { PROMPTS = 12, TOKENS = 96 };
+    enum { PROMPTS = 16, TOKENS = 96 };
     struct esp_engine *own = open_pair(NULL, ESP_MATCH_AUTO);
     foreign_draft(kind);
     struct esp_engine *other =
@@ -295,7 +298,7 @@ static double gain_kept(enum foreign_kind kind, const char *drafter, double temp
     double gained[2] = {0, 0};
     char line[1024];
     CHECK(file);
-    const int count = check_quick() ? PROMPTS / 4 : PROMPTS;
+    const int count = check_quick() ? PROMPTS / 2 : PROMPTS;
     for (int i = 0; i < count && fgets(line, sizeof line, file); i++) {
         struct run run[2];
         const struct esp_session_options options = {
@@ -303,7 +306,7 @@ static double gain_kept(enum foreign_kind kind, const char *drafter, double temp
             .repeatable = true,
             .values = {.temperature = temperature, .seed = (uint64_t)i + 1}};
         line[strcspn(line, "\n")] = '\0';
-        /* respell is a chain of 6 tokens where both have one vocabulary. */
+        /* If both have one vocabulary, respell drafts a chain of 6 tokens. */
         generate(&run[0], own, line, &options, TOKENS);
         generate(&run[1], other, line, &options, TOKENS);
         CHECK(temperature > 0 || same(&run[0], &run[1]), "prompt %d", i);
@@ -323,7 +326,7 @@ TEST(most_of_the_gain_stays_with_four_fifths_of_the_vocabulary)
     CHECK(gain_kept(FOREIGN_RARE_REPLACED, "linear:K=4", 0) >= 0.85);
     CHECK(gain_kept(FOREIGN_RARE_REPLACED, "dynatree", 0) >= 0.85);
     CHECK(gain_kept(FOREIGN_RARE_REPLACED, "iid:K=2,L=4", 1) >= 0.85);
-    /* This leaves out "the" and "and", and the draft has never read them as letters. */
+    /* This replaces "the" and "and", which the draft has never read as letters. */
     printf("    each fifth token, frequent ones too:\n");
     CHECK(gain_kept(FOREIGN_EACH_FIFTH_REPLACED, "dynatree", 0) > 0.05);
     printf("    byte fallback:\n");
@@ -332,7 +335,7 @@ TEST(most_of_the_gain_stays_with_four_fifths_of_the_vocabulary)
 
 /* ------------------------------------------------------------------ rows */
 
-/* The text as the draft reads it. */
+/* Writes the text as the draft reads it; returns the number of rows. */
 static int flatten(const struct esp_translation *t, const int32_t *text, int length,
                    int32_t *flat)
 {
@@ -379,8 +382,8 @@ static void close_caches(struct caches *c)
     esp_kv_cache_close(&c->plain);
 }
 
-/* Both caches say the same after the first `length` tokens. The translated one goes on from
- * where it is, the plain one begins again. */
+/* Both caches must give the same logits after the first `length` tokens. The translated one
+ * continues from its present length, the plain one begins again. */
 static void compare_after(struct caches *c, const int32_t *text, int length)
 {
     const struct esp_backend_ops *ops = c->engine->backend->ops;
@@ -445,7 +448,7 @@ TEST(the_draft_reads_each_token_as_its_own_tokens)
 
 /* ------------------------------------------------------------------ the session around it */
 
-/* Plain text, text with this drafter: equal at temperature 0. */
+/* At temperature 0, the text with this drafter must equal that of plain decoding. */
 static void check_same_text(struct esp_engine *engine, const char *drafter, int window,
                             int tokens)
 {
@@ -470,13 +473,14 @@ TEST(windows_and_full_contexts)
     check_same_text(engine, "dynatree", 40, 300);
     check_same_text(engine, "linear:K=4", 40, 300);
     esp_engine_close(engine);
-    /* The draft has more rows than the context: from some token on it drafts nothing. */
+    /* The text has more rows for the draft than the context: from some token on, nothing is
+     * drafted. */
     CHECK(esp_engine_open(&engine, &options, err, sizeof err) == 0, "%s", err);
     check_same_text(engine, "dynatree", 0, 300);
     esp_engine_close(engine);
 }
 
-/* On a GPU, or the emulator, which is slow. */
+/* This runs on a GPU or on the emulator, which is slow. */
 TEST(cuda_drafts_for_another_vocabulary)
 {
     cuda_is_real();
@@ -523,7 +527,7 @@ TEST(a_quantised_target_and_a_quantised_draft)
     esp_engine_close(engine);
 }
 
-/* It drafts badly, and the user is told. */
+/* Such a draft is bad, and the user gets a warning. */
 TEST(a_draft_of_letters_alone_changes_nothing)
 {
     struct esp_session *session;
@@ -564,7 +568,8 @@ static bool opens(struct esp_engine *engine, const char *drafter, const char *ve
     return true;
 }
 
-/* Few common tokens: text is drafted by itself, and what needs tokens or q is refused by name. */
+/* If few tokens are shared, text is drafted by default; drafters that need tokens and
+ * verifiers that need q are refused by name. */
 TEST(a_draft_of_text_refuses_what_needs_its_tokens)
 {
     char drafter[128];
@@ -591,7 +596,7 @@ TEST(a_draft_of_text_refuses_what_needs_its_tokens)
     esp_engine_close(engine);
 }
 
-/* The draft ends its text where the target does. */
+/* The draft must end its text where the target does. */
 TEST(drafted_text_in_a_window_and_in_a_full_context)
 {
     foreign_draft(FOREIGN_SENTENCEPIECE);

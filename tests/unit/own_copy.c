@@ -1,6 +1,6 @@
-/* own_copy.c - the target's own copy as draft: its matrices are the target's, quantised; it
- * drafts on the target's cache, computes no prompt and no row twice; the target sees none of
- * its rows, whatever the drafter and wherever an iteration ends early.
+/* own_copy.c - tests the target's own copy as draft model. Its matrices are the target's,
+ * quantised. It drafts in the target's cache, and computes neither a prompt nor a row twice.
+ * The target never sees its rows, with any drafter, even if an iteration ends early.
  */
 #include <dirent.h>
 #include <math.h>
@@ -28,11 +28,11 @@ static struct {
     struct esp_backend_ops ops;
     const struct esp_backend_ops *real;
     const struct esp_weights *copy;
-    int calls, fails_at; /* passes and compactions; the one that fails, or 0 */
-    bool poisons;        /* NaN instead of all rows that a pass of the target may overwrite */
-    int rows[2];         /* computed by the target, by the copy */
-    int again;           /* by the copy at a row that it wrote in this iteration before */
-    int first_rows;      /* of the copy's first pass of an iteration */
+    int calls, fails_at; /* number of passes and compactions; which of them fails, or 0 */
+    bool poisons;        /* write NaN to all rows that the target's pass may overwrite */
+    int rows[2];         /* rows computed by the target, and by the copy */
+    int again;           /* how often the copy computed a row again in one iteration */
+    int first_rows;      /* maximum number of rows in the copy's first pass of an iteration */
     bool written[4096], drafting;
 } spy;
 
@@ -110,7 +110,7 @@ static void prompt(struct esp_session *session, const int32_t *tokens, int count
     CHECK(esp_session_prompt(session, tokens, count, err, sizeof err) == ESP_OK, "%s", err);
 }
 
-/* Writes `count` tokens, going on after iterations that fail. Returns how many failed. */
+/* Writes `count` tokens, and continues after iterations that fail. Returns how many failed. */
 static int generate(struct esp_session *session, int count, int32_t *text)
 {
     int status, length, failed = 0;
@@ -177,7 +177,7 @@ static void open_toy(unsigned long long seed)
     toy.closeness = 0.8;
 }
 
-/* A pass of the toy's target that sees a row of the copy fails. */
+/* The toy's target fails if a pass sees a row of the copy. */
 TEST(every_drafter_writes_what_plain_decoding_writes)
 {
     for (unsigned long long seed = 1; seed <= 3; seed++) {
@@ -258,7 +258,7 @@ TEST(nothing_is_computed_twice)
     toy_close(&toy);
 }
 
-/* Texts that are cut short, continued and begun again. */
+/* Texts are shortened, continued and started again. */
 TEST(texts_may_be_rewound)
 {
     int32_t want[CONTEXT], text[CONTEXT];
@@ -286,7 +286,7 @@ static void check_q(struct esp_session *session, int row, int length)
         CHECK(fabs(toy_row(session->q, row)[x] - want[x]) < 1e-6, "row %d, token %d", row, x);
 }
 
-/* What drafter nde asks for: the token before the root, whose row is the target's. */
+/* Drafter nde also asks for the token before the root, whose row is the target's. */
 TEST(the_token_before_the_root_keeps_its_row)
 {
     int32_t want[CONTEXT], text[CONTEXT];
@@ -402,7 +402,7 @@ static int tokens_of(struct esp_engine *engine, int32_t tokens[64])
     return count;
 }
 
-/* With the target's weights, a pass over a joined cache is the target's to the bit. */
+/* With the target's weights, a pass over a joined cache gives bit-identical results. */
 TEST(a_joined_cache_has_the_owners_rows)
 {
     struct esp_engine *engine = open_engine("self");
@@ -458,7 +458,7 @@ TEST(another_shape_cannot_join)
     esp_engine_close(engine);
 }
 
-/* Before each pass of the target, every row that is not text holds NaN. */
+/* Before each pass of the target, every row after the text is filled with NaN. */
 TEST(the_target_sees_no_row_of_the_copy)
 {
     int32_t tokens[64];
@@ -479,7 +479,7 @@ TEST(the_target_sees_no_row_of_the_copy)
 
 static int32_t first_tokens[3] = {3, 1, 4};
 
-/* The text of a drafter, on an engine made by hand: these models have no tokenizer. */
+/* Writes a text with a drafter, on an engine made by hand: these models have no tokenizer. */
 static void write_with(struct esp_engine *engine, const char *drafter, int count, int32_t *text)
 {
     const struct esp_session_options options = {.drafter = drafter, .values.ignore_eos = true};
@@ -519,7 +519,8 @@ static bool check_architecture(struct esp_backend *backend, const char *folder, 
     return there;
 }
 
-/* Windows of layers, mixtures, learned positions, local rotations, tied and capped heads. */
+/* The models have windows of layers, mixtures, learned positions, local rotations, tied and
+ * capped heads. */
 EACH_BACKEND(copies_of_every_architecture_write_their_targets_text)
 {
     const bool cuda = strcmp(backend->ops->name, "cuda") == 0;

@@ -318,7 +318,7 @@ TEST(the_picture_says_what_happened)
     free(svg);
 }
 
-/* A random number stands beside a chance only where the two were compared. */
+/* A random number is shown next to a probability only if the two were compared. */
 TEST(a_draw_is_no_test_in_the_picture)
 {
     const struct esp_dot_options options = {.format = "svg", .theme = "light", .nodes = -1};

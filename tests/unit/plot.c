@@ -1,5 +1,5 @@
-/* Plots of experiments: any two of many series can be told apart, and what they are compared
- * with stands apart from them. */
+/* Tests plots of experiments: any two of many series look different, and so does the reference
+ * with which they are compared. */
 #include "viz/plot.h"
 
 #include <math.h>
@@ -8,9 +8,9 @@
 
 #include "tests/check.h"
 
-enum { SERIES = 20, PLAIN = 5 /* one of them */, POINTS = 3, SAMPLE = 600 };
+enum { SERIES = 20, PLAIN = 5 /* index of plain decoding */, POINTS = 3, SAMPLE = 600 };
 
-/* A plot as an SVG; every shape is a line of it. */
+/* A plot as an SVG, with one shape per line. */
 struct picture {
     char *svg;
     double width, height;
@@ -48,7 +48,7 @@ static struct picture draw(bool bars, bool level)
     return picture_of(&plot);
 }
 
-/* The line of a text; NULL if there is none. */
+/* Returns the line with a text, or NULL. */
 static const char *find_text(const struct picture *p, const char *text)
 {
     char end[160];
@@ -77,7 +77,7 @@ static double number(const char *line, const char *name)
     return at && at < strchr(line, '\n') ? atof(at + strlen(begin)) : NAN;
 }
 
-/* The points of a path; returns how many there are. */
+/* Writes the points of a path; returns how many there are. */
 static int points_of(const char *line, double points[64])
 {
     int count = 0;
@@ -91,7 +91,8 @@ static int points_of(const char *line, double points[64])
     return count;
 }
 
-/* Adds a shape in a line of the SVG: how it looks, and its points relative to a place. */
+/* Appends the shape of a line of the SVG to the sample: its look, and its points relative to a
+ * place. */
 static void add_shape(const char *line, double left, double top, char sample[SAMPLE])
 {
     const char *looks = strstr(line, " fill=");
@@ -106,8 +107,8 @@ static void add_shape(const char *line, double left, double top, char sample[SAM
                                  points[2 * i] - left, points[2 * i + 1] - top);
 }
 
-/* The sample of a series in the legend, which is drawn before its label: all shapes left of it
- * on its line, relative to it. */
+/* Writes the sample of a series in the legend: all shapes to the left of its label on the same
+ * line, relative to the label. */
 static void sample_of(const struct picture *p, int index, char sample[SAMPLE])
 {
     char label[32];
@@ -164,7 +165,8 @@ TEST(twenty_kinds_of_bars_can_be_told_apart)
     free(p.svg);
 }
 
-/* The points of the next path of a kind, and the place after it; NULL: there is none. */
+/* Writes the points of the next path of a kind. Returns the place after it, or NULL if there
+ * is none. */
 static const char *next_of(const char *svg, const char *kind, double points[64])
 {
     char class[32];
@@ -177,7 +179,7 @@ static const char *next_of(const char *svg, const char *kind, double points[64])
     return at ? at + 1 : NULL;
 }
 
-/* What holds for all x is a level line from one end to the other. */
+/* A value for all x is drawn as a level line from one end to the other. */
 TEST(a_value_for_all_x_is_a_level_line)
 {
     for (int bars = 0; bars < 2; bars++) {
@@ -190,7 +192,8 @@ TEST(a_value_for_all_x_is_a_level_line)
     }
 }
 
-/* From the value less its deviation up to the value with it, and not below the picture. */
+/* Error bars go from the value minus its deviation to the value plus it, but not below the
+ * axis. */
 TEST(deviations_are_error_bars)
 {
     static const char *const names[] = {"a", "b", "c"};
@@ -211,7 +214,7 @@ TEST(deviations_are_error_bars)
     }
 }
 
-/* Long names stand upright, and nothing is beyond the edges. */
+/* Long names are turned upright, and nothing is beyond the edges. */
 TEST(long_names_do_not_run_into_each_other)
 {
     static const char *const names[] = {"a name that is longer than its place",

@@ -139,11 +139,11 @@ TEST(a_helper_that_is_held_up_holds_up_one_part)
 }
 
 struct order {
-    int last[2]; /* of each thread */
+    int last[2]; /* the last part of each thread */
     atomic_int faults, helped;
 };
 
-/* The caller is slow. */
+/* In this step, the caller is slow. */
 static void part_in_order(void *arg, int at, int thread)
 {
     struct order *order = arg;
@@ -155,7 +155,8 @@ static void part_in_order(void *arg, int at, int thread)
         wait_for(1e-3);
 }
 
-/* A fast thread of an even pool would go back to what is left of the slow one's share. */
+/* In a pool with equal cores, a fast thread would return to the rest of the slow thread's
+ * share. */
 TEST(where_cores_differ_each_thread_takes_the_next_part)
 {
     struct esp_pool *pool = esp_pool_open(2, true);

@@ -78,7 +78,7 @@ TEST(a_run_has_its_own_clock)
     esp_race_release(race);
 }
 
-/* A run ends, so it keeps everything, whatever an endless session drops. */
+/* Because a run ends, it keeps everything that an endless session would drop. */
 TEST(a_run_keeps_all_iterations)
 {
     enum { STEPS = 2 * ESP_POINTS };

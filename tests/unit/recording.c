@@ -592,7 +592,7 @@ TEST(the_example_of_the_manual_is_a_recording)
     esp_recording_close(recording);
 }
 
-/* What the target thought of the committed tokens comes back as it was. */
+/* The target's scores of the committed tokens are read back unchanged. */
 TEST(scores_are_read_back)
 {
     struct esp_node root = {.token = 2, .parent = -1, .copies = 1};

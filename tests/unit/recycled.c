@@ -1,5 +1,6 @@
-/* Recycled tokens: the matrix holds what the target said, trees are filled with the likeliest
- * paths through it, and its file changes speed only, whatever was done to it. */
+/* Tests recycled tokens: the matrix has the target's likeliest tokens, trees are filled with
+ * the likeliest paths through it, and its file affects only the speed, even if it is damaged.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static void leave_home(void)
 
 /* ------------------------------------------------------------------ the matrix */
 
-/* A row of tokens first, first + 1, ... */
+/* Writes a row of the tokens first, first + 1, ... */
 static void write_row(struct esp_recycled *r, int32_t token, int32_t first, int count)
 {
     int32_t next[WIDTH];
@@ -52,18 +53,18 @@ TEST(the_last_row_counts)
           !esp_recycled_of(&one, 100));
     write_row(&one, 5, 20, WIDTH);
     write_row(&one, 5, 30, 3);
-    write_row(&one, 100, 30, 3); /* no token */
+    write_row(&one, 100, 30, 3); /* not a token */
     const struct esp_recycled_row *row = esp_recycled_of(&one, 5);
     CHECK(row && row->token[0] == 30 && row->token[2] == 32 && row->token[3] == -1);
     esp_recycled_close(&one);
 }
 
-/* By hand: a new row is of class 0, where the first place is right with .2, the k-th with
- * .8 * .4 / k^2; 16 rows are assumed to have been so. */
+/* The expected rates are computed by hand. A new row has class 0, whose prior counts as 16
+ * rows: the first place is right with probability .2, the k-th with .8 * .4 / k^2. */
 TEST(rates_are_those_of_the_class)
 {
     CHECK(esp_recycled_open(&one, "a", 100, false) == ESP_OK);
-    esp_recycled_learn(&one, 5, 7); /* not known: tells nothing */
+    esp_recycled_learn(&one, 5, 7); /* the row is unknown, so nothing is learned */
     write_row(&one, 5, 20, WIDTH);
     const struct esp_recycled_row *row = esp_recycled_of(&one, 5);
     CHECK(fabs(esp_recycled_rate(&one, row, 0) - 0.2) < 1e-12);
@@ -74,7 +75,7 @@ TEST(rates_are_those_of_the_class)
     CHECK(fabs(esp_recycled_rate(&one, row, 1) - (1 + 16 * 0.08) / 17) < 1e-12);
     for (int i = 0; i < 5; i++)
         esp_recycled_learn(&one, 5, 20);
-    /* One more in class 0, one in each of 1 and 2, two in 3. */
+    /* This adds one trial in each of the classes 0, 1 and 2, and two in class 3. */
     CHECK(row->streak == 3);
     CHECK(fabs(esp_recycled_rate(&one, row, 0) - (2 + 16 * 0.8) / 18) < 1e-12);
     esp_recycled_learn(&one, 5, 99);
@@ -93,7 +94,7 @@ static int by_value(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* The probabilities of all paths through the matrix. */
+/* Writes the probabilities of all paths through the matrix; returns their number. */
 static int list_paths(int32_t token, double above, int depth, double *value)
 {
     const struct esp_recycled_row *row = esp_recycled_of(&one, token);
@@ -106,8 +107,8 @@ static int list_paths(int32_t token, double above, int depth, double *value)
     return count;
 }
 
-/* A chain: after token t come t + 1, and less often t + 2, ..., t + 8. Some of the rows were
- * right before. */
+/* Fills the matrix: token t is followed by t + 1 and, less often, by t + 2, ..., t + 8. Some
+ * rows were right before. */
 static void plant_chain(void)
 {
     CHECK(esp_recycled_open(&one, "a", 100, false) == ESP_OK);
@@ -142,15 +143,15 @@ TEST(the_tree_has_the_likeliest_paths_of_a_planted_chain)
         CHECK(g->parent < i && g->source == ESP_SOURCE_RECYCLED && g->depth <= DEPTH);
         CHECK(g->token > above && g->token <= above + WIDTH);
     }
-    /* Without it, nothing is known. */
+    /* Without recycled tokens, there are no guesses. */
     CHECK(esp_retrieval_find(&r, &d, &plan, false) == ESP_OK && r.count == 0);
     esp_retrieval_close(&r);
     esp_tree_close(&tree);
     esp_recycled_close(&one);
 }
 
-/* A token that was copied and is recycled, too, is one guess; recycled ones follow copied
- * ones. */
+/* A token that is both copied and recycled is one guess. Recycled tokens are also added below
+ * copied ones. */
 TEST(sources_join_in_one_tree)
 {
     static struct esp_retrieval r;
@@ -185,7 +186,7 @@ TEST(sources_join_in_one_tree)
 
 /* ------------------------------------------------------------------ sessions on the toy */
 
-/* The likeliest tokens after a node of the last tree, by falling probability. */
+/* Writes the likeliest tokens after a node of the last tree, by falling probability. */
 static void likeliest(const struct drafting *d, int node, int32_t tokens[WIDTH])
 {
     int32_t context[1024];
@@ -210,7 +211,7 @@ static void check_rows(const struct drafting *d)
     for (int i = 0; i < tree->verified; i++) {
         const int32_t token = tree->nodes[tree->order[i]].token;
         int32_t want[WIDTH];
-        bool last = true; /* row of this token */
+        bool last = true; /* no later node has the same token */
         for (int j = i + 1; j < tree->verified; j++)
             last = last && tree->nodes[tree->order[j]].token != token;
         if (!last)

@@ -12,7 +12,7 @@
 #include "engine/train/selector_net.h"
 #include "kernels/status.h"
 
-enum { PAIR = 77 }; /* the hash of what the models came from */
+enum { PAIR = 77 }; /* the hash of the models from which the pair was made */
 
 static const struct esp_selector_shape shape = {{24, 16, 16}};
 static char err[512];

@@ -1,5 +1,5 @@
-/* The table of settings: whatever stands in it is read, printed, checked, copied to other
- * sessions and recorded. No test here names what only some lines of the table have. */
+/* Tests the table of settings: every line of it is read, printed, checked, copied to other
+ * sessions and recorded. The tests work for any lines, and name none of them. */
 #include "engine/espalier_settings.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ enum { VOCABULARY = 12, CONTEXT = 64 };
 static struct toy toy;
 static char err[512];
 
-/* A value other than the default, as text. */
+/* Writes a value other than the default, as text. */
 static void another(int index, char *text, size_t size)
 {
     struct esp_value_info info;
@@ -129,7 +129,7 @@ TEST(what_is_wrong_is_told_and_changes_nothing)
     for (int i = 0; esp_value_info(i, &info); i++)
         for (size_t j = 0; j < sizeof wrong / sizeof *wrong; j++) {
             if (info.kind == ESP_KIND_text)
-                continue; /* it takes all */
+                continue; /* a text may have any value */
             CHECK(esp_value_parse(&values, i, "--it", wrong[j], err, sizeof err) ==
                       ESP_E_ARGUMENT,
                   "%s takes '%s'", info.name, wrong[j]);
@@ -158,7 +158,7 @@ TEST(values_out_of_range_open_no_session)
 
 /* ------------------------------------------------------------------ options of an engine */
 
-/* A value of each option that is not its default. */
+/* Returns a value of an option that is not its default. */
 static const char *option_text(const struct esp_value_info *option)
 {
     switch (option->kind) {
@@ -233,7 +233,7 @@ TEST(another_session_takes_all_of_them)
     toy_close(&toy);
 }
 
-/* "auto" is nobody's choice: with other models, theirs is taken. */
+/* "auto" does not count as a choice of the user: with other models, their default is used. */
 TEST(only_what_was_chosen_is_handed_on)
 {
     struct esp_session_options options = {.drafter = "auto", .verifier = "auto"}, now;
@@ -255,8 +255,8 @@ TEST(only_what_was_chosen_is_handed_on)
     toy_close(&toy);
 }
 
-/* The second has the first's settings from the start and as they change; only the first
- * measures plain decoding. */
+/* The second session has the settings of the first from the start, and follows their changes.
+ * Only the first measures plain decoding. */
 TEST(a_second_choice_has_the_settings_of_the_first)
 {
     struct esp_session_options options = {.values = others()}, second = {.drafter = "linear"},
@@ -293,7 +293,7 @@ TEST(a_recording_holds_all_of_them)
     struct esp_recording_header header = {.values = others()};
     struct esp_recorder_options options = {.path = recorded_path(), .force = true};
     struct esp_recorder *recorder;
-    esp_values_forget_texts(&header.values); /* they stand in the prompts */
+    esp_values_forget_texts(&header.values); /* the prompts have them */
     CHECK(esp_recorder_open(&recorder, &options, &header, err, sizeof err) == 0, "%s", err);
     CHECK(esp_recorder_close(recorder, err, sizeof err) == 0, "%s", err);
     struct esp_recording *recording = recorded_open();
@@ -301,8 +301,8 @@ TEST(a_recording_holds_all_of_them)
     esp_recording_close(recording);
 }
 
-/* One that was made before a setting was there has its default; what cannot be read is left
- * out. */
+/* If a recording is older than a setting, it has the setting's default; values that cannot be
+ * read are left out. */
 TEST(an_old_recording_has_the_defaults)
 {
     static const char *const headers[] = {

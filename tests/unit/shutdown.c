@@ -1,5 +1,5 @@
-/* SIGTERM and SIGHUP end the interface within a few seconds whatever it waits for, and the
- * terminal is as it was. */
+/* Tests that SIGTERM and SIGHUP end the interface within a few seconds, whatever it waits for,
+ * and that the terminal is restored. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include "tests/check.h"
 #include "tests/pty.h"
 
-/* Three are promised; the machine may be slow. */
+/* The program promises three seconds, but the machine may be slow. */
 static const double SECONDS = 9;
 
 static char folder[64];
@@ -36,7 +36,7 @@ static void in_folder(char path[128], const char *name)
     snprintf(path, 128, "%s/%s", folder, name);
 }
 
-/* A program that does this, writes its number to NAME.pid, and sleeps. */
+/* Makes a program that runs `first`, writes its process id to NAME.pid, and sleeps. */
 static void make_sleeper(char path[128], const char *name, const char *first)
 {
     in_folder(path, name);
@@ -46,7 +46,7 @@ static void make_sleeper(char path[128], const char *name, const char *first)
     CHECK(fclose(file) == 0 && chmod(path, 0700) == 0);
 }
 
-/* Waits until the sleeper sleeps, and returns its number. */
+/* Waits until the sleeper has started, and returns its process id. */
 static pid_t sleeper(struct pty *pty, const char *path)
 {
     char name[160];
@@ -65,7 +65,8 @@ static pid_t sleeper(struct pty *pty, const char *path)
     return pid;
 }
 
-/* Has it ended, or is about to? Nobody may be there to wait for it. */
+/* Returns whether the process ends within five seconds. A zombie counts, because perhaps no
+ * process waits for it. */
 static bool has_gone(pid_t pid)
 {
     char path[64], state = 'X';
@@ -81,7 +82,7 @@ static bool has_gone(pid_t pid)
     return state == 'Z';
 }
 
-/* As pty_end(), but what the program writes is not read. */
+/* Does what pty_end() does, but does not read the program's output. */
 static int end_unread(struct pty *pty)
 {
     int status;
@@ -117,7 +118,7 @@ static void open_ready(struct pty *pty, const char *const *environment)
 
 /* ------------------------------------------------------------------ children */
 
-/* A picture is drawn by a helper that hangs. */
+/* Starts the program with a drawing helper that hangs. */
 static pid_t open_drawing(struct pty *pty, char path[128])
 {
     char variable[160], line[300];
@@ -187,7 +188,7 @@ TEST(an_editor_that_does_not_end)
 
 /* ------------------------------------------------------------------ the terminal */
 
-/* Nobody reads what the program writes, so that it waits in write(). */
+/* Nobody reads the program's output, so it waits in write(). */
 TEST(a_terminal_that_takes_nothing)
 {
     struct pty pty;
@@ -201,7 +202,7 @@ TEST(a_terminal_that_takes_nothing)
     ended_well(&pty, end_unread(&pty), SIGTERM);
 }
 
-/* C-s and C-z have their old meaning as soon as the modes are those of before. */
+/* C-s and C-z have their old meaning as soon as the terminal's modes are restored. */
 TEST(keys_that_stop_a_terminal)
 {
     for (int i = 0; i < 3; i++) {
@@ -267,7 +268,7 @@ static void type_any(struct pty *pty, unsigned long long *random)
     (void)!write(pty->fd, bytes, count);
 }
 
-/* Once the modes are those of before, C-c and C-\ end it as they end any program. */
+/* Once the terminal's modes are restored, C-c and C-\ end the program as they end any other. */
 TEST(any_keys_while_it_ends)
 {
     static const char *const environment[] = {"VISUAL=true", NULL};

@@ -1,8 +1,9 @@
-/* states.c - recurrent layers: rows leave no trace but their inputs, and a text can be cut.
+/* states.c - tests recurrent layers: rows of trees change only their inputs, and a text can be
+ * shortened.
  *
  * tests/unit/batch_invariant.c compares the logits of trees and chains with recurrent layers
- * bit by bit. Here it is about the states: the memory that they take, what moves them on, and
- * checkpoints, with which esp_kv_cache_cut() goes back.
+ * bit by bit. This file tests the states: how much memory they take, which rows change them,
+ * and the checkpoints with which esp_kv_cache_cut() goes back.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,7 @@ struct runner {
     int32_t text[TOKENS];
 };
 
-/* The first and the last layer are recurrent. */
+/* Opens a model whose first and last layers are recurrent. */
 static void open_runner(struct runner *r, enum esp_mixer mixer, int slots)
 {
     unsigned long long state = 5;
@@ -67,14 +68,14 @@ static const struct esp_cpu_states *states_of(const struct runner *r)
     return &((const struct esp_cpu_cache *)r->cache.cache)->states;
 }
 
-/* Bytes of all states and of the convolutions' past. */
+/* Returns the bytes of all states and of the convolutions' past. */
 static size_t state_bytes(const struct runner *r)
 {
     return r->backend->ops->state_bytes(&r->model.desc);
 }
 
-/* The logits after the text up to `length`, computed from its beginning with a cache of its
- * own. */
+/* Computes the logits after the first `length` tokens of the text from the beginning, in a
+ * separate cache. */
 static void compute_afresh(const struct runner *r, int length, float *logits)
 {
     struct esp_kv_cache cache;
@@ -85,7 +86,8 @@ static void compute_afresh(const struct runner *r, int length, float *logits)
     esp_kv_cache_close(&cache);
 }
 
-/* The logits after the text up to `length`, of which the cache has a part. */
+/* Computes the logits after the first `length` tokens of the text, of which the cache has a
+ * part. */
 static void compute_on(struct runner *r, int length, float *logits)
 {
     CHECK(r->cache.length < length);
@@ -102,9 +104,8 @@ static void check_logits(struct runner *r, int length, const char *what)
     CHECK(memcmp(own, want, sizeof own) == 0, "%s: %d tokens", what, length);
 }
 
-/* Runs `rows` rows of the text behind the cache's, of which the first `certain` are said to be
- * text.
- */
+/* Runs the next `rows` rows of the text, and declares only the first `certain` of them to be
+ * text. */
 static int run_rows(struct runner *r, int rows, int certain)
 {
     struct esp_batch batch = {.rows = rows, .text = certain};
@@ -128,7 +129,7 @@ TEST(any_chunks_of_a_prompt_give_the_same_bits)
 
 /* ------------------------------------------------------------------ trees */
 
-/* A random tree behind the text: node 0 is a token of the text. */
+/* Runs a random tree after the text, and keeps a random path. Node 0 is a token of the text. */
 static void run_tree(struct runner *r, int nodes, int32_t *parents, unsigned long long *state)
 {
     int32_t tokens[TREE], positions[TREE];
@@ -180,7 +181,7 @@ TEST(a_rejected_row_leaves_no_trace)
     }
 }
 
-/* The rows of a tree that several passes compute, as a draft does, are those of one pass. */
+/* Several passes over a tree, as for a draft model, must give the same rows as one pass. */
 TEST(rows_of_earlier_passes_are_a_past)
 {
     static struct runner r;
@@ -225,7 +226,7 @@ TEST(a_past_that_is_gone_is_refused)
     CHECK(ops->state_load(r.cache.cache, 0) == ESP_E_ARGUMENT); /* nothing was saved */
     CHECK(ops->state_save(r.cache.cache, 1) == ESP_E_ARGUMENT);
     CHECK(ops->state_save(r.cache.cache, -1) == ESP_E_ARGUMENT);
-    /* Rows that do not see the text of their batch. */
+    /* These rows do not see the text of their batch. */
     const uint64_t mask[2] = {1, 2};
     const int32_t tokens[2] = {1, 2}, positions[2] = {30, 30};
     struct esp_batch apart = {.rows = 2,
@@ -277,7 +278,7 @@ TEST(a_cut_text_goes_on_as_one_computed_afresh)
         }
 }
 
-/* Going back t tokens computes at most about t again: checkpoints are a ladder. */
+/* After going back t tokens, at most about t tokens must be computed again. */
 TEST(checkpoints_are_close_where_users_go_back)
 {
     static struct runner r;
@@ -296,7 +297,7 @@ TEST(checkpoints_are_close_where_users_go_back)
     close_runner(&r);
 }
 
-/* With a window, rows are dropped; the states have seen the whole text. */
+/* With a window, rows are dropped, but the states include the whole text. */
 TEST(a_window_limits_attention_alone)
 {
     static struct runner r;

@@ -1,7 +1,7 @@
-/* step.c - draft steps and answers that are put off: both only save time. A step must give what
- * a pass, softmax and top-k give one after the other, to the last bit, whether it runs as one
- * graph (few rows, small k) or not; and an answer that was put off must be the one that a call
- * gives at once. What is saved is counted on the emulator.
+/* step.c - tests draft steps and deferred results (ESP_LATER), which only save time. A step
+ * must be bit-identical to a pass, softmax and top-k in sequence, whether it runs as one graph
+ * (few rows, small k) or not. A deferred result must equal that of an immediate call. The
+ * saved kernels and waits are counted on the emulator.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -16,7 +16,7 @@
 
 enum { CACHE = 200, BATCH = 80, MOST_K = 100, LONG = 17000 };
 
-/* One vocabulary that a block has to itself, one that is cut into parts. */
+/* A vocabulary that one block processes, and one that is divided into parts. */
 static const struct random_shape shapes[] = {
     {"short rows", 2, 32, 2, 1, 16, 40, 150, 16, ESP_BF16, false, false, false, false, false},
     {"long rows", 1, 16, 1, 1, 16, 16, LONG, 16, ESP_F16, false, false, false, true, false},
@@ -70,7 +70,7 @@ static void close_setup(struct setup *s)
     random_model_free(&s->model);
 }
 
-/* A batch that wants the logits of every `every`-th row, in falling order. */
+/* Makes a batch in which the logits of every `every`-th row are wanted, in descending order. */
 static struct esp_batch batch_of(struct setup *s, int count, int every, int *wanted)
 {
     *wanted = 0;
@@ -183,7 +183,7 @@ EACH_BACKEND(steps_that_make_no_sense_are_refused)
     close_setup(&s);
 }
 
-/* A number that is none is told by the next call that waits. */
+/* A value that is not a number is reported by the next call that waits. */
 EACH_BACKEND(a_deferred_answer_does_not_hide_a_bad_number)
 {
     static float bad[150];
@@ -203,7 +203,7 @@ EACH_BACKEND(a_deferred_answer_does_not_hide_a_bad_number)
 
 /* ------------------------------------------------------------------ what is saved */
 
-/* A model of so many layers, to run passes of one row. */
+/* A small model, for passes of one row. */
 struct small {
     struct random_model model;
     struct esp_weights *weights;
@@ -239,7 +239,7 @@ static void close_small(struct small *s, struct esp_backend *backend)
     random_model_free(&s->model);
 }
 
-/* Kernels of a pass. */
+/* Returns the number of kernels in a pass. */
 static long kernels_of(struct esp_backend *backend, const struct random_shape *shape,
                        int layers, bool mixed, long (*run)(void))
 {
@@ -254,10 +254,10 @@ static long kernels_of(struct esp_backend *backend, const struct random_shape *s
     return count;
 }
 
-/* Product, attention, three products. Norms are kernels of their own with fp16 and with
- * LayerNorm, where one makes both of a parallel residual; of a mixture the router, the order of
- * the rows and the sum are. With blocks every tensor is a product of its own, and what attention
- * gives is cut. */
+/* A layer takes a product, attention, and three products. Norms are separate kernels with fp16
+ * and with LayerNorm (one for both norms of a parallel residual). A mixture has separate
+ * kernels for the router, the order of the rows, and the sum. With blocks, every tensor is a
+ * separate product, and the output of attention is quantised by a kernel. */
 TEST(a_layer_takes_five_kernels_and_of_experts_eight)
 {
     static const struct {
@@ -304,7 +304,7 @@ TEST(a_layer_takes_five_kernels_and_of_experts_eight)
     backend->ops->close(backend);
 }
 
-/* The kernels of a pass of one row that are predicted are those that run. */
+/* Checks that the kernels predicted for a pass of one row are those that run. */
 static void check_prediction(struct esp_backend *backend, const struct esp_model_desc *desc,
                              const struct esp_kernel_time *run, int count)
 {
@@ -323,7 +323,7 @@ static void check_prediction(struct esp_backend *backend, const struct esp_model
           backend->ops->predict(backend, desc, 1, 0, &no, kernel, MOST) == ESP_E_ARGUMENT);
 }
 
-/* What `shapes` prints. */
+/* This tests what tests/cuda/shapes prints. */
 TEST(the_kernels_of_a_pass_are_timed_and_make_the_same_logits)
 {
     static const struct {
@@ -369,8 +369,8 @@ struct wait_count {
     int iterations;
 };
 
-/* Draws below a node are made 4, 4, 8, 16, 16 ... at a time, the first of them with its pass.
- */
+/* Returns the number of calls that draw ahead. Below a node, 4, 4, 8, 16, 16, ... children are
+ * drawn at a time, the first four with its pass. */
 static int refills(const struct esp_tree *tree)
 {
     int calls = 0;
@@ -385,10 +385,10 @@ static int refills(const struct esp_tree *tree)
     return calls;
 }
 
-/* One wait for each layer of the tree and one for the verification, if the target is followed
- * greedily. A rule that draws also waits for what a refusal leaves (without replacement: and
- * for what the siblings then have), and for its last draw; `nss` draws at every node, `khisti`
- * asks for classes there. */
+/* Returns the maximum number of waits in an iteration. Greedy decoding waits once for each
+ * layer of the tree and once for the verification. Verifiers that draw also wait for the
+ * residual after a rejection (without replacement, also for the siblings' new probabilities),
+ * and for the last draw; `nss` draws at every node, and `khisti` reads ratio classes there. */
 static int most_waits(const struct esp_iteration *it)
 {
     int most = it->draft_passes + 1, refused = 0;
@@ -460,7 +460,7 @@ TEST(an_iteration_waits_for_each_layer_and_for_the_verification)
     *(void **)&w.made = dlsym(plugin, "emu_waits_made");
     CHECK(w.made, "no emulator");
     for (int i = 0; esp_drafters[i] && !check_quick(); i++)
-        if (!esp_drafters[i]->chooser) /* this backend has no hidden states to give */
+        if (!esp_drafters[i]->chooser) /* this backend returns no hidden states */
             check_waits(engine, esp_drafters[i]->name, NULL, &w);
     for (int i = 0; i < 9; i += check_quick() ? 4 : 1)
         check_waits(engine, drawn[i][0], drawn[i][1], &w);

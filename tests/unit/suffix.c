@@ -1,5 +1,5 @@
-/* The suffix automaton and its guesses against brute force on the text, and the drafters that
- * use it. */
+/* Compares the suffix automaton and its guesses with a brute-force search of the text, and
+ * tests the drafters that use it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ enum { LONGEST = 400 };
 static int32_t text[LONGEST];
 static unsigned long long seed = 7;
 
-/* Random tokens, with passages copied from before. */
+/* Writes random tokens, with passages copied from before; returns the length. */
 static int write_text(int length, int vocabulary)
 {
     for (int n = 0; n < length;) {
@@ -29,7 +29,8 @@ static int write_text(int length, int vocabulary)
     return length;
 }
 
-/* How often a sequence occurs in the text, and where its latest occurrence ends. */
+/* Returns how often a sequence occurs in the text; *end becomes the end of its last
+ * occurrence. */
 static int occurrences(int length, const int32_t *words, int count, int *end)
 {
     int n = 0;
@@ -42,7 +43,7 @@ static int occurrences(int length, const int32_t *words, int count, int *end)
     return n;
 }
 
-/* The state of a sequence, found through the edges; -1: it does not occur. */
+/* Returns the state of a sequence, found through the edges, or -1 if it does not occur. */
 static int32_t state_of(const struct esp_suffix *s, const int32_t *words, int count)
 {
     int32_t state = 0;
@@ -66,7 +67,7 @@ static void check_automaton(const struct esp_suffix *s, int length)
         if (from < 0)
             continue;
         memcpy(words, text + from, (size_t)count * sizeof *words);
-        if (trial % 3 == 0) /* perhaps it does not occur */
+        if (trial % 3 == 0) /* the sequence then perhaps does not occur */
             words[count - 1] = (words[count - 1] + 1) % 5;
         const int n = occurrences(length, words, count, &end);
         const int32_t state = state_of(s, words, count);
@@ -100,14 +101,15 @@ TEST(the_automaton_knows_every_sequence)
 
 /* ------------------------------------------------------------------ guesses */
 
-/* A guess by its path, as the transcription keeps it. */
+/* A guess of the brute-force search, by its path. */
 struct path {
     int32_t words[64]; /* the match, then the path */
     int match, depth;
     double d;
 };
 
-/* How often each token follows a sequence; where it last did. */
+/* Counts how often each token follows a sequence, and finds where it last did. Returns the
+ * sum. */
 static int follow(int length, const int32_t *words, int count, int *times, int *end)
 {
     int total = 0;
@@ -121,8 +123,8 @@ static int follow(int length, const int32_t *words, int count, int *times, int *
     return total;
 }
 
-/* The continuation with the largest D that the tree does not have yet (SuffixDecoding,
- * sec. 4.2, algorithm 1): false if there is none. */
+/* Finds the continuation with the largest D that is not in the tree yet (SuffixDecoding, sec.
+ * 4.2, algorithm 1). Returns false if there is none. */
 static bool best_next(int length, const struct path *tree, int count, int depth,
                       struct path *best)
 {
@@ -134,7 +136,7 @@ static bool best_next(int length, const struct path *tree, int count, int depth,
         const int32_t *words = p->words;
         if (p->depth == depth)
             continue;
-        /* Behind the end of the text with a shorter match. */
+        /* At the end of the text, continue with a shorter match. */
         while (n > 0 && (total = follow(length, words, n, times, end)) == 0) {
             words++;
             n--;
@@ -176,8 +178,8 @@ static double grow_plainly(int length, int match, const struct esp_guess_plan *p
     return sum;
 }
 
-/* D of the guesses in the order in which they were taken: equal to the best match's. (Between
- * nodes of the same D either may come first.) */
+/* The values D of the guesses, in the order in which they were added, must be those of the
+ * best match. (Nodes with equal D may come in any order.) */
 TEST(guesses_are_the_likeliest_continuations_of_the_best_match)
 {
     static struct esp_guess guesses[ESP_GUESSES];
@@ -241,7 +243,7 @@ TEST(a_text_that_repeats_itself_is_continued)
 
 /* ------------------------------------------------------------------ the drafters */
 
-/* Iterations with a tree that took no draft pass, and those that took some. */
+/* Numbers of iterations with a tree but without a draft pass, and with draft passes. */
 struct watch {
     int alone, asked;
 };
@@ -295,7 +297,9 @@ TEST(hybrid_asks_the_model_where_nothing_is_copied)
     esp_engine_close(engine);
 }
 
-/* Where nothing is retrieved it is `salf`; where something is, its nodes are there too. */
+/* If nothing is retrieved, the tree is that of `salf`; otherwise it also has the retrieved
+ * nodes.
+ */
 TEST(hybrid_joins_two_trees)
 {
     static struct esp_guess guesses[ESP_GUESSES];
@@ -312,7 +316,7 @@ TEST(hybrid_joins_two_trees)
                                                        .toy_seed = toy_seed,
                                                        .vocabulary = 9});
         int match = 0, count = 0;
-        while (d.session->length < 40) { /* the two take steps of different lengths */
+        while (d.session->length < 40) { /* the drafters commit different numbers of tokens */
             CHECK(esp_suffix_read(&suffix, d.session->text, d.session->length) == ESP_OK);
             count = esp_suffix_guess(&suffix, &plan, guesses, &match);
             const int length = d.session->length;
@@ -324,7 +328,7 @@ TEST(hybrid_joins_two_trees)
             CHECK(drafting_step(&model));
             same += count == 0 && d.tree->verified == model.tree->verified;
             CHECK(count > 0 || d.tree->verified == model.tree->verified);
-            if (d.tree->verified < 41) { /* all of both fit */
+            if (d.tree->verified < 41) { /* all nodes of both trees fit */
                 int32_t node[ESP_GUESSES];
                 for (int i = 0; i < count; i++) {
                     const int32_t parent = guesses[i].parent < 0 ? 0 : node[guesses[i].parent];

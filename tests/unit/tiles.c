@@ -1,6 +1,6 @@
-/* The product of BF16 weights on Intel's tile unit, with its instructions emulated
- * (tests/emu/tiles.h), so that it is tested on processors without it: against double precision,
- * and bit for bit between batches. Products with quantised blocks: blocks.c.
+/* Tests the product with BF16 weights on Intel's tile unit, whose instructions are emulated
+ * (tests/emu/tiles.h), so that any processor can run the test. It is compared with double
+ * precision, and bit for bit between batches. blocks.c tests products with quantised blocks.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -50,8 +50,8 @@ static void fill(void)
         x[i] = (float)(2 * check_uniform(&state) - 1);
 }
 
-/* Rows first..first+rows-1, all panels in two calls. The vectors lie in a buffer for vectors of
- * `width` columns, in which nothing else is a number. */
+/* Multiplies rows first..first+rows-1 by all panels, in two calls. The vectors are in a buffer
+ * for vectors of `width` columns, in which all other values are NaN. */
 static void multiply_in(int width, const struct esp_packed *w, int first, int rows, bool add,
                         float *y)
 {
@@ -92,7 +92,7 @@ static struct esp_packed pack(void)
     return w;
 }
 
-/* An activation loses 2^-18 of itself. */
+/* An activation loses at most 2^-18 of its value. */
 TEST(products_agree_with_double_precision)
 {
     static float y[ROWS * PANELS * ESP_PANEL];
@@ -138,8 +138,8 @@ TEST(bits_do_not_depend_on_the_batch)
     esp_cpu_free((void *)w.data);
 }
 
-/* A buffer serves products of several widths: of a mixture's experts, which are narrower than
- * its dense layers, and of a draft head, whose inputs are joined. */
+/* A buffer is used for products of several widths: for the experts of a mixture, which are
+ * narrower than its dense layers, and for a draft head, whose inputs are joined. */
 TEST(a_buffer_may_be_wider_than_the_product)
 {
     static float want[ROWS * PANELS * ESP_PANEL], y[ROWS * PANELS * ESP_PANEL];

@@ -1,5 +1,6 @@
-/* The text's cursor: it walks tokens by keys and mouse, the other panes follow it, and the
- * node pane shows what the target had in the token's place. The pane of branches, and colours. */
+/* Tests the cursor of the text: keys and the mouse move it over tokens, the other panes follow
+ * it, and the node pane shows the target's likeliest tokens in its place. Also tests the pane
+ * of branches, and colours. */
 #include "tui/view/ui.h"
 
 #include <stdlib.h>
@@ -9,8 +10,8 @@
 #include "tests/scene.h"
 #include "tui/view/mouse.h"
 
-/* Four likeliest tokens for each committed one, which is the first, the second, the third,
- * none. */
+/* Returns an iteration with the four likeliest tokens for each committed token, whose rank is
+ * 1, 2, 3, and none. */
 static const struct esp_iteration *scored(int index)
 {
     static struct esp_token_score scores[4];
@@ -153,7 +154,7 @@ TEST(a_point_in_the_tree_the_text_and_the_alternatives)
     scene_close(&scene);
 }
 
-/* The text is shortened and written otherwise; then all texts are listed. */
+/* The text is shortened and continued in another way; then all texts are listed. */
 TEST(the_pane_of_branches)
 {
     struct scene scene;

@@ -1,5 +1,5 @@
-/* tree_value: the mean tokens of a tree, by the verifiers' formulas, are those that sessions
- * with these verifiers commit. */
+/* Tests tree_value.c: the mean tokens of a tree, by the verifiers' formulas, must be those
+ * that sessions with these verifiers commit. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static int repeat(int times)
     return check_quick() ? times / QUICK : times;
 }
 
-/* All distributions of the rollouts behind the prompt, and the tokens, drawn from the draft. */
+/* All distributions of the rollouts after the prompt, and the tokens drawn from the draft. */
 struct roots {
     struct esp_rollouts rollouts;
     double p[ESP_ROLLOUT_ROWS][TOKENS], q[ESP_ROLLOUT_ROWS][TOKENS];
@@ -60,7 +60,7 @@ static void roll_out(struct roots *r, const struct drafting *d, unsigned long lo
     }
 }
 
-/* Mean tokens of an iteration of a session, and the error of the mean. */
+/* Returns the mean tokens of a session's iterations; *error becomes the standard error. */
 static double simulate(struct drafting *d, const char *rule, struct esp_action action,
                        double *error)
 {
@@ -149,7 +149,7 @@ TEST(traversal_brings_what_its_order_says)
 
 enum { FEW = 3, TREES = FEW * FEW * FEW * FEW * FEW };
 
-/* What follows a text depends on its last token alone. The root's is 0. */
+/* The distributions after a text depend only on its last token. The root is token 0. */
 struct chain {
     double p[FEW][FEW], q[FEW][FEW];
     const double *p_at[ESP_ROLLOUT_ROWS], *q_at[ESP_ROLLOUT_ROWS];
@@ -194,7 +194,7 @@ static void draw_rollouts(struct chain *c, unsigned long long *state)
                 const int next = i < ESP_ACTION_LENGTH - 1 ? esp_rollout_row(stem, k, i) : row;
                 const double *p = c->p_at[row], *q = c->q_at[row];
                 last = c->rollouts.path[stem][k][i] = draw_after(c, row, last, next, state);
-                if (next == row) { /* what follows the last token has no row */
+                if (next == row) { /* there is no row after the last token */
                     c->p_at[row] = p;
                     c->q_at[row] = q;
                 }
@@ -205,8 +205,9 @@ static void draw_rollouts(struct chain *c, unsigned long long *state)
     }
 }
 
-/* The probability that a rule goes on from a node after token `last` to child `which` of these
- * draws: by the definition of speculative sampling for one draw, else by the rule's formula. */
+/* Returns the probability that a verifier continues from a node after token `last` to child
+ * `which` of these draws: for one draw by the definition of speculative sampling, otherwise by
+ * the verifier's formula. */
 static double step(const struct chain *c, const struct esp_verifier_ops *rule, int32_t last,
                    const int32_t *draws, int count, int which)
 {
@@ -218,7 +219,8 @@ static double step(const struct chain *c, const struct esp_verifier_ops *rule, i
     return branch[which];
 }
 
-/* Tokens of a tree with K 2, L1 1, L2 2, by hand: t[0], then t[1] t[2] and t[3] t[4]. */
+/* Returns the tokens of a tree with K = 2, L1 = 1, L2 = 2, computed by hand. Its stem is t[0],
+ * its paths are t[1] t[2] and t[3] t[4]. */
 static double value_by_hand(const struct chain *c, const struct esp_verifier_ops *rule,
                             const int32_t t[5])
 {
@@ -237,7 +239,7 @@ static double value_by_hand(const struct chain *c, const struct esp_verifier_ops
     return 1 + step(c, rule, 0, t, 1, 0) * below;
 }
 
-/* The mean over all trees, and its variance. */
+/* Returns the mean over all trees; *variance becomes the variance. */
 static double enumerate(const struct chain *c, const struct esp_verifier_ops *rule,
                         double *variance)
 {
@@ -258,8 +260,8 @@ static double enumerate(const struct chain *c, const struct esp_verifier_ops *ru
     return sum;
 }
 
-/* The mean of n independent trees has the variance of one over n: the bound is 4.5 of its
- * deviations, which chance exceeds once in 150 000 tries. */
+/* The variance of the mean of n independent trees is that of one tree divided by n. The bound
+ * is 4.5 standard deviations, which are exceeded by chance once in 150,000 tries. */
 TEST(the_estimate_is_unbiased)
 {
     static const char *const rules[] = {"nss", "naivetree", "spectr", "specinfer", "khisti"};
@@ -286,8 +288,8 @@ TEST(the_estimate_is_unbiased)
     }
 }
 
-/* With one draft the formulas of all verifiers that read q are speculative sampling's, so that
- * the shortcut for one draft is theirs. */
+/* With one draft, the formulas of all verifiers that read q are those of speculative sampling,
+ * so the shortcut for one draft is valid for all of them. */
 TEST(one_draft_is_speculative_sampling)
 {
     static const char *const rules[] = {"naivetree", "spectr", "specinfer", "khisti"};

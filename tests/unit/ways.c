@@ -1,9 +1,9 @@
-/* The two ways of a product with quantised weights on a processor with a tile unit: the choice,
- * its measurement, and the file that keeps it.
+/* Tests the two ways to multiply by quantised weights on a processor with a tile unit: the
+ * choice between them, the measurement, and the file with the times.
  *
- * The processor here is put together: the tile unit is emulated (tests/emu/tiles.h), and the
- * other way is the code of the best vectors that are there. With activations of 8 bits, which
- * mixed types have, both read them in the same form.
+ * The test combines a processor from two parts: the tile unit is emulated (tests/emu/tiles.h),
+ * and the other way uses the best vector instructions that this machine has. With activations
+ * of 8 bits, both read activations in the same form.
  */
 #include <limits.h>
 #include <math.h>
@@ -32,7 +32,7 @@ static struct esp_cpu_backend *cpu;
 static struct random_model model;
 static struct esp_weights *weights;
 
-static int count[ESP_WAYS]; /* products so far, by way */
+static int count[ESP_WAYS]; /* number of products so far, by way */
 
 static void multiply(const struct esp_packed *w, int begin, int end, const struct esp_matmul *p)
 {
@@ -40,9 +40,10 @@ static void multiply(const struct esp_packed *w, int begin, int end, const struc
     (p->tiles ? unit : vectors)->matmul_blocks(w, begin, end, p);
 }
 
-static int slow_until[ESP_WAYS]; /* rows up to which a way is slow */
+static int slow_until[ESP_WAYS]; /* number of rows up to which a way is slow */
 
-/* Computes nothing; a way takes a tenth of a millisecond or next to no time. */
+/* Computes nothing, but takes a tenth of a millisecond if the way is slow, otherwise nearly no
+ * time. */
 static void pretend(const struct esp_packed *w, int begin, int end, const struct esp_matmul *p)
 {
     const double until = esp_clock() + 1e-4;
@@ -62,8 +63,8 @@ static const struct esp_cpu_isa *isa_named(const char *name)
     return isa;
 }
 
-/* A backend on that processor, and weights of all quantised types on it. Ends the test where
- * not even the emulation runs. */
+/* Opens a backend on that processor, and weights of all quantised types. Skips the test if not
+ * even the emulation runs. */
 static void open_processor(void)
 {
     struct esp_backend *backend;
@@ -95,7 +96,7 @@ static void close_processor(void)
     random_model_free(&model);
 }
 
-/* Times by which a way is quicker up to so many rows, and the other beyond. */
+/* Sets times by which way `first` is quicker up to `rows` rows, and the other way for more. */
 static void plant(struct esp_way_times *times, enum esp_way first, int rows)
 {
     static const int sizes[ESP_WAY_SIZES] = {1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64};
@@ -122,7 +123,7 @@ TEST(the_quicker_way_is_taken)
           "times are those of a type, of bits and of rows");
 }
 
-/* Times of one type by pretend(). */
+/* Measures the times of one type, with pretend() as the product. */
 static void time_slow(struct esp_way_times *times, int vectors_until, int tiles_until)
 {
     struct esp_cpu_isa isa = *esp_cpu_vectors();
@@ -145,7 +146,7 @@ TEST(measured_times_tell_the_slow_way)
           "times of what was not measured");
 }
 
-/* Logits of a batch of so many rows. */
+/* Computes the logits of a batch of `rows` rows. */
 static void run(int rows, float *out)
 {
     const struct esp_backend_ops *ops = cpu->base.ops;
@@ -167,7 +168,7 @@ static void run(int rows, float *out)
     ops->cache_close(cache);
 }
 
-/* However the choice falls out: a run that is repeated may find other times. */
+/* The results must not depend on the choice, because another run may measure other times. */
 TEST(a_pass_takes_the_measured_way_and_gives_the_same_bits)
 {
     static float want[BATCH * VOCABULARY], got[BATCH * VOCABULARY];
@@ -215,7 +216,7 @@ static int use(void)
     return count[0] + count[1];
 }
 
-/* Every type of the model has times. */
+/* Returns whether every type of the model has times. */
 static bool is_complete(void)
 {
     const unsigned types = ((struct esp_cpu_weights *)weights)->block_types;

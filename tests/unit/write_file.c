@@ -1,6 +1,6 @@
-/* A file is written whole or not at all: what fails, or is ended by a signal, leaves what was
- * there and nothing beside it; who may read it is the umask's business, in every thread, or
- * that of the file whose place it takes. */
+/* Tests that a file is written completely or not at all: after a failure or a signal, the old
+ * file is unchanged and no other file is left. The new file's permissions follow from the
+ * umask, in every thread, or from the file that it replaces. */
 #include "engine/support/write_file.h"
 #include "engine/support/part_file.h"
 
@@ -77,7 +77,8 @@ TEST(a_file_takes_the_place_of_another_only_if_it_may)
           "%s", err);
 }
 
-/* As /dev/stdout is one to a file, or a configuration to where its user keeps them all. */
+/* For example, /dev/stdout may be a link to a file, or a configuration file a link to another
+ * folder. */
 TEST(a_link_stays_one_and_its_file_is_written)
 {
     char link[128];
@@ -91,7 +92,7 @@ TEST(a_link_stays_one_and_its_file_is_written)
     CHECK(status == 0 && stays && holds("after") && files() == 1, "%d: %s", status, err);
 }
 
-/* Whoever has the file open reads on in what was there. */
+/* A program that has the file open continues to read the old content. */
 TEST(a_reader_never_sees_half_of_it)
 {
     char text[8] = "";
@@ -129,7 +130,8 @@ static mode_t mode_of(const char *name)
     return about.st_mode & 0777;
 }
 
-/* Stands in for the C library's: it can only be asked for by changing it, for all threads. */
+/* Replaces the function of the C library, which cannot read the umask without changing it for
+ * all threads. */
 static int changes;
 
 mode_t umask(mode_t mask)
@@ -173,7 +175,7 @@ TEST(a_file_keeps_the_permissions_of_the_one_that_it_replaces)
           "it belongs to %d:%d", (int)about.st_uid, (int)about.st_gid);
 }
 
-/* Nobody may read meanwhile what replaces a private file. */
+/* While a private file is replaced, nobody else may read the new file. */
 TEST(what_is_half_written_is_as_private_as_what_it_replaces)
 {
     struct esp_writing writing;
@@ -225,7 +227,7 @@ TEST(a_signal_leaves_alone_what_is_whole)
     begin();
     *said = '\0';
     CHECK(write_text("whole", true) == 0);
-    for (int i = 0; i < 100; i++) { /* each is forgotten again */
+    for (int i = 0; i < 100; i++) { /* each is removed from the list again */
         int noted = esp_part_file_begin(path, "whole");
         CHECK(noted >= 0, "there is no room for number %d", i);
         esp_part_file_end(noted);

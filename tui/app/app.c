@@ -418,8 +418,9 @@ static void go_back(struct esp_app *app)
         app->control.requests.leaving = true;
 }
 
-/* Enter in a pane that has no use for it: from the text to the tokens that could stand at the
- * cursor; from these, or from a branch, there. */
+/* Handles Enter in a pane that has no use for it. In the text, goes to the alternatives for the
+ * token at the cursor; from there it begins a branch with the chosen one. In the branches pane,
+ * goes to the chosen branch. */
 static void enter_pane(struct esp_app *app)
 {
     struct esp_ui *ui = &app->control.ui;
@@ -677,7 +678,7 @@ int esp_app_wake_fd(const struct esp_app *app)
     return app->control.player ? -1 : esp_worker_report(app->control.worker)->wake[0];
 }
 
-/* Milliseconds until the page must be drawn again; -1: never. */
+/* Returns the milliseconds until the page must be drawn again, or -1 if it need not be. */
 static int page_due(const struct esp_app *app)
 {
     const struct esp_page *page = &app->control.page;
@@ -707,8 +708,8 @@ bool esp_app_settled(struct esp_app *app)
                                 : esp_worker_settled(app->control.worker));
 }
 
-/* Asks what the target thinks of tokens that no iteration wrote: the one at the cursor, and
- * all if the text is coloured by that. Each is asked for once. */
+/* Requests scores for tokens that have none: for the one at the cursor and, if the text is
+ * coloured by scores, for all. Each is requested only once. */
 static void ask_scores(struct esp_app *app)
 {
     enum { MOST = 64 /* tokens at a time: a prompt need not wait for long */ };
@@ -862,8 +863,8 @@ static int open_parts(struct esp_app *app, bool live, char *err, size_t errlen)
     return 0;
 }
 
-/* Tells the engine thread where the session is kept, and which one goes on. Tells the user
- * when the first session is kept. */
+/* Tells the engine thread where to keep the session, and which kept session to continue. Tells
+ * the user when the first session is kept. */
 static int keep(struct esp_app *app)
 {
     const struct esp_interface_options *options = &app->control.settings.options;

@@ -25,8 +25,8 @@ struct esp_app {
                           other lines search the text */
     char *prompt;      /* the prompt that a command line has replaced, or NULL */
     bool ended;        /* the command line is done; the prompt returns */
-    int asked, scored; /* token + 1 whose score was asked for last; scores before `scored` are
-                          there or cannot be had */
+    int asked;         /* 1 + the first token of the last request for scores; 0: none yet */
+    int scored;        /* no scores need to be requested for tokens before this one */
     int interrupts;    /* how many times in a row C-c was pressed */
     double page_drawn; /* time of the last drawing of a page, by esp_clock() */
     bool suspend;      /* requests to the runner (interface.c, script.c) */
@@ -54,7 +54,8 @@ void esp_app_receive(struct esp_app *app);
 bool esp_app_wants_background(const struct esp_app *app);
 /* Reports the terminal's background colour, 0xRRGGBB. */
 void esp_app_background(struct esp_app *app, int rgb);
-/* A file descriptor that is readable when there is something to receive; -1 in a replay. */
+/* Returns a file descriptor that is readable when there is something to receive, or -1 in a
+ * replay. */
 int esp_app_wake_fd(const struct esp_app *app);
 /* Milliseconds until esp_app_receive() must be called even if nothing is readable; -1:
  * never. */

@@ -205,7 +205,8 @@ static int64_t silence_ends(const struct session *session)
     return session->heard + (esp_decode_answers(&session->decoder) ? PIECES_MS : ESCAPE_MS);
 }
 
-/* Milliseconds until something must be done even without an event; -1: never. */
+/* Returns the milliseconds until something must be done even without an event, or -1 if nothing
+ * must. */
 static int patience(const struct session *session)
 {
     int wait = esp_app_due(&session->app);

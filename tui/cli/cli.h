@@ -126,9 +126,9 @@ struct esp_interface_options;
  * exit code. */
 int cli_open_interface(struct esp_interface_options *with, const struct cli_options *options);
 
-/* Opens the interface with a kept session, or with the recording of that name, which becomes
- * one: sets models and settings that no flag gives to those of the session. Without its models
- * it is replayed. Returns the exit code. */
+/* Opens the interface with the kept session `which`. If that is the path of a recording, first
+ * adds it to the library. Models and settings that no flag gives are those of the session. If
+ * its models are gone, the session is replayed. Returns the exit code. */
 int cli_resume(struct esp_interface_options *with, const struct cli_options *options,
                const char *which);
 
@@ -174,7 +174,7 @@ struct cli_loading {
     bool shown;
 };
 bool cli_progress(void *user, const char *what, size_t done, size_t total);
-/* Prints a session's notice, if it has one, on standard error: which settings do not fit. */
+/* Prints a session's "notice" (esp_session_get), if it has one, on standard error. */
 void cli_note(const struct esp_session *session);
 /* Takes the arguments other than "-" as target and draft. Returns -1, or an exit code after
  * printing a message. */

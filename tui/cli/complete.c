@@ -1,8 +1,8 @@
 /* complete.c - `espalier complete`: the words that a shell may put at the cursor.
  *
- * The scripts of bash, zsh and fish (tui/package/) call it and show what it prints: one word a
- * line, then a tab and what the word means. Where a file name is expected it prints nothing,
- * and the shell completes file names.
+ * The completion scripts for bash, zsh and fish (tui/package/) call it and show what it prints:
+ * on each line a word, a tab and what the word means. Where a file name is expected, it prints
+ * nothing, and the shell completes file names.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@
 #include "tui/view/theme.h"
 #include "viz/safe.h"
 
-/* The command of this name. If there is none, the first one, which is run without a name. */
+/* Returns the command with this name or, if there is none, the first one, which is the one that
+ * runs without a name. */
 static const struct cli_command *command_of(const char *name,
                                             const struct cli_command *const *commands)
 {
@@ -71,7 +72,7 @@ static void offer_lessons(struct esp_choices *choices)
 static void offer_suites(struct esp_choices *choices)
 {
     char folder[PATH_MAX], name[256];
-    esp_choices_offer(choices, "list", "show which there are");
+    esp_choices_offer(choices, "list", "list the suites");
     if (esp_find_data(folder, sizeof folder, "suites", "") < 0)
         return;
     for (int i = 0; esp_list_folder(folder, ".suite", i, name, sizeof name) == 0; i++)
@@ -129,8 +130,8 @@ static void offer_values(int flag, struct esp_choices *choices)
     switch (flag) {
     case CLI_FLAG_draft:
         esp_choices_offer(choices, "self", "a quantised copy of the target");
-        esp_choices_offer(choices, "none", "plain decoding, and drafters without a model");
-        esp_choices_offer(choices, "auto", "self where it pays");
+        esp_choices_offer(choices, "none", "no draft model");
+        esp_choices_offer(choices, "auto", "self if it is expected to pay");
         esp_complete_model(NULL, choices);
         return;
     case CLI_FLAG_target:
@@ -187,7 +188,7 @@ static void offer_arguments(const struct cli_command *command, int index,
         offer_sessions(choices);
     else if (command->names_models)
         esp_complete_model(NULL, choices);
-    else { /* "drafters|verifiers|...": the words of the first argument */
+    else { /* "drafters|verifiers|...": the alternatives for the first argument */
         snprintf(words, sizeof words, "%.*s", (int)strcspn(command->arguments, " ["),
                  command->arguments);
         if (index == 0 && strchr(words, '|'))

@@ -8,13 +8,13 @@
 #include "tui/cli/cli.h"
 #include "tui/worker/keeper.h"
 
-/* The last complaint of the keeper. */
+/* Stores the last error of the keeper. */
 static void hear(void *user, const char *sentence)
 {
     snprintf(user, 700, "%s", sentence);
 }
 
-/* The path of the model that a recording names; "": unknown. */
+/* Finds the path of the model that a recording names; "" if it is unknown. */
 static void find_model(const char *name, char *path, size_t size)
 {
     char err[512];

@@ -36,7 +36,7 @@ struct cli_member {
 /* Adds members in this order: cli_add(o, CLI_NUMBER("tokens", count), ...). */
 #define cli_add(o, ...)                                                                        \
     cli_add_members(o, (const struct cli_member[]){__VA_ARGS__, {.name = NULL}})
-/* A new object with these members. */
+/* Makes an object with these members. */
 #define cli_object(...) cli_add(cJSON_CreateObject(), __VA_ARGS__)
 
 /* Returns `o`. */

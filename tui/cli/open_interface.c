@@ -83,7 +83,8 @@ static void take_settings(struct esp_interface_options *with, const struct cli_o
         with->given[i] = with->given[i] || esp_setting(i)->kind == ESP_SETTING_SESSION;
 }
 
-/* Takes the session's models unless flags name some. False: its target is not there any more. */
+/* Takes the session's models unless flags name some. Returns false if its target file no longer
+ * exists. */
 static bool take_models(struct cli_options *o, const struct esp_kept_session *session)
 {
     if (o->given[CLI_FLAG_target] || o->given[CLI_FLAG_draft])
@@ -97,7 +98,7 @@ static bool take_models(struct cli_options *o, const struct esp_kept_session *se
     return true;
 }
 
-/* Shows the session's text without its models, from a recording in a file of its own. */
+/* Replays the session's present text, from a temporary recording. Needs no models. */
 static int replay(struct esp_interface_options *with, const struct cli_options *o,
                   const char *library, const struct esp_kept_session *session)
 {
@@ -105,12 +106,12 @@ static int replay(struct esp_interface_options *with, const struct cli_options *
     const int file = mkstemp(path);
     FILE *stream = file >= 0 ? fdopen(file, "w") : NULL;
     if (!stream)
-        return cli_fail("no file can be made below /tmp for the replay");
+        return cli_fail("cannot make a temporary file in /tmp for the replay");
     int status = esp_library_export_path(library, session->id, -1, stream, err, sizeof err);
     if (fclose(stream) != 0 && status == ESP_OK)
         status = esp_fail(err, sizeof err, ESP_E_FILE, "%s could not be written", path);
     snprintf(notice, sizeof notice,
-             "the models of session %lld (%.60s) are not there, so it is only replayed",
+             "the models of session %lld (%.60s) were not found, so it is only replayed",
              (long long)session->id, session->target);
     with->recording = path;
     with->speed = 1;
@@ -132,7 +133,7 @@ int cli_resume(struct esp_interface_options *with, const struct cli_options *o,
         return cli_fail("there is no home folder, so no sessions are kept");
     if (is_recording(which)) {
         status = cli_import(library, which, err, sizeof err);
-        which = NULL; /* the last one now */
+        which = NULL; /* the imported session is now the last one */
     }
     if (status == ESP_OK)
         status = esp_resumed_open(&resumed, library, which, err, sizeof err);

@@ -131,7 +131,7 @@ static bool set(struct cli_options *o, int i, const char *text)
     return true;
 }
 
-/* A random seed that is short enough to type. */
+/* Returns a random seed that is short enough to type. */
 static uint64_t drawn_seed(void)
 {
     enum { SEEDS = 1000000 };
@@ -205,7 +205,7 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
             return unknown(command, argv[optind - 1]);
         if (flag == OPTION + CLI_FLAG_kept && !optarg && optind < argc &&
             argv[optind][0] != '-')
-            optarg = argv[optind++]; /* getopt takes an optional value only behind '=' */
+            optarg = argv[optind++]; /* getopt takes an optional value only after '=' */
         if (!set(o, flag < OPTION ? of_letter(flag) : flag - OPTION, optarg))
             return EXIT_BAD;
         if (o->help)

@@ -131,8 +131,8 @@ bool cli_is_expecting(const struct esp_session *session)
     return now.values.expect != NULL;
 }
 
-/* How many verified tokens of the expected text were accepted or, if not `accepted`, rejected.
- */
+/* Returns how many verified tokens of the expected text were accepted or, if `accepted` is
+ * false, rejected. */
 static double expected_of(const struct esp_stats *s, bool accepted)
 {
     const int64_t right = s->source_accepted[ESP_SOURCE_EXPECTED];

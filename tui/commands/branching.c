@@ -29,7 +29,7 @@ bool esp_branching_point(struct esp_control *control, struct esp_branch_point *p
     *point = (struct esp_branch_point){.count = 0};
     if (esp_panes[pane]->point(&shown, point))
         return true;
-    esp_refuse(control, "there is nothing to go on from here");
+    esp_refuse(control, "there is nothing here to continue from");
     return false;
 }
 
@@ -83,7 +83,7 @@ void esp_branching_judge(struct esp_control *control, int branch)
                     .number = {branch, of->marked | of->deleted << 1});
 }
 
-/* Undo may have brought a branch back, or redo deleted it again. */
+/* Tells the library if undo has restored a branch or redo has deleted it again. */
 static void judge_undone(struct esp_control *control)
 {
     const struct esp_steps_back *const steps[] = {&control->state.branches.undo,
@@ -105,13 +105,13 @@ int esp_branching_back(struct esp_control *control, bool redo)
         esp_branches_went_back(branches, redo);
         judge_undone(control);
         return esp_answer(control,
-                          redo ? "the branch is deleted again" : "the branch is there again");
+                          redo ? "the branch is deleted again" : "the branch is restored");
     }
     const int status =
         esp_branching_go(control, &point, NULL, redo ? ESP_FORK_REDO : ESP_FORK_UNDO, false);
-    return status < 0 ? status
-                      : esp_answer(control, redo ? "done again; u undoes it"
-                                                 : "undone; U does it again");
+    return status < 0
+               ? status
+               : esp_answer(control, redo ? "redone; u undoes it" : "undone; U redoes it");
 }
 
 void esp_branching_done(struct esp_control *control)

@@ -4,23 +4,25 @@
 
 #include "tui/commands/control.h"
 
-/* Where a branch begins, by what the user looks at: in the focused pane, else at the token or
- * node that was looked at last, else at the end of the text. False, with a reply: nowhere. */
+/* Sets *point to where a branch would begin: at what is selected in the focused pane, else at
+ * the token or node that was selected last, else at the end of the text. Returns false, with a
+ * reply, if there is no such place. */
 bool esp_branching_point(struct esp_control *control, struct esp_branch_point *point);
-/* Why the text cannot be changed now, or NULL. */
+/* Returns the reason that the text cannot be changed now, or NULL if it can. */
 const char *esp_branching_refusal(const struct esp_control *control);
-/* The tokens of a point as the engine thread takes them, allocated. */
+/* Returns the text of a point, in the form that the engine thread takes, allocated. */
 struct esp_text_token *esp_branching_text(const struct esp_control *control,
                                           const struct esp_branch_point *point, int *count);
-/* Turns the session to the text of a point, with `words` after it (or NULL), and goes on
- * writing if `on`. Returns 0 or a negative status, with a reply. */
+/* Switches the session to the text of a point, followed by `words` (or NULL), and continues it
+ * if `on`. Returns 0 or a negative status, with a reply. */
 int esp_branching_go(struct esp_control *control, const struct esp_branch_point *point,
                      const char *words, enum esp_fork why, bool on);
-/* Name, mark or deletion of a branch have changed: the library hears of it. */
+/* Tells the library that the name, mark or deletion of a branch has changed. */
 void esp_branching_judge(struct esp_control *control, int branch);
-/* Undo, or redo. */
+/* Undoes the last change of the text or, with `redo`, the last undo. Returns 0 or a negative
+ * status, with a reply. */
 int esp_branching_back(struct esp_control *control, bool redo);
-/* The engine thread has turned to another text. */
+/* Call when the engine thread has switched to another text. */
 void esp_branching_done(struct esp_control *control);
 
 #endif

@@ -31,8 +31,8 @@ static bool is_of(enum esp_place place, bool replay)
     return place == ESP_IN_BOTH || (place == ESP_IN_REPLAY) == replay;
 }
 
-/* Adds the keys that are only for replays (`of_replay`), or all others; in the help of a
- * replay, without those that are only for a live session. */
+/* Adds the keys that are only for replays (`of_replay`), or all others. In the help of a
+ * replay, leaves out those that are only for a live session. */
 static void add_keys(FILE *out, bool of_replay, bool replay)
 {
     char keys[64];

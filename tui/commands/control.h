@@ -39,14 +39,14 @@ struct esp_interface_options {
      * by `race`. NULL: none. */
     const char *race_recordings[2];
     const struct esp_race_options *race;
-    /* The library of kept sessions; NULL: nothing is kept. `resumed`: the session that goes
-     * on, owned by the caller, or NULL. `next` becomes what the user wants to resume,
-     * allocated: the caller opens the interface again. NULL: that cannot be done. */
+    /* Path of the library of kept sessions; NULL: nothing is kept. */
     const char *library;
-    bool private; /* the session is not kept */
-    struct esp_resumed *resumed;
+    bool private;                /* the session is not kept */
+    struct esp_resumed *resumed; /* the session to continue, owned by the caller, or NULL */
+    /* :resume sets *next to the allocated number or name of a session, and the caller opens the
+     * interface again with it. NULL: there is no :resume. */
     char **next;
-    const char *notice; /* told at the start; NULL: nothing */
+    const char *notice; /* message shown at the start, or NULL */
     /* A lesson to open, after which the program ends; "": the list of lessons; NULL: none. */
     const char *lesson;
 };
@@ -74,7 +74,7 @@ struct esp_interface_settings {
     char target[1200], draft[1200], backend[32]; /* texts to which the options point */
     struct esp_configuration config;
     bool chosen[ESP_MOST_SETTINGS]; /* set by the user anywhere; the others are defaults */
-    char *said[ESP_MOST_SETTINGS];  /* the latest values of the session's text settings */
+    char *said[ESP_MOST_SETTINGS];  /* latest values of the session's settings that are texts */
     int tokens;                     /* new tokens per prompt */
     bool mouse;
     bool private; /* the session is not kept */
@@ -124,7 +124,7 @@ struct esp_control {
     /* The pace, or in a replay the speed, to which ESP_ACTION_FULL_SPEED returns. */
     double pace;
     int forks;  /* changes of the text that the engine thread has not reported yet */
-    int doomed; /* branch + 1 that is deleted when the text has left it; 0: none */
+    int doomed; /* 1 + the branch to delete once the text has left it; 0: none */
     int races;  /* races so far; each gets a new seed */
 };
 

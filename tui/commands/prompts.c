@@ -90,7 +90,8 @@ void esp_prompts_retokenized(struct esp_prompts *prompts)
     esp_prompts_forget(prompts);
 }
 
-/* The user's words [from, to), without the line breaks that join them to what was before. */
+/* Returns the text of tokens [from, to), without the line breaks that separate it from the text
+ * before. */
 static char *words_of(const struct esp_state *state, int from, int to)
 {
     size_t start = state->spans[from].start;
@@ -121,7 +122,8 @@ void esp_prompts_read(struct esp_prompts *prompts, const struct esp_state *state
     for (int at = 0, before; at < count; at++) {
         if (spans[at].kind != ESP_TEXT_PROMPT)
             continue;
-        /* The marks before it; one that an iteration wrote ends the answer before. */
+        /* Control tokens before the prompt belong to it, unless an iteration wrote them: then
+         * they end the answer before. */
         for (before = at; before > 0 && spans[before - 1].kind == ESP_TEXT_MARK &&
                           spans[before - 1].iteration == ESP_BY_NO_ITERATION;)
             before--;

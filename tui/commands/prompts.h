@@ -18,7 +18,7 @@ void esp_prompts_taken_out(struct esp_prompts *prompts, int tokens, int start, i
 void esp_prompts_shortened(struct esp_prompts *prompts, int count);
 /* Call when the text was tokenized again: the starts of its prompts are then unknown. */
 void esp_prompts_retokenized(struct esp_prompts *prompts);
-/* The text has become another one: finds its prompts again. */
+/* Finds the prompts of the text again, after another text has replaced it. */
 void esp_prompts_read(struct esp_prompts *prompts, const struct esp_state *state);
 void esp_prompts_forget(struct esp_prompts *prompts);
 

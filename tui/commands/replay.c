@@ -82,7 +82,7 @@ int esp_replay_play(struct esp_control *control, bool on)
     return anew || status < 0 ? follow(control, status) : ESP_OK;
 }
 
-/* Moves by an iteration or a step, and pauses: the user wants to look. */
+/* Moves by an iteration or a step, and pauses there. */
 static int move(struct esp_control *control, int direction, bool whole)
 {
     struct esp_player *player = control->player;
@@ -177,8 +177,8 @@ int esp_replay_idle(struct esp_control *control, double seconds)
 
 /* ------------------------------------------------------------------ keys */
 
-/* Goes to the tenth of the recording that a digit names. Several digits make the number for
- * g. */
+/* A digit jumps to that tenth of the recording. Several digits form the number that the key g
+ * goes to. */
 static int type_digit(struct esp_control *control, int key)
 {
     struct esp_typed *typed = &control->typed;

@@ -8,7 +8,7 @@
 
 /* ------------------------------------------------------------------ reading */
 
-/* Reads the line of an iteration. False: it is not kept, or damaged. */
+/* Reads an iteration. Returns false if it is not kept, or damaged. */
 static bool read_iteration(struct esp_resumed *r, struct esp_library *library, int number,
                            struct esp_recorded_event *event)
 {
@@ -29,7 +29,7 @@ static int read_iterations(struct esp_resumed *r, struct esp_library *library)
     int before = -1, used = 0;
     if (!first)
         return ESP_E_MEMORY;
-    /* From the end back; they are turned round below. */
+    /* Newest first; the order is reversed below. */
     for (int place = b->at.length - 1; place >= 0 && used < ESP_KEPT; place--) {
         const int number = esp_branches_token(b, b->at, place)->iteration;
         const int left =
@@ -108,7 +108,7 @@ void esp_resumed_close(struct esp_resumed *r)
     free(r);
 }
 
-/* ------------------------------------------------------------------ going on */
+/* ------------------------------------------------------------------ continuing */
 
 struct esp_text_token *esp_resumed_text(const struct esp_resumed *r, int *count)
 {
@@ -128,7 +128,8 @@ struct esp_text_token *esp_resumed_text(const struct esp_resumed *r, int *count)
     return text;
 }
 
-/* The index that iteration `number` has now; least, most: of those that were read. */
+/* Returns the new index of iteration `number`. `least` and `most` bound the numbers that were
+ * read. */
 static int index_of(const struct esp_resumed *r, int number, int least, int most)
 {
     for (int i = 0; number >= least && number <= most && i < r->count; i++)
@@ -137,7 +138,7 @@ static int index_of(const struct esp_resumed *r, int number, int least, int most
     return ESP_BY_FORGOTTEN;
 }
 
-/* Tokens name iterations by the indices that these have now. */
+/* Numbers the iterations from 0, also in the tokens that they wrote. */
 static void renumber(struct esp_resumed *r)
 {
     struct esp_branches *b = &r->text.branches;

@@ -1,7 +1,7 @@
-/* resume.h - opens a kept session, to go on with it.
+/* resume.h - opens a kept session in order to continue it.
  *
- * The interface gets all its texts, and the last iterations of the present one, so that the
- * panes show what they showed. The engine thread computes the rows of the text.
+ * The interface gets all its texts and the last iterations of the present one, so that the
+ * panes show the same as before. The engine thread computes the KV cache rows of the text.
  */
 #ifndef ESP_RESUME_H
 #define ESP_RESUME_H
@@ -14,8 +14,8 @@ struct esp_resumed {
     struct esp_kept_session session;
     struct esp_recording_header header; /* settings and models */
     struct esp_kept_text text;
-    struct esp_texts names; /* of gauges */
-    /* The last iterations of the present text, oldest first. Their indices go from 0 on. */
+    struct esp_texts names; /* names of gauges */
+    /* The last iterations of the present text, oldest first, with indices from 0 on. */
     struct esp_resumed_iteration {
         struct esp_recorded_event event;
         struct esp_text_place place; /* the text before it */
@@ -23,15 +23,15 @@ struct esp_resumed {
     int count;
 };
 
-/* Reads a session (esp_library_find) of the library at `path`. Returns 0 or a negative status
- * with a sentence. ESP_E_FILE if another program has it open. */
+/* Reads a session from the library at `path`; `which` is as for esp_library_find(). Returns 0,
+ * or a negative status with a sentence in err: ESP_E_FILE if another program has it open. */
 int esp_resumed_open(struct esp_resumed **resumed, const char *path, const char *which,
                      char *err, size_t errlen);
 void esp_resumed_close(struct esp_resumed *resumed);
-/* The present text, allocated; NULL: no memory. */
+/* Returns the present text, allocated, or NULL if there is no memory. */
 struct esp_text_token *esp_resumed_text(const struct esp_resumed *resumed, int *count);
-/* Moves texts and iterations to the interface's state, whose text is empty. Gauges of
- * iterations point to `resumed`. Returns 0 or ESP_E_MEMORY. */
+/* Moves the texts and iterations to the interface's state, whose text must be empty. The names
+ * of gauges stay in `resumed`. Returns 0 or ESP_E_MEMORY. */
 int esp_resumed_install(struct esp_resumed *resumed, struct esp_state *state);
 
 #endif

@@ -14,7 +14,7 @@
 #include "engine/support/suggestion.h"
 #include "tui/commands/replay.h"
 
-/* ------------------------------------------------------------------ of the interface */
+/* ------------------------------------------------------------------ interface settings */
 
 static void limit_tokens(struct esp_control *control)
 {
@@ -106,7 +106,7 @@ static void complete_hidden(struct esp_choices *choices)
     choices->append = '\0';
 }
 
-/* ------------------------------------------------------------------ of a replay */
+/* ------------------------------------------------------------------ replay settings */
 
 static int set_speed(struct esp_control *control, const char *value, char *err, size_t errlen)
 {
@@ -130,7 +130,7 @@ static void limit_pauses(struct esp_control *control)
         esp_replay_idle(control, control->settings.options.idle);
 }
 
-/* ------------------------------------------------------------------ of the models */
+/* ------------------------------------------------------------------ model settings */
 
 /* Takes the next word from `text`; a backslash escapes a blank. */
 static bool next_word(const char **text, char *word, size_t size)
@@ -171,8 +171,8 @@ static void limit_threads(struct esp_control *control, int *threads)
                cores, cores == 1 ? " is free" : "s are free");
 }
 
-/* Sets an engine option. If models are loaded already, loads them again with it. 0 means auto,
- * as in the options. The options keep the pointer to a text. */
+/* Sets an engine option. If models are loaded already, loads them again with it. The value "0"
+ * means auto, as in the options. If the value is a text, the options keep a pointer to it. */
 static int set_option(struct esp_control *control, const char *key, const char *value,
                       char *err, size_t errlen)
 {
@@ -274,8 +274,8 @@ static void complete_draft(struct esp_choices *choices)
     if (*choices->before)
         return;
     esp_choices_offer(choices, "self", "a quantised copy of the target");
-    esp_choices_offer(choices, "none", "plain decoding, and drafters without a model");
-    esp_choices_offer(choices, "auto", "self where it pays");
+    esp_choices_offer(choices, "none", "no draft model");
+    esp_choices_offer(choices, "auto", "self if it is expected to pay");
     esp_complete_path(true, choices);
     esp_complete_model(NULL, choices);
 }
@@ -330,7 +330,7 @@ static void complete_backend(struct esp_choices *choices)
         esp_choices_offer(choices, item.name, item.summary);
 }
 
-/* ------------------------------------------------------------------ of the session */
+/* ------------------------------------------------------------------ session settings */
 
 static void complete_drafter(struct esp_choices *choices)
 {
@@ -386,7 +386,7 @@ static const struct esp_setting settings[] = {
     {"tree", "indented|right", "how trees are drawn: as indented rows, or growing to the right",
      ESP_SETTING_INTERFACE, FIELD(either, ui.look.grows_right, 0, 1)},
     {"heat", "off|surprisal|entropy|rank|origin",
-     "colours of the text's tokens: by what the target thought of them, or by who wrote them",
+     "colours of the text's tokens: by the target's probabilities, or by who wrote them",
      ESP_SETTING_INTERFACE, FIELD(choice, ui.look.heat, 0, ESP_HEATS - 1)},
     {"hidden", "PANE,...|none", "panes to hide", ESP_SETTING_INTERFACE, .set = set_hidden,
      .get = get_hidden, .complete = complete_hidden},
@@ -511,8 +511,8 @@ static bool is_drafter_parameter(const char *key)
     return false;
 }
 
-/* Checks that `key` is a setting or a parameter, and is allowed here. A configuration file may
- * have settings for live sessions and for replays. */
+/* Checks that `key` is a setting or a parameter that is allowed here. `of_file`: it is from a
+ * configuration file, which may have settings for live sessions and for replays. */
 static int check_key(const struct esp_control *control, int index, const char *key,
                      bool of_file, char *err, size_t errlen)
 {

@@ -31,8 +31,8 @@ static bool progress(void *user, const char *what, size_t done, size_t total)
     return goes_on(user, false, 0);
 }
 
-/* The text at which a branch begins, allocated: that before the iteration, and the road not
- * taken there. NULL, with the error: there is none. */
+/* Returns the text at which a branch begins, allocated: the text before iteration `from`, and
+ * the road not taken there. Returns NULL with a message if nothing was rejected. */
 static struct esp_text_token *begin_branch(struct esp_lecture *lecture, const char *from,
                                            int *count, char *err, size_t errlen)
 {

@@ -64,7 +64,7 @@ int esp_lecture_road(const struct esp_iteration *it, int path[ESP_MAX_NODES])
     return length;
 }
 
-/* The target's probability of the last node of that road; 0: there is none. */
+/* The target's probability of the last node of the road not taken; 0 if there is none. */
 static double road_p(const struct esp_iteration *it)
 {
     int path[ESP_MAX_NODES];
@@ -72,7 +72,7 @@ static double road_p(const struct esp_iteration *it)
     return length > 0 ? (double)it->tree.nodes[path[length - 1]].p : 0;
 }
 
-/* The target's perplexity of the tokens that were written; 0: unknown. */
+/* The target's perplexity over the tokens that were written; 0 if it is unknown. */
 static double perplexity(const struct esp_run *run)
 {
     double sum = 0;

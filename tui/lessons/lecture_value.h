@@ -13,8 +13,8 @@ int esp_lecture_value(const struct esp_lecture *lecture, const char *expression,
 const struct esp_iteration *esp_lecture_named(const struct esp_lecture *lecture,
                                               const char *name, struct esp_run **run);
 
-/* The road not taken: the path to the rejected node of an iteration that the target found
- * likeliest, the root's child first. Returns its length; 0: nothing was rejected. */
+/* Writes the road not taken: the path from the root's child to the rejected node that the
+ * target found likeliest. Returns its length, or 0 if nothing was rejected. */
 int esp_lecture_road(const struct esp_iteration *it, int path[ESP_MAX_NODES]);
 
 #endif

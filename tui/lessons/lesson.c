@@ -46,7 +46,8 @@ static struct esp_lesson_page *page_of(struct reading *r)
     return r->lesson.page_count > 0 ? &r->lesson.pages[r->lesson.page_count - 1] : NULL;
 }
 
-/* The text that lines continue, of the page or of its answer; NULL if there is no page yet. */
+/* Returns the text to which lines are added: that of the page or of its answer. NULL: there is
+ * no page yet. */
 static char **text_of(struct reading *r)
 {
     struct esp_lesson_page *page = page_of(r);
@@ -78,7 +79,7 @@ static int add_run(struct esp_lesson *lesson, struct esp_file_line *line, bool r
     return esp_put_text(line, recorded ? &run->recording : &run->drafter, value);
 }
 
-/* "NAME RUN[N] DRAFTER" */
+/* Takes "NAME RUN[N] DRAFTER". */
 static int take_branch(void *user, struct esp_file_line *line)
 {
     struct esp_lesson *lesson = user;

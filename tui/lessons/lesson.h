@@ -24,8 +24,8 @@ struct esp_lesson_run {
     char *recording; /* file name, or NULL */
     char *drafter;   /* specification, or NULL */
     char branch
-        [48]; /* "RUN[N]": it goes on from the likeliest rejected node of that iteration; "":
-                        from the prompt */
+        [48]; /* "RUN[N]": it continues from that iteration's likeliest rejected node; "": it
+                        starts from the prompt */
 };
 
 enum esp_lesson_picture {

@@ -168,7 +168,7 @@ static bool is_in_text(const struct esp_state *state, const struct esp_iteration
     return true;
 }
 
-/* How many of the newest iterations have their text still in place, one before the other. */
+/* Returns how many of the newest iterations still have their text in place, without a gap. */
 static int count_kept(const struct esp_state *state)
 {
     int count = 0, end = state->span_count;

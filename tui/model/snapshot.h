@@ -24,22 +24,22 @@ enum esp_snapshot_type {                           /* continues enum esp_event_t
                          ESP_SNAPSHOT_CLEAR,   /* the text was cleared */
                          ESP_SNAPSHOT_COMPARE, /* a comparison begins with the drafter and
                                                   verifier in `loaded`; no drafter: it ended */
-                         ESP_SNAPSHOT_FORK,    /* another text: of the present one `kept`
-                                                  tokens stay, and `tokens` follow; `stage`:
-                                                  enum esp_fork */
-                         ESP_SNAPSHOT_SCORES,  /* of the text from token `start` on: `tokens`
-                                                  with their scores */
+                         ESP_SNAPSHOT_FORK,    /* the text is replaced: `kept` tokens stay,
+                                                  and `tokens` follow; `stage`: enum
+                                                  esp_fork */
+                         ESP_SNAPSHOT_SCORES,  /* `tokens` are those of the text from token
+                                                  `start` on, with their scores */
                          ESP_SNAPSHOT_RECORD,  /* the session is recorded to file `text`; "": it
                                                   is not recorded */
 };
 
-/* Why a session turned to another text. */
+/* Why a session switched to another text. */
 enum esp_fork {
     ESP_FORK_NEW,
     ESP_FORK_UNDO,
     ESP_FORK_REDO,
-    ESP_FORK_RESUME, /* of a kept session */
-    ESP_FORK_TURN,   /* one of several continuations: undo does not stop here */
+    ESP_FORK_RESUME, /* a kept session is continued */
+    ESP_FORK_TURN,   /* the next of several continuations; undo does not stop here */
 };
 
 enum esp_phase {
@@ -67,8 +67,8 @@ struct esp_snapshot {
     int type;
     bool second;                         /* an iteration of the compared session */
     int stage;                           /* stage events: the stage */
-    int kept;                            /* rewind: tokens that stay; drop: tokens that go */
-    int start;                           /* drop: the first of these tokens */
+    int kept;                            /* rewind, fork: tokens that stay; drop: that go */
+    int start;                           /* drop: first token that goes; scores: first token */
     struct esp_iteration_copy iteration; /* layer, stage and iteration events: the iteration */
     struct esp_written *tokens;          /* (token_count) appended to the text */
     int token_count, token_capacity;

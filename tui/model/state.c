@@ -95,8 +95,8 @@ static int append_span(struct esp_state *state, const struct esp_written *token)
     return 0;
 }
 
-/* Adds the token to the tree of branches, too. If a branch has it already, more may be known
- * of it there; `anew`: this is better. */
+/* Appends a token to the text and to the tree of branches. If a branch has it already, the text
+ * gets the branch's token, which may have a score; with `anew`, this token replaces it. */
 static int append_token(struct esp_state *state, const struct esp_written *token, bool anew)
 {
     struct esp_written *stored;
@@ -434,7 +434,7 @@ static int set_second(struct esp_state *state, const struct esp_setup *loaded)
     return 0;
 }
 
-/* Undo goes back to the present text. */
+/* Makes undo go back to the present text. */
 static int keep_text(struct esp_state *state)
 {
     return state->has_branches ? esp_branches_keep(&state->branches) : 0;
@@ -475,7 +475,7 @@ static int drop_text(struct esp_state *state, int start, int count)
     return status;
 }
 
-/* The session has turned to another text of the tree, or begun a branch. */
+/* Switches to another text of the tree, or begins a branch. */
 static int fork_text(struct esp_state *state, const struct esp_snapshot *snapshot)
 {
     const int why = snapshot->stage;
@@ -531,7 +531,7 @@ static void set_loaded(struct esp_state *state, const struct esp_setup *loaded)
 static void set_phase(struct esp_state *state, const struct esp_snapshot *snapshot)
 {
     if (state->phase == ESP_PHASE_IDLE && snapshot->phase == ESP_PHASE_GENERATING)
-        keep_text(state); /* it goes on without a prompt */
+        keep_text(state); /* the text is continued without a prompt */
     state->phase = snapshot->phase;
     state->fraction = snapshot->fraction;
     snprintf(state->phase_text, sizeof state->phase_text, "%s", snapshot->text);
@@ -541,7 +541,7 @@ static void set_phase(struct esp_state *state, const struct esp_snapshot *snapsh
         state->has_partial = false;
 }
 
-/* Events that change what was written before can be undone. */
+/* Lets undo go back to the text before an event, if it is of a type that can be undone. */
 static int keep_before(struct esp_state *state, int type)
 {
     switch (type) {

@@ -35,16 +35,16 @@ struct esp_state {
 
     struct esp_trace trace; /* `since`: since the last change of a setting or start
                                           of a comparison */
-    /* All texts of a live session. A replay has none: it goes back by itself. */
+    /* All texts of a live session. A replay has only the recorded text. */
     bool has_branches;
     struct esp_branches branches;
-    /* Where iterations began: of iteration i in place i % ESP_KEPT. */
+    /* The text before each of the last iterations: begins[i % ESP_KEPT] for iteration i. */
     struct esp_begin {
         int iteration;
         struct esp_text_place place;
     } begins[ESP_KEPT];
 
-    unsigned forks;                    /* goes up with every turn to another text */
+    unsigned forks;                    /* increases with every switch to another text */
     struct esp_iteration_copy partial; /* the running iteration, in step mode */
     bool has_partial;
     int partial_stages; /* number of its finished stages */
@@ -58,7 +58,7 @@ struct esp_state {
     char recording[512]; /* path of the recording being written, or "" */
     char message[512];
     bool message_is_error;
-    unsigned message_count; /* goes up with every message */
+    unsigned message_count; /* increases with every message */
 };
 
 /* A zero-initialised state is empty; set its `tokens` before use. */
@@ -69,22 +69,22 @@ int esp_state_copy(struct esp_state *to, const struct esp_state *from);
 /* Applies a snapshot. Returns 0 or ESP_E_MEMORY. */
 int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot);
 
-/* The start of the text after the last prompt: as a token, and as a byte. */
+/* The start of the text after the last prompt: as an index of a token, and of a byte. */
 int esp_state_answer(const struct esp_state *state);
 size_t esp_state_last_answer(const struct esp_state *state);
 
-/* The iteration that wrote a token of the text, and the place of the token among those that it
- * committed. NULL: none, or it is not kept. */
+/* Returns the iteration that wrote a token of the text, and sets *index to the token's place
+ * among those that it committed. NULL: none did, or it is not kept. */
 const struct esp_iteration *esp_state_writer(const struct esp_state *state, int token,
                                              int *index);
-/* The text before an iteration. False: unknown, or there are no branches. */
+/* Sets *place to the text before an iteration. Returns false if that is unknown or there are no
+ * branches. */
 bool esp_state_began(const struct esp_state *state, const struct esp_iteration *it,
                      struct esp_text_place *place);
-/* The first token of the text from `from` on without a score, of kinds that can have one; -1:
- * none. */
+/* Returns the first token from `from` on that has no score but can have one, or -1. */
 int esp_state_unscored(const struct esp_state *state, int from);
 
-/* The perplexity of the tokens that the models wrote, for the target: e to the mean of -ln p.
+/* Returns the target's perplexity over the tokens that the models wrote: exp(mean of -ln p).
  * NaN: none has a score. */
 double esp_state_perplexity(const struct esp_state *state);
 

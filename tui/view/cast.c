@@ -155,8 +155,7 @@ static int put_markers(struct cast *cast, double time, int from, char *err, size
 
 /* ------------------------------------------------------------------ playing */
 
-/* Plays the recording by a clock of its own, which jumps to the next event but by at least one
- * frame. */
+/* Plays the recording. The clock jumps from event to event, each time by at least one frame. */
 static int play(struct cast *cast, char *err, size_t errlen)
 {
     struct esp_player *player = &cast->player;

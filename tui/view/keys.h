@@ -64,7 +64,7 @@ int esp_action_find(const char *name);
 
 struct esp_binding {
     int action,
-        when; /* NONE: runs `command` or, if that is NULL, the input line gets the key */
+        when; /* action NONE: `command` runs or, if it is NULL, the input line gets the key */
     const char *key, *label, *help;
     const char *command; /* or NULL */
 };
@@ -92,9 +92,9 @@ const struct esp_binding *esp_key_binding(int key, struct esp_key_when when,
 /* The user's binding of a key, or NULL. */
 const struct esp_binding *esp_own_key(const struct esp_own_keys *own, int key);
 
-/* Converts the name of a key ("F2", "Tab", "C-c", "M-f", "a") to the key, or to -1 if there is
- * none; and a key to its name. */
+/* Returns the key with this name ("F2", "Tab", "C-c", "M-f", "a"), or -1 if there is none. */
 int esp_key_parse(const char *name);
+/* Writes the name of a key. Returns `name`. */
 const char *esp_key_name(int key, char name[16]);
 
 #endif

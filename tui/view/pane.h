@@ -22,10 +22,10 @@ struct esp_pane_view {
 struct esp_look {
     int iteration; /* index of the held iteration; -1: follow the newest */
     int node;      /* the node at the tree's cursor, while an iteration is held */
-    int token;     /* at the text's cursor; -1: none */
-    bool of_token; /* the user looks at this token, not at a node of the tree */
-    int likely;    /* at the cursor of the node pane: one of the token's likeliest, from 0 */
-    int branch;    /* at the cursor of the branches pane; -1: the present one */
+    int token;     /* the token at the text's cursor; -1: there is no cursor */
+    bool of_token; /* the node pane shows this token, not a node of the tree */
+    int likely;    /* the alternative to this token at the node pane's cursor, from 0 */
+    int branch;    /* the branch at the branches pane's cursor; -1: the present one */
     int heat;      /* enum esp_heat: how the text's tokens are coloured */
     bool collapsed[ESP_MAX_NODES + 1]; /* nodes of the held tree whose children are hidden */
     bool explains;    /* the node pane is hidden: the tree explains the node at the cursor */
@@ -43,7 +43,7 @@ void esp_look_step(struct esp_look *look, const struct esp_state *state, int ste
 
 /* Moves the text's cursor to a token, and holds the iteration that wrote it. */
 void esp_look_token(struct esp_look *look, const struct esp_state *state, int token);
-/* The token at the text's cursor, if the user looks at it; else -1. */
+/* Returns the token at the text's cursor if the node pane shows it, else -1. */
 int esp_looked_token(const struct esp_look *look, const struct esp_state *state);
 
 /* Scrolls by rows, by pages of `page` rows (at least 1), or to an end; view->scroll stays from
@@ -64,15 +64,15 @@ struct esp_shown {
     const struct esp_iteration *it; /* the selected iteration, or NULL */
     int stages;                     /* number of its finished stages */
     int width, height;              /* inside the frame */
-    bool wheel;                     /* an action is a turn of the mouse wheel */
+    bool wheel;                     /* the action comes from the mouse wheel */
 };
 
-/* Where a branch begins: a text of the tree of branches, and tokens after it. */
+/* Where a branch begins: a text of the tree of branches, followed by some tokens. */
 struct esp_branch_point {
     struct esp_text_place place;
     int32_t tokens[ESP_MAX_NODES]; /* (count) */
     int count;
-    bool written; /* a text that is there already: it is only shown again */
+    bool written; /* the text is one that exists: show it, and write nothing */
 };
 
 struct esp_pane_ops {
@@ -86,7 +86,8 @@ struct esp_pane_ops {
     /* Handles a click inside the frame. Returns false if there is nothing at that cell. May be
      * NULL. */
     bool (*click)(const struct esp_shown *shown, int x, int y);
-    /* Where a branch begins that the user asks for in this pane. False: nowhere. May be NULL. */
+    /* Sets *point to where a branch from this pane would begin. Returns false if there is no
+     * such place. May be NULL. */
     bool (*point)(const struct esp_shown *shown, struct esp_branch_point *point);
     /* Goes to the next (step 1) or previous (-1) match of look->search. May be NULL. */
     struct esp_search_result (*find)(const struct esp_shown *shown, int step);

@@ -18,7 +18,7 @@ struct esp_ui {
     struct esp_look look;
     bool help;                       /* the help pane covers the others */
     bool stepping;                   /* step mode is on */
-    double pace;                     /* most iterations per second; 0: no limit */
+    double pace;                     /* maximum iterations per second; 0: no limit */
     double rate;                     /* current iterations per second; 0: unknown */
     const struct esp_player *player; /* NULL: a live session */
     const char *typed;               /* the digits typed in a replay */
@@ -47,7 +47,7 @@ struct esp_layout esp_ui_layout(const struct esp_ui *ui, int width, int height);
 void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
                  const struct esp_state *state);
 
-/* What a pane shows in this layout. */
+/* Returns what a pane shows in this layout. */
 struct esp_shown esp_ui_shown(struct esp_ui *ui, const struct esp_state *state,
                               const struct esp_layout *layout, int pane);
 

@@ -13,7 +13,7 @@ struct esp_decode_options {
     const struct esp_text_token *text; /* (text_count) begins the text; NULL: the prompt does */
     int text_count;
     bool scores;  /* iterations have scores (esp_session_score) */
-    int tokens;   /* most new tokens */
+    int tokens;   /* maximum number of new tokens */
     int practice; /* warm-up: tokens decoded from another prompt and dropped. A drafter that
                      measures costs then knows them, and the processors run at full speed. */
     /* Called between iterations with the fraction that is done. Returns false to stop. May be

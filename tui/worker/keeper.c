@@ -1,9 +1,9 @@
 /* keeper.c - the queue and the thread that writes; see keeper.h.
  *
- * The queue has no end: memory is what a slow disk costs. Items of iterations are used again,
- * so that the engine allocates nothing in the long run. To wake a thread costs the engine more
- * than to hand over an iteration. So while iterations come, the keeper looks for them every
- * millisecond; it is woken only after a pause.
+ * The queue may grow without limit, so a slow disk costs memory but no time. Items are used
+ * again, so that the engine allocates nothing in the long run. Waking a thread costs the engine
+ * more than handing over an iteration. So while iterations come, the keeper looks for them
+ * every millisecond; it is woken only after a pause.
  */
 #include "tui/worker/keeper.h"
 
@@ -18,10 +18,10 @@
 #include "tui/model/quiet_thread.h"
 #include "tui/model/snapshot.h"
 
-/* Items that are no events; they continue enum esp_event_type and those of recordings. */
+/* The types of items that are not events; different from all types of events. */
 enum { PRIVATE = 200, MODELS, GENERATION, FORK, SCORES, BRANCH, QUIT };
 
-enum { LOOKS = 100 /* before it sleeps */ };
+enum { LOOKS = 100 /* looks for items, a millisecond apart, before the thread sleeps */ };
 
 struct item {
     struct item *next;
@@ -33,15 +33,17 @@ struct item {
     char target_path[1024], draft_path[1024];
     struct esp_tokens tokens;
     struct esp_generator generator;
-    int number, limit; /* of a generation; of a branch */
-    bool on, deleted;  /* private, anew, marked */
+    int number; /* of the generation or branch */
+    int limit;  /* maximum number of new tokens of a generation */
+    bool on;    /* PRIVATE: on; MODELS: anew; BRANCH: marked */
+    bool deleted;
     char text[256];
 };
 
 /* What the library has of a branch. */
 struct kept {
-    int tokens; /* its first own tokens that need not be written */
-    bool row, listed;
+    int tokens;       /* the first so many of its own tokens need not be written */
+    bool row, listed; /* it has a row there; it is in `changed_branches` */
 };
 
 struct esp_keeper {
@@ -49,9 +51,9 @@ struct esp_keeper {
     pthread_mutex_t lock; /* of the queue */
     pthread_cond_t changed;
     struct item *first, **last, *spare;
-    bool writing;         /* items were taken that are not written yet */
+    bool writing;         /* items were taken but are not written yet */
     bool asleep;          /* the thread must be woken */
-    struct item *running; /* engine thread only: collects the layers of the running iteration */
+    struct item *running; /* collects the layers of the current iteration; engine thread only */
 
     /* The rest belongs to the keeper's thread. */
     char *path;
@@ -66,11 +68,11 @@ struct esp_keeper {
     int kept_capacity;
     int *changed_branches, changed_count, changed_capacity;
     struct esp_text_place written; /* the present text, as the library has it */
-    int iterations;                /* number of the next one */
-    int generation;                /* the present one */
-    int generations;               /* the number of the next one that the library gets */
-    int first_generation;          /* what its number is higher by than the caller's */
-    int numbered;                  /* how many the caller has begun */
+    int iterations;                /* number of the next iteration */
+    int generation;                /* number of the present generation in the library */
+    int generations;               /* number of the next generation that the library gets */
+    int first_generation;          /* added to a number of the caller: that of the library */
+    int numbered;                  /* how many generations the caller has begun */
     struct esp_recording_header header;
     char target_path[1024], draft_path[1024];
     struct esp_tokens tokens;
@@ -88,7 +90,7 @@ static void free_item(struct item *item)
     free(item);
 }
 
-/* An item without contents, perhaps used before. NULL: no memory. */
+/* Returns an empty item, one that was used before if possible. NULL: no memory. */
 static struct item *new_item(struct esp_keeper *k, int type)
 {
     pthread_mutex_lock(&k->lock);
@@ -117,7 +119,7 @@ static void push(struct esp_keeper *k, struct item *item)
     pthread_mutex_unlock(&k->lock);
 }
 
-/* Takes all items; waits for some. */
+/* Takes all items from the queue; waits until there are some. */
 static struct item *take(struct esp_keeper *k)
 {
     pthread_mutex_lock(&k->lock);
@@ -168,7 +170,7 @@ bool esp_keeper_is_settled(struct esp_keeper *k)
     return settled;
 }
 
-/* ------------------------------------------------------------------ what is handed over */
+/* ------------------------------------------------------------------ handing over */
 
 void esp_keeper_private(struct esp_keeper *k, bool on)
 {
@@ -208,7 +210,7 @@ void esp_keeper_generation(struct esp_keeper *k, int number,
     push(k, item);
 }
 
-/* The item that collects the running iteration. */
+/* Returns the item that collects the current iteration. NULL: no memory. */
 static struct item *running(struct esp_keeper *k)
 {
     if (!k->running)
@@ -294,7 +296,7 @@ void esp_keeper_branch(struct esp_keeper *k, int branch, const char *name, bool 
 
 /* ------------------------------------------------------------------ the tree */
 
-/* Says that a branch has changed from its own token `from` on. Returns 0 or ESP_E_MEMORY. */
+/* Notes that a branch has changed from its own token `from` on. Returns 0 or ESP_E_MEMORY. */
 static int touch(struct esp_keeper *k, int branch, int from)
 {
     const int before = k->kept_capacity;
@@ -328,7 +330,7 @@ static int append(struct esp_keeper *k, const struct esp_written *tokens, int co
             (anew || branch >= k->kept_capacity || own >= k->kept[branch].tokens))
             status = touch(k, branch, own);
         else if (status == ESP_OK && own + 1 == b->branch[branch].count)
-            status = touch(k, branch, own + 1); /* it may have been deleted */
+            status = touch(k, branch, own + 1); /* it may have been deleted, and is not now */
     }
     return status;
 }
@@ -380,7 +382,7 @@ static void complain(struct esp_keeper *k, const char *err)
     k->tell(k->user, sentence);
 }
 
-/* Everything must be written again, as a session of its own. */
+/* Forgets what the library has, so that everything is written again, as a new session. */
 static int forget_kept(struct esp_keeper *k)
 {
     int status = ESP_OK;
@@ -396,7 +398,8 @@ static int forget_kept(struct esp_keeper *k)
     return status;
 }
 
-/* Opens the library, and with the first token adds the session. False: nothing is written. */
+/* Opens the library once there is something to write. Returns false if nothing is to be
+ * written. */
 static bool ready(struct esp_keeper *k)
 {
     char err[700];
@@ -464,7 +467,7 @@ static void put_iteration(struct esp_keeper *k, const struct item *item)
                                   k->line.text, k->line.length);
 }
 
-/* One that goes on is there already. */
+/* Stores a new generation. One that continues is stored already. */
 static void put_generation(struct esp_keeper *k, const struct item *item)
 {
     struct esp_line line = {.text = NULL};
@@ -521,7 +524,7 @@ static void edit_branch(struct esp_keeper *k, const struct item *item)
     touch(k, item->number, branch->count);
 }
 
-/* Follows an item. Iterations are numbered here. Returns 0 or ESP_E_MEMORY. */
+/* Applies an item, and numbers iterations. Returns 0 or ESP_E_MEMORY. */
 static int follow(struct esp_keeper *k, struct item *item)
 {
     struct esp_snapshot *event = &item->event;
@@ -562,7 +565,8 @@ static int follow(struct esp_keeper *k, struct item *item)
     }
 }
 
-/* Follows the items and writes them in one transaction. False: the last one ends the thread. */
+/* Applies the items and writes them in one transaction. Returns false if the last item ends the
+ * thread. */
 static bool work(struct esp_keeper *k, struct item *items)
 {
     char err[700];
@@ -572,7 +576,7 @@ static bool work(struct esp_keeper *k, struct item *items)
             on = false;
             break;
         }
-        if (item->type == PRIVATE && open) { /* it has a transaction of its own */
+        if (item->type == PRIVATE && open) { /* needs its own transaction */
             if (esp_library_commit(k->library, err, sizeof err) < 0)
                 complain(k, err);
             open = false;
@@ -602,7 +606,7 @@ static bool work(struct esp_keeper *k, struct item *items)
     return on;
 }
 
-/* The session that goes on. */
+/* Loads the kept session that is continued. */
 static void load(struct esp_keeper *k)
 {
     char err[700];
@@ -632,7 +636,7 @@ static void load(struct esp_keeper *k)
     esp_kept_text_free(&text);
 }
 
-/* Branches that were deleted are gone when the session ends: nothing can bring them back then. */
+/* Removes deleted branches at the end of the session, when undo can no longer restore them. */
 static void drop_deleted(struct esp_keeper *k)
 {
     char err[700];
@@ -671,7 +675,7 @@ static void *run(void *user)
         drop_deleted(k);
         esp_library_begin(k->library);
         esp_library_index(k->library, k->id);
-        esp_library_commit(k->library, err, sizeof err); /* else a search does it */
+        esp_library_commit(k->library, err, sizeof err); /* otherwise a search does it */
     }
     esp_library_close(k->library);
     return NULL;
@@ -736,7 +740,7 @@ void esp_keeper_close(struct esp_keeper *k)
     struct item *item;
     if (!k)
         return;
-    while (!(item = new_item(k, QUIT))) /* memory comes back when the queue is written */
+    while (!(item = new_item(k, QUIT))) /* written items can be used again */
         esp_keeper_settle(k);
     push(k, item);
     pthread_join(k->thread, NULL);

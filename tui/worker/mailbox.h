@@ -14,35 +14,36 @@
 
 #include "tui/worker/models.h"
 
-/* The types of commands. Each comment names the members of the message that the command uses:
- * its texts; its numbers; its flag. */
+/* The types of commands. Each comment lists what the message of the command contains: its
+ * texts; its numbers; its flag. */
 enum esp_command_type {
     ESP_COMMAND_PROMPT,   /* prompt (length) */
     ESP_COMMAND_SET,      /* key, value, origin as in esp_worker_set() or NULL */
     ESP_COMMAND_ASK,      /* key of a parameter whose value is asked for */
-    ESP_COMMAND_LIMIT,    /* most new tokens after a prompt */
+    ESP_COMMAND_LIMIT,    /* maximum number of new tokens after a prompt */
     ESP_COMMAND_CLEAR,    /* none */
     ESP_COMMAND_COMPARE,  /* drafter or NULL, verifier or NULL (worker_compare.c) */
     ESP_COMMAND_REWIND,   /* number of tokens that stay */
     ESP_COMMAND_FORK,     /* a text (length bytes of struct esp_text_token), what the user typed
-                         after it or NULL; enum esp_fork; flag: go on (worker_branch.c) */
-    ESP_COMMAND_CONTINUE, /* a text in the same form; how often it is continued */
-    ESP_COMMAND_SCORES,   /* first token, count: what the target thinks of them */
+                         after it or NULL; enum esp_fork; flag: continue it (worker_branch.c) */
+    ESP_COMMAND_CONTINUE, /* a text in the same form; number of continuations */
+    ESP_COMMAND_SCORES,   /* first token, number of tokens: report their scores */
     ESP_COMMAND_KEEP,     /* struct esp_resume and its text (length bytes), path of the library;
-                          flag: nothing is written (keeper.h). Later only the flag counts */
-    ESP_COMMAND_JUDGE,    /* name of a branch; its number, 1: marked + 2: deleted */
+                          flag: private (keeper.h). After the first, only the flag counts */
+    ESP_COMMAND_JUDGE,    /* name of a branch; its number, 1 if marked + 2 if deleted */
     ESP_COMMAND_TELL,     /* an error, for the user */
     ESP_COMMAND_LOAD,     /* key, value, draft or NULL (models.h) */
     ESP_COMMAND_RECORD,   /* path or NULL; columns, rows; overwrite (worker_record.c) */
     ESP_COMMAND_MARK,     /* text of the marker */
-    ESP_COMMAND_RETIRE,   /* serial: nobody needs tokens of older pairs any more */
+    ESP_COMMAND_RETIRE,   /* serial: the token texts of older pairs are no longer needed */
     ESP_COMMAND_JOB,      /* job */
 };
 
-/* The kept session that goes on. Its text follows, as struct esp_text_token. */
+/* The kept session to continue. In a command, an array of struct esp_text_token follows: its
+ * text. */
 struct esp_resume {
-    int session; /* 0: none */
-    int tokens;
+    int session;    /* its number; 0: none */
+    int tokens;     /* length of the text */
     int iterations; /* index of the next iteration */
     char vocabulary_hash[32];
 };
@@ -78,7 +79,7 @@ struct esp_breakpoints {
 /* The commands that take effect immediately. */
 struct esp_mailbox_now {
     bool stop, quit, stepping;
-    double pace; /* most iterations per second; 0: no limit */
+    double pace; /* maximum number of iterations per second; 0: no limit */
     struct esp_breakpoints breakpoints;
 };
 

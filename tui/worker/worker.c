@@ -19,7 +19,7 @@ enum { PATIENCE = 3 /* seconds to wait for the thread at the end */ };
 
 /* ------------------------------------------------------------------ the thread */
 
-/* Ends the generation, for whatever reason. */
+/* Reports and records the end of a generation. */
 static void end_generation(struct esp_worker *worker)
 {
     if (worker->record.recorder)

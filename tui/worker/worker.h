@@ -43,8 +43,8 @@ void esp_worker_set(struct esp_worker *worker, const char *key, const char *valu
 /* The mailbox, for the commands that take effect immediately: stop, step mode, pace. */
 struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker);
 
-/* For scripts: whether no command waits, no generation runs (in step mode: the engine waits
- * for a step) and all snapshots are read. */
+/* Returns whether no command waits, no generation runs (in step mode: the engine waits for a
+ * step) and all snapshots are read. Scripts wait for this. */
 bool esp_worker_settled(struct esp_worker *worker);
 
 #endif

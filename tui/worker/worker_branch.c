@@ -1,11 +1,13 @@
-/* worker_branch.c - turns the session of the engine thread to other texts; see worker_parts.h.
+/* worker_branch.c - switches the session of the engine thread to other texts; see
+ * worker_parts.h.
  *
- * A branch, an undo and a return to an earlier text are one thing: a text that becomes the
- * session's (esp_session_fork). The interface keeps all texts as a tree (sessions/branches.h);
- * it follows through one report, and recordings through the session's own events.
+ * A new branch, an undo and a return to an earlier text all do the same: another text becomes
+ * the session's (esp_session_fork). The interface keeps all texts as a tree
+ * (sessions/branches.h) and learns of the switch from one report; a recording learns of it from
+ * the session's own events.
  *
- * Each branch gets the next seed, so that it differs from what was there; a fresh session with
- * this seed and the branch's text writes the same.
+ * Each new branch gets the next seed, so that it differs from the text that was there. A fresh
+ * session with this seed and the text before the branch writes the same tokens.
  */
 #include "tui/worker/worker_parts.h"
 
@@ -45,7 +47,8 @@ static void show_fork(struct esp_worker *worker, int kept, const struct esp_text
         esp_keeper_fork(worker->keeping.keeper, kept, text, count);
 }
 
-/* The next seed, for another text than before. At temperature 0 nothing is drawn. */
+/* Sets the next seed, so that another text is written. At temperature 0 nothing is drawn, and
+ * the seed stays. */
 static void next_seed(struct esp_worker *worker)
 {
     struct esp_session *session = worker->pair.session;
@@ -59,7 +62,8 @@ static void next_seed(struct esp_worker *worker)
         esp_worker_compare_set(worker, "seed", seed);
 }
 
-/* Returns 0 or a negative status, which the user is told. */
+/* Switches the session to a text. `why`: enum esp_fork. Returns 0, or a negative status after
+ * reporting the error. */
 static int turn_to(struct esp_worker *worker, const struct esp_text_token *text, int count,
                    int why)
 {
@@ -74,12 +78,13 @@ static int turn_to(struct esp_worker *worker, const struct esp_text_token *text,
         return ESP_OK;
     }
     ESP_TELL(worker, ERROR, "%s", err);
-    esp_session_tokens(worker->pair.session, &count); /* as before, or the common prefix */
+    esp_session_tokens(worker->pair.session, &count); /* the old text or the common prefix */
     show_fork(worker, count, text, count, ESP_FORK_NEW);
     return kept;
 }
 
-/* Appends the tokens of what the user typed. NULL: no memory, or it cannot be tokenized. */
+/* Returns the text followed by the tokens of what the user typed, allocated. Returns NULL if
+ * there is no memory or the words cannot be tokenized. */
 static struct esp_text_token *with_words(struct esp_worker *worker,
                                          const struct esp_text_token *text, int *count,
                                          const char *words)
@@ -135,12 +140,12 @@ void esp_worker_resume(struct esp_worker *worker, const struct esp_message *comm
 
 /* ------------------------------------------------------------------ continuations */
 
-/* Continuations are written in turns, so that all of them grow before the reader's eyes. A
- * turn takes an iteration at first. To turn to a continuation computes the rows of its own
- * tokens again, in one pass; so that this stays a fraction of the work, a turn grows with what
- * was written: it lasts until a quarter has been added. Each one draws from a part of the
- * random numbers of its own. */
-enum { TURN_PART = 4, DRAWS_LOG = 40 /* of the numbers of a part */ };
+/* Continuations are written in turns, so that the user sees all of them grow. The first turn of
+ * each is one iteration. Switching to a continuation computes the rows of its own tokens again,
+ * in one pass. To keep this a fraction of the work, later turns are longer: a turn ends when it
+ * has written a quarter of the continuation. Each continuation draws from its own section of
+ * the random numbers, 2^DRAWS_LOG long. */
+enum { TURN_PART = 4, DRAWS_LOG = 40 };
 
 void esp_worker_continue_end(struct esp_worker *worker)
 {
@@ -150,7 +155,7 @@ void esp_worker_continue_end(struct esp_worker *worker)
     *c = (struct esp_continuations){.count = 0};
 }
 
-/* The session turns to the continuation whose turn it is. */
+/* Switches the session to the continuation whose turn it is. Returns whether that worked. */
 static bool begin_turn(struct esp_worker *worker)
 {
     struct esp_continuations *c = &worker->continuations;
@@ -168,7 +173,7 @@ static bool begin_turn(struct esp_worker *worker)
     return true;
 }
 
-/* The next continuation that has not ended, after the present one. -1: none. */
+/* Returns the next continuation that has not ended, or -1. It may be the present one. */
 static int next_of(const struct esp_continuations *c)
 {
     for (int step = 1; step <= c->count; step++)
@@ -183,7 +188,8 @@ bool esp_worker_continue_turn(struct esp_worker *worker, bool ended)
     struct esp_continuation *now = &c->each[c->now];
     if (ended)
         now->left = 0;
-    const bool compared = worker->second.compare.second != NULL; /* it follows to the end */
+    /* The compared session can only follow one continuation to its end. */
+    const bool compared = worker->second.compare.second != NULL;
     const int turn = now->count - c->turn, own = now->count - now->begin;
     if (!ended && (compared || TURN_PART * turn < own))
         return true;
@@ -202,7 +208,7 @@ bool esp_worker_continue_turn(struct esp_worker *worker, bool ended)
     return false;
 }
 
-/* Prepares a continuation that begins with token `first` (-1: none). Returns 0 or
+/* Adds a continuation that begins with token `first` (-1: any token). Returns 0 or
  * ESP_E_MEMORY. */
 static int add_continuation(struct esp_worker *worker, const struct esp_text_token *text,
                             int count, int32_t first)
@@ -224,7 +230,8 @@ static int add_continuation(struct esp_worker *worker, const struct esp_text_tok
     return ESP_OK;
 }
 
-/* At temperature 0 the continuations begin with the likeliest tokens. */
+/* Adds all continuations. At temperature 0, where all would be the same, each begins with
+ * another one of the likeliest tokens. */
 static int add_all(struct esp_worker *worker, const struct esp_message *command, char *err,
                    size_t errlen)
 {
@@ -275,7 +282,7 @@ void esp_worker_scores(struct esp_worker *worker, int first, int count)
     struct esp_token_score *scores = malloc((size_t)count * sizeof *scores);
     if (!scores ||
         esp_session_score_text(worker->pair.session, first, count, scores, err, sizeof err) < 0)
-        count = 0; /* then there is nothing to show */
+        count = 0;
     struct esp_snapshot *snapshot =
         count > 0 ? esp_ring_write(worker->report.ring, ESP_SNAPSHOT_SCORES) : NULL;
     if (snapshot && esp_snapshot_reserve(snapshot, count) == ESP_OK) {

@@ -1,4 +1,4 @@
-/* worker_keep.c - hands the session of the engine thread over to its keeper; see
+/* worker_keep.c - tells the keeper what happens in the session of the engine thread; see
  * worker_parts.h. */
 #include "tui/worker/worker_parts.h"
 
@@ -10,7 +10,7 @@ static const char *token_text(void *engine, int32_t token, size_t *length)
     return esp_token_bytes(engine, token, length);
 }
 
-/* In the keeper's thread. The engine thread passes it on to the user. */
+/* Called in the keeper's thread. The engine thread passes the sentence on to the user. */
 static void tell(void *user, const char *sentence)
 {
     struct esp_worker *worker = user;
@@ -36,7 +36,7 @@ void esp_worker_keep_models(struct esp_worker *worker, bool anew)
     keeping->begun = false;
 }
 
-/* The kept session can go on with these models. */
+/* Returns whether the kept session can be continued with these models; if not, says why. */
 static bool fits(struct esp_worker *worker, const struct esp_resume *resume)
 {
     struct esp_recording_header header = {.vocabulary = 0};
@@ -47,8 +47,8 @@ static bool fits(struct esp_worker *worker, const struct esp_resume *resume)
         return true;
     ESP_TELL(
         worker, ERROR,
-        "session %d has other tokens than these models, so it does not go on; name its models, "
-        "or make a recording of it (espalier sessions export %d)",
+        "session %d has another vocabulary than these models, so it is not resumed; name its "
+        "models, or make a recording of it (espalier sessions export %d)",
         resume->session, resume->session);
     return false;
 }
@@ -72,7 +72,7 @@ bool esp_worker_keep(struct esp_worker *worker, const struct esp_message *comman
     return goes_on;
 }
 
-/* The present settings that a generation depends on. */
+/* Writes the settings that a generation depends on to the header. */
 static void describe(struct esp_worker *worker, struct esp_recording_header *header)
 {
     const struct esp_session *session = worker->pair.session;
@@ -113,7 +113,7 @@ void esp_worker_keep_again(struct esp_worker *worker, int generation)
 void esp_worker_keep_event(struct esp_worker *worker, const struct esp_event *event)
 {
     if (event->type == ESP_EVENT_SETTING)
-        worker->keeping.begun = false; /* the rest of the text depends on it */
+        worker->keeping.begun = false; /* with another setting, another generation begins */
     if (worker->keeping.keeper)
         esp_keeper_event(worker->keeping.keeper, event);
 }

@@ -1,8 +1,9 @@
 /* worker_parts.h - shared by the files of the engine thread; see worker.h.
  *
  * worker.c starts and ends the thread and posts commands. worker_run.c executes them.
- * worker_events.c reports events, worker_record.c records them. worker_branch.c turns to other
- * texts, worker_keep.c keeps them. worker_compare.c runs the compared session.
+ * worker_events.c reports events, worker_record.c records them. worker_branch.c switches to
+ * other texts, worker_keep.c keeps them in the library. worker_compare.c runs the compared
+ * session.
  *
  * The threads share only the mailbox (commands) and the ring (reports). Models and session
  * belong to the engine thread. The one exception is an engine's token texts, which never
@@ -27,10 +28,10 @@ struct retired;
 struct esp_second {
     struct esp_compare compare;      /* compare.second is NULL if there is no comparison */
     char drafter[256], verifier[96]; /* as the user named them; verifier "": the default */
-    bool differed;                   /* the texts differed, and the user was told */
+    bool differed;                   /* the user was told that the texts differ */
 };
 
-/* A recording of the session. Zero-initialised, it is not recording. */
+/* A recording of the session. If it is zero-initialised, nothing is recorded. */
 struct esp_session_recording {
     struct esp_recorder *recorder;
     char path[PATH_MAX];
@@ -39,20 +40,20 @@ struct esp_session_recording {
 
 /* Keeps the session in the library. */
 struct esp_keeping {
-    struct esp_keeper *keeper;             /* NULL: no ESP_COMMAND_KEEP yet */
-    _Atomic(struct esp_keeper *) settling; /* the same, for esp_worker_settled() */
+    struct esp_keeper *keeper;             /* NULL before the first ESP_COMMAND_KEEP */
+    _Atomic(struct esp_keeper *) settling; /* the same, for the UI thread */
     struct esp_recording_header header;
-    int generation, generations; /* the present one, and the number of the next one */
-    bool begun;                  /* the keeper knows of the present one */
+    int generation, generations; /* number of the present one, and of the next one */
+    bool begun;                  /* the keeper was told of the present generation */
 };
 
 enum { ESP_MOST_CONTINUATIONS = ESP_LIKELY };
 
 /* One of several continuations of a text. */
 struct esp_continuation {
-    struct esp_text_token *text; /* (count) as far as it is written */
+    struct esp_text_token *text; /* (count) the whole text so far */
     int count, capacity;
-    int begin; /* tokens before it */
+    int begin; /* number of tokens before the continuation */
     struct esp_generator generator;
     int generation; /* -1: none yet */
     int left;       /* tokens that may still be written; 0: it has ended */
@@ -63,7 +64,7 @@ struct esp_continuations {
     struct esp_continuation each[ESP_MOST_CONTINUATIONS]; /* (count) */
     int count;                                            /* 0: none are written */
     int now;                                              /* whose turn it is */
-    int turn;                                             /* tokens before its turn */
+    int turn;                                             /* its length when the turn began */
 };
 
 struct esp_worker {
@@ -83,7 +84,7 @@ struct esp_worker {
     struct esp_keeping keeping;
     struct esp_continuations continuations;
     bool quiet;  /* events of the session are neither recorded nor shown */
-    bool hidden; /* they are recorded only */
+    bool hidden; /* events of the session are recorded but not shown */
     double progress;
 };
 
@@ -112,14 +113,14 @@ void esp_worker_note(struct esp_worker *worker, const struct esp_event *event);
 
 /* ---- worker_keep.c */
 
-/* Starts to keep the session, or turns it on or off, as ESP_COMMAND_KEEP asks. Returns whether
- * a kept session goes on with these models. */
+/* Starts to keep the session, or turns keeping it on or off, as ESP_COMMAND_KEEP asks. Returns
+ * whether a kept session is continued with these models. */
 bool esp_worker_keep(struct esp_worker *worker, const struct esp_message *command);
-/* Other models were loaded; `anew`: with other tokens. */
+/* Call after models were loaded. `anew`: their vocabulary is another one. */
 void esp_worker_keep_models(struct esp_worker *worker, bool anew);
-/* Before an iteration: a generation begins, unless one goes on. */
+/* Call before an iteration. Begins a generation unless the present one continues. */
 void esp_worker_keep_begin(struct esp_worker *worker);
-/* The next iterations belong to an earlier generation; -1: to a new one. */
+/* Assigns the next iterations to an earlier generation or, if it is -1, to a new one. */
 void esp_worker_keep_again(struct esp_worker *worker, int generation);
 void esp_worker_keep_event(struct esp_worker *worker, const struct esp_event *event);
 
@@ -142,21 +143,21 @@ bool esp_worker_compare_turn(struct esp_worker *worker);
 
 /* ---- worker_branch.c */
 
-/* Allows the session to go on, and reports that it does. Returns true. */
+/* Starts a generation and reports that. Returns true. */
 bool esp_worker_go_on(struct esp_worker *worker);
-/* Turns the session to the text of the kept session that goes on; the interface then shows all
- * of its texts. */
+/* Switches to the text of the kept session that is continued. The interface already has all of
+ * its texts. */
 void esp_worker_resume(struct esp_worker *worker, const struct esp_message *command);
-/* Turns the session to the command's text. Returns whether a generation has started. */
+/* Switches to the command's text. Returns whether a generation has started. */
 bool esp_worker_fork(struct esp_worker *worker, const struct esp_message *command);
-/* Begins to write several continuations of a text, in turns. Returns the same. */
+/* Begins to write several continuations of a text, in turns. Returns whether it has begun. */
 bool esp_worker_continue(struct esp_worker *worker, const struct esp_message *command);
-/* After an iteration, which `ended` the generation or not: the next one's turn, if it is over.
- * Returns whether a generation runs. */
+/* Call after an iteration of a continuation; `ended`: it was the last one. If the turn is over,
+ * begins that of the next continuation. Returns whether a generation runs. */
 bool esp_worker_continue_turn(struct esp_worker *worker, bool ended);
-/* The user has stopped: no more are written. */
+/* Ends the writing of continuations. */
 void esp_worker_continue_end(struct esp_worker *worker);
-/* Reports what the target thinks of tokens of the text. */
+/* Reports the target's scores of tokens [first, first + count) of the text. */
 void esp_worker_scores(struct esp_worker *worker, int first, int count);
 
 /* ---- worker_run.c */

@@ -72,8 +72,8 @@
         return made;
     }
 
-    /* Writes the text of the iterations up to `last` into `text`; calls left(length, frame) where it is
-     * shortened to `length` tokens before iteration `frame`. */
+    /* Appends the text of the iterations up to `last` to `text`. Before iteration `frame` shortens the text to
+     * `length` tokens, calls left(length, frame). */
     function follow(text, last, committed, left) {
         const added = (more) => more.forEach((token) => text.push(token));
         for (let i = 0; i <= last; i++) {
@@ -99,7 +99,7 @@
     const HEATS = ["surprisal", "entropy", "rank", "origin"];
     const ORIGINS = [4, 0, 2, -1, 4]; /* the step of each kind */
 
-    /* The step of a token, 0 to 4, in the chosen colours; -1: none. */
+    /* Returns the step (0 to 4) of a token's colour, by the chosen measure, or -1. */
     function stepOf(token) {
         const heat = HEATS.indexOf($("heat").value);
         if (heat < 0)
@@ -114,7 +114,7 @@
 
     function sayToken(token) {
         const score = token.score, said = $("token");
-        const who = ["you wrote it", "drafted, and accepted", "from the target", "a mark of the chat",
+        const who = ["you wrote it", "drafted, and accepted", "from the target", "a control token of the chat format",
                      "you chose it"][token.kind];
         const parts = [element("span", "", JSON.stringify(token.text) + ": " + who)];
         if (score) {
@@ -156,7 +156,7 @@
 
     /* ------------------------------------------------------------ branches */
 
-    /* The texts that the recording left, and the last one: {frame, fork, words, count}. */
+    /* Lists the texts that were given up for another one, and the last text: {frame, fork, words, count}. */
     const branches = (function () {
         const found = [], text = [];
         let shared = 0; /* tokens of the text that an earlier branch has, too */

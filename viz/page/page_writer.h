@@ -16,7 +16,7 @@
  *                  stay, text that follows, a note to show
  *         text:    [string, kind, ...] the committed tokens; kind: enum esp_text_kind
  *         scores:  [[surprisal, entropy, rank (0: beyond the likeliest), [token, p, ...]], ...]
- *                  what the target thought of them, if it was asked; 0: unknown
+ *                  the target's figures for these tokens; 0 instead of a list: unknown
  *         nodes:   [[token, parent, verdict, q, p, confidence, probability of the path, u
  *                  (if it was compared with the acceptance), acceptance, copies, sentence,
  *                  distance to the copied token (0: drafted; -1: copied from an unknown
@@ -40,7 +40,7 @@
 #include "engine/text_token.h"
 
 enum {
-    ESP_PAGE_NODES = 256,      /* most nodes of a tree; the most probable ones are kept */
+    ESP_PAGE_NODES = 256,      /* maximum nodes of a tree: the most probable are kept */
     ESP_PAGE_BYTES = 64 << 20, /* maximum size of a page */
 };
 

@@ -37,7 +37,7 @@
 #include "kernels/cpu/isa/tiles.h"
 #endif
 
-/* Number of parts of a panel that are computed one after the other. */
+/* Into how many parts, computed one after the other, a panel is divided. */
 enum { PARTS = ESP_SIMD == 4 ? 2 : 1 };
 
 enum { NEAR = 1024, FAR = 8192, LINE = 64, HALF = 32 };
@@ -65,7 +65,7 @@ V16 uint32_t largest_bits(const float *x)
     return most;
 }
 
-/* Returns x * up, rounded; it must be at most 2^22. */
+/* Returns x * up, rounded; its magnitude must be at most 2^22. */
 V16 int16_t to_integer(float x, float up)
 {
     const float shifted = x * up + V16_ROUND;
@@ -121,7 +121,7 @@ V16 void cut_block(struct esp_cut *out, const float *x)
     store_totals(out, q, scale);
 }
 
-/* Cuts a block into integers of 8 bits, of which the largest becomes 127. */
+/* Quantises a block to integers of 8 bits; the largest magnitude becomes 127. */
 V16 void cut_block_to_bytes(struct esp_cut *out, const float *x)
 {
     const uint32_t bits = largest_bits(x);
@@ -152,7 +152,7 @@ void OWN(cut)(const struct esp_vectors *v, int row, int begin, int end)
 
 /* ------------------------------------------------------------------ a block by all rows */
 
-/* The unpacked weights of a block, for a whole panel. `more` is the minimum, or the scale of
+/* The unpacked weights of a block, for a whole panel. `more` has the minima, or the scales of
  * the last 16 columns. */
 struct unpacked {
     struct b64 w[2][GROUPS];
@@ -166,7 +166,7 @@ enum form { LESS_8, LESS_16, LESS_128, MINIMUM, TWO_SCALES };
 #ifdef ESP_AMX
 
 enum {
-    STRETCH = 256 / ESP_CUT_COLUMNS, /* number of blocks that are unpacked, then multiplied */
+    STRETCH = 256 / ESP_CUT_COLUMNS, /* number of blocks that are unpacked before products */
     AT_ONCE = 128,                   /* maximum number of rows that they are multiplied by */
     HEIGHT_STEP = 4,                 /* registers have the sums of 4, 8, 12 or 16 rows */
 };
@@ -210,7 +210,8 @@ V16 int tile_height(int rows)
     return height < TILE_ROWS ? height : TILE_ROWS;
 }
 
-/* Columns with a common scale, from group `from` of a block on, and their activations. */
+/* Columns with a common scale, which begin at group `from` of a block, and their activations.
+ */
 struct columns {
     const struct unpacked *u;
     const struct esp_cut *x;
@@ -312,7 +313,7 @@ typedef void stretch_fn(const struct unpacked *, int, int, const struct esp_cut 
 FORMS(STRETCH_OF)
 #undef STRETCH_OF
 
-/* Multiplies all rows by the kept blocks, of which the last is `block`. */
+/* Multiplies all rows by the kept blocks, of which the last one is block number `block`. */
 V16 void multiply_kept(const struct tile *t, const enum form form, int block, const bool bytes)
 {
 #define NAME(form, bits, height) form##_##bits##_by_##height,
@@ -571,7 +572,7 @@ V16 void add_block(const struct unpacked *u, const enum form form, const struct 
 
 /* ------------------------------------------------------------------ the formats */
 
-/* Bytes of a block of a whole panel. */
+/* Bytes that a block takes in a whole panel. */
 enum {
 #define X(type, gguf, numbers, bytes, ...) PANEL_##type = ESP_PANEL * (bytes),
     ESP_BLOCK_TYPES(X)
@@ -615,7 +616,7 @@ V16 void block_Q8_0(const struct tile *t, const char *p, int block, const struct
     add_block(&u, LESS_128, t, block, way);
 }
 
-/* Loads the weights of a block of 32 half bytes, which begin after `before` bytes. */
+/* Loads the weights of a block of 32 half-bytes, which begin after `before` bytes. */
 V16 void load_nibbles(struct unpacked *u, const char *p, const int before)
 {
     UNROLL for (int half = 0; half < 2; half++)
@@ -683,7 +684,7 @@ V16 void block_IQ4_NL(const struct tile *t, const char *p, int block, const stru
     add_block(&u, LESS_128, t, block, way);
 }
 
-/* In MXFP4, a scale is a byte with an exponent. */
+/* In MXFP4, the scale is a power of two, stored as one byte. */
 V16 void block_MXFP4(const struct tile *t, const char *p, int block, const struct way way)
 {
     static const uint8_t table[16] = {16, 17, 18, 19, 20, 22, 24, 28,

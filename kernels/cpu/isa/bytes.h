@@ -26,8 +26,8 @@ enum {
     ESP_ROWS = 4, /* maximum number of rows for s8_dots() and s16_dots() */
 };
 
-/* How many halves of a panel these two functions compute together. With four rows, the sums of
- * both halves would fill the sixteen registers of AVX2 and leave none for weights and
+/* How many halves of a panel s8_dots() and s16_dots() compute together. With four rows, the
+ * sums of both halves would fill the sixteen registers of AVX2 and leave none for weights and
  * activations. */
 #if defined ESP_VNNI && ESP_SIMD == 2
 enum { HALVES = 1 };
@@ -88,7 +88,7 @@ struct s16 {
 #define AS_FLOATS _mm512_castsi512_ps
 #define COPIES(p) _mm512_broadcast_i32x4(_mm_loadu_si128(p))
 
-/* Returns 16 in every byte in which bit `which` of `bits` is set, and 0 in the others. */
+/* Returns 16 in every byte of which bit `which` is set in `bits`, and 0 in the others. */
 V16_VALUE REG fifth_of(REG bits, int which)
 {
     const __mmask64 set = _mm512_test_epi8_mask(bits, _mm512_set1_epi8((char)(1 << which)));
@@ -162,7 +162,7 @@ V16_VALUE REG less(REG v, int offset)
     return MM(sub_epi8)(v, MM(set1_epi8)((char)offset));
 }
 
-/* Subtracts an offset from every byte; the results are signed. */
+/* Subtracts an offset from every byte, which makes the bytes signed. */
 V16_VALUE struct b64 b64_less(struct b64 x, int offset)
 {
     return EACH_WITH(b64, less, x, offset);

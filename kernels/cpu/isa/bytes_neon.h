@@ -195,8 +195,8 @@ V16 struct v16 v16_load_half_powers(const void *p)
 
 /* ------------------------------------------------------------------ products */
 
-/* Called between groups of weights that are in memory. Otherwise the compiler would load many
- * groups at once, and it has not enough registers for them. (One row uses weights that are in
+/* Call this between groups of weights that are in memory. Otherwise the compiler would load
+ * many groups at once, for which there are not enough registers. (With one row, weights are in
  * registers.) */
 V16_VALUE void next_group(const int rows)
 {
@@ -366,7 +366,7 @@ V16 void s16_dots(struct s16 sum[], const struct b64 w[GROUPS], const int from, 
 
 #else
 
-/* Sums of 16 bits; each register is for two outputs of a register of weights. */
+/* Sums of 16 bits. Each register has those of two outputs of a register of weights. */
 struct b64_sums {
     int16x8_t a, b, c, d;
 };
@@ -422,7 +422,7 @@ V16 void s8_dots(struct s16 sum[], const struct b64 w[GROUPS], const int from, c
     }
 }
 
-/* The sums of four outputs, a separate one for each column of four. */
+/* The sums of four outputs, with a separate sum for each of four columns. */
 struct four_sums {
     int32x4_t a, b, c, d;
 };

@@ -1,8 +1,8 @@
-/* recurrent.c - one step of a recurrent layer: the convolution of a row, and what a token does
- * to 16 columns of a head's state.
+/* recurrent.c - one step of a recurrent layer: the convolution of a row, and the update of 16
+ * columns of a head's state by a token.
  *
- * Lanes are columns, so the sums over keys run in one order on every instruction set: four
- * sums, keys i, i + 4, ... in sum i % 4, added in pairs at the end.
+ * Each lane is a column, so sums over keys have the same order on every instruction set: key i
+ * is added to sum i % 4, and the four sums are added in pairs at the end.
  */
 #include "kernels/cpu/isa/parts.h"
 
@@ -51,7 +51,7 @@ V16 struct v16 sum_of(const struct v16 *sums)
     return v16_add(v16_add(sums[0], sums[1]), v16_add(sums[2], sums[3]));
 }
 
-/* Returns what the decayed state has under the key. */
+/* Returns the value that the decayed state has for the key. */
 V16 struct v16 recall(const struct esp_state_step *s)
 {
     const struct v16 decay = v16_set(s->decay);

@@ -342,7 +342,7 @@ TEST(graphs_replay_what_was_captured)
     cudaGetLastError();
 }
 
-/* As where CUDA loads the code of kernels when they are first used. */
+/* CUDA loads the code of a kernel when it is first used. */
 TEST(a_kernel_is_loaded_before_it_is_captured)
 {
     scene s;

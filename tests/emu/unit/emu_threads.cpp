@@ -461,7 +461,7 @@ TEST(matrices_are_spread_over_the_lanes)
 
 /* ------------------------------------------------------------------ bank conflicts */
 
-/* Each lane reads a V, `stride` floats from that of the lane before. */
+/* Each lane reads a V, which is `stride` floats after that of the previous lane. */
 template <typename V> static __global__ void read_apart(int stride, float *out)
 {
     ESP_SHARED(float, room);
@@ -471,7 +471,7 @@ template <typename V> static __global__ void read_apart(int stride, float *out)
     memcpy(out + i, &value, sizeof *out);
 }
 
-/* Cycles of one warp's reads. */
+/* Returns the cycles of one warp's reads. */
 template <typename V> static long cycles_of(int stride)
 {
     device_array<float> out(32);
@@ -485,7 +485,7 @@ template <typename V> static long cycles_of(int stride)
         CHECK(strncmp(banks.place, "read_apart", 10) == 0 && banks.blocks == 1 &&
                   banks.accesses == 2,
               "%s: %ld accesses", banks.place, banks.accesses);
-        cycles = banks.cycles - 1; /* the write's */
+        cycles = banks.cycles - 1; /* the write takes one */
     }
     emu_count_banks(false);
     return cycles;

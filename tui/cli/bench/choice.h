@@ -36,7 +36,7 @@ struct cli_choice {
 void cli_count(struct cli_series *series, double value);
 double cli_mean(const struct cli_series *series);      /* 0 if there are no values */
 double cli_deviation(const struct cli_series *series); /* sample standard deviation */
-/* An object with mean and deviation. */
+/* Returns an object with the mean and the deviation of a series. */
 cJSON *cli_series_json(const struct cli_series *series);
 
 /* Opens a session for `spec`, with the other settings from `session`, and clears all figures.

@@ -15,7 +15,7 @@ enum {
     FINALISTS = 3, /* at most so many stay to the end, in addition to plain decoding */
     WARMUP = 16,   /* tokens that warm up a candidate and are not counted */
     FEWEST_TOKENS = 16,
-    MOST_TOKENS = 128, /* most tokens of a round */
+    MOST_TOKENS = 128, /* maximum number of tokens in a round */
     ROUNDS = 6,        /* number of rounds to aim for in the first part of the contest */
 };
 

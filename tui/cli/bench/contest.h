@@ -29,7 +29,7 @@ struct cli_contest {
     int count;
     int rounds;        /* complete rounds */
     int tokens;        /* new tokens in a round; 0: as many as the time allows */
-    int prompt_tokens; /* most tokens of each prompt */
+    int prompt_tokens; /* maximum number of tokens of each prompt */
     double temperature;
     const struct cli_prompts *prompts; /* at least one */
     int at;                            /* number of the next prompt, modulo their count */

@@ -1,7 +1,7 @@
 /* paper.h - a file that lists figures of a paper and where a suite's table has the same
  * figures.
  *
- * sessions/samples/NAME.paper; sessions/samples/README.md describes its lines.
+ * These files are sessions/samples/NAME.paper; README.md there describes their lines.
  */
 #ifndef ESP_CLI_PAPER_H
 #define ESP_CLI_PAPER_H

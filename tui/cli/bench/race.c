@@ -66,7 +66,7 @@ static char *text_of(struct esp_run *run, int from, int to)
     return text;
 }
 
-/* One side, with the same names as in `generate --json`. */
+/* Returns one side as an object, whose members have the same names as in `generate --json`. */
 static cJSON *side_json(struct esp_run *run)
 {
     cJSON *o = cJSON_CreateObject(), *tokens = cJSON_CreateArray();

@@ -366,8 +366,8 @@ struct plotted {
     int count, names_count, used;
 };
 
-/* A row's place on the x axis: its number, or the index of its word; NaN for a reference,
- * which is the same for all x. */
+/* Returns a row's place on the x axis: its number, or the index of its word, or NaN for a
+ * reference, which is the same for all x. */
 static double place(const struct cli_table *t, int row, int x, const char *reference,
                     struct plotted *p)
 {

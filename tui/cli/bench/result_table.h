@@ -29,12 +29,12 @@ struct cli_table {
 };
 
 void cli_table_free(struct cli_table *table);
-/* Adds a column to a table without rows; false: there is no room. */
+/* Adds a column to a table without rows. Returns false if there is no room. */
 bool cli_table_column(struct cli_table *table, const char *name, const char *heading,
                       int digits, bool key);
-/* Adds an empty row. Returns its first cell; NULL: no memory. */
+/* Adds an empty row. Returns its first cell, or NULL if there is no memory. */
 struct cli_cell *cli_table_row(struct cli_table *table);
-/* Sets the text of a cell; false: no memory. */
+/* Sets the text of a cell. Returns false if there is no memory. */
 bool cli_cell_text(struct cli_cell *cell, const char *text);
 int cli_table_find(const struct cli_table *table, const char *name); /* -1: none */
 

@@ -35,7 +35,7 @@ enum {
 #define SUITE_PLAIN "plain decoding"
 #define SUITE_CHAIN "best chain"
 
-/* What is measured; one line each in suite_measures.c. */
+/* A thing that a suite can measure; suite_measures.c lists them. */
 struct cli_suite_measure;
 
 struct cli_vary {
@@ -135,17 +135,17 @@ bool cli_suite_is_counted(const char *name);
 /* Whether this column can decide which of several cases is the best. */
 bool cli_suite_can_choose(const char *name);
 
-/* For measures with tables of their own: adds the columns of keys. False: there is no room. */
+/* Adds the columns of keys to a measure's own table. Returns false if there is no room. */
 bool cli_suite_keys(struct cli_table *table, const struct cli_suite_plan *plan);
 /* Begins a row of a measure's own table with the keys of row `row` of the plan. The other
- * cells start at `*cell`. False: no memory. */
+ * cells start at `*cell`. Returns false if there is no memory. */
 bool cli_suite_begin_row(struct cli_table *table, const struct cli_suite_plan *plan, int row,
                          const char *category, struct cli_cell **cell);
-/* Category `index` of the table's rows; NULL after the last. Without `by category` the only
- * one is "", for all prompts. */
+/* Returns category `index` of the table's rows, or NULL after the last one. Without the line
+ * `by category`, the only one is "", for all prompts. */
 const char *cli_suite_category(const struct cli_suite_plan *plan, int index);
-/* The figures of a case on a prompt; NULL if the case was not run on it, or if the prompt has
- * another category. */
+/* Returns the figures of a case on a prompt, or NULL if the case was not run on it or the
+ * prompt has another category. */
 const cJSON *cli_suite_figures(const struct cli_suite_plan *plan, const struct cli_case *c,
                                int prompt, const char *category);
 /* The case of a row, or the best if there are several; NULL if none was run. */
@@ -171,7 +171,7 @@ struct cli_suite_measure {
     const char *name;
     bool alone;    /* every run is a process of its own, which opens its own engine */
     bool baseline; /* also measures plain decoding and chains */
-    /* Runs and sets the figures. Returns 0 or a negative status with a message. */
+    /* Runs the case and sets `figures`. Returns 0 or a negative status with a message. */
     int (*run)(struct cli_suite_run *run);
     /* Fills an empty table. NULL: the table has one line for each row, with the suite's
      * columns. */

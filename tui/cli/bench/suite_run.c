@@ -39,7 +39,7 @@ struct running {
     struct cli_suite_plan plan;
     struct esp_engine *engine;
     int journal;         /* file, or -1 */
-    int all, done, kept; /* runs; `kept` of those done are from the journal */
+    int all, done, kept; /* numbers of runs; kept: those done that came from the journal */
     double start;
     cJSON *committed; /* the table that --check compares with, or NULL */
     int differ;       /* number of cells that differ from that table */
@@ -85,7 +85,7 @@ static void describe(const struct cli_case *c, char text[SUITE_WORD])
         snprintf(text + used, (size_t)(SUITE_WORD - used), " %s", c->delay);
 }
 
-/* Writes and deletes a line of the journal. */
+/* Writes an object as a line of the journal, and deletes the object. */
 static int write_line(struct running *r, cJSON *o)
 {
     char *text = cJSON_PrintUnformatted(o);

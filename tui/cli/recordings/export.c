@@ -270,7 +270,7 @@ static int export_one(struct job *job, int iteration)
 
 /* ------------------------------------------------------------------ the whole replay */
 
-/* Columns and rows; 0: as recorded. */
+/* Reads --size as columns and rows; 0 means as recorded. */
 static int read_size(struct job *job, int *columns, int *rows)
 {
     const char *text = job->o->size;

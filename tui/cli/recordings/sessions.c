@@ -16,7 +16,7 @@
 struct job {
     const struct cli_options *o;
     struct esp_library *library;
-    cJSON *array; /* NULL: text is printed */
+    cJSON *array; /* the output with --json; NULL: the output is text */
     int printed;
     char err[700];
 };
@@ -86,7 +86,7 @@ static int print_match(void *user, const struct esp_kept_match *match)
     return 0;
 }
 
-/* All arguments from `first` on, with blanks between them. */
+/* Joins the arguments from `first` on, with blanks between them. */
 static void join(char *to, size_t size, const struct cli_options *o, int first)
 {
     size_t used = 0;
@@ -118,7 +118,7 @@ static int find(struct job *job, struct esp_kept_session *session)
     return esp_library_find(job->library, which, session, job->err, sizeof job->err);
 }
 
-/* The words of a branch's own tokens, on one line. */
+/* Prints a branch on one line: where it begins, its name and the beginning of its own text. */
 static void print_branch(struct job *job, const struct esp_kept_text *text, int number)
 {
     const struct esp_branch *branch = &text->branches.branch[number];
@@ -164,8 +164,8 @@ static int export(struct job *job)
     if (branch && atoi(branch) < 1)
         return esp_fail(
             job->err, sizeof job->err, ESP_E_ARGUMENT,
-            "branches have numbers from 1 on, not '%.40s'; espalier sessions show %lld "
-            "lists them",
+            "'%.40s' is not the number of a branch; espalier sessions show %lld lists the "
+            "branches",
             branch, (long long)session.id);
     FILE *file = open_memstream(&bytes, &length);
     if (!file)
@@ -210,7 +210,7 @@ static int name(struct job *job)
     join(words, sizeof words, job->o, 2);
     if (status == ESP_OK && *words && strtol(words, NULL, 10) > 0)
         status = esp_fail(job->err, sizeof job->err, ESP_E_ARGUMENT,
-                          "a name begins with a letter: numbers are those of sessions");
+                          "a name must not begin with a number, which would mean a session");
     if (status == ESP_OK)
         status = esp_library_rename(job->library, session.id, words, job->err, sizeof job->err);
     return status;

@@ -1,10 +1,10 @@
 /* verify.c - see verify.h.
  *
- * Generations are written again in their order in one session, each from the text, the
- * settings and the random numbers that it began with. So a drafter that learns sees what it
- * saw. At temperature 0 every lossless verifier must give the same tokens. With a temperature
- * the tokens depend on the trees, and those of some drafters depend on measured times, or on
- * what earlier sessions learned.
+ * Generations are written again in their order and in one session, each from the text, the
+ * settings and the random numbers that it began with. So a drafter that learns sees the same
+ * texts as before. At temperature 0 every lossless verifier must give the same tokens. Above
+ * it the tokens depend on the trees, and the trees of some drafters depend on measured times
+ * or on what earlier sessions learned.
  */
 #include "tui/cli/recordings/verify.h"
 
@@ -20,13 +20,15 @@
 struct verify {
     struct esp_engine *engine;
     struct esp_session *session;
-    struct esp_recording_header ours, header; /* the models, the settings of the session */
+    struct esp_recording_header ours, header; /* the loaded models; settings of `session` */
     struct esp_kept_text text;
     int *writers; /* generation of each iteration; -1: unknown */
     struct esp_text_place
-        *last;          /* the longest text of each generation; length 0: none is there */
-    int same, others;   /* generations; others: of other models */
-    int differ, broken; /* broken: that must not differ */
+        *last;  /* the longest text of each generation; length 0: no text is kept */
+    int same;   /* generations that gave the same tokens */
+    int others; /* generations of other models */
+    int differ; /* generations that gave other tokens */
+    int broken; /* those of them that must not differ */
     char *err;
     size_t errlen;
 };
@@ -62,14 +64,14 @@ static int open_session(struct verify *v, const struct esp_recording_header *hea
     return esp_session_open(&v->session, v->engine, &options, v->err, v->errlen);
 }
 
-/* Changes a setting if it is another one. */
+/* Changes a setting if its value differs. */
 static int change(struct verify *v, const char *key, const char *from, const char *to)
 {
     return strcmp(from, to) == 0 ? (int)ESP_OK
                                  : esp_session_set(v->session, key, to, v->err, v->errlen);
 }
 
-/* Changes the settings that are others now. Returns 0 or a negative status. */
+/* Changes the settings that differ. Returns 0 or a negative status. */
 static int change_settings(struct verify *v, const struct esp_recording_header *header)
 {
     struct esp_value_info info;
@@ -86,7 +88,8 @@ static int change_settings(struct verify *v, const struct esp_recording_header *
     return status;
 }
 
-/* Some settings cannot be changed one after the other; then another session has them all. */
+/* Gives the session the settings of `header`. If they cannot be changed one after the other,
+ * opens another session with them. */
 static int take_settings(struct verify *v, const struct esp_recording_header *header)
 {
     int status = v->session ? change_settings(v, header) : (int)ESP_E_ARGUMENT;
@@ -144,10 +147,10 @@ static void compare(struct verify *v, const struct esp_kept_generation *g,
     esp_safe_print(stdout,
                    "generation %d (%.60s, %.40s, temperature %g) differs at token %d%s\n",
                    g->number + 1, v->header.drafter, v->header.verifier,
-                   v->header.values.temperature, at, must ? "" : ": its trees were others");
+                   v->header.values.temperature, at, must ? "" : ": its trees were different");
 }
 
-/* Written by models of other names, or with other tokens. */
+/* Returns whether the target that wrote a generation has another name or number format. */
 static bool is_of_others(const struct verify *v, const struct esp_recording_header *header)
 {
     const struct esp_recorded_model *ours = &v->ours.target;
@@ -160,7 +163,7 @@ static int verify_generation(void *user, const struct esp_kept_generation *g)
     struct verify *v = user;
     struct esp_recording_header header;
     if (g->number >= v->text.generations || v->last[g->number].length <= g->place)
-        return ESP_OK; /* nothing of it is there */
+        return ESP_OK; /* none of its text is kept */
     const struct esp_text_place place = v->last[g->number];
     int status =
         esp_header_from_json(&header, g->header, strcspn(g->header, "\n"), v->err, v->errlen);
@@ -199,7 +202,7 @@ static int check_vocabulary(struct verify *v, const struct esp_kept_session *ses
     return strcmp(v->ours.vocabulary_hash, v->text.vocabulary_hash) == 0
                ? (int)ESP_OK
                : esp_fail(v->err, v->errlen, ESP_E_MISMATCH,
-                          "session %lld has other tokens than these models",
+                          "session %lld has another vocabulary than these models",
                           (long long)session->id);
 }
 
@@ -231,8 +234,8 @@ static int report(const struct verify *v, const struct esp_kept_session *session
                      v->err, v->errlen, ESP_E_FORMAT,
                      v->broken > 0
                          ? "texts differ at temperature 0: the models or the session changed"
-                         : "texts with a temperature depend on the trees; fixed and other "
-                           "drafters that do not learn give the same ones");
+                         : "above temperature 0 a text depends on the trees; fixed and other "
+                           "drafters that do not learn draw the same ones");
 }
 
 int cli_verify_session(const struct cli_options *options, struct esp_library *library,

@@ -1,13 +1,13 @@
-/* verify.h - writes the texts of a kept session again, and compares. */
+/* verify.h - generates the texts of a kept session again, and compares them. */
 #ifndef ESP_CLI_VERIFY_H
 #define ESP_CLI_VERIFY_H
 
 #include "sessions/library.h"
 #include "tui/cli/cli.h"
 
-/* Prints how many generations gave the same tokens, and where others differ. Models: those of
- * the session, unless flags name some. Returns 0, or a negative status with a sentence, also
- * if something differs that must not. */
+/* Prints how many generations gave the same tokens, and where the others differ. Uses the
+ * session's models, unless flags name others. Returns 0, or a negative status with a sentence,
+ * also if a generation differs. */
 int cli_verify_session(const struct cli_options *options, struct esp_library *library,
                        const struct esp_kept_session *session, char *err, size_t errlen);
 

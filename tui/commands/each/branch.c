@@ -1,5 +1,6 @@
-/* branch.c - ":branch" goes on from what is looked at: a node of the tree, a token of the
- * text, an alternative. ":branch next" and others go to branches that are there. */
+/* branch.c - ":branch" begins a branch at what is selected: a node of the tree, a token of the
+ * text, or an alternative. With arguments it goes to an existing branch, or names, marks or
+ * deletes one. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +9,8 @@
 #include "tui/commands/command.h"
 #include "tui/commands/prompts.h"
 
-/* In a conversation a branch in the user's words begins a new turn: the words come back to the
- * input line. False: the point is not among them. */
+/* In a conversation, a branch within the user's own text begins a new turn: that text returns
+ * to the input line. Returns false if the point is elsewhere. */
 static bool edits_words(struct esp_control *control, const struct esp_branch_point *point)
 {
     const struct esp_state *state = &control->state;
@@ -50,8 +51,8 @@ static int begin(struct esp_control *control)
     return esp_branching_go(control, &point, NULL, ESP_FORK_NEW, !point.written);
 }
 
-/* The branches in the order of the pane, and the place of `branch` among them (or -1). Free the
- * result. */
+/* Returns the branches in the order of the pane, allocated, and sets *at to the row of `branch`
+ * (or -1). */
 static int *listed(const struct esp_control *control, int branch, int *count, int *at)
 {
     const struct esp_branches *b = &control->state.branches;
@@ -71,7 +72,8 @@ static int go_to(struct esp_control *control, int branch)
     return esp_branching_go(control, &point, NULL, ESP_FORK_NEW, false);
 }
 
-/* Goes `step` branches forward in the list, or to number `number` of it. */
+/* Goes to branch `number` of the list, counted from 1, or if that is 0, `step` branches
+ * forward. */
 static int go_by(struct esp_control *control, int step, int number)
 {
     int count, at;
@@ -111,7 +113,8 @@ static int chosen(const struct esp_control *control)
                : control->state.branches.at.branch;
 }
 
-/* Where the text goes when its branch is deleted: the parent, else another branch. */
+/* Returns the branch to go to when the present one is deleted: the parent, else another one, or
+ * -1. */
 static int refuge_of(const struct esp_control *control, int branch)
 {
     const struct esp_branches *b = &control->state.branches;
@@ -188,7 +191,7 @@ static int mark(struct esp_control *control)
     return esp_answer(control, of->marked ? "marked with *" : "not marked any more");
 }
 
-/* Skips a word of the arguments. NULL: they begin with another one. */
+/* Returns the arguments after `word`, or NULL if they do not begin with it. */
 static const char *after(const char *arguments, const char *word)
 {
     const size_t length = strlen(word);
@@ -234,7 +237,7 @@ static void complete(const struct esp_control *control, struct esp_choices *choi
     esp_choices_offer(choices, "parent", "to the branch that this one left");
     esp_choices_offer(choices, "name", "give it a name; without one: take the name away");
     esp_choices_offer(choices, "mark", "mark the branch, or remove its mark");
-    esp_choices_offer(choices, "delete", "delete the branch, after a question");
+    esp_choices_offer(choices, "delete", "delete the branch, after asking");
 }
 
 const struct esp_command_ops esp_command_branch = {

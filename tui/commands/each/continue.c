@@ -25,7 +25,7 @@ static int run(struct esp_control *control, const char *arguments)
     free(text);
     esp_ui_follow(&control->ui, &control->state);
     control->ui.look.branch = -1;
-    esp_ui_focus(&control->ui, ESP_PANE_branches); /* shows them side by side */
+    esp_ui_focus(&control->ui, ESP_PANE_branches); /* shows the continuations side by side */
     return ESP_OK;
 }
 

@@ -5,7 +5,7 @@
  *     :export tree.svg dark 16:9 short  in dark colours, in a slide's shape, with few words
  *     :export thresholds chart.svg      a chart of a recording, or of the iterations in memory
  *     :export text text.svg             the text, in the colours of :heat
- *     :export page.html                 a page that plays them
+ *     :export page.html                 a web page that plays the iterations
  */
 #include "viz/export.h"
 
@@ -152,7 +152,7 @@ static int write_chart(struct esp_control *control, int kind, const struct look 
                       path);
 }
 
-/* The bytes of a token on the screen: from its start to the next one's. */
+/* Returns a token as the screen shows it: its bytes go up to the start of the next one. */
 static struct esp_picture_token picture_token(const struct esp_state *state, int index)
 {
     const struct esp_text_span *span = &state->spans[index];
@@ -162,7 +162,7 @@ static struct esp_picture_token picture_token(const struct esp_state *state, int
                                       &span->score};
 }
 
-/* The text as a picture. */
+/* Writes the text as a picture. */
 static int write_text_picture(struct esp_control *control, const struct look *look,
                               const char *path, bool over)
 {
@@ -247,7 +247,8 @@ static int run(struct esp_control *control, const char *arguments)
     return write_chart(control, chart, &look, path, over);
 }
 
-/* The arguments that a key inserts: the chart for what the focused pane shows. */
+/* Returns the arguments that a key inserts: the name of the chart that suits the focused
+ * pane. */
 static const char *begin(const struct esp_control *control)
 {
     const struct esp_layout_options *layout = &control->ui.layout;

@@ -1,5 +1,5 @@
-/* insert.c - ":insert TEXT" writes TEXT after the token at the text's cursor, in the place of
- * what follows there, and goes on from it. */
+/* insert.c - ":insert TEXT" begins a branch: TEXT replaces what follows the token at the text's
+ * cursor, and the model continues from there. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 #include "tui/commands/branching.h"
 #include "tui/commands/command.h"
 
-/* Whether the words begin a new word: what followed did, or the text ended with a letter. */
+/* Returns whether TEXT needs a blank before it: the text before does not end with one, and the
+ * text that it replaces began with one. */
 static bool needs_blank(const struct esp_state *state, int length)
 {
     const size_t end =
@@ -46,6 +47,6 @@ static int run(struct esp_control *control, const char *arguments)
 const struct esp_command_ops esp_command_insert = {
     .name = "insert",
     .usage = "TEXT",
-    .summary = "replace what follows the text's cursor by TEXT, as a branch, and go on",
+    .summary = "begin a branch in which TEXT replaces what follows the text's cursor",
     .run = run,
 };

@@ -1,4 +1,4 @@
-/* redo.c - ":redo" does again what ":undo" undid. */
+/* redo.c - ":redo" redoes what ":undo" undid. */
 #include "tui/commands/branching.h"
 #include "tui/commands/command.h"
 
@@ -11,6 +11,6 @@ static int run(struct esp_control *control, const char *arguments)
 const struct esp_command_ops esp_command_redo = {
     .name = "redo",
     .usage = "",
-    .summary = "do again what :undo undid",
+    .summary = "redo what :undo undid",
     .run = run,
 };

@@ -1,10 +1,10 @@
-/* resume.c - ":resume" opens a kept session, or in a replay the recording as a session. */
+/* resume.c - ":resume" opens a kept session or, in a replay, turns the recording into one. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tui/commands/command.h"
 
-/* The last session that no program has open. */
+/* Takes the most recent session that no program has open. */
 static int take_other(void *user, const struct esp_kept_session *session)
 {
     int64_t *id = user;
@@ -13,7 +13,8 @@ static int take_other(void *user, const struct esp_kept_session *session)
     return *id > 0;
 }
 
-/* Finds what is meant. Returns 0, or a negative status with a reply. */
+/* Writes the number of the session that is meant to `to`. Returns 0, or a negative status with
+ * a reply. */
 static int find(struct esp_control *control, const char *which, char *to, size_t size)
 {
     struct esp_library *library;
@@ -77,8 +78,8 @@ static void complete(const struct esp_control *control, struct esp_choices *choi
 const struct esp_command_ops esp_command_resume = {
     .name = "resume",
     .usage = "[SESSION]",
-    .summary = "go on with a kept session (Tab lists them; without a name: the last one before "
-               "this), or with the recording that is shown",
+    .summary = "continue a kept session (Tab lists them; without a name: the last one before "
+               "this), or the recording that is shown",
     .in = ESP_IN_BOTH,
     .run = run,
     .complete = complete,

@@ -1,4 +1,4 @@
-/* undo.c - ":undo" goes back to the text before its last change; ":redo" forward again. */
+/* undo.c - ":undo" goes back to the text before its last change. */
 #include "tui/commands/branching.h"
 #include "tui/commands/command.h"
 

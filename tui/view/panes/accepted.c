@@ -29,14 +29,14 @@ struct table {
     } row[MOST_ROWS];
 };
 
-/* Is the token at the text's cursor looked at, and the iteration known that wrote it? */
+/* Returns whether the node pane shows a token of the text whose iteration is known. */
 static bool is_of_token(const struct esp_shown *s)
 {
     return esp_looked_token(s->look, s->state) >= 0 && s->look->iteration >= 0 && s->it;
 }
 
 /* Counts the kept iterations since the last change of a setting, or only the one that wrote the
- * token at the text's cursor. A count of 0: none. */
+ * token at the text's cursor. */
 static struct esp_acceptance count_kept(const struct esp_shown *s)
 {
     struct esp_acceptance a = {.iterations = 0};
@@ -152,7 +152,7 @@ static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
     for (int i = 0; i < TABLES; i++) {
         if (tables[i].count == 0)
             continue;
-        int column = 0; /* the one with the highest end */
+        int column = 0; /* the column with the fewest rows so far */
         for (int j = 1; j < columns; j++)
             column = below[j] < below[column] ? j : column;
         draw_table(canvas, column * (each + GAP), below[column], each, &tables[i]);

@@ -1,11 +1,11 @@
-/* branches.c - the branches pane: all texts of the session as a tree, a line each.
+/* branches.c - the branches pane: all texts of the session as a tree, one per line.
  *
  *     >   Once upon a time there was a king            41 tokens   ppl 3.1   dynatree  10:42
  *           queen who had no child                     38 tokens   ppl 4.0   dynatree  10:43
  *       *   woman in the forest                        12 tokens   ppl 5.2   ar        10:44
  *
- * Below the list: what the branch at the cursor says, and beside it the texts that part from
- * it at the same place.
+ * Below the list, side by side: the text of the branch at the cursor, and the texts that part
+ * from it at one place.
  */
 #include "tui/view/pane.h"
 
@@ -21,7 +21,7 @@
 
 enum { PREVIEW = 6, COLUMN = 18, COLUMNS = 4, INDENT = 2, DEEPEST = 8 };
 
-/* The branches in the order of the list. */
+/* The listed branches, from top to bottom. */
 struct list {
     int *order, *depth; /* (count) */
     int count, at;      /* at: the row of the cursor; -1: there is none */
@@ -52,7 +52,7 @@ static int branch_at(const struct list *list)
 
 /* ------------------------------------------------------------------ drawing */
 
-/* Writes the text of tokens [from, ...) in one line, as far as there is room. */
+/* Writes a branch's own tokens from `from` on as one line, as far as there is room. */
 static void write_words(char *text, size_t size, const struct esp_state *state,
                         const struct esp_branch *branch, int from)
 {
@@ -131,11 +131,12 @@ static void draw_branch(struct esp_canvas *canvas, const struct esp_shown *s,
 
 /* Texts that part at one place: the branches that begin there, and the one that they leave. */
 struct family {
-    int branch[COLUMNS], from[COLUMNS]; /* (count) and the first token after that place */
+    int branch[COLUMNS]; /* (count) */
+    int from[COLUMNS];   /* (count) its own token after that place */
     int count, most;
 };
 
-/* Adds a branch; when there is no room, instead of the first one. */
+/* Adds a branch. If the family is full, its first member is dropped. */
 static void add_member(struct family *f, int branch, int from)
 {
     if (f->count == f->most) {
@@ -147,7 +148,8 @@ static void add_member(struct family *f, int branch, int from)
     f->from[f->count++] = from;
 }
 
-/* The family at token `fork` of `parent`; `branch` is among those that are shown. */
+/* Finds the family at token `fork` of `parent`. If not all fit, `branch` is among those that
+ * are taken. */
 static void find_family(struct family *f, const struct esp_branches *b, const struct list *list,
                         int parent, int fork, int branch)
 {
@@ -163,7 +165,8 @@ static void find_family(struct family *f, const struct esp_branches *b, const st
     }
 }
 
-/* The family of a branch: where it begins, or if nothing else does, where it was left last. */
+/* Returns the family at the place where a branch begins or, if it is the only one there, at the
+ * place where the last of its own branches begins. */
 static struct family family_of(const struct esp_branches *b, const struct list *list,
                                int branch, int most)
 {
@@ -179,7 +182,7 @@ static struct family family_of(const struct esp_branches *b, const struct list *
     return f;
 }
 
-/* Draws what the texts of the family say after the place where they part, side by side. */
+/* Draws side by side how the texts of a family continue after the place where they part. */
 static void draw_preview(struct esp_canvas *canvas, const struct esp_shown *s,
                          const struct list *list, struct esp_rect rect)
 {
@@ -202,7 +205,7 @@ static void draw_preview(struct esp_canvas *canvas, const struct esp_shown *s,
     }
 }
 
-/* Rows of the list, and the first one shown. */
+/* Returns the number of rows that the list gets. */
 static int list_rows(const struct list *list, int height)
 {
     const int preview = height >= 2 * PREVIEW ? PREVIEW + 1 : 0;
@@ -318,7 +321,7 @@ static bool click(const struct esp_shown *s, int x, int y)
     return y < rows;
 }
 
-/* The whole text of the branch at the cursor. */
+/* Sets *point to the end of the whole text of the branch at the cursor. */
 static bool point(const struct esp_shown *s, struct esp_branch_point *point)
 {
     struct list list;
@@ -330,7 +333,7 @@ static bool point(const struct esp_shown *s, struct esp_branch_point *point)
     return point->place.branch >= 0;
 }
 
-/* The next branch with the words of the search among its own tokens. */
+/* Finds the next branch whose own text contains the searched words. */
 static struct esp_search_result find(const struct esp_shown *s, int step)
 {
     struct esp_search_result found = {.count = 0};
@@ -339,7 +342,7 @@ static struct esp_search_result find(const struct esp_shown *s, int step)
     if (!s->state->has_branches || !open_list(&list, s))
         return found;
     for (int i = 0; i < list.count; i++) {
-        /* From the cursor on, round the list. */
+        /* From the cursor on, wrapping around. */
         const int row = ((list.at + step * (i + 1)) % list.count + list.count) % list.count;
         char words[4096];
         write_words(words, sizeof words, s->state, &s->state->branches.branch[list.order[row]],

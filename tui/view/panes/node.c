@@ -409,7 +409,8 @@ static bool click(const struct esp_shown *s, int x, int y)
     return esp_looked_token(s->look, s->state) >= 0 && esp_token_view_click(s, x, y);
 }
 
-/* The node that is explained, or the token that is chosen in the place of one of the text. */
+/* Sets *point to the node that is shown or, if a token of the text is shown, to the chosen
+ * alternative. */
 static bool point(const struct esp_shown *s, struct esp_branch_point *point)
 {
     return esp_looked_token(s->look, s->state) >= 0 ? esp_token_view_point(s, point)
@@ -419,7 +420,7 @@ static bool point(const struct esp_shown *s, struct esp_branch_point *point)
 const struct esp_pane_ops esp_pane_node = {
     .name = "node",
     .summary = "one node: its probabilities, its siblings, its outcome and the reason; or a "
-               "token of the text: who wrote it, and what the target had instead",
+               "token of the text: who wrote it, and the target's alternatives",
     .title = title,
     .draw = draw,
     .request = request,

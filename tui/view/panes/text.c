@@ -132,7 +132,7 @@ static int style_at(struct matches *m, size_t byte, int style)
     return m->at == m->current ? ESP_STYLE_SELECTION : ESP_STYLE_MATCH;
 }
 
-/* Is a token visible? Control tokens of the chat format are not. */
+/* Returns whether a token is visible. Control tokens of the chat format are not. */
 static bool has_bytes(const struct esp_state *state, int span)
 {
     const size_t end =
@@ -152,7 +152,8 @@ static int span_style(const struct esp_shown *s, int span)
     return step >= 0 ? esp_heat_style(step) : esp_text_styles[of->kind];
 }
 
-/* Is the token at the cursor among bytes [at, end)? A character may have several tokens. */
+/* Returns whether the token at the cursor has some of the bytes [at, end). A character may
+ * consist of several tokens. */
 static bool is_at_cursor(const struct esp_shown *s, size_t at, size_t end)
 {
     const struct esp_state *state = s->state;
@@ -210,7 +211,7 @@ static void draw_text(struct esp_canvas *canvas, const struct esp_shown *s,
         esp_draw(canvas, x, y, ESP_STYLE_KEY, canvas->glyphs->cursor);
 }
 
-/* Rows of the text; the last row of the pane may explain its colours. */
+/* Returns the number of rows for the text. The last row of the pane may be a legend. */
 static int text_height(const struct esp_look *look, int height)
 {
     enum { LEAST = 4 };
@@ -425,7 +426,8 @@ static int column_of(const struct esp_wrap *w, size_t byte)
     return column;
 }
 
-/* The line `lines` lines below (above) the one that starts at `line`; it stops at the ends. */
+/* Returns the line `lines` lines below the one that starts at `line` (above it, if negative),
+ * or the first or last line. */
 static size_t line_after(const struct esp_wrap *w, size_t line, int lines)
 {
     if (lines < 0)
@@ -435,8 +437,9 @@ static size_t line_after(const struct esp_wrap *w, size_t line, int lines)
     return line;
 }
 
-/* The token `lines` lines below (above) the one at the cursor, or further if that token is as
- * long. At the ends of the text its first or last one. */
+/* Returns the token `lines` lines below the one at the cursor (above it, if negative), or
+ * further away if that is still the same token. At an end of the text: its last or first
+ * token. */
 static int token_below(const struct esp_shown *s, const struct esp_wrap *w, int lines)
 {
     const struct esp_state *state = s->state;
@@ -453,7 +456,7 @@ static int token_below(const struct esp_shown *s, const struct esp_wrap *w, int 
     return token_after(state, step < 0 ? -1 : state->span_count, -step);
 }
 
-/* Moves the cursor. False: the action is another one. */
+/* Moves the cursor. Returns false if the action does not move it. */
 static bool move(const struct esp_shown *s, int action)
 {
     const struct esp_state *state = s->state;
@@ -493,7 +496,8 @@ static bool move(const struct esp_shown *s, int action)
     return true;
 }
 
-/* Without a cursor, the first key that moves it puts it at the end of what is visible. */
+/* If there is no cursor, the first key that would move it puts it at the end of the visible
+ * text. */
 static bool begin_cursor(const struct esp_shown *s, int action)
 {
     const struct esp_state *state = s->state;
@@ -548,7 +552,8 @@ static bool click(const struct esp_shown *s, int x, int y)
     return true;
 }
 
-/* After the token at the cursor; without one, at the end of the text. */
+/* Sets *point to the place after the token at the cursor or, without a cursor, to the end of
+ * the text. */
 static bool point(const struct esp_shown *s, struct esp_branch_point *point)
 {
     const struct esp_state *state = s->state;

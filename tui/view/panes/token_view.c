@@ -23,7 +23,7 @@ void esp_token_view_title(const struct esp_shown *s, char *title, size_t size)
 
 /* ------------------------------------------------------------------ drawing */
 
-/* Draws a number with its name, on the next row if it does not fit. */
+/* Draws a number with its name; begins another row if it does not fit. */
 static void draw_number(struct esp_canvas *canvas, int *x, int *y, const char *name,
                         const char *value, const char *unit)
 {
@@ -37,7 +37,7 @@ static void draw_number(struct esp_canvas *canvas, int *x, int *y, const char *n
     *x = esp_draw(canvas, *x, *y, ESP_STYLE_LABEL, unit) + 2;
 }
 
-/* Returns the next row. */
+/* Draws the figures of a token. Returns the row below them. */
 static int draw_numbers(struct esp_canvas *canvas, const struct esp_token_score *score)
 {
     char text[16];
@@ -58,7 +58,7 @@ static int draw_numbers(struct esp_canvas *canvas, const struct esp_token_score 
     return y + 1;
 }
 
-/* Who wrote the token. */
+/* Says who wrote the token. */
 static void say_writer(char *text, size_t size, const struct esp_text_span *span)
 {
     static const char *const who[] = {
@@ -86,7 +86,7 @@ static void say_unknown(char *text, size_t size, const struct esp_shown *s)
 
 /* Layout of the rows of alternatives. */
 struct rows {
-    int first, shown; /* alternatives */
+    int first, shown; /* the first alternative that is shown; how many are */
     int y, label, bar;
 };
 
@@ -128,7 +128,7 @@ static void draw_row(struct esp_canvas *canvas, const struct esp_shown *s, const
         esp_draw(canvas, x, y, ESP_STYLE_ACCEPTED, "written");
 }
 
-/* The first row of alternatives. */
+/* Draws what is above the alternatives. Returns their first row. */
 static int list_row(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     char text[160];
@@ -152,9 +152,8 @@ void esp_token_view_draw(struct esp_canvas *canvas, const struct esp_shown *s)
     for (int i = r.first; i < r.first + r.shown; i++)
         draw_row(canvas, s, &r, i);
     if (height > y + r.shown + 1 && s->state->has_branches)
-        esp_draw_paragraph(
-            canvas, y + r.shown + 1, ESP_STYLE_LABEL,
-            "Up, Down choose another token; Enter goes on from it, as a branch.");
+        esp_draw_paragraph(canvas, y + r.shown + 1, ESP_STYLE_LABEL,
+                           "Up, Down choose another token; Enter begins a branch with it.");
 }
 
 /* ------------------------------------------------------------------ requests */

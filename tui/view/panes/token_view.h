@@ -1,5 +1,5 @@
-/* token_view.h - the node pane while the user looks at a token of the text: who wrote it, and
- * what the target thought of it.
+/* token_view.h - the node pane while a token of the text is selected: who wrote the token, how
+ * probable it was, and the alternatives.
  *
  *     target (p) .31  rank 2  surprisal 1.7 bits  entropy 2.4 bits
  *     The draft guessed it, and the target accepted it, in iteration 12.
@@ -16,7 +16,8 @@ void esp_token_view_title(const struct esp_shown *shown, char *title, size_t siz
 void esp_token_view_draw(struct esp_canvas *canvas, const struct esp_shown *shown);
 bool esp_token_view_request(const struct esp_shown *shown, int action);
 bool esp_token_view_click(const struct esp_shown *shown, int x, int y);
-/* Before the token, with one of the likeliest in its place. */
+/* Sets *point to the text before the token, followed by the chosen alternative. Returns false
+ * if there is none. */
 bool esp_token_view_point(const struct esp_shown *shown, struct esp_branch_point *point);
 
 #endif

@@ -183,8 +183,8 @@ static int telling_row(const struct shown_tree *d)
     return row;
 }
 
-/* Where a view of length `size` starts in a drawing of length `whole`, so that it contains
- * `from` to `to`. */
+/* Returns where a view of length `size` starts in a drawing of length `whole`, so that it
+ * contains `from` to `to`. */
 static int start_of(int from, int to, int size, int whole)
 {
     int start = whole <= size ? 0 : (from + to - size) / 2;
@@ -518,7 +518,8 @@ static bool click(const struct esp_shown *s, int x, int y)
     return true;
 }
 
-/* The text before the iteration, and the path to the node at the cursor. */
+/* Sets *point to the text before the iteration, followed by the path to the node at the
+ * cursor. */
 static bool point(const struct esp_shown *s, struct esp_branch_point *point)
 {
     *point = (struct esp_branch_point){.count = 0};
