@@ -112,7 +112,7 @@ int esp_calibration_look(struct esp_calibration *c, struct esp_draft *d, double 
         return ESP_OK;
     for (int i = 0; i < c->rows; i++)
         which[i] = i;
-    /* ESP_LATER: the values are there when the verifier's first ESP_NOW call returns. */
+    /* ESP_LATER: they are written before the verifier's first call with ESP_NOW returns. */
     return d->work->cache->ops->temper(d->work->q, which, c->rows, 1 / beta, c->mean_log,
                                        c->power_sum, ESP_LATER);
 }

@@ -42,8 +42,8 @@ void esp_compare_close(struct esp_compare *compare);
 /* Starts a generation from the text of the first session. Call it after the first got its
  * prompt and allowance. */
 int esp_compare_begin(struct esp_compare *compare, char *err, size_t errlen);
-/* Compares the new tokens of the two sessions and decides whose turn it is. True: the second
- * runs next. False: the first runs next, unless it has ended. */
+/* Compares the new tokens of the two sessions. Returns true if the second session runs next;
+ * otherwise the first one does, unless it has ended. */
 bool esp_compare_turn(struct esp_compare *compare);
 /* Runs one iteration of the first session, as esp_session_step() does. */
 int esp_compare_step_first(struct esp_compare *compare, char *err, size_t errlen);

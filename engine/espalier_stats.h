@@ -1,4 +1,4 @@
-/* espalier_stats.h - what a session has done so far, in numbers.
+/* espalier_stats.h - counts and times of a session so far.
  *
  * Part of the public interface (espalier.h includes it).
  */

@@ -595,7 +595,8 @@ static bool compare_vocabularies(const struct esp_found_model *target,
     return status == ESP_OK;
 }
 
-/* Says what to expect of a draft model with another vocabulary. */
+/* Writes how much of the target's vocabulary a draft model with another vocabulary has, and
+ * what that means for the acceptance. */
 static void expect(const struct esp_found_model *target, const struct esp_found_model *draft,
                    char *why, size_t size)
 {

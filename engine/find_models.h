@@ -74,9 +74,10 @@ bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size)
  * nothing to a folder. */
 void esp_found_model_look(struct esp_found_model *model);
 
-/* Returns whether `draft` is smaller than `target`, so that it may draft for it. If not, writes the
- * reason to `why`; if it has another vocabulary (model/translation.h), what to expect. Reads each tokenizer once, the target's
- * once more for each draft of another vocabulary. */
+/* Returns whether `draft` is smaller than `target`, so that it may draft for it. If not, writes
+ * the reason to `why`; if it may, but has another vocabulary (model/translation.h), writes how
+ * well it can be expected to draft. Reads each tokenizer once, and the target's once more for
+ * each draft with another vocabulary. */
 bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draft, char *why,
                     size_t size);
 

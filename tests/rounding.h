@@ -1,5 +1,5 @@
-/* rounding.h - how far rounding may take a model's outputs from their exact values, derived from
- * the arithmetic and measured on the model itself.
+/* rounding.h - estimates how much rounding may change a model's outputs, from the arithmetic
+ * and from runs of the model itself.
  *
  * Rounding in a matrix product has the effect of a small random error, relative to its size, in
  * each activation that it reads:
@@ -8,10 +8,10 @@
  *   BF16 on a tile unit   an activation keeps two BF16 parts: 2^-18 more
  *   quantised weights     32 activations share a scale: 2^-16 of the largest, 2^-8 with 8 bits
  *
- * What that does to the outputs depends on the model: norms and softmax may enlarge it, and so
- * does a draft head that reads its own output. So the model runs with errors that are
- * ROUNDING_NOISE times as large, drawn at random; its outputs move by ROUNDING_NOISE times what
- * is to be expected (Monte Carlo arithmetic, Parker 1997).
+ * The effect of these errors on the outputs depends on the model: norms and softmax may enlarge
+ * it, and so does a draft head that reads its own output. So the model runs with random errors
+ * that are ROUNDING_NOISE times as large; its outputs then change by ROUNDING_NOISE times the
+ * expected error (Monte Carlo arithmetic, Parker 1997).
  */
 #ifndef ESP_ROUNDING_H
 #define ESP_ROUNDING_H
@@ -23,9 +23,9 @@ enum { ROUNDING_NOISE = 16, ROUNDING_MOST = 3 };
 /* Computes `count` outputs on a CPU backend. */
 typedef void rounding_outputs(struct esp_backend *cpu, void *user, float *out, int count);
 
-/* The largest error (root mean square over `compared` of the outputs) that rounding on the
- * backend `cpu` explains: ROUNDING_MOST times the expected one, and of few numbers as much more
- * as four standard deviations of chi-square. */
+/* Returns the largest error (root mean square over `compared` of the outputs) that rounding on
+ * the backend `cpu` explains: ROUNDING_MOST times the expected error, and, if few outputs are
+ * compared, four standard deviations of chi-square more. */
 double rounding_bound(const struct esp_backend *cpu, rounding_outputs *run, void *user,
                       int count, long compared);
 

@@ -6,8 +6,8 @@
  * library). A chat template that is not recognised has no format, and a base model has no chat
  * template; then text stays raw.
  *
- * Names of special tokens in what a chat template writes become these tokens. In what people
- * write they never do: struct esp_chat_text says which bytes are theirs.
+ * In text of the chat template, the names of special tokens become these tokens. In text that
+ * people wrote they do not: struct esp_chat_text says which bytes people wrote.
  */
 #ifndef ESP_CHAT_H
 #define ESP_CHAT_H

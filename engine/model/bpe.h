@@ -26,8 +26,8 @@ struct esp_bpe_scratch {
  * *byte_fallback to whether it is the latter. */
 int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t errlen);
 /* Reads a checked `model` without its vocabulary. The vocabulary was read before and must
- * outlive *bpe. The model has merges or, if it was converted from a GGUF file with byte fallback, `scores`,
- * one number per token. Free *bpe even if reading fails. */
+ * outlive *bpe. The model has merges or, if it was converted from a GGUF file with byte
+ * fallback, `scores`, one number per token. Free *bpe even if reading fails. */
 int esp_bpe_read(struct esp_bpe *bpe, const struct esp_vocabulary *vocabulary,
                  const cJSON *model, char *err, size_t errlen);
 void esp_bpe_free(struct esp_bpe *bpe);

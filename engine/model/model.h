@@ -58,8 +58,9 @@ int esp_model_open(struct esp_model **model, const char *path, char *err, size_t
 /* Chooses the rotary frequencies for texts of at most `context` tokens (LongRoPE has two sets;
  * Ding et al., 2024). Before this call, the frequencies for the longest texts are used. */
 void esp_model_set_context(struct esp_model *model, int context);
-/* Lets the model give logits to other tokens, of `tokens` of them: row i of its new head is its row
- * `row[i]`, and the logit of token[i] (ascending). (count) each; they must outlive the model. */
+/* Replaces the tokens to which the model gives logits by those of a vocabulary of `tokens`
+ * tokens. Row i of the new LM head is row row[i] of the model's own, and gives the logit of
+ * token[i]. token, row: (count), tokens ascending; both must outlive the model. */
 void esp_model_set_outputs(struct esp_model *model, const int32_t *token, const int32_t *row,
                            int count, int tokens);
 void esp_model_close(struct esp_model *model);

@@ -3,8 +3,7 @@
  * Encoding follows the stages of the Hugging Face library, in its order, and gives the same
  * ids:
  *   1. bytes that are not valid UTF-8 are separated; each becomes the token of that byte, and
- *     the
- *      valid parts between them are encoded on their own;
+ *      the valid parts between them are encoded on their own;
  *   2. added tokens that are searched in the original text are taken out;
  *   3. the rest is normalised (to NFC, by making spaces visible, or not at all);
  *   4. added tokens that are searched in normalised text are taken out;
@@ -121,7 +120,7 @@ static bool decodes_bytes(const cJSON *decoder, bool byte_fallback, const char *
     return false;
 }
 
-/* Refuses a decoder that does anything else than write the bytes of the tokens, because this
+/* Refuses a decoder that does anything other than write the bytes of the tokens, because this
  * tokenizer always decodes a token to its bytes, even if they are only a part of a
  * character. */
 static int check_decoder(const cJSON *decoder, bool byte_fallback, char *err, size_t errlen)
@@ -323,9 +322,9 @@ static int encode_rest(struct encoding *e, const char *text, int32_t length, boo
     return status;
 }
 
-/* Returns the position in the normalized text of a piece that byte `at` of the piece has. If
- * characters are combined across it, the result is a few bytes off, but no token is that
- * short. */
+/* Returns where byte `at` of a piece is in the normalized text of the piece. If normalizing
+ * combines the characters before and after it, the result is wrong by a few bytes, which is
+ * less than the length of any token. */
 static int normalized_at(const struct encoding *e, const char *piece, int32_t at)
 {
     char *text = (char *)piece;
@@ -440,7 +439,7 @@ int esp_tokenizer_encode_literal(const struct esp_tokenizer *t, const char *text
     return status < 0 ? status : e.count;
 }
 
-/* Encodes valid UTF-8 without any stage but the last; with byte fallback, spaces become visible. */
+/* Encodes valid UTF-8 with the last stage only; with byte fallback, spaces become visible. */
 static int spell_valid(struct encoding *e, const char *text, size_t length)
 {
     static const size_t mark = sizeof ESP_SPACE_MARK - 1;

@@ -26,7 +26,7 @@ int esp_zip_open(struct esp_zip *zip, struct esp_tensor_file *file, size_t size,
                  const char *path, char *err, size_t errlen);
 void esp_zip_close(struct esp_zip *zip);
 
-/* Finds an entry by its name, given in two parts. NULL if there is none. */
+/* Finds an entry by its name, given in two parts. Returns NULL if there is none. */
 const struct esp_zip_entry *esp_zip_find(const struct esp_zip *zip, const char *folder,
                                          size_t folder_length, const char *name,
                                          size_t name_length);

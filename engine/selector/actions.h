@@ -2,8 +2,8 @@
  * it chooses from (delayed-tree-expansion, app. E, eq. 8).
  *
  * There are 324 actions. Some give the same tree: with K = 1 or L2 = 0, the tree is a chain of
- * L1 + L2 tokens. The selector uses only one of them, the canonical action: for
- * chains, the one with K = 1 and the largest L1.
+ * L1 + L2 tokens. Of the actions with the same tree, the selector uses only one, the canonical
+ * action. For chains it is the one with K = 1 and the largest L1.
  */
 #ifndef ESP_ACTIONS_H
 #define ESP_ACTIONS_H

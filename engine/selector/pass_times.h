@@ -22,8 +22,8 @@ struct esp_pass_times {
     float choice; /* time that the selector itself takes, whatever it chooses */
 };
 
-/* Sets nominal times, which are those of no machine: a pass of the target takes a millisecond,
- * each additional row 3 % of it, and a pass of the draft 5 %; the length does not matter. */
+/* Sets nominal times, which were not measured: a pass of the target takes a millisecond, each
+ * additional row 3 % of it, and a pass of the draft 5 %; the length does not matter. */
 void esp_nominal_times(struct esp_pass_times *times);
 
 /* Returns whether all times are finite and positive, and the lengths ascending. */

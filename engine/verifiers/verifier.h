@@ -59,7 +59,7 @@ struct esp_verify {
     struct esp_rows *end;
     int end_node; /* the node whose distribution is in `end`; -1: none */
 
-    struct esp_scores *scores; /* what the target thinks of the tokens; NULL: not asked for */
+    struct esp_scores *scores; /* receives the target's likeliest tokens; or NULL */
 
     bool explain;                     /* evaluate the verifier's formulas before it runs */
     struct esp_tree_measure *measure; /* NULL, or gets p and q of the nodes before it runs */

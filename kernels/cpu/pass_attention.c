@@ -125,8 +125,8 @@ static bool whole_blocks(const struct esp_cpu_pass *p)
     return p->d->head_dim % ESP_CUT_COLUMNS == 0;
 }
 
-/* Multiplies a head of the attention of the i-th row that goes on by the sigmoid of its gate.
- */
+/* Multiplies a head of the attention of the i-th row that continues by the sigmoid of its
+ * gate. */
 static void gate_head(const struct esp_cpu_pass *p, int i, int column)
 {
     const struct esp_cpu_cache *c = p->c;

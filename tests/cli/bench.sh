@@ -4,7 +4,7 @@
 printf 'Once upon a time\n\nThere was a king\nA fox said' >"$work/prompts"
 bench="$ESPALIER bench -n 24 --threads 1 -f $work/prompts"
 
-# number KEY N: the N-th value of a key in the JSON.
+# number KEY N: prints the N-th value of a key in the JSON.
 number() {
     grep -o "\"$1\":[^,}]*" "$work/json" | sed -n "$2s/.*:[^0-9n-]*//p"
 }

@@ -55,7 +55,7 @@ $dump" --target "$work/model" --draft '' -n 60 &
     rm -rf "$work/model"
 done
 
-# Changed after some reads.
+# This library changes the model's file after a number of reads.
 cat >"$work/cut.c" <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -14,8 +14,8 @@ check "both have a line" test "$(grep -c '^linear  \|^dyspec  ' "$work/out")" -e
 check "who is ahead is said" grep -q 'iterations for the same text' "$work/out"
 check "nothing else is" test ! -s "$work/err"
 
-# Totals are those of two runs, and the text is that of either; a seed that is given keeps them from
-# using what an earlier one has learned.
+# Totals and text are those of two separate runs. With a given seed no run uses what an earlier one
+# has learned.
 for temp in 0 0.8; do
     $cmp "$prompt" --drafter linear:K=4 --with assisted --temp $temp --seed 0 --json >"$work/both"
     check "JSON at temperature $temp" test $? -eq 0
@@ -43,7 +43,7 @@ check "the text is said to be the first's" grep -q 'the text is that of the firs
 printf %s "$prompt" | $ESPALIER compare -n 9 --with ar >"$work/out"
 check "the prompt can come through a pipe" grep -q '9 tokens' "$work/out"
 
-# A text that ends before its limit is covered by both, and no further.
+# If the text ends before the limit, both sides end there.
 for seed in 1 9; do
     $ESPALIER compare -n 400 -p "And they lived happily ever after." --temp 1 --seed $seed \
         --drafter linear --with dyspec --json >"$work/both"

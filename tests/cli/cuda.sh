@@ -89,7 +89,7 @@ check "it samples" test $? -eq 0
 $ESPALIER check --backend cuda --drafter iid:K=2,L=2 --trials 1 --max-nodes 16 --context 64 >"$work/out" 2>&1
 check "every rule that fits runs on it" test "$(grep -c '^iid.* ok$' "$work/out")" -eq 6
 
-# Several devices.
+# With several devices, --device chooses one.
 check "each device is listed with its number" test \
     "$(ESPALIER_EMU_DEVICES=2 $ESPALIER list backends | grep -c -- '--device [01]: emulated GPU [01], 4 GB, driver ')" -eq 2
 check "and in JSON" test \

@@ -83,7 +83,7 @@ plan CI=true check | grep -e "-Xptxas -O0.* -MF " >"$work/plan"
 check "what continuous integration compiles without optimisation" test "$(wc -l <"$work/plan")" -gt 20
 check "lies where no other target takes it" test "$(grep -vc -- "-MF $work/build/checked/" "$work/plan")" -eq 0
 
-# The tool of NVIDIA's toolkit has nothing to find in scripts.
+# NVIDIA's compute-sanitizer cannot check scripts, so it is removed from the path.
 PATH=$(printf '%s' "$PATH" | tr ':' '\n' | grep -v cuda | paste -s -d : -)
 
 run() {
@@ -158,7 +158,7 @@ check "an interrupted run says so by its status" test $? -eq 130
 check "and keeps what was said" test \
     "$(tar xOf "$work/broken.tar" espalier-cuda/c_hangs.txt | head -n 1)" = "half way"
 
-# Two runs side by side.
+# tests/cuda/compare shows the figures of two runs side by side.
 measured() { # measured TAR MS DEVICE
     mkdir -p "$work/made/espalier-cuda"
     printf '\n# %s, 80 GB, driver 580\n\nRead rate: 3000 GB/s.\n\n## A model, BF16\n\n%s\n|---|---|---|---|\n%s\n' "$3" \
@@ -179,7 +179,7 @@ compare "$work/a.tar" "$kit/run"
 check "what is no run's tar is refused" test $? -eq 1
 check "by its name" grep -q "^compare: $kit/run is no tar" "$work/out"
 
-# The speed of a real model, as predicted: a pass of one row is bound by memory.
+# In the predicted speed of a real model, a pass of one row is limited by memory.
 check "a model is predicted without its weights" env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" ESPALIER_EMU_SMS=132 \
     sh -c '"$1" --predict 3000 1700 8b 8b-q4_k_m >"$2"' sh "$BUILD/tests/cuda/shapes" "$work/out"
 check "slower than its bytes, but not twice" awk -F '|' '

@@ -62,7 +62,7 @@ check "a pipe is not waited for" fails 1 "not a regular file" $gen -p x --expect
 head -c 1048577 /dev/zero >"$work/large"
 check "a large file is refused" fails 1 "larger than 1 MB" $gen -p x --expect "$work/large"
 
-# In the interface it is a setting like others; it is for one answer.
+# In the interface, expected text is a setting that holds for one answer.
 cp "$work/plain" "$work/a text"
 play "size 110x30
 wait

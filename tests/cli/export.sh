@@ -36,7 +36,7 @@ check "a helper that fails" fails 1 "ended early" \
     env ESPALIER_DOT="$work/bad" $export --iteration 1 -o "$work/no/tree.svg"
 check "and leaves nothing behind" [ -z "$(ls "$work/no")" ]
 
-# A line that somebody else wrote cannot act on the terminal that JSON is shown on.
+# Control characters in a recording must not reach the terminal through the JSON output.
 sed '5s/"verifier":"greedy"/\x1b"verifier":"\x1b[31m\\u0007\x9f"/' $recording >"$work/colours.esp.jsonl"
 $ESPALIER export "$work/colours.esp.jsonl" --iteration 2 --format json >"$work/colours.json" 2>"$work/err"
 check "no control character comes out" [ -z "$(LC_ALL=C tr -d '\n\040-\176\200-\377' <"$work/colours.json")" ]
@@ -93,7 +93,7 @@ check "the default is a picture on standard output" cmp -s "$work/stdout.svg" "$
 $export --iteration 1 --format json | "$BUILD/espalier-dot" --models 'fairytale-target ← fairytale-draft' |
     cmp -s - "$work/stdout.svg"
 check "espalier-dot draws what export --format json prints" [ $? -eq 0 ]
-# No program may lose the blanks between the words of a caption: none stands where a run of text begins.
+# Some programs drop a blank at the beginning of a run of text in SVG, so no run may begin with one.
 check "runs of text begin with a word" sh -c "! LC_ALL=C.UTF-8 grep -q '<text[^>]*>[ Â ][^< Â ]' '$work/tree-0001.svg'"
 check "a short caption names no settings" sh -c "$export --iteration 1 --caption short |
     tee '$work/short.svg' | grep -q 'Iteration 1: ' && ! grep -q 'drafter' '$work/short.svg'"
@@ -105,7 +105,7 @@ tale=sessions/samples/traversal-sampling.esp.jsonl
 $ESPALIER export $tale --iteration 5 >"$work/kinds.svg"
 check "and nothing else: nothing was rejected here" sh -c "grep -q '>not visited' '$work/kinds.svg' &&
     ! grep -q '>rejected\|>cut before' '$work/kinds.svg'"
-# Width and height of a picture, and whether they are W:H to a hundredth.
+# shaped FILE W H: succeeds if the picture's proportions are W:H, to one percent.
 shaped() {
     sed -n 's/.*viewBox="[-0-9.]* [-0-9.]* \([0-9.]*\) \([0-9.]*\)".*/\1 \2/p' "$1" |
         awk -v w="$2" -v h="$3" '{ d = $1 / $2 / (w / h) - 1; good = d < 0.01 && d > -0.01 } END { exit !good }'

@@ -58,7 +58,7 @@ for family in mistral-window qwen3-window llama-yarn gemma2 gemma3 phi3-short ph
     esac
 done
 
-# Layers that GGUF has no words for: which, is said.
+# GGUF cannot express which layers of these models have windows, and the message says so.
 for family in gemma3-layers smollm3-window; do
     check "$family: why it is not written as GGUF" fails 1 "cannot say which layers" \
         $ESPALIER quantize tests/vectors/logits/$family "$work/$family.gguf" --type f32

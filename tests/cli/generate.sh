@@ -65,7 +65,7 @@ check "statistics go to stderr" grep -q "tokens/s" "$work/stats"
 check "with the lengths of accepted paths" grep -q "^path lengths  *[0-9]*: [0-9]*, [0-9]*: " "$work/stats"
 check "and leave stdout alone" cmp -s "$work/ar" "$work/out"
 
-# Ctrl-C arrives with the first byte of many: the text so far stays, the exit code is 130.
+# If Ctrl-C arrives after the first byte of the text, the text so far stays, and the exit code is 130.
 mkfifo "$work/fifo"
 $ESPALIER generate -p "$prompt" -n 700 --drafter ar --threads 1 --stats >"$work/fifo" 2>"$work/stats" &
 pid=$!

@@ -6,7 +6,7 @@
 $ESPALIER learn >"$work/list"
 check "there are nine lessons" test "$(wc -l <"$work/list")" -eq 9
 for lesson in $(awk '{ print $1 }' "$work/list"); do
-    # In the file: how many pages, and questions.
+    # Count the pages and the questions in the lesson's file.
     file=sessions/lessons/$lesson.lesson
     questions=$(grep -c '^\.ask ' $file)
     yes 1 | head -n "$questions" | $ESPALIER learn "$lesson" >"$work/out" 2>"$work/err"
@@ -20,14 +20,14 @@ for lesson in $(awk '{ print $1 }' "$work/list"); do
     check "$lesson complains about nothing" test ! -s "$work/err"
 done
 
-# What is not known yet is not shown.
+# Before the answer, the tree does not show which tokens the target accepts.
 $ESPALIER learn 3 </dev/null >"$work/out"
 check "a question can go without a prediction" test $? -eq 0
 awk '/page 1 of 3|  1 of 3/ { n++ } n == 1 && /─/' "$work/out" >"$work/tree"
 check "the tree is there before the answer" test "$(wc -l <"$work/tree")" -gt 5
 check "and tells nothing of it" sh -c "! grep -q '✓\|✗\|target' '$work/tree'"
 
-# On a screen: predict, go on, go back, to the end, and back to the list.
+# On a screen a user can predict, go on, go back, reach the end, and return to the list.
 play "size 80x24
 $dump
 key 3
@@ -118,7 +118,7 @@ wait
 $dump" --target engine/models/fairytale-target --draft engine/models/fairytale-draft
 check "a lesson that is not there stops nothing" dumped 'step mode, iter'
 
-# On a small screen everything can be scrolled to.
+# On a small screen, scrolling shows every line.
 play "size 40x12
 wait
 key Space Space
@@ -139,7 +139,7 @@ check "the end of the answer is seen at once" grep -q 'added 7 tokens' "$work/an
 check "Space turns the page when all was seen" grep -q '3 of 4' "$work/next"
 check "choices are wrapped, not cut" sh -c "! grep -q '…  *$' '$work/next'"
 
-# A file of one's own, and what can be wrong with it.
+# A user's own lesson works, and errors in it give a message.
 lesson="$work/mine.lesson"
 cat >"$lesson" <<'END'
 .title Mine

@@ -9,19 +9,19 @@ check "every mark has its end" test "$(echo "$suites" | wc -l)" = "$(grep -cx '<
 check "every committed table is shown" test "$(ls $results | sed 's/[.]json$//' | sort)" = "$(echo "$suites" | sort)"
 for suite in $suites; do
     sed -n "/^<!-- suite $suite -->\$/,/^<!-- end -->\$/p" "$page" | tr '|' '\n' | tr -d ' ' >"$work/shown"
-    # Numbers of the file's rows, as the page has them.
+    # Every number of the file must be in the page, with two decimals.
     sed -n 's/.*"tokens_per_iteration":[^0-9]*\([0-9.]*\).*/\1/p' "$results/$suite.json" | while read -r number; do
         grep -qx "$(printf %.2f "$number")" "$work/shown" || echo "$number"
     done >"$work/missing"
     check "$suite is shown as it is committed" test -s "$work/shown" -a ! -s "$work/missing"
-    # And the other way: every number of the page is one of the file's.
+    # Conversely, every number of the page must be in the file.
     sed -n 's/.*":[^0-9-]*\(-\{0,1\}[0-9][0-9.e-]*\)"\{0,1\},\{0,1\}$/\1/p' "$results/$suite.json" |
         awk 'NR == FNR { for (digits = 0; digits < 4; digits++) have[sprintf("%." digits "f", $1)]; have[$1]; next }
             /^-?[0-9.]+$/ && !($1 in have)' - "$work/shown" >"$work/invented"
     check "$suite shows nothing else" test ! -s "$work/invented"
     check "$suite names its models" grep -q '"hash":	"[0-9a-f]' "$results/$suite.json"
 done
-# The summary: every line names a command, and one that there is.
+# Every line of the summary must name a command that exists.
 sed -n '/^## Which claims of the papers are confirmed here/,/^Never measured/p' "$page" | grep '^|' | sed 1,2d >"$work/claims"
 check "there are claims" test "$(wc -l <"$work/claims")" -ge 20
 while read -r line; do

@@ -58,7 +58,7 @@ check "a manifest leads nowhere else" sh -c "! grep -q 'evil\|broken\|passwd' '$
 $list --json >"$work/json"
 check "the list is JSON, too" grep -q '"name":	"llama3.2:1b"' "$work/json"
 
-# Other places.
+# ESPALIER_MODELS names further folders.
 model "$work/my/first" "$target"
 model "$work/your/deep/er/second" "$draft"
 model "$work/your/a/b/c/d/e/lost" "$draft"
@@ -73,7 +73,7 @@ check "HF_HOME moves the cache" sh -c "! grep -q Some-Model '$work/list'"
 OLLAMA_MODELS="$work/none" $list >"$work/list"
 check "OLLAMA_MODELS moves ollama's" sh -c "! grep -q 'llama3.2' '$work/list'"
 
-# Names.
+# A model can be given by its name instead of its path.
 gen="$ESPALIER generate -p once -n 4"
 $gen --target fairytale-target --draft fairytale-draft >"$work/named"
 $gen >"$work/unnamed"
@@ -93,7 +93,7 @@ check "and one that is named twice" fails 2 'given already' $gen --target one tw
 check "a word that is neither a command nor a model" fails 2 "no command 'nonsense'" $ESPALIER nonsense
 check "a list takes no other argument" fails 2 "unexpected argument" $ESPALIER list themes x
 
-# Pairs.
+# `list` shows which models fit together as target and draft.
 ESPALIER_MODELS="$work/my:$work/pairs" && export ESPALIER_MODELS
 model "$work/pairs/other" "$draft"
 rm "$work/pairs/other/tokenizer.json" "$work/pairs/other/config.json"
@@ -109,7 +109,7 @@ check "in JSON, too" grep -q '"fits":	true' "$work/json"
 check "a target that there is not is refused" fails 1 "no model 'nobody'" $list nobody
 check "and what is no model is" fails 1 'neither a model folder' $list "$work"
 
-# GGUF files are looked into.
+# `list` reads the properties of GGUF files.
 mkdir -p "$work/files"
 $ESPALIER quantize "$draft" "$work/files/small.gguf" --type q8_0 >"$work/out" 2>&1
 cp tests/vectors/gguf/llama-gqa-0000?-of-00002.gguf tests/vectors/gguf/qwen3-moe.gguf "$work/files"
@@ -127,7 +127,7 @@ check "and what is no draft" fits mamba 'no draft for it: .* is mamba'
 ESPALIER_MODELS="$work/files" $list "$work/files/small.gguf" >"$work/list"
 check "a GGUF file is a target, too" fits fairytale-target 'as large as the target'
 
-# What nobody should have made.
+# Folders with loops of links, pipes, devices and control characters in names must not stop the search.
 bad="$work/bad"
 mkdir -p "$bad/loop" "$bad/closed" "$bad/fifo" "$bad/$(printf 'x\033[31mred')"
 ln -s .. "$bad/loop/up"

@@ -4,7 +4,7 @@
 . tests/shell.sh
 text() { $ESPALIER generate -p "Once upon a time" -n 24 --temp 0 --drafter "$@"; }
 sampled() { $ESPALIER generate -p "Once upon a time" -n 48 --temp 0.8 --seed 3 --drafter "$@"; }
-# Drafted nodes of a hundred iterations.
+# Prints the mean number of drafted nodes in a hundred iterations.
 nodes() {
     sampled "$@" --json 2>/dev/null |
         awk -F'[:,\t]+' '$2 == "\"iterations\"" { n = $3 } $2 == "\"drafted_nodes\"" { print int(100 * $3 / n) }'

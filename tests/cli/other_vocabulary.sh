@@ -6,7 +6,7 @@ draft=engine/models/fairytale-draft
 other="$work/models/other"
 gen="$ESPALIER generate -p Once -n 60 --target $target --seed 3"
 
-# What ends a text has another name, and the last token of the target is missing.
+# In this draft the end-of-text token has another name, and the target's last token is missing.
 mkdir -p "$other" && cp "$draft"/* "$other"
 sed -i 's/"<|endoftext|>"/"<|end|>"/g; s/"Ġcamp"/"Ġcamq"/; s/, "Ġc amp"//' "$other/tokenizer.json"
 check "the vocabulary is another" sh -c "! cmp -s '$draft/tokenizer.json' '$other/tokenizer.json'"
@@ -31,7 +31,7 @@ check "and drafts are accepted" sh -c "! grep -q '\"accepted_nodes\":	0,' '$work
 $ESPALIER check --target "$target" --draft "$other" --drafter iid --verifier traversal --trials 20 >"$work/out"
 check "check finds no difference" test $? = 0
 
-# The lists of tokens are looked at, not trusted.
+# Token ids beyond the rows of a model are an error.
 cp "$draft/tokenizer.json" "$other" && sed -i 's/"<|endoftext|>": *0/"<|endoftext|>":900000/; s/"id": *0/"id":900000/' "$other/tokenizer.json"
 check "a token that the draft has no row for is refused" fails 1 "tokens up to 900000" $gen --draft "$other"
 check "a selector needs one vocabulary" sh -c "cp '$draft/tokenizer.json' '$other' &&

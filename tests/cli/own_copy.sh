@@ -80,7 +80,7 @@ check "inspect describes it" grep -q "^pair fits  *yes: the target's own copy" "
 $ESPALIER complete -- generate --draft s >"$work/list"
 check "completion offers it" grep -q '^self	a quantised copy' "$work/list"
 
-# Without a draft: on a target of 140 MB.
+# If no draft is named, a target of 140 MB drafts with its own copy; a small target does not.
 chosen() { $ESPALIER generate --target fairytale-target -p "$prompt" -n 3 --json "$@" >"$work/json" && says draft; }
 check "a small target drafts with no copy" [ "$(chosen)" = null ]
 check "a large one does" [ "$(chosen --width 4)" = self:q4_k ]

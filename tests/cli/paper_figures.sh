@@ -5,7 +5,7 @@
 adapting=sessions/samples/dynatree-adapting.esp.jsonl
 xpath() { xmllint --xpath "$2" "$1" 2>/dev/null; }
 
-# What a text can do to TeX, to XML, to a terminal and to a font.
+# These token texts contain commands of TeX, markup of XML, control characters, and characters that fonts lack.
 cat >"$work/hostile.sed" <<'END'
 s/"text":" a"/"text":"\\\\a{%#_}~^\&$\\"'`<>|--"/g
 s/"text":","/"text":"\\u202e\\u0007\\u001b[31m"/g
@@ -79,7 +79,7 @@ if ! [ -x "$BUILD/espalier-dot" ]; then
     echo "  $BUILD/espalier-dot is not there: PNG and PDF are not tested"
     finish
 fi
-# The number behind startxref is where the cross references are: a table or an object.
+# The number after startxref must be the position of the cross references, which are a table or an object.
 whole_pdf() {
     head -c 5 "$1" | grep -q '%PDF-' && tail -c 7 "$1" | grep -q '%%EOF' &&
         tail -c "+$(($(tail -n 3 "$1" | grep -a -o '^[0-9]*$' | head -n 1) + 1))" "$1" |

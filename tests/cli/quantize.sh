@@ -49,7 +49,7 @@ check "also where nobody ignores the signal" fails 1 "cannot be written: File to
 check "nothing is left behind" test -z "$(ls "$work" | grep '^x\|[.][0-9]')"
 check "inflate takes folders" fails 1 "only a model folder" $ESPALIER inflate "$work/t.gguf" "$work/wide"
 
-# A signal ends it in the midst of writing.
+# If a signal arrives while the file is written, no file is left.
 $ESPALIER inflate $target "$work/large" --width 2 --layers 8
 check "Ctrl-C leaves nothing" ends INT 130 "interrupted: .*/x.gguf was not written" "$work/x" $q "$work/large" "$work/x.gguf" --type q4_k
 check "nor does SIGTERM" ends TERM 143 "SIGTERM: .*/x.gguf was not written" "$work/x" $q "$work/large" "$work/x.gguf" --type q4_k

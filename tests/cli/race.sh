@@ -5,7 +5,7 @@
 samples=sessions/samples
 race="$ESPALIER race --pass 0 -n 24 --seed 0"
 
-# Without a terminal, the figures.
+# Without a terminal, the race prints only its figures.
 $race --with linear:K=4 >"$work/out" 2>"$work/err"
 check "a race comes to its end" test $? -eq 0
 check "plain decoding is on the left" grep -q '^left   ar  *24  *24 ' "$work/out"
@@ -20,7 +20,7 @@ check "drawn texts are not called identical" sh -c \
 $ESPALIER race --pass 12 --with linear:K=2 -n 4 >"$work/out"
 check "the built-in target is made larger" grep -q '^fairytale-target x.*, .* ms per pass <- fairytale-draft;' "$work/out"
 
-# Its own prompts: continued by so many tokens that end with a sentence, without repeating themselves.
+# Without a prompt, the race chooses one of its own, whose continuation ends with a sentence and does not repeat itself.
 for seed in 0 1 2; do
     $ESPALIER race --pass 0 --seed $seed --with linear:K=4 --json >"$work/json"
     prompt=$(sed -n '/"left"/,$s/^		"prompt":	"\(.*\)",$/\1/p' "$work/json" | head -n 1)
@@ -40,11 +40,11 @@ $ESPALIER race --pass 0 --with linear:K=4 --json --seed "$seed" >"$work/json"
 check "without --seed one is drawn, and --seed races on the same text again" test "$(grep '"prompt":' "$work/json")" = "$drawn"
 check "the seed is said as text, too" sh -c "$ESPALIER race --pass 0 --seed 7 --with linear:K=4 | grep -q '; seed 7$'"
 
-# For programs: one object.
+# --json prints one object.
 $race --with linear:K=4 --json >"$work/json" 2>"$work/err"
 check "--json ends well, too" test $? -eq 0
 check "nothing else is printed" test ! -s "$work/err"
-# lines PATTERN COUNT: how often a line is there.
+# lines PATTERN COUNT: succeeds if so many lines match.
 lines() { test "$(grep -c -e "$1" "$work/json")" -eq "$2"; }
 check "it says that the texts are identical" lines '^	"identical":	true,$' 1
 check "and how many times as fast" lines '^	"times_as_fast":	[0-9.e+-]*,$' 1
@@ -67,7 +67,7 @@ check "drawn texts are not identical there, either" lines '"identical":	false,$'
 $ESPALIER race $samples/same-text-linear.esp.jsonl $samples/dyspec.esp.jsonl --json >"$work/json"
 check "of other prompts nothing is said to be identical" lines '"identical":	null,$' 1
 
-# Recordings race by their own times.
+# A race of recordings uses the times in them.
 $ESPALIER race $samples/same-text-linear.esp.jsonl $samples/same-text-tree.esp.jsonl >"$work/out"
 check "two recordings of one text race" grep -q '^identical, [0-9.]* times as fast' "$work/out"
 check "and it is said by which times" grep -q 'by their recorded times' "$work/out"

@@ -55,7 +55,7 @@ sed '$d' "$work/killed" | tail -n +2 >"$work/whole"
 check "a killed program leaves whole lines, but for the last" test \
     "$(grep -c '^{"t":[0-9.e-]*,"type":"[a-z]*",.*}$' "$work/whole")" -eq "$(wc -l <"$work/whole")"
 
-# Killed at any moment: what is there can be read, and nothing keeps the next one from recording.
+# If the program is killed at any moment, the recording so far can be read, and the next run can record to the same file.
 good=0
 for tenths in 0.02 0.05 0.08 0.1 0.12 0.15 0.2 0.25 0.3 0.4; do
     $ESPALIER generate -p "$prompt" -n 700 --threads 1 --record "$work/again" --force >"$work/out" 2>"$work/err" &
@@ -73,7 +73,7 @@ for tenths in 0.02 0.05 0.08 0.1 0.12 0.15 0.2 0.25 0.3 0.4; do
 done
 check "after each of ten kills the recording can be read" [ $good -eq 10 ]
 
-# Two at once: the second is refused, the first goes on.
+# While one program records to a file, a second one is refused, and the first goes on.
 $ESPALIER generate -p "$prompt" -n 700 --threads 1 --record "$work/two" >"$work/first" 2>"$work/first.err" &
 pid=$!
 until [ "$(grep -c iteration "$work/two" 2>/dev/null)" -gt 3 ] 2>/dev/null; do continue; done

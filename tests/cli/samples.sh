@@ -24,7 +24,7 @@ for sample in sessions/samples/*.esp.jsonl; do
     done
 done
 
-# A page for each paper: its commands make its pictures, and it names what is there.
+# Each paper has a page. Every file that it names must exist, and its commands must make its pictures.
 for page in sessions/samples/*.md; do
     of=$(basename "$page" .md)
     for file in $(grep -o 'sessions/[a-z]*/[a-z0-9-]*\.[a-z.]*[a-z]' "$page" | sort -u); do
@@ -47,7 +47,7 @@ for page in sessions/samples/*.md; do
     done <"$work/commands"
 done
 
-# A paper's figures beside those from here: the bars are what the table says.
+# In a plot of a paper's figures beside espalier's, the bars must have the table's values.
 cat >"$work/table.json" <<'END'
 {"suite": "s", "prompts": 2, "tokens": 4, "rows": [{"choice": "a", "T": 0, "n": 2}, {"choice": "a", "T": 0, "n": 3},
  {"choice": "a", "T": 0.6, "n": 7}, {"choice": "b<", "T": 0, "n": null}]}

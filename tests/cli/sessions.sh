@@ -11,7 +11,7 @@ quiet="--no-config --seed 1 --temp 0 -n 20"
 
 check "before the first one there are none" fails 1 "no sessions are kept: there is no $library" $sessions
 
-# A text, a branch from the second likeliest token, one from typed words, another text after :clear.
+# This session has a text, a branch from the second likeliest token, a branch from typed words, and another text after :clear.
 play "size 80x24
 type Once upon a time
 key Enter
@@ -46,7 +46,7 @@ check "and says if there are none" sh -c "$sessions search zebra | grep -q 'no t
 check "a search for nothing" fails 1 "no words to search" $sessions search ' '
 check "all texts can be written again" sh -c "$sessions verify 1 | grep -q 'session 1: 4 generations gave the same tokens$'"
 
-# Recordings of branches.
+# Every branch of a session can be exported as a recording.
 $sessions export 1 -o "$work/present.esp.jsonl"
 $sessions export 1 2 -o "$work/second.esp.jsonl"
 check "a recording of the present text" sh -c "$ESPALIER replay --plain '$work/present.esp.jsonl' | grep -q 'There was a queen'"
@@ -60,12 +60,12 @@ $ESPALIER export "$work/present.esp.jsonl" --html -o "$work/page.html" 2>/dev/nu
 check "its page has the probabilities of tokens" grep -q '"scores":\[\[' "$work/page.html"
 check "and what their colours mean" grep -q '"heats":\[{"title":"surprisal, bits","limits":\[1,2,4,8\]' "$work/page.html"
 
-# Completion.
+# The shells complete actions, and the numbers of sessions.
 check "its actions are completed" test "$($ESPALIER complete -- sessions se | cut -f 1)" = search
 check "and sessions" test "$($ESPALIER complete -- sessions show '' | cut -f 1)" = 1
 check "with their first words" sh -c "$ESPALIER complete -- --resume '' | grep -q '^1	Once upon'"
 
-# Resuming.
+# A session can be resumed where it ended.
 play "size 100x30
 wait
 $dump
@@ -92,7 +92,7 @@ $dump" --no-config --resume
 check "without a name the last one" dumped 'session 1 goes on'
 check "one that is not there" fails 1 "no session 'nothing' is kept" $ESPALIER --resume nothing
 
-# A recording becomes a session.
+# A recording can be resumed, and then becomes a session.
 play "size 100x30
 wait
 $dump
@@ -103,7 +103,7 @@ check "a recording goes on as a session" dumped 'session 2 goes on'
 check "and is continued" grep -q 'token limit reached' "$work/screen-more"
 check "it is kept" test "$($sessions | wc -l)" = 2
 
-# Without its models.
+# If a session's models are missing, --resume replays it.
 cp -r engine/models/fairytale-target engine/models/fairytale-draft "$work"
 play "type Once upon a time
 key Enter
@@ -116,7 +116,7 @@ check "without its models it is replayed" dumped 'models of session 3 .* were no
 check "with its text" dumped '^│ Once upon a time'
 check "and nothing of it is left in a file" sh -c '! ls /tmp/espalier-* 2>/dev/null | grep -q "espalier-[A-Za-z0-9]*$" || true'
 
-# Private.
+# Private sessions are not kept.
 play "type Once upon a time
 key Enter
 wait" $quiet --private
@@ -134,7 +134,7 @@ key Enter
 wait" --seed 1 --temp 0 -n 20 --config "$work/config"
 check "a setting does the same" test "$($sessions | wc -l)" = 3
 
-# Continuations.
+# Continuations are kept with the session.
 play "size 100x30
 type Once upon a time
 key Enter
@@ -159,13 +159,13 @@ key Enter
 wait" --no-config --seed 7 --temp 0.8 -n 24 --drafter fixed:D=3,B=2
 check "sampled ones, too" sh -c "$sessions verify | grep -q ': 6 generations gave the same tokens$'"
 
-# Deleting.
+# Deleting a session removes its words from the library's file, too.
 check "a session is deleted" sh -c "$sessions delete 1 | grep -q 'session 1 is deleted'"
 check "and gone" fails 1 "no session '1' is kept" $sessions show 1
 check "with its words" sh -c "$sessions search fox | grep -q 'no text has'; ! strings '$library' 2>/dev/null | grep -q 'then a fox'"
 check "which session?" fails 1 "which session" $sessions delete
 
-# A folder that cannot be written, and a file that is no library.
+# If the folder cannot be written, or the file is not a library, generation goes on.
 if [ "$(id -u)" != 0 ]; then
     mkdir -p "$work/closed" && chmod 500 "$work/closed"
     XDG_STATE_HOME=$work/closed

@@ -48,7 +48,7 @@ check "the manual has all flags" test -z "$undocumented"; [ -z "$undocumented" ]
 tests/settings_page "$ESPALIER" >"$work/page"
 check "the manual is as printed (make pages)" cmp man/espalier.1 "$work/page"
 
-# Every value is what was given: at the end, in a recording, and in one that a replay shows.
+# The given values must appear in the JSON output, in the recording, and in its replay.
 $ESPALIER generate -p Once -n 6 $arguments --json --record "$work/all.esp.jsonl" >"$work/json"
 tr -d '\t\n' <"$work/json" >"$work/line"
 for setting in $settings; do
@@ -60,7 +60,7 @@ check "a recording holds what has no place of its own" \
     sh -c "head -n 1 '$work/all.esp.jsonl' | grep -q '\"settings\":{.*\"draft_temp\":\"0.7\"'"
 check "and can be replayed" sh -c "$ESPALIER replay --plain '$work/all.esp.jsonl' | grep -q Once"
 
-# The configuration file takes them, and gives them back.
+# The configuration file accepts every setting, and saving writes the same values.
 for setting in $settings; do
     echo "$setting $(other_of "$setting")"
 done >"$work/config"

@@ -7,7 +7,7 @@ recording=tests/cli/three.esp.jsonl
 gen="$ESPALIER generate -n 4"
 export XDG_STATE_HOME="$work/state" XDG_CONFIG_HOME="$work/config"
 
-# refused PATTERN command...: fails with a sentence, and long before somebody who waits would.
+# refused PATTERN command...: succeeds if the command fails within 20 seconds with a message that matches.
 refused() {
     pattern=$1
     shift
@@ -17,7 +17,7 @@ refused() {
 mkfifo "$work/pipe" "$work/pipe.txt" "$work/pipe.svg" "$work/pipe.theme" "$work/pipe.cast"
 mkdir "$work/folder" "$work/folder.txt" "$work/folder.theme"
 
-# make KIND PATH: puts such a thing there.
+# make KIND PATH: creates a file of this kind.
 make() {
     rm -rf "$2"
     case $1 in
@@ -84,7 +84,7 @@ check "pipes are still pipes" [ -p "$work/pipe" -a -p "$work/pipe.txt" -a -p "$w
     -p "$work/pipe.cast" ]
 check "nothing is left beside them" [ -z "$(ls "$work" | grep -v '^\(pipe\|folder\|model\|state\|config\|piped\|out\|err\)')" ]
 
-# What a drafter learnt is kept in a file of its own.
+# What a drafter has learned is stored in a file; in its place there may be a pipe, a folder or a device.
 $gen -p "Once upon" --drafter sequoia >/dev/null 2>&1
 kept=$(find "$work/state" -name '*.json' | head -n 1)
 for kind in pipe folder device; do

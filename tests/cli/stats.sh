@@ -5,7 +5,7 @@
 recording=tests/cli/three.esp.jsonl
 file="$work/a.esp.jsonl"
 
-# number KEY FILE: the first value of a key.
+# number KEY FILE: prints the first value of a key.
 number() {
     sed -n "s/.*\"$1\":[^0-9]*\([0-9.e-]*\).*/\1/p" "$2" | head -n 1
 }
@@ -36,7 +36,7 @@ $ESPALIER stats "$work/b.esp.jsonl" >"$work/tables"
 check "with formulas, tokens are expected of the trees" grep -q "^expected of the trees [1-9]" "$work/tables"
 check "and acceptance at each depth" test "$(grep -c '^ *[1-4]  .*%.* [01]\.[0-9]*  *[01]\.[0-9]*$' "$work/tables")" -ge 4
 
-# Each pair has tables of its own.
+# Each pair of drafter and verifier has its own tables.
 sed 's/"index":1,\(.*\)"drafter":"[a-z0-9]*"/"index":1,\1"drafter":"other"/' "$recording" >"$work/c.esp.jsonl"
 check "a recording with two drafters has two sets" test "$($ESPALIER stats "$work/c.esp.jsonl" |
     grep -c ' iterations$')" = 2

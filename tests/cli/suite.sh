@@ -21,7 +21,7 @@ SUITE
 $suite "$work/s.suite" -o "$work/dir" >"$work/table" 2>"$work/err"
 check "a suite runs and says nothing else" test $? -eq 0 -a ! -s "$work/err"
 check "what is printed is what is written" cmp "$work/table" "$work/dir/s.md"
-# At each of two temperatures: plain decoding, the best chain, the tree with each B, the best tree.
+# Each of two temperatures has rows for plain decoding, the best chain, the tree with each B, and the best tree.
 check "there is a row for each" test "$(wc -l <"$work/dir/s.csv")" = 11
 check "cases that are the same run once" test "$(wc -l <"$work/dir/s.runs.jsonl")" = $((1 + 2 * 2 * (1 + 8 + 2 + 2)))
 check "plain decoding has a token per iteration" grep -q '^plain decoding,,0,1,,1.00,1.00' "$work/dir/s.csv"
@@ -32,7 +32,7 @@ check "a choice follows what varies" sh -c "awk -F, '/^tree,,0,1,/ { nodes[\$5] 
 check "JSON has all rows" test "$(grep -c '"tokens_per_iteration"' "$work/dir/s.json")" = 10
 check "a pivot has temperatures side by side" grep -q '| temp 0 | temp 0.8 |' "$work/table"
 check "the plot is a picture" xmllint --noout "$work/dir/s.svg"
-# It has the same value with every B: a line for each temperature, and its sample.
+# Plain decoding has the same value with every B, so it is drawn as a line for each temperature, with a sample in the legend.
 check "plain decoding is a reference line" sh -c \
     "grep -q '>plain decoding, temp 0, top_p 1<' '$work/dir/s.svg' && test \$(grep -c 'class=\"reference\"' '$work/dir/s.svg') = 4"
 # Plain decoding has one token per iteration whatever the prompt; trees differ.
@@ -47,7 +47,7 @@ fi
 check "a format that plots have not" fails 1 "svg, png, pdf and tikz, not 'txt'" $suite "$work/s.suite" --format txt
 check "with its title as text" grep -q 'A title &lt;with&gt; &amp; marks' "$work/dir/s.svg"
 
-# Resumed: half of the runs are there, and the last line is cut.
+# A suite is resumed with half of its runs, the last line of which is incomplete.
 lines=$(wc -l <"$work/dir/s.runs.jsonl")
 head -n 20 "$work/dir/s.runs.jsonl" >"$work/some"
 head -c 40 "$work/dir/s.runs.jsonl" >>"$work/some"
@@ -78,7 +78,7 @@ SUITE
 $suite "$work/s.suite" -o "$work/mixed" >/dev/null
 check "a name and a setting may vary together" test "$(grep -c '^plain decoding' "$work/mixed/s.csv")" = 2
 
-# Settings of one choice, a number of prompts, a part of the table, drafts by name.
+# This suite has settings for one choice, limits the number of prompts, shows a part of the table, and names drafts.
 mkdir "$work/drafts"
 ln -s "$PWD/engine/models/fairytale-draft" "$work/drafts/one"
 ln -s "$PWD/engine/models/fairytale-draft" "$work/drafts/other"
@@ -105,7 +105,7 @@ check "a pivot of a part leaves out what is the same there" grep -qx '| draft on
 check "and names the part" grep -q '^tokens made, choice=tree, draft=one:' "$work/table"
 check "every draft is noted with its hash" test "$(grep -c '"hash":' "$work/own/s.json")" = 3
 check "no folder of drafts" fails 1 "use --draft to name the folder that .one. is in" $suite "$work/s.suite"
-# Passes that cost what is said: nothing is timed. A pass over n rows costs 1 + (n - 1) row_cost.
+# With given costs nothing is timed: a pass over n rows costs 1 + (n - 1) row_cost.
 write <<'SUITE'
 prompts two.jsonl
 set     tokens 30
@@ -121,7 +121,7 @@ columns speedup_at_cost tokens_per_iteration nodes depth breadth
 SUITE
 $suite "$work/s.suite" -o "$work/cost" >"$work/table" 2>"$work/err"
 check "a suite with costs runs" test $? -eq 0 -a ! -s "$work/err"
-# Plain decoding, the chain and two trees once; goodput at each cost.
+# Plain decoding, the chain and two trees run once; goodput runs at each cost.
 check "only what weighs costs is run again at another" test "$(wc -l <"$work/cost/s.runs.jsonl")" = $((1 + 2 * (4 + 3)))
 sed 's/"[^"]*"/tree/g' "$work/cost/s.csv" >"$work/costs"
 check "the speed is tokens over what the passes cost" awk -F, 'NR > 1 && $3 <= 1 { rows++
@@ -131,7 +131,7 @@ check "where rows are free, goodput drafts; where they are dear, it does not" aw
 check "the best of several is another at another cost" test \
     "$(grep -o 'fixed:D=[13]' "$work/cost/s.csv" | sort -u | wc -l)" = 2
 
-# Labels and categories of any text: nothing obeys them.
+# No output format may interpret the text of a label or a category.
 printf '%s\n' '{"prompt": "Once upon a time", "category": "=cmd|'"' /C calc'"'!A0"}' \
     '{"prompt": "There was", "category": "a|b`c*<script>&lt;"}' \
     '{"prompt": "The king", "category": "x\u001b[31m\u202e\n,\"q"}' \
@@ -173,7 +173,7 @@ check "a picture names it" has "$work/hostile/s.svg" '>x^[[31m&lt;U+202E&gt;^J,&
 check "no file has a command or an override" sh -c "! cat '$work/hostile'/* | grep -q -e '$(printf '\033')' -e '$(printf '\342\200\256')'"
 check "what is printed is what is written, again" cmp "$work/table" "$md"
 
-# A suite is repeatable: what sessions learn is neither read nor kept, and counts come out again.
+# A suite is repeatable: a second run gives the same counts, because nothing that sessions learn is read or stored.
 write <<'SUITE'
 prompts two.jsonl
 set     tokens 40
@@ -216,7 +216,7 @@ check "a file that is no table" fails 1 "is not a suite.s table" counts --check
 rm "$work/results/s.json"
 check "no table at all" fails 1 "results/s.json cannot be opened" counts --check
 
-# Ctrl-C keeps what is done.
+# After Ctrl-C the runs that have ended are kept.
 write <<'SUITE'
 prompts two.jsonl
 set     tokens 400
@@ -251,7 +251,7 @@ check "nodes by rank are all nodes" sh -c "awk -F, 'NR > 1 { n += \$3 } END { ex
 check "drafts by probability lie in their tenth" sh -c "awk -F, 'NR > 1 && \$3 > 0 { n++; bad = bad || \$4 < \$2 - 1e-3 || \$4 > \$2 + 0.101 }
     END { exit bad || n < 2 }' '$work/shares/s.csv'"
 check "every step accepts at most its nodes" sh -c "awk -F, 'NR > 1 { n++; bad = bad || \$4 > \$3 } END { exit bad || n < 2 }' '$work/steps/s.csv'"
-# distance, then nss, naivetree, spectr, specinfer, khisti, ceiling.
+# The columns are the distance, nss, naivetree, spectr, specinfer, khisti and the ceiling.
 check "no rule is above the ceiling" sh -c "awk -F, 'NR > 1 { for (i = 5; i < NF; i++) if (\$i > \$NF + 1e-3) bad = 1 }
     END { exit bad || NR < 3 }' '$work/rules/s.csv'"
 check "a distance is one" sh -c "awk -F, 'NR > 1 { bad = bad || \$4 < 0 || \$4 > 2 } END { exit bad }' '$work/rules/s.csv'"

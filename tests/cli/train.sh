@@ -15,7 +15,7 @@ check "each epoch is measured" grep -q '^epoch 2, on the held-out pieces, by dep
 check "so is the end, at every depth" test "$(grep -c '^ *[0-2]  *[0-9.]*  *[0-9.]*  *[0-9.]*$' "$work/out")" = 3
 check "only the head is left" test "$(ls "$work/head" | tr '\n' ' ')" = "config.json model.safetensors "
 
-# Interrupted while it runs or, on a fast machine, not at all: the end is the same.
+# Training is interrupted or, on a fast machine, ends before that: the head is the same.
 again="$train --loss eagle --epochs 8 --force"
 $again -o "$work/whole" >/dev/null 2>&1
 rm "$work/err"
@@ -50,7 +50,7 @@ check "a seed gives it again" cmp "$work/own" "$work/again"
 check "it is not written over" fails 1 "add --force" $ESPALIER train text --text "$work/text" -o "$work/own"
 check "a text from nothing" fails 1 "cannot read" $ESPALIER train text --text "$work/none" -o "$work/x"
 
-# Before the first step there is nothing to keep.
+# If training is interrupted before the first step, no files stay.
 $ESPALIER train head --text README.md -o "$work/none" >"$work/out" 2>"$work/err" &
 pid=$!
 while kill -0 $pid 2>/dev/null && [ ! -e "$(echo "$work/none/features.bin.part"*)" ]; do :; done

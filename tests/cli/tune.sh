@@ -7,13 +7,13 @@ cp -r engine/models/fairytale-target "$work/target"
 draft=engine/models/fairytale-draft
 models="--target $work/target --draft $draft"
 
-# preset KEY: what `inspect` shows.
+# preset KEY: prints the value of the preset that `inspect` shows.
 preset() { $ESPALIER inspect "$work/target" "$draft" --json | sed -n "s/.*\"$1\":[^\"]*\"\(.*\)\".*/\1/p"; }
 
-# value KEY: its values in the JSON, in order.
+# value KEY: prints the key's values in the JSON, in order.
 value() { sed -n "s/.*\"$1\":[[:space:]]*//p" "$work/json" | tr -d '",' | tr '\n' ' ' | sed 's/ $//'; }
 
-# winner N: of the N-th contest of a text.
+# winner N: prints the winner of the table's N-th contest.
 winner() { sed -n 's/ wins: .*//p' "$work/table" | sed -n "$1p"; }
 
 $tune >"$work/table" 2>"$work/err"
@@ -70,7 +70,7 @@ check "and leaves the others out" test "$(grep -c '^linear\|^goodput' "$work/tab
 check "it is no pair that could have a preset" fails 1 "a preset is for a pair" \
     $tune --target "$work/target" --write
 
-# Interrupted in the first contest: after the first round, if there is one by then.
+# Ctrl-C in the first contest ends it after the first round, if one is complete by then.
 cp "$work/target/espalier.json" "$work/before"
 $ESPALIER tune $models --threads 1 -n 16 --seconds 600 --write >"$work/table" 2>"$work/err" &
 pid=$!
@@ -82,7 +82,7 @@ check "it prints what was measured" grep -q '^ar  .* 1\.00x$' "$work/table"
 check "it says that the preset stays" grep -q "interrupted; .*espalier.json is kept as it is" "$work/err"
 check "the preset stays" cmp -s "$work/before" "$work/target/espalier.json"
 
-# The superuser may write everywhere.
+# The superuser can write to every folder, so the test gives up that right.
 chmod a-w "$work/target"
 if [ "$(id -u)" != 0 ]; then
     check "a folder that cannot be written is refused" fails 1 "espalier.json cannot be written: Permission" \

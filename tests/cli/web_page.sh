@@ -19,7 +19,7 @@ check "an iteration that is not there" fails 1 "has 0 to 73" $export --html --it
 sed '/"iteration"/d' "$recording" >"$work/none.esp.jsonl"
 check "a recording without iterations" fails 1 "has no iterations\|say which" $ESPALIER export "$work/none.esp.jsonl" --html
 
-# A "<" takes six bytes.
+# A "<" takes six bytes in the page, so this recording makes it larger than the limit.
 awk 'NR == 1 || /"type":"iteration"/ { if (NR > 1) { if (!done++) kept = $0 } else print }
     END { for (text = "<"; length(text) < 900000;) text = text text
           for (i = 0; i < 12; i++) printf "{\"t\":0,\"type\":\"prompt\",\"tokens\":[{\"id\":%d,\"text\":\"%d%s\"}]}\n", 3000 + i, i, substr(text, 1, 1000000)
@@ -28,7 +28,7 @@ check "a page that no browser would open is refused" fails 1 "larger than 64 MB;
     $ESPALIER export "$work/large.esp.jsonl" --html
 rm "$work/large.esp.jsonl"
 
-# What a policy names by its digest is what stands in the page.
+# The digests in the page's security policy must be those of its script and its style.
 digest() {
     awk -v from="$1" -v to="$2" 'function rest(s) { return substr(s, index(s, from) + length(from)) }
         !on && index($0, from) { on = 1; print rest($0); next } on && index($0, to) { exit } on' "$work/page.html" |

@@ -20,7 +20,7 @@
 enum { TOKENS = 192, MOST_PROMPTS = 64, MOST_CHOICES = 64, LINE = 1024, SHOWN = 6 };
 
 static double row, layer, beyond;
-static int step = 1 << 30; /* rows up to which a row costs `row`, and not `beyond` */
+static int step = 1 << 30; /* after so many rows, a row costs `beyond` */
 
 static double verify_cost(int rows)
 {

@@ -55,7 +55,7 @@ check "80x24: as colours of the light theme" sh -c "$terminal capture-pane -p -e
 keys ':quit' Enter
 check "80x24: it leaves" left 0
 
-# The session was kept, with all of this.
+# The session was kept with its text, branches and trees.
 open 80x24
 run --theme light --no-config --resume
 check "80x24: it goes on in another run" see 'session 1 goes on'

@@ -62,7 +62,7 @@ check "a replay shows the turns" shown "$work/last" '^│ > And the fox?'
 check "as they were" sh -c "! grep -q '^│ > And the queen' '$work/last'"
 check "and no marks" sh -c "! grep -q 'im_start\|im_end' '$work/plain'"
 
-# It is greeted as a conversation, and says how an answer goes on that stopped at n.
+# The first screen says that this is a conversation. After an answer that stopped at the token limit, it says how to go on.
 play "size 100x30
 wait
 dump $work/greeting
@@ -81,7 +81,7 @@ tokens_of() { sed -n 's/^┌ text   \([0-9]*\) tokens.*/\1/p' "$1"; }
 check "and so it does" test "$(tokens_of "$work/screen")" -eq $(($(tokens_of "$work/stopped") + 6))
 check "in the same turn" test "$(grep -c '^│ > ' "$work/screen")" -eq 1
 
-# A context that fills.
+# Several questions fill the context.
 said=
 for number in one two three four five six; do
     said="$said

@@ -15,7 +15,7 @@ type $prompt
 key Enter
 wait"
 
-# A given seed takes nothing from what other runs have learned.
+# With a given seed nothing is used that other runs have learned.
 play "$begin
 $dump" --seed 0 --drafter dynatree:N=8
 check "the pane comes by itself" dumped '^├ compare '
@@ -36,7 +36,7 @@ for drafter in dynatree linear; do
     check "and they are there" test -n "$(counts $drafter <"$work/screen")"
 done
 
-# The text is what it would have been.
+# A comparison does not change the text.
 words() { # the words of the text pane when it is zoomed
     sed -e '1,2d' -e '/^└/,$d' -e 's/^│ //' -e 's/ *│$//' "$work/screen" | tr -s ' ' '\n'
 }
@@ -60,7 +60,7 @@ $dump" --temp $temp --seed 0
     check "and there is one" test "$(wc -w <"$work/alone")" -gt 30
 done
 
-# Everything can change meanwhile.
+# Every setting can change during a comparison.
 play "$begin
 type :temp 0.7
 key Enter
@@ -125,7 +125,7 @@ key Enter
 wait
 $dump"
 check "plain decoding as a side is the baseline" dumped '^│ ar .* 1\.00x'
-# The header says what the table says, over more iterations than it looks back at otherwise.
+# The header has the table's ratio, which counts all iterations of the comparison rather than the last few.
 play "size 200x36
 wait
 type :compare ar
@@ -142,7 +142,7 @@ check "one ratio in header and table" awk '
     NR == 1 && /slower than plain decoding by/ { sub(/.*slower than plain decoding by /, ""); said = 1 - $1 / 100; part = 0.005 }
     /^│ linear/ && / [0-9.]*x/ { match($0, / [0-9.]*x/); row = substr($0, RSTART + 1, RLENGTH - 2) }
     END { off = row - said; exit said == "" || row == "" || off > part + 1e-6 || off < -part - 1e-6 }' "$work/screen"
-# Step by step, and in the narrowest places.
+# A comparison works in step mode, and on the narrowest screens.
 play "size 120x36
 wait
 type :compare linear

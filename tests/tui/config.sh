@@ -114,7 +114,7 @@ check "rubbish is refused" [ $? = 0 ]
 check "and control characters are shown, not obeyed" refused '\033[2J\033]0;x\a 1' \
     "there is no setting '?.2J?.0;x?'"
 
-# What is saved holds in every folder.
+# Saved paths are absolute, so that they are valid in every folder.
 mkdir -p "$work/my themes"
 echo 'text = #010203' >"$work/my themes/own.theme"
 cp -r engine/models/fairytale-draft "$work/my themes/"
@@ -145,7 +145,7 @@ ESPALIER_SCRIPT=$work/script $ESPALIER >"$work/out" 2>&1
 check "other models bring their own drafter then" dumped '^ espalier   fairytale-draft   ar'
 check "and nothing is said to be wrong" sh -c "! grep -q 'are its own' '$work/screen'"
 
-# On a terminal: the user's file, written when asked and not otherwise.
+# On a terminal, the user's own file is read, and written only on request.
 config=$work/config/espalier/config
 open 100x30
 run -n 8

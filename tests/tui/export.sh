@@ -130,7 +130,7 @@ check "it names the models" grep -q 'fairytale&#45;target ← fairytale' "$work/
 check "M-p begins the command" dot -Tplain -o /dev/null "$work/key.dot"
 cp "$work/screen-2" "$work/screen" && check "a wrong ending is told" dumped 'does not end in .svg'
 
-# The screen does not wait for the picture; leaving does.
+# The screen does not wait until a picture is written, but leaving the program does.
 printf '#!/bin/sh\nsleep 2\nexec "%s" "$@"\n' "$PWD/$BUILD/espalier-dot" >"$work/slow"
 printf '#!/bin/sh\nsleep 1\nexit 1\n' >"$work/bad"
 chmod +x "$work/slow" "$work/bad"

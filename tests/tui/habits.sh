@@ -42,7 +42,7 @@ key M-e y Up' -n 4
 check "and what C-c takes away" play_and_see '^> half a thought' 'type half a thought
 key C-c Up'
 
-# On 40x12 every pane has rows, and what a row has no room for stands in another.
+# On a screen of 40x12 every pane has rows, and what does not fit into one row is in another.
 play "size 40x12
 wait
 type Once upon a time there was a king
@@ -72,7 +72,7 @@ check "the tree says where its cursor is, and that there is more" dumped ' 2/21 
 check "in both directions" dumped '↓ [0-9]'
 check "the node pane counts the siblings for which it has no room" dumped '+ 1[0-9] more'
 
-# What would lose text asks first.
+# Commands that would lose text ask first.
 asks() { # PATTERN ANSWER COMMAND: the text or line after the answer
     play_and_see "$1" "type Once upon a time
 key Enter

@@ -254,7 +254,7 @@ done
 check "help names what goes with a replay" dumped '^│   speed NUMBER'
 check "and no more" sh -c "! grep -q ':clear\|M-e' '$work/screen'"
 
-# The state depends on the position alone.
+# The state depends only on the position, not on how it was reached.
 play "size 120x50
 type :seek $half
 key Enter
@@ -313,7 +313,7 @@ $dump" replay "$recording"
 check "x without a focused pane says what to do" dumped 'focus a pane with Tab'
 check "without a terminal it says so" fails 1 'needs a terminal' $ESPALIER replay "$recording"
 
-# Token texts that attack the terminal.
+# Control characters in the texts of tokens must not reach the terminal.
 sed 's/"text":" the"/"text":"\\u001b]0;evil\\u0007\\u001b[2J\\u202e"/g' "$recording" \
     >"$work/hostile"
 $ESPALIER replay "$work/hostile" --plain >"$work/plain" 2>&1

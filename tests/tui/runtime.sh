@@ -20,7 +20,7 @@ same_text() { # PROMPT N
     return 1
 }
 
-# Models.
+# Models can be changed.
 play "size 100x24
 wait
 type $prompt
@@ -155,7 +155,7 @@ key Tab
 $dump"
 check "folders of models are completed" dumped '^> :model engine/models/fairytale-target/'
 
-# Settings. Each line is typed, and its answer is what the last but one dump shows.
+# Settings can be changed. Each line is typed, and its answer is on the last screen but one.
 typed() { # LINES: types each; the screen after line N is in $work/typed-N
     echo "$1" | awk -v dir="$work" '{
         printf "type %s\nkey Enter\nwait\ndump %s/typed-%d\n", $0, dir, NR }' >"$work/instructions"
@@ -219,7 +219,7 @@ key Enter
 $dump"
 check "a setting without a value says what it is" dumped '^ temp = 0$'
 
-# Every parameter of every drafter can be set; the value is its default, or the first choice.
+# Every parameter of every drafter can be set. The test sets each to its default, or to the first choice.
 $ESPALIER list drafters | awk '
     /^[a-z]/ { drafter = $1; printf "type :drafter %s\nkey Enter\nwait\n", drafter }
     /^    / {
@@ -236,7 +236,7 @@ while read -r drafter key value; do
 done <"$work/parameters"
 check "there were many" [ "$(wc -l <"$work/parameters")" -gt 40 ]
 
-# Turns.
+# Prompts follow each other in one text, and the last one can be taken back.
 play "size 100x24
 wait
 type $prompt
@@ -316,7 +316,7 @@ key Enter
 $dump"
 check "without a prompt there is nothing to take back" dumped 'no prompt to take back'
 
-# A drafter that is "auto" is nobody's choice, whoever says so: other models bring their preset.
+# If the drafter is "auto", no matter how it was set, other models bring the drafter of their preset.
 mkdir "$work/preset"
 ln -s "$PWD"/engine/models/$built_in/* "$work/preset"
 rm "$work/preset/espalier.json"
@@ -407,7 +407,7 @@ check "a full context is told at once" grep -q 'context is full; :clear' "$work/
 check "and a new prompt drops the oldest turn" grep -q 'oldest turn was dropped' "$work/dropped"
 check "so it is the text now" grep -q '^│ more' "$work/dropped"
 
-# Files.
+# :save writes the text to a file.
 play "size 100x24
 wait
 type $prompt
@@ -449,7 +449,7 @@ check "a folder that is not there is named" grep -q "no/where cannot be written:
 check "nothing is left beside it" [ "$(ls "$work" | grep -c '^text')" = 1 ]
 check "it can be read as the umask says" [ "$(stat -c %a "$work/text")" = "$(printf %o $((0666 & ~$(umask))))" ]
 
-# Layout.
+# Panes can be hidden, but not text and tree both.
 play "size 100x30
 wait
 type :hidden tree,node

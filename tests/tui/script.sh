@@ -4,7 +4,7 @@
 . tests/script.sh
 default_drafter=dynatree
 
-# One list: every key and command of the tables is in the help, in the manual and in completion.
+# Every key and command of the tables must be in the help, in the manual and in completion.
 play "size 100x120
 wait
 key F1
@@ -72,7 +72,7 @@ key Tab
 $dump"
 check "values are completed" dumped '^> :set order=hpd'
 
-# What a line means.
+# ":set KEY" shows a setting, and wrong names give a message.
 play "size 100x40
 wait
 type :set tauh
@@ -105,7 +105,7 @@ key C-c
 $dump-6"
 check "C-c, a paste and C-c do not leave" grep -q '^ C-c again leaves' "$work/screen-6"
 
-# What is written is what `generate` writes, through drafters, pauses and steps.
+# The text is that of `generate`, even if drafters change, or if generation pauses or goes on step by step.
 prompt='Once upon a time there was a king who had three sons,'
 words() { # the words of the text pane, frames taken off
     sed -e '1,2d' -e '/^└/,$d' -e 's/^│ //' -e 's/ *│$//' "$work/screen" | tr -s ' \n' '\n'
@@ -168,7 +168,7 @@ cursor 'type one two three
 key M-b C-w'
 check "words are moved over and cut" dumped '^> one Xthree'
 
-# Search: from the input line in the text, from the tree in its tokens.
+# A search from the input line looks in the text, one from the tree in the tree's tokens.
 found() { # INSTRUCTIONS
     play "size 120x36
 type $prompt
@@ -201,7 +201,7 @@ found 'type :tree right
 key Enter'
 check ":tree right does the same" dumped '" ✓ *[┬─┼┤]'
 
-# The palette has everything that the tables have and that means something outside of a replay.
+# The palette lists every key and command of the tables, except those for replays.
 play "size 120x240
 wait
 key F7
@@ -272,7 +272,7 @@ key Tab Tab Tab Tab Tab Tab
 $dump"
 check "the tab of the current pane is seen" dumped ' timeline '
 
-# Any size from 1x1 to 400x120, while text is written.
+# While text is generated, the screen takes a thousand sizes between 1x1 and 400x120.
 sizes=$(awk 'BEGIN { srand(7); for (i = 0; i < 1000; i++)
     printf "size %dx%d\ndump /dev/null\n", 1 + rand() * 400, 1 + rand() * 120 }')
 play "wait

@@ -56,7 +56,7 @@ static const char *spec_of(int i)
 {
     int drafters = 0;
     for (int j = 0; esp_drafters[j]; j++) {
-        if (esp_drafters[j]->chooser) /* nde: there is no selector for a toy */
+        if (esp_drafters[j]->chooser) /* nde: the toy models have no selector */
             continue;
         if (drafters++ == i)
             return esp_drafters[j]->name;

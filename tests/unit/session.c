@@ -88,7 +88,7 @@ TEST(every_drafter_writes_what_plain_decoding_writes)
         toy.closeness = 0.5 + 0.1 * trial;
         plain(trial, 150, want);
         for (int i = 0; esp_drafters[i]; i++)
-            if (!esp_drafters[i]->chooser) /* nde: there is no selector for a toy */
+            if (!esp_drafters[i]->chooser) /* nde: the toy models have no selector */
                 check_identity(esp_drafters[i]->name, trial, want);
         for (int i = 0; more[i]; i++)
             check_identity(more[i], trial, want);

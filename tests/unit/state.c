@@ -97,7 +97,8 @@ TEST(records_do_not_grow_without_end)
     scene_close(&scene);
 }
 
-/* Two drafters have a "price" and mean different things; the draft's temperature goes on. */
+/* Two drafters have a value "price" with different meanings, so each has its own course; the
+ * draft's temperature has one course. */
 TEST(values_of_two_drafters_are_two_courses)
 {
     struct scene scene;

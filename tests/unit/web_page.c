@@ -157,7 +157,7 @@ static void check_nodes(struct esp_recording *recording, const cJSON *data, cons
     }
 }
 
-/* The page says why a value moved in the words of the controller pane. */
+/* The page explains changes of values in the same words as the controller pane. */
 static void check_gauges(const cJSON *data, const cJSON *shown, const struct esp_iteration *it)
 {
     char why[1024];

@@ -243,7 +243,8 @@ static void swiglu_backward(float *gate, float *up, const float *d_out, int n)
 
 /* ------------------------------------------------------------------ losses */
 
-/* Sums over a row that -sum t log q consists of. Computing them replaces x by e^(x - top). */
+/* The sums from which -sum t log q of a row is computed. Computing them replaces x by
+ * e^(x - top). */
 struct sums {
     double cross, entropy; /* sum p (x - top), sum p log p */
     double total;          /* sum e^(x - top) */
