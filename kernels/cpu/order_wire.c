@@ -92,10 +92,11 @@ static void read_part(void *arg, int part, int thread)
 static double read_rate(const struct esp_cpu_backend *cpu)
 {
     static const double UNKNOWN = 1e9;
-    uint64_t *memory = malloc(READ_BYTES);
+    uint64_t *memory = esp_cpu_alloc(READ_WORDS, sizeof *memory);
     double best = 0;
     if (!memory)
         return UNKNOWN;
+    esp_cpu_use_huge_pages((char *)memory, READ_BYTES); /* as weights do */
     memset(memory, 1, READ_BYTES);
     struct reading r = {.memory = memory,
                         .parts = esp_pool_parts(cpu->pool, READ_WORDS, cpu->threads)};
@@ -105,7 +106,7 @@ static double read_rate(const struct esp_cpu_backend *cpu)
         const double rate = READ_BYTES / (esp_clock() - start + 1e-9);
         best = rate > best ? rate : best;
     }
-    free(memory);
+    esp_cpu_free(memory);
     return best;
 }
 

@@ -2,6 +2,7 @@
 # --ranks: the target divided among processes. The text stays the same for every drafter, a process that ends or hangs
 # ends the command with a sentence and the text so far, and none is left behind.
 . tests/shell.sh
+. tests/script.sh
 
 say() { $ESPALIER generate -p "Once upon a time" -n 40 "$@"; }
 children() { ps -eo pid=,args= | awk '$2 == "espalier-rank" { print $1 }'; }
@@ -51,6 +52,21 @@ accepted() { grep '"text"\|"accepted_nodes"' "$1"; }
 check "and a draft head, which reads the hidden states of all ranks" \
     test "$(accepted "$work/one")" = "$(accepted "$work/json")" -a -n "$(accepted "$work/one")"
 
+# A text that is gone back in: the first node of a tree is chosen, words are put in.
+export XDG_STATE_HOME="$work/state"
+play "size 80x24
+type Once upon a time
+key Enter
+wait
+key Tab Left Left Left Enter Down Enter
+wait
+type :insert and then a fox
+key Enter
+wait" --no-config --drafter fixed --seed 1 --temp 0 -n 20 --ranks 2
+check "a text with branches" sh -c "$ESPALIER sessions show 1 | grep -q 'tokens of its own, from token 21 of branch 1'"
+check "which one process writes again" sh -c "$ESPALIER sessions verify 1 | grep -q 'generations gave the same tokens$'"
+unset XDG_STATE_HOME
+
 # Larger than memory: each rank reads its part of a layer again.
 $ESPALIER inflate engine/models/fairytale-target "$work/large" --width 2 --layers 12 >"$work/log" 2>&1
 large="--target $work/large --draft engine/models/fairytale-draft --context 96 --max-nodes 24 --threads 1 -n 6 -p Once"
@@ -90,6 +106,8 @@ check "a rank started by hand" fails 1 "not by hand" env PATH="$work" espalier-r
 
 check "a delay that is none" fails 1 "give a time, such as 500us" env ESPALIER_RANKS_DELAY=soon $ESPALIER generate -p x --ranks 2
 check "a launcher that is none" fails 1 "neither Open MPI's mpirun nor MPICH's" $ESPALIER generate -p x --ranks 2 --hosts localhost --launcher true
+check "no MPI" fails 1 "no mpirun was found: install" \
+    env PATH=/nowhere "$(realpath "$ESPALIER")" generate -p x --ranks 2 --hosts localhost
 check "one machine" fails 1 "give more than one machine" $ESPALIER generate -p x --hosts localhost
 for mpi in openmpi mpich; do
     command -v mpirun.$mpi >/dev/null || continue
