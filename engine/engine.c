@@ -123,6 +123,12 @@ static int translate(struct esp_engine *e, struct esp_tokenizer **own, int match
     return ESP_OK;
 }
 
+static int open_mtp(struct esp_engine *e, char *err, size_t errlen)
+{
+    const int status = esp_model_open_mtp(&e->draft, e->target->path, err, errlen);
+    return status == ESP_OK ? esp_draft_head_join(e->draft, e->target, err, errlen) : status;
+}
+
 static int open_models(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                        size_t errlen)
 {
@@ -157,6 +163,8 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
     if (status < 0 || !draft_path || !*draft_path || strcmp(draft_path, "none") == 0 ||
         strcmp(draft_path, "auto") == 0)
         return status;
+    if (esp_is_mtp(draft_path))
+        return open_mtp(e, err, errlen);
     if (esp_is_own_copy(draft_path))
         return esp_own_copy_open(&e->draft, e->target, draft_path, err, errlen);
     status = esp_model_open(&e->draft, draft_path, err, errlen);
@@ -213,9 +221,19 @@ static bool has_room(const struct esp_engine *e)
     return left == 0 || left > 2 * e->target->bytes;
 }
 
-/* For draft "auto": makes the target's own copy the draft if it is expected to pay. Makes no
- * copy if there is a memory limit, because the copy would leave less memory for the target's
- * layers.
+/* Takes the target's MTP layer as the draft, if there is one of a supported kind. */
+static int try_mtp(struct esp_engine *e, const struct esp_engine_options *o, char *err,
+                   size_t errlen)
+{
+    if (!e->target->mtp || o->width > 1)
+        return ESP_OK;
+    const int status = open_mtp(e, err, errlen);
+    return status == ESP_E_UNSUPPORTED ? (int)ESP_OK : status;
+}
+
+/* For draft "auto": takes the target's MTP layer, or else makes the target's own copy the draft
+ * if it is expected to pay. Takes neither if there is a memory limit, because they would leave
+ * less memory for the target's layers.
  */
 static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                         size_t errlen)
@@ -224,9 +242,11 @@ static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o
         return ESP_OK;
     esp_model_close(e->draft); /* it may be there from an attempt with another device */
     e->draft = NULL;
-    if (e->backend->ops->memory_free || o->memory > 0 || !esp_own_copy_pays(e->target) ||
-        !has_room(e))
+    if (e->backend->ops->memory_free || o->memory > 0)
         return ESP_OK;
+    const int status = try_mtp(e, o, err, errlen);
+    if (status < 0 || e->draft || !esp_own_copy_pays(e->target) || !has_room(e))
+        return status;
     return esp_own_copy_open(&e->draft, e->target, "self", err, errlen);
 }
 
@@ -442,6 +462,7 @@ static bool describe(const struct esp_engine *e, const struct esp_model *m,
         .name = m->name,
         .architecture = m->architecture,
         .head = m->head,
+        .mtp = m->mtp,
         .copy = m->original != NULL,
         .dtype = m->dtype,
         .parameters = m->parameters,

@@ -1,15 +1,16 @@
 /* arch_qwen3_5_text.c - the text models of Qwen3.5, 3.6 and 3.8 without experts; see
  * family_delta.c.
  *
- * Key names and fallbacks are those of Qwen3_5TextConfig in the transformers library. The
- * layers of a draft head (mtp.*) are not used. Positions of text are the same in all three
- * sections of its rotation, which is then the usual one.
+ * Key names and fallbacks are those of Qwen3_5TextConfig in the transformers library.
+ * Positions of text are the same in all three sections of its rotation, which is then the usual
+ * one.
  */
 #include "engine/model/architecture.h"
 
 const struct esp_architecture esp_architecture_qwen3_5_text = {
     .name = "qwen3_5_text",
     .family = &esp_family_delta,
+    .mtp = &esp_mtp_delta,
     .flags = {{"attention_bias", false}},
     .config = {[ESP_CONFIG_ffn] = {"intermediate_size", 12288}},
 };

@@ -195,6 +195,9 @@ struct esp_family {
     const struct esp_tensor_rule *fused_experts;
     /* What recurrent layers do; ESP_MIXER_ATTENTION: there are none. */
     enum esp_mixer mixer;
+    /* Of an MTP layer: what its fc reads, see struct esp_model_desc; and whether the target's
+     * states come from before its final norm. */
+    bool input_first, reads_unnormed;
     /* NULL, or names in GGUF files that differ from the usual ones; a list that ends with NULL.
      */
     const struct esp_gguf_slot {
@@ -212,6 +215,8 @@ struct esp_config_flag {
 struct esp_architecture {
     const char *name; /* model_type in config.json */
     const struct esp_family *family;
+    const struct esp_family *mtp;    /* of the MTP layer that its files may have, or NULL: see
+                                     draft_head.h. Its first tensor is fc. */
     struct esp_config_flag flags[4]; /* ends with zeros */
     /* (by field) a rule that has keys replaces the family's rule. */
     struct esp_config_rule config[ESP_CONFIG_FIELD_COUNT];
@@ -276,6 +281,15 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
         ESP_LAYER(gate, "mlp.shared_expert.gate_proj.weight", FFN, HIDDEN, ALWAYS),            \
         ESP_LAYER(up, "mlp.shared_expert.up_proj.weight", FFN, HIDDEN, ALWAYS),                \
         ESP_LAYER(down, "mlp.shared_expert.down_proj.weight", HIDDEN, FFN, ALWAYS)
+
+/* The members of a family of MTP layers, except the tables of layer tensors and experts. */
+#define ESP_DELTA_MTP                                                                          \
+    .prefix = "mtp.", .layer_name = "mtp.layers.", .activation = ESP_SWIGLU,                   \
+    .norm = ESP_NORM_RMS, .tensors = esp_delta_mtp_tensors, .gguf_layer = esp_delta_gguf,      \
+    .gguf_model = esp_delta_mtp_gguf
+extern const struct esp_family esp_mtp_delta;
+extern const struct esp_tensor_rule esp_delta_mtp_tensors[];
+extern const struct esp_gguf_slot esp_delta_mtp_gguf[];
 
 /* The members of Llama's family, except its tables of layer tensors and of experts. */
 #define ESP_LLAMA_FAMILY                                                                       \
