@@ -123,12 +123,6 @@ static int translate(struct esp_engine *e, struct esp_tokenizer **own, int match
     return ESP_OK;
 }
 
-static int open_mtp(struct esp_engine *e, char *err, size_t errlen)
-{
-    const int status = esp_model_open_mtp(&e->draft, e->target->path, err, errlen);
-    return status == ESP_OK ? esp_draft_head_join(e->draft, e->target, err, errlen) : status;
-}
-
 static int open_models(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                        size_t errlen)
 {
@@ -164,7 +158,7 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
         strcmp(draft_path, "auto") == 0)
         return status;
     if (esp_is_mtp(draft_path))
-        return open_mtp(e, err, errlen);
+        return esp_mtp_open(&e->draft, e->target, err, errlen);
     if (esp_is_own_copy(draft_path))
         return esp_own_copy_open(&e->draft, e->target, draft_path, err, errlen);
     status = esp_model_open(&e->draft, draft_path, err, errlen);
@@ -225,10 +219,10 @@ static bool has_room(const struct esp_engine *e)
 static int try_mtp(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                    size_t errlen)
 {
-    if (!e->target->mtp || o->width > 1)
+    if (o->width > 1)
         return ESP_OK;
-    const int status = open_mtp(e, err, errlen);
-    return status == ESP_E_UNSUPPORTED ? (int)ESP_OK : status;
+    const int status = esp_mtp_open(&e->draft, e->target, err, errlen);
+    return status == ESP_E_UNSUPPORTED || status == ESP_E_FILE ? (int)ESP_OK : status;
 }
 
 /* For draft "auto": takes the target's MTP layer, or else makes the target's own copy the draft

@@ -59,20 +59,21 @@ bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size)
 
 bool esp_found_mtp(struct esp_found_model *head, const struct esp_found_model *target)
 {
-    struct esp_model *model, *mtp;
+    struct esp_model *model, *mtp = NULL;
     char err[512];
     *head = (struct esp_found_model){
         .name = ESP_MTP, .path = ESP_MTP, .source = "its MTP layer", .gguf = target->gguf};
     snprintf(head->family, sizeof head->family, "%s", target->family);
     if (esp_model_open(&model, target->path, err, sizeof err) < 0)
         return false;
-    const bool there = model->mtp;
-    esp_model_close(model);
-    if (there && esp_model_open_mtp(&mtp, target->path, err, sizeof err) == ESP_OK) {
+    const bool there = !model->head && (esp_mtp_open(&mtp, model, err, sizeof err) == ESP_OK ||
+                                        model->mtp); /* then it says later what is wrong */
+    if (mtp) {
         head->bytes = (int64_t)mtp->bytes;
         snprintf(head->dtype, sizeof head->dtype, "%s", mtp->dtype);
-        esp_model_close(mtp);
     }
+    esp_model_close(mtp);
+    esp_model_close(model);
     return there;
 }
 
@@ -82,8 +83,7 @@ bool esp_mtp_fits(const struct esp_found_model *target, char *why, size_t size)
     *why = '\0';
     if (esp_model_open(&model, target->path, why, size) < 0)
         return false;
-    const bool fits = esp_model_open_mtp(&mtp, target->path, why, size) == ESP_OK &&
-                      esp_draft_head_join(mtp, model, why, size) == ESP_OK;
+    const bool fits = esp_mtp_open(&mtp, model, why, size) == ESP_OK;
     esp_model_close(mtp);
     esp_model_close(model);
     return fits;

@@ -539,6 +539,13 @@ static int use_mtp(struct esp_model *model, const struct esp_family **family,
     return esp_mtp_config(config, json, model->files);
 }
 
+/* Whether the files have layers of the family; a file may have an MTP layer only. */
+static bool has_layers(const struct esp_stored_set *files, const struct esp_family *family)
+{
+    return esp_stored_has_prefix(files, family->layer_name) ||
+           esp_stored_has_prefix(files, family->layer_name + strlen(family->prefix));
+}
+
 /* Finds out from the tensors whether this is a whole model or a draft head. */
 static int recognize(struct esp_model *model, const struct esp_family **family,
                      struct esp_config *config, const struct esp_architecture *architecture,
@@ -556,6 +563,7 @@ static int recognize(struct esp_model *model, const struct esp_family **family,
     config->conv_width = esp_conv_width(&sizes, architecture->family->mixer);
     config->mixed_width = esp_mixed_width(&sizes, architecture->family->mixer);
     const struct esp_family *mtp = esp_mtp_family(model->files, architecture);
+    model->head = model->head || (mtp && !has_layers(model->files, *family));
     model->mtp = mtp && !model->head;
     if (mtp)
         mark_others(model, mtp);

@@ -95,6 +95,15 @@ check "and describes the pair" sh -c \
 check "a model without one is named" fails 1 "qwen3-5 has no MTP layer" generate "$work/qwen3-5" --draft mtp
 check "quantising leaves it out" $ESPALIER quantize "$own" "$work/mtp.gguf" --type q8_0 >/dev/null 2>&1
 check "and it is not missed" test "$(own=$work/mtp.gguf && drafts)" = null
+plain8=$(generate "$work/mtp.gguf" --draft none)
+cp tests/vectors/gguf/mtp-qwen3-5-alone.gguf "$work/mtp-other.gguf"
+printf GGUF >"$work/mtp-a.gguf"
+check "one in a file beside a GGUF file drafts for it" test "$(own=$work/mtp.gguf && drafts)" = mtp
+check "and gives the same text" test "$(generate "$work/mtp.gguf" --draft mtp --drafter dynatree)" = "$plain8"
+check "as does its name" test "$(generate "$work/mtp.gguf" --draft "$work/mtp-other.gguf" --drafter linear)" = "$plain8"
+check "the list of models has it" sh -c "$ESPALIER list models '$work/mtp.gguf' | grep -A 2 '^mtp ' | grep -q 'fits as a draft'"
+check "alone it is no target" fails 1 "mtp-other.gguf is a draft head (mtp) and needs a target" \
+    generate "$work/mtp-other.gguf"
 LC_ALL=C sed -i 's/mtp\.norm\.weight/mtp.form.weight/' "$own/model.safetensors"
 check "a damaged one is refused" fails 1 "tensor mtp.norm.weight of shape (32) is missing" generate "$own"
 check "but not if it is not used" test "$(generate "$own" --draft none)" = "$plain"

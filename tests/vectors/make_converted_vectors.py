@@ -23,6 +23,8 @@ FOLDERS = ["gemma2", "gemma3", "phi3-short", "phi3-long", "phi3-partial", "olmo2
            "granite-hybrid", "granite-hybrid-moe"]
 # Folders of tests/vectors/heads, which are converted together with their MTP layer.
 MTP = ["mtp-qwen3-5", "mtp-qwen3-5-moe"]
+# The one whose MTP layer is converted once more, to a file of its own.
+ALONE = "mtp-qwen3-5"
 
 
 def load_converter(folder):
@@ -54,12 +56,12 @@ def prepare(source, folder):
         json.dumps({"model": {"vocab": tokens}, "added_tokens": []}))
 
 
-def convert(converter, folder, path, no_mtp=True):
+def convert(converter, folder, path, no_mtp=True, mtp_only=False):
     hparams = converter.ModelBase.load_hparams(folder, False)
     kind = converter.get_model_architecture(hparams, converter.ModelType.TEXT)
     base = converter.get_model_class(kind)
     own = type(base.__name__, (base,), {"set_vocab": no_vocabulary, "model_arch": base.model_arch,
-                                        "no_mtp": no_mtp,
+                                        "no_mtp": no_mtp, "mtp_only": mtp_only,
                                         "get_vocab_base_pre": lambda self, tokenizer: "default"})
     files = importlib.import_module("gguf").LlamaFileType
     types = {"bfloat16": files.MOSTLY_BF16,
@@ -78,6 +80,9 @@ def main():
         with tempfile.TemporaryDirectory() as scratch:
             prepare(folder, pathlib.Path(scratch))
             convert(converter, pathlib.Path(scratch), path, name not in MTP)
+            if name == ALONE:
+                convert(converter, pathlib.Path(scratch), path.with_stem(name + "-alone"), False,
+                        True)
         if name in MTP:
             continue
         tokens = json.loads((folder / "reference.json").read_text())["tokens"]
