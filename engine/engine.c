@@ -22,6 +22,7 @@
 #include "engine/model/draft_head.h"
 #include "engine/model/inflate.h"
 #include "engine/model/json.h"
+#include "engine/model/mtp.h"
 #include "engine/model/own_copy.h"
 #include "engine/model/stored.h"
 #include "engine/model/vocabulary.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "engine/find_models.h"
-#include "engine/model/draft_head.h"
+#include "engine/model/mtp.h"
 #include "engine/model/own_copy.h"
 #include "kernels/status.h"
 

@@ -48,12 +48,6 @@ int esp_draft_head_join(struct esp_model *head, const struct esp_model *target, 
 struct esp_states esp_draft_head_states(const struct esp_model *head,
                                         const struct esp_model *target);
 
-/* Opens the MTP layer of a target and joins it: the one in its files, or, beside a GGUF file,
- * the first of the files mtp-*.gguf that fits. ESP_E_FILE: there is none. Close *head even after
- * a failure. */
-int esp_mtp_open(struct esp_model **head, const struct esp_model *target, char *err,
-                 size_t errlen);
-
 /* The state of a head that takes the place of the target's for drafted tokens. */
 int esp_draft_head_fed_back(const struct esp_model *head);
 
