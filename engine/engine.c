@@ -22,6 +22,7 @@
 #include "engine/model/draft_head.h"
 #include "engine/model/inflate.h"
 #include "engine/model/json.h"
+#include "engine/model/mtp.h"
 #include "engine/model/own_copy.h"
 #include "engine/model/stored.h"
 #include "engine/model/vocabulary.h"
@@ -158,6 +159,8 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
     if (status < 0 || !draft_path || !*draft_path || strcmp(draft_path, "none") == 0 ||
         strcmp(draft_path, "auto") == 0)
         return status;
+    if (esp_is_mtp(draft_path))
+        return esp_mtp_open(&e->draft, e->target, err, errlen);
     if (esp_is_own_copy(draft_path))
         return esp_own_copy_open(&e->draft, e->target, draft_path, err, errlen);
     status = esp_model_open(&e->draft, draft_path, err, errlen);
@@ -214,9 +217,19 @@ static bool has_room(const struct esp_engine *e)
     return left == 0 || left > 2 * e->target->bytes;
 }
 
-/* For draft "auto": makes the target's own copy the draft model if that is expected to save
- * time. Makes no copy if there is a memory limit, because the copy would leave less memory for
- * the target's layers. */
+/* Takes the target's MTP layer as the draft, if the target has one of a supported kind. */
+static int try_mtp(struct esp_engine *e, const struct esp_engine_options *o, char *err,
+                   size_t errlen)
+{
+    if (o->width > 1)
+        return ESP_OK;
+    const int status = esp_mtp_open(&e->draft, e->target, err, errlen);
+    return status == ESP_E_UNSUPPORTED || status == ESP_E_FILE ? (int)ESP_OK : status;
+}
+
+/* For draft "auto": takes the target's MTP layer; without one, makes the target's own copy the
+ * draft model if that is expected to save time. Takes neither if there is a memory limit,
+ * because they would leave less memory for the target's layers. */
 static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                         size_t errlen)
 {
@@ -224,9 +237,11 @@ static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o
         return ESP_OK;
     esp_model_close(e->draft); /* it may be there from an attempt with another device */
     e->draft = NULL;
-    if (e->backend->ops->memory_free || o->memory > 0 || !esp_own_copy_pays(e->target) ||
-        !has_room(e))
+    if (e->backend->ops->memory_free || o->memory > 0)
         return ESP_OK;
+    const int status = try_mtp(e, o, err, errlen);
+    if (status < 0 || e->draft || !esp_own_copy_pays(e->target) || !has_room(e))
+        return status;
     return esp_own_copy_open(&e->draft, e->target, "self", err, errlen);
 }
 
@@ -472,6 +487,7 @@ static bool describe(const struct esp_engine *e, const struct esp_model *m,
         .name = m->name,
         .architecture = m->architecture,
         .head = m->head,
+        .mtp = m->mtp,
         .copy = m->original != NULL,
         .dtype = m->dtype,
         .parameters = m->parameters,

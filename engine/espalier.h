@@ -47,9 +47,10 @@ void esp_engine_close(struct esp_engine *engine);
 
 struct esp_model_info {
     const char *path, *name, *architecture, *dtype;
-    /* A draft head, architecture "eagle" or "eagle3". The fields below count its own tensors
-     * only, not its target's. */
+    /* A draft head, architecture "eagle", "eagle3" or "mtp". The fields below count its own
+     * tensors only, not its target's. */
     bool head;
+    bool mtp; /* its files also have an MTP layer, which can draft for it (draft "mtp") */
     /* The draft is a quantised copy of the target (draft "self"). It uses the target's KV
      * cache. `bytes` counts its matrices only. */
     bool copy;

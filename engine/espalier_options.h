@@ -23,16 +23,16 @@ extern "C" {
  * struct esp_value_info explains the other columns. */
 
 /* Models are folders or files. target NULL: the built-in pair. draft NULL: the built-in draft
- * if target is NULL, otherwise none. A draft may also be one of the words "auto", "none" and
- * those of esp_is_own_copy(). */
+ * if target is NULL, otherwise none. A draft may also be one of the words "auto", "none", "mtp"
+ * and those of esp_is_own_copy(). */
 #define ESP_ENGINE_MODELS(X)                                                                   \
     X(MODELS, text, target, "target", 0, 0, 0, "MODEL",                                        \
       "target: a folder, a GGUF file or a name of `espalier list models` (default: the "       \
       "built-in pair)")                                                                        \
     X(MODELS, text, draft, "draft", 0, 0, 0, "MODEL",                                          \
       "draft, named the same way: a smaller model, or an EAGLE head for the target;"           \
-      " self: a quantised copy of the target (self:q4_k, q4_0, q8_0); none; auto: self if "    \
-      "it is expected to pay")
+      " mtp: the target's MTP layer; self: a quantised copy of the target (self:q4_k, q4_0, "  \
+      "q8_0); none; auto: mtp if there is one, else self if it is expected to pay")
 
 #define ESP_ENGINE_BACKEND(X)                                                                  \
     X(DEVICE, text, backend, "backend", 0, 0, 0, "auto|NAME",                                  \

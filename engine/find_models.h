@@ -60,11 +60,19 @@ int esp_model_path(char *path, size_t size, const char *name, char *err, size_t 
 
 /* Returns whether the draft is "self" or "self:TYPE", a quantised copy of the target. */
 bool esp_is_own_copy(const char *draft);
+/* The draft that is the MTP layer in the target's files (model/draft_head.h). */
+#define ESP_MTP "mtp"
+bool esp_is_mtp(const char *draft);
 /* As esp_model_path(), for a draft. Words that do not name a model are copied to `path`: those
- * of esp_is_own_copy(), "auto" (the target's own copy if it is expected to pay) and "none". */
+ * of esp_is_own_copy() and esp_is_mtp(), "auto" (the MTP layer if there is one, else the
+ * target's own copy if it is expected to pay) and "none". */
 int esp_draft_path(char *path, size_t size, const char *name, char *err, size_t errlen);
 /* Describes the target's own copy as a model that could draft for it. */
 void esp_found_copy(struct esp_found_model *copy, const struct esp_found_model *target);
+/* Describes the target's MTP layer in the same way. Returns false if it has none. */
+bool esp_found_mtp(struct esp_found_model *head, const struct esp_found_model *target);
+/* Returns whether the target's MTP layer can draft; if not, writes the reason to `why`. */
+bool esp_mtp_fits(const struct esp_found_model *target, char *why, size_t size);
 /* Returns whether the target's own copy can draft. Writes the reason to `why` if it cannot, or
  * if it can but is not expected to pay; else "". */
 bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size);

@@ -1,14 +1,22 @@
-/* found_copy.c - the target's own copy in lists of models; see find_models.h. */
+/* found_copy.c - the drafts that are in the target's own files, in lists of models: its quantised
+ * copy and its MTP layer; see find_models.h. */
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/find_models.h"
+#include "engine/model/mtp.h"
 #include "engine/model/own_copy.h"
 #include "kernels/status.h"
 
+bool esp_is_mtp(const char *draft)
+{
+    return draft && strcmp(draft, ESP_MTP) == 0;
+}
+
 int esp_draft_path(char *path, size_t size, const char *name, char *err, size_t errlen)
 {
-    if (!esp_is_own_copy(name) && strcmp(name, "auto") != 0 && strcmp(name, "none") != 0)
+    if (!esp_is_own_copy(name) && !esp_is_mtp(name) && strcmp(name, "auto") != 0 &&
+        strcmp(name, "none") != 0)
         return esp_model_path(path, size, name, err, errlen);
     if (snprintf(path, size, "%s", name) >= (int)size)
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no copy '%.40s...'", name);
@@ -45,6 +53,38 @@ bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size)
         snprintf(why, size,
                  "it works, but a model that is small, quantised or a mixture gains little");
     esp_model_close(made);
+    esp_model_close(model);
+    return fits;
+}
+
+bool esp_found_mtp(struct esp_found_model *head, const struct esp_found_model *target)
+{
+    struct esp_model *model, *mtp = NULL;
+    char err[512];
+    *head = (struct esp_found_model){
+        .name = ESP_MTP, .path = ESP_MTP, .source = "its MTP layer", .gguf = target->gguf};
+    snprintf(head->family, sizeof head->family, "%s", target->family);
+    if (esp_model_open(&model, target->path, err, sizeof err) < 0)
+        return false;
+    const bool there = !model->head && (esp_mtp_open(&mtp, model, err, sizeof err) == ESP_OK ||
+                                        model->mtp); /* then it says later what is wrong */
+    if (mtp) {
+        head->bytes = (int64_t)mtp->bytes;
+        snprintf(head->dtype, sizeof head->dtype, "%s", mtp->dtype);
+    }
+    esp_model_close(mtp);
+    esp_model_close(model);
+    return there;
+}
+
+bool esp_mtp_fits(const struct esp_found_model *target, char *why, size_t size)
+{
+    struct esp_model *model, *mtp = NULL;
+    *why = '\0';
+    if (esp_model_open(&model, target->path, why, size) < 0)
+        return false;
+    const bool fits = esp_mtp_open(&mtp, model, why, size) == ESP_OK;
+    esp_model_close(mtp);
     esp_model_close(model);
     return fits;
 }

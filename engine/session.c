@@ -183,7 +183,7 @@ static const char *usual_drafter(const struct esp_session *s, const struct esp_s
 {
     if (s->engine->draft_tokenizer)
         return "respell";
-    if (esp_session_has_copy(s) || s->engine->translation.tokens > 0)
+    if (esp_session_has_copy(s) || esp_session_has_mtp(s) || s->engine->translation.tokens > 0)
         return "goodput";
     if (set->values.expect)
         return s->engine->draft ? "goodput" : "recycle";

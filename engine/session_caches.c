@@ -28,6 +28,11 @@ bool esp_session_has_head(const struct esp_session *s)
     return s->engine->draft && s->engine->draft->head;
 }
 
+bool esp_session_has_mtp(const struct esp_session *s)
+{
+    return esp_session_has_head(s) && s->engine->draft->desc.norm_embedding.data;
+}
+
 bool esp_session_has_copy(const struct esp_session *s)
 {
     return s->engine->draft && s->engine->draft->original;

@@ -14,7 +14,7 @@ int esp_features_open(struct esp_features *f, struct esp_backend *backend,
 {
     memset(f, 0, sizeof *f);
     f->states = esp_draft_head_states(head, target);
-    f->fed_back = head->desc.layers;
+    f->fed_back = esp_draft_head_fed_back(head);
     f->room = room;
     f->row = esp_arrays_add(&f->arrays, (size_t)room, sizeof *f->row);
     f->pass_row = esp_arrays_add(&f->arrays, (size_t)room, sizeof *f->pass_row);

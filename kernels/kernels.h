@@ -226,7 +226,9 @@ struct esp_clamp {
  * states of another model, or their own.
  *   ESP_READS_TOKENS: the embedding of the batch's tokens.
  *   ESP_READS_EAGLE: fc [embedding, input] (Li et al., "EAGLE", 2024, section 4.1). Layer 0 may
- *     lack norm1, and the model may lack norm_final: both are then the identity.
+ *     lack norm1, and the model may lack norm_final: both are then the identity. With
+ *     norm_embedding, both parts are normalised first, as in MTP layers (DeepSeek-AI,
+ *     "DeepSeek-V3", 2024, section 2.2); `input_first` swaps them.
  *   ESP_READS_EAGLE3: x = fc input, or the input itself if it has the width `hidden`, is the
  *     residual stream. The attention of the only layer reads [norm1 embedding, norm_input x],
  *     so its matrices for query, key and value have 2 * hidden columns (Li et al., "EAGLE-3",
@@ -242,10 +244,13 @@ struct esp_memory_limit {
 struct esp_model_desc {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
     enum esp_reads reads;
-    int input;                    /* width of the hidden states that the model reads, or 0 */
-    struct esp_tensor fc;         /* (hidden, hidden + input); for EAGLE-3 (hidden, input) */
-    struct esp_tensor fc_bias;    /* (hidden, 1) */
-    struct esp_tensor norm_input; /* (hidden, 1), EAGLE-3 only */
+    int input;                 /* width of the hidden states that the model reads, or 0 */
+    struct esp_tensor fc;      /* (hidden, hidden + input); for EAGLE-3 (hidden, input) */
+    struct esp_tensor fc_bias; /* (hidden, 1) */
+    /* RMSNorms of the two parts of what fc reads: (hidden, 1) each, or none. EAGLE-3 has
+     * only norm_input. */
+    struct esp_tensor norm_embedding, norm_input;
+    bool input_first; /* fc reads [input, embedding] */
     enum esp_norm norm;
     enum esp_activation activation;
     struct esp_clamp clamp;

@@ -453,6 +453,8 @@ static bool fits_together(const struct esp_model_desc *d)
                             : d->outputs == d->vocabulary) &&
            (d->reads == ESP_READS_TOKENS ? d->input == 0
                                          : d->input > 0 && d->input <= INT32_MAX / 4) &&
+           (!d->norm_embedding.data ||
+            (d->reads == ESP_READS_EAGLE && d->input == d->hidden)) &&
            (d->reads != ESP_READS_EAGLE3 ||
             (d->layers == 1 && d->input != d->hidden && d->hidden <= INT32_MAX / 8));
 }
@@ -663,8 +665,10 @@ static void check_draft_head(struct checker *c, const struct esp_model_desc *d)
     const bool eagle3 = d->reads == ESP_READS_EAGLE3;
     check_matrix(c, &d->fc, &d->fc_bias, "the fc matrix", d->hidden,
                  eagle3 ? d->input : d->hidden + d->input);
-    if (eagle3)
+    if (eagle3 || d->norm_embedding.data)
         check(c, &d->norm_input, "a norm weight", d->hidden, 1);
+    if (d->norm_embedding.data)
+        check(c, &d->norm_embedding, "a norm weight", d->hidden, 1);
 }
 
 int esp_model_desc_check(const struct esp_model_desc *d, char *err, size_t errlen)
@@ -703,6 +707,8 @@ const char *esp_model_desc_special(const struct esp_model_desc *d)
 {
     if (esp_model_desc_recurrent(d))
         return ESP_SPECIAL_RECURRENT;
+    if (d->norm_embedding.data)
+        return ESP_SPECIAL_MTP;
     if (d->position_embedding.data)
         return "learned positions";
     if (d->activation == ESP_GELU_TANH || d->activation == ESP_GEGLU)

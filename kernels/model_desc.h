@@ -17,6 +17,7 @@ int esp_model_desc_check(const struct esp_model_desc *desc, char *err, size_t er
 const char *esp_model_desc_special(const struct esp_model_desc *desc);
 #define ESP_SPECIAL_MIXTURE "a mixture of experts"
 #define ESP_SPECIAL_RECURRENT "recurrent layers"
+#define ESP_SPECIAL_MTP "an MTP layer"
 
 /* These return whether the model has recurrent layers, how many of its layers have attention,
  * and how many are recurrent. */

@@ -26,9 +26,24 @@ static const struct esp_family family = {
     .fused_experts = fused,
 };
 
+static const struct esp_tensor_rule mtp_layer_tensors[] = {
+    ESP_DELTA_ATTENTION,
+    ESP_DELTA_MIXTURE,
+    {0},
+};
+
+static const struct esp_family mtp = {
+    ESP_DELTA_MTP,
+    .layer_tensors = mtp_layer_tensors,
+    .expert_tensors = esp_qwen_experts,
+    .expert_name = "mlp.experts.",
+    .fused_experts = fused,
+};
+
 const struct esp_architecture esp_architecture_qwen3_5_moe_text = {
     .name = "qwen3_5_moe_text",
     .family = &family,
+    .mtp = &mtp,
     .flags = {{"attention_bias", false}},
     .config = {[ESP_CONFIG_kv_heads] = {"num_key_value_heads", 2},
                [ESP_CONFIG_ffn] = {"shared_expert_intermediate_size", 512},

@@ -2,14 +2,15 @@
  * family_delta.c.
  *
  * Key names and fallbacks are those of Qwen3_5TextConfig in the transformers library. The
- * layers of a draft head (mtp.*) are not used. The rotation has three sections with a position
- * each; in text the three positions are the same, so it is the usual rotation.
+ * rotation has three sections with a position each; in text the three positions are the same, so
+ * it is the usual rotation.
  */
 #include "engine/model/architecture.h"
 
 const struct esp_architecture esp_architecture_qwen3_5_text = {
     .name = "qwen3_5_text",
     .family = &esp_family_delta,
+    .mtp = &esp_mtp_delta,
     .flags = {{"attention_bias", false}},
     .config = {[ESP_CONFIG_ffn] = {"intermediate_size", 12288}},
 };

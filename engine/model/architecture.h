@@ -205,6 +205,9 @@ struct esp_family {
     /* What recurrent layers do; ESP_MIXER_ATTENTION: there are none. */
     enum esp_mixer mixer;
     bool one_part; /* a layer is a mixer or an MLP, instead of one after the other */
+    /* For an MTP layer: in which order its fc reads its two inputs, see struct esp_model_desc;
+     * and whether the target's states come from before its final norm. */
+    bool input_first, reads_unnormed;
     /* NULL, or names in GGUF files that differ from the usual ones; a list that ends with NULL.
      */
     const struct esp_gguf_slot {
@@ -223,6 +226,8 @@ struct esp_config_flag {
 struct esp_architecture {
     const char *name; /* model_type in config.json */
     const struct esp_family *family;
+    const struct esp_family *mtp;    /* the MTP layer that its files may have, or NULL; see
+                                     draft_head.h. Its first tensor is fc. */
     struct esp_config_flag flags[6]; /* ends with zeros */
     /* (by field) a rule that has keys replaces the family's rule. */
     struct esp_config_rule config[ESP_CONFIG_FIELD_COUNT];
@@ -326,6 +331,14 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
         ESP_LAYER(mixed_norm, name "norm.weight", MIXED, ONE, IF_RECURRENT),                   \
         ESP_LAYER(mixed, name "out_proj.weight", HIDDEN, MIXED, IF_RECURRENT)
 extern const struct esp_gguf_slot esp_ssm_gguf[];
+/* The members of a family of MTP layers, except the tables of layer tensors and experts. */
+#define ESP_DELTA_MTP                                                                          \
+    .prefix = "mtp.", .layer_name = "mtp.layers.", .activation = ESP_SWIGLU,                   \
+    .norm = ESP_NORM_RMS, .tensors = esp_delta_mtp_tensors, .gguf_layer = esp_delta_gguf,      \
+    .gguf_model = esp_delta_mtp_gguf
+extern const struct esp_family esp_mtp_delta;
+extern const struct esp_tensor_rule esp_delta_mtp_tensors[];
+extern const struct esp_gguf_slot esp_delta_mtp_gguf[];
 
 /* The members of Llama's family, except its tables of layer tensors and of experts. */
 #define ESP_LLAMA_FAMILY                                                                       \

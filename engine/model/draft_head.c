@@ -114,6 +114,38 @@ int esp_draft_head_config(struct esp_config *c, enum esp_reads reads,
     return status;
 }
 
+/* ------------------------------------------------------------------ MTP layers */
+
+const struct esp_family *esp_mtp_family(const struct esp_stored_set *files,
+                                        const struct esp_architecture *architecture)
+{
+    const struct esp_family *mtp = architecture->mtp;
+    return mtp && esp_stored_find(files, mtp->tensors[0].name) ? mtp : NULL;
+}
+
+int esp_mtp_config(struct esp_config *c, const struct esp_json *json,
+                   const struct esp_stored_set *files)
+{
+    static const char *const keys = "mtp_num_hidden_layers|num_nextn_predict_layers";
+    double layers = 1;
+    int status = esp_config_number(&layers, 0, 1000, keys, json);
+    if (status == ESP_OK && layers != 1)
+        status = esp_json_fail(json, ESP_E_UNSUPPORTED,
+                               "the model has %g MTP layers, but only a single one can "
+                               "draft; use --draft none",
+                               layers);
+    if (status == ESP_OK && esp_json_true(json->root, "mtp_use_dedicated_embeddings") &&
+        !esp_stored_find(files, "mtp.embed_tokens.weight"))
+        status = esp_json_fail(json, ESP_E_UNSUPPORTED,
+                               "mtp_use_dedicated_embeddings is true, but there is no tensor "
+                               "mtp.embed_tokens.weight; use --draft none");
+    c->layers = 1;
+    c->reads = ESP_READS_EAGLE;
+    c->input = c->hidden;
+    c->fc = 2 * c->hidden;
+    return status;
+}
+
 /* ------------------------------------------------------------------ reduced vocabulary */
 
 /* Tensor d2t has, for each row of lm_head, its token minus the row's number. Tensor t2d, which
@@ -198,12 +230,18 @@ int esp_draft_head_join(struct esp_model *head, const struct esp_model *target, 
     return ESP_OK;
 }
 
+int esp_draft_head_fed_back(const struct esp_model *head)
+{
+    return head->desc.norm_embedding.data ? ESP_STATE_NORMED : head->desc.layers;
+}
+
 struct esp_states esp_draft_head_states(const struct esp_model *head,
                                         const struct esp_model *target)
 {
     const int layers = target->desc.layers;
     if (head->desc.reads == ESP_READS_EAGLE)
-        return (struct esp_states){.count = 1, .state = {ESP_STATE_NORMED}};
+        return (struct esp_states){.count = 1,
+                                   .state = {head->reads_unnormed ? layers : ESP_STATE_NORMED}};
     return (struct esp_states){.count = TARGET_STATES,
                                .state = {layers > 2 ? 2 : 0, layers / 2, layers - 3}};
 }

@@ -1,6 +1,10 @@
 /* draft_head.h - draft heads in the formats that the authors of EAGLE publish
  * (github.com/SafeAILab/EAGLE); README.md describes the folders.
  *
+ * The MTP layer of a model ("multi-token prediction": DeepSeek-AI, "DeepSeek-V3", 2024, section
+ * 2.2) is a head in the files of its target. It was trained together with the target to predict
+ * the token after the next one. It drafts several tokens by reading its own hidden states.
+ *
  * A head is an esp_model with a description that reads hidden states (enum esp_reads). If it
  * lacks an embedding or an LM head, its target's is used.
  */
@@ -23,6 +27,14 @@ int esp_draft_head_config(struct esp_config *config, enum esp_reads reads,
                           const struct esp_architecture *architecture,
                           const struct esp_json *json, const struct esp_stored_set *files);
 
+/* The family of the MTP layer, if these files have one; else NULL. */
+const struct esp_family *esp_mtp_family(const struct esp_stored_set *files,
+                                        const struct esp_architecture *architecture);
+/* Makes a model's configuration that of its MTP layer. ESP_E_UNSUPPORTED: there are several
+ * layers, or the embedding that the layer should have is not there. */
+int esp_mtp_config(struct esp_config *config, const struct esp_json *json,
+                   const struct esp_stored_set *files);
+
 /* Reads the list of tokens that get logits. The tensors must be bound already. The model owns
  * the list. */
 int esp_draft_head_outputs(struct esp_model *head, char *err, size_t errlen);
@@ -36,5 +48,8 @@ int esp_draft_head_join(struct esp_model *head, const struct esp_model *target, 
  * `row`. */
 struct esp_states esp_draft_head_states(const struct esp_model *head,
                                         const struct esp_model *target);
+
+/* The state of a head that takes the place of the target's for drafted tokens. */
+int esp_draft_head_fed_back(const struct esp_model *head);
 
 #endif

@@ -8,6 +8,9 @@
  * GGUF files have the values of `rate`, not their logarithms. In GGUF files of Qwen3.5, the
  * state heads are in another order: head h reads key head h % key_heads (`heads_tiled`).
  *
+ * An MTP layer (mtp.*) may follow the layers: a draft head with a layer of attention, whose fc
+ * reads the embedding and the target's last hidden state after the final norm.
+ *
  * Yang et al., "Gated Delta Networks", 2024; Qiu et al., "Gated Attention for Large Language
  * Models", 2025.
  */
@@ -58,4 +61,36 @@ const struct esp_family esp_family_delta = {
     ESP_DELTA_FAMILY,
     .gguf_layer = esp_delta_gguf,
     .layer_tensors = layer_tensors,
+};
+
+/* ------------------------------------------------------------------ the MTP layer */
+
+const struct esp_tensor_rule esp_delta_mtp_tensors[] = {
+    ESP_MODEL(fc, "mtp.fc.weight", HIDDEN, FC, ALWAYS),
+    ESP_MODEL(norm_embedding, "mtp.pre_fc_norm_embedding.weight", HIDDEN, ONE, ALWAYS,
+              .added = 1),
+    ESP_MODEL(norm_input, "mtp.pre_fc_norm_hidden.weight", HIDDEN, ONE, ALWAYS, .added = 1),
+    ESP_MODEL(norm_final, "mtp.norm.weight", HIDDEN, ONE, ALWAYS, .added = 1),
+    ESP_MODEL(embedding, "mtp.embed_tokens.weight", VOCABULARY, HIDDEN, IF_STORED),
+    {0},
+};
+
+const struct esp_gguf_slot esp_delta_mtp_gguf[] = {
+    {offsetof(struct esp_model_desc, fc), "nextn.eh_proj.weight"},
+    {offsetof(struct esp_model_desc, norm_embedding), "nextn.enorm.weight"},
+    {offsetof(struct esp_model_desc, norm_input), "nextn.hnorm.weight"},
+    {offsetof(struct esp_model_desc, norm_final), "nextn.shared_head_norm.weight"},
+    {offsetof(struct esp_model_desc, embedding), "nextn.embed_tokens.weight"},
+    {0},
+};
+
+static const struct esp_tensor_rule mtp_layer_tensors[] = {
+    ESP_DELTA_ATTENTION,
+    ESP_DELTA_MLP,
+    {0},
+};
+
+const struct esp_family esp_mtp_delta = {
+    ESP_DELTA_MTP,
+    .layer_tensors = mtp_layer_tensors,
 };

@@ -7,6 +7,7 @@
  */
 #include "engine/model/gguf_model.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,8 +265,10 @@ static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char 
     const struct esp_gguf_value *ffn = find(g, architecture, ESP_GGUF_FFN);
     const double draft = number_of(g, architecture, "nextn_predict_layers", 0);
     cJSON *layers = cJSON_GetObjectItemCaseSensitive(config, "num_hidden_layers");
-    if (draft > 0 && layers)
+    if (draft > 0 && layers) {
         cJSON_SetNumberHelper(layers, layers->valuedouble - draft);
+        cJSON_AddNumberToObject(config, "num_nextn_predict_layers", draft);
+    }
     if (!values || !values->array || values->count > ESP_GGUF_LAYERS)
         return;
     cJSON *types = cJSON_AddArrayToObject(config, "layer_types");
@@ -568,20 +571,51 @@ static void name_shared(char *stored)
         memmove(at, at + strlen(shared), strlen(at + strlen(shared)) + 1);
 }
 
+/* The number of the first MTP layer, which follows the others; without one, more than any
+ * layer's. */
+static int first_mtp(const struct esp_gguf *g, const struct esp_architecture *architecture)
+{
+    char *name = esp_gguf_copy_text(esp_gguf_find(g, "general.architecture"));
+    const double all = name ? number_of(g, name, "block_count", 0) : 0;
+    const double mtp = name ? number_of(g, name, "nextn_predict_layers", 0) : 0;
+    free(name);
+    return architecture->mtp && mtp > 0 && all > mtp && all <= ESP_GGUF_LAYERS
+               ? (int)(all - mtp)
+               : INT_MAX;
+}
+
+/* Numbers MTP layers from 0 in the name "blk.N....". What such a layer has besides a layer's
+ * tensors is a tensor of the model then: "nextn....". */
+static void name_mtp(char stored[ESP_TENSOR_NAME], int layer)
+{
+    char part[ESP_TENSOR_NAME];
+    snprintf(part, sizeof part, "%s", strchr(stored + strlen("blk."), '.') + 1);
+    if (strncmp(part, "nextn.", strlen("nextn.")) == 0 && layer == 0)
+        snprintf(stored, ESP_TENSOR_NAME, "%s", part);
+    else
+        snprintf(stored, ESP_TENSOR_NAME, "blk.%d.%.*s", layer, ESP_TENSOR_NAME - 20, part);
+}
+
+/* `mtp`: first_mtp() of the whole model. */
 static int add_tensor(struct esp_stored_set *set, const struct esp_gguf *g,
                       const struct esp_gguf_tensor *tensor,
-                      const struct esp_architecture *architecture, char *err, size_t errlen)
+                      const struct esp_architecture *architecture, int mtp, char *err,
+                      size_t errlen)
 {
     const struct esp_gguf_architecture *own = esp_gguf_architecture_of(architecture->name);
     const struct esp_family *family = architecture->family;
     char stored[ESP_TENSOR_NAME], name[ESP_TENSOR_NAME + 16];
     snprintf(stored, sizeof stored, "%.*s", (int)tensor->name.length, tensor->name.bytes);
+    snprintf(name, sizeof name, "%s", stored);
+    if (layer_of(stored) >= mtp) {
+        name_mtp(stored, layer_of(stored) - mtp);
+        family = architecture->mtp;
+    }
     const int layer = layer_of(stored);
     name_shared(stored);
     const struct esp_tensor_rule *rule = find_rule(family, stored, layer, false);
     const struct esp_tensor_rule *experts =
         rule || layer < 0 ? NULL : find_rule(family, stored, layer, true);
-    snprintf(name, sizeof name, "%s", stored);
     if (rule)
         esp_rule_name(name, family, rule, layer, ESP_NO_EXPERT);
     if (rule && rule->apart)
@@ -606,16 +640,18 @@ static int add_tensor(struct esp_stored_set *set, const struct esp_gguf *g,
 }
 
 static int add_tensors(struct esp_stored_set *set, const struct esp_gguf *g,
-                       const struct esp_architecture *architecture, char *err, size_t errlen)
+                       const struct esp_architecture *architecture, int mtp, char *err,
+                       size_t errlen)
 {
     int status = 0;
     for (size_t i = 0; i < g->tensor_count && status == 0; i++)
-        status = add_tensor(set, g, &g->tensors[i], architecture, err, errlen);
+        status = add_tensor(set, g, &g->tensors[i], architecture, mtp, err, errlen);
     return status;
 }
 
 static int add_part(struct esp_stored_set *set, const char *path, int number, int count,
-                    const struct esp_architecture *architecture, char *err, size_t errlen)
+                    const struct esp_architecture *architecture, int mtp, char *err,
+                    size_t errlen)
 {
     struct esp_gguf part;
     int status = esp_gguf_open(&part, set, path, err, errlen);
@@ -626,7 +662,7 @@ static int add_part(struct esp_stored_set *set, const char *path, int number, in
             esp_fail(err, errlen, ESP_E_FORMAT, "%s is not part %d of %d: its split.no is %g",
                      path, number, count, own);
     if (status == 0)
-        status = add_tensors(set, &part, architecture, err, errlen);
+        status = add_tensors(set, &part, architecture, mtp, err, errlen);
     esp_gguf_close(&part);
     return status;
 }
@@ -638,7 +674,8 @@ int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *g,
     if (!(parts >= 1 && parts <= ESP_GGUF_PARTS))
         return esp_fail(err, errlen, ESP_E_FORMAT, "%s: split.count must be from 1 to %d",
                         g->path, ESP_GGUF_PARTS);
-    int status = add_tensors(set, g, architecture, err, errlen);
+    const int mtp = first_mtp(g, architecture);
+    int status = add_tensors(set, g, architecture, mtp, err, errlen);
     for (int i = 2; i <= (int)parts && status == 0; i++) {
         char path[PATH_MAX];
         if (!esp_gguf_part(path, g->path, i, (int)parts))
@@ -646,7 +683,7 @@ int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *g,
                             "%s is the first of %d parts, but its name is not "
                             "NAME-00001-of-%05d.gguf",
                             g->path, (int)parts, (int)parts);
-        status = add_part(set, path, i, (int)parts, architecture, err, errlen);
+        status = add_part(set, path, i, (int)parts, architecture, mtp, err, errlen);
     }
     return status < 0 ? status : esp_stored_finish(set, err, errlen);
 }

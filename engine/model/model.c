@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "engine/find_models.h"
 #include "engine/model/architecture.h"
 #include "engine/model/draft_head.h"
 #include "engine/model/gguf_model.h"
@@ -484,6 +485,7 @@ static void describe(struct esp_model_desc *desc, const struct esp_family *famil
 {
     desc->reads = config->reads;
     desc->input = config->input;
+    desc->input_first = family->input_first;
     desc->layers = config->layers;
     desc->hidden = config->hidden;
     desc->heads = config->heads;
@@ -546,6 +548,41 @@ void esp_model_set_context(struct esp_model *model, int context)
         use_rotation(model);
 }
 
+/* Marks the tensors of the part of the files that is not opened: of the model, or of its MTP
+ * layer. */
+static void mark_others(struct esp_model *model, const struct esp_family *mtp)
+{
+    const size_t n = strlen(mtp->prefix);
+    for (size_t i = 0; i < model->files->count; i++) {
+        struct esp_stored *t = &model->files->tensors[i];
+        if ((strncmp(t->name, mtp->prefix, n) == 0) != model->head)
+            t->used = true;
+    }
+}
+
+/* Makes the configuration that of the MTP layer. */
+static int use_mtp(struct esp_model *model, const struct esp_family **family,
+                   struct esp_config *config, const struct esp_family *mtp,
+                   const struct esp_json *json)
+{
+    if (!mtp)
+        return esp_fail(json->err, json->errlen, ESP_E_FILE,
+                        "%s has no MTP layer that can draft for it; name another draft, or "
+                        "leave --draft out",
+                        model->path);
+    model->architecture = ESP_MTP;
+    model->reads_unnormed = mtp->reads_unnormed;
+    *family = mtp;
+    return esp_mtp_config(config, json, model->files);
+}
+
+/* Whether the files have layers of the family; a file may have an MTP layer only. */
+static bool has_layers(const struct esp_stored_set *files, const struct esp_family *family)
+{
+    return esp_stored_has_prefix(files, family->layer_name) ||
+           esp_stored_has_prefix(files, family->layer_name + strlen(family->prefix));
+}
+
 /* Finds out from the tensors whether this is a whole model or a draft head. */
 static int recognize(struct esp_model *model, const struct esp_family **family,
                      struct esp_config *config, const struct esp_architecture *architecture,
@@ -562,6 +599,13 @@ static int recognize(struct esp_model *model, const struct esp_family **family,
                                    .value_dim = config->value_dim};
     config->conv_width = esp_conv_width(&sizes, architecture->family->mixer);
     config->mixed_width = esp_mixed_width(&sizes, architecture->family->mixer);
+    const struct esp_family *mtp = esp_mtp_family(model->files, architecture);
+    model->head = model->head || (mtp && !has_layers(model->files, *family));
+    model->mtp = mtp && !model->head;
+    if (mtp)
+        mark_others(model, mtp);
+    if (model->head)
+        return use_mtp(model, family, config, mtp, json);
     if (reads == ESP_READS_TOKENS)
         return ESP_OK;
     model->head = true;
@@ -699,7 +743,25 @@ static int refuse_path(const char *path, int error, char *err, size_t errlen)
                     strerror(error), esp_suggestion_text(&suggestion, meant));
 }
 
-int esp_model_open(struct esp_model **model, const char *path, char *err, size_t errlen)
+/* Gives an MTP layer, which has no path of its own, the name by which users choose it. */
+static int name_mtp(struct esp_model *head, char *err, size_t errlen)
+{
+    char *path = strdup(ESP_MTP), *name = strdup(ESP_MTP);
+    if (!path || !name) {
+        free(path);
+        free(name);
+        return esp_no_memory(head->path, err, errlen);
+    }
+    free(head->path);
+    free(head->name);
+    head->path = path;
+    head->name = name;
+    return ESP_OK;
+}
+
+/* Opens a model, or, with `mtp`, its MTP layer. */
+static int open_part(struct esp_model **model, const char *path, bool mtp, char *err,
+                     size_t errlen)
 {
     struct stat status_of;
     *model = NULL;
@@ -714,6 +776,7 @@ int esp_model_open(struct esp_model **model, const char *path, char *err, size_t
     if (opened) {
         opened->path = strdup(path);
         opened->name = folder_name(path);
+        opened->head = mtp;
     }
     if (!opened || !opened->path || !opened->name) {
         esp_model_close(opened);
@@ -721,11 +784,23 @@ int esp_model_open(struct esp_model **model, const char *path, char *err, size_t
     }
     int status = S_ISDIR(status_of.st_mode) ? open_folder(opened, err, errlen)
                                             : open_gguf(opened, err, errlen);
+    if (status == 0 && mtp)
+        status = name_mtp(opened, err, errlen);
     if (status < 0)
         esp_model_close(opened);
     else
         *model = opened;
     return status;
+}
+
+int esp_model_open(struct esp_model **model, const char *path, char *err, size_t errlen)
+{
+    return open_part(model, path, false, err, errlen);
+}
+
+int esp_model_open_mtp(struct esp_model **head, const char *path, char *err, size_t errlen)
+{
+    return open_part(head, path, true, err, errlen);
 }
 
 void esp_model_set_outputs(struct esp_model *model, const int32_t *token, const int32_t *row,

@@ -87,7 +87,10 @@ static const char *text_name(char *name)
         memcpy(own, "model.", strlen("model."));
         return own;
     }
-    return strncmp(name, "lm_head.", strlen("lm_head.")) == 0 ? name : NULL;
+    return strncmp(name, "lm_head.", strlen("lm_head.")) == 0 ||
+                   strncmp(name, "mtp.", strlen("mtp.")) == 0
+               ? name
+               : NULL;
 }
 
 int esp_multimodal_tensors(struct esp_stored_set *set, int *ignored, char *err, size_t errlen)

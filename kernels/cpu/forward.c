@@ -45,6 +45,19 @@ static void join(const struct esp_cpu_pass *p, int row, int begin, int end, cons
     memcpy(to, values, (size_t)(end - begin) * sizeof *to);
 }
 
+/* The same with values that are normalised first, unless `weight` is NULL. */
+static void join_normed(const struct esp_cpu_pass *p, int row, int begin, int count,
+                        const float *values, const float *weight)
+{
+    float *normed = p->c->normed.x + (size_t)row * p->c->hidden;
+    if (weight) {
+        memcpy(normed, values, (size_t)count * sizeof *normed);
+        p->isa->norm(normed, normed, count, weight, NULL, p->d->norm, p->d->norm_epsilon);
+        values = normed;
+    }
+    join(p, row, begin, begin + count, values);
+}
+
 /* Pads a joined vector of `width` columns with zeros, because matmul reads them. */
 static void join_end(const struct esp_cpu_pass *p, int row, int width)
 {
@@ -106,9 +119,11 @@ static void read_row(const struct esp_cpu_pass *p, int row)
         memcpy(x, values, (size_t)hidden * sizeof *x);
         return;
     }
+    const bool first = p->d->input_first;
     if (begin > 0)
-        join(p, row, 0, hidden, x);
-    join(p, row, begin, begin + p->d->input, values);
+        join_normed(p, row, first ? p->d->input : 0, hidden, x, p->w->norm_embedding);
+    join_normed(p, row, first ? 0 : begin, p->d->input, values,
+                begin > 0 ? p->w->norm_input : NULL);
     join_end(p, row, begin + p->d->input);
 }
 

@@ -302,6 +302,7 @@ static void pack_ends(struct packer *p, struct esp_cpu_weights *w)
         pack_embedding(p, &w->position_embedding, &d->position_embedding, NULL);
     w->norm_final = pack_vector(p, &d->norm_final);
     w->norm_final_bias = pack_vector(p, &d->norm_final_bias);
+    w->norm_embedding = pack_vector(p, &d->norm_embedding);
     w->norm_input = pack_vector(p, &d->norm_input);
     if (esp_model_desc_lent(d, &d->head) && lends_head(lender, w)) {
         w->head = lender->head;

@@ -733,6 +733,8 @@ static const char *missing_for(const struct esp_model_desc *d)
 {
     if (esp_model_desc_recurrent(d))
         return ESP_SPECIAL_RECURRENT;
+    if (d->norm_embedding.data)
+        return ESP_SPECIAL_MTP;
     for (int i = 0; i < d->layers; i++)
         if (d->layer[i].router.data && d->layer[i].up.data)
             return "shared experts";

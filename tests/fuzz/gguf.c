@@ -68,12 +68,14 @@ static void touch(const struct esp_tensor *tensor)
     free(row);
 }
 
-static void read_model(const char *path)
+static void read_model(const char *path, bool mtp)
 {
     char err[512];
     struct esp_model *model;
-    if (esp_model_open(&model, path, err, sizeof err) < 0)
+    if ((mtp ? esp_model_open_mtp : esp_model_open)(&model, path, err, sizeof err) < 0)
         return;
+    touch(&model->desc.fc);
+    touch(&model->desc.norm_embedding);
     touch(&model->desc.embedding);
     touch(&model->desc.head);
     for (int i = 0; i < model->desc.layers; i++) {
@@ -114,7 +116,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     fuzz_folder_write("model.gguf", bytes, length, ZEROS);
     snprintf(path, sizeof path, "%s/model.gguf", fuzz_folder());
     read_container(path);
-    read_model(path);
+    read_model(path, false);
+    read_model(path, true);
     read_tokenizer(path);
     return 0;
 }

@@ -1,7 +1,8 @@
-/* A model folder, of a whole model or a draft head: config.json, generation_config.json,
- * espalier.json, and tensors that fit them or do not. The input holds the files as parts
- * (fuzz.h). The number behind the name of a .safetensors file is how many bytes of data, all 0,
- * follow the header that stands there; what is opened can be read to the last byte. */
+/* A model folder, of a whole model, perhaps with an MTP layer, or a draft head: config.json,
+ * generation_config.json, espalier.json, and tensors that fit them or do not. The input holds the
+ * files as parts (fuzz.h). The number behind the name of a .safetensors file is how many bytes of
+ * data, all 0, follow the header that stands there; what is opened can be read to the last byte.
+ */
 #include "engine/model/model.h"
 
 #include <stdlib.h>
@@ -37,19 +38,12 @@ static void touch(const struct esp_tensor *tensor)
     free(row);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+static void touch_model(struct esp_model *model)
 {
-    struct fuzz_part part;
-    struct esp_model *model;
-    char err[512];
-    fuzz_folder_empty();
-    for (size_t at = 0; fuzz_next_part(bytes, length, &at, &part);)
-        write_part(&part);
-    if (esp_model_open(&model, fuzz_folder(), err, sizeof err) < 0)
-        return 0;
     touch(&model->desc.embedding);
     touch(&model->desc.head);
     touch(&model->desc.fc);
+    touch(&model->desc.norm_embedding);
     touch(&model->desc.norm_input);
     for (int i = 0; i < model->desc.outputs && model->desc.output_token; i++)
         FUZZ_REQUIRE(model->desc.output_token[i] < model->desc.vocabulary,
@@ -63,5 +57,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         touch(&model->desc.layer[i].value);
     }
     esp_model_close(model);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    struct fuzz_part part;
+    struct esp_model *model;
+    char err[512];
+    fuzz_folder_empty();
+    for (size_t at = 0; fuzz_next_part(bytes, length, &at, &part);)
+        write_part(&part);
+    if (esp_model_open(&model, fuzz_folder(), err, sizeof err) == 0)
+        touch_model(model);
+    if (esp_model_open_mtp(&model, fuzz_folder(), err, sizeof err) == 0)
+        touch_model(model);
     return 0;
 }

@@ -90,6 +90,97 @@ static void check_renamed(int line, const char *head, const char *from, const ch
     check_refused(line, ESP_E_FORMAT, first, second);
 }
 
+/* ------------------------------------------------------------------ MTP layers */
+
+/* The MTP layer of the folder as it is now must be refused. */
+static void check_mtp_refused(int line, int want, const char *first, const char *second)
+{
+    struct esp_model *head;
+    *err = '\0';
+    int status = esp_model_open_mtp(&head, folder_path(), err, sizeof err);
+    CHECK(!head);
+    check_sentence(line, status, want, first, second);
+}
+
+/* A tensor of an MTP layer that gets another name of the same length is missing. */
+static void check_mtp_renamed(int line, const char *from, const char *to, const char *shape)
+{
+    copy_head("mtp-qwen3-5");
+    replace("model.safetensors", from, to);
+    check_mtp_refused(line, ESP_E_FORMAT, from, shape);
+}
+
+TEST(a_tensor_that_an_mtp_layer_lacks_is_named)
+{
+    check_mtp_renamed(__LINE__, "mtp.norm.weight", "mtp.form.weight", "(32)");
+    check_mtp_renamed(__LINE__, "mtp.pre_fc_norm_hidden.weight",
+                      "mtp.pre_fc_norm_hedden.weight", "(32)");
+    check_mtp_renamed(__LINE__, "mtp.pre_fc_norm_embedding.weight",
+                      "mtp.pre_fc_norm_embodding.weight", "(32)");
+    check_mtp_renamed(__LINE__, "mtp.layers.0.mlp.up_proj.weight",
+                      "mtp.layers.1.mlp.up_proj.weight", "(24, 32)");
+    check_mtp_renamed(__LINE__, "mtp.layers.0.self_attn.q_proj.weight",
+                      "mtp.layers.1.self_attn.q_proj.weight", "(128, 32)");
+    copy_head("mtp-qwen3-5");
+    replace("model.safetensors", "mtp.fc.weight", "mtp.fe.weight");
+    check_mtp_refused(__LINE__, ESP_E_FILE, folder_path(), "no MTP layer");
+}
+
+/* The shape of fc.weight is written with other numbers, of which there are as many. */
+TEST(an_mtp_layer_of_another_shape_is_refused)
+{
+    copy_head("mtp-qwen3-5");
+    struct folder_bytes bytes = folder_read(folder_file("model.safetensors"));
+    char *name = memmem(bytes.data, bytes.size, "\"mtp.fc.weight\"", 15);
+    CHECK(name);
+    char *shape = memmem(name, 200, "[32,64]", 7);
+    CHECK(shape);
+    memcpy(shape, "[64,32]", 7);
+    folder_write("model.safetensors", bytes.data, bytes.size);
+    free(bytes.data);
+    check_mtp_refused(__LINE__, ESP_E_FORMAT, "mtp.fc.weight has shape (64, 32)", "(32, 64)");
+    static const struct {
+        const char *key, *value;
+        int status;
+        const char *says;
+    } configs[] = {
+        {"mtp_num_hidden_layers", "2", ESP_E_UNSUPPORTED, "2 MTP layers"},
+        {"mtp_num_hidden_layers", "\"one\"", ESP_E_FORMAT, "mtp_num_hidden_layers"},
+        {"mtp_num_hidden_layers", "-1", ESP_E_FORMAT, "mtp_num_hidden_layers"},
+        {"mtp_use_dedicated_embeddings", "true", ESP_E_UNSUPPORTED, "mtp.embed_tokens.weight"},
+    };
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+        copy_head("mtp-qwen3-5");
+        folder_edit("config.json", configs[i].key, NULL, configs[i].value);
+        check_mtp_refused(__LINE__, configs[i].status, "config.json", configs[i].says);
+    }
+}
+
+/* The target's own tensors do not count for the layer, nor the layer's for the target. */
+TEST(a_target_and_its_mtp_layer_use_all_tensors_together)
+{
+    struct esp_model *parts[2];
+    const char *unused;
+    copy_head("mtp-qwen3-5");
+    CHECK(esp_model_open(&parts[0], folder_path(), err, sizeof err) == 0, "%s", err);
+    CHECK(esp_model_open_mtp(&parts[1], folder_path(), err, sizeof err) == 0, "%s", err);
+    CHECK(parts[0]->mtp && !parts[0]->head && !parts[1]->mtp && parts[1]->head);
+    int64_t numbers = 0;
+    for (size_t i = 0; i < parts[0]->files->count; i++) {
+        int64_t count = 1;
+        for (int k = 0; k < parts[0]->files->tensors[i].rank; k++)
+            count *= parts[0]->files->tensors[i].shape[k];
+        numbers += count;
+    }
+    CHECK(parts[0]->parameters + parts[1]->parameters == numbers);
+    for (int i = 0; i < 2; i++) {
+        CHECK(esp_stored_unused(parts[i]->files, &unused) == 0, "%s", unused);
+        esp_model_close(parts[i]);
+    }
+}
+
+/* ------------------------------------------------------------------ files of PyTorch */
+
 /* Opens the folder's pytorch_model.bin with `size` bytes of `bytes`. */
 static int open_torch(const char *bytes, size_t size)
 {

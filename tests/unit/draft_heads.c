@@ -1,7 +1,9 @@
 /* draft_heads.c - compares the output of draft heads with an independent implementation
- * (tests/vectors/make_head_vectors.py), and tests that a session uses them correctly.
+ * (tests/vectors/make_head_vectors.py, make_mtp_vectors.py), and tests that a session uses them
+ * correctly.
  *
- * All heads of tests/vectors/heads belong to the target there. A session is built on them
+ * Heads of tests/vectors/heads belong to the target there, MTP layers to the model in their
+ * folder. A session is built on them
  * without a tokenizer. The CUDA backend, in exact mode, computes the same, rounded to 16 bits.
  */
 #include <cJSON.h>
@@ -30,22 +32,42 @@ enum {
     WIDEST = 32 + VOCABULARY
 };
 
-static const char *const heads[] = {"eagle", "eagle-own", "eagle3", "eagle3-narrow",
-                                    "eagle3-torch"};
+static const char *const heads[] = {"eagle",           "eagle-own",   "eagle3",
+                                    "eagle3-narrow",   "mtp-qwen3-5", "eagle3-torch",
+                                    "mtp-qwen3-5-moe", "mtp-mimo"};
 
-enum { HEADS = sizeof heads / sizeof *heads };
+/* The first ones run in all tests, the others only where formulas and texts are compared. */
+enum { HEADS = sizeof heads / sizeof *heads, FIRST_HEADS = HEADS - 2 };
 
 static char err[512];
 
 /* ------------------------------------------------------------------ an engine */
 
+static bool is_mtp(const char *head)
+{
+    return strncmp(head, "mtp-", 4) == 0;
+}
+
+static const char *folder_of(const char *head)
+{
+    char name[128];
+    snprintf(name, sizeof name, "vectors/%s/%s", strstr(head, ".gguf") ? "gguf" : "heads",
+             head);
+    return check_path(name);
+}
+
 static struct esp_model *open_model(const char *folder)
 {
     struct esp_model *model;
-    char name[64];
-    snprintf(name, sizeof name, "vectors/heads/%s", folder);
-    CHECK(esp_model_open(&model, check_path(name), err, sizeof err) == 0, "%s", err);
+    CHECK(esp_model_open(&model, folder_of(folder), err, sizeof err) == 0, "%s", err);
     return model;
+}
+
+static struct esp_model *open_mtp(const char *folder)
+{
+    struct esp_model *head;
+    CHECK(esp_model_open_mtp(&head, folder_of(folder), err, sizeof err) == 0, "%s", err);
+    return head;
 }
 
 /* threads = CUDA: the CUDA backend. */
@@ -102,8 +124,8 @@ static void open_models(struct esp_engine *e, const char *head, bool quantised_t
     const struct esp_backend_ops *ops = e->backend->ops;
     if (ops->set_exact)
         ops->set_exact(e->backend, true);
-    e->target = open_model("target");
-    e->draft = open_model(head);
+    e->target = open_model(is_mtp(head) ? head : "target");
+    e->draft = is_mtp(head) ? open_mtp(head) : open_model(head);
     e->target->end_count = 0; /* a random model would soon write the end of the text */
     if (quantised_target)
         quantise_model(&e->target->desc);
@@ -160,10 +182,11 @@ struct reference {
     float rows[ROWS][WIDEST]; /* (rows, width): hidden state, logits */
 };
 
-static void read_reference(struct reference *r, const struct esp_model *head)
+static void read_reference(struct reference *r, const char *name, const struct esp_model *head)
 {
-    char path[600];
-    snprintf(path, sizeof path, "%s/reference.json", head->path);
+    char path[600], folder[64];
+    snprintf(folder, sizeof folder, "%.*s", (int)strcspn(name, "."), name);
+    snprintf(path, sizeof path, "%s/reference.json", folder_of(folder));
     struct folder_bytes bytes = folder_read(path);
     cJSON *json = cJSON_ParseWithLength(bytes.data, bytes.size);
     const cJSON *tokens = cJSON_GetObjectItem(json, "tokens");
@@ -179,7 +202,7 @@ static void read_reference(struct reference *r, const struct esp_model *head)
     free(bytes.data);
     r->outputs = head->desc.outputs;
     r->width = head->desc.hidden + r->outputs;
-    snprintf(path, sizeof path, "%s/drafts.f32", head->path);
+    snprintf(path, sizeof path, "%s/drafts.f32", folder_of(folder));
     bytes = folder_read(path);
     CHECK(bytes.size == (size_t)(ROWS * r->width) * sizeof(float));
     for (int i = 0; i < ROWS; i++)
@@ -205,7 +228,7 @@ static void run_text(struct passes *p, int chunk)
     const struct esp_backend_ops *ops = p->engine->backend->ops;
     struct esp_states asked = esp_draft_head_states(p->engine->draft, p->engine->target);
     struct esp_states drafted = {
-        .count = 1, .state = {p->engine->draft->desc.layers}, .to = p->states};
+        .count = 1, .state = {esp_draft_head_fed_back(p->engine->draft)}, .to = p->states};
     int32_t position[TEXT], row[TEXT];
     asked.to = p->features;
     for (int i = 0; i < TEXT; i++)
@@ -218,6 +241,7 @@ static void run_text(struct passes *p, int chunk)
                                   .positions = position + first,
                                   .first = first,
                                   .prefix = first,
+                                  .text = rows,
                                   .states = &asked};
         CHECK(ops->forward(p->target, &batch) == 0);
     }
@@ -264,8 +288,10 @@ static void run_tree(struct passes *p)
             seen[rows] = mask[i];
             row[rows++] = text + i;
         }
-        const struct esp_states drafted = {
-            .count = 1, .state = {p->engine->draft->desc.layers}, .to = p->states, .row = row};
+        const struct esp_states drafted = {.count = 1,
+                                           .state = {esp_draft_head_fed_back(p->engine->draft)},
+                                           .to = p->states,
+                                           .row = row};
         struct esp_batch batch = {.rows = rows,
                                   .tokens = tokens,
                                   .positions = positions,
@@ -317,7 +343,7 @@ static void compute_outputs(struct esp_backend *cpu, void *user, float *out, int
     open_models(&e, user, false);
     const struct esp_model_desc *d = &e.draft->desc;
     CHECK(count == ROWS * (d->hidden + d->outputs));
-    read_reference(&want, e.draft);
+    read_reference(&want, user, e.draft);
     compute(&e, &want, TEXT, &got);
     for (int row = 0; row < ROWS; row++) {
         memcpy(out, got.states[row], (size_t)d->hidden * sizeof *out);
@@ -366,38 +392,48 @@ static double tolerance(const struct esp_engine *e, const char *head, double nor
            sqrt(norm / count);
 }
 
-/* Checks all heads, in one batch and in several, on 1 and 2 threads of the CPU, or on CUDA. */
+/* In one batch and in several, on 1 and 2 threads of the CPU, or on CUDA. */
+static void check_head(const char *head, bool cuda)
+{
+    static struct reference want;
+    static struct computed first, got;
+    static const int chunks[] = {TEXT, 6, 1};
+    for (int i = 0; i < (!cuda ? 3 : is_mtp(head) ? 0 : 2); i++) {
+        struct esp_engine e;
+        open_engine(&e, head, cuda ? CUDA : i + 1);
+        read_reference(&want, head, e.draft);
+        compute(&e, &want, chunks[i], &got);
+        double error = 0, norm = 0;
+        for (int row = 0; row < ROWS; row++) {
+            check_missing(head, &e.draft->desc, &got, row);
+            compare_row(&e.draft->desc, &want, &got, row, &error, &norm);
+        }
+        const double most = tolerance(&e, head, norm);
+        CHECK(sqrt(error / norm) < most, "%s: off by %g of the reference, more than %g", head,
+              sqrt(error / norm), most);
+        if (i == 0)
+            first = got;
+        CHECK(memcmp(&first, &got, sizeof got) == 0, "%s in batches of %d", head, chunks[i]);
+        close_engine(&e);
+    }
+}
+
 static void check_heads(bool cuda)
 {
-    for (int h = 0; h < HEADS; h++) {
-        static struct reference want;
-        static struct computed first, got;
-        static const int chunks[] = {TEXT, 6, 1};
-        for (int i = 0; i < (cuda ? 2 : 3); i++) {
-            struct esp_engine e;
-            open_engine(&e, heads[h], cuda ? CUDA : i + 1);
-            read_reference(&want, e.draft);
-            compute(&e, &want, chunks[i], &got);
-            double error = 0, norm = 0;
-            for (int row = 0; row < ROWS; row++) {
-                check_missing(heads[h], &e.draft->desc, &got, row);
-                compare_row(&e.draft->desc, &want, &got, row, &error, &norm);
-            }
-            const double most = tolerance(&e, heads[h], norm);
-            CHECK(sqrt(error / norm) < most, "%s: off by %g of the reference, more than %g",
-                  heads[h], sqrt(error / norm), most);
-            if (i == 0)
-                first = got;
-            CHECK(memcmp(&first, &got, sizeof got) == 0, "%s in batches of %d", heads[h],
-                  chunks[i]);
-            close_engine(&e);
-        }
-    }
+    for (int h = 0; h < HEADS; h++)
+        check_head(heads[h], cuda);
 }
 
 EACH_ISA(every_kind_of_head_drafts_what_the_reference_drafts)
 {
     check_heads(false);
+}
+
+/* llama.cpp's converter orders the heads of states in another way, and norms are not less one. */
+TEST(an_mtp_layer_in_a_gguf_file_drafts_what_the_reference_drafts)
+{
+    check_head("mtp-qwen3-5.gguf", false);
+    check_head("mtp-qwen3-5-moe.gguf", false);
 }
 
 TEST(every_kind_of_head_drafts_what_the_reference_drafts_on_cuda)
@@ -417,9 +453,11 @@ TEST(a_head_works_beside_a_quantised_target)
         static struct computed got[3];
         struct esp_engine e;
         double error = 0, norm = 0;
+        if (is_mtp(heads[h])) /* CUDA has no MTP layers yet */
+            continue;
         for (int i = 0; i < 3; i++) {
             open_engine_as(&e, heads[h], i == 0 ? 1 : CUDA, true);
-            read_reference(&want, e.draft);
+            read_reference(&want, heads[h], e.draft);
             compute(&e, &want, i == 2 ? 5 : TEXT, &got[i]);
             CHECK(esp_dtype_quantised(e.target->desc.layer[0].query.dtype));
             const int hidden = e.draft->desc.hidden;
@@ -520,14 +558,14 @@ EACH_ISA(every_drafter_with_a_head_writes_what_plain_decoding_writes)
     for (int h = 0; h < HEADS; h += head_step()) {
         struct esp_engine e;
         open_engine(&e, heads[h], 2);
-        check_drafters(&e, heads[h], 1);
+        check_drafters(&e, heads[h], h < FIRST_HEADS ? 1 : 6);
         close_engine(&e);
     }
 }
 
 TEST(a_drafter_with_a_head_on_cuda_writes_what_plain_decoding_writes)
 {
-    for (int h = 1; h < HEADS; h += 2) {
+    for (int h = 1; h < FIRST_HEADS; h += 2) {
         struct esp_engine e;
         open_engine(&e, heads[h], CUDA);
         check_drafters(&e, heads[h], 12);
@@ -552,7 +590,7 @@ TEST(with_a_window_a_head_drafts_and_changes_nothing)
     static int32_t want[PROMPT + MOST];
     const int more = check_quick() ? MOST * 3 / 4 : MOST;
     const size_t bytes = (size_t)(PROMPT + more) * sizeof *want;
-    for (int h = 0; h < HEADS; h += 2 * head_step()) {
+    for (int h = 0; h < FIRST_HEADS; h += 2 * head_step()) {
         static const char *const drafters[] = {"ar", "linear", "eagle2"};
         struct esp_engine e;
         open_engine(&e, heads[h], 2);
@@ -616,7 +654,7 @@ static void check_like_new(struct esp_engine *e, struct esp_session *session,
 
 EACH_ISA(drafts_depend_on_the_text_and_on_nothing_else)
 {
-    for (int h = 0; h < HEADS; h += head_step()) {
+    for (int h = 0; h < FIRST_HEADS; h += head_step()) {
         struct esp_engine e;
         struct drafted got = {0};
         open_engine(&e, heads[h], 1);
@@ -708,7 +746,7 @@ TEST(sampling_with_a_head_follows_the_target)
 {
     static const char *const drafters[] = {"dynatree", "iid"};
     const struct esp_lossless_plan plan = {.trials = check_quick() ? 15 : 150, .tokens = 4};
-    for (int i = 0; i < HEADS * 2; i += check_quick() ? 5 : 1) {
+    for (int i = 0; i < FIRST_HEADS * 2; i += check_quick() ? 5 : 1) {
         struct esp_engine e;
         struct esp_item rule;
         int measured = 0;
@@ -755,7 +793,7 @@ static int write_on(struct esp_session *session, int tokens, int32_t *text)
  * the target's states follow the text. */
 TEST(branches_with_a_head)
 {
-    for (int i = 0; i < HEADS; i++)
+    for (int i = 0; i < FIRST_HEADS; i++)
         for (int sampled = 0; sampled < 2; sampled++) {
             struct esp_engine engine;
             struct esp_session *session, *fresh;

@@ -36,16 +36,21 @@ static void write_tokenizer(void)
     folder_write_text("tokenizer.json", text);
 }
 
-static void open_engine(const char *vector)
+static void open_engine_with(const char *vector, const char *draft)
 {
     folder_copy(vector);
     write_tokenizer();
     const struct esp_engine_options options = {.target = folder_path(),
-                                               .draft = folder_path(),
+                                               .draft = draft ? draft : folder_path(),
                                                .backend = "cpu",
                                                .context = CONTEXT,
                                                .max_nodes = 40};
     CHECK(esp_engine_open(&engine, &options, err, sizeof err) == 0, "%s", err);
+}
+
+static void open_engine(const char *vector)
+{
+    open_engine_with(vector, NULL);
 }
 
 static struct esp_session *open_session(const char *drafter, int window)
@@ -131,6 +136,17 @@ TEST(texts_that_go_back_are_those_of_a_new_session)
         go_back_and_on("dynatree", 30, 90);
         esp_engine_close(engine);
     }
+}
+
+/* The head's rows follow the target's true states wherever the text goes back to. */
+TEST(texts_that_an_mtp_layer_drafts_go_back_too)
+{
+    static const char *const drafters[] = {"dynatree", "goodput", "linear:cache=rebuild"};
+    open_engine_with("../heads/mtp-qwen3-5", "mtp");
+    for (int d = 0; d < 3; d++)
+        go_back_and_on(drafters[d], 0, 31 + (unsigned)d);
+    go_back_and_on("dynatree", 30, 95);
+    esp_engine_close(engine);
 }
 
 TEST(another_answer_computes_no_prompt_again)

@@ -22,6 +22,10 @@ FOLDERS = ["gemma2", "gemma3", "phi3-short", "phi3-long", "phi3-partial", "olmo2
            "granite", "qwen3-moe", "gpt-oss", "lfm2", "qwen3-5", "qwen3-5-tied", "qwen3-5-moe",
            "granite-hybrid", "granite-hybrid-moe", "qwen3-next", "nemotron-h",
            "lfm2-moe"]
+# Folders of tests/vectors/heads, which are converted together with their MTP layer.
+MTP = ["mtp-qwen3-5", "mtp-qwen3-5-moe"]
+# The one whose MTP layer is converted once more, to a file of its own.
+ALONE = "mtp-qwen3-5"
 
 
 def load_converter(folder):
@@ -43,6 +47,7 @@ def prepare(source, folder):
     if config["model_type"] == "granitemoehybrid":
         config["layer_types"] = ["mamba" if kind in ("mamba", "linear_attention") else "attention"
                                  for kind in config["layer_types"]]
+    config = {**config, **config.pop("text_config", {})}
     for path in source.glob("*.safetensors*"):
         (folder / path.name).write_bytes(path.read_bytes())
     (folder / "config.json").write_text(
@@ -52,12 +57,12 @@ def prepare(source, folder):
         json.dumps({"model": {"vocab": tokens}, "added_tokens": []}))
 
 
-def convert(converter, folder, path):
+def convert(converter, folder, path, no_mtp=True, mtp_only=False):
     hparams = converter.ModelBase.load_hparams(folder, False)
     kind = converter.get_model_architecture(hparams, converter.ModelType.TEXT)
     base = converter.get_model_class(kind)
     own = type(base.__name__, (base,), {"set_vocab": no_vocabulary, "model_arch": base.model_arch,
-                                        "no_mtp": True,
+                                        "no_mtp": no_mtp, "mtp_only": mtp_only,
                                         "get_vocab_base_pre": lambda self, tokenizer: "default"})
     files = importlib.import_module("gguf").LlamaFileType
     types = {"bfloat16": files.MOSTLY_BF16,
@@ -76,12 +81,17 @@ def convert(converter, folder, path):
 def main():
     converter = load_converter(pathlib.Path(sys.argv[1]))
     import make_gguf_vectors  # after the converter, which brings its own gguf
-    for name in sys.argv[2:] or FOLDERS:
+    for name in sys.argv[2:] or FOLDERS + MTP:
         path = HERE / "gguf" / f"{name}.gguf"
-        folder = HERE / "logits" / name
+        folder = HERE / ("heads" if name in MTP else "logits") / name
         with tempfile.TemporaryDirectory() as scratch:
             prepare(folder, pathlib.Path(scratch))
-            convert(converter, pathlib.Path(scratch), path)
+            convert(converter, pathlib.Path(scratch), path, name not in MTP)
+            if name == ALONE:
+                convert(converter, pathlib.Path(scratch), path.with_stem(name + "-alone"), False,
+                        True)
+        if name in MTP:
+            continue
         tokens = json.loads((folder / "reference.json").read_text())["tokens"]
         known = np.fromfile(folder / "logits.f32", "<f4").reshape(len(tokens), -1)
         values = make_gguf_vectors.logits(path, tokens, known.shape[1])

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/find_models.h"
 #include "engine/support/paths.h"
 #include "sessions/library.h"
 #include "tui/cli/cli.h"
@@ -129,9 +130,11 @@ static void offer_values(int flag, struct esp_choices *choices)
 {
     switch (flag) {
     case CLI_FLAG_draft:
+        esp_choices_offer(choices, ESP_MTP, "the target's MTP layer");
         esp_choices_offer(choices, "self", "a quantised copy of the target");
         esp_choices_offer(choices, "none", "no draft model");
-        esp_choices_offer(choices, "auto", "self if it is expected to pay");
+        esp_choices_offer(choices, "auto",
+                          "mtp if there is one, else self if it is expected to pay");
         esp_complete_model(NULL, choices);
         return;
     case CLI_FLAG_target:

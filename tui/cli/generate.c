@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tui/cli/cli.h"
+#include "engine/find_models.h"
 #include "engine/support/utf8_stream.h"
 #include "tui/cli/prompt.h"
 #include "sessions/recorder.h"
@@ -143,6 +144,9 @@ static void print_draft(const struct esp_engine *engine)
     esp_safe_print(stderr, "draft                %s", draft.name);
     if (draft.copy)
         fprintf(stderr, ", the target's own copy: %.1f MB of %s", 1e-6 * (double)draft.bytes,
+                draft.dtype);
+    if (esp_is_mtp(draft.path))
+        fprintf(stderr, ", the target's MTP layer: %.1f MB of %s", 1e-6 * (double)draft.bytes,
                 draft.dtype);
     fputc('\n', stderr);
 }

@@ -269,12 +269,13 @@ static cJSON *themes_json(void)
 
 /* ------------------------------------------------------------------ models */
 
-/* Whether a model, which may be the target's own copy, fits as the target's draft. */
+/* Whether a model, which may be the target's own copy or MTP layer, fits as the target's draft. */
 static bool fits(struct esp_found_model *model, struct esp_found_model *target, char *why,
                  size_t size)
 {
-    return esp_is_own_copy(model->path) ? esp_copy_fits(target, why, size)
-                                        : esp_draft_fits(target, model, why, size);
+    return esp_is_mtp(model->path)        ? esp_mtp_fits(target, why, size)
+           : esp_is_own_copy(model->path) ? esp_copy_fits(target, why, size)
+                                          : esp_draft_fits(target, model, why, size);
 }
 
 /* Prints a model; with a target, also whether it fits as its draft. */
@@ -306,9 +307,10 @@ static cJSON *model_json(struct esp_found_model *model, struct esp_found_model *
     char why[400];
     cli_add(o, CLI_TEXT("name", model->name), CLI_TEXT("path", model->path),
             CLI_TEXT("source", model->source),
-            CLI_TEXT("kind", esp_is_own_copy(model->path) ? "copy"
-                             : model->gguf                ? "gguf"
-                                                          : "folder"),
+            CLI_TEXT("kind", esp_is_mtp(model->path)        ? "mtp"
+                             : esp_is_own_copy(model->path) ? "copy"
+                             : model->gguf                  ? "gguf"
+                                                            : "folder"),
             CLI_TEXT("family", model->family), CLI_TEXT("dtype", model->dtype),
             CLI_NUMBER("bytes", model->bytes));
     if (*model->problem)
@@ -320,6 +322,14 @@ static cJSON *model_json(struct esp_found_model *model, struct esp_found_model *
         cli_add(o, CLI_NUMBER("shared_tokens", model->shared),
                 CLI_NUMBER("text_share", model->text_share));
     return o;
+}
+
+/* Describes the drafts that are in the target's own files; returns their number. */
+static int find_own(struct esp_found_model own[2], const struct esp_found_model *target)
+{
+    const int first = esp_found_mtp(&own[0], target);
+    esp_found_copy(&own[first], target);
+    return first + 1;
 }
 
 /* Lists the models. If one is named, also says which of the others fit as its draft. */
@@ -351,11 +361,11 @@ static int list_models(const char *named, bool json)
         esp_found_model_look(&outside);
     for (int i = 0; i < found.count && code == EXIT_DONE; i++)
         esp_found_model_look(&found.models[i]);
-    struct esp_found_model copy;
-    if (target)
-        esp_found_copy(&copy, target);
-    for (int i = 0; i < found.count + (target != NULL) && code == EXIT_DONE; i++) {
-        struct esp_found_model *model = i < found.count ? &found.models[i] : &copy;
+    struct esp_found_model own[2]; /* drafts in the target's own files */
+    const int owned = target ? find_own(own, target) : 0;
+    for (int i = 0; i < found.count + owned && code == EXIT_DONE; i++) {
+        struct esp_found_model *model =
+            i < found.count ? &found.models[i] : &own[i - found.count];
         if (json)
             cJSON_AddItemToArray(all, model_json(model, target));
         else

@@ -194,6 +194,9 @@ void esp_complete_model(const char *target_name, struct esp_choices *choices)
     const bool paired = target_name &&
                         esp_model_path(path, sizeof path, target_name, err, sizeof err) == 0 &&
                         esp_found_model_at(&target, path) == 0;
+    struct esp_found_model mtp;
+    if (paired && esp_found_mtp(&mtp, &target))
+        esp_choices_offer(choices, ESP_MTP, "fits as a draft: the target's MTP layer");
     if (paired)
         esp_choices_offer(choices, "self", "fits as a draft: a quantised copy of the target");
     if (esp_find_models(&found) == 0) {

@@ -249,8 +249,8 @@ static int set_draft(struct esp_control *control, const char *value, char *err, 
     char word[1024], folder[1200];
     if (!next_word(&value, word, sizeof word) || *value)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "draft takes a model, self (a quantised copy of the target), none or "
-                        "auto");
+                        "draft takes a model, mtp (the target's MTP layer), self (a quantised "
+                        "copy of the target), none or auto");
     int status = model_path(word, true, folder, sizeof folder, err, errlen);
     if (status < 0)
         return status;
@@ -273,9 +273,11 @@ static void complete_draft(struct esp_choices *choices)
 {
     if (*choices->before)
         return;
+    esp_choices_offer(choices, ESP_MTP, "the target's MTP layer");
     esp_choices_offer(choices, "self", "a quantised copy of the target");
     esp_choices_offer(choices, "none", "no draft model");
-    esp_choices_offer(choices, "auto", "self if it is expected to pay");
+    esp_choices_offer(choices, "auto",
+                      "mtp if there is one, else self if it is expected to pay");
     esp_complete_path(true, choices);
     esp_complete_model(NULL, choices);
 }
@@ -358,7 +360,8 @@ static void complete_verifier(struct esp_choices *choices)
 static const struct esp_setting settings[] = {
     {"model", "TARGET [DRAFT]", "target and draft model: names, folders or GGUF files",
      ESP_SETTING_MODELS, .set = set_model, .get = get_model, .complete = complete_model},
-    {"draft", "self|none|auto|MODEL", "draft model; self: a quantised copy of the target",
+    {"draft", "mtp|self|none|auto|MODEL",
+     "draft model; mtp: the target's MTP layer; self: a quantised copy of it",
      ESP_SETTING_MODELS, .set = set_draft, .get = get_draft, .complete = complete_draft},
     {"backend", "auto|NAME", "compute backend", ESP_SETTING_MODELS, .set = set_backend,
      .get = get_backend, .complete = complete_backend},

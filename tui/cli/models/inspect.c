@@ -17,7 +17,7 @@ static cJSON *model_json(const struct esp_model_info *m)
 {
     return cli_object(
         CLI_TEXT("path", m->path), CLI_TEXT("architecture", m->architecture),
-        CLI_BOOL("draft_head", m->head), CLI_TEXT("dtype", m->dtype),
+        CLI_BOOL("draft_head", m->head), CLI_BOOL("mtp", m->mtp), CLI_TEXT("dtype", m->dtype),
         CLI_NUMBER("parameters", m->parameters), CLI_NUMBER("active_parameters", m->active),
         CLI_NUMBER("experts", m->experts), CLI_NUMBER("experts_used", m->experts_used),
         CLI_NUMBER("expert_ffn", m->expert_ffn), CLI_TEXT("expert_dtype", m->expert_dtype),
@@ -56,6 +56,8 @@ static void print_model(const char *role, const struct esp_model_info *m)
         printf("  experts        %d of %d for each token, ffn %d, %s; %lld parameters active\n",
                m->experts_used, m->experts, m->expert_ffn, m->expert_dtype,
                (long long)m->active);
+    if (m->mtp)
+        puts("  MTP layer      in the same files; --draft mtp drafts with it");
     if (m->ignored > 0)
         printf("  ignored        %d tensor%s for images: this program computes only the text "
                "part\n",

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Makes the folders tests/vectors/heads/mtp-*: tiny random models with an MTP layer in the same
+file, and what the layer drafts.
+
+The transformers library leaves out these tensors when it loads a model. So their computation is
+written here from its description ("DeepSeek-V3", arXiv 2412.19437, section 2.2; equations 21 to
+23), around the library's decoder layer, norm and rotation. The target's hidden states are the
+library's, after the final norm. reference.json and drafts.f32 are as make_head_vectors.py
+describes them. Needs torch, transformers and safetensors; the results are committed.
+"""
+import json
+import pathlib
+import shutil
+import sys
+
+import safetensors.torch
+import torch
+from transformers import AutoModelForCausalLM
+from transformers import Qwen2Config, Qwen3_5MoeTextConfig
+from transformers.models.qwen2 import modeling_qwen2 as qwen2
+from transformers.models.qwen3_5 import modeling_qwen3_5 as dense
+from transformers.models.qwen3_5_moe import modeling_qwen3_5_moe as mixture
+
+from make_logits_vectors import llama, qwen3_5
+
+TEXT = 20
+TREE = [[-1, 5], [-1, 40], [0, 8], [0, 91], [2, 3], [1, 17], [4, 66]]
+
+
+class Head(torch.nn.Module):
+    """An MTP layer, with the names of Qwen3.5's tensors after "mtp."."""
+    unnormed = False  # whether it reads the target's states before the final norm
+
+    def __init__(self, config, decoder_layer, norm):
+        super().__init__()
+        width, full = config.hidden_size, config.layer_types.index("full_attention")
+        make_norm = lambda: norm(width, eps=config.rms_norm_eps)
+        self.fc = torch.nn.Linear(2 * width, width, bias=False)
+        self.pre_fc_norm_embedding, self.pre_fc_norm_hidden = make_norm(), make_norm()
+        self.layers = torch.nn.ModuleList([decoder_layer(config, full)])
+        self.norm = make_norm()
+
+    def join(self, embeddings, states):
+        return torch.cat([embeddings, states], dim=-1)
+
+    def positions(self, count):
+        return torch.arange(count).expand(3, 1, -1)
+
+    def forward(self, embeddings, states, rotary):
+        """(rows, width): a row reads the embedding of its token and the state before it."""
+        x = self.fc(self.join(self.pre_fc_norm_embedding(embeddings),
+                              self.pre_fc_norm_hidden(states)))[None]
+        count = x.shape[1]
+        unseen = torch.full((1, 1, count, count), float("-inf")).triu(1)
+        return self.norm(self.layers[0](
+            x, position_embeddings=rotary(x, self.positions(count)), attention_mask=unseen))[0]
+
+    def stored(self):
+        """The tensors by the names in a folder."""
+        return {"mtp." + name: value for name, value in self.state_dict().items()}
+
+
+class MimoHead(Head):
+    """MiMo's: other names, and fc reads the two parts the other way round."""
+    unnormed = True
+    names = {"fc": "input_proj", "pre_fc_norm_embedding": "token_layernorm",
+             "pre_fc_norm_hidden": "hidden_layernorm", "norm": "final_layernorm"}
+
+    def join(self, embeddings, states):
+        return torch.cat([states, embeddings], dim=-1)
+
+    def positions(self, count):
+        return torch.arange(count)[None]
+
+    def stored(self):
+        def name_of(name):
+            first, rest = name.split(".", 1)
+            return f"0.{self.names[first]}.{rest}" if first in self.names else rest
+        return {"model.mtp_layers." + name_of(name): value
+                for name, value in self.state_dict().items()}
+
+
+def randomise(module):
+    with torch.no_grad():
+        for name, value in module.named_parameters():
+            center = 1.0 if "norm" in name and name.endswith("weight") else 0.0
+            center, spread = (-3.0, 1.0) if name.endswith("A_log") else (center, 0.3)
+            value.copy_(center + spread * torch.randn_like(value))
+
+
+def draft(head, target, tokens):
+    """The rows of drafts.f32: hidden state and logits after each token but the first, then after
+    each node."""
+    embedding, rotary = target.get_input_embeddings(), target.model.rotary_emb
+    unnormed = []
+    target.model.norm.register_forward_pre_hook(lambda _, inputs: unnormed.append(inputs[0]))
+    states = target.model(torch.tensor([tokens])).last_hidden_state
+    before = (unnormed[0] if head.unnormed else states)[0, :-1]
+    text = head(embedding(torch.tensor(tokens[1:])), before, rotary)
+    nodes = []
+    for parent, token in TREE:
+        path, at = [token], parent
+        states = []
+        while at >= 0:
+            states.insert(0, nodes[at])
+            path.insert(0, TREE[at][1])
+            at = TREE[at][0]
+        nodes.append(head(embedding(torch.tensor(tokens[1:] + path)),
+                          torch.cat([before, torch.stack([text[-1]] + states)]), rotary)[-1])
+    rows = torch.cat([text, torch.stack(nodes)])
+    return torch.cat([rows, target.lm_head(rows)], dim=1)
+
+
+def make(folder, seed, config, kind, decoder_layer, norm):
+    torch.manual_seed(seed)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    config._attn_implementation = "eager"
+    head = kind(config, decoder_layer, norm)
+    randomise(model)
+    randomise(head)
+    shutil.rmtree(folder, ignore_errors=True)
+    model.to(torch.bfloat16).save_pretrained(folder)
+    path = folder / "model.safetensors"
+    head.to(torch.bfloat16)
+    own = head.stored()
+    safetensors.torch.save_file({**safetensors.torch.load_file(path), **own}, path, {"format": "pt"})
+    values = json.loads((folder / "config.json").read_text())
+    values["num_nextn_predict_layers" if kind is MimoHead else "mtp_num_hidden_layers"] = 1
+    (folder / "config.json").write_text(json.dumps(values, indent=2) + "\n")
+    (folder / "generation_config.json").unlink(missing_ok=True)
+
+    target = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32,
+                                                  attn_implementation="eager").eval()
+    head.float()
+    tokens = torch.randint(0, config.vocab_size, (TEXT,)).tolist()
+    with torch.no_grad():
+        rows = draft(head, target, tokens)
+    (folder / "drafts.f32").write_bytes(rows.numpy().astype("<f4").tobytes())
+    (folder / "reference.json").write_text(json.dumps(dict(tokens=tokens, tree=TREE)) + "\n")
+    if folder.name in WITH_PICTURES:
+        add_pictures(folder)
+    if kind is MimoHead:
+        values["model_type"] = "mimo"
+        (folder / "config.json").write_text(json.dumps(values, indent=2) + "\n")
+    for each in folder.iterdir():
+        each.chmod(0o644)
+    size = sum(each.stat().st_size for each in folder.iterdir())
+    print(f"{folder.name:16} {size} bytes, {rows.mean():.2f} +- {rows.std():.2f}")
+
+
+def add_pictures(folder):
+    """As Qwen3.5 was published: the language model is a part of a model that also sees."""
+    path = folder / "model.safetensors"
+    inside = lambda name: name.replace("model.", "model.language_model.", 1) \
+        if name.startswith("model.") else name
+    tensors = {inside(name): value for name, value in safetensors.torch.load_file(path).items()}
+    tensors["model.visual.merger.norm.weight"] = torch.ones(4)
+    safetensors.torch.save_file(tensors, path, {"format": "pt"})
+    text = json.loads((folder / "config.json").read_text())
+    values = {"model_type": text["model_type"].removesuffix("_text"), "text_config": text}
+    (folder / "config.json").write_text(json.dumps(values, indent=2) + "\n")
+
+
+WITH_PICTURES = ["mtp-qwen3-5-moe"]
+FOLDERS = {
+    "mtp-qwen3-5": (qwen3_5(), Head, dense.Qwen3_5DecoderLayer, dense.Qwen3_5RMSNorm),
+    "mtp-qwen3-5-moe": (qwen3_5(Qwen3_5MoeTextConfig, num_hidden_layers=2, num_experts=4,
+                                num_experts_per_tok=2, moe_intermediate_size=12,
+                                shared_expert_intermediate_size=20,
+                                layer_types=["linear_attention", "full_attention"]),
+                        Head, mixture.Qwen3_5MoeDecoderLayer, mixture.Qwen3_5MoeRMSNorm),
+    "mtp-mimo": (llama(Qwen2Config, num_key_value_heads=2), MimoHead, qwen2.Qwen2DecoderLayer,
+                 qwen2.Qwen2RMSNorm),
+}
+
+
+def main():
+    root = pathlib.Path(__file__).parent / "heads"
+    for seed, (name, settings) in enumerate(FOLDERS.items()):
+        if not sys.argv[1:] or name in sys.argv[1:]:
+            make(root / name, 70 + seed, *settings)
+
+
+main()
