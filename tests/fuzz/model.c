@@ -55,6 +55,11 @@ static void touch_model(struct esp_model *model)
             touch(&model->desc.layer[i].expert[e].down);
         touch(&model->desc.layer[i].key);
         touch(&model->desc.layer[i].value);
+        touch(&model->desc.layer[i].conv_in);
+        touch(&model->desc.layer[i].out_gate);
+        touch(&model->desc.layer[i].decay);
+        touch(&model->desc.layer[i].mixed);
+        touch(&model->desc.layer[i].down);
     }
     esp_model_close(model);
 }

@@ -153,6 +153,24 @@ TEST(states_of_odd_sizes_are_refused)
     esp_model_close(model);
 }
 
+/* Only models with recurrent layers have layers of one part. */
+TEST(layers_without_a_part_are_refused_elsewhere)
+{
+    struct esp_model *model;
+    folder_copy("nemotron-h-ends");
+    CHECK(esp_model_open(&model, folder_path(), err, sizeof err) == 0, "%s", err);
+    struct esp_model_desc d = model->desc;
+    CHECK(esp_model_desc_check(&d, err, sizeof err) == 0, "%s", err);
+    d.layer += 2; /* attention alone */
+    d.layers = 1;
+    CHECK(esp_model_desc_check(&d, err, sizeof err) == 0, "%s", err);
+    d.conv_kernel = 0;
+    CHECK(esp_model_desc_check(&d, err, sizeof err) == ESP_E_FORMAT);
+    d.layer -= 2; /* an MLP alone */
+    CHECK(esp_model_desc_check(&d, err, sizeof err) == ESP_E_UNSUPPORTED);
+    esp_model_close(model);
+}
+
 TEST(configurations_out_of_range_are_refused)
 {
     static const struct {

@@ -179,6 +179,29 @@ TEST(another_answer_computes_no_prompt_again)
     }
 }
 
+/* Copies of one token would all use the same experts. */
+TEST(a_warming_pass_has_the_last_tokens)
+{
+    int32_t tokens[30];
+    int length;
+    open_engine("qwen3-5-moe");
+    struct esp_session *session = open_session("linear:K=8", 0);
+    for (int i = 0; i < 30; i++)
+        tokens[i] = i;
+    prompt(session, tokens, 30);
+    generate(session, 9);
+    const int32_t *text = esp_session_tokens(session, &length);
+    const int rows = session->iteration.tree.verified;
+    CHECK(rows > 4, "%d rows", rows);
+    esp_session_warm(session);
+    for (int i = 0; i < rows; i++)
+        CHECK(session->tokens[i] == text[length - 1 - i], "row %d", i);
+    generate(session, 9);
+    check_end(session, 9, 0);
+    esp_session_close(session);
+    esp_engine_close(engine);
+}
+
 /* The engine's memory plan must have the sizes of the caches. */
 TEST(checkpoints_are_counted)
 {
