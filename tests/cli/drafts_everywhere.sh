@@ -30,11 +30,10 @@ json.dump(root, open(path, "w"))
 END
 }
 
-# same WHERE TARGET OTHER PROMPT ARGUMENT...: compares all ways to draft, with OTHER as the draft of another vocabulary.
-same() {
-    where=$1 target=$2 other=$3 prompt=$4
-    shift 4
-    run() { $ESPALIER generate --target "$target" -p "$prompt" -n 24 --temp 0 --ignore-eos --json "$@"; }
+run() { $ESPALIER generate --target "$target" -p "$prompt" -n 24 --temp 0 --ignore-eos --json "$@"; }
+
+# compare ARGUMENT...: each line of $work/ways, a way to draft, writes what plain decoding writes.
+compare() {
     run "$@" --draft none --drafter ar >"$work/plain" 2>"$work/err"
     plain=$(field text "$work/plain")
     check "$where: there is text" test ${#plain} -ge 20
@@ -42,13 +41,26 @@ same() {
 import json, sys
 t = json.load(sys.stdin)['text']
 print(t[:8] + t[12:], end='')" <"$work/plain" >"$work/expected"
-    for way in "dynatree --draft $other --draft-match tokens" "linear:K=3 --draft $other --draft-match tokens" \
-        "respell --draft $other --draft-match text" "dynatree --draft self" \
-        "recycle:cost=off,N=8" "suffix --expect $work/expected"; do
+    while read -r way; do
         run "$@" --drafter $way >"$work/json" 2>"$work/err"
         check "$where, $way: the same text" test "$(field text "$work/json")" = "$plain"
         check "$where, $way: drafts are accepted" test "$(field accepted_nodes "$work/json")" -gt 0
-    done
+    done <"$work/ways"
+}
+
+# same WHERE TARGET OTHER PROMPT ARGUMENT...: compares all ways to draft, with OTHER as the draft of another vocabulary.
+same() {
+    where=$1 target=$2 other=$3 prompt=$4
+    shift 4
+    cat >"$work/ways" <<END
+dynatree --draft $other --draft-match tokens
+linear:K=3 --draft $other --draft-match tokens
+respell --draft $other --draft-match text
+dynatree --draft self
+recycle:cost=off,N=8
+suffix --expect $work/expected
+END
+    compare "$@"
 }
 
 chat_pair "$work/chat"
@@ -57,6 +69,10 @@ same "in a chat" "$work/chat/target" "$work/other-chat" "Who was the king?"
 check "which has a format" [ "$(field chat "$work/plain")" = '"chatml"' ]
 
 cp -R engine/models/fairytale-draft "$work/other" && change_vocabulary "$work/other"
+where="in a chat whose control tokens the draft does not have"
+printf '%s\n' "dynatree --draft $work/other --draft-match tokens" "respell --draft $work/other --draft-match text" >"$work/ways"
+compare
+
 same "in a window" engine/models/fairytale-target "$work/other" "Once upon a time there was a king" --window 12 --sinks 2
 
 $ESPALIER inflate engine/models/fairytale-target "$work/large" --width 2 --layers 6 >/dev/null 2>&1
