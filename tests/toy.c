@@ -41,38 +41,75 @@ double *toy_row(struct esp_rows *rows, int which)
 
 /* ------------------------------------------------------------------ distributions */
 
-static void random_logs(const struct toy *toy, unsigned long long seed, const int32_t *tokens,
-                        int count, double *log_p)
+static void random_logs(const struct toy *toy, int vocabulary, unsigned long long seed,
+                        const int32_t *tokens, int count, double *log_p)
 {
     unsigned long long state = seed * 0x2545F4914F6CDD1Dull + 1;
     for (int i = 0; i < count; i++)
         state = (state ^ (unsigned long long)(tokens[i] + 1)) * 0x9e3779b97f4a7c15ull + 1;
-    for (int x = 0; x < toy->vocabulary; x++)
+    for (int x = 0; x < vocabulary; x++)
         log_p[x] = toy->sharpness * log(check_uniform(&state) + 1e-3);
+}
+
+static void distribution(const struct toy *toy, int vocabulary, bool draft,
+                         const int32_t *tokens, int count, double *p)
+{
+    double other[MOST], most = -INFINITY, sum = 0;
+    random_logs(toy, vocabulary, toy->seed, tokens, count, p);
+    if (draft) {
+        random_logs(toy, vocabulary, toy->seed + 77, tokens, count, other);
+        for (int x = 0; x < vocabulary; x++)
+            p[x] = toy->closeness * p[x] + (1 - toy->closeness) * other[x];
+        for (int x = 0; x < vocabulary && toy->dulled > 0; x++)
+            p[x] /= toy->dulled;
+    } else if (toy->chancy) {
+        random_logs(toy, vocabulary, toy->seed + 555, tokens, count, other);
+        for (int x = 0; x < vocabulary; x++) /* the numbers again that these are made of */
+            p[x] -= log(-log(fmax(exp(other[x] / toy->sharpness) - 1e-3, 1e-12)));
+    }
+    for (int x = 0; x < vocabulary; x++)
+        most = fmax(most, p[x]);
+    for (int x = 0; x < vocabulary; x++)
+        sum += p[x] = exp(p[x] - most);
+    for (int x = 0; x < vocabulary; x++)
+        p[x] /= sum;
 }
 
 void toy_distribution(const struct toy *toy, bool draft, const int32_t *tokens, int count,
                       double *p)
 {
-    double other[MOST], most = -INFINITY, sum = 0;
-    random_logs(toy, toy->seed, tokens, count, p);
-    if (draft) {
-        random_logs(toy, toy->seed + 77, tokens, count, other);
-        for (int x = 0; x < toy->vocabulary; x++)
-            p[x] = toy->closeness * p[x] + (1 - toy->closeness) * other[x];
-        for (int x = 0; x < toy->vocabulary && toy->dulled > 0; x++)
-            p[x] /= toy->dulled;
-    } else if (toy->chancy) {
-        random_logs(toy, toy->seed + 555, tokens, count, other);
-        for (int x = 0; x < toy->vocabulary; x++) /* the numbers again that these are made of */
-            p[x] -= log(-log(fmax(exp(other[x] / toy->sharpness) - 1e-3, 1e-12)));
+    distribution(toy, toy->vocabulary, draft, tokens, count, p);
+}
+
+enum { LEAST = -1000000 /* the logit of a token that has probability 0 */ };
+
+/* The logits of a draft of another vocabulary, which read these tokens of its own. */
+static void translated_logits(const struct toy *toy, const int32_t *tokens, int count,
+                              double *logits)
+{
+    const struct esp_translation *t = &toy->engine.translation;
+    double own[MOST];
+    int rows = 0; /* that are needed */
+    for (int i = 0; i < t->shared; i++)
+        rows = t->output_row[i] >= rows ? t->output_row[i] + 1 : rows;
+    distribution(toy, rows, true, tokens, count, own);
+    for (int x = 0; x < toy->vocabulary; x++)
+        logits[x] = LEAST;
+    for (int i = 0; i < t->shared; i++)
+        logits[t->output_token[i]] = log(own[t->output_row[i]]);
+}
+
+static void write_logits(const struct toy *toy, bool draft, const int32_t *tokens, int count,
+                         double *logits)
+{
+    const int known = draft ? toy->draft.desc.vocabulary : toy->vocabulary;
+    if (draft && toy->engine.translation.tokens > 0) {
+        translated_logits(toy, tokens, count, logits);
+        return;
     }
+    toy_distribution(toy, draft, tokens, count, logits);
     for (int x = 0; x < toy->vocabulary; x++)
-        most = fmax(most, p[x]);
-    for (int x = 0; x < toy->vocabulary; x++)
-        sum += p[x] = exp(p[x] - most);
-    for (int x = 0; x < toy->vocabulary; x++)
-        p[x] /= sum;
+        logits[x] = x < known ? log(logits[x]) : LEAST;
 }
 
 /* ------------------------------------------------------------------ the passes */
@@ -113,10 +150,7 @@ static int forward(struct esp_cache *base, const struct esp_batch *b)
         int to = b->logits_row ? b->logits_row[i] : i;
         if (!b->logits || to < 0)
             continue;
-        double *logits = row_of(b->logits, to);
-        toy_distribution(toy, weights->draft, seen, n, logits);
-        for (int x = 0; x < toy->vocabulary; x++)
-            logits[x] = x < known ? log(logits[x]) : -1e30;
+        write_logits(toy, weights->draft, seen, n, row_of(b->logits, to));
     }
     return b->step ? esp_batch_step(b, wanted_at, esp_batch_wanted(b, wanted, wanted_at))
                    : ESP_OK;
@@ -472,6 +506,12 @@ void toy_open(struct toy *toy, int vocabulary, int context, int max_nodes,
 void toy_join(struct toy *toy)
 {
     toy->draft.original = &toy->target;
+}
+
+void toy_translate(struct toy *toy, const struct esp_translation *translation, int vocabulary)
+{
+    toy->engine.translation = *translation;
+    toy->draft.desc.vocabulary = vocabulary;
 }
 
 void toy_close(struct toy *toy)

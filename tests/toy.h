@@ -31,6 +31,9 @@ void toy_open(struct toy *toy, int vocabulary, int context, int max_nodes,
 /* Makes the draft the target's own copy from now on: it drafts in the target's cache, and a
  * pass of the target fails if it sees one of the copy's rows. */
 void toy_join(struct toy *toy);
+/* From now on the draft has `vocabulary` tokens of its own; the translation stays the caller's. Call
+ * it before a session is opened. */
+void toy_translate(struct toy *toy, const struct esp_translation *translation, int vocabulary);
 void toy_close(struct toy *toy);
 
 /* The distribution (vocabulary) after `count` tokens. */

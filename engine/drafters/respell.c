@@ -41,6 +41,7 @@ struct state {
     bool ends;               /* the last of the draft's tokens ends the text */
     int32_t encoded[TOKENS]; /* all bytes as tokens of the target */
     int tokens;
+    struct esp_encoder *encoder; /* opened by the first iteration */
 };
 
 /* Appends the bytes of a token; false if they do not fit. */
@@ -139,16 +140,16 @@ static int length_of(const struct state *s, const struct esp_language *target)
  * status. */
 static int encode(struct state *s, const struct esp_language *target)
 {
-    s->tokens = esp_tokenizer_encode(target->tokenizer, s->bytes, (size_t)s->length, s->encoded,
-                                     TOKENS);
+    s->tokens = esp_encoder_encode(s->encoder, target->tokenizer, s->bytes, (size_t)s->length,
+                                   s->encoded, TOKENS);
     if (s->tokens < 0 || s->tokens > TOKENS)
         return s->tokens < 0 ? s->tokens : ESP_E_ARGUMENT;
     const int extra = length_of(s, target) - s->length;
     const int before = extra == 0 || extra == 1 ? tokens_before(s, target, extra) : -1;
     if (before >= 0)
         return before;
-    s->tokens = esp_tokenizer_spell(target->tokenizer, s->bytes + s->begin,
-                                    (size_t)(s->length - s->begin), s->encoded, TOKENS);
+    s->tokens = esp_encoder_spell(s->encoder, target->tokenizer, s->bytes + s->begin,
+                                  (size_t)(s->length - s->begin), s->encoded, TOKENS);
     return s->tokens < 0 ? s->tokens : 0;
 }
 
@@ -189,6 +190,8 @@ static int draft(struct esp_draft *d)
     const struct esp_path_rule chain = {.width = width, .levels = esp_chain_widths(width, k)};
     if (!d->context->respelling)
         return esp_draft_paths(d, &chain);
+    if (!s->encoder && !(s->encoder = esp_encoder_open()))
+        return ESP_E_MEMORY;
     const int count = esp_draft_own(d, d->context->respelling, k, s->token, s->q);
     if (count < 0)
         return count;
@@ -204,6 +207,12 @@ static int draft(struct esp_draft *d)
     return ESP_OK;
 }
 
+static void close_encoder(void *state)
+{
+    struct state *s = state;
+    esp_encoder_close(s->encoder);
+}
+
 const struct esp_drafter_ops esp_drafter_respell = {
     .name = "respell",
     .summary = "the text that a draft of another vocabulary writes, in the target's tokens",
@@ -215,5 +224,6 @@ const struct esp_drafter_ops esp_drafter_respell = {
     .asks = ESP_ASK_TEXT,
     .params = params,
     .state_size = sizeof(struct state),
+    .close = close_encoder,
     .draft = draft,
 };

@@ -49,28 +49,31 @@ static int visit(struct esp_added_tokens *added, const cJSON *json,
                  const struct esp_normalizer *normalizer, size_t *edges, bool *single_word)
 {
     uint64_t nodes = 0;
+    struct esp_normalize_scratch scratch = {0};
+    int status = ESP_OK;
     const cJSON *item;
     cJSON_ArrayForEach(item, json)
     {
         const char *content = esp_json_item(item, "content")->valuestring;
         int32_t id = (int32_t)esp_json_item(item, "id")->valuedouble;
         uint32_t flags = added->vocabulary->tokens[id].flags;
-        char *text = (char *)content;
+        const char *text = content;
         size_t length = strlen(content);
         if (*edges > TEXT_LIMIT)
             break; /* otherwise a normalizer that lengthens texts could take very long */
         if (length == 0 || !(flags & ESP_TOKEN_NORMALIZED) != !normalizer)
             continue;
-        if (normalizer && esp_normalize(normalizer, content, length, &text, &length) < 0)
-            return ESP_E_MEMORY;
+        if (normalizer)
+            status = esp_normalize(normalizer, &scratch, content, length, &text, &length);
+        if (status < 0)
+            break;
         *edges += length + 1;
         *single_word |= (flags & ESP_TOKEN_SINGLE_WORD) != 0;
         if (added->trie.entries)
             insert(added, text, length, id, &nodes);
-        if (text != content)
-            free(text);
     }
-    return ESP_OK;
+    esp_normalize_scratch_free(&scratch);
+    return status;
 }
 
 int esp_added_tokens_init(struct esp_added_tokens *added,

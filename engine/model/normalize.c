@@ -99,90 +99,112 @@ void esp_normalizer_free(struct esp_normalizer *normalizer)
 
 /* ------------------------------------------------------------------ normalising */
 
-static int compose(const char *text, size_t length, char **out, size_t *out_length)
+/* Returns buffer `to` with at least `size` bytes, or NULL. */
+static char *reserve(struct esp_normalize_scratch *scratch, int to, size_t size)
 {
-    /* NFC does not change a text in which all characters are below U+0300 (lead byte 0xCC). */
-    size_t i = 0;
-    while (i < length && (unsigned char)text[i] < 0xCC)
-        i++;
-    if (i == length)
-        return ESP_OK;
-    utf8proc_uint8_t *composed = NULL;
-    utf8proc_ssize_t n = utf8proc_map((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)length,
-                                      &composed, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-    if (n < 0)
-        return ESP_E_MEMORY; /* the text is valid UTF-8, so nothing else can fail */
-    *out = (char *)composed;
-    *out_length = (size_t)n;
-    return ESP_OK;
+    if (size <= scratch->size[to])
+        return scratch->buffer[to];
+    free(scratch->buffer[to]);
+    scratch->buffer[to] = malloc(2 * size);
+    scratch->size[to] = scratch->buffer[to] ? 2 * size : 0;
+    return scratch->buffer[to];
 }
 
-static int prepend(const char *content, const char *text, size_t length, char **out,
-                   size_t *out_length)
+/* Each step reads *text (*length) and, if it changes anything, writes its result to buffer `to` and
+ * sets both. */
+static int compose(struct esp_normalize_scratch *scratch, int to, const char **text,
+                   size_t *length)
+{
+    const utf8proc_option_t how = UTF8PROC_STABLE | UTF8PROC_COMPOSE;
+    const utf8proc_uint8_t *bytes = (const utf8proc_uint8_t *)*text;
+    const utf8proc_ssize_t size = (utf8proc_ssize_t)*length;
+    /* NFC does not change a text in which all characters are below U+0300 (lead byte 0xCC). */
+    size_t i = 0;
+    while (i < *length && bytes[i] < 0xCC)
+        i++;
+    if (i == *length)
+        return ESP_OK;
+    /* The text is valid UTF-8, so only memory can be lacking. */
+    const utf8proc_ssize_t count = utf8proc_decompose(bytes, size, NULL, 0, how);
+    utf8proc_int32_t *points =
+        count < 0 ? NULL
+                  : (utf8proc_int32_t *)(void *)reserve(scratch, to,
+                                                        ((size_t)count + 1) * sizeof *points);
+    if (!points || utf8proc_decompose(bytes, size, points, count, how) != count)
+        return ESP_E_MEMORY;
+    const utf8proc_ssize_t n = utf8proc_reencode(points, count, how);
+    *text = scratch->buffer[to];
+    *length = n < 0 ? 0 : (size_t)n;
+    return n < 0 ? (int)ESP_E_MEMORY : (int)ESP_OK;
+}
+
+static int prepend(const char *content, struct esp_normalize_scratch *scratch, int to,
+                   const char **text, size_t *length)
 {
     size_t n = strlen(content);
-    if (length == 0)
+    if (*length == 0)
         return ESP_OK;
-    char *longer = malloc(n + length);
+    char *longer = reserve(scratch, to, n + *length);
     if (!longer)
         return ESP_E_MEMORY;
     memcpy(longer, content, n);
-    memcpy(longer + n, text, length);
-    *out = longer;
-    *out_length = n + length;
+    memcpy(longer + n, *text, *length);
+    *text = longer;
+    *length += n;
     return ESP_OK;
 }
 
-static int replace(const struct esp_normalizer_step *step, const char *text, size_t length,
-                   char **out, size_t *out_length)
+static int replace(const struct esp_normalizer_step *step,
+                   struct esp_normalize_scratch *scratch, int to, const char **text,
+                   size_t *length)
 {
     size_t n = strlen(step->pattern), put = strlen(step->content), found = 0, used = 0;
-    const char *end = text + length, *at = text, *hit;
+    const char *end = *text + *length, *at = *text, *hit;
     for (; (hit = memmem(at, (size_t)(end - at), step->pattern, n)); at = hit + n)
         found++;
     if (found == 0)
         return ESP_OK;
-    size_t size = length - found * n + found * put;
-    char *replaced = size <= TEXT_LIMIT ? malloc(size + 1) : NULL;
+    size_t size = *length - found * n + found * put;
+    char *replaced = size <= TEXT_LIMIT ? reserve(scratch, to, size + 1) : NULL;
     if (!replaced)
         return ESP_E_MEMORY;
-    for (at = text; (hit = memmem(at, (size_t)(end - at), step->pattern, n)); at = hit + n) {
+    for (at = *text; (hit = memmem(at, (size_t)(end - at), step->pattern, n)); at = hit + n) {
         memcpy(replaced + used, at, (size_t)(hit - at));
         used += (size_t)(hit - at);
         memcpy(replaced + used, step->content, put);
         used += put;
     }
     memcpy(replaced + used, at, (size_t)(end - at));
-    *out = replaced;
-    *out_length = size;
+    *text = replaced;
+    *length = size;
     return ESP_OK;
 }
 
-int esp_normalize(const struct esp_normalizer *normalizer, const char *text, size_t length,
-                  char **out, size_t *out_length)
+int esp_normalize(const struct esp_normalizer *normalizer,
+                  struct esp_normalize_scratch *scratch, const char *text, size_t length,
+                  const char **out, size_t *out_length)
 {
-    char *now = (char *)text;
-    int status = ESP_OK;
+    int status = ESP_OK, to = 0;
     for (int i = 0; i < normalizer->count && status == ESP_OK; i++) {
         const struct esp_normalizer_step *step = &normalizer->steps[i];
-        char *next = now;
-        size_t next_length = length;
-        status = step->kind == NFC ? compose(now, length, &next, &next_length)
-                 : step->kind == PREPEND
-                     ? prepend(step->content, now, length, &next, &next_length)
-                     : replace(step, now, length, &next, &next_length);
-        if (next_length > TEXT_LIMIT)
+        const char *const before = text;
+        status = step->kind == NFC       ? compose(scratch, to, &text, &length)
+                 : step->kind == PREPEND ? prepend(step->content, scratch, to, &text, &length)
+                                         : replace(step, scratch, to, &text, &length);
+        if (length > TEXT_LIMIT)
             status = ESP_E_MEMORY;
-        if (now != text && next != now)
-            free(now);
-        now = next;
-        length = next_length;
+        to = text != before ? !to : to;
     }
-    if (status < 0 && now != text)
-        free(now);
-    *out = status < 0 ? NULL : now;
+    *out = text;
     *out_length = length;
     return status;
+}
+
+void esp_normalize_scratch_free(struct esp_normalize_scratch *scratch)
+{
+    free(scratch->buffer[0]);
+    free(scratch->buffer[1]);
+    *scratch = (struct esp_normalize_scratch){0};
 }
 
 /* White space is, in the Unicode standard, some control characters and the categories of

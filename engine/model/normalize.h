@@ -23,10 +23,18 @@ int esp_normalizer_read(struct esp_normalizer *normalizer, const cJSON *json, ch
                         size_t errlen);
 void esp_normalizer_free(struct esp_normalizer *normalizer);
 
-/* Normalises valid UTF-8. *out becomes `text` itself if nothing changes, otherwise memory that
- * the caller frees. Returns 0 or ESP_E_MEMORY. */
-int esp_normalize(const struct esp_normalizer *normalizer, const char *text, size_t length,
-                  char **out, size_t *out_length);
+/* Memory used while normalising. Initialise it with zeros. */
+struct esp_normalize_scratch {
+    char *buffer[2];
+    size_t size[2];
+};
+
+/* Normalises valid UTF-8. *out becomes `text` itself if nothing changes, otherwise scratch
+ * memory. Returns 0 or ESP_E_MEMORY. */
+int esp_normalize(const struct esp_normalizer *normalizer,
+                  struct esp_normalize_scratch *scratch, const char *text, size_t length,
+                  const char **out, size_t *out_length);
+void esp_normalize_scratch_free(struct esp_normalize_scratch *scratch);
 
 /* Returns the bytes of the White_Space character at the start of a text; 0: there is none. */
 size_t esp_white_space(const char *text, size_t length);

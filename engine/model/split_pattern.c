@@ -382,9 +382,15 @@ struct esp_matcher *esp_matcher_open(size_t length)
     matcher->stack = pcre2_jit_stack_create(32 << 10, STACK_LIMIT, NULL);
     if (matcher->stack)
         pcre2_jit_stack_assign(matcher->context, NULL, matcher->stack);
+    esp_matcher_restart(matcher, length);
+    return matcher;
+}
+
+void esp_matcher_restart(struct esp_matcher *matcher, size_t length)
+{
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &matcher->deadline);
     matcher->deadline.tv_sec += 5 + (time_t)(length >> 16);
-    return matcher;
+    matcher->calls = 0;
 }
 
 void esp_matcher_close(struct esp_matcher *matcher)

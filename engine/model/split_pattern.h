@@ -23,6 +23,8 @@ struct esp_matcher;
 /* Opens a matcher for `length` bytes of text in total. NULL if there is no memory. */
 struct esp_matcher *esp_matcher_open(size_t length);
 void esp_matcher_close(struct esp_matcher *matcher);
+/* As if it had been opened for these `length` bytes. */
+void esp_matcher_restart(struct esp_matcher *matcher, size_t length);
 
 /* Finds the first match in text[0, length), valid UTF-8, that starts at `from` or later.
  * Returns 1 and sets *start and *end, 0 if there is none, or a negative status:

@@ -20,7 +20,7 @@
  * token are dropped (Pythia's vocabulary has no tokens for the bytes that UTF-8 never uses,
  * SmolLM's has none for some control characters).
  *
- * Everything except the scratch memory in struct encoding is written once, at open, so
+ * Everything except the scratch memory in struct esp_encoder is written once, at open, so
  * encoding is thread-safe.
  */
 #include "engine/model/tokenizer.h"
@@ -287,19 +287,35 @@ uint64_t esp_tokenizer_hash(const struct esp_tokenizer *t)
 
 /* ------------------------------------------------------------------ encoding */
 
-/* One call of esp_tokenizer_encode(). */
-struct encoding {
+struct esp_encoder {
+    /* Of one call. */
     const struct esp_tokenizer *tokenizer;
     int32_t *tokens; /* (capacity) */
     int capacity, count;
     const struct esp_literals *literals; /* for the whole text; or NULL */
+    /* Kept from call to call. */
     struct esp_matcher *matcher;
     struct esp_spans plain, normalized;
+    struct esp_normalize_scratch piece, part; /* of a piece, of a part of it */
     struct esp_pretokenize_scratch words;
     struct esp_bpe_scratch bpe;
+    char *marked; /* (marked_size) a text with visible spaces */
+    size_t marked_size;
 };
 
-static void put(struct encoding *e, int32_t token)
+static void free_encoder(struct esp_encoder *e)
+{
+    esp_matcher_close(e->matcher);
+    esp_spans_free(&e->plain);
+    esp_spans_free(&e->normalized);
+    esp_normalize_scratch_free(&e->piece);
+    esp_normalize_scratch_free(&e->part);
+    esp_pretokenize_scratch_free(&e->words);
+    esp_bpe_scratch_free(&e->bpe);
+    free(e->marked);
+}
+
+static void put(struct esp_encoder *e, int32_t token)
 {
     if (e->count < e->capacity)
         e->tokens[e->count] = token;
@@ -308,7 +324,7 @@ static void put(struct encoding *e, int32_t token)
 
 /* Stages 5 and 6. In this and the functions below, `first` means that the whole text begins
  * here. */
-static int encode_rest(struct encoding *e, const char *text, int32_t length, bool first)
+static int encode_rest(struct esp_encoder *e, const char *text, int32_t length, bool first)
 {
     const struct esp_tokenizer *t = e->tokenizer;
     int status = esp_pretokenize(&t->pretokenizer, e->matcher, &text, length, first, &e->words);
@@ -325,21 +341,19 @@ static int encode_rest(struct encoding *e, const char *text, int32_t length, boo
 /* Returns where byte `at` of a piece is in the normalized text of the piece. If normalizing
  * combines the characters before and after it, the result is wrong by a few bytes, which is
  * less than the length of any token. */
-static int normalized_at(const struct encoding *e, const char *piece, int32_t at)
+static int normalized_at(struct esp_encoder *e, const char *piece, int32_t at)
 {
-    char *text = (char *)piece;
+    const char *text;
     size_t length = (size_t)at;
-    if (at > 0 &&
-        esp_normalize(&e->tokenizer->normalizer, piece, (size_t)at, &text, &length) < 0)
+    if (at > 0 && esp_normalize(&e->tokenizer->normalizer, &e->part, piece, (size_t)at, &text,
+                                &length) < 0)
         return ESP_E_MEMORY;
-    if (text != piece)
-        free(text);
     return (int)length;
 }
 
 /* Adds the literal parts of a piece, which begins at byte `offset` of the text, as positions
  * in its normalized text. */
-static int normalize_literals(const struct encoding *e, const char *piece, int32_t piece_length,
+static int normalize_literals(struct esp_encoder *e, const char *piece, int32_t piece_length,
                               int32_t offset, struct esp_spans *spans)
 {
     for (int32_t i = 0; i < e->literals->count; i++) {
@@ -356,18 +370,17 @@ static int normalize_literals(const struct encoding *e, const char *piece, int32
 }
 
 /* Stages 3 to 6, for a piece that begins at byte `offset`. */
-static int encode_piece(struct encoding *e, const char *piece, int32_t piece_length,
+static int encode_piece(struct esp_encoder *e, const char *piece, int32_t piece_length,
                         int32_t offset, bool first)
 {
-    char *text = (char *)piece;
+    const char *text;
     size_t length = (size_t)piece_length;
     struct esp_spans spans = {.items = NULL};
     struct esp_literals moved;
     const struct esp_literals *literals = e->literals;
-    if (esp_normalize(&e->tokenizer->normalizer, piece, length, &text, &length) < 0)
-        return ESP_E_MEMORY;
-    int status = ESP_OK;
-    if (literals && text != piece) {
+    int status =
+        esp_normalize(&e->tokenizer->normalizer, &e->piece, piece, length, &text, &length);
+    if (status == ESP_OK && literals && text != piece) {
         status = normalize_literals(e, piece, piece_length, offset, &spans);
         moved = (struct esp_literals){spans.items, spans.count, literals->marks};
         literals = &moved;
@@ -384,14 +397,12 @@ static int encode_piece(struct encoding *e, const char *piece, int32_t piece_len
             status = encode_rest(e, text + span.start, span.end - span.start,
                                  first && span.start == 0);
     }
-    if (text != piece)
-        free(text);
     esp_spans_free(&spans);
     return status;
 }
 
 /* Stages 2 to 6, for valid UTF-8 that begins at byte `offset`. */
-static int encode_valid(struct encoding *e, const char *text, size_t length, int32_t offset)
+static int encode_valid(struct esp_encoder *e, const char *text, size_t length, int32_t offset)
 {
     const bool first = offset == 0;
     int status = esp_added_tokens_find(&e->tokenizer->plain, e->matcher, text, (int32_t)length,
@@ -407,45 +418,65 @@ static int encode_valid(struct encoding *e, const char *text, size_t length, int
     return status;
 }
 
-int esp_tokenizer_encode_literal(const struct esp_tokenizer *t, const char *text, size_t length,
-                                 const struct esp_literals *literals, int32_t *tokens,
-                                 int capacity)
+/* Begins a call. The arguments are those of esp_tokenizer_encode_literal(). */
+static int begin(struct esp_encoder *e, const struct esp_tokenizer *t, size_t length,
+                 const struct esp_literals *literals, int32_t *tokens, int capacity)
 {
-    if (length > TEXT_LIMIT)
-        return ESP_E_ARGUMENT;
-    struct encoding e = {
-        .tokenizer = t, .tokens = tokens, .capacity = capacity, .literals = literals};
-    e.matcher = esp_matcher_open(length);
-    int status = e.matcher ? ESP_OK : ESP_E_MEMORY;
+    e->tokenizer = t;
+    e->literals = literals;
+    e->tokens = tokens;
+    e->capacity = capacity;
+    e->count = 0;
+    return length > TEXT_LIMIT ? ESP_E_ARGUMENT : ESP_OK;
+}
+
+static int begin_matching(struct esp_encoder *e, size_t length)
+{
+    if (e->matcher)
+        esp_matcher_restart(e->matcher, length);
+    else
+        e->matcher = esp_matcher_open(length);
+    return e->matcher ? ESP_OK : ESP_E_MEMORY;
+}
+
+static int encode(struct esp_encoder *e, const char *text, size_t length)
+{
+    int status = begin_matching(e, length);
     for (size_t i = 0; status == ESP_OK && i < length;) {
         size_t valid = i;
         int n = 0;
         while (valid < length && (n = esp_utf8_sequence(text + valid, length - valid)) > 0)
             valid += (size_t)n;
         if (valid > i)
-            status = encode_valid(&e, text + i, valid - i, (int32_t)i);
+            status = encode_valid(e, text + i, valid - i, (int32_t)i);
         i = valid;
         if (i < length) {
-            int32_t token = t->vocabulary.byte[(unsigned char)text[i++]];
+            int32_t token = e->tokenizer->vocabulary.byte[(unsigned char)text[i++]];
             if (token >= 0)
-                put(&e, token);
+                put(e, token);
         }
     }
-    esp_matcher_close(e.matcher);
-    esp_spans_free(&e.plain);
-    esp_spans_free(&e.normalized);
-    esp_pretokenize_scratch_free(&e.words);
-    esp_bpe_scratch_free(&e.bpe);
-    return status < 0 ? status : e.count;
+    return status < 0 ? status : e->count;
+}
+
+/* Returns e->marked with at least `size` bytes, or NULL. */
+static char *reserve_marked(struct esp_encoder *e, size_t size)
+{
+    if (size <= e->marked_size)
+        return e->marked;
+    free(e->marked);
+    e->marked = malloc(2 * size);
+    e->marked_size = e->marked ? 2 * size : 0;
+    return e->marked;
 }
 
 /* Encodes valid UTF-8 with the last stage only; with byte fallback, spaces become visible. */
-static int spell_valid(struct encoding *e, const char *text, size_t length)
+static int spell_valid(struct esp_encoder *e, const char *text, size_t length)
 {
     static const size_t mark = sizeof ESP_SPACE_MARK - 1;
     const struct esp_tokenizer *t = e->tokenizer;
     size_t used = 0;
-    char *word = malloc(mark * length);
+    char *word = reserve_marked(e, mark * length);
     if (!word)
         return ESP_E_MEMORY;
     for (size_t i = 0; i < length; i++) {
@@ -456,7 +487,6 @@ static int spell_valid(struct encoding *e, const char *text, size_t length)
     const int n = esp_bpe_encode(&t->bpe, &e->bpe, word, (int)used);
     for (int i = 0; i < n; i++)
         put(e, e->bpe.tokens[i]);
-    free(word);
     return n < 0 ? n : (int)ESP_OK;
 }
 
@@ -472,21 +502,66 @@ static size_t piece_of(const struct esp_tokenizer *t, const char *bytes, size_t 
     return valid;
 }
 
-int esp_tokenizer_spell(const struct esp_tokenizer *t, const char *bytes, size_t length,
-                        int32_t *tokens, int capacity)
+static int spell(struct esp_encoder *e, const char *bytes, size_t length)
 {
-    struct encoding e = {.tokenizer = t, .tokens = tokens, .capacity = capacity};
-    int status = length > TEXT_LIMIT ? ESP_E_ARGUMENT : ESP_OK;
+    const struct esp_tokenizer *t = e->tokenizer;
+    int status = ESP_OK;
     for (size_t i = 0; status == ESP_OK && i < length;) {
         const size_t piece = piece_of(t, bytes + i, length - i);
         if (piece > 0)
-            status = spell_valid(&e, bytes + i, piece);
+            status = spell_valid(e, bytes + i, piece);
         i += piece;
         if (i < length)
-            put(&e, t->vocabulary.byte[(unsigned char)bytes[i++]]);
+            put(e, t->vocabulary.byte[(unsigned char)bytes[i++]]);
     }
-    esp_bpe_scratch_free(&e.bpe);
-    return status < 0 ? status : e.count;
+    return status < 0 ? status : e->count;
+}
+
+int esp_encoder_encode(struct esp_encoder *e, const struct esp_tokenizer *t, const char *text,
+                       size_t length, int32_t *tokens, int capacity)
+{
+    const int status = begin(e, t, length, NULL, tokens, capacity);
+    return status < 0 ? status : encode(e, text, length);
+}
+
+int esp_encoder_spell(struct esp_encoder *e, const struct esp_tokenizer *t, const char *bytes,
+                      size_t length, int32_t *tokens, int capacity)
+{
+    const int status = begin(e, t, length, NULL, tokens, capacity);
+    return status < 0 ? status : spell(e, bytes, length);
+}
+
+struct esp_encoder *esp_encoder_open(void)
+{
+    return calloc(1, sizeof(struct esp_encoder));
+}
+
+void esp_encoder_close(struct esp_encoder *e)
+{
+    if (e)
+        free_encoder(e);
+    free(e);
+}
+
+int esp_tokenizer_encode_literal(const struct esp_tokenizer *t, const char *text, size_t length,
+                                 const struct esp_literals *literals, int32_t *tokens,
+                                 int capacity)
+{
+    struct esp_encoder e = {0};
+    int status = begin(&e, t, length, literals, tokens, capacity);
+    if (status == ESP_OK)
+        status = encode(&e, text, length);
+    free_encoder(&e);
+    return status;
+}
+
+int esp_tokenizer_spell(const struct esp_tokenizer *t, const char *bytes, size_t length,
+                        int32_t *tokens, int capacity)
+{
+    struct esp_encoder e = {0};
+    const int status = esp_encoder_spell(&e, t, bytes, length, tokens, capacity);
+    free_encoder(&e);
+    return status;
 }
 
 int esp_tokenizer_encode(const struct esp_tokenizer *t, const char *text, size_t length,

@@ -46,6 +46,17 @@ int esp_tokenizer_encode_literal(const struct esp_tokenizer *tokenizer, const ch
 int esp_tokenizer_spell(const struct esp_tokenizer *tokenizer, const char *bytes, size_t length,
                         int32_t *tokens, int capacity);
 
+/* The same two functions with memory that is kept from call to call: an encoder that has encoded
+ * a text allocates nothing for texts that are no longer. It works with any tokenizer, but only
+ * one thread may use it at a time. esp_encoder_open() returns NULL if there is no memory. */
+struct esp_encoder;
+struct esp_encoder *esp_encoder_open(void);
+void esp_encoder_close(struct esp_encoder *encoder);
+int esp_encoder_encode(struct esp_encoder *encoder, const struct esp_tokenizer *tokenizer,
+                       const char *text, size_t length, int32_t *tokens, int capacity);
+int esp_encoder_spell(struct esp_encoder *encoder, const struct esp_tokenizer *tokenizer,
+                      const char *bytes, size_t length, int32_t *tokens, int capacity);
+
 /* Returns the bytes of a token (not NUL-terminated, owned by the tokenizer), NULL if there is
  * no such token. An added token, special or not, has the bytes of its content. */
 const char *esp_tokenizer_bytes(const struct esp_tokenizer *tokenizer, int32_t token,

@@ -2,6 +2,7 @@
  * draft reads the target's text, and that it drafts as well as before
  * (engine/model/translation.h). */
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,80 @@ TEST(ten_thousand_texts_are_read_as_they_are)
         }
         close_two(&two);
     }
+}
+
+/* ------------------------------------------------------------------ memory */
+
+/* Counts allocations, where a program may replace the functions that make them. */
+#if defined __GLIBC__ && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+#define COUNTS_ALLOCATIONS true
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *memory, size_t size);
+
+static atomic_int allocations;
+
+void *malloc(size_t size)
+{
+    allocations++;
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    allocations++;
+    return __libc_calloc(count, size);
+}
+
+void *realloc(void *memory, size_t size)
+{
+    allocations++;
+    return __libc_realloc(memory, size);
+}
+#else
+#define COUNTS_ALLOCATIONS false
+static int allocations;
+#endif
+
+/* `warm`: the encoder has encoded this text before. */
+static void check_encoder(struct esp_encoder *encoder, const struct esp_tokenizer *t,
+                          const char *text, bool warm)
+{
+    const size_t length = strlen(text);
+    int32_t tokens[64], want[64];
+    for (int spells = 0; spells < 2; spells++) {
+        const int before = allocations;
+        const int count = spells ? esp_encoder_spell(encoder, t, text, length, tokens, 64)
+                                 : esp_encoder_encode(encoder, t, text, length, tokens, 64);
+        CHECK(!warm || allocations == before, "%s: %d allocations", text, allocations - before);
+        CHECK(count == (spells ? esp_tokenizer_spell(t, text, length, want, 64)
+                               : esp_tokenizer_encode(t, text, length, want, 64)) &&
+                  memcmp(tokens, want, (size_t)count * sizeof *want) == 0,
+              "%s: other tokens", text);
+    }
+}
+
+/* An encoder that is used for all texts and vocabularies writes the same tokens as a new one, and
+ * the second time it allocates nothing. */
+TEST(an_encoder_keeps_its_memory)
+{
+    static const char *const texts[] = {"Once upon a time",
+                                        "  two \n\n lines\t",
+                                        "Zoe\xCC\x88 \xF0\x9F\x98\x80 e\xCC\x81",
+                                        "\xE2\x82 half",
+                                        "",
+                                        "don't 1987"};
+    enum { TEXTS = sizeof texts / sizeof *texts };
+    struct esp_encoder *encoder = esp_encoder_open();
+    for (int i = 0; i < 2 * TOKENIZERS; i++) {
+        struct two two;
+        open_vectors(&two, i % TOKENIZERS, 0);
+        for (int text = 0; text < TEXTS; text++)
+            check_encoder(encoder, two.tokenizer[0], texts[text], i >= TOKENIZERS);
+        close_two(&two);
+    }
+    esp_encoder_close(encoder);
 }
 
 /* ------------------------------------------------------------------ hostile vocabularies */
@@ -480,27 +555,39 @@ TEST(windows_and_full_contexts)
     esp_engine_close(engine);
 }
 
-/* This runs on a GPU or on the emulator, which is slow. */
-TEST(cuda_drafts_for_another_vocabulary)
+/* This runs on a GPU or on the emulator, which is slow. The first text is that of plain
+ * decoding. */
+static void check_on_cuda(int match, const char *const drafters[], struct run *plain)
 {
-    cuda_is_real();
-    foreign_draft(FOREIGN_EACH_FIFTH_REPLACED);
     const struct esp_engine_options options = {.draft = folder_path(),
-                                               .draft_match = ESP_MATCH_TOKENS,
+                                               .draft_match = match,
                                                .backend = "cuda",
                                                .exact = true,
                                                .max_nodes = 8};
     struct esp_engine *engine;
     CHECK(esp_engine_open(&engine, &options, err, sizeof err) == 0, "%s", err);
-    for (int i = 0; i < 2; i++) {
-        struct run plain, drafted;
-        struct esp_session_options how = {.drafter = "ar", .repeatable = true};
-        generate(&plain, engine, prompt, &how, 6);
-        how.drafter = i ? "fixed:D=2,B=2" : "linear:K=3";
+    for (int i = 0; drafters[i]; i++) {
+        struct run drafted;
+        const struct esp_session_options how = {.drafter = drafters[i], .repeatable = true};
         generate(&drafted, engine, prompt, &how, 6);
-        CHECK(same(&plain, &drafted) && drafted.per_iteration > 1, "%g", drafted.per_iteration);
+        if (plain->count == 0)
+            *plain = drafted;
+        else
+            CHECK(same(plain, &drafted) && drafted.per_iteration > 1, "%s: %g", drafters[i],
+                  drafted.per_iteration);
     }
     esp_engine_close(engine);
+}
+
+TEST(cuda_drafts_for_another_vocabulary)
+{
+    static const char *const tokens[] = {"ar", "linear:K=3", "fixed:D=2,B=2", NULL};
+    static const char *const text[] = {"respell:K=3", NULL};
+    struct run plain = {.count = 0};
+    cuda_is_real();
+    foreign_draft(FOREIGN_EACH_FIFTH_REPLACED);
+    check_on_cuda(ESP_MATCH_TOKENS, tokens, &plain);
+    check_on_cuda(ESP_MATCH_TEXT, text, &plain);
 }
 
 TEST(a_quantised_target_and_a_quantised_draft)
@@ -518,10 +605,8 @@ TEST(a_quantised_target_and_a_quantised_draft)
     CHECK(esp_model_quantize(folder_path(), draft, "q8_0", false, &report, NULL, NULL, err,
                              sizeof err) == 0,
           "%s", err);
-    const struct esp_engine_options options = {.target = target,
-                                               .draft = draft,
-                                               .backend = "cpu",
-                                               .draft_match = ESP_MATCH_TOKENS};
+    const struct esp_engine_options options = {
+        .target = target, .draft = draft, .backend = "cpu", .draft_match = ESP_MATCH_TOKENS};
     CHECK(esp_engine_open(&engine, &options, err, sizeof err) == 0, "%s", err);
     check_same_text(engine, "dynatree", 0, 100);
     esp_engine_close(engine);
@@ -554,6 +639,31 @@ TEST(drafted_text_is_encoded_anew)
 {
     CHECK(gain_kept(FOREIGN_SENTENCEPIECE, "respell", 0) >= 0.95);
     CHECK(gain_kept(FOREIGN_RARE_REPLACED, "respell", 0) >= 0.85);
+}
+
+/* No iteration allocates once the buffers are as large as the text needs. */
+TEST(respelling_allocates_nothing)
+{
+    enum { WARM = 20, COUNTED = 40 };
+    int32_t start[128];
+    foreign_draft(FOREIGN_SENTENCEPIECE);
+    struct esp_engine *engine = open_pair(folder_path(), ESP_MATCH_TEXT);
+    struct esp_session *session;
+    const struct esp_session_options options = {.drafter = "respell",
+                                                .values = {.ignore_eos = true}};
+    const int count = esp_tokenize(engine, prompt, strlen(prompt), start, 128);
+    CHECK(esp_session_open(&session, engine, &options, err, sizeof err) == 0, "%s", err);
+    CHECK(esp_session_prompt(session, start, count, err, sizeof err) == 0, "%s", err);
+    esp_session_allow(session, 600);
+    for (int i = 0, before = 0; i < WARM + COUNTED; i++) {
+        before = allocations;
+        CHECK(esp_session_step(session, err, sizeof err) > 0, "%s", err);
+        CHECK(i < WARM || allocations == before, "iteration %d: %d allocations", i,
+              allocations - before);
+    }
+    CHECK(!COUNTS_ALLOCATIONS || allocations > 0);
+    esp_session_close(session);
+    esp_engine_close(engine);
 }
 
 static bool opens(struct esp_engine *engine, const char *drafter, const char *verifier,
@@ -600,10 +710,8 @@ TEST(a_draft_of_text_refuses_what_needs_its_tokens)
 TEST(drafted_text_in_a_window_and_in_a_full_context)
 {
     foreign_draft(FOREIGN_SENTENCEPIECE);
-    const struct esp_engine_options options = {.draft = folder_path(),
-                                               .backend = "cpu",
-                                               .draft_match = ESP_MATCH_TEXT,
-                                               .context = 96};
+    const struct esp_engine_options options = {
+        .draft = folder_path(), .backend = "cpu", .draft_match = ESP_MATCH_TEXT, .context = 96};
     struct esp_engine *engine = open_pair(folder_path(), ESP_MATCH_TEXT);
     check_same_text(engine, "respell", 40, 300);
     esp_engine_close(engine);
