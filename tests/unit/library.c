@@ -623,7 +623,7 @@ TEST(a_file_of_a_newer_program_stays)
     CHECK(troubles == 1 && strstr(told, "not kept any more") && strstr(told, "newer"), "%s",
           told);
     CHECK(!is_set_aside());
-    execute("PRAGMA user_version = 1");
+    execute("PRAGMA user_version = 2");
     CHECK(count_sessions() == 1, "nothing is lost");
     end();
 }
@@ -839,9 +839,9 @@ static void add_large(struct esp_library *library, int branches, int each)
         tokens[1].token = i / 25 % 25;
         tokens[2].token = i / 625 % 25;
         esp_library_put_branch(library, id, i, &branch);
-        esp_library_put_tokens(library, id, i, &branch, 0);
+        esp_library_put_tokens(library, id, i, &branch, 0, each);
     }
-    esp_library_put_place(library, id, (struct esp_text_place){0, each});
+    esp_library_put_place(library, id, (struct esp_text_place){0, each}, time(NULL));
     esp_library_index(library, id);
     CHECK(esp_library_commit(library, err, sizeof err) == ESP_OK, "%s", err);
     esp_library_release(library, id);
