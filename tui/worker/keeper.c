@@ -510,7 +510,7 @@ static void put_place(struct esp_keeper *k)
 }
 
 /* Nine decimals are enough for a time (nanoseconds) and for a gauge, and they are written ten
- * times as fast as the seventeen digits of any double. Small numbers stay as they are. */
+ * times as fast as the seventeen digits of any double. Small numbers do not change. */
 static double nine_decimals(double value)
 {
     return fabs(value) > 1e-3 && fabs(value) < 1e6 ? floor(value * 1e9 + 0.5) / 1e9 : value;
