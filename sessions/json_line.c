@@ -98,6 +98,25 @@ void esp_line_integer(struct esp_line *line, const char *name, int64_t value)
     put_number(line, name, end);
 }
 
+/* Writes m / 10^places without trailing zeros. */
+static void put_fraction(struct esp_line *line, const char *name, bool negative, uint64_t m,
+                         int places)
+{
+    char text[NUMBER], *end = text + NUMBER - 1;
+    for (; places > 0 && m % 10 == 0; places--)
+        m /= 10;
+    *end = '\0';
+    if (places > 0) {
+        for (int i = 0; i < places; i++, m /= 10)
+            *--end = (char)('0' + m % 10);
+        *--end = '.';
+    }
+    end = digits(end, m, 1);
+    if (negative)
+        *--end = '-';
+    put_number(line, name, end);
+}
+
 /* Writes the shortest decimal that reads back as this float. It is m / 10^k with m below 2^53
  * and k below 23, so that one division rounds exactly as reading does. Returns false if there
  * is no such decimal. printf takes several times as long, which matters with hundreds of
@@ -107,26 +126,16 @@ static bool put_short(struct esp_line *line, const char *name, float value)
     static const double power[] = {1,   1e1, 1e2, 1e3,  1e4,  1e5,  1e6,
                                    1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13};
     const double size = fabs((double)value);
-    char text[NUMBER], *end = text + NUMBER - 1;
     int leading = 4; /* places from the decimal point to the first digit */
     if (!(size >= 1e-4 && size < 10))
         return false;
     while (leading > 0 && size * power[leading - 1] >= 1)
         leading--;
     for (int k = leading + 5; k <= leading + 8; k++) {
-        uint64_t m = (uint64_t)(size * power[k] + 0.5), one = (uint64_t)power[k];
+        const uint64_t m = (uint64_t)(size * power[k] + 0.5);
         if ((float)((double)m / power[k]) != (float)size)
             continue;
-        for (; k > 0 && m % 10 == 0; k--, one /= 10)
-            m /= 10;
-        *end = '\0';
-        end = digits(end, m % one, k);
-        if (k > 0)
-            *--end = '.';
-        end = digits(end, m / one, 1);
-        if (value < 0)
-            *--end = '-';
-        put_number(line, name, end);
+        put_fraction(line, name, value < 0, m, k);
         return true;
     }
     return false;
@@ -142,15 +151,31 @@ void esp_line_float(struct esp_line *line, const char *name, float value)
     put_number(line, name, text);
 }
 
+/* Writes a double that is a decimal of at most nine places: m / 10^9 with m below 2^53, so that
+ * one division rounds exactly as reading does. Times in nanoseconds and values chosen by people
+ * are such. Returns false if it is not. */
+static bool put_decimal(struct esp_line *line, const char *name, double value)
+{
+    const double size = fabs(value);
+    if (!(size < 9e6) || (signbit(value) && value == 0))
+        return false;
+    const uint64_t m = (uint64_t)(size * 1e9 + 0.5);
+    if ((double)m / 1e9 != size)
+        return false;
+    put_fraction(line, name, value < 0, m, 9);
+    return true;
+}
+
 /* Seventeen digits identify every double; fifteen suffice for most values chosen by people. */
 void esp_line_double(struct esp_line *line, const char *name, double value)
 {
     char text[NUMBER];
+    if (!isfinite(value) || put_decimal(line, name, value))
+        return;
     snprintf(text, sizeof text, "%.15g", value);
-    if (isfinite(value) && strtod(text, NULL) != value)
+    if (strtod(text, NULL) != value)
         snprintf(text, sizeof text, "%.17g", value);
-    if (isfinite(value))
-        put_number(line, name, text);
+    put_number(line, name, text);
 }
 
 void esp_line_flag(struct esp_line *line, const char *name, bool value)

@@ -23,7 +23,9 @@
 #include "kernels/system.h"
 #include "sessions/library_parts.h"
 
-enum { VERSION = 1, PATIENCE_MS = 5000 };
+/* In version 1, lines of iterations had texts and scores, and the place on the screen was always
+ * a number of tokens. */
+enum { OLDEST = 1, VERSION = 2, PATIENCE_MS = 5000 };
 
 /* A lock belongs to the open file description where the system supports that, so that two
  * libraries in one process exclude each other. Elsewhere it belongs to the process. */
@@ -148,15 +150,24 @@ static bool has_schema(sqlite3 *db)
     return ours && step == SQLITE_DONE && tables == TABLES;
 }
 
+static int set_version(struct esp_library *l, char *err, size_t errlen)
+{
+    char set[64];
+    snprintf(set, sizeof set, "PRAGMA user_version = %d", VERSION);
+    return sqlite3_exec(l->db, set, NULL, NULL, NULL) == SQLITE_OK
+               ? (int)ESP_OK
+               : esp_library_fail(l, err, errlen);
+}
+
 static int make_tables(struct esp_library *l, char *err, size_t errlen)
 {
-    char version[64];
     int status = sqlite3_exec(l->db, "BEGIN", NULL, NULL, NULL);
     for (int i = 0; i < TABLES && status == SQLITE_OK; i++)
         status = sqlite3_exec(l->db, schema[i][1], NULL, NULL, NULL);
-    snprintf(version, sizeof version, "PRAGMA user_version = %d; COMMIT", VERSION);
+    if (status == SQLITE_OK && set_version(l, err, errlen) < 0)
+        return ESP_E_FILE;
     if (status == SQLITE_OK)
-        status = sqlite3_exec(l->db, version, NULL, NULL, NULL);
+        status = sqlite3_exec(l->db, "COMMIT", NULL, NULL, NULL);
     return status == SQLITE_OK ? (int)ESP_OK : esp_library_fail(l, err, errlen);
 }
 
@@ -177,8 +188,9 @@ static int check_file(struct esp_library *l, enum esp_library_mode mode, char *e
             return make_tables(l, err, errlen);
         return esp_fail(err, errlen, ESP_E_FILE, "%s has no sessions", l->path);
     }
-    if (version == VERSION && has_schema(l->db))
-        return ESP_OK;
+    if (version >= OLDEST && has_schema(l->db))
+        return version == VERSION || mode != ESP_LIBRARY_KEEP ? (int)ESP_OK
+                                                              : set_version(l, err, errlen);
     return esp_fail(err, errlen, ESP_E_FORMAT, "%s is not a library of espalier, or is damaged",
                     l->path);
 }
@@ -234,8 +246,10 @@ static void configure(sqlite3 *db, enum esp_library_mode mode)
     sqlite3_exec(db, "PRAGMA cell_size_check = ON; PRAGMA secure_delete = ON", NULL, NULL,
                  NULL);
     if (mode == ESP_LIBRARY_KEEP)
-        sqlite3_exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL", NULL, NULL,
-                     NULL);
+        sqlite3_exec(db,
+                     "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; "
+                     "PRAGMA cache_size = -512",
+                     NULL, NULL, NULL);
 }
 
 static int open_file(struct esp_library *l, enum esp_library_mode mode, char *err,
@@ -251,7 +265,8 @@ static int open_file(struct esp_library *l, enum esp_library_mode mode, char *er
                         errno == ENOENT ? "no sessions are kept: there is no %s" : "%s: %s",
                         l->path, strerror(errno));
     }
-    int status = sqlite3_open_v2(l->path, &l->db, SQLITE_OPEN_READWRITE, NULL);
+    int status =
+        sqlite3_open_v2(l->path, &l->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (!l->db)
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %s", l->path);
     if (status != SQLITE_OK)

@@ -107,7 +107,8 @@ struct esp_kept_text {
 int esp_library_load(struct esp_library *library, int64_t id, struct esp_kept_text *text,
                      char *err, size_t errlen);
 void esp_kept_text_free(struct esp_kept_text *text);
-/* Sets *line to the line of a kept iteration, allocated and without a newline. Returns 0, or
+/* Sets *line to the line of a kept iteration, allocated and without a newline. It may lack the
+ * texts of tokens (esp_library_piece) and the scores, which are those of the tokens. Returns 0, or
  * ESP_E_FILE if there is none with this number. */
 int esp_library_iteration(struct esp_library *library, int64_t id, int number, char **line);
 /* Returns the text of a token of a vocabulary, valid until the next call, or NULL if it is
@@ -138,15 +139,21 @@ int64_t esp_library_add(struct esp_library *library, time_t created);
 void esp_library_put_header(struct esp_library *library, int64_t id, const char *header,
                             size_t length, int vocabulary, const char *vocabulary_hash,
                             const char *target_path, const char *draft_path);
-/* Stores which text is on the screen. */
-void esp_library_put_place(struct esp_library *library, int64_t id, struct esp_text_place at);
+/* Stores which text is on the screen, and when the session last changed. The length
+ * ESP_LIBRARY_END is the whole text of the branch, also when it grows later. */
+enum { ESP_LIBRARY_END = INT32_MAX };
+void esp_library_put_place(struct esp_library *library, int64_t id, struct esp_text_place at,
+                           time_t now);
 void esp_library_put_branch(struct esp_library *library, int64_t id, int number,
                             const struct esp_branch *branch);
-/* Stores the branch's tokens from `from` on, counted from its fork. */
+/* Stores the branch's tokens [from, to), counted from its fork. */
 void esp_library_put_tokens(struct esp_library *library, int64_t id, int number,
-                            const struct esp_branch *branch, int from);
+                            const struct esp_branch *branch, int from, int to);
 void esp_library_put_piece(struct esp_library *library, const char *vocabulary_hash,
                            int32_t token, const char *bytes, size_t length);
+/* Sets a bit of `known` (vocabulary / 8 + 1 bytes) for each token that has a piece. */
+void esp_library_pieces(struct esp_library *library, const char *vocabulary_hash,
+                        int vocabulary, unsigned char *known);
 void esp_library_put_iteration(struct esp_library *library, int64_t id, int number,
                                int generation, const char *line, size_t length);
 void esp_library_put_generation(struct esp_library *library, int64_t id,

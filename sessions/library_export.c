@@ -89,6 +89,54 @@ static int run_of(const struct export *e, int from)
     return count;
 }
 
+/* Returns token `place` of a text, as this iteration wrote it, or NULL if it is not kept. */
+static const struct esp_written *written_by(const struct export *e, int iteration, int place)
+{
+    const struct esp_branches *b = &e->text->branches;
+    if (place < e->length && e->tokens[place].iteration == iteration)
+        return &e->tokens[place];
+    for (int i = 0; i < b->count; i++) {
+        const int own = place - b->branch[i].fork;
+        if (own >= 0 && own < b->branch[i].count &&
+            b->branch[i].tokens[own].iteration == iteration)
+            return &b->branch[i].tokens[own];
+    }
+    return NULL;
+}
+
+/* Gives an iteration the scores of its tokens; none if one of them is unknown. */
+static int take_scores(const struct export *e, int from, struct esp_iteration_copy *copy)
+{
+    struct esp_iteration *it = &copy->it;
+    if (esp_iteration_reserve_scores(copy, it->committed_count) < 0)
+        return ESP_E_MEMORY;
+    for (int i = 0; i < it->committed_count; i++) {
+        const struct esp_written *token = written_by(e, e->tokens[from].iteration, from + i);
+        if (!token || token->score.count == 0 || token->token != it->committed[i])
+            return ESP_OK;
+        copy->scores[i] = token->score;
+    }
+    it->scores = copy->scores;
+    return ESP_OK;
+}
+
+/* Writes the line of an iteration, with the texts and scores that it lacks. */
+static int write_line(struct export *e, int from, const char *line,
+                      struct esp_recorded_event *event)
+{
+    if (strstr(line, "\"text\":")) { /* written by version 1 */
+        fprintf(e->file, "%s\n", line);
+        return ESP_OK;
+    }
+    int status = take_scores(e, from, &event->iteration);
+    e->line.length = 0;
+    if (status == ESP_OK)
+        status = esp_event_to_json(&e->line, &event->event, &event->layers, &e->pieces);
+    if (status == ESP_OK)
+        fwrite(e->line.text, 1, e->line.length, e->file);
+    return status;
+}
+
 /* Writes the iteration that wrote token `from`, if it is kept and its tokens begin there. Sets
  * *count to the number of its tokens in the text, or to 0 if it was not written. */
 static int write_iteration(struct export *e, int from, int *count)
@@ -108,10 +156,10 @@ static int write_iteration(struct export *e, int from, int *count)
         fits = it->committed[i] == e->tokens[from + i].token;
     status = ESP_OK;
     if (fits) {
-        fprintf(e->file, "%s\n", line);
+        status = write_line(e, from, line, &event);
         e->time = event.event.time > e->time ? event.event.time : e->time;
         *count = run;
-        if (it->committed_count > run)
+        if (status == ESP_OK && it->committed_count > run)
             status = write_event(
                 e, (struct esp_event){.type = ESP_EVENT_REWIND, .token_count = from + run});
     }

@@ -67,6 +67,7 @@
       "SELECT branch, place, token, kind, iteration, p, entropy, rank, likely FROM token "     \
       "WHERE session = ?1 ORDER BY branch, place")                                             \
     X(ITERATION, "SELECT line FROM iteration WHERE session = ?1 AND number = ?2")              \
+    X(PIECES, "SELECT token FROM piece JOIN vocabulary ON id = vocabulary WHERE hash = ?1")    \
     X(PIECE, "SELECT bytes FROM piece JOIN vocabulary ON id = vocabulary WHERE hash = ?1 AND " \
              "token = ?2")                                                                     \
     X(GENERATIONS, "SELECT number, place, draft, verify, tokens, header FROM generation "      \

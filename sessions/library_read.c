@@ -369,6 +369,8 @@ static int load_tokens(struct esp_library *l, int64_t id, struct esp_kept_text *
     }
     if (bad)
         return damaged(l, id, "a token", err, errlen);
+    if (!bad && b->at.length == ESP_LIBRARY_END && b->at.branch >= 0 && b->at.branch < b->count)
+        b->at = esp_branches_end(b, b->at.branch);
     const struct esp_text_place at = b->at;
     if (at.branch >= b->count || (at.branch < 0) != (at.length == 0) ||
         (at.branch >= 0 && (at.length <= b->branch[at.branch].fork ||

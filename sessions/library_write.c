@@ -85,11 +85,12 @@ void esp_library_put_header(struct esp_library *l, int64_t id, const char *heade
     run(l, s);
 }
 
-void esp_library_put_place(struct esp_library *l, int64_t id, struct esp_text_place at)
+void esp_library_put_place(struct esp_library *l, int64_t id, struct esp_text_place at,
+                           time_t now)
 {
     sqlite3_stmt *s = next(l, ESP_SQL_PUT_PLACE);
     if (s)
-        BIND(s, id, at.branch, at.length, time(NULL));
+        BIND(s, id, at.branch, at.length, now);
     run(l, s);
 }
 
@@ -130,11 +131,11 @@ static void bind_score(sqlite3_stmt *s, int at, const struct esp_token_score *sc
 }
 
 void esp_library_put_tokens(struct esp_library *l, int64_t id, int number,
-                            const struct esp_branch *b, int from)
+                            const struct esp_branch *b, int from, int to)
 {
     unsigned char bytes[8 * ESP_LIKELY];
     sqlite3_stmt *s;
-    for (int i = from; i < b->count && (s = next(l, ESP_SQL_PUT_TOKEN)); i++) {
+    for (int i = from; i < to && (s = next(l, ESP_SQL_PUT_TOKEN)); i++) {
         const struct esp_written *token = &b->tokens[i];
         BIND(s, id, number, b->fork + i, token->token, token->kind);
         if (token->iteration >= 0)
@@ -154,6 +155,21 @@ void esp_library_put_piece(struct esp_library *l, const char *hash, int32_t toke
     sqlite3_bind_int(s, 2, token);
     sqlite3_bind_blob(s, 3, bytes ? bytes : "", (int)length, SQLITE_STATIC);
     run(l, s);
+}
+
+void esp_library_pieces(struct esp_library *l, const char *hash, int vocabulary,
+                        unsigned char *known)
+{
+    sqlite3_stmt *s = next(l, ESP_SQL_PIECES);
+    if (!s)
+        return;
+    bind_text(s, 1, hash);
+    while (sqlite3_step(s) == SQLITE_ROW) {
+        const int64_t token = sqlite3_column_int64(s, 0);
+        if (token >= 0 && token < vocabulary)
+            known[token / 8] |= (unsigned char)(1 << token % 8);
+    }
+    sqlite3_reset(s);
 }
 
 void esp_library_put_iteration(struct esp_library *l, int64_t id, int number, int generation,

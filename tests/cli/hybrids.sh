@@ -2,24 +2,8 @@
 # Models with recurrent layers (tests/vectors/logits), as target and as draft: every drafter with every verifier gives
 # the text of plain decoding; windows, limits of memory and chats, too.
 . tests/shell.sh
+. tests/letters.sh
 
-# A token for each printable character, the space, the end of a line and the end of the text.
-tokenizer() {
-    awk 'BEGIN {
-        printf "{\"model\": {\"type\": \"BPE\", \"merges\": [], \"vocab\": {"
-        for (i = 33; i < 127; i++) {
-            c = sprintf("%c", i)
-            if (c == "\"" || c == "\\") c = "\\" c
-            printf "\"%s\": %d, ", c, i - 33
-        }
-        printf "\"\\u0120\": 94, \"\\u010a\": 95, \"<e>\": 96}},"
-        printf "\"added_tokens\": [{\"id\": 96, \"content\": \"<e>\", \"special\": true, \"normalized\": false, "
-        printf "\"single_word\": false, \"lstrip\": false, \"rstrip\": false}], \"normalizer\": null, "
-        printf "\"post_processor\": null, \"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, "
-        printf "\"trim_offsets\": true, \"use_regex\": true}, \"decoder\": {\"type\": \"ByteLevel\", "
-        printf "\"add_prefix_space\": true, \"trim_offsets\": true, \"use_regex\": true}}\n"
-    }'
-}
 generate() {
     model=$1
     shift

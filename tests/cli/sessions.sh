@@ -51,6 +51,8 @@ $sessions export 1 -o "$work/present.esp.jsonl"
 $sessions export 1 2 -o "$work/second.esp.jsonl"
 check "a recording of the present text" sh -c "$ESPALIER replay --plain '$work/present.esp.jsonl' | grep -q 'There was a queen'"
 check "of a branch" sh -c "$ESPALIER replay --plain '$work/second.esp.jsonl' | grep -q 'Once upon a time'"
+check "it has the texts of all tokens" grep -q '"likely":\[{"id":[0-9]*,"text":".*"nodes":\[{"id":[0-9]*,"text":"' "$work/present.esp.jsonl"
+check "and every iteration has scores" test "$(grep -c '"type":"iteration"' "$work/present.esp.jsonl")" = "$(grep -c '"scores":\[{' "$work/present.esp.jsonl")"
 check "one that is there stays" fails 1 "already exists" $sessions export 1 -o "$work/present.esp.jsonl"
 check "a branch that is not there" fails 1 "has no branch 99" $sessions export 1 99
 check "no session" fails 1 "no session '7' is kept" $sessions show 7

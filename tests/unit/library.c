@@ -624,8 +624,81 @@ TEST(a_file_of_a_newer_program_stays)
     CHECK(troubles == 1 && strstr(told, "not kept any more") && strstr(told, "newer"), "%s",
           told);
     CHECK(!is_set_aside());
-    execute("PRAGMA user_version = 1");
+    execute("PRAGMA user_version = 2");
     CHECK(count_sessions() == 1, "nothing is lost");
+    end();
+}
+
+/* Returns the recording of the present text of session 1, which the caller frees. */
+static char *exported(void)
+{
+    struct esp_library *library;
+    char err[512], *bytes = NULL;
+    size_t size;
+    FILE *out = open_memstream(&bytes, &size);
+    CHECK(esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK);
+    CHECK(esp_library_export(library, 1, -1, out, err, sizeof err) == ESP_OK, "%s", err);
+    esp_library_close(library);
+    fclose(out);
+    return bytes;
+}
+
+/* Returns how often a text occurs. */
+static int count_of(const char *in, const char *what)
+{
+    int count = 0;
+    for (; (in = strstr(in, what)); in++)
+        count++;
+    return count;
+}
+
+TEST(an_export_has_what_lines_lack)
+{
+    struct esp_library *library;
+    char err[512], *line;
+    begin();
+    keep_one();
+    CHECK(esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK);
+    for (int i = 0; i < 4; i++) {
+        CHECK(esp_library_iteration(library, 1, i, &line) == ESP_OK);
+        CHECK(!strstr(line, "\"text\"") && !strstr(line, "\"scores\""), "%s", line);
+        free(line);
+    }
+    esp_library_close(library);
+    char *recording = exported();
+    const int iterations = count_of(recording, "\"type\":\"iteration\"");
+    CHECK(iterations > 0 && count_of(recording, "\"scores\":[{\"p\":") == iterations, "%s",
+          recording);
+    CHECK(count_of(recording, "{\"id\":") + 1 /* the end */ ==
+              count_of(recording, ",\"text\":\""),
+          "%s", recording);
+    free(recording);
+    end();
+}
+
+/* Version 1: the place is a number, and lines have everything. */
+TEST(a_library_of_version_1_goes_on)
+{
+    struct esp_kept_text before, after;
+    char err[512];
+    begin();
+    keep_one();
+    CHECK(load(1, &before, err, sizeof err) == ESP_OK, "%s", err);
+    execute("UPDATE session SET at_length = (SELECT max(place) + 1 FROM token WHERE branch = "
+            "at_branch) WHERE at_length = 2147483647; UPDATE iteration SET line = "
+            "replace(line, '\"bonus\":{', '\"bonus\":{\"text\":\"of old\",'); "
+            "PRAGMA user_version = 1");
+    CHECK(load(1, &after, err, sizeof err) == ESP_OK, "%s", err);
+    CHECK(before.branches.at.branch == after.branches.at.branch &&
+          before.branches.at.length == after.branches.at.length);
+    esp_kept_text_free(&before);
+    esp_kept_text_free(&after);
+    char *recording = exported();
+    CHECK(strstr(recording, "\"text\":\"of old\""), "its lines are exported as they are: %s",
+          recording);
+    free(recording);
+    keep_one();
+    CHECK(troubles == 0 && count_sessions() == 2, "%s", told);
     end();
 }
 
@@ -842,9 +915,9 @@ static void add_large(struct esp_library *library, int branches, int each)
         tokens[1].token = i / 25 % 25;
         tokens[2].token = i / 625 % 25;
         esp_library_put_branch(library, id, i, &branch);
-        esp_library_put_tokens(library, id, i, &branch, 0);
+        esp_library_put_tokens(library, id, i, &branch, 0, each);
     }
-    esp_library_put_place(library, id, (struct esp_text_place){0, each});
+    esp_library_put_place(library, id, (struct esp_text_place){0, each}, time(NULL));
     esp_library_index(library, id);
     CHECK(esp_library_commit(library, err, sizeof err) == ESP_OK, "%s", err);
     esp_library_release(library, id);

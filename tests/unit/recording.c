@@ -435,6 +435,36 @@ TEST(every_float_is_read_as_it_was)
     esp_line_free(&line);
 }
 
+TEST(every_double_is_read_as_it_was)
+{
+    struct esp_line line = {.length = 0};
+    unsigned long long random = 9;
+    for (uint32_t i = 0; i < (check_quick() ? 20000 : 400000); i++) {
+        const uint64_t high = (uint64_t)(check_uniform(&random) * 0x100000000);
+        union {
+            uint64_t bits;
+            double value;
+        } any = {.bits = high << 32 | (uint64_t)(check_uniform(&random) * 0x100000000)};
+        const double place[] = {1, 1e3, 1e6, 1e9};
+        if (i % 2) /* a decimal of up to nine places, or one between such decimals */
+            any.value = floor(2e7 * check_uniform(&random) - 1e7) / place[i / 2 % 4];
+        if (i % 8 == 1)
+            any.value = nextafter(any.value, 1);
+        line.length = 0;
+        line.comma = false;
+        esp_line_double(&line, NULL, any.value);
+        esp_line_newline(&line);
+        if (!isfinite(any.value))
+            continue;
+        const double got = strtod(line.text, NULL);
+        CHECK(memcmp(&got, &any.value, sizeof got) == 0, "%.17g became %.30s", any.value,
+              line.text);
+        CHECK(i % 8 == 1 || i % 2 == 0 || line.length <= strlen("-0.123456789\n"), "%.30s",
+              line.text);
+    }
+    esp_line_free(&line);
+}
+
 /* ------------------------------------------------------------------ large ones */
 
 static const char *long_text(void *user, int32_t token, size_t *length)

@@ -32,8 +32,8 @@ static int read_iterations(struct esp_resumed *r, struct esp_library *library)
     /* Newest first; the order is reversed below. */
     for (int place = b->at.length - 1; place >= 0 && used < ESP_KEPT; place--) {
         const int number = esp_branches_token(b, b->at, place)->iteration;
-        const int left =
-            place > 0 ? esp_branches_token(b, b->at, place - 1)->iteration : ESP_BY_NO_ITERATION;
+        const int left = place > 0 ? esp_branches_token(b, b->at, place - 1)->iteration
+                                   : ESP_BY_NO_ITERATION;
         if (number < 0 || left == number || number == before)
             continue;
         before = number;
@@ -77,8 +77,8 @@ static int read_session(struct esp_resumed *r, struct esp_library *library, cons
                                            : (int)ESP_OK;
 }
 
-int esp_resumed_open(struct esp_resumed **resumed, const char *path, const char *which, char *err,
-                     size_t errlen)
+int esp_resumed_open(struct esp_resumed **resumed, const char *path, const char *which,
+                     char *err, size_t errlen)
 {
     struct esp_library *library;
     struct esp_resumed *r = calloc(1, sizeof *r);

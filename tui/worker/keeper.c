@@ -7,6 +7,7 @@
  */
 #include "tui/worker/keeper.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,8 +43,11 @@ struct item {
 
 /* What the library has of a branch. */
 struct kept {
-    int tokens;       /* the first so many of its own tokens need not be written */
-    bool row, listed; /* it has a row there; it is in `changed_branches` */
+    int tokens;   /* the number of its own tokens there */
+    int from, to; /* its own tokens [from, to) must be written */
+    bool row;     /* it has a row there, which is up to date except perhaps for `deleted` */
+    bool deleted; /* as its row says */
+    bool listed;  /* it is in `changed_branches` */
 };
 
 struct esp_keeper {
@@ -67,12 +71,13 @@ struct esp_keeper {
     struct kept *kept; /* (branches.count) */
     int kept_capacity;
     int *changed_branches, changed_count, changed_capacity;
-    struct esp_text_place written; /* the present text, as the library has it */
-    int iterations;                /* number of the next iteration */
-    int generation;                /* number of the present generation in the library */
-    int generations;               /* number of the next generation that the library gets */
-    int first_generation;          /* added to a number of the caller: that of the library */
-    int numbered;                  /* how many generations the caller has begun */
+    struct esp_text_place placed; /* the present text, as the library has it */
+    time_t dated;                 /* the second in which that was written; 0: never */
+    int iterations;               /* number of the next iteration */
+    int generation;               /* number of the present generation in the library */
+    int generations;              /* number of the next generation that the library gets */
+    int first_generation;         /* added to a number of the caller: that of the library */
+    int numbered;                 /* how many generations the caller has begun */
     struct esp_recording_header header;
     char target_path[1024], draft_path[1024];
     struct esp_tokens tokens;
@@ -296,17 +301,29 @@ void esp_keeper_branch(struct esp_keeper *k, int branch, const char *name, bool 
 
 /* ------------------------------------------------------------------ the tree */
 
-/* Notes that a branch has changed from its own token `from` on. Returns 0 or ESP_E_MEMORY. */
-static int touch(struct esp_keeper *k, int branch, int from)
+static int grow_kept(struct esp_keeper *k, int branch)
 {
     const int before = k->kept_capacity;
-    if (branch >= before &&
-        esp_reserve(&k->kept, 2 * branch + 64, &k->kept_capacity, sizeof *k->kept) < 0)
+    if (branch < before)
+        return ESP_OK;
+    if (esp_reserve(&k->kept, 2 * branch + 64, &k->kept_capacity, sizeof *k->kept) < 0)
         return ESP_E_MEMORY;
-    if (k->kept_capacity > before)
-        memset(k->kept + before, 0, (size_t)(k->kept_capacity - before) * sizeof *k->kept);
+    memset(k->kept + before, 0, (size_t)(k->kept_capacity - before) * sizeof *k->kept);
+    return ESP_OK;
+}
+
+/* Notes that a branch has changed in its own tokens [from, to), which may be none. Returns 0 or
+ * ESP_E_MEMORY. */
+static int touch(struct esp_keeper *k, int branch, int from, int to)
+{
+    if (grow_kept(k, branch) < 0)
+        return ESP_E_MEMORY;
     struct kept *kept = &k->kept[branch];
-    kept->tokens = from < kept->tokens ? from : kept->tokens;
+    if (from < to) {
+        const bool none = kept->from == kept->to;
+        kept->from = none || from < kept->from ? from : kept->from;
+        kept->to = none || to > kept->to ? to : kept->to;
+    }
     if (kept->listed)
         return ESP_OK;
     if (esp_grow(&k->changed_branches, k->changed_count, &k->changed_capacity,
@@ -328,9 +345,9 @@ static int append(struct esp_keeper *k, const struct esp_written *tokens, int co
         const int own = b->at.length - 1 - (branch >= 0 ? b->branch[branch].fork : 0);
         if (status == ESP_OK &&
             (anew || branch >= k->kept_capacity || own >= k->kept[branch].tokens))
-            status = touch(k, branch, own);
+            status = touch(k, branch, own, own + 1);
         else if (status == ESP_OK && own + 1 == b->branch[branch].count)
-            status = touch(k, branch, own + 1); /* it may have been deleted, and is not now */
+            status = touch(k, branch, own, own); /* it may have been deleted, and is not now */
     }
     return status;
 }
@@ -361,7 +378,8 @@ static int set_scores(struct esp_keeper *k, const struct esp_snapshot *event)
             break;
         const struct esp_text_place owner = esp_branches_before(b, b->at, place + 1);
         esp_branches_token(b, b->at, place)->score = event->tokens[i].score;
-        status = touch(k, owner.branch, place - b->branch[owner.branch].fork);
+        const int own = place - b->branch[owner.branch].fork;
+        status = touch(k, owner.branch, own, own + 1);
     }
     return status;
 }
@@ -387,6 +405,7 @@ static int forget_kept(struct esp_keeper *k)
 {
     int status = ESP_OK;
     k->id = 0;
+    k->dated = 0;
     free(k->pieces);
     k->pieces = NULL;
     k->header_changed = true;
@@ -394,7 +413,7 @@ static int forget_kept(struct esp_keeper *k)
         memset(k->kept, 0, (size_t)k->kept_capacity * sizeof *k->kept);
     k->changed_count = 0;
     for (int i = 0; i < k->branches.count && status == ESP_OK; i++)
-        status = touch(k, i, 0);
+        status = touch(k, i, 0, k->branches.branch[i].count);
     return status;
 }
 
@@ -415,20 +434,38 @@ static bool ready(struct esp_keeper *k)
     return true;
 }
 
-static void put_pieces(struct esp_keeper *k, const struct esp_branch *branch, int from)
+/* Stores the text of a token, once. */
+static void put_piece(struct esp_keeper *k, int32_t token)
 {
-    const int vocabulary = k->header.vocabulary;
-    if (!k->pieces && !(k->pieces = calloc((size_t)vocabulary / 8 + 1, 1)))
+    size_t length = 0;
+    if (token < 0 || token >= k->header.vocabulary || k->pieces[token / 8] >> token % 8 & 1)
         return;
-    for (int i = from; i < branch->count; i++) {
-        const int32_t token = branch->tokens[i].token;
-        size_t length = 0;
-        if (token < 0 || token >= vocabulary || k->pieces[token / 8] >> token % 8 & 1)
-            continue;
-        const char *bytes = k->tokens.text(k->tokens.user, token, &length);
-        esp_library_put_piece(k->library, k->header.vocabulary_hash, token, bytes, length);
-        k->pieces[token / 8] |= (unsigned char)(1 << token % 8);
+    const char *bytes = k->tokens.text(k->tokens.user, token, &length);
+    esp_library_put_piece(k->library, k->header.vocabulary_hash, token, bytes, length);
+    k->pieces[token / 8] |= (unsigned char)(1 << token % 8);
+}
+
+/* Stores the texts of some of a branch's tokens and of the likeliest ones in their places. */
+static void put_pieces(struct esp_keeper *k, const struct esp_branch *branch, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        const struct esp_token_score *score = &branch->tokens[i].score;
+        put_piece(k, branch->tokens[i].token);
+        for (int j = 0; j < score->count; j++)
+            put_piece(k, score->likely[j]);
     }
+}
+
+/* Finds out which texts of tokens the library has already. Returns false if there is no
+ * memory. */
+static bool know_pieces(struct esp_keeper *k)
+{
+    if (k->pieces)
+        return true;
+    if (!(k->pieces = calloc((size_t)k->header.vocabulary / 8 + 1, 1)))
+        return false;
+    esp_library_pieces(k->library, k->header.vocabulary_hash, k->header.vocabulary, k->pieces);
+    return true;
 }
 
 static void put_header(struct esp_keeper *k)
@@ -447,22 +484,66 @@ static void put_branches(struct esp_keeper *k)
         const int number = k->changed_branches[i];
         struct kept *kept = &k->kept[number];
         const struct esp_branch *branch = &k->branches.branch[number];
-        esp_library_put_branch(k->library, k->id, number, branch);
-        put_pieces(k, branch, kept->tokens);
-        esp_library_put_tokens(k->library, k->id, number, branch, kept->tokens);
-        *kept = (struct kept){.tokens = branch->count, .row = true};
+        if (!kept->row || kept->deleted != branch->deleted)
+            esp_library_put_branch(k->library, k->id, number, branch);
+        put_pieces(k, branch, kept->from, kept->to);
+        esp_library_put_tokens(k->library, k->id, number, branch, kept->from, kept->to);
+        *kept = (struct kept){.tokens = branch->count, .row = true, .deleted = branch->deleted};
     }
     k->changed_count = 0;
 }
 
-static void put_iteration(struct esp_keeper *k, const struct item *item)
+/* Stores which text is on the screen, if that has changed. While a branch grows, its end stays
+ * the place; only the time of the last change is stored then, each second. */
+static void put_place(struct esp_keeper *k)
 {
-    const struct esp_iteration *it = &item->event.iteration.it;
+    const struct esp_branches *b = &k->branches;
+    struct esp_text_place at = b->at;
+    const time_t now = time(NULL);
+    if (at.branch >= 0 && at.length == esp_branches_end(b, at.branch).length)
+        at.length = ESP_LIBRARY_END;
+    if (k->dated == now && at.branch == k->placed.branch && at.length == k->placed.length)
+        return;
+    esp_library_put_place(k->library, k->id, at, now);
+    k->placed = at;
+    k->dated = now;
+}
+
+/* Nine decimals are enough for a time (nanoseconds) and for a gauge, and they are written ten
+ * times as fast as the seventeen digits of any double. Small numbers do not change. */
+static double nine_decimals(double value)
+{
+    return fabs(value) > 1e-3 && fabs(value) < 1e6 ? floor(value * 1e9 + 0.5) / 1e9 : value;
+}
+
+static void round_numbers(struct esp_iteration *it, struct esp_layers *layers)
+{
+    for (int i = 0; i < ESP_STAGES; i++)
+        it->seconds[i] = floor(it->seconds[i] * 1e9 + 0.5) / 1e9;
+    for (int i = 0; i < layers->count; i++)
+        layers->layers[i].time = nine_decimals(layers->layers[i].time);
+    for (int i = 0; i < it->gauge_count; i++) {
+        it->gauges[i].before = nine_decimals(it->gauges[i].before);
+        it->gauges[i].after = nine_decimals(it->gauges[i].after);
+    }
+    it->baseline = nine_decimals(it->baseline);
+}
+
+/* Stores an iteration without what other tables have: the texts of tokens, and the scores. */
+static void put_iteration(struct esp_keeper *k, struct item *item)
+{
+    struct esp_iteration *it = &item->event.iteration.it;
     const double time = item->time - (double)k->created;
-    const struct esp_event event = {
-        .type = ESP_EVENT_ITERATION, .iteration = it, .time = time > 0 ? time : 0};
+    const struct esp_event event = {.type = ESP_EVENT_ITERATION,
+                                    .iteration = it,
+                                    .time = time > 0 ? nine_decimals(time) : 0};
+    it->scores = NULL;
+    round_numbers(it, &item->layers);
+    for (int i = 0; i < it->tree.count; i++)
+        put_piece(k, it->tree.nodes[i].token);
+    put_piece(k, it->bonus);
     k->line.length = 0;
-    if (esp_event_to_json(&k->line, &event, &item->layers, &k->tokens) == ESP_OK)
+    if (esp_event_to_json(&k->line, &event, &item->layers, NULL) == ESP_OK)
         esp_library_put_iteration(k->library, k->id, k->iterations - 1, k->generation,
                                   k->line.text, k->line.length);
 }
@@ -521,7 +602,8 @@ static void edit_branch(struct esp_keeper *k, const struct item *item)
     snprintf(branch->name, sizeof branch->name, "%.47s", item->text);
     branch->marked = item->on;
     branch->deleted = item->deleted;
-    touch(k, item->number, branch->count);
+    if (touch(k, item->number, 0, 0) == ESP_OK)
+        k->kept[item->number].row = false;
 }
 
 /* Applies an item, and numbers iterations. Returns 0 or ESP_E_MEMORY. */
@@ -592,6 +674,10 @@ static bool work(struct esp_keeper *k, struct item *items)
             k->id = esp_library_add(k->library, k->created);
         if (k->header_changed)
             put_header(k);
+        if (!know_pieces(k)) {
+            complain(k, "there is no memory");
+            continue;
+        }
         if (item->type == ESP_EVENT_ITERATION)
             put_iteration(k, item);
         if (item->type == GENERATION)
@@ -599,7 +685,7 @@ static bool work(struct esp_keeper *k, struct item *items)
     }
     if (open) {
         put_branches(k);
-        esp_library_put_place(k->library, k->id, k->branches.at);
+        put_place(k);
         if (esp_library_commit(k->library, err, sizeof err) < 0)
             complain(k, err);
     }
@@ -626,10 +712,11 @@ static void load(struct esp_keeper *k)
         k->first_generation = k->generations = text.generations;
         k->created = text.created;
         for (int i = 0; i < k->branches.count && status == ESP_OK; i++) {
-            status = touch(k, i, 0);
-            k->kept[i] = (struct kept){.tokens = k->branches.branch[i].count, .row = true};
+            const struct esp_branch *branch = &k->branches.branch[i];
+            if ((status = grow_kept(k, i)) == ESP_OK)
+                k->kept[i] = (struct kept){
+                    .tokens = branch->count, .row = true, .deleted = branch->deleted};
         }
-        k->changed_count = 0;
     }
     if (status < 0)
         complain(k, status == ESP_E_MEMORY ? "there is no memory" : err);
@@ -648,12 +735,12 @@ static void drop_deleted(struct esp_keeper *k)
     memset(k->kept, 0, (size_t)k->kept_capacity * sizeof *k->kept);
     k->changed_count = 0;
     for (int i = 0; i < k->branches.count; i++)
-        if (touch(k, i, 0) < 0)
+        if (touch(k, i, 0, k->branches.branch[i].count) < 0)
             return;
     esp_library_begin(k->library);
     esp_library_drop_branches(k->library, k->id);
     put_branches(k);
-    esp_library_put_place(k->library, k->id, k->branches.at);
+    put_place(k);
     esp_library_drop_unused(k->library, k->id);
     if (esp_library_commit(k->library, err, sizeof err) < 0)
         complain(k, err);

@@ -1,0 +1,61 @@
+#!/bin/sh
+# `espalier sessions verify` writes a session again with its own models, whatever they are: the target's own copy, a draft
+# of another vocabulary, a draft head, a target with recurrent layers. Models that are not there are one sentence.
+. tests/shell.sh
+. tests/script.sh
+. tests/letters.sh
+export XDG_STATE_HOME="$work/state"
+sessions="$ESPALIER sessions"
+
+# keeps COUNT option...: session COUNT is written with these options, has its text, and is verified.
+keeps() {
+    count=$1
+    shift
+    play "size 80x24
+type A tree
+key Enter
+wait
+key Enter
+wait" --no-config --seed 1 -n 12 "$@"
+    $sessions show $count >"$work/show" && grep -q '[0-9] tokens of its own' "$work/show" &&
+        $sessions verify $count >"$work/verify" 2>&1 &&
+        grep -q "^session $count: 2 generations gave the same tokens$" "$work/verify" && return
+    cat "$work/err" "$work/show" "$work/verify"
+    return 1
+}
+
+# small FOLDER: a copy of a model of tests/vectors, with a tokenizer.
+small() {
+    to=$work/$(basename "$1")
+    mkdir "$to" && cp "$1"/* "$to" && tokenizer >"$to/tokenizer.json"
+    rm -f "$to/generation_config.json"
+    sed -i 's/"eos_token_id": 2/"eos_token_id": 96/' "$to/config.json"
+}
+
+check "the target's own copy" keeps 1 --draft self --temp 0
+check "the same, sampled" keeps 2 --draft self:q8_0 --temp 0.8 --drafter fixed
+
+target=engine/models/fairytale-target
+mkdir "$work/other" && cp engine/models/fairytale-draft/* "$work/other"
+sed -i 's/"<|endoftext|>"/"<|end|>"/g; s/"Ġcamp"/"Ġcamq"/; s/, "Ġc amp"//' "$work/other/tokenizer.json"
+check "a draft of another vocabulary" keeps 3 --target $target --draft "$work/other" --temp 0
+check "the same, sampled" keeps 4 --target $target --draft "$work/other" --temp 0.8 --drafter fixed
+
+small tests/vectors/heads/target
+for head in eagle eagle3; do
+    cp -r tests/vectors/heads/$head "$work"
+done
+check "a draft head" keeps 5 --target "$work/target" --draft "$work/eagle" --temp 0 --drafter dynatree
+check "one that reads three layers, sampled" \
+    keeps 6 --target "$work/target" --draft "$work/eagle3" --temp 0.8 --drafter fixed
+
+small tests/vectors/logits/qwen3-5
+check "a target with recurrent layers" keeps 7 --target "$work/qwen3-5" --draft "$work/qwen3-5" --temp 0 --drafter dynatree
+check "the same, sampled, without a draft" keeps 8 --target "$work/qwen3-5" --draft none --temp 0.8 --drafter ngram
+
+check "a copy of it is refused" fails 1 "there are no copies 'self'" $sessions verify 7 --draft self
+check "another vocabulary is refused" fails 1 "session 5 has another vocabulary than these models" \
+    $sessions verify 5 --target $target
+mv "$work/eagle" "$work/away"
+check "a head that is not there, too" fails 1 "eagle" $sessions verify 5
+finish
