@@ -66,8 +66,9 @@ bool esp_found_mtp(struct esp_found_model *head, const struct esp_found_model *t
     snprintf(head->family, sizeof head->family, "%s", target->family);
     if (esp_model_open(&model, target->path, err, sizeof err) < 0)
         return false;
-    const bool there = !model->head && (esp_mtp_open(&mtp, model, err, sizeof err) == ESP_OK ||
-                                        model->mtp); /* then it says later what is wrong */
+    const bool there =
+        !model->head && (esp_mtp_open(&mtp, model, err, sizeof err) == ESP_OK ||
+                         model->mtp); /* loading a damaged one tells what is wrong */
     if (mtp) {
         head->bytes = (int64_t)mtp->bytes;
         snprintf(head->dtype, sizeof head->dtype, "%s", mtp->dtype);

@@ -85,9 +85,8 @@ static int add_text(struct esp_recording *r, const struct esp_event *event)
 /* How many tokens may be added again: a file of a few megabytes must not need gigabytes. */
 enum { DROPPED_MOST = 8 << 20 };
 
-/* Handles the removal of tokens from the text, which had `before` tokens: adds the tokens
- * after the removed ones again.
- */
+/* Follows an event that removed tokens in the middle of the text, which had `before` tokens:
+ * adds the tokens that come after the removed ones to the shortened text again. */
 static int add_rest(struct esp_recording *r, const struct esp_event *event, int before)
 {
     const struct esp_text_token *text;

@@ -1,4 +1,4 @@
-/* decision.c - finds the reason of a node's verdict; see decision.h.
+/* decision.c - finds the reason for a node's verdict; see decision.h.
  *
  * A node has two numbers, u and acceptance, with two possible meanings. If the verifier tested
  * the node, it compared u with the acceptance. If it drew this token from a distribution

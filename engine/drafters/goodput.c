@@ -68,7 +68,7 @@ static const struct esp_param params[] = {
 /* A child that is in the tree or a candidate for it. */
 struct entry {
     double value; /* P */
-    double key;   /* sort key: P, and 2 more for drawn entries, which come first */
+    double key;   /* sort key: P, or P + 2 for drawn entries, so that they come first */
     double rate;  /* P divided by the parent's P */
     double q;
     int32_t parent, token, node; /* node: -1 if not in the tree yet */

@@ -186,7 +186,7 @@ static int read_field(struct esp_config *config, enum esp_config_field number,
     int status = rule ? read_kind(&value, kind, fields[number].smallest, fields[number].largest,
                                   rule->keys, json)
                       : 0;
-    if (status < 0) /* the value may not fit the field */
+    if (status < 0) /* the value might not fit into the field */
         return status;
     if (kind == KIND_double)
         *(double *)field = value;

@@ -7,7 +7,8 @@
 /* Writes a batch that fits the cache to cache->order and returns its bytes. */
 size_t esp_pass_order_write(struct esp_cpu_cache *cache, const struct esp_batch *batch);
 
-/* A batch that was read. Its rows have no memory: rank 0 alone has logits and hidden states. */
+/* A batch that a rank has read from an order. There is no memory for the outputs of its rows,
+ * because only rank 0 has logits and hidden states. */
 struct esp_pass_copy {
     struct esp_batch batch;
     struct esp_window window;

@@ -24,7 +24,7 @@
 
 enum { ESP_WALK_LEVELS = 32, ESP_MOST_TAPS = 16 };
 
-/* One row of a walk. The first `texts` entries of a walk are a chain of the text. */
+/* One row of a walk. The first `texts` entries of a walk are consecutive tokens of the text. */
 struct esp_cpu_entry {
     int32_t slot;   /* slot of the row's input */
     int32_t row;    /* row of the batch; -1: an earlier row */

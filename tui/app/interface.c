@@ -38,8 +38,8 @@ struct session {
     struct esp_screen *screen;
     struct esp_decoder decoder;
     bool key_pressed;
-    /* Times, in ms: the last frame, the last bytes from the keyboard, and the question for the
-     * background colour. */
+    /* Times in ms: of the last frame, of the last bytes from the keyboard, and of the query to
+     * the terminal for its background colour. */
     int64_t painted, heard;
     int64_t asked;
 };

@@ -113,8 +113,8 @@ void esp_worker_note(struct esp_worker *worker, const struct esp_event *event);
 
 /* ---- worker_keep.c */
 
-/* Starts to keep the session, or turns keeping it on or off, as ESP_COMMAND_KEEP asks. Returns
- * whether a kept session is continued with these models. */
+/* Obeys ESP_COMMAND_KEEP: begins to store the session in the library, or pauses or resumes that.
+ * Returns whether a kept session is continued with these models. */
 bool esp_worker_keep(struct esp_worker *worker, const struct esp_message *command);
 /* Call after models were loaded. `anew`: their vocabulary is another one. */
 void esp_worker_keep_models(struct esp_worker *worker, bool anew);
