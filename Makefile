@@ -548,7 +548,7 @@ ARM_HERE   = $(eval ARM_HERE := $(shell tests/arm/root $(ARM_ROOT) $(ARM_CC) && 
 ARM_NOT   := $(addprefix %/,terminal cursor unsafe_text shutdown pictures cuda_blocks cuda_failures cuda_streamed \
                  cuda_variants rows_agree tree_attention windows_agree lossless/chi_square lossless/greedy_identity)
 # QUICK=1: only tests of what is compiled in another way for ARM.
-ARM_SHORT := $(addprefix %/,attention blocks forward gradients hidden_states kernels pool training_step)
+ARM_SHORT := $(addprefix %/,attention blocks gradients hidden_states kernels pool training_step)
 ARM_BIN   := $(filter-out $(ARM_NOT) $(BUILD)/tests/emu/%,$(if $(filter 1,$(QUICK)),$(filter $(ARM_SHORT),$(TEST_BIN)),$(TEST_BIN)))
 ARM_BIN   := $(ARM_BIN:$(BUILD)/%=$(ARM)/%)
 # Scripts that test the program itself; those with pictures are left out, because they need Graphviz.

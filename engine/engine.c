@@ -221,10 +221,13 @@ static bool has_room(const struct esp_engine *e)
 static int try_mtp(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                    size_t errlen)
 {
+    char why[512];
     if (o->width > 1)
         return ESP_OK;
-    const int status = esp_mtp_open(&e->draft, e->target, err, errlen);
-    return status == ESP_E_UNSUPPORTED || status == ESP_E_FILE ? (int)ESP_OK : status;
+    const int status = esp_mtp_open(&e->draft, e->target, why, sizeof why);
+    if (status == ESP_E_UNSUPPORTED || status == ESP_E_FILE)
+        return ESP_OK;
+    return status < 0 ? esp_fail(err, errlen, status, "%s", why) : status;
 }
 
 /* For draft "auto": takes the target's MTP layer; without one, makes the target's own copy the

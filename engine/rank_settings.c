@@ -87,6 +87,11 @@ int esp_rank_settings_read(struct esp_rank_options *ranks, const struct esp_engi
                         "--hosts %.60s: give more than one machine, this one (localhost) "
                         "first, or more --ranks",
                         o->hosts);
+    if (hosts == 0 && !given && o->launcher && *o->launcher)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "--launcher %.200s starts ranks on several machines; name them with "
+                        "--hosts, or leave it out",
+                        o->launcher);
     if (ranks->ranks > ESP_MAX_RANKS)
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "%d ranks: %d at most", ranks->ranks,
                         ESP_MAX_RANKS);
