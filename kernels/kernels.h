@@ -450,10 +450,10 @@ struct esp_state_traffic {
 };
 
 /* For recurrent layers, a cache contains the state of each layer after the first `folded`
- * tokens of the text, and, for each later row, the inputs from which its change of the states
- * is computed. A pass first applies the rows folded..prefix-1 to the states (counting rows
- * that a window dropped), because all its rows follow them, and then its own `text` rows. So
- * `prefix` must not be less than `folded`, unless it is 0: then a new text begins. To go back
+ * tokens of the text and, for each later row, the inputs from which its change of the states is
+ * computed. All rows of a pass follow rows folded..prefix-1 (rows that a window dropped count,
+ * too), so a pass applies these to the states first, and then its own `text` rows. `prefix` must
+ * not be less than `folded`, unless it is 0: then a new text begins. To go back
  * in a text, load a copy of the states. Inputs are kept for up to twice as many rows as a
  * batch may have; a batch that needs more is refused (ESP_E_ARGUMENT). */
 struct esp_cache {

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -125,36 +124,6 @@ bool esp_random_bytes(void *bytes, size_t count)
 void esp_end_with_parent(void)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-}
-
-pid_t esp_start_apart(const char *program, char *const argv[], int file, int inherited, int log)
-{
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
-    pid_t child = -1;
-    extern char **environ;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
-                                              POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawn_file_actions_init(&files);
-    if (file >= 0)
-        posix_spawn_file_actions_adddup2(&files, file, inherited);
-    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDWR, 0);
-    for (int i = STDOUT_FILENO; i <= STDERR_FILENO; i++)
-        if (log >= 0)
-            posix_spawn_file_actions_adddup2(&files, log, i);
-        else
-            posix_spawn_file_actions_addopen(&files, i, "/dev/null", O_RDWR, 0);
-    const int failed = posix_spawnp(&child, program, &files, &attributes, argv, environ);
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&attributes);
-    errno = failed;
-    return failed ? -1 : child;
 }
 
 void esp_wait_for_change(_Atomic uint32_t *word, uint32_t seen, double seconds)

@@ -7,8 +7,7 @@
  * nothing is drafted for 16, 32, ... 512 tokens, during which 0.01 steps per token are added
  * for the next look. So, however bad the draft is, speculation costs at most a few steps per
  * text, plus one percent, plus its own savings. If a draft's trees have saved time on average,
- * the balance does not pay for the time in which the draft model reads the tokens that it has
- * missed before the next look, because that time is far more than the one percent.
+ * catching up before the next look is free: the one percent would never pay for it.
  */
 #ifndef ESP_GOODPUT_ACCOUNT_H
 #define ESP_GOODPUT_ACCOUNT_H

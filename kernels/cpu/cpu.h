@@ -1,6 +1,6 @@
 /* cpu.h - shared by the files of the CPU backend.
  *
- * cpu.c opens the backend and picks an instruction set, weights.c loads a model, pack.c packs
+ * backend.c opens the backend, cpu.c chooses an instruction set, weights.c loads a model, pack.c packs
  * its matrices, cache.c stores keys and values, forward.c runs a batch through the model on
  * the threads of pool.c, and rows.c computes on rows of logits. The arithmetic is in the
  * functions of struct esp_cpu_isa. The structs begin with the public ones of kernels.h, so
@@ -180,6 +180,11 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
  * "dotprod" and "neon"; everywhere "generic"; in the tests' build also "dpbusd" and "tiles".
  */
 const char *esp_cpu_isa_name(int i);
+/* Sets *isa to the instruction set with this name; NULL: to the best one. Returns 0, or
+ * ESP_E_DEVICE with a sentence in err if this processor or this build lacks it. */
+int esp_cpu_choose(const struct esp_cpu_isa **isa, const char *name, char *err, size_t errlen);
+/* Sets way_key: the processor, the instruction set and the version of the code. */
+void esp_cpu_name_ways(struct esp_cpu_backend *cpu);
 
 /* Returns the best available instruction set among those with bit-identical results. */
 const struct esp_cpu_isa *esp_cpu_vectors(void);

@@ -1,6 +1,6 @@
 /* isa.h - the arithmetic of the CPU backend: one table of functions per instruction set.
  *
- * kernels/cpu/isa is compiled once per instruction set (see simd.h); cpu.c picks a table when
+ * kernels/cpu/isa is compiled once per instruction set (see simd.h); cpu.c chooses a table when
  * a backend opens. All tables except AMX's give bit-identical results. These functions do not
  * allocate memory, start threads or check their arguments: forward.c and rows.c do that, and
  * give every function its share of the work.

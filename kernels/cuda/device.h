@@ -78,8 +78,8 @@ enum { ESP_FENCE = 0 };
  */
 inline thread_local bool esp_loading_kernels;
 
-/* A launch. While esp_launches and esp_loading_kernels are set, ESP_LAUNCH passes launches to
- * `seen` instead of making them, so that predict.cu learns what a pass launches. */
+/* One kernel launch. While esp_launches and esp_loading_kernels are set, ESP_LAUNCH reports each
+ * launch to `seen` and does not make it. This tells predict.cu which kernels a pass launches. */
 struct esp_launch {
     const void *kernel;
     dim3 grid, block;

@@ -367,7 +367,7 @@ TEST(every_sentence_about_a_node_is_true)
     toy_close(&toy);
 }
 
-/* Two compared numbers get as many digits as are needed to tell them apart. */
+/* Two numbers that are compared are shown with enough digits to tell them apart. */
 TEST(numbers_that_are_compared_look_different)
 {
     char a[16], b[16];

@@ -106,12 +106,13 @@ static int32_t token_of(const struct open_model *m, int i)
     return (int32_t)((i * 7919 + 13) % m->vocabulary);
 }
 
-/* `count` tokens after `first` rows; logits of all of them if wanted. */
-static int run_chain(struct open_model *m, int first, int count, bool wanted)
+/* Runs `count` rows after `first` rows. Their tokens are number `seed` and following; the first
+ * `text` rows belong to the text for good. */
+static int run_rows(struct open_model *m, int first, int seed, int count, int text, bool wanted)
 {
     int32_t tokens[CACHE], positions[CACHE];
     for (int i = 0; i < count; i++) {
-        tokens[i] = token_of(m, first + i);
+        tokens[i] = token_of(m, seed + i);
         positions[i] = first + i;
     }
     const struct esp_batch batch = {.rows = count,
@@ -119,8 +120,14 @@ static int run_chain(struct open_model *m, int first, int count, bool wanted)
                                     .positions = positions,
                                     .first = first,
                                     .prefix = first,
+                                    .text = text,
                                     .logits = wanted ? m->logits : NULL};
     return m->ops->forward(m->cache, &batch);
+}
+
+static int run_chain(struct open_model *m, int first, int count, bool wanted)
+{
+    return run_rows(m, first, first, count, 0, wanted);
 }
 
 /* A tree of NODES after PREFIX rows: node i is a child of node (i - 1) / 2. Logits of every
@@ -210,32 +217,20 @@ static void compare(struct esp_backend *backend, const struct esp_model_desc *de
     free(other.values);
 }
 
-static const char *const models[] = {"logits/llama-gqa",
-                                     "logits/llama-mqa-tied",
-                                     "logits/llama-bf16",
-                                     "logits/qwen3",
-                                     "logits/qwen3-moe-some",
-                                     "logits/olmo2",
-                                     "logits/gemma2",
-                                     "logits/gemma3",
-                                     "logits/gpt-oss",
-                                     "logits/neox-parallel",
-                                     "logits/gpt2-f16",
-                                     "logits/granite",
-                                     "logits/phi3-long",
-                                     "logits/smollm3-window",
-                                     "logits/llama-head-dim",
-                                     "logits/lfm2",
-                                     "logits/qwen3-5",
-                                     "logits/qwen3-5-moe",
-                                     "logits/granite-hybrid",
-                                     "logits/granite-hybrid-moe",
-                                     "logits/qwen3-next",
-                                     "logits/nemotron-h",
-                                     "logits/lfm2-moe",
-                                     "gguf/qwen3-moe.gguf",
-                                     "gguf/mixed.gguf",
-                                     "gguf/llama-gqa-00001-of-00002.gguf"};
+static const char *const models[] = {
+    "logits/llama-gqa",      "logits/llama-mqa-tied",
+    "logits/llama-bf16",     "logits/qwen3",
+    "logits/qwen3-moe-some", "logits/olmo2",
+    "logits/gemma2",         "logits/gemma3",
+    "logits/gpt-oss",        "logits/neox-parallel",
+    "logits/gpt2-f16",       "logits/granite",
+    "logits/phi3-long",      "logits/smollm3-window",
+    "logits/llama-head-dim", "logits/lfm2",
+    "logits/qwen3-5",        "logits/qwen3-5-moe",
+    "logits/granite-hybrid", "logits/granite-hybrid-moe",
+    "logits/qwen3-next",     "logits/nemotron-h",
+    "logits/lfm2-moe",       "gguf/qwen3-moe.gguf",
+    "gguf/mixed.gguf",       "gguf/llama-gqa-00001-of-00002.gguf"};
 enum { MODELS = sizeof models / sizeof *models };
 
 static const struct division divisions[] = {
@@ -685,19 +680,7 @@ TEST(ranks_that_cannot_compute_the_same_bits_are_refused_at_once)
 
 static int run_text(struct open_model *m, int first, int seed, int count)
 {
-    int32_t tokens[CACHE], positions[CACHE];
-    for (int i = 0; i < count; i++) {
-        tokens[i] = token_of(m, seed + i);
-        positions[i] = first + i;
-    }
-    const struct esp_batch batch = {.rows = count,
-                                    .tokens = tokens,
-                                    .positions = positions,
-                                    .first = first,
-                                    .prefix = first,
-                                    .text = count,
-                                    .logits = m->logits};
-    return m->ops->forward(m->cache, &batch);
+    return run_rows(m, first, seed, count, count, true);
 }
 
 /* Logits of a text that goes on, goes back to a copy of its states, and goes on otherwise. */

@@ -1,32 +1,23 @@
 /* app.c - turns keys into actions, lines into commands and prompts, reports into state; see
  * app.h. */
-#include "tui/app/app.h"
+#include "tui/app/app_parts.h"
 #include "tui/app/editor.h"
 
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tui/commands/bindings.h"
 #include "tui/commands/branching.h"
 #include "tui/commands/command.h"
-#include "tui/commands/configuration.h"
 #include "kernels/clock.h"
-#include "kernels/status.h"
 #include "tui/commands/palette_items.h"
 #include "tui/commands/prompts.h"
-#include "tui/commands/catalogue.h"
-#include "tui/commands/learn_page.h"
-#include "tui/commands/race_page.h"
 #include "tui/commands/replay.h"
 #include "viz/safe.h"
 #include "tui/commands/settings.h"
 #include "tui/view/input_box.h"
-
-enum { NEW_TOKENS = 256, PACE = 12 /* iterations per second, to follow by eye */ };
 
 /* ------------------------------------------------------------------ lines */
 
@@ -41,8 +32,7 @@ void esp_app_say(struct esp_app *app, bool error, const char *format, ...)
     app->control.requests.changed = true;
 }
 
-/* Shows the reply of a command, a setting or a key. */
-static void show_reply(struct esp_app *app, int status)
+void esp_app_show_reply(struct esp_app *app, int status)
 {
     struct esp_control *control = &app->control;
     if (*control->reply)
@@ -52,7 +42,7 @@ static void show_reply(struct esp_app *app, int status)
 
 static void run_line(struct esp_app *app, const char *line)
 {
-    show_reply(app, esp_command_run(&app->control, line));
+    esp_app_show_reply(app, esp_command_run(&app->control, line));
 }
 
 /* Measures the iterations per second, once a second. */
@@ -132,7 +122,7 @@ static void find(struct esp_app *app, int pane, int step)
         return;
     }
     if (app->control.player && pane != ESP_PANE_tree) {
-        show_reply(app, esp_replay_find(&app->control, step));
+        esp_app_show_reply(app, esp_replay_find(&app->control, step));
         return;
     }
     struct esp_search_result found = esp_ui_find(&app->control.ui, &app->control.state, pane,
@@ -176,7 +166,7 @@ static void run_slash_setting(struct esp_app *app, const char *line)
     free(copy);
 }
 
-static void submit(void *user, const char *line)
+void esp_app_submit(void *user, const char *line)
 {
     struct esp_app *app = user;
     app->ended = is_command_line(line);
@@ -235,8 +225,8 @@ static void complete_slash(struct esp_app *app, struct esp_choices *choices)
     esp_choices_clear(&names);
 }
 
-static void complete(void *user, const char *before, const char *word,
-                     struct esp_choices *choices)
+void esp_app_complete(void *user, const char *before, const char *word,
+                      struct esp_choices *choices)
 {
     struct esp_app *app = user;
     choices->before = before;
@@ -360,25 +350,6 @@ static bool move_in_line(struct esp_app *app, int key)
     return point >= 0;
 }
 
-/* Loads the named theme, which must exist, or, if name is NULL, the one for the background. */
-static int first_theme(struct esp_app *app, const char *name, char *err, size_t errlen)
-{
-    const char *colours = getenv("COLORFGBG"),
-               *background = colours ? strrchr(colours, ';') : NULL;
-    bool light =
-        background && (strcmp(background, ";7") == 0 || strcmp(background, ";15") == 0);
-    esp_theme_plain(&app->control.settings.theme);
-    snprintf(app->control.settings.theme_name, sizeof app->control.settings.theme_name, "%s",
-             app->control.settings.theme.name);
-    app->control.requests.new_theme = true;
-    int status = esp_control_theme(&app->control,
-                                   name    ? name
-                                   : light ? "light"
-                                           : "dark",
-                                   err, errlen);
-    return name ? status : 0;
-}
-
 bool esp_app_wants_background(const struct esp_app *app)
 {
     const int theme = esp_setting_find("theme", strlen("theme"));
@@ -437,13 +408,14 @@ static void act(struct esp_app *app, int action, int key)
 {
     if (app->control.player) {
         int status = esp_replay_act(&app->control, action, key);
-        show_reply(app, status);
+        esp_app_show_reply(app, status);
         if (status != ESP_REPLAY_IGNORES)
             return;
     }
     switch (action) {
     case ESP_ACTION_STEP_MODE:
-        show_reply(app, esp_control_step_mode(&app->control, !app->control.ui.stepping));
+        esp_app_show_reply(app,
+                           esp_control_step_mode(&app->control, !app->control.ui.stepping));
         break;
     case ESP_ACTION_STEP:
         step(app);
@@ -736,7 +708,7 @@ static void see_models(struct esp_app *app)
 {
     esp_look_hold(&app->control.ui.look, &app->control.state, -1);
     if (app->control.requests.export) /* a page may read token texts of the old models */
-        show_reply(app, esp_control_end_export(&app->control));
+        esp_app_show_reply(app, esp_control_end_export(&app->control));
     if (app->control.state.loaded.anew)
         esp_prompts_retokenized(&app->control.prompts);
     ESP_WORKER_POST(app->control.worker, RETIRE, .number = {app->control.state.loaded.serial});
@@ -751,11 +723,11 @@ static bool changes_text(int type)
 void esp_app_receive(struct esp_app *app)
 {
     if (app->control.requests.export && esp_export_job_is_done(app->control.requests.export))
-        show_reply(app, esp_control_end_export(&app->control));
+        esp_app_show_reply(app, esp_control_end_export(&app->control));
     if (app->control.page.ops && page_due(app) == 0)
         app->control.requests.changed = true;
     if (app->control.player) {
-        show_reply(app, esp_replay_receive(&app->control));
+        esp_app_show_reply(app, esp_replay_receive(&app->control));
         return;
     }
     struct esp_reporter *report = esp_worker_report(app->control.worker);
@@ -826,7 +798,7 @@ void esp_app_draw(struct esp_app *app)
     esp_ui_draw(&app->canvas, &app->control.ui, &app->control.state);
 }
 
-static void open_editor(void *user)
+void esp_app_open_editor(void *user)
 {
     struct esp_app *app = user;
     app->control.requests.edit = app->control.player == NULL;
@@ -844,162 +816,4 @@ void esp_app_edit(struct esp_app *app)
     esp_input_replace(app->input, "");
     esp_input_paste(app->input, text, strlen(text));
     free(text);
-}
-
-static int open_parts(struct esp_app *app, bool live, char *err, size_t errlen)
-{
-    struct esp_input_hooks hooks = {
-        .user = app, .submit = submit, .editor = open_editor, .complete = complete};
-    int status = esp_canvas_open(&app->canvas, 80, 24);
-    if (status == 0)
-        status = esp_input_open(&app->input, &hooks, live);
-    if (status == 0 &&
-        !(app->help = esp_catalogue_help(app->control.settings.options.recording != NULL)))
-        status = ESP_E_MEMORY;
-    if (status < 0)
-        return esp_fail(err, errlen, status, "the interface could not be opened: %s",
-                        esp_status_message(status));
-    app->control.ui.look.help = (const char *const *)app->help;
-    return 0;
-}
-
-/* Tells the engine thread where to keep the session, and which kept session to continue. Tells
- * the user when the first session is kept. */
-static int keep(struct esp_app *app)
-{
-    const struct esp_interface_options *options = &app->control.settings.options;
-    const struct esp_resumed *resumed = options->resumed;
-    struct esp_resume resume = {.session = 0};
-    int count = 0;
-    struct esp_text_token *text = resumed ? esp_resumed_text(resumed, &count) : NULL;
-    char *message = malloc(sizeof resume + (size_t)count * sizeof *text);
-    const bool whole = message && (text || !resumed);
-    if (resumed) {
-        resume = (struct esp_resume){
-            .session = (int)resumed->session.id, .tokens = count, .iterations = resumed->count};
-        memcpy(resume.vocabulary_hash, resumed->text.vocabulary_hash,
-               sizeof resume.vocabulary_hash);
-    }
-    if (whole) {
-        memcpy(message, &resume, sizeof resume);
-        if (count > 0)
-            memcpy(message + sizeof resume, text, (size_t)count * sizeof *text);
-        ESP_WORKER_POST(app->control.worker, KEEP, .text = {message, options->library},
-                        .length = sizeof resume + (size_t)count * sizeof *text,
-                        .flag = app->control.settings.private);
-        app->control.settings.keeps = true;
-    }
-    if (whole && !app->control.settings.private && access(options->library, F_OK) < 0)
-        esp_app_say(app, false,
-                    "sessions are kept in %.400s; espalier --resume opens the last one, "
-                    ":private on keeps nothing",
-                    options->library);
-    free(message);
-    free(text);
-    return whole ? ESP_OK : ESP_E_MEMORY;
-}
-
-/* Reads the configuration file. Then starts the engine thread with the settings of the file
- * and of the command line, or opens the recording. */
-static int open_settings(struct esp_app *app, bool live, char *err, size_t errlen)
-{
-    const struct esp_interface_options *options = &app->control.settings.options;
-    for (int i = 0; esp_setting(i); i++)
-        app->control.settings.chosen[i] = options->given[i];
-    int status = first_theme(app, options->theme, err, errlen);
-    if (status == 0 && (live || options->config))
-        status = esp_configuration_read(&app->control.settings.config, options->config,
-                                        !options->no_config, err, errlen);
-    if (status == 0)
-        status = esp_configuration_apply(&app->control.settings.config, &app->control, true,
-                                         err, errlen);
-    if (status == 0 && options->recording)
-        status = esp_replay_open(&app->control, err, errlen);
-    else if (status == 0)
-        status = esp_worker_open(&app->control.worker, &options->engine, &options->session,
-                                 app->control.settings.tokens, err, errlen);
-    if (status == 0 && live && app->control.worker)
-        esp_control_pace(&app->control, PACE);
-    if (status == 0)
-        status = esp_configuration_apply(&app->control.settings.config, &app->control, false,
-                                         err, errlen);
-    if (status == 0 && app->control.worker && options->library && keep(app) < 0)
-        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the kept session");
-    if (status == 0 && live && app->control.player)
-        esp_replay_play(&app->control, true);
-    return status;
-}
-
-int esp_app_open(struct esp_app *app, const struct esp_interface_options *options, bool live,
-                 char *err, size_t errlen)
-{
-    *app = (struct esp_app){
-        .searched = -1,
-        .rated_at = -1,
-        .control = {
-            .settings = {.mouse = true, .private = options->private, .options = *options},
-            .prompts = {.kept = -1},
-            .requests = {.changed = true},
-            .pace = PACE}};
-    app->control.canvas = &app->canvas;
-    app->control.state.has_branches = !options->recording;
-    esp_branches_open(&app->control.state.branches);
-    app->control.settings.tokens = options->tokens > 0 ? options->tokens : NEW_TOKENS;
-    esp_ui_init(&app->control.ui);
-    int status = open_parts(app, live, err, errlen);
-    if (status == 0)
-        status = open_settings(app, live, err, errlen);
-    if (status < 0) {
-        esp_app_close(app);
-        return status;
-    }
-    if (options->ascii)
-        app->canvas.glyphs = &esp_glyphs_ascii;
-    if (options->race_recordings[0])
-        status = esp_race_page_read(&app->control, options->race_recordings, err, errlen);
-    else if (options->race)
-        status = esp_race_page_open(&app->control, options->race);
-    else if (options->lesson)
-        status = esp_learn_page_open(&app->control, options->lesson);
-    if (status < 0) {
-        if (*app->control.reply)
-            snprintf(err, errlen, "%s", app->control.reply);
-        esp_app_close(app);
-        return status;
-    }
-    if (options->prompt && *options->prompt)
-        esp_prompts_send(&app->control, options->prompt);
-    if (options->notice)
-        esp_app_say(app, true, "%s", options->notice);
-    else if (app->control.player && esp_recording_is_cut(app->control.player->recording))
-        esp_app_say(app, true,
-                    "the recording ends early, as after a crash; it has %d iterations",
-                    esp_player_iterations(app->control.player));
-    return 0;
-}
-
-bool esp_app_close(struct esp_app *app)
-{
-    esp_control_page(&app->control, NULL, NULL);
-    if (app->control.requests.export) { /* a page may read token texts of the models */
-        show_reply(app, esp_control_end_export(&app->control));
-        if (app->control.ui.message_is_error)
-            esp_complain("%s", app->message);
-    }
-    const bool ended = !app->control.worker || esp_worker_close(app->control.worker);
-    esp_replay_close(&app->control);
-    esp_input_close(app->input);
-    esp_catalogue_free(app->help);
-    esp_configuration_free(&app->control.settings.config);
-    esp_palette_close(&app->control.ui.palette);
-    esp_bindings_free(&app->control.ui.own_keys);
-    esp_prompts_forget(&app->control.prompts);
-    free(app->prompt);
-    for (int i = 0; i < ESP_MOST_SETTINGS; i++)
-        free(app->control.settings.said[i]);
-    free(app->control.requests.line);
-    free(app->control.requests.clipboard);
-    esp_canvas_close(&app->canvas);
-    esp_state_free(&app->control.state);
-    return ended;
 }

@@ -548,7 +548,7 @@ static void put_iteration(struct esp_keeper *k, struct item *item)
                                   k->line.text, k->line.length);
 }
 
-/* Stores a new generation. One that continues is stored already. */
+/* Stores the generation if it is new. A generation that is continued is in the library. */
 static void put_generation(struct esp_keeper *k, const struct item *item)
 {
     struct esp_line line = {.text = NULL};
