@@ -6,6 +6,7 @@
 #include "kernels/cpu/cpu.h"
 
 #include "kernels/status.h"
+#include "kernels/system.h"
 #include "kernels/version.h"
 
 #if defined ESP_HAVE_avx2 || defined ESP_HAVE_amx
