@@ -1,4 +1,4 @@
-/* serve.h - a process that computes its part of a model for the program. */
+/* serve.h - runs a process as a rank, which computes its part of a model for rank 0. */
 #ifndef ESP_SERVE_H
 #define ESP_SERVE_H
 
@@ -8,10 +8,11 @@
 extern "C" {
 #endif
 
-/* Was this process started as a rank? To be asked first in main() of a program that uses the
- * engine option `ranks`, because a rank of this machine is the same program once more. */
+/* Returns whether this process was started as a rank. A program that uses the engine option
+ * `ranks` must call it first in main(), because the ranks of this machine are started as the
+ * same program. */
 bool esp_is_rank(int argc, char **argv);
-/* Serves until rank 0 says or shows that it is over. Returns what main() returns. */
+/* Serves until rank 0 ends the group or is gone. Returns the exit status for main(). */
 int esp_serve_rank(int argc, char **argv);
 
 #ifdef __cplusplus

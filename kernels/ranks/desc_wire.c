@@ -1,7 +1,7 @@
 /* desc_wire.c - see desc_wire.h.
  *
- * The order: the description, its arrays, the files, the layers, the experts, and then for each
- * tensor, in the order of walk(), what a pointer cannot say elsewhere (struct place).
+ * Order of the bytes: the description, its arrays, the files, the layers, the experts; then one
+ * struct place for each tensor, in the order of walk().
  */
 #include "kernels/ranks/desc_wire.h"
 
@@ -17,11 +17,11 @@
 
 enum { MOST_FILES = 4096, MOST_PATH = 4096, MOST_LAYERS = 1 << 16, MOST_EXPERTS = 1 << 16 };
 
-/* Where the numbers of a tensor are. */
+/* Where the values of a tensor are stored. */
 enum where { NOWHERE, IN_FILE, IN_MEMORY, QUANTISED };
 struct place {
     int32_t where;
-    int32_t file, scale_file; /* scale_file: -1: none */
+    int32_t file, scale_file; /* -1: no scales */
 };
 
 /* ------------------------------------------------------------------ the tensors of a model */
@@ -97,7 +97,7 @@ static uint64_t fnv(uint64_t hash, const unsigned char *bytes, size_t size)
     return hash;
 }
 
-/* Hash of the size and of 64 pieces of an open file. */
+/* Hashes the size and 64 pieces of an open file. */
 static uint64_t hash_file(int fd, uint64_t size)
 {
     enum { PIECES = 64, BYTES = 4096 };
@@ -159,7 +159,7 @@ static void note_files(void *user, struct esp_tensor *t)
         note_files(user, (struct esp_tensor *)t->original);
 }
 
-/* The rows of a tensor, one after the other. */
+/* Writes the rows of a tensor one after the other. */
 static void write_rows(struct esp_wire *w, const struct esp_tensor *t)
 {
     const size_t bytes = esp_dtype_row_bytes(t->dtype, t->columns);
@@ -212,7 +212,7 @@ static void write_array(struct esp_wire *w, const void *values, size_t count, si
 void esp_desc_write(struct esp_wire *wire, const struct esp_model_desc *desc)
 {
     struct esp_model_desc d =
-        *desc; /* only its members are written, never what they point to */
+        * the struct members are changed, never the data that they point to */
     struct writing *w = calloc(1, sizeof *w);
     if (!w) {
         wire->failed = true;
@@ -258,7 +258,7 @@ static void take(struct reading *r, void *to, size_t size)
 
 #define TAKE(r, value) take(r, &(value), sizeof(value))
 
-/* Memory of the copy, filled from the bytes. NULL if it failed. */
+/* Allocates memory of the copy and fills it from the bytes. Returns NULL on failure. */
 static void *take_block(struct reading *r, size_t count, size_t size)
 {
     struct esp_desc_copy *c = r->copy;
@@ -313,13 +313,13 @@ static int open_file(struct reading *r, struct esp_tensor_file *file)
                         strerror(errno));
     if ((uint64_t)about.st_size != size)
         return esp_fail(r->err, r->errlen, ESP_E_MISMATCH,
-                        "%s has %llu bytes, but %llu bytes where the program runs; every rank "
+                        "%s has %llu bytes, but %llu bytes on the machine of rank 0; every rank"
                         "needs the same file",
                         path, (unsigned long long)about.st_size, (unsigned long long)size);
     return hash_file(file->fd, size) == hash
                ? (int)ESP_OK
                : esp_fail(r->err, r->errlen, ESP_E_MISMATCH,
-                          "%s has other contents than where the program runs; every rank needs "
+                          "%s differs from the file on the machine of rank 0; every rank needs"
                           "the same file",
                           path);
 }
@@ -351,8 +351,8 @@ static struct esp_tensor_file *file_at(struct reading *r, int number)
     return NULL;
 }
 
-/* Numbers that a reader of rows divides by or multiplies with. The rest is checked with the
- * description. */
+/* Checks values by which code that reads rows divides or multiplies. The other checks are
+ * those of the description. */
 static bool is_sound(const struct esp_tensor *t)
 {
     return (unsigned)t->dtype < ESP_DTYPE_COUNT && t->rows > 0 && t->columns > 0 &&
@@ -425,7 +425,7 @@ int esp_desc_read(struct esp_desc_copy *copy, const void *bytes, size_t size, ch
     struct esp_model_desc *d = &copy->desc;
     memset(copy, 0, sizeof *copy);
     copy->none.fd = -1;
-    esp_fail(err, errlen, 0, "the description of the model is not complete");
+    esp_fail(err, errlen, 0, "the description of the model ends too early");
     TAKE(&r, *d);
     d->lender = NULL;
     d->layer = NULL;
@@ -450,7 +450,7 @@ int esp_desc_close_files(struct esp_desc_copy *copy, char *err, size_t errlen)
     for (int i = 0; i < copy->files; i++) {
         if (copy->file[i].failed)
             status = esp_fail(err, errlen, ESP_E_FILE,
-                              "%s changed while it was read, or its end could not be read",
+                              "%s could not be read to its end, or it changed meanwhile",
                               copy->file[i].path);
         if (copy->file[i].fd >= 0)
             close(copy->file[i].fd);

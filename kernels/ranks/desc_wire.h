@@ -1,17 +1,17 @@
-/* desc_wire.h - the description of a model as bytes, for ranks that load their part of it.
+/* desc_wire.h - serialises the description of a model, so that ranks can load their parts.
  *
- * Tensors of files go as the places in these files: a rank opens the same paths, and refuses a
- * file that has another size or other contents (64 pieces are compared). Tensors in memory go
- * with their numbers. Both sides are the same build of the program, which is checked before,
- * so structs go unchanged; counts and lengths are checked, and the backend checks the
- * description before it uses it (esp_model_desc_check()).
+ * A tensor in a file is sent as its place in that file. The rank opens the same path, and
+ * refuses a file with another size or other contents (64 pieces are compared). A tensor in
+ * memory is sent with its values. All ranks run the same build of the program (checked before),
+ * so structs are sent as they lie in memory. The reader checks counts and lengths, and the
+ * backend checks the description before it is used (esp_model_desc_check()).
  */
 #ifndef ESP_DESC_WIRE_H
 #define ESP_DESC_WIRE_H
 
 #include "kernels/kernels.h"
 
-/* Bytes that grow. Once `failed` (no memory), nothing more is written. */
+/* A growing buffer of bytes. After `failed` is set (no memory), writing does nothing. */
 struct esp_wire {
     char *bytes;
     size_t size, room;
@@ -20,24 +20,24 @@ struct esp_wire {
 
 void esp_wire_write(struct esp_wire *wire, const void *bytes, size_t size);
 
-/* Writes a description; its lender does not go. Reads the files of its tensors. */
+/* Writes a description, without its lender. Reads the files of its tensors. */
 void esp_desc_write(struct esp_wire *wire, const struct esp_model_desc *desc);
 
-/* A description that was read, with what it points to. */
+/* A description that was read, and the memory and files that it uses. */
 struct esp_desc_copy {
     struct esp_model_desc desc;
     struct esp_tensor_file *file;
     int files;
-    struct esp_tensor_file none; /* of tensors that are quantised while they are read */
-    void **block;                /* other memory */
+    struct esp_tensor_file none; /* of tensors that are quantised during reading */
+    void **block;                /* its other memory */
     size_t blocks, room;
 };
 
-/* Reads a description; close it in any case. One sentence in err if the bytes are none, or a
- * file is missing or differs. */
+/* Reads a description. Close the copy even after an error. Errors fill err: the bytes are no
+ * description, or a file is missing or different. */
 int esp_desc_read(struct esp_desc_copy *copy, const void *bytes, size_t size, char *err,
                   size_t errlen);
-/* Closes the files. ESP_E_FILE if one of them could not be read whole. */
+/* Closes the files. Returns ESP_E_FILE if one of them could not be read to its end. */
 int esp_desc_close_files(struct esp_desc_copy *copy, char *err, size_t errlen);
 void esp_desc_copy_close(struct esp_desc_copy *copy);
 

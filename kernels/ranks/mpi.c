@@ -1,20 +1,21 @@
 /* mpi.c - the transport between ranks of several machines, as the program sees it.
  *
- * The program never calls MPI, whose libraries take signals away and whose jobs end all of their
- * processes together. It shares memory (shm.h) with a process on this machine, the bridge, that
- * exchanges areas with the ranks of other machines. The bridge is MPI's rank 0, the program is
- * ours. Both programs are espalier-rank (mpi_rank.c), one for each MPI library, started by that
- * library's launcher:
+ * The program never calls MPI: MPI libraries replace signal handlers, and their jobs end all
+ * processes together. Instead the program shares memory (shm.h) with a process on its machine,
+ * the bridge, which exchanges areas with the ranks of other machines. The bridge has MPI's rank
+ * 0; in our group rank 0 is the program. The bridge and the ranks run the program espalier-rank
+ * (mpi_rank.c), which is built once for each MPI library and started by the launcher of that
+ * library:
  *
  *     mpirun ... -n RANKS espalier-rank --serve PATH RANKS THREADS
  *
- * Or a user starts them by hand, and the bridge starts the program:
+ * A user can also start them by hand; then the bridge starts the program:
  *
  *     mpirun ... -n RANKS espalier-rank espalier generate ...
  *
- * PATH is that of the memory, /proc/PROGRAM/fd/N, which only the same user can open, and which
- * goes when the program does. What the launcher and its processes print is kept for the sentence
- * of a failure.
+ * PATH is the path of the shared memory, /proc/PROGRAM/fd/N. Only the same user can open it,
+ * and it disappears when the program ends. The output of the launcher and its processes is kept
+ * for the error message.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,11 +31,12 @@
 
 enum { MOST_PATH = 4096, MOST_ARGUMENTS = 32 };
 
-/* The libraries: what the launcher's --version says, the program for it, its options. */
+/* For each library: a word in the output of `LAUNCHER --version`, the program built for it,
+ * and the launcher's options. */
 struct library {
     const char *says, *program;
-    const char *hosts;      /* the option that names machines */
-    const char *options[4]; /* threads choose their cores; more ranks than cores are allowed */
+    const char *hosts;      /* the option that takes the names of machines */
+    const char *options[4]; /* do not bind threads to cores; allow more ranks than cores */
 };
 
 #define OPEN_MPI                                                                               \
@@ -52,7 +54,7 @@ enum { LIBRARIES = sizeof libraries / sizeof *libraries };
 
 /* ------------------------------------------------------------------ the launcher */
 
-/* Which library's launcher this is; NULL: none, or it cannot be run. */
+/* Returns the library that a launcher belongs to, NULL if it is unknown or cannot be run. */
 static const struct library *library_of(const char *launcher)
 {
     char command[MOST_PATH + 40], line[256];
@@ -71,7 +73,7 @@ static const struct library *library_of(const char *launcher)
     return found;
 }
 
-/* Finds the program of the ranks, beside this one or where `make install` puts it. */
+/* Finds espalier-rank beside this program or where `make install` puts it. */
 static bool find_program(const char *name, char *path, size_t size)
 {
     char own[MOST_PATH];
@@ -87,8 +89,8 @@ static bool find_program(const char *name, char *path, size_t size)
     return false;
 }
 
-/* Finds a launcher, and the program of the ranks for it. A launcher that was not named is passed
- * over if there is no such program. */
+/* Finds a launcher and the espalier-rank for its library. Unless the user has named the
+ * launcher, one without such a program is skipped. */
 static const struct library *find_launcher(const char **launcher, char *program, size_t size,
                                            char *err, size_t errlen)
 {
@@ -105,7 +107,7 @@ static const struct library *find_launcher(const char **launcher, char *program,
     }
     if (found)
         esp_fail(err, errlen, 0,
-                 "%s is not beside this program: make builds it where that library's mpicc is "
+                 "%s was not found beside this program; make builds it if the library's mpicc is"
                  "installed (libopenmpi-dev or libmpich-dev)",
                  found->program);
     else if (names[0])
@@ -152,7 +154,7 @@ static int launch(struct esp_shm *s, const struct esp_rank_options *o, char *err
                                       launcher, strerror(errno));
 }
 
-/* The memory of the bridge that started this program. */
+/* Maps the memory of the bridge that started this program. */
 static int take_given(struct esp_ranks **ranks, int count, char *err, size_t errlen)
 {
     const int file = open(getenv(ESP_RANKS_GIVEN), O_RDWR | O_CLOEXEC);
@@ -164,7 +166,7 @@ static int take_given(struct esp_ranks **ranks, int count, char *err, size_t err
         close(file);
     if (!s)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "mpirun started other ranks than the %d that are asked for; leave out "
+                        "mpirun did not start %d ranks; leave out"
                         "--ranks and --hosts under mpirun",
                         count);
     unsetenv(ESP_RANKS_GIVEN); /* a second engine has no ranks */

@@ -6,7 +6,7 @@
 
 #include "kernels/model_desc.h"
 
-enum { PANEL = 32 }; /* outputs that a product computes together (ESP_PANEL) */
+enum { PANEL = 32 }; /* a product computes this many outputs together (ESP_PANEL) */
 
 const char *esp_rank_kind_word(enum esp_rank_kind kind)
 {
@@ -30,7 +30,7 @@ const char *esp_rank_kind_name(enum esp_rank_kind kind)
 
 /* ------------------------------------------------------------------ parts */
 
-/* How many things of a kind there are. */
+/* The number of key/value heads or outputs of a kind. */
 static int total_of(const struct esp_model_desc *d, enum esp_rank_kind kind)
 {
     switch (kind) {
@@ -59,7 +59,7 @@ static double share_of(const struct esp_rank_options *o, int ranks, int rank)
     return sum > 0 ? o->share[rank] / sum : 1.0 / ranks;
 }
 
-/* Divides `total` things, in pieces of `piece`. */
+/* Divides `total` heads or outputs among the ranks, in pieces of `piece`. */
 static void divide(int *begin, int total, int piece, const struct esp_rank_options *o,
                    int ranks)
 {
@@ -78,7 +78,8 @@ static double bytes_of(const struct esp_tensor *t)
     return t->data ? (double)t->rows * (double)esp_dtype_row_bytes(t->dtype, t->columns) : 0;
 }
 
-/* Bytes that a pass of one row reads of a kind in a layer; of experts, those that a row uses. */
+/* Bytes of weights of a kind that a pass of one row reads in a layer; of experts, only those
+ * that one row uses. */
 static double layer_bytes(const struct esp_model_desc *d, const struct esp_layer *l,
                           enum esp_rank_kind kind)
 {
@@ -111,7 +112,7 @@ int esp_rank_plan_owner(const struct esp_rank_plan *plan, int layer)
     return part < plan->ranks ? part : 0;
 }
 
-/* How many layers take as long as the head. */
+/* The time of the head, counted in layers. */
 static double head_in_layers(const struct esp_model_desc *d)
 {
     double layer = 0;
@@ -125,7 +126,7 @@ static int within(int value, int least, int most)
     return value > most ? most : value < least ? least : value;
 }
 
-/* Rank 0 keeps at least the first and the last layer, every other rank gets at least one. */
+/* Every rank gets at least one layer; rank 0 keeps at least the first and the last one. */
 static void divide_layers(struct esp_rank_plan *plan, const struct esp_model_desc *d,
                           const struct esp_rank_options *o)
 {
@@ -176,7 +177,7 @@ static bool bounds_fit(const int *begin, int ranks, int total, int piece)
     return fit;
 }
 
-/* Are all recurrent layers as wide as the widest one, which the plan divides? */
+/* Returns whether all recurrent layers are as wide as the widest one. The plan needs that. */
 static bool widths_fit(const struct esp_model_desc *d)
 {
     bool fit = true;
@@ -207,7 +208,8 @@ bool esp_rank_plan_fits(const struct esp_rank_plan *plan, const struct esp_model
 
 /* ------------------------------------------------------------------ costs */
 
-/* Numbers of a row that the ranks gather of a kind in a layer, and how often. */
+/* Returns how many values of a row the ranks gather for a kind in a layer; *exchanges: in
+ * how many exchanges. */
 static double layer_numbers(const struct esp_model_desc *d, const struct esp_layer *l,
                             enum esp_rank_kind kind, int *exchanges)
 {
@@ -291,7 +293,7 @@ double esp_rank_plan_seconds(const struct esp_rank_plan *plan, const struct esp_
                              const struct esp_rank_costs *costs, int rows)
 {
     double seconds = 2 * costs->latency; /* the order and the embedding */
-    if (plan->by_layers)                 /* hops of the rows, from rank to rank and back */
+    if (plan->by_layers)                 /* the rows travel from rank to rank and back */
         seconds += plan->ranks *
                    (costs->latency + (double)rows * d->hidden * sizeof(float) / costs->rate);
     for (int k = 0; k < ESP_RANK_KIND_COUNT; k++)
@@ -299,7 +301,7 @@ double esp_rank_plan_seconds(const struct esp_rank_plan *plan, const struct esp_
     return seconds;
 }
 
-/* Costs of kinds add up, so each is decided alone. */
+/* The costs of the kinds add up, so each kind is decided alone. */
 void esp_rank_plan_choose(struct esp_rank_plan *plan, const struct esp_model_desc *d,
                           const struct esp_rank_costs *costs)
 {

@@ -1,9 +1,9 @@
-/* rank_plan.h - who computes what: the rows of every matrix of a model divided among ranks.
+/* rank_plan.h - divides the rows of every matrix of a model among ranks.
  *
- * A rank computes whole outputs of a matrix: its rows are divided, its columns never. So every
- * number is computed by the same operations, whoever computes it. Afterwards the ranks gather
- * the outputs of all. A matrix may also be whole in every rank: then each computes all outputs,
- * and nothing has to be gathered.
+ * A rank computes whole outputs of a matrix: rows are divided, columns never. So every output
+ * is computed by the same operations on any rank. Afterwards the ranks gather all outputs. A
+ * matrix may also be whole in every rank: then each rank computes all outputs, and nothing is
+ * gathered.
  */
 #ifndef ESP_RANK_PLAN_H
 #define ESP_RANK_PLAN_H
@@ -11,8 +11,8 @@
 #include "kernels/kernels.h"
 #include "kernels/ranks/rank_options.h"
 
-/* Matrices that are divided in the same way. X(NAME, word, what): `word` in options, `what` in
- * tables. */
+/* Groups of matrices that are divided in the same way. X(NAME, word, what): `word` is used
+ * in options, `what` in tables. */
 #define ESP_RANK_KINDS(X)                                                                      \
     X(ATTENTION, "attention", "queries, keys, values")                                         \
     X(OUTPUT, "output", "output of attention")                                                 \
@@ -33,33 +33,33 @@ enum esp_rank_kind {
 const char *esp_rank_kind_word(enum esp_rank_kind kind);
 const char *esp_rank_kind_name(enum esp_rank_kind kind);
 
-/* Rank r computes begin[kind][r]..begin[kind][r + 1] - 1: key/value heads with their queries, or
- * outputs; of the latter all but the last bound are multiples of 32. A kind in `whole` belongs
- * to all ranks. */
+/* Rank r computes begin[kind][r]..begin[kind][r + 1] - 1. The unit is a key/value head with
+ * its queries for attention, and an output for the other kinds; bounds of outputs are
+ * multiples of 32, except the last one. A kind in `whole` belongs to all ranks. */
 struct esp_rank_plan {
     int ranks;
     unsigned whole; /* bit k: kind k */
-    /* Or ranks have whole layers, and all kinds are whole: rank r has layer[r]..layer[r + 1] - 1,
-     * and rank 0 also the last ones, from layer[ranks] on. */
+    /* Ranks have whole layers, and every kind is whole: rank r has layer[r]..layer[r + 1] -
+     * 1, and rank 0 also has the last layers, from layer[ranks] on. */
     bool by_layers;
     int layer[ESP_MAX_RANKS + 2];
     int begin[ESP_RANK_KIND_COUNT][ESP_MAX_RANKS + 1];
 };
 
-/* What a rank has of a kind: begin..end-1. */
+/* The part of a kind that a rank computes: begin..end-1. */
 struct esp_rank_part {
     int begin, end;
 };
 
-/* The rank that has a layer. */
+/* Returns the rank that has a layer. */
 int esp_rank_plan_owner(const struct esp_rank_plan *plan, int layer);
 
-/* Divides a model in the ratio of options->share. By layers, there are more of them than ranks;
- * rank 0, which has the head, gets fewer. */
+/* Divides a model in the ratio of options->share. A division by layers needs more layers
+ * than ranks; rank 0 gets fewer layers because it also has the head. */
 void esp_rank_plan_make(struct esp_rank_plan *plan, const struct esp_model_desc *desc,
                         const struct esp_rank_options *options);
 
-/* plan NULL: one rank. */
+/* A NULL plan means one rank. */
 struct esp_rank_part esp_rank_plan_part(const struct esp_rank_plan *plan,
                                         const struct esp_model_desc *desc,
                                         enum esp_rank_kind kind, int rank);
@@ -69,32 +69,32 @@ static inline bool esp_rank_plan_divides(const struct esp_rank_plan *plan,
     return plan && !(plan->whole >> kind & 1);
 }
 
-/* Does a plan that came from elsewhere divide this model into parts that exist? */
+/* Returns whether a plan that came from another process divides this model into valid parts. */
 bool esp_rank_plan_fits(const struct esp_rank_plan *plan, const struct esp_model_desc *desc);
 
-/* What a pass costs. */
+/* Measured costs, from which the time of a pass is predicted. */
 struct esp_rank_costs {
     double latency, rate; /* seconds of a small exchange; bytes per second of a large one */
-    double read;          /* bytes of weights per second that a rank computes with */
+    double read;          /* bytes of weights per second that a rank reads while it computes */
 };
 
-/* Seconds of a pass of so many rows, all with logits, as far as the costs tell: reading the
- * weights of the largest part, and all exchanges. */
+/* Predicts the seconds of a pass of so many rows, all with logits: reading the largest part
+ * of the weights, and all exchanges. */
 double esp_rank_plan_seconds(const struct esp_rank_plan *plan,
                              const struct esp_model_desc *desc,
                              const struct esp_rank_costs *costs, int rows);
 
-/* Of a kind, for a table: bytes of its weights in the whole model, the largest number of them in
- * a rank, and bytes that a row makes the ranks gather in a pass. */
+/* Costs of a kind, for a table: the bytes of its weights in the whole model, the largest
+ * part of them in one rank, and the bytes that the ranks gather for one row of a pass. */
 struct esp_rank_kind_cost {
     double bytes, most, gathered;
-    int exchanges; /* in a pass, at least */
+    int exchanges; /* at least so many in a pass */
 };
 struct esp_rank_kind_cost esp_rank_kind_cost(const struct esp_rank_plan *plan,
                                              const struct esp_model_desc *desc,
                                              enum esp_rank_kind kind);
 
-/* Chooses which kinds are whole, so that a pass of one row is quickest. */
+/* Chooses the kinds that are whole, such that a pass of one row is fastest. */
 void esp_rank_plan_choose(struct esp_rank_plan *plan, const struct esp_model_desc *desc,
                           const struct esp_rank_costs *costs);
 

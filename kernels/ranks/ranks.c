@@ -27,7 +27,7 @@ int esp_ranks_fail(struct esp_ranks *r, const char *format, ...)
 
 /* ------------------------------------------------------------------ exchanges */
 
-/* Number and unit of a text such as "500us" or "1Gb/s"; the rest of the text. */
+/* Reads a number with its unit, such as "500us" or "1Gb/s". Returns the rest of the text. */
 static const char *read_unit(const char *text, const char *const *units, const double *factors,
                              double *value)
 {
@@ -59,8 +59,8 @@ int esp_ranks_set_delay(struct esp_ranks *r, const char *text)
     return ESP_OK;
 }
 
-/* Waits for the network that is played. A sleep of the system is a little too long, so the end
- * of the time is spent awake. */
+/* Waits as long as the simulated network would take. The system's sleep lasts slightly too
+ * long, so the last part of the time is spent in a loop. */
 static void play_network(const struct esp_ranks *r, double received)
 {
     static const double AWAKE = 2e-4;
@@ -101,7 +101,7 @@ static char *part_of_row(const struct esp_rank_gather *g, int row, size_t column
     return g->rows + at * g->stride + column;
 }
 
-/* Rows first..first+rows-1 of one rank's part, to or from its area. */
+/* Copies rows first..first+rows-1 of one rank's part to or from its area. */
 static void copy_part(struct esp_ranks *r, const struct esp_rank_gather *g, int rank, int first,
                       int rows)
 {
@@ -151,7 +151,7 @@ int esp_ranks_gather(struct esp_ranks *r, const struct esp_rank_gather *g)
     return status;
 }
 
-/* to: a rank; ALL: every other one. */
+/* as the receiver: every other rank */
 enum { ALL = -1 };
 
 static int copy(struct esp_ranks *r, int from, int to, void *data, size_t bytes)
@@ -182,9 +182,9 @@ int esp_ranks_pass_on(struct esp_ranks *r, int from, int to, void *data, size_t 
     return copy(r, from, to, data, bytes);
 }
 
-/* ------------------------------------------------------------------ what they cost */
+/* ------------------------------------------------------------------ their cost */
 
-/* The least seconds of an exchange in which every rank gives so many bytes. */
+/* Measures the shortest time of an exchange in which every rank sends so many bytes. */
 static int time_exchange(struct esp_ranks *r, int bytes, char *room, double *seconds)
 {
     enum { ROUNDS = 32 };
@@ -214,7 +214,7 @@ int esp_ranks_measure(struct esp_ranks *r)
         status = time_exchange(r, LARGE, room, &large);
     free(room);
     r->times = (struct esp_rank_times){.latency = small};
-    /* On a busy machine the small one may take longer. */
+    /* On a busy machine the small exchange may take longer than the large one. */
     r->times.rate = (double)(r->count - 1) * LARGE / fmax(large - small, large / 4);
     return status;
 }

@@ -1,14 +1,14 @@
-/* ranks.h - processes that compute one model together: what they say to one another.
+/* ranks.h - communication between processes that compute one model together.
  *
  * Rank 0 is the program. It opens the group and sends orders; the other ranks serve (serve.h).
- * All ranks call the same functions in the same order. Numbers are only copied from rank to
- * rank, never added on the way, so the result does not depend on how many ranks there are.
+ * All ranks call the same functions in the same order. Numbers are only copied between ranks,
+ * never added, so the result does not depend on the number of ranks.
  *
- * A group moves bytes through areas: every rank has one. A round is: write into the own area,
- * meet(), read the areas of the others.
+ * Bytes are exchanged through areas; every rank has one. In a round every rank writes into its
+ * own area, calls meet(), and reads the areas of the others.
  *
- * A failure of any rank ends the whole group: all later calls return ESP_E_DEVICE at once, and
- * failure() has the sentence.
+ * If one rank fails, the whole group ends: all later calls return ESP_E_DEVICE at once, and
+ * `failure` has the message.
  */
 #ifndef ESP_RANKS_H
 #define ESP_RANKS_H
@@ -18,35 +18,37 @@
 #include "kernels/ranks/rank_options.h"
 #include "kernels/status.h"
 
-#define ESP_RANK_PROGRAM (char *)"espalier-rank" /* argv[0] of a process that serves */
+/* argv[0] of a process that serves as a rank */
+#define ESP_RANK_PROGRAM (char *)"espalier-rank"
 
 enum {
     ESP_RANK_AREA = 2 << 20, /* bytes of an area */
-    ESP_RANK_SENTENCE = 400  /* bytes of a failure */
+    ESP_RANK_SENTENCE = 400  /* bytes of an error message */
 };
 
 struct esp_ranks;
 
-/* What a transport does. Each is the first member of the transport's own struct. */
+/* The functions of a transport. Its own struct begins with a struct esp_ranks. */
 struct esp_transport {
     const char *name, *summary;
     /* Rank 0: starts the other ranks, each with so many threads. */
     int (*open)(struct esp_ranks **ranks, const struct esp_rank_options *options, char *err,
                 size_t errlen);
-    /* Another rank: joins the group that started this process with these arguments. NULL: ranks
-     * are processes of another program. */
+    /* Another rank: joins the group that started this process with these arguments. NULL if
+     * the ranks run another program. */
     int (*join)(struct esp_ranks **ranks, int argc, char **argv);
-    /* Where this rank writes before the next meeting, and what a rank wrote before the last. */
+    /* own: where this rank writes before the next meeting. of: what a rank wrote before the
+     * last one. */
     char *(*own)(struct esp_ranks *ranks);
     const char *(*of)(struct esp_ranks *ranks, int rank);
-    /* Waits until every rank has written. bytes: (ranks) what each of them wrote; to_first: only
-     * rank 0 will read. Both are the same everywhere. */
+    /* Waits until every rank has written. bytes: (ranks) how much each of them wrote.
+     * to_first: only rank 0 will read. All ranks must pass the same values. */
     int (*meet)(struct esp_ranks *ranks, const size_t *bytes, bool to_first);
-    /* Says that this rank works, though it does not meet the others. */
+    /* Tells the others that this rank is alive while it works without meeting them. */
     void (*beat)(struct esp_ranks *ranks);
-    /* Ends the group with a sentence. */
+    /* Ends the group with an error message. */
     void (*fail)(struct esp_ranks *ranks, const char *sentence);
-    /* Frees it. Rank 0: waits until the other ranks have ended, and ends those that do not. */
+    /* Frees the group. Rank 0 waits for the other ranks to end, and kills those that do not. */
     void (*close)(struct esp_ranks *ranks);
 };
 
@@ -58,16 +60,18 @@ struct esp_ranks {
     int rank, count, threads;
     bool failed;
     char failure[ESP_RANK_SENTENCE];
-    double patience; /* seconds after which a rank that does not answer counts as hung */
-    double delay, delay_rate; /* of a network that is played: seconds, bytes per second or 0 */
+    double patience; /* a rank that does not answer for so many seconds counts as hung */
+    /* of the simulated network: seconds; bytes per second, 0: unlimited */
+    double delay, delay_rate;
     struct esp_rank_times times;
 };
 
-/* Opens a group as rank 0. ESP_E_ARGUMENT for a transport that does not exist. */
+/* Opens a group as rank 0. Returns ESP_E_ARGUMENT if the transport does not exist. */
 int esp_ranks_open(struct esp_ranks **ranks, const struct esp_rank_options *options, char *err,
                    size_t errlen);
-/* Rank 0 plays a slow network, for which the others wait: every exchange takes so much longer. text: "500us", "10ms,1Gb/s"; NULL
- * or "": none. ESP_E_ARGUMENT: neither. */
+/* Simulates a slow network: rank 0 delays every exchange, and the other ranks wait for it.
+ * text: "500us" or "10ms,1Gb/s"; NULL or "": no delay. Returns ESP_E_ARGUMENT for any other
+ * text. */
 int esp_ranks_set_delay(struct esp_ranks *ranks, const char *text);
 /* NULL is allowed. */
 void esp_ranks_close(struct esp_ranks *ranks);
@@ -76,29 +80,29 @@ void esp_ranks_close(struct esp_ranks *ranks);
 int esp_ranks_fail(struct esp_ranks *ranks, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Rows of which every rank has computed some columns. */
+/* Rows of which every rank has computed some of the columns. */
 struct esp_rank_gather {
     char *rows;           /* (count, stride) bytes */
     size_t stride, unit;  /* unit: bytes of a column */
-    const int32_t *which; /* (count) rows of `rows`; NULL: 0, 1, .. */
+    const int32_t *which; /* (count) indices into `rows`; NULL: 0, 1, .. */
     int count;
     const int *begin; /* (ranks + 1) rank r has the columns begin[r]..begin[r + 1] - 1 */
-    bool to_first;    /* only rank 0 wants them */
-    bool compact;     /* this rank's `rows` have only its own columns */
+    bool to_first;    /* only rank 0 gets the columns of the others */
+    bool compact;     /* this rank's `rows` hold its own columns only */
 };
 
-/* Afterwards every rank (or rank 0) has all columns. */
+/* Gives every rank (or only rank 0) all columns. */
 int esp_ranks_gather(struct esp_ranks *ranks, const struct esp_rank_gather *gather);
-/* Is the part of a rank small enough for an area? */
+/* Returns whether each rank's part fits into an area. */
 bool esp_rank_gather_fits(const struct esp_rank_gather *gather, int ranks);
 
-/* Copies bytes of rank 0 to all others. */
+/* Copies bytes from rank 0 to all others. */
 int esp_ranks_broadcast(struct esp_ranks *ranks, void *data, size_t bytes);
-/* Copies bytes of one rank to another. All ranks call it; only these two use `data`. */
+/* Copies bytes from one rank to another. All ranks must call it; only these two use `data`. */
 int esp_ranks_pass_on(struct esp_ranks *ranks, int from, int to, void *data, size_t bytes);
 
-/* Measures how long a small exchange takes and how fast a large one is, and notes it in
- * ranks->times. All ranks call it. */
+/* Measures the time of a small exchange and the rate of a large one, and stores both in
+ * ranks->times. All ranks must call it. */
 int esp_ranks_measure(struct esp_ranks *ranks);
 
 #endif

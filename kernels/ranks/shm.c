@@ -1,9 +1,8 @@
-/* shm.c - the transport between ranks of one machine: memory that they share (shm.h).
+/* shm.c - the transport between ranks of one machine: shared memory (shm.h).
  *
- * Rank 0 starts the other ranks: the running program once more, with the argument list
- * "espalier-rank shm RANK RANKS PARENT THREADS", in sessions of their own, so that the
- * terminal's keys do not reach them. They inherit a file without a name as descriptor 3 and map
- * it.
+ * Rank 0 starts the running program again for every other rank, with the argument list
+ * "espalier-rank shm RANK RANKS PARENT THREADS". Each rank runs in its own session, so that the
+ * terminal's keys do not reach it. It inherits an unnamed file as descriptor 3 and maps it.
  */
 #include "kernels/ranks/shm.h"
 
@@ -70,7 +69,7 @@ static int join(struct esp_ranks **ranks, int argc, char **argv)
 
 const struct esp_transport esp_transport_shm = {
     .name = "shm",
-    .summary = "processes of this machine, over memory that they share",
+    .summary = "processes of this machine, over shared memory",
     .open = open_ranks,
     .join = join,
     .own = esp_shm_own,

@@ -1,8 +1,7 @@
-/* shm.h - memory that the ranks of one machine share, and how they wait for one another in it.
+/* shm.h - memory shared by the ranks of one machine, and waiting in it.
  *
- * Shared by the transports whose rank 0 meets the others in such memory: shm.c, where they are
- * processes of this machine, and mpi.c, where one process of this machine speaks for ranks of
- * others.
+ * Two transports use it: shm.c, where all ranks are processes of one machine, and mpi.c, where
+ * one process of this machine (the bridge) stands for the ranks of other machines.
  */
 #ifndef ESP_SHM_H
 #define ESP_SHM_H
@@ -14,15 +13,15 @@
 
 struct esp_shm_slot {
     _Alignas(64) _Atomic uint32_t written; /* rounds */
-    _Atomic uint32_t sleepers;             /* who wait for it in the system */
+    _Atomic uint32_t sleepers; /* how many wait for `written` in the system (futex) */
     _Atomic uint32_t beats;                /* signs of life while it works */
     char sentence[ESP_RANK_SENTENCE];      /* why it ended, or "" */
 };
 
-/* The beginning of the memory; the areas follow: (2, ranks, ESP_RANK_AREA). */
+/* The beginning of the shared memory. The areas follow: (2, ranks, ESP_RANK_AREA). */
 struct esp_shm_memory {
     _Atomic uint32_t failed, left;    /* rank 0 has closed the group */
-    uint64_t bytes[2][ESP_MAX_RANKS]; /* what each rank writes in a round, by rank 0 */
+    uint64_t bytes[2][ESP_MAX_RANKS]; /* what each rank writes in a round; set by rank 0 */
     uint32_t to_first[2];
     struct esp_shm_slot slot[ESP_MAX_RANKS];
 };
@@ -32,31 +31,32 @@ struct esp_shm {
     struct esp_shm_memory *memory;
     size_t bytes;
     uint32_t round;
-    /* Not rank 0: this process ends when that one is not its parent any more, or when that path
-     * has gone; 0 and NULL: not. */
+    /* Ranks other than 0: this process ends when `parent` is no longer its parent, or when
+     * `path` no longer exists; 0 and NULL: not checked. */
     pid_t parent;
     const char *path;
-    /* Processes that this one has started, by rank, and what they have said, or -1. */
+    /* Processes that this one has started, by rank. */
     pid_t child[ESP_MAX_RANKS];
     int file, log;
 };
 
 size_t esp_shm_bytes(int ranks);
-/* Maps a file of esp_shm_bytes(). NULL: no memory. */
+/* Maps a file of esp_shm_bytes(). Returns NULL if there is no memory. */
 struct esp_shm *esp_shm_map(const struct esp_transport *transport, int file, int rank,
                             int count);
-/* Makes the file and maps it, for rank 0. */
+/* Creates the file and maps it, for rank 0. */
 struct esp_shm *esp_shm_make(const struct esp_transport *transport, int count);
-/* Of a process that started the program, child[0]: has that ended? Leaves it to be awaited. */
+/* Returns whether the program that this process started (child[0]) has ended. Does not reap
+ * it. */
 bool esp_shm_program_ended(const struct esp_shm *shm);
-/* A rank's area of a round; those of two consecutive rounds differ. */
+/* Returns the area of a rank in a round. Two consecutive rounds use different areas. */
 char *esp_shm_area(struct esp_shm *shm, uint32_t round, int rank);
-/* A rank has written its part of this round. */
+/* Marks a rank's part of this round as written. */
 void esp_shm_arrive(struct esp_shm *shm, int rank);
 /* Waits until a rank has written its part of this round. */
 int esp_shm_wait(struct esp_shm *shm, int rank);
 
-/* Members of the transport's table. */
+/* The functions of the transport's table. */
 char *esp_shm_own(struct esp_ranks *ranks);
 const char *esp_shm_of(struct esp_ranks *ranks, int rank);
 int esp_shm_meet(struct esp_ranks *ranks, const size_t *bytes, bool to_first);

@@ -1,8 +1,8 @@
 /* shm_memory.c - rounds in shared memory; see shm.h.
  *
- * Every rank counts the rounds that it has written. A rank that waits for another one reads its
- * counter for 20 us and then sleeps until the counter changes. It wakes up now and then, and
- * sees whether the others still live: rank 0 asks for its children, they ask for rank 0.
+ * Every rank counts the rounds that it has written. To wait for another rank, a rank reads that
+ * counter in a loop for 20 us and then sleeps until it changes. It wakes up regularly to check
+ * whether the other processes are alive: rank 0 checks its children, the others check rank 0.
  */
 #include "kernels/ranks/shm.h"
 
@@ -77,9 +77,9 @@ const char *esp_shm_of(struct esp_ranks *ranks, int rank)
     return esp_shm_area(s, s->round - 1, rank);
 }
 
-/* ------------------------------------------------------------------ who lives */
+/* ------------------------------------------------------------------ which processes are alive */
 
-/* Writes how a process ended: "signal 9". */
+/* Describes how a process ended, for example "signal 9". */
 static void describe(int status, char *text, size_t size)
 {
     if (WIFSIGNALED(status))
@@ -88,7 +88,8 @@ static void describe(int status, char *text, size_t size)
         snprintf(text, size, "exit code %d", WEXITSTATUS(status));
 }
 
-/* What a launcher and its processes have said last that tells something, or the first line. */
+/* Finds the last informative line that a launcher and its processes have printed, or else
+ * the first line. */
 static void read_log(const struct esp_shm *s, char *line, size_t size)
 {
     static const char *const telling[] = {"espalier: ", "noticed that ", "BAD TERMINATION"};
@@ -105,7 +106,7 @@ static void read_log(const struct esp_shm *s, char *line, size_t size)
         line[n - 1] = '\0';
 }
 
-/* Has a child ended? Takes its status, and fails with a sentence. */
+/* Returns whether a child has ended. Reaps it and reports the failure. */
 static bool has_ended(struct esp_shm *s, int rank)
 {
     const struct esp_shm_slot *slot = &s->memory->slot[rank];
@@ -134,7 +135,7 @@ bool esp_shm_program_ended(const struct esp_shm *s)
     return end.si_pid != 0;
 }
 
-/* Do all processes live of which this one has to know? */
+/* Returns whether all processes that this one depends on are alive. */
 static bool all_live(struct esp_shm *s)
 {
     const bool alone = s->parent > 0 && getppid() != s->parent;
@@ -166,8 +167,8 @@ static bool spin(struct esp_shm *s, const struct esp_shm_slot *slot)
     return false;
 }
 
-/* Sleeps until the rank has written. Rank 0 loses its patience with one that shows no sign of
- * life. */
+/* Sleeps until the rank has written. Rank 0 gives up on a rank that has shown no sign of
+ * life for `patience` seconds. */
 static int sleep_for(struct esp_shm *s, int rank)
 {
     struct esp_shm_slot *slot = &s->memory->slot[rank];
@@ -236,7 +237,7 @@ void esp_shm_beat(struct esp_ranks *ranks)
 
 /* ------------------------------------------------------------------ ends */
 
-/* Waits for the end of a child until the clock is at `until`. */
+/* Waits until a child ends, at most until the clock shows `until`. */
 static void await_end(pid_t *child, double until)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
@@ -248,7 +249,7 @@ static void await_end(pid_t *child, double until)
     *child = 0;
 }
 
-/* Signals the children that are left, and what they have started. */
+/* Sends a signal to the remaining children and to the processes that they started. */
 static void signal_children(const struct esp_shm *s, int number)
 {
     for (int i = 1; i < s->base.count; i++)
@@ -260,7 +261,7 @@ static void end_children(struct esp_shm *s, double patience)
 {
     for (int i = 1; i < s->base.count; i++)
         await_end(&s->child[i], esp_clock() + patience);
-    if (s->log >= 0) { /* a launcher ends processes of other machines */
+    if (s->log >= 0) { /* the launcher ends its processes on other machines */
         signal_children(s, SIGTERM);
         for (int i = 1; i < s->base.count; i++)
             await_end(&s->child[i], esp_clock() + FAREWELL);
@@ -276,7 +277,7 @@ void esp_shm_fail(struct esp_ranks *ranks, const char *sentence)
     struct esp_shm_slot *slot = &s->memory->slot[ranks->rank];
     snprintf(slot->sentence, sizeof slot->sentence, "%s", sentence);
     if (ranks->rank > 0)
-        return; /* this process ends, and rank 0 reads the sentence */
+        return; /* this process ends; rank 0 reads the message */
     atomic_store(&s->memory->failed, 1);
     end_children(s, 0);
 }

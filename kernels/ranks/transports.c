@@ -1,4 +1,4 @@
-/* transports.c - the list of transports between ranks, and the choice among them. */
+/* transports.c - lists the transports between ranks and chooses one. */
 #include "kernels/ranks/transports.h"
 
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 const struct esp_transport *const esp_transports[] = {&esp_transport_shm, &esp_transport_mpi,
                                                       NULL};
 
-/* Seconds without an answer after which a rank counts as hung; ESPALIER_RANKS_PATIENCE sets
- * others. */
+/* A rank that does not answer for so many seconds counts as hung. ESPALIER_RANKS_PATIENCE
+ * overrides it. */
 static double patience(void)
 {
     static const double SECONDS = 10;
@@ -32,11 +32,11 @@ int esp_ranks_open(struct esp_ranks **ranks, const struct esp_rank_options *opti
     (*ranks)->patience = patience();
     if (esp_ranks_set_delay(*ranks, getenv("ESPALIER_RANKS_DELAY")) == ESP_OK)
         return ESP_OK;
-    esp_ranks_fail(*ranks, "the network that ESPALIER_RANKS_DELAY asks for is unknown");
+    esp_ranks_fail(*ranks, "ESPALIER_RANKS_DELAY is not a delay");
     esp_ranks_close(*ranks);
     *ranks = NULL;
     return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                    "ESPALIER_RANKS_DELAY=%.40s: give a time, such as 500us, and if you like a "
+                    "ESPALIER_RANKS_DELAY=%.40s: give a time, such as 500us, or a time and a"
                     "rate, as in 10ms,1Gb/s",
                     getenv("ESPALIER_RANKS_DELAY"));
 }

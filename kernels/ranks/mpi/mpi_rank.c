@@ -1,11 +1,12 @@
 /* mpi_rank.c - espalier-rank: a process of a group of ranks that MPI connects; see ../mpi.c.
  *
- * MPI's rank 0 is the bridge. It waits for a round of the program in the memory that they share,
- * exchanges the areas, and says in that memory that the others have written. All other processes
- * serve (kernels/serve.h).
+ * MPI's rank 0 is the bridge. It waits until the program has written a round into the memory
+ * that they share, exchanges the areas with the other ranks, and marks them as written in that
+ * memory. All other processes serve (kernels/serve.h).
  *
- * Waiting costs little: MPI's own calls spin, so every exchange is begun and then tested, for 20
- * us without a pause and then with short sleeps, longer ones while nobody asks for anything.
+ * Waiting must use little processor time, but MPI's own calls spin. So every exchange is
+ * started without blocking and then tested: for 20 us without a pause, then with short sleeps,
+ * which grow longer while the program is idle.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +36,7 @@ struct remote {
 
 /* ------------------------------------------------------------------ exchanges */
 
-/* Takes the signs of life that have come. */
+/* Receives pending signs of life. */
 static void take_beats(struct esp_shm *s)
 {
     int there = 1;
@@ -49,14 +50,15 @@ static void take_beats(struct esp_shm *s)
     }
 }
 
-/* A program that started the ranks has its memory; one that the bridge started is its child. */
+/* Returns whether the program is alive. If the program started the ranks, its memory still
+ * exists; if the bridge started the program, it is a child. */
 static bool program_lives(const struct esp_shm *s)
 {
     return s->path ? access(s->path, F_OK) == 0 : !esp_shm_program_ended(s);
 }
 
-/* Waits for an exchange. bridge: takes signs of life meanwhile and ends with the program; NULL:
- * not. */
+/* Waits for an exchange. A bridge also receives signs of life meanwhile, and stops when the
+ * program ends; pass NULL for any other rank. */
 static int await(MPI_Request *request, struct esp_shm *bridge)
 {
     const double start = esp_clock();
@@ -75,7 +77,7 @@ static int await(MPI_Request *request, struct esp_shm *bridge)
     }
 }
 
-/* Exchanges areas that begin at `areas`, ESP_RANK_AREA apart. */
+/* Exchanges areas. They begin at `areas` and lie ESP_RANK_AREA bytes apart. */
 static int exchange(char *areas, const size_t *bytes, bool to_first, int rank, int count,
                     struct esp_shm *bridge)
 {
@@ -115,7 +117,8 @@ static int cross(struct esp_shm *s)
     return status;
 }
 
-/* Until the program closes the group, after its order to leave has crossed, or is gone. */
+/* Runs until the program has closed the group and its last order has been sent, or until the
+ * program is gone. */
 static int be_bridge(struct esp_shm *s)
 {
     int status = ESP_OK;
@@ -124,15 +127,15 @@ static int be_bridge(struct esp_shm *s)
     return atomic_load(&s->memory->left) ? (int)ESP_OK : status;
 }
 
-/* The bridge of a program that started the ranks. */
+/* Runs the bridge for a program that has started the ranks. */
 static int serve_program(const char *path, int count)
 {
     struct stat about;
     const int file = open(path, O_RDWR | O_CLOEXEC);
     if (file < 0 || fstat(file, &about) != 0 || about.st_size != (off_t)esp_shm_bytes(count)) {
         fprintf(stderr,
-                "espalier: %s is not the memory of %d ranks; the first machine of "
-                "--hosts is this one\n",
+                "espalier: %s is not memory shared with %d ranks; the first machine of "
+                "--hosts must be this one\n",
                 path, count);
         return ESP_E_FILE;
     }
@@ -144,7 +147,8 @@ static int serve_program(const char *path, int count)
     return be_bridge(s);
 }
 
-/* The bridge of a program that it starts, with this terminal or file; *code: how that ends. */
+/* Starts the program with this terminal or file as its input and output, and runs the bridge
+ * for it. *code: the program's exit status. */
 static int start_program(char **argv, int count, int *code)
 {
     char path[64], text[16];
