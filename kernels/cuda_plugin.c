@@ -76,7 +76,7 @@ static int load(const char *path, const struct esp_cuda_plugin **found, char *er
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "the CUDA backend could not be loaded (%s); it is built by make where "
+                        "the CUDA backend could not be loaded (%s); make builds it where "
                         "nvcc is installed",
                         dlerror());
     const struct esp_cuda_plugin *plugin = dlsym(library, ESP_CUDA_PLUGIN_SYMBOL);

@@ -146,7 +146,7 @@ static const int8_t nonlinear[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
 /* The values of MXFP4 (E2M1), doubled. */
 static const int8_t doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-/* 2^(e - 128) for a byte e; a subnormal number if it is below 2^-126. */
+/* Returns 2^(e - 128) for a byte e; the result is subnormal if it is below 2^-126. */
 static float half_power(uint8_t e)
 {
     return float_from_bits(e < 2 ? 0x200000u << e : (uint32_t)(e - 1) << 23);
@@ -178,8 +178,8 @@ static void store_scale(uint8_t *s, int i, int scale, int minimum)
     }
 }
 
-/* Where `each` bits of every number are stored: they begin at byte `from` of a block, and the
- * numbers that share a byte are `run` apart. each = 0: there are no such bits. */
+/* Where `each` bits of every number are stored. They begin at byte `from` of a block, and
+ * numbers that share a byte are `run` apart. each = 0: the type has no such bits. */
 struct bits {
     uint8_t from, run, each;
 };
@@ -190,7 +190,8 @@ struct codec {
     /* tries: how many scales to try on each side of the obvious one; TRIES or 0 */
     void (*write)(const struct codec *c, const float *x, int tries, uint8_t *block);
     struct bits low, above; /* the low bits of an integer q, and those above them */
-    /* q means table[q], or, without a table, q + lowest, which is at most `highest`. */
+    /* The integer q stands for table[q] or, without a table, for q + lowest, which is at
+     * most `highest`. */
     int lowest, highest;
     const int8_t *table;
 };
@@ -280,7 +281,7 @@ static int nearest(float x, int low, int high)
     return x < (float)high ? (int)roundf(x) : high;
 }
 
-/* Returns the value nearest to x among those that the integers of this type mean. */
+/* Returns the value nearest to x among the values that this type can represent. */
 static int level(const struct codec *c, float x)
 {
     int i = 0;
@@ -301,7 +302,8 @@ static void weigh(const float *x, int n, float *weight)
         weight[i] = fabsf(x[i]) + rms;
 }
 
-enum { TRIES = 9 }; /* larger, and smaller, than the scale at which the largest number fits */
+/* how many scales to try on each side of the one that fits the largest number */
+enum { TRIES = 9 };
 
 /* Finds a scale s for which the weighted squared error, the sum of w (x - s level(x / s))^2,
  * is small. Given the levels l found with some scale, the best scale is sum w x l / sum w l^2,

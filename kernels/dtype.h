@@ -20,8 +20,8 @@ extern "C" {
 
 /* What a field of a block contains. */
 enum esp_field_kind {
-    ESP_SCALES,  /* scales, minima, single bits */
-    ESP_JOINED,  /* the same; a GPU joins it with the field before it */
+    ESP_SCALES,  /* scales, minima, or one bit of each number */
+    ESP_JOINED,  /* the same, but a GPU joins this field with the previous one */
     ESP_WEIGHTS, /* bytes that become weights */
 };
 

@@ -53,7 +53,7 @@ struct esp_tensor {
     enum esp_dtype dtype;
     int rows, columns; /* (out, in); a vector has columns = 1 */
     int block, stride;
-    int first; /* row 0 of this is row `first` by that rule; see esp_tensor_slice() */
+    int first; /* row 0 is row `first` of the whole tensor; see esp_tensor_slice() */
     /* If not 0, the rows that RoPE rotates together are stored next to each other, as in GGUF
      * files of Llama, and `paired` is the number of rows of a head: for i < paired / 2, row i
      * of a head is stored as its row 2 i, and row i + paired / 2 as its row 2 i + 1. */
@@ -101,8 +101,8 @@ enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE }
 // clang-format on
 #define ESP_LAYER_VECTORS(X) ESP_FIRST_NORM(X) ESP_OTHER_VECTORS(X)
 
-/* How a layer mixes a token with those before it. ESP_MIXER_NONE: it
- * does not; the layer is only an MLP. All but this and attention are recurrent: a layer has a
+/* How a layer mixes a token with those before it. With ESP_MIXER_NONE it does not: the layer is
+ * only an MLP. All mixers except attention are recurrent: such a layer has a
  * state that each token changes, and a causal convolution over the token and the conv_kernel
  * - 1 tokens before it. In the following, c are the convolved values, S is a head's state
  * (key_dim, value_dim), which is zero before the text, and W x is a product with the layer's
@@ -138,7 +138,7 @@ struct esp_expert {
 
 struct esp_layer {
     struct esp_tensor norm1,
-        norm1_bias; /* (hidden, 1) before the mixer, or before what there is */
+        norm1_bias; /* (hidden, 1) before the mixer; without a mixer, before the MLP */
     struct esp_tensor query, query_bias; /* (heads * head_dim, hidden) */
     struct esp_tensor key, key_bias;     /* (kv_heads * head_dim, hidden) */
     struct esp_tensor value, value_bias; /* (kv_heads * head_dim, hidden) */
@@ -441,11 +441,11 @@ struct esp_weights {
     const struct esp_model_desc *desc;
     size_t bytes; /* memory that the weights take */
 };
-/* What passes over a cache did with the states of recurrent layers, counted while they did it. A
- * part of a state stays in the processor's cache while a pass walks over its rows, so it is read
- * from memory at most once in a pass, and written at most once. */
+/* How passes over a cache read and wrote the states of recurrent layers, counted during the
+ * passes. A part of a state stays in the processor's cache while a pass walks over its rows,
+ * so it is read from memory at most once in a pass, and written at most once. */
 struct esp_state_traffic {
-    int64_t steps;         /* how often a row moved the state of a layer on */
+    int64_t steps;         /* number of updates: a row updates the state of each layer once */
     int64_t read, written; /* bytes of states */
 };
 
@@ -470,7 +470,7 @@ struct esp_rows {
 enum { ESP_MARKS = 128, ESP_MAX_DRAWS = 16 };
 
 struct esp_rank_plan;  /* ranks/rank_plan.h */
-struct esp_rank_costs; /* there, too */
+struct esp_rank_costs; /* also there */
 
 struct esp_backend_ops {
     const char *name, *summary;
@@ -532,15 +532,18 @@ struct esp_backend_ops {
      * measured. */
     const char *(*way_key)(const struct esp_backend *backend);
     int (*measure_ways)(struct esp_weights *weights, struct esp_way_times *times);
-    /* Starts other processes that compute the weights of divided descriptions together with
-     * this one. To be called before weights are opened. NULL: the backend has no ranks. */
+    /* Starts other processes (ranks) that compute the weights of divided descriptions
+     * together with this one. Must be called before weights are opened. NULL: the backend
+     * has no ranks. */
     int (*start_ranks)(struct esp_backend *backend, const struct esp_rank_options *options,
                        char *err, size_t errlen);
-    /* What the exchanges of the ranks have cost so far. False: there are no ranks. */
+    /* Sets *times to the measured cost of the exchanges between ranks. Returns false if
+     * there are no ranks. */
     bool (*rank_times)(const struct esp_backend *backend, struct esp_rank_times *times);
-    /* Plays a slow network between ranks that were started; see esp_ranks_set_delay(). */
+    /* Simulates a slow network between the ranks; see esp_ranks_set_delay(). */
     int (*set_rank_delay)(struct esp_backend *backend, const char *delay);
-    /* How divided weights would be (desc) or are divided: the costs are measured. */
+    /* Writes how the weights of a divided description are divided, or would be, and the
+     * measured costs. */
     int (*plan_ranks)(struct esp_backend *backend, const struct esp_model_desc *desc,
                       struct esp_rank_plan *plan, struct esp_rank_costs *costs, char *err,
                       size_t errlen);

@@ -228,7 +228,7 @@ static void copy_listed(const struct esp_tensor *t, int row, int count, char *to
     const size_t row_bytes = esp_dtype_row_bytes(t->dtype, t->columns);
     struct esp_tensor all = *t;
     all.listed = NULL;
-    all.first = 0; /* row has it */
+    all.first = 0; /* the numbers in `row` include `first` */
     for (int i = 0; i < count; i++)
         esp_tensor_copy_rows(&all, t->listed[row + i], 1, to + (size_t)i * row_bytes);
 }
@@ -280,7 +280,7 @@ void esp_tensor_read_row(const struct esp_tensor *tensor, int row, float *out)
     esp_tensor_read_rows(tensor, row, 1, out);
 }
 
-/* Can rows from `first` on be named by their place, as rows of a smaller tensor? */
+/* Returns whether the rows from `first` on can be described as a smaller tensor. */
 static bool is_movable(const struct esp_tensor *t, int first)
 {
     return t->block == t->rows && t->first == 0 && t->transposed == 0 && !t->scales &&
@@ -511,7 +511,7 @@ static void check(struct checker *c, const struct esp_tensor *t, const char *nam
         esp_fail(c->err, c->errlen, ESP_E_FORMAT, "the model has no %s%s", name, where);
     else if (!known)
         c->status = esp_fail(c->err, c->errlen, ESP_E_UNSUPPORTED,
-                             "%s%s is of type number %d, which is not known", name, where,
+                             "%s%s has the unknown type number %d", name, where,
                              (int)t->dtype);
     else if (fits)
         esp_fail(c->err, c->errlen, ESP_E_FORMAT,
@@ -569,7 +569,7 @@ static void check_experts(struct checker *c, const struct esp_model_desc *d,
         return;
     }
     check_matrix(c, &l->router, &l->router_bias, "the router", d->experts, d->hidden);
-    check_if_there(c, &l->choice_bias, "the bias of the choice", d->experts);
+    check_if_there(c, &l->choice_bias, "the bias that chooses experts", d->experts);
     for (int i = 0; i < d->experts; i++) {
         const struct esp_expert *e = &l->expert[i];
         check_matrix(c, &e->gate, &e->gate_bias, "an expert", d->expert_ffn, d->hidden);
@@ -598,7 +598,7 @@ static void check_recurrence(struct checker *c, const struct esp_model_desc *d,
                              const struct esp_layer *l)
 {
     const int width = esp_conv_width(d, l->mixer), out = esp_mixed_width(d, l->mixer);
-    check_matrix(c, &l->conv_in, &l->conv_in_bias, "the matrix of what is convolved", width,
+    check_matrix(c, &l->conv_in, &l->conv_in_bias, "the input matrix of the convolution", width,
                  d->hidden);
     check_matrix(c, &l->out_gate, &l->out_gate_bias, "the gate matrix of the mixer", out,
                  d->hidden);
@@ -606,7 +606,7 @@ static void check_recurrence(struct checker *c, const struct esp_model_desc *d,
     check_matrix(c, &l->mixed, &l->mixed_bias, "the output matrix of the mixer", d->hidden,
                  out);
     if (l->mixer == ESP_MIXER_CONV) {
-        check_matrix(c, &l->in_gate, &l->in_gate_bias, "the gate in front of the convolution",
+        check_matrix(c, &l->in_gate, &l->in_gate_bias, "the gate before the convolution",
                      width, d->hidden);
         return;
     }
@@ -616,7 +616,7 @@ static void check_recurrence(struct checker *c, const struct esp_model_desc *d,
     check(c, &l->mixed_norm, "the norm of the mixer",
           l->mixer == ESP_MIXER_SSM ? out : d->value_dim, 1);
     if (l->mixer == ESP_MIXER_SSM)
-        check(c, &l->skip, "what skips the state", d->state_heads, 1);
+        check(c, &l->skip, "the skip weights of the mixer", d->state_heads, 1);
     else
         check(c, &l->write, "the write matrix", d->state_heads, d->hidden);
 }

@@ -18,7 +18,7 @@ static int open_first(struct esp_backend **backend, int threads, char *err, size
 
 const struct esp_backend_ops esp_backend_cuda = {
     .name = "cuda",
-    .summary = "an NVIDIA GPU; not in a static program",
+    .summary = "an NVIDIA GPU (not available in a static program)",
     .open = open_first,
     .open_device = open_device,
 };

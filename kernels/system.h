@@ -63,16 +63,17 @@ int esp_pipe(int ends[2], bool waits);
 bool esp_random_bytes(void *bytes, size_t count);
 /* Asks the system to kill this process when its parent ends, if the system can do that. */
 void esp_end_with_parent(void);
-/* Starts a program in a session of its own, without a terminal. It has `file` as descriptor
- * `inherited`, what it prints goes to `log` (-1: nowhere), and it has no other descriptor.
- * program: a path, or a name that PATH has. Returns the process, or -1 (errno). */
+/* Starts a program in its own session, without a terminal. It inherits `file` as descriptor
+ * `inherited` and no other descriptor. Its output goes to `log` (-1: nowhere). program: a
+ * path, or a name to be found in PATH. Returns the process, or -1 (errno). */
 pid_t esp_start_apart(const char *program, char *const argv[], int file, int inherited,
                       int log);
-/* Waits until a word that processes share is not `seen` any more and another one says so, but
- * not much longer than `seconds`. */
+/* Waits until the shared word differs from `seen` and another process has announced the
+ * change, but not much longer than `seconds`. */
 void esp_wait_for_change(_Atomic uint32_t *word, uint32_t seen, double seconds);
 void esp_wake_for_change(_Atomic uint32_t *word);
-/* Removes pending signals of a set, which must be blocked, so that they have no effect. */
+/* Removes pending signals of a set, so that they have no effect. The signals must be
+ * blocked. */
 void esp_take_signals(const sigset_t *set);
 /* Opens a condition for esp_condition_wait(), which waits at most until the monotonic clock
  * reaches `until`, and returns 0 or ETIMEDOUT. */

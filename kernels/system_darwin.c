@@ -137,7 +137,8 @@ bool esp_random_bytes(void *bytes, size_t count)
     return getentropy(bytes, count) == 0;
 }
 
-/* Does nothing: macOS cannot do this. The limit of the process's computing time ends it. */
+/* Does nothing, because macOS has no such function. The process ends when it reaches its
+ * limit of computing time. */
 void esp_end_with_parent(void)
 {
 }

@@ -1,5 +1,4 @@
-/* arch_llama.c - the Llama architecture: Llama's family, with biases if config.json asks for
- * them.
+/* arch_llama.c - the Llama architecture: Llama's family, with biases if config.json has them.
  *
  * Key names and fallbacks are those of LlamaConfig in the transformers library.
  */

@@ -1,9 +1,8 @@
 /* arch_mimo.c - the MiMo-7B architecture: Qwen2's, with an MTP layer.
  *
  * Key names and fallbacks are those of Qwen2Config in the transformers library, from which
- * MiMo's own configuration is derived. The MTP layer is a layer of the model, too. Its fc reads
- * the target's last hidden state, before the final norm, and then the embedding, as vLLM
- * computes it.
+ * The MTP layer is also a layer of the model. Its fc reads the target's last hidden state
+ * (before the final norm) followed by the embedding, as in vLLM.
  * Xiaomi, "MiMo: Unlocking the Reasoning Potential of Language Model", 2025, section 2.2.
  */
 #include "engine/model/architecture.h"

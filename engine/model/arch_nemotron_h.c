@@ -1,9 +1,9 @@
 /* arch_nemotron_h.c - the Nemotron-H architecture: each layer is a state space (Mamba-2), or
  * attention without rotation, or an MLP whose activation is the square of ReLU.
  *
- * Key names and fallbacks are those of NemotronHConfig in the transformers library. That library
- * also keeps the steps of the states above time_step_min; the authors' kernels and llama.cpp do
- * not, and neither does this.
+ * Key names and fallbacks are those of NemotronHConfig in the transformers library. That
+ * library also limits the states' steps to at least time_step_min; the authors' kernels,
+ * llama.cpp and this program do not.
  * NVIDIA, "Nemotron-H: A Family of Accurate and Efficient Hybrid Mamba-Transformer Models", 2025.
  */
 #include "engine/model/architecture.h"

@@ -1,10 +1,10 @@
-/* arch_qwen3_next.c - the Qwen3-Next architecture: layers of family_delta.c, with mixtures of
- * experts and a shared expert.
+/* arch_qwen3_next.c - the Qwen3-Next architecture: the layers of family_delta.c, with mixtures
+ * of experts and a shared expert.
  *
- * Folders have the matrices of the mixer in two tensors, key head by key head: queries, keys,
- * values and gates of one head, then those of the next; GGUF files have queries, keys and
- * values in one tensor, and gates in another. Key names and fallbacks are those of
- * Qwen3NextConfig in the transformers library.
+ * Model folders store the mixer's matrices in two tensors, one key head after the other: the
+ * queries, keys, values and gates of a head, then those of the next head. GGUF files have one
+ * tensor for queries, keys and values, and another for gates. Key names and fallbacks are those
+ * of Qwen3NextConfig in the transformers library.
  */
 #include "engine/model/architecture.h"
 

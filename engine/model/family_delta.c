@@ -1,4 +1,4 @@
-/* family_delta.c - what Qwen3.5 and its relatives have in common.
+/* family_delta.c - the parts that Qwen3.5 and related architectures share.
  *
  * Three of four layers are gated delta rules (ESP_MIXER_DELTA of kernels.h); in the others, the
  * output of attention is gated. Norm weights are stored minus one, except the mixer's.
@@ -8,8 +8,8 @@
  * GGUF files have the values of `rate`, not their logarithms. In GGUF files of Qwen3.5, the
  * state heads are in another order: head h reads key head h % key_heads (`heads_tiled`).
  *
- * An MTP layer (mtp.*) may follow the layers: a draft head with a layer of attention, whose fc
- * reads the embedding and the target's last hidden state after the final norm.
+ * The layers may be followed by an MTP layer (mtp.*): a draft head with one attention layer.
+ * Its fc reads the embedding and the target's last hidden state after the final norm.
  *
  * Yang et al., "Gated Delta Networks", 2024; Qiu et al., "Gated Attention for Large Language
  * Models", 2025.

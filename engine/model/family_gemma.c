@@ -1,4 +1,4 @@
-/* family_gemma.c - what Gemma 2 and 3 have in common.
+/* family_gemma.c - the parts that Gemma 2 and 3 share.
  *
  * The embedding is multiplied by the square root of its width. There are norms both before and
  * after attention and MLP; their weights are stored minus one. The MLP is gated by GELU

@@ -1,4 +1,4 @@
-/* family_llama.c - what Llama and its descendants have in common.
+/* family_llama.c - the parts that Llama and its descendants share.
  *
  * They share RMSNorm, grouped-query attention, SwiGLU and the tensor names of Llama. An
  * architecture of this family is a file arch_NAME.c with only its differences. Tensors that

@@ -1,4 +1,4 @@
-/* family_ssm.c - names in GGUF files of the tensors of state spaces (ESP_SSM_LAYER). */
+/* family_ssm.c - the names of state-space tensors (ESP_SSM_LAYER) in GGUF files. */
 #include "engine/model/architecture.h"
 
 const struct esp_gguf_slot esp_ssm_gguf[] = {

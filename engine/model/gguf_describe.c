@@ -63,8 +63,8 @@ static bool has_shared_expert(const struct describing *d)
     return first->router.data && first->up.data;
 }
 
-/* Returns the value of a key. In a model with an MLP in addition to the experts,
- * feed_forward_length is the size of an expert. */
+/* Returns the value of a key. If a model has both an MLP and experts, feed_forward_length is
+ * the size of an expert. */
 static double value_of(const struct describing *d, const struct esp_gguf_key *key)
 {
     const struct esp_model_desc *m = &d->model->desc;
@@ -100,8 +100,8 @@ static bool is_written(const struct describing *d, const struct esp_gguf_key *ke
                                       esp_config_rule(d->architecture, key->field)));
 }
 
-/* For a model with recurrent layers: writes a number for each layer, 0 for those with another
- * mixer than this one. */
+/* For models with recurrent layers: writes one number per layer, which is 0 for layers with
+ * another mixer. */
 static void put_of_layers(const struct describing *d, const char *key, enum esp_mixer mixer,
                           int32_t number)
 {
@@ -116,8 +116,8 @@ static void put_of_layers(const struct describing *d, const char *key, enum esp_
     free(bytes.data);
 }
 
-/* Adds the list of recurrent layers. Also adds how many pairs of a head are rotated by each of
- * the three positions that a token of a picture has, because llama.cpp requires this key. */
+/* Adds the list of recurrent layers. A token of a picture has three positions; llama.cpp
+ * requires the key that says how many pairs of a head each of them rotates. */
 static void put_delta(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;
@@ -504,7 +504,7 @@ static int put_vocabulary(const struct describing *d, const cJSON *json)
     const char *split = t.fallback ? "default" : esp_gguf_split_name(json);
     if (!split)
         return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
-                        "%s: tokenizer.json splits text in a way that GGUF has no name for",
+                        "%s: tokenizer.json splits text in a way for which GGUF has no name",
                         d->model->path);
     t.texts = calloc(count, sizeof *t.texts);
     t.types = malloc(count * sizeof *t.types);

@@ -254,9 +254,9 @@ static double number_of(const struct esp_gguf *g, const char *architecture, cons
     return value ? esp_gguf_number(value, 0) : otherwise;
 }
 
-/* Adds the kind of each layer. Recurrent are those of a list, or those without key/value heads;
- * if the file has an MLP width for each layer, one with an MLP is only an MLP instead. Leaves
- * out the last layers if they belong to a draft head. */
+/* Adds the kind of each layer. Recurrent layers are listed by a key, or are those without
+ * key/value heads; if the file gives an MLP width for each layer, a layer with an MLP has no
+ * mixer. The last layers are left out if they belong to a draft head. */
 static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
     const struct esp_gguf_value *listed = find(g, architecture, ESP_GGUF_RECURRENT);
@@ -281,7 +281,7 @@ static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char 
     }
 }
 
-/* Adds the width of a state's values, and whether its heads are tiled; see struct
+/* Adds the width of a state's values, and whether the state's heads are tiled; see struct
  * esp_model_desc. */
 static void add_state_numbers(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
@@ -312,8 +312,8 @@ static bool ends_with(struct esp_gguf_text text, const char *end)
     return text.length >= n && memcmp(text.bytes + text.length - n, end, n) == 0;
 }
 
-/* Adds settings that a folder has in config.json, and that in a GGUF file follow from which
- * tensors there are. In a split file, these tensors are in the first part. */
+/* Adds settings that a folder has in config.json. In a GGUF file they follow from the
+ * tensors that exist. In a split file, these tensors are in the first part. */
 static void add_presence(cJSON *config, const struct esp_gguf *g)
 {
     bool conv = false, choice = false;
@@ -384,7 +384,8 @@ static void add_scaling(cJSON *config, const struct esp_gguf *g, const char *arc
             if (value)
                 cJSON_AddNumberToObject(scaling, keys[i][1], esp_gguf_number(value, 0));
         }
-        if (strcmp(architecture, "gpt-oss") == 0) /* trained so; GGUF has no key for it */
+        /* the model was trained with this; GGUF has no key for it */
+        if (strcmp(architecture, "gpt-oss") == 0)
             cJSON_AddBoolToObject(scaling, "truncate", false);
     } else {
         cJSON_Delete(scaling);
@@ -496,7 +497,7 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
         strcmp(known->model_type, "llama") == 0 && esp_json_item(config, "sliding_window");
     cJSON_AddStringToObject(config, "model_type", window ? "mistral" : known->model_type);
     cJSON_AddBoolToObject(config, "norm_topk_prob", true);      /* as llama.cpp computes it */
-    cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* unless it has an LM head */
+    cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* false if it has an LM head */
     cJSON_AddBoolToObject(config, "block_auto_adjust_ff_dim", false); /* already adjusted */
     add_layer_types(config, g, architecture);
     add_state_numbers(config, g, architecture);
@@ -561,8 +562,8 @@ bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
             rule->slot == offsetof(struct esp_layer, key_bias));
 }
 
-/* Gives tensors of the expert that all tokens use the names of an MLP's tensors, because they
- * have the same slots. */
+/* Renames tensors of the shared expert to the names of an MLP's tensors, because they have
+ * the same slots. */
 static void name_shared(char *stored)
 {
     static const char shared[] = "_shexp", gate[] = "ffn_gate_inp_shexp";
@@ -571,8 +572,8 @@ static void name_shared(char *stored)
         memmove(at, at + strlen(shared), strlen(at + strlen(shared)) + 1);
 }
 
-/* The number of the first MTP layer, which follows the others; without one, more than any
- * layer's. */
+/* Returns the number of the first MTP layer, which follows the other layers. Without one,
+ * the number is larger than that of any layer. */
 static int first_mtp(const struct esp_gguf *g, const struct esp_architecture *architecture)
 {
     char *name = esp_gguf_copy_text(esp_gguf_find(g, "general.architecture"));
@@ -584,8 +585,8 @@ static int first_mtp(const struct esp_gguf *g, const struct esp_architecture *ar
                : INT_MAX;
 }
 
-/* Numbers MTP layers from 0 in the name "blk.N....". What such a layer has besides a layer's
- * tensors is a tensor of the model then: "nextn....". */
+/* In "blk.N....", numbers MTP layers from 0. A tensor of such a layer that normal layers
+ * lack becomes a tensor of the model: "nextn....". */
 static void name_mtp(char stored[ESP_TENSOR_NAME], int layer)
 {
     char part[ESP_TENSOR_NAME];

@@ -11,13 +11,13 @@
 #include "engine/model/gguf.h"
 
 enum { ESP_GGUF_PARTS = 1000 };  /* maximum number of parts of a split file */
-enum { ESP_GGUF_LAYERS = 1000 }; /* and of layers with own values of a key */
+enum { ESP_GGUF_LAYERS = 1000 }; /* maximum number of layers with their own values of a key */
 
 /* Keys that may have a value for each layer. */
 #define ESP_GGUF_KV_HEADS "attention.head_count_kv"
 #define ESP_GGUF_FFN "feed_forward_length"
 #define ESP_GGUF_RECURRENT "attention.recurrent_layers"
-/* Whether attention in a model with state spaces has a rotation. */
+/* The key that says whether attention has a rotation in a model with state spaces. */
 #define ESP_GGUF_ROTATED "rope.scaling.finetuned"
 
 /* An architecture's name in GGUF files and its conventions. */

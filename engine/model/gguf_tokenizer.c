@@ -117,8 +117,8 @@ static const char *text_of(const cJSON *json, const char *name)
     return text ? text : "";
 }
 
-/* Writes the patterns of a pre_tokenizer, "" for ByteLevel's own. Returns their number, or -1
- * if it has any other step. */
+/* Lists the patterns of a pre_tokenizer; "" stands for the pattern of ByteLevel. Returns
+ * their number, or -1 if the pre_tokenizer has any other step. */
 static int list_patterns(const cJSON *step, const char *patterns[8], int count)
 {
     const char *type = text_of(step, "type");
@@ -226,7 +226,7 @@ static int read_tokens(struct reader *r)
     struct esp_gguf_text text;
     for (uint64_t id = 0; esp_gguf_next_text(r->tokens, &at, &text); id++) {
         if (text.length == 0)
-            continue; /* no text becomes this token */
+            continue; /* no text is encoded as this token */
         char *copy = esp_gguf_copy_plain(text);
         if (!copy)
             return esp_fail(r->err, r->errlen, ESP_E_FORMAT, "%s: token %llu is not UTF-8 text",

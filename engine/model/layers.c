@@ -35,7 +35,7 @@ static int windowed_type(const cJSON *item, const struct esp_json *json)
     return esp_json_fail(json, ESP_E_UNSUPPORTED,
                          "layer_types has %s; only full_attention and sliding_attention are "
                          "supported",
-                         type ? type : "an entry that is not text");
+                         type ? type : "an entry that is not a string");
 }
 
 static int rotates(const cJSON *item, const struct esp_json *json)
@@ -80,7 +80,7 @@ int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
     return 0;
 }
 
-/* Returns whether the file asks for rotation in an architecture that usually has none. */
+/* Returns whether the file requests rotation, in an architecture that usually has none. */
 static bool asks_for_rotation(const struct esp_config *config, const struct esp_json *json)
 {
     const char *kind = esp_json_text(json->root, "position_embedding_type");
@@ -142,7 +142,7 @@ static bool is_one_of(const char *text, const char *const *list)
     return false;
 }
 
-/* Sets *mixer to what an entry of layer_types names. */
+/* Sets *mixer to the kind that an entry of layer_types names. */
 static int mixer_type(enum esp_mixer *mixer, const cJSON *item, const struct esp_family *family,
                       const struct esp_json *json)
 {
@@ -159,7 +159,7 @@ static int mixer_type(enum esp_mixer *mixer, const cJSON *item, const struct esp
         return esp_json_fail(json, ESP_E_UNSUPPORTED,
                              "layer_types has %s; only full_attention, attention, conv, "
                              "linear_attention%s mamba%s are supported",
-                             type ? type : "an entry that is not text",
+                             type ? type : "an entry that is not a string",
                              family->one_part ? "," : " and",
                              family->one_part ? " and mlp" : "");
     return ESP_OK;

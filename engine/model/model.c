@@ -182,8 +182,8 @@ static void flatten(struct esp_stored *stored, const struct esp_tensor_rule *rul
     }
 }
 
-/* The order of what a mixer convolves (all queries, all keys, all values) in a tensor that has the
- * queries, keys and values of each key head together. */
+/* Lists the rows of the convolved values in the mixer's order (all queries, all keys, all
+ * values), for a tensor that stores queries, keys and values of each key head together. */
 static int list_conv_rows(struct esp_model *model, const struct esp_config *config)
 {
     const int values = config->state_heads / config->key_heads * config->value_dim;
@@ -270,7 +270,7 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
     return 0;
 }
 
-/* Returns whether a layer's kind decides if it has the tensor. */
+/* Returns whether the kind of a layer decides if the layer has the tensor. */
 static bool is_of_kind(enum esp_presence when)
 {
     return when == ESP_IF_ATTENTION || when == ESP_IF_RECURRENT || when == ESP_IF_CONV_BIAS ||
@@ -548,7 +548,7 @@ void esp_model_set_context(struct esp_model *model, int context)
         use_rotation(model);
 }
 
-/* Marks the tensors of the part of the files that is not opened: of the model, or of its MTP
+/* Marks the tensors that are not opened as used: those of the model, or those of its MTP
  * layer. */
 static void mark_others(struct esp_model *model, const struct esp_family *mtp)
 {
@@ -560,14 +560,14 @@ static void mark_others(struct esp_model *model, const struct esp_family *mtp)
     }
 }
 
-/* Makes the configuration that of the MTP layer. */
+/* Changes the configuration to that of the MTP layer. */
 static int use_mtp(struct esp_model *model, const struct esp_family **family,
                    struct esp_config *config, const struct esp_family *mtp,
                    const struct esp_json *json)
 {
     if (!mtp)
         return esp_fail(json->err, json->errlen, ESP_E_FILE,
-                        "%s has no MTP layer that can draft for it; name another draft, or "
+                        "%s has no MTP layer that can draft for it; choose another draft, or "
                         "leave --draft out",
                         model->path);
     model->architecture = ESP_MTP;
@@ -576,14 +576,14 @@ static int use_mtp(struct esp_model *model, const struct esp_family **family,
     return esp_mtp_config(config, json, model->files);
 }
 
-/* Whether the files have layers of the family; a file may have an MTP layer only. */
+/* Returns whether the files have layers of the family. A file may have an MTP layer only. */
 static bool has_layers(const struct esp_stored_set *files, const struct esp_family *family)
 {
     return esp_stored_has_prefix(files, family->layer_name) ||
            esp_stored_has_prefix(files, family->layer_name + strlen(family->prefix));
 }
 
-/* Finds out from the tensors whether this is a whole model or a draft head. */
+/* Determines from the tensors whether this is a whole model or a draft head. */
 static int recognize(struct esp_model *model, const struct esp_family **family,
                      struct esp_config *config, const struct esp_architecture *architecture,
                      const struct esp_json *json)
@@ -743,7 +743,7 @@ static int refuse_path(const char *path, int error, char *err, size_t errlen)
                     strerror(error), esp_suggestion_text(&suggestion, meant));
 }
 
-/* Gives an MTP layer, which has no path of its own, the name by which users choose it. */
+/* Names an MTP layer after the word by which users choose it, because it has no path. */
 static int name_mtp(struct esp_model *head, char *err, size_t errlen)
 {
     char *path = strdup(ESP_MTP), *name = strdup(ESP_MTP);
@@ -759,7 +759,7 @@ static int name_mtp(struct esp_model *head, char *err, size_t errlen)
     return ESP_OK;
 }
 
-/* Opens a model, or, with `mtp`, its MTP layer. */
+/* Opens a model or, if `mtp`, its MTP layer. */
 static int open_part(struct esp_model **model, const char *path, bool mtp, char *err,
                      size_t errlen)
 {

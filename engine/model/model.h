@@ -29,7 +29,7 @@ struct esp_model {
     const char *architecture; /* "eagle", "eagle3" or "mtp" for a draft head */
     bool head;                /* a draft head (draft_head.h), not a whole model */
     bool reads_unnormed;      /* an MTP layer that reads states before the final norm */
-    bool mtp;                 /* its files also have an MTP layer, which can draft for it */
+    bool mtp; /* the files also have an MTP layer, which can draft for the model */
     const char *dtype; /* type of the first layer's query matrix: "F32", "BF16", "Q4_K", ... */
     const char *expert_dtype; /* type of the first expert's matrices, or NULL */
     struct esp_model_desc desc;
@@ -58,8 +58,8 @@ struct esp_model {
 /* Opens and checks a folder or a GGUF file; reads no weights yet. Close the model after the
  * weights that were made from it. */
 int esp_model_open(struct esp_model **model, const char *path, char *err, size_t errlen);
-/* Opens the MTP layer in the files of a model, as a draft head that is named ESP_MTP. ESP_E_FILE:
- * they have none. */
+/* Opens the MTP layer in the files of a model, as a draft head named ESP_MTP. Returns
+ * ESP_E_FILE if they have none. */
 int esp_model_open_mtp(struct esp_model **head, const char *path, char *err, size_t errlen);
 /* Chooses the rotary frequencies for texts of at most `context` tokens (LongRoPE has two sets;
  * Ding et al., 2024). Before this call, the frequencies for the longest texts are used. */

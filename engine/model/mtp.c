@@ -20,7 +20,7 @@ static int names_mtp(const struct dirent *entry)
            strcmp(entry->d_name + n - strlen(end), end) == 0;
 }
 
-/* Opens a file as an MTP layer of the target; false if it is none. */
+/* Opens a file as an MTP layer of the target. Returns false if it is none. */
 static bool open_file(struct esp_model **head, const char *path, const struct esp_model *target)
 {
     char why[512];
@@ -33,7 +33,8 @@ static bool open_file(struct esp_model **head, const char *path, const struct es
     return false;
 }
 
-/* Opens the first MTP layer, by name, in the files beside a GGUF file. */
+/* Opens an MTP layer in a file beside the target's GGUF file; tries the files in order of
+ * their names. */
 static bool open_beside(struct esp_model **head, const struct esp_model *target)
 {
     char path[PATH_MAX];
@@ -61,7 +62,7 @@ int esp_mtp_open(struct esp_model **head, const struct esp_model *target, char *
         return ESP_OK;
     if (!target->mtp)
         return esp_fail(err, errlen, ESP_E_FILE,
-                        "%s has no MTP layer that can draft for it; name another draft, or "
+                        "%s has no MTP layer that can draft for it; choose another draft, or "
                         "leave --draft out",
                         target->path);
     const int status = esp_model_open_mtp(head, target->path, err, errlen);

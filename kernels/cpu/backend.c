@@ -1,4 +1,4 @@
-/* backend.c - opens the CPU backend, and has its table of operations; see cpu.h. */
+/* backend.c - opens the CPU backend and defines its table of operations; see cpu.h. */
 #include "kernels/cpu/orders.h"
 
 #include <stdio.h>

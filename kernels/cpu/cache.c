@@ -44,7 +44,7 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
     const size_t states = recurrent * s->each,
                  slots = recurrent > 0 ? (size_t)d->state_slots : 0;
     const size_t mixed_rows = recurrent > 0 ? batch : 0;
-    /* A panel with the last outputs of a rank may end behind a row. */
+    /* A rank's panel with the last outputs may extend beyond the end of a row. */
     const size_t part = w->plan ? 1 : 0;
     const struct buffer all[BUFFERS] = {
         {&c->k, heads * rows, (size_t)d->head_dim, f},
@@ -187,7 +187,7 @@ int esp_cpu_cache_make(struct esp_cache **cache, struct esp_weights *weights,
     *cache = NULL;
     if (owner && (!esp_cache_joins(weights, owner) || max_batch < 1))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a model of another shape cannot use the cache of the target");
+                        "a model with another shape than the target cannot use its cache");
     if (rows < 1 || max_batch < 1 || rows > INT32_MAX / 2)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "a cache of %d rows for batches of %d: both must be at least 1", rows,

@@ -26,13 +26,13 @@ struct esp_cpu_backend {
     int threads;           /* number of threads of the pool */
     double worth_a_thread; /* multiply-adds of a pass for which one more thread is used */
     char device[64];
-    char way_key[128]; /* see esp_backend_ops; "" if the instruction set has only one way */
+    char way_key[128]; /* see esp_backend_ops; "" if products have only one way */
     struct esp_way_times way_times;
     char failure[400];       /* why the last pass that failed did so, or "" */
     struct esp_ranks *ranks; /* the group that this process belongs to, or NULL */
     struct esp_rank_options rank_options;
     double read_rates[ESP_MAX_RANKS]; /* measured; bytes per second of each rank */
-    int last_id;                      /* of what the ranks opened */
+    int last_id; /* the last number given to weights or a cache in the ranks */
 };
 
 struct esp_cpu_expert {
@@ -43,7 +43,7 @@ struct esp_cpu_layer {
 #define X(name) const float *name; /* padded, or NULL */
     ESP_LAYER_VECTORS(X)
 #undef X
-    int place; /* its number among the layers with attention, or among the recurrent ones */
+    int place; /* its index among the layers with attention, or among the recurrent layers */
     struct esp_packed query, key, value, attention_gate, output, gate, up, down;
     struct esp_packed conv_in, in_gate, out_gate, write, decay, mixed;
     const float *conv; /* (conv_kernel, channels, padded), or NULL */
@@ -69,8 +69,8 @@ struct esp_cpu_weights {
     struct esp_cpu_stream *stream;
     char *packing; /* (threads, packing_bytes) for esp_cpu_pack_stored() */
     size_t packing_bytes;
-    /* Of weights that are divided among ranks; else NULL: who has what, which rank this is, by
-     * which number the ranks know them. */
+    /* For weights that are divided among ranks, otherwise NULL and 0: the plan, the number
+     * of this rank, and the number by which orders name these weights. */
     const struct esp_rank_plan *plan;
     int rank, id;
 };
@@ -79,7 +79,7 @@ struct esp_cpu_cache {
     struct esp_cache base;
     const struct esp_cpu_cache *joined_to; /* the cache that owns k and v; NULL: this one */
     int rows, max_batch, id;               /* id: see struct esp_cpu_weights */
-    int kv_begin, kv_heads;       /* this rank's key/value heads: kv_heads from kv_begin on */
+    int kv_begin, kv_heads; /* this rank's key/value heads: `kv_heads`, from kv_begin on */
     int blocks;                   /* number of blocks of 16 rows */
     size_t v_stride;              /* head_dim, padded to 16 */
     float *k;                     /* (attention layer, own kv_head, block, head_dim, 16) */
@@ -93,7 +93,7 @@ struct esp_cpu_cache {
     float *for_sinks;                      /* (max_batch, q_width) see struct esp_attention */
     float *key, *value;                    /* (max_batch, kv_width) */
     float *gate;                           /* (max_batch, ffn) */
-    float *branch; /* (max_batch, hidden) what will be added to x; NULL: not needed */
+    float *branch; /* (max_batch, hidden) the sum that will be added to x; NULL: not needed */
     /* (1 or 2 sets of frequencies, max_batch + 1, rotary / 2), see row_for_sinks() */
     float *cosine, *sine;
     struct esp_vectors normed;   /* (max_batch, hidden) */
@@ -113,9 +113,10 @@ struct esp_cpu_cache {
     int32_t *wanted;              /* (max_batch) batch rows whose logits are wanted */
     int32_t *wanted_at;           /* the row of the logits matrix that each goes to */
     int32_t *going;               /* (max_batch) rows computed through the whole last layer */
-    /* Of divided weights: an order to the ranks; on other ranks than 0, their logits. */
+    /* For divided weights: an order to the ranks, and in ranks other than 0 their part of
+     * the logits. */
     char *order;        /* esp_cpu_order_bytes() */
-    float *part_logits; /* (part_rows, outputs of this rank, padded), grown */
+    float *part_logits; /* (part_rows, outputs of this rank, padded), grows as needed */
     int part_rows;
 };
 
@@ -132,19 +133,20 @@ static inline float *esp_cpu_row(const struct esp_rows *rows, int which)
     return r->data + (size_t)which * r->stride;
 }
 
-/* The number of one of this rank's key/value heads in k and v. */
+/* Returns the index in k and v of one of this rank's key/value heads. */
 static inline size_t esp_cpu_kv_head(const struct esp_cpu_cache *c, int layer, int kv_head)
 {
     return (size_t)layer * (size_t)c->kv_heads + (size_t)(kv_head - c->kv_begin);
 }
 
-/* What weights_open(), weights_close(), cache_open(), cache_join(), cache_close(), keep(),
- * forward(), fold(), state_save() and state_load() do in one rank, or without ranks. plan: NULL, or it outlives the weights. */
+/* These functions do the work of weights_open(), weights_close(), cache_open(),
+ * cache_join(), cache_close(), keep(), forward(), fold(), state_save() and state_load() in
+ * one rank, or without ranks. plan may be NULL; otherwise it must outlive the weights. */
 int esp_cpu_weights_load(struct esp_weights **weights, struct esp_backend *backend,
                          const struct esp_model_desc *desc, const struct esp_rank_plan *plan,
                          esp_progress *progress, void *user, char *err, size_t errlen);
 void esp_cpu_weights_drop(struct esp_weights *weights);
-/* owner: NULL, or the cache that it joins. */
+/* owner: the cache that the new one joins, or NULL. */
 int esp_cpu_cache_make(struct esp_cache **cache, struct esp_weights *weights,
                        struct esp_cache *owner, int rows, int max_batch, char *err,
                        size_t errlen);
@@ -155,13 +157,13 @@ int esp_cpu_states_fold(struct esp_cache *cache, int prefix, int dropped);
 int esp_cpu_states_save(struct esp_cache *cache, int slot);
 int esp_cpu_states_load(struct esp_cache *cache, int slot);
 
-/* Room for an order to run a pass (pass_order.h). */
+/* Returns the bytes that an order to run a pass may need (pass_order.h). */
 size_t esp_cpu_order_bytes(int rows, int max_batch);
 
 /* Defined in ways.c; see esp_backend_ops. */
 const char *esp_cpu_way_key(const struct esp_backend *backend);
-/* Defined in states.c, pass_mixer.c and, where other ranks are told, orders.c; see
- * esp_backend_ops. */
+/* Defined in states.c, in pass_mixer.c and, for operations that other ranks must repeat, in
+ * orders.c; see esp_backend_ops. */
 size_t esp_cpu_state_bytes(const struct esp_model_desc *desc);
 int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped);
 int esp_cpu_state_save(struct esp_cache *cache, int slot);

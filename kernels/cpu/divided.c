@@ -1,4 +1,4 @@
-/* divided.c - what the ranks gather in a pass; see divided.h. */
+/* divided.c - gathers the outputs of all ranks in a pass; see divided.h. */
 #include "kernels/cpu/divided.h"
 
 static struct esp_ranks *ranks_of(const struct esp_cpu_pass *p)
@@ -61,7 +61,8 @@ void esp_cpu_gather_heads(struct esp_cpu_pass *p, float *rows, size_t width, int
     esp_ranks_gather(ranks_of(p), &gather);
 }
 
-/* Bounds of a kind; whoever has the last outputs also has the zeros behind them. */
+/* Sets the bounds of a kind. The rank with the last outputs also has the zeros that pad
+ * them. */
 static void bounds_of(const struct esp_cpu_pass *p, enum esp_rank_kind kind, int *begin)
 {
     for (int i = 0; i <= p->w->plan->ranks; i++)

@@ -483,7 +483,7 @@ static void list_best(const struct esp_model_desc *d, const float *value, const 
     }
 }
 
-/* Weights of the chosen experts from their logits. */
+/* Computes the weights of the chosen experts: the softmax of their logits. */
 static void weigh_by_softmax(const struct esp_model_desc *d, const int32_t *chosen,
                              float *logit)
 {
@@ -495,7 +495,7 @@ static void weigh_by_softmax(const struct esp_model_desc *d, const int32_t *chos
         logit[chosen[i]] = (float)(exp((double)(logit[chosen[i]] - top)) / sum);
 }
 
-/* Weights of the chosen experts from the sigmoids of their logits. */
+/* Computes the weights of the chosen experts: the sigmoids of their logits. */
 static void weigh_sigmoids(const struct esp_model_desc *d, const int32_t *chosen, float *value)
 {
     double sum = (double)d->expert_epsilon;
@@ -646,7 +646,7 @@ static void set_rows(struct esp_cpu_pass *p, int rows)
         p->c->joined.together = esp_cut_together(rows);
 }
 
-/* Steps 2 to 4, of the normalised input of the layer. */
+/* Computes steps 2 to 4 from the layer's normalised input. */
 static void mix(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
 {
     struct esp_cpu_cache *c = p->c;
@@ -749,7 +749,7 @@ static void scale_and_cap(void *step, int i)
         p->isa->cap(logits_row(p, i), n, p->d->logit_cap);
 }
 
-/* The product with this rank's part of the head, which goes to rank 0. */
+/* Multiplies by this rank's part of the head, and sends the logits to rank 0. */
 static void multiply_head(struct esp_cpu_pass *p)
 {
     const struct esp_packed *w = &p->w->head;
@@ -818,7 +818,7 @@ static int run_layers(struct esp_cpu_pass *p)
     return status;
 }
 
-/* Embedding and layers. ESP_E_FILE: a streamed layer could not be read. */
+/* Runs embedding and layers. Returns ESP_E_FILE if a streamed layer could not be read. */
 static int run_model(struct esp_cpu_pass *p)
 {
     esp_cpu_run_rows(p, p->rows, p->c->hidden, embed, p);

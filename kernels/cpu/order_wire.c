@@ -1,4 +1,4 @@
-/* order_wire.c - orders and answers on their way between ranks, and how ranks meet first. */
+/* order_wire.c - sends orders and answers between ranks, and exchanges their greetings. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,12 +66,12 @@ int esp_answer_gather(struct esp_ranks *ranks, struct esp_answer *answers)
     return gather_all(ranks, answers, sizeof *answers, true);
 }
 
-/* ------------------------------------------------------------------ the first meeting */
+/* ------------------------------------------------------------------ greetings */
 
 struct reading {
     const uint64_t *memory;
     int parts;
-    _Atomic uint64_t sum; /* keeps the compiler from leaving the reading out */
+    _Atomic uint64_t sum; /* keeps the compiler from removing the reads */
 };
 
 enum { READ_BYTES = 64 << 20, READ_WORDS = READ_BYTES / 8 };
@@ -88,7 +88,7 @@ static void read_part(void *arg, int part, int thread)
     r->sum += sum;
 }
 
-/* How fast this rank's threads read memory, in bytes per second. */
+/* Measures how fast this rank's threads read memory, in bytes per second. */
 static double read_rate(const struct esp_cpu_backend *cpu)
 {
     static const double UNKNOWN = 1e9;

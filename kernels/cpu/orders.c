@@ -1,5 +1,6 @@
-/* orders.c - the CPU backend's operations on weights and caches, in rank 0 or without ranks: if
- * weights are divided, the other ranks are told to do the same. See orders.h.
+/* orders.c - the CPU backend's operations on weights and caches, for rank 0 and for a program
+ * without ranks. If weights are divided among ranks, they order the other ranks to do the same.
+ * See orders.h.
  */
 #include "kernels/cpu/orders.h"
 
@@ -31,7 +32,7 @@ static int id_of_cache(const struct esp_cache *cache)
     return cache ? ((const struct esp_cpu_cache *)cache)->id : 0;
 }
 
-/* If the ranks have failed, the sentence becomes the backend's. */
+/* Copies the group's error message to the backend if the ranks have failed. */
 static int note_failure(struct esp_cpu_backend *cpu, int status)
 {
     if (cpu->ranks && cpu->ranks->failed) {
@@ -47,7 +48,8 @@ static int send(struct esp_cpu_backend *cpu, struct esp_order *order, const void
     return note_failure(cpu, esp_order_send(cpu->ranks, order, payload, bytes));
 }
 
-/* Waits for the answers to an order. *bytes: the sum of theirs. */
+/* Waits for the answers to an order. *bytes: the sum of the bytes that the other ranks
+ * report. */
 static int collect(struct esp_cpu_backend *cpu, size_t *bytes, char *err, size_t errlen)
 {
     struct esp_answer answer[ESP_MAX_RANKS];
@@ -72,12 +74,12 @@ static int check_options(const struct esp_rank_options *o, char *err, size_t err
     for (int i = 0; i < o->ranks && i < ESP_MAX_RANKS; i++) {
         if (!(o->share[i] >= 0) || !(o->share[i] <= 1e6))
             return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                            "the part of rank %d is no number from 0 to a million", i);
+                            "the part of rank %d must be a number from 0 to a million", i);
         sum += o->share[i];
     }
     for (int i = 0; i < o->ranks && sum > 0; i++)
         if (o->share[i] == 0)
-            return esp_fail(err, errlen, ESP_E_ARGUMENT, "rank %d has no part of the model", i);
+            return esp_fail(err, errlen, ESP_E_ARGUMENT, "rank %d would get no part of the model", i);
     return ESP_OK;
 }
 
@@ -149,9 +151,9 @@ int esp_cpu_plan_ranks(struct esp_backend *backend, const struct esp_model_desc 
     struct esp_rank_options options = cpu->rank_options;
     if (options.by_layers && desc->layers <= options.ranks)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "%d layers are too few for %d ranks: rank 0 has the first and the last",
+                        "%d layers are too few for %d ranks: rank 0 needs the first and the last",
                         desc->layers, options.ranks);
-    if (options.hosts && options.share[0] == 0) /* machines differ */
+    if (options.hosts && options.share[0] == 0) /* machines may differ in speed */
         memcpy(options.share, cpu->read_rates, sizeof options.share);
     esp_rank_plan_make(plan, desc, &options);
     if (!options.planned)
@@ -159,7 +161,8 @@ int esp_cpu_plan_ranks(struct esp_backend *backend, const struct esp_model_desc 
     return ESP_OK;
 }
 
-/* The plan for new weights: their lender's, with which they share caches. */
+/* Makes the plan for new weights. Weights that share caches with others (their lender) use
+ * the lender's plan. */
 static int make_plan(struct esp_rank_plan *plan, struct esp_backend *backend,
                      const struct esp_model_desc *desc, char *err, size_t errlen)
 {
@@ -322,7 +325,7 @@ int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int c
     return status;
 }
 
-/* Tells the other ranks to do what this one has done to its states. */
+/* Orders the other ranks to change their states as this rank has changed its own. */
 static int send_states(struct esp_cache *cache, enum esp_order_kind kind, int first, int rows,
                        int status)
 {
@@ -363,7 +366,7 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     if (status < 0)
         return status;
     status = esp_cpu_pass(cache, batch);
-    if (status == ESP_E_FILE) /* the others are in the middle of the pass */
+    if (status == ESP_E_FILE) /* the other ranks are still in the middle of the pass */
         esp_ranks_fail(cpu->ranks, "%s", cpu->failure);
     return note_failure(cpu, status);
 }

@@ -1,8 +1,8 @@
-/* orders.h - what rank 0 tells the other ranks to do (orders.c), and how these do it (serve.c).
+/* orders.h - orders from rank 0 (orders.c) to the other ranks, which carry them out (serve.c).
  *
- * An order goes to all ranks at once: a fixed part, and bytes after it. Rank 0 then does the
- * same itself. Ranks know weights and caches by numbers. After orders that can fail, such as
- * loading a model, every rank answers.
+ * An order goes to all ranks at once. It has a fixed part and a payload of bytes. Rank 0 then
+ * does the same work itself. Orders name weights and caches by numbers. After an order that can
+ * fail, such as loading a model, every rank answers.
  */
 #ifndef ESP_CPU_ORDERS_H
 #define ESP_CPU_ORDERS_H
@@ -12,59 +12,60 @@
 
 enum esp_order_kind {
     ESP_ORDER_LEAVE,
-    ESP_ORDER_WEIGHTS_OPEN, /* bytes: struct esp_rank_plan, then a description */
+    ESP_ORDER_WEIGHTS_OPEN, /* payload: struct esp_rank_plan, then a description */
     ESP_ORDER_WEIGHTS_CLOSE,
     ESP_ORDER_CACHE_OPEN,
     ESP_ORDER_CACHE_CLOSE,
-    ESP_ORDER_KEEP,       /* bytes: (count) int32_t */
-    ESP_ORDER_FOLD,       /* first: prefix; rows: dropped */
+    ESP_ORDER_KEEP,       /* payload: (count) int32_t */
+    ESP_ORDER_FOLD,       /* first: the prefix; rows: the number of dropped rows */
     ESP_ORDER_STATE_SAVE, /* first: slot */
     ESP_ORDER_STATE_LOAD, /* first: slot */
-    ESP_ORDER_PASS        /* bytes: see pass_order.h */
+    ESP_ORDER_PASS        /* payload: see pass_order.h */
 };
 
 enum { ESP_ORDER_BYTES = 4096, ESP_ORDER_MOST = 1 << 30 };
 
 struct esp_order {
     int32_t kind, id;
-    int32_t weights; /* CACHE_OPEN: of which weights */
-    int32_t other;   /* 0, or: the lender of weights, the owner of a joined cache */
+    int32_t weights; /* for CACHE_OPEN: the number of its weights */
+    int32_t other;   /* 0, or the lender of weights, or the owner of a joined cache */
     int32_t rows, max_batch, first, exact;
     uint64_t bytes;
-    char begin[ESP_ORDER_BYTES - 40]; /* the first of the bytes */
+    char begin[ESP_ORDER_BYTES - 40]; /* the first bytes of the payload */
 };
 
-/* Sends or receives an order. Received bytes are in *payload, which grows to *room and belongs
- * to the caller. */
+/* Send or receive an order. A received payload is stored in *payload, which grows to *room
+ * bytes. The caller frees it. */
 int esp_order_send(struct esp_ranks *ranks, struct esp_order *order, const void *payload,
                    size_t bytes);
 int esp_order_receive(struct esp_ranks *ranks, struct esp_order *order, char **payload,
                       size_t *room);
 
-/* What a rank says about its success; (ranks) answers come back, in rank 0 only. */
+/* The answer of a rank to an order. Only rank 0 receives the (ranks) answers. */
 struct esp_answer {
     int32_t status;
-    uint64_t bytes; /* of weights or a cache */
+    uint64_t bytes; /* size of the opened weights or cache */
     char sentence[ESP_RANK_SENTENCE];
 };
 int esp_answer_gather(struct esp_ranks *ranks, struct esp_answer *answers);
 
-/* What a rank says about itself first. The first part must be equal in all ranks. */
+/* The first message of a rank, about itself. All members up to `bf16` must be equal in all
+ * ranks. */
 struct esp_greeting {
     char version[32], isa[16];
-    uint32_t order, desc, tensor; /* bytes of the structs that are sent */
-    uint32_t bf16;                /* whether it sums BF16 in the order of tiles */
+    uint32_t order, desc, tensor; /* sizes of the structs that are sent */
+    uint32_t bf16;                /* 1 if it sums BF16 products in the order of AMX tiles */
     double read;                  /* bytes per second that it reads from memory */
 };
 
-/* Introduces all ranks to one another and measures what exchanges cost. Fails in rank 0, with a
- * sentence, if they cannot compute the same bits. */
+/* Exchanges the greetings of all ranks and measures the cost of exchanges. Fails in rank 0,
+ * with a message, if the ranks cannot compute the same bits. */
 int esp_cpu_greet(struct esp_cpu_backend *cpu, char *err, size_t errlen);
 
-/* Does what rank 0 orders, until it orders to leave. */
+/* Carries out the orders of rank 0 until ESP_ORDER_LEAVE. */
 int esp_ranks_serve(struct esp_ranks *ranks);
 
-/* Orders of rank 0; see esp_backend_ops. */
+/* These functions order the ranks and do the same in rank 0; see esp_backend_ops. */
 int esp_cpu_start_ranks(struct esp_backend *backend, const struct esp_rank_options *options,
                         char *err, size_t errlen);
 bool esp_cpu_rank_times(const struct esp_backend *backend, struct esp_rank_times *times);

@@ -1,5 +1,5 @@
-/* pass_mixer.c - see pass_mixer.h: the convolution, the walk over the states, norm and gate.
- * isa/recurrent.c computes one step. */
+/* pass_mixer.c - the convolution, the walk over the states, and the output's norm and gate;
+ * see pass_mixer.h. isa/recurrent.c computes one step of a state. */
 #include "kernels/cpu/pass_mixer.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "kernels/cpu/divided.h"
 #include "kernels/model_desc.h"
 
-/* Where a head's query, key and value begin among the convolved values of a token. */
+/* Offsets of a head's query, key and value in the convolved values of a token. */
 struct places {
     size_t query, key, value;
 };
@@ -215,9 +215,9 @@ bool esp_cpu_begin_states(struct esp_cpu_pass *p)
     if (!esp_states_plan(&p->c->states, cache, p->batch))
         return false;
     if (p->batch->prefix == 0 && p->c->states.dropped == 0)
-        cache->folded = 0; /* a text begins */
+        cache->folded = 0; /* this pass begins a text */
     p->folded = cache->folded;
-    cache->folded = -1; /* until the pass has succeeded */
+    cache->folded = -1; /* unknown until the pass has succeeded */
     const struct esp_cpu_backend *cpu = (const struct esp_cpu_backend *)cache->weights->backend;
     memset(p->c->states.moved, 0, (size_t)cpu->threads * sizeof *p->c->states.moved);
     return true;
@@ -243,7 +243,7 @@ void esp_cpu_end_states(struct esp_cpu_pass *p)
     count_traffic(p);
 }
 
-/* This is a pass without rows. */
+/* A pass without rows. */
 int esp_cpu_states_fold(struct esp_cache *cache, int prefix, int dropped)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;

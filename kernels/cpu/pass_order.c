@@ -1,5 +1,5 @@
-/* pass_order.c - see pass_order.h. The header is followed by masks, tokens, positions, rows of
- * logits and rows of hidden states. */
+/* pass_order.c - see pass_order.h. The bytes are a header, then masks, tokens, positions,
+ * rows of logits and rows of hidden states. */
 #include "kernels/cpu/pass_order.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 enum { ARRAYS = 4 };
 
 struct header {
-    int32_t rows, first, prefix, mask_words; /* mask_words = 0: no masks */
+    int32_t rows, first, prefix, mask_words; /* mask_words 0: no masks */
     int32_t text, columns;                   /* columns: of the logits; 0: none */
     int32_t states, state[ESP_MAX_STATES];
     int32_t windowed;
@@ -22,7 +22,7 @@ static size_t order_bytes(int rows, int mask_words)
            (size_t)rows * ((size_t)mask_words * sizeof(uint64_t) + ARRAYS * sizeof(int32_t));
 }
 
-/* Words of a mask that may have bits. */
+/* Returns the number of words of a mask that may have set bits. */
 static int words_of(int rows, int first, int prefix)
 {
     return (first - prefix + rows - 1) / 64 + 1;
@@ -33,7 +33,8 @@ size_t esp_cpu_order_bytes(int rows, int max_batch)
     return order_bytes(max_batch, words_of(rows, 0, 0));
 }
 
-/* The rows of a matrix that batch rows have: -1 or 0, which is all that other ranks ask. */
+/* Writes for each batch row whether it goes to a row of the matrix: 0, or -1 for none. Other
+ * ranks need no more than that. */
 static void write_rows(int32_t *to, int rows, const struct esp_rows *of, const int32_t *row)
 {
     for (int i = 0; i < rows; i++)

@@ -1,4 +1,4 @@
-/* pass_order.h - a batch as bytes, for the ranks that run it together with rank 0. */
+/* pass_order.h - serialises a batch for the ranks that run it together with rank 0. */
 #ifndef ESP_CPU_PASS_ORDER_H
 #define ESP_CPU_PASS_ORDER_H
 
@@ -7,17 +7,18 @@
 /* Writes a batch that fits the cache to cache->order and returns its bytes. */
 size_t esp_pass_order_write(struct esp_cpu_cache *cache, const struct esp_batch *batch);
 
-/* A batch that a rank has read from an order. There is no memory for the outputs of its rows,
- * because only rank 0 has logits and hidden states. */
+/* A batch that was read from an order. Its outputs have no memory, because only rank 0 has
+ * logits and hidden states. */
 struct esp_pass_copy {
     struct esp_batch batch;
     struct esp_window window;
     struct esp_states states;
     struct esp_cpu_rows logits, hidden;
-    int wanted; /* rows with logits */
+    int wanted; /* number of rows with logits */
 };
 
-/* Points into `bytes`, which are aligned. False: they are no batch for this cache. */
+/* Reads a batch. Pointers of the copy point into `bytes`, which must be aligned. Returns
+ * false if the bytes are no batch that fits this cache. */
 bool esp_pass_order_read(struct esp_pass_copy *copy, const struct esp_cpu_cache *cache,
                          const void *bytes, size_t size);
 

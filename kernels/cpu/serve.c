@@ -1,7 +1,7 @@
-/* serve.c - a rank other than 0: does what rank 0 orders; see serve.h and orders.h.
+/* serve.c - a rank other than 0, which carries out the orders of rank 0; see serve.h and orders.h.
  *
- * It says nothing to a terminal. A failure within a pass ends it, and its sentence reaches rank
- * 0 by the transport.
+ * It prints nothing to a terminal. If it fails within a pass, it ends, and the transport takes
+ * its error message to rank 0.
  */
 #include "kernels/serve.h"
 
@@ -13,13 +13,13 @@
 #include "kernels/cpu/pass_order.h"
 #include "kernels/model_desc.h"
 
-/* What this rank has opened, by its number. */
+/* An object that this rank has opened, with its number. */
 struct object {
     int id;
     struct esp_weights *weights; /* or */
     struct esp_cache *cache;
-    struct esp_desc_copy *model; /* of the weights */
-    struct esp_rank_plan *plan;  /* of the weights */
+    struct esp_desc_copy *model; /* for weights */
+    struct esp_rank_plan *plan;  /* for weights */
 };
 
 struct server {
@@ -94,7 +94,7 @@ static bool tell_life(void *user, const char *what, size_t done, size_t total)
     return true;
 }
 
-/* Reads plan and description of an order into the object. */
+/* Reads the plan and the description in an order into the object. */
 static int read_model(struct server *s, struct object *o, const struct esp_order *order,
                       const char *payload, char *err, size_t errlen)
 {
@@ -146,7 +146,7 @@ static int open_cache(struct server *s, const struct esp_order *order, size_t *b
     struct esp_weights *weights = find_weights(s, order->weights);
     struct esp_cache *owner = find_cache(s, order->other);
     if (!weights || (order->other > 0 && !owner))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "a cache of a model that is not loaded");
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "a cache needs a model that is loaded");
     int status = esp_cpu_cache_make(&o.cache, weights, owner, order->rows, order->max_batch,
                                     err, errlen);
     if (status == ESP_OK && (status = add(s, &o)) < 0) {
@@ -157,7 +157,7 @@ static int open_cache(struct server *s, const struct esp_order *order, size_t *b
     return status;
 }
 
-/* Does an order that is answered. */
+/* Carries out an order that must be answered. */
 static int do_and_answer(struct server *s, const struct esp_order *order, const char *payload)
 {
     struct esp_answer *all = calloc((size_t)s->cpu->ranks->count, sizeof *all);
@@ -175,7 +175,7 @@ static int do_and_answer(struct server *s, const struct esp_order *order, const 
     return status;
 }
 
-/* Room for this rank's part of the logits. */
+/* Returns whether there is memory for this rank's part of the logits; allocates it. */
 static bool has_room(struct esp_cpu_cache *c, int rows)
 {
     const struct esp_cpu_weights *w = (const struct esp_cpu_weights *)c->base.weights;
@@ -194,7 +194,7 @@ static int run_pass(struct server *s, const struct esp_order *order, const char 
     struct esp_cache *cache = find_cache(s, order->id);
     if (!cache || !esp_pass_order_read(&copy, (struct esp_cpu_cache *)cache, payload,
                                        (size_t)order->bytes))
-        return esp_ranks_fail(s->cpu->ranks, "an order to run a pass makes no sense");
+        return esp_ranks_fail(s->cpu->ranks, "an order to run a pass is damaged");
     if (!has_room((struct esp_cpu_cache *)cache, copy.wanted))
         return esp_ranks_fail(s->cpu->ranks, "not enough memory for %d rows of logits",
                               copy.wanted);
@@ -211,7 +211,7 @@ static int keep(struct server *s, const struct esp_order *order, const char *pay
     const size_t count = (size_t)order->bytes / sizeof(int32_t);
     if (!cache ||
         esp_cpu_cache_keep(cache, order->first, (const void *)payload, (int)count) < 0)
-        return esp_ranks_fail(s->cpu->ranks, "an order to keep rows makes no sense");
+        return esp_ranks_fail(s->cpu->ranks, "an order to keep rows is damaged");
     return ESP_OK;
 }
 
@@ -224,7 +224,7 @@ static int change_states(struct server *s, const struct esp_order *order)
         : order->kind == ESP_ORDER_STATE_SAVE ? esp_cpu_states_save(cache, order->first)
                                               : esp_cpu_states_load(cache, order->first);
     return status < 0
-               ? esp_ranks_fail(s->cpu->ranks, "an order to change states makes no sense")
+               ? esp_ranks_fail(s->cpu->ranks, "an order to change states is damaged")
                : status;
 }
 
@@ -247,7 +247,7 @@ static int do_order(struct server *s, const struct esp_order *order, const char 
     case ESP_ORDER_PASS:
         return run_pass(s, order, payload);
     default:
-        return esp_ranks_fail(s->cpu->ranks, "order number %d is not known", (int)order->kind);
+        return esp_ranks_fail(s->cpu->ranks, "order number %d is unknown", (int)order->kind);
     }
 }
 
@@ -279,7 +279,7 @@ int esp_ranks_serve(struct esp_ranks *ranks)
     free(payload);
     free(order);
     if (backend) {
-        s.cpu->ranks = NULL; /* closed here */
+        s.cpu->ranks = NULL; /* the group is closed in this file */
         backend->ops->close(backend);
     }
     return status;
@@ -293,7 +293,7 @@ int esp_serve_rank(int argc, char **argv)
             esp_transports[i]->join(&ranks, argc, argv) < 0)
             ranks = NULL;
     if (!ranks) {
-        fprintf(stderr, "espalier: a rank is started by the program, not by hand\n");
+        fprintf(stderr, "espalier: this program is started by espalier --ranks, not by hand\n");
         return 1;
     }
     const int status = esp_ranks_serve(ranks);

@@ -188,7 +188,7 @@ static void order_steps(struct esp_cpu_states *s)
     }
 }
 
-/* The number of tokens of the text before a batch. */
+/* Returns the number of tokens of the text before a batch. */
 static int64_t tokens_before(const struct esp_batch *b)
 {
     return (int64_t)b->prefix + (b->window ? b->window->dropped : 0);

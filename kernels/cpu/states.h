@@ -67,7 +67,8 @@ struct esp_cpu_states {
     struct esp_cpu_entry *entry; /* (ring) */
     struct esp_cpu_step *step;   /* (ring) */
     int32_t *batch_slot;         /* (max_batch) slot of each row of the batch */
-    /* (ring) by row, counted from the prefix: the row that it follows, and its entry. */
+    /* (ring) for each row, counted from the prefix: the row before it in its path, and its
+     * entry. */
     int32_t *before, *known;
     int32_t *size, *heavy, *first, *next, *pending, *level; /* (ring + 1) by entry */
 };
@@ -97,7 +98,7 @@ void esp_states_set_sizes(struct esp_cpu_states *s, const struct esp_model_desc 
  * the states are past the batch's prefix, or if inputs that they lack are no longer kept. */
 bool esp_states_plan(struct esp_cpu_states *s, const struct esp_cache *cache,
                      const struct esp_batch *batch);
-/* Could it? Changes nothing. */
+/* Returns whether esp_states_plan() would succeed. Changes nothing. */
 bool esp_states_fit(const struct esp_cpu_states *s, const struct esp_cache *cache,
                     const struct esp_batch *batch);
 

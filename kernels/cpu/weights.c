@@ -148,7 +148,7 @@ static void pack_matrix(struct packer *p, struct esp_packed *w, const struct esp
     w->panels = (int)(outputs / ESP_PANEL);
     w->pairs = p->pairs && t->dtype == ESP_BF16;
     note_kind(p, w);
-    if (t->rows == 0) /* other ranks have all of it */
+    if (t->rows == 0) /* other ranks have all of its rows */
         return;
     const bool streamed = p->layer >= 0 && esp_cpu_stream_has(p->stream, p->layer);
     if (p->telling && p->layer >= 0) {
@@ -174,7 +174,8 @@ static void pack_matrix(struct packer *p, struct esp_packed *w, const struct esp
         p->status = esp_fail(p->err, p->errlen, ESP_E_CANCELLED, "loading was cancelled");
 }
 
-/* Whole layers may belong to another rank, and an undivided head is rank 0's. */
+/* Returns whether this rank computes a kind of matrices of the current layer, or -1 for the
+ * head: whole layers may belong to another rank, and an undivided head to rank 0. */
 static bool is_computed_here(const struct packer *p, enum esp_rank_kind kind)
 {
     if (!p->plan || esp_rank_plan_divides(p->plan, kind))
@@ -184,8 +185,8 @@ static bool is_computed_here(const struct packer *p, enum esp_rank_kind kind)
     return !p->plan->by_layers || esp_rank_plan_owner(p->plan, p->layer) == p->rank;
 }
 
-/* The outputs of a matrix that this rank computes; `each`: how many make one of the things that
- * the plan divides. */
+/* Packs the outputs of a matrix that this rank computes. each: how many outputs one unit of
+ * the plan has, such as a key/value head. */
 static void pack_part_of(struct packer *p, struct esp_packed *w, const struct esp_tensor *t,
                          const struct esp_tensor *bias, enum esp_rank_kind kind, int each)
 {
@@ -278,7 +279,7 @@ static void pack_layer(struct packer *p, struct esp_cpu_layer *to, const struct 
     PACK(down, DOWN, 1);
 }
 
-/* Are both heads divided in the same way? */
+/* Returns whether both heads are divided in the same way. */
 static bool lends_head(const struct esp_cpu_weights *lender, const struct esp_cpu_weights *w)
 {
     return lender->plan && w->plan ? memcmp(lender->plan, w->plan, sizeof *w->plan) == 0
@@ -376,7 +377,7 @@ static int fit(struct packer *p, struct esp_cpu_weights *w)
     }
     if (p->status == 0 && bytes > left)
         return esp_fail(p->err, p->errlen, ESP_E_MEMORY,
-                        "%zuM of memory are too few: %zuM are needed, of which the embedding, "
+                        "%zuM of memory are not enough: %zuM are needed, of which the embedding, "
                         "the head and room for two layers take %zuM, and the draft model, the "
                         "KV caches and the trees %zuM; a shorter --context and smaller trees "
                         "(--max-nodes) take less",
@@ -403,7 +404,7 @@ static int start_stream(struct packer *p, struct esp_cpu_weights *w)
 
 /* ------------------------------------------------------------------ open and close */
 
-/* Values per token and hidden value that a layer multiplies in front of its MLP. */
+/* Returns the multiplications of a layer's mixer for one token, divided by the hidden width. */
 static double mixer_work(const struct esp_model_desc *d, enum esp_mixer mixer, double attention)
 {
     if (mixer == ESP_MIXER_NONE)

@@ -212,7 +212,7 @@ static void write_array(struct esp_wire *w, const void *values, size_t count, si
 void esp_desc_write(struct esp_wire *wire, const struct esp_model_desc *desc)
 {
     struct esp_model_desc d =
-        * the struct members are changed, never the data that they point to */
+        *desc; /* a copy: its members are changed, never the data that they point to */
     struct writing *w = calloc(1, sizeof *w);
     if (!w) {
         wire->failed = true;

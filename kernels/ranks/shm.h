@@ -20,7 +20,7 @@ struct esp_shm_slot {
 
 /* The beginning of the shared memory. The areas follow: (2, ranks, ESP_RANK_AREA). */
 struct esp_shm_memory {
-    _Atomic uint32_t failed, left;    /* rank 0 has closed the group */
+    _Atomic uint32_t failed, left;    /* left: rank 0 has closed the group */
     uint64_t bytes[2][ESP_MAX_RANKS]; /* what each rank writes in a round; set by rank 0 */
     uint32_t to_first[2];
     struct esp_shm_slot slot[ESP_MAX_RANKS];

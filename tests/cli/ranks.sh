@@ -111,7 +111,7 @@ check "no MPI" fails 1 "no mpirun was found: install" \
 check "one machine" fails 1 "give more than one machine" $ESPALIER generate -p x --hosts localhost
 for mpi in openmpi mpich; do
     command -v mpirun.$mpi >/dev/null || continue
-    check "without the program for $mpi a sentence says what is missing" fails 1 "is not beside this program: make builds it" \
+    check "without the program for $mpi a sentence says what is missing" fails 1 "was not found beside this program; make builds it" \
         sh -c "cp $(realpath "$ESPALIER") $work/copy && $work/copy generate -p x --ranks 2 --hosts localhost --launcher mpirun.$mpi --target engine/models/fairytale-target"
 done
 
