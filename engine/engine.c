@@ -210,7 +210,7 @@ static void set_context(struct esp_engine *e, int context)
         esp_model_set_context(e->draft, context);
 }
 
-/* Returns whether the free memory is enough for the target and its own copy. */
+/* Returns whether free memory is enough for the target and its own copy. */
 static bool has_room(const struct esp_engine *e)
 {
     const size_t left = esp_available_bytes();
@@ -248,7 +248,7 @@ static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o
     return esp_own_copy_open(&e->draft, e->target, "self", err, errlen);
 }
 
-/* Opens the backend, and ranks if they were asked for. */
+/* Opens the backend, and its ranks if the options have any. */
 static int open_backend(struct esp_engine *e, const struct esp_engine_options *o,
                         const char *name, char *err, size_t errlen)
 {
@@ -262,7 +262,7 @@ static int open_backend(struct esp_engine *e, const struct esp_engine_options *o
     status = ops->start_ranks
                  ? ops->start_ranks(e->backend, &ranks, err, errlen)
                  : esp_fail(err, errlen, ESP_E_ARGUMENT,
-                            "--ranks divides a model among processes on the CPU; --backend %s "
+                            "--ranks divides a model among processes on the CPU, but --backend %s "
                             "has no ranks",
                             ops->name);
     if (status < 0) {

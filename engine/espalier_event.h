@@ -166,7 +166,9 @@ struct esp_iteration {
     int choice_count; /* 0: the drafter does not choose among shapes */
     double seconds[ESP_STAGES];
     double
-        exchange_seconds; /* of these: ranks waited for one another and copied; 0: no ranks */
+        /* part of these seconds in which ranks waited for one another and copied; 0: no
+         * ranks */
+        exchange_seconds;
     double baseline;      /* measured seconds of one plain decoding step; 0 if not measured */
     const char *drafter, *verifier;
     bool lossy; /* drafter and verifier may change the output distribution, as the user

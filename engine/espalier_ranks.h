@@ -1,5 +1,5 @@
-/* espalier_ranks.h - how the target is divided among ranks (engine option `ranks`), and what
- * that is expected to cost.
+/* espalier_ranks.h - reports how the target is divided among ranks (engine option `ranks`), and
+ * the expected cost.
  *
  * Part of the public interface.
  */
@@ -18,12 +18,12 @@ enum { ESP_RANK_KINDS_MOST = 8, ESP_RANKS_MOST = 64 };
 
 /* Matrices of one kind. `part` is in key/value heads for attention, otherwise in outputs. */
 struct esp_rank_kind_report {
-    const char *word, *name;  /* for options ("mlp"); for a table ("gate, up") */
-    double bytes;             /* that a pass of one row reads, in one process */
+    const char *word, *name;  /* name in options ("mlp"); name in tables ("gate, up") */
+    double bytes;             /* weights that a pass of one row reads, in one process */
     bool whole;               /* every rank computes all of it */
     int part[ESP_RANKS_MOST]; /* (ranks) */
-    double gathered;          /* bytes that the ranks gather for a row of a pass */
-    int exchanges;            /* in a pass */
+    double gathered;          /* bytes that the ranks gather for one row of a pass */
+    int exchanges;            /* in one pass */
 };
 
 struct esp_rank_report {
@@ -33,21 +33,21 @@ struct esp_rank_report {
                1]; /* these are the layers of each rank; the last: rank 0's last
                                        ones */
     struct esp_rank_kind_report kind[ESP_RANK_KINDS_MOST]; /* only kinds that the model has */
-    double latency; /* measured: seconds of a small exchange, */
-    double rate;    /* bytes per second of a large one, */
-    double read;    /* bytes per second that the slowest rank reads from memory */
+    double latency; /* measured: seconds of a small exchange */
+    double rate;    /* measured: bytes per second of a large exchange */
+    double read;    /* measured: bytes per second that the slowest rank reads from memory */
 };
 
-/* From now on every exchange takes so much longer, as if a network were between the ranks:
- * "500us", or with a rate "10ms,1Gb/s"; "0us": no longer. ESP_E_ARGUMENT if this is no delay, or
- * the engine has no ranks. */
+/* Makes every later exchange slower by this delay, to simulate a network between the ranks:
+ * "500us", or with a rate "10ms,1Gb/s"; "0us" removes the delay. Returns ESP_E_ARGUMENT if
+ * the text is not a delay or the engine has no ranks. */
 int esp_engine_set_delay(struct esp_engine *engine, const char *delay, char *err,
                          size_t errlen);
 
-/* False: the engine has no ranks. */
+/* Returns false if the engine has no ranks. */
 bool esp_engine_ranks(const struct esp_engine *engine, struct esp_rank_report *report);
-/* Seconds of a pass of so many rows, if reading weights and exchanging rows were all that it
- * does; ranks = 1: in one process. 0: the engine has no ranks. */
+/* Estimates the seconds of a pass of so many rows from reading weights and exchanging rows
+ * alone. ranks = 1: in one process. Returns 0 if the engine has no ranks. */
 double esp_engine_ranks_expected(const struct esp_engine *engine, int ranks, int rows);
 
 #ifdef __cplusplus

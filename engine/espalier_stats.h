@@ -22,9 +22,9 @@ struct esp_stats {
     int64_t source_nodes[ESP_SOURCES], source_accepted[ESP_SOURCES];
     int64_t draft_passes, target_passes;
     int64_t draft_rows; /* rows computed by the draft passes */
-    /* The states of the target's recurrent layers in the passes that verify trees; 0 if it has
-     * none. How often a row moved the state of a layer on; bytes of states that were read from
-     * memory and written to it; bytes that would be written if every row kept a copy of the
+    /* For passes that verify trees, the states of the target's recurrent layers; 0 if it has
+     * none. steps: updates of a layer's state by a row. read, written: bytes of states. copies:
+     * bytes that would be written if every row stored a copy of the states.
      * states after it. */
     int64_t state_steps, state_read, state_written, state_copies;
     double mean_path_length;

@@ -60,7 +60,7 @@ static int is_shown(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* Calls `look` for the entries of a folder, in alphabetical order, until the list is full. */
+/* Calls `look` for each entry of a folder, in alphabetical order, until the list is full. */
 static void each_entry(struct search *s, const char *folder, const char *name,
                        void (*look)(struct search *, const char *path, const char *name,
                                     const struct dirent *entry))

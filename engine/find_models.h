@@ -60,7 +60,7 @@ int esp_model_path(char *path, size_t size, const char *name, char *err, size_t 
 
 /* Returns whether the draft is "self" or "self:TYPE", a quantised copy of the target. */
 bool esp_is_own_copy(const char *draft);
-/* The draft that is the MTP layer in the target's files (model/draft_head.h). */
+/* The word for the draft that is the MTP layer in the target's files (model/draft_head.h). */
 #define ESP_MTP "mtp"
 bool esp_is_mtp(const char *draft);
 /* As esp_model_path(), for a draft. Words that do not name a model are copied to `path`: those

@@ -1,5 +1,5 @@
-/* fork.c - turns a session to another text, which is a branch of its own text, or to the one
- * from which its text branched.
+/* fork.c - changes a session's text to a branch of it, or back to the text from which it
+ * branched.
  *
  * Rows of the longest common prefix stay in the caches, and only the others are computed, in
  * one pass if they fit in a batch. So the cost of a branch does not depend on the length of

@@ -1,5 +1,5 @@
-/* found_copy.c - the drafts that are in the target's own files, in lists of models: its quantised
- * copy and its MTP layer; see find_models.h. */
+/* found_copy.c - describes the drafts that a target's own files contain: its quantised copy
+ * and its MTP layer; see find_models.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -51,7 +51,7 @@ bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size)
         !model->head && esp_own_copy_open(&made, model, "self", why, size) == ESP_OK;
     if (fits && !esp_own_copy_pays(model))
         snprintf(why, size,
-                 "it works, but a model that is small, quantised or a mixture gains little");
+                 "it works, but gains little for a model that is small, quantised or a mixture");
     esp_model_close(made);
     esp_model_close(model);
     return fits;
@@ -68,7 +68,7 @@ bool esp_found_mtp(struct esp_found_model *head, const struct esp_found_model *t
         return false;
     const bool there =
         !model->head && (esp_mtp_open(&mtp, model, err, sizeof err) == ESP_OK ||
-                         model->mtp); /* loading a damaged one tells what is wrong */
+                         model->mtp); /* loading a damaged layer reports the reason */
     if (mtp) {
         head->bytes = (int64_t)mtp->bytes;
         snprintf(head->dtype, sizeof head->dtype, "%s", mtp->dtype);

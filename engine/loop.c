@@ -59,7 +59,7 @@ static void stage_done(struct esp_session *s, enum esp_stage stage, double *star
         esp_session_mark(s, 2 * (int)stage + 2);
 }
 
-/* Selects a token as plain decoding does, without the session's random numbers. */
+/* Selects a token as plain decoding does, but uses none of the session's random numbers. */
 static int choose_plainly(struct esp_session *s)
 {
     const double u = 0.5;
@@ -72,10 +72,10 @@ static int choose_plainly(struct esp_session *s)
                       : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value, ESP_NOW);
 }
 
-/* Runs a pass over the token at `position` and, in further rows, the tokens before it, last one
- * first, in the rows after the text in the cache. The next iteration overwrites these rows. Tokens
- * differ because copies of one token would all use the same experts of a mixture, and a pass would
- * be quicker than those of trees. */
+/* Runs a pass over the token at `position` and the tokens before it, last one first, each in
+ * a row after the text in the cache. The next iteration overwrites these rows. Copies of one
+ * token would all use the same experts of a mixture, and the pass would be faster than one
+ * over a tree; so the tokens differ. */
 static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position, int rows,
                      struct esp_rows *logits)
 {
@@ -460,7 +460,7 @@ static int run(struct esp_session *s, int remaining)
     return count;
 }
 
-/* Seconds of all exchanges between ranks so far. */
+/* Returns the seconds of all exchanges between ranks so far. */
 static double exchanged(const struct esp_session *s)
 {
     struct esp_rank_times times = {.seconds = 0};
@@ -469,7 +469,7 @@ static double exchanged(const struct esp_session *s)
     return times.seconds;
 }
 
-/* run(), with the part of its time in which ranks exchanged rows. */
+/* Does what run() does, and records the part of its time in which ranks exchanged rows. */
 static int run_timed(struct esp_session *s, int remaining)
 {
     const double before = exchanged(s);
@@ -495,7 +495,7 @@ static int compute_again(struct esp_session *s)
 {
     const double start = esp_clock();
     esp_kv_cache_cut(&s->target,
-                     s->length - 1); /* a failed iteration may have moved states on */
+                     s->length - 1); /* a failed iteration may have advanced the states */
     if (s->target.length == s->length - 1)
         return ESP_OK;
     const int status = esp_session_prefill(s);

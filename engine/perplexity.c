@@ -32,7 +32,7 @@ static int open_all(struct measuring *m, const char *text, size_t length, char *
         return esp_fail(err, errlen, m->count, "the text cannot be tokenized");
     if (m->count < 4)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "the text has %d tokens; it needs at least 4, and better thousands",
+                        "the text has %d tokens; it needs at least 4, better thousands",
                         m->count);
     m->piece = e->context < PIECE ? e->context : PIECE;
     m->piece = m->count < m->piece ? m->count : m->piece;

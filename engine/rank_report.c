@@ -1,4 +1,4 @@
-/* rank_report.c - the plan of the ranks in words and numbers; see espalier_ranks.h. */
+/* rank_report.c - describes the plan and the costs of the ranks; see espalier_ranks.h. */
 #include <string.h>
 
 #include "engine/engine.h"
@@ -79,11 +79,11 @@ int esp_engine_set_delay(struct esp_engine *e, const char *delay, char *err, siz
     struct esp_rank_times times;
     if (!ops->rank_times || !ops->rank_times(e->backend, &times))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a delay between ranks needs some: give --ranks 2");
+                        "a delay between ranks needs ranks: give --ranks 2");
     return ops->set_rank_delay(e->backend, delay) == ESP_OK
                ? (int)ESP_OK
                : esp_fail(err, errlen, ESP_E_ARGUMENT,
-                          "'%.40s' is no delay between ranks: give a time, such as 500us, and "
-                          "if you like a rate, as in 10ms,1Gb/s",
+                          "'%.40s' is not a delay between ranks: give a time, such as 500us, or a"
+                          " time and a rate, as in 10ms,1Gb/s",
                           delay);
 }

@@ -8,7 +8,7 @@
 #include "kernels/ranks/rank_plan.h"
 #include "kernels/system.h"
 
-/* "3:1": a number above 0 for each rank. */
+/* Reads the parts of the ranks, such as "3:1": a number above 0 for each rank. */
 static int read_parts(struct esp_rank_options *ranks, const char *text, char *err,
                       size_t errlen)
 {
@@ -30,7 +30,7 @@ static int read_parts(struct esp_rank_options *ranks, const char *text, char *er
                     text, ranks->ranks);
 }
 
-/* "output,down" or "none" */
+/* Reads a list of kinds, such as "output,down", or "none". */
 static int read_whole(struct esp_rank_options *ranks, const char *text, char *err,
                       size_t errlen)
 {
@@ -84,13 +84,13 @@ int esp_rank_settings_read(struct esp_rank_options *ranks, const struct esp_engi
     int status = ESP_OK;
     if (hosts > 0 && ranks->ranks < 2)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--hosts %.60s: give more than one machine, this one (localhost) "
+                        "--hosts %.60s: give more than one machine, this one (localhost)"
                         "first, or more --ranks",
                         o->hosts);
     if (hosts == 0 && !given && o->launcher && *o->launcher)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--launcher %.200s starts ranks on several machines; name them with "
-                        "--hosts, or leave it out",
+                        "--launcher %.200s starts ranks on several machines; give their names with "
+                        "--hosts, or leave out --launcher",
                         o->launcher);
     if (ranks->ranks > ESP_MAX_RANKS)
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "%d ranks: %d at most", ranks->ranks,

@@ -1,13 +1,13 @@
-/* rank_settings.h - the engine options of ranks, read. */
+/* rank_settings.h - reads the engine options of ranks. */
 #ifndef ESP_RANK_SETTINGS_H
 #define ESP_RANK_SETTINGS_H
 
 #include "engine/espalier_options.h"
 #include "kernels/ranks/rank_options.h"
 
-/* Reads `ranks`, `ranks_parts` and `ranks_whole`, and chooses the threads of a rank: those that
- * were asked for, or the processor's cores divided. ESP_E_ARGUMENT with one sentence if a text
- * is no list of parts or kinds. */
+/* Reads `ranks`, `ranks_parts` and `ranks_whole`. Chooses the threads of a rank: the number
+ * that the user gave, or the processor's cores divided by the ranks. Returns ESP_E_ARGUMENT
+ * and one sentence if a text is no list of parts or kinds. */
 int esp_rank_settings_read(struct esp_rank_options *ranks,
                            const struct esp_engine_options *options, char *err, size_t errlen);
 

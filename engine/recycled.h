@@ -43,7 +43,7 @@ struct esp_recycled {
      * was correct. Both decay. */
     double tried[ESP_RECYCLED_STREAKS], right[ESP_RECYCLED_STREAKS][ESP_RECYCLED_WIDTH];
     char key[384], file[64]; /* names of the target and of its file; "": it has none */
-    char notice[300];        /* a sentence that says what is wrong with the file, or "" */
+    char notice[300];        /* a sentence about a damaged file, or "" */
     bool learned;            /* has rows that are not in the file */
 };
 

@@ -1,9 +1,9 @@
-/* scores.h - what the target thinks of the tokens of a text (struct esp_token_score).
+/* scores.h - the target's probabilities for the tokens of a text (struct esp_token_score).
  *
- * The rows are there anyway: the pass that verifies a tree has the target's distribution after
- * every node. Of the nodes on the accepted path, the likeliest tokens and the entropy are kept
- * before a verifier changes their rows. Only the few numbers leave the backend. The time is
- * charged to no stage.
+ * No extra pass is needed: the pass that verifies a tree computes the target's distribution
+ * after every node. For nodes on the accepted path, the likeliest tokens and the entropy are
+ * read before a verifier changes their rows. Only these few numbers leave the backend. Their
+ * time is charged to no stage.
  */
 #ifndef ESP_SCORES_H
 #define ESP_SCORES_H
@@ -16,14 +16,14 @@ struct esp_scores {
     const struct esp_backend_ops *ops;
     struct esp_rows *end; /* (1) the distribution at the end of an accepted path */
     int record, k;    /* nodes of a tree, cut ones and root included; tokens kept for each */
-    bool *known;      /* (record) the following are filled in, for a node */
+    bool *known;      /* (record) whether the three arrays below are filled for a node */
     bool *changed;    /* (record) a verifier has changed the row after the node */
-    bool end_exact;   /* the end of the path was kept before that */
+    bool end_exact; /* the row at the end of the path was read before the verifier changed it */
     int32_t *ids;     /* (record, k) the likeliest tokens after the node */
     float *values;    /* (record, k) */
     double *mean_log; /* (record) sum of p log p */
     double *power;    /* (record) scratch */
-    struct esp_token_score *of; /* (record) of the committed tokens */
+    struct esp_token_score *of; /* (record) scores of the committed tokens */
     double seconds;             /* time of the last iteration */
     struct esp_arrays arrays;
 };

@@ -1,5 +1,5 @@
-/* session_scores.c - the target's probabilities of a session's tokens: of those that an
- * iteration commits, and of any tokens of the text; see scores.h. */
+/* session_scores.c - computes the target's probabilities of a session's tokens: of the
+ * tokens that an iteration commits, and of any tokens of the text; see scores.h. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -102,8 +102,8 @@ static bool is_reachable(const struct esp_kv_cache *c, int position)
             position + 1 - w->recent >= w->sinks + w->dropped + ESP_WINDOW_STEP);
 }
 
-/* Computes the rows of `count` tokens, from the one before `first` on, again in place. Their
- * values do not change. */
+/* Computes the rows of `count` tokens again, in place, starting with the token before
+ * `first`. Their values do not change. */
 static int pass_again(struct esp_session *s, int first, int count)
 {
     struct esp_kv_cache *c = &s->target;
@@ -154,7 +154,7 @@ int esp_session_score_text(struct esp_session *s, int first, int count,
     if (!s->scores.end)
         status = esp_scores_open(&s->scores, s->engine->backend, s->tree.record,
                                  s->engine->target->desc.vocabulary, err, errlen);
-    /* The last row is that of the root, which needs a place after the text. */
+    /* The last row is the root's. It needs a place after the text. */
     if (status == ESP_OK && esp_kv_cache_make_room(&s->target, 1) < 0)
         status = esp_fail(err, errlen, ESP_E_CONTEXT, "the context is full");
     for (int done = 0, rows; done < count && status == ESP_OK; done += rows) {

@@ -111,7 +111,8 @@ static void put_number(const struct esp_value_info *line, void *in, double numbe
 
 /* ------------------------------------------------------------------ words */
 
-/* Returns whether a number may stand instead of a word; its placeholder is in capitals. */
+/* Returns whether a number may be given instead of a word. Its placeholder in the list of
+ * words is in capitals. */
 static bool has_number(const struct esp_value_info *line)
 {
     const char *last = strrchr(line->values, '|');

@@ -223,8 +223,8 @@ int esp_draft_offer(struct esp_draft *draft, const struct esp_candidate *candida
 
 /* ------------------------------------------------------------------ the drafter */
 
-/* Operations of a drafter that chooses a shape for each tree by something trained for the
- * pair. */
+/* Operations of a drafter that uses something trained for the pair to choose the shape of
+ * each tree. */
 struct esp_chooser_ops {
     /* With such a drafter, `draft_temp auto` is not learned: it is the text's temperature, but
      * at least this one. */

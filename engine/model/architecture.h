@@ -178,7 +178,7 @@ struct esp_tensor_rule {
 #define ESP_LAYER(...) ESP_SLOT(esp_layer, __VA_ARGS__)
 #define ESP_EXPERT(...) ESP_SLOT(esp_expert, __VA_ARGS__)
 
-/* What related architectures have in common. */
+/* The parts that related architectures share. */
 struct esp_family {
     const char *prefix;             /* begins tensor names; a file with the bare model lacks
                                        it */
@@ -202,21 +202,22 @@ struct esp_family {
     /* NULL, or rules for folders that have all experts in fewer tensors: used if the file has
      * the tensor of the first rule. */
     const struct esp_tensor_rule *fused_experts;
-    /* What recurrent layers do; ESP_MIXER_ATTENTION: there are none. */
+    /* The kind of the recurrent layers; ESP_MIXER_ATTENTION: there are none. */
     enum esp_mixer mixer;
-    bool one_part; /* a layer is a mixer or an MLP, instead of one after the other */
-    /* For an MTP layer: in which order its fc reads its two inputs, see struct esp_model_desc;
-     * and whether the target's states come from before its final norm. */
+    bool one_part; /* each layer is either a mixer or an MLP, not a mixer followed by an MLP */
+    /* For an MTP layer. input_first: its fc reads the hidden state before the embedding, see
+     * struct esp_model_desc. reads_unnormed: the target's states are from before its final
+     * norm. */
     bool input_first, reads_unnormed;
-    /* NULL, or names in GGUF files that differ from the usual ones; a list that ends with NULL.
+    /* NULL, or names of tensors in GGUF files that differ from the usual ones. Ends with a NULL name.
      */
     const struct esp_gguf_slot {
         size_t slot;
-        const char *name; /* of a layer's tensor: what follows "blk.N." */
+        const char *name; /* name of a layer's tensor after "blk.N." */
     } * gguf_layer, *gguf_model;
 };
 
-/* A flag or a text that, if config.json has it, must have this value. */
+/* A key of config.json that must have this value, if the file has the key. */
 struct esp_config_flag {
     const char *key;
     bool value;
@@ -226,8 +227,9 @@ struct esp_config_flag {
 struct esp_architecture {
     const char *name; /* model_type in config.json */
     const struct esp_family *family;
-    const struct esp_family *mtp;    /* the MTP layer that its files may have, or NULL; see
-                                     draft_head.h. Its first tensor is fc. */
+    /* NULL, or the MTP layer that its files may have; see draft_head.h. Its first tensor is
+     * fc. */
+    const struct esp_family *mtp;
     struct esp_config_flag flags[6]; /* ends with zeros */
     /* (by field) a rule that has keys replaces the family's rule. */
     struct esp_config_rule config[ESP_CONFIG_FIELD_COUNT];
@@ -245,7 +247,7 @@ extern const struct esp_config_rule esp_llama_config[ESP_CONFIG_FIELD_COUNT];
 extern const struct esp_tensor_rule esp_llama_tensors[];
 extern const struct esp_tensor_rule esp_llama_layer_tensors[];
 
-/* The matrices of an expert under Qwen's names; see arch_qwen3_moe.c. */
+/* The matrices of experts, with Qwen's names; see arch_qwen3_moe.c. */
 extern const struct esp_tensor_rule esp_qwen_experts[];
 /* LFM2; see arch_lfm2.c. */
 #define ESP_LFM2_FAMILY                                                                        \

@@ -162,7 +162,7 @@ static int grow_all(const struct inflation *n)
     return status;
 }
 
-/* ------------------------------------------------------------------ what is to be written */
+/* ------------------------------------------------------------------ the list of tensors */
 
 /* Lists the tensor of a rule, unless the model lacks it or an earlier rule has the same. */
 static int add(struct inflation *n, const struct esp_tensor_rule *rules,

@@ -570,7 +570,7 @@ static int check_tokenizer(const struct quantizing *q, const char *path)
     return status;
 }
 
-/* ------------------------------------------------------------------ all of it */
+/* ------------------------------------------------------------------ the whole file */
 
 static int write_file(struct quantizing *q, const char *to, bool over)
 {

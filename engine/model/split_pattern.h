@@ -23,7 +23,7 @@ struct esp_matcher;
 /* Opens a matcher for `length` bytes of text in total. NULL if there is no memory. */
 struct esp_matcher *esp_matcher_open(size_t length);
 void esp_matcher_close(struct esp_matcher *matcher);
-/* As if it had been opened for these `length` bytes. */
+/* Restarts a matcher as if it had been opened for `length` bytes. */
 void esp_matcher_restart(struct esp_matcher *matcher, size_t length);
 
 /* Finds the first match in text[0, length), valid UTF-8, that starts at `from` or later.

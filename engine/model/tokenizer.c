@@ -288,15 +288,15 @@ uint64_t esp_tokenizer_hash(const struct esp_tokenizer *t)
 /* ------------------------------------------------------------------ encoding */
 
 struct esp_encoder {
-    /* Of one call. */
+    /* For the current call. */
     const struct esp_tokenizer *tokenizer;
     int32_t *tokens; /* (capacity) */
     int capacity, count;
     const struct esp_literals *literals; /* for the whole text; or NULL */
-    /* Kept from call to call. */
+    /* Kept for later calls. */
     struct esp_matcher *matcher;
     struct esp_spans plain, normalized;
-    struct esp_normalize_scratch piece, part; /* of a piece, of a part of it */
+    struct esp_normalize_scratch piece, part; /* for a whole piece, and for a part of it */
     struct esp_pretokenize_scratch words;
     struct esp_bpe_scratch bpe;
     char *marked; /* (marked_size) a text with visible spaces */

@@ -36,19 +36,20 @@ int esp_tokenizer_size(const struct esp_tokenizer *tokenizer);
  * token). Thread-safe. */
 int esp_tokenizer_encode(const struct esp_tokenizer *tokenizer, const char *text, size_t length,
                          int32_t *tokens, int capacity);
-/* The same for a text of which users wrote the parts `literals` (see spans.h). */
+/* Does the same for a text whose parts `literals` were written by users (see spans.h). */
 int esp_tokenizer_encode_literal(const struct esp_tokenizer *tokenizer, const char *text,
                                  size_t length, const struct esp_literals *literals,
                                  int32_t *tokens, int capacity);
 
-/* Encodes bytes as they would be inside of a text: no added tokens, no normalisation, no space
- * before them, not divided into words. Else as esp_tokenizer_encode(). */
+/* Encodes bytes as if they were inside a text: without added tokens, normalisation, a space
+ * before them, or division into words. Otherwise like esp_tokenizer_encode(). */
 int esp_tokenizer_spell(const struct esp_tokenizer *tokenizer, const char *bytes, size_t length,
                         int32_t *tokens, int capacity);
 
-/* The same two functions with memory that is kept from call to call: an encoder that has encoded
- * a text allocates nothing for texts that are no longer. It works with any tokenizer, but only
- * one thread may use it at a time. esp_encoder_open() returns NULL if there is no memory. */
+/* Does the same as the two functions above, with memory that is kept from call to call:
+ * after an encoder has encoded a text, it allocates nothing for texts of at most that
+ * length. It works with any tokenizer, but only one thread may use it at a time.
+ * esp_encoder_open() returns NULL if there is no memory. */
 struct esp_encoder;
 struct esp_encoder *esp_encoder_open(void);
 void esp_encoder_close(struct esp_encoder *encoder);

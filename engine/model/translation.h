@@ -32,7 +32,7 @@
 enum { ESP_SPELLED_MOST = 16 };
 
 struct esp_translation {
-    int tokens;       /* tokens of the target, padding included */
+    int tokens;       /* number of the target's tokens, padding included */
     int32_t *begin;   /* (tokens + 1) for token t of the target, the draft reads
                          spelled[begin[t]] to spelled[begin[t + 1] - 1], at least one token */
     int32_t *spelled; /* (begin[tokens]) tokens of the draft */

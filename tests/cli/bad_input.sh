@@ -19,7 +19,7 @@ check "wrong shapes" fails 1 "shape\|expected\|hidden" $gen --target "$work/shap
 copy arch && sed -i 's/"llama"/"mamba"/; s/LlamaForCausalLM/MambaForCausalLM/' "$work/arch/config.json"
 check "an unknown architecture" fails 1 "mamba" $gen --target "$work/arch"
 copy vocab && sed -i 's/"Ġthe":/"Ġthx":/' "$work/vocab/tokenizer.json"
-check "a tokenizer that does not hold together" fails 1 "tokenizer.json" $gen --target "$work/vocab"
+check "an inconsistent tokenizer" fails 1 "tokenizer.json" $gen --target "$work/vocab"
 copy json && printf '{"model_type": ' >"$work/json/config.json"
 check "a config that is not JSON" fails 1 "config.json" $gen --target "$work/json"
 copy gguf && printf 'GGUF\003\000\000\000\377\377\377\377\377\377\377\377AAAAAAAA' >"$work/gguf/a.gguf"
@@ -27,8 +27,8 @@ check "a GGUF file with absurd counts" fails 1 "more tensors" $gen --target "$wo
 printf 'GGUF\003\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000' >"$work/b.gguf"
 printf '\024\000\000\000\000\000\000\000general.architecture\010\000\000\000' >>"$work/b.gguf"
 printf '\006\000\000\000\000\000\000\000a\033[31m' >>"$work/b.gguf"
-check "a GGUF file with escape codes in a text" fails 1 'is a?\[31m' $gen --target "$work/b.gguf"
-check "a file that is no model" fails 1 "neither a folder nor a GGUF" $gen --target "$target/config.json"
+check "a GGUF file with escape codes in a string" fails 1 'is a?\[31m' $gen --target "$work/b.gguf"
+check "a file that is not a model" fails 1 "neither a folder nor a GGUF" $gen --target "$target/config.json"
 
 yes 'There was a king, who had 3 sons.' | head -c 10000000 >"$work/long"
 check "a prompt of 10 MB" fails 1 "more than 4 times as long as the context of 768 tokens" $ESPALIER generate -f "$work/long" -n 4
@@ -36,7 +36,7 @@ from_pipe() {
     cat "$work/long" | (ulimit -t 3; exec $ESPALIER generate - -n 4) 2>"$work/err"
     [ $? -eq 1 ] && grep -q "more than 4 times" "$work/err"
 }
-check "the same from a pipe, soon" from_pipe
+check "the same from a pipe, without reading all of it" from_pipe
 
 check "-n -5" fails 1 "tokens" $ESPALIER generate -p hello -n -5
 check "-n x" fails 1 "tokens" $ESPALIER generate -p hello -n x
@@ -50,14 +50,14 @@ check "an unknown order" fails 1 "order" $gen --order up
 check "a temperature below 0" fails 1 "temp" $gen --temp -1
 check "top-p above 1" fails 1 "top-p" $gen --top-p 1.5
 check "top-p of 0" fails 1 "top-p takes a number above 0" $gen --top-p 0
-check "more nodes than there is memory for" sh -c "$gen -n 2 --drafter dyspec:N=300 2>&1 |
+check "more nodes than the memory for trees holds" sh -c "$gen -n 2 --drafter dyspec:N=300 2>&1 |
     grep -q 'they have at most 256 nodes; start with --max-nodes 300'"
-check "fewer nodes than by default" sh -c "! $gen -n 2 --max-nodes 20 --drafter dyspec 2>&1 | grep -q nodes"
-check "fewer nodes than are expanded at once" sh -c "$gen -n 2 --drafter optimal:N=7 >/dev/null"
-check "a seed that is no number" fails 1 "seed" $gen --seed x
+check "fewer nodes than the default" sh -c "! $gen -n 2 --max-nodes 20 --drafter dyspec 2>&1 | grep -q nodes"
+check "fewer nodes than one pass expands" sh -c "$gen -n 2 --drafter optimal:N=7 >/dev/null"
+check "a seed that is not a number" fails 1 "seed" $gen --seed x
 check "no threads" fails 1 "threads" $gen --threads 0
-check "a greedy rule while sampling" fails 1 "greedy" $gen --verifier greedy --temp 1
-check "a context the model does not have" fails 1 "context" $gen --context 100000
+check "a verifier for greedy decoding while sampling" fails 1 "greedy" $gen --verifier greedy --temp 1
+check "a context longer than the model's" fails 1 "context" $gen --context 100000
 
 check "an unknown command" fails 2 "dance" $ESPALIER dance
 check "an unknown option" fails 2 "--dance" $ESPALIER generate --dance
@@ -77,7 +77,7 @@ check "nor can a number" fails 1 "not '?\[31mred?'" $ESPALIER generate -n "$(cat
 
 for words in --help "list drafters" inspect "inspect --json" "check --drafter ar --trials 1" \
     "generate -p a -n 2"; do
-    check "$words: a full disk is told" \
+    check "$words: a full disk is reported" \
         fails 1 "standard output" sh -c "$ESPALIER $words >/dev/full"
 done
 sh -c "$ESPALIER generate -p Once -n 4 --record '$work/held' >&-" 2>/dev/null

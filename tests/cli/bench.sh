@@ -10,16 +10,16 @@ number() {
 }
 
 $bench ar linear:K=3 dynatree --json >"$work/json" 2>"$work/err"
-check "it succeeds and says nothing else" test $? -eq 0 -a ! -s "$work/err"
-check "empty lines are no prompts" test "$(number prompts 1)" = 3
-check "--prompts takes the first ones" sh -c "$bench ar --prompts 2 --json | grep -q '\"prompts\":[^0-9]*2,'"
-check "there are three choices" test "$(grep -c '"drafter"' "$work/json")" = 3
-check "the first is what the others are compared with" test "$(number speedup 1)" = 1
-check "also on the prompt where that is least" test "$(number least_speedup 1)" = 1
-check "which is no more than on all" sh -c "echo '$(number speedup 2) $(number least_speedup 2)' |
+check "bench succeeds and prints nothing on stderr" test $? -eq 0 -a ! -s "$work/err"
+check "empty lines are not prompts" test "$(number prompts 1)" = 3
+check "--prompts 2 uses the first two prompts" sh -c "$bench ar --prompts 2 --json | grep -q '\"prompts\":[^0-9]*2,'"
+check "there are three configurations" test "$(grep -c '"drafter"' "$work/json")" = 3
+check "the first is the baseline" test "$(number speedup 1)" = 1
+check "also on the prompt with the lowest speedup" test "$(number least_speedup 1)" = 1
+check "the lowest speedup is not above the mean" sh -c "echo '$(number speedup 2) $(number least_speedup 2)' |
     awk '{ exit !(\$2 > 0 && \$2 <= 1.001 * \$1) }'"
-check "plain decoding has a token per iteration" test "$(number block_efficiency 1)" = 1
-check "the others have more" sh -c "echo '$(number block_efficiency 2) $(number block_efficiency 3)' |
+check "plain decoding has one token per iteration" test "$(number block_efficiency 1)" = 1
+check "the other configurations have more" sh -c "echo '$(number block_efficiency 2) $(number block_efficiency 3)' |
     awk '{ exit !(\$1 > 1 && \$2 > 1) }'"
 for key in tokens_per_second first_token_ms token_ms iterations acceptance path_lengths; do
     check "JSON has $key for each" test "$(grep -c "\"$key\"" "$work/json")" = 3
@@ -28,35 +28,35 @@ check "plain decoding has as many iterations as tokens" grep -q '"mean":	24,' "$
 $ESPALIER generate -p "Once upon a time" -n 24 --drafter linear:K=3 --json >"$work/one"
 printf 'Once upon a time' >"$work/prompts"
 $bench linear:K=3 --warmup 3 --json >"$work/json"
-check "what warms up is not counted" test "$(number block_efficiency 1)" = \
+check "warm-up runs are not counted" test "$(number block_efficiency 1)" = \
     "$(sed -n 's/.*"block_efficiency":[^0-9]*\([0-9.]*\).*/\1/p' "$work/one")"
 
 printf 'Once upon a time there was a king who had three sons' >"$work/prompts"
 $bench linear:K=3 --prompt-tokens 4 --json >"$work/json"
-check "a prompt can be cut" test "$(number block_efficiency 1)" = \
+check "a prompt can be truncated" test "$(number block_efficiency 1)" = \
     "$(sed -n 's/.*"block_efficiency":[^0-9]*\([0-9.]*\).*/\1/p' "$work/one")"
 
 printf 'Once upon a time\nThere was a king\n' >"$work/prompts"
 $bench ar fixed:D=2,B=2 >"$work/table"
-check "a table has a line for each" test "$(grep -c '+-.*+-' "$work/table")" = 2
-check "above 0 verifiers can be chosen" sh -c "$bench --temp 0.8 iid+nss iid+traversal linear+bv |
+check "the table has a line for each" test "$(grep -c '+-.*+-' "$work/table")" = 2
+check "above temperature 0 verifiers can be chosen" sh -c "$bench --temp 0.8 iid+nss iid+traversal linear+bv |
     grep -q '^iid+traversal  '"
-check "without choices all drafters are measured" test \
+check "without arguments all drafters are measured" test \
     "$($bench -n 4 --warmup 0 | grep -c '+-.*+-')" = "$(grep -c '^X(' engine/drafters/drafters.def)"
 check "from standard input" sh -c "printf Once | $ESPALIER bench -n 4 ar - 2>&1 | grep -q 'no drafter'"
 check "a pipe is read" sh -c "printf Once | $ESPALIER bench -n 4 ar | grep -q '^ar '"
 check "a wrong drafter" fails 1 "nonsense" $bench nonsense
-check "a rule that would change the text" fails 1 "the output distribution would change" $bench --temp 1 dynatree+bv
-check "more choices than there is room for" fails 2 "at most 64 arguments" $bench $(seq -f 'linear:K=%g' 1 65)
+check "a verifier that would change the output distribution" fails 1 "the output distribution would change" $bench --temp 1 dynatree+bv
+check "more configurations than allowed" fails 2 "at most 64 arguments" $bench $(seq -f 'linear:K=%g' 1 65)
 check "a wrong parameter" fails 1 "K takes" $bench linear:K=0
-check "a file that is not there" fails 1 "none" $ESPALIER bench -f "$work/none" ar
+check "a file that does not exist" fails 1 "none" $ESPALIER bench -f "$work/none" ar
 printf '{"prompt": "Once upon a time\\nthere was", "category": "tales"}\n\n{"prompt": "A fox"}\n' >"$work/prompts"
 $bench linear:K=3 --json >"$work/json"
 check "JSON Lines are prompts, with newlines" test "$(number prompts 1)" = 2
 printf '{"prompt": 3}\n' >"$work/prompts"
-check "a prompt that is no text" fails 1 "line 1" $bench ar
+check "a prompt that is not a string" fails 1 "line 1" $bench ar
 printf '{"prompt": "A fox"}\nA king\n' >"$work/prompts"
-check "a line that is no JSON" fails 1 "line 2.*no JSON object" $bench ar
+check "a line that is not JSON" fails 1 "line 2.*no JSON object" $bench ar
 printf '\n\n' >"$work/prompts"
 check "nothing but empty lines" fails 1 "no prompt" $bench ar
 finish

@@ -8,7 +8,7 @@ for target in demo race; do
     ESPALIER_NO_APT=1 $MAKE -n --no-print-directory $target SEED=7 2>/dev/null >"$work/dry"
     check "make $target SEED=7 passes the seed on" grep -q -e '/espalier .*--seed 7' "$work/dry"
     ESPALIER_NO_APT=1 $MAKE -n --no-print-directory $target 2>/dev/null >"$work/dry"
-    check "make $target alone does not" sh -c "! grep -q -e '--seed' '$work/dry'"
+    check "make $target without SEED passes none" sh -c "! grep -q -e '--seed' '$work/dry'"
 done
 
 $MAKE --no-print-directory install PREFIX="$prefix" >"$work/log" 2>&1
@@ -23,15 +23,15 @@ for file in bin/espalier include/espalier/engine/espalier.h include/espalier/eng
 done
 if [ -x "$BUILD/espalier-dot" ]; then
     check "installs espalier-dot" test -x "$prefix/bin/espalier-dot"
-    check "which is found beside the program" sh -c "env PATH=/nowhere $prefix/bin/espalier \
+    check "and it is found beside the program" sh -c "env PATH=/nowhere $prefix/bin/espalier \
         export tests/cli/three.esp.jsonl --iteration 1 | grep -q '</svg>'"
 fi
 check "installs recordings" sh -c "ls $prefix/share/espalier/sessions/*.esp.jsonl >/dev/null"
-check "installs lessons, and finds them and their recordings" sh -c \
+check "make install installs lessons, and the program finds them" sh -c \
     "cd / && $prefix/bin/espalier learn 3 </dev/null | grep -q '3 of 3'"
 check "installs themes" sh -c "ls $prefix/share/espalier/themes/*.theme >/dev/null"
 cd "$work" || exit 1
-check "the installed program finds its pair" sh -c \
+check "the installed program finds the built-in pair" sh -c \
     "$prefix/bin/espalier generate -p Once -n 8 | grep -q ."
 cd - >/dev/null || exit 1
 flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs espalier)
@@ -42,11 +42,11 @@ check "and generates text with the shared library" sh -c \
 nm -D --defined-only "$prefix/lib/libespalier.so" | awk '$2 == "T" { print $3 }' | sort >"$work/exported"
 shared=$($MAKE -s --no-print-directory print-shared-headers)
 grep -hv -e typedef -e 'static inline' -e '^    [a-z]' $(find "$prefix/include" -name '*.h') $shared | grep -o '\<esp_[a-z0-9_]*(' | tr -d '(' | sort -u >"$work/declared"
-check "the shared library exports what the headers declare" diff "$work/declared" "$work/exported"
+check "the shared library exports exactly the declared functions" diff "$work/declared" "$work/exported"
 $MAKE --no-print-directory "$BUILD/shared/espalier" >"$work/log" 2>&1
 check "the program also links against the shared library" \
     sh -c "$BUILD/shared/espalier generate -p Once -n 8 | grep -q ."
-check "which it loads" sh -c "ldd $BUILD/shared/espalier | grep -q libespalier.so"
+check "and loads it" sh -c "ldd $BUILD/shared/espalier | grep -q libespalier.so"
 $MAKE --no-print-directory uninstall PREFIX="$prefix" >"$work/log" 2>&1
 check "make uninstall leaves no file" test -z "$(find "$prefix" -type f -o -type l)"
 
@@ -58,17 +58,17 @@ check "a cross build has the instruction sets of the compiler's target" \
 check "make headless" sh -c "$MAKE --no-print-directory headless >$work/log 2>&1"
 exec 3<"$BUILD/headless/libcjson.so.1"
 $MAKE --no-print-directory headless >"$work/log" 2>&1
-check "make headless again does not write into the library of a running program" \
+check "make headless replaces the library file, so a running program is not affected" \
     test "$(stat -L -c %h /proc/self/fd/3)" -eq 0
 exec 3<&-
 check "the headless program needs no terminal library" sh -c \
     "! ldd $BUILD/headless/espalier | grep -q 'ncurses\|readline\|cgraph\|gvc'"
-check "nor does the program need Graphviz" sh -c "! ldd $BUILD/espalier | grep -q 'cgraph\|gvc'"
-check "the headless program exports without it" sh -c \
+check "the program does not need Graphviz either" sh -c "! ldd $BUILD/espalier | grep -q 'cgraph\|gvc'"
+check "the headless program exports text without Graphviz" sh -c \
     "$BUILD/headless/espalier export tests/cli/three.esp.jsonl --iteration 1 --format txt | grep -q '✓'"
 check "the headless program generates" sh -c \
     "$BUILD/headless/espalier generate -p Once -n 8 | grep -q ."
-check "and replays as text" sh -c "$BUILD/headless/espalier generate -p Once -n 8 \
+check "and replays a recording as text" sh -c "$BUILD/headless/espalier generate -p Once -n 8 \
     --record $work/once.esp.jsonl >/dev/null && $BUILD/headless/espalier replay \
     $work/once.esp.jsonl --plain | grep -q '^--- iteration 0 of'"
 check "and says that it has no interface" fails 1 "interface" "$BUILD/headless/espalier"
@@ -76,9 +76,9 @@ check "and says that it has no interface" fails 1 "interface" "$BUILD/headless/e
 check "make demo without a terminal streams a sample" sh -c \
     "ESPALIER_NO_APT=1 $MAKE --no-print-directory demo </dev/null 2>/dev/null | grep -q 'fisherman'"
 check "make help" sh -c "$MAKE help | grep -q 'make check'"
-check "the man pages are clean" sh -c "! mandoc -T lint -W warning man/*.[157] | grep ."
+check "the man pages have no lint warnings" sh -c "! mandoc -T lint -W warning man/*.[157] | grep ."
 for page in drafters interface; do
-    check "the page of $page is what the program prints" sh -c \
+    check "the man page of $page is up to date" sh -c \
         "tests/${page}_page $ESPALIER | cmp - man/espalier-$page.7"
 done
 finish

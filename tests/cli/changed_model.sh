@@ -25,11 +25,11 @@ for how in cut copied; do
     : >"$work/got"
     $ESPALIER generate --target "$work/model" --draft '' -p "$prompt" -n 500 >"$work/got" 2>"$work/err" &
     pid=$!
-    check "it writes while the file is $how" begun "$work/got" $pid
+    check "generate writes text while the file is $how" begun "$work/got" $pid
     change $how
     wait $pid
-    check "generate ends well where the file is $how" test $? -eq 0 -a ! -s "$work/err"
-    check "its text is that of a file left alone" cmp -s "$work/want" "$work/got"
+    check "generate succeeds although the file is $how" test $? -eq 0 -a ! -s "$work/err"
+    check "its text is the same as with an unchanged file" cmp -s "$work/want" "$work/got"
     rm -rf "$work/model"
 done
 
@@ -47,11 +47,11 @@ wait
 key F8
 $dump" --target "$work/model" --draft '' -n 60 &
     pid=$!
-    check "the interface writes while the file is $how" begun "$work/early" $pid
+    check "the interface writes text while the file is $how" begun "$work/early" $pid
     change $how
     wait $pid
-    check "the interface ends well where the file is $how" test $? -eq 0
-    check "and goes on writing" dumped '^│ Once upon a time,* '
+    check "the interface succeeds although the file is $how" test $? -eq 0
+    check "and it continues to write" dumped '^│ Once upon a time,* '
     rm -rf "$work/model"
 done
 
@@ -75,7 +75,7 @@ ${CC:-cc} -shared -fPIC -o "$work/cut.so" "$work/cut.c" -ldl || exit 1
 for after in 0 1 20; do
     for to in 0 100000 200000000; do # longer, too
         cp -r "$work/kept" "$work/model"
-        check "a file of $to bytes after $after reads: a sentence" \
+        check "a file of $to bytes after $after reads gives an error message" \
             fails 1 "model.safetensors" env LD_PRELOAD="$work/cut.so" CUT_AFTER=$after CUT_TO=$to CUT_FILE="$file" \
             $ESPALIER generate --target "$work/model" --draft '' -p "$prompt" -n 5 --threads 2
         rm -rf "$work/model"

@@ -13,15 +13,15 @@ field() { # NAME FILE: the value of a member
 }
 
 $gen $pair -p "$said" --json >"$work/auto" 2>"$work/err"
-check "a model's own format is taken" [ "$(field chat "$work/auto")" = '"chatml"' ]
-check "which is worth no word" test ! -s "$work/err"
+check "the model's own format is used" [ "$(field chat "$work/auto")" = '"chatml"' ]
+check "without any message" test ! -s "$work/err"
 $gen $pair -p "$said" --json --chat none >"$work/none"
 check "none is raw" [ "$(field chat "$work/none")" = null ]
-check "and has fewer tokens" [ "$(field prompt_tokens "$work/none")" -lt "$(field prompt_tokens "$work/auto")" ]
+check "and raw text has fewer tokens" [ "$(field prompt_tokens "$work/none")" -lt "$(field prompt_tokens "$work/auto")" ]
 $gen --target engine/models/fairytale-target -p "$said" --drafter ar --json >"$work/base"
-check "a base model stays raw" [ "$(field chat "$work/base")" = null ]
+check "a base model uses raw text" [ "$(field chat "$work/base")" = null ]
 $gen --drafter ar -p "$said" --json --chat chatml >"$work/named"
-check "a format can be named for any model" [ "$(field chat "$work/named")" = '"chatml"' ]
+check "a format can be chosen by name for any model" [ "$(field chat "$work/named")" = '"chatml"' ]
 
 $gen $pair -p "$said" >"$work/text"
 for way in "--drafter ar" "--drafter fixed:D=4,B=2" "--drafter suffix" "--threads 1"; do
@@ -30,41 +30,41 @@ for way in "--drafter ar" "--drafter fixed:D=4,B=2" "--drafter suffix" "--thread
 done
 printf %s "$said" >"$work/prompt"
 $gen $pair -f "$work/prompt" >"$work/way"
-check "nor on where the prompt comes from" cmp -s "$work/text" "$work/way"
+check "nor on the source of the prompt" cmp -s "$work/text" "$work/way"
 $gen $pair -p "$said" --system "Be a fox." --json >"$work/system"
-check "a system text is part of the prompt" \
+check "a system prompt is part of the prompt" \
     [ "$(field prompt_tokens "$work/system")" -gt "$(field prompt_tokens "$work/auto")" ]
 $gen $pair -p "$said" --system auto --json >"$work/way"
-check "auto is the template's own" [ "$(field prompt_tokens "$work/way")" = "$(field prompt_tokens "$work/auto")" ]
+check "--system auto is the template's own" [ "$(field prompt_tokens "$work/way")" = "$(field prompt_tokens "$work/auto")" ]
 $ESPALIER quantize "$work/chat/target" "$work/chat.gguf" --type bf16 >/dev/null
 $gen --target "$work/chat.gguf" --draft "" --drafter ar -p "$said" >"$work/way"
-check "a GGUF file holds its format and says the same" cmp -s "$work/text" "$work/way"
-check "no mark of the format is printed" sh -c "! grep -q 'im_end\|im_start' '$work/text'"
+check "a GGUF file has the chat format, and gives the same text" cmp -s "$work/text" "$work/way"
+check "no control token of the format is printed" sh -c "! grep -q 'im_end\|im_start' '$work/text'"
 
 $gen $pair -p "a<|im_end|>b" --json >"$work/marks"
 $gen $pair -p "a<|ix_end|>b" --json >"$work/plain"
-check "marks in a prompt are text" \
+check "control tokens in a prompt are plain text" \
     [ "$(field prompt_tokens "$work/marks")" -ge "$(field prompt_tokens "$work/plain")" ]
 
 $gen --target "$work/other/target" --drafter ar -p "$said" --json >"$work/unknown" 2>"$work/err"
-check "a template that is not known leaves text raw" [ "$(field chat "$work/unknown")" = null ]
-check "and that is told, with what to do" grep -q -- '--chat NAME' "$work/err"
+check "an unknown template leaves the text raw" [ "$(field chat "$work/unknown")" = null ]
+check "and a message says so, and what to do" grep -q -- '--chat NAME' "$work/err"
 $gen --target "$work/other/target" --drafter ar -p "$said" --json --chat none >"$work/unknown" 2>"$work/err"
-check "but not to who says that it is meant" test ! -s "$work/err"
+check "but not if the user asked for raw text" test ! -s "$work/err"
 
-check "a format that there is not is refused" fails 1 'gemma' $gen -p a --chat jinja
+check "an unknown format is refused" fails 1 'gemma' $gen -p a --chat jinja
 check "--system needs a text" fails 2 'value is missing' $gen -p a --system
 printf '{"chat_template": "' >"$work/other/target/tokenizer_config.json"
-check "a file that is no JSON is refused by name" fails 1 'tokenizer_config.json' \
+check "a file that is not JSON is refused by name" fails 1 'tokenizer_config.json' \
     $gen --target "$work/other/target" --drafter ar -p a
 rm "$work/other/target/tokenizer_config.json"
 head -c 2000000 /dev/zero | tr '\0' x >"$work/other/target/chat_template.jinja"
-check "and so is a template that is far too long" fails 1 'chat_template.jinja' \
+check "a template that is far too long is refused by name" fails 1 'chat_template.jinja' \
     $gen --target "$work/other/target" --drafter ar -p a
 
 $gen $pair -p "$said" --record "$work/chat.esp.jsonl" >"$work/way"
-check "a recording knows the marks" grep -q '"type":"prompt".*"marks":[0-9]*,"marks_after":[0-9]' "$work/chat.esp.jsonl"
+check "a recording has the numbers of control tokens" grep -q '"type":"prompt".*"marks":[0-9]*,"marks_after":[0-9]' "$work/chat.esp.jsonl"
 $ESPALIER replay "$work/chat.esp.jsonl" --plain >"$work/plain" 2>"$work/err"
-check "and its replay shows what was said" grep -q "> $said" "$work/plain"
-check "and not them" sh -c "! grep -q 'im_start' '$work/plain'"
+check "and its replay shows the message" grep -q "> $said" "$work/plain"
+check "and no control tokens" sh -c "! grep -q 'im_start' '$work/plain'"
 finish

@@ -5,17 +5,17 @@ ok="$ESPALIER check --trials 25"
 
 $ok --drafter iid:K=2,L=3 --verifier traversal >"$work/out" 2>"$work/err"
 check "an exact pair passes" test $? -eq 0
-check "it is compared with plain decoding" grep -q '^ar ' "$work/out"
-check "and shown in the table" grep -q '^iid:K=2,L=3 *traversal .* ok$' "$work/out"
+check "plain decoding is in the table" grep -q '^ar ' "$work/out"
+check "and so is the pair" grep -q '^iid:K=2,L=3 *traversal .* ok$' "$work/out"
 check "no progress bar without a terminal" test ! -s "$work/err"
 
 $ok --trials 150 --drafter fixed:tau=0 --verifier naivetree:lossy=allow >"$work/out"
-check "a pair that changes the text fails" test $? -eq 1
+check "a pair that changes the distribution fails" test $? -eq 1
 check "and is called lossy" grep -q 'DIFFERS LOSSY$' "$work/out"
 
-check "a refused pair is an error that names what would work" \
+check "the error about a refused pair names what would work" \
     fails 1 'Use nss' $ok --drafter dynatree:draws=topk --verifier traversal
-check "a wrong number is too" fails 1 trials $ESPALIER check --trials 0
+check "a wrong number is refused" fails 1 trials $ESPALIER check --trials 0
 
 $ok --drafter dyspec --json >"$work/json"
 check "JSON passes too" test $? -eq 0
@@ -24,22 +24,22 @@ for key in temperature top_p trials false_alarms least_p pairs drafter verifier 
     total_variation total_variation_below lossy passed; do
     check "JSON has $key" grep -q "\"$key\":" "$work/json"
 done
-check "every allowed rule is checked" test "$(grep -c '"verifier"' "$work/json")" -eq 4
+check "every allowed verifier is checked" test "$(grep -c '"verifier"' "$work/json")" -eq 4
 
 $ok --temp 0 --drafter dynatree >"$work/out"
 check "at temperature 0 every token must agree" test $? -eq 0
-check "with the plain pass" grep -q '^dynatree *greedy .* 0  ok$' "$work/out"
+check "and the pair passes" grep -q '^dynatree *greedy .* 0  ok$' "$work/out"
 
 gen="$ESPALIER generate -p Once -n 40 --drafter iid"
 $gen --temp 0.8 --seed 3 >"$work/one"
 $gen --temp 0.8 --seed 3 >"$work/two"
 $gen --temp 0.8 --seed 4 >"$work/three"
-check "a seed fixes the text" cmp -s "$work/one" "$work/two"
-check "another seed gives another" sh -c "! cmp -s $work/one $work/three"
+check "the same seed gives the same text" cmp -s "$work/one" "$work/two"
+check "another seed gives another text" sh -c "! cmp -s $work/one $work/three"
 $gen --temp 0.8 --seed 3 --json >"$work/json"
 check "JSON says that it is lossless" grep -q '"lossy":	false' "$work/json"
 $gen --temp 0.8 --verifier greedy:lossy=allow --json >"$work/json"
 check "or lossy" grep -q '"lossy":	true' "$work/json"
 $gen --temp 0.8 --verifier swor:lossy=allow --stats >"$work/out" 2>"$work/err"
-check "statistics say so too" grep -q 'verifier .*swor.*LOSSY' "$work/err"
+check "statistics name the verifier and say LOSSY" grep -q 'verifier .*swor.*LOSSY' "$work/err"
 finish

@@ -8,11 +8,11 @@ value() { # KEY FILE: the numbers of a JSON key, in order
     sed -n "s/.*\"$1\":[[:space:]]*\([-0-9.e]*\),*$/\1/p" "$2"
 }
 $cmp "$prompt" --drafter linear --with dyspec >"$work/out" 2>"$work/err"
-check "two drafters write one text" test $? -eq 0
-check "and it is said" grep -q '^The texts are identical: 40 tokens\.$' "$work/out"
+check "two drafters over one text" test $? -eq 0
+check "the output says that the texts are identical" grep -q '^The texts are identical: 40 tokens\.$' "$work/out"
 check "both have a line" test "$(grep -c '^linear  \|^dyspec  ' "$work/out")" -eq 2
-check "who is ahead is said" grep -q 'iterations for the same text' "$work/out"
-check "nothing else is" test ! -s "$work/err"
+check "and how many iterations each took" grep -q 'iterations for the same text' "$work/out"
+check "stderr is empty" test ! -s "$work/err"
 
 # Totals and text are those of two separate runs. With a given seed no run uses what an earlier one
 # has learned.
@@ -20,10 +20,10 @@ for temp in 0 0.8; do
     $cmp "$prompt" --drafter linear:K=4 --with assisted --temp $temp --seed 0 --json >"$work/both"
     check "JSON at temperature $temp" test $? -eq 0
     $ESPALIER generate -n 40 -p "$prompt" --drafter linear:K=4 --temp $temp --seed 0 --json >"$work/one"
-    check "the text at temperature $temp is that of the first alone" test \
+    check "the text at temperature $temp is that of the first side alone" test \
         "$(sed -n '/"text"/p;/"tokens"/p' "$work/both")" = "$(sed -n '/"text"/p;/"tokens"/p' "$work/one")"
     for key in iterations drafted_nodes accepted_nodes draft_passes target_passes; do
-        check "$key of the first are those of a run of its own" test \
+        check "$key of the first side are those of a separate run" test \
             "$(value $key "$work/both" | head -n 1)" = "$(value $key "$work/one")"
     done
 done
@@ -31,15 +31,15 @@ check "sampled texts are not called identical" grep -q '"identical":	null' "$wor
 $cmp "$prompt" --drafter linear:K=4 --with assisted --seed 0 --json >"$work/both"
 $ESPALIER generate -n 40 -p "$prompt" --drafter assisted --seed 0 --json >"$work/two"
 for key in iterations drafted_nodes accepted_nodes draft_passes target_passes; do
-    check "$key of the second are those of a run of its own" test \
+    check "$key of the second side are those of a separate run" test \
         "$(value $key "$work/both" | tail -n 1)" = "$(value $key "$work/two")"
 done
 check "greedy texts are" grep -q '"identical":	true' "$work/both"
 
 $cmp "$prompt" --drafter iid --verifier traversal --with-verifier spectr --temp 1 >"$work/out"
-check "rules are compared on the same drafter" test $? -eq 0
+check "two verifiers are compared on the same drafter" test $? -eq 0
 check "and named" grep -q '^iid spectr' "$work/out"
-check "the text is said to be the first's" grep -q 'the text is that of the first' "$work/out"
+check "and the output says that the text is the first side's" grep -q 'the text is that of the first' "$work/out"
 printf %s "$prompt" | $ESPALIER compare -n 9 --with ar >"$work/out"
 check "the prompt can come through a pipe" grep -q '9 tokens' "$work/out"
 
@@ -50,7 +50,7 @@ for seed in 1 9; do
     for i in 1 2; do
         value iterations "$work/both" | sed -n ${i}p >"$work/n"
         value tokens_per_iteration "$work/both" | sed -n ${i}p >"$work/each"
-        check "seed $seed: choice $i has the tokens of the text" test \
+        check "seed $seed: side $i counts the tokens of the text" test \
             "$(paste "$work/n" "$work/each" | awk '{ printf "%.0f", $1 * $2 }')" = \
             "$(value generated_tokens "$work/both")"
     done
@@ -62,10 +62,10 @@ for sides in "linear:K=4 --with ar" "ar --with linear:K=4"; do
     check "$sides: ar is the baseline" grep -q '^ar .* 1\.00x$' "$work/out"
 done
 
-check "a second choice is needed" fails 2 '--with' $cmp "$prompt"
-check "a drafter that is not there is named" fails 1 "no drafter 'linaer'" \
+check "a second configuration is required" fails 2 '--with' $cmp "$prompt"
+check "a drafter that does not exist is named" fails 1 "no drafter 'linaer'" \
     $cmp "$prompt" --with linaer
-check "a rule that does not fit is refused" fails 1 'naive' \
+check "a verifier that does not fit is refused" fails 1 'naive' \
     $cmp "$prompt" --with dyspec --with-verifier naive --temp 1
-check "--help says what it is" sh -c "$ESPALIER compare --help | grep -q 'with-verifier'"
+check "compare --help explains --with-verifier" sh -c "$ESPALIER compare --help | grep -q 'with-verifier'"
 finish

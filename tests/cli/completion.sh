@@ -15,8 +15,8 @@ completes() { # completes WANT WORD...: completing the last word gives the words
 check "commands" completes "generate" g
 check "a command from two letters" completes "tune" tu
 check "several commands" completes "inspect inflate" in
-check "models in the place of a command" completes "fairytale-draft fairytale-target" fairy
-check "options of a command" completes "--draft --drafter --draft-temp --draft-match" generate --draft
+check "model names are completed where a command is expected" completes "fairytale-draft fairytale-target" fairy
+check "flags of a command" completes "--draft --drafter --draft-temp --draft-match" generate --draft
 check "options without a command" completes "--no-config" --no-
 check "models" completes "fairytale-draft fairytale-target" generate --target fairy
 check "models as arguments" completes "fairytale-draft" generate fairytale-target fairytale-d
@@ -29,17 +29,17 @@ check "suites" completes "dyspec-main" bench --suite dyspec-m
 check "backends" completes "auto cpu cuda" check --backend ""
 check "lists" completes "verifiers" list v
 check "words of a setting" completes "bfs dfs hpd" generate -p x --order ""
-check "words of one that can be a number" completes "auto off" generate -p x --draft-temp ""
+check "words of a flag that also takes a number" completes "auto off" generate -p x --draft-temp ""
 check "words of a flag" completes "thresholds acceptance stages" export x --chart ""
 check "shapes of a picture" completes "16:9 1:1" export x --aspect 1
-check "options of an engine" completes "auto" generate --context ""
+check "words of an engine option" completes "auto" generate --context ""
 check "after a flag that takes no value, more flags" completes "--baseline" generate -p x --baseline --base
 check "drafters to measure" completes "eagle2" bench linear ea
 check "what is trained" completes "selector" train s
 check "lessons" completes "3-a-tree" learn 3
-check "nothing where a file may stand" completes "" generate -f tests/she
-check "words that are nonsense do no harm" completes "" generate --nonsense=x:y,z "$(printf '\033[31m')"
-check "each word has its meaning" sh -c "'$ESPALIER' complete -- generate --drafter salf | grep -q '^salf	the likeliest'"
+check "nothing where a file is expected" completes "" generate -f tests/she
+check "nonsense is harmless" completes "" generate --nonsense=x:y,z "$(printf '\033[31m')"
+check "each completion has a description" sh -c "'$ESPALIER' complete -- generate --drafter salf | grep -q '^salf	the likeliest'"
 
 # The three shells: each completes the end of a line.
 in_bash() {
@@ -64,8 +64,8 @@ for shell in bash zsh fish; do
         continue
     fi
     check "$shell: a command" test "$(in_$shell g | tr -d ' ')" = generate
-    check "$shell: a drafter" sh -c "echo '$(in_$shell generate --drafter sal)' | grep -qw salf"
-    check "$shell: files" sh -c "echo '$(in_$shell generate -f tests/she)' | grep -q 'tests/shell.sh\|FILES'"
+    check "$shell completes a drafter" sh -c "echo '$(in_$shell generate --drafter sal)' | grep -qw salf"
+    check "$shell completes files" sh -c "echo '$(in_$shell generate -f tests/she)' | grep -q 'tests/shell.sh\|FILES'"
 done
-check "bash: its own word begins after a colon" test "$(in_bash generate --drafter fixed:pru)" = "prune="
+check "bash: a word begins after a colon" test "$(in_bash generate --drafter fixed:pru)" = "prune="
 finish

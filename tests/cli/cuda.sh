@@ -9,12 +9,12 @@ unset ESPALIER_EMU_SMS ESPALIER_EMU_SHARED ESPALIER_EMU_DEVICES ESPALIER_EMU_DRI
     ESPALIER_EMU_FAIL ESPALIER_EMU_LEAKS
 
 export ESPALIER_CUDA_PLUGIN="$work/missing.so"
-check "a plugin that is not there is told" fails 1 "missing.so" $run --backend cuda
+check "a missing plugin is reported" fails 1 "missing.so" $run --backend cuda
 echo "not a library" >"$work/missing.so"
-check "a file that is no library is told" fails 1 "missing.so" $run --backend cuda
+check "a file that is not a library is reported" fails 1 "missing.so" $run --backend cuda
 $run >"$work/plain" 2>"$work/err"
-check "the processor does without" test $? -eq 0
-check "and says nothing of it" test ! -s "$work/err"
+check "generate falls back to the CPU" test $? -eq 0
+check "without any message" test ! -s "$work/err"
 
 # There is no GPU here: the real plugin must say so, if nvcc has built one (continuous integration has a folder for it).
 for real in "$BUILD/checked/libespalier-cuda.so" "$BUILD/libespalier-cuda.so"; do
@@ -23,9 +23,9 @@ done
 if [ -f "$real" ] && ! ls /dev/nvidia[0-9] >/dev/null 2>&1; then
     export ESPALIER_CUDA_PLUGIN="$real"
     check "without a GPU the plugin says so" fails 1 "no CUDA device" $run --backend cuda
-    check "it needs no library that comes with the CUDA toolkit" sh -c \
+    check "the plugin needs no library of the CUDA toolkit" sh -c \
         '! readelf -d "$1" | grep NEEDED | grep -iE "cublas|cudart|stdc"' sh "$ESPALIER_CUDA_PLUGIN"
-    check "and the list does" grep -q "not here: there is no CUDA device" <<EOT
+    check "and so does the list of backends" grep -q "not here: there is no CUDA device" <<EOT
 $($ESPALIER list backends)
 EOT
 fi
@@ -51,7 +51,7 @@ int cuDriverGetVersion(int *version)
 }
 END
 library="${CC:-cc} -std=c11 -I. -shared -fPIC"
-check "two plugins and a driver are made" sh -ec "
+check "two plugins and a driver are built" sh -ec "
     $library -DCUDA=13000 -o $work/plugins/libespalier-cuda.so $work/plugin.c kernels/status.c
     $library -DCUDA=12040 -o $work/plugins/libespalier-cuda12.so $work/plugin.c kernels/status.c
     $library -o $work/driver/libcuda.so.1 $work/driver.c"
@@ -66,28 +66,28 @@ done
 for driver in 12000 12040 12080; do
     check "a driver of CUDA 12 gets the plugin of CUDA 12 ($driver)" chosen $driver 12040
 done
-check "an older driver is left to the plugin that asks least of it" chosen 11080 12040
-check "without a driver the newest says so" chosen 0 13000
+check "an older driver gets the plugin with the lowest requirements" chosen 11080 12040
+check "without a driver the newest plugin reports that" chosen 0 13000
 mv "$work/plugins/libespalier-cuda.so" "$work/newest.so"
-check "one plugin is enough" chosen 13000 12040
+check "a single plugin is enough" chosen 13000 12040
 rm "$work/plugins/libespalier-cuda12.so"
-check "a folder without a plugin is told" fails 1 "plugins/libespalier-cuda.so" $run --backend cuda
+check "a folder without a plugin is reported" fails 1 "plugins/libespalier-cuda.so" $run --backend cuda
 mv "$work/newest.so" "$work/plugins/libespalier-cuda.so"
-check "a plugin alone is taken for any driver, which it may refuse" chosen 12040 13000
+check "a single plugin is used with any driver, and may refuse it" chosen 12040 13000
 
 export ESPALIER_CUDA_PLUGIN="$emulated"
-check "a device that works is listed" grep -q "emulated GPU" <<EOT
+check "a working device is listed" grep -q "emulated GPU" <<EOT
 $($ESPALIER list backends)
 EOT
 $run --backend cuda --exact >"$work/out" 2>"$work/err"
 check "it generates" test $? -eq 0
 check "quietly" test ! -s "$work/err"
-check "what the processor generates" cmp -s "$work/out" "$work/plain"
+check "the GPU generates the CPU's text" cmp -s "$work/out" "$work/plain"
 $run --backend cuda --temp 0.8 --seed 7 --verifier specinfer --drafter iid:K=2,L=2 >"$work/out" 2>"$work/err"
 check "it samples" test $? -eq 0
 
 $ESPALIER check --backend cuda --drafter iid:K=2,L=2 --trials 1 --max-nodes 16 --context 64 >"$work/out" 2>&1
-check "every rule that fits runs on it" test "$(grep -c '^iid.* ok$' "$work/out")" -eq 6
+check "check runs every exact verifier on it" test "$(grep -c '^iid.* ok$' "$work/out")" -eq 6
 
 # With several devices, --device chooses one.
 check "each device is listed with its number" test \
@@ -97,38 +97,38 @@ check "and in JSON" test \
 ESPALIER_EMU_DEVICES=2 $run --backend cuda --device 1 >"$work/out" 2>"$work/err"
 check "the second device generates" cmp -s "$work/out" "$work/plain"
 for backend in cuda auto; do
-    check "a device that is not there is told ($backend)" env ESPALIER_EMU_DEVICES=2 sh -c \
+    check "a missing device is reported ($backend)" env ESPALIER_EMU_DEVICES=2 sh -c \
         '. tests/shell.sh; fails 1 "no GPU number 2 here; 2 can be used" "$@"' sh $run --backend $backend --device 2
 done
-check "the processor has no devices" fails 1 "does not run on one" $run --backend cpu --device 1
+check "--device is refused for the CPU" fails 1 "does not run on one" $run --backend cpu --device 1
 check "a device has a number" fails 1 "device" $run --device first
 ESPALIER_EMU_DEVICES=0 $run --device 1 >"$work/out" 2>"$work/err"
-check "without a GPU a chosen one is told" grep -q "no CUDA device here.*using the cpu backend" "$work/err"
+check "auto reports a chosen but missing GPU" grep -q "no CUDA device here.*using the cpu backend" "$work/err"
 
-check "no device is told" env ESPALIER_EMU_DEVICES=0 sh -c '. tests/shell.sh; fails 1 "no CUDA device" "$@"' sh $run --backend cuda
-check "a driver that is too old is told" env ESPALIER_EMU_DRIVER=12040 sh -c \
+check "a missing GPU is reported" env ESPALIER_EMU_DEVICES=0 sh -c '. tests/shell.sh; fails 1 "no CUDA device" "$@"' sh $run --backend cuda
+check "an outdated driver is reported" env ESPALIER_EMU_DRIVER=12040 sh -c \
     '. tests/shell.sh; fails 1 "driver is too old: it knows CUDA 12.4,.* needs CUDA 13, so driver 580 or newer" "$@"' \
     sh $run --backend cuda
 ESPALIER_EMU_DRIVER=12040 $run >"$work/out" 2>"$work/err"
-check "then the processor is used" cmp -s "$work/out" "$work/plain"
-check "and it is said why, in one line" test \
+check "auto uses the CPU instead" cmp -s "$work/out" "$work/plain"
+check "and says why, in one line" test \
     "$(grep -c 'driver is too old.*using the cpu backend' "$work/err")" -eq 1
 ESPALIER_EMU_LT=0 $run --backend cuda >"$work/out" 2>"$work/err"
 check "it works without cuBLASLt" cmp -s "$work/out" "$work/plain"
-check "too little memory is told, with what would fit" env ESPALIER_EMU_MEMORY=182000000 sh -c \
+check "the message about too little memory suggests a context" env ESPALIER_EMU_MEMORY=182000000 sh -c \
     '. tests/shell.sh; fails 1 "not enough GPU memory: .* Try --context [0-9]" "$@"' sh \
     $ESPALIER generate -p Once -n 4 --backend cuda --max-nodes 64 --context 768
 ESPALIER_EMU_MEMORY=187000000 $ESPALIER generate -p Once -n 4 --backend cuda --max-nodes 64 --drafter linear \
     >"$work/out" 2>"$work/err"
-check "where no context was asked for, one that fits is taken" cmp -s "$work/out" "$work/plain"
+check "without --context, the context is shortened to fit" cmp -s "$work/out" "$work/plain"
 check "and said" \
     grep -q "room for texts of [1-7][0-9][0-9] of the model's 768 tokens" "$work/err"
 ESPALIER_EMU_MEMORY=187000000 ESPALIER_EMU_NODE=200000 $ESPALIER generate -p Once -n 4 --backend cuda --max-nodes 64 \
     --drafter linear >"$work/out" 2>"$work/err"
-check "graphs that need more memory than is left are left out" cmp -s "$work/out" "$work/plain"
+check "without memory for graphs, passes run without graphs" cmp -s "$work/out" "$work/plain"
 ESPALIER_EMU_MEMORY=1000000 $run >"$work/out" 2>"$work/err"
-check "then the processor is used" cmp -s "$work/out" "$work/plain"
-check "and it is said why, in one line" test "$(grep -c 'free on emulated GPU.*using the cpu backend' "$work/err")" -eq 1
+check "auto uses the CPU instead" cmp -s "$work/out" "$work/plain"
+check "and says why, in one line" test "$(grep -c 'free on emulated GPU.*using the cpu backend' "$work/err")" -eq 1
 
 # Quantised weights stay quantised; the text is that of plain decoding.
 $ESPALIER quantize engine/models/fairytale-target "$work/t.gguf" --type q4_k >/dev/null
@@ -137,38 +137,38 @@ quantised="--target $work/t.gguf --draft $work/d.gguf --backend cuda --max-nodes
 $ESPALIER generate -p Once -n 4 $quantised --drafter ar >"$work/plain-q" 2>"$work/err"
 check "quantised weights generate" test -s "$work/plain-q"
 $ESPALIER generate -p Once -n 4 $quantised --drafter dynatree >"$work/out" 2>"$work/err"
-check "with a tree the same" cmp -s "$work/out" "$work/plain-q"
+check "a tree gives the same text" cmp -s "$work/out" "$work/plain-q"
 
 # A target that is larger than the limit: its layers are copied for every pass.
 limited="--backend cuda --exact --gpu-memory 10M"
 $run $limited --stats >"$work/out" 2>"$work/err"
-check "with --gpu-memory it generates the same" cmp -s "$work/out" "$work/plain"
-check "and says what was copied" grep -q '^memory  *[0-9] of 6 layers; the others, .* a pass, were copied at' "$work/err"
+check "the text with --gpu-memory is the same" cmp -s "$work/out" "$work/plain"
+check "statistics say what was copied" grep -q '^memory  *[0-9] of 6 layers; the others, .* a pass, were copied at' "$work/err"
 small="--max-nodes 16 --context 64"
-check "the plan says what stays" grep -q '^GPU memory  *of 10.5 MB, .* are for the target: 0 of 6 layers' <<EOT
+check "inspect says which layers stay" grep -q '^GPU memory  *of 10.5 MB, .* are for the target: 0 of 6 layers' <<EOT
 $($ESPALIER inspect $small --backend cuda --gpu-memory 10M)
 EOT
-check "and how fast it can be" grep -q '^  every pass  *copies [0-9.]* MB in .* tokens/s of plain decoding at most' <<EOT
+check "and the maximum speed" grep -q '^  every pass  *copies [0-9.]* MB in .* tokens/s of plain decoding at most' <<EOT
 $($ESPALIER inspect $small --backend cuda --gpu-memory 10M)
 EOT
-check "a limit that all fits in keeps all" grep -q '^GPU memory  *all layers stay in memory' <<EOT
+check "all layers stay if the limit is large enough" grep -q '^GPU memory  *all layers stay in memory' <<EOT
 $($ESPALIER inspect $small --backend cuda --gpu-memory 1G)
 EOT
-check "a GPU that is too small by itself does the same" grep -q '[0-4] of 6 layers in its memory' <<EOT
+check "a small GPU without a limit works in the same way" grep -q '[0-4] of 6 layers in its memory' <<EOT
 $(ESPALIER_EMU_MEMORY=178000000 $run --backend cuda --exact --record "$work/r" >"$work/out" && head -n 1 "$work/r")
 EOT
-check "with the same text" cmp -s "$work/out" "$work/plain"
-check "too small a limit is told" fails 1 "not enough GPU memory: .* allowed by --gpu-memory" $run --backend cuda --gpu-memory 2M
-check "the processor has no such memory" fails 1 "the limit for it is --memory" $run --backend cpu --gpu-memory 10M
-check "a GPU has a limit of its own" fails 1 "is --gpu-memory" $run --backend cuda --memory 10M
-check "a limit is a size" fails 1 "gpu-memory takes a size" $run --gpu-memory much
+check "and gives the same text" cmp -s "$work/out" "$work/plain"
+check "a limit that is too small is reported" fails 1 "not enough GPU memory: .* allowed by --gpu-memory" $run --backend cuda --gpu-memory 2M
+check "--gpu-memory is refused for the CPU" fails 1 "the limit for it is --memory" $run --backend cpu --gpu-memory 10M
+check "--memory is refused for a GPU" fails 1 "is --gpu-memory" $run --backend cuda --memory 10M
+check "--gpu-memory needs a size" fails 1 "gpu-memory takes a size" $run --gpu-memory much
 
 # Every call of the runtime may fail; here, some calls of every kind do.
 for call in 1 2 3 5 8 13 21 34 55 89 144 233 377 610 987 1597; do
     timeout 60 env ESPALIER_EMU_FAIL=$call $run --backend cuda >"$work/out" 2>"$work/err"
     status=$?
     if [ $status -eq 0 ]; then
-        check "a run without failure is whole ($call)" cmp -s "$work/out" "$work/plain"
+        check "a run without a failing call succeeds ($call)" cmp -s "$work/out" "$work/plain"
     else
         check "failure of call $call: exit 1" test $status -eq 1
         check "failure of call $call: one line" test "$(grep -c '^espalier: ' "$work/err")" -eq 1

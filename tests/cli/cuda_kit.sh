@@ -12,14 +12,14 @@ shapes() {
     env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" "$@" "$BUILD/tests/cuda/shapes" --try 0.5b 1b >"$work/out" 2>&1
 }
 check "shapes measures models" shapes
-check "after it has compared every row in exact mode" test \
+check "every row is compared in exact mode" test \
     "$(grep -c 'Exact mode.*: 243 of 243 rows have the bits of plain decoding' "$work/out")" -eq 2
-check "and says what memory they took" test "$(grep -c 'Memory free: [0-9.]* GB before, [0-9.]* GB with' "$work/out")" -eq 8
-check "and in exact mode, too" test "$(grep -c '^Exact mode:$' "$work/out")" -eq 2
-check "beside what was predicted" test "$(grep -c '| ms | predicted | MB read |' "$work/out")" -eq 6
+check "the memory of each model is printed" test "$(grep -c 'Memory free: [0-9.]* GB before, [0-9.]* GB with' "$work/out")" -eq 8
+check "also in exact mode" test "$(grep -c '^Exact mode:$' "$work/out")" -eq 2
+check "with the predictions beside" test "$(grep -c '| ms | predicted | MB read |' "$work/out")" -eq 6
 shapes ESPALIER_EMU_FAIL=30
-check "models that fail are an exit status" test $? -eq 1
-check "and each is told" grep -q '^shapes: 0 passed, 2 failed' "$work/out"
+check "failing models give exit status 1" test $? -eq 1
+check "and are counted" grep -q '^shapes: 0 passed, 2 failed' "$work/out"
 
 program() {
     cat >"$kit/$1"
@@ -72,16 +72,16 @@ plan() {
 plan cuda >"$work/plan"
 check "two compilers make two plugins" test \
     "$(grep -o -- "-o $work/build/libespalier-cuda[0-9]*.so" "$work/plan" | sort -u | wc -l)" -eq 2
-check "only the newer one compresses as older drivers cannot read it" sh -c \
+check "only the newer compiler uses a compression that old drivers cannot read" sh -c \
     'grep "nvcc-13.0.*--compress-mode" "$1" | grep -q matmul.cu && ! grep "nvcc-12.4.*--compress-mode" "$1" &&
      grep "nvcc-12.4.*-Xfatbin=-compress-all" "$1" | grep -q matmul.cu' sh "$work/plan"
 plan cuda-kit >"$work/plan"
-check "the kit takes both" grep -q "cp $work/build/libespalier-cuda.so $work/build/libespalier-cuda12.so" "$work/plan"
+check "the kit contains both" grep -q "cp $work/build/libespalier-cuda.so $work/build/libespalier-cuda12.so" "$work/plan"
 plan NVCC12="$work/nvcc-13.0" cuda >"$work/plan"
-check "a second compiler of the first one's version is refused" grep -q "no nvcc of CUDA 12" "$work/plan"
+check "a second compiler of the same version is refused" grep -q "no nvcc of CUDA 12" "$work/plan"
 plan CI=true check | grep -e "-Xptxas -O0.* -MF " >"$work/plan"
-check "what continuous integration compiles without optimisation" test "$(wc -l <"$work/plan")" -gt 20
-check "lies where no other target takes it" test "$(grep -vc -- "-MF $work/build/checked/" "$work/plan")" -eq 0
+check "CI compiles without optimisation" test "$(wc -l <"$work/plan")" -gt 20
+check "into a folder of its own" test "$(grep -vc -- "-MF $work/build/checked/" "$work/plan")" -eq 0
 
 # NVIDIA's compute-sanitizer cannot check scripts, so it is removed from the path.
 PATH=$(printf '%s' "$PATH" | tr ':' '\n' | grep -v cuda | paste -s -d : -)
@@ -91,21 +91,21 @@ run() {
 }
 
 run check "$work/good.tar"
-check "a kit without a failure ends well" test $? -eq 0
-check "the parts are added up" grep -q '^11 passed, 0 failed$' "$work/out"
-check "half of it leaves out the speed" test "$(grep -c '| rows | ms |' "$work/out")" -eq 0
+check "a kit without failures succeeds" test $? -eq 0
+check "the results of its parts are added up" grep -q '^11 passed, 0 failed$' "$work/out"
+check "the first half measures no speed" test "$(grep -c '| rows | ms |' "$work/out")" -eq 0
 run bench "$work/bench.tar"
-check "the other half has the tables" grep -q '| rows | ms |' "$work/out"
-check "a shape that fails is told" grep -q "^FAILED    shapes-8b (exit 1): 0 passed, 1 failed" "$work/out"
-check "and the next one is measured" grep -q "^ok        shapes-1b: 1 passed" "$work/out"
+check "the second half prints the tables" grep -q '| rows | ms |' "$work/out"
+check "a failing shape is reported" grep -q "^FAILED    shapes-8b (exit 1): 0 passed, 1 failed" "$work/out"
+check "and the next one is still measured" grep -q "^ok        shapes-1b: 1 passed" "$work/out"
 
 program espalier <<'END'
 #!/bin/sh
 printf 'cpu\n    a processor\ncuda\n    not here: there is no CUDA device here\n'
 END
 run "$work/none.tar"
-check "without a GPU nothing else is tried" grep -q "^no GPU that the backend can use" "$work/out"
-check "and that is a failure" grep -q "^1 passed, 1 failed" "$work/out"
+check "without a GPU no other part runs" grep -q "^no GPU that the backend can use" "$work/out"
+check "and the run fails" grep -q "^1 passed, 1 failed" "$work/out"
 rm "$work/none.tar"
 program espalier <<'END'
 #!/bin/sh
@@ -128,16 +128,16 @@ begin=$(date +%s)
 ESPALIER_KIT_SECONDS=8 ESPALIER_KIT_GRACE=6 run "$work/bad.tar"
 status=$?
 took=$(($(date +%s) - begin))
-check "a failure is an exit status" test $status -eq 1
-check "what hangs is left in time" test $took -le 20
-check "what it said is printed" grep -q "this is said before it hangs" "$work/out"
-check "the failure is told" grep -q "^FAILED    b_bad (exit 1): 2 passed, 1 failed" "$work/out"
-check "the hanging is told" grep -q "^FAILED    c_hangs: not done after" "$work/out"
-check "what there was no time for is told" grep -q "^LEFT OUT  d_whole: the time is over" "$work/out"
-check "the tar has what the parts said" test \
+check "a failing part gives an exit status" test $status -eq 1
+check "a hanging part is stopped in time" test $took -le 20
+check "its output is printed" grep -q "this is said before it hangs" "$work/out"
+check "the failure is reported" grep -q "^FAILED    b_bad (exit 1): 2 passed, 1 failed" "$work/out"
+check "the hanging part is reported" grep -q "^FAILED    c_hangs: not done after" "$work/out"
+check "a part without time left is reported" grep -q "^LEFT OUT  d_whole: the time is over" "$work/out"
+check "the tar file has the output of the parts" test \
     "$(tar xOf "$work/bad.tar" espalier-cuda/c_hangs.txt | head -n 1)" = "this is said before it hangs"
-check "and the sums" test "$(tar xOf "$work/bad.tar" espalier-cuda/summary.txt | grep -c FAILED)" -ge 2
-check "nothing else is left" test "$(ls "$work" | grep -c tar)" -eq 3
+check "and the summary" test "$(tar xOf "$work/bad.tar" espalier-cuda/summary.txt | grep -c FAILED)" -ge 2
+check "no temporary file is left" test "$(ls "$work" | grep -c tar)" -eq 3
 
 # The output of a part is shown while it runs, and kept if the run is interrupted.
 program tests/unit/c_hangs <<'END'
@@ -154,8 +154,8 @@ done
 check "a line is printed before its part ends" grep -q "half way" "$work/out"
 kill -TERM $running
 wait $running
-check "an interrupted run says so by its status" test $? -eq 130
-check "and keeps what was said" test \
+check "an interrupted run exits with 130" test $? -eq 130
+check "and keeps the output" test \
     "$(tar xOf "$work/broken.tar" espalier-cuda/c_hangs.txt | head -n 1)" = "half way"
 
 # tests/cuda/compare shows the figures of two runs side by side.
@@ -173,10 +173,10 @@ compare() {
 }
 check "two runs are compared" compare "$work/a.tar" "$work/b.tar"
 check "by their devices" sh -c 'grep -q "One GPU" "$1" && grep -q "Another GPU" "$1"' sh "$work/out"
-check "and figure by figure" grep -q '^| 1 | ms at 256 | 5.000 | 4.000 | 0.80 |$' "$work/out"
-check "also what was predicted" grep -q '^| 1 | ms at 256: predicted | 4.000 | 4.000 | 1.00 |$' "$work/out"
+check "figure by figure" grep -q '^| 1 | ms at 256 | 5.000 | 4.000 | 0.80 |$' "$work/out"
+check "predictions are compared, too" grep -q '^| 1 | ms at 256: predicted | 4.000 | 4.000 | 1.00 |$' "$work/out"
 compare "$work/a.tar" "$kit/run"
-check "what is no run's tar is refused" test $? -eq 1
+check "a file that is not a run's tar is refused" test $? -eq 1
 check "by its name" grep -q "^compare: $kit/run is no tar" "$work/out"
 
 # In the predicted speed of a real model, a pass of one row is limited by memory.

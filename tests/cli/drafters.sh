@@ -13,24 +13,24 @@ for drafter in fixed dynatree; do
         $drafter:root=draft,cache=rebuild </dev/null | grep -q ."
 done
 for rule in nss naivetree spectr specinfer khisti traversal; do
-    check "$rule goes with the trees of tables 2 to 7" sh -c "$ESPALIER generate -p Once -n 4 --temp 1 \
+    check "$rule works with the trees of tables 2 to 7" sh -c "$ESPALIER generate -p Once -n 4 --temp 1 \
         --drafter iid:K=4,L=8 --verifier $rule </dev/null | grep -q ."
 done
 for rule in naive bv; do
-    check "$rule with its single path" sh -c "$ESPALIER generate -p Once -n 4 --temp 1 \
+    check "$rule works with its single path" sh -c "$ESPALIER generate -p Once -n 4 --temp 1 \
         --drafter iid:K=1,L=8 --verifier $rule </dev/null | grep -q ."
 done
 $ESPALIER list drafters --json >"$work/json"
-check "what differs from a paper is in the list too" grep -q '"differs":	"[a-z].*fixed' "$work/json"
+check "the list has the differences from the papers" grep -q '"differs":	"[a-z].*fixed' "$work/json"
 thresholds=$(grep -c 'draft_temp' "$work/json")
-check "and that the draft is tempered, for each that asks the draft model" test "$thresholds" -ge 15
-check "a choice shows its default" sh -c "$ESPALIER list drafters | grep -q 'retrieval *off|on, default on ' &&
+check "and says that q is tempered, for every drafter with a draft model" test "$thresholds" -ge 15
+check "the list shows the default of a choice" sh -c "$ESPALIER list drafters | grep -q 'retrieval *off|on, default on ' &&
     ! $ESPALIER list drafters | grep '^    ' | grep -v default"
 check "also as JSON" grep -q '"default":	"keep"' "$work/json"
-check "TALF's paths that are left out are told" sh -c "$ESPALIER list losses --json | grep -q '\"differs\":.*every 4th token'"
-check "what is here is not called missing" sh -c \
+check "the list mentions the paths that TALF leaves out" sh -c "$ESPALIER list losses --json | grep -q '\"differs\":.*every 4th token'"
+check "no existing feature is called missing" sh -c \
     "sed -n '/^Not here/,/^\.Sh/p' man/espalier-drafters.7 | grep -q 'tree verification' &&
     ! sed -n '/^Not here/,/^\.Sh/p' man/espalier-drafters.7 | grep -iq 'selector\|talf\|StreamingLLM'"
 tests/drafters_page "$ESPALIER" >"$work/page"
-check "the page is what the program prints" cmp "$work/page" man/espalier-drafters.7
+check "the man page is up to date" cmp "$work/page" man/espalier-drafters.7
 finish

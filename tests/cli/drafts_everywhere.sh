@@ -36,7 +36,7 @@ run() { $ESPALIER generate --target "$target" -p "$prompt" -n 24 --temp 0 --igno
 compare() {
     run "$@" --draft none --drafter ar >"$work/plain" 2>"$work/err"
     plain=$(field text "$work/plain")
-    check "$where: there is text" test ${#plain} -ge 20
+    check "$where: plain decoding writes text" test ${#plain} -ge 20
     python3 -c "
 import json, sys
 t = json.load(sys.stdin)['text']
@@ -80,7 +80,7 @@ small="--context 64 --max-nodes 8 --threads 2 -n 12"
 $ESPALIER generate --target "$work/large" --draft self $small -p a -n 1 --memory 1M >"$work/out" 2>"$work/err"
 limit=$(($(sed -n 's/.* \([0-9]*\)M are needed.*/\1/p' "$work/err") + 2))
 same "from the disk" "$work/large" "$work/other" "Once upon a time there was a king" $small --memory ${limit}M
-check "which holds layers back" grep -q '"resident_layers":' "$work/plain"
+check "layers are streamed" grep -q '"resident_layers":' "$work/plain"
 
 # A token for each printable character, the space, the end of a line and the end of the text.
 tokenizer() {

@@ -18,38 +18,38 @@ sed 's/$/\r/' "$work/plain" >"$work/crlf"
 printf '\377\000\376 nothing of it' >"$work/other"
 for file in plain changed more crlf other; do
     printf %s "$prompt" | $gen - --expect "$work/$file" >"$work/got"
-    check "the text does not depend on what is expected ($file)" cmp -s "$work/plain" "$work/got"
+    check "the text does not depend on the expected text ($file)" cmp -s "$work/plain" "$work/got"
     printf %s "$prompt" | $gen --temp 0.7 --drafter recycle --expect "$work/$file" >"$work/$file.warm"
-    check "nor does a drawn one ($file)" cmp -s "$work/drawn" "$work/$file.warm"
+    check "nor does a sampled text ($file)" cmp -s "$work/drawn" "$work/$file.warm"
 done
 
 $gen -p "$prompt" --drafter suffix --expect "$work/plain" --json >"$work/json"
-check "nearly all of it was accepted" sh -c \
+check "nearly all of the expected text was accepted" sh -c \
     "python3 -c \"$count['accepted_prediction_tokens'] > 90)\" <'$work/json' | grep -q True"
-check "each iteration took many tokens" sh -c \
+check "iterations committed many tokens" sh -c \
     "python3 -c \"$count['tokens_per_iteration'] > 8)\" <'$work/json' | grep -q True"
-check "the sources add up" sh -c "python3 -c \"
+check "the counts of the sources add up" sh -c "python3 -c \"
 import json, sys
 o = json.load(sys.stdin)
 s = o['acceptance']['sources']
 print(sum(s[k]['nodes'] for k in s) == o['drafted_nodes'] and
       s['expected']['accepted'] == o['accepted_prediction_tokens'])\" <'$work/json' | grep -q True"
-check "without it there are no such numbers" sh -c \
+check "without --expect there are no such counts" sh -c \
     "! $gen -p '$prompt' --json | grep -q prediction_tokens"
 $gen -p "$prompt" --drafter suffix --expect "$work/plain" --stats >/dev/null 2>"$work/stats"
-check "the statistics tell, too" sh -c \
+check "statistics have the counts, too" sh -c \
     "grep -q '^expected text .* tokens accepted' '$work/stats' && grep -q '^sources .*expected' '$work/stats'"
-check "it chooses a drafter that uses it" sh -c "
+check "the default drafter uses the expected text" sh -c "
     $gen -p '$prompt' --target fairytale-target --expect '$work/plain' --json | grep -q '\"drafter\":.*\"recycle'"
 $gen -p "$prompt" --drafter fixed --expect "$work/plain" >"$work/got" 2>"$work/note"
-check "one that does not says so" grep -q "drafter fixed does not use the expected text" "$work/note"
+check "a drafter that does not use it gives a warning" grep -q "drafter fixed does not use the expected text" "$work/note"
 
 # An answer in a chat begins after control tokens.
 chat_pair "$work/chat"
 chat="$ESPALIER generate -n 80 --seed 1 --ignore-eos --target $work/chat/target -p Hello"
 $chat >"$work/answer"
 $chat --expect "$work/answer" --drafter suffix --json >"$work/json"
-check "an answer in a chat is followed from its first token" sh -c "python3 -c \"
+check "an answer in a chat follows the expected text from the first token" sh -c "python3 -c \"
 import json, sys
 o = json.load(sys.stdin)
 print(o['text'] == open('$work/answer').read() and o['iterations'] <= 6 and
@@ -76,8 +76,8 @@ type $prompt
 key Enter
 wait
 $dump" --drafter suffix -n 40 --no-config --temp 0
-check "the path is completed, with its blank, and read" grep -q "expect = .*a text" "$work/answer"
-check "the tree says which tokens were expected" dumped " expected"
+check "the path with a blank is completed, and the file is read" grep -q "expect = .*a text" "$work/answer"
+check "the tree marks expected tokens" dumped " expected"
 play "size 110x30
 wait
 type :expect $work
@@ -97,25 +97,25 @@ kept() {
 }
 iterations $recycle -p "$prompt" --seed 1 >"$work/seeded"
 iterations $recycle -p "$prompt" --recycle session >"$work/session"
-check "neither --seed nor the switch keeps anything" test "$(kept)" = 0
+check "--seed and the setting store nothing" test "$(kept)" = 0
 iterations $recycle -p "$prompt" >"$work/first"
-check "without them it is kept" test "$(kept)" = 1
-check "by the owner alone" sh -c "ls -l '$XDG_STATE_HOME/espalier' | grep recycled | grep -q '^-rw-------'"
+check "otherwise recycled tokens are stored" test "$(kept)" = 1
+check "readable by the owner only" sh -c "ls -l '$XDG_STATE_HOME/espalier' | grep recycled | grep -q '^-rw-------'"
 iterations $recycle -p "$prompt" >"$work/second"
-check "the second run is quicker" test "$(cat "$work/second")" -lt "$(cat "$work/first")"
+check "the second run needs fewer iterations" test "$(cat "$work/second")" -lt "$(cat "$work/first")"
 iterations $recycle -p "$prompt" --seed 1 >"$work/again"
-check "a run with a seed is as before" cmp -s "$work/seeded" "$work/again"
+check "a run with a seed is repeated exactly" cmp -s "$work/seeded" "$work/again"
 $recycle -p "$prompt" >"$work/warm"
 check "the text is the same" cmp -s "$work/plain" "$work/warm"
 
 printf x | dd of="$(ls -d "$XDG_STATE_HOME"/espalier/recycled-*)" bs=1 seek=100 conv=notrunc 2>/dev/null
 $recycle -p "$prompt" >"$work/got" 2>"$work/note"
-check "a damaged file is one sentence" sh -c "[ \$(wc -l <'$work/note') = 1 ] && grep -q 'is damaged' '$work/note'"
+check "a damaged file gives one sentence" sh -c "[ \$(wc -l <'$work/note') = 1 ] && grep -q 'is damaged' '$work/note'"
 check "and the same text" cmp -s "$work/plain" "$work/got"
 $recycle -p "$prompt" >"$work/got" 2>"$work/note"
 check "it was replaced" test ! -s "$work/note"
 
-check "a recording tells the sources" sh -c "
+check "a recording has the sources" sh -c "
     $recycle -p '$prompt' --record '$work/r.jsonl' >/dev/null && grep -q '\"source\":\"recycled\"' '$work/r.jsonl' &&
     $ESPALIER stats '$work/r.jsonl' | grep -q '^recycled '"
 finish

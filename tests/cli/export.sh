@@ -6,51 +6,51 @@ export="$ESPALIER export $recording"
 
 $export --iteration 1 --format txt >"$work/one.txt"
 check "a tree is drawn as the pane draws it" grep -q '^├─ " .* ✓$' "$work/one.txt"
-check "its first line says which" grep -q '^iteration 1, dynatree, greedy: ' "$work/one.txt"
+check "the first line describes the iteration" grep -q '^iteration 1, dynatree, greedy: ' "$work/one.txt"
 $export --iteration 1 --format txt --ascii >"$work/ascii.txt"
-check "in ASCII there is no other byte" [ -z "$(tr -d '\000-\177' <"$work/ascii.txt")" ]
+check "--ascii prints only ASCII" [ -z "$(tr -d '\000-\177' <"$work/ascii.txt")" ]
 $export --iteration 2 --format json >"$work/two.json"
 check "JSON is the recorded line" sh -c "sed -n 5p $recording | cmp -s - '$work/two.json'"
-check "several texts follow one another" [ "$($export --iteration 0-2 --format txt |
+check "several iterations are separated by empty lines" [ "$($export --iteration 0-2 --format txt |
     grep -c '^iteration ')" = 3 ]
 
-check "an iteration must be named" fails 1 "say which iteration" $export
-check "one that is not there" fails 1 "has 0 to 2" $export --iteration 3
+check "an iteration is required" fails 1 "say which iteration" $export
+check "an iteration that does not exist" fails 1 "has 0 to 2" $export --iteration 3
 check "a wrong range" fails 1 "takes a number" $export --iteration 2-1
 check "a wrong format" fails 1 "gif" $export --iteration 1 --format gif
 check "a wrong ending" fails 1 "tree.gif" $export --iteration 1 -o "$work/tree.gif"
 check "a wrong theme" fails 1 "light and dark" $export --iteration 1 --theme mono
-check "several pictures on one output" fails 1 "several pictures" $export --iteration 0-1
-check "a file that is no recording" fails 1 "tests/shell.sh" $ESPALIER export tests/shell.sh --iteration 0
+check "several pictures cannot share one output" fails 1 "several pictures" $export --iteration 0-1
+check "a file that is not a recording" fails 1 "tests/shell.sh" $ESPALIER export tests/shell.sh --iteration 0
 echo precious >"$work/there.txt"
-check "a file that is there stays" fails 1 "already exists" $export --iteration 1 -o "$work/there.txt"
+check "an existing file is not overwritten" fails 1 "already exists" $export --iteration 1 -o "$work/there.txt"
 check "as it was" [ "$(cat "$work/there.txt")" = precious ]
 check "unless told otherwise" $export --iteration 1 -o "$work/there.txt" --force
-check "then it is written" cmp -s "$work/one.txt" "$work/there.txt"
-check "a folder that is not there" fails 1 "none/tree.txt" $export --iteration 1 -o "$work/none/tree.txt"
+check "with --force it is written" cmp -s "$work/one.txt" "$work/there.txt"
+check "a folder that does not exist" fails 1 "none/tree.txt" $export --iteration 1 -o "$work/none/tree.txt"
 mkdir "$work/no"
-check "without espalier-dot a sentence says so" fails 1 "cannot be run" \
+check "a missing espalier-dot is reported" fails 1 "cannot be run" \
     env ESPALIER_DOT="$work/none" $export --iteration 1 -o "$work/no/tree.svg"
 printf '#!/bin/sh\necho half\nexit 1\n' >"$work/bad" && chmod +x "$work/bad"
 check "a helper that fails" fails 1 "ended early" \
     env ESPALIER_DOT="$work/bad" $export --iteration 1 -o "$work/no/tree.svg"
-check "and leaves nothing behind" [ -z "$(ls "$work/no")" ]
+check "and no file is left" [ -z "$(ls "$work/no")" ]
 
 # Control characters in a recording must not reach the terminal through the JSON output.
 sed '5s/"verifier":"greedy"/\x1b"verifier":"\x1b[31m\\u0007\x9f"/' $recording >"$work/colours.esp.jsonl"
 $ESPALIER export "$work/colours.esp.jsonl" --iteration 2 --format json >"$work/colours.json" 2>"$work/err"
-check "no control character comes out" [ -z "$(LC_ALL=C tr -d '\n\040-\176\200-\377' <"$work/colours.json")" ]
+check "JSON has no control characters" [ -z "$(LC_ALL=C tr -d '\n\040-\176\200-\377' <"$work/colours.json")" ]
 
 $export --asciicast "$work/replay.cast" --size 100x30 --speed 2 --theme light
 check "an asciicast has its header" sh -c "head -n 1 '$work/replay.cast' |
     grep -q '^{\"version\":2,\"width\":100,\"height\":30,'"
 check "and frames" [ "$(grep -c '^\[[0-9.]*, "o", ".*"\]$' "$work/replay.cast")" -ge 4 ]
-check "without a byte that a terminal obeys" [ -z "$(LC_ALL=C tr -d '\n\040-\176\200-\377' <"$work/replay.cast")" ]
-check "one that is there stays" fails 1 "already exists" $export --asciicast "$work/replay.cast"
+check "and no control characters" [ -z "$(LC_ALL=C tr -d '\n\040-\176\200-\377' <"$work/replay.cast")" ]
+check "an existing asciicast is not overwritten" fails 1 "already exists" $export --asciicast "$work/replay.cast"
 check "a wrong size" fails 1 "WxH" $export --asciicast "$work/x.cast" --size 10x2
 check "a wrong speed" fails 1 "speed" $export --asciicast "$work/x.cast" --speed 100
-check "a wrong theme of a replay" fails 1 "no theme 'pink'" $export --asciicast "$work/x.cast" --theme pink
-check "one thing at a time" fails 1 "the whole replay" $export --asciicast "$work/x.cast" --iteration 1
+check "an unknown theme of a replay" fails 1 "no theme 'pink'" $export --asciicast "$work/x.cast" --theme pink
+check "a replay and an iteration exclude each other" fails 1 "the whole replay" $export --asciicast "$work/x.cast" --iteration 1
 
 # Charts need no Graphviz.
 adapting=sessions/samples/dynatree-adapting.esp.jsonl
@@ -60,22 +60,22 @@ for kind in thresholds acceptance stages; do
     check "the chart of $kind is well-formed" xmllint --noout "$work/$kind.svg"
 done
 xpath() { xmllint --xpath "$2" "$1" 2>/dev/null; }
-check "thresholds that move have a panel each" test \
+check "each adapted threshold has a panel" test \
     "$(xpath "$work/thresholds.svg" "count(//*[local-name()='text'][starts-with(., 'at the end')])")" = 4
 check "with names" grep -q '>upper confidence (tauh)<' "$work/thresholds.svg"
 check "and a goal" grep -q 'stroke-dasharray' "$work/thresholds.svg"
 check "acceptance has a bar for each depth" test "$(xpath "$work/acceptance.svg" "count(//*[local-name()='circle'])")" = 6
-check "with the numbers of stats" grep -q '>26 tried<' "$work/acceptance.svg"
+check "with the counts of stats" grep -q '>26 tried<' "$work/acceptance.svg"
 check "stages have a column for each iteration" test \
     "$(xpath "$work/stages.svg" "count(//*[local-name()='path'][@stroke-width=2])")" -ge 60
-check "and a mean for each" grep -q '>verify [0-9.]* ms<' "$work/stages.svg"
-check "part of a recording has a chart" sh -c "$chart stages --iteration 3-9 | grep -q '>7 iterations; line'"
+check "and their means" grep -q '>verify [0-9.]* ms<' "$work/stages.svg"
+check "a part of a recording can be charted" sh -c "$chart stages --iteration 3-9 | grep -q '>7 iterations; line'"
 $chart acceptance --aspect 4:3 --caption none --theme dark >"$work/bare.svg"
 check "a chart has a shape" grep -q 'viewBox="0 0 831.38 623.54"' "$work/bare.svg"
-check "and no words where none are wanted" sh -c "! grep -q 'Acceptance by depth' '$work/bare.svg'"
+check "--caption none leaves out all words" sh -c "! grep -q 'Acceptance by depth' '$work/bare.svg'"
 check "a chart of nothing" fails 1 "thresholds" $ESPALIER export sessions/samples/traversal-sampling.esp.jsonl --chart thresholds
-check "a chart that there is not" fails 1 "thresholds, acceptance or stages" $chart ring
-check "charts are no text" fails 1 "svg, png, pdf or tikz" $chart stages --format txt
+check "a chart that does not exist" fails 1 "thresholds, acceptance or stages" $chart ring
+check "charts have no text format" fails 1 "svg, png, pdf or tikz" $chart stages --format txt
 
 if ! [ -x "$BUILD/espalier-dot" ]; then
     echo "  $BUILD/espalier-dot is not there: pictures are not tested"
@@ -87,23 +87,23 @@ check "several pictures get numbers" [ "$(cd "$work" && ls tree-*.svg | tr '\n' 
 check "they are well-formed" xmllint --noout "$work/tree-0000.svg" "$work/tree-0002.svg"
 $export --iteration 0-2 -o "$work/x%d.dot"
 check "%d is the number" [ "$(cd "$work" && ls x*.dot | tr '\n' ' ')" = "x0.dot x1.dot x2.dot " ]
-check "dot reads them" sh -c "cat '$work'/x*.dot | dot -Tplain | grep -c '^stop' | grep -q '^3$'"
+check "dot accepts the files" sh -c "cat '$work'/x*.dot | dot -Tplain | grep -c '^stop' | grep -q '^3$'"
 $export --iteration 1 >"$work/stdout.svg"
 check "the default is a picture on standard output" cmp -s "$work/stdout.svg" "$work/tree-0001.svg"
 $export --iteration 1 --format json | "$BUILD/espalier-dot" --models 'fairytale-target ← fairytale-draft' |
     cmp -s - "$work/stdout.svg"
 check "espalier-dot draws what export --format json prints" [ $? -eq 0 ]
 # Some programs drop a blank at the beginning of a run of text in SVG, so no run may begin with one.
-check "runs of text begin with a word" sh -c "! LC_ALL=C.UTF-8 grep -q '<text[^>]*>[ Â ][^< Â ]' '$work/tree-0001.svg'"
-check "a short caption names no settings" sh -c "$export --iteration 1 --caption short |
+check "no text run begins with a blank" sh -c "! LC_ALL=C.UTF-8 grep -q '<text[^>]*>[ Â ][^< Â ]' '$work/tree-0001.svg'"
+check "a short caption leaves out the settings" sh -c "$export --iteration 1 --caption short |
     tee '$work/short.svg' | grep -q 'Iteration 1: ' && ! grep -q 'drafter' '$work/short.svg'"
 check "a full one does" grep -q '>drafter ' "$work/tree-0001.svg"
-check "the legend has what is shown" grep -q '>accepted' "$work/tree-0001.svg"
+check "the legend explains what is shown" grep -q '>accepted' "$work/tree-0001.svg"
 $export --iteration 1 --caption none >"$work/none.svg"
 check "without a caption there are no words around the tree" sh -c "! grep -q 'Iteration 1\|>accepted\|shade:' '$work/none.svg'"
 tale=sessions/samples/traversal-sampling.esp.jsonl
 $ESPALIER export $tale --iteration 5 >"$work/kinds.svg"
-check "and nothing else: nothing was rejected here" sh -c "grep -q '>not visited' '$work/kinds.svg' &&
+check "and nothing else" sh -c "grep -q '>not visited' '$work/kinds.svg' &&
     ! grep -q '>rejected\|>cut before' '$work/kinds.svg'"
 # shaped FILE W H: succeeds if the picture's proportions are W:H, to one percent.
 shaped() {
@@ -117,21 +117,21 @@ for shape in 16:9 4:3 1:2; do
     done
 done
 check "a wrong shape" fails 1 "as 16:9" $export --iteration 1 --aspect wide
-check "one that is too wide" fails 1 "as 16:9" $export --iteration 1 --aspect 100:1
-check "a wrong caption" fails 1 "full, short or none" $export --iteration 1 --caption some
-check "a text has no shape" fails 1 "are for pictures" $export --iteration 1 --format txt --aspect 16:9
+check "an aspect ratio that is too wide" fails 1 "as 16:9" $export --iteration 1 --aspect 100:1
+check "an unknown caption" fails 1 "full, short or none" $export --iteration 1 --caption some
+check "a text has no aspect ratio" fails 1 "are for pictures" $export --iteration 1 --format txt --aspect 16:9
 for option in --aspect --caption; do
     check "espalier-dot refuses $option x" fails 1 "$option takes" "$BUILD/espalier-dot" $option x
 done
 for nodes in many 12x -1 99999999999 ''; do
     check "espalier-dot refuses --nodes '$nodes'" fails 1 "whole number" "$BUILD/espalier-dot" --nodes "$nodes"
 done
-check "dark differs" sh -c "! $export --iteration 1 --theme dark | cmp -s - '$work/stdout.svg'"
+check "the dark theme differs" sh -c "! $export --iteration 1 --theme dark | cmp -s - '$work/stdout.svg'"
 $export --iteration 1 -o "$work/tree.png"
 check "a PNG is one" [ "$(head -c 8 "$work/tree.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
-check "a full disk is told" sh -c "$export --iteration 1 2>&1 >/dev/full | grep -q 'standard output'"
+check "a full disk is reported" sh -c "$export --iteration 1 2>&1 >/dev/full | grep -q 'standard output'"
 if command -v script >/dev/null; then
     script -qec "$export --iteration 1 --format png" /dev/null >"$work/terminal" </dev/null
-    check "a PNG does not go to a terminal" grep -q "not for a terminal" "$work/terminal"
+    check "no PNG is written to a terminal" grep -q "not for a terminal" "$work/terminal"
 fi
 finish

@@ -18,32 +18,32 @@ for family in mistral-window qwen3-window llama-yarn gemma2 gemma3 phi3-short ph
     kind=$(sed -n 's/.*"model_type": "\(.*\)".*/\1/p' "$model/config.json")
     check "$family: inspect says $kind" sh -c "$ESPALIER inspect '$model' | grep -q '$kind'"
     plain=$(text ar "$model" "")
-    check "$family: there is text" test ${#plain} -ge 40
-    check "$family: a tree draws the same" test "$(text dynatree "$model" "$model")" = "$plain"
+    check "$family: plain decoding writes text" test ${#plain} -ge 40
+    check "$family: a tree gives the same text" test "$(text dynatree "$model" "$model")" = "$plain"
     check "$family: a chain, too" test "$(text linear "$model" "$model")" = "$plain"
     case $family in
     qwen3-window | phi3-short)
-        check "$family: it is not written as GGUF" fails 1 "GGUF\|longrope" \
+        check "$family: conversion to GGUF is refused" fails 1 "GGUF\|longrope" \
             $ESPALIER quantize "$model" "$work/$family.gguf" --type f32
         ;;
     *)
         check "$family: a GGUF file is written" \
             $ESPALIER quantize "$model" "$work/$family.gguf" --type f32 >/dev/null 2>"$work/err"
         case $family in
-        mistral-window) check "$family: that llama.cpp ignores the window is said" grep -q "llama.cpp has no window" "$work/err" ;;
-        *) check "$family: and nothing is said" test ! -s "$work/err" ;;
+        mistral-window) check "$family: a message says that llama.cpp ignores the window" grep -q "llama.cpp has no window" "$work/err" ;;
+        *) check "$family: without any message" test ! -s "$work/err" ;;
         esac
         check "$family: it gives the same text" test "$(text dynatree "$work/$family.gguf" "$model")" = "$plain"
-        check "$family: 8 bits draft for it" \
+        check "$family: an 8-bit copy drafts for it" \
             $ESPALIER quantize "$work/$family.gguf" "$work/$family-8.gguf" --type q8_0 >/dev/null 2>&1
-        check "$family: and change nothing" test "$(text dynatree "$model" "$work/$family-8.gguf")" = "$plain"
+        check "$family: with the same text" test "$(text dynatree "$model" "$work/$family-8.gguf")" = "$plain"
         ;;
     esac
 done
 
 # GGUF cannot express which layers of these models have windows, and the message says so.
 for family in gemma3-layers smollm3-window; do
-    check "$family: why it is not written as GGUF" fails 1 "cannot say which layers" \
+    check "$family: the message says why GGUF is impossible" fails 1 "cannot say which layers" \
         $ESPALIER quantize tests/vectors/logits/$family "$work/$family.gguf" --type f32
 done
 
@@ -55,7 +55,7 @@ for family in qwen3-moe gpt-oss; do
     $mixture --drafter ar >"$work/plain" 2>"$work/err"
     check "$family: a GPU writes text" test -s "$work/plain"
     $mixture --drafter dynatree --draft "$work/$family" >"$work/out" 2>>"$work/err"
-    check "$family: a tree on it the same" cmp -s "$work/out" "$work/plain"
-    check "$family: and it is the GPU" test ! -s "$work/err"
+    check "$family: a tree on the GPU gives the same text" cmp -s "$work/out" "$work/plain"
+    check "$family: without a fallback to the CPU" test ! -s "$work/err"
 done
 finish

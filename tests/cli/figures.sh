@@ -8,15 +8,15 @@ for head in $(sed -n 's/^vary *draft //p' sessions/suites/*.suite); do
     ln -sfn "$PWD/engine/models/fairytale-draft" "$work/heads/$head"
 done
 HEADS=$work/heads ESPALIER=$ESPALIER BUILD=$BUILD MAKE=$MAKE tests/figures/run --short "$work/figures" >"$work/said" 2>"$work/err"
-check "it succeeds and complains of nothing" test $? -eq 0 -a ! -s "$work/err"
+check "tests/figures/run succeeds without messages" test $? -eq 0 -a ! -s "$work/err"
 [ -s "$work/err" ] && head -n 3 "$work/err"
-check "there is a table of every suite" test "$(ls "$work"/figures/*.md | wc -l)" = "$count"
+check "every suite has a table" test "$(ls "$work"/figures/*.md | wc -l)" = "$count"
 check "in three forms" test "$(ls "$work"/figures/*.csv "$work"/figures/*.json | wc -l)" = $((2 * count + 1))
-check "there is a plot for every line that asks for one" test "$(ls "$work"/figures/*.svg | wc -l)" = \
+check "every plot line has a plot" test "$(ls "$work"/figures/*.svg | wc -l)" = \
     "$(cat sessions/suites/*.suite | grep -c '^plot ')"
 check "every table has rows" sh -c "for file in '$work'/figures/*.csv; do [ \$(wc -l <\$file) -gt 2 ] || exit 1; done"
 check "attention is measured" sh -c "grep -q '^64,256,hpd,' '$work/figures/attention.csv'"
 for suite in sessions/suites/*.suite; do
-    check "$suite says what it is" sh -c "grep -q '^title ' '$suite' && grep -q '^source .*\(table\|figure\)' '$suite'"
+    check "$suite has a title and a source" sh -c "grep -q '^title ' '$suite' && grep -q '^source .*\(table\|figure\)' '$suite'"
 done
 finish

@@ -12,21 +12,21 @@ printf %s "$prompt" >"$work/prompt"
 $gen -f "$work/prompt" >"$work/file"
 check "there is text" test -s "$work/ar"
 for way in tree stdin pipe file; do
-    check "the text does not depend on the drafter or the prompt's way ($way)" \
+    check "the text does not depend on the drafter or the source of the prompt ($way)" \
         cmp -s "$work/ar" "$work/$way"
 done
 check "another instruction set writes the same text" sh -c \
     "ESPALIER_ISA=generic $gen -p '$prompt' >'$work/generic' && cmp -s '$work/ar' '$work/generic'"
 check "list backends names the instruction set" sh -c \
     "ESPALIER_ISA=generic $ESPALIER list backends | grep -q 'portable C'"
-check "one that is not there is refused, and those that are there are named" \
+check "an unknown instruction set is refused, and the available ones are named" \
     fails 1 "'z80' is not in this processor.*generic" env ESPALIER_ISA=z80 $gen -p "$prompt"
 check "a pipe gets no escape codes" sh -c "! grep -q '$(printf '\033')' $work/tree"
 
 for way in "generate -p a -n 4 --stats" "generate -p a -n 4 --json" "list drafters" "list themes" inspect \
     "check --trials 2 --drafter ar --verifier greedy" --help "list --help" "nonsense" "--theme"; do
     $ESPALIER $way >"$work/piped" 2>&1 </dev/null
-    check "nor do they get any from: espalier $way" \
+    check "no escape codes in a pipe from: espalier $way" \
         sh -c "[ -s '$work/piped' ] && ! grep -q '$(printf '\033')' '$work/piped'"
 done
 
@@ -38,8 +38,8 @@ for key in text tokens prompt_tokens generated_tokens target draft drafter verif
     nodes_per_tree most_nodes mask_blocks calibration_error path_lengths depths ranks probabilities; do
     check "JSON has $key" grep -q "\"$key\":" "$work/json"
 done
-check "JSON alone on stdout" test ! -s "$work/err"
-check "as many tokens as asked for" grep -q '"generated_tokens":	48' "$work/json"
+check "--json prints nothing on stderr" test ! -s "$work/err"
+check "-n tokens are generated" grep -q '"generated_tokens":	48' "$work/json"
 check "without --baseline it is null" sh -c \
     "$gen -p '$prompt' --json | grep -q '\"baseline_tokens_per_second\":	null'"
 check "and so is the speedup" sh -c "$gen -p '$prompt' --json | grep -q '\"speedup\":	null'"
@@ -50,11 +50,11 @@ draws="$ESPALIER generate -n 32 --temp 1 --drafter iid:K=2,L=3 --json"
 for run in 1 2; do
     XDG_STATE_HOME="$work/nothing-learned-$run" $draws -p "$prompt" --record "$work/drawn-$run.esp.jsonl" >"$work/drawn-$run"
 done
-check "two runs without --seed draw two seeds" test "$(drawn "$work/drawn-1")" != "$(drawn "$work/drawn-2")"
+check "two runs without --seed use different seeds" test "$(drawn "$work/drawn-1")" != "$(drawn "$work/drawn-2")"
 check "and two texts" test "$(text_of "$work/drawn-1")" != "$(text_of "$work/drawn-2")"
 check "a recording has the seed" sh -c "head -n 1 '$work/drawn-1.esp.jsonl' | grep -q '\"seed\":\"$(drawn "$work/drawn-1")\"'"
 $draws -p "$prompt" --seed "$(drawn "$work/drawn-1")" >"$work/again"
-check "the seed draws the same text again" test "$(text_of "$work/again")" = "$(text_of "$work/drawn-1")"
+check "the same seed gives the same text" test "$(text_of "$work/again")" = "$(text_of "$work/drawn-1")"
 check "--stats names the seed" sh -c "$gen -p '$prompt' --stats --seed 7 2>&1 >/dev/null | grep -q '^seed  *7$'"
 
 check "a 64-bit seed is kept" sh -c \
@@ -63,7 +63,7 @@ check "a 64-bit seed is kept" sh -c \
 $gen -p "$prompt" --drafter dynatree --stats >"$work/out" 2>"$work/stats"
 check "statistics go to stderr" grep -q "tokens/s" "$work/stats"
 check "with the lengths of accepted paths" grep -q "^path lengths  *[0-9]*: [0-9]*, [0-9]*: " "$work/stats"
-check "and leave stdout alone" cmp -s "$work/ar" "$work/out"
+check "and do not change stdout" cmp -s "$work/ar" "$work/out"
 
 # If Ctrl-C arrives after the first byte of the text, the text so far stays, and the exit code is 130.
 mkfifo "$work/fifo"
@@ -77,7 +77,7 @@ wait $pid
 code=$?
 exec 3<&-
 check "Ctrl-C ends with 130" test $code -eq 130
-check "and leaves the text so far" test -s "$work/first"
+check "Ctrl-C keeps the text so far" test -s "$work/first"
 check "and statistics are printed" grep -q "tokens/s" "$work/stats"
 
 for list in drafters verifiers backends models; do
@@ -93,7 +93,7 @@ check "--help names the commands" sh -c "$ESPALIER --help | grep -q 'espalier ge
 for command in generate list inspect; do
     check "$command --help" sh -c "$ESPALIER $command --help | grep -q usage"
 done
-check "json: why it ended, and what it was sampled with" sh -c "$ESPALIER generate -p Once -n 3 --temp 0.5 \
+check "JSON has the reason of the end and the sampling settings" sh -c "$ESPALIER generate -p Once -n 3 --temp 0.5 \
     --seed 18446744073709551615 --json | tr -d '\t\n' | grep -q \
     '\"end\":\"length\".*\"temperature\":0.5,\"top_p\":1,\"top_k\":0,\"seed\":18446744073709551615,'"
 finish

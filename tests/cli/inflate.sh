@@ -8,10 +8,10 @@ text --drafter ar >"$work/small"
 text --drafter linear:K=3 --width 2 --layers 7 >"$work/large"
 check "the larger target writes the same text" cmp "$work/small" "$work/large"
 text --drafter ar --width 2 --layers 7 --json >"$work/json"
-check "and is named by its size" grep -q '"target":.*x2, 7 layers' "$work/json"
-check "a width that is no power of two is refused" fails 1 'not 3' \
+check "its name shows the enlargement" grep -q '"target":.*x2, 7 layers' "$work/json"
+check "a width that is not a power of two is refused" fails 1 'not 3' \
     $ESPALIER generate -p "$prompt" --width 3
-check "so are fewer layers than there are" fails 1 'layers' \
+check "fewer layers than the model has are refused" fails 1 'layers' \
     $ESPALIER generate -p "$prompt" --layers 1
 
 inflate="$ESPALIER inflate engine/models/fairytale-target"
@@ -24,6 +24,6 @@ check "Ctrl-C leaves nothing" ends INT 130 "interrupted: .*/x was not written" "
 check "nor does SIGTERM" ends TERM 143 "SIGTERM: .*/x was not written" "$work/x" $large
 check "nor SIGHUP" ends HUP 129 "SIGHUP: .*/x was not written" "$work/x" $large
 full() { (ulimit -f 1000; exec $large); }
-check "a full disk is told, with the reason" fails 1 "cannot write .*/model.safetensors: File too large" full
+check "a full disk is reported, with the reason" fails 1 "cannot write .*/model.safetensors: File too large" full
 check "and leaves nothing" test "$(echo "$work"/x*)" = "$work/x*"
 finish

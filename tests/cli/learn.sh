@@ -10,22 +10,22 @@ for lesson in $(awk '{ print $1 }' "$work/list"); do
     file=sessions/lessons/$lesson.lesson
     questions=$(grep -c '^\.ask ' $file)
     yes 1 | head -n "$questions" | $ESPALIER learn "$lesson" >"$work/out" 2>"$work/err"
-    check "$lesson comes to its end" test $? -eq 0
-    check "$lesson asks for predictions" test "$questions" -ge 2
-    check "$lesson counts them" grep -q "^[0-9]* of $questions predictions were right\.$" "$work/out"
-    check "$lesson shows the right choice of each question" test \
+    check "$lesson runs to its end" test $? -eq 0
+    check "$lesson has at least two questions" test "$questions" -ge 2
+    check "$lesson counts right predictions" grep -q "^[0-9]* of $questions predictions were right\.$" "$work/out"
+    check "$lesson marks the right answer of each question" test \
         "$(grep -c '^ ✓ [1-9] ' "$work/out")" -ge "$questions"
-    check "$lesson tells whether one was right" test "$(grep -c '^ *Right\. \|^ *Not so\. ' "$work/out")" -eq "$questions"
-    check "$lesson has a number wherever one belongs" sh -c "! grep -q '[{}]\| ? \|\^J' '$work/out'"
-    check "$lesson complains about nothing" test ! -s "$work/err"
+    check "$lesson says whether each prediction was right" test "$(grep -c '^ *Right\. \|^ *Not so\. ' "$work/out")" -eq "$questions"
+    check "$lesson has no unfilled number" sh -c "! grep -q '[{}]\| ? \|\^J' '$work/out'"
+    check "$lesson prints nothing on stderr" test ! -s "$work/err"
 done
 
 # Before the answer, the tree does not show which tokens the target accepts.
 $ESPALIER learn 3 </dev/null >"$work/out"
-check "a question can go without a prediction" test $? -eq 0
+check "a question can be skipped" test $? -eq 0
 awk '/page 1 of 3|  1 of 3/ { n++ } n == 1 && /─/' "$work/out" >"$work/tree"
-check "the tree is there before the answer" test "$(wc -l <"$work/tree")" -gt 5
-check "and tells nothing of it" sh -c "! grep -q '✓\|✗\|target' '$work/tree'"
+check "the tree is shown before the answer" test "$(wc -l <"$work/tree")" -gt 5
+check "without verdicts" sh -c "! grep -q '✓\|✗\|target' '$work/tree'"
 
 # On a screen a user can predict, go on, go back, reach the end, and return to the list.
 play "size 80x24
@@ -42,19 +42,19 @@ $dump-list
 key Enter
 wait
 $dump" learn
-check "the chosen one is marked" grep -q '^>2  A chain of guesses' "$work/screen-list"
+check "the selected lesson is marked" grep -q '^>2  A chain of guesses' "$work/screen-list"
 check "arrows choose a lesson, Enter begins it" dumped '^ A chain of guesses .* 1 of '
 play "size 80x24
 wait
 key ? Space ? Space ? Space Space
 wait
 $dump" learn 3
-check "behind a lesson the next one is chosen" dumped '^ The mask: .* 1 of '
+check "after a lesson the next one is selected" dumped '^ The mask: .* 1 of '
 for size in 80x24 120x36 40x12 20x5; do
     play "size $size
 wait
 key Space ? Space ? Left Right ? Space Space Space Space q" learn 3
-    check "at $size a lesson can be walked and left" test $? -eq 0
+    check "at $size a lesson can be finished and left" test $? -eq 0
 done
 play "size 80x24
 wait
@@ -66,7 +66,7 @@ key Esc
 type :learn nothing
 key Enter
 $dump"
-check "Esc gives the panes back" dumped "there is no lesson 'nothing'"
+check "Esc returns to the panes" dumped "there is no lesson 'nothing'"
 play "size 80x24
 wait
 type :learn 2
@@ -85,8 +85,8 @@ key q
 dump $work/list
 key q
 $dump" --target engine/models/fairytale-target --draft engine/models/fairytale-draft
-check "q leaves a lesson of the list for the list" grep -q '^>2  A chain of guesses' "$work/list"
-check "and the list for the panes" dumped '^┌ text'
+check "q returns from a lesson to the list" grep -q '^>2  A chain of guesses' "$work/list"
+check "and from the list to the panes" dumped '^┌ text'
 play "size 100x24
 wait
 key F5
@@ -102,10 +102,10 @@ wait
 $dump
 key F1 F1
 dump $work/footer" -n 30 --target engine/models/fairytale-target --draft engine/models/fairytale-draft
-check "a lesson opens while a text is written" grep -q '^ A tree of guesses' "$work/lesson"
+check "a lesson opens during a generation" grep -q '^ A tree of guesses' "$work/lesson"
 check "the generation was stopped" dumped 'generation stopped; Enter continues it'
-check "and is there again" dumped '^│ Once upon a time'
-check "nothing runs" sh -c "! grep -q 'C-c stop' '$work/footer'"
+check "and the text is shown again" dumped '^│ Once upon a time'
+check "and nothing runs" sh -c "! grep -q 'C-c stop' '$work/footer'"
 play "size 100x24
 wait
 key F5
@@ -116,7 +116,7 @@ type :learn nothing
 key Enter
 wait
 $dump" --target engine/models/fairytale-target --draft engine/models/fairytale-draft
-check "a lesson that is not there stops nothing" dumped 'step mode, iter'
+check ":learn with an unknown lesson stops nothing" dumped 'step mode, iter'
 
 # On a small screen, scrolling shows every line.
 play "size 40x12
@@ -131,13 +131,13 @@ key 1
 dump $work/answer
 key Space Space
 dump $work/next" learn 2
-check "a page that is too long says so" grep -q '↓ [0-9]* *$' "$work/question"
+check "a long page shows that it continues" grep -q '↓ [0-9]* *$' "$work/question"
 check "Down scrolls a row" test "$(sed -n 3p "$work/down" | cut -c 1-20)" = "$(sed -n 5p "$work/question" | cut -c 1-20)"
-check "the last choice is seen" grep -q '^   3 all of them' "$work/choices"
+check "the last answer can be scrolled into view" grep -q '^   3 all of them' "$work/choices"
 check "and the tree" grep -q ' └─ " the" *\.32' "$work/choices"
-check "the end of the answer is seen at once" grep -q 'added 7 tokens' "$work/answer"
-check "Space turns the page when all was seen" grep -q '3 of 4' "$work/next"
-check "choices are wrapped, not cut" sh -c "! grep -q '…  *$' '$work/next'"
+check "the end of the explanation is visible" grep -q 'added 7 tokens' "$work/answer"
+check "Space turns the page after its end was shown" grep -q '3 of 4' "$work/next"
+check "answers are wrapped, not truncated" sh -c "! grep -q '…  *$' '$work/next'"
 
 # A user's own lesson works, and errors in it give a message.
 lesson="$work/mine.lesson"
@@ -154,8 +154,8 @@ It wrote {now.tokens} tokens, {now.tokens / now.iterations} a pass, {now.accepta
 {now.tokens}.
 END
 echo 1 | $ESPALIER learn "$lesson" >"$work/out"
-check "a lesson of one's own decodes what it names" grep -q 'It wrote 6 tokens, ' "$work/out"
-check "and knows what is right" grep -q '✓ 1 6' "$work/out"
+check "a user's own lesson fills in its numbers" grep -q 'It wrote 6 tokens, ' "$work/out"
+check "and marks the right answer" grep -q '✓ 1 6' "$work/out"
 wrong() { # WHAT PATTERN SED: the lesson with a fault
     sed "$3" "$lesson" >"$work/wrong.lesson"
     check "$1 is refused" fails 1 "$2" $ESPALIER learn "$work/wrong.lesson"
@@ -163,17 +163,17 @@ wrong() { # WHAT PATTERN SED: the lesson with a fault
 wrong "an unknown instruction" 'line 2: there is no instruction .nonsense' 's/^.tokens 6/.nonsense/'
 wrong "an unknown number" "page 1: a run has no number 'colour'" 's/{now.tokens}/{now.colour}/'
 wrong "an unknown run" "no run or number" 's/{now.tokens}/{then.tokens}/'
-wrong "an iteration that is not there" "no such iteration" 's/{now.tokens}/{now[99].accepted}/'
+wrong "an iteration that does not exist" "no such iteration" 's/{now.tokens}/{now[99].accepted}/'
 wrong "half an expression" "page 1:" 's/now.tokens == 6/now.tokens ==/'
 wrong "an open brace" "is missing" 's/^{now.tokens}[.]/{now.tokens/'
-wrong "a picture that is not there" "no picture 'bush'" 's/^.ask/.show bush now[0]\n.ask/'
+wrong "a picture that does not exist" "no picture 'bush'" 's/^.ask/.show bush now[0]\n.ask/'
 wrong "a single choice" "fewer than two choices" '/^.choice other/d'
-wrong "a drafter that is not there" "no drafter 'linaer'" 's/linear/linaer/'
-wrong "a recording that is not there" "no recording gone.esp.jsonl" 's/^.run now.*/.record now gone.esp.jsonl/'
-wrong "a way out of the folder" "no folder" 's/^.run now.*/.record now ..\/..\/x/'
+wrong "a drafter that does not exist" "no drafter 'linaer'" 's/linear/linaer/'
+wrong "a recording that does not exist" "no recording gone.esp.jsonl" 's/^.run now.*/.record now gone.esp.jsonl/'
+wrong "a path out of the folder" "no folder" 's/^.run now.*/.record now ..\/..\/x/'
 wrong "a lesson without a title" "has no .title" '/^.title/d'
 head -c 3000 /dev/zero | tr '\0' '(' | sed 's/^/.title x\n.page\n.ask q\n.choice a | /; s/$/\n.choice b/' >"$work/wrong.lesson"
 check "thousands of brackets are refused" fails 1 'too many brackets' $ESPALIER learn "$work/wrong.lesson"
-check "a lesson that is not there is named" fails 1 "no lesson '99'" $ESPALIER learn 99
-check "so is a file that is not" fails 1 "gone.lesson" $ESPALIER learn ./gone.lesson
+check "a lesson that does not exist is named" fails 1 "no lesson '99'" $ESPALIER learn 99
+check "a missing lesson file is named" fails 1 "gone.lesson" $ESPALIER learn ./gone.lesson
 finish

@@ -12,17 +12,17 @@ nodes() {
 
 for width in 2 4; do
     plain=$(text ar --width $width)
-    check "width $width: there is a text" test -n "$plain"
+    check "width $width: plain decoding writes text" test -n "$plain"
     for goal in speed tokens; do
         check "width $width: goal=$goal" test "$(text nde:goal=$goal --width $width 2>/dev/null)" = "$plain"
     done
 done
 sampled nde --width 2 >/dev/null 2>"$work/err"
-check "a target of another width has other costs" grep -q 'costs of these models in another width' "$work/err"
+check "a note says that the selector assumes another width" grep -q 'costs of these models in another width' "$work/err"
 sampled nde:goal=tokens --width 2 >/dev/null 2>"$work/err"
-check "tokens have none" test ! -s "$work/err"
+check "with goal=tokens there is no such note" test ! -s "$work/err"
 sampled nde >/dev/null 2>"$work/err"
-check "nor has the pair itself" test ! -s "$work/err"
+check "nor with the original pair" test ! -s "$work/err"
 
 $ESPALIER quantize engine/models/fairytale-target "$work/t.gguf" --type q4_k >/dev/null
 $ESPALIER quantize engine/models/fairytale-draft "$work/d.gguf" --type q8_0 >/dev/null
@@ -32,9 +32,9 @@ for goal in speed tokens cheap-rows; do
     check "q4_k: goal=$goal" test -n "$plain" -a "$(text nde:goal=$goal $models 2>/dev/null)" = "$plain"
 done
 sampled nde $models >/dev/null 2>"$work/err"
-check "quantised models have other costs" grep -q 'another width or number format' "$work/err"
+check "a note says that the selector assumes another number format" grep -q 'another width or number format' "$work/err"
 
 few=$(nodes nde:goal=speed --verifier spectr) more=$(nodes nde:goal=tokens --verifier spectr)
-check "for tokens it drafts more nodes: $more, for speed $few" test "$more" -gt "$few"
+check "goal=tokens drafts more nodes ($more) than goal=speed ($few)" test "$more" -gt "$few"
 fails 1 "goal" $ESPALIER generate -p Once -n 4 --drafter nde:goal=bread
 finish

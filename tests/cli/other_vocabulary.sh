@@ -9,17 +9,17 @@ gen="$ESPALIER generate -p Once -n 60 --target $target --seed 3"
 # In this draft the end-of-text token has another name, and the target's last token is missing.
 mkdir -p "$other" && cp "$draft"/* "$other"
 sed -i 's/"<|endoftext|>"/"<|end|>"/g; s/"Ġcamp"/"Ġcamq"/; s/, "Ġc amp"//' "$other/tokenizer.json"
-check "the vocabulary is another" sh -c "! cmp -s '$draft/tokenizer.json' '$other/tokenizer.json'"
+check "the vocabularies differ" sh -c "! cmp -s '$draft/tokenizer.json' '$other/tokenizer.json'"
 
 $ESPALIER inspect "$target" "$other" >"$work/out"
-check "inspect tells what is shared" \
+check "inspect says how many tokens are shared" \
     grep -q "another vocabulary, with 4095 of the target's 4096 tokens and 100.0 %" "$work/out"
 $ESPALIER inspect "$target" "$other" --json >"$work/out"
-check "in JSON, too" grep -q '"other_vocabulary":	true' "$work/out"
+check "also in JSON" grep -q '"other_vocabulary":	true' "$work/out"
 ESPALIER_MODELS="$work/models" $ESPALIER list models fairytale-target >"$work/out"
-check "the list says what to expect" grep -q "fits as a draft: another vocabulary with 409[45] of the target's 4096 tokens, 100 % .*nearly as good" "$work/out"
+check "the list of models says what to expect" grep -q "fits as a draft: another vocabulary with 409[45] of the target's 4096 tokens, 100 % .*nearly as good" "$work/out"
 ESPALIER_MODELS="$work/models" $ESPALIER list models fairytale-target --json >"$work/out"
-check "in JSON, too" grep -q '"shared_tokens":	409[45]' "$work/out"
+check "also in JSON" grep -q '"shared_tokens":	409[45]' "$work/out"
 
 $gen --drafter ar >"$work/plain"
 for drafter in linear:K=4 dynatree goodput hybrid; do
@@ -33,8 +33,8 @@ check "check finds no difference" test $? = 0
 
 # Token ids beyond the rows of a model are an error.
 cp "$draft/tokenizer.json" "$other" && sed -i 's/"<|endoftext|>": *0/"<|endoftext|>":900000/; s/"id": *0/"id":900000/' "$other/tokenizer.json"
-check "a token that the draft has no row for is refused" fails 1 "tokens up to 900000" $gen --draft "$other"
-check "a selector needs one vocabulary" sh -c "cp '$draft/tokenizer.json' '$other' &&
+check "a token without a row in the draft is refused" fails 1 "tokens up to 900000" $gen --draft "$other"
+check "train selector needs a draft with the target's vocabulary" sh -c "cp '$draft/tokenizer.json' '$other' &&
     sed -i 's/\"<|endoftext|>\"/\"<|end|>\"/g' '$other/tokenizer.json' &&
     ! $ESPALIER train selector --target '$target' --draft '$other' --verifier nss --text tests/prompts.txt -o '$work/x' 2>'$work/err' &&
     grep -q 'of one vocabulary' '$work/err'"

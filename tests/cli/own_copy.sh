@@ -15,19 +15,19 @@ for draft in self self:q4_k self:q4_0 self:q8_0; do
 done
 text --draft self --json >"$work/json"
 check "JSON names the draft" [ "$(says draft)" = self:q4_k ]
-check "and says what it is" [ "$(says draft_is_copy)" = true ]
-check "goodput decides what it drafts" [ "$(says drafter)" = goodput ]
+check "and marks it as a copy" [ "$(says draft_is_copy)" = true ]
+check "goodput drafts with it" [ "$(says drafter)" = goodput ]
 text --json >"$work/json"
-check "another draft is no copy" [ "$(says draft_is_copy)" = false ]
+check "another draft is not called a copy" [ "$(says draft_is_copy)" = false ]
 text --draft self --stats >"$work/text" 2>"$work/stats"
-check "statistics say it, too" grep -q "^draft  *self:q4_k, the target's own copy: [0-9.]* MB of Q4_K" "$work/stats"
+check "statistics name it" grep -q "^draft  *self:q4_k, the target's own copy: [0-9.]* MB of Q4_K" "$work/stats"
 text --draft self --drafter linear --record "$work/it.esp.jsonl" >"$work/text"
 $ESPALIER stats "$work/it.esp.jsonl" >"$work/stats"
-check "and those of a recording" grep -q "^draft  *self:q4_k, the target's own copy" "$work/stats"
+check "and so do those of a recording" grep -q "^draft  *self:q4_k, the target's own copy" "$work/stats"
 $ESPALIER stats "$work/it.esp.jsonl" --json >"$work/json"
-check "as JSON" [ "$(says draft_is_copy)" = true ]
+check "also as JSON" [ "$(says draft_is_copy)" = true ]
 text --draft none --json >"$work/json"
-check "none is no draft" [ "$(says draft)" = null ]
+check "--draft none uses no draft" [ "$(says draft)" = null ]
 text --draft self --seed 7 --temp 0.8 >"$work/one"
 text --draft self --seed 7 --temp 0.8 >"$work/two"
 check "a seed gives the same text again" cmp "$work/one" "$work/two"
@@ -39,20 +39,20 @@ for drafter in "" linear dynatree; do
 done
 text --chat chatml --drafter ar >"$work/plain"
 text --chat chatml --draft self >"$work/text"
-check "the same text in a chat" cmp "$work/plain" "$work/text"
+check "the text in a chat is the same" cmp "$work/plain" "$work/text"
 
 $ESPALIER quantize $target "$work/eight.gguf" --type q8_0 >/dev/null
 $ESPALIER quantize $target "$work/four.gguf" --type q4_k >/dev/null
 text --target "$work/eight.gguf" --drafter ar >"$work/plain"
 text --target "$work/eight.gguf" --draft self >"$work/text"
-check "the same text of a quantised target" cmp "$work/plain" "$work/text"
-check "a target of 4 bits is refused" fails 1 "four.gguf is small already: a copy 'self' would take [0-9]* %" \
+check "the text of a quantised target is the same" cmp "$work/plain" "$work/text"
+check "a copy of a 4-bit target is refused" fails 1 "four.gguf is small already: a copy 'self' would take [0-9]* %" \
     text --target "$work/four.gguf" --draft self
-check "a type that is not there, too" fails 1 "there is no copy 'self:q3'; a copy of the target is self, self:q4_k" \
+check "an unknown type is refused" fails 1 "there is no copy 'self:q3'; a copy of the target is self, self:q4_k" \
     text --draft self:q3
-check "a preset is for a pair" fails 1 "a preset is for a pair" \
+check "the preset of the pair is not used" fails 1 "a preset is for a pair" \
     $ESPALIER tune --target $target --draft self --write --seconds 1
-check "selfish is a model's name" fails 1 "there is no model 'selfish'" text --draft selfish
+check "selfish is the name of a model, not a copy" fails 1 "there is no model 'selfish'" text --draft selfish
 
 $ESPALIER inflate $target "$work/large" --width 2 --layers 12 >/dev/null 2>&1
 large="--target $work/large --context 96 --max-nodes 24"
@@ -60,11 +60,11 @@ text $large --drafter ar >"$work/plain"
 text $large --draft self --memory 1M >"$work/text" 2>"$work/err"
 limit=$(($(sed -n 's/.* \([0-9]*\)M are needed.*/\1/p' "$work/err") + 2))
 text $large --draft self --memory ${limit}M --json >"$work/json"
-check "a limit of memory holds layers back, not the copy" grep -q '"resident_layers":' "$work/json"
+check "with a memory limit, layers are streamed but the copy is not" grep -q '"resident_layers":' "$work/json"
 peak=$(says peak_bytes)
-check "and is kept: $peak bytes, ${limit}M" test "$peak" -le $((limit << 20))
+check "the limit is observed: $peak bytes, ${limit}M" test "$peak" -le $((limit << 20))
 text $large --draft self --memory ${limit}M >"$work/text"
-check "the same text with it" cmp "$work/plain" "$work/text"
+check "and the text is the same" cmp "$work/plain" "$work/text"
 
 $ESPALIER list models fairytale-target >"$work/list"
 check "the list of models has it" grep -q '^self .* MB  llama Q4_K  *its own copy' "$work/list"
@@ -72,9 +72,9 @@ check "as a draft" sh -c "tail -n 1 '$work/list' | grep -q 'fits as a draft'"
 $ESPALIER list models fairytale-target --json >"$work/list"
 check "as JSON" grep -q '"kind":	"copy"' "$work/list"
 $ESPALIER list models "$work/four.gguf" >"$work/list"
-check "the list says where it does not fit" sh -c "tail -n 1 '$work/list' | grep -q 'no draft for it: .*is small already'"
+check "the list says when a copy does not fit" sh -c "tail -n 1 '$work/list' | grep -q 'no draft for it: .*is small already'"
 $ESPALIER list models >"$work/list"
-check "without a target there is none" sh -c "! grep -q '^self ' '$work/list'"
+check "without a target there is no copy in the list" sh -c "! grep -q '^self ' '$work/list'"
 $ESPALIER inspect fairytale-target self >"$work/list"
 check "inspect describes it" grep -q "^pair fits  *yes: the target's own copy" "$work/list"
 $ESPALIER complete -- generate --draft s >"$work/list"
@@ -82,12 +82,12 @@ check "completion offers it" grep -q '^self	a quantised copy' "$work/list"
 
 # If no draft is named, a target of 140 MB drafts with its own copy; a small target does not.
 chosen() { $ESPALIER generate --target fairytale-target -p "$prompt" -n 3 --json "$@" >"$work/json" && says draft; }
-check "a small target drafts with no copy" [ "$(chosen)" = null ]
-check "a large one does" [ "$(chosen --width 4)" = self:q4_k ]
-check "not if none is said" [ "$(chosen --width 4 --draft none)" = null ]
+check "a small target gets no copy by default" [ "$(chosen)" = null ]
+check "a large target gets one" [ "$(chosen --width 4)" = self:q4_k ]
+check "not with --draft none" [ "$(chosen --width 4 --draft none)" = null ]
 check "not with a seed" [ "$(chosen --width 4 --seed 1)" = null ]
-check "not for a drafter without a model" [ "$(chosen --width 4 --drafter suffix)" = null ]
-check "not with a limit of memory" [ "$(chosen --width 4 --memory 2G)" = null ]
+check "not for a drafter that uses no model" [ "$(chosen --width 4 --drafter suffix)" = null ]
+check "not with a memory limit" [ "$(chosen --width 4 --memory 2G)" = null ]
 $ESPALIER tune --target $target --draft self --seconds 4 -n 8 --temp 0 -p "$prompt" >"$work/tuned" 2>"$work/err"
-check "tune measures it" sh -c "grep -q 'own copy' '$work/tuned' && grep -q '^linear:K=2 ' '$work/tuned'"
+check "tune tries it" sh -c "grep -q 'own copy' '$work/tuned' && grep -q '^linear:K=2 ' '$work/tuned'"
 finish

@@ -15,7 +15,7 @@ s/"text":" king"/"text":"  a  b "/g
 s/"text":" who"/"text":"<\/text>]]>\&amp;?`!`"/g
 END
 sed -f "$work/hostile.sed" tests/cli/three.esp.jsonl >"$work/hostile.esp.jsonl"
-check "the hostile recording is one" sh -c "$ESPALIER stats '$work/hostile.esp.jsonl' >/dev/null"
+check "the hostile recording is valid" sh -c "$ESPALIER stats '$work/hostile.esp.jsonl' >/dev/null"
 
 for figure in mask timeline iteration tree; do
     for format in svg tikz; do
@@ -27,34 +27,34 @@ for figure in mask timeline iteration tree; do
     done
     check "$figure is well-formed" xmllint --noout "$work/$figure.svg" "$work/hostile-$figure.svg"
     check "its TikZ is plain text" [ -z "$(LC_ALL=C tr -d '\n\040-\176' <"$work/hostile-$figure.tikz")" ]
-    check "dark differs" sh -c "! $ESPALIER export $adapting --iteration 3 --figure $figure --theme dark |
+    check "the dark theme differs" sh -c "! $ESPALIER export $adapting --iteration 3 --figure $figure --theme dark |
         cmp -s - '$work/$figure.svg'"
 done
 check "the mask counts its blocks" grep -q '>block of 32 x 32 that is not empty: 1 of 1<' "$work/mask.svg"
-check "and names the order" grep -q '>16 rows in bfs order<' "$work/mask.svg"
+check "and names the order of the rows" grep -q '>16 rows in bfs order<' "$work/mask.svg"
 check "the text before it has as many tokens" grep -q '>17 tokens<' "$work/mask.svg"
 sed 's/{"t":0.01\(.*"index":0,\)/{"t":0.0111,"type":"setting","key":"order","value":"hpd"}\n&/' \
     tests/cli/three.esp.jsonl >"$work/order.esp.jsonl"
-check "an order that was set holds" sh -c "$ESPALIER export '$work/order.esp.jsonl' --iteration 0 --figure mask |
+check "the chosen order is used" sh -c "$ESPALIER export '$work/order.esp.jsonl' --iteration 0 --figure mask |
     grep -q 'in hpd order'"
-check "what was accepted is underlined" test \
+check "accepted tokens are underlined" test \
     "$(xpath "$work/iteration.svg" "count(//*[local-name()='path'][@stroke-width=1.8])")" = 2
-check "the passes of the draft are told apart" sh -c "grep -q '>draft, 3 passes<' '$work/timeline.svg'"
-check "plain decoding stands below" grep -q '>plain decoding<' "$work/timeline.svg"
+check "draft passes are distinguished" sh -c "grep -q '>draft, 3 passes<' '$work/timeline.svg'"
+check "plain decoding is drawn below" grep -q '>plain decoding<' "$work/timeline.svg"
 $ESPALIER export $adapting --iteration 3-4 --figure mask -o "$work/m.tex"
 check "several figures get numbers" test -s "$work/m-0003.tex" -a -s "$work/m-0004.tex"
 $ESPALIER export $adapting --iteration 3 -o "$work/default.tikz"
-check "a tree for LaTeX is the figure of it" cmp -s "$work/default.tikz" "$work/tree.tikz"
+check "a tree for LaTeX equals its figure" cmp -s "$work/default.tikz" "$work/tree.tikz"
 $ESPALIER export $adapting --chart thresholds -o "$work/chart.tikz"
-check "charts are for LaTeX, too" grep -q 'begin{tikzpicture}' "$work/chart.tikz"
+check "charts can be written for LaTeX, too" grep -q 'begin{tikzpicture}' "$work/chart.tikz"
 
-check "a figure that there is not" fails 1 "mask, timeline, iteration or tree" \
+check "an unknown figure" fails 1 "mask, timeline, iteration or tree" \
     $ESPALIER export $adapting --iteration 3 --figure ring
-check "a format that figures have not" fails 1 "svg, png, pdf or tikz" \
+check "a format that does not exist for figures" fails 1 "svg, png, pdf or tikz" \
     $ESPALIER export $adapting --iteration 3 --figure mask --format txt
-check "a figure is no chart" fails 1 "exclude each other" \
+check "a figure and a chart exclude each other" fails 1 "exclude each other" \
     $ESPALIER export $adapting --iteration 3 --figure mask --chart stages
-check "it has its own shape" fails 1 "as large as" \
+check "a figure has a fixed shape" fails 1 "as large as" \
     $ESPALIER export $adapting --iteration 3 --figure mask --aspect 16:9
 
 # A document that loads tikz and nothing else.
@@ -67,10 +67,10 @@ if command -v pdflatex >/dev/null && kpsewhich tikz.sty >/dev/null; then
         printf '%s\n' '\input{chart.tikz}\typeout{espalier: all of them}\end{document}'
     } >"$work/all.tex"
     (cd "$work" && pdflatex -interaction=nonstopmode -halt-on-error all.tex >/dev/null 2>&1)
-    check "pdflatex takes all figures" grep -q '^espalier: all of them' "$work/all.log"
-    check "and has every character" sh -c "! grep -a 'Missing character' '$work/all.log'"
+    check "pdflatex accepts all figures" grep -q '^espalier: all of them' "$work/all.log"
+    check "and draws every character" sh -c "! grep -a 'Missing character' '$work/all.log'"
     # Glyphs of TS1 would be bitmaps where only the basic fonts are installed.
-    check "of the basic fonts" sh -c "! grep -a 'tc[a-z]*[0-9]*\(\.600pk\|>\)' '$work/all.log'"
+    check "with the basic fonts" sh -c "! grep -a 'tc[a-z]*[0-9]*\(\.600pk\|>\)' '$work/all.log'"
 else
     echo "  no pdflatex with tikz: TikZ is not compiled"
 fi
@@ -96,19 +96,19 @@ for figure in mask timeline iteration tree; do
         check "$figure as PDF" whole_pdf "$work/$figure.pdf"
     done
     $ESPALIER export $adapting --iteration 3 --figure $figure --force -o "$work/$figure.pdf"
-    check "has the size of the SVG" [ "$(size_of "$work/$figure.pdf")" = \
+    check "it has the size of the SVG" [ "$(size_of "$work/$figure.pdf")" = \
         "$(sed -n 's/.* width="\([0-9]*\)pt" height="\([0-9]*\)pt".*/\1 \2/p' "$work/$figure.svg")" ]
 done
 if command -v pdftotext >/dev/null; then
     pdftotext "$work/mask.pdf" "$work/mask.txt"
-    check "the text of a PDF is text" grep -q 'Tree attention mask of iteration 3' "$work/mask.txt"
+    check "text in a PDF is text" grep -q 'Tree attention mask of iteration 3' "$work/mask.txt"
 fi
 $ESPALIER export $adapting --iteration 3 -o "$work/picture.pdf"
-check "the picture of a tree is a PDF, too" whole_pdf "$work/picture.pdf"
+check "a tree can be a PDF" whole_pdf "$work/picture.pdf"
 $ESPALIER export $adapting --chart stages -o "$work/stages.png"
-check "a chart is a PNG" [ "$(head -c 8 "$work/stages.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
-check "what is no SVG is refused" fails 1 "cannot read the SVG" sh -c "echo '<svg' |
+check "a chart can be a PNG" [ "$(head -c 8 "$work/stages.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
+check "a file that is not an SVG is refused" fails 1 "cannot read the SVG" sh -c "echo '<svg' |
     '$BUILD/espalier-dot' --convert 100x100 --format png"
-check "a size must be one" fails 1 "as 400x300" "$BUILD/espalier-dot" --convert 100 --format png
-check "a format, too" fails 1 "format png or --format pdf" "$BUILD/espalier-dot" --convert 100x100
+check "an invalid size is refused" fails 1 "as 400x300" "$BUILD/espalier-dot" --convert 100 --format png
+check "an unknown format is refused" fails 1 "format png or --format pdf" "$BUILD/espalier-dot" --convert 100x100
 finish

@@ -7,18 +7,18 @@ race="$ESPALIER race --pass 0 -n 24 --seed 0"
 
 # Without a terminal, the race prints only its figures.
 $race --with linear:K=4 >"$work/out" 2>"$work/err"
-check "a race comes to its end" test $? -eq 0
+check "a race runs to its end" test $? -eq 0
 check "plain decoding is on the left" grep -q '^left   ar  *24  *24 ' "$work/out"
-check "what was named is on the right" grep -q '^right  linear  *24 ' "$work/out"
+check "the named drafter is on the right" grep -q '^right  linear  *24 ' "$work/out"
 check "the texts were compared" grep -q '^identical, [0-9.]* times as fast' "$work/out"
-check "nothing is complained about" test ! -s "$work/err"
+check "nothing is printed on stderr" test ! -s "$work/err"
 $race --drafter dynatree:N=8 --with dyspec -p "Once more" >"$work/out"
-check "any drafter races any other" grep -q '^left   dynatree' "$work/out"
+check "any drafter can race against any other" grep -q '^left   dynatree' "$work/out"
 $race --with iid --temp 1 >"$work/out"
-check "drawn texts are not called identical" sh -c \
+check "sampled texts are not called identical" sh -c \
     "! grep -q '^identical' '$work/out' && grep -q 'the texts differ' '$work/out'"
 $ESPALIER race --pass 12 --with linear:K=2 -n 4 >"$work/out"
-check "the built-in target is made larger" grep -q '^fairytale-target x.*, .* ms per pass <- fairytale-draft;' "$work/out"
+check "the built-in target is enlarged" grep -q '^fairytale-target x.*, .* ms per pass <- fairytale-draft;' "$work/out"
 
 # Without a prompt, the race chooses one of its own, whose continuation ends with a sentence and does not repeat itself.
 for seed in 0 1 2; do
@@ -27,35 +27,35 @@ for seed in 0 1 2; do
     printf '%s\t%s\n' "$(sed -n 's/^		"generated_tokens":	\(.*\),/\1/p' "$work/json" | head -n 1)" "$prompt" >"$work/want"
     echo "$prompt" | tests/race_prompts $ESPALIER - >"$work/found"
     check "seed $seed races on a text that does not repeat itself and ends with a sentence" cmp "$work/want" "$work/found"
-    check "of a hundred tokens and more" test "$(cut -f 1 "$work/found")" -ge 100
+    check "which has at least a hundred tokens" test "$(cut -f 1 "$work/found")" -ge 100
     cat "$work/found" >>"$work/tales"
 done
-check "there are three" test "$(sort -u "$work/tales" | wc -l)" -eq 3
-check "a text that goes round in circles is none of them" test -z "$(echo 'There was once upon a time a fisherman who lived with his wife in a little hut close by the sea.' |
+check "three texts were tested" test "$(sort -u "$work/tales" | wc -l)" -eq 3
+check "a repeating text is recognised by the test" test -z "$(echo 'There was once upon a time a fisherman who lived with his wife in a little hut close by the sea.' |
     tests/race_prompts $ESPALIER -)"
 $ESPALIER race --pass 0 --with linear:K=4 --json >"$work/json"
 seed=$(sed -n 's/^	"seed":	\(.*\),$/\1/p' "$work/json")
 drawn=$(grep '"prompt":' "$work/json")
 $ESPALIER race --pass 0 --with linear:K=4 --json --seed "$seed" >"$work/json"
-check "without --seed one is drawn, and --seed races on the same text again" test "$(grep '"prompt":' "$work/json")" = "$drawn"
-check "the seed is said as text, too" sh -c "$ESPALIER race --pass 0 --seed 7 --with linear:K=4 | grep -q '; seed 7$'"
+check "without --seed a random one is used, and --seed repeats the race" test "$(grep '"prompt":' "$work/json")" = "$drawn"
+check "the result names the seed" sh -c "$ESPALIER race --pass 0 --seed 7 --with linear:K=4 | grep -q '; seed 7$'"
 
 # --json prints one object.
 $race --with linear:K=4 --json >"$work/json" 2>"$work/err"
-check "--json ends well, too" test $? -eq 0
-check "nothing else is printed" test ! -s "$work/err"
+check "race --json succeeds" test $? -eq 0
+check "and prints nothing else" test ! -s "$work/err"
 # lines PATTERN COUNT: succeeds if so many lines match.
 lines() { test "$(grep -c -e "$1" "$work/json")" -eq "$2"; }
-check "it says that the texts are identical" lines '^	"identical":	true,$' 1
-check "and how many times as fast" lines '^	"times_as_fast":	[0-9.e+-]*,$' 1
-check "and both sides' figures" sh -c "tr -d '\t\n' <'$work/json' | grep -q \
+check "JSON says that the texts are identical" lines '^	"identical":	true,$' 1
+check "and has the speedup" lines '^	"times_as_fast":	[0-9.e+-]*,$' 1
+check "and the figures of both sides" sh -c "tr -d '\t\n' <'$work/json' | grep -q \
     '\"left\":{.*\"drafter\":\"ar\",.*\"iterations\":24,.*\"right\":{.*\"drafter\":\"linear:K=4\",'"
 for key in text tokens seconds tokens_per_second tokens_per_iteration verifier target; do
     check "both sides have $key" lines "^		\"$key\":	" 2
 done
 check "each has 24 tokens" lines '"tokens":	\[[0-9]*\(, [0-9]*\)\{23\}\],$' 2
-check "the same ones" test "$(grep '"tokens":' "$work/json" | sort -u | wc -l)" -eq 1
-check "and figures that go together" awk '
+check "both have the same tokens" test "$(grep '"tokens":' "$work/json" | sort -u | wc -l)" -eq 1
+check "and their figures are consistent" awk '
     /"generated_tokens"/ { n = $2 + 0 }
     /"iterations"/ { iterations = $2 + 0 }
     /"tokens_per_iteration"/ { if (($2 * iterations - n) ^ 2 > 1e-6) exit 1 }
@@ -63,21 +63,21 @@ check "and figures that go together" awk '
     /"tokens_per_second"/ { if (n != 24 || ($2 * seconds - n) ^ 2 > 1e-6) exit 1; sides++ }
     END { if (sides != 2) exit 1 }' "$work/json"
 $race --with iid --temp 1 --json >"$work/json"
-check "drawn texts are not identical there, either" lines '"identical":	false,$' 1
+check "sampled texts are not called identical in JSON" lines '"identical":	false,$' 1
 $ESPALIER race $samples/same-text-linear.esp.jsonl $samples/dyspec.esp.jsonl --json >"$work/json"
-check "of other prompts nothing is said to be identical" lines '"identical":	null,$' 1
+check "with different prompts nothing is said about identity" lines '"identical":	null,$' 1
 
 # A race of recordings uses the times in them.
 $ESPALIER race $samples/same-text-linear.esp.jsonl $samples/same-text-tree.esp.jsonl >"$work/out"
 check "two recordings of one text race" grep -q '^identical, [0-9.]* times as fast' "$work/out"
-check "and it is said by which times" grep -q 'by their recorded times' "$work/out"
+check "and the result says whose times were used" grep -q 'by their recorded times' "$work/out"
 $ESPALIER race $samples/same-text-linear.esp.jsonl $samples/dyspec.esp.jsonl >"$work/out"
-check "other prompts cannot be compared" grep -q '^not comparable' "$work/out"
+check "recordings with different prompts are refused" grep -q '^not comparable' "$work/out"
 head -c 3000 $samples/dyspec.esp.jsonl | tail -c 2000 >"$work/broken"
 check "a broken recording is refused" fails 1 broken $ESPALIER race "$work/broken" "$work/broken"
 check "one recording is too few" fails 2 'two sides' $ESPALIER race $samples/dyspec.esp.jsonl
-check "a drafter that is not there is named" fails 1 "no drafter 'linaer'" $race --with linaer
-check "so is a verifier that does not fit" fails 1 naive $race --with dyspec --with-verifier naive --temp 1
+check "an unknown drafter is refused" fails 1 "no drafter 'linaer'" $race --with linaer
+check "a verifier that does not fit is refused" fails 1 naive $race --with dyspec --with-verifier naive --temp 1
 
 # On a screen.
 for size in 80x24 40x20 120x40; do
@@ -85,26 +85,26 @@ for size in 80x24 40x20 120x40; do
 wait
 $dump" race --pass 0 -n 24 --seed 0 --with linear:K=4
     check "at $size the seed is shown" dumped '^ espalier race.* seed 0$'
-    check "at $size the race ends with its sentence" dumped 'identical, [0-9.]* times as'
+    check "at $size the race ends with the result" dumped 'identical, [0-9.]* times as'
     check "at $size both sides have their figures" test "$(grep -o '24 tokens' "$work/screen" | wc -l)" -eq 2
 done
 play "size 40x12
 wait
 $dump" race --pass 0 -n 24 --seed 1 --with linear:K=4
 check "at 40x12 both sides have their figures" test "$(grep -c '^ \(ar\|linear\)  24 tokens' "$work/screen")" -eq 2
-check "and their text" test "$(grep -c '^ [^ ].*[a-z]' "$work/screen")" -ge 6
-check "and no frame without rows" sh -c "! grep -q '[┌└]' '$work/screen'"
+check "and show their text" test "$(grep -c '^ [^ ].*[a-z]' "$work/screen")" -ge 6
+check "without empty frames" sh -c "! grep -q '[┌└]' '$work/screen'"
 play "size 80x24
 wait
 $dump" race $samples/same-text-linear.esp.jsonl $samples/same-text-tree.esp.jsonl
-check "recordings race on it, too" dumped 'identical, [0-9.]* times as fast'
+check "recordings can race on a screen" dumped 'identical, [0-9.]* times as fast'
 play "size 20x5
 wait
 $dump
 key Space
 wait
 key q" race --pass 0 -n 8 --with linear:K=2
-check "a tiny screen is no harm, and q leaves" test $? -eq 0
+check "a tiny screen is harmless, and q leaves" test $? -eq 0
 play "size 100x30
 wait
 type :race ar linear:K=3
@@ -115,13 +115,13 @@ key Esc
 type :race a b c
 key Enter
 $dump" --target engine/models/fairytale-target --draft engine/models/fairytale-draft --seed 0
-check "Esc gives the panes back" dumped 'write :race'
-check "models of one's own race as they are" dumped '│ text'
+check "Esc returns to the panes" dumped 'write :race'
+check "models other than the built-in pair are not enlarged" dumped '│ text'
 play "size 100x30
 wait
 type :race ar nothing
 key Enter
 wait
 $dump" --target engine/models/fairytale-target --draft engine/models/fairytale-draft
-check "what cannot race is said on the page" dumped "no drafter 'nothing'"
+check "the page says why a race is impossible" dumped "no drafter 'nothing'"
 finish

@@ -1,6 +1,6 @@
 #!/bin/sh
-# --ranks: the target divided among processes. The text stays the same for every drafter, a process that ends or hangs
-# ends the command with a sentence and the text so far, and none is left behind.
+# --ranks divides the target among processes. The text is the same for every drafter. If a process ends or hangs, the
+# command ends with a message and the text so far, and no process is left.
 . tests/shell.sh
 . tests/script.sh
 
@@ -23,18 +23,18 @@ for drafter in ar linear fixed dynatree goodput suffix hybrid optimal; do
     check "the same text with 2 ranks: $drafter" cmp "$work/plain" "$work/text"
 done
 say --ranks 3 --ranks-parts 1:3:2 --ranks-whole output,head >"$work/text"
-check "and with 3 uneven ones" cmp "$work/plain" "$work/text"
+check "and with 3 unequal ranks" cmp "$work/plain" "$work/text"
 say --ranks 3 --ranks-split layers --drafter dynatree >"$work/text"
 check "and with whole layers" cmp "$work/plain" "$work/text"
 say --temp 0.8 --seed 5 --drafter dynatree >"$work/one"
 say --temp 0.8 --seed 5 --drafter dynatree --ranks 2 >"$work/two"
-check "drawn text is the same, too" cmp "$work/one" "$work/two"
+check "sampled text is the same, too" cmp "$work/one" "$work/two"
 say --window 12 --sinks 2 --ranks 2 --drafter linear >"$work/two"
 say --window 12 --sinks 2 --drafter ar >"$work/one"
-check "and that of a window" cmp "$work/one" "$work/two"
+check "and so is the text in a window" cmp "$work/one" "$work/two"
 check "a check with ranks passes" $ESPALIER check --ranks 2 --temp 0 --trials 2 --drafter dynatree >"$work/check"
 
-# Drafts of every kind; all but the target's own copy are whole in the program.
+# Drafts of every kind. All of them run in the program, except the target's own copy, which is divided.
 other=$work/other
 mkdir "$other" && cp engine/models/fairytale-draft/* "$other"
 sed -i 's/"<|endoftext|>"/"<|end|>"/g; s/"Ġcamp"/"Ġcamq"/; s/, "Ġc amp"//' "$other/tokenizer.json"
@@ -42,17 +42,17 @@ say --ranks 2 --draft "$other" --drafter dynatree >"$work/text"
 check "a draft of another vocabulary writes the same text" cmp "$work/plain" "$work/text"
 for split in rows layers; do
     say --ranks 2 --ranks-split $split --draft self:q4_0 --drafter linear --stats >"$work/text" 2>"$work/stats"
-    check "so does the target's own copy, divided by $split" cmp "$work/plain" "$work/text"
-    check "which drafts" grep -q "self:q4_0, the target's own copy" "$work/stats"
+    check "so does a draft with the target's own copy, divided by $split" cmp "$work/plain" "$work/text"
+    check "statistics name the copy" grep -q "self:q4_0, the target's own copy" "$work/stats"
 done
 $ESPALIER train head --text README.md -n 30 --length 24 --batch 2 --epochs 1 --seed 3 -o "$work/head" >"$work/out" 2>&1
 say --ranks 2 --draft "$work/head" --drafter dynatree --json >"$work/json"
 say --draft "$work/head" --drafter dynatree --json >"$work/one"
 accepted() { grep '"text"\|"accepted_nodes"' "$1"; }
-check "and a draft head, which reads the hidden states of all ranks" \
+check "so does a draft head, which reads the hidden states of all ranks" \
     test "$(accepted "$work/one")" = "$(accepted "$work/json")" -a -n "$(accepted "$work/one")"
 
-# A text that is gone back in: the first node of a tree is chosen, words are put in.
+# A text that goes back: a node of a tree is chosen, and words are inserted.
 export XDG_STATE_HOME="$work/state"
 play "size 80x24
 type Once upon a time
@@ -63,11 +63,11 @@ wait
 type :insert and then a fox
 key Enter
 wait" --no-config --drafter fixed --seed 1 --temp 0 -n 20 --ranks 2
-check "a text with branches" sh -c "$ESPALIER sessions show 1 | grep -q 'tokens of its own, from token 21 of branch 1'"
-check "which one process writes again" sh -c "$ESPALIER sessions verify 1 | grep -q 'generations gave the same tokens$'"
+check "the session has branches" sh -c "$ESPALIER sessions show 1 | grep -q 'tokens of its own, from token 21 of branch 1'"
+check "and one process reproduces them" sh -c "$ESPALIER sessions verify 1 | grep -q 'generations gave the same tokens$'"
 unset XDG_STATE_HOME
 
-# Larger than memory: each rank reads its part of a layer again.
+# Models larger than memory: each rank streams its part of a layer.
 $ESPALIER inflate engine/models/fairytale-target "$work/large" --width 2 --layers 12 >"$work/log" 2>&1
 large="--target $work/large --draft engine/models/fairytale-draft --context 96 --max-nodes 24 --threads 1 -n 6 -p Once"
 $ESPALIER generate $large >"$work/one"
@@ -76,42 +76,42 @@ limit=$(sed -n 's/.* \([0-9]*\)M are needed.*/\1/p' "$work/err")
 $ESPALIER generate $large --ranks 2 --memory $((limit + 4))M --json >"$work/json"
 check "layers are streamed" grep -q '"resident_layers":' "$work/json"
 $ESPALIER generate $large --ranks 2 --memory $((limit + 4))M >"$work/two"
-check "the text of divided, streamed layers is the same" cmp "$work/one" "$work/two"
+check "the text with divided, streamed layers is the same" cmp "$work/one" "$work/two"
 
-# What is shown.
+# Output.
 say --ranks 2 --stats --record "$work/r.esp.jsonl" >"$work/text" 2>"$work/stats"
-check "statistics have the share of exchanges" grep -q "^exchange  *[0-9.]* % of the time, between ranks" "$work/stats"
+check "statistics have the time of exchanges" grep -q "^exchange  *[0-9.]* % of the time, between ranks" "$work/stats"
 check "a recording names the ranks" sh -c "head -n 1 '$work/r.esp.jsonl' | grep -q '2 ranks of [0-9]* thread'"
 check "and has the time of exchanges" grep -q '"exchange":0\.' "$work/r.esp.jsonl"
 $ESPALIER export "$work/r.esp.jsonl" --iteration 1 --figure timeline -o "$work/timeline.svg" >"$work/log"
-check "so does the figure of an iteration's time" grep -q "of it, exchange" "$work/timeline.svg"
+check "the figure of an iteration's time shows the exchange" grep -q "of it, exchange" "$work/timeline.svg"
 $ESPALIER inspect --ranks 3 --ranks-whole down >"$work/inspect"
-check "inspect prints who computes what" grep -q "gate, up .* outputs; a row gathers" "$work/inspect"
-check "what is whole" grep -q "down .*whole in every rank" "$work/inspect"
-check "and what a pass takes" grep -q "predicted .*a pass of 1 row takes [0-9.]* ms or more" "$work/inspect"
+check "inspect prints the division" grep -q "gate, up .* outputs; a row gathers" "$work/inspect"
+check "and the kinds that are whole" grep -q "down .*whole in every rank" "$work/inspect"
+check "and the predicted time of a pass" grep -q "predicted .*a pass of 1 row takes [0-9.]* ms or more" "$work/inspect"
 $ESPALIER inspect --ranks 2 --json >"$work/json"
 $ESPALIER inspect --ranks 3 --ranks-split layers >"$work/inspect"
-check "and which layers a rank has" grep -q "layers  *1 + 2 + 2 + 1; the first and the last are rank 0's" "$work/inspect"
+check "and the layers of each rank" grep -q "layers  *1 + 2 + 2 + 1; the first and the last are rank 0's" "$work/inspect"
 check "also as JSON" grep -q '"exchanges":' "$work/json"
 
-# What is refused.
-check "parts that are none" fails 1 "give 2 numbers above 0" $ESPALIER generate -p x --ranks 2 --ranks-parts 1:x
-check "parts for other ranks" fails 1 "give 3 numbers above 0" $ESPALIER generate -p x --ranks 3 --ranks-parts 1:2
-check "kinds that are none" fails 1 "give none, or some of attention, output" $ESPALIER generate -p x --ranks 2 --ranks-whole up
-check "layers that are too few" fails 1 "6 layers are too few for 7 ranks" $ESPALIER generate -p x --ranks 7 --ranks-split layers
-check "a split that is none" fails 1 "give rows or layers" $ESPALIER generate -p x --ranks 2 --ranks-split columns
-check "ranks that are too many" fails 1 "from 1 to 64" $ESPALIER generate -p x --ranks 65
+# Errors.
+check "invalid parts" fails 1 "give 2 numbers above 0" $ESPALIER generate -p x --ranks 2 --ranks-parts 1:x
+check "parts for another number of ranks" fails 1 "give 3 numbers above 0" $ESPALIER generate -p x --ranks 3 --ranks-parts 1:2
+check "invalid kinds" fails 1 "give none, or some of attention, output" $ESPALIER generate -p x --ranks 2 --ranks-whole up
+check "too few layers" fails 1 "6 layers are too few for 7 ranks" $ESPALIER generate -p x --ranks 7 --ranks-split layers
+check "an invalid split" fails 1 "give rows or layers" $ESPALIER generate -p x --ranks 2 --ranks-split columns
+check "too many ranks" fails 1 "from 1 to 64" $ESPALIER generate -p x --ranks 65
 ln -s "$(realpath "$ESPALIER")" "$work/espalier-rank"
-check "a rank started by hand" fails 1 "not by hand" env PATH="$work" espalier-rank
+check "espalier-rank without arguments" fails 1 "not by hand" env PATH="$work" espalier-rank
 
-check "a delay that is none" fails 1 "give a time, such as 500us" env ESPALIER_RANKS_DELAY=soon $ESPALIER generate -p x --ranks 2
-check "a launcher that is none" fails 1 "neither Open MPI's mpirun nor MPICH's" $ESPALIER generate -p x --ranks 2 --hosts localhost --launcher true
-check "no MPI" fails 1 "no mpirun was found: install" \
+check "an invalid delay" fails 1 "give a time, such as 500us" env ESPALIER_RANKS_DELAY=soon $ESPALIER generate -p x --ranks 2
+check "an invalid launcher" fails 1 "neither Open MPI's mpirun nor MPICH's" $ESPALIER generate -p x --ranks 2 --hosts localhost --launcher true
+check "without MPI" fails 1 "no mpirun was found: install" \
     env PATH=/nowhere "$(realpath "$ESPALIER")" generate -p x --ranks 2 --hosts localhost
-check "one machine" fails 1 "give more than one machine" $ESPALIER generate -p x --hosts localhost
+check "only one machine" fails 1 "give more than one machine" $ESPALIER generate -p x --hosts localhost
 for mpi in openmpi mpich; do
     command -v mpirun.$mpi >/dev/null || continue
-    check "without the program for $mpi a sentence says what is missing" fails 1 "was not found beside this program; make builds it" \
+    check "without the program for $mpi the message says how to build it" fails 1 "was not found beside this program; make builds it" \
         sh -c "cp $(realpath "$ESPALIER") $work/copy && $work/copy generate -p x --ranks 2 --hosts localhost --launcher mpirun.$mpi --target engine/models/fairytale-target"
 done
 
@@ -119,10 +119,10 @@ done
 $ESPALIER generate -p x -n 2 --drafter ar --ranks 2 --ranks-whole none --json >"$work/near"
 ESPALIER_RANKS_DELAY=2ms $ESPALIER generate -p x -n 2 --drafter ar --ranks 2 --ranks-whole none --json >"$work/far"
 exchange() { sed -n 's/.*"exchange":[^0-9]*\([0-9.e-]*\).*/\1/p' "$1"; }
-check "a delay is there: $(exchange "$work/near") s, $(exchange "$work/far") s" \
+check "a delay makes exchanges slower: $(exchange "$work/near") s, $(exchange "$work/far") s"$work/near") s, $(exchange "$work/far") s" \
     awk -v near="$(exchange "$work/near")" -v far="$(exchange "$work/far")" 'BEGIN { exit !(far > near + 0.04) }'
 $ESPALIER bench --suite network -n 4 --prompts 1 >"$work/suite"
-check "the suite of networks has a column for each" grep -q "10ms" "$work/suite"
+check "the table of suite network has a column for each delay" grep -q "10ms" "$work/suite"
 
 # Over MPI, where it is installed.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -133,14 +133,14 @@ for mpi in openmpi mpich; do
         continue
     fi
     say --ranks 3 --hosts localhost --launcher mpirun.$mpi --drafter dynatree >"$work/text" 2>"$work/err"
-    check "the same text over $mpi" cmp "$work/plain" "$work/text"
+    check "the text over $mpi is the same" cmp "$work/plain" "$work/text"
     mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p "Once upon a time" -n 40 >"$work/text" 2>"$work/err"
-    awk 1 "$work/plain" >"$work/lines" # one mpirun shows a terminal to the program, which then ends its last line
+    awk 1 "$work/plain" >"$work/lines" # one mpirun gives the program a terminal, and the program then ends its last line
     awk '{ sub(/\r$/, "") } 1' "$work/text" >"$work/hand"
-    check "and under an mpirun by hand: $mpi" cmp "$work/lines" "$work/hand"
+    check "and so is the text under the user's own mpirun: $mpi" cmp "$work/lines" "$work/hand"
     mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p x --target nowhere >"$work/text" 2>"$work/err"
-    check "whose failure is mpirun's" test $? != 0
-    check "and has its sentence" grep -q "^espalier: .*nowhere" "$work/err"
+    check "a failing program makes mpirun fail" test $? != 0
+    check "and its message is printed" grep -q "^espalier: .*nowhere" "$work/err"
     rm -f "$work/out"
     timeout 60 $ESPALIER generate -p "Once upon a time" -n 100000 --window 50 --ignore-eos --ranks 2 --hosts localhost \
         --launcher mpirun.$mpi --drafter ar >"$work/out" 2>"$work/err" &
@@ -149,14 +149,14 @@ for mpi in openmpi mpich; do
     kill -KILL $(ps -eo pid=,args= | awk '/--serve \/proc/ && $2 ~ /espalier-rank/ { print $1 }' | tail -n 1)
     wait $program
     check "a rank that is killed ends the program: $mpi" test $? = 1
-    check "with a sentence" grep -q "the ranks ended" "$work/err"
+    check "with a message" grep -q "the ranks ended" "$work/err"
     sleep 1
-    check "and none is left" test -z "$(mpi_left)"
+    check "and no rank is left" test -z "$(mpi_left)"
 done
 
 # Ends.
 check "no rank is left behind" gone
-end_one() { # SIGNAL [VARIABLE=VALUE]: sends it to a rank of a long generation
+end_one() { # SIGNAL [VARIABLE=VALUE]: sends the signal to a rank during a long generation
     signal=$1
     shift
     rm -f "$work/out"
@@ -168,12 +168,12 @@ end_one() { # SIGNAL [VARIABLE=VALUE]: sends it to a rank of a long generation
 }
 end_one KILL A=1
 check "a rank that is killed ends the program with exit code 1" test $? = 1
-check "and a sentence" grep -q "rank [12] of 3 ended (signal 9); load the models again" "$work/err"
-check "the text so far is there" test -s "$work/out"
-check "and no rank" gone
+check "and a message" grep -q "rank [12] of 3 ended (signal 9); load the models again" "$work/err"
+check "the text so far is printed" test -s "$work/out"
+check "and no rank is left" gone
 end_one STOP ESPALIER_RANKS_PATIENCE=0.5
-check "so does one that hangs" test $? = 1
-check "with another sentence" grep -q "rank [12] of 3 has not answered for" "$work/err"
+check "a hanging rank ends the program with exit code 1" test $? = 1
+check "and a message" grep -q "rank [12] of 3 has not answered for" "$work/err"
 check "and no rank is left" gone
 rm -f "$work/out"
 $ESPALIER generate -p "Once upon a time" -n 100000 --window 50 --ignore-eos --ranks 3 --drafter ar >"$work/out" 2>"$work/err" &
@@ -181,5 +181,5 @@ program=$!
 while kill -0 $program 2>/dev/null && [ ! -s "$work/out" ]; do sleep 0.02; done
 kill -KILL $program
 wait $program 2>/dev/null
-check "ranks leave when the program is killed" gone
+check "ranks end when the program is killed" gone
 finish

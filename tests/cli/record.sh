@@ -10,40 +10,40 @@ $gen -p "$prompt" --json >"$work/json"
 $gen -p "$prompt" >"$work/text"
 $gen -p "$prompt" --record "$file" >"$work/out" 2>"$work/err"
 code=$?
-check "recording succeeds and says nothing" test $code -eq 0 -a ! -s "$work/err"
-check "it does not change the text" cmp -s "$work/text" "$work/out"
+check "recording succeeds without messages" test $code -eq 0 -a ! -s "$work/err"
+check "the text is the same" cmp -s "$work/text" "$work/out"
 check "the first line is a header" sh -c \
     "head -n 1 $file | grep -q '^{\"format\":\"espalier-session\",\"version\":\"1.0\",'"
-check "each iteration is a line" test "$(grep -c '"type":"iteration"' "$file")" -eq \
+check "each iteration has a line" test "$(grep -c '"type":"iteration"' "$file")" -eq \
     "$(sed -n 's/.*"iterations":[^0-9]*\([0-9]*\).*/\1/p' "$work/json")"
-check "the prompt is there" grep -q '"type":"prompt","tokens":.*"text":"Once"' "$file"
-check "and the end" sh -c "tail -n 1 $file | grep -q '\"type\":\"end\",\"text\":\"length\"'"
+check "the prompt is recorded" grep -q '"type":"prompt","tokens":.*"text":"Once"' "$file"
+check "and so is the end" sh -c "tail -n 1 $file | grep -q '\"type\":\"end\",\"text\":\"length\"'"
 
 cp "$file" "$work/copy"
-check "a file is not overwritten" fails 1 "exists.*--force" $gen -p "$prompt" --record "$file"
-check "and stays as it was" cmp -s "$file" "$work/copy"
+check "an existing file is not overwritten" fails 1 "exists.*--force" $gen -p "$prompt" --record "$file"
+check "and stays unchanged" cmp -s "$file" "$work/copy"
 $gen -p "Another" --record "$file" --force >/dev/null
-check "with --force it is" sh -c "! cmp -s $file $work/copy"
-check "a folder that is not there is named" fails 1 "nowhere/a.esp.jsonl" \
+check "with --force it is overwritten" sh -c "! cmp -s $file $work/copy"
+check "a missing folder is named" fails 1 "nowhere/a.esp.jsonl" \
     $gen -p "$prompt" --record "$work/nowhere/a.esp.jsonl"
-check "a full disk is told at once" fails 1 "No space left" $gen -p "$prompt" --record /dev/full
+check "a full disk is reported at once" fails 1 "No space left" $gen -p "$prompt" --record /dev/full
 
 (
     ulimit -f 8
     $gen -p "$prompt" --record "$work/small" >"$work/out" 2>"$work/err"
 )
 code=$?
-check "where the disk gets full later the text is still written" cmp -s "$work/text" "$work/out"
-check "and the user is told, once" test $code -eq 1 -a "$(grep -c suspended "$work/err")" -eq 1
-check "what was recorded ends with a line" test "$(tail -c 1 "$work/small" | wc -l)" -eq 1
+check "if the disk fills later, the text is still written" cmp -s "$work/text" "$work/out"
+check "and the error is reported once" test $code -eq 1 -a "$(grep -c suspended "$work/err")" -eq 1
+check "the last recorded line is complete" test "$(tail -c 1 "$work/small" | wc -l)" -eq 1
 
 mkfifo "$work/pipe"
 head -c 3000 "$work/pipe" >/dev/null &
 until $gen -p "$prompt" --record "$work/pipe" >"$work/out" 2>"$work/err" || grep -q suspended "$work/err"; do
-    continue # the reader is not there yet
+    continue # the reader has not started yet
 done
-check "a pipe that is closed ends nothing" cmp -s "$work/text" "$work/out"
-check "and the user is told" grep -q "suspended: Broken pipe" "$work/err"
+check "a closed pipe does not end the generation" cmp -s "$work/text" "$work/out"
+check "and the error is reported" grep -q "suspended: Broken pipe" "$work/err"
 wait
 
 $ESPALIER generate -p "$prompt" -n 700 --threads 1 --record "$work/killed" >"$work/out" &
@@ -52,7 +52,7 @@ until [ "$(grep -c iteration "$work/killed" 2>/dev/null)" -gt 3 ] 2>/dev/null; d
 kill -9 $pid
 wait $pid 2>/dev/null
 sed '$d' "$work/killed" | tail -n +2 >"$work/whole"
-check "a killed program leaves whole lines, but for the last" test \
+check "after a kill all lines except the last are complete" test \
     "$(grep -c '^{"t":[0-9.e-]*,"type":"[a-z]*",.*}$' "$work/whole")" -eq "$(wc -l <"$work/whole")"
 
 # If the program is killed at any moment, the recording so far can be read, and the next run can record to the same file.
@@ -78,14 +78,14 @@ $ESPALIER generate -p "$prompt" -n 700 --threads 1 --record "$work/two" >"$work/
 pid=$!
 until [ "$(grep -c iteration "$work/two" 2>/dev/null)" -gt 3 ] 2>/dev/null; do continue; done
 kill -STOP $pid
-check "a second recorder is refused" fails 1 "$work/two: another session records to it" \
+check "a second recorder of the same file is refused" fails 1 "$work/two: another session records to it" \
     $gen -p "$prompt" --record "$work/two" --force
 kill -CONT $pid
 wait $pid
-check "the first one ends well" [ $? -eq 0 -a ! -s "$work/first.err" ]
-check "and all that it wrote is there" sh -c "$ESPALIER stats '$work/two' >/dev/null &&
+check "the first one succeeds" [ $? -eq 0 -a ! -s "$work/first.err" ]
+check "and its recording is complete" sh -c "$ESPALIER stats '$work/two' >/dev/null &&
     tail -n 1 '$work/two' | grep -q '\"type\":\"end\"'"
 $gen -p "$prompt" --record "$work/two" --force >"$work/out" 2>"$work/err"
-check "then the file is free" [ $? -eq 0 -a ! -s "$work/err" ]
-check "only its owner may read a recording" [ "$(stat -c %a "$work/two")" = 600 ]
+check "then the file can be recorded to again" [ $? -eq 0 -a ! -s "$work/err" ]
+check "a recording is readable by its owner only" [ "$(stat -c %a "$work/two")" = 600 ]
 finish

@@ -9,18 +9,18 @@ for sample in sessions/samples/*.esp.jsonl; do
     of=$(basename "$sample" .esp.jsonl)
     iterations=$(grep -c '"type":"iteration"' "$sample")
     $ESPALIER replay "$sample" --plain >"$work/frames"
-    check "$of replays" test "$(grep -c '^--- iteration' "$work/frames")" -eq "$iterations"
+    check "$of can be replayed" test "$(grep -c '^--- iteration' "$work/frames")" -eq "$iterations"
     $ESPALIER replay "$sample" --plain >"$work/again"
-    check "$of replays byte for byte" cmp -s "$work/frames" "$work/again"
+    check "replaying $of gives the committed bytes" cmp -s "$work/frames" "$work/again"
     $ESPALIER export "$sample" --iteration 0-$((iterations - 1)) --format json >"$work/json"
     grep '"type":"iteration"' "$sample" | cmp -s - "$work/json"
-    check "$of exports the very events" test $? -eq 0
+    check "exporting $of as JSON gives its events" test $? -eq 0
     for format in txt dot svg; do
         [ -x "$BUILD/espalier-dot" ] || [ $format = txt ] || continue
         $ESPALIER export "$sample" --iteration 5 --format $format >"$work/one"
-        check "$of exports $format" test -s "$work/one"
+        check "$of can be exported as $format" test -s "$work/one"
         $ESPALIER export "$sample" --iteration 5 --format $format | cmp -s - "$work/one"
-        check "$of exports $format byte for byte" test $? -eq 0
+        check "exporting $of as $format gives the committed bytes" test $? -eq 0
     done
 done
 
@@ -28,22 +28,22 @@ done
 for page in sessions/samples/*.md; do
     of=$(basename "$page" .md)
     for file in $(grep -o 'sessions/[a-z]*/[a-z0-9-]*\.[a-z.]*[a-z]' "$page" | sort -u); do
-        check "$of names $file, which is there" test -e "$file"
+        check "$of names $file, which exists" test -e "$file"
     done
     for suite in $(grep -o 'suites/[a-z-]*\.suite\|`[a-z-]*\.suite`' "$page" | tr -d '\140' | sed 's/.*\///'); do
-        check "$of names $suite, which is there" test -e "sessions/suites/$suite"
+        check "$of names $suite, which exists" test -e "sessions/suites/$suite"
     done
     [ "$of" = README ] && continue
-    check "README leads to $of" grep -q "($of.md)" sessions/samples/README.md
+    check "README links to $of" grep -q "($of.md)" sessions/samples/README.md
     sed -n "s|^    build/espalier \(export sessions.*\) -o \(sessions/.*\)|\1 \2|p" "$page" >"$work/commands"
     check "$of has a picture" test -s "$work/commands"
     [ -e "sessions/samples/$of.paper" ] &&
-        check "$of shows its paper beside here" grep -q "^export sessions/samples/$of.paper " "$work/commands"
+        check "$of compares its paper with espalier" grep -q "^export sessions/samples/$of.paper " "$work/commands"
     while read -r command; do
         picture=${command##* }
         $ESPALIER ${command% *} >"$work/picture"
         check "$of makes $picture, which is up to date" cmp "$work/picture" "$picture"
-        check "$of shows it" grep -q "($(basename "$picture"))" "$page"
+        check "$of shows $picture" grep -q "($(basename "$picture"))" "$page"
     done <"$work/commands"
 done
 
@@ -52,27 +52,27 @@ cat >"$work/table.json" <<'END'
 {"suite": "s", "prompts": 2, "tokens": 4, "rows": [{"choice": "a", "T": 0, "n": 2}, {"choice": "a", "T": 0, "n": 3},
  {"choice": "a", "T": 0.6, "n": 7}, {"choice": "b<", "T": 0, "n": null}]}
 END
-paper() { # LINES: writes a paper's file of these and the lines before
+paper() { # LINES: writes a paper's file of these lines after the common ones
     printf '%s\n' "title <T>" "paper P" "results table.json" "column n" "reference 1 plain" "$@" >"$work/x.paper"
 }
 draw() { $ESPALIER export "$work/x.paper" --force -o "$work/x.$1"; }
 paper "here cold | T 0" "here warm | T 0.6" "row A | 4.25 | choice a"
-check "a paper is drawn" draw svg
-check "with its figure" grep -q '>4.25<' "$work/x.svg"
-check "a mean of the rows that are meant" grep -q '>2.50<' "$work/x.svg"
-check "and those of the other bar" grep -q '>7.00<' "$work/x.svg"
-check "a title is text" grep -q '&lt;T&gt;' "$work/x.svg"
-check "as TikZ, too" draw tikz
+check "a paper's figure is drawn" draw svg
+check "with the paper's value" grep -q '>4.25<' "$work/x.svg"
+check "the bar is the mean of the selected rows" grep -q '>2.50<' "$work/x.svg"
+check "the other bar is the mean of its rows" grep -q '>7.00<' "$work/x.svg"
+check "the title is plain text" grep -q '&lt;T&gt;' "$work/x.svg"
+check "also in TikZ" draw tikz
 wrong() { # WHAT LINE SENTENCE
     paper "here cold | T 0" "$2"
     check "$1" fails 1 "$3" draw svg
 }
-wrong "a row that the table has not" "row A | 1 | choice c" "has no n for row 'A', cold"
-wrong "one without a figure" "row B | 1 | choice b<" "has no n for row 'B', cold"
-wrong "a paper's value that is none" "row A | x | choice a" "line 7: row takes NAME | VALUE"
-wrong "no row at all" "measure m" "row are required"
-wrong "a line that is none" "rows 3" "line 7: there is no such line"
-wrong "another table" "$(printf 'results none.json\nrow A | 1 | choice a')" "none.json cannot be opened"
+wrong "a row without a value in the table" "row A | 1 | choice c" "has no n for row 'A', cold"
+wrong "a row of a choice that does not exist" "row B | 1 | choice b<" "has no n for row 'B', cold"
+wrong "an invalid value of the paper" "row A | x | choice a" "line 7: row takes NAME | VALUE"
+wrong "no row" "measure m" "row are required"
+wrong "an invalid line" "rows 3" "line 7: there is no such line"
+wrong "an unknown table" "$(printf 'results none.json\nrow A | 1 | choice a')" "none.json cannot be opened"
 paper "here cold | T 0" "row A | - | choice a"
-check "flags of a recording" fails 1 "figures are one picture" $ESPALIER export "$work/x.paper" --iteration 3
+check "a recording has no flags of a paper" fails 1 "figures are one picture" $ESPALIER export "$work/x.paper" --iteration 3
 finish

@@ -9,7 +9,7 @@ library=$XDG_STATE_HOME/espalier/sessions.db
 sessions="$ESPALIER sessions"
 quiet="--no-config --seed 1 --temp 0 -n 20"
 
-check "before the first one there are none" fails 1 "no sessions are kept: there is no $library" $sessions
+check "before the first session none are kept" fails 1 "no sessions are kept: there is no $library" $sessions
 
 # This session has a text, a branch from the second likeliest token, a branch from typed words, and another text after :clear.
 play "size 80x24
@@ -29,42 +29,42 @@ wait
 type There was a queen
 key Enter
 wait" $quiet
-check "a session with branches" test $? = 0
-check "is kept" test -s "$library"
-check "for its owner alone" test "$(stat -c %a "$library" 2>/dev/null || stat -f %Lp "$library")" = 600
+check "writing a session with branches succeeds" test $? = 0
+check "and it is kept" test -s "$library"
+check "readable by its owner only" test "$(stat -c %a "$library" 2>/dev/null || stat -f %Lp "$library")" = 600
 $sessions >"$work/list"
-check "and listed" grep -q '^ *1  20[0-9-]* [0-9:]*  .* tokens  fairytale-target .* Once upon a time' "$work/list"
+check "and it is listed" grep -q '^ *1  20[0-9-]* [0-9:]*  .* tokens  fairytale-target .* Once upon a time' "$work/list"
 $sessions show 1 >"$work/show"
-check "with its branches" test "$(grep -c 'tokens of its own' "$work/show")" -ge 3
-check "one has a name" grep -q 'the fox:' "$work/show"
-check "the last text is the present one" grep -q '^ *[0-9]*  > .*There was a queen' "$work/show"
+check "the session's branches are shown" test "$(grep -c 'tokens of its own' "$work/show")" -ge 3
+check "the name of a branch is shown" grep -q 'the fox:' "$work/show"
+check "the last text is marked as the present one" grep -q '^ *[0-9]*  > .*There was a queen' "$work/show"
 $sessions --json >"$work/json"
-check "as JSON" grep -q '"session":	*1' "$work/json"
+check "sessions are listed as JSON" grep -q '"session":	*1' "$work/json"
 check "search finds words" sh -c "$sessions search 'then a fox' | grep -q '^ *1, branch [0-9]*: .*\[fox\]'"
-check "beginnings of words" sh -c "$sessions search quee | grep -q '\[queen\]'"
-check "and says if there are none" sh -c "$sessions search zebra | grep -q 'no text has these words'"
-check "a search for nothing" fails 1 "no words to search" $sessions search ' '
-check "all texts can be written again" sh -c "$sessions verify 1 | grep -q 'session 1: 4 generations gave the same tokens$'"
+check "search finds beginnings of words" sh -c "$sessions search quee | grep -q '\[queen\]'"
+check "search says if nothing was found" sh -c "$sessions search zebra | grep -q 'no text has these words'"
+check "an empty search" fails 1 "no words to search" $sessions search ' '
+check "all texts are reproduced by verify" sh -c "$sessions verify 1 | grep -q 'session 1: 4 generations gave the same tokens$'"
 
 # Every branch of a session can be exported as a recording.
 $sessions export 1 -o "$work/present.esp.jsonl"
 $sessions export 1 2 -o "$work/second.esp.jsonl"
-check "a recording of the present text" sh -c "$ESPALIER replay --plain '$work/present.esp.jsonl' | grep -q 'There was a queen'"
-check "of a branch" sh -c "$ESPALIER replay --plain '$work/second.esp.jsonl' | grep -q 'Once upon a time'"
-check "it has the texts of all tokens" grep -q '"likely":\[{"id":[0-9]*,"text":".*"nodes":\[{"id":[0-9]*,"text":"' "$work/present.esp.jsonl"
+check "the present text is exported as a recording" sh -c "$ESPALIER replay --plain '$work/present.esp.jsonl' | grep -q 'There was a queen'"
+check "another branch is exported as a recording" sh -c "$ESPALIER replay --plain '$work/second.esp.jsonl' | grep -q 'Once upon a time'"
+check "the recording has the texts of all tokens" grep -q '"likely":\[{"id":[0-9]*,"text":".*"nodes":\[{"id":[0-9]*,"text":"' "$work/present.esp.jsonl"
 check "and every iteration has scores" test "$(grep -c '"type":"iteration"' "$work/present.esp.jsonl")" = "$(grep -c '"scores":\[{' "$work/present.esp.jsonl")"
-check "one that is there stays" fails 1 "already exists" $sessions export 1 -o "$work/present.esp.jsonl"
-check "a branch that is not there" fails 1 "has no branch 99" $sessions export 1 99
-check "no session" fails 1 "no session '7' is kept" $sessions show 7
-check "no action" fails 2 "sessions takes list, search" $sessions burn
+check "an existing file is not overwritten" fails 1 "already exists" $sessions export 1 -o "$work/present.esp.jsonl"
+check "a branch that does not exist" fails 1 "has no branch 99" $sessions export 1 99
+check "an unknown session" fails 1 "no session '7' is kept" $sessions show 7
+check "an unknown action" fails 2 "sessions takes list, search" $sessions burn
 
 $ESPALIER export "$work/present.esp.jsonl" --html -o "$work/page.html" 2>/dev/null
-check "its page has the probabilities of tokens" grep -q '"scores":\[\[' "$work/page.html"
-check "and what their colours mean" grep -q '"heats":\[{"title":"surprisal, bits","limits":\[1,2,4,8\]' "$work/page.html"
+check "a page of a session has the probabilities of tokens" grep -q '"scores":\[\[' "$work/page.html"
+check "and a legend of the colours" grep -q '"heats":\[{"title":"surprisal, bits","limits":\[1,2,4,8\]' "$work/page.html"
 
 # The shells complete actions, and the numbers of sessions.
-check "its actions are completed" test "$($ESPALIER complete -- sessions se | cut -f 1)" = search
-check "and sessions" test "$($ESPALIER complete -- sessions show '' | cut -f 1)" = 1
+check "the shell completes actions" test "$($ESPALIER complete -- sessions se | cut -f 1)" = search
+check "and the numbers of sessions" test "$($ESPALIER complete -- sessions show '' | cut -f 1)" = 1
 check "with their first words" sh -c "$ESPALIER complete -- --resume '' | grep -q '^1	Once upon'"
 
 # A session can be resumed where it ended.
@@ -78,21 +78,21 @@ type :branch previous
 key Enter
 wait
 $dump-before" --resume 1 --no-config -n 10
-check "a session goes on" dumped '^│ There was a queen'
-check "which says so" dumped 'session 1 goes on'
-check "with the trees that it had" dumped '┬ tree   iter'
-check "it is continued" grep -q 'token limit reached' "$work/screen-more"
-check "and its branches are there" grep -q 'fox\|Once upon' "$work/screen-before"
-check "in the same session" test "$($sessions | wc -l)" = 1
-check "what was added is verified, too" sh -c "$sessions verify 1 | grep -q 'session 1: 5 generations gave the same tokens$'"
+check "a resumed session shows its text" dumped '^│ There was a queen'
+check "and a message says that it continues" dumped 'session 1 goes on'
+check "and shows its trees" dumped '┬ tree   iter'
+check "it can be continued" grep -q 'token limit reached' "$work/screen-more"
+check "and has its branches" grep -q 'fox\|Once upon' "$work/screen-before"
+check "it stays the same session" test "$($sessions | wc -l)" = 1
+check "verify reproduces the addition, too" sh -c "$sessions verify 1 | grep -q 'session 1: 5 generations gave the same tokens$'"
 $sessions name 1 the tale
 play "wait
 $dump" --resume 'the tale' --no-config
-check "by its name" dumped 'session 1 goes on'
+check "a session is resumed by its name" dumped 'session 1 goes on'
 play "wait
 $dump" --no-config --resume
-check "without a name the last one" dumped 'session 1 goes on'
-check "one that is not there" fails 1 "no session 'nothing' is kept" $ESPALIER --resume nothing
+check "--resume without a name opens the last session" dumped 'session 1 goes on'
+check "an unknown name" fails 1 "no session 'nothing' is kept" $ESPALIER --resume nothing
 
 # A recording can be resumed, and then becomes a session.
 play "size 100x30
@@ -101,9 +101,9 @@ $dump
 key Enter
 wait
 $dump-more" --resume sessions/samples/same-text-linear.esp.jsonl --no-config -n 10
-check "a recording goes on as a session" dumped 'session 2 goes on'
-check "and is continued" grep -q 'token limit reached' "$work/screen-more"
-check "it is kept" test "$($sessions | wc -l)" = 2
+check "a recording is resumed as a session" dumped 'session 2 goes on'
+check "and can be continued" grep -q 'token limit reached' "$work/screen-more"
+check "and is kept" test "$($sessions | wc -l)" = 2
 
 # If a session's models are missing, --resume replays it.
 cp -r engine/models/fairytale-target engine/models/fairytale-draft "$work"
@@ -114,27 +114,27 @@ rm -r "$work/fairytale-target"
 play "size 100x30
 wait
 $dump" --resume 3 --no-config
-check "without its models it is replayed" dumped 'models of session 3 .* were not found'
-check "with its text" dumped '^│ Once upon a time'
-check "and nothing of it is left in a file" sh -c '! ls /tmp/espalier-* 2>/dev/null | grep -q "espalier-[A-Za-z0-9]*$" || true'
+check "a session without its models is replayed" dumped 'models of session 3 .* were not found'
+check "and shows its text" dumped '^│ Once upon a time'
+check "and leaves no temporary file" sh -c '! ls /tmp/espalier-* 2>/dev/null | grep -q "espalier-[A-Za-z0-9]*$" || true'
 
 # Private sessions are not kept.
 play "type Once upon a time
 key Enter
 wait" $quiet --private
-check "a private session is not kept" test "$($sessions | wc -l)" = 3
+check "a session with --private is not kept" test "$($sessions | wc -l)" = 3
 play "type Once upon a time
 key Enter
 wait
 type :private on
 key Enter
 wait" $quiet
-check "nor one that becomes private" test "$($sessions | wc -l)" = 3
+check "a session that becomes private is not kept" test "$($sessions | wc -l)" = 3
 echo 'private on' >"$work/config"
 play "type Once upon a time
 key Enter
 wait" --seed 1 --temp 0 -n 20 --config "$work/config"
-check "a setting does the same" test "$($sessions | wc -l)" = 3
+check "the setting in the configuration file has the same effect" test "$($sessions | wc -l)" = 3
 
 # Continuations are kept with the session.
 play "size 100x30
@@ -145,8 +145,8 @@ type :continue 3
 key Enter
 wait
 $dump" $quiet --drafter fixed
-check "three continuations" dumped '3 continuations'
-check "they are verified" sh -c "$sessions verify | grep -q ': 4 generations gave the same tokens$'"
+check "three continuations are written" dumped '3 continuations'
+check "and verify reproduces them" sh -c "$sessions verify | grep -q ': 4 generations gave the same tokens$'"
 play "type Once upon a time
 key Enter
 wait
@@ -159,13 +159,13 @@ wait
 type :branch
 key Enter
 wait" --no-config --seed 7 --temp 0.8 -n 24 --drafter fixed:D=3,B=2
-check "sampled ones, too" sh -c "$sessions verify | grep -q ': 6 generations gave the same tokens$'"
+check "verify reproduces sampled continuations, too" sh -c "$sessions verify | grep -q ': 6 generations gave the same tokens$'"
 
 # Deleting a session removes its words from the library's file, too.
-check "a session is deleted" sh -c "$sessions delete 1 | grep -q 'session 1 is deleted'"
-check "and gone" fails 1 "no session '1' is kept" $sessions show 1
-check "with its words" sh -c "$sessions search fox | grep -q 'no text has'; ! strings '$library' 2>/dev/null | grep -q 'then a fox'"
-check "which session?" fails 1 "which session" $sessions delete
+check "a session can be deleted" sh -c "$sessions delete 1 | grep -q 'session 1 is deleted'"
+check "then it is unknown" fails 1 "no session '1' is kept" $sessions show 1
+check "and its words are no longer in the file" sh -c "$sessions search fox | grep -q 'no text has'; ! strings '$library' 2>/dev/null | grep -q 'then a fox'"
+check "delete needs a session" fails 1 "which session" $sessions delete
 
 # If the folder cannot be written, or the file is not a library, generation goes on.
 if [ "$(id -u)" != 0 ]; then
@@ -175,7 +175,7 @@ if [ "$(id -u)" != 0 ]; then
 key Enter
 wait
 $dump" $quiet
-    check "a home that cannot be written stops nothing" dumped 'Once upon a time'
+    check "generation continues without a writable home folder" dumped 'Once upon a time'
 fi
 XDG_STATE_HOME=/dev/null/no
 play "size 100x30
@@ -183,17 +183,17 @@ type Once upon a time
 key Enter
 wait
 $dump" $quiet
-check "a home that is none is said" dumped 'not kept any more: /dev/null/no/espalier/sessions.db'
-check "and stops nothing" dumped '^│ Once upon a time'
+check "a message says that an invalid home folder cannot keep sessions" dumped 'not kept any more: /dev/null/no/espalier/sessions.db'
+check "and generation continues" dumped '^│ Once upon a time'
 XDG_STATE_HOME=$work/other
 mkdir -p "$work/other/espalier" && echo 'no library at all, but a text that is long enough' >"$work/other/espalier/sessions.db"
-check "who lists leaves a strange file" fails 1 "is not a library of espalier" $sessions
+check "a reader does not move a strange file" fails 1 "is not a library of espalier" $sessions
 play "size 100x30
 type Once upon a time
 key Enter
 wait
 $dump" $quiet
-check "who keeps sets it aside" dumped 'is not a library of espalier'
-check "as it is" grep -q 'no library at all' "$work/other/espalier/sessions.db.unreadable-1"
-check "and keeps" test "$($sessions | wc -l)" = 1
+check "a program that keeps sessions sets it aside" dumped 'is not a library of espalier'
+check "without changing it" grep -q 'no library at all' "$work/other/espalier/sessions.db.unreadable-1"
+check "and keeps the session in a new file" test "$($sessions | wc -l)" = 1
 finish

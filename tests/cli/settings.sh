@@ -21,7 +21,7 @@ has_flag() { # COMMAND NAME
     $ESPALIER $1 --help | grep -q -- "^ *$(flag_of "$2")\( \|\$\)"
 }
 
-check "there are settings" test "$(echo "$settings" | wc -l)" -ge 7
+check "the table has settings" test "$(echo "$settings" | wc -l)" -ge 7
 $ESPALIER list settings --json >"$work/json"
 arguments=
 for setting in $settings; do
@@ -37,7 +37,7 @@ for setting in $settings; do
     arguments="$arguments $flag"
     [ "$(other_of "$setting")" = on ] || arguments="$arguments $(other_of "$setting")"
 done
-check "what measures plain decoding anyway has no flag for it" \
+check "there is no --baseline for commands that always measure it" \
     sh -c "for command in '' bench check compare; do $ESPALIER \$command --help | grep -e --baseline && exit 1; done; :"
 for command in "" $($ESPALIER --help | awk '$1 == "espalier" && $2 ~ /^[a-z]+$/ { print $2 }'); do
     $ESPALIER $command --help | sed -n 's/^ *\(-., \)\{0,1\}--\([a-z-]*\).*/\2/p'
@@ -46,7 +46,7 @@ check "there are flags" test "$(wc -l <"$work/flags")" -gt 60
 undocumented=$(while read -r flag; do grep -q "Fl -$flag\( \|\$\)" man/espalier.1 || echo "$flag"; done <"$work/flags")
 check "the manual has all flags" test -z "$undocumented"; [ -z "$undocumented" ] || printf "    %s\n" $undocumented
 tests/settings_page "$ESPALIER" >"$work/page"
-check "the manual is as printed (make pages)" cmp man/espalier.1 "$work/page"
+check "the man page is up to date (make pages)" cmp man/espalier.1 "$work/page"
 
 # The given values must appear in the JSON output, in the recording, and in its replay.
 $ESPALIER generate -p Once -n 6 $arguments --json --record "$work/all.esp.jsonl" >"$work/json"
@@ -54,11 +54,11 @@ tr -d '\t\n' <"$work/json" >"$work/line"
 for setting in $settings; do
     value=$(other_of "$setting")
     [ "$value" = on ] && value=true
-    check "json tells $setting" grep -q "\"settings\":{[^}]*\"$setting\":\"*$value[\",}]" "$work/line"
+    check "JSON has $setting" grep -q "\"settings\":{[^}]*\"$setting\":\"*$value[\",}]" "$work/line"
 done
-check "a recording holds what has no place of its own" \
+check "a recording has the settings without a field of their own" \
     sh -c "head -n 1 '$work/all.esp.jsonl' | grep -q '\"settings\":{.*\"draft_temp\":\"0.7\"'"
-check "and can be replayed" sh -c "$ESPALIER replay --plain '$work/all.esp.jsonl' | grep -q Once"
+check "and it can be replayed" sh -c "$ESPALIER replay --plain '$work/all.esp.jsonl' | grep -q Once"
 
 # The configuration file accepts every setting, and saving writes the same values.
 for setting in $settings; do
@@ -69,10 +69,10 @@ wait
 type :config save
 key Enter
 wait" --config "$work/config"
-check "the configuration file is written anew" grep -q "^# Written by" "$work/config"
+check "the configuration file is rewritten" grep -q "^# Written by" "$work/config"
 for setting in $settings; do
     [ "$setting" = expect ] && continue # it is for one answer
     check "the configuration file keeps $setting" grep -qx "$setting $(other_of "$setting")" "$work/config"
 done
-check "but no expected text" sh -c "! grep -q '^expect' '$work/config'"
+check "except the expected text" sh -c "! grep -q '^expect' '$work/config'"
 finish

@@ -35,12 +35,12 @@ for path in "$work/pipe" "$work/folder" /dev/zero; do
     check "a model to inspect that is $path" refused "$path" $ESPALIER inspect "$path"
     check "a model to inflate that is $path" refused "$path" $ESPALIER inflate "$path" "$work/larger"
     check "a folder to inflate into that is $path" refused "$path" $ESPALIER inflate $draft "$path"
-    check "a program that draws that is $path" refused "cannot be run" \
+    check "$path instead of espalier-dot" refused "cannot be run" \
         env ESPALIER_DOT="$path" $ESPALIER export $recording --iteration 0 --format svg
-    check "a plugin that is $path" refused "CUDA backend could not be loaded" \
+    check "$path instead of a plugin" refused "CUDA backend could not be loaded" \
         env ESPALIER_CUDA_PLUGIN="$path" $gen -p a --backend cuda
 done
-check "nothing was made" [ ! -e "$work/larger" ]
+check "no folder was created" [ ! -e "$work/larger" ]
 
 mkdir "$work/model"
 for file in config.json tokenizer.json generation_config.json model.safetensors espalier.json tokenizer_config.json \
@@ -49,26 +49,26 @@ for file in config.json tokenizer.json generation_config.json model.safetensors 
         rm -rf "$work/model"/*
         cp $draft/* "$work/model"
         make $kind "$work/model/$file"
-        check "$file that is a $kind" refused "$file" $ESPALIER inspect "$work/model"
+        check "$file is a $kind" refused "$file" $ESPALIER inspect "$work/model"
     done
 done
 
-check "a prompt that is a pipe nobody writes to" refused "pipe that nobody writes to" $gen -f "$work/pipe"
-check "a prompt that is a folder" refused "Is a directory" $gen -f "$work/folder"
-check "a prompt that never ends" refused "larger than 64 MB" $gen -f /dev/zero
+check "the prompt is a pipe without a writer" refused "pipe that nobody writes to" $gen -f "$work/pipe"
+check "the prompt is a folder" refused "Is a directory" $gen -f "$work/folder"
+check "the prompt is endless" refused "larger than 64 MB" $gen -f /dev/zero
 { sleep 1 && printf 'Once upon' && sleep 1 && printf ' a time'; } 1<>"$work/pipe" &
 until timeout 20 $gen -f "$work/pipe" >"$work/piped" 2>"$work/err" ||
     ! grep -q "nobody writes" "$work/err"; do continue; done # the writer is not there yet
 wait
-check "a pipe that somebody writes to is read to its end" \
+check "a pipe with a writer is read to its end" \
     [ "$(cat "$work/piped")" = "$($gen -p 'Once upon a time')" ]
 
 for theme in "$work/pipe.theme" "$work/folder.theme" /dev/zero; do
-    check "a theme that is $theme" refused "$theme" \
+    check "the theme is $theme" refused "$theme" \
         $ESPALIER export $recording --asciicast "$work/x.cast" --theme "$theme"
 done
 
-check "recording to a pipe that nobody reads" refused "nobody reads" $gen -p a --record "$work/pipe"
+check "recording to a pipe without a reader" refused "nobody reads" $gen -p a --record "$work/pipe"
 check "recording to a folder" refused "Is a directory" $gen -p a --record "$work/folder"
 for force in "" --force; do
     for path in "$work/pipe.txt" "$work/folder.txt" /dev/null; do
@@ -82,7 +82,7 @@ for force in "" --force; do
 done
 check "pipes are still pipes" [ -p "$work/pipe" -a -p "$work/pipe.txt" -a -p "$work/pipe.svg" -a \
     -p "$work/pipe.cast" ]
-check "nothing is left beside them" [ -z "$(ls "$work" | grep -v '^\(pipe\|folder\|model\|state\|config\|piped\|out\|err\)')" ]
+check "no temporary file is left" [ -z "$(ls "$work" | grep -v '^\(pipe\|folder\|model\|state\|config\|piped\|out\|err\)')" ]
 
 # What a drafter has learned is stored in a file; in its place there may be a pipe, a folder or a device.
 $gen -p "Once upon" --drafter sequoia >/dev/null 2>&1
@@ -90,6 +90,6 @@ kept=$(find "$work/state" -name '*.json' | head -n 1)
 for kind in pipe folder device; do
     [ -z "$kept" ] || make $kind "$kept"
     timeout -k 5 60 $gen -p "Once upon" --drafter sequoia >"$work/out" 2>&1
-    check "what a drafter keeps is a $kind: it does without" [ $? -eq 0 -a -n "$kept" -a -s "$work/out" ]
+    check "learned values cannot be stored because of a $kind: generation succeeds" [ $? -eq 0 -a -n "$kept" -a -s "$work/out" ]
 done
 finish

@@ -13,49 +13,49 @@ number() {
 $ESPALIER generate -p "Once upon a time" -n 60 --drafter dynatree --record "$file" --json >"$work/live"
 $ESPALIER stats "$file" --json >"$work/json"
 for key in block_efficiency path_share nodes_per_tree most_nodes mask_blocks calibration_error; do
-    check "$key is that of the live session" test "$(number $key "$work/json")" = "$(number $key "$work/live")" -a \
+    check "$key equals that of the live session" test "$(number $key "$work/json")" = "$(number $key "$work/live")" -a \
         -n "$(number $key "$work/live")"
 done
-check "without formulas no tokens are expected" grep -q '"expected_tokens":	null' "$work/json"
+check "without formulas there are no expected tokens" grep -q '"expected_tokens":	null' "$work/json"
 sed -n '/"acceptance"/,$p' "$work/live" | tr -d '\t\n}' >"$work/one"
 sed -n '/"acceptance"/,$p' "$work/json" | tr -d '\t\n}]' >"$work/two"
 tr -d ']' <"$work/one" | cmp -s - "$work/two"
-check "and so is every table" test $? -eq 0
+check "the tables of acceptance equal those of the session" test $? -eq 0
 
 $ESPALIER stats "$file" >"$work/tables"
 check "drafter and verifier are named" grep -q "^dynatree, greedy: [0-9]* iterations$" "$work/tables"
 for table in depth child q; do
     check "there is a table by $table" grep -q "^$table  *tried  accepted" "$work/tables"
 done
-check "as many nodes are accepted as the session says" grep -q \
+check "the counts equal those of the session" grep -q \
     "^accepted nodes  *$(number accepted_nodes "$work/live") of $(number drafted_nodes "$work/live")," "$work/tables"
 
 $ESPALIER generate -p "Once upon a time" -n 60 --temp 1 --drafter iid --verifier specinfer --explain \
     --record "$work/b.esp.jsonl" >/dev/null
 $ESPALIER stats "$work/b.esp.jsonl" >"$work/tables"
-check "with formulas, tokens are expected of the trees" grep -q "^expected of the trees [1-9]" "$work/tables"
-check "and acceptance at each depth" test "$(grep -c '^ *[1-4]  .*%.* [01]\.[0-9]*  *[01]\.[0-9]*$' "$work/tables")" -ge 4
+check "with formulas there are expected tokens" grep -q "^expected of the trees [1-9]" "$work/tables"
+check "and expected acceptance at each depth" test "$(grep -c '^ *[1-4]  .*%.* [01]\.[0-9]*  *[01]\.[0-9]*$' "$work/tables")" -ge 4
 
 # Each pair of drafter and verifier has its own tables.
 sed 's/"index":1,\(.*\)"drafter":"[a-z0-9]*"/"index":1,\1"drafter":"other"/' "$recording" >"$work/c.esp.jsonl"
-check "a recording with two drafters has two sets" test "$($ESPALIER stats "$work/c.esp.jsonl" |
+check "a recording with two drafters has two sets of tables" test "$($ESPALIER stats "$work/c.esp.jsonl" |
     grep -c ' iterations$')" = 2
-check "JSON too" test "$($ESPALIER stats "$work/c.esp.jsonl" --json | grep -c '"acceptance"')" = 2
+check "also in JSON" test "$($ESPALIER stats "$work/c.esp.jsonl" --json | grep -c '"acceptance"')" = 2
 sed 's/"drafter":"[a-z0-9]*"/"drafter":"\\u001b[31m\\u0007x"/' "$recording" >"$work/d.esp.jsonl"
-check "no control character comes out" [ -z "$($ESPALIER stats "$work/d.esp.jsonl" |
+check "the tables have no control characters" [ -z "$($ESPALIER stats "$work/d.esp.jsonl" |
     LC_ALL=C tr -d '\n\040-\176')" ]
 
 sed 's/"q":[0-9.e-]*,//g' "$recording" >"$work/f.esp.jsonl"
-check "probabilities that are not recorded are not made up" sh -c \
+check "missing probabilities are not invented" sh -c \
     "$ESPALIER stats '$work/f.esp.jsonl' | grep -q '^ *1 .* - ' && ! $ESPALIER stats '$work/f.esp.jsonl' | grep -q nan"
-check "nor in JSON" sh -c "$ESPALIER stats '$work/f.esp.jsonl' --json | grep -q '\"mean_q\":	null'"
+check "also not in JSON" sh -c "$ESPALIER stats '$work/f.esp.jsonl' --json | grep -q '\"mean_q\":	null'"
 
 head -n 2 "$recording" >"$work/e.esp.jsonl"
 check "a recording without iterations" fails 1 "has no iterations" $ESPALIER stats "$work/e.esp.jsonl"
-check "a file that is no recording" fails 1 "tests/shell.sh" $ESPALIER stats tests/shell.sh
-check "one that is not there" fails 1 "none" $ESPALIER stats "$work/none"
+check "a file that is not a recording" fails 1 "tests/shell.sh" $ESPALIER stats tests/shell.sh
+check "a missing file" fails 1 "none" $ESPALIER stats "$work/none"
 $ESPALIER stats >/dev/null 2>&1
-check "a file must be named" test $? -eq 2
+check "a file is required" test $? -eq 2
 for sample in sessions/samples/*.esp.jsonl; do
     check "$(basename "$sample") has tables" sh -c "$ESPALIER stats '$sample' | grep -q '^path lengths'"
 done

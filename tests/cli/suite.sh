@@ -19,53 +19,53 @@ pivot   temp nodes
 plot    B nodes
 SUITE
 $suite "$work/s.suite" -o "$work/dir" >"$work/table" 2>"$work/err"
-check "a suite runs and says nothing else" test $? -eq 0 -a ! -s "$work/err"
-check "what is printed is what is written" cmp "$work/table" "$work/dir/s.md"
+check "a suite runs without messages" test $? -eq 0 -a ! -s "$work/err"
+check "the printed table is the written one" cmp "$work/table" "$work/dir/s.md"
 # Each of two temperatures has rows for plain decoding, the best chain, the tree with each B, and the best tree.
-check "there is a row for each" test "$(wc -l <"$work/dir/s.csv")" = 11
-check "cases that are the same run once" test "$(wc -l <"$work/dir/s.runs.jsonl")" = $((1 + 2 * 2 * (1 + 8 + 2 + 2)))
+check "every case has a row" test "$(wc -l <"$work/dir/s.csv")" = 11
+check "equal cases are run only once" test "$(wc -l <"$work/dir/s.runs.jsonl")" = $((1 + 2 * 2 * (1 + 8 + 2 + 2)))
 check "plain decoding has a token per iteration" grep -q '^plain decoding,,0,1,,1.00,1.00' "$work/dir/s.csv"
 check "the best chain is a chain" grep -q '^best chain,linear:K=[1-8],' "$work/dir/s.csv"
-check "the best of a grid is named" grep -q '^best tree,"fixed:D=[23],B=[12]",' "$work/dir/s.csv"
-check "a choice follows what varies" sh -c "awk -F, '/^tree,,0,1,/ { nodes[\$5] = \$9 }
+check "the best of a grid is named with its parameters" grep -q '^best tree,"fixed:D=[23],B=[12]",' "$work/dir/s.csv"
+check "a choice's parameters follow the varied value" sh -c "awk -F, '/^tree,,0,1,/ { nodes[\$5] = \$9 }
     END { exit !(nodes[1] > 0 && nodes[2] > nodes[1]) }' '$work/dir/s.csv'"
 check "JSON has all rows" test "$(grep -c '"tokens_per_iteration"' "$work/dir/s.json")" = 10
-check "a pivot has temperatures side by side" grep -q '| temp 0 | temp 0.8 |' "$work/table"
-check "the plot is a picture" xmllint --noout "$work/dir/s.svg"
+check "a pivot has a column for each temperature" grep -q '| temp 0 | temp 0.8 |' "$work/table"
+check "the plot is well-formed" xmllint --noout "$work/dir/s.svg"
 # Plain decoding has the same value with every B, so it is drawn as a line for each temperature, with a sample in the legend.
 check "plain decoding is a reference line" sh -c \
     "grep -q '>plain decoding, temp 0, top_p 1<' '$work/dir/s.svg' && test \$(grep -c 'class=\"reference\"' '$work/dir/s.svg') = 4"
 # Plain decoding has one token per iteration whatever the prompt; trees differ.
-check "what differs between prompts has error bars" sh -c \
+check "points of values that differ between prompts have error bars" sh -c \
     "grep -q '>deviation over the prompts<' '$work/dir/s.svg' && grep -q 'class=\"error\"' '$work/dir/s.svg'"
 $suite "$work/s.suite" -o "$work/dir" --resume --format tikz >/dev/null
-check "plots are for LaTeX, too" grep -q 'begin{tikzpicture}' "$work/dir/s.tikz"
+check "plots can be written for LaTeX" grep -q 'begin{tikzpicture}' "$work/dir/s.tikz"
 if [ -x "$BUILD/espalier-dot" ]; then
     $suite "$work/s.suite" -o "$work/dir" --resume --format png >/dev/null
-    check "and PNG" [ "$(head -c 8 "$work/dir/s.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
+    check "and as PNG" [ "$(head -c 8 "$work/dir/s.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
 fi
-check "a format that plots have not" fails 1 "svg, png, pdf and tikz, not 'txt'" $suite "$work/s.suite" --format txt
-check "with its title as text" grep -q 'A title &lt;with&gt; &amp; marks' "$work/dir/s.svg"
+check "an unknown format of plots" fails 1 "svg, png, pdf and tikz, not 'txt'" $suite "$work/s.suite" --format txt
+check "the title is plain text" grep -q 'A title &lt;with&gt; &amp; marks' "$work/dir/s.svg"
 
 # A suite is resumed with half of its runs, the last line of which is incomplete.
 lines=$(wc -l <"$work/dir/s.runs.jsonl")
 head -n 20 "$work/dir/s.runs.jsonl" >"$work/some"
 head -c 40 "$work/dir/s.runs.jsonl" >>"$work/some"
 cp "$work/some" "$work/dir/s.runs.jsonl"
-check "runs that are there are not overwritten" fails 1 "resume continues" $suite "$work/s.suite" -o "$work/dir"
+check "an existing journal is not overwritten" fails 1 "resume continues" $suite "$work/s.suite" -o "$work/dir"
 $suite "$work/s.suite" -o "$work/dir" --resume >"$work/again"
-check "it goes on" test "$(wc -l <"$work/dir/s.runs.jsonl")" = "$lines"
+check "--resume completes the journal" test "$(wc -l <"$work/dir/s.runs.jsonl")" = "$lines"
 head -n 20 "$work/dir/s.runs.jsonl" >"$work/first"
 head -n 20 "$work/some" | cmp -s - "$work/first"
-check "and keeps what is done" test $? -eq 0
-check "runs of other prompts are told" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
+check "and keeps the runs that were done" test $? -eq 0
+check "runs with other prompts are refused" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
 printf 'x\n' >>"$work/dir/s.runs.jsonl"
 check "a damaged journal" fails 1 "this is not a run" $suite "$work/s.suite" -o "$work/dir" --resume
 printf '{"runs_' >"$work/dir/s.runs.jsonl"
 $suite "$work/s.suite" -o "$work/dir" --resume >/dev/null
-check "a journal that ends in its first line begins anew" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
+check "a journal that ends in its first line is started again" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
 $suite "$work/s.suite" -o "$work/dir" --force -n 2 --prompts 1 --temp 0.5 >"$work/table"
-check "flags win over the file" sh -c "grep -q '| 0.5 |' '$work/table' && ! grep -q '| 0.8 |' '$work/table'"
+check "flags override the file" sh -c "grep -q '| 0.5 |' '$work/table' && ! grep -q '| 0.8 |' '$work/table'"
 
 write <<'SUITE'
 prompts two.jsonl
@@ -76,7 +76,7 @@ choice  fixed:D=$D as tree
 columns tokens_per_iteration
 SUITE
 $suite "$work/s.suite" -o "$work/mixed" >/dev/null
-check "a name and a setting may vary together" test "$(grep -c '^plain decoding' "$work/mixed/s.csv")" = 2
+check "a name and a setting can vary together" test "$(grep -c '^plain decoding' "$work/mixed/s.csv")" = 2
 
 # This suite has settings for one choice, limits the number of prompts, shows a part of the table, and names drafts.
 mkdir "$work/drafts"
@@ -97,14 +97,14 @@ pivot   draft tokens_made choice=windowed
 pivot   B tokens_made choice=tree draft=one
 SUITE
 $suite "$work/s.suite" --draft "$work/drafts" -o "$work/own" >"$work/table" 2>"$work/err"
-check "a choice with its own settings" test $? -eq 0 -a ! -s "$work/err"
-check "they are its own alone" sh -c "grep -q '^windowed,one,,30.0,' '$work/own/s.csv' && grep -q '^tree,one,1,40.0,' '$work/own/s.csv'"
-check "one prompt of two" grep -q 'Suite s, 1 prompt[.]' "$work/table"
-check "trees as large as the suite wants" grep -q '^large,one,,40.0,300$' "$work/own/s.csv"
-check "a pivot of a part leaves out what is the same there" grep -qx '| draft one | draft other |' "$work/table"
+check "a choice can have its own settings" test $? -eq 0 -a ! -s "$work/err"
+check "which do not affect other choices" sh -c "grep -q '^windowed,one,,30.0,' '$work/own/s.csv' && grep -q '^tree,one,1,40.0,' '$work/own/s.csv'"
+check "the suite limits the prompts" grep -q 'Suite s, 1 prompt[.]' "$work/table"
+check "the suite sets the size of trees" grep -q '^large,one,,40.0,300$' "$work/own/s.csv"
+check "a pivot of a part leaves out what does not vary in it" grep -qx '| draft one | draft other |' "$work/table"
 check "and names the part" grep -q '^tokens made, choice=tree, draft=one:' "$work/table"
-check "every draft is noted with its hash" test "$(grep -c '"hash":' "$work/own/s.json")" = 3
-check "no folder of drafts" fails 1 "use --draft to name the folder that .one. is in" $suite "$work/s.suite"
+check "the hash of every draft is in the table" test "$(grep -c '"hash":' "$work/own/s.json")" = 3
+check "a missing folder of drafts" fails 1 "use --draft to name the folder that .one. is in" $suite "$work/s.suite"
 # With given costs nothing is timed: a pass over n rows costs 1 + (n - 1) row_cost.
 write <<'SUITE'
 prompts two.jsonl
@@ -120,15 +120,15 @@ best_by speedup_at_cost
 columns speedup_at_cost tokens_per_iteration nodes depth breadth
 SUITE
 $suite "$work/s.suite" -o "$work/cost" >"$work/table" 2>"$work/err"
-check "a suite with costs runs" test $? -eq 0 -a ! -s "$work/err"
+check "a suite with given costs runs" test $? -eq 0 -a ! -s "$work/err"
 # Plain decoding, the chain and two trees run once; goodput runs at each cost.
-check "only what weighs costs is run again at another" test "$(wc -l <"$work/cost/s.runs.jsonl")" = $((1 + 2 * (4 + 3)))
+check "only choices that use costs are run again at other costs" test "$(wc -l <"$work/cost/s.runs.jsonl")" = $((1 + 2 * (4 + 3)))
 sed 's/"[^"]*"/tree/g' "$work/cost/s.csv" >"$work/costs"
-check "the speed is tokens over what the passes cost" awk -F, 'NR > 1 && $3 <= 1 { rows++
+check "speed is tokens divided by the costs of passes" awk -F, 'NR > 1 && $3 <= 1 { rows++
     off = $4 * (1 + $3 * $6) / $5; if (off < 0.97 || off > 1.03) { print; bad = 1 } } END { exit bad || rows != 8 }' "$work/costs"
-check "where rows are free, goodput drafts; where they are dear, it does not" awk -F, '
+check "goodput drafts if rows cost nothing, and not if they are expensive" awk -F, '
     $1 == "goodput" { nodes[$3] = $6 } END { exit !(nodes[0] > 3 && nodes[50] < 0.5) }' "$work/costs"
-check "the best of several is another at another cost" test \
+check "the best of several depends on the cost" test \
     "$(grep -o 'fixed:D=[13]' "$work/cost/s.csv" | sort -u | wc -l)" = 2
 
 # No output format may interpret the text of a label or a category.
@@ -157,21 +157,21 @@ csv=$work/hostile/s.csv md=$work/hostile/s.md
 has() { grep -qF -e "$2" "$1" || { echo "    no $2 in $1"; return 1; }; }
 lacks() { ! grep -q -e "$2" "$1"; }
 check "no cell is a formula" lacks "$csv" '^[=+@]\|,[=+@]\|,-[^0-9]\|,-1+1'
-check "they are text" has "$csv" "'=1+cmd|x!A0,0,'=cmd|' /C calc'!A0,"
-check "with signs of all kinds" has "$csv" "'@SUM(1),1,'-1+1,"
-check "wide ones, too" has "$csv" ",'＝1,"
-check "a number stays one" has "$csv" ",-0.5,"
-check "a row is a line, without commands for a terminal" has "$csv" ',"x^[[31m<U+202E>^J,""q",'
-check "and after a tab" has "$csv" ",^I=1,"
-check "so it is in Markdown" has "$md" '| x^\[\[31m&lt;U+202E&gt;^J,"q |'
-check "which shows HTML and its own marks" has "$md" '| &lt;img src=x onerror=alert(1)&gt;\|z | 0 | a\|b\`c\*&lt;script&gt;&amp;lt; |'
+check "formulas are quoted as text" has "$csv" "'=1+cmd|x!A0,0,'=cmd|' /C calc'!A0,"
+check "with all signs" has "$csv" "'@SUM(1),1,'-1+1,"
+check "including full-width ones" has "$csv" ",'＝1,"
+check "negative numbers are not quoted" has "$csv" ",-0.5,"
+check "a row with control characters stays one line" has "$csv" ',"x^[[31m<U+202E>^J,""q",'
+check "a tab is escaped" has "$csv" ",^I=1,"
+check "Markdown escapes control characters" has "$md" '| x^\[\[31m&lt;U+202E&gt;^J,"q |'
+check "and HTML and its own markup" has "$md" '| &lt;img src=x onerror=alert(1)&gt;\|z | 0 | a\|b\`c\*&lt;script&gt;&amp;lt; |'
 check "also in its title" has "$md" '# &lt;b&gt;t&lt;/b&gt; \[link\](http://x)'
-check "and its source" has "$md" '\*x\*'
-check "every line of a table is one" lacks "$md" '^|.*[^|]$'
-check "JSON escapes it" has "$work/hostile/s.json" '"x\u001b[31m\u202e\n,\"q"'
-check "a picture names it" has "$work/hostile/s.svg" '>x^[[31m&lt;U+202E&gt;^J,&quot;q<'
-check "no file has a command or an override" sh -c "! cat '$work/hostile'/* | grep -q -e '$(printf '\033')' -e '$(printf '\342\200\256')'"
-check "what is printed is what is written, again" cmp "$work/table" "$md"
+check "and in its source" has "$md" '\*x\*'
+check "every row of a table is one line" lacks "$md" '^|.*[^|]$'
+check "JSON escapes control characters" has "$work/hostile/s.json" '"x\u001b[31m\u202e\n,\"q"'
+check "a plot escapes them" has "$work/hostile/s.svg" '>x^[[31m&lt;U+202E&gt;^J,&quot;q<'
+check "no file has escape codes or direction overrides" sh -c "! cat '$work/hostile'/* | grep -q -e '$(printf '\033')' -e '$(printf '\342\200\256')'"
+check "the printed table is the written one, again" cmp "$work/table" "$md"
 
 # A suite is repeatable: a second run gives the same counts, because nothing that sessions learn is read or stored.
 write <<'SUITE'
@@ -188,33 +188,33 @@ state=$work/empty
 mkdir "$state"
 counts() { XDG_STATE_HOME=$state $suite "$work/s.suite" --counts "$@"; }
 counts --json >"$work/one.json"
-check "nothing learned is kept" test -z "$(find "$state" -type f)"
+check "a repeatable run stores nothing learned" test -z "$(find "$state" -type f)"
 XDG_STATE_HOME=$state $ESPALIER bench --threads 1 -p "Once upon a time" -n 200 --temp 0.6 dynatree:tau=0.01 sequoia:N=8 >/dev/null
-check "elsewhere it is" test -n "$(find "$state" -type f)"
+check "an ordinary run does" test -n "$(find "$state" -type f)"
 counts --json >"$work/two.json"
-check "nothing learned goes in" cmp "$work/one.json" "$work/two.json"
-check "counts hold no times" sh -c "! grep -q 'speed\|_ms' '$work/one.json' && grep -q tokens_per_iteration '$work/one.json'"
-check "the version, the models' hashes and all settings are noted" sh -c "grep -q '\"version\":.*[0-9]' '$work/one.json' &&
+check "learned values do not affect a repeatable run" cmp "$work/one.json" "$work/two.json"
+check "tables of counts have no times" sh -c "! grep -q 'speed\|_ms' '$work/one.json' && grep -q tokens_per_iteration '$work/one.json'"
+check "the table has the version, the models' hashes and all settings" sh -c "grep -q '\"version\":.*[0-9]' '$work/one.json' &&
     grep -q '\"commit\"' '$work/one.json' && test \$(grep -c '\"hash\":.*\"[0-9a-f]\{16\}\"' '$work/one.json') = 2 &&
     grep -q '\"draft_temp\"' '$work/one.json' && grep -q '\"seed\"' '$work/one.json'"
 mkdir "$work/results"
 cp "$work/one.json" "$work/results/s.json"
 counts --check >"$work/said"
-check "a table that comes out again passes" test $? -eq 0
-check "and says how much was compared" grep -qx '8 counts compared, 0 differ by more than 10 % (and 0.05)' "$work/said"
+check "--check succeeds if the counts are reproduced" test $? -eq 0
+check "and says how many were compared" grep -qx '8 counts compared, 0 differ by more than 10 % (and 0.05)' "$work/said"
 sed '/"choice":.*sequoia/,/}/s/"nodes":.*/"nodes": 9.5/' "$work/one.json" >"$work/results/s.json"
 counts --check >"$work/said"
-check "a count that differs fails" test $? -eq 1
-check "with a line that names it" grep -q '^sequoia: nodes [0-8][.0-9]*, committed 9.5$' "$work/said"
-check "rows can be named" sh -c "$suite '$work/s.suite' --check goodput >'$work/said' && grep -q '^2 counts compared' '$work/said'"
-check "a row that is none" fails 1 "no row 'nope'" counts --check nope
-check "other settings are told" fails 1 "made with another tokens" counts --check -n 5
+check "--check fails if a count differs" test $? -eq 1
+check "and prints the row" grep -q '^sequoia: nodes [0-8][.0-9]*, committed 9.5$' "$work/said"
+check "--check can be limited to a row" sh -c "$suite '$work/s.suite' --check goodput >'$work/said' && grep -q '^2 counts compared' '$work/said'"
+check "an unknown row" fails 1 "no row 'nope'" counts --check nope
+check "other settings are refused" fails 1 "made with another tokens" counts --check -n 5
 sed 's/"hash":.*/"hash": "0"/' "$work/one.json" >"$work/results/s.json"
-check "and another model" fails 1 "made with another target" counts --check
+check "another model is refused" fails 1 "made with another target" counts --check
 printf '{}' >"$work/results/s.json"
-check "a file that is no table" fails 1 "is not a suite.s table" counts --check
+check "a file that is not a table" fails 1 "is not a suite.s table" counts --check
 rm "$work/results/s.json"
-check "no table at all" fails 1 "results/s.json cannot be opened" counts --check
+check "a missing table" fails 1 "results/s.json cannot be opened" counts --check
 
 # After Ctrl-C the runs that have ended are kept.
 write <<'SUITE'
@@ -229,9 +229,9 @@ some() { [ "$(wc -l <"$work/cut/s.runs.jsonl")" -ge 2 ]; }
 wait_for some
 pkill -INT -P $! -f "$work/s.suite" || kill -INT $!
 wait
-check "it ends as interrupted" grep -qx 130 "$work/code"
-check "and says how to go on" grep -q "interrupted after .* --resume continues" "$work/err"
-check "with a table of what is done" grep -q "it was interrupted" "$work/cut/s.md"
+check "an interrupted suite exits with 130" grep -qx 130 "$work/code"
+check "and says how to continue" grep -q "interrupted after .* --resume continues" "$work/err"
+check "and writes a table of the finished runs" grep -q "it was interrupted" "$work/cut/s.md"
 
 for measure in ranks shares steps rules guesses memory; do
     write <<SUITE
@@ -242,45 +242,45 @@ set     temp 1
 choice  iid:K=3,L=3+nss as tree
 SUITE
     $suite "$work/s.suite" -o "$work/$measure" >/dev/null 2>"$work/err"
-    check "measure $measure" test $? -eq 0 -a ! -s "$work/err"
+    check "measure $measure runs" test $? -eq 0 -a ! -s "$work/err"
     cp "$work/$measure/s.csv" "$work/before"
     $suite "$work/s.suite" -o "$work/$measure" --resume >/dev/null
-    check "runs that are read back give the same table" cmp "$work/before" "$work/$measure/s.csv"
+    check "a resumed run gives the same table" cmp "$work/before" "$work/$measure/s.csv"
 done
-check "nodes by rank are all nodes" sh -c "awk -F, 'NR > 1 { n += \$3 } END { exit !(n > 99 && n < 101) }' '$work/ranks/s.csv'"
-check "drafts by probability lie in their tenth" sh -c "awk -F, 'NR > 1 && \$3 > 0 { n++; bad = bad || \$4 < \$2 - 1e-3 || \$4 > \$2 + 0.101 }
+check "the fractions of nodes by rank add up to 1" sh -c "awk -F, 'NR > 1 { n += \$3 } END { exit !(n > 99 && n < 101) }' '$work/ranks/s.csv'"
+check "draft probabilities lie within their bins" sh -c "awk -F, 'NR > 1 && \$3 > 0 { n++; bad = bad || \$4 < \$2 - 1e-3 || \$4 > \$2 + 0.101 }
     END { exit bad || n < 2 }' '$work/shares/s.csv'"
-check "every step accepts at most its nodes" sh -c "awk -F, 'NR > 1 { n++; bad = bad || \$4 > \$3 } END { exit bad || n < 2 }' '$work/steps/s.csv'"
+check "no step accepts more nodes than it has" sh -c "awk -F, 'NR > 1 { n++; bad = bad || \$4 > \$3 } END { exit bad || n < 2 }' '$work/steps/s.csv'"
 # The columns are the distance, nss, naivetree, spectr, specinfer, khisti and the ceiling.
-check "no rule is above the ceiling" sh -c "awk -F, 'NR > 1 { for (i = 5; i < NF; i++) if (\$i > \$NF + 1e-3) bad = 1 }
+check "no verifier exceeds the ceiling" sh -c "awk -F, 'NR > 1 { for (i = 5; i < NF; i++) if (\$i > \$NF + 1e-3) bad = 1 }
     END { exit bad || NR < 3 }' '$work/rules/s.csv'"
-check "a distance is one" sh -c "awk -F, 'NR > 1 { bad = bad || \$4 < 0 || \$4 > 2 } END { exit bad }' '$work/rules/s.csv'"
-check "guesses are right at times" sh -c "awk -F, 'NR > 1 { bad = bad || \$4 < 0 || \$4 > 1 || \$5 < 0 || \$5 > 1 }
+check "the L1 distance is between 0 and 2" sh -c "awk -F, 'NR > 1 { bad = bad || \$4 < 0 || \$4 > 2 } END { exit bad }' '$work/rules/s.csv'"
+check "acceptance rates are between 0 and 1" sh -c "awk -F, 'NR > 1 { bad = bad || \$4 < 0 || \$4 > 1 || \$5 < 0 || \$5 > 1 }
     { wrong += 1 - \$4 } END { exit bad || NR < 2 || wrong == 0 }' '$work/guesses/s.csv'"
-check "memory is more than nothing" sh -c "awk -F, 'NR > 1 { exit !(\$NF >= 0) }' '$work/memory/s.csv'"
+check "memory is not negative" sh -c "awk -F, 'NR > 1 { exit !(\$NF >= 0) }' '$work/memory/s.csv'"
 
-check "the list" sh -c "$ESPALIER bench --suite list | grep -q '^dynatree-main .*dynatree, tables 1'"
-check "a suite that is not there" fails 1 "there is no suite 'nope'" $suite nope
+check "bench --suite list lists the suites" sh -c "$ESPALIER bench --suite list | grep -q '^dynatree-main .*dynatree, tables 1'"
+check "an unknown suite" fails 1 "there is no suite 'nope'" $suite nope
 wrong() { # WHAT LINE SENTENCE
     printf 'prompts two.jsonl\nchoice ar\n%s\n' "$2" >"$work/s.suite"
     check "$1" fails 1 "$3" $suite "$work/s.suite"
 }
-wrong "a line that is none" "nonsense 3" "line 3: a suite has no line 'nonsense'"
-wrong "a column that is none" "columns speed fast" "line 3: there is no such column"
-wrong "a measure that is none" "measure luck" "measure takes one of runs memory"
+wrong "an invalid line" "nonsense 3" "line 3: a suite has no line 'nonsense'"
+wrong "an invalid column" "columns speed fast" "line 3: there is no such column"
+wrong "an invalid measure" "measure luck" "measure takes one of runs memory"
 wrong "values that do not fit their keys" "vary temp,top_p 1" "a value for every key"
-wrong "a setting that is none" "set luck 3" "no setting 'luck'"
-wrong "a choice's own setting that is none" "choice ar with luck=3 as x" "no setting 'luck'"
-wrong "a choice's own setting without a value" "choice ar with temp as x" "with takes KEY=VALUE"
-wrong "a condition that is none" "pivot temp nodes hot" "only KEY=VALUE"
-wrong "a number of prompts that is none" "prompts two.jsonl many" "optionally, a number of prompts"
+wrong "an invalid setting" "set luck 3" "no setting 'luck'"
+wrong "an invalid setting of a choice" "choice ar with luck=3 as x" "no setting 'luck'"
+wrong "a setting of a choice without a value" "choice ar with temp as x" "with takes KEY=VALUE"
+wrong "an invalid condition" "pivot temp nodes hot" "only KEY=VALUE"
+wrong "an invalid number of prompts" "prompts two.jsonl many" "optionally, a number of prompts"
 wrong "a tree that is too large" "max_nodes 5000" "max_nodes takes a number up to 2048"
-wrong "a value that is none" "set temp hot" "temp takes a number"
-wrong "a cost that is none" "set row_cost -1" "row_cost takes a fraction of a pass"
+wrong "an invalid value" "set temp hot" "temp takes a number"
+wrong "an invalid cost" "set row_cost -1" "row_cost takes a fraction of a pass"
 wrong "half of the costs" "set row_cost 0.1" "row_cost and draft_cost must be given together"
-wrong "a grid that is no best" "choice fixed:D={2,3}" "write best"
+wrong "a grid without best" "choice fixed:D={2,3}" "write best"
 wrong "a name that nothing varies" 'choice fixed:D=$D' "no varied key has the name"
-wrong "a drafter that is none" "choice nonsense" "nonsense"
+wrong "an unknown drafter" "choice nonsense" "nonsense"
 wrong "a brace that is open" "best fixed:D={2 as x" "has no }"
 wrong "a choice that is too long" "vary a $(printf '%090d' 1)
 choice \$a\$a\$a" "a choice is too long"
@@ -288,10 +288,10 @@ values=$(seq 0 31 | tr '\n' ' ')
 wrong "too many combinations of what varies" "$(printf "vary %s $values\n" a b c d e)" "more than 4096 combinations"
 wrong "too large a grid" "best fixed:D={1..64},B={1..64},N={1..64} as x" "more than 4096"
 printf 'prompts none.jsonl\nchoice ar\n' >"$work/s.suite"
-check "prompts that are not there" fails 1 "none.jsonl" $suite "$work/s.suite"
+check "a missing file of prompts" fails 1 "none.jsonl" $suite "$work/s.suite"
 printf 'choice ar\nchain off\n' >"$work/s.suite"
-check "a prompt of the command line goes before a file" sh -c \
+check "a prompt on the command line overrides the file" sh -c \
     "$suite '$work/s.suite' -p 'Once upon a time' -n 4 | grep -q 'Suite s, 1 prompt\.'"
 printf 'prompts two.jsonl\n' >"$work/s.suite"
-check "no choice at all" fails 1 "a line .choice SPEC. is missing" $suite "$work/s.suite"
+check "no choice" fails 1 "a line .choice SPEC. is missing" $suite "$work/s.suite"
 finish

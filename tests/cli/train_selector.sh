@@ -17,7 +17,7 @@ check "without a selector nde is refused" test $? -eq 1 -a ! -s "$work/out"
 check "and says how to make one" grep -q 'train selector --target .* --draft .* --verifier nss --goal speed --text' "$work/err"
 
 $train --verifier nss --pieces 2 --json >"$work/json" 2>"$work/err"
-check "training succeeds and says nothing else" test $? -eq 0 -a ! -s "$work/err"
+check "training a selector succeeds without messages" test $? -eq 0 -a ! -s "$work/err"
 file=$work/target/nde-nss.safetensors
 cp "$file" "$work/whole"
 size=$(wc -c <"$work/target/nde-nss.samples")
@@ -28,15 +28,15 @@ for part in 3 8; do
     check "interrupted after $part tenths it ends with the same file" cmp -s "$file" "$work/whole"
 done
 $train --verifier nss --pieces 1 --seed 6 2>"$work/err" >/dev/null
-check "samples of another training are not mixed in" test $? -eq 1 -a "$(grep -c 'another -o' "$work/err")" = 1
+check "samples of another training are not used" test $? -eq 1 -a "$(grep -c 'another -o' "$work/err")" = 1
 
 $nde --verifier nss --json >"$work/json" 2>"$work/err"
-check "nde writes with it" grep -q '"drafter":.*"nde"' "$work/json"
+check "nde generates with the selector" grep -q '"drafter":.*"nde"' "$work/json"
 $nde --verifier nss >"$work/one"
 $nde --verifier nss >"$work/two"
-check "a seed gives the same text again" cmp -s "$work/one" "$work/two"
+check "the same seed gives the same text" cmp -s "$work/one" "$work/two"
 $nde --verifier khisti >/dev/null 2>"$work/err"
-check "it is for one verifier" test $? -eq 1 -a "$(grep -c 'verifier khisti' "$work/err")" = 1
+check "it is used only with its verifier" test $? -eq 1 -a "$(grep -c 'verifier khisti' "$work/err")" = 1
 $nde --temp 0 >"$work/greedy"
 $ESPALIER generate $models -p Once -n 24 --drafter ar >"$work/plain"
 check "at temperature 0 the text is that of plain decoding" cmp -s "$work/greedy" "$work/plain"
@@ -45,11 +45,11 @@ $nde --verifier nss >/dev/null 2>"$work/err"
 check "a damaged selector gives one sentence" test $? -eq 1 -a "$(wc -l <"$work/err")" = 1
 
 $ESPALIER train selector $models --verifier nss --pieces 1 >/dev/null 2>"$work/err"
-check "without a text it says so" test $? -eq 1 -a "$(grep -c -e '--text' "$work/err")" = 1
+check "without a text a message says so" test $? -eq 1 -a "$(grep -c -e '--text' "$work/err")" = 1
 $train --verifier greedy >/dev/null 2>"$work/err"
 check "a verifier without a formula is refused" test $? -eq 1 -a "$(grep -c "for verifier 'greedy'" "$work/err")" = 1
 $ESPALIER train bread >/dev/null 2>"$work/err"
-check "other things cannot be trained" test $? -eq 2
+check "other kinds cannot be trained" test $? -eq 2
 full() { (ulimit -f 1; exec $train --verifier nss --pieces 2 --json -o "$work/full.safetensors"); }
-check "a full disk is told, with the reason" fails 1 "full.*samples cannot be written: File too large" full
+check "a full disk is reported, with the reason" fails 1 "full.*samples cannot be written: File too large" full
 finish

@@ -17,57 +17,57 @@ value() { sed -n "s/.*\"$1\":[[:space:]]*//p" "$work/json" | tr -d '",' | tr '\n
 winner() { sed -n 's/ wins: .*//p' "$work/table" | sed -n "$1p"; }
 
 $tune >"$work/table" 2>"$work/err"
-check "it succeeds and says nothing else" test $? -eq 0 -a ! -s "$work/err"
-check "plain decoding is in both tables, at 1.00" test \
+check "tune succeeds without messages" test $? -eq 0 -a ! -s "$work/err"
+check "both tables have plain decoding at 1.00" test \
     "$(grep -c '^ar  .* 1\.00  .* +- .* 1\.00x$' "$work/table")" = 2
-check "one is at temperature 0 and one above it" test \
+check "one table is at temperature 0 and the other above it" test \
     "$(grep -o '^temperature [0-9.]*' "$work/table" | tr '\n' ' ')" = "temperature 0 temperature 0.6 "
-check "each says which wins" test "$(grep -c ' wins: ' "$work/table")" = 2
-check "what wins is in the table" grep -q "^$(winner 1)  " "$work/table"
+check "each table names the winner" test "$(grep -c ' wins: ' "$work/table")" = 2
+check "the winner has a row" grep -q "^$(winner 1)  " "$work/table"
 check "the preset is a candidate" grep -q '^goodput' "$work/table"
-check "drafts without a model are" grep -q '^suffix  ' "$work/table"
-check "half of them leave: some have more rounds" test \
+check "and so are drafters without a model" grep -q '^suffix  ' "$work/table"
+check "half of the candidates drop out early" test \
     "$(awk '/\+-/ { print $2 }' "$work/table" | sort -u | wc -l)" -gt 2
-check "the first of a table has as many rounds as plain decoding" test \
+check "the winner has as many rounds as plain decoding" test \
     "$(awk '/^drafter/ { getline; print $2 }' "$work/table")" = "$(awk '/^ar .*\+-/ { print $2 }' "$work/table")"
 
 before=$(preset sampling_preset)
 $tune $models -f "$work/prompts" --temp 0 >"$work/table"
-check "without --write the preset stays" cmp -s engine/models/fairytale-target/espalier.json \
+check "without --write the preset is unchanged" cmp -s engine/models/fairytale-target/espalier.json \
     "$work/target/espalier.json"
-check "at temperature 0 there is one table" test "$(grep -c ' wins: ' "$work/table")" = 1
+check "--temp 0 gives one table" test "$(grep -c ' wins: ' "$work/table")" = 1
 $tune $models -f "$work/prompts" --temp 0 --write >"$work/table"
 check "--write succeeds" test $? -eq 0
-check "it names the file" grep -q "$work/target/espalier.json" "$work/table"
+check "and names the file" grep -q "$work/target/espalier.json" "$work/table"
 check "inspect shows the preset" test "$(preset preset)" = "$(winner 1)"
-check "the other member stays" test -n "$before" -a "$(preset sampling_preset)" = "$before"
-check "nothing lies beside it" test "$(ls "$work/target" | grep -c espalier)" = 1
+check "the preset for sampling is unchanged" test -n "$before" -a "$(preset sampling_preset)" = "$before"
+check "no temporary file is left" test "$(ls "$work/target" | grep -c espalier)" = 1
 
 rm "$work/target/espalier.json"
 $tune $models -p "Once upon a time" --temp 0.8 --write --json >"$work/json" 2>"$work/err"
-check "JSON: it succeeds" test $? -eq 0 -a ! -s "$work/err"
-check "a file that was not there is written" test -n "$(preset preset)" -a -n "$(preset sampling_preset)"
+check "tune --json succeeds" test $? -eq 0 -a ! -s "$work/err"
+check "and writes a new file" test -n "$(preset preset)" -a -n "$(preset sampling_preset)"
 mkdir "$work/parsed"
-cp "$work/json" "$work/parsed/config.json" # whose reader tells whether it is JSON
+cp "$work/json" "$work/parsed/config.json" # inspect reports whether the file is JSON
 check "JSON parses" sh -c "$ESPALIER inspect '$work/parsed' 2>&1 | grep -q 'config.json' &&
     ! $ESPALIER inspect '$work/parsed' 2>&1 | grep -q 'not valid JSON'"
 check "JSON has both temperatures" test "$(value temperature)" = "0 0.8"
-check "and plain decoding in both" test "$(grep -c '"drafter":	"ar"' "$work/json")" -ge 2
-check "as what the others are compared with" test \
+check "and plain decoding for both" test "$(grep -c '"drafter":	"ar"' "$work/json")" -ge 2
+check "at speed 1" test \
     "$(grep -A 8 '"drafter":	"ar",' "$work/json" | grep -c '"speedup":	1$')" = 2
-check "and which wins, as it is written" test "$(value best)" = \
+check "and the winner that was written" test "$(value best)" = \
     "$(echo "$(preset preset) $(preset sampling_preset)" | tr -d ,)"
-check "and the file" test "$(value written)" = "$work/target/espalier.json"
+check "and the name of the file" test "$(value written)" = "$work/target/espalier.json"
 
 mv "$work/target/espalier.json" "$work/kept.json"
 ln -s ../kept.json "$work/target/espalier.json"
 $tune $models -f "$work/prompts" --temp 0 --write >"$work/table"
-check "a link stays one" test -L "$work/target/espalier.json" -a "$(preset preset)" = "$(winner 1)"
+check "a symbolic link stays a link" test -L "$work/target/espalier.json" -a "$(preset preset)" = "$(winner 1)"
 
 $tune --target "$work/target" -f "$work/prompts" --temp 0 >"$work/table" 2>"$work/err"
-check "without a draft model it measures what needs none" grep -q '^ngram  ' "$work/table"
-check "and leaves the others out" test "$(grep -c '^linear\|^goodput' "$work/table")" = 0
-check "it is no pair that could have a preset" fails 1 "a preset is for a pair" \
+check "without a draft model the other drafters are measured" grep -q '^ngram  ' "$work/table"
+check "and drafters that need one are left out" test "$(grep -c '^linear\|^goodput' "$work/table")" = 0
+check "without a draft model --write is refused" fails 1 "a preset is for a pair" \
     $tune --target "$work/target" --write
 
 # Ctrl-C in the first contest ends it after the first round, if one is complete by then.
@@ -77,10 +77,10 @@ pid=$!
 sleep 5
 kill -INT $pid
 wait $pid
-check "an interrupted one exits with 130" test $? -eq 130
-check "it prints what was measured" grep -q '^ar  .* 1\.00x$' "$work/table"
-check "it says that the preset stays" grep -q "interrupted; .*espalier.json is kept as it is" "$work/err"
-check "the preset stays" cmp -s "$work/before" "$work/target/espalier.json"
+check "Ctrl-C ends tune with exit code 130" test $? -eq 130
+check "and the measured rows are printed" grep -q '^ar  .* 1\.00x$' "$work/table"
+check "and a message says that the preset is unchanged" grep -q "interrupted; .*espalier.json is kept as it is" "$work/err"
+check "the preset is unchanged" cmp -s "$work/before" "$work/target/espalier.json"
 
 # The superuser can write to every folder, so the test gives up that right.
 chmod a-w "$work/target"
@@ -95,8 +95,8 @@ fi
 chmod u+w "$work/target"
 
 printf '\n\n' >"$work/prompts"
-check "nothing but empty lines" fails 1 "no prompt" $tune -f "$work/prompts"
-check "a file that is not there" fails 1 "none" $tune -f "$work/none"
-check "no time" fails 1 "seconds takes" $ESPALIER tune --seconds 0
-check "an argument" fails 2 "unexpected argument 'linear'" $tune linear
+check "a file with empty lines only" fails 1 "no prompt" $tune -f "$work/prompts"
+check "a file that does not exist" fails 1 "none" $tune -f "$work/none"
+check "--seconds 0" fails 1 "seconds takes" $ESPALIER tune --seconds 0
+check "an unexpected argument" fails 2 "unexpected argument 'linear'" $tune linear
 finish

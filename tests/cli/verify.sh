@@ -46,16 +46,16 @@ for head in eagle eagle3; do
     cp -r tests/vectors/heads/$head "$work"
 done
 check "a draft head" keeps 5 --target "$work/target" --draft "$work/eagle" --temp 0 --drafter dynatree
-check "one that reads three layers, sampled" \
+check "a draft head that reads three layers, sampled" \
     keeps 6 --target "$work/target" --draft "$work/eagle3" --temp 0.8 --drafter fixed
 
 small tests/vectors/logits/qwen3-5
 check "a target with recurrent layers" keeps 7 --target "$work/qwen3-5" --draft "$work/qwen3-5" --temp 0 --drafter dynatree
 check "the same, sampled, without a draft" keeps 8 --target "$work/qwen3-5" --draft none --temp 0.8 --drafter ngram
 
-check "a copy of it is refused" fails 1 "cannot copy such a model yet" $sessions verify 7 --draft self
-check "another vocabulary is refused" fails 1 "session 5 has another vocabulary than these models" \
+check "--draft self is refused for a recurrent target" fails 1 "cannot copy such a model yet" $sessions verify 7 --draft self
+check "models with another vocabulary are refused" fails 1 "session 5 has another vocabulary than these models" \
     $sessions verify 5 --target $target
 mv "$work/eagle" "$work/away"
-check "a head that is not there, too" fails 1 "eagle" $sessions verify 5
+check "a missing head is reported" fails 1 "eagle" $sessions verify 5
 finish

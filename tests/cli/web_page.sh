@@ -6,16 +6,16 @@ export="$ESPALIER export $recording"
 
 $export --html -o "$work/page.html" 2>"$work/err"
 check "a page is written" test -s "$work/page.html"
-check "and how large it is" grep -q 'a page of 74 iterations, [0-9.]* MB' "$work/err"
+check "and its size is printed" grep -q 'a page of 74 iterations, [0-9.]* MB' "$work/err"
 $export -o "$work/named.html" 2>/dev/null
-check "the name of the file is enough" cmp -s "$work/page.html" "$work/named.html"
+check "--html without a name uses the name of the recording" cmp -s "$work/page.html" "$work/named.html"
 $export --format html >"$work/piped.html"
-check "and standard output will do" cmp -s "$work/page.html" "$work/piped.html"
+check "a page can be written to standard output" cmp -s "$work/page.html" "$work/piped.html"
 $export --html --iteration 3-5 -o "$work/part.html" 2>"$work/err"
-check "some iterations make a smaller one" grep -q 'a page of 3 iterations' "$work/err"
-check "one that is there stays" fails 1 "already exists" $export --html -o "$work/page.html"
-check "two formats are one too many" fails 1 "exclude each other" $export --html --format svg
-check "an iteration that is not there" fails 1 "has 0 to 73" $export --html --iteration 90
+check "a page can have some of the iterations" grep -q 'a page of 3 iterations' "$work/err"
+check "an existing page is not overwritten" fails 1 "already exists" $export --html -o "$work/page.html"
+check "--html and --format exclude each other" fails 1 "exclude each other" $export --html --format svg
+check "an iteration that does not exist" fails 1 "has 0 to 73" $export --html --iteration 90
 sed '/"iteration"/d' "$recording" >"$work/none.esp.jsonl"
 check "a recording without iterations" fails 1 "has no iterations\|say which" $ESPALIER export "$work/none.esp.jsonl" --html
 
@@ -24,7 +24,7 @@ awk 'NR == 1 || /"type":"iteration"/ { if (NR > 1) { if (!done++) kept = $0 } el
     END { for (text = "<"; length(text) < 900000;) text = text text
           for (i = 0; i < 12; i++) printf "{\"t\":0,\"type\":\"prompt\",\"tokens\":[{\"id\":%d,\"text\":\"%d%s\"}]}\n", 3000 + i, i, substr(text, 1, 1000000)
           print kept }' "$recording" >"$work/large.esp.jsonl"
-check "a page that no browser would open is refused" fails 1 "larger than 64 MB; choose fewer" \
+check "a page that is too large is refused" fails 1 "larger than 64 MB; choose fewer" \
     $ESPALIER export "$work/large.esp.jsonl" --html
 rm "$work/large.esp.jsonl"
 
@@ -37,19 +37,19 @@ digest() {
 named() {
     grep -o "$1-src 'sha256-[^']*'" "$work/page.html" | sed "s/.*sha256-//; s/'//" | base64 -d | od -An -v -tx1 | tr -d ' \n'
 }
-check "the policy names the style" test "$(digest '<style>' '</style>')" = "$(named style)"
-check "and the script" test "$(digest '<script>' '</script>')" = "$(named script)"
-check "and nothing else may be loaded" grep -q "Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-[^' ]*'; style-src 'sha256-[^' ]*'; base-uri" "$work/page.html"
-check "nothing leads out of the page" sh -c "! grep -v 'http://www.w3.org/2000/svg' '$work/page.html' | grep -q 'https\\?://\\|src=\\|href=\\|@import\\|url('"
+check "the security policy has the digest of the style" test "$(digest '<style>' '</style>')" = "$(named style)"
+check "and of the script" test "$(digest '<script>' '</script>')" = "$(named script)"
+check "and allows nothing else" grep -q "Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-[^' ]*'; style-src 'sha256-[^' ]*'; base-uri" "$work/page.html"
+check "the page has no links to other places" sh -c "! grep -v 'http://www.w3.org/2000/svg' '$work/page.html' | grep -q 'https\\?://\\|src=\\|href=\\|@import\\|url('"
 
 $ESPALIER export tests/vectors/recordings/hostile.esp.jsonl --html -o "$work/hostile.html" 2>/dev/null
 if command -v xmllint >/dev/null; then
     for page in page hostile; do
         # libxml2 does not know the elements that came with HTML 5; any other complaint counts.
         xmllint --html --noout "$work/$page.html" 2>&1 | grep 'error :' | grep -v 'Tag [a-z]* invalid' >"$work/complaints"
-        check "$page.html is HTML" test ! -s "$work/complaints"; cat "$work/complaints"
+        check "$page.html is valid HTML" test ! -s "$work/complaints"; cat "$work/complaints"
     done
-    check "hostile text is in no element" test \
+    check "hostile text creates no element" test \
         "$(xmllint --html --xpath 'count(//script) + 100 * count(//style) + 10000 * count(//b | //a | //img | //iframe)' \
             "$work/hostile.html" 2>/dev/null)" = 102
 fi
@@ -64,6 +64,6 @@ if [ -z "$browser" ] || ! command -v python3 >/dev/null; then
     finish
 fi
 timeout 120 python3 tests/browser/page.py "$browser" "$work/page.html" "$work/hostile.html" >"$work/browser" 2>&1
-check "in a browser it plays" grep -q '^page: [0-9]* passed, 0 failed$' "$work/browser"
+check "the page plays in a browser" grep -q '^page: [0-9]* passed, 0 failed$' "$work/browser"
 grep -v ' 0 failed$' "$work/browser"
 finish

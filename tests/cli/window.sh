@@ -4,18 +4,18 @@
 . tests/script.sh
 
 $ESPALIER generate -p "Once upon a time" -n 900 --window 50 --drafter suffix --stats --json >"$work/json" 2>"$work/err"
-check "a text goes on behind the context" grep -q '"generated_tokens":	900' "$work/json"
+check "with a window, a text becomes longer than the context" grep -q '"generated_tokens":	900' "$work/json"
 $ESPALIER generate -p "Once upon a time" -n 60 --window 20 --sinks 2 --drafter linear --stats --record "$work/w.esp.jsonl" >"$work/text" 2>"$work/stats"
 check "statistics name the window" grep -q "^window  *the first 2 tokens and the last 20, which changes what the model says" "$work/stats"
 $ESPALIER generate -p "Once upon a time" -n 60 --window 20 --sinks 2 --drafter ar >"$work/plain"
-check "plain decoding with it writes the same" cmp "$work/text" "$work/plain"
+check "plain decoding with the window gives the same text" cmp "$work/text" "$work/plain"
 $ESPALIER generate -p "Once upon a time" -n 60 --drafter ar >"$work/whole"
-check "and without it something else" sh -c "! cmp -s '$work/text' '$work/whole'"
-check "a recording knows it" \
+check "without a window the text differs" sh -c "! cmp -s '$work/text' '$work/whole'"
+check "a recording has the window" \
     sh -c "head -n 1 '$work/w.esp.jsonl' | grep -q '\"lossy\":true.*\"window\":\"20\"'"
 $ESPALIER check --temp 0 --trials 2 --drafter linear --window 9 >"$work/check"
-check "a check compares with the same window" grep -q "the same window of 9 tokens and 4 sinks" "$work/check"
-check "and passes" grep -q "linear.* ok$" "$work/check"
+check "check uses the same window on both sides" grep -q "the same window of 9 tokens and 4 sinks" "$work/check"
+check "and it passes" grep -q "linear.* ok$" "$work/check"
 check "a window that does not fit is refused" \
     sh -c "$ESPALIER generate -p x --window 800 2>&1 | grep -q 'context of 768: the window may have 764'"
 play "size 110x30
@@ -29,11 +29,11 @@ type Once upon a time
 key Enter
 wait
 $dump"
-check "the header says that the output is changed" dumped LOSSY
-check "and the text how" dumped "tokens, window 4 + 12"
+check "the header shows LOSSY" dumped LOSSY
+check "and the text pane the window" dumped "tokens, window 4 + 12"
 play "size 110x30
 wait
 key End
 $dump" replay "$work/w.esp.jsonl"
-check "so does a replay" dumped "tokens, window 2 + 20"
+check "a replay shows the window, too" dumped "tokens, window 2 + 20"
 finish

@@ -1,9 +1,10 @@
-/* The library of kept sessions: whatever its pages are, it opens or is refused with a sentence,
- * and so are its lists, searches, sessions and exports. A session that is loaded is a whole
- * tree of texts. A program that keeps sessions opens it, or sets it aside.
+/* Fuzzes the library of kept sessions. Whatever its pages contain, opening it either works or
+ * is refused with an error message; so do lists, searches, sessions and exports. A session that
+ * is loaded is a complete tree of texts. A program that keeps sessions either opens the file or
+ * sets it aside.
  *
- * The input changes a small library. Each line is the number of a page, an offset in it, and
- * hexadecimal digits of bytes to write there; a line without digits ends the file there. */
+ * The input changes a small library. Each line has the number of a page, an offset in it,
+ * and bytes to write there, in hexadecimal; a line without bytes truncates the file there. */
 #include "sessions/library.h"
 
 #include <ctype.h>
@@ -45,7 +46,7 @@ static void put_iteration(struct esp_library *library, int64_t id, int number)
     esp_line_free(&line);
 }
 
-/* A text, and a branch of it. */
+/* Writes a text and a branch of it. */
 static void put_branches(struct esp_library *library, int64_t id)
 {
     struct esp_written tokens[TOKENS];
@@ -87,7 +88,7 @@ static void put_session(struct esp_library *library)
     esp_line_free(&line);
 }
 
-/* Makes the library that inputs change, once; returns its bytes. */
+/* Makes, once, the library that inputs change; returns its bytes. */
 static const unsigned char *base(size_t *size)
 {
     static unsigned char *bytes;
@@ -123,7 +124,7 @@ static const unsigned char *base(size_t *size)
 
 /* ------------------------------------------------------------------ changes */
 
-/* Writes the digits of a line at `at`; returns the new size of the file. */
+/* Writes the bytes of a line at `at`; returns the new size of the file. */
 static size_t change(unsigned char *bytes, size_t size, size_t at, const char *digits)
 {
     int high = -1;
@@ -161,9 +162,9 @@ static void write_changed(const char *input)
     free(bytes);
 }
 
-/* ------------------------------------------------------------------ what must hold */
+/* ------------------------------------------------------------------ requirements */
 
-/* Returns whether a call succeeded; if not, it has said why. */
+/* Returns whether a call succeeded. If not, it must have written a message. */
 static bool holds(int status, const char *err)
 {
     FUZZ_REQUIRE(status >= 0 || *err, "a failure is a sentence");
@@ -181,7 +182,7 @@ static void look_at_texts(const struct esp_kept_text *text)
         for (int j = 0; j < place.length; j++)
             FUZZ_REQUIRE(tokens[j].token >= 0 && tokens[j].token < text->vocabulary &&
                              tokens[j].iteration < text->iterations,
-                         "token %d of branch %d is known", j, i);
+                         "token %d of branch %d is in the vocabulary", j, i);
         free(tokens);
     }
 }
@@ -189,7 +190,7 @@ static void look_at_texts(const struct esp_kept_text *text)
 static int visit_generation(void *user, const struct esp_kept_generation *generation)
 {
     (void)user;
-    FUZZ_REQUIRE(strlen(generation->header) <= generation->header_length, "it has an end");
+    FUZZ_REQUIRE(strlen(generation->header) <= generation->header_length, "the header ends with a NUL");
     return 0;
 }
 
@@ -229,7 +230,7 @@ struct found {
 static int visit_session(void *user, const struct esp_kept_session *session)
 {
     struct found *found = user;
-    FUZZ_REQUIRE(strlen(session->words) < sizeof session->words, "its words have an end");
+    FUZZ_REQUIRE(strlen(session->words) < sizeof session->words, "its words end with a NUL");
     found->id[found->count++] = session->id;
     return found->count == MOST_SESSIONS;
 }
@@ -237,7 +238,7 @@ static int visit_session(void *user, const struct esp_kept_session *session)
 static int visit_match(void *user, const struct esp_kept_match *match)
 {
     (void)user;
-    FUZZ_REQUIRE(strlen(match->words) < sizeof match->words, "its words have an end");
+    FUZZ_REQUIRE(strlen(match->words) < sizeof match->words, "its words end with a NUL");
     return 0;
 }
 
@@ -272,7 +273,7 @@ static void resume(void)
     esp_resumed_close(resumed);
 }
 
-/* The file opens, or is set aside; what is damaged deeper is found when it is used. */
+/* The file opens or is set aside. Damage in deeper pages is found when they are read. */
 static void keep(void)
 {
     struct esp_library *library;

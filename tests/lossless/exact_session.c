@@ -1,10 +1,11 @@
-/* Exact, whole iterations: every draw of the draft and every decision of the verifier in sessions
- * on the toy models are enumerated, through the real loop, caches and drafters. The first tokens of
- * the output must have the target's distribution to 1e-9.
+/* Enumerates whole iterations. In sessions on the toy models, every draw of the draft and
+ * every decision of the verifier is enumerated, with the real loop, caches and drafters. The
+ * distribution of the first output tokens must equal the target's to 1e-9.
  *
- * The draft has another vocabulary (engine/model/translation.h), so its probabilities have zeros
- * and it reads some tokens as two of its own; or it is the target's own copy, on its cache; or guesses
- * come from a recycled matrix with random contents. */
+ * Three kinds of drafts are tested: a draft with another vocabulary
+ * (engine/model/translation.h), for which some probabilities are zero and some tokens are
+ * read as two; the target's own copy, on its cache; and a recycled matrix with random
+ * contents. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include "tests/folder.h"
 
 enum { V = 3, TOKENS = 2, SEQUENCES = V * V, PROMPT = 3, ALLOWED = 8 };
-enum { MOST_OUTCOMES = 100000 /* of one configuration */ };
+enum { MOST_OUTCOMES = 100000 /* outcomes of one configuration */ };
 static const double EXACT = 1e-9;
 
 static const int32_t start[PROMPT] = {0, 2, 1};
@@ -26,7 +27,7 @@ static char err[512];
 
 /* ------------------------------------------------------------------ enumerated draws */
 
-/* A biased draft draws tokens 0 and 1 half as often as it says. */
+/* If true, the draft draws tokens 0 and 1 half as often as its distribution says. */
 static bool biased;
 
 static int draw_one(struct esp_rows *rows, int row, const int32_t *excluded, int count,
@@ -55,7 +56,7 @@ static int draw_one(struct esp_rows *rows, int row, const int32_t *excluded, int
     return ESP_OK;
 }
 
-/* Stands in for the backend's function. */
+/* Replaces the backend's sample(). */
 static int sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
                   int draws, const int32_t *excluded, int per, int32_t *tokens, double *values,
                   enum esp_delivery when)
@@ -77,7 +78,8 @@ static int sample(struct esp_rows *rows, const int32_t *which, const double *u, 
 
 /* ------------------------------------------------------------------ two small vocabularies */
 
-/* A byte-level tokenizer has a token for each byte. `tokens`: the others, below 32. */
+/* Opens a byte-level tokenizer, which has a token for each byte. tokens: its other tokens,
+ * with ids below 32. */
 static struct esp_tokenizer *open_vocabulary(const char *tokens, const char *merges)
 {
     struct esp_tokenizer *tokenizer;
@@ -96,10 +98,11 @@ static struct esp_tokenizer *open_vocabulary(const char *tokens, const char *mer
     return tokenizer;
 }
 
-/* Of drafts for a target with the tokens ab, cd and abcd. */
+/* Vocabularies of drafts for a target with the tokens ab, cd and abcd. */
 static const struct vocabulary {
     const char *name, *tokens, *merges;
-    int shared, rows; /* tokens that the target has; tokens that abcd reads as */
+    /* number of tokens shared with the target; number of tokens as which abcd is read */
+    int shared, rows;
 } vocabularies[] = {
     {"all tokens, with other ids", "\"abcd\":1,\"cd\":4,\"ab\":7", "\"a b\",\"c d\",\"ab cd\"",
      3, 1},
@@ -110,7 +113,7 @@ enum { VOCABULARIES = sizeof vocabularies / sizeof *vocabularies };
 
 static struct esp_translation translation;
 
-/* Makes the toy's draft one of this vocabulary. */
+/* Gives the toy's draft this vocabulary. */
 static void translate(const struct vocabulary *v)
 {
     folder_copy("qwen2");
@@ -130,7 +133,7 @@ static void translate(const struct vocabulary *v)
 
 /* ------------------------------------------------------------------ enumerated sessions */
 
-/* Drafters that learn nothing, and how many iterations are enumerated. */
+/* Drafters that learn nothing, and the number of iterations to enumerate. */
 static const struct {
     const char *name;
     int iterations;
@@ -148,12 +151,12 @@ static const struct {
 };
 
 struct seen {
-    double sequence[SEQUENCES]; /* of the first tokens */
+    double sequence[SEQUENCES]; /* probability of each sequence of first tokens */
     int outcomes, nodes, accepted, sources[ESP_SOURCES];
 };
 
-/* Adds `weight` to the sequences that begin with text[PROMPT, length), completed by the target at
- * temperature 1. */
+/* Adds `weight` to the sequences that begin with text[PROMPT, length). Missing tokens follow
+ * the target's distribution at temperature 1. */
 static void complete(int32_t text[PROMPT + TOKENS], int length, double weight, double *sequence)
 {
     double p[V];
@@ -168,7 +171,7 @@ static void complete(int32_t text[PROMPT + TOKENS], int length, double weight, d
     }
 }
 
-/* Runs the session once, with the decisions of `all`. */
+/* Runs the session once. The decisions of `all` replace random numbers. */
 static void run_once(struct esp_session *session, int iterations, struct seen *seen)
 {
     int32_t text[PROMPT + TOKENS];
@@ -199,7 +202,7 @@ static struct esp_session *open_session(const char *drafter, const char *verifie
     return session;
 }
 
-/* Returns the largest difference from the target. */
+/* Returns the largest difference from the target's distribution. */
 static double difference(const struct seen *seen)
 {
     double want[SEQUENCES] = {0}, worst = 0;
@@ -221,7 +224,7 @@ static double enumerate_session(struct esp_session *session, int iterations, str
     return difference(seen);
 }
 
-/* Each drafter with each verifier that is allowed. */
+/* Checks each drafter with each allowed verifier. */
 static void check_pairs(const char *what)
 {
     int pairs = 0, outcomes = 0, accepted = 0;
@@ -286,7 +289,7 @@ static double cheap_rows(int rows)
     return 1 + 0.01 * rows;
 }
 
-/* A session whose matrix has random contents, the same for each outcome. */
+/* Opens a session with a matrix of random contents, the same for every outcome. */
 static struct esp_session *open_scrambled(const char *drafter, const char *verifier)
 {
     struct esp_session *session = open_session(drafter, verifier);
@@ -303,7 +306,7 @@ static struct esp_session *open_scrambled(const char *drafter, const char *verif
     return session;
 }
 
-/* These drafters learn, so each outcome has a session of its own. Returns the largest difference
+/* These drafters learn, so each outcome needs a new session. Returns the largest difference
  * from the target, or -1 if the pair is refused. */
 static double enumerate_scrambled(const char *drafter, const char *verifier, struct seen *seen)
 {
@@ -346,7 +349,7 @@ TEST(random_contents_of_the_recycled_matrix_keep_the_target)
     toy_close(&toy);
 }
 
-/* So the enumeration can fail. */
+/* Shows that the enumeration can fail. */
 TEST(a_draft_that_draws_from_another_distribution_is_found)
 {
     static const char *const pairs[][2] = {

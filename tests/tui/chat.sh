@@ -42,25 +42,25 @@ type :system Be brief.
 key Enter
 wait
 dump $work/system" $models -n 16 --temp 0.7 --seed 3
-check "the format is named" dumped '^┌ text .* chatml '
-check "a user's turn is told from the model's" dumped '^│ > Who was the king?'
-check "and so is the second" dumped '^│ > And the queen?'
-check "no mark of the format is shown" sh -c "! grep -q 'im_start\|im_end\|assistant' '$work/screen'"
+check "the text pane names the chat format" dumped '^┌ text .* chatml '
+check "the first user's turn has a mark" dumped '^│ > Who was the king?'
+check "and so has the second" dumped '^│ > And the queen?'
+check "no control token is shown" sh -c "! grep -q 'im_start\|im_end\|assistant' '$work/screen'"
 answers() { sed -n '/> And the queen/,/^├/p' "$1" | sed 's/^│\([^│]*\).*/\1/'; }
 answers "$work/screen" >"$work/one"
 answers "$work/again" >"$work/other"
-check "an answer can be written again" sh -c "! cmp -s '$work/one' '$work/other' && test -s '$work/other'"
-check "a turn can be taken back" sh -c "! grep -q '^│ > And the queen' '$work/edited'"
-check "to be changed" shown "$work/edited" '^> And the queen?'
-check "and sent again" shown "$work/fox" '^│ > And the fox?'
-check "the turn before it stays" shown "$work/fox" '^│ > Who was the king?'
-check "a system text is for the next conversation" shown "$work/system" ':clear starts another'
+check ":regenerate writes another answer" sh -c "! cmp -s '$work/one' '$work/other' && test -s '$work/other'"
+check ":edit takes the last turn back" sh -c "! grep -q '^│ > And the queen' '$work/edited'"
+check "into the input line" shown "$work/edited" '^> And the queen?'
+check "a changed prompt can be sent" shown "$work/fox" '^│ > And the fox?'
+check "the earlier turn stays" shown "$work/fox" '^│ > Who was the king?'
+check ":system takes effect in the next conversation" shown "$work/system" ':clear starts another'
 
 $ESPALIER replay "$work/chat.esp.jsonl" --plain >"$work/plain" 2>&1
 tail -30 "$work/plain" >"$work/last"
 check "a replay shows the turns" shown "$work/last" '^│ > And the fox?'
-check "as they were" sh -c "! grep -q '^│ > And the queen' '$work/last'"
-check "and no marks" sh -c "! grep -q 'im_start\|im_end' '$work/plain'"
+check "the turn that was taken back is not shown" sh -c "! grep -q '^│ > And the queen' '$work/last'"
+check "nor are control tokens" sh -c "! grep -q 'im_start\|im_end' '$work/plain'"
 
 # The first screen says that this is a conversation. After an answer that stopped at the token limit, it says how to go on.
 play "size 100x30
@@ -73,12 +73,12 @@ dump $work/stopped
 key Enter
 wait
 $dump" $models -n 6 --seed 3
-check "a chat is greeted as one" shown "$work/greeting" 'Ask something and press Enter'
-check "and not as a text" sh -c "! grep -q 'beginning of a text\|^│ prompt' '$work/greeting'"
-check "an answer that stopped at n says how it goes on" shown "$work/stopped" \
+check "the first screen asks for a question" shown "$work/greeting" 'Ask something and press Enter'
+check "not for the beginning of a text" sh -c "! grep -q 'beginning of a text\|^│ prompt' '$work/greeting'"
+check "an answer that stopped at n says how to continue" shown "$work/stopped" \
     'the answer stopped after 6 tokens (:n); Enter continues it'
 tokens_of() { sed -n 's/^┌ text   \([0-9]*\) tokens.*/\1/p' "$1"; }
-check "and so it does" test "$(tokens_of "$work/screen")" -eq $(($(tokens_of "$work/stopped") + 6))
+check "Enter continues it" test "$(tokens_of "$work/screen")" -eq $(($(tokens_of "$work/stopped") + 6))
 check "in the same turn" test "$(grep -c '^│ > ' "$work/screen")" -eq 1
 
 # Several questions fill the context.
@@ -98,16 +98,16 @@ wait$said
 key Enter
 wait
 dump $work/on" $models -n 60 --context 400
-check "the last turn is there" shown "$work/turn-six" '^│ > and what of six?'
-check "the first ones are not" sh -c "! grep -q '^│ > and what of one' '$work/turn-six'"
-check "it was said before" grep -q 'the next prompt drops the oldest' "$work"/turn-*
-check "and when it was done" grep -q '"type":"drop"' "$work/full.esp.jsonl"
-check "what is left can be taken back" sh -c "! grep -q 'im_end' '$work'/turn-*"
-check "an answer may go on" sh -c "! grep -q 'context is full' '$work/on'"
+check "the last turn is in the context" shown "$work/turn-six" '^│ > and what of six?'
+check "the first turns were dropped" sh -c "! grep -q '^│ > and what of one' '$work/turn-six'"
+check "the user was warned before" grep -q 'the next prompt drops the oldest' "$work"/turn-*
+check "the recording has the drop" grep -q '"type":"drop"' "$work/full.esp.jsonl"
+check ":edit works after the drop" sh -c "! grep -q 'im_end' '$work'/turn-*"
+check "an answer can be continued" sh -c "! grep -q 'context is full' '$work/on'"
 $ESPALIER replay "$work/full.esp.jsonl" --plain >"$work/plain" 2>&1
 tail -40 "$work/plain" >"$work/last"
 check "its replay ends with the same turns" shown "$work/last" '^│ > and what of six?'
-check "and without the first" sh -c "! grep -q '^│ > and what of one' '$work/last'"
+check "and not with the first" sh -c "! grep -q '^│ > and what of one' '$work/last'"
 
 play "size 100x30
 wait
@@ -121,8 +121,8 @@ type And the queen?
 key Enter
 wait" $models -n 8
 $ESPALIER replay "$work/late.esp.jsonl" --plain >"$work/plain" 2>&1
-check "a recording that begins late has the turns before" shown "$work/plain" '^│ > Who was the king?'
-check "and no marks" sh -c "! grep -q 'im_start\|im_end' '$work/plain'"
+check "a recording that begins late shows the earlier turns" shown "$work/plain" '^│ > Who was the king?'
+check "without control tokens" sh -c "! grep -q 'im_start\|im_end' '$work/plain'"
 
 play "size 100x24
 wait
@@ -141,7 +141,7 @@ type :chat nonsense
 key Enter
 wait
 dump $work/wrong" $models -n 8
-check "there is nothing to write again" shown "$work/nothing" 'no answer to regenerate'
-check "text can be raw" dumped '^│ Once upon a time'
-check "a format that there is not is refused" shown "$work/wrong" 'chat takes auto, none, chatml'
+check ":regenerate without an answer is refused" shown "$work/nothing" 'no answer to regenerate'
+check "with chat none, text is raw" dumped '^│ Once upon a time'
+check "an unknown format is refused" shown "$work/wrong" 'chat takes auto, none, chatml'
 finish

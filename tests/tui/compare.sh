@@ -18,12 +18,12 @@ wait"
 # With a given seed nothing is used that other runs have learned.
 play "$begin
 $dump" --seed 0 --drafter dynatree:N=8
-check "the pane comes by itself" dumped '^├ compare '
-check "both are named" dumped '^│ dynatree:.*, greedy *│ linear:K=4, greedy'
-check "both trees grew from the same place" sh -c \
+check ":compare opens the pane" dumped '^├ compare '
+check "the pane names both configurations" dumped '^│ dynatree:.*, greedy *│ linear:K=4, greedy'
+check "both trees have the same root" sh -c \
     "sed -n 's/.*from token \([0-9]*\):.*from token \([0-9]*\):.*/\1 = \2/p' '$work/screen' |
      grep -q '^\([0-9]*\) = \1$'"
-check "and it is said who is ahead" dumped 'iterations for the same text'
+check "the pane says which needs fewer iterations" dumped 'iterations for the same text'
 
 # The totals are those of `espalier compare`.
 counts() { # DRAFTER: tokens per iteration and iterations of its line
@@ -31,9 +31,9 @@ counts() { # DRAFTER: tokens per iteration and iterations of its line
 }
 $ESPALIER compare -p "$prompt" -n 60 --drafter dynatree:N=8 --with linear:K=4 --seed 0 >"$work/table"
 for drafter in dynatree linear; do
-    check "$drafter has the totals of the command" test \
+    check "$drafter has the totals of espalier compare" test \
         "$(counts $drafter <"$work/screen")" = "$(counts $drafter <"$work/table")"
-    check "and they are there" test -n "$(counts $drafter <"$work/screen")"
+    check "and there are totals" test -n "$(counts $drafter <"$work/screen")"
 done
 
 # A comparison does not change the text.
@@ -57,7 +57,7 @@ $dump" --temp $temp --seed 0
     words >"$work/compared"
     check "the text at temperature $temp does not change by comparing" \
         cmp "$work/alone" "$work/compared"
-    check "and there is one" test "$(wc -w <"$work/alone")" -gt 30
+    check "and it is not empty" test "$(wc -w <"$work/alone")" -gt 30
 done
 
 # Every setting can change during a comparison.
@@ -68,21 +68,21 @@ wait
 key Enter
 wait
 $dump"
-check "settings are shared" dumped 'compare   the first writes the text, the second drafts along'
-check "the rule of the second follows" dumped '│ linear:K=4, [^g]'
+check "settings apply to both sides" dumped 'compare   the first writes the text, the second drafts along'
+check "the second side gets a verifier that fits" dumped '│ linear:K=4, [^g]'
 play "$begin
 type :compare dyspec swor
 key Enter
 wait
 $dump"
-check "a rule that does not fit is refused in words" dumped 'swor'
-check "and what was compared stays" dumped '│ linear:K=4, greedy'
+check "a verifier that does not fit is refused with a message" dumped 'swor'
+check "and the comparison stays" dumped '│ linear:K=4, greedy'
 play "$begin
 type :compare one two three
 key Enter
 wait
 $dump"
-check "too many words are too" dumped 'write :compare DRAFTER'
+check "extra words are refused" dumped 'write :compare DRAFTER'
 play "$begin
 type :clear!
 key Enter
@@ -91,8 +91,8 @@ type Once more
 key Enter
 wait
 $dump"
-check "a new text is compared anew" dumped '^│ text *Once more\|^│ Once more'
-check "from its start" dumped 'iterations for the same text'
+check "a new text starts a new comparison" dumped '^│ text *Once more\|^│ Once more'
+check "with new totals" dumped 'iterations for the same text'
 play "$begin
 type :edit!
 key Enter
@@ -100,7 +100,7 @@ wait
 key Enter
 wait
 $dump"
-check "a prompt can be sent again" dumped 'iterations for the same text'
+check "a prompt can be sent again during a comparison" dumped 'iterations for the same text'
 play "$begin
 type :threads 1
 key Enter
@@ -108,14 +108,14 @@ wait
 key Enter
 wait
 $dump"
-check "models loaded anew are compared with the same choice" dumped '│ linear:K=4, greedy'
+check "a comparison continues with newly loaded models" dumped '│ linear:K=4, greedy'
 play "$begin
 type :compare off
 key Enter
 wait
 $dump"
-check "off gives the other panes back" dumped '├ controller '
-check "and says so" dumped 'the comparison has ended'
+check ":compare off returns the other panes" dumped '├ controller '
+check "and a message says so" dumped 'the comparison has ended'
 
 play "$begin
 type :compare ar
@@ -137,7 +137,7 @@ type $prompt
 key Enter
 wait
 $dump" --drafter linear:K=2 --width 2 --temp 1
-check "one ratio in header and table" awk '
+check "header and table show the same ratio" awk '
     NR == 1 && /times as fast as plain|x plain/ { sub(/( times as fast as|x) plain.*/, ""); said = $NF }
     NR == 1 && /slower than plain decoding by/ { sub(/.*slower than plain decoding by /, ""); said = 1 - $1 / 100; part = 0.005 }
     /^│ linear/ && / [0-9.]*x/ { match($0, / [0-9.]*x/); row = substr($0, RSTART + 1, RLENGTH - 2) }
@@ -153,7 +153,7 @@ wait
 key Space Space
 wait
 $dump"
-check "step mode explains what happens" dumped "runs after the iteration of the other one"
+check "step mode explains the second side's iteration" dumped "runs after the iteration of the other one"
 play "$begin
 size 20x5
 $dump
@@ -161,5 +161,5 @@ size 60x14
 $dump
 size 50x16
 $dump"
-check "narrow screens have the figures" dumped '^linear  *[0-9.]'
+check "narrow screens show the totals" dumped '^linear  *[0-9.]'
 finish

@@ -82,7 +82,7 @@ printf 'model fairytale-draft\nthreads 1\ntauh 0.6\n' >"$file"
 arguments=
 says 'threads 1' 'the file names the models'
 configured 'model fairytale-draft' ''
-check "and they are loaded" dumped '^ espalier   fairytale-draft   ar'
+check "models in the file are loaded" dumped '^ espalier   fairytale-draft   ar'
 configured 'model fairytale-draft' '' --target engine/models/fairytale-target
 check "unless the command line names others" dumped '^ espalier   fairytale-target   ar'
 configured 'drafter dynatree:N=8
@@ -95,23 +95,23 @@ refused() { # LINES PATTERN
     ESPALIER_SCRIPT=/dev/null fails 1 "$2" $ESPALIER --config "$file"
 }
 check "an unknown setting is named" refused 'temp 1\nnonsense 3' "settings, line 2: there is no setting 'nonsense'"
-check "a theme that is not there" refused 'theme plaid' "settings, line 1: there is no theme 'plaid'"
-check "a pane that is not there" refused '\n\nhidden sky' "settings, line 3: there is no pane 'sky'"
+check "a theme that does not exist" refused 'theme plaid' "settings, line 1: there is no theme 'plaid'"
+check "a pane that does not exist" refused '\n\nhidden sky' "settings, line 3: there is no pane 'sky'"
 check "a setting without a value" refused 'theme' "line 1: write a setting and its value"
-check "a value that is none" refused 'layout round' "line 1: layout takes beside or stacked"
-check "a line without end" refused "theme $(head -c 5000 /dev/zero | tr '\0' x)" 'line 1: the line is too long'
-check "a NUL byte, which would hide what stands behind it" refused 'temp 1\ntop_k 4\0 seed 3' \
+check "an invalid value" refused 'layout round' "line 1: layout takes beside or stacked"
+check "a line that is too long" refused "theme $(head -c 5000 /dev/zero | tr '\0' x)" 'line 1: the line is too long'
+check "a NUL byte, which would hide the rest of the line" refused 'temp 1\ntop_k 4\0 seed 3' \
     'settings, line 2: it contains a NUL byte'
 export ESPALIER_SCRIPT=/dev/null
-check "a file that is not there" fails 1 'none cannot be read' $ESPALIER --config "$work/none"
+check "a file that does not exist" fails 1 'none cannot be read' $ESPALIER --config "$work/none"
 check "a folder" fails 1 'it is not a regular file' $ESPALIER --config "$work"
 unset ESPALIER_SCRIPT
 configured 'temp -3' ''
-check "what the engine refuses is named with its line" dumped 'line 1: temp takes a number from 0 to 100'
+check "an error of the engine names the line" dumped 'line 1: temp takes a number from 0 to 100'
 head -c 20000 /dev/urandom >"$file"
 ESPALIER_SCRIPT=/dev/null fails 1 'settings, line' $ESPALIER --config "$file"
-check "rubbish is refused" [ $? = 0 ]
-check "and control characters are shown, not obeyed" refused '\033[2J\033]0;x\a 1' \
+check "random bytes give an error" [ $? = 0 ]
+check "control characters are made safe" refused '\033[2J\033]0;x\a 1' \
     "there is no setting '?.2J?.0;x?'"
 
 # Saved paths are absolute, so that they are valid in every folder.
@@ -123,7 +123,7 @@ printf '%s\n' 'size 100x24' wait 'type :theme my\ themes/own.theme' 'key Enter' 
     'type :model my\ themes/fairytale-draft' 'key Enter' wait 'type :config save' 'key Enter' >"$work/script"
 : >"$work/elsewhere"
 (cd "$work" && ESPALIER_SCRIPT=script "$ESPALIER_AT" --config elsewhere)
-check "a theme is saved with its whole path" grep -qx "theme $work/my themes/own.theme" "$work/elsewhere"
+check "a theme is saved with its full path" grep -qx "theme $work/my themes/own.theme" "$work/elsewhere"
 check "and so are models" grep -qxF "model $work/my\\ themes/fairytale-draft" "$work/elsewhere"
 cp "$work/elsewhere" "$file"
 play "size 100x24
@@ -137,48 +137,48 @@ printf '%s\n' 'size 100x24' wait 'type :drafter ar' 'key Enter' 'type :verifier 
     "dump $work/choices" >"$work/script"
 : >"$file"
 ESPALIER_SCRIPT=$work/script $ESPALIER --config "$file" >"$work/out" 2>&1
-check "auto is as if nothing had been chosen" sh -c "! grep -q 'drafter\|verifier' '$file'"
-check "and is offered" grep -q '│ auto ' "$work/choices"
+check "after auto nothing is saved" sh -c "! grep -q 'drafter\|verifier' '$file'"
+check "auto is in the menu" grep -q '│ auto ' "$work/choices"
 printf '%s\n' 'size 100x24' wait 'type :drafter auto' 'key Enter' wait 'type :model fairytale-draft' \
     'key Enter' wait "dump $work/screen" >"$work/script"
 ESPALIER_SCRIPT=$work/script $ESPALIER >"$work/out" 2>&1
-check "other models bring their own drafter then" dumped '^ espalier   fairytale-draft   ar'
-check "and nothing is said to be wrong" sh -c "! grep -q 'are its own' '$work/screen'"
+check "then other models use their preset" dumped '^ espalier   fairytale-draft   ar'
+check "without a warning" sh -c "! grep -q 'are its own' '$work/screen'"
 
 # On a terminal, the user's own file is read, and written only on request.
 config=$work/config/espalier/config
 open 100x30
 run -n 8
-check "it starts without a file" see ready
+check "the program starts without a file" see ready
 keys ':theme light' Enter F4 ':hidden node' Enter ':temp 0.5' Enter
-check "settings change" see 'temp = 0.5'
+check "a setting changes" see 'temp = 0.5'
 keys ':quit' Enter
-check "it leaves" left 0
-check "and has written nothing" [ ! -e "$config" ]
+check "the program ends" left 0
+check "and no file was written" [ ! -e "$config" ]
 run -n 8
 see ready
 keys ':theme light' Enter F4 ':hidden node' Enter ':temp 0.5' Enter
 see 'temp = 0.5'
 keys ':config save' Enter
-check ":config save" see 'settings were written to'
+check ":config save writes the file" see 'settings were written to'
 keys ':quit' Enter
 left 0
 for line in 'theme light' 'layout stacked' 'hidden node' 'temp 0.5' 'pace 12' 'mouse on'; do
-    check "the file remembers $line" grep -qx "$line" "$config"
+    check "the file has $line" grep -qx "$line" "$config"
 done
-check "it has what was not chosen not" sh -c "! grep -q 'model\|drafter\|seed' '$config'"
+check "the file has only changed settings" sh -c "! grep -q 'model\|drafter\|seed' '$config'"
 run
 see ready
 keys ':layout' Enter
-check "the next time it holds" see 'layout = stacked'
+check "the next run uses the file" see 'layout = stacked'
 keys ':n' Enter
-check "the command line's -n was remembered" see 'n = 8'
+check "including the -n of the command line" see 'n = 8'
 keys ':quit' Enter
 left 0
 run --no-config
 see ready
 keys ':layout' Enter
-check "--no-config does without" see 'layout = beside'
+check "--no-config ignores the file" see 'layout = beside'
 keys ':quit' Enter
-check "and the terminal is as it was" left 0
+check "the terminal is restored" left 0
 finish

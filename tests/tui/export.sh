@@ -8,7 +8,7 @@ wait
 type :export $work/early.svg
 key Enter
 $dump"
-check "without a tree there is nothing to export" dumped 'there is no tree yet'
+check "without a tree an export is refused" dumped 'there is no tree yet'
 
 play "size 120x20
 wait
@@ -18,8 +18,8 @@ wait
 type :export $work/tree.txt
 key Enter
 $dump" -n 20
-check "the tree that is shown is written" dumped "iteration [0-9]* written to $work/tree.txt"
-check "as the pane draws it" grep -q '^· ".*" committed$' "$work/tree.txt"
+check "the displayed tree is exported" dumped "iteration [0-9]* written to $work/tree.txt"
+check "as the pane shows it" grep -q '^· ".*" committed$' "$work/tree.txt"
 
 play "size 120x20
 wait
@@ -31,7 +31,7 @@ key Tab
 $dump-2
 type :export $work/tree.gif
 key Enter" --prompt "Once upon a time" -n 20
-check "a file that is there stays" dumped "already exists"
+check "an existing file is not overwritten" dumped "already exists"
 cp "$work/screen-2" "$work/screen" && check "paths are completed" dumped "^> :export $work/tree.txt"
 
 play "size 120x20
@@ -46,8 +46,8 @@ $dump
 type :export stages $work/live.svg 16:9
 key Enter
 $dump-2" -n 20 --drafter fixed
-check "a live session becomes a page" dumped "a page of [0-9]* iterations, 0.1 MB, written to $work/live.html"
-check "and a chart" xmllint --noout "$work/live.svg"
+check "a live session is exported as a page" dumped "a page of [0-9]* iterations, 0.1 MB, written to $work/live.html"
+check "and as a chart" xmllint --noout "$work/live.svg"
 check "with its text" grep -q '"iterations":\[' "$work/live.html"
 echo "size 120x20
 key Right
@@ -55,7 +55,7 @@ type :export $work/replay.html
 key Enter" >"$work/script"
 ESPALIER_SCRIPT="$work/script" timeout 60 $ESPALIER replay tests/cli/three.esp.jsonl >/dev/null 2>&1
 $ESPALIER export tests/cli/three.esp.jsonl --html 2>/dev/null | cmp -s - "$work/replay.html"
-check "a replay becomes the page that the command line writes" [ $? -eq 0 ]
+check "a replay's page equals that of the command line" [ $? -eq 0 ]
 play "size 120x20
 wait
 type Once upon a time
@@ -65,13 +65,13 @@ type :export $work/left.html
 key Enter
 type :quit
 key Enter" -n 40 --drafter fixed
-check "a page that is being made when somebody leaves is written" grep -q '</html>' "$work/left.html"
+check "a page is completed even if the user leaves" grep -q '</html>' "$work/left.html"
 play "size 120x20
 wait
 type :export $work/none.html
 key Enter
 $dump"
-check "without a tree there is no page" dumped "there is no tree yet"
+check "without a tree a page is refused" dumped "there is no tree yet"
 
 # A key saves what the focused pane shows.
 echo "size 120x40
@@ -90,14 +90,14 @@ type :export stages $work/stages.tikz
 key Enter
 $dump-4" >"$work/script"
 ESPALIER_SCRIPT="$work/script" timeout 60 $ESPALIER replay sessions/samples/dynatree-adapting.esp.jsonl >/dev/null 2>&1
-check "in the controller pane it begins a chart of the thresholds" dumped '^> :export thresholds *$'
-cp "$work/screen-2" "$work/screen" && check "which is written" dumped "chart of the thresholds written to $work/chart.svg"
-check "with the look that was asked for" sh -c "grep -q 'fill=\"#10151d\"' '$work/chart.svg' &&
+check "e in the controller pane enters the export of a chart" dumped '^> :export thresholds *$'
+cp "$work/screen-2" "$work/screen" && check "which writes the chart" dumped "chart of the thresholds written to $work/chart.svg"
+check "in the given theme" sh -c "grep -q 'fill=\"#10151d\"' '$work/chart.svg' &&
     grep -q 'viewBox=\"0 0 831' '$work/chart.svg' && ! grep -q 'drafter ' '$work/chart.svg'"
 $ESPALIER export sessions/samples/dynatree-adapting.esp.jsonl --chart acceptance | cmp -s - "$work/depths.svg"
-check "a replay draws the chart that the command line draws" [ $? -eq 0 ]
-cp "$work/screen-3" "$work/screen" && check "charts are no text" dumped 'does not end in .svg, .png, .pdf or .tikz, as charts do'
-check "for LaTeX they are drawn" grep -q 'begin{tikzpicture}' "$work/stages.tikz"
+check "a replay's chart equals that of the command line" [ $? -eq 0 ]
+cp "$work/screen-3" "$work/screen" && check "charts have no text format" dumped 'does not end in .svg, .png, .pdf or .tikz, as charts do'
+check "charts can be written for LaTeX" grep -q 'begin{tikzpicture}' "$work/stages.tikz"
 
 if ! [ -x "$BUILD/espalier-dot" ]; then
     echo "  $BUILD/espalier-dot is not there: pictures are not tested"
@@ -121,14 +121,14 @@ type :export $work/tree.gif
 key Enter
 $dump-2" --prompt "Once upon a time" -n 20
 check "a picture is written" xmllint --noout "$work/tree.svg" "$work/dark.svg"
-check "in the colours that were asked for" sh -c "! cmp -s '$work/tree.svg' '$work/dark.svg'"
-check "with few words, and in that shape" sh -c "! grep -q 'drafter' '$work/dark.svg' &&
+check "in the given theme" sh -c "! cmp -s '$work/tree.svg' '$work/dark.svg'"
+check "with the given caption and shape" sh -c "! grep -q 'drafter' '$work/dark.svg' &&
     sed -n 's/.*viewBox=.0.00 0.00 \([0-9.]*\) \([0-9.]*\)\".*/\1 \2/p' '$work/dark.svg' |
     awk '{ d = \$1 / \$2 * 3 / 4 - 1; exit !(d < 0.01 && d > -0.01) }'"
-check "and that is told" dumped "written to $work/dark.svg"
-check "it names the models" grep -q 'fairytale&#45;target ← fairytale' "$work/tree.svg"
-check "M-p begins the command" dot -Tplain -o /dev/null "$work/key.dot"
-cp "$work/screen-2" "$work/screen" && check "a wrong ending is told" dumped 'does not end in .svg'
+check "and a message says so" dumped "written to $work/dark.svg"
+check "the caption names the models" grep -q 'fairytale&#45;target ← fairytale' "$work/tree.svg"
+check "M-p enters the export command" dot -Tplain -o /dev/null "$work/key.dot"
+cp "$work/screen-2" "$work/screen" && check "an unknown ending is refused" dumped 'does not end in .svg'
 
 # The screen does not wait until a picture is written, but leaving the program does.
 printf '#!/bin/sh\nsleep 2\nexec "%s" "$@"\n' "$PWD/$BUILD/espalier-dot" >"$work/slow"
@@ -143,28 +143,28 @@ type more
 $dump
 wait
 $dump-2" --prompt "Once upon a time" -n 20
-check "it goes on while a picture is drawn" dumped '^> more'
-check "and says so" sh -c "! grep -q 'slow.svg' '$work/screen'"
-cp "$work/screen-2" "$work/screen" && check "and when it is done" dumped "written to $work/slow.svg"
+check "typing works while a picture is drawn" dumped '^> more'
+check "the message comes later" sh -c "! grep -q 'slow.svg' '$work/screen'"
+cp "$work/screen-2" "$work/screen" && check "when the picture is done" dumped "written to $work/slow.svg"
 play "size 120x20
 wait
 type :export $work/last.svg
 key Enter
 type :quit
 key Enter" --prompt "Once upon a time" -n 20
-check "a picture is finished before it leaves" xmllint --noout "$work/last.svg"
+check "the program ends after the picture is written" xmllint --noout "$work/last.svg"
 ESPALIER_DOT="$work/bad" play "size 120x20
 wait
 type :export $work/none.svg
 key Enter
 type :quit
 key Enter" --prompt "Once upon a time" -n 20
-check "one that fails is told then" grep -q 'ended early' "$work/err"
+check "a failure of that is printed" grep -q 'ended early' "$work/err"
 unset ESPALIER_DOT
 program=$(cd "$(dirname "$ESPALIER")" && pwd)/$(basename "$ESPALIER")
 printf '%s\n' 'size 120x20' wait 'type :export dark' 'key Enter' wait >"$work/script"
 (cd "$work" && ESPALIER_SCRIPT=script "$program" --prompt "Once upon a time" -n 20 >/dev/null)
-check "colours without a name" sh -c "ls '$work' | grep -q '^iteration-[0-9]*.svg$'"
+check "a theme alone chooses a file name" sh -c "ls '$work' | grep -q '^iteration-[0-9]*.svg$'"
 
 echo "size 120x20
 key Right Right e
@@ -172,5 +172,5 @@ type $work/replayed.svg
 key Enter" >"$work/script"
 ESPALIER_SCRIPT="$work/script" timeout 60 $ESPALIER replay tests/cli/three.esp.jsonl >/dev/null 2>&1
 $ESPALIER export tests/cli/three.esp.jsonl --iteration 1 -o "$work/exported.svg"
-check "a replay exports what the command line does" cmp -s "$work/replayed.svg" "$work/exported.svg"
+check "a replay's picture equals that of the command line" cmp -s "$work/replayed.svg" "$work/exported.svg"
 finish

@@ -24,12 +24,12 @@ refuses() { # PATTERN ARGUMENTS: it leaves at once, and says why
 }
 
 mkfifo "$history"
-check "a pipe as the history" writes
-check "it is still a pipe" [ -p "$history" ]
+check "the history is a pipe" writes
+check "and stays one" [ -p "$history" ]
 rm "$history" && mkdir "$history"
-check "a folder as the history" writes
+check "the history is a folder" writes
 rmdir "$history" && printf 'half a character: \346\274\nOnce more\n' >"$history"
-check "a history that is no text" writes
+check "the history is not text" writes
 rm "$history"
 pipe_later() { # it becomes one while the program runs
     open 80x24
@@ -39,14 +39,14 @@ pipe_later() { # it becomes one while the program runs
     keys 'Once upon a time' Enter
     see 'token limit reached' && keys :quit Enter && left 0
 }
-check "a history that becomes a pipe" pipe_later
+check "the history becomes a pipe" pipe_later
 rm "$history"
 
 mkfifo "$config"
-check "a pipe as the configuration" refuses 'config cannot be read: it is not a regular file'
-check "a pipe as another configuration" refuses 'config cannot be read: it is not a regular file' \
+check "the configuration is a pipe" refuses 'config cannot be read: it is not a regular file'
+check "a configuration named on the command line is a pipe" refuses 'config cannot be read: it is not a regular file' \
     --config "$config"
 rm "$config"
 mkfifo "$work/config/espalier/themes/mine.theme"
-check "a pipe as the theme" refuses 'mine.theme cannot be read: it is not a regular file' --theme mine
+check "the theme is a pipe" refuses 'mine.theme cannot be read: it is not a regular file' --theme mine
 finish

@@ -26,20 +26,20 @@ check "Esc clears a command line" play_and_see '^> *$' 'type :drafter line
 key Esc'
 check "Esc keeps a prompt" play_and_see '^> Once upon' 'type Once upon
 key Esc'
-check "Esc brings back the prompt that a command line took the place of" play_and_see '^> Once upon a' 'type Once upon
+check "Esc in a command line restores the prompt that was being typed" play_and_see '^> Once upon a' 'type Once upon
 key M-p Esc
 type  a'
-check "so does the end of the command" play_and_see '^> Once upon a' "type Once upon
+check "running the command restores it, too" play_and_see '^> Once upon a' "type Once upon
 key M-p
 type $work/none.xyz
 key Enter
 type  a"
-check "what was typed when a prompt was taken back is in the history" play_and_see '^> half a thought' 'type Once
+check "a half-typed prompt is in the history after M-e" play_and_see '^> half a thought' 'type Once
 key Enter
 wait
 type half a thought
 key M-e y Up' -n 4
-check "and what C-c takes away" play_and_see '^> half a thought' 'type half a thought
+check "and after C-c" play_and_see '^> half a thought' 'type half a thought
 key C-c Up'
 
 # On a screen of 40x12 every pane has rows, and what does not fit into one row is in another.
@@ -54,13 +54,13 @@ key Down Down Down End
 dump $work/details
 key Tab Tab Tab
 $dump" -n 40 --seed 3 --drafter fixed:D=3,B=3
-check "the header does not write over itself" dumped '^ espalier  *limit reached  '
-check "the stats are whole" dumped '^[0-9]* % of nodes accepted'
-check "with the time of an iteration" dumped '^verify [0-9.]*, rest [0-9.]*'
+check "parts of the header do not overlap" dumped '^ espalier  *limit reached  '
+check "the stats are complete" dumped '^[0-9]* % of nodes accepted'
+check "including the time of an iteration" dumped '^verify [0-9.]*, rest [0-9.]*'
 cp "$work/details" "$work/screen"
 check "the node pane can be scrolled" dumped '↑ [0-9]'
 check "to its end" dumped '^children\|siblings\|" .*draft'
-check "and was at its start" sh -c "! grep -q '↑' '$work/node'"
+check "and it starts at the top" sh -c "! grep -q '↑' '$work/node'"
 play "size 120x36
 wait
 type Once upon a time
@@ -68,9 +68,9 @@ key Enter
 wait
 key Tab Tab Home Down
 $dump" -n 20 --seed 3 --drafter fixed:D=1,B=20
-check "the tree says where its cursor is, and that there is more" dumped ' 2/21 '
-check "in both directions" dumped '↓ [0-9]'
-check "the node pane counts the siblings for which it has no room" dumped '+ 1[0-9] more'
+check "the tree shows the cursor's number and that more nodes follow" dumped ' 2/21 '
+check "below" dumped '↓ [0-9]'
+check "the node pane counts the siblings that do not fit" dumped '+ 1[0-9] more'
 
 # Commands that would lose text ask first.
 asks() { # PATTERN ANSWER COMMAND: the text or line after the answer
@@ -86,7 +86,7 @@ for keep in n Esc Enter F1 '"'; do
     check ":clear asks, and $keep keeps the text" asks 'text   1[0-9] tokens\|help' "$keep" 'type :clear
 key Enter' 'Clear the text (1[0-9] tokens)? y: yes, any other key: no'
 done
-check "y forgets it" asks 'Type the beginning of a text' y 'type :clear
+check "y clears the text" asks 'Type the beginning of a text' y 'type :clear
 key Enter' 'y: yes'
 check ":clear! does not ask" play_and_see 'Type the beginning of a text' 'type Once upon a time
 key Enter
@@ -94,17 +94,17 @@ wait
 type :clear!
 key Enter
 wait' -n 8
-check "nor does :clear where there is nothing" play_and_see '^ F1 help' 'type :clear
+check ":clear without a text does not ask" play_and_see '^ F1 help' 'type :clear
 key Enter
 wait'
 check "M-e asks, and y takes the prompt back" asks '^> Once upon a time' y 'key M-e' \
     'Take back the last prompt and delete the 8 tokens after it? y: yes'
-check "n keeps it" asks 'text   1[0-9] tokens' n 'key M-e' 'y: yes'
-check ":regenerate asks, and y writes anew" asks 'temperature 0' y 'type :regenerate
+check "n keeps the text" asks 'text   1[0-9] tokens' n 'key M-e' 'y: yes'
+check ":regenerate asks, and y writes a new answer" asks 'temperature 0' y 'type :regenerate
 key Enter' 'Delete the last 8 tokens and generate others? y: yes'
 check "n keeps the answer" asks '^ F1 help' n 'type :regenerate
 key Enter' 'y: yes'
-check "a question that is too long for the footer is read in full" play_and_see 'other key: no' 'size 40x20
+check "a question longer than the footer is shown in full" play_and_see 'other key: no' 'size 40x20
 type Once upon a time
 key Enter
 wait
@@ -119,14 +119,14 @@ wait
 key $1
 wait" && dumped 'step mode, iter'
 }
-check "q in help leaves the help" stays 'F1 q' '^┌ text'
-check "q in a pane leaves the pane" stays 'Tab q' '^ Space step   C-c stop   F1'
-check "q in a zoomed pane leaves the zoom" stays 'Tab F8 q' '┬ tree'
-check "Esc does, too" stays 'Tab F8 Esc' '┬ tree'
-check "a zoom from the input line says how it is left" stays 'F8' '^┌ text [^┬]*┐$'
-check "in the footer" dumped 'Esc back'
-check "Esc leaves it and stops nothing" stays 'F8 Esc' '┬ tree'
-check "only then it stops" play_and_see 'stopped' 'key F5
+check "q closes the help" stays 'F1 q' '^┌ text'
+check "q leaves a pane" stays 'Tab q' '^ Space step   C-c stop   F1'
+check "q leaves a zoomed pane" stays 'Tab F8 q' '┬ tree'
+check "Esc leaves it, too" stays 'Tab F8 Esc' '┬ tree'
+check "F8 in the input line zooms the text" stays 'F8' '^┌ text [^┬]*┐$'
+check "and the footer shows how to leave" dumped 'Esc back'
+check "Esc leaves the zoom and does not stop the generation" stays 'F8 Esc' '┬ tree'
+check "a second Esc stops it" play_and_see 'stopped' 'key F5
 type Once upon a time
 key Enter
 wait
@@ -136,12 +136,12 @@ type Once upon a time
 key Enter
 wait
 key Esc'
-check "and only where no pane has the focus" play_and_see 'step mode, iter' 'key F5
+check "but only if no pane has the focus" play_and_see 'step mode, iter' 'key F5
 type Once upon a time
 key Enter
 wait
 key Tab Esc'
-check "in a replay keys mean keys again" play_and_see '^┌ help' 'key e Esc x F1' \
+check "in a replay letters are keys again" play_and_see '^┌ help' 'key e Esc x F1' \
     replay sessions/samples/dyspec.esp.jsonl
 
 play_and_see 'second line' 'type first
@@ -149,16 +149,16 @@ key C-j
 type second line
 key M-Enter
 type third'
-check "C-j and M-Enter begin new lines, and the input grows" \
+check "C-j and M-Enter begin new lines, and the input line grows" \
     [ "$(rows_of_input | tr -s ' ' | tr '\n' '|')" = '> first| second line| third|' ]
-check "Up and Down go through them" play_and_see '^  secXond' 'type first
+check "Up and Down move between the lines" play_and_see '^  secXond' 'type first
 key C-j
 type second
 key Up Home
 type a
 key Down Right Right
 type X'
-check "the lines are one prompt" play_and_see '^│ second' 'type first
+check "the lines form one prompt" play_and_see '^│ second' 'type first
 key C-j
 type second
 key Enter
@@ -166,12 +166,12 @@ wait' -n 4
 check "in a command line, C-j is Enter" play_and_see 'theme = mono' 'type :theme mono
 key C-j'
 
-check "/setting value is :setting value" play_and_see 'theme = mono' 'type /theme mono
+check "/SETTING VALUE sets a setting" play_and_see 'theme = mono' 'type /theme mono
 key Enter'
-check "/drafter does it, too" play_and_see 'drafter = linear:K=4' 'type /drafter linear:K=4
+check "/drafter works, too" play_and_see 'drafter = linear:K=4' 'type /drafter linear:K=4
 key Enter
 wait'
-check "any other word is searched for, also the name of a setting" \
+check "other words are searched for, and so are names of settings without a value" \
     play_and_see "not found: 'theme' is not in the text; the command is :theme" 'type /theme
 key Enter'
 for line in clear 'clear all' quit edit regenerate "save $work/by-slash" "mark here" help; do
@@ -181,30 +181,30 @@ wait
 type /$line
 key Enter
 wait" -n 4
-    check "and the text is still there" dumped '^│ Once upon a time'
+    check "and the text is unchanged" dumped '^│ Once upon a time'
 done
 check "and no file was written" test ! -e "$work/by-slash"
-check "what is no setting is not completed" play_and_see '^> /cle *$' 'type /cle
+check "/cle is not completed, because :clear is not a setting" play_and_see '^> /cle *$' 'type /cle
 key Tab'
-check "it is completed" play_and_see '^> /theme mono' 'type /the
+check "/the is completed" play_and_see '^> /theme mono' 'type /the
 key Tab
 type mo
 key Tab'
-check "another word is searched for" play_and_see "not found: 'themes' is not in the text" 'type /themes
+check "/themes is a search" play_and_see "not found: 'themes' is not in the text" 'type /themes
 key Enter'
-check "and in a pane every word is" play_and_see "not found: 'theme' is not in the tree" 'type Once
+check "in a pane every word is searched for" play_and_see "not found: 'theme' is not in the tree" 'type Once
 key Enter
 wait
 key Tab Tab
 type /theme
 key Enter' -n 4
 
-check "F2 is a menu that marks the drafter" play_and_see '✓ dynatree .* now' 'key F2' --drafter dynatree
-check "the arrows choose" play_and_see 'drafter = goodput' 'key F2 Down Enter
+check "F2 opens a menu that marks the current drafter" play_and_see '✓ dynatree .* now' 'key F2' --drafter dynatree
+check "arrows and Enter choose a drafter" play_and_see 'drafter = goodput' 'key F2 Down Enter
 wait' --drafter dynatree
-check "F3 refuses with the reason" play_and_see 'needs a temperature above 0; at 0 use greedy' 'key F3 Down Enter
+check "F3 shows why a verifier is refused" play_and_see 'needs a temperature above 0; at 0 use greedy' 'key F3 Down Enter
 wait' --temp 0
-check "and what is refused is not chosen" play_and_see 'dynatree, greedy, cpu' 'key F3 Down Enter Esc
+check "and keeps the current one" play_and_see 'dynatree, greedy, cpu' 'key F3 Down Enter Esc
 wait' --drafter dynatree --temp 0
 check "a drafter that needs a draft model is refused without one" \
     play_and_see 'fixed .*refused' 'type :model fairytale-target
@@ -219,12 +219,12 @@ column=$(awk 'END { print index($0, "F2 drafter") }' "$work/screen")
 check "the footer can be clicked" play_and_see 'how trees are drafted' "mouse 0 $column 29"
 play_and_see '│   suffix ' 'key F2'
 row=$(grep -n '│   suffix ' "$work/screen" | cut -d: -f1)
-check "so can the menu" play_and_see 'drafter = suffix' "key F2
+check "the menu can be clicked" play_and_see 'drafter = suffix' "key F2
 mouse 0 10 $((row - 1))
 wait"
-check "a click outside leaves it" play_and_see '^│ *│ *│$' "key F2
+check "a click outside closes the menu" play_and_see '^│ *│ *│$' "key F2
 mouse 0 0 0"
-check "the wheel scrolls the text and not the history" play_and_see '^> *$' "type :theme mono
+check "the wheel scrolls the text, not the history" play_and_see '^> *$' "type :theme mono
 key Enter
 mouse 64 5 28
 mouse 64 5 28"
@@ -235,16 +235,16 @@ bind F6 help
 bind z zoom
 bind M-e none
 END
-check "a key of the configuration runs a command" play_and_see 'theme = mono' 'key F12' --config "$work/config"
+check "a key in the configuration runs a command" play_and_see 'theme = mono' 'key F12' --config "$work/config"
 check "or an action" play_and_see '^┌ help' 'key F6' --config "$work/config"
-check "a character only while nothing is typed" play_and_see '^> xz' 'type xz' --config "$work/config"
-check "then it acts" play_and_see '^┌ text ─*┐$' 'type z' --config "$work/config"
-check "none: the input line gets the key" play_and_see '^ F1 help' 'key M-e' --config "$work/config"
-check "the menu lists keys of one's own" play_and_see 'F12 .*:theme mono .*your key' 'key F7
+check "a letter that is bound is typed if there is text" play_and_see '^> xz' 'type xz' --config "$work/config"
+check "and runs its action if there is none" play_and_see '^┌ text ─*┐$' 'type z' --config "$work/config"
+check "a key bound to none goes to the input line" play_and_see '^ F1 help' 'key M-e' --config "$work/config"
+check "the menu lists the user's keys" play_and_see 'F12 .*:theme mono .*your key' 'key F7
 type your key' --config "$work/config"
-check "what begins a value is no trouble" play_and_see 'Equal: help' 'type :bind Equal help
+check "a key named Equal can be bound" play_and_see 'Equal: help' 'type :bind Equal help
 key Enter' --config "$work/config"
-check ":bind binds, and :config save remembers" play_and_see 'written to' "type :bind C-t full-speed
+check ":bind binds a key, and :config save saves it" play_and_see 'written to' "type :bind C-t full-speed
 key Enter
 type :bind F6 default
 key Enter
@@ -253,35 +253,35 @@ key Enter
 type :config save
 key Enter
 wait" --config "$work/config"
-check "what was bound" grep -qx 'bind C-t full-speed' "$work/config"
-check "what was before" grep -qx 'bind F12 :theme mono' "$work/config"
-check "what is not bound any more" sh -c "! grep -q 'bind F6' $work/config"
-check "what was saved is read" play_and_see '^┌ help' 'key Equal' --config "$work/config"
+check "the new binding is saved" grep -qx 'bind C-t full-speed' "$work/config"
+check "the earlier binding is still there" grep -qx 'bind F12 :theme mono' "$work/config"
+check "a removed binding is not" sh -c "! grep -q 'bind F6' $work/config"
+check "saved bindings are read" play_and_see '^┌ help' 'key Equal' --config "$work/config"
 refuses() { # LINE PATTERN
     echo "$1" >"$work/bad"
     play 'size 80x24' --config "$work/bad"
     grep -q "bad, line 1: $2" "$work/err" || { cat "$work/err"; return 1; }
 }
-check "an unknown key is named" refuses 'bind F99 help' "there is no key 'F99"
-check "an unknown action is named" refuses 'bind F9 hepl' "there is no action 'hepl' (did you mean help?)"
-check "digits are keys of their own" refuses 'bind F9 digit' 'digit is for the keys 0 to 9'
-check "C-c is not bound" refuses 'bind C-c help' 'C-c always'
+check "an unknown key is refused" refuses 'bind F99 help' "there is no key 'F99"
+check "an unknown action is refused" refuses 'bind F9 hepl' "there is no action 'hepl' (did you mean help?)"
+check "digits cannot be bound" refuses 'bind F9 digit' 'digit is for the keys 0 to 9'
+check "C-c cannot be bound" refuses 'bind C-c help' 'C-c always'
 
 for pair in 'picture :export' 'svg :export' 'slide :export' 'zoom F8' 'exit :quit' 'faster F6' 'save slide :export'; do
-    check "the menu knows '${pair% *}'" play_and_see "│ ${pair##* } " "key F7
+    check "the menu finds '${pair% *}'" play_and_see "│ ${pair##* } " "key F7
 type ${pair% *}"
 done
 
-check "a newcomer is told what the small models know" play_and_see 'only read fairy tales' ''
+check "the first screen says that the built-in models only know fairy tales" play_and_see 'only read fairy tales' ''
 play "size 100x30
 wait
 type Once upon a time
 key Enter
 wait
 $dump" -n 20 --context 64
-check "the text says how full the context is" dumped '^┌ text   [0-9]* tokens, [34][0-9] % of the context'
+check "the text pane shows how full the context is" dumped '^┌ text   [0-9]* tokens, [34][0-9] % of the context'
 cores=$(nproc)
-check "no more threads than processors" play_and_see "threads = $cores\$" 'type :threads 400
+check "there are at most as many threads as processors" play_and_see "threads = $cores\$" 'type :threads 400
 key Enter
 wait
 type :set threads
@@ -295,12 +295,12 @@ type Once upon a time there was a king
 key Enter
 wait" -n 200 "$@" && dumped 'step mode, iter'
 }
-check "a breakpoint says when it will stop" play_and_see 'when a path of more than 3 tokens is accepted' 'type :break path 3
+check ":break says when it will stop" play_and_see 'when a path of more than 3 tokens is accepted' 'type :break path 3
 key Enter'
-check "it stops after a long path" stops 'path 3' 'a path of [4-6] tokens was accepted' \
+check "generation stops after a long path" stops 'path 3' 'a path of [4-6] tokens was accepted' \
     --drafter fixed:D=6,B=2 --temp 0
-check "the path is that long" dumped 'tree .* [4-6] of [0-9]* accepted'
-check "or where all was rejected" stops rejected 'everything was rejected' --drafter linear:K=1 --temp 1
+check "the path has that length" dumped 'tree .* [4-6] of [0-9]* accepted'
+check "or after all nodes were rejected" stops rejected 'everything was rejected' --drafter linear:K=1 --temp 1
 
 printf '#!/bin/sh\ntest "$(cat "$2")" = "$1" && printf "two\\nlines\\n" >"$2"\n' >"$work/editor"
 chmod +x "$work/editor"
@@ -313,26 +313,26 @@ check "so does :editor" edits '^  lines' "$work/editor one" 'type one
 key F7
 type :editor
 key Enter'
-check "if it fails, the line stays" edits '^> one' false 'type one
+check "if the editor fails, the line stays" edits '^> one' false 'type one
 key C-x C-e'
-check "and it is said" dumped 'the editor failed, and the line is unchanged'
-check "no file stays behind" [ -z "$(ls "$work" | grep '^espalier-')" ]
+check "and a message says so" dumped 'the editor failed, and the line is unchanged'
+check "no temporary file is left" [ -z "$(ls "$work" | grep '^espalier-')" ]
 
-check "a command that was meant is named" play_and_see "no command ':drafer' (did you mean drafter?)" 'type :drafer
+check "a misspelled command gives a suggestion" play_and_see "no command ':drafer' (did you mean drafter?)" 'type :drafer
 key Enter'
-check "so is a drafter" play_and_see "no drafter 'dynatre' (did you mean dynatree?)" 'type :drafter dynatre
+check "so does a drafter" play_and_see "no drafter 'dynatre' (did you mean dynatree?)" 'type :drafter dynatre
 key Enter
 wait'
-check "and a theme" play_and_see "no theme 'drak' (did you mean dark?)" 'type :theme drak
+check "a theme" play_and_see "no theme 'drak' (did you mean dark?)" 'type :theme drak
 key Enter'
-check "and a setting" play_and_see "no setting 'tmep' (did you mean temp?)" 'type :set tmep=1
+check "a setting" play_and_see "no setting 'tmep' (did you mean temp?)" 'type :set tmep=1
 key Enter'
-check "and a folder" play_and_see "'fairytale-traget' (did you mean fairytale-target?)" 'type :model fairytale-traget
+check "a folder" play_and_see "'fairytale-traget' (did you mean fairytale-target?)" 'type :model fairytale-traget
 key Enter
 wait'
 mkdir "$work/pythia-70m"
-check "on the command line, too" fails 1 'did you mean pythia-70m?' \
+check "also on the command line" fails 1 'did you mean pythia-70m?' \
     $ESPALIER inspect "$work/pythia-70n"
-check "and subcommands" fails 2 "no command 'repaly', and no model of this name (did you mean replay?)" $ESPALIER repaly
-check "and options" fails 2 "option '--tmep' (did you mean --temp?)" $ESPALIER generate --tmep 1
+check "for subcommands" fails 2 "no command 'repaly', and no model of this name (did you mean replay?)" $ESPALIER repaly
+check "and for options" fails 2 "option '--tmep' (did you mean --temp?)" $ESPALIER generate --tmep 1
 finish

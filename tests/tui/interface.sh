@@ -12,21 +12,21 @@ for size in 120x36 80x24 200x60; do
     check "$size: text streams to its end" see 'token limit reached'
     check "$size: the prompt is shown" see 'Once upon a time'
     check "$size: the tree is shown" see '[├└]─ "'
-    check "$size: the speed is compared" see 'plain'
+    check "$size: the header compares the speed with plain decoding" see 'plain'
     keys ':drafter linear:K=3' Enter
     check "$size: the drafter changes" see 'drafter = linear:K=3'
     keys ':set n=400' Enter
     check "$size: the length changes" see 'n = 400'
     keys ' and then' Enter
-    check "$size: it writes again" see 'iter 1[0-9]'
+    check "$size: another generation runs" see 'iter 1[0-9]'
     $terminal resize-window -t main -x 72 -y 20
     check "$size: the smaller screen is drawn" see '^└\{1\}─\{70\}┘$'
     $terminal resize-window -t main -x 100 -y 30
     check "$size: the larger screen is drawn" see '^└\{1\}─\{98\}┘$'
     keys C-c
-    check "$size: C-c stops" see 'stopped\|ready\|token limit reached'
+    check "$size: C-c stops the generation" see 'stopped\|ready\|token limit reached'
     keys ':quit' Enter
-    check "$size: it leaves the terminal as it was" left 0
+    check "$size: the terminal is restored" left 0
 done
 
 changed() {
@@ -45,23 +45,23 @@ steps_to() { # PATTERN: presses Space until the screen shows it
 
 open 20x6
 run -n 8
-check "20x6: tabs" see ' text  tree'
+check "20x6: there are tabs" see ' text  tree'
 keys 'Once upon a time' Enter
-check "20x6: text" see 'Once upon a time'
+check "20x6: the text is shown" see 'Once upon a time'
 keys Tab Tab
-check "20x6: the tree" see '[├└]─ '
+check "20x6: the tree is shown" see '[├└]─ '
 keys :q Enter
-check "20x6: it leaves the terminal as it was" left 0
+check "20x6: the terminal is restored" left 0
 
 open 80x24
 run -n 8 --drafter dynatree -p "'Once upon a time'"
-check "a prompt from the command line is written on" see 'token limit reached'
+check "a prompt on the command line is continued" see 'token limit reached'
 keys F1
 check "F1 shows the help" see 'Keys'
 keys F1 F2
 check "F2 lists the drafters" see 'dynatree .*adapt\|dynatree .*confidence'
 keys C-c Enter
-check "an empty line goes on" see 'text   .* tokens'
+check "an empty line continues the text" see 'text   .* tokens'
 keys ':nonsense' Enter
 check "an unknown command is named" see "no command ':nonsense'"
 keys ':set temp=-1' Enter
@@ -83,36 +83,36 @@ keys Space
 check "Space runs one stage" see 'Draft pass 2\|tree is drafted'
 check "the stages follow each other up to the last" steps_to 'drafted levels\|levels were accepted'
 keys F5
-check "F5 runs on" see 'token limit reached'
+check "F5 continues without stops" see 'token limit reached'
 keys ':drafter linear:K=4' Enter ':set n=200' Enter ':break path 1' Enter Enter
-check "a breakpoint stops" see 'tokens was accepted'
+check "a breakpoint stops the generation" see 'tokens was accepted'
 keys C-c
-check "C-c leaves the stop" see 'ready'
+check "C-c ends the stop" see 'ready'
 keys F5 C-d
-check "C-d leaves" left 0
-check "history is readable by its owner alone" \
+check "C-d ends the program" left 0
+check "the history is readable by its owner only" \
     [ "$(stat -c %a "$work/state/espalier/history")" = 600 ]
-check "history is in a folder of its owner alone" \
+check "its folder is readable by its owner only" \
     [ "$(stat -c %a "$work/state/espalier")" = 700 ]
 run -n 8
-check "it starts again" see 'ready'
+check "the program starts again" see 'ready'
 keys Up
-check "history comes back" see '^> :break path 1'
+check "the history is kept" see '^> :break path 1'
 keys C-c C-c
-check "C-c twice leaves" left 0
+check "C-c twice ends the program" left 0
 
 open 80x24
 keys 'export LC_ALL=C' Enter
 run -n 8 -p "'Once upon a time'"
 check "without UTF-8 the frames are ASCII" see '^+ text .*-+ tree'
 keys :quit Enter
-check "it leaves" left 0
-check "only ASCII was drawn" [ -z "$(screen | LC_ALL=C tr -d '\000-\177')" ]
+check "the program ends" left 0
+check "only ASCII was printed" [ -z "$(screen | LC_ALL=C tr -d '\000-\177')" ]
 keys 'export LC_ALL=C.UTF-8 TERM=nonsense' Enter
 run
 check "an unknown terminal is named" see "type 'nonsense'"
 
-check "without a terminal it says so" fails 1 'needs a terminal' $ESPALIER
+check "without a terminal a message says so" fails 1 'needs a terminal' $ESPALIER
 only_ascii() {
     screen >"$work/ascii"
     ! LC_ALL=C grep -q '[^ -~]' "$work/ascii"
@@ -123,12 +123,12 @@ run --ascii --theme light -n 12
 check "--ascii: the models load" see 'ready'
 keys 'Once upon a time' Enter
 check "--ascii: text streams to its end" see 'token limit reached'
-check "--ascii: no byte above 127 is drawn" only_ascii
+check "--ascii: only ASCII is printed" only_ascii
 keys ':quit' Enter
-check "--ascii: it leaves the terminal as it was" left 0
+check "--ascii: the terminal is restored" left 0
 open 100x24
 run --theme plaid
-check "--theme: an unknown one is named" see "there is no theme 'plaid'"
-check "--theme: and nothing is left behind" left 1
+check "--theme: an unknown theme is reported" see "there is no theme 'plaid'"
+check "--theme: the terminal is restored" left 1
 
 finish

@@ -16,9 +16,9 @@ clean() { # PROGRAM...: it passes, without a report
     return 1
 }
 check "the program runs under the sanitizer" clean $tsan/espalier --version
-check "the ring" clean $tsan/tests/unit/ring
-check "the mailbox" clean $tsan/tests/unit/mailbox
-check "the thread pool" clean $tsan/tests/unit/pool
+check "the ring has no races" clean $tsan/tests/unit/ring
+check "the mailbox has no races" clean $tsan/tests/unit/mailbox
+check "the thread pool has no races" clean $tsan/tests/unit/pool
 
 cat >"$work/script" <<END
 size 100x30
@@ -61,6 +61,6 @@ wait
 $dump
 END
 export ESPALIER_SCRIPT="$work/script"
-check "a session" clean $tsan/espalier --threads 1 -n 20
-check "and it went to its end" dumped 'espalier '
+check "a session has no races" clean $tsan/espalier --threads 1 -n 20
+check "and it ran to its end" dumped 'espalier '
 finish

@@ -13,8 +13,8 @@ type :record $file
 key Enter
 wait
 $dump"
-check "it says where it records to" dumped "recording to "
-check "and shows a sign" dumped "● rec"
+check "F9 starts a recording" dumped "recording to "
+check "and the header shows a sign" dumped "● rec"
 
 play "size 100x24
 wait
@@ -41,15 +41,15 @@ wait
 $dump
 key M-m
 $dump.2" -n 10
-check "the end is told" dumped "recorded to "
+check "a second F9 ends it" dumped "recorded to "
 check "the sign is gone" sh -c "! grep -q '● rec' $work/screen"
-check "a mark needs a recording" grep -q "nothing is being recorded" "$work/screen.2"
-check "what happened is in the file, in order" test \
+check "a marker needs a recording" grep -q "nothing is being recorded" "$work/screen.2"
+check "the file has all events in order" test \
     "$(types "$file")" = "prompt marker setting end rewind clear prompt end "
 check "a recording begun later has the text so far" test \
     "$(sed -n 2p "$file" | grep -o '"id"' | wc -l)" -eq 14
 check "and the size of the screen" grep -q '"terminal":{"columns":100,"rows":24}' "$file"
-check "marks have a text" grep -q '"type":"marker","text":"here"' "$file"
+check "markers have a text" grep -q '"type":"marker","text":"here"' "$file"
 
 spaces='Space Space Space Space Space Space Space Space Space Space Space Space'
 writing='wait
@@ -74,10 +74,10 @@ $writing
 type :quit
 key Enter" -n 100
 for way in stopped left; do
-    check "a recording that is $way while a text is written is not cut off" sh -c \
+    check "a recording that is $way during a generation is complete" sh -c \
         "[ -z \"\$($ESPALIER replay '$work/$way' --plain 2>&1 >/dev/null)\" ]"
 done
-check "and it has iterations" grep -q '"type":"iteration"' "$work/stopped" "$work/left"
+check "and has iterations" grep -q '"type":"iteration"' "$work/stopped" "$work/left"
 
 cp "$file" "$work/copy"
 play "size 100x24
@@ -90,9 +90,9 @@ type :record /dev/full
 key Enter
 wait
 $dump.2"
-check "a file is not overwritten" dumped "exists; give another name"
-check "and stays as it was" cmp -s "$file" "$work/copy"
-check "a full disk is told" grep -q "cannot write /dev/full" "$work/screen.2"
+check "an existing file is not overwritten" dumped "exists; give another name"
+check "and stays unchanged" cmp -s "$file" "$work/copy"
+check "a full disk is reported" grep -q "cannot write /dev/full" "$work/screen.2"
 
 play "size 100x24
 wait
@@ -113,8 +113,8 @@ wait
 key F9
 wait
 " -n 10
-check "in step mode it says when" dumped "the marker is set after this iteration"
-check "and does so" grep -q '"type":"marker","text":"in the middle"' "$file"
+check "in step mode a message says when the marker is set" dumped "the marker is set after this iteration"
+check "and it is set then" grep -q '"type":"marker","text":"in the middle"' "$file"
 
 mkfifo "$work/pipe"
 head -c 3000 "$work/pipe" >/dev/null &
@@ -130,7 +130,7 @@ $dump" -n 40
 wait
 check "a closed pipe suspends the recording" dumped "suspended: Broken pipe"
 check "the sign is gone, too" sh -c "! grep -q '● rec' $work/screen"
-check "and the text is whole" dumped "token limit reached"
+check "and the text is complete" dumped "token limit reached"
 
 (
     cd "$work"
@@ -138,5 +138,5 @@ check "and the text is whole" dumped "token limit reached"
     case $ESPALIER in /*) ;; *) ESPALIER="$OLDPWD/$ESPALIER" ;; esac
     ESPALIER_SCRIPT=script $ESPALIER >/dev/null
 )
-check "the key needs no name" sh -c "ls $work | grep -q '^espalier-[0-9]*-[0-9]*.esp.jsonl$'"
+check "F9 chooses a file name" sh -c "ls $work | grep -q '^espalier-[0-9]*-[0-9]*.esp.jsonl$'"
 finish

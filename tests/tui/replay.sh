@@ -76,7 +76,7 @@ same_steps() { # the iteration that F5 ended has times, unlike those that went o
     done
     [ $step -gt 25 ]
 }
-check "every stop of step mode looks as it did live" same_steps
+check "every stop of step mode looks the same as live" same_steps
 instructions="size 120x50"
 for mark in $(seq 6); do
     instructions="$instructions
@@ -92,9 +92,9 @@ same_marks() {
         body "$work/again-$mark" | cmp "$work/want" - || return 1
     done
 }
-check "every marked place looks as it did live" same_marks
-check "markers tell their texts" sh -c "grep -q 'marker: number 5' '$work/again-5'"
-check "and are gone back to" sh -c "body() { sed -e 1d \"\$1\" | head -n 47; }
+check "every marked place looks the same as live" same_marks
+check "the text of a marker is shown" sh -c "grep -q 'marker: number 5' '$work/again-5'"
+check "going back to a marker gives the same screen" sh -c "body() { sed -e 1d \"\$1\" | head -n 47; }
     body '$work/back-4' >'$work/want'; body '$work/again-4' | cmp -s - '$work/want'"
 
 iterations=$(grep -c '"type":"iteration"' "$recording")
@@ -106,8 +106,8 @@ cp "$ESPALIER" "$work/alone"
 alone() {
     ESPALIER_DATA=$work/nowhere "$work/alone" "$@"
 }
-check "the copy cannot generate" fails 1 'model pair was not found' alone generate -p Once -n 1
-check "but replays as text" sh -c "ESPALIER_DATA=$work/nowhere $work/alone replay $recording \
+check "a program without models cannot generate" fails 1 'model pair was not found' alone generate -p Once -n 1
+check "but it can replay as text" sh -c "ESPALIER_DATA=$work/nowhere $work/alone replay $recording \
     --plain | grep -q '^--- iteration 3 of'"
 printf '%s\n' 'size 100x30' 'key G' "dump $work/screen" >"$work/script"
 ESPALIER_SCRIPT=$work/script alone replay "$recording" >/dev/null
@@ -130,22 +130,22 @@ same_text() {
     squeezed "$work/plain" >"$work/got"
     grep -qF "$(tail -c 100 "$work/got")" "$work/want"
 }
-check "plain: it succeeds" plain
-check "plain: one frame per iteration, and the start" \
+check "plain: replay succeeds" plain
+check "plain: there is a frame for the start and for each iteration" \
     [ "$(grep -c '^---' "$work/plain")" = $((iterations + 1)) ]
-check "plain: the last one" in_plain "^--- iteration $last of $last, "
+check "plain: the last frame is there" in_plain "^--- iteration $last of $last, "
 check "plain: no escape code" sh -c "! grep -q '$escape' '$work/plain'"
 check "plain: nothing on standard error" [ ! -s "$work/err" ]
 check "plain: it shows the tree" in_plain '[├└]─ "'
-check "plain: the text is the one that was written" same_text
-check "plain: every line has its place" \
+check "plain: the text is complete" same_text
+check "plain: no line is missing" \
     [ "$(wc -l <"$work/plain")" = $((23 * (iterations + 1))) ]
 cp "$work/plain" "$work/first"
 plain
-check "plain: the same again" cmp -s "$work/plain" "$work/first"
+check "plain: a second run prints the same" cmp -s "$work/plain" "$work/first"
 plain --ascii
 check "plain --ascii: no byte above 127" [ -z "$(tr -d '\000-\177' <"$work/plain")" ]
-check "plain: a full disk is told" sh -c "$ESPALIER replay '$recording' --plain 2>&1 >/dev/full |
+check "plain: a full disk is reported" sh -c "$ESPALIER replay '$recording' --plain 2>&1 >/dev/full |
     grep -q 'standard output could not be written'"
 check "plain: a closed pipe ends it" \
     sh -c "$ESPALIER replay '$recording' --plain 2>&1 | head -n 1 | grep -q '^--- start'"
@@ -153,77 +153,77 @@ check "plain: a closed pipe ends it" \
 # ---- by scripts
 play "size 120x36
 $dump" replay "$recording"
-check "a script begins at the start, paused" dumped "^paused   start, $iterations iterations"
+check "a script starts paused at the start" dumped "^paused   start, $iterations iterations"
 play "size 120x36
 key Right Right Right Left
 $dump" replay "$recording"
-check "Right and Left go by iterations" dumped "^paused   iter 1/$last "
+check "Right moves by an iteration" dumped "^paused   iter 1/$last "
 play "size 120x36
 key > > <
 $dump" replay "$recording"
-check "so do > and <" dumped "^paused   iter 0/$last "
+check "< moves back by an iteration" dumped "^paused   iter 0/$last "
 play "size 120x36
 key Right . .
 $dump" replay "$recording"
-check "full stop goes by draft passes and stages" dumped "^paused   iter 1/$last, step 2 of"
-check "and the tree is what it was then" dumped 'tree   iter 1: draft'
+check ". moves by a draft pass or stage" dumped "^paused   iter 1/$last, step 2 of"
+check "and shows the tree at that point" dumped 'tree   iter 1: draft'
 play "size 120x36
 key Right . . , ,
 $dump" replay "$recording"
-check "comma goes back" dumped "^paused   iter 0/$last "
+check ", moves back" dumped "^paused   iter 0/$last "
 play "size 120x36
 key 5
 $dump" replay "$recording"
-check "a digit goes to its tenth" dumped "iter $half/$last   5: g goes there"
+check "a digit moves to that tenth" dumped "iter $half/$last   5: g goes there"
 play "size 120x36
 key Space $(echo "$last" | sed 's/./& /g') g
 $dump" replay "$recording"
-check "a jump to the end while playing stays there" dumped "^end of recording   iter $last/$last "
+check "a jump to the end during playback stays there" dumped "^end of recording   iter $last/$last "
 play "size 120x36
 key 1 2 g
 $dump" replay "$recording"
-check "a number and g go to the iteration" dumped "^paused   iter 12/$last "
+check "a number and g move to that iteration" dumped "^paused   iter 12/$last "
 play "size 120x36
 type :seek 7
 key Enter
 $dump" replay "$recording"
-check ":seek goes to it too" dumped "^paused   iter 7/$last "
+check ":seek moves there, too" dumped "^paused   iter 7/$last "
 play "size 120x36
 key G Left g
 $dump" replay "$recording"
-check "g alone goes to the start" dumped '^paused   start'
+check "g alone moves to the start" dumped '^paused   start'
 play "size 120x36
 key End
 $dump" replay "$recording"
-check "the end is told" dumped "^end of recording   iter $last/$last "
+check "the end of the recording is shown" dumped "^end of recording   iter $last/$last "
 play "size 120x36
 key + + + + + + Space
 wait
 $dump" replay "$recording"
-check "it plays to the end" dumped "^end of recording   iter $last/$last   16x"
+check "playback runs to the end" dumped "^end of recording   iter $last/$last   16x"
 play "size 120x36
 key F6
 $dump
 key F6 - - - -
 dump $work/slow" replay "$recording"
-check "F6 plays as it was recorded" dumped 'as recorded'
+check "F6 plays at the recorded speed" dumped 'as recorded'
 check "- plays slower" grep -q ' 0.25x ' "$work/slow"
 play "size 120x36
 key /
 type KING who
 key Enter
 $dump" replay "$recording"
-check "a text with a capital is looked for as it is" dumped "'KING who' is not in the recorded"
+check "a search with a capital letter is case-sensitive" dumped "'KING who' is not in the recorded"
 play "size 120x36
 key /
 type king who
 key Enter
 $dump" replay "$recording"
-check "what the prompt says is found" dumped "'king who' in the prompt"
+check "the prompt is searched, too" dumped "'king who' in the prompt"
 play "size 120x36
 key ]
 $dump" replay "$recording"
-check "that there is no marker is told" dumped 'the recording has no markers'
+check "a recording without markers gives a message" dumped 'the recording has no markers'
 for command in :temp=1 ':drafter ar' :clear :edit :step ':break path 2' ':seek x' ':seek 99999' \
     ':speed 17' ':idle -1'; do
     play "size 120x36
@@ -237,12 +237,12 @@ type zzz
 paste nor does a paste
 key Enter
 $dump" replay "$recording"
-check "no prompt can be typed" dumped '^paused'
+check "typing enters no prompt" dumped '^paused'
 play "size 100x50
 type :
 key Tab
 $dump" replay "$recording"
-check "completion names what a replay obeys" dumped '│ seek '
+check "completion offers commands of a replay" dumped '│ seek '
 check "and nothing else" sh -c "! grep -q '│ temp ' '$work/screen'"
 
 play "size 120x100
@@ -251,8 +251,8 @@ $dump" replay "$recording"
 for key in $(sed -n 's/.*"\([^" ]*\)", REPLAY.*/\1/p' tui/view/keys.def); do
     check "help names the key $key" dumped "^│   .*$(printf %s "$key" | sed 's/[].[]/\\&/') .*  "
 done
-check "help names what goes with a replay" dumped '^│   speed NUMBER'
-check "and no more" sh -c "! grep -q ':clear\|M-e' '$work/screen'"
+check "help has the commands of a replay" dumped '^│   speed NUMBER'
+check "and no others" sh -c "! grep -q ':clear\|M-e' '$work/screen'"
 
 # The state depends only on the position, not on how it was reached.
 play "size 120x50
@@ -263,79 +263,79 @@ key G 1 9 . . , g
 type :seek $half
 key Enter
 dump $work/again" replay "$recording"
-check "seeking there and back shows the same" cmp -s "$work/there" "$work/again"
+check "seeking back and forth gives the same screen" cmp -s "$work/there" "$work/again"
 
 # ---- what is not a recording
 refused() { # PATTERN FILE
     fails 1 "$1" $ESPALIER replay "$2" --plain &&
         ESPALIER_SCRIPT=$work/script fails 1 "$1" $ESPALIER replay "$2"
 }
-check "a file that is not there" refused 'none.jsonl' "$work/none.jsonl"
+check "a file that does not exist" refused 'none.jsonl' "$work/none.jsonl"
 check "a folder" refused 'not a regular file' "$work"
 : >"$work/empty"
 check "an empty file" refused 'empty' "$work/empty"
 head -c 4096 /dev/urandom >"$work/noise"
-check "noise" refused 'noise' "$work/noise"
+check "random bytes" refused 'noise' "$work/noise"
 echo '{"format":"espalier-session","version":"9.0"}' >"$work/newer"
 check "a newer format" refused '9' "$work/newer"
 sed '5s/"depth":1/"depth":77/' "$recording" >"$work/wrong"
 check "an impossible tree" refused 'line 5' "$work/wrong"
-check "no file at all" fails 2 'try espalier replay --help' $ESPALIER replay
-check "a speed that is none" fails 1 "'fast'" $ESPALIER replay "$recording" --speed fast
+check "no file" fails 2 'try espalier replay --help' $ESPALIER replay
+check "an invalid speed" fails 1 "'fast'" $ESPALIER replay "$recording" --speed fast
 head -c -20 "$recording" >"$work/cut"
-check "a cut tail is left out" \
+check "an incomplete last line is ignored" \
     sh -c "$ESPALIER replay '$work/cut' --plain 2>'$work/err' | grep -q '^--- iteration 5 '"
 told() { # FILE: that it was cut off
     grep -q "^espalier: $1 ends early, as after a crash; it has [0-9]* iterations\$" "$work/err"
 }
-check "and that is told" told "$work/cut"
+check "with a warning" told "$work/cut"
 head -n 7 "$recording" >"$work/killed"
 $ESPALIER replay "$work/killed" --plain >/dev/null 2>"$work/err"
-check "so is one that ends while a text is written" told "$work/killed"
+check "a recording that ends during a generation gives the warning, too" told "$work/killed"
 $ESPALIER export "$work/killed" --iteration 2 --format txt >"$work/tree" 2>"$work/err"
-check "export tells it, too" told "$work/killed"
+check "export prints the warning, too" told "$work/killed"
 check "and exports" grep -q '^iteration 2, ' "$work/tree"
 $ESPALIER stats "$work/killed" >/dev/null 2>"$work/err"
-check "so does stats" told "$work/killed"
+check "stats prints it, too" told "$work/killed"
 $ESPALIER export "$work/cut" --asciicast "$work/cut.cast" 2>"$work/err"
-check "so does an asciicast" told "$work/cut"
+check "and so does an asciicast" told "$work/cut"
 play "size 120x36
 $dump
 key G
 $dump-2" replay "$work/killed"
-check "the screen says so at the start" dumped 'the recording ends early, as after a crash; it has 5 iterations'
+check "the replay shows the warning at the start" dumped 'the recording ends early, as after a crash; it has 5 iterations'
 check "and at the end" grep -q '^cut off here   iter 4/4' "$work/screen-2"
 $ESPALIER replay "$recording" --plain >/dev/null 2>"$work/err"
-check "of a whole one nothing is told" [ ! -s "$work/err" ]
+check "a complete recording gives no warning" [ ! -s "$work/err" ]
 play "size 120x36
 key x
 $dump" replay "$recording"
-check "x without a focused pane says what to do" dumped 'focus a pane with Tab'
-check "without a terminal it says so" fails 1 'needs a terminal' $ESPALIER replay "$recording"
+check "x needs a focused pane" dumped 'focus a pane with Tab'
+check "replay without a terminal gives a message" fails 1 'needs a terminal' $ESPALIER replay "$recording"
 
 # Control characters in the texts of tokens must not reach the terminal.
 sed 's/"text":" the"/"text":"\\u001b]0;evil\\u0007\\u001b[2J\\u202e"/g' "$recording" \
     >"$work/hostile"
 $ESPALIER replay "$work/hostile" --plain >"$work/plain" 2>&1
-check "hostile tokens are shown, not obeyed" in_plain '\^\[\]0;evil\^G'
-check "and not one escape code" sh -c "! grep -q '$escape' '$work/plain'"
+check "control characters of tokens are made safe" in_plain '\^\[\]0;evil\^G'
+check "and no escape code is printed" sh -c "! grep -q '$escape' '$work/plain'"
 
 # ---- by hand
 open 100x30
 run replay "$recording"
-check "it plays by itself" see '^playing   iter [0-9]'
+check "playback starts by itself" see '^playing   iter [0-9]'
 keys Space
 check "Space pauses" see '^paused   iter'
 keys 0
-check "0 is the start" see '^paused   start'
+check "0 moves to the start" see '^paused   start'
 keys 1 0 g
-check "10g is iteration 10" see "^paused   iter 10/$last "
+check "10g moves to iteration 10" see "^paused   iter 10/$last "
 keys Right
-check "Right is the next" see "^paused   iter 11/$last "
+check "Right moves to the next one" see "^paused   iter 11/$last "
 keys F1
 check "F1 lists the keys of a replay" see 'In a replay'
 keys F1 Space
-check "Space plays on" see '^playing'
+check "Space continues playback" see '^playing'
 keys C-c
 check "C-c pauses" see '^paused .*'
 $terminal resize-window -t main -x 60 -y 20
@@ -343,8 +343,8 @@ check "a smaller screen is drawn" see '^└─\{58\}┘$'
 keys G
 check "the end of the recording is shown" see "^end of recording   iter $last/$last"
 keys Space
-check "Space at the end plays from the start" see '^playing   iter [0-9]'
+check "Space at the end starts again" see '^playing   iter [0-9]'
 keys q
-check "q leaves the terminal as it was" left 0
+check "q restores the terminal" left 0
 
 finish

@@ -30,7 +30,7 @@ type :model fairytale-draft
 key Enter
 wait
 $dump" -n 20
-check "another model is loaded" dumped 'fairytale-draft, draft none, on '
+check ":model loads another model" dumped 'fairytale-draft, draft none, on '
 check "and named in the header" dumped '^ espalier   fairytale-draft   ar, greedy, cpu'
 check "the text stays" dumped '^│ Once upon a time'
 play "size 200x24
@@ -54,8 +54,8 @@ key Enter
 wait
 key F8
 $dump" -n 20
-check "models that cannot be loaded leave those of before" same_text "$prompt" 40
-check "a folder that is not there is named" \
+check "if models cannot be loaded, the former ones stay" same_text "$prompt" 40
+check "a folder that does not exist is named" \
     grep -q "nothing: No such file or directory; the loaded models stay in use" "$work/missing"
 check "a folder without a tokenizer is named" grep -q "tokenizer.json.*; the loaded models stay in use" "$work/without"
 check "three folders are too many" grep -q "model takes a target and, optionally, a draft" "$work/three"
@@ -83,10 +83,10 @@ dump $work/nothing
 key F8
 $dump" -n 40
 check "the target's own copy can be its draft" grep -q "$built_in, draft self:q4_k, on " "$work/self"
-check "no draft is one choice" grep -q "$built_in, draft none, on " "$work/none"
-check "a model another" grep -q "$built_in, draft fairytale-draft, on " "$work/draft"
-check "one that is not there is named" grep -q "there is no model 'nothing'" "$work/nothing"
-check "drafts change and the text stays" same_text "$prompt" 40
+check ":draft none removes the draft" grep -q "$built_in, draft none, on " "$work/none"
+check ":draft takes the name of a model" grep -q "$built_in, draft fairytale-draft, on " "$work/draft"
+check "an unknown model is reported" grep -q "there is no model 'nothing'" "$work/nothing"
+check "changing the draft keeps the text" same_text "$prompt" 40
 play "size 100x24
 wait
 type $prompt
@@ -106,7 +106,7 @@ key Enter
 wait
 key F8
 $dump" -n 20
-check "models, backend and threads change and the text goes on as if they had not" same_text "$prompt" 40
+check "the text continues unchanged after changes of models, backend and threads" same_text "$prompt" 40
 play "size 100x24
 wait
 type $prompt
@@ -139,7 +139,7 @@ key Enter
 wait
 key F8
 $dump" -n 20
-check "models are changed while text is written" same_text "$prompt" 20
+check "models can be changed during a generation" same_text "$prompt" 20
 play "size 100x24
 wait
 $dump
@@ -147,7 +147,7 @@ type :model $built_in fairytale-draft
 key Enter
 wait
 $dump" --target "$work/nothing"
-check "models can be loaded where none could be" dumped ' ready'
+check "models can be loaded after a failed start" dumped ' ready'
 play "size 80x24
 wait
 type :model engine/models/fairytale-ta
@@ -217,7 +217,7 @@ wait
 type :temp
 key Enter
 $dump"
-check "a setting without a value says what it is" dumped '^ temp = 0$'
+check ":set without a value shows the value" dumped '^ temp = 0$'
 
 # Every parameter of every drafter can be set. The test sets each to its default, or to the first choice.
 $ESPALIER list drafters | awk '
@@ -234,7 +234,7 @@ $(cat "$work/instructions")"
 while read -r drafter key value; do
     check "$drafter: :set $key=$value" grep -q "^ $key = " "$work/set-$drafter-$key"
 done <"$work/parameters"
-check "there were many" [ "$(wc -l <"$work/parameters")" -gt 40 ]
+check "there were many parameters" [ "$(wc -l <"$work/parameters")" -gt 40 ]
 
 # Prompts follow each other in one text, and the last one can be taken back.
 play "size 100x24
@@ -257,7 +257,7 @@ key F8
 $dump" -n 12
 turns=$({ printf '%s' "$prompt"; $ESPALIER generate -p "$prompt" -n 12; printf ' there was a king'; } |
     tr -s ' \n' '\n' | tr -d '\n')
-check "a prompt is taken back and another one sent" [ "${turns}" = "$(words | cut -c 1-${#turns})" ]
+check ":edit takes a prompt back, and another one is sent" [ "${turns}" = "$(words | cut -c 1-${#turns})" ]
 play "size 100x24
 wait
 type $prompt
@@ -285,8 +285,8 @@ key Enter
 wait
 key F8
 $dump" -n 12
-check "the first prompt comes back" grep -q "^> $prompt" "$work/first"
-check "and once more" grep -q "^> $prompt" "$work/again"
+check ":edit takes the first prompt back" grep -q "^> $prompt" "$work/first"
+check "and a second time" grep -q "^> $prompt" "$work/again"
 check "a prompt that is sent again gives the same text" same_text "$prompt" 12
 play "size 100x24
 wait
@@ -308,13 +308,13 @@ key Enter
 wait
 key F8
 $dump" -n 12
-check "prompts are taken back and sent without waiting" same_text "$prompt" 12
+check ":edit and a new prompt work without waiting" same_text "$prompt" 12
 play "size 100x24
 wait
 type :edit!
 key Enter
 $dump"
-check "without a prompt there is nothing to take back" dumped 'no prompt to take back'
+check "without a prompt :edit is refused" dumped 'no prompt to take back'
 
 # If the drafter is "auto", no matter how it was set, other models bring the drafter of their preset.
 mkdir "$work/preset"
@@ -346,7 +346,7 @@ type :model $work/preset fairytale-draft
 key Enter
 wait
 $dump" -n 20 --drafter eagle2
-check "a drafter that was chosen stays" dumped '^ espalier .*   eagle2, greedy, cpu'
+check "a chosen drafter stays" dumped '^ espalier .*   eagle2, greedy, cpu'
 
 mkdir "$work/other tokens"
 cp engine/models/fairytale-draft/* "$work/other tokens/"
@@ -367,10 +367,10 @@ key Enter
 wait
 key M-e
 dump $work/cleared" -n 12
-check "models with other tokens take the text over" dumped '^│ Once upon a time'
-check "and it is said that it has other tokens" dumped 'was kept and tokenized again'
-check "its prompts cannot be taken back, and why" grep -q 'tokenized again for other models' "$work/edit"
-check "after :clear there are none" grep -q 'no prompt to take back' "$work/cleared"
+check "models with another vocabulary take over the text" dumped '^│ Once upon a time'
+check "and a message says that it was tokenized again" dumped 'was kept and tokenized again'
+check "then :edit is refused with the reason" grep -q 'tokenized again for other models' "$work/edit"
+check "after :clear there is no prompt" grep -q 'no prompt to take back' "$work/cleared"
 
 play "size 100x24
 wait
@@ -400,12 +400,12 @@ type more
 key Enter
 wait
 dump $work/dropped" -n 4 --context 20
-check "a prompt for which there is no room is refused" dumped "of the context's 20 are free"
-check "and stands in the line again" dumped '^> there was a king'
-check "and is not the one that is edited" grep -q "^> $prompt" "$work/edit"
-check "a full context is told at once" grep -q 'context is full; :clear' "$work/full"
+check "a prompt longer than the free context is refused" dumped "of the context's 20 are free"
+check "and returns to the input line" dumped '^> there was a king'
+check ":edit still takes back the earlier prompt" grep -q "^> $prompt" "$work/edit"
+check "a full context is reported" grep -q 'context is full; :clear' "$work/full"
 check "and a new prompt drops the oldest turn" grep -q 'oldest turn was dropped' "$work/dropped"
-check "so it is the text now" grep -q '^│ more' "$work/dropped"
+check "and is in the text" grep -q '^│ more' "$work/dropped"
 
 # :save writes the text to a file.
 play "size 100x24
@@ -418,8 +418,8 @@ key Enter
 type :save $work/a
 key Tab
 $dump" -n 2
-check "a blank in a name" [ -s "$work/a b" ]
-check "is completed with a backslash" dumped '/a\\ b'
+check "a file name may have a blank" [ -s "$work/a b" ]
+check "which is completed with a backslash" dumped '/a\\ b'
 play "size 100x24
 wait
 type $prompt
@@ -442,12 +442,12 @@ dump $work/nowhere" -n 20
 printf '%s' "$prompt" >"$work/want"
 $ESPALIER generate -p "$prompt" -n 20 >>"$work/want"
 check "the text is written to a file" cmp "$work/want" "$work/text"
-check "a file is not written over" dumped 'already exists'
-check "unless that is asked for" grep -q "bytes written to" "$work/over"
-check "a folder is no file" grep -q "is not a regular file" "$work/folder"
-check "a folder that is not there is named" grep -q "no/where cannot be written: No such" "$work/nowhere"
-check "nothing is left beside it" [ "$(ls "$work" | grep -c '^text')" = 1 ]
-check "it can be read as the umask says" [ "$(stat -c %a "$work/text")" = "$(printf %o $((0666 & ~$(umask))))" ]
+check "an existing file is not overwritten" dumped 'already exists'
+check "except with !" grep -q "bytes written to" "$work/over"
+check "a folder is refused" grep -q "is not a regular file" "$work/folder"
+check "a missing folder is reported" grep -q "no/where cannot be written: No such" "$work/nowhere"
+check "no temporary file is left" [ "$(ls "$work" | grep -c '^text')" = 1 ]
+check "the file has the permissions of the umask" [ "$(stat -c %a "$work/text")" = "$(printf %o $((0666 & ~$(umask))))" ]
 
 # Panes can be hidden, but not text and tree both.
 play "size 100x30
@@ -455,11 +455,11 @@ wait
 type :hidden tree,node
 key Enter
 $dump"
-check "panes are hidden" sh -c "! grep -q '[┬├┼] \(tree\|node\) ' $work/screen"
+check "panes can be hidden" sh -c "! grep -q '[┬├┼] \(tree\|node\) ' $work/screen"
 play "size 100x30
 wait
 type :hidden text,tree
 key Enter
 $dump"
-check "not all panes" dumped 'text and tree cannot both be hidden'
+check "but not text and tree both" dumped 'text and tree cannot both be hidden'
 finish

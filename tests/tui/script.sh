@@ -12,8 +12,8 @@ $dump
 mdoc $work/page"
 keys=$(sed -n 's/^[A-Z]*(.*"\([^" ]*\)", [A-Z]*[,)].*/\1/p' tui/view/keys.def)
 commands=$(sed -n 's/^X(\(.*\))/\1/p' tui/commands/commands.def)
-check "no key is overlooked" [ "$(echo "$keys" | wc -l)" = "$(grep -c '^[AKCI].*"' tui/view/keys.def)" ]
-check "no command is overlooked" \
+check "all keys were tested" [ "$(echo "$keys" | wc -l)" = "$(grep -c '^[AKCI].*"' tui/view/keys.def)" ]
+check "all commands were tested" \
     [ "$(echo "$commands" | sort)" = "$(cd tui/commands/each && ls *.c | sed 's/[.]c$//' | sort)" ]
 in_page() { # KEY: a tag of the page has it
     grep '^\.It' "$work/page" | grep -qF -e " Ic $1" -e " Ic \&$1"
@@ -58,7 +58,7 @@ wait
 key Esc
 type In the sea
 $dump"
-check "Escape at the prompt swallows no letter" dumped '^> In the sea'
+check "a letter after Escape is not lost" dumped '^> In the sea'
 play "size 100x40
 wait
 type :theme hi
@@ -92,18 +92,18 @@ type :set K
 key Enter
 wait
 $dump-5" --drafter dynatree
-check ":set KEY says what a parameter is" dumped '^ tauh = [.0-9]'
-check "that there is no such setting" grep -q "^ there is no setting 'nonsense'" "$work/screen-2"
-check "that a name is not clear" grep -q "^ several commands begin with ':c'" "$work/screen-3"
-check "that a setting is that of a replay" grep -q 'speed works only in a replay' "$work/screen-4"
-check "that a parameter is another drafter's" grep -q "has no parameter 'K'" "$work/screen-5"
+check ":set KEY shows a parameter" dumped '^ tauh = [.0-9]'
+check "an unknown setting is reported" grep -q "^ there is no setting 'nonsense'" "$work/screen-2"
+check "an ambiguous command is reported" grep -q "^ several commands begin with ':c'" "$work/screen-3"
+check "a command of replays is reported" grep -q 'speed works only in a replay' "$work/screen-4"
+check "a parameter of another drafter is reported" grep -q "has no parameter 'K'" "$work/screen-5"
 play "size 100x40
 wait
 key C-c
 paste text
 key C-c
 $dump-6"
-check "C-c, a paste and C-c do not leave" grep -q '^ C-c again leaves' "$work/screen-6"
+check "two C-c with a paste between them do not end the program" grep -q '^ C-c again leaves' "$work/screen-6"
 
 # The text is that of `generate`, even if drafters change, or if generation pauses or goes on step by step.
 prompt='Once upon a time there was a king who had three sons,'
@@ -131,7 +131,7 @@ key Enter F5
 wait
 key F8
 $dump"
-check "it writes what generate writes" same_text
+check "a script generates the same text as generate" same_text
 
 play "size 80x24
 glyphs ascii
@@ -140,7 +140,7 @@ type Once upon a time
 key Enter
 wait
 $dump" -n 20
-check "in ASCII there is no other byte" [ -z "$(tr -d '\000-\177' <"$work/screen")" ]
+check "--ascii prints only ASCII" [ -z "$(tr -d '\000-\177' <"$work/screen")" ]
 
 play "size 80x24
 wait
@@ -149,7 +149,7 @@ key Left Left C-a
 type >
 $dump"
 check "a paste is not submitted" dumped '^  and another'
-check "and may be changed" dumped '^> >one line$'
+check "and can be edited" dumped '^> >one line$'
 
 cursor() { # INSTRUCTIONS: the cursor stands under the mark that types X there
     play "size 60x16
@@ -160,13 +160,13 @@ $dump"
 }
 cursor 'type naïve Käse
 key Left Left'
-check "editing goes by characters" dumped '^> naïve KäXse'
+check "editing moves by characters" dumped '^> naïve KäXse'
 cursor 'type 漢字
 key Left'
-check "wide characters are one step" dumped '^> 漢X字'
+check "a wide character is one step" dumped '^> 漢X字'
 cursor 'type one two three
 key M-b C-w'
-check "words are moved over and cut" dumped '^> one Xthree'
+check "words are skipped and deleted" dumped '^> one Xthree'
 
 # A search from the input line looks in the text, one from the tree in the tree's tokens.
 found() { # INSTRUCTIONS
@@ -181,20 +181,20 @@ found 'type /THREE'
 check "/ begins a search" dumped '^> /THREE'
 found 'type /three
 key Enter'
-check "a text is found and counted" dumped "'three' in the text: 1 of [0-9]"
+check "a match is found, and matches are counted" dumped "'three' in the text: 1 of [0-9]"
 found 'type /Sons
 key Enter'
-check "what is not there is said" dumped "not found: 'Sons' is not in the text"
+check "a word that does not occur is reported" dumped "not found: 'Sons' is not in the text"
 found 'type /s
 key Enter n N N'
-check "N goes back, round to the end" dumped "'s' in the text: \([0-9]*\) of \1, continued from the end"
+check "N searches backwards and continues from the end" dumped "'s' in the text: \([0-9]*\) of \1, continued from the end"
 found 'key Tab Tab < < < < /
 type a
 key Enter'
-check "the focused tree is searched" dumped "'a' in the tree: [0-9]* of [0-9]"
-check "and held" dumped 'tree .*(held)'
+check "a search in the focused tree" dumped "'a' in the tree: [0-9]* of [0-9]"
+check "holds it" dumped 'tree .*(held)'
 found 'key Tab n'
-check "n without a search says how to begin one" dumped 'no search yet: type / and a text, then Enter'
+check "n without a search gives a message" dumped 'no search yet: type / and a text, then Enter'
 found 'key Tab Tab t'
 check "t: the tree grows to the right" dumped '" ✓ *[┬─┼┤]'
 found 'type :tree right
@@ -223,21 +223,21 @@ key M-x
 type them mono
 key Enter
 $dump"
-check "what is chosen is done" dumped '^ theme = mono'
+check "Enter runs the selected command" dumped '^ theme = mono'
 play "size 120x40
 wait
 key F7
 type tauh
 key Enter
 $dump" --drafter dynatree
-check "what needs a value is begun" dumped '^> :set tauh='
+check "a command that needs a value is put in the input line" dumped '^> :set tauh='
 play "size 120x40
 wait
 key F7
 type F8
 key Enter
 $dump"
-check "a key is pressed" sh -c "! grep -q 'controller' $work/screen"
+check "Enter on a key presses it" sh -c "! grep -q 'controller' $work/screen"
 
 # The mouse: a click focuses and selects, the wheel scrolls what is under it.
 play "size 120x50
@@ -253,7 +253,7 @@ mouse 0 5 48
 dump $work/input" -n 60
 check "a click on a column of the timeline holds its iteration" dumped 'iter 1[0-9] (held)'
 check "a click on the tree focuses it" grep -q '^ Up Down move' "$work/node"
-check "a click on the input line goes back there" grep -q '^ F1 help' "$work/input"
+check "a click on the input line returns the focus" grep -q '^ F1 help' "$work/input"
 play "size 40x12
 wait
 type Once upon a time there was a king
@@ -270,7 +270,7 @@ play "size 20x6
 wait
 key Tab Tab Tab Tab Tab Tab
 $dump"
-check "the tab of the current pane is seen" dumped ' timeline '
+check "the tab of the current pane is visible" dumped ' timeline '
 
 # While text is generated, the screen takes a thousand sizes between 1x1 and 400x120.
 sizes=$(awk 'BEGIN { srand(7); for (i = 0; i < 1000; i++)
@@ -281,12 +281,12 @@ key Enter
 $sizes
 size 80x24
 $dump" -n 700 --drafter ar
-check "a thousand random sizes while it writes" dumped '^└\{1\}─\{78\}┘$'
-check "and it was still writing" dumped 'iter [0-9]'
+check "the screen is resized a thousand times during a generation" dumped '^└\{1\}─\{78\}┘$'
+check "and the generation was still running" dumped 'iter [0-9]'
 
 play "size 60x16
 frobnicate"
 check "an unknown instruction is named" grep -q "line 2: there is no instruction" "$work/err"
-check "a script that is not there is named" sh -c \
+check "a missing script is reported" sh -c \
     "ESPALIER_SCRIPT='$work/none' $ESPALIER 2>&1 | grep -q 'none cannot be read'"
 finish

@@ -15,10 +15,10 @@ ends_by() { # SIGNAL CODE
     left "$2" && see '@@'
 }
 
-check "SIGTERM" ends_by TERM 143
-check "SIGHUP" ends_by HUP 129
-check "SIGSEGV" ends_by SEGV 139
-check "SIGABRT" ends_by ABRT 134
+check "SIGTERM restores the terminal" ends_by TERM 143
+check "SIGHUP restores the terminal" ends_by HUP 129
+check "SIGSEGV restores the terminal" ends_by SEGV 139
+check "SIGABRT restores the terminal" ends_by ABRT 134
 
 # Another program truncates a model file, so its pages are gone. Whether that ends the program or not, the terminal is
 # restored.
@@ -32,14 +32,14 @@ cut_off() {
     [ -s "$work/after" ] || keys C-c C-u :quit Enter
     wait_until not_empty "$work/after" && see '@@' && cmp "$work/before" "$work/after"
 }
-check "a model file that is cut off meanwhile" cut_off
+check "a truncated model file" cut_off
 
 interrupted() {
     writing || return 1
     kill -s INT "$(process)"
     see 'stopped' && kill -s INT "$(process)" && left 0
 }
-check "SIGINT stops, a second one leaves" interrupted
+check "SIGINT stops the generation, a second one ends the program" interrupted
 
 suspended() { # KEY-OR-SIGNAL
     writing || return 1
@@ -58,8 +58,8 @@ suspended() { # KEY-OR-SIGNAL
     wait_until not_empty "$work/after" && cmp "$work/before" "$work/stopped" &&
         cmp "$work/before" "$work/after"
 }
-check "C-z and fg: the modes are those of before, stopped and in the end" suspended key
-check "SIGTSTP and fg" suspended signal
+check "C-z and fg restore the modes of the terminal each time" suspended key
+check "SIGTSTP and fg do the same" suspended signal
 
 gone() { case $(ps -o stat= -p "$1") in '' | Z*) ;; *) false ;; esac }
 
@@ -73,7 +73,7 @@ killed_while_stopped() { # a stopped program gets SIGTERM when it continues, in 
     keys clear Enter
     see '^@@$'
 }
-check "SIGTERM while it is stopped" killed_while_stopped
+check "SIGTERM ends a stopped program" killed_while_stopped
 
 elsewhere() { # the window gets another size while the program is stopped
     writing || return 1
@@ -85,7 +85,7 @@ elsewhere() { # the window gets another size while the program is stopped
     keys :quit Enter
     see "^@@$"
 }
-check "a size that changed while it was stopped is taken" elsewhere
+check "a resize while it is stopped takes effect" elsewhere
 
 # Besides its modes, the terminal must have its first screen again, a cursor, and no mouse reports.
 given_back() { # SIGNAL
@@ -109,5 +109,5 @@ resized() {
     keys :quit Enter
     left 0
 }
-check "any size from 1x1 to 400x120" resized
+check "all sizes from 1x1 to 400x120" resized
 finish

@@ -91,7 +91,7 @@ static void check_list(const struct esp_branches *b)
     CHECK(right, "the list has every branch that is not deleted once, below its parent");
 }
 
-/* Turns to a text as a session does: back to the common prefix, then token by token. */
+/* Switches to a text as a session does: back to the common prefix, then token by token. */
 static void go(struct esp_branches *b, struct model *m, struct esp_text_place place)
 {
     struct esp_written tokens[LONGEST], *stored;
@@ -104,7 +104,7 @@ static void go(struct esp_branches *b, struct model *m, struct esp_text_place pl
     for (int i = common; i < place.length; i++) {
         const struct esp_written plain = {.token = tokens[i].token, .iteration = -7};
         CHECK(esp_branches_append(b, &plain, false, "ar", &stored) == 0);
-        CHECK(stored->iteration != -7, "what is known of a token stays");
+        CHECK(stored->iteration != -7, "data of a token stays");
     }
     for (int i = 0; i < place.length; i++)
         m->now.letters[i] = (char)tokens[i].token;
@@ -117,7 +117,7 @@ static void keep(struct esp_branches *b, struct model *m)
 {
     CHECK(esp_branches_keep(b) == 0);
     if (m->undo_count > 0 && strcmp(m->undo[m->undo_count - 1].letters, m->now.letters) == 0)
-        m->undo_count--; /* nothing changed since */
+        m->undo_count--; /* nothing has changed since */
     m->undo[m->undo_count++] = m->now;
     m->redo_count = 0;
 }
@@ -130,7 +130,7 @@ static void go_back(struct esp_branches *b, struct model *m, bool redo)
     while (*from_count > 0 && strcmp(from[*from_count - 1].letters, m->now.letters) == 0)
         (*from_count)--;
     const struct esp_step_back *step = esp_branches_back(b, redo);
-    CHECK((step != NULL) == (*from_count > 0), "undo is possible when something was changed");
+    CHECK((step != NULL) == (*from_count > 0), "undo is possible after a change");
     if (!step)
         return;
     const struct text want = from[--*from_count];
@@ -146,7 +146,7 @@ static void step(struct esp_branches *b, struct model *m, unsigned long long *ra
     const double kind = check_uniform(random);
     const int length = (int)strlen(m->now.letters);
     const int place = (int)(check_uniform(random) * (length + 1));
-    if (kind < 0.4) { /* a few tokens more, by a prompt or an iteration */
+    if (kind < 0.4) { /* adds a few tokens, as a prompt or as an iteration */
         keep(b, m);
         for (int i = 0; i < 4; i++)
             write_letter(b, m, (char)('a' + (int)(check_uniform(random) * LETTERS)));
@@ -158,7 +158,7 @@ static void step(struct esp_branches *b, struct model *m, unsigned long long *ra
         go_back(b, m, false);
     } else if (kind < 0.85) {
         go_back(b, m, true);
-    } else if (kind < 0.98 && b->count > 0) { /* to another branch */
+    } else if (kind < 0.98 && b->count > 0) { /* switches to another branch */
         keep(b, m);
         go(b, m, esp_branches_end(b, (int)(check_uniform(random) * b->count)));
     } else { /* cleared */
@@ -206,7 +206,7 @@ TEST(a_deleted_branch_leaves_the_others_and_comes_back)
     esp_branches_cut(&b, 4); /* "abcx" */
     write_text(&b, "z");
     CHECK(esp_branches_list(&b, order, depth) == 3);
-    CHECK(depth[0] == 0 && depth[1] == 1 && depth[2] == 2, "abcde, below it abcxy, and abcxz");
+    CHECK(depth[0] == 0 && depth[1] == 1 && depth[2] == 2, "abcde, below it abcxy, below that abcxz");
     CHECK(esp_branches_delete(&b, 1) == 0);
     CHECK(esp_branches_list(&b, order, depth) == 2 && order[1] == 2 && depth[1] == 1);
     check_text(&b, esp_branches_end(&b, 2), "abcxz", "a child of the deleted branch");
@@ -215,10 +215,10 @@ TEST(a_deleted_branch_leaves_the_others_and_comes_back)
     CHECK(esp_branches_went_back(&b, false) == 0);
     CHECK(!b.branch[1].deleted && esp_branches_list(&b, order, depth) == 3);
     CHECK(esp_branches_back(&b, true) && esp_branches_went_back(&b, true) == 0);
-    CHECK(b.branch[1].deleted, "and is deleted again");
+    CHECK(b.branch[1].deleted, "after undo and redo it is deleted again");
     esp_branches_cut(&b, 4);
     write_text(&b, "y");
-    CHECK(!b.branch[1].deleted, "a text that is written again is there again");
+    CHECK(!b.branch[1].deleted, "a deleted text that is written again is no longer deleted");
     esp_branches_free(&b);
 }
 

@@ -2,9 +2,9 @@
  * (tests/vectors/make_head_vectors.py, make_mtp_vectors.py), and tests that a session uses them
  * correctly.
  *
- * Heads of tests/vectors/heads belong to the target there, MTP layers to the model in their
- * folder. A session is built on them
- * without a tokenizer. The CUDA backend, in exact mode, computes the same, rounded to 16 bits.
+ * A head in tests/vectors/heads belongs to the target there; an MTP layer belongs to the model
+ * in its folder. A session is built on them without a tokenizer. The CUDA backend, in exact
+ * mode, gives the same results rounded to 16 bits.
  */
 #include <cJSON.h>
 #include <math.h>
@@ -36,7 +36,7 @@ static const char *const heads[] = {"eagle",           "eagle-own",   "eagle3",
                                     "eagle3-narrow",   "mtp-qwen3-5", "eagle3-torch",
                                     "mtp-qwen3-5-moe", "mtp-mimo"};
 
-/* The first ones run in all tests, the others only where formulas and texts are compared. */
+/* The first heads run in all tests. The others run only in tests of formulas and texts. */
 enum { HEADS = sizeof heads / sizeof *heads, FIRST_HEADS = HEADS - 2 };
 
 static char err[512];
@@ -70,10 +70,10 @@ static struct esp_model *open_mtp(const char *folder)
     return head;
 }
 
-/* threads = CUDA: the CUDA backend. */
+/* threads = CUDA selects the CUDA backend. */
 enum { CUDA = -1, EMULATED_NODES = 24 };
 
-/* Memory of matrices that this test quantised, kept until the engine is closed. */
+/* Memory of the matrices that this test quantises; kept until the engine is closed. */
 enum { MOST_QUANTISED = 64 };
 static void *quantised[MOST_QUANTISED];
 static int quantised_count;
@@ -392,7 +392,7 @@ static double tolerance(const struct esp_engine *e, const char *head, double nor
            sqrt(norm / count);
 }
 
-/* In one batch and in several, on 1 and 2 threads of the CPU, or on CUDA. */
+/* Compares a head in one batch and in several, on 1 and 2 threads of the CPU, or on CUDA. */
 static void check_head(const char *head, bool cuda)
 {
     static struct reference want;
@@ -429,7 +429,7 @@ EACH_ISA(every_kind_of_head_drafts_what_the_reference_drafts)
     check_heads(false);
 }
 
-/* llama.cpp's converter orders the heads of states in another way, and norms are not less one. */
+/* In such a file, state heads have another order, and norms are not stored minus one. */
 TEST(an_mtp_layer_in_a_gguf_file_drafts_what_the_reference_drafts)
 {
     check_head("mtp-qwen3-5.gguf", false);
@@ -474,7 +474,7 @@ TEST(a_head_works_beside_a_quantised_target)
             close_engine(&e);
         }
         CHECK(error < 25e-4 * norm, "%s: off by %g", heads[h], sqrt(error / norm));
-        CHECK(memcmp(&got[1], &got[2], sizeof got[1]) == 0, "%s: other batches, other bits",
+        CHECK(memcmp(&got[1], &got[2], sizeof got[1]) == 0, "%s: results depend on the batches",
               heads[h]);
     }
 }
@@ -509,7 +509,7 @@ static struct esp_session *open_session(struct esp_engine *e, const char *drafte
     struct esp_session *session;
     struct esp_session_options options = {
         .drafter = drafter, .repeatable = true, .observer = observer, .user = user};
-    options.values.draft_temp = ESP_DRAFT_OFF; /* which would be learned otherwise */
+    options.values.draft_temp = ESP_DRAFT_OFF; /* auto would learn one */
     CHECK(esp_session_open(&session, e, &options, err, sizeof err) == 0, "%s", err);
     return session;
 }
@@ -528,7 +528,7 @@ static void finish(struct esp_session *session)
     CHECK(status == 0, "%s", err);
 }
 
-/* Checks the text with every `step`-th drafter. */
+/* Checks the text with drafters 0, `step`, 2 * `step`, ... */
 static void check_drafters(struct esp_engine *e, const char *head, int step)
 {
     int length;
@@ -678,7 +678,7 @@ EACH_ISA(drafts_depend_on_the_text_and_on_nothing_else)
         check_like_new(&e, s, &got, "rows that were computed again");
         esp_session_warm(s);
         check_like_new(&e, s, &got, "warming up");
-        CHECK(esp_session_rewind(s, 1) == 0); /* no hidden state in front of the first token */
+        CHECK(esp_session_rewind(s, 1) == 0); /* no hidden state precedes the first token */
         esp_session_allow(s, 5);
         finish(s);
         check_like_new(&e, s, &got, "a text of one token");
@@ -759,7 +759,7 @@ TEST(sampling_with_a_head_follows_the_target)
             options.values.temperature = 0.8;
             options.values.seed = 7;
             if (esp_session_open(&s, &e, &options, err, sizeof err) < 0)
-                continue; /* not exact with this drafter */
+                continue; /* these settings would not be exact with this drafter */
             CHECK(esp_session_prompt(s, prompt, PROMPT, err, sizeof err) == 0, "%s", err);
             CHECK(esp_lossless_measure(s, &plan, &result, err, sizeof err) == 0, "%s", err);
             CHECK(result.impossible == 0, "%s, %s, %s", heads[i / 2], options.drafter,

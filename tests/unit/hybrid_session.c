@@ -138,7 +138,7 @@ TEST(texts_that_go_back_are_those_of_a_new_session)
     }
 }
 
-/* The head's rows follow the target's true states wherever the text goes back to. */
+/* When a text goes back, the head's rows must again follow the target's states. */
 TEST(texts_that_an_mtp_layer_drafts_go_back_too)
 {
     static const char *const drafters[] = {"dynatree", "goodput", "linear:cache=rebuild"};
@@ -166,11 +166,11 @@ TEST(another_answer_computes_no_prompt_again)
         esp_session_stats(session, &stats);
         CHECK(stats.prefill_rows == 89, "%lld", (long long)stats.prefill_rows);
         generate(session, 25);
-        prompt(session, tokens, 10); /* the next turn */
+        prompt(session, tokens, 10); /* the user's next message */
         esp_session_stats(session, &stats);
         CHECK(stats.prefill_rows == 99, "%lld", (long long)stats.prefill_rows);
         generate(session, 5);
-        CHECK(esp_session_rewind(session, 115) == 0); /* another message */
+        CHECK(esp_session_rewind(session, 115) == 0); /* a different message */
         prompt(session, tokens + 30, 10);
         esp_session_stats(session, &stats);
         CHECK(stats.prefill_rows == 109, "%lld", (long long)stats.prefill_rows);
@@ -179,7 +179,7 @@ TEST(another_answer_computes_no_prompt_again)
     }
 }
 
-/* Copies of one token would all use the same experts. */
+/* If all rows had one token, they would all use the same experts. */
 TEST(a_warming_pass_has_the_last_tokens)
 {
     int32_t tokens[30];

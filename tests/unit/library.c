@@ -1,6 +1,6 @@
-/* Tests kept sessions: whatever happens to a text, the library has the same tree of texts,
- * even after the program was killed. A file that is not a library, or a damaged one, gives one
- * sentence, and nothing is lost. */
+/* Tests kept sessions. Whatever changes are made to a text, the library must have the same
+ * tree of texts, even if the program was killed. A file that is damaged or is not a library
+ * must give one error message, and lose nothing. */
 #include "sessions/library.h"
 
 #include <fcntl.h>
@@ -90,7 +90,7 @@ static int load(int64_t id, struct esp_kept_text *text, char *err, size_t errlen
     return status;
 }
 
-/* ------------------------------------------------------------------ a session as it is used */
+/* ------------------------------------------------------------------ a session in use */
 
 /* The interface's own tree, the present text as a string, and all texts that ever existed. */
 struct model {
@@ -271,7 +271,7 @@ static void step(struct model *m)
     note(m);
 }
 
-/* ------------------------------------------------------------------ what the library has */
+/* ------------------------------------------------------------------ the content of the library */
 
 static bool same_score(const struct esp_token_score *a, const struct esp_token_score *b)
 {
@@ -290,7 +290,7 @@ static void check_tree(const struct model *m, const struct esp_kept_text *text)
               "branch %d leaves %d at %d with %d tokens", i, y->parent, y->fork, y->count);
         CHECK(strcmp(x->name, y->name) == 0 && x->marked == y->marked &&
                   x->deleted == y->deleted,
-              "what is said of branch %d", i);
+              "the description of branch %d", i);
         for (int j = 0; j < x->count && j < y->count; j++)
             CHECK(x->tokens[j].token == y->tokens[j].token &&
                       x->tokens[j].kind == y->tokens[j].kind &&
@@ -331,8 +331,8 @@ static void compare(struct model *m)
     esp_kept_text_free(&text);
 }
 
-/* The panes must have the iterations that wrote the present text, as far back as there is
- * room. */
+/* The panes must get the iterations that wrote the present text, as far back as their memory
+ * allows. */
 static void check_iterations(const struct model *m, const struct esp_resumed *resumed,
                              const struct esp_state *state)
 {
@@ -406,7 +406,7 @@ TEST(random_sessions_are_kept)
 /* ------------------------------------------------------------------ kill -9 */
 
 /* Runs in a separate process: writes iterations until it is killed, and reports how many it
- * has handed over and how many were written. */
+ * has passed to the keeper and how many have been written. */
 static void write_until_killed(int to)
 {
     struct model m = {.random = 5};
@@ -482,15 +482,15 @@ TEST(a_private_session_leaves_nothing)
     say(&m);
     iterate(&m);
     esp_keeper_settle(m.keeper);
-    CHECK(access(path, F_OK) < 0, "no file is made");
+    CHECK(access(path, F_OK) < 0, "no file is created");
     esp_keeper_private(m.keeper, false);
     esp_keeper_settle(m.keeper);
-    CHECK(load(1, &text, err, sizeof err) == ESP_OK, "what was there before is kept: %s", err);
+    CHECK(load(1, &text, err, sizeof err) == ESP_OK, "an earlier session stays: %s", err);
     check_tree(&m, &text);
     esp_kept_text_free(&text);
     esp_keeper_private(m.keeper, true);
     esp_keeper_settle(m.keeper);
-    CHECK(count_sessions() == 0, "what was kept is deleted");
+    CHECK(count_sessions() == 0, "kept sessions are deleted");
     esp_keeper_close(m.keeper);
     CHECK(troubles == 0, "%s", told);
     esp_branches_free(&m.tree);
@@ -522,12 +522,12 @@ TEST(two_programs_share_a_library)
     esp_keeper_settle(b.keeper);
     CHECK(count_sessions() == 2);
     CHECK(esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK);
-    CHECK(!esp_library_claim(library, 1), "a session is open once");
+    CHECK(!esp_library_claim(library, 1), "a session can be open only once");
     CHECK(esp_library_delete(library, 1, err, sizeof err) < 0 &&
               strstr(err, "is open in another"),
           "%s", err);
     esp_keeper_close(a.keeper);
-    CHECK(esp_library_claim(library, 1), "until it is closed");
+    CHECK(esp_library_claim(library, 1), "a closed session can be opened again");
     esp_library_release(library, 1);
     CHECK(esp_library_delete(library, 1, err, sizeof err) == ESP_OK, "%s", err);
     esp_library_close(library);
@@ -602,7 +602,7 @@ TEST(a_file_that_is_no_library_is_set_aside)
         CHECK(esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) < 0 &&
                   strstr(err, path),
               "%s", err);
-        CHECK(!is_set_aside(), "who only reads leaves it");
+        CHECK(!is_set_aside(), "a reader does not move the file");
         keep_one();
         CHECK(is_set_aside() && strstr(told, "kept in a new file"), "%s", told);
         CHECK(count_sessions() == 1);
@@ -676,7 +676,7 @@ TEST(an_export_has_what_lines_lack)
     end();
 }
 
-/* Version 1: the place is a number, and lines have everything. */
+/* In version 1 a place is a number, and stored lines have all fields. */
 TEST(a_library_of_version_1_goes_on)
 {
     struct esp_kept_text before, after;
@@ -836,7 +836,7 @@ TEST(a_full_disk_is_said_once)
     CHECK(troubles == 1 && strstr(told, "is not kept any more"), "%d: %s", troubles, told);
     esp_keeper_close(m.keeper);
     setrlimit(RLIMIT_FSIZE, &before);
-    CHECK(count_sessions() == 1, "what was written is there");
+    CHECK(count_sessions() == 1, "the sessions written before are there");
     esp_branches_free(&m.tree);
     free(m.seen);
     end();
@@ -876,7 +876,7 @@ TEST(words_are_found)
           found == 2);
     CHECK(esp_library_search(library, "\"do OR * ( NEAR", ignore, &found, err, sizeof err) ==
               ESP_OK,
-          "no word is an operator: %s", err);
+          "words of a search are never operators: %s", err);
     esp_library_close(library);
     esp_keeper_close(keeper);
     end();
@@ -932,7 +932,7 @@ static int count_any(void *user, const struct esp_kept_match *match)
     return 0;
 }
 
-/* The limits are the times that were planned, increased for a busy machine. */
+/* The limits are the planned times, plus a margin for a busy machine. */
 TEST(ten_thousand_branches_open_at_once)
 {
     enum { BRANCHES = 10000, EACH = 100 };

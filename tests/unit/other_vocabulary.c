@@ -114,7 +114,7 @@ static void check_shared(const struct two *two)
         CHECK(row < 4096 && !used[row], "token %d of the draft has two places", row);
         used[row] = true;
         CHECK(n == m && (n == 0 || memcmp(a, b, n) == 0), "%d and %d differ", token, row);
-        CHECK((token == two->end[0]) == (row == two->end[1]), "an end is shared with an end");
+        CHECK((token == two->end[0]) == (row == two->end[1]), "an end token is shared only with an end token");
         CHECK(token != esp_tokenizer_prefix(two->tokenizer[0]), "BOS is never drafted");
     }
 }
@@ -163,7 +163,7 @@ TEST(ten_thousand_texts_are_read_as_they_are)
 
 /* ------------------------------------------------------------------ memory */
 
-/* Counts allocations, where a program may replace the functions that make them. */
+/* Counts allocations on platforms where a program may replace malloc() and free(). */
 #if defined __GLIBC__ && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 #define COUNTS_ALLOCATIONS true
 
@@ -195,7 +195,7 @@ void *realloc(void *memory, size_t size)
 static int allocations;
 #endif
 
-/* `warm`: the encoder has encoded this text before. */
+/* warm: the encoder has encoded this text before. */
 static void check_encoder(struct esp_encoder *encoder, const struct esp_tokenizer *t,
                           const char *text, bool warm)
 {
@@ -213,8 +213,8 @@ static void check_encoder(struct esp_encoder *encoder, const struct esp_tokenize
     }
 }
 
-/* An encoder that is used for all texts and vocabularies writes the same tokens as a new one, and
- * the second time it allocates nothing. */
+/* An encoder that is reused for all texts and vocabularies must write the same tokens as a
+ * new one. When it encodes a text for the second time, it must allocate nothing. */
 TEST(an_encoder_keeps_its_memory)
 {
     static const char *const texts[] = {"Once upon a time",
@@ -360,7 +360,8 @@ TEST(a_draft_with_other_ids_drafts_the_same)
     esp_engine_close(other);
 }
 
-/* Returns which part of the gain remains if a part of the draft's vocabulary is replaced. */
+/* Returns the fraction of the gain that remains if a part of the draft's vocabulary is
+ * replaced. */
 static double gain_kept(enum foreign_kind kind, const char *drafter, double temperature)
 {
     const bool text = strcmp(drafter, "respell") == 0;
@@ -396,14 +397,15 @@ static double gain_kept(enum foreign_kind kind, const char *drafter, double temp
     return gained[1] / gained[0];
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* a measurement takes long there; other tests run this code, too */
+#ifndef __SANITIZE_ADDRESS__ /* too slow there; other tests run this code, too */
 TEST(most_of_the_gain_stays_with_four_fifths_of_the_vocabulary)
 {
     CHECK(gain_kept(FOREIGN_RARE_REPLACED, "linear:K=4", 0) >= 0.85);
     CHECK(gain_kept(FOREIGN_RARE_REPLACED, "dynatree", 0) >= 0.85);
     CHECK(gain_kept(FOREIGN_RARE_REPLACED, "iid:K=2,L=4", 1) >= 0.85);
-    /* This replaces "the" and "and", which the draft has never read as letters. */
-    printf("    each fifth token, frequent ones too:\n");
+    /* This replaces "the" and "and", which the draft has only read as whole tokens, not as
+     * letters. */
+    printf("    every fifth token, including frequent ones:\n");
     CHECK(gain_kept(FOREIGN_EACH_FIFTH_REPLACED, "dynatree", 0) > 0.05);
     printf("    byte fallback:\n");
     CHECK(gain_kept(FOREIGN_SENTENCEPIECE, "dynatree", 0) >= 0.95);

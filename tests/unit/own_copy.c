@@ -21,9 +21,9 @@ enum { VOCABULARY = 20, CONTEXT = 200, NODES = 24, NEW = 120 };
 
 static char err[512];
 
-/* ------------------------------------------------------------------ a spy on passes */
+/* ------------------------------------------------------------------ recording passes */
 
-/* Stands in for the backend of one engine. */
+/* Wraps the backend of one engine. */
 static struct {
     struct esp_backend_ops ops;
     const struct esp_backend_ops *real;
@@ -249,7 +249,7 @@ TEST(nothing_is_computed_twice)
     generate(session, NEW, text);
     esp_session_stats(session, &stats);
     CHECK(spy.first_rows == 1, "the copy caught up by %d rows", spy.first_rows - 1);
-    CHECK(spy.again == 0, "the copy computed %d rows again", spy.again);
+    CHECK(spy.again == 0, "the copy computed %d rows twice", spy.again);
     CHECK(spy.rows[true] == stats.draft_rows && stats.draft_passes > 0);
     CHECK(spy.rows[false] == 3 + stats.iterations + stats.drafted_nodes,
           "the target computed %d rows", spy.rows[false]);
@@ -357,7 +357,7 @@ TEST(a_copy_is_the_target_quantised)
         snprintf(name, sizeof name, "self:%s", esp_own_copy_type(i));
         struct esp_engine *engine = open_engine(name);
         CHECK(esp_engine_draft(engine, &info) && info.copy && strcmp(info.name, name) == 0);
-        CHECK(!esp_engine_preset(engine, false), "the preset is another draft's");
+        CHECK(!esp_engine_preset(engine, false), "the preset is for another draft");
         esp_engine_close(engine);
     }
     struct esp_engine *engine = open_engine("self");
@@ -479,7 +479,8 @@ TEST(the_target_sees_no_row_of_the_copy)
 
 static int32_t first_tokens[3] = {3, 1, 4};
 
-/* Writes a text with a drafter, on an engine made by hand: these models have no tokenizer. */
+/* Writes a text with a drafter. The engine is put together by hand, because these models
+ * have no tokenizer. */
 static void write_with(struct esp_engine *engine, const char *drafter, int count, int32_t *text)
 {
     const struct esp_session_options options = {.drafter = drafter, .values.ignore_eos = true};

@@ -1,7 +1,8 @@
-/* ranks.c - a model divided among processes: the same bits for any number of ranks and any
- * plan, and a sentence when a process ends, hangs or has another file.
+/* ranks.c - tests models that are divided among processes: results are bit-identical for any
+ * number of ranks and any plan, and a process that ends, hangs or has another file gives an
+ * error message.
  *
- * The other ranks are this test program once more (tests/check.c asks esp_is_rank()).
+ * The other ranks run this test program (tests/check.c calls esp_is_rank()).
  */
 #include <dirent.h>
 #include <signal.h>
@@ -23,7 +24,7 @@
 
 enum { CACHE = 80, PREFIX = 9, NODES = 12, MOST_LOGITS = 1 << 17 };
 
-/* How a model is divided. */
+/* Describes how a model is divided. */
 struct division {
     int ranks, threads;
     double share[5];
@@ -106,8 +107,8 @@ static int32_t token_of(const struct open_model *m, int i)
     return (int32_t)((i * 7919 + 13) % m->vocabulary);
 }
 
-/* Runs `count` rows after `first` rows. Their tokens are number `seed` and following; the first
- * `text` rows belong to the text for good. */
+/* Runs `count` rows after `first` rows. Their tokens are `seed`, seed + 1, ...; the first
+ * `text` rows are text, which cannot be removed again. */
 static int run_rows(struct open_model *m, int first, int seed, int count, int text, bool wanted)
 {
     int32_t tokens[CACHE], positions[CACHE];
@@ -130,8 +131,9 @@ static int run_chain(struct open_model *m, int first, int count, bool wanted)
     return run_rows(m, first, first, count, 0, wanted);
 }
 
-/* A tree of NODES after PREFIX rows: node i is a child of node (i - 1) / 2. Logits of every
- * other node, hidden states of every third one, in a window if there is one. */
+/* Runs a tree of NODES nodes after PREFIX rows: node i is a child of node (i - 1) / 2. Asks
+ * for logits of every second node and hidden states of every third one, with a window if one
+ * is given. */
 static int run_tree(struct open_model *m, const struct esp_window *window)
 {
     int32_t tokens[NODES], positions[NODES], logits_row[NODES], states_row[NODES];
@@ -159,7 +161,7 @@ static int run_tree(struct open_model *m, const struct esp_window *window)
     return m->ops->forward(m->cache, &batch);
 }
 
-/* Everything that comes out of a chain, a tree, a kept path and a step after it. */
+/* Writes all outputs of a chain, a tree, a kept path and one more step. */
 static size_t run_all(struct open_model *m, const struct esp_window *window, float *out)
 {
     static const int32_t path[] = {PREFIX, PREFIX + 2, PREFIX + 5};
@@ -179,9 +181,9 @@ static size_t run_all(struct open_model *m, const struct esp_window *window, flo
     return n + width;
 }
 
-/* ------------------------------------------------------------------ the same bits */
+/* ------------------------------------------------------------------ bit-identical results */
 
-/* What one process computes, kept for all divisions. */
+/* The results of one process, with which every division is compared. */
 struct expected {
     size_t count;
     float *values;
@@ -278,7 +280,7 @@ TEST(any_division_gives_the_same_bits)
     }
 }
 
-/* The model of desc with all matrices of the layers quantised while they are read. */
+/* Quantises all matrices of the layers; they are converted while they are read. */
 static void quantise(struct esp_layer *layer, const struct esp_model_desc *desc,
                      struct esp_tensor_file *source, enum esp_dtype dtype)
 {
@@ -335,7 +337,7 @@ TEST(every_quantised_type_gives_the_same_bits)
     many->ops->close(many);
 }
 
-/* A model in memory, as the tests of other backends have them. */
+/* Models in memory are used by tests of other backends. */
 TEST(tensors_in_memory_reach_the_ranks)
 {
     const struct division alone = {.ranks = 1, .threads = 1};
@@ -360,7 +362,7 @@ TEST(tensors_in_memory_reach_the_ranks)
     many->ops->close(many);
 }
 
-/* The target's own copy computes on the target's cache. */
+/* Runs the target's own copy on the target's cache. */
 static size_t run_joined(struct esp_backend *backend, struct esp_model *model,
                          struct esp_model *copy, float *out)
 {
@@ -405,7 +407,7 @@ TEST(an_own_copy_is_divided_with_its_target)
 
 /* ------------------------------------------------------------------ failures */
 
-/* Child number `which` of this process, from 0; 0: there are fewer. */
+/* Returns child number `which` of this process, counted from 0; 0 if it has fewer children. */
 static pid_t child(int which)
 {
     DIR *folder = opendir("/proc");
@@ -425,7 +427,7 @@ static pid_t child(int which)
     return found;
 }
 
-/* Are all children gone within a few seconds? */
+/* Returns whether all children end within a few seconds. */
 static bool no_child_is_left(void)
 {
     const struct timespec moment = {.tv_nsec = 10000000};
@@ -581,9 +583,9 @@ TEST(a_description_that_is_cut_off_is_refused)
     esp_model_close(model);
 }
 
-/* ------------------------------------------------------------------ the first meeting */
+/* ------------------------------------------------------------------ greetings */
 
-/* A group of two whose rank 1 is a copy of rank 0 with one difference. */
+/* A group of two ranks in which rank 1 sends a copy of rank 0's greeting with one change. */
 struct mirror {
     struct esp_ranks base;
     char *area[2];
@@ -683,7 +685,8 @@ static int run_text(struct open_model *m, int first, int seed, int count)
     return run_rows(m, first, seed, count, count, true);
 }
 
-/* Logits of a text that goes on, goes back to a copy of its states, and goes on otherwise. */
+/* Writes the logits of a text that continues, returns to a saved copy of its states, and
+ * continues differently. */
 static size_t run_states(struct esp_backend *backend, const struct esp_model_desc *desc,
                          float *out)
 {
@@ -696,7 +699,7 @@ static size_t run_states(struct esp_backend *backend, const struct esp_model_des
     CHECK(m.ops->fold(m.cache, PREFIX + 3, 0) == 0);
     CHECK(run_text(&m, PREFIX + 3, 40, 2) == 0);
     CHECK(m.ops->read_row(m.logits, 1, out) == 0);
-    CHECK(run_text(&m, PREFIX, 50, 2) == ESP_E_ARGUMENT); /* the states are after this */
+    CHECK(run_text(&m, PREFIX, 50, 2) == ESP_E_ARGUMENT); /* the states are past this row */
     CHECK(m.ops->state_load(m.cache, 1) == ESP_E_ARGUMENT);
     CHECK(m.ops->state_load(m.cache, 0) == 0);
     CHECK(run_text(&m, PREFIX, 60, 2) == 0);

@@ -312,8 +312,8 @@ static int write_scrambled(const char *drafter, double temperature, int32_t *tex
     return length;
 }
 
-/* Drawn texts are equal, too: nss takes a random number for each token of the text. With the
- * verifiers that need more, the distribution stays (tests/lossless/exact_session.c). */
+/* Sampled texts are equal, too, because nss uses one random number per token of the text.
+ * Verifiers that use more keep the distribution (tests/lossless/exact_session.c). */
 TEST(random_contents_cannot_be_seen_in_the_text)
 {
     static const char *const drafters[] = {"recycle:cost=off,N=16", "recycle:suffix=off",
@@ -377,7 +377,7 @@ TEST(the_matrix_is_kept_for_the_owner_alone)
     CHECK(esp_recycled_open(&one, "a", 100, false) == ESP_OK && !esp_recycled_of(&one, 5));
     write_row(&one, 9, 30, 2);
     esp_recycled_close(&one);
-    CHECK(load(100, notice) == 3, "what is not to be kept is not stored");
+    CHECK(load(100, notice) == 3, "without `kept` nothing is stored");
     leave_home();
 }
 
@@ -432,7 +432,7 @@ TEST(a_damaged_file_is_one_sentence_and_nothing_else)
     CHECK(esp_state_write_private(one.file, bytes, (size_t)length) == ESP_OK);
     CHECK(load(99, notice) == 0 && *notice, "another vocabulary");
     CHECK(esp_state_write_private(one.file, "", 0) == ESP_OK);
-    CHECK(load(100, notice) == 0 && !*notice, "an empty file is no file: '%s'", notice);
+    CHECK(load(100, notice) == 0 && !*notice, "an empty file counts as none: '%s'", notice);
     snprintf(path, sizeof path, "%s/espalier/%s", home, kept.file);
     CHECK(remove(path) == 0 && mkdir(path, 0700) == 0);
     CHECK(load(100, notice) == 0 && *notice, "a folder");
@@ -492,7 +492,7 @@ TEST(a_kept_matrix_changes_the_speed_and_not_the_text)
     const struct written alone = write_with(drafter, false, ESP_RECYCLE_SESSION);
     snprintf(command, sizeof command, "ls '%s/espalier' | grep -q recycled", home);
     snprintf(path, sizeof path, "%s/espalier", home);
-    CHECK(access(path, F_OK) < 0 || system(command) != 0, "nothing is kept by these");
+    CHECK(access(path, F_OK) < 0 || system(command) != 0, "these settings store nothing");
     const struct written first = write_with(drafter, false, ESP_RECYCLE_KEEP);
     CHECK(system(command) == 0, "kept");
     const struct written second = write_with(drafter, false, ESP_RECYCLE_KEEP);

@@ -68,7 +68,7 @@ static const struct esp_cpu_states *states_of(const struct runner *r)
     return &((const struct esp_cpu_cache *)r->cache.cache)->states;
 }
 
-/* Returns the bytes of all states and of the convolutions' past. */
+/* Returns the bytes of all states and of the last tokens that convolutions read. */
 static size_t state_bytes(const struct runner *r)
 {
     return r->backend->ops->state_bytes(&r->model.desc);
@@ -211,8 +211,9 @@ TEST(rows_of_earlier_passes_are_a_past)
     }
 }
 
-/* What a pass over `rows` rows adds to the counts: a chain, or a tree in which row i follows row
- * (i - 1) / 2. The first `certain` rows are text. */
+/* Runs a pass over `rows` rows and returns the states read and written by it. The rows are a
+ * chain, or a tree in which row i follows row (i - 1) / 2. The first `certain` rows are
+ * text. */
 static struct esp_state_traffic count_pass(struct runner *r, int rows, bool tree, int certain)
 {
     int32_t tokens[TREE], positions[TREE];
@@ -237,8 +238,9 @@ static struct esp_state_traffic count_pass(struct runner *r, int rows, bool tree
                                       now->written - before.written};
 }
 
-/* A tree costs the steps of a chain with as many rows, and reads and writes each state once, as
- * plain decoding does; a copy for each node would write them once for each. */
+/* A tree takes as many steps as a chain with the same number of rows, and reads and writes
+ * each state once, like plain decoding. With a copy for each node, each state would be
+ * written once per node. */
 TEST(a_tree_costs_the_steps_of_a_chain)
 {
     static struct runner r;
@@ -252,14 +254,15 @@ TEST(a_tree_costs_the_steps_of_a_chain)
                 struct esp_state_traffic t = count_pass(&r, rows, tree, 1);
                 CHECK(t.steps == 2 * rows, "%d rows took %d steps", rows, (int)t.steps);
                 CHECK(t.read == states && t.written == states, "%d rows", rows);
-                /* The next pass moves on over the accepted rows, of which the first was text. */
+                /* The next pass applies the accepted rows, the first of which was text. */
                 const int kept = rows > 6 ? 3 : 1;
                 CHECK(esp_kv_cache_keep(&r.cache, path, kept) == 0);
                 t = count_pass(&r, rows, tree, 1);
                 CHECK(t.steps == 2 * (rows + kept - 1), "%d steps", (int)t.steps);
                 CHECK(t.read == states && t.written == states);
                 CHECK(esp_kv_cache_keep(&r.cache, path, 1) == 0);
-                t = count_pass(&r, rows, tree, 0); /* only a guess: the text stays as it is */
+                /* no row is text yet, so the states must not be written */
+                t = count_pass(&r, rows, tree, 0);
                 CHECK(t.steps == 2 * rows && t.read == states && t.written == 0);
                 close_runner(&r);
             }
@@ -324,7 +327,7 @@ TEST(a_cut_text_goes_on_as_one_computed_afresh)
                 const int length = (int)(check_uniform(&state) * (r.cache.length + 1));
                 esp_kv_cache_cut(&r.cache, length);
                 CHECK(r.cache.length <= length);
-                for (int i = r.cache.length; i < TOKENS; i++) /* another text */
+                for (int i = r.cache.length; i < TOKENS; i++) /* the text is replaced */
                     r.text[i] = (int32_t)(check_uniform(&state) * VOCABULARY);
             }
             check_logits(&r, r.cache.length + 1, "cut");
@@ -378,7 +381,7 @@ TEST(a_window_limits_attention_alone)
             CHECK(esp_kv_cache_append(&large, tokens, count, r.logits, NULL) == 0);
             CHECK(r.backend->ops->read_row(r.logits, 0, want) == 0);
             CHECK(memcmp(own, want, sizeof own) == 0, "after %d tokens", large.length);
-            if (n % 7 == 6) { /* both forget the same tokens */
+            if (n % 7 == 6) { /* both drop the same tokens */
                 esp_kv_cache_cut(&small, small.length - 30);
                 esp_kv_cache_cut(&large, small.length);
                 esp_kv_cache_cut(&small, large.length);
